@@ -1,0 +1,93 @@
+//! What every executor gets and what it answers.
+//!
+//! An executor starts what a job asks for and tells how it ended. It decides nothing about schedules, retries or rows.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use carillon_domain::id::RunId;
+use carillon_domain::time::Timestamp;
+use serde_json::Value;
+use tokio::sync::{mpsc, watch};
+
+/// The facts of one run, the same for every executor (SPEC section 4).
+#[derive(Debug, Clone)]
+pub struct RunFacts {
+    /// Identifies the run everywhere.
+    pub run_id: RunId,
+    /// Namespace of the job.
+    pub namespace: String,
+    /// Name of the job.
+    pub job: String,
+    /// The due time of the firing.
+    pub due_at: Timestamp,
+    /// 1 for the first attempt.
+    pub attempt: u32,
+    /// Grows with every start of the job; receivers refuse a smaller one than they have seen.
+    pub fencing_token: u64,
+    /// How long the run may take; `None` for as long as it likes.
+    pub timeout: Option<Duration>,
+    /// How long after SIGTERM (or the executor's own polite request) the run is killed.
+    pub kill_grace: Duration,
+    /// The job's `params`, already checked by [`Executor::check`] when the job was saved.
+    pub params: Value,
+}
+
+/// Why somebody wants a run to stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stop {
+    /// Keep going.
+    No,
+    /// End politely, then by force after `kill_grace`.
+    Politely,
+    /// End by force, at once.
+    Now,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Exit {
+    /// What happened.
+    pub how: Ended,
+    /// Exit code of the process, where there was one.
+    pub exit_code: Option<i32>,
+    /// Signal that ended the process, where one did.
+    pub signal: Option<i32>,
+    /// A sentence for people where `how` alone does not tell all (why it could not start, why it was lost).
+    pub reason: Option<String>,
+    /// stdout and stderr in order: the first and last 32 KiB.
+    pub output: Vec<u8>,
+    /// Whether something between the first and the last part was left out.
+    pub output_truncated: bool,
+}
+
+/// The ways in which a run ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// Exit code 0, or the executor's own idea of success.
+    Succeeded,
+    /// Any other end of its own, or it could not be started.
+    Failed,
+    /// Ended because its timeout passed.
+    TimedOut,
+    /// Ended because [`Stop`] asked for it.
+    Cancelled,
+    /// Killed by a fence: the node did not answer the keeper in time, or the keeper died.
+    Lost,
+}
+
+/// A way of running jobs.
+#[async_trait]
+pub trait Executor: Send + Sync {
+    /// The name that a job's `executor` field carries.
+    fn name(&self) -> &str;
+
+    /// Checks `params` when a job is saved. Errors are `(field, sentence)`, the field as a path below `params`, e.g.
+    /// `("params.command", "must be a string")`.
+    fn check(&self, params: &Value) -> Result<(), Vec<(String, String)>>;
+
+    /// Runs to the end. Output goes to `live` as it comes (best effort: a full channel loses chunks, never blocks the run)
+    /// and, bounded, into the [`Exit`]. A change of `stop` ends the run. Never panics; what cannot start is an [`Exit`]
+    /// that says why.
+    async fn run(&self, facts: RunFacts, live: mpsc::Sender<Vec<u8>>, stop: watch::Receiver<Stop>) -> Exit;
+}

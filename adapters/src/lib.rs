@@ -1,0 +1,3 @@
+//! The outside of Carillon: stores, the keeper and the executors.
+
+pub mod executor;

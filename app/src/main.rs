@@ -1,0 +1,3 @@
+//! The `carillon` binary.
+
+fn main() {}

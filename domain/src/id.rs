@@ -1,0 +1,139 @@
+//! Identifiers: sessions, jobs and runs.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// One lifetime of a node. A new one is drawn at each start, so that a restarted node is never taken for its former self.
+///
+/// The top bit is always set; it keeps run ids that nodes draw apart from those derived from a job's number.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SessionId(u64);
+
+impl SessionId {
+    const DRAWN: u64 = 1 << 63;
+
+    /// From 64 random bits, which the caller draws: the domain has no randomness.
+    pub const fn from_random(bits: u64) -> Self {
+        Self(bits | Self::DRAWN)
+    }
+
+    /// The number behind the id, as stores keep it.
+    pub const fn as_u64(self) -> u64 {
+        self.0
+    }
+}
+
+impl fmt::Display for SessionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+impl fmt::Debug for SessionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// The number of a job's row. Never used twice, not even when a name is: a deleted name is free at once, its old number
+/// is not.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct JobId(pub u64);
+
+impl fmt::Display for JobId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+/// One attempt to execute a firing, or the record of due times that did not run.
+///
+/// As in go-crontab it is "session id plus a counter inside the process", which is unique without asking anybody. Records
+/// of skipped due times derive theirs from the job and the due time, so that writing one twice is seen as the same fact.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RunId {
+    high: u64,
+    low: u64,
+}
+
+impl RunId {
+    /// The `seq`-th run drawn by `session`.
+    pub const fn drawn(session: SessionId, seq: u64) -> Self {
+        Self { high: session.as_u64(), low: seq }
+    }
+
+    /// The record of a due time of `job` that did not run. `kind` tells apart records of one due time.
+    pub const fn derived(job: JobId, due_at_ms: i64, kind: u8) -> Self {
+        Self { high: job.0 & !SessionId::DRAWN, low: ((due_at_ms as u64) << 8) | kind as u64 }
+    }
+
+    /// Rebuilds an id from the two numbers that a store keeps.
+    pub const fn from_parts(high: u64, low: u64) -> Self {
+        Self { high, low }
+    }
+
+    /// The two numbers that a store keeps.
+    pub const fn parts(self) -> (u64, u64) {
+        (self.high, self.low)
+    }
+}
+
+impl fmt::Display for RunId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}-{:x}", self.high, self.low)
+    }
+}
+
+impl fmt::Debug for RunId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// The text is not a run id.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("\"{0}\" is not a run id: expected 16 hexadecimal digits, a dash and more hexadecimal digits")]
+pub struct BadRunId(pub String);
+
+impl FromStr for RunId {
+    type Err = BadRunId;
+
+    fn from_str(text: &str) -> Result<Self, BadRunId> {
+        let bad = || BadRunId(text.chars().take(64).collect());
+        let (high, low) = text.split_once('-').ok_or_else(bad)?;
+        let hex = |s: &str| s.bytes().all(|b| b.is_ascii_hexdigit() && !b.is_ascii_uppercase());
+        if high.len() != 16 || low.is_empty() || low.len() > 16 || !hex(high) || !hex(low) {
+            return Err(bad());
+        }
+        let number = |s: &str| u64::from_str_radix(s, 16).map_err(|_| bad());
+        Ok(Self { high: number(high)?, low: number(low)? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_id_survives_text() {
+        for id in [RunId::drawn(SessionId::from_random(7), 42), RunId::derived(JobId(9), 1_700_000_000_000, 3)] {
+            assert_eq!(id.to_string().parse(), Ok(id));
+        }
+    }
+
+    #[test]
+    fn what_is_not_a_run_id_is_named() {
+        for text in
+            ["", "-", "../etc", "8000000000000007", "8000000000000007-", "8000000000000007-G", "+000000000000007-1"]
+        {
+            assert_eq!(text.parse::<RunId>(), Err(BadRunId(text.into())));
+        }
+    }
+
+    #[test]
+    fn drawn_and_derived_ids_never_meet() {
+        let drawn = RunId::drawn(SessionId::from_random(0), 1);
+        let derived = RunId::derived(JobId(u64::MAX), 0, 1);
+        assert_ne!(drawn.parts().0, derived.parts().0);
+    }
+}

@@ -1,0 +1,9 @@
+//! The rules of Carillon, and nothing else.
+//!
+//! This crate has no async, no I/O, no clock, no randomness and no SQL: time and identifiers are arguments, results are
+//! values. Every rule of the scheduler stands here once; stores, the engine, the simulator and the model checker all call
+//! the same functions.
+
+pub mod id;
+pub mod schedule;
+pub mod time;

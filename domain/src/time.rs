@@ -1,0 +1,110 @@
+//! Instants as the domain sees them: milliseconds since the Unix epoch, in UTC.
+
+use std::fmt;
+use std::ops::{Add, Sub};
+use std::time::Duration;
+
+use chrono::{DateTime, NaiveDateTime, Utc};
+
+/// An instant in UTC, in whole milliseconds since 1970-01-01T00:00:00Z.
+///
+/// Due times, start and finish times are all of this type; they are read from the database's clock (DESIGN section 5),
+/// never compared between two machines' own clocks.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Timestamp(i64);
+
+impl Timestamp {
+    /// The largest representable instant that still formats as RFC 3339 (9999-12-31T23:59:59.999Z). Used for "never".
+    pub const MAX: Timestamp = Timestamp(253_402_300_799_999);
+
+    /// The Unix epoch.
+    pub const EPOCH: Timestamp = Timestamp(0);
+
+    /// From milliseconds since the Unix epoch.
+    pub const fn from_ms(ms: i64) -> Self {
+        Self(ms)
+    }
+
+    /// From whole seconds since the Unix epoch.
+    pub const fn from_secs(secs: i64) -> Self {
+        Self(secs * 1000)
+    }
+
+    /// Milliseconds since the Unix epoch.
+    pub const fn as_ms(self) -> i64 {
+        self.0
+    }
+
+    /// `self - earlier`, or zero when `earlier` is later.
+    pub fn since(self, earlier: Timestamp) -> Duration {
+        Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
+    }
+
+    /// Parses RFC 3339 with any offset; sub-millisecond digits are dropped. `None` when the text is not RFC 3339 or lies
+    /// outside the years 1970 to 9999.
+    pub fn parse_rfc3339(text: &str) -> Option<Self> {
+        let ms = DateTime::parse_from_rfc3339(text).ok()?.timestamp_millis();
+        (0..=Self::MAX.0).contains(&ms).then_some(Self(ms))
+    }
+
+    /// RFC 3339 without a fraction when the instant is a whole second, as `carillon next` prints it.
+    pub fn to_rfc3339_short(self) -> String {
+        if self.0 % 1000 == 0 { self.naive().format("%Y-%m-%dT%H:%M:%SZ").to_string() } else { self.to_string() }
+    }
+
+    /// The same instant as chrono's UTC wall clock.
+    pub fn naive(self) -> NaiveDateTime {
+        DateTime::<Utc>::from_timestamp_millis(self.0).unwrap_or_default().naive_utc()
+    }
+}
+
+impl Add<Duration> for Timestamp {
+    type Output = Timestamp;
+    /// Saturates at the ends of the representable range.
+    fn add(self, by: Duration) -> Timestamp {
+        Timestamp(self.0.saturating_add(i64::try_from(by.as_millis()).unwrap_or(i64::MAX)))
+    }
+}
+
+impl Sub<Duration> for Timestamp {
+    type Output = Timestamp;
+    fn sub(self, by: Duration) -> Timestamp {
+        Timestamp(self.0.saturating_sub(i64::try_from(by.as_millis()).unwrap_or(i64::MAX)))
+    }
+}
+
+impl fmt::Display for Timestamp {
+    /// RFC 3339 in UTC with milliseconds (SPEC section 3).
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.naive().format("%Y-%m-%dT%H:%M:%S%.3fZ"))
+    }
+}
+
+impl fmt::Debug for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prints_and_parses_rfc3339() {
+        let t = Timestamp::from_ms(1_000);
+        assert_eq!(t.to_string(), "1970-01-01T00:00:01.000Z");
+        assert_eq!(t.to_rfc3339_short(), "1970-01-01T00:00:01Z");
+        assert_eq!(Timestamp::from_ms(1_234).to_rfc3339_short(), "1970-01-01T00:00:01.234Z");
+        assert_eq!(Timestamp::parse_rfc3339("1970-01-01T01:00:01+01:00"), Some(t));
+        assert_eq!(Timestamp::parse_rfc3339("yesterday"), None);
+        assert_eq!(Timestamp::MAX.to_string(), "9999-12-31T23:59:59.999Z");
+    }
+
+    #[test]
+    fn differences_never_go_below_zero() {
+        let (a, b) = (Timestamp::from_ms(5), Timestamp::from_ms(9));
+        assert_eq!(b.since(a), Duration::from_millis(4));
+        assert_eq!(a.since(b), Duration::ZERO);
+    }
+}
