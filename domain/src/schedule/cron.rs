@@ -1,0 +1,84 @@
+//! The due times of a cron schedule: wall-clock times carried into a zone.
+//!
+//! Debian cron's daylight saving rule, made stateless. Let `F(w)` be the first instant at which the wall clock of the zone
+//! shows `w` *or later*: for a time that a gap swallowed that is the first instant after the gap, for a time that occurs
+//! twice the first of the two. A schedule at fixed times is due at `F(w)` of each of its wall times `w`; several swallowed
+//! times fall on one instant, and so may a regular one, which is still one due time. A schedule whose minute or hour
+//! begins with `*` follows real time: it is due whenever the wall clock shows one of its times.
+//!
+//! Every combination of options is then two questions: does a gap's swallowed time fire, and does a repeated one again?
+
+use super::calendar::Calendar;
+use super::zone::{END, FIRST, Span, Zone};
+
+/// Seconds since the epoch throughout; due times lie in the years 1970 to 9999.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Cron {
+    pub calendar: Calendar,
+    pub zone: &'static Zone,
+    /// Fire once at the end of a gap that swallowed at least one time.
+    pub after_gap: bool,
+    /// Fire again when the wall clock repeats a time.
+    pub repeats: bool,
+}
+
+impl Cron {
+    /// The first due time at or after `from`.
+    pub fn first_from(&self, from: i64) -> Option<i64> {
+        let from = from.max(FIRST);
+        if from >= END {
+            return None;
+        }
+        self.zone.spans()[self.zone.span_at(from)..].iter().find_map(|span| {
+            if span.start >= from && self.fires_after_gap(span) {
+                return Some(span.start);
+            }
+            let (low, high) = self.walls(span);
+            Some(self.calendar.first_in(low.max(from + span.offset), high)? - span.offset)
+        })
+    }
+
+    /// The last due time at or before `until`.
+    pub fn last_until(&self, until: i64) -> Option<i64> {
+        if until < FIRST {
+            return None;
+        }
+        let until = until.min(END - 1);
+        self.zone.spans()[..=self.zone.span_at(until)].iter().rev().find_map(|span| {
+            let (low, high) = self.walls(span);
+            match self.calendar.last_in(low, high.min(until + 1 + span.offset)) {
+                Some(wall) => Some(wall - span.offset),
+                None => self.fires_after_gap(span).then_some(span.start),
+            }
+        })
+    }
+
+    /// How many due times lie in `[from, to)`.
+    pub fn count_in(&self, from: i64, to: i64) -> u64 {
+        let (from, to) = (from.max(FIRST), to.min(END));
+        if from >= to {
+            return 0;
+        }
+        let spans = self.zone.spans()[self.zone.span_at(from)..].iter().take_while(|span| span.start < to);
+        spans
+            .map(|span| {
+                let (low, high) = self.walls(span);
+                let regular = self.calendar.count_in(low.max(from + span.offset), high.min(to + span.offset));
+                // A regular time at the very end of the gap is the same due time.
+                let at_gap_end =
+                    span.start >= from && self.fires_after_gap(span) && self.calendar.first_in(low, low + 1).is_none();
+                regular + u64::from(at_gap_end)
+            })
+            .sum()
+    }
+
+    /// The wall times `[low, high)` at which this schedule may be due inside a span.
+    fn walls(&self, span: &Span) -> (i64, i64) {
+        let low = span.start + span.offset;
+        (if self.repeats { low } else { low.max(span.reached) }, span.end + span.offset)
+    }
+
+    fn fires_after_gap(&self, span: &Span) -> bool {
+        self.after_gap && self.calendar.first_in(span.reached, span.start + span.offset).is_some()
+    }
+}

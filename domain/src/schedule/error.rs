@@ -1,0 +1,163 @@
+//! Why a schedule was refused, in sentences that a user can act on.
+//!
+//! saffron has one error text for everything; these name the field, quote the offending text (shortened, with control
+//! characters escaped, so that it is safe in a log or a terminal) and say what is allowed there.
+
+use thiserror::Error;
+
+use super::field::Field;
+
+/// A schedule longer than this many bytes is refused before it is looked at.
+pub const MAX_LENGTH: usize = 1_024;
+
+/// A schedule was refused. The text of the error is meant for the person who wrote the schedule.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum ScheduleError {
+    /// Nothing but blanks.
+    #[error("schedule: it is empty; allowed are 5 or 6 fields, or a descriptor such as @daily")]
+    Empty,
+    /// Longer than [`MAX_LENGTH`] bytes.
+    #[error("schedule: it is {length} bytes long; allowed are at most {MAX_LENGTH}")]
+    TooLong {
+        /// Bytes given.
+        length: usize,
+    },
+    /// Neither five nor six fields.
+    #[error(
+        "schedule: {text} has {found}; allowed are 5 fields (minute hour day-of-month month day-of-week), or 6 with \
+         seconds first"
+    )]
+    FieldCount {
+        /// The schedule, quoted.
+        text: String,
+        /// The number of fields with its noun, such as `4 fields`.
+        found: String,
+    },
+    /// One of the fields cannot be read.
+    #[error("{field}: {text} {problem}; allowed are {}", field.allowed())]
+    Field {
+        /// The field at fault.
+        field: Field,
+        /// The item at fault, quoted.
+        text: String,
+        /// What is wrong with it.
+        problem: Problem,
+    },
+    /// An `@` word that is not a descriptor.
+    #[error(
+        "schedule: {text} is not a descriptor; allowed are @yearly, @annually, @monthly, @weekly, @daily, @midnight, \
+         @hourly, @every DURATION and @at TIME"
+    )]
+    Descriptor {
+        /// The word, quoted.
+        text: String,
+    },
+    /// `@every` with something that is not a usable duration.
+    #[error("schedule: {text} is not an interval for @every; allowed are 1s to 36500d, such as 90s, 5m or 1h30m")]
+    Every {
+        /// The duration, quoted.
+        text: String,
+    },
+    /// `@at` with something that is not an instant.
+    #[error(
+        "schedule: {text} is not a time for @at; allowed are RFC 3339 times of the years 1970 to 9999, such as \
+         2027-01-01T00:00:00Z"
+    )]
+    At {
+        /// The time, quoted.
+        text: String,
+    },
+    /// A zone name that the time zone database does not have.
+    #[error("timezone: {text} is unknown; allowed are names of the IANA time zone database, such as Europe/Berlin")]
+    UnknownTimezone {
+        /// The name, quoted.
+        text: String,
+    },
+    /// A `CRON_TZ=` prefix and a timezone option that differ.
+    #[error(
+        "timezone: {prefix} in the schedule differs from {option} beside it; allowed is one of them, or both the same"
+    )]
+    TimezoneConflict {
+        /// The zone of the prefix, quoted.
+        prefix: String,
+        /// The zone of the option, quoted.
+        option: String,
+    },
+    /// No date of any year matches, as in `0 0 30 2 *`.
+    #[error("schedule: {text} can never fire; allowed are days that at least one of its months has")]
+    NeverFires {
+        /// The schedule, quoted.
+        text: String,
+    },
+}
+
+impl ScheduleError {
+    /// The name of the part at fault: a field's name, `schedule` or `timezone`. Programs use it to point at the input.
+    pub fn field(&self) -> &'static str {
+        match self {
+            Self::Field { field, .. } => field.name(),
+            Self::UnknownTimezone { .. } | Self::TimezoneConflict { .. } => "timezone",
+            Self::Empty
+            | Self::TooLong { .. }
+            | Self::FieldCount { .. }
+            | Self::Descriptor { .. }
+            | Self::Every { .. }
+            | Self::At { .. }
+            | Self::NeverFires { .. } => "schedule",
+        }
+    }
+
+    pub(super) fn in_field(field: Field, text: &str, problem: Problem) -> Self {
+        Self::Field { field, text: shown(text), problem }
+    }
+}
+
+/// What is wrong with an item of a field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum Problem {
+    /// It is no form that the field knows.
+    #[error("is not understood")]
+    NotUnderstood,
+    /// A number beyond the field's limits.
+    #[error("is out of range")]
+    OutOfRange,
+    /// A range whose end lies before its start.
+    #[error("runs backwards")]
+    Backwards,
+    /// `/0`.
+    #[error("has a step of 0")]
+    ZeroStep,
+    /// Nothing between two commas, or before or after one.
+    #[error("has an empty list item")]
+    EmptyItem,
+}
+
+/// Quotes text for an error: at most 40 characters, control characters escaped.
+pub(super) fn shown(text: &str) -> String {
+    const MOST: usize = 40;
+    let mut quoted = String::from("\"");
+    for c in text.chars().take(MOST) {
+        if c.is_control() || c == '"' || c == '\\' {
+            quoted.extend(c.escape_default());
+        } else {
+            quoted.push(c);
+        }
+    }
+    if text.chars().nth(MOST).is_some() {
+        quoted.push_str("...");
+    }
+    quoted.push('"');
+    quoted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quotes_are_short_and_harmless() {
+        assert_eq!(shown("a\tb\u{1b}[31m\"\\"), r#""a\tb\u{1b}[31m\"\\""#);
+        assert_eq!(shown(&"é".repeat(41)), format!("\"{}...\"", "é".repeat(40)));
+        assert_eq!(shown(&"x".repeat(40)), format!("\"{}\"", "x".repeat(40)));
+    }
+}
