@@ -4,6 +4,7 @@
 //! values. Every rule of the scheduler stands here once; stores, the engine, the simulator and the model checker all call
 //! the same functions.
 
+pub mod crontab;
 pub mod duration;
 pub mod id;
 pub mod name;

@@ -89,6 +89,15 @@ pub(crate) fn quoted(text: &str) -> String {
     out
 }
 
+/// `text` on one line, with whatever a terminal could take for a command escaped.
+pub(crate) fn on_one_line(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if printable(c) { out.push(c) } else { push_escaped(&mut out, c) }
+    }
+    out
+}
+
 fn check_name(what: &'static str, text: &str) -> Result<(), NameError> {
     if text.is_empty() {
         return Err(NameError::Empty { what });
@@ -177,5 +186,6 @@ mod tests {
     #[test]
     fn long_texts_are_cut_in_errors() {
         assert_eq!(quoted(&"y".repeat(100)), format!("\"{}...\"", "y".repeat(64)));
+        assert_eq!(on_one_line("a\nb \"c\\"), "a\\nb \"c\\");
     }
 }
