@@ -4,6 +4,9 @@
 //! values. Every rule of the scheduler stands here once; stores, the engine, the simulator and the model checker all call
 //! the same functions.
 
+pub mod crontab;
+pub mod duration;
 pub mod id;
+pub mod name;
 pub mod schedule;
 pub mod time;

@@ -1,0 +1,180 @@
+//! Durations as users write them: `90s`, `5m`, `1h30m`, `30d`, `500ms`, `0s` (SPEC section 3).
+
+use std::time::Duration;
+
+use crate::name::quoted;
+
+/// The longest duration that is accepted: 36500 days.
+pub const MAX: Duration = Duration::from_millis(36_500 * 86_400_000);
+
+/// The units with their milliseconds, in the order in which they must be written.
+const UNITS: [(&str, u64); 5] = [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];
+
+/// A text that is no duration, as a sentence for users. The texts in it are escaped and in quotes.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DurationError {
+    /// Nothing was given.
+    #[error("the duration is empty: expected a number and a unit, such as 90s or 1h30m (0s for none)")]
+    Empty,
+    /// A number was expected.
+    #[error("{text} is not a duration: a whole number is missing before {rest}; write it like 90s or 1h30m")]
+    NoNumber {
+        /// The whole text.
+        text: String,
+        /// What stands where a number is expected.
+        rest: String,
+    },
+    /// A number without a unit.
+    #[error("{text} is not a duration: {number} has no unit; the units are d h m s ms")]
+    NoUnit {
+        /// The whole text.
+        text: String,
+        /// The number.
+        number: String,
+    },
+    /// An unknown unit.
+    #[error("{text} is not a duration: there is no unit {unit}; the units are d h m s ms")]
+    UnknownUnit {
+        /// The whole text.
+        text: String,
+        /// The unit.
+        unit: String,
+    },
+    /// A unit twice, or after a smaller one.
+    #[error("{text} is not a duration: {unit} is out of place; the order is d h m s ms, each at most once")]
+    Order {
+        /// The whole text.
+        text: String,
+        /// The unit.
+        unit: String,
+    },
+    /// Beyond [`MAX`].
+    #[error("{text} is too long: at most 36500d are allowed")]
+    TooLong {
+        /// The whole text.
+        text: String,
+    },
+}
+
+/// Parses a duration: whole numbers, each with a unit, units descending and each at most once, no blanks, no sign.
+pub fn parse(text: &str) -> Result<Duration, DurationError> {
+    if text.is_empty() {
+        return Err(DurationError::Empty);
+    }
+    let mut allowed = UNITS.as_slice();
+    let mut total_ms: u64 = 0;
+    let mut rest = text;
+    while !rest.is_empty() {
+        let (number, after) = split_while(rest, |c| c.is_ascii_digit());
+        if number.is_empty() {
+            return Err(DurationError::NoNumber { text: quoted(text), rest: quoted(rest) });
+        }
+        let (unit, after) = split_while(after, |c| c.is_alphabetic());
+        if unit.is_empty() {
+            return Err(DurationError::NoUnit { text: quoted(text), number: number.chars().take(64).collect() });
+        }
+        let Some(at) = allowed.iter().position(|(name, _)| *name == unit) else {
+            let known = UNITS.iter().any(|(name, _)| *name == unit);
+            let (text, unit) = (quoted(text), quoted(unit));
+            return Err(if known {
+                DurationError::Order { text, unit }
+            } else {
+                DurationError::UnknownUnit { text, unit }
+            });
+        };
+        let too_long = || DurationError::TooLong { text: quoted(text) };
+        let count: u64 = number.parse().map_err(|_| too_long())?;
+        total_ms = count.checked_mul(allowed[at].1).and_then(|ms| total_ms.checked_add(ms)).ok_or_else(too_long)?;
+        if Duration::from_millis(total_ms) > MAX {
+            return Err(too_long());
+        }
+        allowed = &allowed[at + 1..];
+        rest = after;
+    }
+    Ok(Duration::from_millis(total_ms))
+}
+
+/// The one canonical text of a duration: the largest units first, those that are zero left out, `0s` for none. Less than
+/// a millisecond is dropped. [`parse`] reads it back.
+pub fn format(duration: Duration) -> String {
+    let mut left_ms = duration.as_millis();
+    let mut out = String::new();
+    for (unit, unit_ms) in UNITS {
+        let count = left_ms / u128::from(unit_ms);
+        left_ms %= u128::from(unit_ms);
+        if count > 0 {
+            out.push_str(&format!("{count}{unit}"));
+        }
+    }
+    if out.is_empty() { "0s".into() } else { out }
+}
+
+fn split_while(text: &str, belongs: impl Fn(char) -> bool) -> (&str, &str) {
+    text.split_at(text.find(|c| !belongs(c)).unwrap_or(text.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn durations_are_read_and_printed_canonically() {
+        for (text, ms, canonical) in [
+            ("0s", 0, "0s"),
+            ("0d0ms", 0, "0s"),
+            ("500ms", 500, "500ms"),
+            ("90s", 90_000, "1m30s"),
+            ("5m", 300_000, "5m"),
+            ("007m", 420_000, "7m"),
+            ("1h30m", 5_400_000, "1h30m"),
+            ("90m", 5_400_000, "1h30m"),
+            ("30d", 2_592_000_000, "30d"),
+            ("1d2h3m4s5ms", 93_784_005, "1d2h3m4s5ms"),
+            ("1d5ms", 86_400_005, "1d5ms"),
+            ("36500d", 3_153_600_000_000, "36500d"),
+        ] {
+            assert_eq!(parse(text), Ok(Duration::from_millis(ms)), "{text}");
+            assert_eq!(format(Duration::from_millis(ms)), canonical);
+        }
+        assert_eq!(format(Duration::from_micros(1_999)), "1ms");
+    }
+
+    #[test]
+    fn other_texts_are_refused_with_a_sentence() {
+        for (text, sentence) in [
+            ("", "the duration is empty: expected a number and a unit, such as 90s or 1h30m (0s for none)"),
+            ("s", "\"s\" is not a duration: a whole number is missing before \"s\"; write it like 90s or 1h30m"),
+            ("-5s", "\"-5s\" is not a duration: a whole number is missing before \"-5s\"; write it like 90s or 1h30m"),
+            (
+                "1h 5m",
+                "\"1h 5m\" is not a duration: a whole number is missing before \" 5m\"; write it like 90s or 1h30m",
+            ),
+            ("90", "\"90\" is not a duration: 90 has no unit; the units are d h m s ms"),
+            ("1.5h", "\"1.5h\" is not a duration: 1 has no unit; the units are d h m s ms"),
+            ("3w", "\"3w\" is not a duration: there is no unit \"w\"; the units are d h m s ms"),
+            ("5M", "\"5M\" is not a duration: there is no unit \"M\"; the units are d h m s ms"),
+            ("5s1m", "\"5s1m\" is not a duration: \"m\" is out of place; the order is d h m s ms, each at most once"),
+            ("5s5s", "\"5s5s\" is not a duration: \"s\" is out of place; the order is d h m s ms, each at most once"),
+            ("36501d", "\"36501d\" is too long: at most 36500d are allowed"),
+            ("36500d1ms", "\"36500d1ms\" is too long: at most 36500d are allowed"),
+            ("99999999999999999999s", "\"99999999999999999999s\" is too long: at most 36500d are allowed"),
+            ("18446744073709551615d", "\"18446744073709551615d\" is too long: at most 36500d are allowed"),
+        ] {
+            assert_eq!(parse(text).map_err(|e| e.to_string()), Err(sentence.to_owned()));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_printed_duration_is_read_back(ms in 0u64..=36_500 * 86_400_000) {
+            let duration = Duration::from_millis(ms);
+            prop_assert_eq!(parse(&format(duration)), Ok(duration));
+        }
+
+        #[test]
+        fn no_text_panics(text in "\\PC*|[0-9dhms]{0,12}") {
+            let _ = parse(&text);
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! What jobs, namespaces and labels may be called (SPEC section 3).
+//!
+//! Names stand in URL paths, file names, metrics and log lines, so the alphabet is narrow: nothing in it needs quoting
+//! anywhere. The errors show the offending character, escaped, since names come from strangers and land on terminals.
+
+/// The longest name of a job, namespace or label key, in characters.
+pub const MAX_NAME: usize = 128;
+
+/// The longest value of a label, in characters.
+pub const MAX_LABEL_VALUE: usize = 256;
+
+/// A name or a label's value that is refused, as a sentence for users.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NameError {
+    /// Nothing was given.
+    #[error("the {what} is empty: 1 to {MAX_NAME} of the characters A-Z a-z 0-9 . _ - are expected")]
+    Empty {
+        /// What was being named.
+        what: &'static str,
+    },
+    /// More characters than allowed.
+    #[error("the {what} is {length} characters long: at most {allowed} are allowed")]
+    TooLong {
+        /// What was being named.
+        what: &'static str,
+        /// The characters it has.
+        length: usize,
+        /// The characters it may have.
+        allowed: usize,
+    },
+    /// `.` and `..` would change the path of a URL that holds them.
+    #[error("the {what} is \"{text}\", which URLs read as a step between directories")]
+    Dots {
+        /// What was being named.
+        what: &'static str,
+        /// The name.
+        text: String,
+    },
+    /// A character outside the alphabet of names.
+    #[error("the {what} {text} holds {character}: only A-Z a-z 0-9 . _ - are allowed")]
+    Character {
+        /// What was being named.
+        what: &'static str,
+        /// The name, escaped and in quotes.
+        text: String,
+        /// The first offending character, escaped and in quotes.
+        character: String,
+    },
+    /// A character that cannot be printed, in a label's value.
+    #[error("the label value {text} holds {character}, which is not printable")]
+    Unprintable {
+        /// The value, escaped and in quotes.
+        text: String,
+        /// The first offending character, escaped and in quotes.
+        character: String,
+    },
+}
+
+/// Checks a job's name: 1-128 of `[A-Za-z0-9._-]`, and neither `.` nor `..`.
+pub fn check_job_name(text: &str) -> Result<(), NameError> {
+    check_name("job name", text)
+}
+
+/// Checks a namespace; the rule is that of job names.
+pub fn check_namespace(text: &str) -> Result<(), NameError> {
+    check_name("namespace", text)
+}
+
+/// Checks a label's key; the rule is that of job names.
+pub fn check_label_key(text: &str) -> Result<(), NameError> {
+    check_name("label key", text)
+}
+
+/// Checks a label's value: up to 256 printable characters, possibly none.
+pub fn check_label_value(text: &str) -> Result<(), NameError> {
+    check_length("label value", text, MAX_LABEL_VALUE)?;
+    match text.chars().find(|c| !printable(*c)) {
+        Some(c) => Err(NameError::Unprintable { text: quoted(text), character: quoted_char(c) }),
+        None => Ok(()),
+    }
+}
+
+/// `text` between quotes, escaped and cut to a length that a sentence can carry.
+pub(crate) fn quoted(text: &str) -> String {
+    const SHOWN: usize = 64;
+    let mut out = String::from("\"");
+    text.chars().take(SHOWN).for_each(|c| push_escaped(&mut out, c));
+    out.push_str(if text.chars().nth(SHOWN).is_some() { "...\"" } else { "\"" });
+    out
+}
+
+/// `text` on one line, with whatever a terminal could take for a command escaped.
+pub(crate) fn on_one_line(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if printable(c) { out.push(c) } else { push_escaped(&mut out, c) }
+    }
+    out
+}
+
+fn check_name(what: &'static str, text: &str) -> Result<(), NameError> {
+    if text.is_empty() {
+        return Err(NameError::Empty { what });
+    }
+    check_length(what, text, MAX_NAME)?;
+    if let Some(c) = text.chars().find(|c| !c.is_ascii_alphanumeric() && !".-_".contains(*c)) {
+        return Err(NameError::Character { what, text: quoted(text), character: quoted_char(c) });
+    }
+    if text == "." || text == ".." {
+        return Err(NameError::Dots { what, text: text.into() });
+    }
+    Ok(())
+}
+
+fn check_length(what: &'static str, text: &str, allowed: usize) -> Result<(), NameError> {
+    match text.chars().count() {
+        length if length > allowed => Err(NameError::TooLong { what, length, allowed }),
+        _ => Ok(()),
+    }
+}
+
+/// Neither a control character nor one that turns the direction or the lines of the text around it.
+fn printable(c: char) -> bool {
+    !c.is_control()
+        && !matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+}
+
+fn quoted_char(c: char) -> String {
+    let mut out = String::from("'");
+    push_escaped(&mut out, c);
+    out.push('\'');
+    out
+}
+
+fn push_escaped(out: &mut String, c: char) {
+    if printable(c) && c != '"' && c != '\\' { out.push(c) } else { out.extend(c.escape_default()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_the_alphabet_are_accepted() {
+        for text in ["a", "nightly-backup", "A.b_c-9", "...", "-", &"x".repeat(128)] {
+            assert_eq!(check_job_name(text), Ok(()), "{text}");
+        }
+    }
+
+    #[test]
+    fn other_names_are_refused_with_a_sentence() {
+        let long = "x".repeat(129);
+        for (text, sentence) in [
+            ("", "the job name is empty: 1 to 128 of the characters A-Z a-z 0-9 . _ - are expected"),
+            (long.as_str(), "the job name is 129 characters long: at most 128 are allowed"),
+            (".", "the job name is \".\", which URLs read as a step between directories"),
+            ("..", "the job name is \"..\", which URLs read as a step between directories"),
+            ("a/b", "the job name \"a/b\" holds '/': only A-Z a-z 0-9 . _ - are allowed"),
+            ("a b", "the job name \"a b\" holds ' ': only A-Z a-z 0-9 . _ - are allowed"),
+            ("caf\u{e9}", "the job name \"caf\u{e9}\" holds '\u{e9}': only A-Z a-z 0-9 . _ - are allowed"),
+            ("\u{1b}[2J", "the job name \"\\u{1b}[2J\" holds '\\u{1b}': only A-Z a-z 0-9 . _ - are allowed"),
+            ("x\u{202e}", "the job name \"x\\u{202e}\" holds '\\u{202e}': only A-Z a-z 0-9 . _ - are allowed"),
+        ] {
+            assert_eq!(check_job_name(text).map_err(|e| e.to_string()), Err(sentence.to_owned()));
+        }
+    }
+
+    #[test]
+    fn namespaces_and_label_keys_follow_the_same_rule() {
+        assert!(check_namespace("prod").is_ok() && check_label_key("team").is_ok());
+        assert!(check_namespace("*").unwrap_err().to_string().starts_with("the namespace "));
+        assert!(check_label_key("a=b").unwrap_err().to_string().starts_with("the label key "));
+    }
+
+    #[test]
+    fn label_values_are_short_and_printable() {
+        let longest = "\u{fc}".repeat(256);
+        for text in ["", "data platform", "a=b, \"c\"", &longest] {
+            assert_eq!(check_label_value(text), Ok(()), "{text}");
+        }
+        let sentence = |text: &str| check_label_value(text).unwrap_err().to_string();
+        assert_eq!(sentence("a\tb"), "the label value \"a\\tb\" holds '\\t', which is not printable");
+        assert_eq!(sentence(&"x".repeat(257)), "the label value is 257 characters long: at most 256 are allowed");
+    }
+
+    #[test]
+    fn long_texts_are_cut_in_errors() {
+        assert_eq!(quoted(&"y".repeat(100)), format!("\"{}...\"", "y".repeat(64)));
+        assert_eq!(on_one_line("a\nb \"c\\"), "a\\nb \"c\\");
+    }
+}
