@@ -6,7 +6,16 @@
 
 pub mod crontab;
 pub mod duration;
+pub mod firing;
 pub mod id;
+pub mod job;
+pub mod lease;
+pub mod matrix;
 pub mod name;
+pub mod node;
+pub mod partition;
+pub mod policy;
+pub mod run;
 pub mod schedule;
 pub mod time;
+pub mod wheel;

@@ -58,6 +58,36 @@ impl Timestamp {
     }
 }
 
+/// A reading of the machine's own steady clock (CLOCK_BOOTTIME, which goes on while the machine sleeps), in milliseconds.
+///
+/// Leases and timers live on it. It says nothing about the time of day and is never compared between machines.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub struct BootTime(u64);
+
+impl BootTime {
+    /// From milliseconds since boot.
+    pub const fn from_ms(ms: u64) -> Self {
+        Self(ms)
+    }
+
+    /// Milliseconds since boot.
+    pub const fn as_ms(self) -> u64 {
+        self.0
+    }
+
+    /// `self - earlier`, or zero when `earlier` is later.
+    pub const fn since(self, earlier: BootTime) -> Duration {
+        Duration::from_millis(self.0.saturating_sub(earlier.0))
+    }
+}
+
+impl Add<Duration> for BootTime {
+    type Output = BootTime;
+    fn add(self, by: Duration) -> BootTime {
+        BootTime(self.0.saturating_add(u64::try_from(by.as_millis()).unwrap_or(u64::MAX)))
+    }
+}
+
 impl Add<Duration> for Timestamp {
     type Output = Timestamp;
     /// Saturates at the ends of the representable range.

@@ -1,0 +1,212 @@
+//! Runs beside the job's own: those of `overlap = allow`, and manual runs of such jobs.
+//!
+//! Same matrix, guards and sweeps as the job's row (DESIGN section 2); what is missing here is the schedule.
+
+use super::{
+    CancelledBy, Event, Firing, Held, JobState, Owner, Phase, Rejected, Waiting, Why, control, finish, held_by,
+};
+use crate::id::{JobId, RunId, SessionId};
+use crate::job::Job;
+use crate::run::{Ending, Reason, RunRecord, Trigger};
+use crate::time::Timestamp;
+
+/// What identifies a firing: its attempts follow one another under one key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FiringKey {
+    /// Whose firing it is.
+    pub job: JobId,
+    /// Its due time.
+    pub due_at: Timestamp,
+    /// What made it come up.
+    pub trigger: Trigger,
+}
+
+/// A row of the active table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ActiveRow {
+    /// Which firing it is.
+    pub key: FiringKey,
+    /// As in [`JobState::version`].
+    pub version: u64,
+    /// Who holds it.
+    pub phase: Phase,
+    /// What waits while nobody holds it.
+    pub waiting: Option<Waiting>,
+    /// Set when the running run is to end early.
+    pub cancel: Option<CancelledBy>,
+    /// Its job was deleted: no further attempt.
+    pub deleted: bool,
+}
+
+/// An active row as it must be written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ActiveTransition {
+    /// The row; `None` when it goes.
+    pub next: Option<ActiveRow>,
+    /// Which transition this is.
+    pub why: Why,
+    /// History rows.
+    pub records: Vec<RunRecord>,
+}
+
+impl ActiveRow {
+    pub(super) fn started(state: &JobState, held: Held) -> Self {
+        Self::new(state, held.firing, Phase::Executing(held), None)
+    }
+
+    pub(super) fn waiting(state: &JobState, run: RunId, firing: Firing) -> Self {
+        Self::new(state, firing, Phase::Idle, Some(Waiting { run: Some(run), firing }))
+    }
+
+    fn new(state: &JobState, firing: Firing, phase: Phase, waiting: Option<Waiting>) -> Self {
+        let key = FiringKey { job: state.id, due_at: firing.due_at, trigger: firing.trigger };
+        Self { key, version: state.version + 1, phase, waiting, cancel: None, deleted: false }
+    }
+
+    /// As [`JobState::claim_at`].
+    pub fn claim_at(&self) -> Option<Timestamp> {
+        match self.phase {
+            Phase::Idle => Some(self.waiting.map_or(Timestamp::MAX, |waiting| waiting.firing.start_at)),
+            Phase::Prepared(_) | Phase::Executing(_) => None,
+        }
+    }
+
+    fn put_back(&self, held: &Held) -> Self {
+        let waiting = Some(Waiting { run: Some(held.run), firing: held.firing });
+        Self { phase: Phase::Idle, waiting, ..self.clone() }
+    }
+}
+
+/// Applies `event` to a row of the active table.
+///
+/// # Errors
+/// [`Rejected`] when the event does not apply; nothing is to be written then.
+pub fn apply_active(job: &Job, row: &ActiveRow, event: &Event, now: Timestamp) -> Result<ActiveTransition, Rejected> {
+    let mut transition = match event {
+        Event::Claim { session, run, until } => claim(row, (*session, *run), *until),
+        Event::Start { session, run } => start(row, (*session, *run), now),
+        Event::Finish { session, run, ending } => {
+            let Phase::Executing(_) = row.phase else { return Err(Rejected::NotHeld(*run)) };
+            let held = *held_by(&row.phase, (*session, *run))?;
+            Ok(ended(job, row, &held, ending, now))
+        }
+        Event::Reset { session, run } => reset(row, (*session, *run), now),
+        Event::Sweep { session } => sweep(job, row, *session, now),
+        Event::Pause { .. } => withdraw_attempt(row),
+        Event::Delete => delete(row, now),
+        Event::Cancel { run } => cancel(row, *run, now),
+        Event::Resume | Event::Update { .. } | Event::Trigger { .. } => Err(Rejected::NothingDue),
+    }?;
+    if let Some(next) = &mut transition.next {
+        next.version = row.version + 1;
+    }
+    Ok(transition)
+}
+
+impl ActiveTransition {
+    fn to(next: ActiveRow, why: Why) -> Self {
+        Self { next: Some(next), why, records: Vec::new() }
+    }
+
+    fn gone(why: Why, records: impl IntoIterator<Item = RunRecord>) -> Self {
+        Self { next: None, why, records: records.into_iter().collect() }
+    }
+}
+
+fn claim(row: &ActiveRow, (session, run): Owner, until: Timestamp) -> Result<ActiveTransition, Rejected> {
+    if let Some(held) = row.phase.held() {
+        return Err(Rejected::Held(held.run));
+    }
+    let waiting = row.waiting.filter(|waiting| waiting.firing.start_at <= until).ok_or(Rejected::NothingDue)?;
+    let run = waiting.run.unwrap_or(run);
+    let held = Held { firing: waiting.firing, run, session, started_at: None, fencing_token: 0 };
+    Ok(ActiveTransition::to(ActiveRow { phase: Phase::Prepared(held), waiting: None, ..row.clone() }, Why::Claimed))
+}
+
+fn start(row: &ActiveRow, owner: Owner, now: Timestamp) -> Result<ActiveTransition, Rejected> {
+    let Phase::Prepared(_) = row.phase else { return Err(Rejected::NotHeld(owner.1)) };
+    let held = *held_by(&row.phase, owner)?;
+    if now < held.firing.start_at {
+        return Err(Rejected::Early(held.firing.start_at));
+    }
+    let started = Held { started_at: Some(now), fencing_token: row.version + 1, ..held };
+    Ok(ActiveTransition::to(ActiveRow { phase: Phase::Executing(started), ..row.clone() }, Why::Started))
+}
+
+fn ended(job: &Job, row: &ActiveRow, held: &Held, ending: &Ending, now: Timestamp) -> ActiveTransition {
+    let ending = Ending { ended_at: ending.ended_at.min(now), ..ending.clone() };
+    let record = finish::run_record(row.key.job, held, &ending, row.cancel);
+    let may_go_on = row.cancel.is_none() && !row.deleted;
+    match finish::next_attempt(job, &held.firing, &ending).filter(|_| may_go_on) {
+        None => ActiveTransition::gone(Why::Finished, [record]),
+        Some(firing) => {
+            let waiting = Some(Waiting { run: None, firing });
+            let next = ActiveRow { phase: Phase::Idle, waiting, ..row.clone() };
+            ActiveTransition { records: vec![record], ..ActiveTransition::to(next, Why::Retried) }
+        }
+    }
+}
+
+fn reset(row: &ActiveRow, owner: Owner, now: Timestamp) -> Result<ActiveTransition, Rejected> {
+    let held = *held_by(&row.phase, owner)?;
+    if row.deleted || row.cancel.is_some() {
+        return Ok(ActiveTransition::gone(
+            Why::CancelledUnstarted,
+            [control::cancelled_record(row.key.job, &held, now)],
+        ));
+    }
+    Ok(ActiveTransition::to(row.put_back(&held), Why::Reset))
+}
+
+fn sweep(job: &Job, row: &ActiveRow, session: SessionId, now: Timestamp) -> Result<ActiveTransition, Rejected> {
+    match row.phase {
+        Phase::Prepared(held) if held.session == session => {
+            Ok(ActiveTransition::to(row.put_back(&held), Why::SweptUnstarted))
+        }
+        Phase::Executing(held) if held.session == session => {
+            let lost = ended(job, row, &held, &Ending::lost(now), now);
+            Ok(ActiveTransition { why: Why::SweptLost, ..lost })
+        }
+        Phase::Prepared(held) | Phase::Executing(held) => Err(Rejected::NotHeld(held.run)),
+        Phase::Idle => Err(Rejected::NothingDue),
+    }
+}
+
+/// A pause ends the further attempts of a firing: those before it have their records. Manual runs go on.
+fn withdraw_attempt(row: &ActiveRow) -> Result<ActiveTransition, Rejected> {
+    let unstarted = !matches!(row.phase, Phase::Executing(_));
+    if unstarted && row.key.trigger != Trigger::Manual {
+        return Ok(ActiveTransition::gone(Why::Paused, []));
+    }
+    Err(Rejected::NothingDue)
+}
+
+fn delete(row: &ActiveRow, now: Timestamp) -> Result<ActiveTransition, Rejected> {
+    let waiting = match row.phase {
+        Phase::Executing(_) => {
+            return Ok(ActiveTransition::to(ActiveRow { deleted: true, ..row.clone() }, Why::DeletedLater));
+        }
+        Phase::Prepared(held) => Some(Waiting { run: Some(held.run), firing: held.firing }),
+        Phase::Idle => row.waiting,
+    };
+    let record = waiting.and_then(|waiting| control::waiting_record(row.key.job, waiting, Reason::Deleted, now));
+    Ok(ActiveTransition::gone(Why::Deleted, record))
+}
+
+fn cancel(row: &ActiveRow, run: RunId, now: Timestamp) -> Result<ActiveTransition, Rejected> {
+    match (row.phase, row.waiting) {
+        (Phase::Executing(held), _) if held.run == run => {
+            let next = ActiveRow { cancel: Some(CancelledBy::Person), ..row.clone() };
+            Ok(ActiveTransition::to(next, Why::CancelRequested))
+        }
+        (Phase::Prepared(held), _) if held.run == run => {
+            let record = control::cancelled_record(row.key.job, &held, now);
+            Ok(ActiveTransition::gone(Why::CancelledUnstarted, [record]))
+        }
+        (Phase::Idle, Some(waiting)) if waiting.run == Some(run) => {
+            let record = control::waiting_record(row.key.job, waiting, Reason::Cancelled, now);
+            Ok(ActiveTransition::gone(Why::CancelledUnstarted, record))
+        }
+        (Phase::Idle | Phase::Prepared(_) | Phase::Executing(_), _) => Err(Rejected::NotHeld(run)),
+    }
+}

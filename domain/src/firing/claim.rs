@@ -1,0 +1,84 @@
+//! Idle -> Prepared.
+
+use super::{Event, Firing, Held, JobState, Owner, Phase, Rejected, Transition, Why};
+use crate::id::RunId;
+use crate::job::Job;
+use crate::policy;
+use crate::run::{Reason, RunRecord};
+use crate::schedule::Timeline;
+use crate::time::Timestamp;
+
+/// Takes what comes up first until `until`: the armed firing or the manual one, whichever starts earlier.
+pub(super) fn claim(
+    job: &Job,
+    timeline: &Timeline,
+    state: &JobState,
+    owner: Owner,
+    until: Timestamp,
+    now: Timestamp,
+) -> Result<Transition, Rejected> {
+    if let Some(held) = state.phase.held() {
+        return Err(Rejected::Held(held.run));
+    }
+    if state.claim_at().is_none_or(|at| at > until) {
+        return Err(Rejected::NothingDue);
+    }
+    let (mut next, mut records) = end_of_pause(job, timeline, state, now)?;
+    records.extend(deal_with_misfires(job, timeline, &mut next, now));
+    let (session, run) = owner;
+    let Some((firing, run)) = earliest(&mut next, until, run) else {
+        if next == *state {
+            return Err(Rejected::NothingDue);
+        }
+        return Ok(Transition::to(next, Why::Rearmed).with(records));
+    };
+    next.phase = Phase::Prepared(Held { firing, run, session, started_at: None, fencing_token: 0 });
+    Ok(Transition::to(next, Why::Claimed).with(records))
+}
+
+/// A pause with an end that has come is over; what it swallowed is recorded.
+fn end_of_pause(
+    job: &Job,
+    timeline: &Timeline,
+    state: &JobState,
+    now: Timestamp,
+) -> Result<(JobState, Vec<RunRecord>), Rejected> {
+    let over = state.pause.as_ref().is_some_and(|pause| pause.until.is_some_and(|until| until <= now));
+    if !over {
+        return Ok((state.clone(), Vec::new()));
+    }
+    let resumed = super::apply(job, timeline, state, &Event::Resume, now)?;
+    Ok((resumed.next.unwrap_or_else(|| state.clone()), resumed.records))
+}
+
+fn deal_with_misfires(job: &Job, timeline: &Timeline, next: &mut JobState, now: Timestamp) -> Option<RunRecord> {
+    if next.pause.is_some() {
+        return None;
+    }
+    let armed = next.armed.filter(|armed| !armed.settled)?;
+    let selection = policy::misfire(timeline, &job.misfire, armed.due_at, now)?;
+    let record = selection.skipped.map(|skipped| RunRecord::skipped(next.id, skipped, Reason::Misfire, now));
+    next.take(selection);
+    record
+}
+
+/// Takes the firing that starts first out of the row, with the id of its run.
+fn earliest(next: &mut JobState, until: Timestamp, run: RunId) -> Option<(Firing, RunId)> {
+    let armed = next.armed.filter(|armed| next.pause.is_none() && armed.start_at <= until);
+    let manual = next.manual.filter(|manual| manual.firing.start_at <= until);
+    match (armed, manual) {
+        (Some(armed), Some(manual)) if armed.start_at <= manual.firing.start_at => take_armed(next, armed, run),
+        (_, Some(manual)) => {
+            next.manual = None;
+            Some((manual.firing, manual.run.unwrap_or(run)))
+        }
+        (Some(armed), None) => take_armed(next, armed, run),
+        (None, None) => None,
+    }
+}
+
+fn take_armed(next: &mut JobState, armed: Firing, run: RunId) -> Option<(Firing, RunId)> {
+    next.armed = None;
+    next.cursor = next.cursor.max(armed.due_at);
+    Some((armed, run))
+}

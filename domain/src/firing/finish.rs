@@ -1,0 +1,122 @@
+//! Executing -> Idle.
+
+use super::{CancelledBy, Firing, Held, JobState, Owner, Phase, Rejected, Transition, Waiting, Why, held_by};
+use crate::id::JobId;
+use crate::job::{Job, OnLost, Overlap};
+use crate::policy;
+use crate::run::{Ending, Reason, RunRecord, Status, Trigger};
+use crate::schedule::Timeline;
+use crate::time::Timestamp;
+
+/// Records how the run ended and arms what comes next.
+pub(super) fn finish(
+    job: &Job,
+    timeline: &Timeline,
+    state: &JobState,
+    owner: Owner,
+    ending: &Ending,
+    now: Timestamp,
+) -> Result<Transition, Rejected> {
+    let Phase::Executing(_) = state.phase else {
+        return Err(Rejected::NotHeld(owner.1));
+    };
+    let held = *held_by(&state.phase, owner)?;
+    Ok(ended(job, timeline, state, &held, ending, now))
+}
+
+/// What a run's end makes of its row, whoever tells it: the holder, or the sweep of the holder's session.
+pub(super) fn ended(
+    job: &Job,
+    timeline: &Timeline,
+    state: &JobState,
+    held: &Held,
+    ending: &Ending,
+    now: Timestamp,
+) -> Transition {
+    let ending = Ending { ended_at: ending.ended_at.min(now), ..ending.clone() };
+    let record = run_record(state.id, held, &ending, state.cancel);
+    if state.deleted {
+        return Transition::gone(Why::FinishedDeleted).with([record]);
+    }
+    let mut next = JobState { phase: Phase::Idle, cancel: None, ..state.clone() };
+    let may_go_on = state.pause.is_none() && state.cancel.is_none();
+    let again = if may_go_on { next_attempt(job, &held.firing, &ending) } else { None };
+    if let Some(firing) = again.filter(|firing| !superseded(job, timeline, state, firing)) {
+        match firing.trigger {
+            Trigger::Manual => next.manual = Some(Waiting { run: None, firing }),
+            Trigger::Schedule | Trigger::Misfire => next.armed = Some(firing),
+        }
+        return Transition::to(next, Why::Retried).with([record]);
+    }
+    let skipped = arm_next(job, timeline, &mut next, held, &ending, now);
+    Transition::to(next, Why::Finished).with([record]).with(skipped)
+}
+
+/// The next attempt that retry or `on_lost` asks for.
+pub(super) fn next_attempt(job: &Job, firing: &Firing, ending: &Ending) -> Option<Firing> {
+    match ending.status {
+        Status::Failed | Status::TimedOut => {
+            job.retry.wait_after(firing.attempt).map(|wait| firing.again(ending.ended_at + wait))
+        }
+        Status::Lost if job.on_lost == OnLost::Rerun => Some(firing.again(ending.ended_at)),
+        Status::Lost | Status::Succeeded | Status::Cancelled | Status::Running | Status::Skipped => None,
+    }
+}
+
+/// With `replace`, a newer firing that came due before the next attempt takes its place.
+fn superseded(job: &Job, timeline: &Timeline, state: &JobState, attempt: &Firing) -> bool {
+    job.overlap == Overlap::Replace && timeline.next_after(state.cursor).is_some_and(|due| due <= attempt.start_at)
+}
+
+fn arm_next(
+    job: &Job,
+    timeline: &Timeline,
+    next: &mut JobState,
+    held: &Held,
+    ending: &Ending,
+    now: Timestamp,
+) -> Option<RunRecord> {
+    let scheduled = held.firing.trigger != Trigger::Manual;
+    if scheduled {
+        next.armed = policy::next_of_backlog(timeline, held.firing.due_at, next.catch_up_until);
+        if next.armed.is_some() {
+            return None;
+        }
+    } else if next.armed.is_some_and(|armed| armed.settled || armed.due_at > ending.ended_at) {
+        return None;
+    }
+    // Of a lost run nobody knows until when it lived: what passed meanwhile goes to the misfire policy at the next claim.
+    let selection = match ending.status {
+        Status::Lost => policy::next_regular(timeline, next.cursor),
+        _ => policy::after_run(timeline, job.overlap, next.cursor, ending.ended_at),
+    };
+    let record = selection.skipped.map(|skipped| RunRecord::skipped(next.id, skipped, Reason::Overlap, now));
+    next.take(selection);
+    record
+}
+
+/// The history row of a run that ended.
+pub(super) fn run_record(job: JobId, held: &Held, ending: &Ending, cancel: Option<CancelledBy>) -> RunRecord {
+    // A run that was asked to end and ended badly was cancelled, whatever its exit looks like; one that succeeded first
+    // has succeeded.
+    let cancelled = cancel.filter(|_| matches!(ending.status, Status::Failed | Status::Cancelled));
+    let status = if cancelled.is_some() { Status::Cancelled } else { ending.status };
+    RunRecord {
+        id: held.run,
+        job,
+        due_at: held.firing.due_at,
+        trigger: held.firing.trigger,
+        attempt: held.firing.attempt,
+        status,
+        reason: cancelled.map(CancelledBy::reason).or_else(|| ending.reason.clone()),
+        exit_code: ending.exit_code,
+        signal: ending.signal,
+        started_at: held.started_at,
+        finished_at: ending.ended_at.max(held.started_at.unwrap_or(ending.ended_at)),
+        lag_ms: held.started_at.map(|started| started.as_ms() - held.firing.start_at.as_ms()),
+        session: Some(held.session),
+        fencing_token: Some(held.fencing_token),
+        count: 1,
+        first_due_at: held.firing.due_at,
+    }
+}

@@ -1,0 +1,56 @@
+//! Prepared or Executing -> Idle without the run's own word: hand-back, recovery, and the sweep of an ended session.
+
+use super::{JobState, Owner, Phase, Rejected, Transition, Why, finish, held_by};
+use crate::id::SessionId;
+use crate::job::Job;
+use crate::run::{Ending, Reason, RunRecord, Stretch, Trigger};
+use crate::schedule::Timeline;
+use crate::time::Timestamp;
+
+/// The holder gives back what it never spawned. The firing keeps its due time and its attempt, as nothing has happened.
+pub(super) fn reset(
+    timeline: &Timeline,
+    state: &JobState,
+    owner: Owner,
+    now: Timestamp,
+) -> Result<Transition, Rejected> {
+    let held = *held_by(&state.phase, owner)?;
+    if state.deleted {
+        let unstarted = (held.firing.attempt == 1 && held.firing.trigger != Trigger::Manual).then(|| {
+            let due = held.firing.due_at;
+            RunRecord::skipped(state.id, Stretch { count: 1, first: due, last: due }, Reason::Deleted, now)
+        });
+        return Ok(Transition::gone(Why::FinishedDeleted).with(unstarted));
+    }
+    let mut next = JobState { cancel: None, ..state.clone() };
+    if state.cancel.is_some() {
+        return Ok(super::control::drop_unstarted(timeline, next, &held, now));
+    }
+    next.put_back(&held);
+    Ok(Transition::to(next, Why::Reset))
+}
+
+/// The holder's session is over and its children are dead. What it only prepared never started and is claimed again for
+/// the same due time; what it ran is lost.
+pub(super) fn sweep(
+    job: &Job,
+    timeline: &Timeline,
+    state: &JobState,
+    session: SessionId,
+    now: Timestamp,
+) -> Result<Transition, Rejected> {
+    match state.phase {
+        Phase::Prepared(held) if held.session == session => {
+            let mut next = state.clone();
+            next.put_back(&held);
+            Ok(Transition::to(next, Why::SweptUnstarted))
+        }
+        Phase::Executing(held) if held.session == session => {
+            let lost = finish::ended(job, timeline, state, &held, &Ending::lost(now), now);
+            let why = if lost.next.is_some() { Why::SweptLost } else { lost.why };
+            Ok(Transition { why, ..lost })
+        }
+        Phase::Prepared(held) | Phase::Executing(held) => Err(Rejected::NotHeld(held.run)),
+        Phase::Idle => Err(Rejected::NothingDue),
+    }
+}

@@ -1,0 +1,222 @@
+//! The definition of a job: what a user stores (SPEC section 3).
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::schedule::{Dst, Options, Schedule, ScheduleError, Timeline, jitter_offset};
+use crate::time::Timestamp;
+
+/// A stored definition. Pausing is not part of it: a pause belongs to the job's state and survives a new definition.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Job {
+    /// 1-128 of `[A-Za-z0-9._-]`.
+    pub namespace: String,
+    /// 1-128 of `[A-Za-z0-9._-]`, unique among the living jobs of its namespace.
+    pub name: String,
+    /// The schedule as the user wrote it.
+    pub schedule: String,
+    /// An IANA zone name; UTC when neither this nor a `CRON_TZ=` prefix is given.
+    pub timezone: Option<String>,
+    /// What to do with the two nights a year in which the clock is changed.
+    pub dst: Dst,
+    /// Every due time is shifted by one stable offset between zero and this.
+    pub jitter: Duration,
+    /// Nothing is due before this.
+    pub start_at: Option<Timestamp>,
+    /// Nothing is due after this.
+    pub end_at: Option<Timestamp>,
+    /// Which executor runs it.
+    pub executor: String,
+    /// The executor's parameters: JSON text, opaque to the domain.
+    pub params: String,
+    /// What happens when it comes due while its previous run lives.
+    pub overlap: Overlap,
+    /// What happens to due times that passed unstarted.
+    pub misfire: Misfire,
+    /// A run that takes longer is ended as `timed_out`.
+    pub timeout: Option<Duration>,
+    /// How long after the polite end a run is killed.
+    pub kill_grace: Duration,
+    /// Further attempts of a firing that failed.
+    pub retry: Retry,
+    /// What happens to a run whose node died.
+    pub on_lost: OnLost,
+    /// Free labels for finding jobs.
+    pub labels: BTreeMap<String, String>,
+}
+
+impl Job {
+    /// `kill_grace` where the user gave none (SPEC section 3).
+    pub const DEFAULT_KILL_GRACE: Duration = Duration::from_secs(10);
+
+    /// `namespace/name`, which hashes, spreads and messages are made from.
+    pub fn key(&self) -> String {
+        format!("{}/{}", self.namespace, self.name)
+    }
+
+    /// The job's due times; `@every` counts from `anchor`.
+    ///
+    /// # Errors
+    /// [`ScheduleError`] when the schedule, or its zone, is not one.
+    pub fn timeline(&self, anchor: Timestamp) -> Result<Timeline, ScheduleError> {
+        let key = self.key();
+        let options = Options { timezone: self.timezone.as_deref(), dst: self.dst, hash_key: &key };
+        let schedule = Schedule::parse(&self.schedule, &options)?;
+        Ok(Timeline {
+            start_at: self.start_at,
+            end_at: self.end_at,
+            jitter: jitter_offset(&key, self.jitter),
+            ..Timeline::new(schedule, anchor)
+        })
+    }
+
+    /// Whether the due times of the two definitions differ: only then are they computed anew (SPEC section 3).
+    pub fn timing_differs(&self, other: &Job) -> bool {
+        self.schedule != other.schedule
+            || self.timezone != other.timezone
+            || self.dst != other.dst
+            || self.jitter != other.jitter
+            || self.start_at != other.start_at
+            || self.end_at != other.end_at
+    }
+}
+
+/// What happens when a firing comes due while the previous run lives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Overlap {
+    /// The firing is recorded as skipped.
+    #[default]
+    Skip,
+    /// One firing waits for the end; further ones are recorded as skipped.
+    Delay,
+    /// The running one is cancelled, the newest firing starts.
+    Replace,
+    /// Both run.
+    Allow,
+}
+
+impl Overlap {
+    /// Every value, in the order of SPEC.
+    pub const ALL: [Overlap; 4] = [Overlap::Skip, Overlap::Delay, Overlap::Replace, Overlap::Allow];
+
+    /// The name in SPEC section 3.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Overlap::Skip => "skip",
+            Overlap::Delay => "delay",
+            Overlap::Replace => "replace",
+            Overlap::Allow => "allow",
+        }
+    }
+}
+
+/// How late a firing may start, and what becomes of those that are later.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Misfire {
+    /// What becomes of misfires.
+    pub policy: MisfirePolicy,
+    /// A due time later than this is a misfire.
+    pub grace: Duration,
+}
+
+impl Default for Misfire {
+    fn default() -> Self {
+        Self { policy: MisfirePolicy::FireOnce, grace: Duration::from_secs(30) }
+    }
+}
+
+/// What becomes of due times that passed unstarted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum MisfirePolicy {
+    /// They are recorded as skipped.
+    Skip,
+    /// One run carries the latest of them; the others are recorded as skipped.
+    #[default]
+    FireOnce,
+    /// The newest [`CATCH_UP_LIMIT`] run, oldest first, one at a time; older ones are recorded as skipped.
+    CatchUp,
+}
+
+/// How many due times `catch_up` makes good (SPEC section 3).
+pub const CATCH_UP_LIMIT: usize = 100;
+
+impl MisfirePolicy {
+    /// Every value, in the order of SPEC.
+    pub const ALL: [MisfirePolicy; 3] = [MisfirePolicy::Skip, MisfirePolicy::FireOnce, MisfirePolicy::CatchUp];
+
+    /// The name in SPEC section 3.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            MisfirePolicy::Skip => "skip",
+            MisfirePolicy::FireOnce => "fire_once",
+            MisfirePolicy::CatchUp => "catch_up",
+        }
+    }
+}
+
+/// Attempts of the same firing, with exponential backoff.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Retry {
+    /// How many attempts in all; 1 is "no retry".
+    pub max_attempts: u32,
+    /// The wait before the second attempt; each further one is twice as long.
+    pub backoff: Duration,
+    /// No wait is longer than this.
+    pub max_backoff: Duration,
+}
+
+impl Default for Retry {
+    fn default() -> Self {
+        Self { max_attempts: 1, backoff: Duration::from_secs(10), max_backoff: Duration::from_secs(300) }
+    }
+}
+
+impl Retry {
+    /// The wait after the `attempt`-th attempt failed, or `None` when that was the last.
+    pub fn wait_after(&self, attempt: u32) -> Option<Duration> {
+        if attempt >= self.max_attempts {
+            return None;
+        }
+        let doublings = attempt.saturating_sub(1).min(31);
+        Some(self.backoff.saturating_mul(1 << doublings).min(self.max_backoff))
+    }
+}
+
+/// What happens to a run whose node died or was fenced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OnLost {
+    /// It stays lost: at most one start per firing.
+    #[default]
+    Skip,
+    /// The firing starts again: at least one start.
+    Rerun,
+}
+
+impl OnLost {
+    /// Every value, in the order of SPEC.
+    pub const ALL: [OnLost; 2] = [OnLost::Skip, OnLost::Rerun];
+
+    /// The name in SPEC section 3.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            OnLost::Skip => "skip",
+            OnLost::Rerun => "rerun",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn backoff_doubles_up_to_its_limit_and_ends_with_the_last_attempt() {
+        let secs = Duration::from_secs;
+        let retry = Retry { max_attempts: 6, backoff: secs(10), max_backoff: secs(60) };
+        let waits: Vec<_> = (1..=6).map(|attempt| retry.wait_after(attempt)).collect();
+        assert_eq!(waits, [Some(secs(10)), Some(secs(20)), Some(secs(40)), Some(secs(60)), Some(secs(60)), None]);
+        assert_eq!(Retry::default().wait_after(1), None);
+        let endless = Retry { max_attempts: u32::MAX, backoff: secs(1), max_backoff: secs(300) };
+        assert_eq!(endless.wait_after(4_000_000_000), Some(secs(300)));
+    }
+}

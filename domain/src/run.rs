@@ -1,0 +1,268 @@
+//! What is recorded of a run, and of due times that did not run (SPEC section 3, S6).
+
+use std::fmt;
+
+use crate::id::{JobId, RunId, SessionId};
+use crate::time::Timestamp;
+
+/// What made a firing come up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Trigger {
+    /// Its due time, started within the grace.
+    Schedule,
+    /// Somebody asked for a run now.
+    Manual,
+    /// Its due time, made good by the misfire policy.
+    Misfire,
+}
+
+impl Trigger {
+    /// Every value.
+    pub const ALL: [Trigger; 3] = [Trigger::Schedule, Trigger::Manual, Trigger::Misfire];
+
+    /// The name in SPEC section 3.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Trigger::Schedule => "schedule",
+            Trigger::Manual => "manual",
+            Trigger::Misfire => "misfire",
+        }
+    }
+}
+
+/// How a run stands or ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Status {
+    /// It lives.
+    Running,
+    /// It ended well.
+    Succeeded,
+    /// It ended badly or could not be started.
+    Failed,
+    /// It was ended because its timeout passed.
+    TimedOut,
+    /// Somebody, or a newer firing, ended it.
+    Cancelled,
+    /// Its node died, was fenced or lost it.
+    Lost,
+    /// The due time did not run.
+    Skipped,
+}
+
+impl Status {
+    /// Every value.
+    pub const ALL: [Status; 7] = [
+        Status::Running,
+        Status::Succeeded,
+        Status::Failed,
+        Status::TimedOut,
+        Status::Cancelled,
+        Status::Lost,
+        Status::Skipped,
+    ];
+
+    /// The name in SPEC section 3.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Status::Running => "running",
+            Status::Succeeded => "succeeded",
+            Status::Failed => "failed",
+            Status::TimedOut => "timed_out",
+            Status::Cancelled => "cancelled",
+            Status::Lost => "lost",
+            Status::Skipped => "skipped",
+        }
+    }
+}
+
+/// Why a due time did not run, or why a run ended as it did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reason {
+    /// The previous run still lived.
+    Overlap,
+    /// Nobody could start it in time.
+    Misfire,
+    /// The job was paused.
+    Paused,
+    /// A new definition came before the start.
+    Updated,
+    /// The job was deleted before the start.
+    Deleted,
+    /// A newer firing took its place (`overlap = replace`).
+    Replaced,
+    /// Somebody cancelled it.
+    Cancelled,
+    /// The session that ran it ended without a word.
+    SessionEnded,
+    /// What the executor said.
+    Said(String),
+}
+
+impl Reason {
+    /// Reads back what `Display` wrote.
+    pub fn from_text(text: &str) -> Self {
+        let fixed = [
+            Reason::Overlap,
+            Reason::Misfire,
+            Reason::Paused,
+            Reason::Updated,
+            Reason::Deleted,
+            Reason::Replaced,
+            Reason::Cancelled,
+            Reason::SessionEnded,
+        ];
+        fixed.into_iter().find(|reason| reason.to_string() == text).unwrap_or_else(|| Reason::Said(text.to_owned()))
+    }
+
+    /// Tells apart derived records of one due time.
+    const fn kind(&self) -> u8 {
+        match self {
+            Reason::Overlap => 1,
+            Reason::Misfire => 2,
+            Reason::Paused => 3,
+            Reason::Updated => 4,
+            Reason::Deleted => 5,
+            Reason::Replaced => 6,
+            Reason::Cancelled => 7,
+            Reason::SessionEnded => 8,
+            Reason::Said(_) => 9,
+        }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Reason::Overlap => "overlap",
+            Reason::Misfire => "misfire",
+            Reason::Paused => "paused",
+            Reason::Updated => "updated",
+            Reason::Deleted => "deleted",
+            Reason::Replaced => "replaced",
+            Reason::Cancelled => "cancelled",
+            Reason::SessionEnded => "the node's session ended while it ran",
+            Reason::Said(text) => text,
+        })
+    }
+}
+
+/// How a run ended, as the executor tells it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ending {
+    /// Anything but `Running` and `Skipped`.
+    pub status: Status,
+    /// Exit code of the process, where there was one.
+    pub exit_code: Option<i32>,
+    /// Signal that ended the process, where one did.
+    pub signal: Option<i32>,
+    /// Where the status alone does not tell all.
+    pub reason: Option<Reason>,
+    /// When it ended. Due times up to here came up while it lived.
+    pub ended_at: Timestamp,
+}
+
+impl Ending {
+    /// A run whose node is gone.
+    pub fn lost(ended_at: Timestamp) -> Self {
+        Self { status: Status::Lost, exit_code: None, signal: None, reason: Some(Reason::SessionEnded), ended_at }
+    }
+}
+
+/// One row of history: a run that ended, or a stretch of due times that did not run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunRecord {
+    /// Identifies the record everywhere.
+    pub id: RunId,
+    /// Whose it is.
+    pub job: JobId,
+    /// The due time; of a stretch the last.
+    pub due_at: Timestamp,
+    /// What made it come up.
+    pub trigger: Trigger,
+    /// 1 for the first attempt.
+    pub attempt: u32,
+    /// How it ended; never `Running`.
+    pub status: Status,
+    /// Why, where the status alone does not tell.
+    pub reason: Option<Reason>,
+    /// Exit code of the process, where there was one.
+    pub exit_code: Option<i32>,
+    /// Signal that ended the process, where one did.
+    pub signal: Option<i32>,
+    /// When it was started, if it was.
+    pub started_at: Option<Timestamp>,
+    /// When it ended, or when it was recorded as not run.
+    pub finished_at: Timestamp,
+    /// `started_at` minus the time at which it should have started, in milliseconds.
+    pub lag_ms: Option<i64>,
+    /// Which session ran it.
+    pub session: Option<SessionId>,
+    /// The token that it carried.
+    pub fencing_token: Option<u64>,
+    /// How many due times this record stands for.
+    pub count: u64,
+    /// The first of them.
+    pub first_due_at: Timestamp,
+}
+
+/// Due times, one after the other, that share a fate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stretch {
+    /// How many there are; at least 1.
+    pub count: u64,
+    /// The first.
+    pub first: Timestamp,
+    /// The last.
+    pub last: Timestamp,
+}
+
+impl Stretch {
+    /// Two stretches that share a fate, the earlier one first.
+    #[must_use]
+    pub fn join(self, later: Stretch) -> Stretch {
+        Stretch { count: self.count + later.count, first: self.first, last: later.last }
+    }
+}
+
+impl RunRecord {
+    /// The record of due times of the schedule that did not run.
+    pub fn skipped(job: JobId, stretch: Stretch, reason: Reason, now: Timestamp) -> Self {
+        Self {
+            id: RunId::derived(job, stretch.last.as_ms(), reason.kind()),
+            job,
+            due_at: stretch.last,
+            trigger: Trigger::Schedule,
+            attempt: 1,
+            status: Status::Skipped,
+            reason: Some(reason),
+            exit_code: None,
+            signal: None,
+            started_at: None,
+            finished_at: now,
+            lag_ms: None,
+            session: None,
+            fencing_token: None,
+            count: stretch.count,
+            first_due_at: stretch.first,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_survives_text() {
+        for reason in [Reason::Overlap, Reason::SessionEnded, Reason::Said("no such program: foo".into())] {
+            assert_eq!(Reason::from_text(&reason.to_string()), reason);
+        }
+    }
+
+    #[test]
+    fn recording_a_skipped_due_time_twice_is_the_same_fact() {
+        let stretch = Stretch { count: 1, first: Timestamp::from_ms(5), last: Timestamp::from_ms(5) };
+        let record = |now| RunRecord::skipped(JobId(1), stretch, Reason::Overlap, Timestamp::from_ms(now));
+        assert_eq!(record(6).id, record(7).id);
+    }
+}
