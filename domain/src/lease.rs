@@ -1,0 +1,249 @@
+//! The lease of a session: how long a node may trust it, and when the others may take over (DESIGN section 5).
+//!
+//! A node trusts its session for `self_kill_after` from the moment *before it sent* the last heartbeat that was
+//! acknowledged; then it ends, its children first. The others count `expire_after` from the moment *they* last saw the
+//! heartbeat sequence change. As the first clock starts before the second, and the fencing inequality keeps room between the
+//! two for the keeper and for clocks that drift by a hundredth, the children of a node are dead before anybody acts for it.
+//! Wall clocks take no part in it.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::id::SessionId;
+use crate::time::{BootTime, Timestamp};
+
+/// The session timing of SPEC section 8.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timing {
+    /// How often a heartbeat is written.
+    pub heartbeat: Duration,
+    /// How long one may take.
+    pub heartbeat_timeout: Duration,
+    /// How long a node lives on its last acknowledged heartbeat.
+    pub self_kill_after: Duration,
+    /// How long ending all children may take.
+    pub fence_grace: Duration,
+    /// How long the keeper may go without CPU.
+    pub pause: Duration,
+    /// After how long without a heartbeat the others end a session.
+    pub expire_after: Duration,
+}
+
+impl Default for Timing {
+    fn default() -> Self {
+        let secs = Duration::from_secs;
+        Self {
+            heartbeat: secs(3),
+            heartbeat_timeout: secs(2),
+            self_kill_after: secs(12),
+            fence_grace: secs(3),
+            pause: secs(4),
+            expire_after: secs(20),
+        }
+    }
+}
+
+/// A timing under which a dead node's work could be taken over while its children live.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum TimingError {
+    /// The others would not wait long enough.
+    #[error(
+        "session.expire_after is too short: (self_kill_after {self_kill_ms} ms + fence_grace {fence_ms} ms + pause \
+         {pause_ms} ms) x 1.01 = {needed_ms} ms must be less than expire_after {expire_ms} ms x 0.99 = {given_ms} ms; \
+         raise expire_after or lower the others"
+    )]
+    ExpiresTooSoon {
+        /// `self_kill_after` in milliseconds.
+        self_kill_ms: u64,
+        /// `fence_grace` in milliseconds.
+        fence_ms: u64,
+        /// `pause` in milliseconds.
+        pause_ms: u64,
+        /// `expire_after` in milliseconds.
+        expire_ms: u64,
+        /// The left side, in milliseconds.
+        needed_ms: u64,
+        /// The right side, in milliseconds.
+        given_ms: u64,
+    },
+    /// One lost heartbeat would end the node.
+    #[error(
+        "session.self_kill_after is too short: heartbeat {heartbeat_ms} ms + heartbeat_timeout {timeout_ms} ms must be \
+         less than half of self_kill_after ({half_ms} ms), so that one lost heartbeat ends nothing"
+    )]
+    NoSecondHeartbeat {
+        /// `heartbeat` in milliseconds.
+        heartbeat_ms: u64,
+        /// `heartbeat_timeout` in milliseconds.
+        timeout_ms: u64,
+        /// Half of `self_kill_after` in milliseconds.
+        half_ms: u64,
+    },
+    /// A duration of zero.
+    #[error("session.{0} must be longer than zero")]
+    Zero(&'static str),
+}
+
+impl Timing {
+    /// Checks the fencing inequality.
+    ///
+    /// # Errors
+    /// [`TimingError`], with the numbers.
+    pub fn check(&self) -> Result<(), TimingError> {
+        let ms = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX / 1000);
+        let positive = [
+            ("heartbeat", self.heartbeat),
+            ("heartbeat_timeout", self.heartbeat_timeout),
+            ("self_kill_after", self.self_kill_after),
+            ("fence_grace", self.fence_grace),
+            ("expire_after", self.expire_after),
+        ];
+        if let Some((name, _)) = positive.into_iter().find(|(_, duration)| ms(*duration) == 0) {
+            return Err(TimingError::Zero(name));
+        }
+        let (self_kill_ms, fence_ms, pause_ms, expire_ms) =
+            (ms(self.self_kill_after), ms(self.fence_grace), ms(self.pause), ms(self.expire_after));
+        let needed = (self_kill_ms + fence_ms + pause_ms) * 101;
+        let given = expire_ms * 99;
+        if needed >= given {
+            let (needed_ms, given_ms) = (needed.div_ceil(100), given / 100);
+            return Err(TimingError::ExpiresTooSoon {
+                self_kill_ms,
+                fence_ms,
+                pause_ms,
+                expire_ms,
+                needed_ms,
+                given_ms,
+            });
+        }
+        let (heartbeat_ms, timeout_ms) = (ms(self.heartbeat), ms(self.heartbeat_timeout));
+        if (heartbeat_ms + timeout_ms) * 2 >= self_kill_ms {
+            return Err(TimingError::NoSecondHeartbeat { heartbeat_ms, timeout_ms, half_ms: self_kill_ms / 2 });
+        }
+        Ok(())
+    }
+}
+
+/// The database's UTC as a node estimates it: a lower bound, so that nothing starts early.
+///
+/// An answer that carries the database's time was made before it arrived; from its arrival on the database's clock shows at
+/// least that time. The best bound of the last few answers is kept, and an older one forgotten, as clocks are set now and
+/// then.
+#[derive(Debug, Clone, Default)]
+pub struct DatabaseClock {
+    /// Newest last: the database's time minus the boot clock at arrival, in milliseconds.
+    offsets_ms: Vec<i64>,
+}
+
+impl DatabaseClock {
+    const KEPT: usize = 4;
+
+    /// The database said `utc`, and that arrived at `arrived`.
+    pub fn heard(&mut self, utc: Timestamp, arrived: BootTime) {
+        if self.offsets_ms.len() == Self::KEPT {
+            self.offsets_ms.remove(0);
+        }
+        self.offsets_ms.push(utc.as_ms().saturating_sub(i64::try_from(arrived.as_ms()).unwrap_or(i64::MAX)));
+    }
+
+    /// The database's time at `now`; the epoch as long as nothing was heard.
+    pub fn utc(&self, now: BootTime) -> Timestamp {
+        self.offset_ms().map_or(Timestamp::EPOCH, |offset| {
+            Timestamp::from_ms(i64::try_from(now.as_ms()).unwrap_or(i64::MAX).saturating_add(offset))
+        })
+    }
+
+    /// When the boot clock shows that the database's time is `utc`; `None` as long as nothing was heard.
+    pub fn boot(&self, utc: Timestamp) -> Option<BootTime> {
+        let ms = utc.as_ms().saturating_sub(self.offset_ms()?);
+        Some(BootTime::from_ms(u64::try_from(ms).unwrap_or(0)))
+    }
+
+    fn offset_ms(&self) -> Option<i64> {
+        self.offsets_ms.iter().copied().max()
+    }
+}
+
+/// What a node has seen of the other sessions, on its own clock.
+#[derive(Debug, Clone, Default)]
+pub struct Survey {
+    seen: BTreeMap<SessionId, (u64, BootTime)>,
+}
+
+impl Survey {
+    /// Notes the heartbeat sequences as just read. Sessions that are gone are forgotten.
+    pub fn note(&mut self, beats: impl IntoIterator<Item = (SessionId, u64)>, now: BootTime) {
+        let mut seen = BTreeMap::new();
+        for (session, seq) in beats {
+            let since = match self.seen.get(&session) {
+                Some((known, since)) if *known == seq => *since,
+                _ => now,
+            };
+            seen.insert(session, (seq, since));
+        }
+        self.seen = seen;
+    }
+
+    /// The sessions, and their sequences, that have shown no heartbeat for `expire_after`, other than `me`.
+    pub fn expired(&self, me: SessionId, expire_after: Duration, now: BootTime) -> Vec<(SessionId, u64)> {
+        let silent = |since: BootTime| now.since(since) >= expire_after;
+        let others = self.seen.iter().filter(|(session, _)| **session != me);
+        others.filter(|(_, (_, since))| silent(*since)).map(|(session, (seq, _))| (*session, *seq)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn secs(n: u64) -> Duration {
+        Duration::from_secs(n)
+    }
+
+    #[test]
+    fn the_default_timing_holds_and_each_side_of_the_inequality_is_needed() {
+        let good = Timing::default();
+        assert_eq!(good.check(), Ok(()));
+        // (12 + 3 + 4) x 1.01 = 19.19 < 20 x 0.99 = 19.8
+        let short = Timing { expire_after: Duration::from_millis(19_383), ..good };
+        let text = short.check().unwrap_err().to_string();
+        assert!(text.contains("12000 ms") && text.contains("19190 ms") && text.contains("19383 ms"), "{text}");
+        assert_eq!(Timing { expire_after: Duration::from_millis(19_385), ..good }.check(), Ok(()));
+        let slow = Timing { heartbeat: secs(4), ..good };
+        assert!(matches!(slow.check(), Err(TimingError::NoSecondHeartbeat { half_ms: 6000, .. })));
+        assert_eq!(Timing { heartbeat: Duration::ZERO, ..good }.check(), Err(TimingError::Zero("heartbeat")));
+    }
+
+    #[test]
+    fn a_session_expires_by_the_observers_clock_from_the_last_change_it_saw() {
+        let (me, other) = (SessionId::from_random(1), SessionId::from_random(2));
+        let at = BootTime::from_ms;
+        let mut survey = Survey::default();
+        survey.note([(me, 1), (other, 7)], at(0));
+        survey.note([(me, 2), (other, 7)], at(10_000));
+        assert_eq!(survey.expired(me, secs(20), at(19_999)), []);
+        assert_eq!(survey.expired(me, secs(20), at(20_000)), [(other, 7)]);
+        survey.note([(me, 3), (other, 8)], at(20_000));
+        assert_eq!(survey.expired(me, secs(20), at(39_999)), []);
+        survey.note([(me, 4)], at(40_000));
+        assert_eq!(survey.expired(me, secs(20), at(90_000)), [], "a session that is gone is not expired again");
+    }
+
+    #[test]
+    fn the_estimate_of_the_databases_time_is_the_best_lower_bound_of_the_last_answers() {
+        let mut clock = DatabaseClock::default();
+        assert_eq!(clock.utc(BootTime::from_ms(5)), Timestamp::EPOCH);
+        clock.heard(Timestamp::from_ms(1_000_000), BootTime::from_ms(100));
+        clock.heard(Timestamp::from_ms(1_000_100), BootTime::from_ms(250));
+        assert_eq!(clock.utc(BootTime::from_ms(300)), Timestamp::from_ms(1_000_200));
+        assert_eq!(clock.boot(Timestamp::from_ms(1_000_200)), Some(BootTime::from_ms(300)));
+        for beat in 1..=4 {
+            clock.heard(Timestamp::from_ms(500_000 + beat), BootTime::from_ms(300 + beat as u64));
+        }
+        assert_eq!(
+            clock.utc(BootTime::from_ms(400)),
+            Timestamp::from_ms(500_100),
+            "a clock that was set back is followed"
+        );
+    }
+}

@@ -1,0 +1,127 @@
+//! Heartbeats, the lease, the sessions of others, and the end: in good order (drain) or at once (self-kill).
+
+use super::types::BeatAnswer;
+use super::{Effect, Node, SelfKillReason, Stage, StopReason, StoreAnswer};
+use crate::id::SessionId;
+use crate::partition::share_of;
+use crate::run::{Ending, Reason, Status};
+use crate::time::BootTime;
+
+impl Node {
+    pub(super) fn heartbeat_if_due(&mut self, now: BootTime) {
+        if self.beat.self_kill && now >= self.beat.lease_until {
+            return self.self_kill(SelfKillReason::LeaseOver);
+        }
+        if self.beat.in_flight || now < self.beat.next_at {
+            return;
+        }
+        self.beat.in_flight = true;
+        self.beat.seq += 1;
+        self.beat.next_at = now + self.config.timing.heartbeat;
+        if !self.beat.self_kill {
+            // The lease is the lock on the file: that the node is awake to say so is all the keeper needs to know.
+            self.emit(Effect::RenewKeeper { until: now + self.config.timing.self_kill_after });
+        }
+        let (seq, draining) = (self.beat.seq, self.drain.begun);
+        self.emit(Effect::Heartbeat { seq, draining });
+    }
+
+    pub(super) fn beaten(&mut self, sent: BootTime, answer: StoreAnswer<BeatAnswer>, now: BootTime) {
+        self.beat.in_flight = false;
+        match answer {
+            // The next one follows at its time, well within the lease.
+            Err(_) => {}
+            Ok(BeatAnswer::Fenced) => self.self_kill(SelfKillReason::Fenced),
+            Ok(BeatAnswer::Alive { utc, peers }) => {
+                self.beat.lease_until = sent + self.config.timing.self_kill_after;
+                if self.beat.self_kill {
+                    self.emit(Effect::RenewKeeper { until: self.beat.lease_until });
+                }
+                self.clock.heard(utc, now);
+                let live: Vec<SessionId> = peers.iter().filter(|peer| peer.claims).map(|peer| peer.session).collect();
+                self.partitions = share_of(self.session, &live, self.config.partitions);
+                self.survey.note(peers.iter().filter(|peer| !peer.ended).map(|peer| (peer.session, peer.seq)), now);
+                if let Some(ended) = peers.iter().find(|peer| peer.ended && peer.session != self.session) {
+                    self.sweep(Effect::Sweep { session: ended.session }, ended.session);
+                }
+            }
+        }
+    }
+
+    pub(super) fn expire_silent(&mut self, now: BootTime) {
+        let silent = self.survey.expired(self.session, self.config.timing.expire_after, now);
+        if let Some((session, seq)) = silent.first().copied() {
+            self.sweep(Effect::Expire { session, seq }, session);
+        }
+    }
+
+    /// One at a time; the next heartbeat shows what is left to do.
+    fn sweep(&mut self, effect: Effect, session: SessionId) {
+        if self.flight.sweep.is_none() {
+            self.flight.sweep = Some(session);
+            self.emit(effect);
+        }
+    }
+
+    fn self_kill(&mut self, reason: SelfKillReason) {
+        if !self.beat.ended {
+            self.beat.ended = true;
+            self.emit(Effect::SelfKill(reason));
+        }
+    }
+
+    pub(super) fn begin_drain(&mut self, now: BootTime) {
+        if self.drain.begun {
+            return;
+        }
+        self.drain.begun = true;
+        self.drain.deadline = Some(now + self.config.drain_timeout);
+        // The others learn at once that this node claims no more.
+        self.beat.next_at = now;
+        for run in self.in_stage(usize::MAX, |stage| *stage == Stage::Prepared) {
+            self.set_stage(run, Stage::Uncertain);
+        }
+    }
+
+    pub(super) fn hurry_drain(&mut self, now: BootTime) {
+        self.begin_drain(now);
+        self.drain.hurried = true;
+        self.drain.deadline = None;
+        for run in self.in_stage(usize::MAX, |stage| *stage == Stage::Executing) {
+            self.stop(run, StopReason::ShutDown);
+        }
+    }
+
+    pub(super) fn drain_on(&mut self, now: BootTime) {
+        if !self.drain.begun || self.drain.done {
+            return;
+        }
+        if self.drain.deadline.is_some_and(|deadline| deadline <= now) {
+            self.hurry_drain(now);
+        }
+        // A start that failed meanwhile came back to Prepared.
+        for run in self.in_stage(usize::MAX, |stage| *stage == Stage::Prepared) {
+            self.set_stage(run, Stage::Uncertain);
+        }
+        self.reset_if_needed(now);
+        if self.runs.is_empty() && self.flight.claim.is_none() && self.pending.is_empty() {
+            self.drain.done = true;
+            match self.drain.keeper_died {
+                true => self.self_kill(SelfKillReason::KeeperDied),
+                false => self.emit(Effect::Drained),
+            }
+        }
+    }
+
+    /// Every child died with the keeper: their runs are lost. They are recorded as long as that can be done, then the node
+    /// ends.
+    pub(super) fn keeper_died(&mut self, now: BootTime) {
+        for run in self.in_stage(usize::MAX, |stage| *stage == Stage::Executing) {
+            let reason = Some(Reason::Said("the keeper died, and with it every run of the node".into()));
+            let ended_at = self.utc(now);
+            self.exited(run, Ending { status: Status::Lost, exit_code: None, signal: None, reason, ended_at }, now);
+        }
+        self.begin_drain(now);
+        self.drain.keeper_died = true;
+    }
+}

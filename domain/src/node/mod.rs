@@ -1,0 +1,274 @@
+//! The node machine: everything a node decides, without doing any of it.
+//!
+//! The driver feeds [`Input`]s with the time, drains [`Node::poll`] after each, performs the [`Effect`]s and comes back
+//! with their results, and at the latest at [`Node::next_wake`]. There are three drivers: the server's engine, the
+//! simulator and the model checker.
+//!
+//! A run is in exactly one of these places from the moment its id is drawn: *pending* (a claim that carries it is on its
+//! way or of unknown outcome), or one [`Stage`] of `runs`. What the store says and what memory holds may differ after any
+//! error; [`crate::matrix`] says what then happens, and the recovery loop compares the two for ever.
+
+mod claiming;
+mod finishing;
+mod lifecycle;
+pub mod port;
+mod recovery;
+mod starting;
+mod types;
+
+pub use types::{BeatAnswer, Config, Effect, Failure, Input, Peer, SelfKillReason, StopReason, StoreAnswer};
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use crate::id::{RunId, SessionId};
+use crate::job::Job;
+use crate::lease::{DatabaseClock, Survey};
+use crate::run::Ending;
+use crate::time::{BootTime, Timestamp};
+use crate::wheel::Wheel;
+use port::RunRef;
+use types::{Backoff, Flight};
+
+/// Where a run of mine stands in memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Stage {
+    /// Mine, waiting in the wheel or for a free place.
+    Prepared,
+    /// A start is on its way.
+    Starting,
+    /// A start of unknown outcome: to be settled before anything else.
+    InDoubt,
+    /// It runs.
+    Executing,
+    /// It has ended; its finish is to be sent, or is on its way.
+    Ended(Ending),
+    /// *Uncertain* (the source's *reset*): to be given back unstarted.
+    Uncertain,
+}
+
+#[derive(Debug, Clone)]
+struct Run {
+    at: RunRef,
+    /// What to run; `None` for a row that recovery found.
+    job: Option<Arc<Job>>,
+    stage: Stage,
+    /// Why it was asked to stop, if it was.
+    stop: Option<StopReason>,
+}
+
+/// One node, from its registration to its end.
+#[derive(Debug)]
+pub struct Node {
+    config: Config,
+    session: SessionId,
+    runs: BTreeMap<RunId, Run>,
+    /// Ids that a claim of unknown outcome may have used, with the number of recoveries they have seen.
+    pending: BTreeMap<RunId, u8>,
+    wheel: Wheel<RunId>,
+    /// Come up, in order, waiting to be started.
+    due: VecDeque<RunId>,
+    /// When a newer firing takes the place of a running one (`overlap = replace`).
+    replaces: BTreeSet<(Timestamp, RunId)>,
+    flight: Flight,
+    clock: DatabaseClock,
+    survey: Survey,
+    partitions: Vec<u16>,
+    next_run: u64,
+    executing: usize,
+    wish: Wish,
+    beat: types::Heartbeat,
+    drain: types::Drain,
+    effects: VecDeque<Effect>,
+}
+
+/// What is to be done as soon as the store is free for it.
+#[derive(Debug, Default)]
+struct Wish {
+    peek: bool,
+    claim: bool,
+    next_peek: BootTime,
+    next_recovery: BootTime,
+    claim_backoff: Backoff,
+    start_backoff: Backoff,
+    finish_backoff: Backoff,
+    settle_backoff: Backoff,
+    reset_backoff: Backoff,
+    recovery_backoff: Backoff,
+}
+
+impl Node {
+    /// A node whose session was just registered: the database said `utc` and its number of partitions.
+    pub fn new(config: Config, session: SessionId, utc: Timestamp, now: BootTime) -> Self {
+        let mut clock = DatabaseClock::default();
+        clock.heard(utc, now);
+        let span_ms = usize::try_from(config.horizon.as_millis()).unwrap_or(60_000).min(120_000) + 1_000;
+        Self {
+            session,
+            runs: BTreeMap::new(),
+            pending: BTreeMap::new(),
+            wheel: Wheel::new(span_ms, utc),
+            due: VecDeque::new(),
+            replaces: BTreeSet::new(),
+            flight: Flight::default(),
+            clock,
+            survey: Survey::default(),
+            partitions: (0..config.partitions).collect(),
+            next_run: 1,
+            executing: 0,
+            wish: Wish { peek: true, ..Wish::default() },
+            beat: types::Heartbeat::new(now, &config.timing, config.self_kill),
+            drain: types::Drain::default(),
+            effects: VecDeque::new(),
+            config,
+        }
+    }
+
+    /// Takes in one thing that happened.
+    pub fn handle(&mut self, input: Input, now: BootTime) {
+        match input {
+            Input::Tick => {}
+            Input::Look => self.wish.peek = true,
+            Input::Beat { sent, answer } => self.beaten(sent, answer, now),
+            Input::Peeked(answer) => self.peeked(answer, now),
+            Input::Claimed(answer) => self.claimed(answer, now),
+            Input::Started(answer) => self.started(answer, now),
+            Input::Settled(answer) => self.settled(answer, now),
+            Input::Exited { run, ending } => self.exited(run, ending, now),
+            Input::Finished(answer) => self.finished(answer, now),
+            Input::Reset(answer) => self.reset_done(answer, now),
+            Input::Held(answer) => self.held(answer, now),
+            Input::Swept => self.flight.sweep = None,
+            Input::CancelAsked(run) => self.stop(run, StopReason::Cancelled),
+            Input::Drain => self.begin_drain(now),
+            Input::DrainNow => self.hurry_drain(now),
+            Input::KeeperDied => self.keeper_died(now),
+        }
+        self.step(now);
+    }
+
+    /// The next thing to do. Call until `None` after every [`Node::handle`].
+    pub fn poll(&mut self) -> Option<Effect> {
+        self.effects.pop_front()
+    }
+
+    /// When to come back with [`Input::Tick`] if nothing happens before.
+    pub fn next_wake(&self) -> BootTime {
+        let wake = &self.wish;
+        let mut earliest = self.beat.next(&self.config.timing);
+        let mut consider = |at: BootTime| earliest = earliest.min(at);
+        if !self.drain.begun {
+            consider(wake.next_peek);
+        }
+        consider(wake.next_recovery);
+        for backoff in [
+            &wake.claim_backoff,
+            &wake.start_backoff,
+            &wake.finish_backoff,
+            &wake.settle_backoff,
+            &wake.reset_backoff,
+            &wake.recovery_backoff,
+        ] {
+            if let Some(until) = backoff.until() {
+                consider(until);
+            }
+        }
+        let replace_at = self.replaces.first().map(|(at, _)| *at);
+        for utc in self.wheel.next_at().into_iter().chain(replace_at) {
+            if let Some(at) = self.clock.boot(utc) {
+                consider(at);
+            }
+        }
+        if let Some(deadline) = self.drain.deadline {
+            consider(deadline);
+        }
+        earliest
+    }
+
+    /// What the database's clock shows, as far as this node can tell: never later than it does.
+    pub fn utc(&self, now: BootTime) -> Timestamp {
+        self.clock.utc(now)
+    }
+
+    /// How many runs are prepared (or on their way to a start), and how many execute.
+    pub fn counts(&self) -> (usize, usize) {
+        (self.runs.len() - self.executing, self.executing)
+    }
+
+    /// The partitions that fall to this node.
+    pub fn partitions(&self) -> &[u16] {
+        &self.partitions
+    }
+
+    /// Every run id in a set of mine: what recovery must leave alone, and what invariants look at.
+    pub fn known_runs(&self) -> impl Iterator<Item = RunId> + '_ {
+        self.runs.keys().chain(self.pending.keys()).copied()
+    }
+
+    /// The runs that live here as far as this node knows: spawned, and not yet ended.
+    pub fn executing_runs(&self) -> impl Iterator<Item = RunRef> + '_ {
+        self.runs.values().filter(|run| run.stage == Stage::Executing).map(|run| run.at)
+    }
+
+    /// Does what the time and the sets ask for.
+    fn step(&mut self, now: BootTime) {
+        if self.beat.ended {
+            return;
+        }
+        self.heartbeat_if_due(now);
+        if self.beat.ended {
+            return;
+        }
+        self.collect_due(now);
+        self.replace_due(now);
+        self.settle_if_needed(now);
+        self.start_if_due(now);
+        self.finish_if_needed(now);
+        self.reset_if_needed(now);
+        self.claim_if_wished(now);
+        self.recover_if_due(now);
+        self.expire_silent(now);
+        self.drain_on(now);
+    }
+
+    fn emit(&mut self, effect: Effect) {
+        self.effects.push_back(effect);
+    }
+
+    /// Draws the id of a run. Ids that people's requests get come from the other end of the counter.
+    fn draw(&mut self) -> RunId {
+        let run = RunId::drawn(self.session, self.next_run);
+        self.next_run += 1;
+        run
+    }
+
+    /// The runs in `stage`, the first `limit` of them by id.
+    fn in_stage(&self, limit: usize, wanted: impl Fn(&Stage) -> bool) -> Vec<RunId> {
+        self.runs.iter().filter(|(_, run)| wanted(&run.stage)).take(limit).map(|(id, _)| *id).collect()
+    }
+
+    fn refs(&self, runs: &[RunId]) -> Vec<RunRef> {
+        runs.iter().filter_map(|run| self.runs.get(run)).map(|run| run.at).collect()
+    }
+
+    fn set_stage(&mut self, run: RunId, stage: Stage) {
+        if let Some(of_run) = self.runs.get_mut(&run) {
+            let lived = lives(&of_run.stage);
+            of_run.stage = stage;
+            let lives = lives(&of_run.stage);
+            self.executing = self.executing + usize::from(lives) - usize::from(lived);
+        }
+    }
+
+    fn forget(&mut self, run: RunId) {
+        if let Some(gone) = self.runs.remove(&run) {
+            self.executing -= usize::from(lives(&gone.stage));
+            self.replaces.retain(|(_, of)| *of != run);
+        }
+    }
+}
+
+/// Whether a stage counts as executing: its place is taken until the record is kept.
+const fn lives(stage: &Stage) -> bool {
+    matches!(stage, Stage::Executing | Stage::Ended(_))
+}

@@ -1,0 +1,67 @@
+//! The recovery loop: what the store says is mine, compared with what memory holds, for ever (go-crontab).
+
+use super::port::RunRef;
+use super::{Effect, Node, Run, Stage, StoreAnswer};
+use crate::id::RunId;
+use crate::time::BootTime;
+
+/// How many recoveries a run id of a claim of unknown outcome stays in *pending*. A row that turns up later still is given
+/// back instead of adopted, which is as safe.
+const PENDING_RECOVERIES: u8 = 3;
+
+impl Node {
+    pub(super) fn recover_if_due(&mut self, now: BootTime) {
+        if self.flight.held || now < self.wish.next_recovery || !self.wish.recovery_backoff.is_over(now) {
+            return;
+        }
+        self.wish.next_recovery = now + self.config.recover_every;
+        self.flight.held = true;
+        self.emit(Effect::ListHeld);
+    }
+
+    pub(super) fn held(&mut self, answer: StoreAnswer<Vec<RunRef>>, now: BootTime) {
+        self.flight.held = false;
+        let Ok(rows) = answer else {
+            self.wish.recovery_backoff.failed(now);
+            self.wish.next_recovery = now;
+            return;
+        };
+        self.wish.recovery_backoff.succeeded();
+        for row in rows {
+            let on_its_way = self.flight.claim.as_ref().is_some_and(|sent| sent.contains(&row.run));
+            if on_its_way || self.runs.contains_key(&row.run) {
+                continue;
+            }
+            let stage = if self.pending.remove(&row.run).is_some() { Stage::InDoubt } else { Stage::Uncertain };
+            self.runs.insert(row.run, Run { at: row, job: None, stage, stop: None });
+        }
+        self.pending.retain(|_, recoveries| {
+            *recoveries += 1;
+            *recoveries < PENDING_RECOVERIES
+        });
+    }
+
+    pub(super) fn reset_if_needed(&mut self, now: BootTime) {
+        if self.flight.reset.is_some() || !self.wish.reset_backoff.is_over(now) {
+            return;
+        }
+        let uncertain = self.in_stage(self.config.max_batch, |stage| *stage == Stage::Uncertain);
+        if !uncertain.is_empty() {
+            let refs = self.refs(&uncertain);
+            self.flight.reset = Some(uncertain);
+            self.emit(Effect::Reset(refs));
+        }
+    }
+
+    pub(super) fn reset_done(&mut self, answer: StoreAnswer<()>, now: BootTime) {
+        let Some(sent) = self.flight.reset.take() else { return };
+        match answer {
+            Ok(()) => {
+                self.wish.reset_backoff.succeeded();
+                sent.into_iter().for_each(|run: RunId| self.forget(run));
+                self.wish.claim = true;
+            }
+            Err(_) => self.wish.reset_backoff.failed(now),
+        }
+    }
+}

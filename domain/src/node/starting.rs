@@ -1,0 +1,177 @@
+//! Prepared -> Executing, the node's side: only what the store acknowledged, or a settling write confirmed, is spawned.
+
+use super::port::{RunRef, Seen, StartAnswer};
+use super::{Effect, Node, Stage, StopReason, StoreAnswer};
+use crate::firing::Held;
+use crate::id::RunId;
+use crate::matrix::{Answer, Found, Reaction, Step, react, settled};
+use crate::time::{BootTime, Timestamp};
+
+impl Node {
+    pub(super) fn collect_due(&mut self, now: BootTime) {
+        let mut up = Vec::new();
+        self.wheel.pop_until(self.utc(now), &mut up);
+        self.due.extend(up);
+    }
+
+    pub(super) fn start_if_due(&mut self, now: BootTime) {
+        if self.flight.start.is_some() || self.due.is_empty() || !self.wish.start_backoff.is_over(now) {
+            return;
+        }
+        let places = self.config.max_executing.saturating_sub(self.executing).min(self.config.max_batch);
+        let mut batch = Vec::new();
+        while batch.len() < places
+            && let Some(run) = self.due.pop_front()
+        {
+            // Given back or cancelled since it came up.
+            if self.runs.get(&run).is_some_and(|of_run| of_run.stage == Stage::Prepared) {
+                self.set_stage(run, Stage::Starting);
+                batch.push(run);
+            }
+        }
+        if batch.is_empty() {
+            return;
+        }
+        // Ascending rows, so that two batches never wait for each other.
+        batch.sort_unstable_by_key(|run| self.runs.get(run).map(|of_run| of_run.at));
+        let refs = self.refs(&batch);
+        self.flight.start = Some(batch);
+        self.emit(Effect::Start(refs));
+    }
+
+    pub(super) fn started(&mut self, answer: StoreAnswer<Vec<StartAnswer>>, now: BootTime) {
+        let Some(sent) = self.flight.start.take() else { return };
+        match answer {
+            Ok(answers) => {
+                self.wish.start_backoff.succeeded();
+                for (run, one) in sent.into_iter().zip(answers) {
+                    self.start_answered(run, one, now);
+                }
+            }
+            Err(failure) => {
+                self.wish.start_backoff.failed(now);
+                let reaction = react(Step::Start, Answer::from(failure));
+                for run in sent {
+                    self.start_failed(run, reaction);
+                }
+            }
+        }
+    }
+
+    fn start_failed(&mut self, run: RunId, reaction: Reaction) {
+        match reaction {
+            Reaction::Settle => self.set_stage(run, Stage::InDoubt),
+            Reaction::GiveBack => self.set_stage(run, Stage::Uncertain),
+            Reaction::Forget => self.forget(run),
+            Reaction::AskAgain | Reaction::Adopt | Reaction::Spawn | Reaction::KeepPending | Reaction::Done => {
+                self.set_stage(run, Stage::Prepared);
+                self.due.push_back(run);
+            }
+        }
+    }
+
+    fn start_answered(&mut self, run: RunId, answer: StartAnswer, now: BootTime) {
+        match answer {
+            StartAnswer::Started { at, held, replace_at } => self.spawn(at, held, replace_at, now),
+            StartAnswer::Early { start_at } => {
+                self.set_stage(run, Stage::Prepared);
+                // My clock runs ahead of the database's by less than this answer took; a millisecond later is not early.
+                self.wheel.insert(start_at.max(self.utc(now) + std::time::Duration::from_millis(1)), run);
+            }
+            StartAnswer::Gone => {
+                // It went back to Idle, or somebody changed the job: what comes up next may be due already.
+                self.forget(run);
+                self.wish.claim = true;
+            }
+        }
+    }
+
+    /// The one place from which anything is ever started.
+    fn spawn(&mut self, at: RunRef, held: Held, replace_at: Option<Timestamp>, now: BootTime) {
+        let run = at.run;
+        // Past its deadline a node starts nothing (S8); the row stays Executing until the others sweep it.
+        if self.beat.self_kill && now >= self.beat.lease_until {
+            return;
+        }
+        let Some(of_run) = self.runs.get_mut(&run) else { return };
+        of_run.at = at;
+        let stop = of_run.stop;
+        let Some(job) = of_run.job.clone() else {
+            // Recovery found the row and nothing else is known of it: it never ran here.
+            return self.set_stage(run, Stage::Uncertain);
+        };
+        self.set_stage(run, Stage::Executing);
+        if let Some(at) = replace_at {
+            self.replaces.insert((at, run));
+        }
+        self.emit(Effect::Spawn { held, job });
+        if let Some(reason) = stop.or(self.drain.hurried.then_some(StopReason::ShutDown)) {
+            self.emit(Effect::Stop { run, reason });
+        }
+    }
+
+    pub(super) fn replace_due(&mut self, now: BootTime) {
+        let utc = self.utc(now);
+        while let Some((at, run)) = self.replaces.first().copied().filter(|(at, _)| *at <= utc) {
+            self.replaces.remove(&(at, run));
+            self.stop(run, StopReason::Replaced);
+        }
+    }
+
+    /// Asks a run to stop; one that has not started is left to the store, which has dropped it already.
+    pub(super) fn stop(&mut self, run: RunId, reason: StopReason) {
+        let Some(of_run) = self.runs.get_mut(&run).filter(|of_run| of_run.stop.is_none()) else { return };
+        of_run.stop = Some(reason);
+        if of_run.stage == Stage::Executing {
+            self.emit(Effect::Stop { run, reason });
+        }
+    }
+
+    pub(super) fn settle_if_needed(&mut self, now: BootTime) {
+        if self.flight.settle.is_some() || !self.wish.settle_backoff.is_over(now) {
+            return;
+        }
+        let doubtful = self.in_stage(self.config.max_batch, |stage| *stage == Stage::InDoubt);
+        if !doubtful.is_empty() {
+            let refs = self.refs(&doubtful);
+            self.flight.settle = Some(doubtful);
+            self.emit(Effect::Settle(refs));
+        }
+    }
+
+    pub(super) fn settled(&mut self, answer: StoreAnswer<Vec<Seen>>, now: BootTime) {
+        let Some(sent) = self.flight.settle.take() else { return };
+        let Ok(seen) = answer else {
+            // Only an acknowledged commit is believed.
+            self.wish.settle_backoff.failed(now);
+            return;
+        };
+        self.wish.settle_backoff.succeeded();
+        for (run, one) in sent.into_iter().zip(seen) {
+            self.doubt_settled(run, one, now);
+        }
+    }
+
+    fn doubt_settled(&mut self, run: RunId, seen: Seen, now: BootTime) {
+        let found = match &seen {
+            Seen::Prepared(_) => Found::Prepared,
+            Seen::Executing { withdrawn: true, .. } => Found::Withdrawn,
+            Seen::Executing { .. } => Found::Executing,
+            Seen::Gone => Found::Gone,
+        };
+        match (settled(found), seen) {
+            (Reaction::Adopt, Seen::Prepared(claimed)) => {
+                self.forget(run);
+                self.adopt(claimed, now);
+            }
+            (Reaction::Spawn, Seen::Executing { at, held, replace_at, .. }) => self.spawn(at, held, replace_at, now),
+            (Reaction::GiveBack, Seen::Executing { at, .. }) => {
+                if let Some(of_run) = self.runs.get_mut(&run) {
+                    of_run.at = at;
+                }
+                self.set_stage(run, Stage::Uncertain);
+            }
+            (_, _) => self.forget(run),
+        }
+    }
+}
