@@ -1,0 +1,60 @@
+//! What can go wrong with a store, told apart by what the caller may do about it.
+
+use carillon_domain::firing::Rejected;
+
+/// An error of the database.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum StoreError {
+    /// Nothing was applied; the same call may succeed later (rolled back, database busy or away before anything was sent).
+    #[error("the database did not take it: {0}")]
+    Retryable(String),
+    /// Nothing was applied, and the same call will never succeed.
+    #[error("the database refused it: {0}")]
+    Permanent(String),
+    /// It may have been applied, or may still be.
+    #[error("it is not known whether the database took it: {0}")]
+    Unknown(String),
+}
+
+/// Why a person's request was not done.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ControlError {
+    /// There is no such job.
+    #[error("there is no job {name} in namespace {namespace}")]
+    NoJob {
+        /// The namespace asked for.
+        namespace: String,
+        /// The name asked for.
+        name: String,
+    },
+    /// There is no such run.
+    #[error("there is no run {0}")]
+    NoRun(carillon_domain::id::RunId),
+    /// The run is over.
+    #[error("run {0} has already ended")]
+    RunEnded(carillon_domain::id::RunId),
+    /// A job of that name exists and the call wanted to create one.
+    #[error("there is a job {name} in namespace {namespace} already")]
+    NameTaken {
+        /// The namespace asked for.
+        namespace: String,
+        /// The name asked for.
+        name: String,
+    },
+    /// The caller's copy is not the newest.
+    #[error(
+        "the job is at generation {current}, not at {expected}: read it again and repeat the change on what you find"
+    )]
+    Stale {
+        /// What the caller expected.
+        expected: u64,
+        /// What is stored.
+        current: u64,
+    },
+    /// The state machine refuses it.
+    #[error(transparent)]
+    Rejected(#[from] Rejected),
+    /// The database failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}

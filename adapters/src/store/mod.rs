@@ -1,0 +1,121 @@
+//! Where jobs, runs and sessions live: one trait, one implementation a database, one conformance suite for all.
+//!
+//! A store applies the transitions of `carillon_domain::firing` inside its transactions and adds nothing but guards. All
+//! calls of the node side are batches. Every instant in the database is that database's own time.
+
+mod error;
+mod types;
+
+pub use error::{ControlError, StoreError};
+pub use types::*;
+
+use async_trait::async_trait;
+use carillon_domain::id::{RunId, SessionId};
+use carillon_domain::node::port::{Claimed, FinishAnswer, Peek, RunRef, Seen, StartAnswer};
+use carillon_domain::time::Timestamp;
+
+/// What the node machine asks of a database.
+///
+/// Every method may fail with [`StoreError::Unknown`]: the statement may have been applied, may still be applied later, or
+/// never. Callers settle that by a guarded write, never by reading.
+#[async_trait]
+pub trait NodeStore: Send + Sync {
+    /// Registers a session before anything else; answers the database's time and the number of partitions.
+    async fn open_session(&self, session: &NewSession) -> Result<Opened, StoreError>;
+
+    /// Writes the next heartbeat: only where the session is live. [`Beat::Fenced`] when it is not.
+    async fn heartbeat(&self, session: SessionId, seq: u64, draining: bool) -> Result<Beat, StoreError>;
+
+    /// Removes a session that holds nothing any more.
+    async fn close_session(&self, session: SessionId) -> Result<(), StoreError>;
+
+    /// Looks, without a lock, when something comes up in `partitions`, and which of my runs somebody wants to end.
+    async fn peek(&self, session: SessionId, partitions: &[u16]) -> Result<Peek, StoreError>;
+
+    /// Takes up to `request.runs.len()` firings that come up until `request.until`, each under one of the ids in
+    /// `request.runs` (a manual run keeps its own). Rows whose due times were only dealt with are not answered.
+    async fn claim(&self, request: &ClaimRequest) -> Result<Vec<Claimed>, StoreError>;
+
+    /// Prepared -> Executing. One answer a run, in order.
+    async fn start(&self, session: SessionId, runs: &[RunRef]) -> Result<Vec<StartAnswer>, StoreError>;
+
+    /// Executing -> Idle, with history and output. One answer a run, in order.
+    async fn finish(&self, session: SessionId, runs: &[Finished]) -> Result<Vec<FinishAnswer>, StoreError>;
+
+    /// Gives back runs that were never spawned (drain, recovery, a start that is not to happen). Idempotent: rows that do
+    /// not carry the run are left alone.
+    async fn reset(&self, session: SessionId, runs: &[RunRef]) -> Result<(), StoreError>;
+
+    /// Settles doubt about rows: writes each (which disarms a stray statement guarded on an older version), then looks.
+    /// One answer a run, in order.
+    async fn settle(&self, session: SessionId, runs: &[RunRef]) -> Result<Vec<Seen>, StoreError>;
+
+    /// Every row that the session holds: what the recovery loop compares with the node's own sets.
+    async fn held(&self, session: SessionId) -> Result<Vec<RunRef>, StoreError>;
+
+    /// Ends another session, if its heartbeat sequence is still `seen_seq`: the tombstone is committed before any sweep.
+    /// `true` when the session is ended now.
+    async fn expire(&self, session: SessionId, seen_seq: u64) -> Result<bool, StoreError>;
+
+    /// Moves up to `limit` rows of an ended session back to Idle; answers how many. Called again and again, as a stray
+    /// statement of the dead may still come; the session's row goes once nothing is held.
+    async fn sweep(&self, session: SessionId, limit: usize) -> Result<usize, StoreError>;
+}
+
+/// What people ask of a database.
+#[async_trait]
+pub trait ControlStore: Send + Sync {
+    /// The database's time.
+    async fn now(&self) -> Result<Timestamp, StoreError>;
+
+    /// Creates or replaces up to 1,000 jobs in one transaction; one answer a job, in order. A refused job does not hold up
+    /// the others. A definition that changes nothing is not written.
+    async fn put_jobs(&self, jobs: &[PutJob]) -> Result<Vec<Result<Saved, ControlError>>, StoreError>;
+
+    /// Deletes a job; the name is free at once. `if_generation` guards against a lost update.
+    async fn delete_job(&self, key: &JobKey, if_generation: Option<u64>) -> Result<(), ControlError>;
+
+    /// One job.
+    async fn job(&self, key: &JobKey) -> Result<JobView, ControlError>;
+
+    /// Jobs in the order of (namespace, name).
+    async fn jobs(&self, query: &JobQuery) -> Result<Page<JobView, JobKey>, StoreError>;
+
+    /// Stops starting a job.
+    async fn pause(
+        &self,
+        key: &JobKey,
+        until: Option<Timestamp>,
+        reason: Option<String>,
+    ) -> Result<JobView, ControlError>;
+
+    /// Starts it again.
+    async fn resume(&self, key: &JobKey) -> Result<JobView, ControlError>;
+
+    /// Asks for a run now, under the id given.
+    async fn trigger(&self, key: &JobKey, run: RunId) -> Result<(), ControlError>;
+
+    /// Asks a run to end, or not to start.
+    async fn cancel(&self, run: RunId) -> Result<RunView, ControlError>;
+
+    /// One run: held, waiting or recorded.
+    async fn run(&self, run: RunId) -> Result<RunView, ControlError>;
+
+    /// Runs, newest first: those that run, then history.
+    async fn runs(&self, query: &RunQuery) -> Result<Page<RunView, RunCursor>, ControlError>;
+
+    /// The kept output of a run that ended.
+    async fn output(&self, run: RunId) -> Result<Output, ControlError>;
+
+    /// Sessions, live and ended ones that still hold rows.
+    async fn sessions(&self) -> Result<Vec<SessionView>, StoreError>;
+
+    /// Deletes history that ended before `before`, or beyond `max_runs_per_job` of a job, up to `limit` rows; answers how
+    /// many.
+    async fn purge(&self, before: Timestamp, max_runs_per_job: u32, limit: usize) -> Result<usize, StoreError>;
+}
+
+/// A database that does both.
+pub trait Store: NodeStore + ControlStore {}
+
+impl<S: NodeStore + ControlStore> Store for S {}

@@ -1,0 +1,323 @@
+//! What goes into a store and comes out of it.
+
+use std::sync::Arc;
+
+use carillon_domain::firing::{JobState, Pause};
+use carillon_domain::id::{JobId, RunId, SessionId};
+use carillon_domain::job::Job;
+use carillon_domain::node::port::FinishRequest;
+use carillon_domain::run::{RunRecord, Status, Trigger};
+use carillon_domain::time::Timestamp;
+
+/// A node that registers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewSession {
+    /// Drawn at this start.
+    pub id: SessionId,
+    /// The node's name.
+    pub node: String,
+    /// Where its API listens.
+    pub address: String,
+    /// The version of the binary.
+    pub version: String,
+}
+
+/// A session was registered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Opened {
+    /// The database's time.
+    pub now: Timestamp,
+    /// How many partitions the database was made with.
+    pub partitions: u16,
+}
+
+/// The answer to a heartbeat.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Beat {
+    /// The session lives.
+    Alive {
+        /// The database's time.
+        now: Timestamp,
+        /// All sessions with their heartbeat sequence, this one included.
+        sessions: Vec<SessionBeat>,
+    },
+    /// The session was ended by another one, or its row is gone.
+    Fenced,
+}
+
+/// What the others see of a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SessionBeat {
+    /// Which session.
+    pub id: SessionId,
+    /// Its latest heartbeat.
+    pub seq: u64,
+    /// Whether it claims, drains or was ended.
+    pub state: SessionState,
+}
+
+/// Where a session stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SessionState {
+    /// It claims.
+    Live,
+    /// It finishes what it has.
+    Draining,
+    /// It was ended (tombstone); its rows are being swept.
+    Ended,
+}
+
+impl SessionState {
+    /// Every value.
+    pub const ALL: [SessionState; 3] = [SessionState::Live, SessionState::Draining, SessionState::Ended];
+
+    /// The name in the API.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            SessionState::Live => "live",
+            SessionState::Draining => "draining",
+            SessionState::Ended => "ended",
+        }
+    }
+}
+
+/// A claim.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClaimRequest {
+    /// Who claims; an ended session gets nothing.
+    pub session: SessionId,
+    /// Where.
+    pub partitions: Vec<u16>,
+    /// What comes up until then.
+    pub until: Timestamp,
+    /// One id for each firing, drawn and remembered before the call; their number is the limit.
+    pub runs: Vec<RunId>,
+    /// The executors that the node has; jobs of others are left alone.
+    pub executors: Vec<String>,
+}
+
+/// A run that ended, with what it printed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finished {
+    /// Which run, and how it ended.
+    pub request: FinishRequest,
+    /// The first and last part of stdout and stderr.
+    pub output: Output,
+}
+
+/// What a run printed.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Output {
+    /// stdout and stderr in order.
+    pub bytes: Vec<u8>,
+    /// Whether something in the middle was left out.
+    pub truncated: bool,
+}
+
+/// The name of a job.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct JobKey {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name, unique there.
+    pub name: String,
+}
+
+/// When a put applies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PutIf {
+    /// Create or replace.
+    Any,
+    /// Only create.
+    Absent,
+    /// Only replace that generation.
+    Generation(u64),
+}
+
+/// A job to store.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PutJob {
+    /// The definition.
+    pub job: Job,
+    /// `Some` pauses or resumes it in the same commit; `None` leaves that as it is.
+    pub paused: Option<bool>,
+    /// When the put applies.
+    pub when: PutIf,
+}
+
+/// What a put did.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Saved {
+    /// The job as stored.
+    pub view: JobView,
+    /// What was done.
+    pub change: Change,
+}
+
+/// What a put did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    /// A new job.
+    Created,
+    /// A new definition, or a pause or a resume.
+    Updated,
+    /// It was the same already.
+    Unchanged,
+}
+
+impl Change {
+    /// The name in the API.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Change::Created => "created",
+            Change::Updated => "updated",
+            Change::Unchanged => "unchanged",
+        }
+    }
+}
+
+/// A job as a person sees it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct JobView {
+    /// The definition.
+    pub job: Arc<Job>,
+    /// The hot row.
+    pub state: JobState,
+    /// When the job was created.
+    pub created_at: Timestamp,
+    /// When its definition last changed.
+    pub updated_at: Timestamp,
+    /// The name of the node that holds it.
+    pub node: Option<String>,
+    /// The newest record of it.
+    pub last_run: Option<RunRecord>,
+}
+
+impl JobView {
+    /// The pause, if there is one.
+    pub fn pause(&self) -> Option<&Pause> {
+        self.state.pause.as_ref()
+    }
+}
+
+/// A page of a listing.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Page<T, C> {
+    /// What is on it.
+    pub items: Vec<T>,
+    /// Where the next page begins, if there is one.
+    pub next: Option<C>,
+}
+
+/// Which jobs.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct JobQuery {
+    /// `None` for all namespaces.
+    pub namespace: Option<String>,
+    /// Names that begin so.
+    pub prefix: Option<String>,
+    /// A label and, unless any will do, its value.
+    pub label: Option<(String, Option<String>)>,
+    /// `idle`, `prepared` or `executing`.
+    pub state: Option<String>,
+    /// Paused or not.
+    pub paused: Option<bool>,
+    /// After this one.
+    pub after: Option<JobKey>,
+    /// How many at the most; at least 1.
+    pub limit: usize,
+}
+
+/// Where a listing of runs goes on: after this record in the order of (finished_at or started_at, id), newest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RunCursor {
+    /// The sorting time of the last item.
+    pub at: Timestamp,
+    /// Its id.
+    pub run: RunId,
+}
+
+/// Which runs.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RunQuery {
+    /// Of one job only.
+    pub job: Option<JobKey>,
+    /// Of one namespace only; `None` for all.
+    pub namespace: Option<String>,
+    /// Of this status only.
+    pub status: Option<Status>,
+    /// Due at or after.
+    pub since: Option<Timestamp>,
+    /// Due before.
+    pub until: Option<Timestamp>,
+    /// After this one.
+    pub after: Option<RunCursor>,
+    /// How many at the most; at least 1.
+    pub limit: usize,
+}
+
+/// A run as a person sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunView {
+    /// Which run.
+    pub id: RunId,
+    /// Whose it is.
+    pub job_id: JobId,
+    /// The job's name.
+    pub key: JobKey,
+    /// The node's name, where one ran it.
+    pub node: Option<String>,
+    /// How it stands.
+    pub stage: RunStage,
+}
+
+/// How a run stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RunStage {
+    /// Asked for, or prepared, and not started yet.
+    Waiting {
+        /// Its due time.
+        due_at: Timestamp,
+        /// What made it come up.
+        trigger: Trigger,
+        /// 1 for the first attempt.
+        attempt: u32,
+        /// Who has prepared it.
+        session: Option<SessionId>,
+    },
+    /// Started, not finished.
+    Running {
+        /// What is held.
+        held: carillon_domain::firing::Held,
+        /// Asked to end.
+        cancelling: bool,
+    },
+    /// Over, or never run.
+    Recorded {
+        /// The history row.
+        record: Box<RunRecord>,
+        /// Whether output beyond the bounds was left out.
+        output_truncated: bool,
+    },
+}
+
+/// A session as a person sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionView {
+    /// What the others see of it.
+    pub beat: SessionBeat,
+    /// What it registered.
+    pub node: String,
+    /// Where its API listens.
+    pub address: String,
+    /// The version of its binary.
+    pub version: String,
+    /// When it registered.
+    pub started_at: Timestamp,
+    /// Its latest heartbeat.
+    pub heartbeat_at: Timestamp,
+    /// How many rows it holds as Prepared.
+    pub prepared: u64,
+    /// How many rows it holds as Executing.
+    pub executing: u64,
+}

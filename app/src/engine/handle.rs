@@ -1,0 +1,188 @@
+//! What the rest of the server may ask of the running engine. Everything here answers at once.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use carillon_adapters::executor::Executor;
+use carillon_domain::id::{RunId, SessionId};
+use tokio::sync::{broadcast, mpsc, watch};
+
+/// How much of a running run's output is kept for those who begin to follow it late, in bytes.
+const LIVE_OUTPUT_KEPT: usize = 64 * 1024;
+/// How many chunks a slow follower may lag behind before it loses some.
+const LIVE_CHUNKS_BUFFERED: usize = 256;
+
+/// What is asked of the engine's loop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ask {
+    /// A row changed: look whether something comes up sooner.
+    Look,
+    /// Somebody wants this run to end: it may be ours.
+    Cancel(RunId),
+}
+
+/// Whether the node can schedule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Readiness {
+    /// It claims and starts.
+    Ready,
+    /// It does not, and this is why.
+    NotReady(String),
+}
+
+/// What the engine counts, for `/metrics` and `/v1/cluster`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// Claimed and not started.
+    pub prepared: usize,
+    /// Started and not finished.
+    pub executing: usize,
+    /// The partitions that fall to this node.
+    pub partitions: Vec<u16>,
+    /// Runs started since the node began.
+    pub started_total: u64,
+    /// Runs finished since the node began, by status name.
+    pub finished_total: BTreeMap<&'static str, u64>,
+    /// Calls to the store that failed since the node began, by kind of failure.
+    pub store_errors_total: BTreeMap<&'static str, u64>,
+    /// Lag of starts since the node began: sum in milliseconds, and buckets of (upper bound in ms, count).
+    pub lag_ms_sum: u64,
+    /// See `lag_ms_sum`.
+    pub lag_ms_buckets: Vec<(u64, u64)>,
+    /// Violations of the domain's invariants seen since the node began; anything but 0 is a bug.
+    pub invariant_violations_total: u64,
+}
+
+/// A way to the engine; cheap to clone.
+#[derive(Clone)]
+pub struct EngineHandle {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    session: SessionId,
+    node: String,
+    next_run: AtomicU64,
+    asks: mpsc::UnboundedSender<Ask>,
+    readiness: watch::Receiver<Readiness>,
+    counts: watch::Receiver<Counts>,
+    executors: BTreeMap<String, Arc<dyn Executor>>,
+    live: Mutex<BTreeMap<RunId, Live>>,
+}
+
+struct Live {
+    kept: Vec<u8>,
+    chunks: broadcast::Sender<Vec<u8>>,
+}
+
+/// The output of a running run: what was printed so far, and what comes. The channel closes when the run's record is kept.
+pub struct LiveOutput {
+    /// The newest part of what was printed before.
+    pub so_far: Vec<u8>,
+    /// What is printed from here on.
+    pub chunks: broadcast::Receiver<Vec<u8>>,
+}
+
+/// The engine's ends of the handle's channels.
+pub(super) struct HandleParts {
+    pub asks: mpsc::UnboundedReceiver<Ask>,
+    pub readiness: watch::Sender<Readiness>,
+    pub counts: watch::Sender<Counts>,
+}
+
+impl EngineHandle {
+    /// A handle and the engine's ends of it.
+    pub(super) fn new(
+        session: SessionId,
+        node: String,
+        executors: BTreeMap<String, Arc<dyn Executor>>,
+    ) -> (Self, HandleParts) {
+        let (asks, asks_rx) = mpsc::unbounded_channel();
+        let (readiness_tx, readiness) = watch::channel(Readiness::NotReady("the node is starting".into()));
+        let (counts_tx, counts) = watch::channel(Counts::default());
+        let shared = Shared {
+            session,
+            node,
+            next_run: AtomicU64::new(1),
+            asks,
+            readiness,
+            counts,
+            executors,
+            live: Mutex::default(),
+        };
+        let parts = HandleParts { asks: asks_rx, readiness: readiness_tx, counts: counts_tx };
+        (Self { shared: Arc::new(shared) }, parts)
+    }
+
+    /// This node's session.
+    pub fn session(&self) -> SessionId {
+        self.shared.session
+    }
+
+    /// This node's name.
+    pub fn node(&self) -> &str {
+        &self.shared.node
+    }
+
+    /// A new run id: session and counter, unique without asking anybody (go-crontab).
+    pub fn draw_run_id(&self) -> RunId {
+        RunId::drawn(self.shared.session, self.shared.next_run.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Tells the engine that rows changed, so that what is due soon starts on time.
+    pub fn look(&self) {
+        // The engine may have ended; then there is nothing to tell.
+        let _ = self.shared.asks.send(Ask::Look);
+    }
+
+    /// Tells the engine that a run was asked to end, so that it need not wait for the next look.
+    pub fn cancel(&self, run: RunId) {
+        let _ = self.shared.asks.send(Ask::Cancel(run));
+    }
+
+    /// Whether the node can schedule.
+    pub fn readiness(&self) -> Readiness {
+        self.shared.readiness.borrow().clone()
+    }
+
+    /// What the engine counts.
+    pub fn counts(&self) -> Counts {
+        self.shared.counts.borrow().clone()
+    }
+
+    /// The executors of this node, by name.
+    pub fn executors(&self) -> &BTreeMap<String, Arc<dyn Executor>> {
+        &self.shared.executors
+    }
+
+    /// The output of a run that runs here; `None` when it does not.
+    pub fn live_output(&self, run: RunId) -> Option<LiveOutput> {
+        let live = self.live();
+        let of_run = live.get(&run)?;
+        Some(LiveOutput { so_far: of_run.kept.clone(), chunks: of_run.chunks.subscribe() })
+    }
+
+    pub(super) fn begin_output(&self, run: RunId) {
+        let (chunks, _) = broadcast::channel(LIVE_CHUNKS_BUFFERED);
+        self.live().insert(run, Live { kept: Vec::new(), chunks });
+    }
+
+    pub(super) fn add_output(&self, run: RunId, chunk: Vec<u8>) {
+        if let Some(of_run) = self.live().get_mut(&run) {
+            of_run.kept.extend_from_slice(&chunk);
+            let surplus = of_run.kept.len().saturating_sub(LIVE_OUTPUT_KEPT);
+            of_run.kept.drain(..surplus);
+            // Nobody may be following.
+            let _ = of_run.chunks.send(chunk);
+        }
+    }
+
+    pub(super) fn end_output(&self, run: RunId) {
+        self.live().remove(&run);
+    }
+
+    fn live(&self) -> MutexGuard<'_, BTreeMap<RunId, Live>> {
+        self.shared.live.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
