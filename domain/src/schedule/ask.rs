@@ -40,7 +40,7 @@ static SAMPLES: LazyLock<[i64; SHAPES]> = LazyLock::new(|| {
 
 /// The values of `items` as a bit mask; only [`Term::Values`] are looked at. Weekdays come back as bits 0-6 from Sunday.
 ///
-/// `None` when saffron refuses the translation, which would be a fault of this file.
+/// `None` when saffron refuses the translation or finds nothing in it, which would be a fault of this file.
 pub(super) fn values(field: Field, items: &[Term]) -> Option<u64> {
     let text = list(field, items);
     if text.is_empty() {
@@ -57,7 +57,8 @@ pub(super) fn values(field: Field, items: &[Term]) -> Option<u64> {
     };
     let cron = expression.parse::<Cron>().ok()?;
     let matching = (0..samples).filter(|n| contains(&cron, first + n * unit)).fold(0_u64, |mask, n| mask | 1 << n);
-    Some(if field == Field::DayOfMonth || field == Field::Month { matching << 1 } else { matching })
+    let from_one = matches!(field, Field::DayOfMonth | Field::Month);
+    (matching != 0).then_some(if from_one { matching << 1 } else { matching })
 }
 
 /// The days that a special item of a day field means, added to `days`. `None` as for [`values`].
