@@ -123,3 +123,28 @@ fn list(field: Field, items: &[Term]) -> String {
 fn contains(cron: &Cron, utc_secs: i64) -> bool {
     DateTime::<Utc>::from_timestamp(utc_secs, 0).is_some_and(|at| cron.contains(at))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn on(expression: &str, date: &str) -> bool {
+        let midnight = crate::time::Timestamp::parse_rfc3339(&format!("{date}T00:00:00Z")).unwrap();
+        contains(&expression.parse().unwrap(), midnight.as_ms() / 1_000)
+    }
+
+    /// When one of these fails, saffron has changed, and the translation may become simpler.
+    #[test]
+    fn saffron_is_as_described() {
+        assert!(on("* * * * 6-1", "2026-01-01"), "a range over the end of the week includes the Thursday before it");
+        assert!(on("* * 31W * *", "2027-04-30"), "a month of 30 days has a workday near its 31st");
+        for refused in ["* * ? * *", "*,5 * * * *", "* * 15,L * *", "* * * * 2#1,3#2", "*/60 * * * *", "* * * * 0"] {
+            assert!(refused.parse::<Cron>().is_err(), "{refused}");
+        }
+    }
+
+    #[test]
+    fn there_is_a_sample_of_every_shape() {
+        assert!((0..SHAPES).all(|shape| Month::containing(SAMPLES[shape]).shape() == shape));
+    }
+}

@@ -29,10 +29,10 @@ const WEEKDAYS: [&str; 7] = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursd
 const EVERY_MONTH: u64 = 0x1ffe;
 
 /// A cron schedule: times, days, months, zone.
-pub(super) fn cron(cron: &Cron, days: &Days) -> String {
+pub(super) fn cron(cron: &Cron) -> String {
     let times = times(&cron.calendar.times);
     let mut sentence = times.words;
-    match days_in_words(days) {
+    match days_in_words(&cron.days) {
         Some(words) => sentence += &format!(" {words}"),
         None if times.at_clock_times => sentence += " every day",
         None => {}
@@ -74,7 +74,7 @@ fn times(times: &Daytime) -> Times {
     let Daytime { seconds, minutes, hours } = *times;
     let once_a_minute = seconds == 1;
     if times.per_day() <= MOST_CLOCK_TIMES {
-        let clock = std::iter::successors(Some(times.first()), |t| times.first_from(t + 1).filter(|_| *t < 86_399));
+        let clock = std::iter::successors(Some(times.first()), |t| times.first_from(t + 1));
         let clock = clock.map(|t| match (t / 3_600, t / 60 % 60, t % 60) {
             (h, m, _) if once_a_minute => format!("{h:02}:{m:02}"),
             (h, m, s) => format!("{h:02}:{m:02}:{s:02}"),

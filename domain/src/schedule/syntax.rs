@@ -107,9 +107,10 @@ fn fields(text: &str, zone: &'static Zone, options: &Options<'_>) -> Result<Kind
     let real_time = minute.star || hour.star;
     let cron = Cron {
         calendar,
+        days,
         zone,
         after_gap: !real_time && options.dst.gap == Gap::After,
         repeats: real_time || options.dst.overlap == Overlap::Both,
     };
-    Ok(Kind::Cron(Arc::new((cron, days))))
+    Ok(Kind::Cron(Arc::new(cron)))
 }
