@@ -80,7 +80,7 @@ fn change(n: usize) -> (&'static str, i64) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1_600, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 1_000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn five_fields_around_clock_changes(
@@ -113,7 +113,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 180, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn six_fields_around_clock_changes(
