@@ -40,7 +40,7 @@ static SAMPLES: LazyLock<[i64; SHAPES]> = LazyLock::new(|| {
 
 /// The values of `items` as a bit mask; only [`Term::Values`] are looked at. Weekdays come back as bits 0-6 from Sunday.
 ///
-/// `None` when saffron refuses the translation, which would be a fault of this file.
+/// `None` when saffron refuses the translation or finds nothing in it, which would be a fault of this file.
 pub(super) fn values(field: Field, items: &[Term]) -> Option<u64> {
     let text = list(field, items);
     if text.is_empty() {
@@ -57,7 +57,8 @@ pub(super) fn values(field: Field, items: &[Term]) -> Option<u64> {
     };
     let cron = expression.parse::<Cron>().ok()?;
     let matching = (0..samples).filter(|n| contains(&cron, first + n * unit)).fold(0_u64, |mask, n| mask | 1 << n);
-    Some(if field == Field::DayOfMonth || field == Field::Month { matching << 1 } else { matching })
+    let from_one = matches!(field, Field::DayOfMonth | Field::Month);
+    (matching != 0).then_some(if from_one { matching << 1 } else { matching })
 }
 
 /// The days that a special item of a day field means, added to `days`. `None` as for [`values`].
@@ -121,4 +122,29 @@ fn list(field: Field, items: &[Term]) -> String {
 
 fn contains(cron: &Cron, utc_secs: i64) -> bool {
     DateTime::<Utc>::from_timestamp(utc_secs, 0).is_some_and(|at| cron.contains(at))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn on(expression: &str, date: &str) -> bool {
+        let midnight = crate::time::Timestamp::parse_rfc3339(&format!("{date}T00:00:00Z")).unwrap();
+        contains(&expression.parse().unwrap(), midnight.as_ms() / 1_000)
+    }
+
+    /// When one of these fails, saffron has changed, and the translation may become simpler.
+    #[test]
+    fn saffron_is_as_described() {
+        assert!(on("* * * * 6-1", "2026-01-01"), "a range over the end of the week includes the Thursday before it");
+        assert!(on("* * 31W * *", "2027-04-30"), "a month of 30 days has a workday near its 31st");
+        for refused in ["* * ? * *", "*,5 * * * *", "* * 15,L * *", "* * * * 2#1,3#2", "*/60 * * * *", "* * * * 0"] {
+            assert!(refused.parse::<Cron>().is_err(), "{refused}");
+        }
+    }
+
+    #[test]
+    fn there_is_a_sample_of_every_shape() {
+        assert!((0..SHAPES).all(|shape| Month::containing(SAMPLES[shape]).shape() == shape));
+    }
 }

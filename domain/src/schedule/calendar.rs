@@ -4,7 +4,7 @@
 
 use super::ask::DaysByShape;
 use super::daytime::Daytime;
-use super::month::{DAY, Month, SHAPES, lengths};
+use super::month::{DAY, Month, lengths, shape};
 
 /// Which days, and which times on each of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,10 +19,9 @@ impl Calendar {
     /// Whether any date of any year matches. The calendar repeats after 400 years, in which every month of every possible
     /// length begins on every weekday.
     pub fn ever(&self) -> bool {
-        (0..12).filter(|month| self.months >> (month + 1) & 1 != 0).any(|month| {
-            let shapes = |length: &u8| (0..7).map(|weekday| super::month::shape(*length, weekday)).collect::<Vec<_>>();
-            lengths(month).iter().flat_map(shapes).any(|shape| self.days[shape] != 0)
-        })
+        let months = (0..12).filter(|month| self.months >> (month + 1) & 1 != 0);
+        let mut lengths = months.flat_map(lengths);
+        lengths.any(|&length| (0..7).any(|first_weekday| self.days[shape(length, first_weekday)] != 0))
     }
 
     /// The first matching wall time in `[from, to)`.
@@ -104,7 +103,6 @@ impl Calendar {
     }
 
     fn days_of(&self, month: Month) -> u32 {
-        const { assert!(SHAPES == 28) };
         if self.months >> (month.index + 1) & 1 != 0 { self.days[month.shape()] } else { 0 }
     }
 }

@@ -9,12 +9,15 @@
 //! Every combination of options is then two questions: does a gap's swallowed time fire, and does a repeated one again?
 
 use super::calendar::Calendar;
+use super::days::Days;
 use super::zone::{END, FIRST, Span, Zone};
 
 /// Seconds since the epoch throughout; due times lie in the years 1970 to 9999.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Cron {
     pub calendar: Calendar,
+    /// The day fields that the calendar was made from, for describing them.
+    pub days: Days,
     pub zone: &'static Zone,
     /// Fire once at the end of a gap that swallowed at least one time.
     pub after_gap: bool,

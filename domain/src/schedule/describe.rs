@@ -29,10 +29,10 @@ const WEEKDAYS: [&str; 7] = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursd
 const EVERY_MONTH: u64 = 0x1ffe;
 
 /// A cron schedule: times, days, months, zone.
-pub(super) fn cron(cron: &Cron, days: &Days) -> String {
+pub(super) fn cron(cron: &Cron) -> String {
     let times = times(&cron.calendar.times);
     let mut sentence = times.words;
-    match days_in_words(days) {
+    match days_in_words(&cron.days) {
         Some(words) => sentence += &format!(" {words}"),
         None if times.at_clock_times => sentence += " every day",
         None => {}
@@ -74,12 +74,12 @@ fn times(times: &Daytime) -> Times {
     let Daytime { seconds, minutes, hours } = *times;
     let once_a_minute = seconds == 1;
     if times.per_day() <= MOST_CLOCK_TIMES {
-        let clock = std::iter::successors(Some(times.first()), |t| times.first_from(t + 1).filter(|_| *t < 86_399));
+        let clock = std::iter::successors(Some(times.first()), |t| times.first_from(t + 1));
         let clock = clock.map(|t| match (t / 3_600, t / 60 % 60, t % 60) {
             (h, m, _) if once_a_minute => format!("{h:02}:{m:02}"),
             (h, m, s) => format!("{h:02}:{m:02}:{s:02}"),
         });
-        return Times { words: format!("At {}", join(&clock.collect::<Vec<_>>())), at_clock_times: true };
+        return Times { words: format!("At {}", join(&clock.collect::<Vec<_>>(), "and")), at_clock_times: true };
     }
     let units = [("second", seconds, 60), ("minute", minutes, 60), ("hour", hours, 24)];
     let mut words = String::new();
@@ -136,10 +136,10 @@ fn days_in_words(days: &Days) -> Option<String> {
     let (any_dom, any_dow) = (days.dom == EVERY_DAY, days.dow == EVERY_WEEKDAY);
     match (any_dom, any_dow, days.both) {
         (true, true, _) | (true, false, false) | (false, true, false) => None,
-        (true, false, true) => Some(format!("on {}", weekdays(days))),
+        (true, false, true) => Some(format!("on {}", weekdays(days, "and"))),
         (false, true, true) => Some(format!("on {}", days_of_month(days))),
-        (false, false, true) => Some(format!("on {}, if that is also {}", days_of_month(days), weekdays(days))),
-        (false, false, false) => Some(format!("on {} and also on {}", days_of_month(days), weekdays(days))),
+        (false, false, true) => Some(format!("on {} if it falls on {}", days_of_month(days), weekdays(days, "or"))),
+        (false, false, false) => Some(format!("on {} and also on {}", days_of_month(days), weekdays(days, "and"))),
     }
 }
 
@@ -152,15 +152,15 @@ fn days_of_month(days: &Days) -> String {
     parts.extend(days.dom_special.iter().map(|item| match *item {
         Term::LastDay { before: 0 } => "the last day of the month".to_owned(),
         Term::LastDay { before: 1 } => "the day before the last day of the month".to_owned(),
-        Term::LastDay { before } => format!("the day {before} days before the last of the month"),
+        Term::LastDay { before } => format!("the day {before} days before the last day of the month"),
         Term::LastWorkday => "the last Monday-to-Friday day of the month".to_owned(),
         Term::NearestWorkday { day } => format!("the Monday-to-Friday day nearest to day {day} of the month"),
         Term::Values { .. } | Term::Nth { .. } | Term::LastOf { .. } => String::new(),
     }));
-    join(&parts)
+    join(&parts, "and")
 }
 
-fn weekdays(days: &Days) -> String {
+fn weekdays(days: &Days, conjunction: &str) -> String {
     let mut parts = Vec::new();
     match days.dow {
         0 => {}
@@ -176,11 +176,18 @@ fn weekdays(days: &Days) -> String {
         Term::LastOf { weekday } => format!("the last {} of the month", WEEKDAYS[usize::from(weekday)]),
         _ => String::new(),
     }));
-    join(&parts)
+    join(&parts, conjunction)
 }
 
-/// The set bits, with three or more in a row as `a to b`.
+/// The set bits; three or more in a row as `a to b`, five or more at one distance as `a to b in steps of n`.
 fn list(mask: u64, name: &dyn Fn(usize) -> String) -> String {
+    let Some(last) = mask.checked_ilog2() else { return String::new() };
+    let (first, last) = (mask.trailing_zeros() as usize, last as usize);
+    let step = (mask >> first >> 1).trailing_zeros() as usize + 1;
+    let stepped = (first..=last).step_by(step).fold(0_u64, |mask, n| mask | 1 << n);
+    if step > 1 && mask == stepped && mask.count_ones() >= 5 {
+        return format!("{} to {} in steps of {step}", name(first), name(last));
+    }
     let mut parts = Vec::new();
     let mut n = 0;
     while n < 64 {
@@ -197,14 +204,14 @@ fn list(mask: u64, name: &dyn Fn(usize) -> String) -> String {
             }
         }
     }
-    join(&parts)
+    join(&parts, "and")
 }
 
 /// `a`, `a and b`, `a, b and c`.
-fn join(parts: &[String]) -> String {
+fn join(parts: &[String], conjunction: &str) -> String {
     match parts {
         [] => String::new(),
         [only] => only.clone(),
-        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+        [first @ .., last] => format!("{} {conjunction} {last}", first.join(", ")),
     }
 }

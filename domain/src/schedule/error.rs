@@ -53,18 +53,20 @@ pub enum ScheduleError {
         text: String,
     },
     /// `@every` with something that is not a usable duration.
-    #[error("schedule: {text} is not an interval for @every; allowed are 1s to 36500d, such as 90s, 5m or 1h30m")]
+    #[error(
+        "schedule: {text} has no usable interval; allowed are @every 1s to @every 36500d, such as @every 90s or @every 1h30m"
+    )]
     Every {
-        /// The duration, quoted.
+        /// The schedule, quoted.
         text: String,
     },
     /// `@at` with something that is not an instant.
     #[error(
-        "schedule: {text} is not a time for @at; allowed are RFC 3339 times of the years 1970 to 9999, such as \
-         2027-01-01T00:00:00Z"
+        "schedule: {text} has no usable time; allowed are RFC 3339 times of the years 1970 to 9999, such as \
+         @at 2027-01-01T00:00:00Z"
     )]
     At {
-        /// The time, quoted.
+        /// The schedule, quoted.
         text: String,
     },
     /// A zone name that the time zone database does not have.

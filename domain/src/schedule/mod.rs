@@ -40,7 +40,6 @@ pub use hash::{jitter_offset, stable_hash};
 pub use timeline::Timeline;
 
 use self::cron::Cron;
-use self::days::Days;
 use self::interval::Interval;
 use self::zone::Zone;
 use crate::time::Timestamp;
@@ -98,7 +97,7 @@ pub struct Schedule {
 
 #[derive(Debug, Clone, PartialEq)]
 enum Kind {
-    Cron(Arc<(Cron, Days)>),
+    Cron(Arc<Cron>),
     Every(Interval),
     At(Timestamp),
 }
@@ -131,7 +130,7 @@ impl Schedule {
     /// The schedule in English words, ending with its zone where that matters.
     pub fn describe(&self) -> String {
         match &self.kind {
-            Kind::Cron(cron) => describe::cron(&cron.0, &cron.1),
+            Kind::Cron(cron) => describe::cron(cron),
             Kind::Every(interval) => describe::every(*interval),
             Kind::At(at) => format!("Once, at {}", at.to_rfc3339_short()),
         }
@@ -148,7 +147,7 @@ impl Schedule {
     fn next(&self, anchor: Timestamp, t: Timestamp) -> Option<Timestamp> {
         let (anchor, t) = (clamped(anchor), clamped(t));
         match &self.kind {
-            Kind::Cron(cron) => cron.0.first_from(second_of(t) + 1).map(Timestamp::from_secs),
+            Kind::Cron(cron) => cron.first_from(second_of(t) + 1).map(Timestamp::from_secs),
             Kind::Every(interval) => Some(Timestamp::from_ms(interval.next_after(anchor.as_ms(), t.as_ms()))),
             Kind::At(at) => Some(*at).filter(|&at| at > t),
         }
@@ -159,7 +158,7 @@ impl Schedule {
     fn last(&self, anchor: Timestamp, t: Timestamp) -> Option<Timestamp> {
         let (anchor, t) = (clamped(anchor), clamped(t));
         match &self.kind {
-            Kind::Cron(cron) => cron.0.last_until(second_of(t)).map(Timestamp::from_secs),
+            Kind::Cron(cron) => cron.last_until(second_of(t)).map(Timestamp::from_secs),
             Kind::Every(interval) => interval.last_until(anchor.as_ms(), t.as_ms()).map(Timestamp::from_ms),
             Kind::At(at) => Some(*at).filter(|&at| at <= t),
         }
@@ -169,7 +168,7 @@ impl Schedule {
     fn count(&self, anchor: Timestamp, after: Timestamp, until: Timestamp) -> u64 {
         let (anchor, after, until) = (clamped(anchor), clamped(after), clamped(until));
         match &self.kind {
-            Kind::Cron(cron) => cron.0.count_in(second_of(after) + 1, second_of(until) + 1),
+            Kind::Cron(cron) => cron.count_in(second_of(after) + 1, second_of(until) + 1),
             Kind::Every(interval) => interval.count(anchor.as_ms(), after.as_ms(), until.as_ms()),
             Kind::At(at) => u64::from(after < *at && *at <= until),
         }

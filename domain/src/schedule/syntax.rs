@@ -53,11 +53,11 @@ fn descriptor(text: &str, zone: &'static Zone, options: &Options<'_>) -> Result<
     let argument = argument.trim();
     let same_as = match word {
         "@every" => {
-            let interval = Interval::parse(argument).ok_or_else(|| ScheduleError::Every { text: shown(argument) })?;
+            let interval = Interval::parse(argument).ok_or_else(|| ScheduleError::Every { text: shown(text) })?;
             return Ok(Kind::Every(interval));
         }
         "@at" => {
-            let at = Timestamp::parse_rfc3339(argument).ok_or_else(|| ScheduleError::At { text: shown(argument) })?;
+            let at = Timestamp::parse_rfc3339(argument).ok_or_else(|| ScheduleError::At { text: shown(text) })?;
             return Ok(Kind::At(at));
         }
         _ if !argument.is_empty() => None,
@@ -107,9 +107,10 @@ fn fields(text: &str, zone: &'static Zone, options: &Options<'_>) -> Result<Kind
     let real_time = minute.star || hour.star;
     let cron = Cron {
         calendar,
+        days,
         zone,
         after_gap: !real_time && options.dst.gap == Gap::After,
         repeats: real_time || options.dst.overlap == Overlap::Both,
     };
-    Ok(Kind::Cron(Arc::new((cron, days))))
+    Ok(Kind::Cron(Arc::new(cron)))
 }

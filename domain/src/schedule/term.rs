@@ -46,17 +46,18 @@ impl Terms {
 
     /// Reads a field. `key` is what `H` hashes.
     pub fn parse(field: Field, text: &str, key: &str) -> Result<Self, ScheduleError> {
-        let upper = text.to_ascii_uppercase();
-        if upper.split(',').any(str::is_empty) {
+        if text.split(',').any(str::is_empty) {
             return Err(ScheduleError::in_field(field, text, Problem::EmptyItem));
         }
-        let items = upper
+        let reader = Reader { field, key };
+        let items = text
             .split(',')
             .map(|item| {
-                Reader { field, key }.item(item).map_err(|problem| ScheduleError::in_field(field, item, problem))
+                let upper = item.to_ascii_uppercase();
+                reader.item(&upper).map_err(|problem| ScheduleError::in_field(field, item, problem))
             })
             .collect::<Result<Vec<_>, _>>()?;
-        let star = upper.starts_with(['*', '?']) || upper.starts_with("H/");
+        let star = text.starts_with(['*', '?']) || text.starts_with("H/") || text.starts_with("h/");
         Ok(Self { star, items })
     }
 }

@@ -9,6 +9,18 @@ use crate::time::Timestamp;
 ///
 /// `start_at` and `end_at` bound the times before the jitter is added, both inclusive: a job with `end_at` at its last
 /// due time still runs then.
+///
+/// ```
+/// use carillon_domain::schedule::{Options, Schedule, Timeline};
+/// use carillon_domain::time::Timestamp;
+///
+/// let options = Options { timezone: Some("Europe/Berlin"), hash_key: "default/nightly-backup", ..Options::default() };
+/// let timeline = Timeline::new(Schedule::parse("0 3 * * *", &options)?, Timestamp::EPOCH);
+/// let monday = Timestamp::from_secs(1_780_272_000); // 2026-06-01T00:00:00Z
+/// let due: Vec<_> = timeline.after(monday).take(2).map(Timestamp::to_rfc3339_short).collect();
+/// assert_eq!(due, ["2026-06-01T01:00:00Z", "2026-06-02T01:00:00Z"]);
+/// # Ok::<(), carillon_domain::schedule::ScheduleError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Timeline {
     /// The schedule.

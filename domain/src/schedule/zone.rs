@@ -94,7 +94,7 @@ fn find_spans(tz: Tz) -> Box<[Span]> {
             }
             let reached = spans.last_mut().map_or(after, |last| {
                 last.end = after;
-                last.reached.max(after + last.offset)
+                after + last.offset
             });
             spans.push(Span { start: after, end: END, offset: changed, reached });
             offset = changed;

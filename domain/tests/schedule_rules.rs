@@ -1,0 +1,171 @@
+//! The rules of SPEC section 2, one by one, on examples that can be checked with a calendar.
+
+use carillon_domain::schedule::{Dst, Gap, Options, Overlap, Schedule, Timeline, jitter_offset};
+use carillon_domain::time::Timestamp;
+use std::time::Duration;
+
+fn at(text: &str) -> Timestamp {
+    Timestamp::parse_rfc3339(text).unwrap()
+}
+
+fn parse(text: &str, dst: Dst) -> Timeline {
+    let options = Options { dst, hash_key: "default/nightly-backup", ..Options::default() };
+    Timeline::new(Schedule::parse(text, &options).unwrap_or_else(|e| panic!("{text}: {e}")), Timestamp::EPOCH)
+}
+
+/// The due times after `after`, without the `Z`.
+fn next(text: &str, dst: Dst, after: &str, count: usize) -> Vec<String> {
+    let timeline = parse(text, dst);
+    let due = timeline.after(at(after)).take(count).map(Timestamp::to_rfc3339_short);
+    due.map(|t| t.trim_end_matches('Z').to_owned()).collect()
+}
+
+fn days(text: &str, after: &str, count: usize) -> Vec<String> {
+    next(text, Dst::default(), after, count).iter().map(|t| t[..10].to_owned()).collect()
+}
+
+/// Two schedules with the same due times.
+fn same(a: &str, b: &str) {
+    let due = |text| parse(text, Dst::default()).after(at("2026-01-01T00:00:00Z")).take(200).collect::<Vec<_>>();
+    assert_eq!(due(a), due(b), "{a} and {b}");
+}
+
+const SKIP: Dst = Dst { gap: Gap::Skip, overlap: Overlap::First };
+const BOTH: Dst = Dst { gap: Gap::After, overlap: Overlap::Both };
+
+#[test]
+fn the_same_schedule_in_two_ways() {
+    same("0 0 * * 0", "0 0 * * 7");
+    same("0 0 * * FRI-SUN", "0 0 * * 5,6,0");
+    same("0 0 * * 5-7/2", "0 0 * * FRI,SUN");
+    same("0 0 * * sun-tue", "0 0 * * 0-2");
+    same("0 0 * jan-Mar Mon", "0 0 * 1-3 1");
+    same("5/15 * * * *", "5-59/15 * * * *");
+    same("5-5/15 * * * *", "5 * * * *");
+    same("*/90 * * * *", "0 * * * *");
+    same("*,5 * * * *", "* * * * *");
+    same("? ? ? ? ?", "* * * * *");
+    same("0 0 0 * * *", "@daily");
+    same("@annually", "@yearly");
+    same("@midnight", "\t 0  0 *\t* * ");
+    same("08 009 * * *", "8 9 * * *");
+    same("0 0 15,L * *", "0 0 L,15 * *");
+    same("0 0 * * 5l", "0 0 * * FRIL");
+    same("0 0 l-3,15w * *", "0 0 L-3,15W * *");
+}
+
+#[test]
+fn either_day_field_or_both() {
+    // Both restricted: one is enough.
+    assert_eq!(days("0 0 13 * FRI", "2026-02-12T12:00:00Z", 3), ["2026-02-13", "2026-02-20", "2026-02-27"]);
+    // One begins with a star, though it restricts: both must match. 1, 8, 15, 22, 29 and Monday.
+    assert_eq!(days("0 0 */7 * MON", "2026-01-01T00:00:00Z", 3), ["2026-06-01", "2026-06-08", "2026-06-15"]);
+    assert_eq!(days("0 0 1-7 * */7", "2026-01-01T00:00:00Z", 2), ["2026-01-04", "2026-02-01"]);
+}
+
+#[test]
+fn days_counted_from_the_end_of_the_month() {
+    assert_eq!(days("0 0 L * *", "2028-01-31T12:00:00Z", 3), ["2028-02-29", "2028-03-31", "2028-04-30"]);
+    assert_eq!(days("0 0 L-3 * *", "2026-02-01T00:00:00Z", 2), ["2026-02-25", "2026-03-28"]);
+    assert_eq!(days("0 0 LW * *", "2026-01-01T00:00:00Z", 3), ["2026-01-30", "2026-02-27", "2026-03-31"]);
+    assert_eq!(days("0 0 * * 5L", "2026-01-01T00:00:00Z", 2), ["2026-01-30", "2026-02-27"]);
+}
+
+#[test]
+fn nearest_workdays_stay_inside_their_month() {
+    assert_eq!(days("0 0 15W 2,3,8 *", "2026-01-01T00:00:00Z", 3), ["2026-02-16", "2026-03-16", "2026-08-14"]);
+    // Saturday 1 August moves to the 3rd, Sunday 31 May to the 29th.
+    assert_eq!(days("0 0 1W 8 *", "2026-01-01T00:00:00Z", 1), ["2026-08-03"]);
+    assert_eq!(days("0 0 31W 5 *", "2026-01-01T00:00:00Z", 1), ["2026-05-29"]);
+    // April 2027 ends on Friday the 30th: it has no 31st, so nothing is near it.
+    assert_eq!(days("0 0 31W 4,5 *", "2027-04-01T00:00:00Z", 1), ["2027-05-31"]);
+}
+
+#[test]
+fn leap_days_across_a_century_without_one() {
+    assert_eq!(days("0 0 29 2 *", "2096-03-01T00:00:00Z", 2), ["2104-02-29", "2108-02-29"]);
+    // A leap day that is a Monday comes after 28 years, or after 40 across such a century.
+    assert_eq!(days("0 0 */28 2 MON#5", "2072-03-01T00:00:00Z", 2), ["2112-02-29", "2140-02-29"]);
+}
+
+#[test]
+fn a_swallowed_time_fires_once_after_the_gap() {
+    // New York, 2026-03-08: 02:00 becomes 03:00 at 07:00Z.
+    let zone = "CRON_TZ=America/New_York";
+    let after = "2026-03-08T00:00:00Z";
+    let fixed = format!("{zone} 10,40 2 * * *");
+    assert_eq!(next(&fixed, Dst::default(), after, 2), ["2026-03-08T07:00:00", "2026-03-09T06:10:00"]);
+    assert_eq!(next(&fixed, SKIP, after, 1), ["2026-03-09T06:10:00"]);
+    // A regular time at the very instant after the gap is the same due time.
+    let coinciding = format!("{zone} 0 2,3 * * *");
+    assert_eq!(next(&coinciding, Dst::default(), after, 2), ["2026-03-08T07:00:00", "2026-03-09T06:00:00"]);
+    assert_eq!(parse(&coinciding, Dst::default()).count(at(after), at("2026-03-08T12:00:00Z")), 1);
+    // Seconds do not change the rule: sixty swallowed times are one due time.
+    let seconds = format!("{zone} * 30 2 * * *");
+    assert_eq!(next(&seconds, Dst::default(), after, 2), ["2026-03-08T07:00:00", "2026-03-09T06:30:00"]);
+    // Real time: 02:xx does not exist.
+    for star in ["*/30 2 * * *", "H/30 2 * * *"] {
+        assert_eq!(next(&format!("{zone} {star}"), Dst::default(), after, 1)[0][..13], *"2026-03-09T06");
+    }
+}
+
+#[test]
+fn a_repeated_time_fires_at_the_first_of_two() {
+    // New York, 2026-11-01: 02:00 becomes 01:00 at 06:00Z.
+    let zone = "CRON_TZ=America/New_York";
+    let after = "2026-11-01T04:00:00Z";
+    let fixed = format!("{zone} 30 1 * * *");
+    assert_eq!(next(&fixed, Dst::default(), after, 2), ["2026-11-01T05:30:00", "2026-11-02T06:30:00"]);
+    assert_eq!(next(&fixed, BOTH, after, 2), ["2026-11-01T05:30:00", "2026-11-01T06:30:00"]);
+    let star = format!("{zone} 30 */1 * * *");
+    assert_eq!(next(&star, Dst::default(), "2026-11-01T05:00:00Z", 2), ["2026-11-01T05:30:00", "2026-11-01T06:30:00"]);
+    // Asked in the middle of the second pass.
+    assert_eq!(next(&fixed, Dst::default(), "2026-11-01T06:10:00Z", 1), ["2026-11-02T06:30:00"]);
+}
+
+#[test]
+fn midnights_and_days_that_do_not_exist() {
+    let sao_paulo = "CRON_TZ=America/Sao_Paulo 0 0 * * *";
+    assert_eq!(
+        next(sao_paulo, Dst::default(), "2018-11-03T12:00:00Z", 2),
+        ["2018-11-04T03:00:00", "2018-11-05T02:00:00"]
+    );
+    // Samoa had no 30 December 2011.
+    let apia = "CRON_TZ=Pacific/Apia 0 9 30 12 *";
+    assert_eq!(next(apia, Dst::default(), "2011-12-01T00:00:00Z", 1), ["2011-12-30T10:00:00"]);
+    assert_eq!(next(apia, SKIP, "2011-12-01T00:00:00Z", 1), ["2012-12-29T19:00:00"]);
+}
+
+#[test]
+fn h_spreads_jobs_and_stays_put() {
+    let minute_of = |key: &str, text: &str| {
+        let schedule = Schedule::parse(text, &Options { hash_key: key, ..Options::default() }).unwrap();
+        schedule.next_after(at("2026-01-01T00:00:00Z")).unwrap().as_ms() / 60_000 % 60
+    };
+    // These are promises: a new version must not move existing jobs.
+    assert_eq!(minute_of("default/nightly-backup", "H 3 * * *"), 41);
+    assert_eq!(minute_of("default/nightly-backup", "H(0-29)/10 3 * * *"), 1);
+    let minutes: std::collections::BTreeSet<_> =
+        (0..1_000).map(|n| minute_of(&format!("default/job-{n}"), "H 3 * * *")).collect();
+    assert_eq!(minutes.len(), 60);
+    // A hashed day exists in every month.
+    for n in 0..200 {
+        let key = format!("default/job-{n}");
+        let schedule = Schedule::parse("0 0 H * *", &Options { hash_key: &key, ..Options::default() }).unwrap();
+        let timeline = Timeline::new(schedule, Timestamp::EPOCH);
+        assert_eq!(
+            timeline.count(at("2026-01-01T00:00:00Z") - Duration::from_millis(1), at("2026-12-31T23:59:59Z")),
+            12
+        );
+    }
+}
+
+#[test]
+fn jitter_moves_a_job_as_a_whole() {
+    let mut timeline = parse("*/5 * * * *", Dst::default());
+    timeline.jitter = jitter_offset("default/nightly-backup", Duration::from_secs(60));
+    let due: Vec<_> = timeline.after(at("2026-01-01T00:00:00Z")).take(3).collect();
+    assert_eq!(due[1].since(due[0]), Duration::from_secs(300));
+    assert_eq!(due[2].since(due[1]), Duration::from_secs(300));
+    assert_eq!(timeline.until(due[2]).take(3).last(), Some(due[0]));
+}
