@@ -1,3 +1,4 @@
 //! The outside of Carillon: stores, the keeper and the executors.
 
 pub mod executor;
+pub mod keeper;

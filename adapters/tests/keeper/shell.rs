@@ -1,0 +1,3 @@
+//! x
+use crate::tests;
+tests![];
