@@ -2,3 +2,4 @@
 
 pub mod executor;
 pub mod keeper;
+pub mod shell;
