@@ -2,6 +2,7 @@
 //!
 //! An executor starts what a job asks for and tells how it ended. It decides nothing about schedules, retries or rows.
 
+use std::fmt;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -11,7 +12,7 @@ use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 
 /// The facts of one run, the same for every executor (SPEC section 4).
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct RunFacts {
     /// Identifies the run everywhere.
     pub run_id: RunId,
@@ -31,6 +32,20 @@ pub struct RunFacts {
     pub kill_grace: Duration,
     /// The job's `params`, already checked by [`Executor::check`] when the job was saved.
     pub params: Value,
+}
+
+/// Without `params`: they may hold secrets, and whoever logs a run must not log those (SPEC section 7).
+impl fmt::Debug for RunFacts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunFacts")
+            .field("run_id", &self.run_id)
+            .field("namespace", &self.namespace)
+            .field("job", &self.job)
+            .field("due_at", &self.due_at)
+            .field("attempt", &self.attempt)
+            .field("fencing_token", &self.fencing_token)
+            .finish_non_exhaustive()
+    }
 }
 
 /// Why somebody wants a run to stop.
@@ -59,6 +74,14 @@ pub struct Exit {
     pub output: Vec<u8>,
     /// Whether something between the first and the last part was left out.
     pub output_truncated: bool,
+}
+
+impl Exit {
+    /// The exit of a run that never had a process, and why.
+    pub fn without_process(how: Ended, reason: impl Into<String>) -> Self {
+        let (exit_code, signal, output, output_truncated) = (None, None, Vec::new(), false);
+        Self { how, exit_code, signal, reason: Some(reason.into()), output, output_truncated }
+    }
 }
 
 /// The ways in which a run ends.

@@ -1,4 +1,6 @@
 //! The outside of Carillon: stores, the keeper and the executors.
 
 pub mod executor;
+pub mod keeper;
+pub mod shell;
 pub mod store;

@@ -1,0 +1,158 @@
+//! How the keeper process comes up: what it inherits, what it takes off, what it holds.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::UnixStream;
+use std::process::ExitCode;
+
+use nix::fcntl::{FcntlArg, FdFlag, OFlag, fcntl};
+use nix::sys::prctl;
+use nix::sys::signal::{SigSet, SigmaskHow, Signal, sigprocmask};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::unistd::{chdir, pipe2, setsid};
+
+use super::cgroup::Cgroups;
+use super::child::Place;
+use super::link::Link;
+use super::runs::Runs;
+use super::serve::Keeper;
+use super::wire::Report;
+
+/// The argument that stands for "no lock" and "no cgroups".
+pub(super) const NONE: &str = "-";
+/// The argument that stands for "cgroups, where possible".
+pub(super) const CGROUPS: &str = "cgroups";
+
+/// The whole life of a keeper process: the hidden subcommand `keeper` calls this with the arguments after its name, which
+/// [`super::KeeperHandle::start`] wrote. Must run before the process has a second thread. Exit code 0 when the node is
+/// gone and all children are reaped, 2 for bad arguments, 1 when the keeper could not do its work.
+pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let Some((socket, _lock, cgroups)) = inherited(&arguments) else {
+        eprintln!("carillon keeper is started by `carillon serve`, not by hand");
+        return ExitCode::from(2);
+    };
+    match come_up(socket, cgroups).and_then(|mut keeper| Ok(keeper.serve()?)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("carillon keeper cannot go on: {error}; its runs end with it");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The socket, the lock that must outlive the last child, and whether to use cgroups.
+fn inherited(arguments: &[OsString]) -> Option<(OwnedFd, Option<OwnedFd>, bool)> {
+    let [socket, lock, cgroups] = arguments else { return None };
+    let socket = inherited_fd(socket)?;
+    let lock = if lock == NONE { None } else { Some(inherited_fd(lock)?) };
+    Some((socket, lock, cgroups == CGROUPS))
+}
+
+fn inherited_fd(argument: &OsString) -> Option<OwnedFd> {
+    let number: RawFd = std::str::from_utf8(argument.as_bytes()).ok()?.parse().ok().filter(|number| *number > 2)?;
+    // SAFETY: asks about a number; when it is no open descriptor the answer is an error.
+    if unsafe { libc::fcntl(number, libc::F_GETFD) } < 0 {
+        return None;
+    }
+    // SAFETY: it is open, and nothing else in this process owns it: it was inherited for this purpose.
+    let fd = unsafe { OwnedFd::from_raw_fd(number) };
+    fcntl(&fd, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC)).ok()?;
+    Some(fd)
+}
+
+fn come_up(socket: OwnedFd, cgroups: bool) -> io::Result<Keeper> {
+    // Out of the terminal's reach: its Ctrl-C goes to the whole foreground group. Already done when a node started us.
+    let _ = setsid();
+    chdir("/")?;
+    prctl::set_name(c"carillon-keeper")?;
+    prctl::set_child_subreaper(true)?;
+    close_on_exec();
+    hear_children_only()?;
+    let children = SignalFd::with_flags(&child_signal(), SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
+    let (failures, failures_writer) = pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK)?;
+    let place = Place {
+        failures: failures_writer,
+        null: std::fs::File::open("/dev/null")?.into(),
+        keeper_pid: std::process::id().cast_signed(),
+        files: raise_file_limit()?,
+    };
+    let mut link = Link::new(UnixStream::from(socket))?;
+    let cgroups = match if cgroups { Cgroups::open() } else { Err("switched off".to_owned()) } {
+        Ok(cgroups) => Some(cgroups),
+        Err(why) => {
+            link.report(&Report::Note(format!("runs get no cgroups: {why}; leftovers are looked for in /proc")));
+            None
+        }
+    };
+    let root = cgroups.as_ref().map(|cgroups| cgroups.root().as_os_str().as_bytes().to_vec());
+    link.report(&Report::Ready { cgroup: root.unwrap_or_default() });
+    Ok(Keeper::new(link, children, Runs::new(place, failures.into(), cgroups))?)
+}
+
+/// Marks everything that was inherited, so that no child ever gets it.
+fn close_on_exec() {
+    // SAFETY: only sets a flag on descriptors; kernels before 5.11 refuse, and the two that matter are marked already.
+    unsafe { libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC) };
+}
+
+/// Blocks every signal and ignores none: blocked ones wait for ever, and children, which unblock all of them before exec,
+/// then start with every disposition at its default without a call for each. (Rust ignores SIGPIPE; a caller like nohup
+/// may have ignored others; and what is ignored stays so across exec.)
+fn hear_children_only() -> io::Result<()> {
+    for signal in 1..=libc::SIGRTMAX() {
+        // A kernel sigaction: the handler comes first; zeros are the default. Raw, because libc hides signals 32 and 33.
+        let (mut now, default) = ([0_usize; 8], [0_usize; 8]);
+        // SAFETY: both are longer than the struct and valid. Signals that cannot be changed give an error, which changes
+        // nothing; handlers of Rust's own are left alone, exec removes them.
+        unsafe {
+            libc::syscall(libc::SYS_rt_sigaction, signal, std::ptr::null::<usize>(), now.as_mut_ptr(), 8);
+            if now[0] == libc::SIG_IGN {
+                let nowhere = std::ptr::null_mut::<usize>();
+                libc::syscall(libc::SYS_rt_sigaction, signal, default.as_ptr(), nowhere, 8);
+            }
+        }
+    }
+    Ok(sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::all()), None)?)
+}
+
+fn child_signal() -> SigSet {
+    let mut signals = SigSet::empty();
+    signals.add(Signal::SIGCHLD);
+    signals
+}
+
+/// A thousand runs need several thousand descriptors. Returns the limit as it was, for the children.
+fn raise_file_limit() -> io::Result<libc::rlimit> {
+    let mut found = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the struct is valid for writing.
+    if unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut found) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let raised = libc::rlimit { rlim_cur: found.rlim_max, ..found };
+    // SAFETY: the struct is valid. A refusal leaves the limit as it was: then fewer runs fit at a time.
+    unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const raised) };
+    Ok(found)
+}
+
+/// In the node, between fork and exec of the keeper: lets it inherit `fds`, and takes it out of the terminal's reach.
+pub(super) fn before_exec(fds: &[RawFd]) -> io::Result<()> {
+    // SAFETY: system calls on numbers only.
+    unsafe {
+        libc::setsid();
+        for fd in fds {
+            if libc::fcntl(*fd, libc::F_SETFD, 0) < 0 {
+                return Err(io::Error::last_os_error());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The arguments that [`main`] expects.
+pub(super) fn arguments(socket: &UnixStream, lock: Option<&OwnedFd>, cgroups: bool) -> [String; 3] {
+    let lock = lock.map_or(NONE.to_owned(), |lock| lock.as_raw_fd().to_string());
+    [socket.as_raw_fd().to_string(), lock, if cgroups { CGROUPS } else { NONE }.to_owned()]
+}

@@ -1,0 +1,66 @@
+//! As much of a test harness as is needed when the binary has a main of its own.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::ExitCode;
+use std::sync::Mutex;
+use std::time::Instant;
+
+/// A test: its name, and whether it runs only when asked for by `--ignored` (a measurement).
+pub struct Test {
+    pub name: &'static str,
+    pub run: fn(),
+    pub ignored: bool,
+}
+
+/// Names the tests of a module: `tests![one, two]`, or with `ignored` measurements.
+#[macro_export]
+macro_rules! tests {
+    ($($test:ident),* $(,)? $(; ignored $($ignored:ident),*)?) => {
+        pub const TESTS: &[$crate::harness::Test] = &[
+            $($crate::harness::Test {
+                name: concat!(module_path!(), "::", stringify!($test)), run: $test, ignored: false
+            },)*
+            $($($crate::harness::Test {
+                name: concat!(module_path!(), "::", stringify!($ignored)), run: $ignored, ignored: true
+            },)*)?
+        ];
+    };
+}
+
+/// At once; most of them wait most of the time.
+const THREADS: usize = 4;
+
+pub fn main(modules: &[&[Test]]) -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let flag = |name: &str| arguments.iter().any(|argument| argument == name);
+    let filters: Vec<&String> = arguments.iter().filter(|argument| !argument.starts_with('-')).collect();
+    let named = |test: &&Test| {
+        let fits = |filter: &&String| if flag("--exact") { test.name == **filter } else { test.name.contains(*filter) };
+        filters.is_empty() || filters.iter().any(fits)
+    };
+    let chosen = modules.iter().copied().flatten().filter(named);
+    let chosen: Vec<&Test> = chosen.filter(|test| test.ignored == flag("--ignored")).collect();
+    if flag("--list") {
+        chosen.iter().for_each(|test| println!("{}: test", test.name));
+        return ExitCode::SUCCESS;
+    }
+    let (queue, failed) = (Mutex::new(chosen.iter()), Mutex::new(Vec::new()));
+    std::thread::scope(|scope| {
+        for _ in 0..THREADS {
+            scope.spawn(|| {
+                loop {
+                    let Some(test) = queue.lock().unwrap().next() else { return };
+                    let began = Instant::now();
+                    let passed = catch_unwind(AssertUnwindSafe(test.run)).is_ok();
+                    println!("test {} ... {} ({:?})", test.name, if passed { "ok" } else { "FAILED" }, began.elapsed());
+                    if !passed {
+                        failed.lock().unwrap().push(test.name);
+                    }
+                }
+            });
+        }
+    });
+    let failed = failed.into_inner().unwrap();
+    println!("\n{} tests, {} failed {failed:?}", chosen.len(), failed.len());
+    if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
