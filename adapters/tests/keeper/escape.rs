@@ -18,6 +18,7 @@ tests![
     it_dies_when_the_node_is_frozen,
     it_dies_with_its_marks_shed,
     it_dies_when_the_keeper_is_killed,
+    a_main_process_dies_with_its_keeper_though_the_node_is_frozen,
     what_both_left_behind_dies_when_the_next_keeper_starts,
 ];
 
@@ -99,6 +100,16 @@ fn it_dies_when_the_keeper_is_killed() {
     let exit = escape(true, None, |keeper, _| signal(keeper.pid(), Signal::SIGKILL));
     assert_eq!(exit.how, Ended::Lost);
     assert!(exit.reason.unwrap().contains("the keeper"));
+}
+
+fn a_main_process_dies_with_its_keeper_though_the_node_is_frozen() {
+    let mut witness = Witness::new();
+    let main = format!("exec 9>{}; echo up >&9; trap '' TERM HUP; while :; do :; done", witness.path().display());
+    let node = Node::start(3_600_000, false, "-", &[&main]);
+    assert_eq!(witness.line(), "up");
+    signal(node.process.id(), Signal::SIGSTOP);
+    signal(node.keeper, Signal::SIGKILL);
+    witness.wait_until_dead();
 }
 
 fn what_both_left_behind_dies_when_the_next_keeper_starts() {
