@@ -56,7 +56,8 @@ enum Order {
 
 impl KeeperHandle {
     /// Starts the keeper process with an empty environment and a deadline in the past: nothing can be spawned before the
-    /// first [`KeeperHandle::extend_deadline`]. Call it within a tokio runtime.
+    /// first [`KeeperHandle::extend_deadline`]. Call it within a tokio runtime, before the node raises limits of its own:
+    /// the keeper's limits at this moment are the children's.
     pub fn start(options: KeeperOptions) -> io::Result<Self> {
         let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
         ours.set_nonblocking(true)?;
