@@ -14,10 +14,11 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::process::Child;
 use tokio::sync::{mpsc, oneshot, watch};
 
+use super::fields::BadFrame;
 use super::registry::{Registry, Slot};
 use super::spawn::Spawn;
 use super::start::{arguments, before_exec};
-use super::wire::{BadFrame, Command, MAX_FRAME_BYTES, Report, next_frame};
+use super::wire::{Command, MAX_FRAME_BYTES, Report, next_frame};
 use crate::executor::{Ended, Exit, Stop};
 
 /// Taken from the socket at a time.
