@@ -26,7 +26,9 @@ pub struct SystemClock;
 
 impl Clock for SystemClock {
     fn now_us(&self) -> i64 {
-        SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |past| i64::try_from(past.as_micros()).unwrap_or(i64::MAX))
+        SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .map_or(0, |past| i64::try_from(past.as_micros()).unwrap_or(i64::MAX))
     }
 }
 

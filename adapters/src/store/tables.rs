@@ -112,8 +112,7 @@ pub(crate) trait Tables {
     fn active_by_run(&mut self, run: RunId) -> impl Future<Output = Answer<Option<ActiveJob>>> + Send;
     fn active_of_job(&mut self, job: JobId) -> impl Future<Output = Answer<Vec<ActiveJob>>> + Send;
     fn due_active(&mut self, request: &ClaimRequest) -> impl Future<Output = Answer<Vec<ActiveJob>>> + Send;
-    fn held_active(&mut self, session: SessionId, limit: usize)
-    -> impl Future<Output = Answer<Vec<ActiveJob>>> + Send;
+    fn held_active(&mut self, session: SessionId, limit: usize) -> impl Future<Output = Answer<Vec<ActiveJob>>> + Send;
 
     /// Rows that hold a run or in which one waits under an id, of the jobs asked for.
     fn live_jobs(&mut self, jobs: Option<&[JobId]>) -> impl Future<Output = Answer<Vec<JobRow>>> + Send;
@@ -128,8 +127,7 @@ pub(crate) trait Tables {
     fn insert_session(&mut self, session: &NewSession) -> impl Future<Output = Answer<()>> + Send;
     fn session_state(&mut self, session: SessionId) -> impl Future<Output = Answer<Option<SessionState>>> + Send;
     /// Writes a heartbeat where the session is not ended and `seq` is newer.
-    fn beat(&mut self, session: SessionId, seq: u64, state: SessionState)
-    -> impl Future<Output = Answer<()>> + Send;
+    fn beat(&mut self, session: SessionId, seq: u64, state: SessionState) -> impl Future<Output = Answer<()>> + Send;
     /// Ends a session whose heartbeat sequence is still `seen_seq`.
     fn end_session(&mut self, session: SessionId, seen_seq: u64) -> impl Future<Output = Answer<()>> + Send;
     fn remove_session(&mut self, session: SessionId) -> impl Future<Output = Answer<()>> + Send;

@@ -33,7 +33,11 @@ pub struct MemoryStore {
 impl MemoryStore {
     /// An empty store that reads the time from `clock`.
     pub fn new(clock: Arc<dyn Clock>, partitions: u16) -> Self {
-        Self { data: Arc::new(Mutex::new(Data::new(clock, partitions))), faults: Faults::default(), strays: Arc::default() }
+        Self {
+            data: Arc::new(Mutex::new(Data::new(clock, partitions))),
+            faults: Faults::default(),
+            strays: Arc::default(),
+        }
     }
 
     /// What will go wrong.

@@ -76,13 +76,11 @@ impl Data {
         let rows = partitions.iter().filter_map(first_of);
         let beside = self.active.values().filter(|row| partitions.contains(&self.partition(row.key.job)));
         let earliest = rows.chain(beside.filter_map(ActiveRow::claim_at)).min();
-        let mine = |phase: &Phase, asked: bool| phase.held().filter(|held| asked && held.session == session).map(|h| h.run);
+        let mine =
+            |phase: &Phase, asked: bool| phase.held().filter(|held| asked && held.session == session).map(|h| h.run);
         let jobs = self.states.values().filter_map(|state| mine(&state.phase, state.cancel.is_some()));
         let active = self.active.values().filter_map(|row| mine(&row.phase, row.cancel.is_some()));
-        Peek {
-            earliest_claim_at: earliest.filter(|at| *at < Timestamp::MAX),
-            cancels: jobs.chain(active).collect(),
-        }
+        Peek { earliest_claim_at: earliest.filter(|at| *at < Timestamp::MAX), cancels: jobs.chain(active).collect() }
     }
 
     pub fn held(&self, session: SessionId) -> Vec<RunRef> {
@@ -265,9 +263,10 @@ impl Tables for Transaction<'_> {
 
     fn lock_partitions(&mut self, partitions: &[u16]) -> impl Future<Output = Answer<()>> + Send {
         let missing = partitions.iter().find(|partition| **partition >= self.data.partitions);
-        ready(missing.map_or(Ok(()), |missing| {
-            Err(StoreError::Permanent(format!("partition {missing} has no lock row")))
-        }))
+        ready(
+            missing
+                .map_or(Ok(()), |missing| Err(StoreError::Permanent(format!("partition {missing} has no lock row")))),
+        )
     }
 
     fn jobs_by_id(&mut self, ids: &[JobId]) -> impl Future<Output = Answer<Vec<Option<JobRow>>>> + Send {
@@ -338,19 +337,14 @@ impl Tables for Transaction<'_> {
         done(rows)
     }
 
-    fn held_active(
-        &mut self,
-        session: SessionId,
-        limit: usize,
-    ) -> impl Future<Output = Answer<Vec<ActiveJob>>> + Send {
+    fn held_active(&mut self, session: SessionId, limit: usize) -> impl Future<Output = Answer<Vec<ActiveJob>>> + Send {
         let mine = |row: &ActiveRow| row.phase.held().is_some_and(|held| held.session == session);
         done(self.data.besides(mine).take(limit).collect())
     }
 
     fn live_jobs(&mut self, jobs: Option<&[JobId]>) -> impl Future<Output = Answer<Vec<JobRow>>> + Send {
         let live = |state: &JobState| {
-            jobs.is_none_or(|jobs| jobs.contains(&state.id))
-                && (state.phase.held().is_some() || state.manual.is_some())
+            jobs.is_none_or(|jobs| jobs.contains(&state.id)) && (state.phase.held().is_some() || state.manual.is_some())
         };
         done(self.data.rows(live).collect())
     }
@@ -410,12 +404,7 @@ impl Tables for Transaction<'_> {
         done(self.data.sessions.get(&session).map(|session| session.beat.state))
     }
 
-    fn beat(
-        &mut self,
-        session: SessionId,
-        seq: u64,
-        state: SessionState,
-    ) -> impl Future<Output = Answer<()>> + Send {
+    fn beat(&mut self, session: SessionId, seq: u64, state: SessionState) -> impl Future<Output = Answer<()>> + Send {
         let now = self.now();
         let found = self.data.sessions.get_mut(&session);
         if let Some(found) = found.filter(|found| found.beat.state != SessionState::Ended && found.beat.seq < seq) {
@@ -443,7 +432,8 @@ impl Tables for Transaction<'_> {
             let phases = self.data.states.values().map(|state| &state.phase);
             let phases: Vec<&Phase> = phases.chain(self.data.active.values().map(|row| &row.phase)).collect();
             for session in &mut sessions {
-                let mine = phases.iter().filter(|phase| phase.held().is_some_and(|held| held.session == session.beat.id));
+                let mine =
+                    phases.iter().filter(|phase| phase.held().is_some_and(|held| held.session == session.beat.id));
                 let (executing, prepared): (Vec<&Phase>, Vec<&Phase>) =
                     mine.partition(|phase| matches!(phase, Phase::Executing(_)));
                 (session.prepared, session.executing) = (prepared.len() as u64, executing.len() as u64);

@@ -70,11 +70,7 @@ async fn change<T: Tables>(tables: &mut T, key: &JobKey, event: &Event) -> Resul
     Ok(views::job_view(tables, row).await?)
 }
 
-pub(in crate::store) async fn trigger<T: Tables>(
-    tables: &mut T,
-    key: &JobKey,
-    run: RunId,
-) -> Result<(), ControlError> {
+pub(in crate::store) async fn trigger<T: Tables>(tables: &mut T, key: &JobKey, run: RunId) -> Result<(), ControlError> {
     let mut work = Work::new(tables.now());
     let id = work.add_job(find(tables, key).await?);
     work.apply(id, &Event::Trigger { run })?;

@@ -19,7 +19,11 @@ use carillon_domain::id::JobId;
 use carillon_domain::node::port::{RowKey, RunRef};
 
 /// Reads the rows that `runs` speak of into `work`.
-async fn load<T: Tables>(tables: &mut T, work: &mut Work, runs: impl Iterator<Item = &RunRef>) -> Result<(), StoreError> {
+async fn load<T: Tables>(
+    tables: &mut T,
+    work: &mut Work,
+    runs: impl Iterator<Item = &RunRef>,
+) -> Result<(), StoreError> {
     let (mut jobs, mut active): (Vec<JobId>, Vec<FiringKey>) = (Vec::new(), Vec::new());
     for at in runs {
         match at.row {

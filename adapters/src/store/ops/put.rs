@@ -37,10 +37,7 @@ fn distinct_names(puts: &[PutJob]) -> usize {
     puts.iter().take_while(|put| seen.insert((&put.job.namespace, &put.job.name))).count()
 }
 
-async fn put_batch<T: Tables>(
-    tables: &mut T,
-    puts: &[PutJob],
-) -> Result<Vec<Result<Saved, ControlError>>, StoreError> {
+async fn put_batch<T: Tables>(tables: &mut T, puts: &[PutJob]) -> Result<Vec<Result<Saved, ControlError>>, StoreError> {
     let keys: Vec<JobKey> = puts.iter().map(|put| key_of(&put.job)).collect();
     let found = tables.jobs_by_key(&keys).await?;
     let mut work = Work::new(tables.now());
@@ -103,19 +100,16 @@ fn create<T: Tables>(
     Ok(())
 }
 
-async fn replace<T: Tables>(
-    tables: &mut T,
-    work: &mut Work,
-    put: &PutJob,
-    row: JobRow,
-) -> Result<Answer, StoreError> {
+async fn replace<T: Tables>(tables: &mut T, work: &mut Work, put: &PutJob, row: JobRow) -> Result<Answer, StoreError> {
     let current = row.state.generation;
     match put.when {
         PutIf::Absent => {
             let JobKey { namespace, name } = key_of(&put.job);
             return Ok(Err(ControlError::NameTaken { namespace, name }));
         }
-        PutIf::Generation(expected) if expected != current => return Ok(Err(ControlError::Stale { expected, current })),
+        PutIf::Generation(expected) if expected != current => {
+            return Ok(Err(ControlError::Stale { expected, current }));
+        }
         PutIf::Generation(_) | PutIf::Any => {}
     }
     let same = *row.definition.job == put.job;

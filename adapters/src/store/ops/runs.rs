@@ -64,11 +64,7 @@ pub(in crate::store) async fn runs<T: Tables>(
     Ok(Page { items, next })
 }
 
-async fn live<T: Tables>(
-    tables: &mut T,
-    query: &RunQuery,
-    jobs: Option<&[JobId]>,
-) -> Result<Vec<RunView>, StoreError> {
+async fn live<T: Tables>(tables: &mut T, query: &RunQuery, jobs: Option<&[JobId]>) -> Result<Vec<RunView>, StoreError> {
     if !matches!(query.status, None | Some(Status::Running)) {
         return Ok(Vec::new());
     }

@@ -39,7 +39,9 @@ pub(super) fn commit(error: rusqlite::Error) -> StoreError {
 
 /// What is stored cannot be read by this binary.
 pub(super) fn unreadable(problem: String) -> StoreError {
-    StoreError::Permanent(format!("a stored row cannot be read: {problem}; it may have been written by a newer Carillon"))
+    StoreError::Permanent(format!(
+        "a stored row cannot be read: {problem}; it may have been written by a newer Carillon"
+    ))
 }
 
 /// Why a database cannot be opened.

@@ -63,7 +63,8 @@ pub(super) fn records(conn: &Connection, query: &RecordQuery) -> Answer<Vec<Reco
         add("r.due_at < ?", vec![until.as_ms().into()]);
     }
     if let Some(after) = query.after {
-        let place = vec![after.due_at.as_ms().into(), i64::from(after.attempt).into(), run_bytes(after.run).to_vec().into()];
+        let place =
+            vec![after.due_at.as_ms().into(), i64::from(after.attempt).into(), run_bytes(after.run).to_vec().into()];
         add("r.due_at <= ?", vec![after.due_at.as_ms().into()]);
         add("(r.due_at, r.attempt, r.id) < (?, ?, ?)", place);
     }
@@ -88,7 +89,8 @@ pub(super) fn sessions(conn: &Connection, with_counts: bool) -> Answer<Vec<Sessi
         let sql = "SELECT held_session, started_at IS NOT NULL, count(*) FROM \
                    (SELECT held_session, started_at FROM job_state WHERE held_session IS NOT NULL UNION ALL \
                    SELECT held_session, started_at FROM active WHERE held_session IS NOT NULL) GROUP BY 1, 2";
-        let read = |row: &Row<'_>| -> rusqlite::Result<(i64, bool, i64)> { Ok((row.get(0)?, row.get(1)?, row.get(2)?)) };
+        let read =
+            |row: &Row<'_>| -> rusqlite::Result<(i64, bool, i64)> { Ok((row.get(0)?, row.get(1)?, row.get(2)?)) };
         for (session, started, count) in all(conn, sql, [], |row| read(row).map_err(statement))? {
             let holder = sessions.iter_mut().find(|view| signed(view.beat.id.as_u64()) == session);
             if let Some(view) = holder {
@@ -124,7 +126,8 @@ pub(super) fn held(conn: &Connection, session: SessionId) -> Answer<Vec<RunRef>>
         Ok(RunRef { row: row_key, run: run_from(row.get(1)?), version: row.get::<_, i64>(2)? as u64 })
     };
     let mut held = all(conn, jobs, [session], |row| of_job(row).map_err(statement))?;
-    let active = format!("SELECT {ACTIVE} FROM active a WHERE a.held_session = ?1 ORDER BY a.job_id, a.due_at, a.trigger");
+    let active =
+        format!("SELECT {ACTIVE} FROM active a WHERE a.held_session = ?1 ORDER BY a.job_id, a.due_at, a.trigger");
     for row in all(conn, &active, [session], rows::active)? {
         let run = row.phase.held().map(|held| held.run);
         held.extend(run.map(|run| RunRef { row: RowKey::Active(row.key), run, version: row.version }));

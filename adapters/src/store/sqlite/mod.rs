@@ -125,9 +125,8 @@ impl NodeStore for SqliteStore {
         let finish = move |desk: &mut Desk| {
             let now_us = clock.now_us();
             let mut record = |part: &[Finished]| {
-                let recorded = savepoint(desk, |desk| {
-                    at_once(transit::finish(&mut begin(desk, now_us, partitions), id, part))
-                });
+                let recorded =
+                    savepoint(desk, |desk| at_once(transit::finish(&mut begin(desk, now_us, partitions), id, part)));
                 recorded.map_err(error::statement)?
             };
             bisect::finish(&mut record, &runs)

@@ -89,12 +89,7 @@ fn read_definition(row: &Row<'_>) -> Answer<Arc<Definition>> {
 }
 
 /// Job rows, each with its definition.
-pub(super) fn jobs(
-    conn: &Connection,
-    cache: &mut Cache,
-    rest: &str,
-    params: impl Params,
-) -> Answer<Vec<JobRow>> {
+pub(super) fn jobs(conn: &Connection, cache: &mut Cache, rest: &str, params: impl Params) -> Answer<Vec<JobRow>> {
     let states = all(conn, &format!("SELECT {STATE} FROM {rest}"), params, rows::state)?;
     let mut found = Vec::with_capacity(states.len());
     for state in states {
@@ -149,12 +144,7 @@ pub(super) fn due_jobs(conn: &Connection, cache: &mut Cache, request: &ClaimRequ
 }
 
 /// Active rows, each with its job's definition.
-pub(super) fn active(
-    conn: &Connection,
-    cache: &mut Cache,
-    rest: &str,
-    params: impl Params,
-) -> Answer<Vec<ActiveJob>> {
+pub(super) fn active(conn: &Connection, cache: &mut Cache, rest: &str, params: impl Params) -> Answer<Vec<ActiveJob>> {
     let found = all(conn, &format!("SELECT {ACTIVE} FROM {rest}"), params, rows::active)?;
     let mut answer = Vec::with_capacity(found.len());
     for row in found {

@@ -101,7 +101,10 @@ impl Tables for Transaction<'_> {
     fn lock_partitions(&mut self, partitions: &[u16]) -> impl Future<Output = Answer<()>> + Send {
         let missing = partitions.iter().find(|partition| **partition >= self.partitions);
         ready(missing.map_or(Ok(()), |missing| {
-            Err(StoreError::Permanent(format!("there is no partition {missing}: this database has {}", self.partitions)))
+            Err(StoreError::Permanent(format!(
+                "there is no partition {missing}: this database has {}",
+                self.partitions
+            )))
         }))
     }
 
@@ -150,11 +153,7 @@ impl Tables for Transaction<'_> {
         ready(select::due_active(self.conn, self.cache, request))
     }
 
-    fn held_active(
-        &mut self,
-        session: SessionId,
-        limit: usize,
-    ) -> impl Future<Output = Answer<Vec<ActiveJob>>> + Send {
+    fn held_active(&mut self, session: SessionId, limit: usize) -> impl Future<Output = Answer<Vec<ActiveJob>>> + Send {
         let rest = "active a WHERE a.held_session = ?1 ORDER BY a.job_id, a.due_at, a.trigger LIMIT ?2";
         ready(self.active(rest, params![signed(session.as_u64()), limit_of(limit)]))
     }
@@ -195,12 +194,7 @@ impl Tables for Transaction<'_> {
         ready(self.session_state_of(session))
     }
 
-    fn beat(
-        &mut self,
-        session: SessionId,
-        seq: u64,
-        state: SessionState,
-    ) -> impl Future<Output = Answer<()>> + Send {
+    fn beat(&mut self, session: SessionId, seq: u64, state: SessionState) -> impl Future<Output = Answer<()>> + Send {
         let sql = "UPDATE session SET seq = ?2, state = ?3, heartbeat_at = ?4 \
                    WHERE id = ?1 AND state <> 'ended' AND seq < ?2";
         let params = params![signed(session.as_u64()), signed(seq), state.as_str(), self.now().as_ms()];
