@@ -1,48 +1,46 @@
-//! The command line.
-#![allow(missing_docs)]
-use clap::{Parser, Subcommand, ValueEnum};
-use std::path::PathBuf;
-#[derive(Debug, Parser)]
-pub struct Cli {
-    #[command(subcommand)]
-    command: Command,
-}
-#[derive(Debug, Subcommand)]
-pub enum Command {
-    Serve(args::ServeArgs),
-    Init(args::InitArgs),
-}
-pub mod args {
-    use super::*;
-    #[derive(Debug, Clone, clap::Args)]
-    pub struct ServeArgs {
-        #[arg(long)]
-        pub config: Option<PathBuf>,
-        #[arg(long)]
-        pub store: Option<String>,
-        #[arg(long)]
-        pub bind: Option<String>,
-        #[arg(long)]
-        pub node_name: Option<String>,
-        #[arg(long, value_enum, default_value_t=LogFormat::Text)]
-        pub log_format: LogFormat,
-    }
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-    pub enum LogFormat {
-        Text,
-        Json,
-    }
-    #[derive(Debug, Clone, clap::Args)]
-    pub struct InitArgs {
-        #[arg(long)]
-        pub config: Option<PathBuf>,
-        #[arg(long)]
-        pub store: Option<String>,
+//! The command line (SPEC section 5): arguments in, calls of the HTTP API or of the domain, tables or JSON out.
+//!
+//! `next` and `explain` need no server. `serve` and `init` are the server itself. All others are clients of the HTTP API
+//! and know nothing that it does not tell: no database, no configuration file. Everything here is blocking; a command has
+//! one thing to do at a time.
+
+pub mod args;
+mod failure;
+mod out;
+mod schedule;
+mod table;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use self::args::{Cli, Command};
+use self::out::{Out, note};
+
+/// The life of the process: reads its arguments, does what they say, answers the exit code.
+pub fn main() -> ExitCode {
+    let command = match Cli::parse().command {
+        Command::Serve(args) => return crate::serve::serve(&args),
+        Command::Init(args) => return crate::serve::init(&args),
+        command => command,
+    };
+    let mut out = Out::stdout();
+    let done = client_command(command, &mut out);
+    let flushed = out.flush();
+    match done.and_then(|code| flushed.map(|()| code)) {
+        Ok(code) => code,
+        Err(failure) => {
+            note(&format!("error: {failure}"));
+            failure.exit_code()
+        }
     }
 }
-pub fn main() -> std::process::ExitCode {
-    match Cli::parse().command {
-        Command::Serve(a) => crate::serve::serve(&a),
-        Command::Init(a) => crate::serve::init(&a),
+
+fn client_command(command: Command, out: &mut Out) -> Result<ExitCode, failure::Failure> {
+    let done = ExitCode::SUCCESS;
+    match command {
+        Command::Serve(_) | Command::Init(_) => Ok(done),
+        Command::Next(args) => schedule::next(&args, out).map(|()| done),
+        Command::Explain(args) => schedule::explain(&args, out).map(|()| done),
     }
 }
