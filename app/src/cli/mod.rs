@@ -5,8 +5,12 @@
 //! one thing to do at a time.
 
 pub mod args;
+mod client;
+mod cluster;
 mod failure;
+mod job;
 mod out;
+mod run;
 mod schedule;
 mod table;
 
@@ -40,6 +44,9 @@ fn client_command(command: Command, out: &mut Out) -> Result<ExitCode, failure::
     let done = ExitCode::SUCCESS;
     match command {
         Command::Serve(_) | Command::Init(_) => Ok(done),
+        Command::Job(command) => job::job(&command, out),
+        Command::Run(command) => run::run(&command, out).map(|()| done),
+        Command::Cluster(args) => cluster::cluster(&args, out).map(|()| done),
         Command::Next(args) => schedule::next(&args, out).map(|()| done),
         Command::Explain(args) => schedule::explain(&args, out).map(|()| done),
     }
