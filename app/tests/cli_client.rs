@@ -169,6 +169,9 @@ fn bad_usage_never_reaches_the_server() {
         (vec!["job", "pause", "a", "--until", "monday"], "is not an RFC 3339 time"),
         (vec!["run", "show", "nope"], "is not a run id"),
         (vec!["run", "output", RUN, "--json", "--follow"], "cannot be used with"),
+        (vec!["import"], "required arguments were not provided"),
+        (vec!["import", "-", "--ignore-user"], "--system"),
+        (vec!["import", "-", "--timezone", "Mars/Base"], "\"Mars/Base\" is unknown"),
         (vec!["cluster", "--server", "nowhere"], "is not the address of a server"),
         (vec!["cluster", "--ca-file", "/nowhere"], "cannot read the certificates"),
     ] {

@@ -10,6 +10,8 @@ use carillon_domain::name::{check_job_name, check_namespace};
 use carillon_domain::time::Timestamp;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use super::export::ExportArgs;
+use super::import::ImportArgs;
 use super::job::JobCommand;
 use super::run::RunCommand;
 use super::schedule::{ExplainArgs, NextArgs};
@@ -34,6 +36,10 @@ pub enum Command {
     Serve(ServeArgs),
     /// Create or migrate the database schema; `serve` does it too
     Init(InitArgs),
+    /// Read a crontab into jobs
+    Import(ImportArgs),
+    /// Write the jobs as a crontab or as JSON
+    Export(ExportArgs),
     /// Add, change, look at and run jobs
     #[command(subcommand)]
     Job(JobCommand),

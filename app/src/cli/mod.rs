@@ -7,7 +7,9 @@
 pub mod args;
 mod client;
 mod cluster;
+mod export;
 mod failure;
+mod import;
 mod job;
 mod out;
 mod run;
@@ -44,6 +46,8 @@ fn client_command(command: Command, out: &mut Out) -> Result<ExitCode, failure::
     let done = ExitCode::SUCCESS;
     match command {
         Command::Serve(_) | Command::Init(_) => Ok(done),
+        Command::Import(args) => import::import(&args, out),
+        Command::Export(args) => export::export(&args, out).map(|()| done),
         Command::Job(command) => job::job(&command, out),
         Command::Run(command) => run::run(&command, out).map(|()| done),
         Command::Cluster(args) => cluster::cluster(&args, out).map(|()| done),
