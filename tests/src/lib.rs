@@ -1,5 +1,7 @@
-//! Support for the tests: real servers as real processes, their API, and the accounting of due times.
+//! Support for the tests: real servers as real processes, their API, the accounting of due times, and what every store
+//! must do.
 
 pub mod accounting;
+pub mod conformance;
 pub mod markdown;
 pub mod server;

@@ -1,5 +1,6 @@
 //! The store for tests and the simulator: the same operations over ordered maps, with faults on demand.
 
+mod data;
 mod faults;
 mod tables;
 
@@ -10,8 +11,8 @@ use carillon_domain::id::{RunId, SessionId};
 use carillon_domain::node::port::{Claimed, FinishAnswer, Peek, RunRef, Seen, StartAnswer};
 use carillon_domain::time::Timestamp;
 
+use self::data::Data;
 pub use self::faults::{Fault, Faults};
-use self::tables::Data;
 use super::clock::Clock;
 use super::ops::{claim, control, put, runs, session, transit, views};
 use super::tables::{Tables, at_once};

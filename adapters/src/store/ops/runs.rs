@@ -26,7 +26,7 @@ pub(in crate::store) async fn run<T: Tables>(tables: &mut T, run: RunId) -> Resu
     if let Some(view) = views.into_iter().find(|view| view.id == run) {
         return Ok(view);
     }
-    Ok(tables.record(run).await?.map(of_record).ok_or(ControlError::NoRun(run))?)
+    tables.record(run).await?.map(of_record).ok_or(ControlError::NoRun(run))
 }
 
 pub(in crate::store) async fn runs<T: Tables>(

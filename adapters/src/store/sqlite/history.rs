@@ -8,7 +8,7 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, Row, params_from_iter};
 
 use super::error::statement;
-use super::rows::{self, ACTIVE, RECORD, signed};
+use super::rows::{self, ACTIVE, ACTIVE_ORDER, RECORD, signed};
 use super::select::{all, column, first, json};
 use crate::store::codec::{run_bytes, run_from};
 use crate::store::tables::{RecordQuery, Recorded};
@@ -126,8 +126,7 @@ pub(super) fn held(conn: &Connection, session: SessionId) -> Answer<Vec<RunRef>>
         Ok(RunRef { row: row_key, run: run_from(row.get(1)?), version: row.get::<_, i64>(2)? as u64 })
     };
     let mut held = all(conn, jobs, [session], |row| of_job(row).map_err(statement))?;
-    let active =
-        format!("SELECT {ACTIVE} FROM active a WHERE a.held_session = ?1 ORDER BY a.job_id, a.due_at, a.trigger");
+    let active = format!("SELECT {ACTIVE} FROM active a WHERE a.held_session = ?1 ORDER BY {ACTIVE_ORDER}");
     for row in all(conn, &active, [session], rows::active)? {
         let run = row.phase.held().map(|held| held.run);
         held.extend(run.map(|run| RunRef { row: RowKey::Active(row.key), run, version: row.version }));

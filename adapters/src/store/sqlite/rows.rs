@@ -18,6 +18,9 @@ pub(super) const STATE: &str = "s.id, s.claim_at, s.version, s.generation, s.anc
 pub(super) const ACTIVE: &str = "a.job_id, a.due_at, a.trigger, a.claim_at, a.version, a.waiting, a.waiting_run, a.held, \
      a.held_run, a.held_session, a.started_at, a.fencing_token, a.cancel, a.deleted";
 
+/// The order of `FiringKey`.
+pub(super) const ACTIVE_ORDER: &str = "a.job_id, a.due_at, instr('schedule manual misfire', a.trigger)";
+
 pub(super) const RECORD: &str = "r.id, r.job_id, r.due_at, r.trigger, r.attempt, r.status, r.reason, r.exit_code, \
      r.signal, r.started_at, r.finished_at, r.lag_ms, r.session, r.fencing_token, r.count, r.first_due_at";
 

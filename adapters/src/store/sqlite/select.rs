@@ -10,7 +10,7 @@ use rusqlite::{Connection, Params, Row, params, params_from_iter};
 
 use super::cache::Cache;
 use super::error::{statement, unreadable};
-use super::rows::{self, ACTIVE, STATE, signed};
+use super::rows::{self, ACTIVE, ACTIVE_ORDER, STATE, signed};
 use crate::store::codec::run_bytes;
 use crate::store::definition::{Definition, from_document};
 use crate::store::tables::{ActiveJob, JobRow};
@@ -169,12 +169,13 @@ pub(super) fn active_by_run(conn: &Connection, cache: &mut Cache, run: RunId) ->
 }
 
 pub(super) fn due_active(conn: &Connection, cache: &mut Cache, request: &ClaimRequest) -> Answer<Vec<ActiveJob>> {
-    let rest = "active a JOIN job_state s ON s.id = a.job_id WHERE a.claim_at <= ?1 \
-                AND s.partition_id IN (SELECT value FROM json_each(?2)) \
-                AND s.executor IN (SELECT value FROM json_each(?3)) \
-                ORDER BY a.claim_at, a.job_id, a.due_at, a.trigger LIMIT ?4";
+    let rest = format!(
+        "active a JOIN job_state s ON s.id = a.job_id WHERE a.claim_at <= ?1 \
+         AND s.partition_id IN (SELECT value FROM json_each(?2)) \
+         AND s.executor IN (SELECT value FROM json_each(?3)) ORDER BY a.claim_at, {ACTIVE_ORDER} LIMIT ?4"
+    );
     let (partitions, executors) = (json(&request.partitions)?, json(&request.executors)?);
-    active(conn, cache, rest, params![request.until.as_ms(), partitions, executors, request.runs.len() as i64])
+    active(conn, cache, &rest, params![request.until.as_ms(), partitions, executors, request.runs.len() as i64])
 }
 
 /// A page of living jobs in the order of their names.

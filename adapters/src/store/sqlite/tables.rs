@@ -13,7 +13,7 @@ use rusqlite::{Connection, Row, params};
 
 use super::cache::Cache;
 use super::error::unreadable;
-use super::rows::signed;
+use super::rows::{ACTIVE_ORDER, signed};
 use super::{change, history, select};
 use crate::store::codec::named;
 use crate::store::tables::{ActiveJob, Changes, JobRow, RecordQuery, Recorded, Tables};
@@ -146,7 +146,7 @@ impl Tables for Transaction<'_> {
     }
 
     fn active_of_job(&mut self, job: JobId) -> impl Future<Output = Answer<Vec<ActiveJob>>> + Send {
-        ready(self.active("active a WHERE a.job_id = ?1 ORDER BY a.due_at, a.trigger", [signed(job.0)]))
+        ready(self.active(&format!("active a WHERE a.job_id = ?1 ORDER BY {ACTIVE_ORDER}"), [signed(job.0)]))
     }
 
     fn due_active(&mut self, request: &ClaimRequest) -> impl Future<Output = Answer<Vec<ActiveJob>>> + Send {
@@ -154,8 +154,8 @@ impl Tables for Transaction<'_> {
     }
 
     fn held_active(&mut self, session: SessionId, limit: usize) -> impl Future<Output = Answer<Vec<ActiveJob>>> + Send {
-        let rest = "active a WHERE a.held_session = ?1 ORDER BY a.job_id, a.due_at, a.trigger LIMIT ?2";
-        ready(self.active(rest, params![signed(session.as_u64()), limit_of(limit)]))
+        let rest = format!("active a WHERE a.held_session = ?1 ORDER BY {ACTIVE_ORDER} LIMIT ?2");
+        ready(self.active(&rest, params![signed(session.as_u64()), limit_of(limit)]))
     }
 
     fn live_jobs(&mut self, jobs: Option<&[JobId]>) -> impl Future<Output = Answer<Vec<JobRow>>> + Send {

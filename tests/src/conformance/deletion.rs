@@ -1,0 +1,83 @@
+//! Deleting jobs.
+
+use std::time::Duration;
+
+use carillon_adapters::store::ControlError;
+use carillon_domain::job::{Job, Overlap};
+use carillon_domain::node::port::{FinishAnswer, StartAnswer};
+use carillon_domain::run::Status;
+
+use super::bench::{Bench, at, job, key};
+
+/// Idle and prepared ones go at once; a running one ends first.
+pub async fn delete_in_every_phase(bench: &Bench) {
+    for name in ["idle", "prepared", "running"] {
+        bench
+            .create(Job { schedule: if name == "idle" { "@every 60s" } else { "@every 10s" }.into(), ..job(name) })
+            .await;
+    }
+    let claimed = bench.claim().await;
+    bench.go_to(10);
+    let running = claimed.iter().find(|one| one.job.name == "running").unwrap();
+    let prepared = claimed.iter().find(|one| one.job.name == "prepared").unwrap();
+    let running = bench.started(running).await;
+    for name in ["idle", "prepared", "running"] {
+        bench.store.delete_job(&key(name), None).await.unwrap();
+        assert!(matches!(bench.store.job(&key(name)).await, Err(ControlError::NoJob { .. })), "{name}");
+    }
+    assert_eq!(bench.start(prepared).await, StartAnswer::Gone);
+    assert_eq!(bench.store.held(bench.me).await.unwrap().len(), 1);
+    assert_eq!(bench.finish(running, Status::Succeeded).await, FinishAnswer::Recorded { claim_at: None });
+    assert_eq!(bench.story("prepared").await, [(10, 10, "skipped", "deleted".into())]);
+    assert_eq!(bench.story("running").await, [(10, 10, "succeeded", String::new())]);
+    bench.go_to(1000);
+    assert!(bench.claim().await.is_empty());
+}
+
+/// The new one runs beside the old one's last run, with a larger token.
+pub async fn a_deleted_name_is_free_at_once(bench: &Bench) {
+    bench.create(job("a")).await;
+    let old = bench.run_next().await;
+    bench.clock.advance(Duration::from_micros(1500));
+    bench.store.delete_job(&key("a"), None).await.unwrap();
+    bench.clock.advance(Duration::from_micros(1500));
+    let new = bench.create(job("a")).await;
+    assert!(new.state.version > bench.store.held(bench.me).await.unwrap()[0].version, "a token would go back");
+    let claimed = bench.claim_one().await;
+    bench.clock.set(claimed.held.firing.start_at);
+    let running = bench.started(&claimed).await;
+    assert!(running.version > old.version);
+    bench.finish(old, Status::Succeeded).await;
+    bench.finish(running, Status::Succeeded).await;
+    assert_eq!(bench.records("a").await.len(), 2);
+    assert!(bench.view("a").await.state.next_due_at().is_some());
+}
+
+/// Under the old name, until it is purged.
+pub async fn history_outlives_its_job(bench: &Bench) {
+    bench.create(job("a")).await;
+    let running = bench.run_next().await;
+    bench.finish(running, Status::Succeeded).await;
+    bench.store.delete_job(&key("a"), None).await.unwrap();
+    assert_eq!(bench.runs("a").await[0].key, key("a"));
+    assert_eq!(bench.store.run(running.run).await.unwrap().key, key("a"));
+    bench.go_to(100);
+    assert_eq!(bench.store.purge(at(50), 1000, 100).await.unwrap(), 1);
+    let gone = carillon_adapters::store::RunQuery { job: Some(key("a")), limit: 1, ..Default::default() };
+    assert!(matches!(bench.store.runs(&gone).await, Err(ControlError::NoJob { .. })));
+    assert!(bench.create(job("a")).await.state.id.0 > 1, "a number is never used twice");
+}
+
+/// What runs beside ends, what waits beside is recorded.
+pub async fn delete_of_runs_beside(bench: &Bench) {
+    bench.create(Job { overlap: Overlap::Allow, ..job("a") }).await;
+    let running = bench.run_next().await;
+    let manual = bench.draw();
+    bench.store.trigger(&key("a"), manual).await.unwrap();
+    bench.store.delete_job(&key("a"), None).await.unwrap();
+    bench.create(job("a")).await;
+    assert_eq!(bench.finish(running, Status::Failed).await, FinishAnswer::Recorded { claim_at: None });
+    let story: Vec<_> = bench.records("a").await.iter().map(|record| (record.id, record.status)).collect();
+    assert!(story.contains(&(manual, Status::Skipped)) && story.contains(&(running.run, Status::Failed)), "{story:?}");
+    assert!(bench.store.held(bench.me).await.unwrap().is_empty());
+}

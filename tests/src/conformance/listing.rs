@@ -1,0 +1,157 @@
+//! What people look at.
+
+use carillon_adapters::store::{JobQuery, RunQuery, RunStage};
+use carillon_domain::job::{Job, Overlap};
+use carillon_domain::run::Status;
+
+use super::bench::{Bench, at, job, key};
+
+async fn names(bench: &Bench, query: JobQuery) -> Vec<String> {
+    let query = JobQuery { limit: 100, ..query };
+    bench.store.jobs(&query).await.unwrap().items.into_iter().map(|view| view.job.key()).collect()
+}
+
+/// Each job once, in the order of names, whatever the size of the page.
+pub async fn jobs_page_by_page(bench: &Bench) {
+    for n in 0..10 {
+        bench
+            .create(Job { namespace: if n % 3 == 0 { "other" } else { "default" }.into(), ..job(&format!("j{n}")) })
+            .await;
+    }
+    for limit in [1, 3, 10, 11] {
+        let (mut seen, mut after, mut pages) = (Vec::new(), None, 0);
+        loop {
+            let page = bench.store.jobs(&JobQuery { after, limit, ..JobQuery::default() }).await.unwrap();
+            pages += 1;
+            seen.extend(page.items.iter().map(|view| view.job.key()));
+            after = page.next;
+            if after.is_none() {
+                break;
+            }
+        }
+        assert_eq!(pages, 10_usize.div_ceil(limit).max(1));
+        assert!(seen.is_sorted() && seen.len() == 10, "{seen:?}");
+    }
+}
+
+/// Namespace, prefix, label, state, paused.
+pub async fn jobs_by_filter(bench: &Bench) {
+    let labels = |value: &str| [("team".to_owned(), value.to_owned())].into();
+    bench.create(Job { labels: labels("data"), ..job("alpha") }).await;
+    bench.create(Job { labels: labels("web"), schedule: "@every 900s".into(), ..job("beta") }).await;
+    bench.create(Job { namespace: "other".into(), schedule: "@every 900s".into(), ..job("al_pha") }).await;
+    let running = bench.run_next().await;
+    bench.store.pause(&key("beta"), None, None).await.unwrap();
+    let all = JobQuery::default;
+    let namespace = |name: &str| JobQuery { namespace: Some(name.into()), ..all() };
+    assert_eq!(names(bench, namespace("other")).await, ["other/al_pha"]);
+    assert_eq!(names(bench, namespace("none")).await, [""; 0]);
+    let prefix = |text: &str| JobQuery { prefix: Some(text.into()), ..all() };
+    assert_eq!(names(bench, prefix("al")).await, ["default/alpha", "other/al_pha"]);
+    assert_eq!(names(bench, prefix("al_")).await, ["other/al_pha"]);
+    let label = |value: Option<&str>| JobQuery { label: Some(("team".into(), value.map(Into::into))), ..all() };
+    assert_eq!(names(bench, label(None)).await, ["default/alpha", "default/beta"]);
+    assert_eq!(names(bench, label(Some("web"))).await, ["default/beta"]);
+    let state = |state: &str| JobQuery { state: Some(state.into()), ..all() };
+    assert_eq!(names(bench, state("executing")).await, ["default/alpha"]);
+    assert_eq!(names(bench, state("prepared")).await, [""; 0]);
+    assert_eq!(names(bench, state("idle")).await, ["default/beta", "other/al_pha"]);
+    assert_eq!(names(bench, JobQuery { paused: Some(true), ..all() }).await, ["default/beta"]);
+    bench.finish(running, Status::Succeeded).await;
+}
+
+/// Running ones and history are one list; each run appears once.
+pub async fn runs_page_by_page(bench: &Bench) {
+    bench.create(Job { overlap: Overlap::Allow, ..job("a") }).await;
+    bench.create(job("b")).await;
+    for _ in 0..6 {
+        for claimed in bench.claim().await {
+            bench.clock.set(claimed.held.firing.start_at);
+            let running = bench.started(&claimed).await;
+            if claimed.held.firing.due_at != at(30) {
+                bench.finish(running, Status::Succeeded).await;
+            }
+        }
+    }
+    for limit in [1, 2, 5, 100] {
+        let (mut seen, mut after) = (Vec::new(), None);
+        loop {
+            let page = bench.store.runs(&RunQuery { after, limit, ..RunQuery::default() }).await.unwrap();
+            seen.extend(page.items);
+            after = page.next;
+            if after.is_none() {
+                break;
+            }
+        }
+        let mut ids: Vec<_> = seen.iter().map(|view| view.id).collect();
+        assert_eq!(seen.iter().filter(|view| matches!(view.stage, RunStage::Running { .. })).count(), 2);
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!((ids.len(), seen.len()), (9, 9), "limit {limit}");
+    }
+}
+
+/// Job, status, due times.
+pub async fn runs_by_filter(bench: &Bench) {
+    bench.create(job("a")).await;
+    for status in [Status::Succeeded, Status::Failed, Status::Succeeded] {
+        let running = bench.run_next().await;
+        bench.finish(running, status).await;
+    }
+    let running = bench.run_next().await;
+    let count = async |query: RunQuery| {
+        let query = RunQuery { limit: 100, ..query };
+        bench.store.runs(&query).await.unwrap().items.len()
+    };
+    let status = |status| RunQuery { status: Some(status), ..RunQuery::default() };
+    assert_eq!(count(status(Status::Succeeded)).await, 2);
+    assert_eq!(count(status(Status::Running)).await, 1);
+    assert_eq!(count(RunQuery { since: Some(at(20)), until: Some(at(40)), ..RunQuery::default() }).await, 2);
+    assert_eq!(count(RunQuery { namespace: Some("other".into()), ..RunQuery::default() }).await, 0);
+    assert_eq!(count(RunQuery { job: Some(key("a")), ..RunQuery::default() }).await, 4);
+    assert_eq!(bench.runs("a").await[0].id, running.run);
+    let ghost = RunQuery { job: Some(key("ghost")), limit: 1, ..RunQuery::default() };
+    assert!(bench.store.runs(&ghost).await.is_err());
+}
+
+/// The newest record.
+pub async fn a_job_shows_its_last_run(bench: &Bench) {
+    bench.create(job("a")).await;
+    assert_eq!(bench.view("a").await.last_run, None);
+    for status in [Status::Succeeded, Status::Failed] {
+        let running = bench.run_next().await;
+        bench.finish(running, status).await;
+        let last = bench.view("a").await.last_run.unwrap();
+        assert_eq!((last.id, last.status), (running.run, status));
+    }
+}
+
+/// How many rows each holds.
+pub async fn sessions_show_what_they_hold(bench: &Bench) {
+    bench.create(job("a")).await;
+    bench.create(Job { schedule: "@every 29s".into(), ..job("b") }).await;
+    bench.create(Job { overlap: Overlap::Allow, ..job("c") }).await;
+    let claimed = bench.claim().await;
+    bench.go_to(10);
+    for one in &claimed[..2] {
+        bench.started(one).await;
+    }
+    let sessions = bench.store.sessions().await.unwrap();
+    assert_eq!((sessions[0].prepared, sessions[0].executing, sessions[0].node.as_str()), (1, 2, "node-1"));
+}
+
+/// By age, by number, no more than asked for at once.
+pub async fn purge_forgets(bench: &Bench) {
+    bench.create(job("a")).await;
+    for _ in 0..10 {
+        let running = bench.run_next().await;
+        bench.finish(running, Status::Succeeded).await;
+    }
+    assert_eq!(bench.store.purge(at(35), 1000, 2).await.unwrap(), 2);
+    assert_eq!(bench.store.purge(at(35), 1000, 100).await.unwrap(), 1);
+    assert_eq!(bench.store.purge(at(35), 1000, 100).await.unwrap(), 0);
+    assert_eq!(bench.store.purge(at(0), 4, 2).await.unwrap(), 2);
+    assert_eq!(bench.store.purge(at(0), 4, 100).await.unwrap(), 1);
+    let dues: Vec<_> = bench.records("a").await.into_iter().map(|record| record.due_at).collect();
+    assert_eq!(dues, [at(100), at(90), at(80), at(70)]);
+}

@@ -1,0 +1,56 @@
+//! What every store must do, as functions over a store and a clock that the test moves.
+//!
+//! [`store_conformance!`](crate::store_conformance) makes one test of each for a database.
+
+pub mod bench;
+pub mod claims;
+pub mod control;
+pub mod deletion;
+pub mod jobs;
+pub mod listing;
+pub mod sessions;
+pub mod settling;
+pub mod transit;
+pub mod walk;
+
+pub use bench::Bench;
+
+/// Makes one test of every case, each on a store of its own that `$new` makes: an async function that answers a [`Bench`].
+#[macro_export]
+macro_rules! store_conformance {
+    ($new:ident) => {
+        $crate::store_conformance!(@ $new,
+            jobs: creates_replaces_and_leaves_unchanged, one_refused_job_does_not_hold_up_the_batch,
+                a_name_twice_in_one_batch_is_put_twice, a_lost_update_is_refused, pausing_with_a_put;
+            claims: takes_what_comes_up_within_the_horizon, keeps_to_partitions_limit_and_executors,
+                a_paused_job_is_not_claimed, an_ended_session_claims_nothing, skipped_misfires_are_recorded,
+                fire_once_carries_the_latest, catch_up_works_off_the_newest_hundred, peek_tells_what_comes_up,
+                an_unknown_partition_is_an_error;
+            transit: starts_on_time_only, a_late_start_goes_back_and_is_claimed_again, allow_runs_beside,
+                a_run_ends_once, output_is_kept, a_retry_draws_a_new_run, overlap_skip_records_what_passed,
+                overlap_delay_keeps_one_waiter, overlap_replace_arms_the_newest, a_one_shot_completes,
+                a_poisoned_member_does_not_wedge_the_batch, reset_gives_back;
+            sessions: heartbeats_are_fenced_after_expiry, expiry_only_of_the_sequence_seen,
+                a_swept_preparation_keeps_its_due_time, a_swept_run_is_lost, a_lost_run_is_run_again_if_asked,
+                a_swept_run_beside_is_lost, a_live_session_is_not_swept, a_session_that_holds_is_not_closed;
+            settling: a_settled_start_disarms_the_stray, a_settled_run_that_started_is_found,
+                a_withdrawn_run_says_so, a_settled_run_beside_is_found, what_is_gone_is_gone;
+            control: pause_and_resume_in_every_phase, an_update_in_every_phase, trigger_in_every_phase,
+                cancel_in_every_phase, cancel_beside, a_pause_ends_by_itself,
+                two_waiting_manual_runs_are_both_accounted_for;
+            deletion: delete_in_every_phase, a_deleted_name_is_free_at_once, history_outlives_its_job,
+                delete_of_runs_beside;
+            listing: jobs_page_by_page, jobs_by_filter, runs_page_by_page, runs_by_filter, a_job_shows_its_last_run,
+                sessions_show_what_they_hold, purge_forgets;
+        );
+    };
+    (@ $new:ident, $($module:ident: $($case:ident),+;)+) => {
+        $(mod $module {
+            $(#[tokio::test]
+            async fn $case() {
+                let bench = super::$new().await;
+                $crate::conformance::$module::$case(&bench).await;
+            })+
+        })+
+    };
+}

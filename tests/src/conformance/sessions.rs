@@ -1,0 +1,103 @@
+//! Heartbeats, expiry, sweeps.
+
+use carillon_adapters::store::{Beat, SessionState, StoreError};
+use carillon_domain::job::{Job, OnLost, Overlap};
+use carillon_domain::node::port::{FinishAnswer, StartAnswer};
+use carillon_domain::run::Status;
+
+use super::bench::{Bench, at, job};
+
+/// A heartbeat reaches only a session that is not ended.
+pub async fn heartbeats_are_fenced_after_expiry(bench: &Bench) {
+    let other = bench.session(2).await;
+    let Beat::Alive { now, sessions } = bench.store.heartbeat(other, 1, false).await.unwrap() else {
+        panic!("fenced");
+    };
+    assert_eq!((now, sessions.len()), (at(0), 2));
+    assert!(sessions.iter().any(|beat| beat.id == other && beat.seq == 1 && beat.state == SessionState::Live));
+    assert!(bench.store.expire(other, 1).await.unwrap());
+    assert_eq!(bench.store.heartbeat(other, 2, false).await.unwrap(), Beat::Fenced);
+    bench.store.sweep(other, 10).await.unwrap();
+    assert_eq!(bench.store.heartbeat(other, 3, false).await.unwrap(), Beat::Fenced);
+    assert_eq!(bench.store.sessions().await.unwrap().len(), 1);
+}
+
+/// A heartbeat that came between saves the session; a stray older one changes nothing.
+pub async fn expiry_only_of_the_sequence_seen(bench: &Bench) {
+    let other = bench.session(2).await;
+    bench.store.heartbeat(other, 7, true).await.unwrap();
+    bench.store.heartbeat(other, 6, false).await.unwrap();
+    assert!(!bench.store.expire(other, 6).await.unwrap());
+    let sessions = bench.store.sessions().await.unwrap();
+    let beat = sessions.iter().find(|session| session.beat.id == other).unwrap().beat;
+    assert_eq!((beat.seq, beat.state), (7, SessionState::Draining));
+    assert!(bench.store.expire(other, 7).await.unwrap());
+    assert!(bench.store.expire(other, 3).await.unwrap(), "it is ended already");
+}
+
+/// Never started: claimed again for the same due time, and the dead start nothing.
+pub async fn a_swept_preparation_keeps_its_due_time(bench: &Bench) {
+    bench.create(job("a")).await;
+    let other = bench.session(2).await;
+    let claimed = bench.store.claim(&bench.claim_request(other, at(30), 5)).await.unwrap();
+    assert!(bench.store.expire(other, 0).await.unwrap());
+    bench.go_to(10);
+    let start = bench.store.start(other, &[claimed[0].at]).await.unwrap();
+    assert_eq!(start, [StartAnswer::Gone]);
+    assert_eq!(bench.store.sweep(other, 10).await.unwrap(), 1);
+    assert_eq!(bench.store.sweep(other, 10).await.unwrap(), 0);
+    let again = bench.claim_one().await;
+    assert_eq!(again.held.firing, claimed[0].held.firing);
+    bench.started(&again).await;
+}
+
+async fn lost(bench: &Bench, job: Job) {
+    let (me, name) = (bench.me, job.name.clone());
+    bench.create(job).await;
+    let running = bench.run_next().await;
+    assert!(bench.store.expire(me, 0).await.unwrap());
+    bench.session(2).await;
+    assert_eq!(bench.store.sweep(me, 10).await.unwrap(), 1);
+    assert_eq!(bench.finish(running, Status::Succeeded).await, FinishAnswer::AlreadyGone);
+    let records = bench.records(&name).await;
+    assert_eq!((records.len(), records[0].status, records[0].id), (1, Status::Lost, running.run));
+}
+
+/// `on_lost = skip`.
+pub async fn a_swept_run_is_lost(bench: &Bench) {
+    lost(bench, job("a")).await;
+    let request = bench.claim_request(carillon_domain::id::SessionId::from_random(2), at(40), 5);
+    assert_eq!(bench.store.claim(&request).await.unwrap()[0].held.firing.due_at, at(20));
+}
+
+/// `on_lost = rerun`.
+pub async fn a_lost_run_is_run_again_if_asked(bench: &Bench) {
+    lost(bench, Job { on_lost: OnLost::Rerun, ..job("a") }).await;
+    let request = bench.claim_request(carillon_domain::id::SessionId::from_random(2), at(40), 5);
+    let firing = bench.store.claim(&request).await.unwrap()[0].held.firing;
+    assert_eq!((firing.due_at, firing.attempt), (at(10), 2));
+}
+
+/// Runs beside are swept like the others.
+pub async fn a_swept_run_beside_is_lost(bench: &Bench) {
+    lost(bench, Job { overlap: Overlap::Allow, ..job("a") }).await;
+    assert!(bench.store.sessions().await.unwrap().iter().all(|session| session.beat.id != bench.me));
+}
+
+/// A sweep is only for the dead.
+pub async fn a_live_session_is_not_swept(bench: &Bench) {
+    bench.create(job("a")).await;
+    bench.claim_one().await;
+    assert_eq!(bench.store.sweep(bench.me, 10).await.unwrap(), 0);
+    assert_eq!(bench.store.held(bench.me).await.unwrap().len(), 1);
+}
+
+/// Closing leaves no row without its holder.
+pub async fn a_session_that_holds_is_not_closed(bench: &Bench) {
+    bench.create(job("a")).await;
+    let claimed = bench.claim_one().await;
+    assert!(matches!(bench.store.close_session(bench.me).await, Err(StoreError::Permanent(_))));
+    bench.store.reset(bench.me, &[claimed.at]).await.unwrap();
+    bench.store.close_session(bench.me).await.unwrap();
+    assert!(bench.store.sessions().await.unwrap().is_empty());
+}

@@ -1,0 +1,118 @@
+//! The memory store passes the conformance suite, and its faults are what they say.
+
+use std::sync::Arc;
+
+use carillon_adapters::store::memory::{Fault, MemoryStore};
+use carillon_adapters::store::{ControlStore, ManualClock, NodeStore, StoreError};
+use carillon_domain::node::port::{FinishAnswer, Seen, StartAnswer};
+use carillon_domain::run::Status;
+use carillon_tests::conformance::Bench;
+use carillon_tests::conformance::bench::{BEGIN, PARTITIONS, job, key};
+
+async fn bench() -> Bench {
+    faulty().await.0
+}
+
+async fn faulty() -> (Bench, MemoryStore) {
+    let clock = ManualClock::at(BEGIN);
+    let store = MemoryStore::new(Arc::new(clock.clone()), PARTITIONS);
+    (Bench::new(Arc::new(store.clone()), clock).await, store)
+}
+
+carillon_tests::store_conformance!(bench);
+
+#[tokio::test]
+async fn a_refused_call_changes_nothing() {
+    let (bench, store) = faulty().await;
+    store.faults().at("put_jobs", 1, Fault::Refused);
+    let put =
+        [carillon_adapters::store::PutJob { job: job("a"), paused: None, when: carillon_adapters::store::PutIf::Any }];
+    assert!(matches!(store.put_jobs(&put).await, Err(StoreError::Retryable(_))));
+    assert!(store.job(&key("a")).await.is_err());
+    bench.create(job("a")).await;
+}
+
+#[tokio::test]
+async fn a_claim_whose_answer_was_lost_is_found_among_the_held() {
+    let (bench, store) = faulty().await;
+    bench.create(job("a")).await;
+    store.faults().at("claim", 1, Fault::AnswerLost);
+    let request = bench.claim_request(bench.me, bench.clock_in(30), 5);
+    assert!(matches!(store.claim(&request).await, Err(StoreError::Unknown(_))));
+    let held = store.held(bench.me).await.unwrap();
+    assert!(request.runs.contains(&held[0].run));
+    assert!(matches!(store.settle(bench.me, &held).await.unwrap()[0], Seen::Prepared(_)));
+}
+
+#[tokio::test]
+async fn a_stray_start_lands_on_nothing_after_it_was_settled() {
+    let (bench, store) = faulty().await;
+    bench.create(job("a")).await;
+    let claimed = bench.claim_one().await;
+    bench.go_to(10);
+    store.faults().at("start", 1, Fault::Stray);
+    assert!(matches!(store.start(bench.me, &[claimed.at]).await, Err(StoreError::Unknown(_))));
+    let seen = store.settle(bench.me, &[claimed.at]).await.unwrap().remove(0);
+    assert!(store.land_stray() && !store.land_stray());
+    let Seen::Prepared(settled) = seen else { panic!("{seen:?}") };
+    assert_eq!(store.held(bench.me).await.unwrap(), [settled.at], "the stray start was applied");
+    assert!(matches!(bench.start(&settled).await, StartAnswer::Started { .. }));
+}
+
+#[tokio::test]
+async fn a_stray_start_that_lands_first_is_adopted() {
+    let (bench, store) = faulty().await;
+    bench.create(job("a")).await;
+    let claimed = bench.claim_one().await;
+    bench.go_to(10);
+    store.faults().at("start", 1, Fault::Stray);
+    store.start(bench.me, &[claimed.at]).await.unwrap_err();
+    store.land_stray();
+    let seen = store.settle(bench.me, &[claimed.at]).await.unwrap().remove(0);
+    assert!(matches!(seen, Seen::Executing { withdrawn: false, .. }), "{seen:?}");
+}
+
+#[tokio::test]
+async fn a_stray_reset_does_not_take_back_what_was_started_since() {
+    let (bench, store) = faulty().await;
+    bench.create(job("a")).await;
+    let claimed = bench.claim_one().await;
+    bench.go_to(10);
+    store.faults().at("reset", 1, Fault::Stray);
+    store.reset(bench.me, &[claimed.at]).await.unwrap_err();
+    let running = bench.started(&claimed).await;
+    store.land_stray();
+    assert_eq!(store.held(bench.me).await.unwrap(), [running]);
+}
+
+#[tokio::test]
+async fn a_stray_claim_of_an_ended_session_takes_nothing() {
+    let (bench, store) = faulty().await;
+    bench.create(job("a")).await;
+    let other = bench.session(2).await;
+    store.faults().at("claim", 1, Fault::Stray);
+    store.claim(&bench.claim_request(other, bench.clock_in(30), 5)).await.unwrap_err();
+    assert!(store.expire(other, 0).await.unwrap());
+    store.land_stray();
+    assert!(store.held(other).await.unwrap().is_empty());
+    store.sweep(other, 10).await.unwrap();
+    assert_eq!(bench.claim().await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_finish_that_is_repeated_until_it_is_heard_records_once() {
+    let (bench, store) = faulty().await;
+    bench.create(job("a")).await;
+    let running = bench.run_next().await;
+    store.faults().at("finish", 1, Fault::AnswerLost);
+    let finished = carillon_adapters::store::Finished {
+        request: carillon_domain::node::port::FinishRequest {
+            at: running,
+            ending: carillon_tests::conformance::bench::ending(Status::Succeeded, bench.clock_in(0)),
+        },
+        output: Default::default(),
+    };
+    store.finish(bench.me, std::slice::from_ref(&finished)).await.unwrap_err();
+    assert_eq!(store.finish(bench.me, &[finished]).await.unwrap(), [FinishAnswer::AlreadyGone]);
+    assert_eq!((bench.records("a").await.len(), store.record_conflicts()), (1, 0));
+}
