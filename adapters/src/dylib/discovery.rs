@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fmt;
-use std::os::fd::OwnedFd;
+use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -17,6 +17,8 @@ use super::schema::Schema;
 use super::trust;
 use super::wire::Description;
 
+/// The longest reason of a refusal, in bytes; what is longer is cut.
+const MAX_REASON_BYTES: usize = 1000;
 /// Executors that plugins cannot replace.
 const RESERVED: [&str; 1] = ["shell"];
 
@@ -85,8 +87,9 @@ pub fn discover(directory: &Path, host: &Host) -> Vec<Result<Plugin, Refused>> {
         Ok(None) => return Vec::new(),
         Err(reason) => return refused(reason),
     };
-    let names = match names(&opened) {
-        Ok(names) => names,
+    let listed = Dir::from_fd(opened).and_then(|mut opened| Ok((names(&mut opened)?, opened)));
+    let (names, opened) = match listed {
+        Ok(listed) => listed,
         Err(error) => return refused(format!("it cannot be listed: {error}")),
     };
     let mut taken: BTreeMap<String, PathBuf> = BTreeMap::new();
@@ -115,7 +118,7 @@ pub fn inspect(file: &Path, host: &Host) -> Result<Plugin, Refused> {
     }
 }
 
-fn look_at(directory: &OwnedFd, name: &OsStr, file: &Path, host: &Host) -> Result<Plugin, Refused> {
+fn look_at(directory: impl AsFd, name: &OsStr, file: &Path, host: &Host) -> Result<Plugin, Refused> {
     let look = || {
         let image = Image::copy(trust::open_file(directory, name, file)?)?;
         let description = inspection::inspect(&image, host)?;
@@ -127,13 +130,17 @@ fn look_at(directory: &OwnedFd, name: &OsStr, file: &Path, host: &Host) -> Resul
         let schema = Schema::new(&description.params_schema)?;
         Ok(Plugin { file: file.to_owned(), image, description, schema, host: host.clone() })
     };
-    look().map_err(|reason| Refused { file: file.to_owned(), reason })
+    look().map_err(|mut reason: String| {
+        // It may quote a plugin, which may say anything.
+        reason.truncate(reason.floor_char_boundary(MAX_REASON_BYTES));
+        Refused { file: file.to_owned(), reason }
+    })
 }
 
 /// The names that end in `.so`, sorted.
-fn names(directory: &OwnedFd) -> nix::Result<Vec<PathBuf>> {
+fn names(directory: &mut Dir) -> nix::Result<Vec<PathBuf>> {
     let mut names = Vec::new();
-    for entry in Dir::from_fd(directory.try_clone().map_err(|_| nix::errno::Errno::last())?)?.iter() {
+    for entry in directory.iter() {
         let entry = entry?;
         let name = Path::new(OsStr::from_bytes(entry.file_name().to_bytes()));
         if name.extension() == Some(OsStr::new("so")) {

@@ -18,7 +18,7 @@ use crate::keeper::{KeeperHandle, RunningChild, Spawn};
 /// What variables with this beginning say is the server's to say.
 const RESERVED: &str = "CARILLON_";
 
-/// Runs jobs by a plugin.
+/// Runs jobs by a plugin. Each run that is going on costs the server one descriptor, for its report.
 pub struct DylibExecutor {
     plugin: Plugin,
     keeper: KeeperHandle,

@@ -120,6 +120,7 @@ fn what_is_no_plugin_is_refused() {
         (whole.replace("\"fixture\"", "NULL"), "its descriptor has no name"),
         (whole.replace("\"1.0\"", r#""\xff""#), "the version in its descriptor is not UTF-8"),
         (whole.replace("\"fixture\"", "\"a/b\""), "its name \"a/b\" cannot be an executor's"),
+        (whole.replace("\"fixture\"", &format!("\"{}\"", "x".repeat(5000))), "its name \"xxx"),
         (whole.replace("\"fixture\"", "\"shell\""), "its name \"shell\" is that of a built-in executor"),
         (whole.replace("NULL, run", "\"{\", run"), "its params schema is not JSON"),
         (whole.replace("NULL, run", r#""{\"type\": 1}", run"#), "its params schema is not a valid JSON Schema"),

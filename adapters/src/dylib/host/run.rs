@@ -6,7 +6,7 @@ use std::path::Path;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use carillon_plugin::abi::{Env, FAILED, RunFacts, RunResult, SUCCEEDED};
+use carillon_plugin::abi::{Env, FAILED, MIN_MESSAGE_CAPACITY, RunFacts, RunResult, SUCCEEDED};
 use nix::errno::Errno;
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
 
@@ -15,6 +15,7 @@ use crate::dylib::wire::{Facts, Report};
 
 /// Bytes for a plugin's message.
 const MESSAGE_CAPACITY: usize = 4096;
+const _: () = assert!(MESSAGE_CAPACITY >= MIN_MESSAGE_CAPACITY as usize);
 
 /// Set once the run is to stop.
 static STOP: AtomicBool = AtomicBool::new(false);
