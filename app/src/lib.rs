@@ -1,3 +1,8 @@
 //! The server `carillon`: configuration, engine, HTTP API and command line around the domain's machines.
 
+pub mod cli;
+pub mod config;
 pub mod engine;
+pub mod http;
+pub mod serve;
+pub mod wire;

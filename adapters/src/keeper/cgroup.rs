@@ -57,9 +57,7 @@ impl Cgroups {
     fn open_in(parent: &Path) -> io::Result<Self> {
         remove_leftovers(parent);
         let root = parent.join(format!("{PREFIX}{}", std::process::id()));
-        fs::create_dir(&root)?;
-        let lock = File::open(&root)?;
-        lock.lock()?;
+        let lock = make_locked(&root)?;
         if !root.join("cgroup.kill").exists() {
             fs::remove_dir(&root)?;
             return Err(io::Error::other("the kernel has no cgroup.kill (it came with Linux 5.14)"));
@@ -149,6 +147,20 @@ fn remove_below(directory: &Path) {
     }
     // Members that are still dying keep it; the next keeper removes it.
     let _ = fs::remove_dir(directory);
+}
+
+/// Makes a directory and locks it. Another keeper that starts just now may take it for a dead one's before it is locked.
+fn make_locked(directory: &Path) -> io::Result<File> {
+    for _ in 0..10 {
+        fs::create_dir(directory)?;
+        if let Ok(lock) = File::open(directory) {
+            lock.lock()?;
+            if directory.exists() {
+                return Ok(lock);
+            }
+        }
+    }
+    Err(io::Error::other("other keepers remove it at once"))
 }
 
 /// Whether a child forked into the cgroup lives to say so.

@@ -137,8 +137,8 @@ impl Image<'_> {
         }
     }
 
-    /// The order matters: files while still the keeper's user, then the user, then what depends on it; the death signal
-    /// after the user, because switching clears it; the parent check after the death signal.
+    /// The order matters: files while still the keeper's user, then the user; the death signal after it, because switching
+    /// clears it, and the parent check after that; then what may hang (a directory on a dead mount).
     unsafe fn prepare(&self) -> Result<(), Stage> {
         // SAFETY: see `become_program`.
         unsafe {
@@ -154,12 +154,12 @@ impl Image<'_> {
                 check(libc::setresuid(user.uid, user.uid, user.uid), Stage::User)?;
                 check(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), Stage::User)?;
             }
-            if libc::chdir(self.dir.as_ptr()) != 0 && !(self.dir_or_root && libc::chdir(c"/".as_ptr()) == 0) {
-                return Err(Stage::Directory);
-            }
             check(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0), Stage::Setup)?;
             if libc::getppid() != self.place.keeper_pid {
                 return Err(Stage::Orphaned);
+            }
+            if libc::chdir(self.dir.as_ptr()) != 0 && !(self.dir_or_root && libc::chdir(c"/".as_ptr()) == 0) {
+                return Err(Stage::Directory);
             }
             let mut none: libc::sigset_t = std::mem::zeroed();
             libc::sigemptyset(&raw mut none);
@@ -188,4 +188,49 @@ impl Image<'_> {
 
 fn check(returned: libc::c_int, stage: Stage) -> Result<(), Stage> {
     if returned < 0 { Err(stage) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::time::Duration;
+
+    use carillon_domain::id::RunId;
+    use nix::sys::wait::{WaitStatus, waitpid};
+    use nix::unistd::Pid;
+
+    use super::*;
+
+    /// How a child ends that becomes `true`, and what it says if it does not.
+    fn born(deadline_ms: u64, keeper_pid: libc::pid_t) -> (WaitStatus, Option<Stage>) {
+        let (reader, failures) = pipe2(OFlag::O_CLOEXEC).unwrap();
+        let null = std::fs::File::open("/dev/null").unwrap().into();
+        let place = Place { failures, null, keeper_pid, files: libc::rlimit { rlim_cur: 64, rlim_max: 64 } };
+        let spawn = Spawn {
+            run: RunId::from_parts(1, 1),
+            argv: vec![c"true".into()],
+            env: vec![c"PATH=relative:/usr/bin:/bin".into()],
+            dir: c"/".into(),
+            dir_or_root: false,
+            stdin: None,
+            user: None,
+            timeout: None,
+            kill_grace: Duration::ZERO,
+        };
+        let born = start(&spawn, deadline_ms, &place, None).unwrap();
+        let status = waitpid(Pid::from_raw(born.pid), None).unwrap();
+        drop(place);
+        let mut bytes = Vec::new();
+        std::fs::File::from(reader).read_to_end(&mut bytes).unwrap();
+        let failure = bytes.try_into().ok().and_then(Failure::from_bytes);
+        (status, failure.inspect(|failure| assert_eq!(failure.pid, born.pid)).map(|failure| failure.stage))
+    }
+
+    #[test]
+    fn the_lease_and_the_parent_are_checked_last() {
+        let own = std::process::id().cast_signed();
+        assert!(matches!(born(u64::MAX, own), (WaitStatus::Exited(_, 0), None)));
+        assert!(matches!(born(boottime_ms(), own), (WaitStatus::Exited(_, 127), Some(Stage::Lease))));
+        assert!(matches!(born(u64::MAX, 1), (WaitStatus::Exited(_, 127), Some(Stage::Orphaned))));
+    }
 }

@@ -14,6 +14,7 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::process::Child;
 use tokio::sync::{mpsc, oneshot, watch};
 
+use super::fields::BadFrame;
 use super::registry::{Registry, Slot};
 use super::spawn::Spawn;
 use super::start::{arguments, before_exec};
@@ -56,7 +57,8 @@ enum Order {
 
 impl KeeperHandle {
     /// Starts the keeper process with an empty environment and a deadline in the past: nothing can be spawned before the
-    /// first [`KeeperHandle::extend_deadline`]. Call it within a tokio runtime.
+    /// first [`KeeperHandle::extend_deadline`]. Call it within a tokio runtime, before the node raises limits of its own:
+    /// the keeper's limits at this moment are the children's.
     pub fn start(options: KeeperOptions) -> io::Result<Self> {
         let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
         ours.set_nonblocking(true)?;
@@ -146,11 +148,12 @@ pub struct RunningChild {
 }
 
 impl RunningChild {
-    /// Waits for the end of the run: its main process and everything it left behind. Cancel safe. To be called until it
-    /// answers, once.
+    /// Waits for the end of the run: its main process and everything it left behind. Cancel safe. It answers once; later
+    /// calls find no exit any more and say so.
     pub async fn exit(&mut self) -> Exit {
         let exit = match self.refused.take() {
             Some(exit) => exit,
+            None if self.over => Exit::without_process(Ended::Lost, "the exit of this run was taken before"),
             None => (&mut self.exit).await.unwrap_or_else(|_| Exit::without_process(Ended::Lost, "the keeper is gone")),
         };
         self.over = true;
@@ -201,15 +204,20 @@ async fn write_orders(
     }
 }
 
-/// Reads reports until the keeper is gone, then gives its runs up and reaps it.
-async fn watch_keeper(mut reader: OwnedReadHalf, mut child: Child, registry: Arc<Registry>) {
+/// Takes in reports until the keeper is gone, then gives its runs up and reaps it.
+async fn watch_keeper(reader: OwnedReadHalf, mut child: Child, registry: Arc<Registry>) {
     let pid = child.id().unwrap_or_default();
-    let broken = read_reports(&mut reader, &registry).await;
-    if let Some(error) = &broken {
+    let mut reports = Reports { reader, bytes: Vec::with_capacity(READ_BYTES) };
+    let broken = tokio::select! {
+        broken = reports.until_closed(&registry) => broken,
+        // The socket outlives the keeper where a child that hangs before its exec holds a copy.
+        _ = child.wait() => reports.what_is_there(&registry),
+    };
+    if let Some(error) = broken {
         tracing::error!("keeper {pid}: {error}");
     }
     registry.on_death(&format!("the keeper (process {pid}) died"));
-    drop(reader);
+    drop(reports);
     let sentence = match child.wait().await {
         Ok(status) => format!("the keeper (process {pid}) ended: {status}"),
         Err(error) => format!("the keeper (process {pid}) ended, how is not known: {error}"),
@@ -217,31 +225,45 @@ async fn watch_keeper(mut reader: OwnedReadHalf, mut child: Child, registry: Arc
     registry.announce_death(sentence);
 }
 
-/// Returns when the socket is closed; with what was wrong, if it was not closed in good order.
-async fn read_reports(reader: &mut OwnedReadHalf, registry: &Registry) -> Option<String> {
-    let mut bytes = Vec::with_capacity(READ_BYTES);
-    loop {
-        let mut taken = 0;
+/// The stream of reports, and what of it is not a whole frame yet.
+struct Reports {
+    reader: OwnedReadHalf,
+    bytes: Vec<u8>,
+}
+
+impl Reports {
+    /// Returns when the socket is closed; with what was wrong, if it was not closed in good order. Cancel safe.
+    async fn until_closed(&mut self, registry: &Registry) -> Option<String> {
         loop {
-            let report = match next_frame(&bytes[taken..]) {
-                Ok(Some((body, used))) => {
-                    taken += used;
-                    Report::decode(body)
-                }
-                Ok(None) => break,
-                Err(error) => Err(error),
-            };
-            match report {
-                Ok(report) => registry.on_report(report),
+            match self.reader.read_buf(&mut self.bytes).await {
+                Ok(0) => return None,
+                Ok(_) => {}
                 Err(error) => return Some(error.to_string()),
             }
+            if let Err(error) = self.pass_on(registry) {
+                return Some(error.to_string());
+            }
         }
-        bytes.drain(..taken);
-        bytes.reserve(READ_BYTES);
-        match reader.read_buf(&mut bytes).await {
-            Ok(0) => return None,
-            Ok(_) => {}
-            Err(error) => return Some(error.to_string()),
+    }
+
+    /// Takes in what a dead keeper had sent; with what was wrong.
+    fn what_is_there(&mut self, registry: &Registry) -> Option<String> {
+        while self.reader.try_read_buf(&mut self.bytes).is_ok_and(|length| length > 0) {
+            if let Err(error) = self.pass_on(registry) {
+                return Some(error.to_string());
+            }
         }
+        None
+    }
+
+    fn pass_on(&mut self, registry: &Registry) -> Result<(), BadFrame> {
+        let mut taken = 0;
+        while let Some((body, used)) = next_frame(&self.bytes[taken..])? {
+            registry.on_report(Report::decode(body)?);
+            taken += used;
+        }
+        self.bytes.drain(..taken);
+        self.bytes.reserve(READ_BYTES);
+        Ok(())
     }
 }

@@ -10,7 +10,8 @@ use std::os::unix::net::UnixStream;
 use carillon_domain::id::RunId;
 use nix::sys::epoll::EpollFlags;
 
-use super::wire::{BadFrame, Command, MAX_FRAME_BYTES, Report, next_frame};
+use super::fields::BadFrame;
+use super::wire::{Command, MAX_FRAME_BYTES, Report, next_frame};
 
 /// Live output is dropped while more than this waits to be sent.
 const LIVE_BYTES: usize = 256 << 10;

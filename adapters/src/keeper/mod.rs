@@ -22,6 +22,7 @@ mod cgroup;
 mod child;
 mod clock;
 mod failure;
+mod fields;
 mod fork;
 mod handle;
 mod leftovers;

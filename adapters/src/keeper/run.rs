@@ -1,9 +1,13 @@
 //! One run in the keeper: what is known of it, and how its end is put into words.
 
+use std::fs::File;
 use std::io::{ErrorKind, Read};
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
 use std::time::Duration;
 
 use carillon_domain::id::RunId;
+use nix::sys::epoll::{Epoll, EpollEvent, EpollFlags};
 
 use super::cgroup::Cgroup;
 use super::failure::{Failure, Names};
@@ -26,6 +30,31 @@ pub(super) enum Phase {
     Ending,
 }
 
+/// The reading end of a run's output, watched by the loop.
+///
+/// It takes itself off the epoll: closing does not suffice while a child that hangs before its exec holds a copy, and the
+/// loop would never be quiet again.
+pub(super) struct Pipe {
+    file: File,
+    epoll: Rc<Epoll>,
+}
+
+impl Pipe {
+    /// Watches `fd` under the name `key`. Should that fail, the output is still read at the end, as far as the pipe
+    /// holds it.
+    pub(super) fn watch(fd: OwnedFd, key: u64, epoll: &Rc<Epoll>) -> (Self, nix::Result<()>) {
+        let watched = epoll.add(&fd, EpollEvent::new(EpollFlags::EPOLLIN, key));
+        (Self { file: fd.into(), epoll: epoll.clone() }, watched)
+    }
+}
+
+impl Drop for Pipe {
+    fn drop(&mut self) {
+        // Fails where it was never added.
+        let _ = self.epoll.delete(&self.file);
+    }
+}
+
 pub(super) struct Run {
     pub(super) id: RunId,
     /// Main process; also its process group and session.
@@ -39,7 +68,7 @@ pub(super) struct Run {
     /// When [`Phase`] moves on by itself, on CLOCK_BOOTTIME.
     pub(super) wake_at_ms: Option<u64>,
     /// stdout and stderr, until they are closed by all.
-    pub(super) pipe: Option<std::fs::File>,
+    pub(super) pipe: Option<Pipe>,
     pub(super) output: Output,
     /// How the main process ended: exit code or signal.
     pub(super) end: (Option<i32>, Option<i32>),
@@ -52,7 +81,7 @@ impl Run {
     /// Reads once, at most `buffer`. Returns what was read; empty when there is nothing now or the pipe was closed.
     pub(super) fn read_output<'b>(&mut self, buffer: &'b mut [u8]) -> &'b [u8] {
         let Some(pipe) = &mut self.pipe else { return &[] };
-        match pipe.read(buffer) {
+        match pipe.file.read(buffer) {
             Ok(0) => self.pipe = None,
             Ok(length) => {
                 self.output.push(&buffer[..length]);

@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Read;
+use std::rc::Rc;
 
 use carillon_domain::id::RunId;
-use nix::sys::epoll::{Epoll, EpollEvent, EpollFlags};
+use nix::sys::epoll::Epoll;
 
 use super::cgroup::{Cgroup, Cgroups};
 use super::child::{self, Place};
@@ -13,7 +14,7 @@ use super::failure::{Failure, LEASE_OVER, Names};
 use super::leftovers::{Leftovers, Table};
 use super::link::Link;
 use super::output::Output;
-use super::run::{Phase, Run};
+use super::run::{Phase, Pipe, Run};
 use super::signals::{kill_group, peek_zombie, reap, terminate_group};
 use super::spawn::Spawn;
 use super::wire::Report;
@@ -27,6 +28,7 @@ const READ_BYTES: usize = 64 << 10;
 const RECHECK_MS: (u64, u64) = (1, 64);
 
 pub(super) struct Runs {
+    epoll: Rc<Epoll>,
     place: Place,
     failures: File,
     cgroups: Option<Cgroups>,
@@ -50,8 +52,9 @@ pub(super) struct Runs {
 
 impl Runs {
     /// Without a lease: everything is refused until the deadline is extended for the first time.
-    pub(super) fn new(place: Place, failures: File, cgroups: Option<Cgroups>) -> Self {
+    pub(super) fn new(epoll: Rc<Epoll>, place: Place, failures: File, cgroups: Option<Cgroups>) -> Self {
         Self {
+            epoll,
             place,
             failures,
             cgroups,
@@ -71,7 +74,7 @@ impl Runs {
     }
 
     /// Starts a child, or reports at once why not.
-    pub(super) fn spawn(&mut self, spawn: &Spawn, now_ms: u64, epoll: &Epoll, link: &mut Link) {
+    pub(super) fn spawn(&mut self, spawn: &Spawn, now_ms: u64, link: &mut Link) {
         let run = spawn.run;
         if self.table.by_id.contains_key(&run) {
             return link.report(&Report::Note(format!("run {run} is there already and was not started again")));
@@ -91,8 +94,8 @@ impl Runs {
         link.report(&Report::Started { run, pid: born.pid });
         let key = self.next_key;
         self.next_key += 1;
-        // Should this fail, the output is still read at the end, as far as the pipe holds it.
-        if let Err(error) = epoll.add(&born.output, EpollEvent::new(EpollFlags::EPOLLIN, key)) {
+        let (pipe, watched) = Pipe::watch(born.output, key, &self.epoll);
+        if let Err(error) = watched {
             link.report(&Report::Note(format!("cannot follow the output of run {run}: {error}")));
         }
         let run = Run {
@@ -104,7 +107,7 @@ impl Runs {
             timeout: spawn.timeout,
             kill_grace: spawn.kill_grace,
             wake_at_ms: None,
-            pipe: Some(born.output.into()),
+            pipe: Some(pipe),
             output: Output::default(),
             end: (None, None),
             failure: None,

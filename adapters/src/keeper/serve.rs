@@ -3,11 +3,13 @@
 //! Every round is bounded: one read per run, a few dozen spawns, one look at what ended runs left behind. So endless output,
 //! a burst of spawns or a fork bomb delays the fence by milliseconds at most.
 
+use std::io::Write;
 use std::os::fd::AsFd;
+use std::rc::Rc;
 use std::time::Duration;
 
 use nix::errno::Errno;
-use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use nix::sys::epoll::{Epoll, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::signalfd::SignalFd;
 use nix::sys::time::TimeSpec;
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
@@ -28,7 +30,7 @@ const TIMER: u64 = u64::MAX - 2;
 
 /// The loop and what it waits for. Runs are events by their key, which is smaller than the three names above.
 pub(super) struct Keeper {
-    epoll: Epoll,
+    epoll: Rc<Epoll>,
     link: Link,
     /// What the socket is watched for; `None` once the node is gone, when it would never be quiet again.
     link_interest: Option<EpollFlags>,
@@ -40,8 +42,7 @@ pub(super) struct Keeper {
 }
 
 impl Keeper {
-    pub(super) fn new(link: Link, children: SignalFd, runs: Runs) -> nix::Result<Self> {
-        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
+    pub(super) fn new(epoll: Rc<Epoll>, link: Link, children: SignalFd, runs: Runs) -> nix::Result<Self> {
         let timer = TimerFd::new(ClockId::CLOCK_BOOTTIME, TimerFlags::TFD_CLOEXEC | TimerFlags::TFD_NONBLOCK)?;
         epoll.add(link.fd(), EpollEvent::new(link.interest(), LINK))?;
         let link_interest = Some(link.interest());
@@ -127,13 +128,14 @@ impl Keeper {
                 Ok(Some(command)) => command,
                 Ok(None) => return Ok(()),
                 Err(error) => {
-                    eprintln!("carillon keeper: {error}; ending every run");
+                    // Not eprintln: it panics when nobody reads.
+                    let _ = writeln!(std::io::stderr(), "carillon keeper: {error}; ending every run");
                     self.link.set_gone();
                     return Ok(());
                 }
             };
             match command {
-                Command::Spawn(spawn) => self.runs.spawn(&spawn, boottime_ms(), &self.epoll, &mut self.link),
+                Command::Spawn(spawn) => self.runs.spawn(&spawn, boottime_ms(), &mut self.link),
                 Command::Stop(run, how) => self.runs.stop(run, how, boottime_ms()),
                 Command::ExtendDeadline(deadline_ms) => self.runs.extend_deadline(deadline_ms),
             }

@@ -1,13 +1,15 @@
 //! How the keeper process comes up: what it inherits, what it takes off, what it holds.
 
 use std::ffi::OsString;
-use std::io;
+use std::io::{self, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
+use std::rc::Rc;
 
 use nix::fcntl::{FcntlArg, FdFlag, OFlag, fcntl};
+use nix::sys::epoll::{Epoll, EpollCreateFlags};
 use nix::sys::prctl;
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, sigprocmask};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
@@ -31,16 +33,21 @@ pub(super) const CGROUPS: &str = "cgroups";
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let Some((socket, _lock, cgroups)) = inherited(&arguments) else {
-        eprintln!("carillon keeper is started by `carillon serve`, not by hand");
+        complain("is started by `carillon serve`, not by hand");
         return ExitCode::from(2);
     };
     match come_up(socket, cgroups).and_then(|mut keeper| Ok(keeper.serve()?)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("carillon keeper cannot go on: {error}; its runs end with it");
+            complain(&format!("cannot go on: {error}; its runs end with it"));
             ExitCode::FAILURE
         }
     }
+}
+
+/// On stderr, without the panic that eprintln makes when nobody reads.
+fn complain(sentence: &str) {
+    let _ = writeln!(io::stderr(), "carillon keeper {sentence}");
 }
 
 /// The socket, the lock that must outlive the last child, and whether to use cgroups.
@@ -89,7 +96,9 @@ fn come_up(socket: OwnedFd, cgroups: bool) -> io::Result<Keeper> {
     };
     let root = cgroups.as_ref().map(|cgroups| cgroups.root().as_os_str().as_bytes().to_vec());
     link.report(&Report::Ready { cgroup: root.unwrap_or_default() });
-    Ok(Keeper::new(link, children, Runs::new(place, failures.into(), cgroups))?)
+    let epoll = Rc::new(Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?);
+    let runs = Runs::new(epoll.clone(), place, failures.into(), cgroups);
+    Ok(Keeper::new(epoll, link, children, runs)?)
 }
 
 /// Marks everything that was inherited, so that no child ever gets it.

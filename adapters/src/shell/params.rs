@@ -169,9 +169,10 @@ impl Reader<'_> {
         };
         for (name, value) in entries {
             let field = format!("env.{name}");
-            let starts_well = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
-            if !starts_well || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
-                self.problem(&field, "is not a variable's name: letters, digits and _, and no digit first");
+            // As Kubernetes has it; a shell can use fewer, a program any of them.
+            let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
+            if name.is_empty() || !name.bytes().all(fits) || name.starts_with(|first: char| first.is_ascii_digit()) {
+                self.problem(&field, "is not a variable's name: letters, digits, _ - and . with no digit first");
             } else if name.starts_with(RESERVED) {
                 self.problem(&field, "is reserved: variables that begin with CARILLON_ are set by the server");
             }

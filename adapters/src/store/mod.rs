@@ -3,10 +3,21 @@
 //! A store applies the transitions of `carillon_domain::firing` inside its transactions and adds nothing but guards. All
 //! calls of the node side are batches. Every instant in the database is that database's own time.
 
+mod bisect;
+mod clock;
+mod codec;
+mod definition;
 mod error;
+pub mod memory;
+mod ops;
+pub mod sqlite;
+mod tables;
 mod types;
+mod work;
 
+pub use clock::{Clock, ManualClock, SystemClock};
 pub use error::{ControlError, StoreError};
+pub use tables::MAX_OUTPUT_BYTES;
 pub use types::*;
 
 use async_trait::async_trait;
@@ -36,14 +47,15 @@ pub trait NodeStore: Send + Sync {
     /// `request.runs` (a manual run keeps its own). Rows whose due times were only dealt with are not answered.
     async fn claim(&self, request: &ClaimRequest) -> Result<Vec<Claimed>, StoreError>;
 
-    /// Prepared -> Executing. One answer a run, in order.
+    /// Prepared -> Executing, only at the versions given and only while the session is not ended. One answer a run, in
+    /// order.
     async fn start(&self, session: SessionId, runs: &[RunRef]) -> Result<Vec<StartAnswer>, StoreError>;
 
     /// Executing -> Idle, with history and output. One answer a run, in order.
     async fn finish(&self, session: SessionId, runs: &[Finished]) -> Result<Vec<FinishAnswer>, StoreError>;
 
-    /// Gives back runs that were never spawned (drain, recovery, a start that is not to happen). Idempotent: rows that do
-    /// not carry the run are left alone.
+    /// Gives back runs that were never spawned (drain, recovery, a start that is not to happen). Rows that do not carry the
+    /// run, or not at the version given, are left alone: [`Self::held`] or [`Self::settle`] tell the version.
     async fn reset(&self, session: SessionId, runs: &[RunRef]) -> Result<(), StoreError>;
 
     /// Settles doubt about rows: writes each (which disarms a stray statement guarded on an older version), then looks.

@@ -228,11 +228,14 @@ pub struct JobQuery {
     pub limit: usize,
 }
 
-/// Where a listing of runs goes on: after this record in the order of (finished_at or started_at, id), newest first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Where a listing of runs goes on: after this run in the order of (due time, attempt, id), newest first. None of the three
+/// changes while a run goes from waiting to history.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RunCursor {
-    /// The sorting time of the last item.
-    pub at: Timestamp,
+    /// The due time of the last item.
+    pub due_at: Timestamp,
+    /// Its attempt.
+    pub attempt: u32,
     /// Its id.
     pub run: RunId,
 }

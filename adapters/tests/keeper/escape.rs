@@ -18,6 +18,8 @@ tests![
     it_dies_when_the_node_is_frozen,
     it_dies_with_its_marks_shed,
     it_dies_when_the_keeper_is_killed,
+    a_main_process_dies_with_its_keeper_though_the_node_is_frozen,
+    what_both_left_behind_dies_when_the_next_keeper_starts,
 ];
 
 /// Starts an escaping run, lets `end` act once it is up, and checks that all is dead when the exit is reported.
@@ -92,10 +94,42 @@ fn it_dies_with_its_marks_shed() {
 }
 
 fn it_dies_when_the_keeper_is_killed() {
-    if !std::fs::read_to_string("/proc/mounts").unwrap().contains("cgroup2") {
+    if !has_cgroups() {
         return skip("without cgroup v2 an escaped process outlives a killed keeper");
     }
     let exit = escape(true, None, |keeper, _| signal(keeper.pid(), Signal::SIGKILL));
     assert_eq!(exit.how, Ended::Lost);
     assert!(exit.reason.unwrap().contains("the keeper"));
+}
+
+fn a_main_process_dies_with_its_keeper_though_the_node_is_frozen() {
+    let mut witness = Witness::new();
+    let main = format!("exec 9>{}; echo up >&9; trap '' TERM HUP; while :; do :; done", witness.path().display());
+    let node = Node::start(3_600_000, false, "-", &[&main]);
+    assert_eq!(witness.line(), "up");
+    signal(node.process.id(), Signal::SIGSTOP);
+    signal(node.keeper, Signal::SIGKILL);
+    witness.wait_until_dead();
+}
+
+fn what_both_left_behind_dies_when_the_next_keeper_starts() {
+    if !has_cgroups() {
+        return skip("without cgroup v2 nobody can tell what a killed node and keeper left behind");
+    }
+    let mut witness = Witness::new();
+    let mut node = Node::start(3_600_000, true, "-", &[&escaping(&witness)]);
+    assert_eq!(witness.line(), "up");
+    signal(node.process.id(), Signal::SIGSTOP);
+    signal(node.keeper, Signal::SIGKILL);
+    node.process.kill().unwrap();
+    node.process.wait().unwrap();
+    // It has escaped, unless a keeper of another test has started meanwhile.
+    run(async {
+        let _next = keeper(true);
+        witness.wait_until_dead();
+    });
+}
+
+fn has_cgroups() -> bool {
+    std::fs::read_to_string("/proc/mounts").unwrap().contains("cgroup2") && is_root()
 }

@@ -33,7 +33,10 @@ const THREADS: usize = 4;
 pub fn main(modules: &[&[Test]]) -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let flag = |name: &str| arguments.iter().any(|argument| argument == name);
-    let filters: Vec<&String> = arguments.iter().filter(|argument| !argument.starts_with('-')).collect();
+    let takes_value = |argument: &str| ["--test-threads", "--skip", "--format", "--color"].contains(&argument);
+    let is_value = |index: usize| index > 0 && takes_value(&arguments[index - 1]);
+    let plain = |(index, argument): &(usize, &String)| !argument.starts_with('-') && !is_value(*index);
+    let filters: Vec<&String> = arguments.iter().enumerate().filter(plain).map(|(_, argument)| argument).collect();
     let named = |test: &&Test| {
         let fits = |filter: &&String| if flag("--exact") { test.name == **filter } else { test.name.contains(*filter) };
         filters.is_empty() || filters.iter().any(fits)

@@ -1,7 +1,7 @@
 //! How programs start: arguments, environment, directory, stdin, signals, descriptors, and what is said when they cannot.
 
 use carillon_adapters::executor::{Ended, Exit};
-use carillon_adapters::keeper::UserIds;
+use carillon_adapters::keeper::{KeeperHandle, UserIds};
 
 use crate::support::*;
 use crate::tests;
@@ -95,8 +95,14 @@ fn what_cannot_start_says_why() {
 }
 
 fn nothing_is_inherited() {
-    let exit =
-        one(script("ls /proc/self/fd | tr '\\n' ' '; grep -E '^Sig(Blk|Ign)' /proc/self/status; umask; ulimit -n"));
+    let mut options = options(true);
+    options.lock = Some(tempfile::tempfile().unwrap().into());
+    let looks = "ls /proc/self/fd | tr '\\n' ' '; grep -E '^Sig(Blk|Ign)' /proc/self/status; umask; ulimit -n";
+    let exit = run(async {
+        let keeper = KeeperHandle::start(options).unwrap();
+        keeper.extend_deadline(u64::MAX);
+        finish(&keeper, script(looks)).await
+    });
     let lines: Vec<&str> = text(&exit).lines().collect();
     let files = std::process::Command::new("bash").args(["-c", "ulimit -n"]).output().unwrap().stdout;
     let files = String::from_utf8(files).unwrap();

@@ -10,6 +10,8 @@ use tokio::sync::{broadcast, mpsc, watch};
 
 /// How much of a running run's output is kept for those who begin to follow it late, in bytes.
 const LIVE_OUTPUT_KEPT: usize = 64 * 1024;
+/// The node machine counts its runs from 1; those that people ask for come from here on, so that the two never meet.
+const FIRST_ASKED_RUN: u64 = 1 << 40;
 /// How many chunks a slow follower may lag behind before it loses some.
 const LIVE_CHUNKS_BUFFERED: usize = 256;
 
@@ -85,7 +87,7 @@ pub struct LiveOutput {
 }
 
 /// The engine's ends of the handle's channels.
-pub(super) struct HandleParts {
+pub(crate) struct HandleParts {
     pub asks: mpsc::UnboundedReceiver<Ask>,
     pub readiness: watch::Sender<Readiness>,
     pub counts: watch::Sender<Counts>,
@@ -93,7 +95,7 @@ pub(super) struct HandleParts {
 
 impl EngineHandle {
     /// A handle and the engine's ends of it.
-    pub(super) fn new(
+    pub(crate) fn new(
         session: SessionId,
         node: String,
         executors: BTreeMap<String, Arc<dyn Executor>>,
@@ -104,7 +106,7 @@ impl EngineHandle {
         let shared = Shared {
             session,
             node,
-            next_run: AtomicU64::new(1),
+            next_run: AtomicU64::new(FIRST_ASKED_RUN),
             asks,
             readiness,
             counts,
@@ -163,12 +165,12 @@ impl EngineHandle {
         Some(LiveOutput { so_far: of_run.kept.clone(), chunks: of_run.chunks.subscribe() })
     }
 
-    pub(super) fn begin_output(&self, run: RunId) {
+    pub(crate) fn begin_output(&self, run: RunId) {
         let (chunks, _) = broadcast::channel(LIVE_CHUNKS_BUFFERED);
         self.live().insert(run, Live { kept: Vec::new(), chunks });
     }
 
-    pub(super) fn add_output(&self, run: RunId, chunk: Vec<u8>) {
+    pub(crate) fn add_output(&self, run: RunId, chunk: Vec<u8>) {
         if let Some(of_run) = self.live().get_mut(&run) {
             of_run.kept.extend_from_slice(&chunk);
             let surplus = of_run.kept.len().saturating_sub(LIVE_OUTPUT_KEPT);
@@ -178,7 +180,7 @@ impl EngineHandle {
         }
     }
 
-    pub(super) fn end_output(&self, run: RunId) {
+    pub(crate) fn end_output(&self, run: RunId) {
         self.live().remove(&run);
     }
 

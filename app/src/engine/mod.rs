@@ -1,5 +1,225 @@
 //! The engine: the one loop that performs what the node machine decides.
+//!
+//! It selects what happened, hands it to the machine with the time, and performs the effects; it decides nothing. Calls to
+//! the store and runs are tasks of their own that come back as messages.
 
+mod counters;
 mod handle;
+mod runs;
+mod stores;
 
 pub use handle::{Ask, Counts, EngineHandle, LiveOutput, Readiness};
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use carillon_adapters::executor::{Executor, Exit};
+use carillon_adapters::keeper::{KeeperHandle, boottime_ms};
+use carillon_adapters::store::{Output, Store};
+use carillon_domain::id::{RunId, SessionId};
+use carillon_domain::node::{Config, Effect, Input, Node, SelfKillReason};
+use carillon_domain::time::{BootTime, Timestamp};
+use tokio::sync::mpsc;
+use tracing::{info, warn};
+
+use counters::Counters;
+#[cfg(not(test))]
+use handle::HandleParts;
+#[cfg(test)]
+pub(crate) use handle::HandleParts;
+use runs::Running;
+use stores::StoreCalls;
+
+pub(crate) use stores::end_and_sweep;
+
+/// What an engine works with.
+pub struct Parts {
+    /// The database.
+    pub store: Arc<dyn Store>,
+    /// The helper process that holds the children.
+    pub keeper: KeeperHandle,
+    /// The executors, by name.
+    pub executors: BTreeMap<String, Arc<dyn Executor>>,
+    /// How long a call to the store may take.
+    pub statement_timeout: Duration,
+    /// What the machine is told.
+    pub config: Config,
+    /// This node's session, registered before.
+    pub session: SessionId,
+    /// This node's name.
+    pub node: String,
+    /// The database's time when the session was registered.
+    pub utc: Timestamp,
+}
+
+/// How an engine ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// In good order: everything is given back or recorded, the session is removed.
+    Drained,
+    /// It had to end itself (exit code 70).
+    SelfKilled(SelfKillReason),
+}
+
+/// What the engine is told from outside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shutdown {
+    /// Stop claiming, give back what is prepared, wait for what runs.
+    Drain,
+    /// Cancel what runs.
+    Now,
+}
+
+/// A message from a task of the engine.
+enum Message {
+    /// Something that the machine wants to know.
+    Input(Input),
+    /// A run ended.
+    Exited(RunId, Box<Exit>),
+    /// The session is removed, or that could not be done.
+    Closed,
+}
+
+/// The loop and what it holds.
+pub struct Engine {
+    node: Node,
+    parts: Parts,
+    handle: EngineHandle,
+    ends: HandleParts,
+    calls: StoreCalls,
+    messages: mpsc::UnboundedReceiver<Message>,
+    send: mpsc::UnboundedSender<Message>,
+    running: BTreeMap<RunId, Running>,
+    outputs: BTreeMap<RunId, Output>,
+    counters: Counters,
+}
+
+/// How many messages are taken in before the counts are published again.
+const MESSAGES_AT_ONCE: usize = 256;
+
+impl Engine {
+    /// An engine and the way to it. Nothing happens before [`Engine::run`].
+    pub fn new(parts: Parts) -> (Self, EngineHandle) {
+        let (handle, ends) = EngineHandle::new(parts.session, parts.node.clone(), parts.executors.clone());
+        let (send, messages) = mpsc::unbounded_channel();
+        let calls = StoreCalls::new(&parts, send.clone());
+        let node = Node::new(parts.config.clone(), parts.session, parts.utc, boot());
+        let engine = Self {
+            node,
+            handle: handle.clone(),
+            ends,
+            calls,
+            messages,
+            send,
+            running: BTreeMap::new(),
+            outputs: BTreeMap::new(),
+            counters: Counters::default(),
+            parts,
+        };
+        (engine, handle)
+    }
+
+    /// Runs until drained or fenced. `shutdown` asks for the drain.
+    pub async fn run(mut self, mut shutdown: mpsc::UnboundedReceiver<Shutdown>) -> End {
+        let mut keeper_died = self.parts.keeper.died();
+        let mut shutdown_open = true;
+        let mut keeper_lives = true;
+        self.node.handle(Input::Tick, boot());
+        loop {
+            if let Some(end) = self.perform_all() {
+                return end;
+            }
+            self.publish();
+            let wake = self.node.next_wake().since(boot());
+            let input = tokio::select! {
+                message = self.messages.recv() => message.map_or(Some(Input::Tick), |message| self.take(message)),
+                ask = self.ends.asks.recv() => Some(match ask {
+                    Some(Ask::Cancel(run)) => Input::CancelAsked(run),
+                    Some(Ask::Look) | None => Input::Look,
+                }),
+                order = shutdown.recv(), if shutdown_open => Some(match order {
+                    Some(Shutdown::Drain) => Input::Drain,
+                    Some(Shutdown::Now) => Input::DrainNow,
+                    None => { shutdown_open = false; Input::Tick }
+                }),
+                _ = keeper_died.wait_for(Option::is_some), if keeper_lives => {
+                    keeper_lives = false;
+                    warn!("the keeper died; its runs are lost and this node ends");
+                    Some(Input::KeeperDied)
+                }
+                () = tokio::time::sleep(wake) => Some(Input::Tick),
+            };
+            let Some(input) = input else { return End::Drained };
+            self.feed(input);
+            if let Some(end) = self.take_waiting() {
+                return end;
+            }
+        }
+    }
+
+    /// Takes in what has gathered, so that one batch goes to the store instead of many.
+    fn take_waiting(&mut self) -> Option<End> {
+        for _ in 0..MESSAGES_AT_ONCE {
+            let Ok(message) = self.messages.try_recv() else { break };
+            match self.take(message) {
+                Some(input) => self.feed(input),
+                None => return Some(End::Drained),
+            }
+        }
+        None
+    }
+
+    fn feed(&mut self, input: Input) {
+        self.counters.note(&input);
+        self.node.handle(input, boot());
+    }
+
+    /// What a message means to the machine; `None` when the session is closed and all is over.
+    fn take(&mut self, message: Message) -> Option<Input> {
+        match message {
+            Message::Input(input) => Some(input),
+            Message::Exited(run, exit) => Some(self.exited(run, *exit)),
+            Message::Closed => None,
+        }
+    }
+
+    fn perform_all(&mut self) -> Option<End> {
+        while let Some(effect) = self.node.poll() {
+            match effect {
+                Effect::SelfKill(reason) => return Some(End::SelfKilled(reason)),
+                Effect::RenewKeeper { until } => self.parts.keeper.extend_deadline(until.as_ms()),
+                Effect::Spawn { held, job } => self.spawn(held, job),
+                Effect::Stop { run, reason } => self.stop(run, reason),
+                Effect::Forget(run) => {
+                    self.outputs.remove(&run);
+                    self.handle.end_output(run);
+                }
+                Effect::Finish(requests) => self.calls.finish(requests, &self.outputs),
+                Effect::Drained => {
+                    info!("everything is recorded or given back; the session is closed");
+                    self.calls.close();
+                }
+                other => self.calls.perform(other),
+            }
+        }
+        None
+    }
+
+    /// Tells the outside how things stand.
+    fn publish(&mut self) {
+        let (prepared, executing) = self.node.counts();
+        self.ends.counts.send_replace(self.counters.snapshot(prepared, executing, self.node.partitions()));
+        let readiness = self.counters.readiness();
+        self.ends.readiness.send_if_modified(|known| {
+            let changed = *known != readiness;
+            *known = readiness;
+            changed
+        });
+    }
+}
+
+/// The boot clock as the machine wants it.
+fn boot() -> BootTime {
+    BootTime::from_ms(boottime_ms())
+}

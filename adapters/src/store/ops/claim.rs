@@ -1,0 +1,61 @@
+//! Idle -> Prepared, for all that comes up in some partitions.
+
+use std::collections::VecDeque;
+
+use carillon_domain::firing::{Event, Why};
+use carillon_domain::id::RunId;
+use carillon_domain::node::port::{Claimed, RowKey};
+use carillon_domain::time::Timestamp;
+
+use crate::store::tables::Tables;
+use crate::store::work::Work;
+use crate::store::{ClaimRequest, SessionState, StoreError};
+
+/// Takes the locks, then reads its own session: one that is not live any more gets nothing.
+pub(in crate::store) async fn claim<T: Tables>(
+    tables: &mut T,
+    request: &ClaimRequest,
+) -> Result<Vec<Claimed>, StoreError> {
+    tables.lock_partitions(&request.partitions).await?;
+    if tables.session_state(request.session).await? != Some(SessionState::Live) {
+        return Ok(Vec::new());
+    }
+    let mut work = Work::new(tables.now());
+    let rows = due_rows(tables, &mut work, request).await?;
+    let mut ids: VecDeque<RunId> = request.runs.iter().copied().collect();
+    let mut claimed = Vec::with_capacity(rows.len());
+    for row in rows {
+        let Some(run) = ids.front().copied() else { break };
+        let event = Event::Claim { session: request.session, run, until: request.until };
+        if !matches!(work.apply_to(&row, &event), Ok(applied) if applied.why == Why::Claimed) {
+            continue;
+        }
+        let Some(answer) = work.claimed(&row) else { continue };
+        if answer.held.run == run {
+            ids.pop_front();
+        }
+        claimed.push(answer);
+    }
+    tables.write(work.into_changes()).await?;
+    Ok(claimed)
+}
+
+/// The rows of both tables that come up first, as many as there are ids.
+async fn due_rows<T: Tables>(
+    tables: &mut T,
+    work: &mut Work,
+    request: &ClaimRequest,
+) -> Result<Vec<RowKey>, StoreError> {
+    let mut rows: Vec<(Timestamp, RowKey)> = Vec::new();
+    for row in tables.due_jobs(request).await? {
+        let at = row.state.claim_at().unwrap_or(Timestamp::MAX);
+        rows.push((at, RowKey::Job(work.add_job(row))));
+    }
+    for row in tables.due_active(request).await? {
+        let at = row.row.claim_at().unwrap_or(Timestamp::MAX);
+        rows.push((at, RowKey::Active(work.add_active(row))));
+    }
+    rows.sort_unstable();
+    rows.truncate(request.runs.len());
+    Ok(rows.into_iter().map(|(_, row)| row).collect())
+}

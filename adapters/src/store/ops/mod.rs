@@ -1,0 +1,65 @@
+//! The operations of both traits, once for every database.
+//!
+//! Each is one transaction: read rows, let the domain's `apply` decide, write. What a database adds is in
+//! [`super::tables::Tables`].
+
+pub(super) mod claim;
+pub(super) mod control;
+pub(super) mod put;
+pub(super) mod runs;
+pub(super) mod session;
+pub(super) mod transit;
+pub(super) mod views;
+
+use super::StoreError;
+use super::tables::{ActiveJob, JobRow, Tables};
+use super::work::Work;
+use carillon_domain::firing::FiringKey;
+use carillon_domain::id::JobId;
+use carillon_domain::node::port::{RowKey, RunRef};
+
+/// Reads the rows that `runs` speak of into `work`.
+async fn load<T: Tables>(
+    tables: &mut T,
+    work: &mut Work,
+    runs: impl Iterator<Item = &RunRef>,
+) -> Result<(), StoreError> {
+    let (mut jobs, mut active): (Vec<JobId>, Vec<FiringKey>) = (Vec::new(), Vec::new());
+    for at in runs {
+        match at.row {
+            RowKey::Job(id) => jobs.push(id),
+            RowKey::Active(key) => active.push(key),
+        }
+    }
+    add_jobs(work, tables.jobs_by_id(&jobs).await?);
+    add_active(work, tables.active_by_key(&active).await?);
+    Ok(())
+}
+
+fn add_jobs(work: &mut Work, rows: Vec<Option<JobRow>>) {
+    for row in rows.into_iter().flatten() {
+        work.add_job(row);
+    }
+}
+
+fn add_active(work: &mut Work, rows: Vec<Option<ActiveJob>>) {
+    for row in rows.into_iter().flatten() {
+        work.add_active(row);
+    }
+}
+
+/// Whether the row carries the run at all.
+fn carries(work: &Work, at: &RunRef) -> bool {
+    work.phase(&at.row).is_some_and(|(phase, ..)| phase.held().is_some_and(|held| held.run == at.run))
+}
+
+/// The row that carries the run: the one named, or the active row that the run moved to when it started.
+async fn located<T: Tables>(tables: &mut T, work: &mut Work, at: &RunRef) -> Result<RowKey, StoreError> {
+    if carries(work, at) || matches!(at.row, RowKey::Active(_)) {
+        return Ok(at.row);
+    }
+    Ok(match tables.active_by_run(at.run).await? {
+        Some(active) => RowKey::Active(work.add_active(active)),
+        None => at.row,
+    })
+}

@@ -1,0 +1,133 @@
+//! Creating and replacing jobs, many in one transaction.
+//!
+//! Each job is accepted or refused by itself; the transaction stands or falls only with the database. A name that comes
+//! twice in one batch is put twice, in order.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use carillon_domain::firing::{Event, JobState, Rejected};
+use carillon_domain::id::JobId;
+
+use super::{control, views};
+use crate::store::definition::Definition;
+use crate::store::tables::{JobRow, Tables};
+use crate::store::work::{Work, key_of};
+use crate::store::{Change, ControlError, JobKey, PutIf, PutJob, Saved, StoreError};
+
+type Answer = Result<(JobId, Change), ControlError>;
+
+pub(in crate::store) async fn put_jobs<T: Tables>(
+    tables: &mut T,
+    puts: &[PutJob],
+) -> Result<Vec<Result<Saved, ControlError>>, StoreError> {
+    let mut answers = Vec::with_capacity(puts.len());
+    let mut rest = puts;
+    while !rest.is_empty() {
+        let (batch, further) = rest.split_at(distinct_names(rest));
+        answers.extend(put_batch(tables, batch).await?);
+        rest = further;
+    }
+    Ok(answers)
+}
+
+/// How many of `puts` have names that differ.
+fn distinct_names(puts: &[PutJob]) -> usize {
+    let mut seen = BTreeSet::new();
+    puts.iter().take_while(|put| seen.insert((&put.job.namespace, &put.job.name))).count()
+}
+
+async fn put_batch<T: Tables>(tables: &mut T, puts: &[PutJob]) -> Result<Vec<Result<Saved, ControlError>>, StoreError> {
+    let keys: Vec<JobKey> = puts.iter().map(|put| key_of(&put.job)).collect();
+    let found = tables.jobs_by_key(&keys).await?;
+    let mut work = Work::new(tables.now());
+    let mut answers: Vec<Option<Answer>> = Vec::with_capacity(puts.len());
+    let mut fresh: Vec<usize> = Vec::new();
+    for (position, (put, row)) in puts.iter().zip(found).enumerate() {
+        answers.push(match row {
+            Some(row) => Some(replace(tables, &mut work, put, row).await?),
+            None => match creatable(put, tables.now()) {
+                Err(refused) => Some(Err(refused)),
+                Ok(()) => {
+                    fresh.push(position);
+                    None
+                }
+            },
+        });
+    }
+    let jobs: Vec<Arc<_>> = fresh.iter().map(|position| Arc::new(puts[*position].job.clone())).collect();
+    let ids = if jobs.is_empty() { Vec::new() } else { tables.create_jobs(&jobs).await? };
+    for ((position, job), id) in fresh.into_iter().zip(jobs).zip(ids) {
+        let created = create(tables, &mut work, puts[position].paused == Some(true), job, id);
+        answers[position] = Some(created.map(|()| (id, Change::Created)));
+    }
+    let rows: Vec<_> = answers.into_iter().flatten().map(|answer| saved_row(&work, answer)).collect();
+    tables.write(work.into_changes()).await?;
+    views::saved(tables, rows).await
+}
+
+fn saved_row(work: &Work, answer: Answer) -> Result<(JobRow, Change), ControlError> {
+    let (id, change) = answer?;
+    Ok((work.job_row(id).ok_or(Rejected::Deleted)?, change))
+}
+
+/// Everything that can refuse a new job is asked before its row is made.
+fn creatable(put: &PutJob, now: carillon_domain::time::Timestamp) -> Result<(), ControlError> {
+    if let PutIf::Generation(_) = put.when {
+        return Err(ControlError::NoJob { namespace: put.job.namespace.clone(), name: put.job.name.clone() });
+    }
+    let timeline = put.job.timeline(now).map_err(|e| Rejected::BadSchedule(e.to_string()))?;
+    JobState::new(JobId(0), &timeline, 0, now)?;
+    Ok(())
+}
+
+fn create<T: Tables>(
+    tables: &T,
+    work: &mut Work,
+    paused: bool,
+    job: Arc<carillon_domain::job::Job>,
+    id: JobId,
+) -> Result<(), ControlError> {
+    let now = tables.now();
+    let timeline = job.timeline(now).map_err(|e| Rejected::BadSchedule(e.to_string()))?;
+    let state = JobState::new(id, &timeline, tables.now_us(), now)?;
+    let generation = state.generation;
+    let definition = Definition { job, timeline, generation, anchor_at: now, created_at: now, updated_at: now };
+    work.add_new_job(state, Arc::new(definition));
+    if paused {
+        work.apply(id, &Event::Pause { until: None, reason: None })?;
+    }
+    Ok(())
+}
+
+async fn replace<T: Tables>(tables: &mut T, work: &mut Work, put: &PutJob, row: JobRow) -> Result<Answer, StoreError> {
+    let current = row.state.generation;
+    match put.when {
+        PutIf::Absent => {
+            let JobKey { namespace, name } = key_of(&put.job);
+            return Ok(Err(ControlError::NameTaken { namespace, name }));
+        }
+        PutIf::Generation(expected) if expected != current => {
+            return Ok(Err(ControlError::Stale { expected, current }));
+        }
+        PutIf::Generation(_) | PutIf::Any => {}
+    }
+    let same = *row.definition.job == put.job;
+    let event = match (put.paused, row.state.pause.is_some()) {
+        (Some(true), false) => Some(Event::Pause { until: None, reason: None }),
+        (Some(false), true) => Some(Event::Resume),
+        _ => None,
+    };
+    let id = work.add_job(row);
+    if !same && let Err(refused) = work.update(id, put.job.clone()) {
+        return Ok(Err(refused.into()));
+    }
+    if let Some(event) = &event {
+        if let Err(refused) = work.apply(id, event) {
+            return Ok(Err(refused.into()));
+        }
+        control::tell_active(tables, work, id, event).await?;
+    }
+    let change = if same && event.is_none() { Change::Unchanged } else { Change::Updated };
+    Ok(Ok((id, change)))
+}

@@ -1,0 +1,179 @@
+//! What a holder does to the rows that it holds: start, finish, give back, settle doubt.
+//!
+//! Start and reset apply only at the version that the caller saw, so that a stray one that lands after a settling write
+//! matches nothing. Finish is guarded by its run id alone: a run ends once, whatever was written to its row meanwhile.
+
+use carillon_domain::firing::{Event, JobState, Phase, Rejected, Why};
+use carillon_domain::id::SessionId;
+use carillon_domain::job::Overlap;
+use carillon_domain::node::port::{FinishAnswer, RowKey, RunRef, Seen, StartAnswer};
+use carillon_domain::run::Trigger;
+use carillon_domain::time::Timestamp;
+
+use super::{carries, load, located};
+use crate::store::definition::Definition;
+use crate::store::tables::Tables;
+use crate::store::work::Work;
+use crate::store::{Finished, Output, SessionState, StoreError};
+
+/// Prepared -> Executing. A session that was ended starts nothing.
+pub(in crate::store) async fn start<T: Tables>(
+    tables: &mut T,
+    session: SessionId,
+    runs: &[RunRef],
+) -> Result<Vec<StartAnswer>, StoreError> {
+    if matches!(tables.session_state(session).await?, None | Some(SessionState::Ended)) {
+        return Ok(vec![StartAnswer::Gone; runs.len()]);
+    }
+    let mut work = Work::new(tables.now());
+    load(tables, &mut work, runs.iter()).await?;
+    let answers = runs.iter().map(|at| start_one(&mut work, session, at)).collect();
+    tables.write(work.into_changes()).await?;
+    Ok(answers)
+}
+
+fn start_one(work: &mut Work, session: SessionId, at: &RunRef) -> StartAnswer {
+    let Some((Phase::Prepared(held), version, _)) = work.phase(&at.row) else { return StartAnswer::Gone };
+    // A row that was written since is left to the recovery loop: a stray start must match nothing.
+    if held.run != at.run || version != at.version {
+        return StartAnswer::Gone;
+    }
+    match work.apply_to(&at.row, &Event::Start { session, run: at.run }) {
+        Err(Rejected::Early(start_at)) => StartAnswer::Early { start_at },
+        Ok(applied) if matches!(applied.why, Why::Started | Why::StartedBeside) => {
+            let row = applied.beside.map_or(at.row, RowKey::Active);
+            match work.phase(&row) {
+                Some((Phase::Executing(held), version, _)) => StartAnswer::Started {
+                    at: RunRef { row, run: at.run, version },
+                    held,
+                    replace_at: replace_at(work, &row),
+                },
+                _ => StartAnswer::Gone,
+            }
+        }
+        Ok(_) | Err(_) => StartAnswer::Gone,
+    }
+}
+
+/// When a newer firing takes the place of the run in this row.
+fn replace_at(work: &Work, row: &RowKey) -> Option<Timestamp> {
+    let RowKey::Job(id) = row else { return None };
+    let (state, definition) = work.job(*id)?;
+    let Definition { job, timeline, .. } = definition.as_ref();
+    let newer_ones_fire = job.overlap == Overlap::Replace && state.pause.is_none();
+    newer_ones_fire.then(|| timeline.next_after(state.cursor))?
+}
+
+/// Executing -> Idle, with history and output.
+pub(in crate::store) async fn finish<T: Tables>(
+    tables: &mut T,
+    session: SessionId,
+    runs: &[Finished],
+) -> Result<Vec<FinishAnswer>, StoreError> {
+    let mut work = Work::new(tables.now());
+    load(tables, &mut work, runs.iter().map(|finished| &finished.request.at)).await?;
+    let mut answers = Vec::with_capacity(runs.len());
+    for finished in runs {
+        let at = &finished.request.at;
+        let row = located(tables, &mut work, at).await?;
+        let event = Event::Finish { session, run: at.run, ending: finished.request.ending.clone() };
+        answers.push(match work.apply_to(&row, &event) {
+            Err(_) => FinishAnswer::AlreadyGone,
+            Ok(_) => {
+                if finished.output != Output::default() {
+                    work.keep_output(at.run, finished.output.clone());
+                }
+                FinishAnswer::Recorded { claim_at: claim_at(&work, &row) }
+            }
+        });
+    }
+    tables.write(work.into_changes()).await?;
+    Ok(answers)
+}
+
+fn claim_at(work: &Work, row: &RowKey) -> Option<Timestamp> {
+    match row {
+        RowKey::Job(id) => work.job(*id).and_then(|(state, _)| state.claim_at()),
+        RowKey::Active(key) => work.active(key).and_then(|(row, _)| row.claim_at()),
+    }
+}
+
+/// A run without its output, where the database refuses the whole of it.
+pub(in crate::store) fn without_output(finished: &Finished) -> Finished {
+    Finished { output: Output { bytes: Vec::new(), truncated: true }, request: finished.request.clone() }
+}
+
+/// Prepared or Executing -> Idle, never spawned.
+pub(in crate::store) async fn reset<T: Tables>(
+    tables: &mut T,
+    session: SessionId,
+    runs: &[RunRef],
+) -> Result<(), StoreError> {
+    let mut work = Work::new(tables.now());
+    load(tables, &mut work, runs.iter()).await?;
+    for at in runs {
+        if carries(&work, at) && work.phase(&at.row).is_some_and(|(_, version, _)| version == at.version) {
+            // A row that does not carry the run for this session is left alone.
+            let _not_mine = work.apply_to(&at.row, &Event::Reset { session, run: at.run });
+        }
+    }
+    tables.write(work.into_changes()).await
+}
+
+/// Writes first, then looks.
+pub(in crate::store) async fn settle<T: Tables>(
+    tables: &mut T,
+    session: SessionId,
+    runs: &[RunRef],
+) -> Result<Vec<Seen>, StoreError> {
+    let mut work = Work::new(tables.now());
+    load(tables, &mut work, runs.iter()).await?;
+    let mut rows = Vec::with_capacity(runs.len());
+    for at in runs {
+        work.disarm(&at.row, at.version);
+        rows.push(located(tables, &mut work, at).await?);
+    }
+    // Whether a run beside its job's row was withdrawn is told by the job's row.
+    let jobs: Vec<_> = rows
+        .iter()
+        .filter_map(|row| match row {
+            RowKey::Active(key) => Some(key.job),
+            RowKey::Job(_) => None,
+        })
+        .collect();
+    super::add_jobs(&mut work, tables.jobs_by_id(&jobs).await?);
+    let seen = runs.iter().zip(&rows).map(|(at, row)| look(&work, session, at, row)).collect();
+    tables.write(work.into_changes()).await?;
+    Ok(seen)
+}
+
+fn look(work: &Work, session: SessionId, at: &RunRef, row: &RowKey) -> Seen {
+    match work.phase(row) {
+        Some((Phase::Prepared(held), ..)) if held.run == at.run && held.session == session => {
+            work.claimed(row).map_or(Seen::Gone, Seen::Prepared)
+        }
+        Some((Phase::Executing(held), version, _)) if held.run == at.run && held.session == session => {
+            Seen::Executing {
+                at: RunRef { row: *row, run: at.run, version },
+                held,
+                replace_at: replace_at(work, row),
+                withdrawn: withdrawn(work, row, held.firing.trigger),
+            }
+        }
+        _ => Seen::Gone,
+    }
+}
+
+/// Deleted, cancelled, or, unless a person asked for the run, paused.
+fn withdrawn(work: &Work, row: &RowKey, trigger: Trigger) -> bool {
+    let paused = |state: &JobState| state.pause.is_some() && trigger != Trigger::Manual;
+    match row {
+        RowKey::Job(id) => {
+            work.job(*id).is_none_or(|(state, _)| state.deleted || state.cancel.is_some() || paused(state))
+        }
+        RowKey::Active(key) => {
+            work.active(key).is_none_or(|(row, _)| row.deleted || row.cancel.is_some())
+                || work.job(key.job).is_none_or(|(state, _)| paused(state))
+        }
+    }
+}

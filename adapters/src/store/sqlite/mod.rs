@@ -1,0 +1,239 @@
+//! The store of a single server: one SQLite file.
+//!
+//! One thread writes (`writer`), a few connections read (`readers`), and the operations are the same as everywhere. Whoever
+//! serves the file holds its [`Lease`] first, so what former lives left can be ended and swept at once.
+
+mod cache;
+mod change;
+mod error;
+mod history;
+mod lease;
+mod open;
+mod purge;
+mod readers;
+mod rows;
+mod select;
+mod tables;
+mod writer;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use carillon_domain::id::{RunId, SessionId};
+use carillon_domain::node::port::{Claimed, FinishAnswer, Peek, RunRef, Seen, StartAnswer};
+use carillon_domain::time::Timestamp;
+
+pub use self::error::OpenError;
+pub use self::lease::{Lease, LeaseError};
+pub use self::open::{OpenOptions, path_of_url};
+use self::readers::{Reader, Readers};
+use self::tables::Transaction;
+use self::writer::{Desk, Writer, savepoint};
+use super::clock::Clock;
+use super::ops::{claim, control, put, runs, session, transit, views};
+use super::tables::{Tables, at_once};
+use super::{
+    Beat, ClaimRequest, ControlError, ControlStore, Finished, JobKey, JobQuery, JobView, NewSession, NodeStore, Opened,
+    Output, Page, PutJob, RunCursor, RunQuery, RunView, Saved, SessionView, StoreError, bisect,
+};
+
+/// Jobs, runs and sessions in one file. Dropping it waits until what was accepted is written.
+pub struct SqliteStore {
+    clock: Arc<dyn Clock>,
+    partitions: u16,
+    writer: Writer,
+    readers: Readers,
+}
+
+impl SqliteStore {
+    /// Opens the database, or makes it: with mode 0600, durable at every commit, at the newest schema. Blocks the thread.
+    ///
+    /// # Errors
+    /// [`OpenError`], each a sentence for the person who started the server.
+    pub fn open(path: &Path, clock: Arc<dyn Clock>, options: OpenOptions) -> Result<Self, OpenError> {
+        let path = absolute(path)?;
+        let (conn, partitions) = open::writer(&path, &options)?;
+        let other = |reason: std::io::Error| OpenError::Other { path: path.clone(), reason: reason.to_string() };
+        let writer = Writer::spawn(conn).map_err(other)?;
+        Ok(Self { clock, partitions, writer, readers: Readers::new(path, options.readers) })
+    }
+
+    /// One writing transaction.
+    async fn write<T: Send + 'static, E: From<StoreError> + Send + 'static>(
+        &self,
+        operation: impl FnOnce(&mut Transaction<'_>) -> Result<T, E> + Send + 'static,
+    ) -> Result<T, E> {
+        let (clock, partitions) = (self.clock.clone(), self.partitions);
+        self.writer.call(move |desk| operation(&mut begin(desk, clock.now_us(), partitions))).await
+    }
+
+    /// One look at one state of the database.
+    async fn read<T: Send + 'static, E: From<StoreError> + Send + 'static>(
+        &self,
+        look: impl FnOnce(&mut Transaction<'_>) -> Result<T, E> + Send + 'static,
+    ) -> Result<T, E> {
+        let (clock, partitions) = (self.clock.clone(), self.partitions);
+        let look = move |Reader { conn, cache }: &mut Reader| {
+            look(&mut Transaction { conn, cache, now_us: clock.now_us(), partitions })
+        };
+        self.readers.call(look).await
+    }
+}
+
+fn begin(desk: &mut Desk, now_us: i64, partitions: u16) -> Transaction<'_> {
+    Transaction { conn: &desk.conn, cache: &mut desk.cache, now_us, partitions }
+}
+
+/// Readers are opened later, perhaps from another directory.
+fn absolute(path: &Path) -> Result<PathBuf, OpenError> {
+    std::path::absolute(path).map_err(|error| OpenError::Other { path: path.to_owned(), reason: error.to_string() })
+}
+
+#[async_trait]
+impl NodeStore for SqliteStore {
+    async fn open_session(&self, new: &NewSession) -> Result<Opened, StoreError> {
+        let new = new.clone();
+        self.write(move |tables| at_once(session::open(tables, &new))).await
+    }
+
+    async fn heartbeat(&self, id: SessionId, seq: u64, draining: bool) -> Result<Beat, StoreError> {
+        self.write(move |tables| at_once(session::heartbeat(tables, id, seq, draining))).await
+    }
+
+    async fn close_session(&self, id: SessionId) -> Result<(), StoreError> {
+        self.write(move |tables| at_once(session::close(tables, id))).await
+    }
+
+    async fn peek(&self, id: SessionId, partitions: &[u16]) -> Result<Peek, StoreError> {
+        let partitions = partitions.to_vec();
+        self.read(move |tables| history::peek(tables.conn, id, &partitions)).await
+    }
+
+    async fn claim(&self, request: &ClaimRequest) -> Result<Vec<Claimed>, StoreError> {
+        let request = request.clone();
+        self.write(move |tables| at_once(claim::claim(tables, &request))).await
+    }
+
+    async fn start(&self, id: SessionId, runs: &[RunRef]) -> Result<Vec<StartAnswer>, StoreError> {
+        let runs = runs.to_vec();
+        self.write(move |tables| at_once(transit::start(tables, id, &runs))).await
+    }
+
+    async fn finish(&self, id: SessionId, runs: &[Finished]) -> Result<Vec<FinishAnswer>, StoreError> {
+        let (runs, clock, partitions) = (runs.to_vec(), self.clock.clone(), self.partitions);
+        let finish = move |desk: &mut Desk| {
+            let now_us = clock.now_us();
+            let mut record = |part: &[Finished]| {
+                let recorded =
+                    savepoint(desk, |desk| at_once(transit::finish(&mut begin(desk, now_us, partitions), id, part)));
+                recorded.map_err(error::statement)?
+            };
+            bisect::finish(&mut record, &runs)
+        };
+        self.writer.call(finish).await
+    }
+
+    async fn reset(&self, id: SessionId, runs: &[RunRef]) -> Result<(), StoreError> {
+        let runs = runs.to_vec();
+        self.write(move |tables| at_once(transit::reset(tables, id, &runs))).await
+    }
+
+    async fn settle(&self, id: SessionId, runs: &[RunRef]) -> Result<Vec<Seen>, StoreError> {
+        let runs = runs.to_vec();
+        self.write(move |tables| at_once(transit::settle(tables, id, &runs))).await
+    }
+
+    async fn held(&self, id: SessionId) -> Result<Vec<RunRef>, StoreError> {
+        self.read(move |tables| history::held(tables.conn, id)).await
+    }
+
+    async fn expire(&self, id: SessionId, seen_seq: u64) -> Result<bool, StoreError> {
+        self.write(move |tables| at_once(session::expire(tables, id, seen_seq))).await
+    }
+
+    async fn sweep(&self, id: SessionId, limit: usize) -> Result<usize, StoreError> {
+        self.write(move |tables| at_once(session::sweep(tables, id, limit))).await
+    }
+}
+
+#[async_trait]
+impl ControlStore for SqliteStore {
+    async fn now(&self) -> Result<Timestamp, StoreError> {
+        Ok(self.clock.now())
+    }
+
+    async fn put_jobs(&self, jobs: &[PutJob]) -> Result<Vec<Result<Saved, ControlError>>, StoreError> {
+        let jobs = jobs.to_vec();
+        self.write(move |tables| at_once(put::put_jobs(tables, &jobs))).await
+    }
+
+    async fn delete_job(&self, key: &JobKey, if_generation: Option<u64>) -> Result<(), ControlError> {
+        let key = key.clone();
+        self.write(move |tables| at_once(control::delete(tables, &key, if_generation))).await
+    }
+
+    async fn job(&self, key: &JobKey) -> Result<JobView, ControlError> {
+        let key = key.clone();
+        self.read(move |tables| at_once(views::job(tables, &key))).await
+    }
+
+    async fn jobs(&self, query: &JobQuery) -> Result<Page<JobView, JobKey>, StoreError> {
+        let query = query.clone();
+        self.read(move |tables| at_once(views::jobs(tables, &query))).await
+    }
+
+    async fn pause(
+        &self,
+        key: &JobKey,
+        until: Option<Timestamp>,
+        reason: Option<String>,
+    ) -> Result<JobView, ControlError> {
+        let key = key.clone();
+        self.write(move |tables| at_once(control::pause(tables, &key, until, reason))).await
+    }
+
+    async fn resume(&self, key: &JobKey) -> Result<JobView, ControlError> {
+        let key = key.clone();
+        self.write(move |tables| at_once(control::resume(tables, &key))).await
+    }
+
+    async fn trigger(&self, key: &JobKey, run: RunId) -> Result<(), ControlError> {
+        let key = key.clone();
+        self.write(move |tables| at_once(control::trigger(tables, &key, run))).await
+    }
+
+    async fn cancel(&self, run: RunId) -> Result<RunView, ControlError> {
+        self.write(move |tables| at_once(control::cancel(tables, run))).await
+    }
+
+    async fn run(&self, run: RunId) -> Result<RunView, ControlError> {
+        self.read(move |tables| at_once(runs::run(tables, run))).await
+    }
+
+    async fn runs(&self, query: &RunQuery) -> Result<Page<RunView, RunCursor>, ControlError> {
+        let query = query.clone();
+        self.read(move |tables| at_once(runs::runs(tables, &query))).await
+    }
+
+    async fn output(&self, run: RunId) -> Result<Output, ControlError> {
+        self.read(move |tables| at_once(runs::output(tables, run))).await
+    }
+
+    async fn sessions(&self) -> Result<Vec<SessionView>, StoreError> {
+        self.read(|tables| at_once(tables.sessions(true))).await
+    }
+
+    async fn purge(&self, before: Timestamp, max_runs_per_job: u32, limit: usize) -> Result<usize, StoreError> {
+        let crowded = self.read(move |tables| purge::crowded_jobs(tables.conn, max_runs_per_job)).await?;
+        self.write(move |tables| {
+            let mut purged = purge::old_records(tables.conn, before, limit)?;
+            for job in crowded {
+                purged += purge::surplus(tables.conn, job, max_runs_per_job, limit - purged)?;
+            }
+            purge::tombstones(tables.conn, limit)?;
+            Ok(purged)
+        })
+        .await
+    }
+}

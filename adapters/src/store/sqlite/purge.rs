@@ -1,0 +1,50 @@
+//! Forgetting: history that is too old or too much, and what is left of deleted jobs.
+
+use carillon_domain::time::Timestamp;
+use rusqlite::{Connection, Row, params};
+
+use super::change::execute;
+use super::error::statement;
+use super::select::{all, column};
+use crate::store::StoreError;
+
+type Answer<T> = Result<T, StoreError>;
+
+/// Jobs with more records than `max`, and how many they have. Reads an index from end to end: not for the writing thread.
+pub(super) fn crowded_jobs(conn: &Connection, max: u32) -> Answer<Vec<i64>> {
+    all(conn, "SELECT job_id FROM run GROUP BY job_id HAVING count(*) > ?1", [max], column)
+}
+
+/// Deletes up to `limit` records that ended before `before`. History stands in the order in which it was written, which is
+/// very nearly that in which runs ended, so only its beginning is looked at.
+pub(super) fn old_records(conn: &Connection, before: Timestamp, limit: usize) -> Answer<usize> {
+    let read = |row: &Row<'_>| -> rusqlite::Result<(i64, i64)> { Ok((row.get(0)?, row.get(1)?)) };
+    let sql = "SELECT seq, finished_at FROM run ORDER BY seq LIMIT ?1";
+    let oldest = all(conn, sql, [i64::try_from(limit).unwrap_or(i64::MAX)], |row| read(row).map_err(statement))?;
+    let old = oldest.into_iter().filter(|(_, finished_at)| *finished_at < before.as_ms());
+    delete(conn, old.map(|(seq, _)| seq))
+}
+
+/// Deletes up to `limit` of the oldest records of a job beyond its newest `max`.
+pub(super) fn surplus(conn: &Connection, job: i64, max: u32, limit: usize) -> Answer<usize> {
+    let sql = "SELECT seq FROM run WHERE job_id = ?1 ORDER BY due_at DESC, attempt DESC, id DESC LIMIT ?2 OFFSET ?3";
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    delete(conn, all(conn, sql, params![job, limit, max], column)?.into_iter())
+}
+
+fn delete(conn: &Connection, records: impl Iterator<Item = i64>) -> Answer<usize> {
+    let mut deleted = 0;
+    for seq in records {
+        deleted += execute(conn, "DELETE FROM run WHERE seq = ?1", [seq])?;
+    }
+    Ok(deleted)
+}
+
+/// Deletes up to `limit` definitions of deleted jobs that have neither rows nor history.
+pub(super) fn tombstones(conn: &Connection, limit: usize) -> Answer<usize> {
+    let sql = "DELETE FROM job WHERE id IN (SELECT j.id FROM job j WHERE j.deleted_at IS NOT NULL \
+               AND NOT EXISTS (SELECT 1 FROM job_state WHERE id = j.id) \
+               AND NOT EXISTS (SELECT 1 FROM active WHERE job_id = j.id) \
+               AND NOT EXISTS (SELECT 1 FROM run WHERE job_id = j.id) LIMIT ?1)";
+    execute(conn, sql, [i64::try_from(limit).unwrap_or(i64::MAX)])
+}

@@ -1,0 +1,153 @@
+//! What the operations need from a database: rows in, changes out, inside one transaction.
+//!
+//! The operations of both traits stand once, in `ops`, and are generic over [`Tables`]; a database implements this trait
+//! and the transaction around it. Methods take and answer batches, so that a server far away is asked once a batch. The
+//! stores inside the process answer at once; [`at_once`] runs the operations for them.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use carillon_domain::firing::{ActiveRow, FiringKey, JobState};
+use carillon_domain::id::{JobId, RunId, SessionId};
+use carillon_domain::job::Job;
+use carillon_domain::run::{RunRecord, Status};
+use carillon_domain::time::Timestamp;
+
+use super::definition::Definition;
+use super::{ClaimRequest, JobKey, JobQuery, NewSession, Output, RunCursor, SessionState, SessionView, StoreError};
+
+/// No output larger than this is kept; what executors hand over is far smaller.
+pub const MAX_OUTPUT_BYTES: usize = 1 << 20;
+
+/// A job's row with its definition.
+#[derive(Debug, Clone)]
+pub(crate) struct JobRow {
+    pub state: JobState,
+    pub definition: Arc<Definition>,
+}
+
+/// A row of the active table with its job's definition.
+#[derive(Debug, Clone)]
+pub(crate) struct ActiveJob {
+    pub row: ActiveRow,
+    pub definition: Arc<Definition>,
+}
+
+/// A row before and after. `before = None` inserts, `after = None` deletes; a write matches only the version in `before`.
+#[derive(Debug, Clone)]
+pub(crate) struct Write<R> {
+    pub before: Option<R>,
+    pub after: Option<R>,
+    pub definition: Arc<Definition>,
+}
+
+/// Everything that one transaction writes.
+#[derive(Debug, Default)]
+pub(crate) struct Changes {
+    pub jobs: Vec<Write<JobState>>,
+    pub active: Vec<Write<ActiveRow>>,
+    /// New definitions of existing jobs.
+    pub definitions: Vec<(JobId, Arc<Definition>)>,
+    /// Jobs whose name is free from now on; the definition stays for their history.
+    pub deleted: Vec<JobId>,
+    /// A record whose id is stored already is the same fact.
+    pub records: Vec<RunRecord>,
+    /// Outputs of runs among `records`.
+    pub outputs: Vec<(RunId, Output)>,
+}
+
+/// A row of history with what its readers ask for.
+#[derive(Debug, Clone)]
+pub(crate) struct Recorded {
+    pub record: RunRecord,
+    pub key: JobKey,
+    pub node: Option<String>,
+    pub output_truncated: bool,
+}
+
+/// Which history.
+#[derive(Debug, Clone)]
+pub(crate) struct RecordQuery {
+    /// Of these jobs; `None` for all.
+    pub jobs: Option<Vec<JobId>>,
+    pub namespace: Option<String>,
+    pub status: Option<Status>,
+    pub since: Option<Timestamp>,
+    pub until: Option<Timestamp>,
+    pub after: Option<RunCursor>,
+    pub limit: usize,
+}
+
+type Answer<T> = Result<T, StoreError>;
+
+/// One transaction of a database. Lists answer in the order asked for, with `None` where there is no such row.
+pub(crate) trait Tables {
+    /// The database's time, the same throughout the transaction.
+    fn now(&self) -> Timestamp;
+    /// The same in microseconds: where versions start.
+    fn now_us(&self) -> u64;
+    /// How many partitions there are.
+    fn partitions(&self) -> u16;
+
+    /// Takes the lock of each partition, ascending; a partition that has no lock row is an error.
+    fn lock_partitions(&mut self, partitions: &[u16]) -> impl Future<Output = Answer<()>> + Send;
+
+    fn jobs_by_id(&mut self, ids: &[JobId]) -> impl Future<Output = Answer<Vec<Option<JobRow>>>> + Send;
+    /// Living jobs only.
+    fn jobs_by_key(&mut self, keys: &[JobKey]) -> impl Future<Output = Answer<Vec<Option<JobRow>>>> + Send;
+    /// The job that holds the run, or where it waits as a manual one.
+    fn job_by_run(&mut self, run: RunId) -> impl Future<Output = Answer<Option<JobRow>>> + Send;
+    /// Rows that may be claimed, those that come up first in front.
+    fn due_jobs(&mut self, request: &ClaimRequest) -> impl Future<Output = Answer<Vec<JobRow>>> + Send;
+    fn held_jobs(&mut self, session: SessionId, limit: usize) -> impl Future<Output = Answer<Vec<JobRow>>> + Send;
+    /// Living jobs after `query.after`, up to `query.limit`.
+    fn job_page(&mut self, query: &JobQuery) -> impl Future<Output = Answer<Vec<JobRow>>> + Send;
+    /// The numbers that a name has had, deleted jobs included.
+    fn ids_of_name(&mut self, key: &JobKey) -> impl Future<Output = Answer<Vec<JobId>>> + Send;
+
+    fn active_by_key(&mut self, keys: &[FiringKey]) -> impl Future<Output = Answer<Vec<Option<ActiveJob>>>> + Send;
+    fn active_by_run(&mut self, run: RunId) -> impl Future<Output = Answer<Option<ActiveJob>>> + Send;
+    fn active_of_job(&mut self, job: JobId) -> impl Future<Output = Answer<Vec<ActiveJob>>> + Send;
+    fn due_active(&mut self, request: &ClaimRequest) -> impl Future<Output = Answer<Vec<ActiveJob>>> + Send;
+    fn held_active(&mut self, session: SessionId, limit: usize) -> impl Future<Output = Answer<Vec<ActiveJob>>> + Send;
+
+    /// Rows that hold a run or in which one waits under an id, of the jobs asked for.
+    fn live_jobs(&mut self, jobs: Option<&[JobId]>) -> impl Future<Output = Answer<Vec<JobRow>>> + Send;
+    fn live_active(&mut self, jobs: Option<&[JobId]>) -> impl Future<Output = Answer<Vec<ActiveJob>>> + Send;
+    fn record(&mut self, run: RunId) -> impl Future<Output = Answer<Option<Recorded>>> + Send;
+    /// History, newest first.
+    fn records(&mut self, query: &RecordQuery) -> impl Future<Output = Answer<Vec<Recorded>>> + Send;
+    /// The newest record of each job that has one.
+    fn last_records(&mut self, jobs: &[JobId]) -> impl Future<Output = Answer<BTreeMap<JobId, RunRecord>>> + Send;
+    fn output(&mut self, run: RunId) -> impl Future<Output = Answer<Option<Output>>> + Send;
+
+    fn insert_session(&mut self, session: &NewSession) -> impl Future<Output = Answer<()>> + Send;
+    fn session_state(&mut self, session: SessionId) -> impl Future<Output = Answer<Option<SessionState>>> + Send;
+    /// Writes a heartbeat where the session is not ended and `seq` is newer.
+    fn beat(&mut self, session: SessionId, seq: u64, state: SessionState) -> impl Future<Output = Answer<()>> + Send;
+    /// Ends a session whose heartbeat sequence is still `seen_seq`.
+    fn end_session(&mut self, session: SessionId, seen_seq: u64) -> impl Future<Output = Answer<()>> + Send;
+    fn remove_session(&mut self, session: SessionId) -> impl Future<Output = Answer<()>> + Send;
+    /// All sessions; how many rows each holds is counted only `with_counts`.
+    fn sessions(&mut self, with_counts: bool) -> impl Future<Output = Answer<Vec<SessionView>>> + Send;
+
+    /// Stores new definitions, each under a number that was never used.
+    fn create_jobs(&mut self, jobs: &[Arc<Job>]) -> impl Future<Output = Answer<Vec<JobId>>> + Send;
+    /// Writes everything or nothing; a row that is not at its version any more is an error.
+    fn write(&mut self, changes: Changes) -> impl Future<Output = Answer<()>> + Send;
+}
+
+/// Runs an operation over tables that never make it wait.
+pub(crate) fn at_once<F: Future>(operation: F) -> F::Output {
+    let mut operation = pin!(operation);
+    let mut context = Context::from_waker(Waker::noop());
+    loop {
+        if let Poll::Ready(output) = operation.as_mut().poll(&mut context) {
+            return output;
+        }
+        std::thread::yield_now();
+    }
+}

@@ -1,0 +1,186 @@
+//! The rows that one transaction looks at, and what becomes of them.
+//!
+//! Every change of a row goes through the domain's `apply` here, on the row as this transaction has left it so far; what is
+//! written in the end is guarded by the version that was read in the beginning.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use carillon_domain::firing::{
+    ActiveRow, Event, FiringKey, JobState, Phase, Rejected, Transition, Why, apply, apply_active,
+};
+use carillon_domain::id::{JobId, RunId};
+use carillon_domain::job::Job;
+use carillon_domain::node::port::{Claimed, RowKey, RunRef};
+use carillon_domain::time::Timestamp;
+
+use super::definition::Definition;
+use super::tables::{ActiveJob, Changes, JobRow, Write};
+use super::{JobKey, Output};
+
+/// What one event did to a job's row.
+pub(super) struct Applied {
+    pub why: Why,
+    /// The run that went to the active table.
+    pub beside: Option<FiringKey>,
+}
+
+/// Rows read, changed and not yet written.
+pub(super) struct Work {
+    now: Timestamp,
+    jobs: BTreeMap<JobId, Write<JobState>>,
+    active: BTreeMap<FiringKey, Write<ActiveRow>>,
+    changes: Changes,
+}
+
+impl Work {
+    pub fn new(now: Timestamp) -> Self {
+        Self { now, jobs: BTreeMap::new(), active: BTreeMap::new(), changes: Changes::default() }
+    }
+
+    /// Takes a row in, unless it is here already.
+    pub fn add_job(&mut self, row: JobRow) -> JobId {
+        let id = row.state.id;
+        let JobRow { state, definition } = row;
+        self.jobs.entry(id).or_insert_with(|| Write { before: Some(state.clone()), after: Some(state), definition });
+        id
+    }
+
+    /// Takes a row in, unless it is here already.
+    pub fn add_active(&mut self, active: ActiveJob) -> FiringKey {
+        let key = active.row.key;
+        let ActiveJob { row, definition } = active;
+        self.active.entry(key).or_insert_with(|| Write { before: Some(row.clone()), after: Some(row), definition });
+        key
+    }
+
+    /// Takes in the row of a job whose definition was just created.
+    pub fn add_new_job(&mut self, state: JobState, definition: Arc<Definition>) {
+        self.jobs.insert(state.id, Write { before: None, after: Some(state), definition });
+    }
+
+    pub fn job(&self, id: JobId) -> Option<(&JobState, &Arc<Definition>)> {
+        let entry = self.jobs.get(&id)?;
+        entry.after.as_ref().map(|state| (state, &entry.definition))
+    }
+
+    pub fn active(&self, key: &FiringKey) -> Option<(&ActiveRow, &Arc<Definition>)> {
+        let entry = self.active.get(key)?;
+        entry.after.as_ref().map(|row| (row, &entry.definition))
+    }
+
+    pub fn job_row(&self, id: JobId) -> Option<JobRow> {
+        self.job(id).map(|(state, definition)| JobRow { state: state.clone(), definition: definition.clone() })
+    }
+
+    pub fn apply(&mut self, id: JobId, event: &Event) -> Result<Applied, Rejected> {
+        let entry = self.jobs.get_mut(&id).ok_or(Rejected::Deleted)?;
+        let state = entry.after.as_ref().ok_or(Rejected::Deleted)?;
+        let definition = entry.definition.clone();
+        let done = apply(&definition.job, &definition.timeline, state, event, self.now)?;
+        let Transition { next, why, records, active } = done;
+        entry.after = next;
+        let beside = active.map(|row| {
+            let key = row.key;
+            self.active.insert(key, Write { before: None, after: Some(row), definition });
+            key
+        });
+        self.changes.records.extend(records);
+        Ok(Applied { why, beside })
+    }
+
+    pub fn apply_active(&mut self, key: &FiringKey, event: &Event) -> Result<Applied, Rejected> {
+        let entry = self.active.get_mut(key).ok_or(Rejected::NothingDue)?;
+        let row = entry.after.as_ref().ok_or(Rejected::NothingDue)?;
+        let done = apply_active(&entry.definition.job, row, event, self.now)?;
+        entry.after = done.next;
+        self.changes.records.extend(done.records);
+        Ok(Applied { why: done.why, beside: None })
+    }
+
+    /// Applies the event to whichever row it is.
+    pub fn apply_to(&mut self, row: &RowKey, event: &Event) -> Result<Applied, Rejected> {
+        match row {
+            RowKey::Job(id) => self.apply(*id, event),
+            RowKey::Active(key) => self.apply_active(key, event),
+        }
+    }
+
+    /// Replaces the definition of a job; due times are computed anew only where the timing changed.
+    pub fn update(&mut self, id: JobId, job: Job) -> Result<(), Rejected> {
+        let entry = self.jobs.get_mut(&id).ok_or(Rejected::Deleted)?;
+        let state = entry.after.as_ref().ok_or(Rejected::Deleted)?;
+        let previous = entry.definition.clone();
+        let anchor = if job.timing_differs(&previous.job) { self.now } else { state.anchor_at };
+        let timeline = job.timeline(anchor).map_err(|e| Rejected::BadSchedule(e.to_string()))?;
+        let event = Event::Update { previous: Box::new(((*previous.job).clone(), previous.timeline.clone())) };
+        let done = apply(&job, &timeline, state, &event, self.now)?;
+        let generation = done.next.as_ref().map_or(state.generation, |next| next.generation);
+        entry.definition = Arc::new(Definition {
+            job: Arc::new(job),
+            timeline,
+            generation,
+            anchor_at: anchor,
+            created_at: previous.created_at,
+            updated_at: self.now,
+        });
+        entry.after = done.next;
+        self.changes.definitions.push((id, entry.definition.clone()));
+        self.changes.records.extend(done.records);
+        Ok(())
+    }
+
+    /// Frees the name of a job.
+    pub fn free_name(&mut self, id: JobId) {
+        self.changes.deleted.push(id);
+    }
+
+    pub fn keep_output(&mut self, run: RunId, output: Output) {
+        self.changes.outputs.push((run, output));
+    }
+
+    /// Moves the version on, if it is still `version`, and nothing else: a stray statement guarded on it is disarmed.
+    pub fn disarm(&mut self, row: &RowKey, version: u64) {
+        let found = match row {
+            RowKey::Job(id) => self.jobs.get_mut(id).and_then(|entry| entry.after.as_mut()).map(|row| &mut row.version),
+            RowKey::Active(key) => {
+                self.active.get_mut(key).and_then(|entry| entry.after.as_mut()).map(|row| &mut row.version)
+            }
+        };
+        if let Some(found) = found.filter(|found| **found == version) {
+            *found += 1;
+        }
+    }
+
+    /// Where a row stands, with its version and definition.
+    pub fn phase(&self, row: &RowKey) -> Option<(Phase, u64, &Arc<Definition>)> {
+        match row {
+            RowKey::Job(id) => self.job(*id).map(|(state, definition)| (state.phase, state.version, definition)),
+            RowKey::Active(key) => self.active(key).map(|(row, definition)| (row.phase, row.version, definition)),
+        }
+    }
+
+    /// The row as its holder is told after a claim.
+    pub fn claimed(&self, row: &RowKey) -> Option<Claimed> {
+        let (phase, version, definition) = self.phase(row)?;
+        let Phase::Prepared(held) = phase else { return None };
+        Some(Claimed {
+            at: RunRef { row: *row, run: held.run, version },
+            held,
+            job: definition.job.clone(),
+            generation: definition.generation,
+        })
+    }
+
+    /// What is to be written.
+    pub fn into_changes(self) -> Changes {
+        let jobs = self.jobs.into_values().filter(|write| write.before != write.after).collect();
+        let active = self.active.into_values().filter(|write| write.before != write.after).collect();
+        Changes { jobs, active, ..self.changes }
+    }
+}
+
+/// The name of a definition's job.
+pub(super) fn key_of(job: &Job) -> JobKey {
+    JobKey { namespace: job.namespace.clone(), name: job.name.clone() }
+}

@@ -1,0 +1,198 @@
+//! What may be written after `carillon` (SPEC section 5), and what every part of it must look like.
+//!
+//! Whatever can be judged without a server is judged here, so that clap names the argument and answers exit code 2.
+
+use std::path::PathBuf;
+
+use carillon_domain::duration;
+use carillon_domain::id::RunId;
+use carillon_domain::name::{check_job_name, check_namespace};
+use carillon_domain::time::Timestamp;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use super::export::ExportArgs;
+use super::import::ImportArgs;
+use super::job::JobCommand;
+use super::run::RunCommand;
+use super::schedule::{ExplainArgs, NextArgs};
+
+/// Where `serve` listens unless it is told otherwise (SPEC section 8).
+pub const DEFAULT_SERVER: &str = "http://127.0.0.1:7650";
+
+/// A distributed crontab server: identical nodes share one database and nothing else.
+#[derive(Debug, Parser)]
+#[command(name = "carillon", version, subcommand_required = true, arg_required_else_help = true)]
+#[command(after_help = "Exit codes: 0 done, 1 failed, 2 bad usage, 3 not found, 4 conflict, 70 fenced.")]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run a node: schedule, execute and answer the HTTP API
+    Serve(ServeArgs),
+    /// Create or migrate the database schema; `serve` does it too
+    Init(InitArgs),
+    /// Read a crontab into jobs
+    Import(ImportArgs),
+    /// Write the jobs as a crontab or as JSON
+    Export(ExportArgs),
+    /// Add, change, look at and run jobs
+    #[command(subcommand)]
+    Job(JobCommand),
+    /// Look at runs and cancel them
+    #[command(subcommand)]
+    Run(RunCommand),
+    /// Show the live sessions and what they hold
+    Cluster(ClusterArgs),
+    /// Print the next due times of a schedule; needs no server
+    Next(NextArgs),
+    /// Say in words when a schedule is due; needs no server
+    Explain(ExplainArgs),
+}
+
+/// Arguments of `serve`; each one overrides `carillon.toml` and the environment.
+#[derive(Debug, Clone, Args)]
+pub struct ServeArgs {
+    /// The configuration [default: carillon.toml, where there is one]
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// The database: sqlite://FILE or mysql://USER:PASSWORD@HOST:PORT/NAME
+    #[arg(long, value_name = "URL")]
+    pub store: Option<String>,
+    /// Where the HTTP API listens [default: 127.0.0.1:7650]
+    #[arg(long, value_name = "ADDR")]
+    pub bind: Option<String>,
+    /// The node's name [default: the host's name]
+    #[arg(long, value_name = "NAME")]
+    pub node_name: Option<String>,
+    /// How the log is written
+    #[arg(long, value_enum, default_value_t = LogFormat::Text)]
+    pub log_format: LogFormat,
+}
+
+/// How the log is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// Lines for people.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// Arguments of `init`.
+#[derive(Debug, Clone, Args)]
+pub struct InitArgs {
+    /// The configuration [default: carillon.toml, where there is one]
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// The database: sqlite://FILE or mysql://USER:PASSWORD@HOST:PORT/NAME
+    #[arg(long, value_name = "URL")]
+    pub store: Option<String>,
+}
+
+/// Arguments of `cluster`.
+#[derive(Debug, Args)]
+pub struct ClusterArgs {
+    /// Which server.
+    #[command(flatten)]
+    pub server: ServerArgs,
+}
+
+/// Which server a client command talks to, and how it answers. The token comes from CARILLON_TOKEN, or from the file
+/// `carillon.token` in the working directory, where `serve` writes it.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Server")]
+pub struct ServerArgs {
+    /// The server to talk to; its token is read from CARILLON_TOKEN, or else from ./carillon.token
+    #[arg(long, value_name = "URL", env = "CARILLON_SERVER", default_value = DEFAULT_SERVER)]
+    pub server: String,
+    /// Certificates (PEM) to trust instead of the well-known authorities
+    #[arg(long, value_name = "FILE", env = "CARILLON_CA_FILE")]
+    pub ca_file: Option<PathBuf>,
+    /// Answer in JSON; listings with one object a line
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// A server and a namespace.
+#[derive(Debug, Clone, Args)]
+pub struct PlaceArgs {
+    /// Which server.
+    #[command(flatten)]
+    pub server: ServerArgs,
+    /// The namespace of the jobs
+    #[arg(long, short, value_name = "NS", default_value = "default", value_parser = namespace)]
+    pub namespace: String,
+}
+
+/// A server and one namespace or all of them.
+#[derive(Debug, Clone, Args)]
+pub struct PlacesArgs {
+    /// Which server.
+    #[command(flatten)]
+    pub server: ServerArgs,
+    /// The namespace of the jobs; `*` for all
+    #[arg(long, short, value_name = "NS", default_value = "default", value_parser = namespaces)]
+    pub namespace: String,
+}
+
+/// A job's name.
+pub fn job_name(text: &str) -> Result<String, String> {
+    check_job_name(text).map(|()| text.to_owned()).map_err(|error| error.to_string())
+}
+
+/// A namespace.
+pub fn namespace(text: &str) -> Result<String, String> {
+    check_namespace(text).map(|()| text.to_owned()).map_err(|error| error.to_string())
+}
+
+fn namespaces(text: &str) -> Result<String, String> {
+    if text == "*" { Ok(text.into()) } else { namespace(text) }
+}
+
+/// A run's id, in its one spelling.
+pub fn run_id(text: &str) -> Result<String, String> {
+    text.parse::<RunId>().map(|id| id.to_string()).map_err(|error| error.to_string())
+}
+
+/// A duration, kept as it was written.
+pub fn duration_text(text: &str) -> Result<String, String> {
+    duration::parse(text).map(|_| text.to_owned()).map_err(|error| error.to_string())
+}
+
+/// An RFC 3339 time.
+pub fn time(text: &str) -> Result<Timestamp, String> {
+    Timestamp::parse_rfc3339(text)
+        .ok_or_else(|| "it is not an RFC 3339 time of the years 1970 to 9999, such as 2027-01-01T00:00:00Z".to_owned())
+}
+
+/// `KEY=VALUE`.
+pub fn pair(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
+        _ => Err("it is not KEY=VALUE".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_definition_of_the_arguments_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn pairs_are_split_at_the_first_sign() {
+        assert_eq!(pair("A=b=c"), Ok(("A".into(), "b=c".into())));
+        assert_eq!(pair("A="), Ok(("A".into(), String::new())));
+        assert!(pair("=b").is_err() && pair("A").is_err());
+    }
+}

@@ -1,0 +1,119 @@
+//! How the server is reached: its address, the certificates to trust, the token.
+
+use std::path::Path;
+use std::time::Duration;
+use std::{env, fs, io};
+
+use ureq::http::Uri;
+use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
+use ureq::{Agent, Proxy};
+
+use super::is_loopback;
+use crate::cli::args::DEFAULT_SERVER;
+use crate::cli::failure::Failure;
+
+/// The longest answer that is read as a whole, in bytes.
+pub(super) const MOST_ANSWER: u64 = 256 * 1024 * 1024;
+const CONNECTS_WITHIN: Duration = Duration::from_secs(5);
+/// A batch of 10,000 jobs takes a while on a slow disk.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(60);
+/// Where `serve` writes the token that it made.
+const TOKEN_FILE: &str = "carillon.token";
+
+/// The address without a slash at its end.
+pub(super) fn base_of(server: &str) -> Result<(String, Uri), Failure> {
+    let refused = || {
+        Failure::usage(format!(
+            "{server:?} is not the address of a server: write http://HOST:PORT or https://HOST:PORT (--server, \
+             CARILLON_SERVER)"
+        ))
+    };
+    // A variable that is set to nothing counts as not set.
+    let server = if server.is_empty() { DEFAULT_SERVER } else { server };
+    let base = server.trim_end_matches('/');
+    let uri: Uri = base.parse().map_err(|_| refused())?;
+    let known = matches!(uri.scheme_str(), Some("http" | "https")) && uri.host().is_some_and(|host| !host.is_empty());
+    if known && uri.query().is_none() { Ok((base.to_owned(), uri)) } else { Err(refused()) }
+}
+
+/// A client without redirects: the API has none, and the token is for this server only.
+pub(super) fn agent(server: &Uri, ca_file: Option<&Path>) -> Result<Agent, Failure> {
+    let mut tls = TlsConfig::builder();
+    if let Some(path) = ca_file {
+        tls = tls.root_certs(authorities(path)?);
+    }
+    let config = Agent::config_builder()
+        .http_status_as_error(false)
+        .max_redirects(0)
+        .max_redirects_will_error(false)
+        .user_agent(concat!("carillon/", env!("CARGO_PKG_VERSION")))
+        .proxy(if is_loopback(server) { None } else { Proxy::try_from_env() })
+        .timeout_connect(Some(CONNECTS_WITHIN))
+        .timeout_send_body(Some(ANSWERS_WITHIN))
+        .timeout_recv_response(Some(ANSWERS_WITHIN))
+        .tls_config(tls.build())
+        .build();
+    Ok(config.new_agent())
+}
+
+fn authorities(path: &Path) -> Result<RootCerts, Failure> {
+    let shown = path.display();
+    let pem =
+        fs::read(path).map_err(|error| Failure::usage(format!("cannot read the certificates {shown}: {error}")))?;
+    let items: Result<Vec<_>, _> = parse_pem(&pem).collect();
+    let items = items.map_err(|error| Failure::usage(format!("{shown} is not a PEM file: {error}")))?;
+    let certificate = |item| if let PemItem::Certificate(certificate) = item { Some(certificate) } else { None };
+    let certificates: Vec<_> = items.into_iter().filter_map(certificate).collect();
+    match certificates.is_empty() {
+        true => Err(Failure::usage(format!("{shown} holds no certificate"))),
+        false => Ok(RootCerts::from(certificates)),
+    }
+}
+
+/// The token of the environment, or else of the file in the working directory; none when there is neither.
+pub(super) fn token() -> Result<Option<String>, Failure> {
+    let (token, place) = match env::var("CARILLON_TOKEN") {
+        Ok(token) if !token.trim().is_empty() => (token, "CARILLON_TOKEN"),
+        _ => match fs::read_to_string(TOKEN_FILE) {
+            Ok(token) => (token, TOKEN_FILE),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => {
+                return Err(Failure::failed(format!(
+                    "cannot read ./{TOKEN_FILE}: {error}; become its owner, or set CARILLON_TOKEN"
+                )));
+            }
+        },
+    };
+    let token = token.trim();
+    match token.bytes().all(|byte| byte.is_ascii_graphic()) && !token.is_empty() {
+        true => Ok(Some(token.to_owned())),
+        false => Err(Failure::failed(format!("{place} does not hold a token: one printable ASCII word is expected"))),
+    }
+}
+
+/// What ureq says, in the words of a sentence.
+pub(super) fn reason(error: &ureq::Error) -> String {
+    match error {
+        ureq::Error::Io(error) if error.kind() == io::ErrorKind::ConnectionRefused => "nothing listens there".into(),
+        ureq::Error::Io(error) => error.to_string(),
+        ureq::Error::HostNotFound => "there is no host of that name".into(),
+        ureq::Error::Timeout(_) => "it did not answer in time".into(),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_has_a_scheme_and_a_host() {
+        assert_eq!(base_of("http://127.0.0.1:7650/").unwrap().0, "http://127.0.0.1:7650");
+        assert_eq!(base_of("https://cron.example/behind/proxy").unwrap().0, "https://cron.example/behind/proxy");
+        assert_eq!(base_of("").unwrap().0, DEFAULT_SERVER);
+        for bad in ["/", "127.0.0.1:7650", "localhost", "ftp://x", "http://", "http://x y", "unix:///x", "http://x?a=b"]
+        {
+            assert!(base_of(bad).is_err(), "{bad}");
+        }
+    }
+}

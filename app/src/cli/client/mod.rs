@@ -1,0 +1,243 @@
+//! The HTTP API seen from the command line: one call at a time, and every fault as a sentence.
+
+mod answer;
+mod connect;
+
+use std::io::Read;
+
+use serde_json::Value;
+use ureq::http::{Method, Request, Response, Uri};
+use ureq::{Agent, Body};
+
+pub use self::answer::{Reply, faults};
+use self::connect::{MOST_ANSWER, agent, base_of, token};
+use super::args::ServerArgs;
+use super::failure::Failure;
+
+/// The largest page that the API hands out.
+const PAGE: usize = 1_000;
+
+/// A server, and what to tell it.
+pub struct Client {
+    agent: Agent,
+    /// Such as `http://127.0.0.1:7650`, without a slash at the end.
+    base: String,
+    token: Option<String>,
+}
+
+/// A call of the API.
+#[derive(Debug, Clone)]
+pub struct Call<'a> {
+    method: Method,
+    path: String,
+    query: Vec<(&'a str, String)>,
+    body: Option<Value>,
+    if_match: Option<String>,
+}
+
+impl<'a> Call<'a> {
+    /// A call that reads. The path begins with a slash and needs no escaping: names and ids have been checked.
+    pub fn get(path: impl Into<String>) -> Self {
+        Self::new(Method::GET, path)
+    }
+
+    /// A call that does something.
+    pub fn post(path: impl Into<String>) -> Self {
+        Self::new(Method::POST, path)
+    }
+
+    /// A call that replaces.
+    pub fn put(path: impl Into<String>) -> Self {
+        Self::new(Method::PUT, path)
+    }
+
+    /// A call that deletes.
+    pub fn delete(path: impl Into<String>) -> Self {
+        Self::new(Method::DELETE, path)
+    }
+
+    /// Adds a parameter to the query.
+    pub fn with(mut self, key: &'a str, value: impl Into<String>) -> Self {
+        self.query.push((key, value.into()));
+        self
+    }
+
+    /// Adds a parameter if there is a value for it.
+    pub fn with_some(self, key: &'a str, value: Option<impl ToString>) -> Self {
+        match value {
+            Some(value) => self.with(key, value.to_string()),
+            None => self,
+        }
+    }
+
+    /// Adds a body.
+    pub fn body(mut self, body: Value) -> Self {
+        self.body = Some(body);
+        self
+    }
+
+    /// Applies only to this generation.
+    pub fn if_match(mut self, generation: &Value) -> Self {
+        self.if_match = Some(format!("\"{generation}\""));
+        self
+    }
+
+    fn new(method: Method, path: impl Into<String>) -> Self {
+        Self { method, path: path.into(), query: Vec::new(), body: None, if_match: None }
+    }
+}
+
+impl Client {
+    /// A way to the server that the arguments name. Nothing is sent yet.
+    pub fn new(args: &ServerArgs) -> Result<Self, Failure> {
+        let (base, uri) = base_of(&args.server)?;
+        Ok(Self { agent: agent(&uri, args.ca_file.as_deref())?, base, token: token()? })
+    }
+
+    /// Calls and reads the whole answer; anything but a success is a [`Failure`].
+    pub fn call(&self, call: Call<'_>) -> Result<Reply, Failure> {
+        let mut response = self.exchange(&call)?;
+        let body = response.body_mut().with_config().limit(MOST_ANSWER).read_to_vec();
+        let body = body.map_err(|error| self.broken(&error))?;
+        Reply::read(response.status(), &body).map_err(|failure| self.with_advice(failure, response.status().as_u16()))
+    }
+
+    /// Calls and hands out the answer's body as it comes.
+    pub fn stream(&self, call: Call<'_>) -> Result<impl Read + use<>, Failure> {
+        let mut response = self.exchange(&call)?;
+        let status = response.status();
+        if !status.is_success() {
+            let body = response.body_mut().with_config().limit(MOST_ANSWER).read_to_vec().unwrap_or_default();
+            let failure = Reply::read(status, &body).err();
+            let failure = failure.unwrap_or_else(|| Failure::failed(format!("the server answered {status}")));
+            return Err(self.with_advice(failure, status.as_u16()));
+        }
+        // A bound of its own would cut a run that prints for days.
+        Ok(response.into_body().into_with_config().limit(u64::MAX).reader())
+    }
+
+    /// Hands over the items of a listing, page by page, up to `most`.
+    pub fn each(
+        &self,
+        call: &Call<'_>,
+        most: Option<usize>,
+        mut take: impl FnMut(Value) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let mut left = most.unwrap_or(usize::MAX);
+        let mut cursor: Option<String> = None;
+        while left > 0 {
+            let page = call.clone().with("limit", left.min(PAGE).to_string()).with_some("cursor", cursor.as_ref());
+            let mut reply = self.call(page)?;
+            for item in reply.take_items().into_iter().take(left) {
+                left -= 1;
+                take(item)?;
+            }
+            let next = reply.body["next_cursor"].as_str().map(str::to_owned);
+            if next.is_none() {
+                break;
+            }
+            if next == cursor {
+                return Err(Failure::failed("the server answered the same page twice; the listing is not complete"));
+            }
+            cursor = next;
+        }
+        Ok(())
+    }
+
+    fn exchange(&self, call: &Call<'_>) -> Result<Response<Body>, Failure> {
+        let url = format!("{}{}{}", self.base, call.path, query_text(&call.query));
+        let mut request = Request::builder().method(call.method.clone()).uri(url);
+        if let Some(token) = &self.token {
+            request = request.header("Authorization", format!("Bearer {token}"));
+        }
+        if let Some(tag) = &call.if_match {
+            request = request.header("If-Match", tag);
+        }
+        if call.method != Method::GET {
+            request = request.header("Content-Type", "application/json");
+        }
+        let body = call.body.as_ref().map(Value::to_string);
+        let sent = match body {
+            Some(body) => request.body(body).map_err(ureq::Error::Http).and_then(|request| self.agent.run(request)),
+            None => request.body(()).map_err(ureq::Error::Http).and_then(|request| self.agent.run(request)),
+        };
+        sent.map_err(|error| self.unreachable(&error))
+    }
+
+    fn unreachable(&self, error: &ureq::Error) -> Failure {
+        let (base, reason) = (&self.base, connect::reason(error));
+        let advice = match reason.contains("certificate") {
+            true => "name a file with its certificate, or with its authority's, with --ca-file or CARILLON_CA_FILE",
+            false => "start one with `carillon serve`, or name another with --server or CARILLON_SERVER",
+        };
+        Failure::failed(format!("cannot reach the server at {base}: {reason}; {advice}"))
+    }
+
+    fn broken(&self, error: &ureq::Error) -> Failure {
+        let base = &self.base;
+        Failure::failed(format!(
+            "the answer of {base} broke off: {}; look before you try again",
+            connect::reason(error)
+        ))
+    }
+
+    /// What to do about a refusal, where that is not the same for everybody.
+    fn with_advice(&self, mut failure: Failure, status: u16) -> Failure {
+        let advice = match (status, &self.token) {
+            (401, None) => "\nset CARILLON_TOKEN, or run this where the server keeps its carillon.token",
+            (401, Some(_)) => "\nthe token is not one of this server: look at CARILLON_TOKEN and at ./carillon.token",
+            _ => "",
+        };
+        failure.sentence.push_str(advice);
+        failure
+    }
+}
+
+/// `?a=b&c=d`, percent-encoded.
+fn query_text(query: &[(&str, String)]) -> String {
+    let mut text = String::new();
+    for (key, value) in query {
+        text.push(if text.is_empty() { '?' } else { '&' });
+        text.push_str(key);
+        text.push('=');
+        for byte in value.bytes() {
+            match byte {
+                b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'*' => {
+                    text.push(char::from(byte))
+                }
+                _ => text.push_str(&format!("%{byte:02X}")),
+            }
+        }
+    }
+    text
+}
+
+/// Whether a server is this machine itself, which no proxy leads to.
+fn is_loopback(uri: &Uri) -> bool {
+    let host = uri.host().unwrap_or_default().trim_matches(['[', ']']);
+    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn queries_are_encoded() {
+        let query = [("label", "a=b c".to_owned()), ("namespace", "*".to_owned())];
+        assert_eq!(query_text(&query), "?label=a%3Db%20c&namespace=*");
+        assert_eq!(query_text(&[]), "");
+    }
+
+    #[test]
+    fn loopback_is_known_by_its_addresses() {
+        for (uri, expected) in [
+            ("http://127.0.0.1:1", true),
+            ("http://[::1]:1", true),
+            ("http://localhost", true),
+            ("http://10.0.0.1", false),
+        ] {
+            assert_eq!(is_loopback(&uri.parse().unwrap()), expected, "{uri}");
+        }
+    }
+}

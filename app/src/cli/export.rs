@@ -1,0 +1,165 @@
+//! `carillon export`: all jobs of a namespace as a crontab, or complete as JSON.
+
+use std::collections::BTreeMap;
+
+use carillon_domain::crontab::{self, CrontabJob, Executor, ExportJob, Form};
+use clap::{Args, ValueEnum};
+use serde_json::{Map, Value};
+
+use super::args::PlacesArgs;
+use super::client::{Call, Client};
+use super::failure::Failure;
+use super::import::LABEL;
+use super::job::ADDED_BY_READING;
+use super::out::{Out, note};
+use super::table::cell;
+
+/// Arguments of `export`.
+#[derive(Debug, Args)]
+pub struct ExportArgs {
+    /// As what; `--json` means `json`
+    #[arg(long, value_enum, default_value_t = Format::Crontab, conflicts_with = "json")]
+    pub format: Format,
+    /// Whose jobs.
+    #[command(flatten)]
+    pub place: PlacesArgs,
+}
+
+/// What is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// A crontab; what one cannot say becomes a comment.
+    Crontab,
+    /// A body for `POST /v1/jobs:batch`, one job a line.
+    Json,
+}
+
+/// What a job has where its owner said nothing (SPEC section 3), as the API shows it.
+const DEFAULTS: [(&str, &str); 8] = [
+    ("overlap", "\"skip\""),
+    ("misfire", r#"{"grace":"30s","policy":"fire_once"}"#),
+    ("timeout", "null"),
+    ("kill_grace", "\"10s\""),
+    ("retry", r#"{"backoff":"10s","max_attempts":1,"max_backoff":"5m"}"#),
+    ("on_lost", "\"skip\""),
+    ("jitter", "\"0s\""),
+    ("dst", r#"{"gap":"after","overlap":"first"}"#),
+];
+
+/// `carillon export`
+pub fn export(args: &ExportArgs, out: &mut Out) -> Result<(), Failure> {
+    let mut jobs = Vec::new();
+    let call = Call::get("/v1/jobs").with("namespace", &args.place.namespace);
+    Client::new(&args.place.server)?.each(&call, None, |job| {
+        jobs.push(job);
+        Ok(())
+    })?;
+    let secret = jobs.iter().filter(|job| job["params"].to_string().contains("\"secret\":true")).count();
+    if secret > 0 {
+        note(&format!("the secrets of {secret} jobs are left out: the server shows them to nobody"));
+    }
+    if args.place.server.json || args.format == Format::Json {
+        return write_json(&jobs, out);
+    }
+    let exports: Vec<ExportJob> = jobs.iter().map(export_job).collect();
+    out.bytes(crontab::write(&exports, Form::fitting(&exports)).as_bytes())
+}
+
+fn write_json(jobs: &[Value], out: &mut Out) -> Result<(), Failure> {
+    out.line("{\"items\":[")?;
+    for (at, job) in jobs.iter().enumerate() {
+        let fields = job.as_object().into_iter().flatten();
+        let fields = fields.filter(|(key, _)| !ADDED_BY_READING.contains(&key.as_str()));
+        let definition: Map<String, Value> = fields.map(|(key, value)| (key.clone(), value.clone())).collect();
+        let comma = if at + 1 < jobs.len() { "," } else { "" };
+        out.line(&format!("{}{comma}", Value::Object(definition)))?;
+    }
+    out.line("]}")
+}
+
+/// A job of the API in the words of the crontab writer.
+fn export_job(job: &Value) -> ExportJob {
+    let params = &job["params"];
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    let mut unsaid = unsaid(job);
+    let env = env(&params["env"], &mut unsaid);
+    let argv = params["argv"].as_array().map(|argv| argv.iter().map(cell).collect());
+    let executor = match (job["executor"].as_str().unwrap_or("shell"), argv) {
+        ("shell", Some(argv)) => Executor::Argv(argv),
+        ("shell", None) => Executor::Shell,
+        (other, _) => Executor::Other(other.to_owned()),
+    };
+    let labels = job["labels"].as_object().into_iter().flatten();
+    ExportJob {
+        job: CrontabJob {
+            name: cell(&job["name"]),
+            schedule: cell(&job["schedule"]),
+            timezone: text(&job["timezone"]),
+            command: cell(&params["command"]),
+            stdin: text(&params["stdin"]).filter(|stdin| !stdin.is_empty()),
+            dir: text(&params["dir"]),
+            env,
+            shell: shell(params["shell"].as_str()),
+            user: text(&params["user"]),
+            // An import writes that label anew.
+            labels: labels.filter(|(key, _)| *key != LABEL).map(|(key, value)| (key.clone(), cell(value))).collect(),
+        },
+        executor,
+        paused: job["paused"] == true,
+        unsaid,
+    }
+}
+
+/// A crontab needs the shell's path; the executor's default is bash.
+fn shell(given: Option<&str>) -> String {
+    match given {
+        None => "/bin/bash".into(),
+        Some(path) if path.contains('/') => path.to_owned(),
+        Some(name) => format!("/bin/{name}"),
+    }
+}
+
+/// What differs from the defaults and has no place in a crontab.
+fn unsaid(job: &Value) -> Vec<String> {
+    let default_of = |text: &str| serde_json::from_str::<Value>(text).unwrap_or_default();
+    let differs = DEFAULTS.into_iter().filter(|(key, default)| job[*key] != default_of(default));
+    let mut unsaid: Vec<String> = differs.map(|(key, _)| format!("{key} {}", cell(&job[key]))).collect();
+    for key in ["start_at", "end_at"] {
+        unsaid.extend(job[key].as_str().map(|time| format!("{key} {time}")));
+    }
+    unsaid
+}
+
+/// The variables; one that is secret is left out and told.
+fn env(env: &Value, unsaid: &mut Vec<String>) -> BTreeMap<String, String> {
+    let mut plain = BTreeMap::new();
+    for (name, value) in env.as_object().into_iter().flatten() {
+        match value.as_str().or(value["value"].as_str()) {
+            Some(value) => drop(plain.insert(name.clone(), value.to_owned())),
+            None => unsaid.push(format!("the secret variable {name}")),
+        }
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_job_with_the_defaults_says_everything_in_its_line() {
+        let mut job = json!({"name": "a", "schedule": "@daily", "executor": "shell", "params": {"command": "x"}});
+        for (key, default) in DEFAULTS {
+            job[key] = serde_json::from_str(default).unwrap();
+        }
+        assert_eq!(export_job(&job).unsaid, Vec::<String>::new());
+        job["timeout"] = json!("1h");
+        job["params"]["env"] = json!({"A": "1", "B": {"secret": true}});
+        let export = export_job(&job);
+        assert_eq!(export.unsaid, ["timeout 1h", "the secret variable B"]);
+        assert_eq!(export.job.env, BTreeMap::from([("A".to_owned(), "1".to_owned())]));
+        assert_eq!(export.job.shell, "/bin/bash");
+    }
+}

@@ -1,0 +1,48 @@
+//! Why a command did not do what it was asked: a sentence for stderr and the exit code that goes with it (SPEC section 5).
+
+use std::process::ExitCode;
+
+/// What went wrong, as far as scripts care.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// It failed: exit code 1.
+    Failed,
+    /// The arguments, or a definition in them, make no sense: exit code 2, as clap's own.
+    Usage,
+    /// There is no such job or run: exit code 3.
+    NotFound,
+    /// The name is taken, or somebody else was faster: exit code 4.
+    Conflict,
+}
+
+/// A command failed. The sentence says what was wrong, where, and what to do.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{sentence}")]
+pub struct Failure {
+    /// Which exit code.
+    pub kind: Kind,
+    /// For people; may have several lines.
+    pub sentence: String,
+}
+
+impl Failure {
+    /// It failed.
+    pub fn failed(sentence: impl Into<String>) -> Self {
+        Self { kind: Kind::Failed, sentence: sentence.into() }
+    }
+
+    /// The arguments make no sense.
+    pub fn usage(sentence: impl Into<String>) -> Self {
+        Self { kind: Kind::Usage, sentence: sentence.into() }
+    }
+
+    /// The exit code.
+    pub fn exit_code(&self) -> ExitCode {
+        ExitCode::from(match self.kind {
+            Kind::Failed => 1,
+            Kind::Usage => 2,
+            Kind::NotFound => 3,
+            Kind::Conflict => 4,
+        })
+    }
+}

@@ -1,0 +1,140 @@
+//! `job add` and `job update`.
+
+use std::fs;
+use std::io::Read;
+
+use clap::Args;
+use serde_json::{Map, Value, json};
+
+use super::definition::{DefinitionArgs, inside};
+use super::{path, short};
+use crate::cli::args::{PlaceArgs, job_name};
+use crate::cli::client::{Call, Client};
+use crate::cli::failure::Failure;
+use crate::cli::out::Out;
+
+/// What reading a job adds to its definition (SPEC section 3).
+pub const ADDED_BY_READING: [&str; 10] = [
+    "state",
+    "next_due_at",
+    "previous_due_at",
+    "last_run",
+    "current_run",
+    "node",
+    "generation",
+    "created_at",
+    "updated_at",
+    "pause",
+];
+
+/// Arguments of `job add`.
+#[derive(Debug, Args)]
+pub struct AddArgs {
+    /// The job's name; with --file it may stand there
+    #[arg(value_parser = job_name, required_unless_present = "file")]
+    pub name: Option<String>,
+    /// What it is.
+    #[command(flatten)]
+    pub definition: DefinitionArgs,
+    /// Where to put it.
+    #[command(flatten)]
+    pub place: PlaceArgs,
+}
+
+/// Arguments of `job update`.
+#[derive(Debug, Args)]
+pub struct UpdateArgs {
+    /// The job
+    #[arg(value_parser = job_name)]
+    pub name: String,
+    /// What to change.
+    #[command(flatten)]
+    pub definition: DefinitionArgs,
+    /// Take an environment variable back; may be repeated
+    #[arg(long, value_name = "NAME")]
+    pub no_env: Vec<String>,
+    /// Take a label back; may be repeated
+    #[arg(long, value_name = "KEY")]
+    pub no_label: Vec<String>,
+    /// Where it is.
+    #[command(flatten)]
+    pub place: PlaceArgs,
+}
+
+/// `carillon job add`
+pub fn add(args: &AddArgs, out: &mut Out) -> Result<(), Failure> {
+    let mut job = file(&args.definition)?.unwrap_or_default();
+    if let Some(name) = &args.name {
+        job.insert("name".into(), json!(name));
+    }
+    args.definition.apply(&mut job)?;
+    for (field, option) in
+        [("name", "NAME"), ("schedule", "--schedule"), ("params", "--command, or a program after --")]
+    {
+        if job.get(field).is_none_or(Value::is_null) {
+            return Err(Failure::usage(format!("the job has no {field}: give {option}, or --file with one")));
+        }
+    }
+    // A namespace in the file counts unless the arguments name another than the default.
+    if args.place.namespace != "default" || !job.contains_key("namespace") {
+        job.insert("namespace".into(), json!(args.place.namespace));
+    }
+    let reply = Client::new(&args.place.server)?.call(Call::post("/v1/jobs").body(Value::Object(job)))?;
+    tell(&reply.body, "is added", &args.place, out)
+}
+
+/// `carillon job update`: reads, changes, and puts back unless somebody else was faster.
+pub fn update(args: &UpdateArgs, out: &mut Out) -> Result<(), Failure> {
+    let client = Client::new(&args.place.server)?;
+    let from_file = file(&args.definition)?;
+    let at = || path(&args.name, "");
+    let read = client.call(Call::get(at()).with("namespace", &args.place.namespace))?.body;
+    let generation = read["generation"].clone();
+    let Value::Object(mut job) = read else {
+        return Err(Failure::failed("the server answered something else than a job"));
+    };
+    job.retain(|key, _| !ADDED_BY_READING.contains(&key.as_str()));
+    // A pause is not part of the definition: it stays as it is unless the arguments speak of it.
+    job.remove("paused");
+    job.extend(from_file.unwrap_or_default());
+    args.definition.apply(&mut job)?;
+    for name in &args.no_env {
+        let params = inside(&mut job, "params")?;
+        inside(params, "env")?.remove(name);
+    }
+    for key in &args.no_label {
+        inside(&mut job, "labels")?.remove(key);
+    }
+    let call = Call::put(at()).with("namespace", &args.place.namespace).if_match(&generation);
+    let reply = client.call(call.body(Value::Object(job)))?;
+    let unchanged = reply.body["generation"] == generation && !args.definition.paused;
+    tell(&reply.body, if unchanged { "is as it was" } else { "is updated" }, &args.place, out)
+}
+
+fn tell(job: &Value, told: &str, place: &PlaceArgs, out: &mut Out) -> Result<(), Failure> {
+    if place.server.json {
+        return out.json(job);
+    }
+    let name = |key: &str| job[key].as_str().unwrap_or_default().to_owned();
+    let next = match (job["next_due_at"].as_str(), job["paused"].as_bool()) {
+        (_, Some(true)) => "; it is paused".into(),
+        (Some(due), _) => format!("; next due at {}", short(due)),
+        (None, _) => "; it is never due again".into(),
+    };
+    out.line(&format!("{}/{} {told}{next}", name("namespace"), name("name")))
+}
+
+/// The definition of `--file`.
+fn file(args: &DefinitionArgs) -> Result<Option<Map<String, Value>>, Failure> {
+    let Some(path) = &args.file else { return Ok(None) };
+    let mut text = String::new();
+    let read = match path.as_str() {
+        "-" => std::io::stdin().read_to_string(&mut text).map(|_| text),
+        path => fs::read_to_string(path),
+    };
+    let text = read.map_err(|error| Failure::failed(format!("cannot read {path:?}: {error}")))?;
+    let job: Map<String, Value> = serde_json::from_str(&text)
+        .map_err(|error| Failure::usage(format!("{path:?} is not a job as JSON: {error}")))?;
+    let job = job.into_iter().filter(|(key, _)| !ADDED_BY_READING.contains(&key.as_str()));
+    Ok(Some(job.collect()))
+}

@@ -1,0 +1,57 @@
+//! The command line (SPEC section 5): arguments in, calls of the HTTP API or of the domain, tables or JSON out.
+//!
+//! `next` and `explain` need no server. `serve` and `init` are the server itself. All others are clients of the HTTP API
+//! and know nothing that it does not tell: no database, no configuration file. Everything here is blocking; a command has
+//! one thing to do at a time.
+
+pub mod args;
+mod client;
+mod cluster;
+mod export;
+mod failure;
+mod import;
+mod job;
+mod out;
+mod run;
+mod schedule;
+mod table;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use self::args::{Cli, Command};
+use self::out::{Out, note};
+
+/// The life of the process: reads its arguments, does what they say, answers the exit code.
+pub fn main() -> ExitCode {
+    let command = match Cli::parse().command {
+        Command::Serve(args) => return crate::serve::serve(&args),
+        Command::Init(args) => return crate::serve::init(&args),
+        command => command,
+    };
+    let mut out = Out::stdout();
+    let done = client_command(command, &mut out);
+    let flushed = out.flush();
+    match done.and_then(|code| flushed.map(|()| code)) {
+        Ok(code) => code,
+        Err(failure) => {
+            note(&format!("error: {failure}"));
+            failure.exit_code()
+        }
+    }
+}
+
+fn client_command(command: Command, out: &mut Out) -> Result<ExitCode, failure::Failure> {
+    let done = ExitCode::SUCCESS;
+    match command {
+        Command::Serve(_) | Command::Init(_) => Ok(done),
+        Command::Import(args) => import::import(&args, out),
+        Command::Export(args) => export::export(&args, out).map(|()| done),
+        Command::Job(command) => job::job(&command, out),
+        Command::Run(command) => run::run(&command, out).map(|()| done),
+        Command::Cluster(args) => cluster::cluster(&args, out).map(|()| done),
+        Command::Next(args) => schedule::next(&args, out).map(|()| done),
+        Command::Explain(args) => schedule::explain(&args, out).map(|()| done),
+    }
+}

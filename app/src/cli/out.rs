@@ -1,0 +1,69 @@
+//! Standard output and standard error, without a panic when nobody reads them any more.
+//!
+//! `carillon next … | head -1` closes the pipe early. That is no failure of the command: what follows is dropped, and
+//! commands that print without end ask [`Out::is_closed`] and stop. Any other fault, such as a full disk, is told.
+
+use std::io::{self, BufWriter, StdoutLock, Write};
+
+use serde_json::Value;
+
+use super::failure::Failure;
+
+/// Standard output, buffered until [`Out::flush`].
+pub struct Out {
+    writer: BufWriter<StdoutLock<'static>>,
+    closed: bool,
+}
+
+impl Out {
+    /// Takes standard output.
+    pub fn stdout() -> Self {
+        Self { writer: BufWriter::new(io::stdout().lock()), closed: false }
+    }
+
+    /// Whether nobody reads any more.
+    pub fn is_closed(&self) -> bool {
+        self.closed
+    }
+
+    /// Writes a line.
+    pub fn line(&mut self, text: &str) -> Result<(), Failure> {
+        self.bytes(text.as_bytes())?;
+        self.bytes(b"\n")
+    }
+
+    /// Writes a JSON value on a line of its own.
+    pub fn json(&mut self, value: &Value) -> Result<(), Failure> {
+        self.line(&value.to_string())
+    }
+
+    /// Writes bytes as they are.
+    pub fn bytes(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        let done = if self.closed { Ok(()) } else { self.writer.write_all(bytes) };
+        self.judge(done)
+    }
+
+    /// Hands over what was written so far.
+    pub fn flush(&mut self) -> Result<(), Failure> {
+        let done = if self.closed { Ok(()) } else { self.writer.flush() };
+        self.judge(done)
+    }
+
+    fn judge(&mut self, done: io::Result<()>) -> Result<(), Failure> {
+        match done {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+                self.closed = true;
+                Ok(())
+            }
+            Err(error) => {
+                Err(Failure::failed(format!("cannot write to standard output: {error}; look at where it goes to")))
+            }
+            Ok(()) => Ok(()),
+        }
+    }
+}
+
+/// Tells people something that is not the answer itself. Nobody may be reading, which is no failure.
+pub fn note(text: &str) {
+    let _ = writeln!(io::stderr(), "{text}");
+}

@@ -1,0 +1,48 @@
+//! Which database `store.url` names.
+//!
+//! A relative SQLite path counts from the working directory, as any path on a command line does; `node.data_dir` has no
+//! part in it. The URL may hold a password and is therefore never part of an error.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+/// A database.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StoreUrl {
+    /// A file of the embedded database.
+    Sqlite(PathBuf),
+}
+
+impl Default for StoreUrl {
+    fn default() -> Self {
+        Self::Sqlite("carillon.db".into())
+    }
+}
+
+impl fmt::Display for StoreUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StoreUrl::Sqlite(path) => write!(f, "sqlite://{}", path.display()),
+        }
+    }
+}
+
+impl FromStr for StoreUrl {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        const ALLOWED: &str = "allowed is sqlite://PATH, such as sqlite://carillon.db or sqlite:///var/lib/carillon.db";
+        let (scheme, rest) = text.split_once("://").ok_or_else(|| format!("it is not a URL; {ALLOWED}"))?;
+        match scheme {
+            "sqlite" if rest.is_empty() || rest.ends_with('/') => Err(format!("it names no file; {ALLOWED}")),
+            "sqlite" if rest.contains(['?', '#', '\0']) => Err(format!("a path holds no '?', '#' or NUL; {ALLOWED}")),
+            "sqlite" if rest.contains(":memory:") => {
+                Err(format!("a database in memory would forget every job at the end; {ALLOWED}"))
+            }
+            "sqlite" => Ok(Self::Sqlite(rest.into())),
+            "mysql" => Err(format!("this version stores in SQLite only, MySQL is not served yet; {ALLOWED}")),
+            _ => Err(format!("its scheme is not known; {ALLOWED}")),
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! What the engine counts, and whether it can schedule.
+
+use std::collections::BTreeMap;
+
+use super::{Counts, Readiness};
+use carillon_domain::firing::Held;
+use carillon_domain::node::{BeatAnswer, Failure, Input};
+use carillon_domain::run::Status;
+
+/// Upper bounds of the lag buckets, in milliseconds; the last one takes everything.
+const LAG_BUCKETS_MS: [u64; 12] = [1, 2, 5, 10, 20, 50, 100, 250, 1_000, 5_000, 30_000, u64::MAX];
+
+#[derive(Default)]
+pub(super) struct Counters {
+    started: u64,
+    finished: BTreeMap<&'static str, u64>,
+    store_errors: BTreeMap<&'static str, u64>,
+    lag_ms_sum: u64,
+    lag_ms: [u64; LAG_BUCKETS_MS.len()],
+    violations: u64,
+    trouble: Option<String>,
+    registered: bool,
+    draining: bool,
+}
+
+impl Counters {
+    pub fn started(&mut self, held: &Held) {
+        self.started += 1;
+        let Some(started_at) = held.started_at else { return };
+        let lag_ms = u64::try_from(started_at.since(held.firing.start_at).as_millis()).unwrap_or(u64::MAX);
+        self.lag_ms_sum = self.lag_ms_sum.saturating_add(lag_ms);
+        if let Some(bucket) = LAG_BUCKETS_MS.iter().position(|bound| lag_ms <= *bound) {
+            self.lag_ms[bucket] += 1;
+        }
+    }
+
+    pub fn finished(&mut self, status: Status) {
+        *self.finished.entry(status.as_str()).or_default() += 1;
+    }
+
+    /// Watches the answers of the store go by: a database that fails makes the node not ready, one that answers again
+    /// makes it ready.
+    pub fn note(&mut self, input: &Input) {
+        let failure = match input {
+            Input::Beat { answer, .. } => match answer {
+                Ok(BeatAnswer::Alive { .. }) => {
+                    self.registered = true;
+                    self.trouble = None;
+                    None
+                }
+                Ok(BeatAnswer::Fenced) => {
+                    self.trouble = Some("another node has ended this node's session".into());
+                    None
+                }
+                Err(failure) => {
+                    self.trouble = Some("the database does not take this node's heartbeats".into());
+                    Some(*failure)
+                }
+            },
+            Input::Peeked(answer) => answer.as_ref().err().copied(),
+            Input::Claimed(answer) => self.trouble_if("claims", answer.as_ref().err().copied()),
+            Input::Started(answer) => self.trouble_if("starts", answer.as_ref().err().copied()),
+            Input::Settled(answer) => answer.as_ref().err().copied(),
+            Input::Finished(answer) => self.trouble_if("records of runs", answer.as_ref().err().copied()),
+            Input::Reset(answer) => answer.as_ref().err().copied(),
+            Input::Held(answer) => answer.as_ref().err().copied(),
+            Input::Drain | Input::DrainNow => {
+                self.draining = true;
+                None
+            }
+            Input::Tick
+            | Input::Look
+            | Input::Exited { .. }
+            | Input::Swept
+            | Input::CancelAsked(_)
+            | Input::KeeperDied => None,
+        };
+        if let Some(failure) = failure {
+            let kind = match failure {
+                Failure::RolledBack => "retryable",
+                Failure::Refused => "permanent",
+                Failure::Unknown => "unknown",
+            };
+            *self.store_errors.entry(kind).or_default() += 1;
+        }
+    }
+
+    fn trouble_if(&mut self, what: &str, failure: Option<Failure>) -> Option<Failure> {
+        if failure.is_some() {
+            self.trouble = Some(format!("the database does not take {what}"));
+        }
+        failure
+    }
+
+    pub fn readiness(&self) -> Readiness {
+        match &self.trouble {
+            _ if self.draining => Readiness::NotReady("the node is draining".into()),
+            Some(trouble) => Readiness::NotReady(trouble.clone()),
+            None if !self.registered => Readiness::NotReady("the node is starting".into()),
+            None => Readiness::Ready,
+        }
+    }
+
+    pub fn snapshot(&self, prepared: usize, executing: usize, partitions: &[u16]) -> Counts {
+        Counts {
+            prepared,
+            executing,
+            partitions: partitions.to_vec(),
+            started_total: self.started,
+            finished_total: self.finished.clone(),
+            store_errors_total: self.store_errors.clone(),
+            lag_ms_sum: self.lag_ms_sum,
+            lag_ms_buckets: LAG_BUCKETS_MS.into_iter().zip(self.lag_ms).collect(),
+            invariant_violations_total: self.violations,
+        }
+    }
+}

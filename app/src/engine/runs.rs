@@ -1,0 +1,112 @@
+//! Runs: spawned through their executor, followed while they live, turned into endings when they end.
+
+use std::sync::Arc;
+
+use carillon_adapters::executor::{Ended, Exit, RunFacts, Stop};
+use carillon_adapters::store::Output;
+use carillon_domain::firing::Held;
+use carillon_domain::id::RunId;
+use carillon_domain::job::Job;
+use carillon_domain::node::{Input, StopReason};
+use carillon_domain::run::{Ending, Reason, Status};
+use carillon_domain::time::Timestamp;
+use tokio::sync::{mpsc, watch};
+use tracing::info;
+
+use super::{Engine, Message};
+
+/// How many chunks of output may wait before some are lost to those who follow live; the kept output loses nothing.
+const LIVE_CHUNKS_WAITING: usize = 64;
+
+/// A run that lives here.
+pub(super) struct Running {
+    stop: watch::Sender<Stop>,
+    name: String,
+}
+
+impl Engine {
+    pub(super) fn spawn(&mut self, held: Held, job: Arc<Job>) {
+        let run = held.run;
+        let (stop, stop_rx) = watch::channel(Stop::No);
+        let name = job.key();
+        self.handle.begin_output(run);
+        self.counters.started(&held);
+        info!(job = %name, %run, due_at = %held.firing.due_at, attempt = held.firing.attempt, "run started");
+        if self.running.insert(run, Running { stop, name }).is_some() {
+            debug_assert!(false, "S2: run {run} was spawned twice");
+        }
+        let send = self.send.clone();
+        let Some(executor) = self.parts.executors.get(&job.executor).cloned() else {
+            let sentence = format!("this node has no executor \"{}\"", job.executor);
+            let exit = Exit::without_process(Ended::Failed, sentence);
+            let _ = send.send(Message::Exited(run, Box::new(exit)));
+            return;
+        };
+        let facts = match facts(&held, &job) {
+            Ok(facts) => facts,
+            Err(sentence) => {
+                let _ = send.send(Message::Exited(run, Box::new(Exit::without_process(Ended::Failed, sentence))));
+                return;
+            }
+        };
+        let (live, mut chunks) = mpsc::channel(LIVE_CHUNKS_WAITING);
+        let handle = self.handle.clone();
+        tokio::spawn(async move {
+            let relay = async {
+                while let Some(chunk) = chunks.recv().await {
+                    handle.add_output(run, chunk);
+                }
+            };
+            let (exit, ()) = tokio::join!(executor.run(facts, live, stop_rx), relay);
+            let _ = send.send(Message::Exited(run, Box::new(exit)));
+        });
+    }
+
+    pub(super) fn stop(&mut self, run: RunId, reason: StopReason) {
+        if let Some(running) = self.running.get(&run) {
+            info!(job = %running.name, %run, ?reason, "run asked to stop");
+            running.stop.send_replace(Stop::Politely);
+        }
+    }
+
+    pub(super) fn exited(&mut self, run: RunId, exit: Exit) -> Input {
+        let status = match exit.how {
+            Ended::Succeeded => Status::Succeeded,
+            Ended::Failed => Status::Failed,
+            Ended::TimedOut => Status::TimedOut,
+            Ended::Cancelled => Status::Cancelled,
+            Ended::Lost => Status::Lost,
+        };
+        if let Some(running) = self.running.remove(&run) {
+            let reason = exit.reason.as_deref();
+            info!(job = %running.name, %run, status = status.as_str(), exit_code = exit.exit_code, reason, "run ended");
+        }
+        self.counters.finished(status);
+        self.outputs.insert(run, Output { bytes: exit.output, truncated: exit.output_truncated });
+        let ending = Ending {
+            status,
+            exit_code: exit.exit_code,
+            signal: exit.signal,
+            reason: exit.reason.map(Reason::Said),
+            // The node sets it, on the database's clock.
+            ended_at: Timestamp::EPOCH,
+        };
+        Input::Exited { run, ending }
+    }
+}
+
+fn facts(held: &Held, job: &Job) -> Result<RunFacts, String> {
+    let params =
+        serde_json::from_str(&job.params).map_err(|error| format!("the stored params are not JSON: {error}"))?;
+    Ok(RunFacts {
+        run_id: held.run,
+        namespace: job.namespace.clone(),
+        job: job.name.clone(),
+        due_at: held.firing.due_at,
+        attempt: held.firing.attempt,
+        fencing_token: held.fencing_token,
+        timeout: job.timeout,
+        kill_grace: job.kill_grace,
+        params,
+    })
+}

@@ -1,0 +1,192 @@
+//! Calls to the store: each a task with a time limit, each answer a message. Errors become the machine's three failures.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use carillon_adapters::store::{Beat, ClaimRequest, Finished, Output, SessionState, Store, StoreError};
+use carillon_domain::id::{RunId, SessionId};
+use carillon_domain::node::port::FinishRequest;
+use carillon_domain::node::{BeatAnswer, Effect, Failure, Input, Peer, StoreAnswer};
+use tokio::sync::mpsc;
+use tracing::{debug, warn};
+
+use super::{Message, Parts, boot};
+
+/// How many rows of an ended session go back in one call.
+const SWEEP_BATCH: usize = 1_000;
+
+/// The way to the store.
+pub(super) struct StoreCalls {
+    store: Arc<dyn Store>,
+    session: SessionId,
+    executors: Vec<String>,
+    statement_timeout: Duration,
+    heartbeat_timeout: Duration,
+    send: mpsc::UnboundedSender<Message>,
+}
+
+impl StoreCalls {
+    pub fn new(parts: &Parts, send: mpsc::UnboundedSender<Message>) -> Self {
+        Self {
+            store: parts.store.clone(),
+            session: parts.session,
+            executors: parts.executors.keys().cloned().collect(),
+            statement_timeout: parts.statement_timeout,
+            heartbeat_timeout: parts.config.timing.heartbeat_timeout,
+            send,
+        }
+    }
+
+    /// Performs an effect that is one call to the store.
+    pub fn perform(&self, effect: Effect) {
+        let (store, session) = (self.store.clone(), self.session);
+        match effect {
+            Effect::Heartbeat { seq, draining } => self.heartbeat(seq, draining),
+            Effect::Peek { partitions } => {
+                self.call("peek", async move { store.peek(session, &partitions).await }, Input::Peeked);
+            }
+            Effect::Claim { partitions, until, runs } => {
+                let request = ClaimRequest { session, partitions, until, runs, executors: self.executors.clone() };
+                self.call("claim", async move { store.claim(&request).await }, Input::Claimed);
+            }
+            Effect::Start(runs) => {
+                self.call("start", async move { store.start(session, &runs).await }, Input::Started);
+            }
+            Effect::Settle(runs) => {
+                self.call("settle", async move { store.settle(session, &runs).await }, Input::Settled);
+            }
+            Effect::Reset(runs) => {
+                self.call("reset", async move { store.reset(session, &runs).await }, Input::Reset);
+            }
+            Effect::ListHeld => self.call("held", async move { store.held(session).await }, Input::Held),
+            Effect::Expire { session, seq } => self.sweep(session, Some(seq)),
+            Effect::Sweep { session } => self.sweep(session, None),
+            // The loop performs these itself.
+            Effect::RenewKeeper { .. }
+            | Effect::Spawn { .. }
+            | Effect::Stop { .. }
+            | Effect::Finish(_)
+            | Effect::Forget(_)
+            | Effect::Drained
+            | Effect::SelfKill(_) => {}
+        }
+    }
+
+    /// Writes finishes, each with what its run printed.
+    pub fn finish(&self, requests: Vec<FinishRequest>, outputs: &BTreeMap<RunId, Output>) {
+        let (store, session) = (self.store.clone(), self.session);
+        let with_output = |request: FinishRequest| {
+            let output = outputs.get(&request.at.run).cloned().unwrap_or_default();
+            Finished { request, output }
+        };
+        let runs: Vec<Finished> = requests.into_iter().map(with_output).collect();
+        self.call("finish", async move { store.finish(session, &runs).await }, Input::Finished);
+    }
+
+    /// Removes the session, which holds nothing any more.
+    pub fn close(&self) {
+        let (store, session, send, limit) =
+            (self.store.clone(), self.session, self.send.clone(), self.statement_timeout);
+        tokio::spawn(async move {
+            if let Err(failure) = within("close_session", limit, store.close_session(session)).await {
+                // The others will find it silent and remove it.
+                warn!(?failure, "the session could not be removed");
+            }
+            let _ = send.send(Message::Closed);
+        });
+    }
+
+    fn heartbeat(&self, seq: u64, draining: bool) {
+        let (store, session, send, limit) =
+            (self.store.clone(), self.session, self.send.clone(), self.heartbeat_timeout);
+        let sent = boot();
+        tokio::spawn(async move {
+            let answer = within("heartbeat", limit, store.heartbeat(session, seq, draining)).await.map(beat_answer);
+            let _ = send.send(Message::Input(Input::Beat { sent, answer }));
+        });
+    }
+
+    fn sweep(&self, ended: SessionId, if_seq: Option<u64>) {
+        let (store, send, limit) = (self.store.clone(), self.send.clone(), self.statement_timeout);
+        tokio::spawn(async move {
+            if let Err(failure) = end_and_sweep(&*store, ended, if_seq, limit).await {
+                debug!(%ended, ?failure, "an ended session could not be swept yet");
+            }
+            let _ = send.send(Message::Input(Input::Swept));
+        });
+    }
+
+    fn call<T: Send + 'static>(
+        &self,
+        what: &'static str,
+        call: impl Future<Output = Result<T, StoreError>> + Send + 'static,
+        input: impl FnOnce(StoreAnswer<T>) -> Input + Send + 'static,
+    ) {
+        let (send, limit) = (self.send.clone(), self.statement_timeout);
+        tokio::spawn(async move {
+            // A closed channel means that the engine has ended.
+            let _ = send.send(Message::Input(input(within(what, limit, call).await)));
+        });
+    }
+}
+
+/// Ends a session if its heartbeat is still the one seen, and moves what it held back to Idle.
+pub(crate) async fn end_and_sweep(
+    store: &dyn Store,
+    ended: SessionId,
+    if_seq: Option<u64>,
+    limit: Duration,
+) -> StoreAnswer<usize> {
+    if let Some(seq) = if_seq
+        && !within("expire", limit, store.expire(ended, seq)).await?
+    {
+        return Ok(0);
+    }
+    let mut swept = 0;
+    loop {
+        let rows = within("sweep", limit, store.sweep(ended, SWEEP_BATCH)).await?;
+        swept += rows;
+        if rows < SWEEP_BATCH {
+            return Ok(swept);
+        }
+    }
+}
+
+/// A call with its time limit. What takes longer has an unknown outcome: it may still be applied.
+async fn within<T>(
+    what: &'static str,
+    limit: Duration,
+    call: impl Future<Output = Result<T, StoreError>>,
+) -> StoreAnswer<T> {
+    let error = match tokio::time::timeout(limit, call).await {
+        Ok(Ok(answer)) => return Ok(answer),
+        Ok(Err(error)) => error,
+        Err(_) => StoreError::Unknown(format!("no answer within {limit:?}")),
+    };
+    warn!(call = what, %error, "a call to the database failed");
+    Err(match error {
+        StoreError::Retryable(_) => Failure::RolledBack,
+        StoreError::Permanent(_) => Failure::Refused,
+        StoreError::Unknown(_) => Failure::Unknown,
+    })
+}
+
+fn beat_answer(beat: Beat) -> BeatAnswer {
+    match beat {
+        Beat::Fenced => BeatAnswer::Fenced,
+        Beat::Alive { now, sessions } => BeatAnswer::Alive {
+            utc: now,
+            peers: sessions
+                .into_iter()
+                .map(|session| Peer {
+                    session: session.id,
+                    seq: session.seq,
+                    claims: session.state == SessionState::Live,
+                    ended: session.state == SessionState::Ended,
+                })
+                .collect(),
+        },
+    }
+}

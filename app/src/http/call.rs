@@ -1,0 +1,109 @@
+//! A request that was let in, and the one filter that lets requests in.
+//!
+//! The order is: name and origin (403), token (401), role (403). A request that fails is not rejected but handed on as an
+//! error, so that the route answers it at once and no other route looks at it.
+
+use std::sync::Arc;
+
+use carillon_adapters::store::JobKey;
+use carillon_domain::name::check_job_name;
+use serde_json::Value;
+use warp::Filter;
+use warp::filters::BoxedFilter;
+use warp::http::header::HeaderMap;
+
+use super::access::Caller;
+use super::body::{self, BodyStream};
+use super::problem::Problem;
+use super::query::{Query, decode};
+use super::state::ApiState;
+use crate::config::Role;
+
+/// A request that was let in.
+pub(super) struct Call {
+    pub api: Arc<ApiState>,
+    pub caller: Caller,
+    pub headers: HeaderMap,
+    query: String,
+    body: Option<BodyStream>,
+}
+
+/// A request, or why it was not let in.
+pub(super) type Admitted = Result<Call, Problem>;
+
+/// Lets in requests whose caller has the role. Comes after path and method of a route, and takes the request's body.
+pub(super) fn call(api: &Arc<ApiState>, role: Role) -> BoxedFilter<(Admitted,)> {
+    let api = Arc::clone(api);
+    let query = warp::query::raw().or(warp::any().map(String::new)).unify();
+    warp::header::headers_cloned()
+        .and(query)
+        .and(warp::body::stream())
+        .map(move |headers: HeaderMap, query: String, body| {
+            api.hosts.check(&headers)?;
+            let caller = api.tokens.caller(&headers)?;
+            caller.needs(role)?;
+            Ok(Call { api: Arc::clone(&api), caller, headers, query, body: Some(body::boxed(body)) })
+        })
+        .boxed()
+}
+
+/// GET, and HEAD, of which the server sends the head only.
+pub(super) fn reading() -> BoxedFilter<()> {
+    warp::get().or(warp::head()).unify().boxed()
+}
+
+impl Call {
+    /// The parameters of the query.
+    pub fn query(&self) -> Result<Query, Problem> {
+        Query::parse(&self.query)
+    }
+
+    /// Refuses a query of any kind.
+    pub fn no_query(&self) -> Result<(), Problem> {
+        self.query()?.finish()
+    }
+
+    /// The namespace of the query, if it is there, and nothing else in it.
+    pub fn namespace_only(&self) -> Result<Option<String>, Problem> {
+        let mut query = self.query()?;
+        let namespace = query.namespace();
+        query.finish()?;
+        Ok(namespace)
+    }
+
+    /// The job that path and query address; the caller may go there.
+    pub fn job_key(&self, segment: &str) -> Result<JobKey, Problem> {
+        let namespace = self.namespace_only()?;
+        self.key(segment, namespace)
+    }
+
+    /// As [`Call::job_key`], with the query already read.
+    pub fn key(&self, segment: &str, namespace: Option<String>) -> Result<JobKey, Problem> {
+        let namespace = namespace.unwrap_or_else(|| "default".into());
+        let name = job_name(segment)?;
+        self.caller.enters(&namespace)?;
+        Ok(JobKey { namespace, name })
+    }
+
+    /// The body as JSON.
+    pub async fn json(&mut self, limit: usize) -> Result<Value, Problem> {
+        self.read(limit, false).await
+    }
+
+    /// The body as JSON, `{}` where there is none.
+    pub async fn optional_json(&mut self) -> Result<Value, Problem> {
+        self.read(body::ORDINARY, true).await
+    }
+
+    async fn read(&mut self, limit: usize, may_be_empty: bool) -> Result<Value, Problem> {
+        let body = self.body.take().ok_or_else(|| Problem::bad("the body was read already"))?;
+        body::json(&self.headers, body, limit, may_be_empty).await
+    }
+}
+
+/// The name of a job as a segment of a path.
+pub(super) fn job_name(segment: &str) -> Result<String, Problem> {
+    let name = decode(segment).ok_or_else(|| Problem::bad("the path is not percent-encoded UTF-8"))?;
+    check_job_name(&name).map_err(|error| Problem::field("name", error.to_string()))?;
+    Ok(name)
+}

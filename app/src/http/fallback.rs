@@ -1,0 +1,61 @@
+//! What no route took: 404 for a path that is not there, 405 with `Allow` for a method that it does not have.
+
+use std::sync::Arc;
+
+use warp::Filter;
+use warp::filters::BoxedFilter;
+use warp::http::header::{ALLOW, HeaderValue};
+use warp::http::{Method, StatusCode};
+use warp::path::FullPath;
+use warp::reply::Response;
+
+use super::call::{Admitted, call};
+use super::problem::{Answer, Problem, answer};
+use super::state::ApiState;
+use crate::config::Role;
+
+/// Every path with its methods; `*` stands for one segment. A test holds it against the routes.
+pub(super) const RESOURCES: [(&str, &str); 18] = [
+    ("/v1/jobs", "GET, HEAD, POST"),
+    ("/v1/jobs:batch", "POST"),
+    ("/v1/jobs/*", "GET, HEAD, PUT, DELETE"),
+    ("/v1/jobs/*/pause", "POST"),
+    ("/v1/jobs/*/resume", "POST"),
+    ("/v1/jobs/*/run", "POST"),
+    ("/v1/jobs/*/runs", "GET, HEAD"),
+    ("/v1/jobs/*/next", "GET, HEAD"),
+    ("/v1/runs", "GET, HEAD"),
+    ("/v1/runs/*", "GET, HEAD"),
+    ("/v1/runs/*/output", "GET, HEAD"),
+    ("/v1/runs/*/cancel", "POST"),
+    ("/v1/cluster", "GET, HEAD"),
+    ("/v1/executors", "GET, HEAD"),
+    ("/v1/schedules/explain", "POST"),
+    ("/healthz", "GET, HEAD"),
+    ("/readyz", "GET, HEAD"),
+    ("/metrics", "GET, HEAD"),
+];
+
+/// Takes everything. Only callers with a token are told which paths there are.
+pub(super) fn route(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
+    let route = warp::path::full().and(warp::method()).and(call(api, Role::Viewer));
+    let handler = async |path: FullPath, method: Method, admitted: Admitted| -> Answer {
+        admitted?;
+        let known = RESOURCES.iter().find(|(pattern, _)| matches(pattern, path.as_str()));
+        match known {
+            Some((_, allow)) => {
+                let detail = format!("{method} is not possible here; possible: {allow}");
+                let problem = Problem::new(StatusCode::METHOD_NOT_ALLOWED, detail);
+                Err(problem.with_header(ALLOW, HeaderValue::from_static(allow)))
+            }
+            None => Err(Problem::new(StatusCode::NOT_FOUND, "there is nothing at this path")),
+        }
+    };
+    route.then(move |path, method, call| answer(handler(path, method, call))).boxed()
+}
+
+fn matches(pattern: &str, path: &str) -> bool {
+    let (pattern, path): (Vec<_>, Vec<_>) = (pattern.split('/').collect(), path.split('/').collect());
+    let one = |(expected, found): (&&str, &&str)| expected == found || (*expected == "*" && !found.is_empty());
+    pattern.len() == path.len() && pattern.iter().zip(&path).all(one)
+}

@@ -1,0 +1,123 @@
+//! What a node can tell without a job: the cluster, its executors, and what a schedule means.
+
+use std::sync::Arc;
+
+use carillon_adapters::store::{SessionState, SessionView};
+use carillon_domain::id::SessionId;
+use carillon_domain::name::{check_job_name, check_namespace};
+use carillon_domain::partition::share_of;
+use carillon_domain::schedule::{Options, Schedule};
+use carillon_domain::time::Timestamp;
+use serde_json::{Value, json};
+use warp::filters::BoxedFilter;
+use warp::http::StatusCode;
+use warp::reply::Response;
+use warp::{Filter, path};
+
+use super::body::ORDINARY;
+use super::call::{Admitted, Call, call, reading};
+use super::listing::MOST_DUE_TIMES;
+use super::problem::{Answer, Problem, answer, json_response};
+use super::state::ApiState;
+use crate::config::Role;
+use crate::wire::Fields;
+
+pub(super) fn routes(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
+    cluster(api).or(executors(api)).unify().or(explain(api)).unify().boxed()
+}
+
+/// `GET /v1/cluster`
+fn cluster(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
+    let route = path!("v1" / "cluster").and(reading()).and(call(api, Role::Viewer));
+    let handler = async |admitted: Admitted| -> Answer {
+        let call = admitted?;
+        call.no_query()?;
+        let sessions = call.api.store.sessions().await?;
+        let live: Vec<_> =
+            sessions.iter().filter(|view| view.beat.state == SessionState::Live).map(|view| view.beat.id).collect();
+        let items: Vec<_> = sessions.iter().map(|view| session_json(&call, view, &live)).collect();
+        Ok(json_response(StatusCode::OK, &json!({"items": items})))
+    };
+    route.then(move |call| answer(handler(call))).boxed()
+}
+
+fn session_json(call: &Call, view: &SessionView, live: &[SessionId]) -> Value {
+    let id = view.beat.id;
+    // What this node holds it knows; what falls to the others follows from who lives.
+    let partitions = match (id == call.api.engine.session(), call.api.partitions) {
+        (true, _) => Some(call.api.engine.counts().partitions),
+        (false, Some(partitions)) => Some(share_of(id, live, partitions)),
+        (false, None) => None,
+    };
+    json!({
+        "id": id.to_string(),
+        "node": view.node,
+        "address": view.address,
+        "version": view.version,
+        "started_at": view.started_at.to_string(),
+        "heartbeat_at": view.heartbeat_at.to_string(),
+        "partitions": partitions,
+        "prepared": view.prepared,
+        "executing": view.executing,
+        "state": view.beat.state.as_str(),
+    })
+}
+
+/// `GET /v1/executors`
+fn executors(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
+    let route = path!("v1" / "executors").and(reading()).and(call(api, Role::Viewer));
+    let handler = async |admitted: Admitted| -> Answer {
+        let call = admitted?;
+        call.no_query()?;
+        let names = call.api.engine.executors().keys();
+        let version = env!("CARGO_PKG_VERSION");
+        let items: Vec<_> =
+            names.map(|name| json!({"name": name, "version": version, "abi": null, "params_schema": null})).collect();
+        Ok(json_response(StatusCode::OK, &json!({"items": items})))
+    };
+    route.then(move |call| answer(handler(call))).boxed()
+}
+
+/// `POST /v1/schedules/explain`
+fn explain(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
+    let route = path!("v1" / "schedules" / "explain").and(warp::post()).and(call(api, Role::Viewer));
+    let handler = async |admitted: Admitted| -> Answer {
+        let mut call = admitted?;
+        call.no_query()?;
+        let body = call.json(ORDINARY).await?;
+        let now = call.api.store.now().await?;
+        Ok(json_response(StatusCode::OK, &explained(body, now)?))
+    };
+    route.then(move |call| answer(handler(call))).boxed()
+}
+
+/// Describes a schedule. `namespace` and `name` are what `H` is made from; `after` is now where it is not given.
+fn explained(body: Value, now: Timestamp) -> Result<Value, Problem> {
+    let mut fields = Fields::of(body, "a schedule to explain").map_err(Problem::fields)?;
+    let text = fields.required_text("schedule").unwrap_or_default();
+    let timezone = fields.text("timezone");
+    let count = fields.integer("count", 1..=MOST_DUE_TIMES).unwrap_or(10);
+    let after = fields.time("after").unwrap_or(now);
+    let namespace = fields.text("namespace").unwrap_or_else(|| "default".into());
+    let name = fields.text("name");
+    if let Err(error) = check_namespace(&namespace) {
+        fields.fault("namespace", error.to_string());
+    }
+    if let Some(Err(error)) = name.as_deref().map(check_job_name) {
+        fields.fault("name", error.to_string());
+    }
+    fields.finish().map_err(Problem::fields)?;
+    let hash_key = format!("{namespace}/{}", name.unwrap_or_default());
+    let options = Options { timezone: timezone.as_deref(), hash_key: &hash_key, ..Options::default() };
+    let schedule = Schedule::parse(&text, &options).map_err(|error| {
+        Problem::field(if error.field() == "timezone" { "timezone" } else { "schedule" }, error.to_string())
+    })?;
+    let due = std::iter::successors(schedule.next_after(after), |due| schedule.next_after(*due));
+    let next: Vec<_> = due.take(count as usize).map(|due| due.to_string()).collect();
+    Ok(json!({
+        "schedule": text,
+        "timezone": schedule.timezone(),
+        "description": schedule.describe(),
+        "next": next,
+    }))
+}

@@ -1,0 +1,36 @@
+//! What every handler can reach.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use carillon_adapters::store::Store;
+
+use super::{Hosts, Tokens};
+use crate::engine::EngineHandle;
+
+/// What the API is made of; shared by all requests.
+pub struct ApiState {
+    /// The database.
+    pub store: Arc<dyn Store>,
+    /// This node's engine.
+    pub engine: EngineHandle,
+    /// Who is let in.
+    pub tokens: Tokens,
+    /// Under which names.
+    pub hosts: Hosts,
+    /// How many partitions the database was made with, for `/v1/cluster`; `None` while that is not known.
+    pub partitions: Option<u16>,
+    started: Instant,
+}
+
+impl ApiState {
+    /// The API of one node; its uptime counts from here.
+    pub fn new(store: Arc<dyn Store>, engine: EngineHandle, tokens: Tokens, hosts: Hosts) -> Self {
+        Self { store, engine, tokens, hosts, partitions: None, started: Instant::now() }
+    }
+
+    /// How long the API has been up.
+    pub fn uptime(&self) -> Duration {
+        self.started.elapsed()
+    }
+}

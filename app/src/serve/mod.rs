@@ -1,0 +1,128 @@
+//! `carillon serve` and `carillon init`: everything put together, and taken apart again in good order.
+
+mod logging;
+mod purge;
+mod signals;
+mod startup;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use carillon_domain::node::SelfKillReason;
+use tokio::sync::{mpsc, oneshot};
+use tracing::{error, info};
+
+use crate::cli::args::{InitArgs, ServeArgs};
+use crate::config::{Config, Overrides};
+use crate::engine::{End, Engine};
+use crate::http;
+use startup::Started;
+
+/// Exit code of a node that was fenced or had to fence itself (SPEC section 5).
+const FENCED: u8 = 70;
+/// Exit code for bad usage, a bad configuration included.
+const BAD_USAGE: u8 = 2;
+/// How long the API may take to answer what is under way when the server ends.
+const LAST_ANSWERS: Duration = Duration::from_secs(2);
+
+/// Runs a server until it is told to stop. Exit code 0 after a drain, 1 when it cannot start, 2 for a bad configuration, 70
+/// when it was fenced.
+pub fn serve(args: &ServeArgs) -> ExitCode {
+    let overrides =
+        Overrides { store_url: args.store.clone(), bind: args.bind.clone(), node_name: args.node_name.clone() };
+    let config = match Config::load(args.config.as_deref(), std::env::vars_os(), &overrides) {
+        Ok(config) => config,
+        Err(error) => return refuse(BAD_USAGE, &error),
+    };
+    logging::start(args.log_format);
+    on_runtime(|| run(config))
+}
+
+/// Makes or migrates the database, and nothing else.
+pub fn init(args: &InitArgs) -> ExitCode {
+    let overrides = Overrides { store_url: args.store.clone(), ..Overrides::default() };
+    let config = match Config::load(args.config.as_deref(), std::env::vars_os(), &overrides) {
+        Ok(config) => config,
+        Err(error) => return refuse(BAD_USAGE, &error),
+    };
+    match startup::open_store(&config) {
+        Ok(_) => {
+            println!("{} is ready", config.store.url);
+            ExitCode::SUCCESS
+        }
+        Err(error) => refuse(1, &error),
+    }
+}
+
+fn on_runtime<F: Future<Output = ExitCode>>(main: impl FnOnce() -> F) -> ExitCode {
+    match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => {
+            let code = runtime.block_on(main());
+            // A call that hangs in the database must not hold up the end.
+            runtime.shutdown_timeout(Duration::from_secs(1));
+            code
+        }
+        Err(error) => refuse(1, &format!("the server's threads cannot be started: {error}")),
+    }
+}
+
+async fn run(config: Config) -> ExitCode {
+    let Started { store, parts, listener, tokens, lease } = match startup::start(&config).await {
+        Ok(started) => started,
+        Err(error) => return refuse(1, &error),
+    };
+    let keeper = parts.keeper.clone();
+    let partitions = Some(parts.config.partitions);
+    let (engine, handle) = Engine::new(parts);
+    let (stop_api, api_stopped) = oneshot::channel::<()>();
+    let hosts = http::Hosts::new(config.http.bind, &config.http.hosts);
+    let mut state = http::ApiState::new(store.clone(), handle, tokens, hosts);
+    state.partitions = partitions;
+    let address = listener.local_addr();
+    let api = tokio::spawn(http::serve(state, listener, async move {
+        // The sender is dropped when the server ends by another way.
+        let _ = api_stopped.await;
+    }));
+    if let Ok(address) = address {
+        info!("node {} serves http://{address} on {}", config.node.name, config.store.url);
+    }
+    let (order, orders) = mpsc::unbounded_channel();
+    let signals = tokio::spawn(signals::watch(order));
+    let purge = tokio::spawn(purge::run(store, config.history.clone()));
+    let end = engine.run(orders).await;
+    signals.abort();
+    purge.abort();
+    if let End::SelfKilled(reason) = end {
+        // Children first: the keeper kills them and is gone before this process is.
+        let grace = config.session.fence_grace;
+        if tokio::time::timeout(grace, keeper.close()).await.is_err() {
+            error!("the keeper has not ended within {grace:?}; it goes on killing by itself");
+        }
+        return refuse(FENCED, &fenced_because(reason));
+    }
+    let _ = stop_api.send(());
+    let _ = tokio::time::timeout(LAST_ANSWERS, api).await;
+    keeper.close().await;
+    drop(lease);
+    info!("stopped");
+    ExitCode::SUCCESS
+}
+
+fn fenced_because(reason: SelfKillReason) -> String {
+    match reason {
+        SelfKillReason::Fenced => "this node was fenced: another node ended its session",
+        SelfKillReason::LeaseOver => "this node fenced itself: no heartbeat was acknowledged in time",
+        SelfKillReason::KeeperDied => "this node ended itself: its keeper died, and with it every run",
+    }
+    .to_owned()
+}
+
+/// Says why on stderr, and with which exit code the process ends.
+fn refuse(code: u8, error: &dyn std::fmt::Display) -> ExitCode {
+    eprintln!("carillon: {error}");
+    ExitCode::from(code)
+}
+
+/// What the server shares among its parts.
+pub(crate) type SharedStore = Arc<dyn carillon_adapters::store::Store>;

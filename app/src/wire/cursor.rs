@@ -1,0 +1,88 @@
+//! Cursors: where a listing goes on, as text that clients hand back without looking at it.
+//!
+//! A cursor names the last item of the page before. It is checked completely when it comes back; a made-up one can do no
+//! more than begin a listing at another place, and what the caller may see is decided elsewhere.
+
+use carillon_adapters::store::{JobKey, RunCursor};
+use carillon_domain::name::{check_job_name, check_namespace};
+use carillon_domain::time::Timestamp;
+
+/// The cursor after this job.
+pub fn job_cursor(after: &JobKey) -> String {
+    encode(&format!("j:{}/{}", after.namespace, after.name))
+}
+
+/// Reads back what [`job_cursor`] wrote; `None` for anything else.
+pub fn read_job_cursor(text: &str) -> Option<JobKey> {
+    let plain = decode(text)?;
+    let (namespace, name) = plain.strip_prefix("j:")?.split_once('/')?;
+    check_namespace(namespace).ok()?;
+    check_job_name(name).ok()?;
+    Some(JobKey { namespace: namespace.to_owned(), name: name.to_owned() })
+}
+
+/// The cursor after this run.
+pub fn run_cursor(after: &RunCursor) -> String {
+    encode(&format!("r:{}:{}:{}", after.due_at.as_ms(), after.attempt, after.run))
+}
+
+/// Reads back what [`run_cursor`] wrote; `None` for anything else.
+pub fn read_run_cursor(text: &str) -> Option<RunCursor> {
+    let plain = decode(text)?;
+    let mut parts = plain.strip_prefix("r:")?.splitn(3, ':');
+    let due_at_ms: i64 = parts.next()?.parse().ok()?;
+    let attempt = parts.next()?.parse().ok()?;
+    let run = parts.next()?.parse().ok()?;
+    let known = (0..=Timestamp::MAX.as_ms()).contains(&due_at_ms);
+    known.then(|| RunCursor { due_at: Timestamp::from_ms(due_at_ms), attempt, run })
+}
+
+/// Lower-case hexadecimal: no URL, shell or spreadsheet touches it.
+fn encode(plain: &str) -> String {
+    plain.bytes().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn decode(text: &str) -> Option<String> {
+    const LONGEST: usize = 1_024;
+    if text.len() > LONGEST || !text.len().is_multiple_of(2) || !text.bytes().all(|b| b.is_ascii_hexdigit()) {
+        return None;
+    }
+    let bytes = text.as_bytes().chunks(2).map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok());
+    String::from_utf8(bytes.collect::<Option<Vec<u8>>>()?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use carillon_domain::id::{RunId, SessionId};
+
+    #[test]
+    fn cursors_survive_the_journey() {
+        let key = JobKey { namespace: "prod".into(), name: "a.b-c_d".into() };
+        assert_eq!(read_job_cursor(&job_cursor(&key)), Some(key));
+        let run = RunCursor {
+            due_at: Timestamp::from_ms(1_700_000_000_123),
+            attempt: 2,
+            run: RunId::drawn(SessionId::from_random(7), 9),
+        };
+        assert_eq!(read_run_cursor(&run_cursor(&run)), Some(run));
+    }
+
+    #[test]
+    fn made_up_cursors_are_seen() {
+        let forged = [
+            encode("j:a/b/c"),
+            encode("j:../x"),
+            encode("j:a"),
+            encode("r:-1:1:8000000000000007-1"),
+            encode("r:1:1:x"),
+            encode("r:1"),
+        ];
+        let junk = ["", "0", "zz", "é", "6a3a", "6A3A612F62zz"].map(String::from);
+        for text in forged.iter().chain(&junk).chain([&"61".repeat(600)]) {
+            assert_eq!(read_job_cursor(text), None, "{text}");
+            assert_eq!(read_run_cursor(text), None, "{text}");
+        }
+        assert_eq!(read_run_cursor(&job_cursor(&JobKey { namespace: "a".into(), name: "b".into() })), None);
+    }
+}

@@ -1,0 +1,110 @@
+//! A job as clients read it: the definition and how it stands (SPEC section 3).
+
+use carillon_adapters::store::{JobKey, JobView};
+use carillon_domain::duration;
+use carillon_domain::firing::Phase;
+use carillon_domain::job::Job;
+use carillon_domain::run::Trigger;
+use carillon_domain::schedule::{Gap, Overlap as Repeated};
+use carillon_domain::time::Timestamp;
+use serde_json::{Value, json};
+
+use super::run::{held_json, recorded_json};
+use super::secret;
+
+/// A job with what reading adds to it.
+pub fn job_json(view: &JobView) -> Value {
+    let mut out = definition_json(&view.job);
+    let key = JobKey { namespace: view.job.namespace.clone(), name: view.job.name.clone() };
+    let current_run = match &view.state.phase {
+        Phase::Executing(held) => held_json(&key, held, view.node.as_deref()),
+        Phase::Idle | Phase::Prepared(_) => Value::Null,
+    };
+    let pause = view
+        .pause()
+        .map(|pause| json!({"since": text(pause.since), "until": pause.until.map(text), "reason": pause.reason}));
+    out["paused"] = json!(pause.is_some());
+    out["pause"] = json!(pause);
+    out["state"] = json!(view.state.phase.as_str());
+    out["next_due_at"] = json!(view.state.next_due_at().map(text));
+    out["previous_due_at"] = json!(previous_due_at(view).map(text));
+    out["last_run"] = json!(view.last_run.as_ref().map(|record| recorded_json(&key, record, None)));
+    out["current_run"] = current_run;
+    out["node"] = json!(view.node);
+    out["generation"] = json!(view.state.generation);
+    out["created_at"] = json!(text(view.created_at));
+    out["updated_at"] = json!(text(view.updated_at));
+    out
+}
+
+/// The definition alone, as it may be put again.
+fn definition_json(job: &Job) -> Value {
+    json!({
+        "namespace": job.namespace,
+        "name": job.name,
+        "schedule": job.schedule,
+        "timezone": job.timezone,
+        "executor": job.executor,
+        "params": shown_params(job),
+        "overlap": job.overlap.as_str(),
+        "misfire": {"policy": job.misfire.policy.as_str(), "grace": duration::format(job.misfire.grace)},
+        "timeout": job.timeout.map(duration::format),
+        "kill_grace": duration::format(job.kill_grace),
+        "retry": {
+            "max_attempts": job.retry.max_attempts,
+            "backoff": duration::format(job.retry.backoff),
+            "max_backoff": duration::format(job.retry.max_backoff),
+        },
+        "on_lost": job.on_lost.as_str(),
+        "jitter": duration::format(job.jitter),
+        "dst": {"gap": gap_name(job.dst.gap), "overlap": repeated_name(job.dst.overlap)},
+        "start_at": job.start_at.map(text),
+        "end_at": job.end_at.map(text),
+        "labels": job.labels,
+    })
+}
+
+/// The params without secrets; `null` if what is stored is no JSON, rather than showing it unredacted.
+fn shown_params(job: &Job) -> Value {
+    let mut params = serde_json::from_str(&job.params).unwrap_or_default();
+    secret::redact(&mut params);
+    params
+}
+
+/// The latest due time of the schedule that has been started or recorded.
+fn previous_due_at(view: &JobView) -> Option<Timestamp> {
+    let state = &view.state;
+    let of_schedule = |trigger: Trigger| trigger != Trigger::Manual;
+    if let Phase::Executing(held) = &state.phase
+        && of_schedule(held.firing.trigger)
+    {
+        return Some(held.firing.due_at);
+    }
+    let last_run = view.last_run.as_ref()?;
+    if of_schedule(last_run.trigger) {
+        return Some(last_run.due_at);
+    }
+    // The last run was asked for by a person: what came before it follows from the schedule.
+    let due = view.job.timeline(state.anchor_at).ok()?.last_until(state.cursor)?;
+    Some(due).filter(|due| *due > state.anchor_at && state.next_due_at() != Some(*due))
+}
+
+/// The name of a DST gap rule in SPEC section 2.
+pub(super) const fn gap_name(gap: Gap) -> &'static str {
+    match gap {
+        Gap::After => "after",
+        Gap::Skip => "skip",
+    }
+}
+
+/// The name of a DST overlap rule in SPEC section 2.
+pub(super) const fn repeated_name(overlap: Repeated) -> &'static str {
+    match overlap {
+        Repeated::First => "first",
+        Repeated::Both => "both",
+    }
+}
+
+fn text(time: Timestamp) -> String {
+    time.to_string()
+}

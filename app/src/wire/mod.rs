@@ -1,0 +1,20 @@
+//! HTTP's representation of jobs and runs, and its translation to and from the domain's.
+//!
+//! Two representations of a job exist, the domain's and this one. What comes in is checked here completely, and every
+//! fault of a body is told at once; what goes out carries no secret. Nothing here is asynchronous or asks a database.
+
+mod cursor;
+mod definition;
+mod fields;
+mod job;
+mod json;
+mod run;
+mod secret;
+
+pub use cursor::{job_cursor, read_job_cursor, read_run_cursor, run_cursor};
+pub use definition::{Definition, Place, definition};
+pub use fields::{FieldError, Fields, read_time};
+pub use job::job_json;
+pub use json::{BadJson, MAX_DEPTH, parse_json};
+pub use run::{recorded_json, run_json};
+pub use secret::is_redacted;

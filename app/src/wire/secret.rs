@@ -1,0 +1,105 @@
+//! Secrets in params: `{"value": "...", "secret": true}` is stored and given to the run, never shown (SPEC section 7).
+//!
+//! Shown is `{"secret": true}`. A definition that is read, edited and put back therefore comes without the value; the
+//! stored one is filled in again where it stands at the same place, and where it does not, the put is refused.
+
+use serde_json::Value;
+
+use super::FieldError;
+
+/// The params as they may be shown.
+pub(super) fn redact(params: &mut Value) {
+    match params {
+        Value::Object(object) => {
+            if object.get("secret") == Some(&Value::Bool(true)) {
+                object.remove("value");
+            }
+            object.values_mut().for_each(redact);
+        }
+        Value::Array(items) => items.iter_mut().for_each(redact),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// Whether somewhere in a body a secret stands without its value, so that the stored definition is needed.
+pub fn is_redacted(body: &Value) -> bool {
+    match body {
+        Value::Object(object) => is_bare(body) || object.values().any(is_redacted),
+        Value::Array(items) => items.iter().any(is_redacted),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    }
+}
+
+/// Fills in the values of secrets from what is stored.
+///
+/// # Errors
+/// Each place at which nothing is stored.
+pub(super) fn restore(params: &mut Value, stored: Option<&Value>) -> Result<(), Vec<FieldError>> {
+    let mut missing = Vec::new();
+    restore_at("params", params, stored, &mut missing);
+    if missing.is_empty() { Ok(()) } else { Err(missing) }
+}
+
+fn restore_at(path: &str, params: &mut Value, stored: Option<&Value>, missing: &mut Vec<FieldError>) {
+    if is_bare(params) {
+        match stored.filter(|stored| is_secret(stored)).and_then(|stored| stored.get("value")) {
+            Some(value) => params["value"] = value.clone(),
+            None => missing.push(FieldError::new(
+                path,
+                "the value of this secret is not given and none is stored here: write {\"value\": \"...\", \"secret\": true}",
+            )),
+        }
+        return;
+    }
+    match params {
+        Value::Object(object) => {
+            for (key, value) in object {
+                restore_at(&format!("{path}.{key}"), value, stored.and_then(|stored| stored.get(key)), missing);
+            }
+        }
+        Value::Array(items) => {
+            for (index, value) in items.iter_mut().enumerate() {
+                restore_at(&format!("{path}[{index}]"), value, stored.and_then(|stored| stored.get(index)), missing);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+fn is_secret(value: &Value) -> bool {
+    value.get("secret") == Some(&Value::Bool(true))
+}
+
+/// Exactly `{"secret": true}`.
+fn is_bare(value: &Value) -> bool {
+    is_secret(value) && value.as_object().is_some_and(|object| object.len() == 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_is_shown_and_put_back_is_what_was_stored() {
+        let stored = json!({"command": "x", "env": {"A": "1", "P": {"value": "hush", "secret": true}}, "l": [{"value": "v", "secret": true}]});
+        let mut shown = stored.clone();
+        redact(&mut shown);
+        assert!(!shown.to_string().contains("hush"));
+        assert_eq!(shown["env"], json!({"A": "1", "P": {"secret": true}}));
+        assert!(is_redacted(&shown) && !is_redacted(&stored));
+        restore(&mut shown, Some(&stored)).unwrap();
+        assert_eq!(shown, stored);
+    }
+
+    #[test]
+    fn a_secret_that_is_stored_nowhere_is_asked_for() {
+        let stored = json!({"env": {"OPEN": {"value": "shown", "secret": false}, "TEXT": "t"}});
+        for name in ["OPEN", "TEXT", "NEW"] {
+            let mut params = json!({"env": {name: {"secret": true}}});
+            let missing = restore(&mut params, Some(&stored)).unwrap_err();
+            assert_eq!(missing[0].field, format!("params.env.{name}"));
+            assert!(restore(&mut params, None).is_err());
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! The client commands against the real server: what both sides must agree on, on an embedded database.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+
+use serde_json::{Value, json};
+
+struct Server {
+    child: Child,
+    url: String,
+    dir: tempfile::TempDir,
+}
+
+impl Server {
+    fn start() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let mut child = carillon(dir.path(), &["serve", "--bind", "127.0.0.1:0", "--log-format", "json"])
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut log = BufReader::new(child.stderr.take().unwrap()).lines();
+        let line = log.find(|line| line.as_ref().is_ok_and(|line| line.contains("serves http://"))).unwrap().unwrap();
+        let url = line.split_once("serves ").unwrap().1.split(' ').next().unwrap().to_owned();
+        // Whoever writes a log must find a reader.
+        std::thread::spawn(move || log.for_each(drop));
+        Self { child, url, dir }
+    }
+
+    fn output(&self, arguments: &[&str]) -> Output {
+        carillon(self.dir.path(), arguments).env("CARILLON_SERVER", &self.url).output().unwrap()
+    }
+
+    fn out(&self, arguments: &[&str], code: i32) -> String {
+        let output = self.output(arguments);
+        let told = String::from_utf8(output.stdout).unwrap() + &String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {told}");
+        told
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = Command::new("kill").arg(self.child.id().to_string()).status();
+        let _ = self.child.wait();
+    }
+}
+
+fn carillon(dir: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_carillon"));
+    command.args(arguments).current_dir(dir).stdin(Stdio::null());
+    for variable in ["CARILLON_TOKEN", "CARILLON_SERVER"] {
+        command.env_remove(variable);
+    }
+    command
+}
+
+#[test]
+fn jobs_and_runs() {
+    let server = Server::start();
+    assert!(server.out(&["cluster"], 0).contains(" live "));
+    let added = [
+        "job",
+        "add",
+        "hello",
+        "-s",
+        "0 0 1 1 *",
+        "-c",
+        "echo one; sleep 0.3; echo two",
+        "-e",
+        "A=b",
+        "--retries",
+        "1",
+    ];
+    assert!(server.out(&added, 0).starts_with("default/hello is added; next due at 2"));
+    assert!(server.out(&added, 4).contains("there is a job hello"));
+    assert!(server.out(&["job", "run", "hello", "--wait"], 0).starts_with("one\ntwo\nrun "));
+    server.out(&["job", "add", "bad", "-s", "@daily", "--", "sh", "-c", "exit 3"], 0);
+    assert!(server.out(&["job", "run", "bad", "--wait"], 1).contains("(exit code 3)"));
+
+    let run: Value = serde_json::from_str(&server.out(&["job", "run", "hello", "--wait", "--json"], 0)).unwrap();
+    let id = run["id"].as_str().unwrap();
+    assert_eq!(run["output"], "one\ntwo\n");
+    assert_eq!(server.out(&["run", "output", id], 0), "one\ntwo\n");
+    assert!(server.out(&["run", "show", id], 0).contains("succeeded"));
+    assert!(server.out(&["run", "cancel", id], 4).contains("has already ended"));
+    server.out(&["run", "show", "8000000000000007-1"], 3);
+    assert_eq!(server.out(&["job", "runs", "hello", "--json", "--status", "succeeded"], 0).lines().count(), 2);
+
+    assert!(server.out(&["job", "update", "hello", "--timeout", "1m"], 0).contains("hello is updated"));
+    assert!(server.out(&["job", "update", "hello", "--timeout", "1m"], 0).contains("hello is as it was"));
+    server.out(&["job", "pause", "hello", "--reason", "moving", "--until", "2999-01-01T00:00:00Z"], 0);
+    let job: Value = serde_json::from_str(&server.out(&["job", "show", "hello", "--json"], 0)).unwrap();
+    assert_eq!(
+        (&job["paused"], &job["timeout"], &job["pause"]["reason"]),
+        (&json!(true), &json!("1m"), &json!("moving"))
+    );
+    assert_eq!((&job["params"]["env"], &job["retry"]["max_attempts"]), (&json!({"A": "b"}), &json!(2)));
+    server.out(&["job", "resume", "hello"], 0);
+    assert_eq!(server.out(&["job", "next", "hello", "--count", "3"], 0).lines().count(), 3);
+    assert!(server.out(&["job", "update", "hello", "-s", "61 * * * *"], 2).contains("minute: \"61\" is out of range"));
+    server.out(&["job", "delete", "hello"], 0);
+    server.out(&["job", "delete", "hello"], 3);
+}
+
+#[test]
+fn crontabs() {
+    let server = Server::start();
+    let path = server.dir.path().join("night");
+    std::fs::write(&path, "TZ=UTC\n0 3 * * * /opt/a\n0 4 * * * /opt/b%x\n61 * * * * /opt/c\n").unwrap();
+    let path = path.to_str().unwrap();
+    assert!(server.out(&["import", path], 1).contains("4 lines: 2 jobs (2 created), 1 variable, 1 error"));
+    assert!(server.out(&["import", path], 1).contains("2 jobs (2 unchanged)"));
+    std::fs::write(path, "TZ=UTC\n5 3 * * * /opt/a\n").unwrap();
+    assert!(server.out(&["import", path, "--prune"], 0).contains("1 job (1 updated), 1 deleted"));
+
+    let exported = server.output(&["export"]).stdout;
+    std::fs::write(path, &exported).unwrap();
+    assert!(server.out(&["import", path], 0).contains("1 job (1 unchanged)"), "{}", String::from_utf8_lossy(&exported));
+    let json: Value = serde_json::from_str(&server.out(&["export", "--format", "json"], 0)).unwrap();
+    assert_eq!(json["items"][0]["schedule"], "5 3 * * *");
+
+    let lines: String = (0..2_500).map(|n| format!("{} 3 * * * /opt/job {n}\n", n % 60)).collect();
+    std::fs::write(path, lines).unwrap();
+    assert!(server.out(&["import", path, "--prune"], 0).contains("2500 jobs (2500 created), 1 deleted"));
+    assert!(server.out(&["import", path, "--prune"], 0).contains("2500 jobs (2500 unchanged)"));
+    assert_eq!(server.out(&["job", "list", "--json"], 0).lines().count(), 2_500);
+}

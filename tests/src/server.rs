@@ -1,0 +1,204 @@
+//! A Carillon server as a process of its own, on a free port and a directory of its own.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+/// How long a server may take to come up or to go.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The built binary: `CARILLON_BIN`, or the one beside the running test.
+pub fn binary() -> PathBuf {
+    if let Some(named) = std::env::var_os("CARILLON_BIN") {
+        return named.into();
+    }
+    let test = std::env::current_exe().expect("a test has a path");
+    let built = test.ancestors().map(|dir| dir.join("carillon")).find(|path| path.is_file());
+    built.expect("no carillon binary beside the tests: run `cargo build --workspace` first")
+}
+
+/// A running server. Killed when dropped.
+pub struct Server {
+    child: Child,
+    url: String,
+    dir: PathBuf,
+    log: Receiver<String>,
+    agent: ureq::Agent,
+}
+
+impl Server {
+    /// Starts a server on the database in `dir` and waits until it can schedule.
+    pub fn start(dir: &Path, arguments: &[&str]) -> Self {
+        match Self::try_start(dir, arguments) {
+            Ok(server) => server,
+            Err((status, log)) => panic!("the server did not come up ({status}):\n{log}"),
+        }
+    }
+
+    /// As [`Server::start`]; how it ended and what it said when it does not come up.
+    pub fn try_start(dir: &Path, arguments: &[&str]) -> Result<Self, (ExitStatus, String)> {
+        let mut child = Command::new(binary())
+            .args(["serve", "--bind", "127.0.0.1:0"])
+            .args(arguments)
+            .current_dir(dir)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the binary can be started");
+        let (lines, log) = channel();
+        let stderr = child.stderr.take().expect("stderr is piped");
+        let kept = File::options().create(true).append(true).open(dir.join("server.log")).expect("the log can be kept");
+        std::thread::spawn(move || {
+            let mut kept = kept;
+            for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+                let _ = std::io::Write::write_all(&mut kept, format!("{line}\n").as_bytes());
+                let _ = lines.send(line);
+            }
+        });
+        let mut said = String::new();
+        let deadline = Instant::now() + PATIENCE;
+        while let Ok(line) = log.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+            said.push_str(&line);
+            said.push('\n');
+            if let Some(at) = line.find("http://127.0.0.1:") {
+                let url: String =
+                    line[at..].chars().take_while(|c| c.is_ascii_alphanumeric() || ":/.".contains(*c)).collect();
+                let url = url.trim_end_matches(['.', '/']).to_owned();
+                let config = ureq::Agent::config_builder().http_status_as_error(false).build();
+                let server = Self { child, url, dir: dir.to_owned(), log, agent: config.into() };
+                server.wait_until("ready", || server.get_open("/readyz") == 200);
+                return Ok(server);
+            }
+        }
+        let _ = child.kill();
+        Err((child.wait().expect("a child can be waited for"), said))
+    }
+
+    /// Where its API is.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Its process id.
+    pub fn pid(&self) -> i32 {
+        i32::try_from(self.child.id()).expect("a pid fits")
+    }
+
+    /// The generated admin token.
+    pub fn token(&self) -> String {
+        std::fs::read_to_string(self.dir.join("carillon.token")).expect("the token file").trim().to_owned()
+    }
+
+    /// A call of its API; the status and the JSON body (or `null`).
+    pub fn call(&self, method: &str, path: &str, body: Option<&Value>) -> (u16, Value) {
+        let bytes = body.map(|body| serde_json::to_vec(body).expect("JSON can be written")).unwrap_or_default();
+        let mut request = ureq::http::Request::builder()
+            .method(method)
+            .uri(format!("{}{path}", self.url))
+            .header("Authorization", format!("Bearer {}", self.token()));
+        if body.is_some() || method != "GET" {
+            request = request.header("Content-Type", "application/json");
+        }
+        let request = request.body(bytes).expect("a request can be built");
+        let mut response = self.agent.run(request).expect("the server answers");
+        let text = response.body_mut().with_config().limit(64 << 20).read_to_string().expect("a body can be read");
+        (response.status().as_u16(), serde_json::from_str(&text).unwrap_or(Value::Null))
+    }
+
+    /// A GET that must succeed.
+    pub fn get(&self, path: &str) -> Value {
+        let (status, body) = self.call("GET", path, None);
+        assert_eq!(status, 200, "GET {path}: {body}");
+        body
+    }
+
+    /// A POST that must succeed.
+    pub fn post(&self, path: &str, body: &Value) -> Value {
+        let (status, answer) = self.call("POST", path, Some(body));
+        assert!((200..300).contains(&status), "POST {path}: {status} {answer}");
+        answer
+    }
+
+    /// Everything on all pages of a listing.
+    pub fn all(&self, path: &str) -> Vec<Value> {
+        let mut items = Vec::new();
+        let mut cursor: Option<String> = None;
+        loop {
+            let separator = if path.contains('?') { '&' } else { '?' };
+            let page = match &cursor {
+                None => self.get(&format!("{path}{separator}limit=1000")),
+                Some(cursor) => self.get(&format!("{path}{separator}limit=1000&cursor={cursor}")),
+            };
+            items.extend(page["items"].as_array().expect("a listing has items").iter().cloned());
+            match page["next_cursor"].as_str() {
+                Some(next) => cursor = Some(next.to_owned()),
+                None => return items,
+            }
+        }
+    }
+
+    fn get_open(&self, path: &str) -> u16 {
+        self.agent.get(format!("{}{path}", self.url)).call().map_or(0, |response| response.status().as_u16())
+    }
+
+    /// Waits for a condition of the outside, looking again and again; panics when it does not come.
+    pub fn wait_until(&self, what: &str, condition: impl FnMut() -> bool) {
+        wait_until(what, condition);
+    }
+
+    /// Waits for a line of the log that contains `text`.
+    pub fn wait_for_log(&self, text: &str) -> String {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let line = self.log.recv_timeout(left).unwrap_or_else(|_| panic!("the log never said {text:?}"));
+            if line.contains(text) {
+                return line;
+            }
+        }
+    }
+
+    /// Sends a signal to the server's process.
+    pub fn signal(&self, signal: nix::sys::signal::Signal) {
+        nix::sys::signal::kill(nix::unistd::Pid::from_raw(self.pid()), signal).expect("the server is there");
+    }
+
+    /// SIGKILL.
+    pub fn kill(mut self) {
+        self.child.kill().expect("the server is there");
+        self.child.wait().expect("a child can be waited for");
+    }
+
+    /// SIGTERM, and how it ended.
+    pub fn drain(mut self) -> ExitStatus {
+        self.signal(nix::sys::signal::Signal::SIGTERM);
+        self.child.wait().expect("a child can be waited for")
+    }
+
+    /// Waits for its end.
+    pub fn wait(mut self) -> ExitStatus {
+        self.child.wait().expect("a child can be waited for")
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Waits for a condition of the outside, looking again and again; panics when it does not come.
+pub fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !condition() {
+        assert!(Instant::now() < deadline, "waited {PATIENCE:?} in vain: {what}");
+        std::thread::park_timeout(Duration::from_millis(10));
+    }
+}

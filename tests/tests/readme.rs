@@ -1,0 +1,112 @@
+//! The README's tour and configuration, executed word for word.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use carillon_tests::markdown::{Block, blocks};
+use carillon_tests::server::{Server, binary};
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests/ lies in the repository")
+}
+
+fn readme() -> String {
+    std::fs::read_to_string(root().join("README.md")).expect("README.md")
+}
+
+/// The blocks of one chapter.
+fn chapter(title: &str) -> Vec<Block> {
+    let text = readme();
+    let begin = text.find(&format!("## {title}\n")).unwrap_or_else(|| panic!("README has no chapter {title:?}"));
+    let rest = &text[begin + 3..];
+    blocks(&rest[..rest.find("\n## ").unwrap_or(rest.len())])
+}
+
+#[test]
+fn the_first_two_commands_exist_and_can_be_run() {
+    let first: Vec<_> = blocks(&readme()).into_iter().take(2).map(|block| block.text).collect();
+    assert_eq!(first, ["./demo\n", "./check\n"]);
+    for script in ["demo", "check", ".ci/run"] {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = std::fs::metadata(root().join(script)).expect(script).permissions().mode();
+        assert_ne!(mode & 0o111, 0, "{script} must be executable");
+    }
+}
+
+/// One shell runs the whole chapter, as a reader would; what it prints after each block must be what the README shows.
+#[test]
+fn the_tour_works_word_for_word() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let tour = chapter("Five minutes with it");
+    let (build, rest) = tour.split_first().expect("the tour has commands");
+    // The build is done, and the repository is not to be littered: other lines with the same effect stand for these.
+    assert_eq!(
+        build.text,
+        "cargo build --package carillon\nexport PATH=\"$PWD/target/debug:$PATH\"\nmkdir -p tour && cd tour\n"
+    );
+    let bin = binary();
+    let mut script = format!("set -eu\nexport PATH='{}':$PATH\n", bin.parent().expect("a directory").display());
+    script.push_str("trap 'kill %1 2>/dev/null || true' EXIT\n");
+    for (number, block) in rest.iter().enumerate().filter(|(_, block)| block.language == "sh") {
+        script.push_str(&format!("{}\necho '=== {number}'\n", block.text));
+    }
+    let output = Command::new("bash")
+        .args(["-m", "-c", &script])
+        .current_dir(dir.path())
+        .env_remove("CARILLON_SERVER")
+        .env_remove("CARILLON_TOKEN")
+        .stdin(Stdio::null())
+        .output()
+        .expect("bash");
+    let (said, complained) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let log = std::fs::read_to_string(dir.path().join("carillon.log")).unwrap_or_default();
+    assert!(output.status.success(), "the tour failed\n{said}\n{complained}\nserver log:\n{log}");
+    for (number, block) in rest.iter().enumerate().filter(|(_, block)| block.language == "text") {
+        let end = said.find(&format!("=== {}\n", number - 1)).expect("the block was run");
+        let begin = said[..end].rfind("=== ").map_or(0, |at| at + said[at..].find('\n').map_or(0, |line| line + 1));
+        let shown = &said[begin..end];
+        assert!(matches(&block.text, shown), "README shows\n{}\nbut it prints\n{shown}", block.text);
+    }
+}
+
+/// Whether `shown` is `pattern`, in which `…` stands for anything.
+fn matches(pattern: &str, shown: &str) -> bool {
+    let mut rest = shown.trim();
+    let parts: Vec<&str> = pattern.trim().split('…').map(str::trim).collect();
+    for (n, part) in parts.iter().enumerate() {
+        match rest.find(part) {
+            Some(0) if n == 0 => rest = &rest[part.len()..],
+            Some(at) if n > 0 => rest = &rest[at + part.len()..],
+            _ => return false,
+        }
+    }
+    rest.trim().is_empty() || pattern.trim().ends_with('…')
+}
+
+#[test]
+fn the_configuration_shown_is_the_configuration_taken() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let shown = chapter("Configuration").into_iter().find(|block| block.language == "toml").expect("a TOML block");
+    std::fs::write(dir.path().join("carillon.toml"), shown.text).expect("written");
+    let server = Server::start(dir.path(), &[]);
+    assert!(server.drain().success());
+}
+
+#[test]
+fn the_job_shown_is_a_job() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let server = Server::start(dir.path(), &[]);
+    let shown = chapter("Jobs").into_iter().find(|block| block.language == "json").expect("a JSON block");
+    let job = serde_json::from_str(&shown.text).expect("JSON");
+    let (status, answer) = server.call("POST", "/v1/jobs", Some(&job));
+    assert_eq!(status, 201, "{answer}");
+}
+
+#[test]
+fn the_patterns_of_this_test_can_fail() {
+    assert!(matches("a\n…", "a\nb"));
+    assert!(matches("…b", "a\nb\n"));
+    assert!(!matches("…b", "a\nb\nc"));
+    assert!(!matches("a", "b"));
+    assert!(!matches("a…c", "a b"));
+}
