@@ -12,8 +12,10 @@
  *    is ever freed by the other.
  *  - No C++ exception, no longjmp and no Rust panic may cross into Carillon; one that does ends the process, and the run
  *    is recorded as crashed.
- *  - Every struct begins with its size, as the side that filled it was compiled. New fields are only ever appended. A
- *    field at or beyond that size is not there. Reserved fields are 0 and are not to be looked at.
+ *  - SIGTERM is Carillon's: it is what makes `cancelled` answer. SIGPIPE is ignored. Leave both as they are.
+ *  - Every struct carries its size, as the side that filled it was compiled, except carillon_env, which never changes.
+ *    New fields are only ever appended. A field at or beyond that size is not there. Reserved fields are 0 and are not
+ *    to be looked at.
  *  - abi_version changes only if that is not enough. Carillon refuses a plugin with another one.
  */
 #ifndef CARILLON_PLUGIN_H
