@@ -1,5 +1,6 @@
 //! The outside of Carillon: stores, the keeper and the executors.
 
+pub mod dylib;
 pub mod executor;
 pub mod keeper;
 pub mod shell;

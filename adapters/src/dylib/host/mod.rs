@@ -1,0 +1,64 @@
+//! The host process: loads one plugin, to look at it or to run it once, and ends.
+//!
+//! It belongs to the plugin: all that it knows of the server is two paths and, on its stdin, the facts of one run. It has
+//! one thread until the plugin starts more.
+
+mod library;
+mod run;
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::process::ExitCode;
+
+use nix::sys::prctl;
+use nix::sys::signal::Signal;
+
+use super::wire::Inspection;
+
+/// The whole life of a host process: the hidden subcommand [`super::SUBCOMMAND`] calls this, with the arguments after its
+/// name, before the process has a second thread. `inspect IMAGE` prints what the plugin is; `run IMAGE REPORT` runs it
+/// once, with the facts from stdin and the outcome left in REPORT. Exit code 2 for other arguments.
+pub fn host_main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let words: Vec<&OsStr> = arguments.iter().map(OsString::as_os_str).collect();
+    let done = match words.as_slice() {
+        [mode, image] if *mode == "inspect" => inspect(Path::new(image)),
+        [mode, image, report] if *mode == "run" => run::run(Path::new(image), Path::new(report)),
+        _ => {
+            eprintln!("carillon {} is started by the server, not by hand", super::SUBCOMMAND);
+            return ExitCode::from(2);
+        }
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(sentence) => {
+            eprintln!("carillon {}: {sentence}", super::SUBCOMMAND);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn inspect(image: &Path) -> Result<(), String> {
+    let cannot = |error: std::io::Error| format!("the description cannot be printed: {error}");
+    // A plugin that loops while being loaded must not outlive the server.
+    prctl::set_pdeathsig(Signal::SIGKILL).map_err(|error| cannot(error.into()))?;
+    // What the plugin prints while being loaded goes elsewhere.
+    let stdout = std::io::stdout().as_fd().try_clone_to_owned().map_err(cannot)?;
+    nix::unistd::dup2_stdout(std::io::stderr()).map_err(|error| cannot(error.into()))?;
+    let found = match library::Library::load(image).and_then(|library| library.description()) {
+        Ok(description) => Inspection::Described(description),
+        Err(reason) => Inspection::Refused(reason),
+    };
+    let text = serde_json::to_vec(&found).map_err(|error| cannot(error.into()))?;
+    File::from(stdout).write_all(&text).map_err(cannot)?;
+    leave(0)
+}
+
+/// Ends the process at once: what a plugin wants to do at exit could crash, or never end.
+fn leave(exit_code: u8) -> ! {
+    // SAFETY: always.
+    unsafe { libc::_exit(exit_code.into()) }
+}

@@ -1,0 +1,125 @@
+//! Plugins directories, and the plugins in them.
+
+use std::fs::{Permissions, set_permissions};
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use carillon_adapters::dylib::{DylibExecutor, Host, Plugin, Refused, discover};
+use carillon_adapters::executor::{Executor, Exit, RunFacts, Stop};
+use carillon_adapters::keeper::KeeperHandle;
+use carillon_domain::id::RunId;
+use carillon_domain::time::Timestamp;
+use serde_json::Value;
+use tokio::sync::{mpsc, watch};
+
+/// A plugin in C that is in order, but for what the test puts into `run`.
+pub const WHOLE: &str = r#"
+    #include <signal.h>
+    #include <stdio.h>
+    #include <stdlib.h>
+    #include <string.h>
+    #include <unistd.h>
+    #include "carillon_plugin.h"
+    static void run(const carillon_run *run, carillon_result *result) { (void)run; (void)result; BODY }
+    static const carillon_plugin plugin = {
+        CARILLON_ABI_VERSION, sizeof plugin, "fixture", "1.0", NULL, run
+    };
+    const carillon_plugin *carillon_plugin_init(uint32_t host) { (void)host; return &plugin; }
+"#;
+
+/// A plugins directory of its own.
+pub struct Directory(tempfile::TempDir);
+
+impl Directory {
+    pub fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        set_permissions(directory.path(), Permissions::from_mode(0o755)).unwrap();
+        Self(directory)
+    }
+
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// Compiles C into a library.
+    pub fn compile(&self, name: &str, source: &str) -> PathBuf {
+        let file = self.path().join(name);
+        let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../plugins/sdk/include");
+        let mut compiler = Command::new("cc");
+        compiler.args(["-shared", "-fPIC", "-O0", "-w", "-x", "c", "-", "-o"]).arg(&file).arg("-I").arg(include);
+        let mut compiler = compiler.stdin(Stdio::piped()).spawn().unwrap();
+        compiler.stdin.take().unwrap().write_all(source.as_bytes()).unwrap();
+        assert!(compiler.wait().unwrap().success(), "{name} does not compile");
+        set_permissions(&file, Permissions::from_mode(0o755)).unwrap();
+        file
+    }
+
+    /// Compiles [`WHOLE`] with a body for `run`.
+    pub fn compile_run(&self, name: &str, body: &str) -> PathBuf {
+        self.compile(name, &WHOLE.replace("BODY", body))
+    }
+
+    /// The plugin `noop`, which cargo has built beside this binary.
+    pub fn add_noop(&self, name: &str) -> PathBuf {
+        let built = std::env::current_exe().unwrap().with_file_name("libcarillon_noop.so");
+        let file = self.path().join(name);
+        std::fs::copy(built, &file).unwrap();
+        set_permissions(&file, Permissions::from_mode(0o755)).unwrap();
+        file
+    }
+
+    pub fn discover(&self) -> Vec<Result<Plugin, Refused>> {
+        discover(self.path(), &host())
+    }
+
+    /// The only plugin, as an executor.
+    pub fn executor(&self, keeper: &KeeperHandle) -> DylibExecutor {
+        let mut found = self.discover();
+        assert_eq!(found.len(), 1);
+        DylibExecutor::new(found.remove(0).unwrap(), keeper.clone())
+    }
+}
+
+/// This binary as the host of plugins, named as a server names itself.
+pub fn host() -> Host {
+    Host { inspect_timeout: Duration::from_secs(30), ..Host::new("/proc/self/exe") }
+}
+
+/// An executor for a plugin in C with this body of `run`.
+pub fn fixture(keeper: &KeeperHandle, body: &str) -> DylibExecutor {
+    let directory = Directory::new();
+    directory.compile_run("fixture.so", body);
+    directory.executor(keeper)
+}
+
+/// The executor `noop`. Its file is gone when this returns.
+pub fn noop(keeper: &KeeperHandle) -> DylibExecutor {
+    let directory = Directory::new();
+    directory.add_noop("noop.so");
+    directory.executor(keeper)
+}
+
+/// The facts of the next run.
+pub fn facts(params: Value) -> RunFacts {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    RunFacts {
+        run_id: RunId::from_parts(std::process::id().into(), NEXT.fetch_add(1, Ordering::Relaxed)),
+        namespace: "default".to_owned(),
+        job: "try".to_owned(),
+        due_at: Timestamp::from_ms(1_800_000_000_123),
+        attempt: 2,
+        fencing_token: u64::MAX - 1,
+        timeout: None,
+        kill_grace: Duration::from_secs(10),
+        params,
+    }
+}
+
+/// Runs to the end with nobody asking for a stop.
+pub async fn run_to_end(executor: &DylibExecutor, facts: RunFacts) -> Exit {
+    executor.run(facts, mpsc::channel(1).0, watch::channel(Stop::No).1).await
+}

@@ -1,0 +1,60 @@
+//! A figure, not a test: runs of `noop` a second through host processes, beside `true` through the keeper. Run it with
+//! `cargo test --release -p carillon-adapters --test dylib -- --ignored`.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
+
+use carillon_adapters::executor::Ended;
+use carillon_adapters::keeper::KeeperHandle;
+use serde_json::json;
+
+use crate::fixtures::*;
+use crate::support::*;
+use crate::tests;
+
+tests![; ignored runs_a_second];
+
+const RUNS: usize = 3_000;
+
+fn runs_a_second() {
+    for in_flight in [2, 8, 64] {
+        let spawns = rate(in_flight, |keeper| async move {
+            assert_eq!(finish(&keeper, argv(["/bin/true"])).await.how, Ended::Succeeded);
+        });
+        let noop = Arc::new(OnceLock::new());
+        let runs = rate(in_flight, move |keeper| {
+            let noop = noop.clone();
+            async move {
+                let noop = noop.get_or_init(|| crate::fixtures::noop(&keeper));
+                assert_eq!(run_to_end(noop, facts(json!({}))).await.how, Ended::Succeeded);
+            }
+        });
+        println!("{in_flight} in flight: {runs:.0} runs/s of noop, {spawns:.0} spawns/s of true");
+    }
+}
+
+/// How often a second `once` is done, after a first time that does not count.
+fn rate<F>(in_flight: usize, once: impl Fn(KeeperHandle) -> F + Clone + Send + 'static) -> f64
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    run(async {
+        let keeper = keeper(true);
+        once(keeper.clone()).await;
+        let began = Instant::now();
+        let workers: Vec<_> = (0..in_flight)
+            .map(|_| {
+                let (keeper, once) = (keeper.clone(), once.clone());
+                tokio::spawn(async move {
+                    for _ in 0..RUNS / in_flight {
+                        once(keeper.clone()).await;
+                    }
+                })
+            })
+            .collect();
+        for worker in workers {
+            worker.await.unwrap();
+        }
+        RUNS as f64 / began.elapsed().as_secs_f64()
+    })
+}

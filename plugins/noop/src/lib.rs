@@ -1,0 +1,47 @@
+//! A plugin that does nothing: for measuring what a run costs, and for trying how runs end.
+
+use std::time::Duration;
+
+use carillon_plugin::{Failure, Plugin, Run, export_plugin};
+use serde::Deserialize;
+
+/// The executor `noop`.
+#[derive(Debug, Default)]
+pub struct Noop;
+
+/// What a job may ask of it; all of it is optional.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Params {
+    /// How long to sleep first, in milliseconds.
+    sleep_ms: u64,
+    /// Fail with this sentence.
+    fail: Option<String>,
+    /// Panic with this sentence.
+    panic: Option<String>,
+}
+
+impl Plugin for Noop {
+    const NAME: &'static str = "noop";
+    const VERSION: &'static str = env!("CARGO_PKG_VERSION");
+    const PARAMS_SCHEMA: &'static str = r#"{
+        "type": "object",
+        "properties": {
+            "sleep_ms": {"type": "integer", "minimum": 0, "description": "how long to sleep, in milliseconds"},
+            "fail": {"type": "string", "description": "fail with this sentence"},
+            "panic": {"type": "string", "description": "panic with this sentence"}
+        },
+        "additionalProperties": false
+    }"#;
+    type Params = Params;
+
+    fn run(&self, params: Params, run: &Run<'_>) -> Result<(), Failure> {
+        run.sleep(Duration::from_millis(params.sleep_ms))?;
+        if let Some(sentence) = params.panic {
+            std::panic::panic_any(sentence);
+        }
+        params.fail.map_or(Ok(()), |sentence| Err(Failure::new(sentence)))
+    }
+}
+
+export_plugin!(Noop);
