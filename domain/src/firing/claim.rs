@@ -79,6 +79,5 @@ fn earliest(next: &mut JobState, until: Timestamp, run: RunId) -> Option<(Firing
 
 fn take_armed(next: &mut JobState, armed: Firing, run: RunId) -> Option<(Firing, RunId)> {
     next.armed = None;
-    next.cursor = next.cursor.max(armed.due_at);
     Some((armed, run))
 }

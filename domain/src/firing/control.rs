@@ -56,7 +56,8 @@ pub(super) fn update(
     }
     let reason = if next.pause.is_some() { Reason::Paused } else { Reason::Updated };
     let record = unrun_record(&previous.1, &next, reason, now);
-    let fresh = policy::next_regular(timeline, now);
+    // Not before the cursor: what a clock that was set back shows again has been dealt with.
+    let fresh = policy::next_regular(timeline, now.max(next.cursor));
     if fresh.armed.is_none() {
         return Err(Rejected::NeverFires);
     }

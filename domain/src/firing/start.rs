@@ -35,6 +35,9 @@ pub(super) fn start(
     if job.overlap == Overlap::Allow {
         return Ok(beside(timeline, next, started));
     }
+    if started.firing.trigger != Trigger::Manual {
+        next.cursor = next.cursor.max(started.firing.due_at);
+    }
     next.phase = Phase::Executing(started);
     next.cancel = None;
     Ok(Transition::to(next, Why::Started))

@@ -1,0 +1,5 @@
+//! The rules of one job, told as tables and proved by an accounting of its due times.
+
+mod accounting;
+mod control;
+mod desk;
