@@ -1,43 +1,12 @@
-//! What people do to a job: pause, resume, update, delete, run now, cancel. Each may come at any moment.
+//! What people do to a job: update, delete, run now, cancel. Each may come at any moment.
 
-use super::{ActiveRow, CancelledBy, Firing, Held, JobState, Pause, Phase, Rejected, Transition, Waiting, Why};
+use super::{ActiveRow, CancelledBy, Firing, Held, JobState, Phase, Rejected, Transition, Waiting, Why};
 use crate::id::{JobId, RunId};
 use crate::job::{Job, Overlap};
 use crate::policy::{self, Selection};
 use crate::run::{Reason, RunRecord, Status, Stretch, Trigger};
 use crate::schedule::Timeline;
 use crate::time::Timestamp;
-
-/// A running run goes on; a prepared firing goes back, so that nothing starts once the call has been answered. A run that
-/// a person asked for is not held up.
-pub(super) fn pause(
-    state: &JobState,
-    until: Option<Timestamp>,
-    reason: Option<String>,
-    now: Timestamp,
-) -> Result<Transition, Rejected> {
-    refuse_deleted(state)?;
-    let mut next = state.clone();
-    put_back_scheduled(&mut next);
-    let since = state.pause.as_ref().map_or(now, |pause| pause.since);
-    next.pause = Some(Pause { since, until, reason });
-    Ok(Transition::to(next, Why::Paused))
-}
-
-/// Records the due times that passed during the pause and goes on with the next.
-pub(super) fn resume(timeline: &Timeline, state: &JobState, now: Timestamp) -> Result<Transition, Rejected> {
-    refuse_deleted(state)?;
-    let mut next = JobState { pause: None, ..state.clone() };
-    let mut record = None;
-    // While Executing there is nothing armed: the run's end deals with what passed.
-    if let Some(armed) = next.armed {
-        record = unrun_record(timeline, &next, Reason::Paused, now);
-        if record.is_some() || armed.attempt > 1 {
-            next.take(policy::next_regular(timeline, next.cursor.max(now)));
-        }
-    }
-    Ok(Transition::to(next, Why::Resumed).with(record))
-}
 
 /// `job` and `timeline` are the new definition's. Due times are computed anew only when the timing changed; those of the
 /// old timing that have passed unstarted are recorded.
@@ -55,7 +24,7 @@ pub(super) fn update(
         return Ok(Transition::to(next, Why::Updated));
     }
     let reason = if next.pause.is_some() { Reason::Paused } else { Reason::Updated };
-    let record = unrun_record(&previous.1, &next, reason, now);
+    let records = unrun_records(&previous.1, &next, reason, now, now);
     // Not before the cursor: what a clock that was set back shows again has been dealt with.
     let fresh = policy::next_regular(timeline, now.max(next.cursor));
     if fresh.armed.is_none() {
@@ -65,7 +34,7 @@ pub(super) fn update(
     let runs = matches!(next.phase, Phase::Executing(held) if held.firing.trigger != Trigger::Manual);
     next.anchor_at = now;
     next.take(Selection { armed: fresh.armed.filter(|_| !runs), ..fresh });
-    Ok(Transition::to(next, Why::Updated).with(record))
+    Ok(Transition::to(next, Why::Updated).with(records))
 }
 
 /// Lets a running run finish; otherwise the row goes. What was due and unstarted is recorded.
@@ -76,13 +45,13 @@ pub(super) fn delete(timeline: &Timeline, state: &JobState, now: Timestamp) -> R
         next.put_back(&held);
     }
     let reason = if next.pause.is_some() { Reason::Paused } else { Reason::Deleted };
-    let record = unrun_record(timeline, &next, reason, now);
+    let records = unrun_records(timeline, &next, reason, now, now);
     let manual = next.manual.take().and_then(|manual| waiting_record(state.id, manual, Reason::Deleted, now));
     let transition = match next.phase {
         Phase::Executing(_) => Transition::to(JobState { deleted: true, armed: None, ..next }, Why::DeletedLater),
         Phase::Idle | Phase::Prepared(_) => Transition::gone(Why::Deleted),
     };
-    Ok(transition.with(record).with(manual))
+    Ok(transition.with(records).with(manual))
 }
 
 /// A run now, subject to the job's overlap policy like any firing; a pause does not stop it.
@@ -151,12 +120,12 @@ pub(super) fn drop_unstarted(timeline: &Timeline, mut next: JobState, held: &Hel
     Transition::to(next, Why::CancelledUnstarted).with([record])
 }
 
-fn refuse_deleted(state: &JobState) -> Result<(), Rejected> {
+pub(super) fn refuse_deleted(state: &JobState) -> Result<(), Rejected> {
     if state.deleted { Err(Rejected::Deleted) } else { Ok(()) }
 }
 
 /// A prepared firing of the schedule goes back to Idle; what runs, or was asked for by a person, stays.
-fn put_back_scheduled(next: &mut JobState) {
+pub(super) fn put_back_scheduled(next: &mut JobState) {
     if let Phase::Prepared(held) = next.phase
         && held.firing.trigger != Trigger::Manual
     {
@@ -164,16 +133,30 @@ fn put_back_scheduled(next: &mut JobState) {
     }
 }
 
-/// The record of all due times up to `now` that have neither run nor been recorded: the armed one (unless it is a further
-/// attempt), what is left of a backlog, and what came due after the cursor.
-fn unrun_record(timeline: &Timeline, state: &JobState, reason: Reason, now: Timestamp) -> Option<RunRecord> {
-    let armed = state.armed.filter(|armed| armed.attempt == 1 && armed.due_at <= now);
+/// The records of all due times up to `last` that have neither run nor been recorded: the armed one (unless it is a
+/// further attempt), what is left of a backlog, and what came due after the cursor. One record, unless due times between
+/// them have one already.
+pub(super) fn unrun_records(
+    timeline: &Timeline,
+    state: &JobState,
+    reason: Reason,
+    last: Timestamp,
+    now: Timestamp,
+) -> Vec<RunRecord> {
+    let armed = state.armed.filter(|armed| armed.attempt == 1 && armed.due_at <= last);
     let own = armed.map(|armed| Stretch { count: 1, first: armed.due_at, last: armed.due_at });
-    let from = state.armed.map_or(state.cursor, |armed| armed.due_at);
-    let backlog = state.catch_up_until.and_then(|until| policy::stretch(timeline, from, until));
-    let later = policy::stretch(timeline, state.cursor.max(from), now);
-    let unrun = own.into_iter().chain(backlog).chain(later).reduce(Stretch::join)?;
-    Some(RunRecord::skipped(state.id, unrun, reason, now))
+    let running = state.phase.held().map(|held| held.firing).filter(|firing| firing.trigger != Trigger::Manual);
+    let from = state.armed.or(running).map_or(state.cursor, |firing| firing.due_at);
+    let backlog = state.catch_up_until.and_then(|until| policy::stretch(timeline, from, until.min(last)));
+    let later = policy::stretch(timeline, state.cursor.max(from), last);
+    let mut unrun: Vec<Stretch> = Vec::new();
+    for next in own.into_iter().chain(backlog).chain(later) {
+        match unrun.pop() {
+            Some(before) if timeline.next_after(before.last) == Some(next.first) => unrun.push(before.join(next)),
+            before => unrun.extend(before.into_iter().chain([next])),
+        }
+    }
+    unrun.into_iter().map(|stretch| RunRecord::skipped(state.id, stretch, reason.clone(), now)).collect()
 }
 
 /// The record of a firing outside the schedule that did not start. A further attempt has records already.

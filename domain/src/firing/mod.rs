@@ -12,6 +12,7 @@ mod active;
 mod claim;
 mod control;
 mod finish;
+mod pause;
 mod recover;
 mod start;
 
@@ -428,23 +429,47 @@ pub fn apply(
     event: &Event,
     now: Timestamp,
 ) -> Result<Transition, Rejected> {
-    let mut transition = match event {
+    // A pause whose end has come is over, whoever looks first.
+    let in_force = if let Event::Update { previous } = event { &previous.1 } else { timeline };
+    let (mut transition, paused) = match pause::lapsed(in_force, state, now) {
+        None => (decide(job, timeline, state, event, now)?, Vec::new()),
+        Some((resumed, paused)) => {
+            let decided = match decide(job, timeline, &resumed, event, now) {
+                Err(Rejected::NothingDue) if matches!(event, Event::Claim { .. }) => {
+                    Transition::to(resumed, Why::Rearmed)
+                }
+                decided => decided?,
+            };
+            (decided, paused)
+        }
+    };
+    transition.records.splice(0..0, paused);
+    if let Some(next) = &mut transition.next {
+        next.version = state.version + 1;
+    }
+    Ok(transition)
+}
+
+fn decide(
+    job: &Job,
+    timeline: &Timeline,
+    state: &JobState,
+    event: &Event,
+    now: Timestamp,
+) -> Result<Transition, Rejected> {
+    match event {
         Event::Claim { session, run, until } => claim::claim(job, timeline, state, (*session, *run), *until, now),
         Event::Start { session, run } => start::start(job, timeline, state, (*session, *run), now),
         Event::Finish { session, run, ending } => finish::finish(job, timeline, state, (*session, *run), ending, now),
         Event::Reset { session, run } => recover::reset(timeline, state, (*session, *run), now),
         Event::Sweep { session } => recover::sweep(job, timeline, state, *session, now),
-        Event::Pause { until, reason } => control::pause(state, *until, reason.clone(), now),
-        Event::Resume => control::resume(timeline, state, now),
+        Event::Pause { until, reason } => pause::pause(state, *until, reason.clone(), now),
+        Event::Resume => pause::resume(timeline, state, now),
         Event::Update { previous } => control::update(job, timeline, state, previous, now),
         Event::Delete => control::delete(timeline, state, now),
         Event::Trigger { run } => control::trigger(job, state, *run, now),
         Event::Cancel { run } => control::cancel(timeline, state, *run, now),
-    }?;
-    if let Some(next) = &mut transition.next {
-        next.version = state.version + 1;
     }
-    Ok(transition)
 }
 
 impl Transition {

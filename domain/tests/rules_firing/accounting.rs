@@ -340,7 +340,7 @@ impl Trial {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 3_000, max_shrink_iters: 20_000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 3_000, max_shrink_iters: 20_000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn every_due_time_is_in_exactly_one_place(job in jobs(), ops in prop::collection::vec(ops(), 1..60)) {

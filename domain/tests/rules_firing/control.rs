@@ -16,3 +16,75 @@ fn a_firing_claimed_ahead_and_put_back_hides_no_due_time_of_a_new_timing() {
     desk.finish(43, Status::Succeeded).unwrap();
     assert_eq!(desk.armed().due_at, at(52));
 }
+
+#[test]
+fn resuming_a_job_that_is_not_paused_takes_nothing_from_it() {
+    let mut desk = Desk::new(every(60));
+    desk.resume(61).unwrap();
+    assert_eq!((desk.history(), desk.armed().due_at), (vec![], at(60)), "the firing that is due stays due");
+    let mut desk = Desk::new(retrying(Overlap::Skip, 2, 30));
+    desk.run(60);
+    desk.finish(61, Status::Failed).unwrap();
+    desk.resume(62).unwrap();
+    assert_eq!(desk.armed().attempt, 2, "the further attempt stays");
+}
+
+#[test]
+fn what_comes_due_after_the_end_of_a_pause_was_not_paused() {
+    let mut desk = Desk::new(every(60));
+    desk.pause(10, Some(180)).unwrap();
+    assert_eq!(desk.claim(179), Err(Rejected::NothingDue));
+    assert_eq!(desk.claim(181), Ok(Why::Claimed), "claimed a moment after the pause ended");
+    assert_eq!(desk.held().firing.due_at, at(180), "due exactly as the pause ended");
+    assert_eq!(desk.history(), ["schedule 60..120 x2 skipped(paused)"]);
+
+    let mut desk = Desk::new(misfire(MisfirePolicy::CatchUp, 0));
+    desk.pause(10, Some(130)).unwrap();
+    assert_eq!(desk.claim(400), Ok(Why::Claimed), "nobody was there when it ended");
+    assert_eq!(desk.history(), ["schedule 60..120 x2 skipped(paused)"]);
+    assert_eq!((desk.held().firing.due_at, desk.row().catch_up_until), (at(180), Some(at(360))));
+}
+
+#[test]
+fn a_pause_that_ended_holds_nothing_up_whoever_looks_first() {
+    let paused = |job: Job| {
+        let mut desk = Desk::new(job);
+        desk.pause(10, Some(100)).unwrap();
+        desk
+    };
+    let mut resumed = paused(every(60));
+    resumed.resume(130).unwrap();
+    assert_eq!((resumed.history(), resumed.armed().due_at), (vec!["schedule 60 skipped(paused)".into()], at(120)));
+    let mut deleted = paused(every(60));
+    deleted.delete(130).unwrap();
+    assert_eq!(deleted.history(), ["schedule 60 skipped(paused)", "schedule 120 skipped(deleted)"]);
+    let mut updated = paused(every(60));
+    updated.update(130, every(10)).unwrap();
+    assert_eq!(updated.history(), ["schedule 60 skipped(paused)", "schedule 120 skipped(updated)"]);
+    assert_eq!(updated.row().pause, None);
+    let mut again = paused(every(60));
+    again.pause(130, None).unwrap();
+    assert_eq!(again.row().pause.as_ref().map(|pause| pause.since), Some(at(130)), "that is another pause");
+    let mut retried = Desk::new(retrying(Overlap::Skip, 2, 1));
+    retried.run(60);
+    retried.pause(61, Some(70)).unwrap();
+    assert_eq!(retried.finish(80, Status::Failed), Ok(Why::Retried));
+}
+
+#[test]
+fn due_times_during_a_pause_never_fire_even_if_a_run_outlives_it() {
+    for policy in Overlap::ALL {
+        let mut desk = Desk::new(overlap(policy));
+        desk.claim(60).unwrap();
+        desk.start(60).unwrap();
+        desk.pause(70, None).unwrap();
+        desk.resume(250).unwrap();
+        assert_eq!(desk.history(), ["schedule 120..240 x3 skipped(paused)"], "{policy:?}");
+        if policy == Overlap::Allow {
+            continue;
+        }
+        desk.finish(310, Status::Succeeded).unwrap();
+        let armed = desk.armed().due_at;
+        assert_eq!(armed, if policy == Overlap::Skip { at(360) } else { at(300) }, "{policy:?}");
+    }
+}
