@@ -72,8 +72,7 @@ impl ActiveRow {
     }
 
     fn put_back(&self, held: &Held) -> Self {
-        let waiting = Some(Waiting { run: Some(held.run), firing: held.firing });
-        Self { phase: Phase::Idle, waiting, ..self.clone() }
+        Self { phase: Phase::Idle, waiting: Some(held.waiting()), ..self.clone() }
     }
 }
 
@@ -186,7 +185,7 @@ fn delete(row: &ActiveRow, now: Timestamp) -> Result<ActiveTransition, Rejected>
         Phase::Executing(_) => {
             return Ok(ActiveTransition::to(ActiveRow { deleted: true, ..row.clone() }, Why::DeletedLater));
         }
-        Phase::Prepared(held) => Some(Waiting { run: Some(held.run), firing: held.firing }),
+        Phase::Prepared(held) => Some(held.waiting()),
         Phase::Idle => row.waiting,
     };
     let record = waiting.and_then(|waiting| control::waiting_record(row.key.job, waiting, Reason::Deleted, now));

@@ -41,12 +41,12 @@ pub(super) fn update(
 pub(super) fn delete(timeline: &Timeline, state: &JobState, now: Timestamp) -> Result<Transition, Rejected> {
     refuse_deleted(state)?;
     let mut next = state.clone();
-    if let Phase::Prepared(held) = next.phase {
-        next.put_back(&held);
-    }
+    put_back_scheduled(&mut next);
+    let prepared = if let Phase::Prepared(held) = next.phase { Some(held.waiting()) } else { None };
     let reason = if next.pause.is_some() { Reason::Paused } else { Reason::Deleted };
     let records = unrun_records(timeline, &next, reason, now, now);
-    let manual = next.manual.take().and_then(|manual| waiting_record(state.id, manual, Reason::Deleted, now));
+    let manual = prepared.into_iter().chain(next.manual.take());
+    let manual = manual.filter_map(|manual| waiting_record(state.id, manual, Reason::Deleted, now));
     let transition = match next.phase {
         Phase::Executing(_) => Transition::to(JobState { deleted: true, armed: None, ..next }, Why::DeletedLater),
         Phase::Idle | Phase::Prepared(_) => Transition::gone(Why::Deleted),
@@ -129,7 +129,8 @@ pub(super) fn put_back_scheduled(next: &mut JobState) {
     if let Phase::Prepared(held) = next.phase
         && held.firing.trigger != Trigger::Manual
     {
-        next.put_back(&held);
+        next.phase = Phase::Idle;
+        next.armed = Some(held.firing);
     }
 }
 

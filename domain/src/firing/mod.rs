@@ -95,6 +95,13 @@ pub enum Phase {
     Executing(Held),
 }
 
+impl Held {
+    /// As it waits when it goes back unstarted.
+    const fn waiting(&self) -> Waiting {
+        Waiting { run: Some(self.run), firing: self.firing }
+    }
+}
+
 impl Phase {
     /// What is held, if anything is.
     pub const fn held(&self) -> Option<&Held> {
@@ -250,13 +257,17 @@ impl JobState {
         }
     }
 
-    /// Puts a held firing back to where the claim took it from.
-    fn put_back(&mut self, held: &Held) {
+    /// Puts a held firing back to where the claim took it from. A manual run that waits there has lost its place: only one
+    /// waits, and that is the earlier.
+    #[must_use]
+    fn put_back(&mut self, held: &Held, now: Timestamp) -> Option<RunRecord> {
         self.phase = Phase::Idle;
-        match held.firing.trigger {
-            Trigger::Manual => self.manual = Some(Waiting { run: Some(held.run), firing: held.firing }),
-            Trigger::Schedule | Trigger::Misfire => self.armed = Some(held.firing),
+        if held.firing.trigger != Trigger::Manual {
+            self.armed = Some(held.firing);
+            return None;
         }
+        let later = self.manual.replace(held.waiting());
+        later.and_then(|later| control::waiting_record(self.id, later, Reason::Overlap, now))
     }
 }
 

@@ -27,8 +27,8 @@ pub(super) fn start(
     let mut next = state.clone();
     let late = !held.firing.settled && policy::misfire(timeline, &job.misfire, held.firing.due_at, now).is_some();
     if late {
-        next.put_back(&held);
-        return Ok(Transition::to(next, Why::Misfired));
+        let displaced = next.put_back(&held, now);
+        return Ok(Transition::to(next, Why::Misfired).with(displaced));
     }
     let fencing_token = state.version + 1;
     let started = super::Held { started_at: Some(now), fencing_token, ..held };

@@ -88,3 +88,86 @@ fn due_times_during_a_pause_never_fire_even_if_a_run_outlives_it() {
         assert_eq!(armed, if policy == Overlap::Skip { at(360) } else { at(300) }, "{policy:?}");
     }
 }
+
+/// At second 400 the oldest of five missed due times runs and four wait.
+fn catching_up() -> Desk {
+    let mut desk = Desk::new(misfire(MisfirePolicy::CatchUp, 0));
+    desk.claim(310).unwrap();
+    desk.start(310).unwrap();
+    desk
+}
+
+#[test]
+fn a_backlog_is_recorded_by_whatever_ends_it_also_while_one_of_it_runs() {
+    let mut updated = catching_up();
+    updated.update(370, every(10)).unwrap();
+    assert_eq!(updated.history(), ["schedule 120..360 x5 skipped(updated)"]);
+    let mut deleted = catching_up();
+    deleted.delete(370).unwrap();
+    assert_eq!(deleted.history(), ["schedule 120..360 x5 skipped(deleted)"]);
+    let mut paused = catching_up();
+    paused.pause(320, None).unwrap();
+    paused.resume(370).unwrap();
+    paused.finish(371, Status::Succeeded).unwrap();
+    assert_eq!(paused.history()[0], "schedule 120..360 x5 skipped(paused)");
+    assert_eq!(paused.armed().due_at, at(420));
+}
+
+#[test]
+fn one_record_covers_only_due_times_that_have_no_other() {
+    let mut desk = Desk::new(overlap(Overlap::Delay));
+    desk.run(60);
+    desk.finish(250, Status::Succeeded).unwrap();
+    desk.pause(251, None).unwrap();
+    desk.resume(370).unwrap();
+    assert_eq!(
+        desk.history(),
+        [
+            "schedule 60 succeeded",
+            "schedule 180..240 x2 skipped(overlap)",
+            "schedule 120 skipped(paused)",
+            "schedule 300..360 x2 skipped(paused)"
+        ]
+    );
+}
+
+/// A manual run executes and another waits for its end.
+fn two_manual() -> (Desk, carillon_domain::id::RunId, carillon_domain::id::RunId) {
+    let mut desk = Desk::new(retrying(Overlap::Delay, 2, 30));
+    let (_, first) = desk.trigger(1).unwrap();
+    desk.claim(1).unwrap();
+    let (_, second) = desk.trigger(2).unwrap();
+    (desk, first, second)
+}
+
+#[test]
+fn of_two_manual_runs_neither_is_forgotten() {
+    let (mut reset, first, second) = two_manual();
+    reset.reset(3).unwrap();
+    assert_eq!(reset.row().manual.and_then(|manual| manual.run), Some(first), "the earlier keeps its place");
+    assert_eq!((reset.records[0].id, reset.history()[0].as_str()), (second, "manual 2 skipped(overlap)"));
+
+    let (mut swept, first, second) = two_manual();
+    swept.sweep(3).unwrap();
+    assert_eq!((swept.row().manual.and_then(|manual| manual.run), swept.records[0].id), (Some(first), second));
+
+    let (mut deleted, first, second) = two_manual();
+    deleted.delete(3).unwrap();
+    let recorded: Vec<_> = deleted.records.iter().map(|record| record.id).collect();
+    assert_eq!((recorded, deleted.state), (vec![first, second], None));
+
+    let (mut failed, _, second) = two_manual();
+    failed.start(2).unwrap();
+    assert_eq!(failed.finish(4, Status::Failed), Ok(Why::Finished));
+    assert_eq!(failed.row().manual.and_then(|manual| manual.run), Some(second), "it takes the next attempt's place");
+}
+
+#[test]
+fn a_manual_run_that_never_started_leaves_a_record_when_its_job_goes() {
+    let mut desk = Desk::new(every(60));
+    let (_, run) = desk.trigger(1).unwrap();
+    desk.run(1);
+    desk.delete(2).unwrap();
+    assert_eq!(desk.reset(3), Ok(Why::FinishedDeleted));
+    assert_eq!((desk.records[0].id, desk.history()), (run, vec!["manual 1 skipped(deleted)".into()]));
+}
