@@ -105,19 +105,26 @@ pub(super) fn cancel(
             next.cancel = Some(CancelledBy::Person);
             Ok(Transition::to(next, Why::CancelRequested))
         }
-        Phase::Prepared(held) if held.run == run => Ok(drop_unstarted(timeline, next, &held, now)),
+        Phase::Prepared(held) if held.run == run => Ok(drop_unstarted(timeline, next, &held, CancelledBy::Person, now)),
         Phase::Idle | Phase::Prepared(_) | Phase::Executing(_) => Err(Rejected::NotHeld(run)),
     }
 }
 
 /// The firing that `held` would have started is recorded as cancelled, and the next is armed.
-pub(super) fn drop_unstarted(timeline: &Timeline, mut next: JobState, held: &Held, now: Timestamp) -> Transition {
-    let record = cancelled_record(next.id, held, now);
+pub(super) fn drop_unstarted(
+    timeline: &Timeline,
+    mut next: JobState,
+    held: &Held,
+    by: CancelledBy,
+    now: Timestamp,
+) -> Transition {
+    let record = waiting_record(next.id, held.waiting(), by.reason(), now);
     next.phase = Phase::Idle;
+    next.cancel = None;
     if held.firing.trigger != Trigger::Manual {
         next.arm_after(timeline, held.firing.due_at);
     }
-    Transition::to(next, Why::CancelledUnstarted).with([record])
+    Transition::to(next, Why::CancelledUnstarted).with(record)
 }
 
 pub(super) fn refuse_deleted(state: &JobState) -> Result<(), Rejected> {
@@ -160,10 +167,11 @@ pub(super) fn unrun_records(
     unrun.into_iter().map(|stretch| RunRecord::skipped(state.id, stretch, reason.clone(), now)).collect()
 }
 
-/// The record of a firing outside the schedule that did not start. A further attempt has records already.
+/// The record of a firing with a run id of its own that did not start.
 pub(super) fn waiting_record(job: JobId, waiting: Waiting, reason: Reason, now: Timestamp) -> Option<RunRecord> {
     let due = waiting.firing.due_at;
-    let status = if reason == Reason::Cancelled { Status::Cancelled } else { Status::Skipped };
+    let cancelled = matches!(reason, Reason::Cancelled | Reason::Replaced);
+    let status = if cancelled { Status::Cancelled } else { Status::Skipped };
     let stretch = Stretch { count: 1, first: due, last: due };
     Some(RunRecord {
         id: waiting.run?,
@@ -172,16 +180,4 @@ pub(super) fn waiting_record(job: JobId, waiting: Waiting, reason: Reason, now: 
         status,
         ..RunRecord::skipped(job, stretch, reason, now)
     })
-}
-
-/// The record of a held firing that was cancelled before it started.
-pub(super) fn cancelled_record(job: JobId, held: &Held, now: Timestamp) -> RunRecord {
-    let due = held.firing.due_at;
-    RunRecord {
-        id: held.run,
-        trigger: held.firing.trigger,
-        attempt: held.firing.attempt,
-        status: Status::Cancelled,
-        ..RunRecord::skipped(job, Stretch { count: 1, first: due, last: due }, Reason::Cancelled, now)
-    }
 }

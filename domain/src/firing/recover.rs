@@ -1,6 +1,6 @@
 //! Prepared or Executing -> Idle without the run's own word: hand-back, recovery, and the sweep of an ended session.
 
-use super::control::waiting_record;
+use super::control::{drop_unstarted, waiting_record};
 use super::{JobState, Owner, Phase, Rejected, Transition, Why, finish, held_by};
 use crate::id::SessionId;
 use crate::job::Job;
@@ -21,9 +21,9 @@ pub(super) fn reset(
         let unstarted = first.and_then(|first| waiting_record(state.id, first, Reason::Deleted, now));
         return Ok(Transition::gone(Why::FinishedDeleted).with(unstarted));
     }
-    let mut next = JobState { cancel: None, ..state.clone() };
-    if state.cancel.is_some() {
-        return Ok(super::control::drop_unstarted(timeline, next, &held, now));
+    let mut next = state.clone();
+    if let Some(by) = state.cancel {
+        return Ok(drop_unstarted(timeline, next, &held, by, now));
     }
     let displaced = next.put_back(&held, now);
     Ok(Transition::to(next, Why::Reset).with(displaced))
