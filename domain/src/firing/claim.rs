@@ -50,7 +50,7 @@ fn deal_with_misfires(job: &Job, timeline: &Timeline, next: &mut JobState, now: 
 /// Takes the firing that starts first out of the row, with the id of its run.
 fn earliest(next: &mut JobState, until: Timestamp, run: RunId) -> Option<(Firing, RunId)> {
     let armed = next.armed.filter(|armed| next.pause.is_none() && armed.start_at <= until);
-    let manual = next.manual.filter(|manual| manual.firing.start_at <= until);
+    let manual = next.manual.filter(|manual| manual.firing.start_at <= until && !next.in_backoff());
     match (armed, manual) {
         (Some(armed), Some(manual)) if armed.start_at <= manual.firing.start_at => take_armed(next, armed, run),
         (_, Some(manual)) => {

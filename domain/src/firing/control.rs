@@ -8,8 +8,9 @@ use crate::run::{Reason, RunRecord, Status, Stretch, Trigger};
 use crate::schedule::Timeline;
 use crate::time::Timestamp;
 
-/// `job` and `timeline` are the new definition's. Due times are computed anew only when the timing changed; those of the
-/// old timing that have passed unstarted are recorded.
+/// `job` and `timeline` are the new definition's. What is due and unstarted is recorded: nothing starts for an older due
+/// time with a newer definition. Due times to come are computed anew only when the timing changed. While the job is paused
+/// and its timing stays, the end of the pause records.
 pub(super) fn update(
     job: &Job,
     timeline: &Timeline,
@@ -20,20 +21,25 @@ pub(super) fn update(
     refuse_deleted(state)?;
     let mut next = JobState { generation: state.generation + 1, ..state.clone() };
     put_back_scheduled(&mut next);
-    if !job.timing_differs(&previous.0) {
+    let retimed = job.timing_differs(&previous.0);
+    if !retimed && next.pause.is_some() {
         return Ok(Transition::to(next, Why::Updated));
     }
     let reason = if next.pause.is_some() { Reason::Paused } else { Reason::Updated };
     let records = unrun_records(&previous.1, &next, reason, now, now);
+    if !retimed && records.is_empty() {
+        return Ok(Transition::to(next, Why::Updated));
+    }
     // Not before the cursor: what a clock that was set back shows again has been dealt with.
     let fresh = policy::next_regular(timeline, now.max(next.cursor));
-    if fresh.armed.is_none() {
-        return Err(Rejected::NeverFires);
+    if retimed {
+        next.anchor_at = now;
+        fresh.armed.ok_or(Rejected::NeverFires)?;
     }
     // While its own firing runs nothing is armed: the run's end arms what comes after the cursor.
     let runs = matches!(next.phase, Phase::Executing(held) if held.firing.trigger != Trigger::Manual);
-    next.anchor_at = now;
-    next.take(Selection { armed: fresh.armed.filter(|_| !runs), ..fresh });
+    let again = next.armed.filter(|armed| armed.attempt > 1 && !retimed);
+    next.take(Selection { armed: again.or(fresh.armed.filter(|_| !runs)), ..fresh });
     Ok(Transition::to(next, Why::Updated).with(records))
 }
 
@@ -55,7 +61,13 @@ pub(super) fn delete(timeline: &Timeline, state: &JobState, now: Timestamp) -> R
 }
 
 /// A run now, subject to the job's overlap policy like any firing; a pause does not stop it.
-pub(super) fn trigger(job: &Job, state: &JobState, run: RunId, now: Timestamp) -> Result<Transition, Rejected> {
+pub(super) fn trigger(
+    job: &Job,
+    timeline: &Timeline,
+    state: &JobState,
+    run: RunId,
+    now: Timestamp,
+) -> Result<Transition, Rejected> {
     refuse_deleted(state)?;
     let due_at = state.last_manual_at.map_or(now, |last| now.max(last + std::time::Duration::from_millis(1)));
     let manual = Waiting { run: Some(run), firing: Firing::manual(due_at) };
@@ -64,26 +76,35 @@ pub(super) fn trigger(job: &Job, state: &JobState, run: RunId, now: Timestamp) -
         let active = ActiveRow::waiting(&next, run, manual.firing);
         return Ok(Transition { active: Some(active), ..Transition::to(next, Why::TriggeredBeside) });
     }
-    let waiting = state.manual.map(|waiting| Rejected::ManualWaiting(waiting.run.unwrap_or(run)));
     // Claimed ahead of its time: the person's run goes first. At its time it is as good as running.
-    let coming = matches!(state.phase, Phase::Prepared(held) if held.firing.start_at > now);
+    let coming = matches!(state.phase, Phase::Prepared(held) if held.firing.start_at > now && held.firing.trigger != Trigger::Manual);
     if coming {
         put_back_scheduled(&mut next);
     }
-    let running = !coming && state.phase.held().is_some();
-    match (job.overlap, running, waiting) {
+    let backing_off = next.in_backoff() || next.manual.is_some_and(|manual| manual.firing.attempt > 1);
+    let running = next.phase.held().is_some() || backing_off;
+    match (job.overlap, running, next.manual) {
         (Overlap::Skip, true, _) | (Overlap::Delay, true, Some(_)) => {
             let record = waiting_record(state.id, manual, Reason::Overlap, now);
-            Ok(Transition::to(next, Why::TriggerSkipped).with(record))
+            return Ok(Transition::to(next, Why::TriggerSkipped).with(record));
         }
-        (_, _, Some(waiting)) => Err(waiting),
-        (overlap, running, None) => {
-            next.manual = Some(manual);
-            if running && overlap == Overlap::Replace && matches!(next.phase, Phase::Executing(_)) {
-                next.cancel = next.cancel.or(Some(CancelledBy::NewerFiring));
-            }
-            Ok(Transition::to(next, Why::Triggered))
+        (_, _, Some(waits)) if waits.firing.attempt == 1 => {
+            return Err(Rejected::ManualWaiting(waits.run.unwrap_or(run)));
         }
+        (Overlap::Replace, true, _) => replace(timeline, &mut next),
+        (Overlap::Skip | Overlap::Delay | Overlap::Replace | Overlap::Allow, _, _) => {}
+    }
+    next.manual = Some(manual);
+    Ok(Transition::to(next, Why::Triggered))
+}
+
+/// A newer firing takes the place of what runs, or of the further attempt that waits.
+fn replace(timeline: &Timeline, next: &mut JobState) {
+    if let Phase::Executing(_) = next.phase {
+        next.cancel = next.cancel.or(Some(CancelledBy::NewerFiring));
+    }
+    if let Some(attempt) = next.armed.filter(|_| next.in_backoff()) {
+        next.arm_after(timeline, attempt.due_at);
     }
 }
 
@@ -157,13 +178,12 @@ pub(super) fn unrun_records(
     let from = state.armed.or(running).map_or(state.cursor, |firing| firing.due_at);
     let backlog = state.catch_up_until.and_then(|until| policy::stretch(timeline, from, until.min(last)));
     let later = policy::stretch(timeline, state.cursor.max(from), last);
-    let mut unrun: Vec<Stretch> = Vec::new();
-    for next in own.into_iter().chain(backlog).chain(later) {
-        match unrun.pop() {
-            Some(before) if timeline.next_after(before.last) == Some(next.first) => unrun.push(before.join(next)),
-            before => unrun.extend(before.into_iter().chain([next])),
-        }
-    }
+    let kept_back = own.into_iter().chain(backlog).reduce(Stretch::join);
+    let unrun = match (kept_back, later) {
+        // Nothing between the two has been dealt with.
+        (Some(before), Some(later)) if state.cursor <= before.last => vec![before.join(later)],
+        (before, later) => before.into_iter().chain(later).collect(),
+    };
     unrun.into_iter().map(|stretch| RunRecord::skipped(state.id, stretch, reason.clone(), now)).collect()
 }
 

@@ -226,7 +226,7 @@ impl JobState {
             None => self.armed.map(|armed| armed.start_at),
             Some(pause) => pause.until,
         };
-        let manual = self.manual.map(|manual| manual.firing.start_at);
+        let manual = self.manual.filter(|_| !self.in_backoff()).map(|manual| manual.firing.start_at);
         Some(scheduled.into_iter().chain(manual).min().unwrap_or(Timestamp::MAX))
     }
 
@@ -241,6 +241,11 @@ impl JobState {
     /// Whether the schedule has ended and nothing is held or waits.
     pub fn is_completed(&self) -> bool {
         self.armed.is_none() && self.manual.is_none() && self.phase == Phase::Idle
+    }
+
+    /// Whether a further attempt of a firing of the schedule is to come; that counts as running. A pause drops it.
+    fn in_backoff(&self) -> bool {
+        self.pause.is_none() && self.armed.is_some_and(|armed| armed.attempt > 1)
     }
 
     fn take(&mut self, selection: Selection) {
@@ -263,7 +268,9 @@ impl JobState {
     fn put_back(&mut self, held: &Held, now: Timestamp) -> Option<RunRecord> {
         self.phase = Phase::Idle;
         if held.firing.trigger != Trigger::Manual {
-            self.armed = Some(held.firing);
+            // Where due times after it have been dealt with, it is part of no batch any more and starts however late.
+            let settled = held.firing.settled || self.cursor > held.firing.due_at;
+            self.armed = Some(Firing { settled, ..held.firing });
             return None;
         }
         let later = self.manual.replace(held.waiting());
@@ -478,7 +485,7 @@ fn decide(
         Event::Resume => pause::resume(timeline, state, now),
         Event::Update { previous } => control::update(job, timeline, state, previous, now),
         Event::Delete => control::delete(timeline, state, now),
-        Event::Trigger { run } => control::trigger(job, state, *run, now),
+        Event::Trigger { run } => control::trigger(job, timeline, state, *run, now),
         Event::Cancel { run } => control::cancel(timeline, state, *run, now),
     }
 }

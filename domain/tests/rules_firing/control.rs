@@ -171,3 +171,91 @@ fn a_manual_run_that_never_started_leaves_a_record_when_its_job_goes() {
     assert_eq!(desk.reset(3), Ok(Why::FinishedDeleted));
     assert_eq!((desk.records[0].id, desk.history()), (run, vec!["manual 1 skipped(deleted)".into()]));
 }
+
+/// Its first attempt failed at second 61; the next is due at 91.
+fn backing_off(policy: Overlap) -> Desk {
+    let mut desk = Desk::new(retrying(policy, 2, 30));
+    desk.run(60);
+    desk.finish(61, Status::Failed).unwrap();
+    desk
+}
+
+#[test]
+fn a_backoff_counts_as_running_for_a_manual_run() {
+    let mut skip = backing_off(Overlap::Skip);
+    assert_eq!(skip.trigger(62).map(|(why, _)| why), Ok(Why::TriggerSkipped));
+    assert_eq!((skip.history()[1].as_str(), skip.armed().attempt), ("manual 62 skipped(overlap)", 2));
+
+    let mut delay = backing_off(Overlap::Delay);
+    let (why, run) = delay.trigger(62).unwrap();
+    assert_eq!((why, delay.row().claim_at()), (Why::Triggered, Some(at(91))), "it waits for the last attempt");
+    assert_eq!(delay.claim(63), Err(Rejected::NothingDue));
+    assert_eq!(delay.trigger(64).map(|(why, _)| why), Ok(Why::TriggerSkipped), "one waits");
+    assert_eq!(delay.run(91).firing.attempt, 2);
+    delay.finish(92, Status::Succeeded).unwrap();
+    assert_eq!(delay.run(92).run, run);
+
+    let mut replace = backing_off(Overlap::Replace);
+    let (why, run) = replace.trigger(62).unwrap();
+    assert_eq!((why, replace.armed().due_at), (Why::Triggered, at(120)), "the newer firing takes its place");
+    assert_eq!(replace.run(62).run, run);
+}
+
+#[test]
+fn a_backoff_of_a_manual_run_counts_as_running_too() {
+    let backing_off = |policy| {
+        let mut desk = Desk::new(retrying(policy, 2, 30));
+        desk.trigger(1).unwrap();
+        desk.run(1);
+        assert_eq!(desk.finish(2, Status::Failed), Ok(Why::Retried));
+        desk
+    };
+    for policy in [Overlap::Skip, Overlap::Delay] {
+        let mut desk = backing_off(policy);
+        assert_eq!(desk.trigger(3).map(|(why, _)| why), Ok(Why::TriggerSkipped), "{policy:?}: its place is taken");
+    }
+    let mut replace = backing_off(Overlap::Replace);
+    let (why, run) = replace.trigger(3).unwrap();
+    assert_eq!((why, replace.row().manual.and_then(|manual| manual.run)), (Why::Triggered, Some(run)));
+}
+
+#[test]
+fn a_firing_that_is_due_never_starts_with_a_newer_definition() {
+    let newer = |policy| Job { params: "newer".into(), ..overlap(policy) };
+    let mut due = Desk::new(overlap(Overlap::Skip));
+    due.claim(60).unwrap();
+    due.update(61, newer(Overlap::Skip)).unwrap();
+    assert_eq!((due.history(), due.armed().due_at), (vec!["schedule 60 skipped(updated)".into()], at(120)));
+
+    let mut waits = Desk::new(overlap(Overlap::Delay));
+    waits.run(60);
+    waits.update(130, newer(Overlap::Delay)).unwrap();
+    waits.finish(131, Status::Succeeded).unwrap();
+    assert_eq!((waits.history()[0].as_str(), waits.armed().due_at), ("schedule 120 skipped(updated)", at(180)));
+
+    let mut ahead = Desk::new(overlap(Overlap::Skip));
+    ahead.claim_ahead(40, 30).unwrap();
+    ahead.update(41, newer(Overlap::Skip)).unwrap();
+    assert_eq!((ahead.history(), ahead.armed().due_at), (vec![], at(60)), "what is not due yet starts as it is now");
+
+    let mut retried = backing_off(Overlap::Skip);
+    retried.update(62, Job { params: "newer".into(), ..retrying(Overlap::Skip, 2, 30) }).unwrap();
+    assert_eq!(retried.armed().attempt, 2, "it has started before");
+
+    let mut paused = Desk::new(overlap(Overlap::Skip));
+    paused.pause(10, None).unwrap();
+    paused.update(130, newer(Overlap::Skip)).unwrap();
+    paused.resume(190).unwrap();
+    assert_eq!(paused.history(), ["schedule 60..180 x3 skipped(paused)"], "one record a pause");
+}
+
+#[test]
+fn a_doubtful_start_given_back_after_a_resume_takes_no_recorded_due_time_with_it() {
+    let mut desk = Desk::new(misfire(MisfirePolicy::Skip, 0));
+    desk.run(60);
+    desk.pause(61, None).unwrap();
+    desk.resume(130).unwrap();
+    desk.reset(131).unwrap();
+    desk.claim(132).unwrap();
+    assert_eq!((desk.history(), desk.held().firing.due_at), (vec!["schedule 120 skipped(paused)".into()], at(60)));
+}
