@@ -8,10 +8,13 @@ use crate::run::{Ending, Reason, Status};
 use crate::time::BootTime;
 
 impl Node {
-    pub(super) fn heartbeat_if_due(&mut self, now: BootTime) {
+    pub(super) fn end_if_lease_is_over(&mut self, now: BootTime) {
         if self.beat.self_kill && now >= self.beat.lease_until {
-            return self.self_kill(SelfKillReason::LeaseOver);
+            self.self_kill(SelfKillReason::LeaseOver);
         }
+    }
+
+    pub(super) fn heartbeat_if_due(&mut self, now: BootTime) {
         if self.beat.in_flight || now < self.beat.next_at {
             return;
         }
@@ -44,11 +47,13 @@ impl Node {
                 if let Some(ended) = peers.iter().find(|peer| peer.ended && peer.session != self.session) {
                     self.sweep(Effect::Sweep { session: ended.session }, ended.session);
                 }
+                self.expire_silent(now);
             }
         }
     }
 
-    pub(super) fn expire_silent(&mut self, now: BootTime) {
+    /// Only with sequences that were just read: a node that was cut off itself has nobody to blame.
+    fn expire_silent(&mut self, now: BootTime) {
         let silent = self.survey.expired(self.session, self.config.timing.expire_after, now);
         if let Some((session, seq)) = silent.first().copied() {
             self.sweep(Effect::Expire { session, seq }, session);
@@ -103,7 +108,7 @@ impl Node {
         for run in self.in_stage(usize::MAX, |stage| *stage == Stage::Prepared) {
             self.set_stage(run, Stage::Uncertain);
         }
-        self.reset_if_needed(now);
+        self.reset_if_needed();
         if self.runs.is_empty() && self.flight.claim.is_none() && self.pending.is_empty() {
             self.drain.done = true;
             match self.drain.keeper_died {
