@@ -76,9 +76,10 @@ pub(super) fn trigger(
         let active = ActiveRow::waiting(&next, run, manual.firing);
         return Ok(Transition { active: Some(active), ..Transition::to(next, Why::TriggeredBeside) });
     }
-    // Claimed ahead of its time: the person's run goes first. At its time it is as good as running.
-    let coming = matches!(state.phase, Phase::Prepared(held) if held.firing.start_at > now && held.firing.trigger != Trigger::Manual);
-    if coming {
+    // Claimed ahead of its time: the person's run goes first, but a further attempt counts as running already. At its time
+    // it is as good as running.
+    let ahead = next.phase.held().map(|held| held.firing).filter(|firing| firing.start_at > now);
+    if ahead.is_some_and(|firing| firing.attempt == 1 || job.overlap == Overlap::Replace) {
         put_back_scheduled(&mut next);
     }
     let backing_off = next.in_backoff() || next.manual.is_some_and(|manual| manual.firing.attempt > 1);

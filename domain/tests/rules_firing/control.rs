@@ -185,6 +185,10 @@ fn a_backoff_counts_as_running_for_a_manual_run() {
     let mut skip = backing_off(Overlap::Skip);
     assert_eq!(skip.trigger(62).map(|(why, _)| why), Ok(Why::TriggerSkipped));
     assert_eq!((skip.history()[1].as_str(), skip.armed().attempt), ("manual 62 skipped(overlap)", 2));
+    let mut claimed = backing_off(Overlap::Skip);
+    claimed.claim_ahead(63, 30).unwrap();
+    assert_eq!(claimed.trigger(64).map(|(why, _)| why), Ok(Why::TriggerSkipped));
+    assert_eq!(claimed.held().firing.attempt, 2, "what is prepared stays prepared");
 
     let mut delay = backing_off(Overlap::Delay);
     let (why, run) = delay.trigger(62).unwrap();
