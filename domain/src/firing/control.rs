@@ -76,10 +76,9 @@ pub(super) fn trigger(
         let active = ActiveRow::waiting(&next, run, manual.firing);
         return Ok(Transition { active: Some(active), ..Transition::to(next, Why::TriggeredBeside) });
     }
-    // Claimed ahead of its time: the person's run goes first, but a further attempt counts as running already. At its time
-    // it is as good as running.
-    let ahead = next.phase.held().map(|held| held.firing).filter(|firing| firing.start_at > now);
-    if ahead.is_some_and(|firing| firing.attempt == 1 || job.overlap == Overlap::Replace) {
+    // Claimed ahead of its time: the person's run goes first. At its time it is as good as running.
+    let ahead = next.phase.held().is_some_and(|held| held.firing.start_at > now);
+    if ahead {
         put_back_scheduled(&mut next);
     }
     let backing_off = next.in_backoff() || next.manual.is_some_and(|manual| manual.firing.attempt > 1);
@@ -87,7 +86,9 @@ pub(super) fn trigger(
     match (job.overlap, running, next.manual) {
         (Overlap::Skip, true, _) | (Overlap::Delay, true, Some(_)) => {
             let record = waiting_record(state.id, manual, Reason::Overlap, now);
-            return Ok(Transition::to(next, Why::TriggerSkipped).with(record));
+            // Nothing goes first, so nothing is put back.
+            let unmoved = JobState { last_manual_at: Some(due_at), ..state.clone() };
+            return Ok(Transition::to(unmoved, Why::TriggerSkipped).with(record));
         }
         (_, _, Some(waits)) if waits.firing.attempt == 1 => {
             return Err(Rejected::ManualWaiting(waits.run.unwrap_or(run)));
