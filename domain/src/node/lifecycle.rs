@@ -1,6 +1,6 @@
 //! Heartbeats, the lease, the sessions of others, and the end: in good order (drain) or at once (self-kill).
 
-use super::types::BeatAnswer;
+use super::types::{BeatAnswer, LastLook};
 use super::{Effect, Node, SelfKillReason, Stage, StopReason, StoreAnswer};
 use crate::id::SessionId;
 use crate::partition::share_of;
@@ -109,11 +109,29 @@ impl Node {
             self.set_stage(run, Stage::Uncertain);
         }
         self.reset_if_needed();
-        if self.runs.is_empty() && self.flight.claim.is_none() && self.pending.is_empty() {
+        if !self.runs.is_empty() || self.flight.claim.is_some() || !self.pending.is_empty() {
+            self.drain.last_look = LastLook::ToCome;
+        } else if self.drain.keeper_died {
             self.drain.done = true;
-            match self.drain.keeper_died {
-                true => self.self_kill(SelfKillReason::KeeperDied),
-                false => self.emit(Effect::Drained),
+            self.self_kill(SelfKillReason::KeeperDied);
+        } else {
+            self.leave_if_nothing_is_held(now);
+        }
+    }
+
+    /// A row that was written by somebody else between the last look and the hand-back is still mine, and nobody sweeps a
+    /// session that has left: the store has the last word.
+    fn leave_if_nothing_is_held(&mut self, now: BootTime) {
+        match self.drain.last_look {
+            LastLook::ToCome if !self.flight.held && self.wish.recovery_backoff.is_over() => {
+                self.wish.next_recovery = now;
+                self.recover_if_due(now);
+                self.drain.last_look = LastLook::OnItsWay;
+            }
+            LastLook::ToCome | LastLook::OnItsWay => {}
+            LastLook::Clean => {
+                self.drain.done = true;
+                self.emit(Effect::Drained);
             }
         }
     }

@@ -1,6 +1,7 @@
 //! The recovery loop: what the store says is mine, compared with what memory holds, for ever (go-crontab).
 
 use super::port::RunRef;
+use super::types::LastLook;
 use super::{Effect, Node, Run, Stage, StoreAnswer};
 use crate::id::RunId;
 use crate::time::BootTime;
@@ -21,12 +22,16 @@ impl Node {
 
     pub(super) fn held(&mut self, answer: StoreAnswer<Vec<RunRef>>, now: BootTime) {
         self.flight.held = false;
+        let looked = std::mem::take(&mut self.drain.last_look) == LastLook::OnItsWay;
         let Ok(rows) = answer else {
             self.wish.recovery_backoff.failed(now);
             self.wish.next_recovery = self.wish.recovery_backoff.until().unwrap_or(now);
             return;
         };
         self.wish.recovery_backoff.succeeded();
+        if looked && rows.is_empty() {
+            self.drain.last_look = LastLook::Clean;
+        }
         for row in rows {
             let on_its_way = self.flight.claim.as_ref().is_some_and(|sent| sent.contains(&row.run));
             if on_its_way || self.runs.contains_key(&row.run) {

@@ -298,8 +298,18 @@ pub(super) struct Drain {
     pub deadline: Option<BootTime>,
     pub hurried: bool,
     pub done: bool,
+    pub last_look: LastLook,
     /// The drain was forced by the keeper's death: it ends in a self-kill.
     pub keeper_died: bool,
+}
+
+/// Whether the store was asked what it still holds for this session, once memory held nothing.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(super) enum LastLook {
+    #[default]
+    ToCome,
+    OnItsWay,
+    Clean,
 }
 
 /// Asking again, later and later: 50 ms, doubling up to 5 s.

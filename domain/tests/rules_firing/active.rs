@@ -1,11 +1,11 @@
 //! Runs beside the job's row: every event in every phase.
 
-use carillon_domain::firing::{Event, FiringKey, Phase, Rejected, Why};
+use carillon_domain::firing::{Event, FiringKey, Rejected, Why};
 use carillon_domain::id::RunId;
-use carillon_domain::job::{Job, OnLost, Overlap};
-use carillon_domain::run::{Status, Trigger};
+use carillon_domain::job::{Job, Overlap};
+use carillon_domain::run::Status;
 
-use super::desk::{Desk, at, ending, me, retrying, secs};
+use super::desk::{Desk, at, ending, me, retrying};
 
 /// A run of second 60 beside its row, retried once after 30 s.
 fn beside() -> (Desk, FiringKey, RunId) {

@@ -1,10 +1,10 @@
 //! What people do, at every moment at which they may do it.
 
-use carillon_domain::firing::{CancelledBy, Phase, Rejected, Why};
+use carillon_domain::firing::{Rejected, Why};
 use carillon_domain::job::{Job, MisfirePolicy, Overlap};
 use carillon_domain::run::Status;
 
-use super::desk::{Desk, at, every, misfire, overlap, retrying, secs};
+use super::desk::{Desk, at, every, misfire, overlap, retrying};
 
 #[test]
 fn a_firing_claimed_ahead_and_put_back_hides_no_due_time_of_a_new_timing() {

@@ -72,6 +72,8 @@ fn a_drain_gives_back_what_is_prepared_and_waits_for_what_runs() {
     driver.exit(running.at.run);
     assert_eq!(driver.drained(), 0, "not before it is recorded");
     driver.recorded();
+    assert_eq!(driver.drained(), 0, "the store has the last word");
+    driver.feed(Input::Held(Ok(vec![])));
     assert_eq!(driver.drained(), 1);
     driver.tick(4_000);
     driver.feed(Input::Drain);
@@ -185,4 +187,24 @@ fn an_ended_session_is_swept_at_every_heartbeat_until_it_is_gone() {
     }
     driver.exit(carillon_domain::id::RunId::drawn(me(), 1));
     let _never_started = succeeded();
+}
+
+#[test]
+fn a_drain_does_not_leave_while_the_store_still_holds_a_row_for_it() {
+    let mut driver = Driver::new(config());
+    let waiting = driver.prepare(20_000);
+    driver.feed(Input::Drain);
+    // Somebody paused the job meanwhile: the hand-back found another version and left the row alone.
+    driver.feed(Input::Reset(Ok(())));
+    let moved_on = carillon_domain::node::port::RunRef { version: waiting.at.version + 1, ..waiting.at };
+    driver.take();
+    driver.feed(Input::Held(Ok(vec![moved_on])));
+    assert_eq!((driver.drained(), driver.resets()), (0, vec![moved_on]));
+    driver.feed(Input::Reset(Ok(())));
+    driver.feed(Input::Held(Err(Failure::Unknown)));
+    assert_eq!(driver.drained(), 0);
+    driver.tick(50);
+    driver.feed(Input::Held(Ok(vec![])));
+    driver.feed(Input::Held(Ok(vec![])));
+    assert_eq!(driver.drained(), 1);
 }

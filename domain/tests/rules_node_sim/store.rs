@@ -20,7 +20,6 @@ pub struct Stored {
     /// `None` once it is gone.
     pub state: Option<JobState>,
     pub ever_allowed: bool,
-    pub ever_retried: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,7 +35,6 @@ pub struct Store {
     pub active: BTreeMap<FiringKey, ActiveRow>,
     pub sessions: BTreeMap<SessionId, Session>,
     pub records: Vec<RunRecord>,
-    pub starts: Vec<(FiringKey, u32)>,
     pub now: Timestamp,
 }
 
@@ -74,10 +72,8 @@ impl Store {
         let before = self.active.get(&key).cloned().ok_or(Rejected::NothingDue)?;
         let stored = &self.jobs[&key.job];
         let done = apply_active(&stored.job, &before, event, self.now)?;
-        if done.why == Why::Started {
-            if let Some(state) = &stored.state {
-                must::starts_where_it_may(state, key.trigger, self.now).unwrap();
-            }
+        if let (Why::Started, Some(state)) = (done.why, &stored.state) {
+            must::starts_where_it_may(state, key.trigger, self.now).unwrap();
         }
         must::prepared_is_kept(&before.phase, done.next.as_ref().map(|next| &next.phase), done.why).unwrap();
         match done.next {
