@@ -4,3 +4,5 @@ mod accounting;
 mod active;
 mod control;
 mod desk;
+mod policies;
+mod table;
