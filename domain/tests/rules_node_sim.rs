@@ -1,6 +1,8 @@
 //! Whole nodes against a tiny store, under faults, in virtual time. A seed replays: `SIM_SEED=17 cargo test -p
 //! carillon-domain --test rules_node_sim`; `SIM_SEEDS=100000` runs more of them.
 
+#[path = "rules_node_sim/dice.rs"]
+mod dice;
 #[path = "rules_node_sim/store.rs"]
 mod store;
 #[path = "rules_node_sim/world.rs"]

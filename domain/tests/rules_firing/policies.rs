@@ -21,7 +21,8 @@ fn a_misfire_is_later_than_its_grace_or_not_alone() {
     use MisfirePolicy::{CatchUp, FireOnce, Skip};
     use Trigger::{Misfire, Schedule};
     let none: [&str; 0] = [];
-    let table: &[(MisfirePolicy, u64, i64, Option<(Trigger, i64)>, &[&str])] = &[
+    type Case<'a> = (MisfirePolicy, u64, i64, Option<(Trigger, i64)>, &'a [&'a str]);
+    let table: &[Case<'_>] = &[
         (Skip, 30, 60, Some((Schedule, 60)), &none),
         (Skip, 30, 90, Some((Schedule, 60)), &none),
         (Skip, 30, 91, None, &["schedule 60 skipped(misfire)"]),
