@@ -8,6 +8,7 @@ pub mod crontab;
 pub mod duration;
 pub mod firing;
 pub mod id;
+pub mod invariants;
 pub mod job;
 pub mod lease;
 pub mod matrix;

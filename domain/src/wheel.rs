@@ -1,8 +1,8 @@
 //! The timing wheel: near-due firings in one flat ring of milliseconds.
 //!
 //! As in xxl-job only what comes up soon is held in memory; unlike its sixty seconds, the ring has a slot a millisecond over
-//! the claim horizon, so that an insert and a pop are a few nanoseconds and nothing is scanned. What lies beyond the ring
-//! (a firing put back after a clock was set) waits in an ordered map.
+//! the claim horizon, so that an insert and a pop are a few nanoseconds and nothing is scanned. What lies outside the ring
+//! (beyond it, or before it after a clock was set back) waits in an ordered map.
 
 use std::collections::BTreeMap;
 
@@ -17,8 +17,7 @@ pub struct Wheel<T> {
     /// Everything before this has been popped.
     base_ms: i64,
     in_ring: usize,
-    beyond: BTreeMap<i64, Vec<T>>,
-    overdue: Vec<T>,
+    outside: BTreeMap<i64, Vec<T>>,
 }
 
 impl<T> Wheel<T> {
@@ -30,39 +29,35 @@ impl<T> Wheel<T> {
             occupied: vec![0; slots / 64],
             base_ms: now.as_ms(),
             in_ring: 0,
-            beyond: BTreeMap::new(),
-            overdue: Vec::new(),
+            outside: BTreeMap::new(),
         }
     }
 
     /// How many items wait.
     pub fn len(&self) -> usize {
-        self.in_ring + self.overdue.len() + self.beyond.values().map(Vec::len).sum::<usize>()
+        self.in_ring + self.outside.values().map(Vec::len).sum::<usize>()
     }
 
     /// Whether nothing waits.
     pub fn is_empty(&self) -> bool {
-        self.in_ring == 0 && self.overdue.is_empty() && self.beyond.is_empty()
+        self.in_ring == 0 && self.outside.is_empty()
     }
 
-    /// Lets `item` come up at `at`; at once when that has passed.
+    /// Lets `item` come up at `at`; with the next pop when that has passed.
     pub fn insert(&mut self, at: Timestamp, item: T) {
         let at_ms = at.as_ms();
-        if at_ms < self.base_ms {
-            self.overdue.push(item);
-        } else if at_ms - self.base_ms < self.slots.len() as i64 {
+        if (0..self.slots.len() as i64).contains(&(at_ms - self.base_ms)) {
             let slot = self.slot(at_ms);
             self.slots[slot].push(item);
             self.occupied[slot / 64] |= 1 << (slot % 64);
             self.in_ring += 1;
         } else {
-            self.beyond.entry(at_ms).or_default().push(item);
+            self.outside.entry(at_ms).or_default().push(item);
         }
     }
 
     /// Moves everything that has come up by `now` to `out`, in the order of time.
     pub fn pop_until(&mut self, now: Timestamp, out: &mut Vec<T>) {
-        out.append(&mut self.overdue);
         let end_ms = now.as_ms() + 1;
         while self.base_ms < end_ms {
             let Some(at_ms) = self.next_in_ring().filter(|at_ms| *at_ms < end_ms) else { break };
@@ -78,25 +73,21 @@ impl<T> Wheel<T> {
 
     /// When the next item comes up; `None` when nothing waits.
     pub fn next_at(&self) -> Option<Timestamp> {
-        if !self.overdue.is_empty() {
-            return Some(Timestamp::from_ms(self.base_ms - 1));
-        }
-        let beyond = self.beyond.keys().next().copied();
-        self.next_in_ring().into_iter().chain(beyond).min().map(Timestamp::from_ms)
+        let outside = self.outside.keys().next().copied();
+        self.next_in_ring().into_iter().chain(outside).min().map(Timestamp::from_ms)
     }
 
-    /// What lay beyond the ring comes into it as the ring moves on.
+    /// What lay outside comes up, or into the ring as that moves on.
     fn draw_in(&mut self, end_ms: i64, out: &mut Vec<T>) {
-        while let Some(entry) = self.beyond.first_entry() {
+        while let Some(entry) = self.outside.first_entry() {
             let at_ms = *entry.key();
-            if at_ms - self.base_ms >= self.slots.len() as i64 {
-                return;
-            }
-            let items = entry.remove();
             if at_ms < end_ms {
-                out.extend(items);
-            } else {
+                out.extend(entry.remove());
+            } else if (0..self.slots.len() as i64).contains(&(at_ms - self.base_ms)) {
+                let items = entry.remove();
                 items.into_iter().for_each(|item| self.insert(Timestamp::from_ms(at_ms), item));
+            } else {
+                return;
             }
         }
     }
@@ -151,6 +142,11 @@ mod tests {
         wheel.pop_until(ms(1_062), &mut out);
         assert_eq!(out, ["overdue"]);
         assert_eq!(wheel.next_at(), Some(ms(1_063)));
+        wheel.insert(ms(900), "after the clock was set back");
+        wheel.pop_until(ms(899), &mut out);
+        assert_eq!((out.len(), wheel.next_at()), (1, Some(ms(900))));
+        wheel.pop_until(ms(900), &mut out);
+        assert_eq!(out.pop(), Some("after the clock was set back"));
         wheel.pop_until(ms(4_999), &mut out);
         assert_eq!(out, ["overdue", "last slot"]);
         assert_eq!(wheel.next_at(), Some(ms(5_000)));

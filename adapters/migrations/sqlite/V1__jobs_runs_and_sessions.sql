@@ -67,7 +67,7 @@ CREATE TABLE active (
     started_at    INTEGER,
     fencing_token INTEGER NOT NULL,
     cancel        TEXT,
-    deleted       INTEGER NOT NULL,
+    withdrawn     INTEGER NOT NULL,
     PRIMARY KEY (job_id, due_at, trigger)
 ) WITHOUT ROWID;
 CREATE INDEX active_due ON active (claim_at) WHERE claim_at IS NOT NULL;

@@ -57,7 +57,7 @@ pub(crate) struct ActiveColumns {
     pub waiting_run: Option<[u8; 16]>,
     pub held: HeldColumns,
     pub cancel: Option<CancelledBy>,
-    pub deleted: bool,
+    pub withdrawn: bool,
 }
 
 /// The 16 bytes of a run id, whose order is that of the id.
@@ -204,7 +204,7 @@ impl ActiveColumns {
             waiting_run: row.waiting.and_then(|waiting| waiting.run).map(run_bytes),
             held: HeldColumns::of(&row.phase),
             cancel: row.cancel,
-            deleted: row.deleted,
+            withdrawn: row.withdrawn,
         }
     }
 
@@ -215,7 +215,7 @@ impl ActiveColumns {
             phase: self.held.phase()?,
             waiting: waiting_from(self.waiting.as_deref(), self.waiting_run)?,
             cancel: self.cancel,
-            deleted: self.deleted,
+            withdrawn: self.withdrawn,
         })
     }
 }

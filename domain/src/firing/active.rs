@@ -10,6 +10,8 @@ use crate::job::Job;
 use crate::run::{Ending, Reason, RunRecord, Trigger};
 use crate::time::Timestamp;
 
+const WITHDRAWN: &str = "the job was paused or deleted before the start";
+
 /// What identifies a firing: its attempts follow one another under one key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FiringKey {
@@ -34,8 +36,8 @@ pub struct ActiveRow {
     pub waiting: Option<Waiting>,
     /// Set when the running run is to end early.
     pub cancel: Option<CancelledBy>,
-    /// Its job was deleted: no further attempt.
-    pub deleted: bool,
+    /// Its job was deleted, or paused while it ran: no further attempt, and no start if this one never happened.
+    pub withdrawn: bool,
 }
 
 /// An active row as it must be written.
@@ -60,7 +62,7 @@ impl ActiveRow {
 
     fn new(state: &JobState, firing: Firing, phase: Phase, waiting: Option<Waiting>) -> Self {
         let key = FiringKey { job: state.id, due_at: firing.due_at, trigger: firing.trigger };
-        Self { key, version: state.version + 1, phase, waiting, cancel: None, deleted: false }
+        Self { key, version: state.version + 1, phase, waiting, cancel: None, withdrawn: false }
     }
 
     /// As [`JobState::claim_at`].
@@ -72,8 +74,7 @@ impl ActiveRow {
     }
 
     fn put_back(&self, held: &Held) -> Self {
-        let waiting = Some(Waiting { run: Some(held.run), firing: held.firing });
-        Self { phase: Phase::Idle, waiting, ..self.clone() }
+        Self { phase: Phase::Idle, waiting: Some(held.waiting()), ..self.clone() }
     }
 }
 
@@ -92,8 +93,8 @@ pub fn apply_active(job: &Job, row: &ActiveRow, event: &Event, now: Timestamp) -
         }
         Event::Reset { session, run } => reset(row, (*session, *run), now),
         Event::Sweep { session } => sweep(job, row, *session, now),
-        Event::Pause { .. } => withdraw_attempt(row),
-        Event::Delete => delete(row, now),
+        Event::Pause { .. } => pause(row, now),
+        Event::Delete => withdraw(row, Why::Deleted, Reason::Deleted, now),
         Event::Cancel { run } => cancel(row, *run, now),
         Event::Resume | Event::Update { .. } | Event::Trigger { .. } => Err(Rejected::NothingDue),
     }?;
@@ -136,7 +137,7 @@ fn start(row: &ActiveRow, owner: Owner, now: Timestamp) -> Result<ActiveTransiti
 fn ended(job: &Job, row: &ActiveRow, held: &Held, ending: &Ending, now: Timestamp) -> ActiveTransition {
     let ending = Ending { ended_at: ending.ended_at.min(now), ..ending.clone() };
     let record = finish::run_record(row.key.job, held, &ending, row.cancel);
-    let may_go_on = row.cancel.is_none() && !row.deleted;
+    let may_go_on = row.cancel.is_none() && !row.withdrawn;
     match finish::next_attempt(job, &held.firing, &ending).filter(|_| may_go_on) {
         None => ActiveTransition::gone(Why::Finished, [record]),
         Some(firing) => {
@@ -149,13 +150,12 @@ fn ended(job: &Job, row: &ActiveRow, held: &Held, ending: &Ending, now: Timestam
 
 fn reset(row: &ActiveRow, owner: Owner, now: Timestamp) -> Result<ActiveTransition, Rejected> {
     let held = *held_by(&row.phase, owner)?;
-    if row.deleted || row.cancel.is_some() {
-        return Ok(ActiveTransition::gone(
-            Why::CancelledUnstarted,
-            [control::cancelled_record(row.key.job, &held, now)],
-        ));
+    if row.cancel.is_none() && !row.withdrawn {
+        return Ok(ActiveTransition::to(row.put_back(&held), Why::Reset));
     }
-    Ok(ActiveTransition::to(row.put_back(&held), Why::Reset))
+    let reason = row.cancel.map_or_else(|| Reason::Said(WITHDRAWN.into()), CancelledBy::reason);
+    let record = control::waiting_record(row.key.job, held.waiting(), reason, now);
+    Ok(ActiveTransition::gone(Why::CancelledUnstarted, record))
 }
 
 fn sweep(job: &Job, row: &ActiveRow, session: SessionId, now: Timestamp) -> Result<ActiveTransition, Rejected> {
@@ -172,25 +172,28 @@ fn sweep(job: &Job, row: &ActiveRow, session: SessionId, now: Timestamp) -> Resu
     }
 }
 
-/// A pause ends the further attempts of a firing: those before it have their records. Manual runs go on.
-fn withdraw_attempt(row: &ActiveRow) -> Result<ActiveTransition, Rejected> {
-    let unstarted = !matches!(row.phase, Phase::Executing(_));
-    if unstarted && row.key.trigger != Trigger::Manual {
-        return Ok(ActiveTransition::gone(Why::Paused, []));
+/// Manual runs go on.
+fn pause(row: &ActiveRow, now: Timestamp) -> Result<ActiveTransition, Rejected> {
+    match row.key.trigger {
+        Trigger::Manual => Err(Rejected::NothingDue),
+        Trigger::Schedule | Trigger::Misfire => withdraw(row, Why::Paused, Reason::Paused, now),
     }
-    Err(Rejected::NothingDue)
 }
 
-fn delete(row: &ActiveRow, now: Timestamp) -> Result<ActiveTransition, Rejected> {
+/// What runs may finish; what has not started never will. A further attempt that waits has the records of those before it.
+fn withdraw(row: &ActiveRow, why: Why, reason: Reason, now: Timestamp) -> Result<ActiveTransition, Rejected> {
     let waiting = match row.phase {
+        Phase::Executing(_) if row.withdrawn => return Err(Rejected::NothingDue),
         Phase::Executing(_) => {
-            return Ok(ActiveTransition::to(ActiveRow { deleted: true, ..row.clone() }, Why::DeletedLater));
+            let why = if why == Why::Deleted { Why::DeletedLater } else { why };
+            return Ok(ActiveTransition::to(ActiveRow { withdrawn: true, ..row.clone() }, why));
         }
-        Phase::Prepared(held) => Some(Waiting { run: Some(held.run), firing: held.firing }),
+        Phase::Prepared(held) => Some(held.waiting()),
         Phase::Idle => row.waiting,
     };
-    let record = waiting.and_then(|waiting| control::waiting_record(row.key.job, waiting, Reason::Deleted, now));
-    Ok(ActiveTransition::gone(Why::Deleted, record))
+    let first = waiting.filter(|waiting| waiting.firing.attempt == 1);
+    let record = first.and_then(|first| control::waiting_record(row.key.job, first, reason, now));
+    Ok(ActiveTransition::gone(why, record))
 }
 
 fn cancel(row: &ActiveRow, run: RunId, now: Timestamp) -> Result<ActiveTransition, Rejected> {
@@ -200,8 +203,8 @@ fn cancel(row: &ActiveRow, run: RunId, now: Timestamp) -> Result<ActiveTransitio
             Ok(ActiveTransition::to(next, Why::CancelRequested))
         }
         (Phase::Prepared(held), _) if held.run == run => {
-            let record = control::cancelled_record(row.key.job, &held, now);
-            Ok(ActiveTransition::gone(Why::CancelledUnstarted, [record]))
+            let record = control::waiting_record(row.key.job, held.waiting(), Reason::Cancelled, now);
+            Ok(ActiveTransition::gone(Why::CancelledUnstarted, record))
         }
         (Phase::Idle, Some(waiting)) if waiting.run == Some(run) => {
             let record = control::waiting_record(row.key.job, waiting, Reason::Cancelled, now);

@@ -1,6 +1,6 @@
 //! Idle -> Prepared.
 
-use super::{Event, Firing, Held, JobState, Owner, Phase, Rejected, Transition, Why};
+use super::{Firing, Held, JobState, Owner, Phase, Rejected, Transition, Why};
 use crate::id::RunId;
 use crate::job::Job;
 use crate::policy;
@@ -23,8 +23,8 @@ pub(super) fn claim(
     if state.claim_at().is_none_or(|at| at > until) {
         return Err(Rejected::NothingDue);
     }
-    let (mut next, mut records) = end_of_pause(job, timeline, state, now)?;
-    records.extend(deal_with_misfires(job, timeline, &mut next, now));
+    let mut next = state.clone();
+    let records = deal_with_misfires(job, timeline, &mut next, now);
     let (session, run) = owner;
     let Some((firing, run)) = earliest(&mut next, until, run) else {
         if next == *state {
@@ -34,21 +34,6 @@ pub(super) fn claim(
     };
     next.phase = Phase::Prepared(Held { firing, run, session, started_at: None, fencing_token: 0 });
     Ok(Transition::to(next, Why::Claimed).with(records))
-}
-
-/// A pause with an end that has come is over; what it swallowed is recorded.
-fn end_of_pause(
-    job: &Job,
-    timeline: &Timeline,
-    state: &JobState,
-    now: Timestamp,
-) -> Result<(JobState, Vec<RunRecord>), Rejected> {
-    let over = state.pause.as_ref().is_some_and(|pause| pause.until.is_some_and(|until| until <= now));
-    if !over {
-        return Ok((state.clone(), Vec::new()));
-    }
-    let resumed = super::apply(job, timeline, state, &Event::Resume, now)?;
-    Ok((resumed.next.unwrap_or_else(|| state.clone()), resumed.records))
 }
 
 fn deal_with_misfires(job: &Job, timeline: &Timeline, next: &mut JobState, now: Timestamp) -> Option<RunRecord> {
@@ -65,7 +50,7 @@ fn deal_with_misfires(job: &Job, timeline: &Timeline, next: &mut JobState, now: 
 /// Takes the firing that starts first out of the row, with the id of its run.
 fn earliest(next: &mut JobState, until: Timestamp, run: RunId) -> Option<(Firing, RunId)> {
     let armed = next.armed.filter(|armed| next.pause.is_none() && armed.start_at <= until);
-    let manual = next.manual.filter(|manual| manual.firing.start_at <= until);
+    let manual = next.manual.filter(|manual| manual.firing.start_at <= until && !next.in_backoff());
     match (armed, manual) {
         (Some(armed), Some(manual)) if armed.start_at <= manual.firing.start_at => take_armed(next, armed, run),
         (_, Some(manual)) => {
@@ -79,6 +64,5 @@ fn earliest(next: &mut JobState, until: Timestamp, run: RunId) -> Option<(Firing
 
 fn take_armed(next: &mut JobState, armed: Firing, run: RunId) -> Option<(Firing, RunId)> {
     next.armed = None;
-    next.cursor = next.cursor.max(armed.due_at);
     Some((armed, run))
 }

@@ -1,6 +1,6 @@
-//! What people do to a job: pause, resume, update, delete, run now, cancel. Each may come at any moment.
+//! What people do to a job: update, delete, run now, cancel. Each may come at any moment.
 
-use super::{ActiveRow, CancelledBy, Firing, Held, JobState, Pause, Phase, Rejected, Transition, Waiting, Why};
+use super::{ActiveRow, CancelledBy, Firing, Held, JobState, Phase, Rejected, Transition, Waiting, Why};
 use crate::id::{JobId, RunId};
 use crate::job::{Job, Overlap};
 use crate::policy::{self, Selection};
@@ -8,39 +8,9 @@ use crate::run::{Reason, RunRecord, Status, Stretch, Trigger};
 use crate::schedule::Timeline;
 use crate::time::Timestamp;
 
-/// A running run goes on; a prepared firing goes back, so that nothing starts once the call has been answered. A run that
-/// a person asked for is not held up.
-pub(super) fn pause(
-    state: &JobState,
-    until: Option<Timestamp>,
-    reason: Option<String>,
-    now: Timestamp,
-) -> Result<Transition, Rejected> {
-    refuse_deleted(state)?;
-    let mut next = state.clone();
-    put_back_scheduled(&mut next);
-    let since = state.pause.as_ref().map_or(now, |pause| pause.since);
-    next.pause = Some(Pause { since, until, reason });
-    Ok(Transition::to(next, Why::Paused))
-}
-
-/// Records the due times that passed during the pause and goes on with the next.
-pub(super) fn resume(timeline: &Timeline, state: &JobState, now: Timestamp) -> Result<Transition, Rejected> {
-    refuse_deleted(state)?;
-    let mut next = JobState { pause: None, ..state.clone() };
-    let mut record = None;
-    // While Executing there is nothing armed: the run's end deals with what passed.
-    if let Some(armed) = next.armed {
-        record = unrun_record(timeline, &next, Reason::Paused, now);
-        if record.is_some() || armed.attempt > 1 {
-            next.take(policy::next_regular(timeline, next.cursor.max(now)));
-        }
-    }
-    Ok(Transition::to(next, Why::Resumed).with(record))
-}
-
-/// `job` and `timeline` are the new definition's. Due times are computed anew only when the timing changed; those of the
-/// old timing that have passed unstarted are recorded.
+/// `job` and `timeline` are the new definition's. What is due and unstarted is recorded: nothing starts for an older due
+/// time with a newer definition. Due times to come are computed anew only when the timing changed. While the job is paused
+/// and its timing stays, the end of the pause records.
 pub(super) fn update(
     job: &Job,
     timeline: &Timeline,
@@ -51,41 +21,53 @@ pub(super) fn update(
     refuse_deleted(state)?;
     let mut next = JobState { generation: state.generation + 1, ..state.clone() };
     put_back_scheduled(&mut next);
-    if !job.timing_differs(&previous.0) {
+    let retimed = job.timing_differs(&previous.0);
+    if !retimed && next.pause.is_some() {
         return Ok(Transition::to(next, Why::Updated));
     }
     let reason = if next.pause.is_some() { Reason::Paused } else { Reason::Updated };
-    let record = unrun_record(&previous.1, &next, reason, now);
-    let fresh = policy::next_regular(timeline, now);
-    if fresh.armed.is_none() {
-        return Err(Rejected::NeverFires);
+    let records = unrun_records(&previous.1, &next, reason, now, now);
+    if !retimed && records.is_empty() {
+        return Ok(Transition::to(next, Why::Updated));
+    }
+    // Not before the cursor: what a clock that was set back shows again has been dealt with.
+    let fresh = policy::next_regular(timeline, now.max(next.cursor));
+    if retimed {
+        next.anchor_at = now;
+        fresh.armed.ok_or(Rejected::NeverFires)?;
     }
     // While its own firing runs nothing is armed: the run's end arms what comes after the cursor.
     let runs = matches!(next.phase, Phase::Executing(held) if held.firing.trigger != Trigger::Manual);
-    next.anchor_at = now;
-    next.take(Selection { armed: fresh.armed.filter(|_| !runs), ..fresh });
-    Ok(Transition::to(next, Why::Updated).with(record))
+    let again = next.armed.filter(|armed| armed.attempt > 1 && !retimed);
+    next.take(Selection { armed: again.or(fresh.armed.filter(|_| !runs)), ..fresh });
+    Ok(Transition::to(next, Why::Updated).with(records))
 }
 
 /// Lets a running run finish; otherwise the row goes. What was due and unstarted is recorded.
 pub(super) fn delete(timeline: &Timeline, state: &JobState, now: Timestamp) -> Result<Transition, Rejected> {
     refuse_deleted(state)?;
     let mut next = state.clone();
-    if let Phase::Prepared(held) = next.phase {
-        next.put_back(&held);
-    }
+    put_back_scheduled(&mut next);
+    let prepared = if let Phase::Prepared(held) = next.phase { Some(held.waiting()) } else { None };
     let reason = if next.pause.is_some() { Reason::Paused } else { Reason::Deleted };
-    let record = unrun_record(timeline, &next, reason, now);
-    let manual = next.manual.take().and_then(|manual| waiting_record(state.id, manual, Reason::Deleted, now));
+    let records = unrun_records(timeline, &next, reason, now, now);
+    let manual = prepared.into_iter().chain(next.manual.take());
+    let manual = manual.filter_map(|manual| waiting_record(state.id, manual, Reason::Deleted, now));
     let transition = match next.phase {
         Phase::Executing(_) => Transition::to(JobState { deleted: true, armed: None, ..next }, Why::DeletedLater),
         Phase::Idle | Phase::Prepared(_) => Transition::gone(Why::Deleted),
     };
-    Ok(transition.with(record).with(manual))
+    Ok(transition.with(records).with(manual))
 }
 
 /// A run now, subject to the job's overlap policy like any firing; a pause does not stop it.
-pub(super) fn trigger(job: &Job, state: &JobState, run: RunId, now: Timestamp) -> Result<Transition, Rejected> {
+pub(super) fn trigger(
+    job: &Job,
+    timeline: &Timeline,
+    state: &JobState,
+    run: RunId,
+    now: Timestamp,
+) -> Result<Transition, Rejected> {
     refuse_deleted(state)?;
     let due_at = state.last_manual_at.map_or(now, |last| now.max(last + std::time::Duration::from_millis(1)));
     let manual = Waiting { run: Some(run), firing: Firing::manual(due_at) };
@@ -94,26 +76,37 @@ pub(super) fn trigger(job: &Job, state: &JobState, run: RunId, now: Timestamp) -
         let active = ActiveRow::waiting(&next, run, manual.firing);
         return Ok(Transition { active: Some(active), ..Transition::to(next, Why::TriggeredBeside) });
     }
-    let waiting = state.manual.map(|waiting| Rejected::ManualWaiting(waiting.run.unwrap_or(run)));
     // Claimed ahead of its time: the person's run goes first. At its time it is as good as running.
-    let coming = matches!(state.phase, Phase::Prepared(held) if held.firing.start_at > now);
-    if coming {
+    let ahead = next.phase.held().is_some_and(|held| held.firing.start_at > now);
+    if ahead {
         put_back_scheduled(&mut next);
     }
-    let running = !coming && state.phase.held().is_some();
-    match (job.overlap, running, waiting) {
+    let backing_off = next.in_backoff() || next.manual.is_some_and(|manual| manual.firing.attempt > 1);
+    let running = next.phase.held().is_some() || backing_off;
+    match (job.overlap, running, next.manual) {
         (Overlap::Skip, true, _) | (Overlap::Delay, true, Some(_)) => {
             let record = waiting_record(state.id, manual, Reason::Overlap, now);
-            Ok(Transition::to(next, Why::TriggerSkipped).with(record))
+            // Nothing goes first, so nothing is put back.
+            let unmoved = JobState { last_manual_at: Some(due_at), ..state.clone() };
+            return Ok(Transition::to(unmoved, Why::TriggerSkipped).with(record));
         }
-        (_, _, Some(waiting)) => Err(waiting),
-        (overlap, running, None) => {
-            next.manual = Some(manual);
-            if running && overlap == Overlap::Replace && matches!(next.phase, Phase::Executing(_)) {
-                next.cancel = next.cancel.or(Some(CancelledBy::NewerFiring));
-            }
-            Ok(Transition::to(next, Why::Triggered))
+        (_, _, Some(waits)) if waits.firing.attempt == 1 => {
+            return Err(Rejected::ManualWaiting(waits.run.unwrap_or(run)));
         }
+        (Overlap::Replace, true, _) => replace(timeline, &mut next),
+        (Overlap::Skip | Overlap::Delay | Overlap::Replace | Overlap::Allow, _, _) => {}
+    }
+    next.manual = Some(manual);
+    Ok(Transition::to(next, Why::Triggered))
+}
+
+/// A newer firing takes the place of what runs, or of the further attempt that waits.
+fn replace(timeline: &Timeline, next: &mut JobState) {
+    if let Phase::Executing(_) = next.phase {
+        next.cancel = next.cancel.or(Some(CancelledBy::NewerFiring));
+    }
+    if let Some(attempt) = next.armed.filter(|_| next.in_backoff()) {
+        next.arm_after(timeline, attempt.due_at);
     }
 }
 
@@ -135,50 +128,72 @@ pub(super) fn cancel(
             next.cancel = Some(CancelledBy::Person);
             Ok(Transition::to(next, Why::CancelRequested))
         }
-        Phase::Prepared(held) if held.run == run => Ok(drop_unstarted(timeline, next, &held, now)),
+        Phase::Prepared(held) if held.run == run => Ok(drop_unstarted(timeline, next, &held, CancelledBy::Person, now)),
         Phase::Idle | Phase::Prepared(_) | Phase::Executing(_) => Err(Rejected::NotHeld(run)),
     }
 }
 
 /// The firing that `held` would have started is recorded as cancelled, and the next is armed.
-pub(super) fn drop_unstarted(timeline: &Timeline, mut next: JobState, held: &Held, now: Timestamp) -> Transition {
-    let record = cancelled_record(next.id, held, now);
+pub(super) fn drop_unstarted(
+    timeline: &Timeline,
+    mut next: JobState,
+    held: &Held,
+    by: CancelledBy,
+    now: Timestamp,
+) -> Transition {
+    let record = waiting_record(next.id, held.waiting(), by.reason(), now);
     next.phase = Phase::Idle;
+    next.cancel = None;
     if held.firing.trigger != Trigger::Manual {
         next.arm_after(timeline, held.firing.due_at);
     }
-    Transition::to(next, Why::CancelledUnstarted).with([record])
+    Transition::to(next, Why::CancelledUnstarted).with(record)
 }
 
-fn refuse_deleted(state: &JobState) -> Result<(), Rejected> {
+pub(super) fn refuse_deleted(state: &JobState) -> Result<(), Rejected> {
     if state.deleted { Err(Rejected::Deleted) } else { Ok(()) }
 }
 
 /// A prepared firing of the schedule goes back to Idle; what runs, or was asked for by a person, stays.
-fn put_back_scheduled(next: &mut JobState) {
+pub(super) fn put_back_scheduled(next: &mut JobState) {
     if let Phase::Prepared(held) = next.phase
         && held.firing.trigger != Trigger::Manual
     {
-        next.put_back(&held);
+        next.phase = Phase::Idle;
+        next.armed = Some(held.firing);
     }
 }
 
-/// The record of all due times up to `now` that have neither run nor been recorded: the armed one (unless it is a further
-/// attempt), what is left of a backlog, and what came due after the cursor.
-fn unrun_record(timeline: &Timeline, state: &JobState, reason: Reason, now: Timestamp) -> Option<RunRecord> {
-    let armed = state.armed.filter(|armed| armed.attempt == 1 && armed.due_at <= now);
+/// The records of all due times up to `last` that have neither run nor been recorded: the armed one (unless it is a
+/// further attempt), what is left of a backlog, and what came due after the cursor. One record, unless due times between
+/// them have one already.
+pub(super) fn unrun_records(
+    timeline: &Timeline,
+    state: &JobState,
+    reason: Reason,
+    last: Timestamp,
+    now: Timestamp,
+) -> Vec<RunRecord> {
+    let armed = state.armed.filter(|armed| armed.attempt == 1 && armed.due_at <= last);
     let own = armed.map(|armed| Stretch { count: 1, first: armed.due_at, last: armed.due_at });
-    let from = state.armed.map_or(state.cursor, |armed| armed.due_at);
-    let backlog = state.catch_up_until.and_then(|until| policy::stretch(timeline, from, until));
-    let later = policy::stretch(timeline, state.cursor.max(from), now);
-    let unrun = own.into_iter().chain(backlog).chain(later).reduce(Stretch::join)?;
-    Some(RunRecord::skipped(state.id, unrun, reason, now))
+    let running = state.phase.held().map(|held| held.firing).filter(|firing| firing.trigger != Trigger::Manual);
+    let from = state.armed.or(running).map_or(state.cursor, |firing| firing.due_at);
+    let backlog = state.catch_up_until.and_then(|until| policy::stretch(timeline, from, until.min(last)));
+    let later = policy::stretch(timeline, state.cursor.max(from), last);
+    let kept_back = own.into_iter().chain(backlog).reduce(Stretch::join);
+    let unrun = match (kept_back, later) {
+        // Nothing between the two has been dealt with.
+        (Some(before), Some(later)) if state.cursor <= before.last => vec![before.join(later)],
+        (before, later) => before.into_iter().chain(later).collect(),
+    };
+    unrun.into_iter().map(|stretch| RunRecord::skipped(state.id, stretch, reason.clone(), now)).collect()
 }
 
-/// The record of a firing outside the schedule that did not start. A further attempt has records already.
+/// The record of a firing with a run id of its own that did not start.
 pub(super) fn waiting_record(job: JobId, waiting: Waiting, reason: Reason, now: Timestamp) -> Option<RunRecord> {
     let due = waiting.firing.due_at;
-    let status = if reason == Reason::Cancelled { Status::Cancelled } else { Status::Skipped };
+    let cancelled = matches!(reason, Reason::Cancelled | Reason::Replaced);
+    let status = if cancelled { Status::Cancelled } else { Status::Skipped };
     let stretch = Stretch { count: 1, first: due, last: due };
     Some(RunRecord {
         id: waiting.run?,
@@ -187,16 +202,4 @@ pub(super) fn waiting_record(job: JobId, waiting: Waiting, reason: Reason, now: 
         status,
         ..RunRecord::skipped(job, stretch, reason, now)
     })
-}
-
-/// The record of a held firing that was cancelled before it started.
-pub(super) fn cancelled_record(job: JobId, held: &Held, now: Timestamp) -> RunRecord {
-    let due = held.firing.due_at;
-    RunRecord {
-        id: held.run,
-        trigger: held.firing.trigger,
-        attempt: held.firing.attempt,
-        status: Status::Cancelled,
-        ..RunRecord::skipped(job, Stretch { count: 1, first: due, last: due }, Reason::Cancelled, now)
-    }
 }

@@ -63,9 +63,15 @@ pub(super) fn next_attempt(job: &Job, firing: &Firing, ending: &Ending) -> Optio
     }
 }
 
-/// With `replace`, a newer firing that came due before the next attempt takes its place.
+/// A manual run that waits takes the place of the next attempt of another one: a person asked for no more than to run it
+/// again. With `replace`, so does whatever is newer and comes up before that attempt.
 fn superseded(job: &Job, timeline: &Timeline, state: &JobState, attempt: &Firing) -> bool {
-    job.overlap == Overlap::Replace && timeline.next_after(state.cursor).is_some_and(|due| due <= attempt.start_at)
+    let replaced = || timeline.next_after(state.cursor).is_some_and(|due| due <= attempt.start_at);
+    match (attempt.trigger, job.overlap) {
+        (Trigger::Manual, _) if state.manual.is_some() => true,
+        (_, Overlap::Replace) => state.manual.is_some() || replaced(),
+        (_, Overlap::Skip | Overlap::Delay | Overlap::Allow) => false,
+    }
 }
 
 fn arm_next(

@@ -12,6 +12,7 @@ mod active;
 mod claim;
 mod control;
 mod finish;
+mod pause;
 mod recover;
 mod start;
 
@@ -92,6 +93,13 @@ pub enum Phase {
     Prepared(Held),
     /// Started, not finished.
     Executing(Held),
+}
+
+impl Held {
+    /// As it waits when it goes back unstarted.
+    const fn waiting(&self) -> Waiting {
+        Waiting { run: Some(self.run), firing: self.firing }
+    }
 }
 
 impl Phase {
@@ -218,7 +226,7 @@ impl JobState {
             None => self.armed.map(|armed| armed.start_at),
             Some(pause) => pause.until,
         };
-        let manual = self.manual.map(|manual| manual.firing.start_at);
+        let manual = self.manual.filter(|_| !self.in_backoff()).map(|manual| manual.firing.start_at);
         Some(scheduled.into_iter().chain(manual).min().unwrap_or(Timestamp::MAX))
     }
 
@@ -235,6 +243,11 @@ impl JobState {
         self.armed.is_none() && self.manual.is_none() && self.phase == Phase::Idle
     }
 
+    /// Whether a further attempt of a firing of the schedule is to come; that counts as running. A pause drops it.
+    fn in_backoff(&self) -> bool {
+        self.pause.is_none() && self.armed.is_some_and(|armed| armed.attempt > 1)
+    }
+
     fn take(&mut self, selection: Selection) {
         self.armed = selection.armed;
         self.cursor = selection.cursor.max(self.cursor);
@@ -249,13 +262,19 @@ impl JobState {
         }
     }
 
-    /// Puts a held firing back to where the claim took it from.
-    fn put_back(&mut self, held: &Held) {
+    /// Puts a held firing back to where the claim took it from. A manual run that waits there has lost its place: only one
+    /// waits, and that is the earlier.
+    #[must_use]
+    fn put_back(&mut self, held: &Held, now: Timestamp) -> Option<RunRecord> {
         self.phase = Phase::Idle;
-        match held.firing.trigger {
-            Trigger::Manual => self.manual = Some(Waiting { run: Some(held.run), firing: held.firing }),
-            Trigger::Schedule | Trigger::Misfire => self.armed = Some(held.firing),
+        if held.firing.trigger != Trigger::Manual {
+            // Where due times after it have been dealt with, it is part of no batch any more and starts however late.
+            let settled = held.firing.settled || self.cursor > held.firing.due_at;
+            self.armed = Some(Firing { settled, ..held.firing });
+            return None;
         }
+        let later = self.manual.replace(held.waiting());
+        later.and_then(|later| control::waiting_record(self.id, later, Reason::Overlap, now))
     }
 }
 
@@ -428,23 +447,47 @@ pub fn apply(
     event: &Event,
     now: Timestamp,
 ) -> Result<Transition, Rejected> {
-    let mut transition = match event {
+    // A pause whose end has come is over, whoever looks first.
+    let in_force = if let Event::Update { previous } = event { &previous.1 } else { timeline };
+    let (mut transition, paused) = match pause::lapsed(in_force, state, now) {
+        None => (decide(job, timeline, state, event, now)?, Vec::new()),
+        Some((resumed, paused)) => {
+            let decided = match decide(job, timeline, &resumed, event, now) {
+                Err(Rejected::NothingDue) if matches!(event, Event::Claim { .. }) => {
+                    Transition::to(resumed, Why::Rearmed)
+                }
+                decided => decided?,
+            };
+            (decided, paused)
+        }
+    };
+    transition.records.splice(0..0, paused);
+    if let Some(next) = &mut transition.next {
+        next.version = state.version + 1;
+    }
+    Ok(transition)
+}
+
+fn decide(
+    job: &Job,
+    timeline: &Timeline,
+    state: &JobState,
+    event: &Event,
+    now: Timestamp,
+) -> Result<Transition, Rejected> {
+    match event {
         Event::Claim { session, run, until } => claim::claim(job, timeline, state, (*session, *run), *until, now),
         Event::Start { session, run } => start::start(job, timeline, state, (*session, *run), now),
         Event::Finish { session, run, ending } => finish::finish(job, timeline, state, (*session, *run), ending, now),
         Event::Reset { session, run } => recover::reset(timeline, state, (*session, *run), now),
         Event::Sweep { session } => recover::sweep(job, timeline, state, *session, now),
-        Event::Pause { until, reason } => control::pause(state, *until, reason.clone(), now),
-        Event::Resume => control::resume(timeline, state, now),
+        Event::Pause { until, reason } => pause::pause(state, *until, reason.clone(), now),
+        Event::Resume => pause::resume(timeline, state, now),
         Event::Update { previous } => control::update(job, timeline, state, previous, now),
         Event::Delete => control::delete(timeline, state, now),
-        Event::Trigger { run } => control::trigger(job, state, *run, now),
+        Event::Trigger { run } => control::trigger(job, timeline, state, *run, now),
         Event::Cancel { run } => control::cancel(timeline, state, *run, now),
-    }?;
-    if let Some(next) = &mut transition.next {
-        next.version = state.version + 1;
     }
-    Ok(transition)
 }
 
 impl Transition {

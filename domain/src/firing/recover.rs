@@ -1,9 +1,10 @@
 //! Prepared or Executing -> Idle without the run's own word: hand-back, recovery, and the sweep of an ended session.
 
+use super::control::{drop_unstarted, waiting_record};
 use super::{JobState, Owner, Phase, Rejected, Transition, Why, finish, held_by};
 use crate::id::SessionId;
 use crate::job::Job;
-use crate::run::{Ending, Reason, RunRecord, Stretch, Trigger};
+use crate::run::{Ending, Reason};
 use crate::schedule::Timeline;
 use crate::time::Timestamp;
 
@@ -16,18 +17,16 @@ pub(super) fn reset(
 ) -> Result<Transition, Rejected> {
     let held = *held_by(&state.phase, owner)?;
     if state.deleted {
-        let unstarted = (held.firing.attempt == 1 && held.firing.trigger != Trigger::Manual).then(|| {
-            let due = held.firing.due_at;
-            RunRecord::skipped(state.id, Stretch { count: 1, first: due, last: due }, Reason::Deleted, now)
-        });
+        let first = Some(held.waiting()).filter(|waiting| waiting.firing.attempt == 1);
+        let unstarted = first.and_then(|first| waiting_record(state.id, first, Reason::Deleted, now));
         return Ok(Transition::gone(Why::FinishedDeleted).with(unstarted));
     }
-    let mut next = JobState { cancel: None, ..state.clone() };
-    if state.cancel.is_some() {
-        return Ok(super::control::drop_unstarted(timeline, next, &held, now));
+    let mut next = state.clone();
+    if let Some(by) = state.cancel {
+        return Ok(drop_unstarted(timeline, next, &held, by, now));
     }
-    next.put_back(&held);
-    Ok(Transition::to(next, Why::Reset))
+    let displaced = next.put_back(&held, now);
+    Ok(Transition::to(next, Why::Reset).with(displaced))
 }
 
 /// The holder's session is over and its children are dead. What it only prepared never started and is claimed again for
@@ -42,8 +41,8 @@ pub(super) fn sweep(
     match state.phase {
         Phase::Prepared(held) if held.session == session => {
             let mut next = state.clone();
-            next.put_back(&held);
-            Ok(Transition::to(next, Why::SweptUnstarted))
+            let displaced = next.put_back(&held, now);
+            Ok(Transition::to(next, Why::SweptUnstarted).with(displaced))
         }
         Phase::Executing(held) if held.session == session => {
             let lost = finish::ended(job, timeline, state, &held, &Ending::lost(now), now);

@@ -27,13 +27,16 @@ pub(super) fn start(
     let mut next = state.clone();
     let late = !held.firing.settled && policy::misfire(timeline, &job.misfire, held.firing.due_at, now).is_some();
     if late {
-        next.put_back(&held);
-        return Ok(Transition::to(next, Why::Misfired));
+        let displaced = next.put_back(&held, now);
+        return Ok(Transition::to(next, Why::Misfired).with(displaced));
     }
     let fencing_token = state.version + 1;
     let started = super::Held { started_at: Some(now), fencing_token, ..held };
     if job.overlap == Overlap::Allow {
         return Ok(beside(timeline, next, started));
+    }
+    if started.firing.trigger != Trigger::Manual {
+        next.cursor = next.cursor.max(started.firing.due_at);
     }
     next.phase = Phase::Executing(started);
     next.cancel = None;

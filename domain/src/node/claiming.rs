@@ -12,8 +12,7 @@ impl Node {
         if self.drain.begun {
             return;
         }
-        if self.wish.claim && self.flight.claim.is_none() && self.wish.claim_backoff.is_over(now) {
-            self.wish.claim = false;
+        if self.wish.claim && self.flight.claim.is_none() && self.wish.claim_backoff.is_over() {
             self.send_claim(now);
         }
         let look = self.wish.peek || self.wish.next_peek <= now;
@@ -31,8 +30,10 @@ impl Node {
         let held = self.runs.len() + self.pending.len();
         let limit = self.config.max_in_flight.saturating_sub(held).min(self.config.max_batch);
         if limit == 0 || self.partitions.is_empty() {
+            // The wish stays until there is a place.
             return;
         }
+        self.wish.claim = false;
         let runs: Vec<RunId> = (0..limit).map(|_| self.draw()).collect();
         self.flight.claim = Some(runs.clone());
         let until = self.utc(now) + self.config.horizon;
@@ -79,7 +80,7 @@ impl Node {
         let run = claimed.at.run;
         self.pending.remove(&run);
         let start_at = claimed.held.firing.start_at;
-        self.runs.insert(run, Run { at: claimed.at, job: Some(claimed.job), stage: Stage::Prepared, stop: None });
+        self.enter(Run { at: claimed.at, job: Some(claimed.job), stage: Stage::Prepared, stop: None });
         if self.drain.begun {
             self.set_stage(run, Stage::Uncertain);
         } else if start_at <= self.utc(now) {

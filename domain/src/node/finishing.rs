@@ -15,8 +15,8 @@ impl Node {
         self.set_stage(run, Stage::Ended(Ending { ended_at: utc, reason, ..ending }));
     }
 
-    pub(super) fn finish_if_needed(&mut self, now: BootTime) {
-        if self.flight.finish.is_some() || !self.wish.finish_backoff.is_over(now) {
+    pub(super) fn finish_if_needed(&mut self) {
+        if self.flight.finish.is_some() || !self.wish.finish_backoff.is_over() {
             return;
         }
         let ended = self.in_stage(self.config.max_batch, |stage| matches!(stage, Stage::Ended(_)));

@@ -1,6 +1,6 @@
 //! Heartbeats, the lease, the sessions of others, and the end: in good order (drain) or at once (self-kill).
 
-use super::types::BeatAnswer;
+use super::types::{BeatAnswer, LastLook};
 use super::{Effect, Node, SelfKillReason, Stage, StopReason, StoreAnswer};
 use crate::id::SessionId;
 use crate::partition::share_of;
@@ -8,10 +8,13 @@ use crate::run::{Ending, Reason, Status};
 use crate::time::BootTime;
 
 impl Node {
-    pub(super) fn heartbeat_if_due(&mut self, now: BootTime) {
+    pub(super) fn end_if_lease_is_over(&mut self, now: BootTime) {
         if self.beat.self_kill && now >= self.beat.lease_until {
-            return self.self_kill(SelfKillReason::LeaseOver);
+            self.self_kill(SelfKillReason::LeaseOver);
         }
+    }
+
+    pub(super) fn heartbeat_if_due(&mut self, now: BootTime) {
         if self.beat.in_flight || now < self.beat.next_at {
             return;
         }
@@ -44,11 +47,13 @@ impl Node {
                 if let Some(ended) = peers.iter().find(|peer| peer.ended && peer.session != self.session) {
                     self.sweep(Effect::Sweep { session: ended.session }, ended.session);
                 }
+                self.expire_silent(now);
             }
         }
     }
 
-    pub(super) fn expire_silent(&mut self, now: BootTime) {
+    /// Only with sequences that were just read: a node that was cut off itself has nobody to blame.
+    fn expire_silent(&mut self, now: BootTime) {
         let silent = self.survey.expired(self.session, self.config.timing.expire_after, now);
         if let Some((session, seq)) = silent.first().copied() {
             self.sweep(Effect::Expire { session, seq }, session);
@@ -103,12 +108,30 @@ impl Node {
         for run in self.in_stage(usize::MAX, |stage| *stage == Stage::Prepared) {
             self.set_stage(run, Stage::Uncertain);
         }
-        self.reset_if_needed(now);
-        if self.runs.is_empty() && self.flight.claim.is_none() && self.pending.is_empty() {
+        self.reset_if_needed();
+        if !self.runs.is_empty() || self.flight.claim.is_some() || !self.pending.is_empty() {
+            self.drain.last_look = LastLook::ToCome;
+        } else if self.drain.keeper_died {
             self.drain.done = true;
-            match self.drain.keeper_died {
-                true => self.self_kill(SelfKillReason::KeeperDied),
-                false => self.emit(Effect::Drained),
+            self.self_kill(SelfKillReason::KeeperDied);
+        } else {
+            self.leave_if_nothing_is_held(now);
+        }
+    }
+
+    /// A row that was written by somebody else between the last look and the hand-back is still mine, and nobody sweeps a
+    /// session that has left: the store has the last word.
+    fn leave_if_nothing_is_held(&mut self, now: BootTime) {
+        match self.drain.last_look {
+            LastLook::ToCome if !self.flight.held && self.wish.recovery_backoff.is_over() => {
+                self.wish.next_recovery = now;
+                self.recover_if_due(now);
+                self.drain.last_look = LastLook::OnItsWay;
+            }
+            LastLook::ToCome | LastLook::OnItsWay => {}
+            LastLook::Clean => {
+                self.drain.done = true;
+                self.emit(Effect::Drained);
             }
         }
     }

@@ -97,6 +97,32 @@ struct Wish {
     recovery_backoff: Backoff,
 }
 
+impl Wish {
+    const fn backoffs(&self) -> [Backoff; 6] {
+        [
+            self.claim_backoff,
+            self.start_backoff,
+            self.finish_backoff,
+            self.settle_backoff,
+            self.reset_backoff,
+            self.recovery_backoff,
+        ]
+    }
+
+    fn forget_waits_that_are_over(&mut self, now: BootTime) {
+        for backoff in [
+            &mut self.claim_backoff,
+            &mut self.start_backoff,
+            &mut self.finish_backoff,
+            &mut self.settle_backoff,
+            &mut self.reset_backoff,
+            &mut self.recovery_backoff,
+        ] {
+            backoff.forget_if_over(now);
+        }
+    }
+}
+
 impl Node {
     /// A node whose session was just registered: the database said `utc` and its number of partitions.
     pub fn new(config: Config, session: SessionId, utc: Timestamp, now: BootTime) -> Self {
@@ -126,6 +152,11 @@ impl Node {
 
     /// Takes in one thing that happened.
     pub fn handle(&mut self, input: Input, now: BootTime) {
+        // Before anything is taken in: what comes after the deadline finds a node that has ended.
+        self.end_if_lease_is_over(now);
+        if self.beat.ended {
+            return;
+        }
         match input {
             Input::Tick => {}
             Input::Look => self.wish.peek = true,
@@ -154,25 +185,20 @@ impl Node {
 
     /// When to come back with [`Input::Tick`] if nothing happens before.
     pub fn next_wake(&self) -> BootTime {
-        let wake = &self.wish;
-        let mut earliest = self.beat.next(&self.config.timing);
+        let mut earliest = self.beat.next();
+        if self.beat.ended {
+            return earliest;
+        }
+        let wish = &self.wish;
         let mut consider = |at: BootTime| earliest = earliest.min(at);
-        if !self.drain.begun {
-            consider(wake.next_peek);
+        // What is on its way wakes by its answer.
+        if !self.drain.begun && !self.flight.peek {
+            consider(wish.next_peek);
         }
-        consider(wake.next_recovery);
-        for backoff in [
-            &wake.claim_backoff,
-            &wake.start_backoff,
-            &wake.finish_backoff,
-            &wake.settle_backoff,
-            &wake.reset_backoff,
-            &wake.recovery_backoff,
-        ] {
-            if let Some(until) = backoff.until() {
-                consider(until);
-            }
+        if !self.flight.held {
+            consider(wish.next_recovery);
         }
+        wish.backoffs().into_iter().filter_map(|backoff| backoff.until()).for_each(&mut consider);
         let replace_at = self.replaces.first().map(|(at, _)| *at);
         for utc in self.wheel.next_at().into_iter().chain(replace_at) {
             if let Some(at) = self.clock.boot(utc) {
@@ -190,7 +216,7 @@ impl Node {
         self.clock.utc(now)
     }
 
-    /// How many runs are prepared (or on their way to a start), and how many execute.
+    /// How many runs are prepared (or on their way to a start), and how many execute (or may, their start being in doubt).
     pub fn counts(&self) -> (usize, usize) {
         (self.runs.len() - self.executing, self.executing)
     }
@@ -215,19 +241,16 @@ impl Node {
         if self.beat.ended {
             return;
         }
+        self.wish.forget_waits_that_are_over(now);
         self.heartbeat_if_due(now);
-        if self.beat.ended {
-            return;
-        }
         self.collect_due(now);
         self.replace_due(now);
-        self.settle_if_needed(now);
-        self.start_if_due(now);
-        self.finish_if_needed(now);
-        self.reset_if_needed(now);
+        self.settle_if_needed();
+        self.start_if_due();
+        self.finish_if_needed();
+        self.reset_if_needed();
         self.claim_if_wished(now);
         self.recover_if_due(now);
-        self.expire_silent(now);
         self.drain_on(now);
     }
 
@@ -251,6 +274,13 @@ impl Node {
         runs.iter().filter_map(|run| self.runs.get(run)).map(|run| run.at).collect()
     }
 
+    /// Puts a run into its first stage; what was known under its id is over.
+    fn enter(&mut self, of_run: Run) {
+        self.forget(of_run.at.run);
+        self.executing += usize::from(lives(&of_run.stage));
+        self.runs.insert(of_run.at.run, of_run);
+    }
+
     fn set_stage(&mut self, run: RunId, stage: Stage) {
         if let Some(of_run) = self.runs.get_mut(&run) {
             let lived = lives(&of_run.stage);
@@ -268,7 +298,8 @@ impl Node {
     }
 }
 
-/// Whether a stage counts as executing: its place is taken until the record is kept.
+/// Whether a stage counts as executing: its place is taken until the record is kept, and what is in doubt may be running
+/// the moment that it is settled.
 const fn lives(stage: &Stage) -> bool {
-    matches!(stage, Stage::Executing | Stage::Ended(_))
+    matches!(stage, Stage::InDoubt | Stage::Executing | Stage::Ended(_))
 }

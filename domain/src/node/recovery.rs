@@ -1,6 +1,7 @@
 //! The recovery loop: what the store says is mine, compared with what memory holds, for ever (go-crontab).
 
 use super::port::RunRef;
+use super::types::LastLook;
 use super::{Effect, Node, Run, Stage, StoreAnswer};
 use crate::id::RunId;
 use crate::time::BootTime;
@@ -11,7 +12,7 @@ const PENDING_RECOVERIES: u8 = 3;
 
 impl Node {
     pub(super) fn recover_if_due(&mut self, now: BootTime) {
-        if self.flight.held || now < self.wish.next_recovery || !self.wish.recovery_backoff.is_over(now) {
+        if self.flight.held || now < self.wish.next_recovery {
             return;
         }
         self.wish.next_recovery = now + self.config.recover_every;
@@ -21,19 +22,23 @@ impl Node {
 
     pub(super) fn held(&mut self, answer: StoreAnswer<Vec<RunRef>>, now: BootTime) {
         self.flight.held = false;
+        let looked = std::mem::take(&mut self.drain.last_look) == LastLook::OnItsWay;
         let Ok(rows) = answer else {
             self.wish.recovery_backoff.failed(now);
-            self.wish.next_recovery = now;
+            self.wish.next_recovery = self.wish.recovery_backoff.until().unwrap_or(now);
             return;
         };
         self.wish.recovery_backoff.succeeded();
+        if looked && rows.is_empty() {
+            self.drain.last_look = LastLook::Clean;
+        }
         for row in rows {
             let on_its_way = self.flight.claim.as_ref().is_some_and(|sent| sent.contains(&row.run));
             if on_its_way || self.runs.contains_key(&row.run) {
                 continue;
             }
             let stage = if self.pending.remove(&row.run).is_some() { Stage::InDoubt } else { Stage::Uncertain };
-            self.runs.insert(row.run, Run { at: row, job: None, stage, stop: None });
+            self.enter(Run { at: row, job: None, stage, stop: None });
         }
         self.pending.retain(|_, recoveries| {
             *recoveries += 1;
@@ -41,8 +46,8 @@ impl Node {
         });
     }
 
-    pub(super) fn reset_if_needed(&mut self, now: BootTime) {
-        if self.flight.reset.is_some() || !self.wish.reset_backoff.is_over(now) {
+    pub(super) fn reset_if_needed(&mut self) {
+        if self.flight.reset.is_some() || !self.wish.reset_backoff.is_over() {
             return;
         }
         let uncertain = self.in_stage(self.config.max_batch, |stage| *stage == Stage::Uncertain);
@@ -58,7 +63,10 @@ impl Node {
         match answer {
             Ok(()) => {
                 self.wish.reset_backoff.succeeded();
-                sent.into_iter().for_each(|run: RunId| self.forget(run));
+                // A manual run keeps its id: one that was claimed again meanwhile is another matter.
+                let given_back = |run: &RunId| self.runs.get(run).is_some_and(|one| one.stage == Stage::Uncertain);
+                let given_back: Vec<RunId> = sent.into_iter().filter(given_back).collect();
+                given_back.into_iter().for_each(|run| self.forget(run));
                 self.wish.claim = true;
             }
             Err(_) => self.wish.reset_backoff.failed(now),

@@ -14,8 +14,8 @@ impl Node {
         self.due.extend(up);
     }
 
-    pub(super) fn start_if_due(&mut self, now: BootTime) {
-        if self.flight.start.is_some() || self.due.is_empty() || !self.wish.start_backoff.is_over(now) {
+    pub(super) fn start_if_due(&mut self) {
+        if self.flight.start.is_some() || self.due.is_empty() || !self.wish.start_backoff.is_over() {
             return;
         }
         let places = self.config.max_executing.saturating_sub(self.executing).min(self.config.max_batch);
@@ -72,7 +72,7 @@ impl Node {
 
     fn start_answered(&mut self, run: RunId, answer: StartAnswer, now: BootTime) {
         match answer {
-            StartAnswer::Started { at, held, replace_at } => self.spawn(at, held, replace_at, now),
+            StartAnswer::Started { at, held, replace_at } => self.spawn(at, held, replace_at),
             StartAnswer::Early { start_at } => {
                 self.set_stage(run, Stage::Prepared);
                 // My clock runs ahead of the database's by less than this answer took; a millisecond later is not early.
@@ -87,17 +87,13 @@ impl Node {
     }
 
     /// The one place from which anything is ever started.
-    fn spawn(&mut self, at: RunRef, held: Held, replace_at: Option<Timestamp>, now: BootTime) {
+    fn spawn(&mut self, at: RunRef, held: Held, replace_at: Option<Timestamp>) {
         let run = at.run;
-        // Past its deadline a node starts nothing (S8); the row stays Executing until the others sweep it.
-        if self.beat.self_kill && now >= self.beat.lease_until {
-            return;
-        }
         let Some(of_run) = self.runs.get_mut(&run) else { return };
         of_run.at = at;
         let stop = of_run.stop;
-        let Some(job) = of_run.job.clone() else {
-            // Recovery found the row and nothing else is known of it: it never ran here.
+        // Recovery found the row and nothing else is known of it, or there is no keeper to start it: it never ran here.
+        let Some(job) = of_run.job.clone().filter(|_| !self.drain.keeper_died) else {
             return self.set_stage(run, Stage::Uncertain);
         };
         self.set_stage(run, Stage::Executing);
@@ -127,8 +123,8 @@ impl Node {
         }
     }
 
-    pub(super) fn settle_if_needed(&mut self, now: BootTime) {
-        if self.flight.settle.is_some() || !self.wish.settle_backoff.is_over(now) {
+    pub(super) fn settle_if_needed(&mut self) {
+        if self.flight.settle.is_some() || !self.wish.settle_backoff.is_over() {
             return;
         }
         let doubtful = self.in_stage(self.config.max_batch, |stage| *stage == Stage::InDoubt);
@@ -164,7 +160,7 @@ impl Node {
                 self.forget(run);
                 self.adopt(claimed, now);
             }
-            (Reaction::Spawn, Seen::Executing { at, held, replace_at, .. }) => self.spawn(at, held, replace_at, now),
+            (Reaction::Spawn, Seen::Executing { at, held, replace_at, .. }) => self.spawn(at, held, replace_at),
             (Reaction::GiveBack, Seen::Executing { at, .. }) => {
                 if let Some(of_run) = self.runs.get_mut(&run) {
                     of_run.at = at;

@@ -279,9 +279,13 @@ impl Heartbeat {
         }
     }
 
-    /// When something is to be done about it.
-    pub fn next(&self, timing: &Timing) -> BootTime {
-        let beat = if self.in_flight { self.next_at + timing.heartbeat } else { self.next_at };
+    /// When something is to be done about it. One that is on its way wakes by its answer.
+    pub fn next(&self) -> BootTime {
+        const NEVER: BootTime = BootTime::from_ms(u64::MAX);
+        if self.ended {
+            return NEVER;
+        }
+        let beat = if self.in_flight { NEVER } else { self.next_at };
         if self.self_kill { beat.min(self.lease_until) } else { beat }
     }
 }
@@ -294,8 +298,18 @@ pub(super) struct Drain {
     pub deadline: Option<BootTime>,
     pub hurried: bool,
     pub done: bool,
+    pub last_look: LastLook,
     /// The drain was forced by the keeper's death: it ends in a self-kill.
     pub keeper_died: bool,
+}
+
+/// Whether the store was asked what it still holds for this session, once memory held nothing.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(super) enum LastLook {
+    #[default]
+    ToCome,
+    OnItsWay,
+    Clean,
 }
 
 /// Asking again, later and later: 50 ms, doubling up to 5 s.
@@ -319,13 +333,14 @@ impl Backoff {
         *self = Self::default();
     }
 
-    /// Whether the wait is over; a wait that has ended no longer wakes anybody.
-    pub fn is_over(&mut self, now: BootTime) -> bool {
-        let over = self.until.is_none_or(|until| until <= now);
-        if over {
-            self.until = None;
-        }
-        over
+    /// A wait that has ended no longer wakes anybody.
+    pub fn forget_if_over(&mut self, now: BootTime) {
+        self.until = self.until.filter(|until| *until > now);
+    }
+
+    /// Whether nothing is to be waited for.
+    pub const fn is_over(&self) -> bool {
+        self.until.is_none()
     }
 
     pub const fn until(&self) -> Option<BootTime> {

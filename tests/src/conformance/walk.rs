@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use carillon_adapters::store::{Finished, JobView, Output, PutIf, RunQuery, RunStage, RunView};
+use carillon_domain::firing::Phase;
 use carillon_domain::id::{RunId, SessionId};
 use carillon_domain::job::{Job, Misfire, MisfirePolicy, OnLost, Overlap, Retry};
 use carillon_domain::node::port::{Claimed, FinishRequest, RunRef, StartAnswer};
@@ -293,18 +294,18 @@ fn account(view: &JobView, runs: &[RunView]) {
                 *seen.entry(index(held.firing.due_at)).or_default() += 1;
                 total += 1;
             }
-            RunStage::Waiting { due_at, trigger, attempt: 1, .. } if *trigger != Trigger::Manual => {
-                *seen.entry(index(*due_at)).or_default() += 1;
-                total += 1;
-            }
             _ => {}
         }
     }
     let held = state.phase.held().map(|held| held.firing).filter(|firing| firing.trigger != Trigger::Manual);
     let cursor = index(state.cursor);
-    if let Some(armed) = state.armed.filter(|armed| armed.attempt == 1 && index(armed.due_at) <= cursor) {
-        *seen.entry(index(armed.due_at)).or_default() += 1;
-        total += 1;
+    // What is armed or prepared is accounted for only when it lies behind the cursor, which moves at the start.
+    let prepared = held.filter(|_| matches!(state.phase, Phase::Prepared(_)));
+    for coming in state.armed.into_iter().chain(prepared) {
+        if coming.attempt == 1 && index(coming.due_at) <= cursor {
+            *seen.entry(index(coming.due_at)).or_default() += 1;
+            total += 1;
+        }
     }
     let backlog_from = held.or(state.armed).map_or(0, |firing| index(firing.due_at));
     for due in 1..=cursor {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use carillon_domain::firing::{Firing, Held, Phase, Waiting};
 use carillon_domain::id::{JobId, RunId, SessionId};
-use carillon_domain::run::Status;
+use carillon_domain::run::{Status, Trigger};
 
 use super::views::node_names;
 use crate::store::definition::Definition;
@@ -72,9 +72,15 @@ async fn live<T: Tables>(tables: &mut T, query: &RunQuery, jobs: Option<&[JobId]
     let nodes = node_names(tables).await?;
     tables.live_jobs(jobs).await?.iter().for_each(|row| of_job(row, &nodes, &mut views));
     tables.live_active(jobs).await?.iter().for_each(|active| of_active(active, &nodes, &mut views));
+    // What is claimed ahead of its time is not a run before it starts; what a person asked for is, as they hold its id.
+    let is_listed = |stage: &RunStage| match stage {
+        RunStage::Waiting { trigger, .. } => *trigger == Trigger::Manual,
+        RunStage::Running { .. } | RunStage::Recorded { .. } => true,
+    };
     views.retain(|view| {
         let at = cursor(view);
-        query.namespace.as_ref().is_none_or(|namespace| *namespace == view.key.namespace)
+        is_listed(&view.stage)
+            && query.namespace.as_ref().is_none_or(|namespace| *namespace == view.key.namespace)
             && (query.status.is_none() || matches!(view.stage, RunStage::Running { .. }))
             && query.since.is_none_or(|since| at.due_at >= since)
             && query.until.is_none_or(|until| at.due_at < until)

@@ -172,7 +172,7 @@ fn withdrawn(work: &Work, row: &RowKey, trigger: Trigger) -> bool {
             work.job(*id).is_none_or(|(state, _)| state.deleted || state.cancel.is_some() || paused(state))
         }
         RowKey::Active(key) => {
-            work.active(key).is_none_or(|(row, _)| row.deleted || row.cancel.is_some())
+            work.active(key).is_none_or(|(row, _)| row.withdrawn || row.cancel.is_some())
                 || work.job(key.job).is_none_or(|(state, _)| paused(state))
         }
     }

@@ -133,12 +133,12 @@ fn write_active(conn: &Connection, write: &Write<ActiveRow>) -> Answer<()> {
     let sql = match write.before {
         None => {
             "INSERT INTO active (job_id, due_at, trigger, claim_at, version, waiting, waiting_run, held, held_run, \
-             held_session, started_at, fencing_token, cancel, deleted) \
+             held_session, started_at, fencing_token, cancel, withdrawn) \
              VALUES (?1, ?2, ?3, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)"
         }
         Some(_) => {
             "UPDATE active SET claim_at = ?5, version = ?6, waiting = ?7, waiting_run = ?8, held = ?9, held_run = ?10, \
-             held_session = ?11, started_at = ?12, fencing_token = ?13, cancel = ?14, deleted = ?15 \
+             held_session = ?11, started_at = ?12, fencing_token = ?13, cancel = ?14, withdrawn = ?15 \
              WHERE job_id = ?1 AND due_at = ?2 AND trigger = ?3 AND version = ?4"
         }
     };
@@ -157,7 +157,7 @@ fn write_active(conn: &Connection, write: &Write<ActiveRow>) -> Answer<()> {
         row.held.started_at,
         signed(row.held.fencing_token),
         row.cancel.map(cancel_name),
-        row.deleted,
+        row.withdrawn,
     ];
     exactly_one(conn, sql, params)
 }

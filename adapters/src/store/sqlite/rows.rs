@@ -16,7 +16,7 @@ pub(super) const STATE: &str = "s.id, s.claim_at, s.version, s.generation, s.anc
      s.fencing_token, s.pause_since, s.pause_until, s.pause_reason, s.cancel, s.deleted";
 
 pub(super) const ACTIVE: &str = "a.job_id, a.due_at, a.trigger, a.claim_at, a.version, a.waiting, a.waiting_run, a.held, \
-     a.held_run, a.held_session, a.started_at, a.fencing_token, a.cancel, a.deleted";
+     a.held_run, a.held_session, a.started_at, a.fencing_token, a.cancel, a.withdrawn";
 
 /// The order of `FiringKey`.
 pub(super) const ACTIVE_ORDER: &str = "a.job_id, a.due_at, instr('schedule manual misfire', a.trigger)";
@@ -97,7 +97,7 @@ pub(super) fn active(row: &Row<'_>) -> Answer<ActiveRow> {
             waiting_run: row.get(6)?,
             held: held(row, 7)?,
             cancel: None,
-            deleted: row.get(13)?,
+            withdrawn: row.get(13)?,
         })
     };
     let who = row.get(12).map_err(statement)?;

@@ -1,0 +1,174 @@
+//! What must always hold (DESIGN section 5): one numbered predicate each, pure, over rows, records and what lives.
+//!
+//! Tests, the simulator and the chaos checker call all of them; a running node calls the cheap ones ([`not_live_yet`],
+//! [`starts_within_lease`]) before it spawns. L3 speaks of the database's locks and cannot be stated over rows.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use crate::firing::{FiringKey, Held, JobState, Phase, Why};
+use crate::id::{JobId, RunId, SessionId};
+use crate::job::{Job, OnLost};
+use crate::node::Node;
+use crate::run::{RunRecord, Status, Trigger};
+use crate::time::{BootTime, Timestamp};
+
+/// The numbers of DESIGN section 5.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Number {
+    /// At most one live run of a job unless it allows more.
+    S1,
+    /// A firing starts at most once unless retry or `on_lost = rerun` asks for more.
+    S2,
+    /// A live child of a live session has its row Executing with its run id.
+    S3,
+    /// An acknowledged Prepared stays until its holder, a fence or an answered call changes it.
+    S4,
+    /// Nothing starts after a pause or a deletion was answered.
+    S5,
+    /// One history row a run; every record makes sense.
+    S6,
+    /// Nothing that counts up goes back.
+    S7,
+    /// A node past its deadline starts nothing.
+    S8,
+    /// When faults end every row returns to Idle.
+    L1,
+    /// Nothing is wedged in a node's memory.
+    L2,
+}
+
+/// Something that must never be.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{number:?}: {sentence}")]
+pub struct Violation {
+    /// Which predicate does not hold.
+    pub number: Number,
+    /// What was seen, in words.
+    pub sentence: String,
+}
+
+/// What every predicate answers.
+pub type Verdict = Result<(), Violation>;
+
+fn hold(holds: bool, number: Number, sentence: impl FnOnce() -> String) -> Verdict {
+    if holds { Ok(()) } else { Err(Violation { number, sentence: sentence() }) }
+}
+
+/// S1 over the children that live anywhere, each with its job. `may_overlap`: whether a job allows it, or did when one of
+/// these was started.
+pub fn one_live_run(live: impl IntoIterator<Item = (JobId, RunId)>, may_overlap: impl Fn(JobId) -> bool) -> Verdict {
+    let mut seen: BTreeMap<JobId, RunId> = BTreeMap::new();
+    for (job, run) in live {
+        if let Some(before) = seen.insert(job, run) {
+            hold(may_overlap(job), Number::S1, || format!("job {job} lives as run {before} and as run {run}"))?;
+        }
+    }
+    Ok(())
+}
+
+/// S1 in one place, cheap enough for every spawn: this run does not live here already.
+pub fn not_live_yet(run: RunId, live: &BTreeSet<RunId>) -> Verdict {
+    hold(!live.contains(&run), Number::S1, || format!("run {run} lives already"))
+}
+
+/// S2 over every start of one job: the firing and its attempt.
+pub fn starts_once(job: &Job, starts: impl IntoIterator<Item = (FiringKey, u32)>) -> Verdict {
+    let once = job.on_lost == OnLost::Skip && job.retry.max_attempts <= 1;
+    let mut seen = BTreeSet::new();
+    for (key, attempt) in starts {
+        hold(seen.insert((key, attempt)), Number::S2, || format!("attempt {attempt} of {key:?} started twice"))?;
+        hold(!once || attempt == 1, Number::S2, || format!("{key:?} started again as attempt {attempt}"))?;
+    }
+    Ok(())
+}
+
+/// S3: the row that carries a live child of a live session. `row` is the phase of the job's or the active row that holds
+/// the run, if one does.
+pub fn child_has_its_row(session: SessionId, run: RunId, row: Option<&Phase>) -> Verdict {
+    let mine = |held: &Held| held.run == run && held.session == session;
+    let holds = matches!(row, Some(Phase::Executing(held)) if mine(held));
+    hold(holds, Number::S3, || format!("run {run} of session {session} lives, and its row says {row:?}"))
+}
+
+/// S4 over one write: what was Prepared changes hands only for a reason that may change it.
+pub fn prepared_is_kept(before: &Phase, after: Option<&Phase>, why: Why) -> Verdict {
+    let Phase::Prepared(held) = before else { return Ok(()) };
+    let kept = matches!(after, Some(Phase::Prepared(now)) if now == held);
+    let may_change = match why {
+        // Its holder, a fence.
+        Why::Started | Why::StartedBeside | Why::Misfired | Why::Reset | Why::SweptUnstarted => true,
+        // An answered call; a manual run goes before what is claimed ahead of its time.
+        Why::Paused | Why::Updated | Why::Deleted | Why::CancelledUnstarted | Why::Triggered => true,
+        Why::TriggerSkipped | Why::TriggeredBeside | Why::Resumed | Why::DeletedLater | Why::CancelRequested => false,
+        Why::Claimed | Why::Rearmed | Why::Finished | Why::Retried | Why::FinishedDeleted | Why::SweptLost => false,
+    };
+    hold(kept || may_change, Number::S4, || format!("run {} was prepared and was lost to {why:?}", held.run))
+}
+
+/// S5 over one start: `before` is the job's row as the start found it.
+pub fn starts_where_it_may(before: &JobState, trigger: Trigger, now: Timestamp) -> Verdict {
+    let pause = before.pause.as_ref().filter(|pause| pause.until.is_none_or(|until| until > now));
+    hold(!before.deleted, Number::S5, || format!("job {} started after it was deleted", before.id))?;
+    let paused = pause.is_some() && trigger != Trigger::Manual;
+    hold(!paused, Number::S5, || format!("job {} started while it was paused", before.id))
+}
+
+/// S6 over the history of one job.
+pub fn recorded_once<'a>(records: impl IntoIterator<Item = &'a RunRecord>) -> Verdict {
+    let (mut ids, mut keys) = (BTreeSet::new(), BTreeSet::new());
+    for record in records {
+        let key = (record.job, record.due_at, record.trigger, record.attempt);
+        hold(ids.insert(record.id), Number::S6, || format!("run {} is recorded twice", record.id))?;
+        hold(keys.insert(key), Number::S6, || format!("{key:?} is recorded twice"))?;
+        let ended = record.status != Status::Running;
+        let stretch = match record.count {
+            0 => false,
+            1 => record.first_due_at == record.due_at,
+            _ => record.first_due_at < record.due_at && record.status == Status::Skipped,
+        };
+        hold(ended && stretch, Number::S6, || format!("a record makes no sense: {record:?}"))?;
+    }
+    Ok(())
+}
+
+/// S7 over one write of a job's row.
+pub fn row_goes_forward(before: &JobState, after: &JobState) -> Verdict {
+    let id = after.id;
+    hold(after.version == before.version + 1, Number::S7, || {
+        format!("job {id} went from version {} to {}", before.version, after.version)
+    })?;
+    never_decreases("the generation", before.generation, after.generation)?;
+    never_decreases("the cursor", before.cursor, after.cursor)?;
+    let token = |phase: &Phase| phase.held().map_or(0, |held| held.fencing_token);
+    let fresh = token(&after.phase) <= after.version;
+    hold(fresh, Number::S7, || format!("job {id} carries a token beyond its version"))
+}
+
+/// S7 of anything else that counts up: a lock's epoch, a heartbeat's sequence, a fencing token.
+pub fn never_decreases<T: PartialOrd + fmt::Debug>(what: &str, before: T, after: T) -> Verdict {
+    hold(before <= after, Number::S7, || format!("{what} went from {before:?} back to {after:?}"))
+}
+
+/// S8 in one place, cheap enough for every spawn.
+pub fn starts_within_lease(lease_until: BootTime, now: BootTime) -> Verdict {
+    hold(now < lease_until, Number::S8, || format!("a start at {now:?}, and the lease ended at {lease_until:?}"))
+}
+
+/// S8 for the survivors: when a session's rows are swept, none of its children lives.
+pub fn dead_before_sweep(session: SessionId, live: impl IntoIterator<Item = (SessionId, RunId)>) -> Verdict {
+    let survivor = live.into_iter().find(|(of, _)| *of == session);
+    hold(survivor.is_none(), Number::S8, || format!("session {session} is swept while {survivor:?} lives"))
+}
+
+/// L1, once faults and due times have ended.
+pub fn all_idle<'a>(phases: impl IntoIterator<Item = &'a Phase>) -> Verdict {
+    let held = phases.into_iter().find_map(Phase::held);
+    hold(held.is_none(), Number::L1, || format!("a row is still held: {held:?}"))
+}
+
+/// L2, once faults have ended: whatever the store refused, the node has got rid of it.
+pub fn nothing_wedged(node: &Node) -> Verdict {
+    let run = node.known_runs().next();
+    hold(run.is_none(), Number::L2, || format!("the node still knows {run:?}"))
+}

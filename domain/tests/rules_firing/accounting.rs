@@ -1,0 +1,356 @@
+//! The accounting: whatever happens to a job, every due time up to now is in exactly one place. What was due is computed
+//! here from anchor + k * period, never asked of the code under test.
+
+use std::collections::BTreeSet;
+
+use carillon_domain::firing::{Event, Firing, Phase, Why};
+use carillon_domain::id::RunId;
+use carillon_domain::job::{Job, Misfire, MisfirePolicy, OnLost, Overlap, Retry};
+use carillon_domain::run::{Status, Trigger};
+use carillon_domain::time::Timestamp;
+use proptest::prelude::*;
+use proptest::test_runner::TestCaseError;
+
+use super::desk::{Desk, at, ending, every, me, secs};
+
+/// Due times of one definition: `anchor + k * period` in `(from, until]`.
+#[derive(Debug, Clone, Copy)]
+struct Era {
+    anchor_ms: i64,
+    /// Later than the anchor where due times up to here were cancelled before they came.
+    from_ms: i64,
+    period_ms: i64,
+    until_ms: i64,
+}
+
+impl Era {
+    fn of(job: &Job, anchor_ms: i64) -> Self {
+        let period = job.schedule.trim_start_matches("@every ").trim_end_matches('s');
+        let period_ms = period.parse::<i64>().unwrap() * 1_000;
+        Self { anchor_ms, from_ms: anchor_ms, period_ms, until_ms: job.end_at.unwrap_or(Timestamp::MAX).as_ms() }
+    }
+
+    fn due(self, now_ms: i64) -> impl Iterator<Item = i64> {
+        let until = self.until_ms.min(now_ms);
+        let all = (1..).map(move |k| self.anchor_ms + k * self.period_ms).take_while(move |due| *due <= until);
+        all.skip_while(move |due| *due <= self.from_ms)
+    }
+}
+
+#[derive(Debug, Clone)]
+enum Op {
+    Wait { ms: i64 },
+    Claim { ahead: u64 },
+    Start,
+    Finish { status: Status, ago_ms: i64 },
+    Reset,
+    Sweep,
+    Pause { until_ms: Option<i64> },
+    Resume,
+    Retime { period: u64 },
+    Redefine { overlap: Overlap, policy: MisfirePolicy },
+    Delete,
+    Trigger,
+    CancelHeld,
+    CancelManual,
+    Active { which: usize, op: Box<Op> },
+}
+
+fn moves() -> impl Strategy<Value = Op> {
+    let status = prop_oneof![
+        3 => Just(Status::Succeeded), 3 => Just(Status::Failed), 1 => Just(Status::TimedOut), 1 => Just(Status::Cancelled),
+        1 => Just(Status::Lost)
+    ];
+    prop_oneof![
+        6 => prop_oneof![4 => 1i64..15_000, 2 => 10_000i64..90_000, 1 => Just(10_000i64), 1 => 100_000i64..2_500_000]
+            .prop_map(|ms| Op::Wait { ms }),
+        6 => (0u64..30).prop_map(|ahead| Op::Claim { ahead }),
+        6 => Just(Op::Start),
+        6 => (status, 0i64..20_000).prop_map(|(status, ago_ms)| Op::Finish { status, ago_ms }),
+        1 => Just(Op::Reset),
+        1 => Just(Op::Sweep),
+    ]
+}
+
+fn ops() -> impl Strategy<Value = Op> {
+    let overlap = prop::sample::select(&Overlap::ALL[..]);
+    let policy = prop::sample::select(&MisfirePolicy::ALL[..]);
+    prop_oneof![
+        20 => moves(),
+        6 => (0usize..4, moves()).prop_map(|(which, op)| Op::Active { which, op: Box::new(op) }),
+        2 => prop::option::of(1i64..100_000).prop_map(|until_ms| Op::Pause { until_ms }),
+        2 => Just(Op::Resume),
+        1 => (1u64..30).prop_map(|period| Op::Retime { period }),
+        1 => (overlap, policy).prop_map(|(overlap, policy)| Op::Redefine { overlap, policy }),
+        2 => Just(Op::Trigger),
+        1 => Just(Op::CancelHeld),
+        1 => Just(Op::CancelManual),
+        1 => Just(Op::Delete),
+    ]
+}
+
+fn jobs() -> impl Strategy<Value = Job> {
+    let overlap = prop::sample::select(&Overlap::ALL[..]);
+    let policy = prop::sample::select(&MisfirePolicy::ALL[..]);
+    let on_lost = prop::sample::select(&OnLost::ALL[..]);
+    let end = prop::option::weighted(0.2, 20i64..2_000);
+    (overlap, policy, on_lost, 1u64..30, 0u64..40, 1u32..4, 0u64..40, end).prop_map(
+        |(overlap, policy, on_lost, period, grace, max_attempts, backoff, end)| Job {
+            overlap,
+            on_lost,
+            misfire: Misfire { policy, grace: secs(grace) },
+            retry: Retry { max_attempts, backoff: secs(backoff), max_backoff: secs(60) },
+            end_at: end.map(|end| at(end.max(period as i64 + 1))),
+            ..every(period)
+        },
+    )
+}
+
+struct Trial {
+    desk: Desk,
+    eras: Vec<Era>,
+    ever_allowed: bool,
+    /// The manual runs that somebody was told of.
+    told: BTreeSet<RunId>,
+    /// Due times that were recorded before they came: cancelled while prepared.
+    early: BTreeSet<i64>,
+}
+
+impl Trial {
+    fn new(job: Job) -> Self {
+        let ever_allowed = job.overlap == Overlap::Allow;
+        let eras = vec![Era::of(&job, at(0).as_ms())];
+        Self { desk: Desk::new(job), eras, ever_allowed, told: BTreeSet::new(), early: BTreeSet::new() }
+    }
+}
+
+impl Trial {
+    fn step(&mut self, op: &Op) {
+        let desk = &mut self.desk;
+        let run = desk.draw();
+        let held = desk.state.as_ref().and_then(|state| state.phase.held().copied());
+        let held_run = held.map_or(run, |held| held.run);
+        let session = me();
+        let event = match op {
+            Op::Wait { ms } => {
+                desk.now = desk.now + std::time::Duration::from_millis(*ms as u64);
+                return;
+            }
+            Op::Claim { ahead } => Event::Claim { session, run, until: desk.now + secs(*ahead) },
+            Op::Start => Event::Start { session, run: held_run },
+            Op::Finish { status, ago_ms } => {
+                let ended = Timestamp::from_ms(desk.now.as_ms() - ago_ms);
+                let ended = ended.max(held.and_then(|held| held.started_at).unwrap_or(ended));
+                Event::Finish { session, run: held_run, ending: ending(*status, ended) }
+            }
+            Op::Reset => Event::Reset { session, run: held_run },
+            Op::Sweep => Event::Sweep { session },
+            Op::Pause { until_ms } => {
+                let until = until_ms.map(|ms| Timestamp::from_ms(desk.now.as_ms() + ms));
+                Event::Pause { until, reason: None }
+            }
+            Op::Resume => Event::Resume,
+            Op::Trigger => Event::Trigger { run },
+            Op::CancelHeld => Event::Cancel { run: held_run },
+            Op::CancelManual => {
+                let manual = desk.state.as_ref().and_then(|state| state.manual).and_then(|manual| manual.run);
+                Event::Cancel { run: manual.unwrap_or(run) }
+            }
+            Op::Delete => return self.delete(),
+            Op::Retime { period } => return self.retime(*period),
+            Op::Redefine { overlap, policy } => return self.redefine(*overlap, *policy),
+            Op::Active { which, op } => return self.beside(*which, op),
+        };
+        let paused_before = self.paused();
+        let answer = match op {
+            Op::Pause { .. } | Op::Resume | Op::Sweep => self.desk.tell(&event),
+            _ => self.desk.apply(&event),
+        };
+        if let (Ok(Why::CancelledUnstarted), Some(held)) = (&answer, held) {
+            let of_schedule = held.run == held_run && held.firing.trigger != Trigger::Manual;
+            let early = of_schedule && held.firing.attempt == 1 && held.firing.due_at > self.desk.now;
+            self.early.extend(early.then_some(held.firing.due_at.as_ms()));
+        }
+        if matches!(op, Op::Trigger) && answer.is_ok() {
+            self.told.insert(run);
+        }
+        if let Ok(Why::Started | Why::StartedBeside) = answer {
+            let held = *self.desk.starts.last().unwrap();
+            assert!(held.firing.start_at <= self.desk.now, "nothing starts early");
+            assert!(held.firing.due_at <= held.firing.start_at);
+            assert!(!paused_before || held.firing.trigger == Trigger::Manual, "nothing starts while paused");
+        }
+    }
+
+    fn paused(&self) -> bool {
+        let pause = self.desk.state.as_ref().and_then(|state| state.pause.as_ref());
+        pause.is_some_and(|pause| pause.until.is_none_or(|until| until > self.desk.now))
+    }
+
+    fn delete(&mut self) {
+        if self.desk.tell(&Event::Delete).is_ok() {
+            self.close_era(self.desk.now.as_ms());
+        }
+    }
+
+    fn close_era(&mut self, now_ms: i64) {
+        if let Some(era) = self.eras.last_mut() {
+            era.until_ms = era.until_ms.min(now_ms);
+        }
+    }
+
+    fn retime(&mut self, period: u64) {
+        let job = Job { schedule: format!("@every {period}s"), ..self.desk.job.clone() };
+        if self.desk.state.is_none() || !job.timing_differs(&self.desk.job) || self.desk.redefine(job).is_err() {
+            return;
+        }
+        let now = self.desk.now.as_ms();
+        self.close_era(now);
+        let from_ms = self.early.last().map_or(now, |early| now.max(*early));
+        self.eras.push(Era { from_ms, ..Era::of(&self.desk.job, now) });
+    }
+
+    fn redefine(&mut self, overlap: Overlap, policy: MisfirePolicy) {
+        let misfire = Misfire { policy, ..self.desk.job.misfire };
+        let job = Job { overlap, misfire, ..self.desk.job.clone() };
+        self.ever_allowed |= overlap == Overlap::Allow;
+        if self.desk.state.is_some() {
+            let _refused_when_deleted = self.desk.redefine(job);
+        }
+    }
+
+    fn beside(&mut self, which: usize, op: &Op) {
+        let Some(key) = self.desk.active.keys().nth(which).copied() else { return };
+        let row = &self.desk.active[&key];
+        let run = row.phase.held().map(|held| held.run);
+        let drawn = self.desk.draw();
+        let (session, held_run, now) = (me(), run.unwrap_or(drawn), self.desk.now);
+        let event = match op {
+            Op::Claim { ahead } => Event::Claim { session, run: drawn, until: now + secs(*ahead) },
+            Op::Start => Event::Start { session, run: held_run },
+            Op::Finish { status, .. } => Event::Finish { session, run: held_run, ending: ending(*status, now) },
+            Op::Reset => Event::Reset { session, run: held_run },
+            Op::Sweep => Event::Sweep { session },
+            _ => return,
+        };
+        let paused = self.paused();
+        if let Ok(Why::Started) = self.desk.apply_active(key, &event) {
+            let held = self.desk.starts.last().unwrap();
+            assert!(held.firing.start_at <= now, "nothing starts early");
+            assert!(!paused || held.firing.trigger == Trigger::Manual, "nothing starts while paused");
+        }
+    }
+}
+
+/// How often each due time was found.
+struct Count {
+    due: Vec<i64>,
+    places: Vec<Vec<&'static str>>,
+}
+
+impl Count {
+    /// Something claims to know the due times in `[first, last]`, `count` of them.
+    fn mark(&mut self, place: &'static str, first: i64, last: i64, count: Option<u64>) -> Result<(), String> {
+        let from = self.due.partition_point(|due| *due < first);
+        let to = self.due.partition_point(|due| *due <= last).max(from);
+        if let Some(count) = count.filter(|count| *count != (to - from) as u64) {
+            return Err(format!("{place}: {count} due times in {first}..{last}, but {} there were", to - from));
+        }
+        self.places[from..to].iter_mut().for_each(|places| places.push(place));
+        Ok(())
+    }
+
+    fn mark_firing(&mut self, place: &'static str, firing: &Firing, now_ms: i64) -> Result<(), String> {
+        let due = firing.due_at.as_ms();
+        let first_of_schedule = firing.trigger != Trigger::Manual && firing.attempt == 1 && due <= now_ms;
+        if first_of_schedule { self.mark(place, due, due, Some(1)) } else { Ok(()) }
+    }
+}
+
+impl Trial {
+    fn check(&self) -> Result<(), String> {
+        let now_ms = self.desk.now.as_ms();
+        let came = self.eras.iter().flat_map(|era| era.due(now_ms));
+        let due: BTreeSet<i64> = came.chain(self.early.iter().copied()).collect();
+        let due: Vec<i64> = due.into_iter().collect();
+        let mut count = Count { places: vec![Vec::new(); due.len()], due };
+        self.mark_history(&mut count)?;
+        self.mark_rows(&mut count, now_ms)?;
+        if let Some(n) = count.places.iter().position(|places| places.len() != 1) {
+            return Err(format!("due time {} is in {:?}", count.due[n], count.places[n]));
+        }
+        self.check_runs()
+    }
+
+    fn mark_history(&self, count: &mut Count) -> Result<(), String> {
+        let (mut ids, mut keys) = (BTreeSet::new(), BTreeSet::new());
+        for record in &self.desk.records {
+            if !ids.insert(record.id) || !keys.insert((record.due_at, record.trigger, record.attempt)) {
+                return Err(format!("recorded twice: {record:?}"));
+            }
+            if record.trigger != Trigger::Manual && record.attempt == 1 {
+                let (first, last) = (record.first_due_at.as_ms(), record.due_at.as_ms());
+                count.mark("history", first, last, Some(record.count))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn mark_rows(&self, count: &mut Count, now_ms: i64) -> Result<(), String> {
+        for row in self.desk.active.values() {
+            let firing = row.phase.held().map(|held| held.firing).or(row.waiting.map(|waiting| waiting.firing));
+            count.mark_firing("beside", &firing.ok_or("an active row without a firing")?, now_ms)?;
+        }
+        let Some(state) = &self.desk.state else { return Ok(()) };
+        let held = state.phase.held().map(|held| held.firing);
+        let of_schedule = held.filter(|held| held.trigger != Trigger::Manual);
+        if of_schedule.is_some() && state.armed.is_some() {
+            return Err("armed beside a held firing of the schedule".into());
+        }
+        for (place, firing) in [("held", held), ("armed", state.armed)] {
+            firing.map_or(Ok(()), |firing| count.mark_firing(place, &firing, now_ms))?;
+        }
+        let Some(current) = state.armed.or(of_schedule).filter(|_| !state.deleted) else { return Ok(()) };
+        let current = current.due_at.as_ms();
+        if let Some(until) = state.catch_up_until {
+            count.mark("backlog", current + 1, until.as_ms(), None)?;
+        }
+        count.mark("later", state.cursor.as_ms().max(current) + 1, now_ms, None)
+    }
+
+    fn check_runs(&self) -> Result<(), String> {
+        let desk = &self.desk;
+        let executing = desk.active.values().filter(|row| matches!(row.phase, Phase::Executing(_))).count();
+        if executing > 0 && !self.ever_allowed {
+            return Err("a run beside the row of a job that never allowed it".into());
+        }
+        let state = desk.state.as_ref();
+        let manual = state.and_then(|state| state.manual).and_then(|manual| manual.run);
+        let held = state.and_then(|state| state.phase.held()).map(|held| held.run);
+        let beside = desk
+            .active
+            .values()
+            .flat_map(|row| [row.phase.held().map(|held| held.run), row.waiting.and_then(|waiting| waiting.run)]);
+        let known: BTreeSet<RunId> =
+            desk.records.iter().map(|record| record.id).chain(manual).chain(held).chain(beside.flatten()).collect();
+        match self.told.iter().find(|run| !known.contains(run)) {
+            Some(run) => Err(format!("somebody was told of run {run}, and it is nowhere")),
+            None => Ok(()),
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1_500, max_shrink_iters: 20_000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_due_time_is_in_exactly_one_place(job in jobs(), ops in prop::collection::vec(ops(), 1..60)) {
+        let mut trial = Trial::new(job);
+        for op in &ops {
+            trial.step(op);
+            if let Err(what) = trial.check() {
+                return Err(TestCaseError::fail(format!("after {op:?}: {what}\n{:#?}", trial.desk.state)));
+            }
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! One job on a desk: its row, the rows beside it and its history, moved by the production rules and by nothing else.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use carillon_domain::firing::{ActiveRow, Event, Firing, FiringKey, Held, JobState, Phase, Rejected, Why};
+use carillon_domain::firing::{apply, apply_active};
+use carillon_domain::id::{JobId, RunId, SessionId};
+use carillon_domain::job::{Job, Misfire, MisfirePolicy, OnLost, Overlap, Retry};
+use carillon_domain::run::{Ending, RunRecord, Status};
+use carillon_domain::schedule::{Dst, Timeline};
+use carillon_domain::time::Timestamp;
+
+/// Every desk's clock begins here; due times count from it.
+pub const ZERO: i64 = 1_800_000_000;
+
+/// `secs` after the beginning.
+pub fn at(secs: i64) -> Timestamp {
+    Timestamp::from_secs(ZERO + secs)
+}
+
+pub fn secs(n: u64) -> Duration {
+    Duration::from_secs(n)
+}
+
+pub fn me() -> SessionId {
+    SessionId::from_random(1)
+}
+
+/// Due every `period` seconds; defaults elsewhere.
+pub fn every(period: u64) -> Job {
+    Job {
+        namespace: "default".into(),
+        name: "job".into(),
+        schedule: format!("@every {period}s"),
+        timezone: None,
+        dst: Dst::default(),
+        jitter: Duration::ZERO,
+        start_at: None,
+        end_at: None,
+        executor: "shell".into(),
+        params: "{}".into(),
+        overlap: Overlap::Skip,
+        misfire: Misfire::default(),
+        timeout: None,
+        kill_grace: Job::DEFAULT_KILL_GRACE,
+        retry: Retry::default(),
+        on_lost: OnLost::Skip,
+        labels: BTreeMap::new(),
+    }
+}
+
+pub fn overlap(overlap: Overlap) -> Job {
+    Job { overlap, ..every(60) }
+}
+
+pub fn misfire(policy: MisfirePolicy, grace: u64) -> Job {
+    Job { misfire: Misfire { policy, grace: secs(grace) }, ..every(60) }
+}
+
+pub fn retrying(overlap: Overlap, max_attempts: u32, backoff: u64) -> Job {
+    let retry = Retry { max_attempts, backoff: secs(backoff), max_backoff: secs(300) };
+    Job { overlap, retry, ..every(60) }
+}
+
+pub fn ending(status: Status, ended_at: Timestamp) -> Ending {
+    Ending { status, exit_code: None, signal: None, reason: None, ended_at }
+}
+
+#[derive(Debug, Clone)]
+pub struct Desk {
+    pub job: Job,
+    pub timeline: Timeline,
+    /// `None` once the row is gone.
+    pub state: Option<JobState>,
+    pub active: BTreeMap<FiringKey, ActiveRow>,
+    pub records: Vec<RunRecord>,
+    /// Every start, in order, with the token it got.
+    pub starts: Vec<Held>,
+    pub now: Timestamp,
+    drawn: u64,
+    /// The latest token of the job's own row.
+    token: u64,
+}
+
+impl Desk {
+    /// A job made at second 0.
+    pub fn new(job: Job) -> Self {
+        let timeline = job.timeline(at(0)).unwrap();
+        let state = JobState::new(JobId(7), &timeline, 1_000, at(0)).unwrap();
+        let (active, records, starts) = (BTreeMap::new(), Vec::new(), Vec::new());
+        Self { job, timeline, state: Some(state), active, records, starts, now: at(0), drawn: 0, token: 0 }
+    }
+
+    pub fn draw(&mut self) -> RunId {
+        self.drawn += 1;
+        RunId::drawn(me(), self.drawn)
+    }
+
+    pub fn row(&self) -> &JobState {
+        self.state.as_ref().expect("the row is there")
+    }
+
+    pub fn held(&self) -> Held {
+        *self.row().phase.held().expect("the row is held")
+    }
+
+    pub fn armed(&self) -> Firing {
+        self.row().armed.expect("something is armed")
+    }
+
+    /// Applies an event to the job's row and keeps what comes of it.
+    pub fn apply(&mut self, event: &Event) -> Result<Why, Rejected> {
+        let before = self.state.clone().ok_or(Rejected::Deleted)?;
+        let done = apply(&self.job, &self.timeline, &before, event, self.now)?;
+        if let Some(next) = &done.next {
+            assert_eq!(next.version, before.version + 1, "an accepted event writes one version");
+            assert_eq!(next.claim_at().is_none(), next.phase.held().is_some(), "claim_at is None while held");
+            if let (Phase::Executing(held), true) = (next.phase, done.why == Why::Started) {
+                self.started(held);
+            }
+        }
+        if let Some(row) = done.active {
+            if let Phase::Executing(held) = row.phase {
+                self.started(held);
+            }
+            assert!(self.active.insert(row.key, row).is_none(), "a firing is in the active table once");
+        }
+        self.state = done.next;
+        self.records.extend(done.records);
+        Ok(done.why)
+    }
+
+    fn started(&mut self, held: Held) {
+        assert!(held.fencing_token > self.token, "fencing tokens grow over the starts of a row");
+        self.token = held.fencing_token;
+        self.starts.push(held);
+    }
+
+    /// Applies an event to a row beside the job's.
+    pub fn apply_active(&mut self, key: FiringKey, event: &Event) -> Result<Why, Rejected> {
+        let before = self.active.get(&key).cloned().ok_or(Rejected::NothingDue)?;
+        let done = apply_active(&self.job, &before, event, self.now)?;
+        match done.next {
+            None => drop(self.active.remove(&key)),
+            Some(next) => {
+                assert_eq!(next.version, before.version + 1, "an accepted event writes one version");
+                assert_eq!(next.claim_at().is_none(), next.phase.held().is_some(), "claim_at is None while held");
+                if let (Phase::Executing(held), Why::Started) = (next.phase, done.why) {
+                    assert!(held.fencing_token > before.version, "fencing tokens grow over the starts of a row");
+                    self.starts.push(held);
+                }
+                self.active.insert(key, next);
+            }
+        }
+        self.records.extend(done.records);
+        Ok(done.why)
+    }
+
+    /// As a person's call does: the job's row, then every row beside it.
+    pub fn tell(&mut self, event: &Event) -> Result<Why, Rejected> {
+        let why = self.apply(event)?;
+        for key in self.active.keys().copied().collect::<Vec<_>>() {
+            let _unconcerned = self.apply_active(key, event);
+        }
+        Ok(why)
+    }
+
+    pub fn claim(&mut self, now: i64) -> Result<Why, Rejected> {
+        self.claim_ahead(now, 0)
+    }
+
+    pub fn claim_ahead(&mut self, now: i64, ahead: u64) -> Result<Why, Rejected> {
+        self.now = at(now);
+        let run = self.draw();
+        self.apply(&Event::Claim { session: me(), run, until: self.now + secs(ahead) })
+    }
+
+    pub fn start(&mut self, now: i64) -> Result<Why, Rejected> {
+        self.now = at(now);
+        let run = self.held().run;
+        self.apply(&Event::Start { session: me(), run })
+    }
+
+    /// Claims and starts what is due at second `now`.
+    pub fn run(&mut self, now: i64) -> Held {
+        self.claim(now).unwrap();
+        assert_eq!(self.start(now), Ok(Why::Started));
+        self.held()
+    }
+
+    pub fn finish(&mut self, now: i64, status: Status) -> Result<Why, Rejected> {
+        self.now = at(now);
+        let run = self.held().run;
+        self.apply(&Event::Finish { session: me(), run, ending: ending(status, self.now) })
+    }
+
+    pub fn reset(&mut self, now: i64) -> Result<Why, Rejected> {
+        self.now = at(now);
+        let run = self.held().run;
+        self.apply(&Event::Reset { session: me(), run })
+    }
+
+    pub fn sweep(&mut self, now: i64) -> Result<Why, Rejected> {
+        self.now = at(now);
+        self.apply(&Event::Sweep { session: me() })
+    }
+
+    pub fn pause(&mut self, now: i64, until: Option<i64>) -> Result<Why, Rejected> {
+        self.now = at(now);
+        self.tell(&Event::Pause { until: until.map(at), reason: None })
+    }
+
+    pub fn resume(&mut self, now: i64) -> Result<Why, Rejected> {
+        self.now = at(now);
+        self.tell(&Event::Resume)
+    }
+
+    pub fn delete(&mut self, now: i64) -> Result<Why, Rejected> {
+        self.now = at(now);
+        self.tell(&Event::Delete)
+    }
+
+    pub fn trigger(&mut self, now: i64) -> Result<(Why, RunId), Rejected> {
+        self.now = at(now);
+        let run = self.draw();
+        self.apply(&Event::Trigger { run }).map(|why| (why, run))
+    }
+
+    pub fn cancel(&mut self, now: i64, run: RunId) -> Result<Why, Rejected> {
+        self.now = at(now);
+        let answer = self.apply(&Event::Cancel { run });
+        let beside = self.active.keys().copied().collect::<Vec<_>>();
+        beside.into_iter().fold(answer, |answer, key| answer.or(self.apply_active(key, &Event::Cancel { run })))
+    }
+
+    pub fn update(&mut self, now: i64, job: Job) -> Result<Why, Rejected> {
+        self.now = at(now);
+        self.redefine(job)
+    }
+
+    /// Stores a new definition, as stores do.
+    pub fn redefine(&mut self, job: Job) -> Result<Why, Rejected> {
+        let anchor = if job.timing_differs(&self.job) { self.now } else { self.row().anchor_at };
+        let timeline = job.timeline(anchor).unwrap();
+        let previous = (std::mem::replace(&mut self.job, job), std::mem::replace(&mut self.timeline, timeline));
+        let answer = self.apply(&Event::Update { previous: Box::new(previous.clone()) });
+        if answer.is_err() {
+            (self.job, self.timeline) = previous;
+        }
+        answer
+    }
+
+    /// The history so far, one line a record: `status reason first..last xcount`, in seconds from the beginning.
+    pub fn history(&self) -> Vec<String> {
+        self.records.iter().map(line).collect()
+    }
+}
+
+/// One record as a line.
+pub fn line(record: &RunRecord) -> String {
+    let rel = |t: Timestamp| t.as_ms() / 1000 - ZERO;
+    let mut text = format!("{} {}", record.trigger.as_str(), rel(record.first_due_at));
+    if record.count > 1 {
+        text += &format!("..{} x{}", rel(record.due_at), record.count);
+    }
+    if record.attempt > 1 {
+        text += &format!(" #{}", record.attempt);
+    }
+    text += &format!(" {}", record.status.as_str());
+    match &record.reason {
+        Some(reason) => format!("{text}({reason})"),
+        None => text,
+    }
+}

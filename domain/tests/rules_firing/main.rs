@@ -1,0 +1,8 @@
+//! The rules of one job, told as tables and proved by an accounting of its due times.
+
+mod accounting;
+mod active;
+mod control;
+mod desk;
+mod policies;
+mod table;

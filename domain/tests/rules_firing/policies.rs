@@ -1,0 +1,149 @@
+//! Misfire, overlap, retry: what becomes of due times that passed.
+
+use carillon_domain::firing::Why;
+use carillon_domain::job::{Job, MisfirePolicy, OnLost, Overlap};
+use carillon_domain::run::{Status, Trigger};
+
+use super::desk::{Desk, at, every, misfire, overlap, retrying};
+
+/// The trigger, second and records of a claim in second `now`; `None` when nothing is to run yet.
+fn claimed(job: Job, now: i64) -> (Option<(Trigger, i64)>, Vec<String>) {
+    let mut desk = Desk::new(job);
+    let answer = desk.claim(now);
+    let held = desk.row().phase.held().map(|held| held.firing);
+    assert_eq!(held.is_some(), answer == Ok(Why::Claimed));
+    let rel = |ms: i64| ms / 1_000 - super::desk::ZERO;
+    (held.map(|firing| (firing.trigger, rel(firing.due_at.as_ms()))), desk.history())
+}
+
+#[test]
+fn a_misfire_is_later_than_its_grace_or_not_alone() {
+    use MisfirePolicy::{CatchUp, FireOnce, Skip};
+    use Trigger::{Misfire, Schedule};
+    let none: [&str; 0] = [];
+    type Case<'a> = (MisfirePolicy, u64, i64, Option<(Trigger, i64)>, &'a [&'a str]);
+    let table: &[Case<'_>] = &[
+        (Skip, 30, 60, Some((Schedule, 60)), &none),
+        (Skip, 30, 90, Some((Schedule, 60)), &none),
+        (Skip, 30, 91, None, &["schedule 60 skipped(misfire)"]),
+        (Skip, 600, 120, None, &["schedule 60..120 x2 skipped(misfire)"]),
+        (FireOnce, 30, 90, Some((Schedule, 60)), &none),
+        (FireOnce, 30, 91, Some((Misfire, 60)), &none),
+        (FireOnce, 600, 130, Some((Misfire, 120)), &["schedule 60 skipped(misfire)"]),
+        (FireOnce, 0, 60, Some((Schedule, 60)), &none),
+        (FireOnce, 0, 600_000, Some((Misfire, 600_000)), &["schedule 60..599940 x9999 skipped(misfire)"]),
+        (CatchUp, 0, 130, Some((Misfire, 60)), &none),
+        (CatchUp, 0, 99 * 60, Some((Misfire, 60)), &none),
+        (CatchUp, 0, 100 * 60, Some((Misfire, 60)), &none),
+        (CatchUp, 0, 101 * 60, Some((Misfire, 120)), &["schedule 60 skipped(misfire)"]),
+        (CatchUp, 0, 600_000, Some((Misfire, 594_060)), &["schedule 60..594000 x9900 skipped(misfire)"]),
+    ];
+    for (policy, grace, now, expected, records) in table {
+        let (held, history) = claimed(misfire(*policy, *grace), *now);
+        assert_eq!(
+            (held, history.as_slice()),
+            (*expected, &*records.iter().map(|s| s.to_string()).collect::<Vec<_>>()),
+            "{policy:?} with a grace of {grace} s at {now}"
+        );
+    }
+}
+
+#[test]
+fn catch_up_runs_the_backlog_one_at_a_time_and_then_goes_on() {
+    let mut desk = Desk::new(misfire(MisfirePolicy::CatchUp, 0));
+    let mut ran = Vec::new();
+    for now in [190, 191, 192] {
+        ran.push(desk.run(now).firing.due_at);
+        desk.finish(now, Status::Succeeded).unwrap();
+    }
+    assert_eq!(ran, [at(60), at(120), at(180)]);
+    assert_eq!((desk.armed().due_at, desk.row().catch_up_until), (at(240), None));
+}
+
+#[test]
+fn a_misfire_seen_at_the_start_goes_back_to_the_claim() {
+    let mut desk = Desk::new(misfire(MisfirePolicy::FireOnce, 10));
+    desk.claim_ahead(50, 30).unwrap();
+    assert_eq!(desk.start(71), Ok(Why::Misfired));
+    desk.claim(130).unwrap();
+    assert_eq!(desk.held().firing.due_at, at(120));
+    assert_eq!(desk.history(), ["schedule 60 skipped(misfire)"]);
+}
+
+#[test]
+fn a_run_that_outlives_due_times_follows_overlap() {
+    let table: [(Overlap, i64, &[&str]); 3] = [
+        (Overlap::Skip, 300, &["schedule 120..240 x3 skipped(overlap)"]),
+        (Overlap::Delay, 120, &["schedule 180..240 x2 skipped(overlap)"]),
+        (Overlap::Replace, 240, &["schedule 120..180 x2 skipped(overlap)"]),
+    ];
+    for (policy, armed, records) in table {
+        let mut desk = Desk::new(overlap(policy));
+        desk.run(60);
+        desk.finish(250, Status::Succeeded).unwrap();
+        assert_eq!(
+            (desk.armed().due_at, &desk.history()[1..]),
+            (at(armed), &*records.iter().map(|s| s.to_string()).collect::<Vec<_>>()),
+            "{policy:?}"
+        );
+        desk.claim(400).unwrap();
+        let trigger = if policy == Overlap::Skip { Trigger::Misfire } else { Trigger::Schedule };
+        assert_eq!(desk.held().firing.trigger, trigger, "{policy:?}: what waited is no misfire");
+    }
+    let mut allow = Desk::new(overlap(Overlap::Allow));
+    for due in [60, 120, 180] {
+        allow.claim(due).unwrap();
+        assert_eq!(allow.start(due), Ok(Why::StartedBeside));
+    }
+    assert_eq!((allow.active.len(), allow.armed().due_at), (3, at(240)));
+}
+
+#[test]
+fn attempts_follow_one_another_and_the_last_lets_the_schedule_go_on() {
+    let mut desk = Desk::new(retrying(Overlap::Skip, 3, 40));
+    desk.run(60);
+    desk.finish(61, Status::Failed).unwrap();
+    assert_eq!(desk.armed().start_at, at(101));
+    desk.run(101);
+    desk.finish(102, Status::TimedOut).unwrap();
+    assert_eq!(desk.armed().start_at, at(182), "twice as long");
+    desk.run(182);
+    assert_eq!(desk.finish(183, Status::Failed), Ok(Why::Finished));
+    assert_eq!(desk.history()[3], "schedule 120..180 x2 skipped(overlap)", "a backoff counts as running");
+    assert_eq!(desk.armed().due_at, at(240));
+}
+
+#[test]
+fn a_newer_firing_takes_the_place_of_an_attempt_that_would_come_after_it() {
+    let mut desk = Desk::new(retrying(Overlap::Replace, 3, 40));
+    desk.run(60);
+    assert_eq!(desk.finish(90, Status::Failed), Ok(Why::Finished), "the attempt would be at 130");
+    assert_eq!(desk.armed().due_at, at(120));
+}
+
+#[test]
+fn what_passed_while_a_lost_run_may_have_lived_is_for_the_misfire_policy() {
+    let mut desk = Desk::new(Job { on_lost: OnLost::Skip, ..misfire(MisfirePolicy::FireOnce, 0) });
+    desk.run(60);
+    desk.sweep(250).unwrap();
+    desk.claim(250).unwrap();
+    assert_eq!((desk.held().firing.trigger, desk.held().firing.due_at), (Trigger::Misfire, at(240)));
+    assert_eq!(desk.history()[1], "schedule 120..180 x2 skipped(misfire)");
+}
+
+#[test]
+fn one_shots_and_the_end_of_a_schedule_complete_a_job() {
+    let once = Job { schedule: "@at 2027-01-15T08:01:00Z".into(), ..every(60) };
+    let ends = Job { end_at: Some(at(90)), ..every(60) };
+    for job in [once, ends] {
+        let mut desk = Desk::new(job);
+        desk.run(60);
+        desk.finish(61, Status::Succeeded).unwrap();
+        assert!(desk.row().is_completed());
+        assert_eq!(desk.row().claim_at(), Some(carillon_domain::time::Timestamp::MAX));
+        desk.trigger(70).unwrap();
+        assert_eq!(desk.run(70).firing.trigger, Trigger::Manual, "a person may still run it");
+        desk.finish(71, Status::Succeeded).unwrap();
+        assert!(desk.row().is_completed());
+    }
+}

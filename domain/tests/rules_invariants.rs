@@ -1,0 +1,163 @@
+//! Each numbered predicate with something that holds and something that does not.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use carillon_domain::firing::{Firing, FiringKey, Held, JobState, Pause, Phase, Why};
+use carillon_domain::id::{JobId, RunId, SessionId};
+use carillon_domain::invariants::{
+    Number, Verdict, all_idle, child_has_its_row, dead_before_sweep, never_decreases, not_live_yet, one_live_run,
+    prepared_is_kept, recorded_once, row_goes_forward, starts_once, starts_where_it_may, starts_within_lease,
+};
+use carillon_domain::job::{Job, Misfire, OnLost, Overlap, Retry};
+use carillon_domain::run::{Reason, RunRecord, Stretch, Trigger};
+use carillon_domain::schedule::Dst;
+use carillon_domain::time::{BootTime, Timestamp};
+
+const JOB: JobId = JobId(1);
+
+fn session(n: u64) -> SessionId {
+    SessionId::from_random(n)
+}
+
+fn run(n: u64) -> RunId {
+    RunId::drawn(session(1), n)
+}
+
+fn at(secs: i64) -> Timestamp {
+    Timestamp::from_secs(secs)
+}
+
+fn held(n: u64) -> Held {
+    let firing = Firing::regular(at(60));
+    Held { firing, run: run(n), session: session(1), started_at: None, fencing_token: 0 }
+}
+
+fn job() -> Job {
+    Job {
+        namespace: "default".into(),
+        name: "job".into(),
+        schedule: "@every 60s".into(),
+        timezone: None,
+        dst: Dst::default(),
+        jitter: Duration::ZERO,
+        start_at: None,
+        end_at: None,
+        executor: "shell".into(),
+        params: "{}".into(),
+        overlap: Overlap::Skip,
+        misfire: Misfire::default(),
+        timeout: None,
+        kill_grace: Job::DEFAULT_KILL_GRACE,
+        retry: Retry::default(),
+        on_lost: OnLost::Skip,
+        labels: BTreeMap::new(),
+    }
+}
+
+fn state() -> JobState {
+    JobState::new(JOB, &job().timeline(at(0)).unwrap(), 1_000, at(0)).unwrap()
+}
+
+#[track_caller]
+fn violates(number: Number, verdict: Verdict) {
+    let violation = verdict.expect_err("something that must never be");
+    assert_eq!(violation.number, number);
+    assert!(violation.to_string().starts_with(&format!("{number:?}: ")), "{violation}");
+}
+
+#[test]
+fn s1_one_live_run() {
+    let two = [(JOB, run(1)), (JOB, run(2))];
+    assert_eq!(one_live_run([(JOB, run(1)), (JobId(2), run(2))], |_| false), Ok(()));
+    assert_eq!(one_live_run(two, |_| true), Ok(()));
+    violates(Number::S1, one_live_run(two, |_| false));
+    assert_eq!(not_live_yet(run(1), &BTreeSet::from([run(2)])), Ok(()));
+    violates(Number::S1, not_live_yet(run(1), &BTreeSet::from([run(1)])));
+}
+
+#[test]
+fn s2_a_firing_starts_once() {
+    let key = FiringKey { job: JOB, due_at: at(60), trigger: Trigger::Schedule };
+    assert_eq!(starts_once(&job(), [(key, 1), (FiringKey { due_at: at(120), ..key }, 1)]), Ok(()));
+    violates(Number::S2, starts_once(&job(), [(key, 1), (key, 1)]));
+    violates(Number::S2, starts_once(&job(), [(key, 1), (key, 2)]));
+    let rerun = Job { on_lost: OnLost::Rerun, ..job() };
+    assert_eq!(starts_once(&rerun, [(key, 1), (key, 2)]), Ok(()));
+    violates(Number::S2, starts_once(&rerun, [(key, 2), (key, 2)]));
+}
+
+#[test]
+fn s3_a_child_has_its_row() {
+    assert_eq!(child_has_its_row(session(1), run(1), Some(&Phase::Executing(held(1)))), Ok(()));
+    for row in [None, Some(&Phase::Idle), Some(&Phase::Prepared(held(1))), Some(&Phase::Executing(held(2)))] {
+        violates(Number::S3, child_has_its_row(session(1), run(1), row));
+    }
+    violates(Number::S3, child_has_its_row(session(2), run(1), Some(&Phase::Executing(held(1)))));
+}
+
+#[test]
+fn s4_what_is_prepared_is_kept() {
+    let before = Phase::Prepared(held(1));
+    assert_eq!(prepared_is_kept(&before, Some(&before), Why::Resumed), Ok(()));
+    assert_eq!(prepared_is_kept(&before, Some(&Phase::Idle), Why::Paused), Ok(()));
+    assert_eq!(prepared_is_kept(&before, None, Why::Deleted), Ok(()));
+    assert_eq!(prepared_is_kept(&Phase::Idle, Some(&before), Why::Claimed), Ok(()));
+    violates(Number::S4, prepared_is_kept(&before, Some(&Phase::Prepared(held(2))), Why::Claimed));
+    violates(Number::S4, prepared_is_kept(&before, Some(&Phase::Idle), Why::Resumed));
+}
+
+#[test]
+fn s5_nothing_starts_after_pause_or_delete() {
+    let pause = |until| Some(Pause { since: at(1), until, reason: None });
+    let paused = JobState { pause: pause(None), ..state() };
+    assert_eq!(starts_where_it_may(&state(), Trigger::Schedule, at(60)), Ok(()));
+    assert_eq!(starts_where_it_may(&paused, Trigger::Manual, at(60)), Ok(()));
+    violates(Number::S5, starts_where_it_may(&paused, Trigger::Schedule, at(60)));
+    let lapsed = JobState { pause: pause(Some(at(60))), ..state() };
+    assert_eq!(starts_where_it_may(&lapsed, Trigger::Schedule, at(60)), Ok(()));
+    violates(Number::S5, starts_where_it_may(&lapsed, Trigger::Misfire, at(59)));
+    violates(Number::S5, starts_where_it_may(&JobState { deleted: true, ..state() }, Trigger::Manual, at(60)));
+}
+
+#[test]
+fn s6_one_record_a_run() {
+    let stretch = |count, first, last| Stretch { count, first: at(first), last: at(last) };
+    let skipped = |stretch| RunRecord::skipped(JOB, stretch, Reason::Overlap, at(999));
+    let (one, many) = (skipped(stretch(1, 60, 60)), skipped(stretch(3, 120, 240)));
+    assert_eq!(recorded_once([&one, &many]), Ok(()));
+    violates(Number::S6, recorded_once([&one, &one]));
+    let same_firing = RunRecord { id: run(9), ..one.clone() };
+    violates(Number::S6, recorded_once([&one, &same_firing]));
+    violates(Number::S6, recorded_once([&skipped(stretch(1, 60, 120))]));
+    violates(Number::S6, recorded_once([&skipped(stretch(0, 60, 60))]));
+}
+
+#[test]
+fn s7_nothing_goes_back() {
+    let before = state();
+    let after = JobState { version: before.version + 1, ..before.clone() };
+    assert_eq!(row_goes_forward(&before, &after), Ok(()));
+    violates(Number::S7, row_goes_forward(&before, &before));
+    violates(Number::S7, row_goes_forward(&before, &JobState { generation: 0, ..after.clone() }));
+    violates(Number::S7, row_goes_forward(&before, &JobState { cursor: at(-1), ..after.clone() }));
+    let beyond = Held { fencing_token: 9_999, ..held(1) };
+    violates(Number::S7, row_goes_forward(&before, &JobState { phase: Phase::Executing(beyond), ..after }));
+    assert_eq!(never_decreases("the epoch", 3, 3), Ok(()));
+    violates(Number::S7, never_decreases("the epoch", 3, 2));
+}
+
+#[test]
+fn s8_a_node_past_its_deadline_is_dead() {
+    let ms = BootTime::from_ms;
+    assert_eq!(starts_within_lease(ms(10), ms(9)), Ok(()));
+    violates(Number::S8, starts_within_lease(ms(10), ms(10)));
+    assert_eq!(dead_before_sweep(session(1), [(session(2), run(1))]), Ok(()));
+    violates(Number::S8, dead_before_sweep(session(1), [(session(1), run(1))]));
+}
+
+#[test]
+fn l1_every_row_returns_to_idle() {
+    assert_eq!(all_idle([&Phase::Idle, &Phase::Idle]), Ok(()));
+    violates(Number::L1, all_idle([&Phase::Idle, &Phase::Prepared(held(1))]));
+}

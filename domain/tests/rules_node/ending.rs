@@ -1,0 +1,210 @@
+//! Lease, fencing, drain, keeper death: how a node ends, and that nothing starts after it.
+
+use carillon_domain::node::{BeatAnswer, Effect, Failure, Input, Peer, SelfKillReason, StopReason};
+use carillon_domain::run::Status;
+use carillon_domain::time::BootTime;
+
+use super::driver::{Driver, UTC0_MS, config, found_executing, me, other, peer, started, succeeded};
+
+#[test]
+fn a_node_past_its_deadline_ends_itself_and_starts_nothing() {
+    let mut driver = Driver::new(config());
+    let claimed = driver.prepare(11_000);
+    driver.tick(11_000);
+    assert_eq!(driver.starts(), [claimed.at]);
+    assert!(driver.node.next_wake() <= BootTime::from_ms(12_000));
+    driver.now = BootTime::from_ms(12_000);
+    driver.feed(Input::Started(Ok(vec![started(&claimed)])));
+    assert_eq!((driver.kills(), driver.spawns()), (vec![SelfKillReason::LeaseOver], vec![]));
+    driver.take();
+    for input in [Input::Tick, Input::Look, Input::Drain, Input::KeeperDied] {
+        driver.feed(input);
+    }
+    driver.beat(11_999);
+    assert!(driver.take().is_empty(), "a node that has ended does nothing any more");
+}
+
+#[test]
+fn an_acknowledgement_that_comes_after_the_deadline_does_not_bring_a_node_back() {
+    let mut driver = Driver::new(config());
+    driver.now = BootTime::from_ms(12_001);
+    driver.beat(9_000);
+    assert_eq!(driver.kills(), [SelfKillReason::LeaseOver], "its children are dead by now");
+}
+
+#[test]
+fn a_lease_counts_from_before_the_heartbeat_was_sent() {
+    let mut driver = Driver::new(config());
+    driver.tick(3_000);
+    driver.now = BootTime::from_ms(5_000);
+    driver.beat(3_000);
+    let until = driver.pick(|effect| if let Effect::RenewKeeper { until } = effect { Some(*until) } else { None });
+    assert_eq!(until, [BootTime::from_ms(15_000)]);
+}
+
+#[test]
+fn a_fenced_node_starts_nothing() {
+    let mut driver = Driver::new(config());
+    let claimed = driver.prepare(0);
+    driver.take();
+    driver.feed(Input::Beat { sent: BootTime::from_ms(0), answer: Ok(BeatAnswer::Fenced) });
+    assert_eq!(driver.kills(), [SelfKillReason::Fenced]);
+    driver.feed(Input::Started(Ok(vec![started(&claimed)])));
+    assert!(driver.take().is_empty());
+}
+
+#[test]
+fn a_drain_gives_back_what_is_prepared_and_waits_for_what_runs() {
+    let mut driver = Driver::new(config());
+    let running = driver.execute();
+    let waiting = driver.prepare(20_000);
+    driver.take();
+    driver.feed(Input::Drain);
+    assert_eq!(driver.resets(), [waiting.at]);
+    driver.feed(Input::Reset(Ok(())));
+    driver.feed(Input::Look);
+    driver.beat(0);
+    assert!(!driver.take().iter().any(|effect| matches!(effect, Effect::Claim { .. } | Effect::Peek { .. })));
+    driver.tick(3_000);
+    let beats =
+        driver.pick(|effect| if let Effect::Heartbeat { draining, .. } = effect { Some(*draining) } else { None });
+    assert_eq!((beats, driver.drained()), (vec![true], 0), "heartbeats go on until the last child is reaped");
+    driver.exit(running.at.run);
+    assert_eq!(driver.drained(), 0, "not before it is recorded");
+    driver.recorded();
+    assert_eq!(driver.drained(), 0, "the store has the last word");
+    driver.feed(Input::Held(Ok(vec![])));
+    assert_eq!(driver.drained(), 1);
+    driver.tick(4_000);
+    driver.feed(Input::Drain);
+    driver.feed(Input::DrainNow);
+    assert_eq!(driver.drained(), 0, "once");
+}
+
+#[test]
+fn the_deadline_of_a_drain_or_a_second_signal_cancels_what_runs() {
+    let mut late = Driver::new(config());
+    let run = late.execute().at.run;
+    late.feed(Input::Drain);
+    for second in 1..60 {
+        late.now = BootTime::from_ms(second * 1_000);
+        late.beat(second * 1_000);
+    }
+    assert!(late.stops().is_empty() && late.node.next_wake() <= BootTime::from_ms(60_000));
+    late.tick(60_000);
+    assert_eq!(late.stops(), [(run, StopReason::ShutDown)]);
+
+    let mut hurried = Driver::new(config());
+    let running = hurried.execute().at.run;
+    let starting = hurried.prepare(0);
+    assert_eq!(hurried.starts(), [starting.at]);
+    hurried.feed(Input::Drain);
+    hurried.feed(Input::DrainNow);
+    assert_eq!(hurried.stops(), [(running, StopReason::ShutDown)]);
+    hurried.feed(Input::Started(Ok(vec![started(&starting)])));
+    assert_eq!(hurried.spawns(), [starting.at.run]);
+    assert_eq!(hurried.stops(), [(starting.at.run, StopReason::ShutDown)], "it had been started");
+}
+
+#[test]
+fn runs_that_died_with_the_keeper_are_recorded_as_lost_before_the_node_ends() {
+    let mut driver = Driver::new(config());
+    let running = driver.execute();
+    let starting = driver.prepare(0);
+    assert_eq!(driver.starts(), [starting.at]);
+    driver.feed(Input::KeeperDied);
+    let finishes = driver.finishes();
+    assert_eq!((finishes[0].0, finishes[0].1.status), (running.at.run, Status::Lost));
+    driver.feed(Input::Started(Ok(vec![started(&starting)])));
+    assert!(driver.spawns().is_empty(), "there is nobody to start it");
+    assert_eq!(driver.resets().len(), 1, "so it is given back");
+    assert!(driver.kills().is_empty());
+    driver.feed(Input::Reset(Ok(())));
+    driver.recorded();
+    assert_eq!((driver.kills(), driver.drained()), (vec![SelfKillReason::KeeperDied], 0));
+}
+
+#[test]
+fn a_start_in_doubt_is_not_spawned_without_a_keeper() {
+    let mut driver = Driver::new(config());
+    let claimed = driver.prepare(0);
+    driver.feed(Input::Started(Err(Failure::Unknown)));
+    driver.feed(Input::KeeperDied);
+    driver.feed(Input::Settled(Ok(vec![found_executing(&claimed, false)])));
+    assert_eq!((driver.spawns().len(), driver.resets().len()), (0, 1));
+}
+
+#[test]
+fn a_run_may_be_cancelled_at_every_moment() {
+    let mut starting = Driver::new(config());
+    let claimed = starting.prepare(0);
+    starting.feed(Input::CancelAsked(claimed.at.run));
+    assert!(starting.stops().is_empty());
+    starting.feed(Input::Started(Ok(vec![started(&claimed)])));
+    assert_eq!(starting.spawns(), [claimed.at.run]);
+    assert_eq!(starting.stops(), [(claimed.at.run, StopReason::Cancelled)], "the start had won");
+
+    let mut executing = Driver::new(config());
+    let run = executing.execute().at.run;
+    executing.feed(Input::CancelAsked(run));
+    executing.feed(Input::CancelAsked(run));
+    assert_eq!(executing.stops(), [(run, StopReason::Cancelled)], "once");
+    executing.exit(run);
+    executing.feed(Input::CancelAsked(run));
+    assert!(executing.stops().is_empty());
+    executing.feed(Input::CancelAsked(carillon_domain::id::RunId::drawn(other(), 1)));
+    assert!(executing.stops().is_empty(), "not mine");
+}
+
+#[test]
+fn a_silent_session_is_ended_once_a_heartbeat_and_its_sequence_is_the_one_that_was_seen() {
+    let mut driver = Driver::new(config());
+    let mut expired = Vec::new();
+    for second in (3..=24).step_by(3) {
+        driver.tick(second * 1_000);
+        driver.beat_with(second * 1_000, vec![peer(me(), second), peer(other(), 7)], UTC0_MS + second as i64 * 1_000);
+        let of =
+            |effect: &Effect| if let Effect::Expire { session, seq } = effect { Some((*session, *seq)) } else { None };
+        for one in driver.pick(of) {
+            expired.push((second, one));
+            driver.feed(Input::Swept);
+        }
+    }
+    assert_eq!(expired, [(24, (other(), 7))]);
+    assert!(!driver.take().iter().any(|effect| matches!(effect, Effect::Expire { .. })), "not again and again");
+}
+
+#[test]
+fn an_ended_session_is_swept_at_every_heartbeat_until_it_is_gone() {
+    let mut driver = Driver::new(config());
+    let ended = Peer { ended: true, claims: false, ..peer(other(), 7) };
+    for second in [3, 6] {
+        driver.tick(second * 1_000);
+        driver.beat_with(second * 1_000, vec![peer(me(), second), ended], UTC0_MS + second as i64 * 1_000);
+        let swept = driver.pick(|effect| if let Effect::Sweep { session } = effect { Some(*session) } else { None });
+        assert_eq!(swept, [other()]);
+        driver.feed(Input::Swept);
+    }
+    driver.exit(carillon_domain::id::RunId::drawn(me(), 1));
+    let _never_started = succeeded();
+}
+
+#[test]
+fn a_drain_does_not_leave_while_the_store_still_holds_a_row_for_it() {
+    let mut driver = Driver::new(config());
+    let waiting = driver.prepare(20_000);
+    driver.feed(Input::Drain);
+    // Somebody paused the job meanwhile: the hand-back found another version and left the row alone.
+    driver.feed(Input::Reset(Ok(())));
+    let moved_on = carillon_domain::node::port::RunRef { version: waiting.at.version + 1, ..waiting.at };
+    driver.take();
+    driver.feed(Input::Held(Ok(vec![moved_on])));
+    assert_eq!((driver.drained(), driver.resets()), (0, vec![moved_on]));
+    driver.feed(Input::Reset(Ok(())));
+    driver.feed(Input::Held(Err(Failure::Unknown)));
+    assert_eq!(driver.drained(), 0);
+    driver.tick(50);
+    driver.feed(Input::Held(Ok(vec![])));
+    driver.feed(Input::Held(Ok(vec![])));
+    assert_eq!(driver.drained(), 1);
+}

@@ -1,0 +1,6 @@
+//! The node machine under a scripted driver: every cell of the matrix, the lease, the drain and the clock.
+
+mod clock;
+mod driver;
+mod ending;
+mod matrix;

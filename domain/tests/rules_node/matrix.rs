@@ -1,0 +1,189 @@
+//! Every cell of the exception matrix, driven through the machine.
+
+use carillon_domain::matrix::Found;
+use carillon_domain::node::port::{FinishAnswer, Seen, StartAnswer};
+use carillon_domain::node::{Config, Effect, Failure, Input};
+
+use super::driver::{Driver, config, found_executing, prepared, started, succeeded, utc};
+
+#[test]
+fn a_claim_that_failed_for_certain_is_forgotten_and_made_again() {
+    for failure in [Failure::RolledBack, Failure::Refused] {
+        let mut driver = Driver::new(config());
+        let ids = driver.claim();
+        driver.feed(Input::Claimed(Err(failure)));
+        assert_eq!(driver.node.known_runs().count(), 0, "{failure:?}");
+        driver.take();
+        driver.tick(49);
+        driver.tick(50);
+        let again = driver.pick(|effect| if let Effect::Claim { runs, .. } = effect { Some(runs[0]) } else { None });
+        assert_eq!(again.len(), 1);
+        assert!(!ids.contains(&again[0]), "an id is used once");
+    }
+}
+
+#[test]
+fn a_claim_of_unknown_outcome_is_adopted_when_recovery_lists_it() {
+    let mut driver = Driver::new(config());
+    let run = driver.claim()[0];
+    driver.feed(Input::Claimed(Err(Failure::Unknown)));
+    assert!(driver.node.known_runs().any(|known| known == run), "kept in pending");
+    assert!(driver.take().iter().any(|effect| matches!(effect, Effect::ListHeld)), "recovery looks at once");
+    let claimed = prepared(run, 1, 5_000);
+    driver.feed(Input::Held(Ok(vec![claimed.at])));
+    assert_eq!(driver.settles(), [claimed.at], "settled before anything else");
+    driver.feed(Input::Settled(Ok(vec![Seen::Prepared(claimed.clone())])));
+    driver.tick(4_999);
+    assert!(driver.starts().is_empty());
+    driver.tick(5_000);
+    assert_eq!(driver.starts(), [claimed.at]);
+}
+
+#[test]
+fn what_recovery_lists_and_nobody_knows_is_given_back_until_that_is_acknowledged() {
+    let mut driver = Driver::new(config());
+    driver.tick(10_000);
+    let stray = prepared(carillon_domain::id::RunId::drawn(super::driver::me(), 999), 1, 0);
+    driver.feed(Input::Held(Ok(vec![stray.at])));
+    assert_eq!(driver.resets(), [stray.at]);
+    for (n, failure) in [Failure::RolledBack, Failure::Refused, Failure::Unknown].into_iter().enumerate() {
+        driver.feed(Input::Reset(Err(failure)));
+        assert!(driver.resets().is_empty(), "not at once");
+        driver.tick(10_000 + 300 * (n as u64 + 1));
+        assert_eq!(driver.resets(), [stray.at], "asked again after {failure:?}");
+    }
+    driver.feed(Input::Reset(Ok(())));
+    assert_eq!(driver.node.known_runs().count(), 0);
+}
+
+#[test]
+fn a_start_follows_its_answer() {
+    let mut driver = Driver::new(config());
+    let claimed = driver.prepare(0);
+    driver.take();
+    driver.feed(Input::Started(Err(Failure::RolledBack)));
+    assert!(driver.starts().is_empty());
+    driver.tick(50);
+    assert_eq!(driver.starts(), [claimed.at], "rolled back: asked again");
+    driver.feed(Input::Started(Err(Failure::Refused)));
+    assert_eq!(driver.resets(), [claimed.at], "refused: given back");
+    driver.feed(Input::Reset(Ok(())));
+    assert!(driver.spawns().is_empty());
+
+    let mut driver = Driver::new(config());
+    let claimed = driver.prepare(0);
+    driver.feed(Input::Started(Ok(vec![StartAnswer::Gone])));
+    assert!(!driver.node.known_runs().any(|run| run == claimed.at.run), "gone: forgotten");
+
+    let mut driver = Driver::new(config());
+    let claimed = driver.prepare(0);
+    driver.take();
+    driver.feed(Input::Started(Ok(vec![StartAnswer::Early { start_at: utc(7) }])));
+    assert!(driver.starts().is_empty());
+    assert!(driver.node.next_wake().as_ms() <= 7);
+    driver.tick(7);
+    assert_eq!(driver.starts(), [claimed.at], "early: asked again in time");
+}
+
+#[test]
+fn a_start_of_unknown_outcome_is_settled_and_follows_what_is_found() {
+    for found in Found::ALL {
+        let mut driver = Driver::new(config());
+        let claimed = driver.prepare(0);
+        driver.take();
+        driver.feed(Input::Started(Err(Failure::Unknown)));
+        assert_eq!(driver.settles(), [claimed.at]);
+        driver.feed(Input::Settled(Err(Failure::Unknown)));
+        driver.tick(50);
+        assert_eq!(driver.settles(), [claimed.at], "only an acknowledged settling is believed");
+        let seen = match found {
+            Found::Prepared => Seen::Prepared(claimed.clone()),
+            Found::Executing => found_executing(&claimed, false),
+            Found::Withdrawn => found_executing(&claimed, true),
+            Found::Gone => Seen::Gone,
+        };
+        driver.feed(Input::Settled(Ok(vec![seen])));
+        driver.tick(200);
+        let (spawned, started, reset) = (driver.spawns().len(), driver.starts().len(), driver.resets().len());
+        let expected = match found {
+            Found::Prepared => (0, 1, 0),
+            Found::Executing => (1, 0, 0),
+            Found::Withdrawn => (0, 0, 1),
+            Found::Gone => (0, 0, 0),
+        };
+        assert_eq!((spawned, started, reset), expected, "{found:?}");
+        assert_eq!(driver.node.known_runs().count(), usize::from(found != Found::Gone), "{found:?}");
+    }
+}
+
+#[test]
+fn a_finish_is_asked_for_ever_and_kept_until_it_is_recorded() {
+    let mut driver = Driver::new(config());
+    let claimed = driver.execute();
+    driver.exit(claimed.at.run);
+    let mut now = 0;
+    for failure in [Failure::Unknown, Failure::RolledBack, Failure::Refused].repeat(4) {
+        assert_eq!(driver.finishes().len(), 1);
+        driver.feed(Input::Finished(Err(failure)));
+        assert_eq!(driver.node.counts(), (0, 1), "its place stays taken");
+        now += 5_000;
+        driver.now = carillon_domain::time::BootTime::from_ms(now - 4_999);
+        driver.beat(now - 4_999);
+        driver.tick(now);
+    }
+    driver.recorded();
+    assert!(driver.take().iter().any(|effect| matches!(effect, Effect::Forget(run) if *run == claimed.at.run)));
+    assert_eq!(driver.node.counts(), (0, 0));
+    driver.exit(claimed.at.run);
+    assert!(driver.finishes().is_empty(), "an exit of a run that is over says nothing new");
+}
+
+#[test]
+fn a_reset_that_is_acknowledged_late_takes_nothing_from_a_run_that_was_claimed_again() {
+    let mut driver = Driver::new(config());
+    driver.tick(10_000);
+    // A manual run keeps its id, so that recovery may list it before the claim's answer has come.
+    let manual = prepared(carillon_domain::id::RunId::drawn(super::driver::other(), 77), 1, 10_000);
+    driver.feed(Input::Held(Ok(vec![manual.at])));
+    assert_eq!(driver.resets(), [manual.at]);
+    driver.claim();
+    driver.feed(Input::Claimed(Ok(vec![manual.clone()])));
+    assert_eq!(driver.starts(), [manual.at]);
+    driver.feed(Input::Started(Ok(vec![started(&manual)])));
+    driver.feed(Input::Reset(Ok(())));
+    assert_eq!(driver.node.executing_runs().count(), 1, "the child lives: its run is not forgotten");
+    driver.take();
+    driver.exit(manual.at.run);
+    assert_eq!(driver.finishes().len(), 1);
+}
+
+#[test]
+fn no_more_runs_execute_than_allowed_even_if_starts_are_in_doubt() {
+    let mut driver = Driver::new(Config { max_executing: 2, ..config() });
+    let ids = driver.claim();
+    let all: Vec<_> = (0..5).map(|n| prepared(ids[n], n as u64, 0)).collect();
+    driver.feed(Input::Claimed(Ok(all.clone())));
+    assert_eq!(driver.starts().len(), 2);
+    driver.feed(Input::Started(Err(Failure::Unknown)));
+    assert_eq!(driver.settles().len(), 2);
+    driver.tick(50);
+    assert!(driver.starts().is_empty(), "both places may be taken");
+    driver.feed(Input::Settled(Ok(vec![found_executing(&all[0], false), Seen::Gone])));
+    driver.tick(100);
+    assert_eq!((driver.spawns().len(), driver.starts().len()), (1, 1));
+}
+
+#[test]
+fn no_more_runs_are_held_than_allowed_and_a_free_place_is_used_at_once() {
+    let mut driver = Driver::new(Config { max_in_flight: 2, max_batch: 2, ..config() });
+    let ids = driver.claim();
+    assert_eq!(ids.len(), 2);
+    let full = |effects: Vec<Effect>| !effects.iter().any(|effect| matches!(effect, Effect::Claim { .. }));
+    let all: Vec<_> = (0..2).map(|n| prepared(ids[n], n as u64, 0)).collect();
+    driver.feed(Input::Claimed(Ok(all.clone())));
+    driver.feed(Input::Started(Ok(all.iter().map(started).collect())));
+    assert!(full(driver.take()), "it is full although there is more");
+    driver.feed(Input::Exited { run: ids[0], ending: succeeded() });
+    driver.feed(Input::Finished(Ok(vec![FinishAnswer::Recorded { claim_at: None }])));
+    assert!(driver.take().iter().any(|effect| matches!(effect, Effect::Claim { runs, .. } if runs.len() == 1)));
+}

@@ -1,0 +1,309 @@
+//! A tiny store: two maps, the production rules, and the guards that every real one has.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use carillon_domain::firing::{ActiveRow, Event, FiringKey, Held, JobState, Phase, Rejected, Why, apply, apply_active};
+use carillon_domain::id::{JobId, RunId, SessionId};
+use carillon_domain::invariants as must;
+use carillon_domain::job::{Job, Overlap};
+use carillon_domain::node::port::{Claimed, FinishAnswer, FinishRequest, Peek, RowKey, RunRef, Seen, StartAnswer};
+use carillon_domain::node::{BeatAnswer, Peer};
+use carillon_domain::run::{RunRecord, Trigger};
+use carillon_domain::schedule::Timeline;
+use carillon_domain::time::Timestamp;
+
+#[derive(Debug, Clone)]
+pub struct Stored {
+    pub job: Arc<Job>,
+    pub timeline: Timeline,
+    /// `None` once it is gone.
+    pub state: Option<JobState>,
+    pub ever_allowed: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Session {
+    pub seq: u64,
+    pub draining: bool,
+    pub ended: bool,
+}
+
+#[derive(Debug, Default)]
+pub struct Store {
+    pub jobs: BTreeMap<JobId, Stored>,
+    pub active: BTreeMap<FiringKey, ActiveRow>,
+    pub sessions: BTreeMap<SessionId, Session>,
+    pub records: Vec<RunRecord>,
+    pub now: Timestamp,
+}
+
+impl Store {
+    pub fn apply(&mut self, row: &RowKey, event: &Event) -> Result<Why, Rejected> {
+        match row {
+            RowKey::Job(id) => self.apply_job(*id, event),
+            RowKey::Active(key) => self.apply_active(*key, event),
+        }
+    }
+
+    fn apply_job(&mut self, id: JobId, event: &Event) -> Result<Why, Rejected> {
+        let now = self.now;
+        let stored = self.jobs.get_mut(&id).ok_or(Rejected::Deleted)?;
+        let before = stored.state.clone().ok_or(Rejected::Deleted)?;
+        let done = apply(&stored.job, &stored.timeline, &before, event, now)?;
+        if let Some(after) = &done.next {
+            must::row_goes_forward(&before, after).unwrap();
+        }
+        let after = done.next.as_ref().map(|next| next.phase);
+        must::prepared_is_kept(&before.phase, after.as_ref(), done.why).unwrap();
+        if let (Why::Started | Why::StartedBeside, Phase::Prepared(held)) = (done.why, before.phase) {
+            must::starts_where_it_may(&before, held.firing.trigger, now).unwrap();
+            assert!(held.firing.start_at <= now, "nothing starts early");
+        }
+        stored.state = done.next;
+        self.records.extend(done.records);
+        if let Some(row) = done.active {
+            assert!(self.active.insert(row.key, row).is_none());
+        }
+        Ok(done.why)
+    }
+
+    fn apply_active(&mut self, key: FiringKey, event: &Event) -> Result<Why, Rejected> {
+        let before = self.active.get(&key).cloned().ok_or(Rejected::NothingDue)?;
+        let stored = &self.jobs[&key.job];
+        let done = apply_active(&stored.job, &before, event, self.now)?;
+        if let (Why::Started, Some(state)) = (done.why, &stored.state) {
+            must::starts_where_it_may(state, key.trigger, self.now).unwrap();
+        }
+        must::prepared_is_kept(&before.phase, done.next.as_ref().map(|next| &next.phase), done.why).unwrap();
+        match done.next {
+            None => drop(self.active.remove(&key)),
+            Some(next) => {
+                assert_eq!(next.version, before.version + 1);
+                self.active.insert(key, next);
+            }
+        }
+        self.records.extend(done.records);
+        Ok(done.why)
+    }
+
+    /// What a person does: to the job's row and those beside it.
+    pub fn tell(&mut self, id: JobId, event: &Event) {
+        if self.apply_job(id, event).is_err() {
+            return;
+        }
+        let beside: Vec<_> = self.active.keys().filter(|key| key.job == id).copied().collect();
+        for key in beside {
+            let _unconcerned = self.apply_active(key, event);
+        }
+    }
+
+    pub fn cancel(&mut self, run: RunId) {
+        if let Some((row, ..)) =
+            self.rows().into_iter().find(|(_, phase, _)| phase.held().map(|held| held.run) == Some(run))
+        {
+            let _too_late = self.apply(&row, &Event::Cancel { run });
+        }
+    }
+
+    pub fn update(&mut self, id: JobId, job: Job) {
+        let now = self.now;
+        let Some(stored) = self.jobs.get_mut(&id) else { return };
+        let Some(state) = &stored.state else { return };
+        let anchor = if job.timing_differs(&stored.job) { now } else { state.anchor_at };
+        let timeline = job.timeline(anchor).unwrap();
+        let before = stored.clone();
+        let previous = Box::new(((*stored.job).clone(), stored.timeline.clone()));
+        stored.ever_allowed |= job.overlap == Overlap::Allow;
+        (stored.job, stored.timeline) = (Arc::new(job), timeline);
+        if self.apply_job(id, &Event::Update { previous }).is_err() {
+            self.jobs.insert(id, before);
+        }
+    }
+
+    /// Every row: its key, phase and version.
+    pub fn rows(&self) -> Vec<(RowKey, Phase, u64)> {
+        let own =
+            |(id, one): (&JobId, &Stored)| one.state.as_ref().map(|row| (RowKey::Job(*id), row.phase, row.version));
+        let beside = self.active.iter().map(|(key, row)| (RowKey::Active(*key), row.phase, row.version));
+        self.jobs.iter().filter_map(own).chain(beside).collect()
+    }
+
+    fn row(&self, key: &RowKey) -> Option<(Phase, u64)> {
+        match key {
+            RowKey::Job(id) => self.jobs.get(id)?.state.as_ref().map(|row| (row.phase, row.version)),
+            RowKey::Active(key) => self.active.get(key).map(|row| (row.phase, row.version)),
+        }
+    }
+
+    /// The row that carries the run for that session.
+    pub fn carrier(&self, session: SessionId, run: RunId) -> Option<(RowKey, Phase, u64)> {
+        let carries = |held: &Held| held.run == run && held.session == session;
+        self.rows().into_iter().find(|(_, phase, _)| phase.held().is_some_and(carries))
+    }
+
+    fn lives(&self, session: SessionId) -> bool {
+        self.sessions.get(&session).is_some_and(|row| !row.ended)
+    }
+
+    pub fn beat(&mut self, session: SessionId, seq: u64, draining: bool) -> BeatAnswer {
+        match self.sessions.get_mut(&session).filter(|row| !row.ended) {
+            None => return BeatAnswer::Fenced,
+            Some(row) => {
+                must::never_decreases("a heartbeat's sequence", row.seq, seq.max(row.seq)).unwrap();
+                (row.seq, row.draining) = (seq.max(row.seq), draining);
+            }
+        }
+        let peer = |(id, row): (&SessionId, &Session)| Peer {
+            session: *id,
+            seq: row.seq,
+            claims: !row.draining && !row.ended,
+            ended: row.ended,
+        };
+        BeatAnswer::Alive { utc: self.now, peers: self.sessions.iter().map(peer).collect() }
+    }
+
+    pub fn peek(&self, session: SessionId) -> Peek {
+        let own = self.jobs.values().filter_map(|one| one.state.as_ref()?.claim_at());
+        let earliest_claim_at = own.chain(self.active.values().filter_map(ActiveRow::claim_at)).min();
+        let mine = |phase: &Phase| phase.held().filter(|held| held.session == session).map(|held| held.run);
+        let jobs = self.jobs.values().filter_map(|one| one.state.as_ref()).filter(|row| row.cancel.is_some());
+        let beside = self.active.values().filter(|row| row.cancel.is_some());
+        let cancels =
+            jobs.filter_map(|row| mine(&row.phase)).chain(beside.filter_map(|row| mine(&row.phase))).collect();
+        Peek { earliest_claim_at, cancels }
+    }
+
+    pub fn claim(&mut self, session: SessionId, until: Timestamp, ids: &[RunId]) -> Vec<Claimed> {
+        if !self.lives(session) {
+            return Vec::new();
+        }
+        let mut ids = ids.iter().copied();
+        let mut claimed = Vec::new();
+        for (key, phase, _) in self.rows() {
+            let Some(run) = ids.clone().next().filter(|_| phase == Phase::Idle) else { continue };
+            if self.apply(&key, &Event::Claim { session, run, until }) == Ok(Why::Claimed) {
+                ids.next();
+                claimed.extend(self.claimed(&key));
+            }
+        }
+        claimed
+    }
+
+    fn claimed(&self, key: &RowKey) -> Option<Claimed> {
+        let (phase, version) = self.row(key)?;
+        let held = *phase.held()?;
+        let id = match key {
+            RowKey::Job(id) => *id,
+            RowKey::Active(key) => key.job,
+        };
+        Some(Claimed {
+            at: RunRef { row: *key, run: held.run, version },
+            held,
+            job: self.jobs[&id].job.clone(),
+            generation: 1,
+        })
+    }
+
+    pub fn start(&mut self, session: SessionId, refs: &[RunRef]) -> Vec<StartAnswer> {
+        let lives = self.lives(session);
+        refs.iter().map(|at| if lives { self.start_one(session, at) } else { StartAnswer::Gone }).collect()
+    }
+
+    fn start_one(&mut self, session: SessionId, at: &RunRef) -> StartAnswer {
+        if self.row(&at.row).is_none_or(|(_, version)| version != at.version) {
+            return StartAnswer::Gone;
+        }
+        match self.apply(&at.row, &Event::Start { session, run: at.run }) {
+            Err(Rejected::Early(start_at)) => StartAnswer::Early { start_at },
+            Ok(Why::Started | Why::StartedBeside) => match self.carrier(session, at.run) {
+                Some((row, Phase::Executing(held), version)) => {
+                    let at = RunRef { row, run: at.run, version };
+                    StartAnswer::Started { at, held, replace_at: self.replace_at(&row) }
+                }
+                _ => StartAnswer::Gone,
+            },
+            Ok(_) | Err(_) => StartAnswer::Gone,
+        }
+    }
+
+    fn replace_at(&self, row: &RowKey) -> Option<Timestamp> {
+        let RowKey::Job(id) = row else { return None };
+        let stored = &self.jobs[id];
+        let state = stored.state.as_ref().filter(|state| state.pause.is_none())?;
+        if stored.job.overlap == Overlap::Replace { stored.timeline.next_after(state.cursor) } else { None }
+    }
+
+    pub fn finish(&mut self, session: SessionId, requests: &[FinishRequest]) -> Vec<FinishAnswer> {
+        let mut one = |request: &FinishRequest| {
+            let (run, ending) = (request.at.run, request.ending.clone());
+            let Some((row, ..)) = self.carrier(session, run) else { return FinishAnswer::AlreadyGone };
+            match self.apply(&row, &Event::Finish { session, run, ending }) {
+                Ok(_) => FinishAnswer::Recorded { claim_at: Some(self.now) },
+                Err(_) => FinishAnswer::AlreadyGone,
+            }
+        };
+        requests.iter().map(&mut one).collect()
+    }
+
+    pub fn reset(&mut self, session: SessionId, refs: &[RunRef]) {
+        for at in refs {
+            if self.row(&at.row).is_some_and(|(_, version)| version == at.version) {
+                let _not_mine = self.apply(&at.row, &Event::Reset { session, run: at.run });
+            }
+        }
+    }
+
+    pub fn settle(&mut self, session: SessionId, refs: &[RunRef]) -> Vec<Seen> {
+        let mut one = |at: &RunRef| {
+            self.disarm(at);
+            let Some((row, phase, version)) = self.carrier(session, at.run) else { return Seen::Gone };
+            let Phase::Executing(held) = phase else { return self.claimed(&row).map_or(Seen::Gone, Seen::Prepared) };
+            let at = RunRef { row, run: at.run, version };
+            Seen::Executing { at, held, replace_at: self.replace_at(&row), withdrawn: self.withdrawn(&row, &held) }
+        };
+        refs.iter().map(&mut one).collect()
+    }
+
+    fn disarm(&mut self, at: &RunRef) {
+        let version = match &at.row {
+            RowKey::Job(id) => self.jobs.get_mut(id).and_then(|one| one.state.as_mut()).map(|row| &mut row.version),
+            RowKey::Active(key) => self.active.get_mut(key).map(|row| &mut row.version),
+        };
+        if let Some(version) = version.filter(|version| **version == at.version) {
+            *version += 1;
+        }
+    }
+
+    fn withdrawn(&self, row: &RowKey, held: &Held) -> bool {
+        let paused = |id: &JobId| {
+            let state = self.jobs.get(id).and_then(|one| one.state.as_ref());
+            state.is_none_or(|state| state.pause.is_some() && held.firing.trigger != Trigger::Manual)
+        };
+        match row {
+            RowKey::Job(id) => {
+                let state = self.jobs[id].state.as_ref();
+                paused(id) || state.is_none_or(|state| state.deleted || state.cancel.is_some())
+            }
+            RowKey::Active(key) => {
+                let row = &self.active[key];
+                row.withdrawn || row.cancel.is_some() || paused(&key.job)
+            }
+        }
+    }
+
+    pub fn held(&self, session: SessionId) -> Vec<RunRef> {
+        let mine = |(row, phase, version): (RowKey, Phase, u64)| {
+            let held = phase.held().filter(|held| held.session == session)?;
+            Some(RunRef { row, run: held.run, version })
+        };
+        self.rows().into_iter().filter_map(mine).collect()
+    }
+
+    pub fn sweep(&mut self, session: SessionId) {
+        for at in self.held(session) {
+            self.apply(&at.row, &Event::Sweep { session }).unwrap();
+        }
+        self.sessions.remove(&session);
+    }
+}
