@@ -50,3 +50,89 @@ fn nothing_beside_a_paused_job_starts() {
     backing_off.pause(63, None).unwrap();
     assert_eq!((backing_off.active.len(), backing_off.history().len()), (0, 1), "its first attempt has its record");
 }
+
+/// What an event does to the run of second 60 in each phase, in second 65.
+fn after(phase: &str, event: &str) -> String {
+    let (mut desk, key, run) = beside();
+    match phase {
+        "executing" => {}
+        "idle" => drop(desk.apply_active(key, &Event::Reset { session: me(), run })),
+        "prepared" => {
+            desk.apply_active(key, &Event::Reset { session: me(), run }).unwrap();
+            desk.apply_active(key, &Event::Claim { session: me(), run, until: at(60) }).unwrap();
+        }
+        _ => unreachable!("{phase}"),
+    }
+    desk.now = at(65);
+    let session = me();
+    let finished = |status| Event::Finish { session, run, ending: ending(status, at(65)) };
+    let event = match event {
+        "claim" => Event::Claim { session, run, until: at(65) },
+        "start" => Event::Start { session, run },
+        "succeed" => finished(Status::Succeeded),
+        "fail" => finished(Status::Failed),
+        "reset" => Event::Reset { session, run },
+        "sweep" => Event::Sweep { session },
+        "pause" => Event::Pause { until: None, reason: None },
+        "resume" => Event::Resume,
+        "delete" => Event::Delete,
+        "cancel" => Event::Cancel { run },
+        _ => unreachable!("{event}"),
+    };
+    let answer = desk.apply_active(key, &event);
+    let row = desk.active.get(&key).map_or("gone", |row| row.phase.as_str());
+    match answer {
+        Err(refused) => format!("{refused:?}").split(['(', ' ']).next().unwrap().to_owned(),
+        Ok(why) => [format!("{why:?} -> {row}")].into_iter().chain(desk.history()).collect::<Vec<_>>().join("; "),
+    }
+}
+
+#[test]
+fn every_event_in_every_phase_beside_the_row() {
+    let lost = "schedule 60 lost(the node's session ended while it ran)";
+    let table = [
+        ("idle", "claim", "Claimed -> prepared"),
+        ("idle", "start", "NotHeld"),
+        ("idle", "succeed", "NotHeld"),
+        ("idle", "reset", "NotHeld"),
+        ("idle", "sweep", "NothingDue"),
+        ("idle", "pause", "Paused -> gone; schedule 60 skipped(paused)"),
+        ("idle", "resume", "NothingDue"),
+        ("idle", "delete", "Deleted -> gone; schedule 60 skipped(deleted)"),
+        ("idle", "cancel", "CancelledUnstarted -> gone; schedule 60 cancelled(cancelled)"),
+        ("prepared", "claim", "Held"),
+        ("prepared", "start", "Started -> executing"),
+        ("prepared", "succeed", "NotHeld"),
+        ("prepared", "reset", "Reset -> idle"),
+        ("prepared", "sweep", "SweptUnstarted -> idle"),
+        ("prepared", "pause", "Paused -> gone; schedule 60 skipped(paused)"),
+        ("prepared", "delete", "Deleted -> gone; schedule 60 skipped(deleted)"),
+        ("prepared", "cancel", "CancelledUnstarted -> gone; schedule 60 cancelled(cancelled)"),
+        ("executing", "claim", "Held"),
+        ("executing", "start", "NotHeld"),
+        ("executing", "succeed", "Finished -> gone; schedule 60 succeeded"),
+        ("executing", "fail", "Retried -> idle; schedule 60 failed"),
+        ("executing", "reset", "Reset -> idle"),
+        ("executing", "sweep", &format!("SweptLost -> gone; {lost}")),
+        ("executing", "pause", "Paused -> executing"),
+        ("executing", "delete", "DeletedLater -> executing"),
+        ("executing", "cancel", "CancelRequested -> executing"),
+    ];
+    for (phase, event, expected) in table {
+        assert_eq!(after(phase, event), expected, "{phase} + {event}");
+    }
+}
+
+#[test]
+fn a_manual_run_beside_a_paused_job_goes_on() {
+    let mut desk = Desk::new(retrying(Overlap::Allow, 1, 1));
+    desk.pause(1, None).unwrap();
+    let (why, run) = desk.trigger(2).unwrap();
+    assert_eq!(why, Why::TriggeredBeside);
+    let key = *desk.active.keys().next().unwrap();
+    desk.pause(3, None).unwrap();
+    desk.apply_active(key, &Event::Claim { session: me(), run: desk.clone().draw(), until: at(3) }).unwrap();
+    assert_eq!(desk.active[&key].phase.held().map(|held| held.run), Some(run), "it keeps the id that was told");
+    desk.apply_active(key, &Event::Start { session: me(), run }).unwrap();
+    assert_eq!(finish(&mut desk, key, 4, Status::Succeeded), Ok(Why::Finished));
+}
