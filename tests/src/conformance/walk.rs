@@ -294,6 +294,11 @@ fn account(view: &JobView, runs: &[RunView]) {
                 *seen.entry(index(held.firing.due_at)).or_default() += 1;
                 total += 1;
             }
+            // Given back beside the job's row.
+            RunStage::Waiting { due_at, trigger, attempt: 1, .. } if *trigger != Trigger::Manual => {
+                *seen.entry(index(*due_at)).or_default() += 1;
+                total += 1;
+            }
             _ => {}
         }
     }

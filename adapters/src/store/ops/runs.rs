@@ -71,16 +71,13 @@ async fn live<T: Tables>(tables: &mut T, query: &RunQuery, jobs: Option<&[JobId]
     let mut views = Vec::new();
     let nodes = node_names(tables).await?;
     tables.live_jobs(jobs).await?.iter().for_each(|row| of_job(row, &nodes, &mut views));
+    // What the job's own row has claimed ahead of its time is not a run before it starts. What a person asked for is, as
+    // they hold its id.
+    views.retain(|view| !matches!(view.stage, RunStage::Waiting { trigger, .. } if trigger != Trigger::Manual));
     tables.live_active(jobs).await?.iter().for_each(|active| of_active(active, &nodes, &mut views));
-    // What is claimed ahead of its time is not a run before it starts; what a person asked for is, as they hold its id.
-    let is_listed = |stage: &RunStage| match stage {
-        RunStage::Waiting { trigger, .. } => *trigger == Trigger::Manual,
-        RunStage::Running { .. } | RunStage::Recorded { .. } => true,
-    };
     views.retain(|view| {
         let at = cursor(view);
-        is_listed(&view.stage)
-            && query.namespace.as_ref().is_none_or(|namespace| *namespace == view.key.namespace)
+        query.namespace.as_ref().is_none_or(|namespace| *namespace == view.key.namespace)
             && (query.status.is_none() || matches!(view.stage, RunStage::Running { .. }))
             && query.since.is_none_or(|since| at.due_at >= since)
             && query.until.is_none_or(|until| at.due_at < until)
