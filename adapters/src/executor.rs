@@ -99,11 +99,25 @@ pub enum Ended {
     Lost,
 }
 
+/// What an executor says of itself, for `GET /v1/executors`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ExecutorDescription {
+    /// Its version; a built-in one has the server's.
+    pub version: String,
+    /// The plugin ABI that it was built for; `None` for a built-in one.
+    pub abi: Option<u32>,
+    /// JSON Schema of the params; `None` where only [`Executor::check`] knows them.
+    pub params_schema: Option<Value>,
+}
+
 /// A way of running jobs.
 #[async_trait]
 pub trait Executor: Send + Sync {
     /// The name that a job's `executor` field carries.
     fn name(&self) -> &str;
+
+    /// What it says of itself.
+    fn description(&self) -> ExecutorDescription;
 
     /// Checks `params` when a job is saved. Errors are `(field, sentence)`, the field as a path below `params`, e.g.
     /// `("params.command", "must be a string")`.

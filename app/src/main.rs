@@ -2,11 +2,16 @@
 
 use std::process::ExitCode;
 
+use carillon_adapters::{dylib, keeper};
+
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1).peekable();
     // The keeper must begin with one thread and nothing else: it forks.
     if arguments.next_if(|argument| argument == "keeper").is_some() {
-        return carillon_adapters::keeper::main(arguments);
+        return keeper::main(arguments);
+    }
+    if arguments.next_if(|argument| argument == dylib::SUBCOMMAND).is_some() {
+        return dylib::host_main(arguments);
     }
     carillon::cli::main()
 }

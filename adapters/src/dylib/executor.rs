@@ -11,8 +11,8 @@ use tokio::sync::{mpsc, watch};
 
 use super::discovery::Plugin;
 use super::verdict;
-use super::wire::{Facts, ReportFile};
-use crate::executor::{Ended, Executor, Exit, RunFacts, Stop};
+use super::wire::{Description, Facts, ReportFile};
+use crate::executor::{Ended, Executor, ExecutorDescription, Exit, RunFacts, Stop};
 use crate::keeper::{KeeperHandle, RunningChild, Spawn};
 
 /// What variables with this beginning say is the server's to say.
@@ -74,6 +74,12 @@ impl DylibExecutor {
 impl Executor for DylibExecutor {
     fn name(&self) -> &str {
         &self.plugin.description.name
+    }
+
+    fn description(&self) -> ExecutorDescription {
+        let Description { version, abi_version, params_schema, .. } = self.plugin.description();
+        let (version, params_schema) = (version.clone(), Some(params_schema.clone()));
+        ExecutorDescription { version, abi: Some(*abi_version), params_schema }
     }
 
     fn check(&self, params: &Value) -> Result<(), Vec<(String, String)>> {

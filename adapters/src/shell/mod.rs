@@ -18,7 +18,7 @@ use async_trait::async_trait;
 use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 
-use crate::executor::{Ended, Executor, Exit, RunFacts, Stop};
+use crate::executor::{Ended, Executor, ExecutorDescription, Exit, RunFacts, Stop};
 use crate::keeper::{KeeperHandle, Spawn};
 use account::{Account, Accounts};
 use params::{Params, Program};
@@ -94,6 +94,11 @@ impl Executor for ShellExecutor {
     }
 
     /// May ask name services when `params.user` is given; call it where blocking for a moment is allowed.
+    fn description(&self) -> ExecutorDescription {
+        // Which users are allowed and whether a shell exists no schema can say.
+        ExecutorDescription { version: env!("CARGO_PKG_VERSION").to_owned(), abi: None, params_schema: None }
+    }
+
     fn check(&self, params: &Value) -> Result<(), Vec<(String, String)>> {
         let params = Params::read(params)?;
         match params.user.map(|user| self.accounts.allowed(&user)) {

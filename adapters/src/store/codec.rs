@@ -268,7 +268,8 @@ mod tests {
     fn an_active_row_survives_its_columns() {
         let key = FiringKey { job: JobId(1), due_at: Timestamp::from_ms(7), trigger: Trigger::Manual };
         let phase = Phase::Executing(held(Some(Timestamp::from_ms(8))));
-        let row = ActiveRow { key, version: 4, phase, waiting: None, cancel: Some(CancelledBy::Person), deleted: true };
+        let row =
+            ActiveRow { key, version: 4, phase, waiting: None, cancel: Some(CancelledBy::Person), withdrawn: true };
         assert_eq!(ActiveColumns::of(&row).row(), Ok(row));
     }
 

@@ -13,6 +13,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use super::export::ExportArgs;
 use super::import::ImportArgs;
 use super::job::JobCommand;
+use super::plugin::PluginCommand;
 use super::run::RunCommand;
 use super::schedule::{ExplainArgs, NextArgs};
 
@@ -46,6 +47,9 @@ pub enum Command {
     /// Look at runs and cancel them
     #[command(subcommand)]
     Run(RunCommand),
+    /// Show the executors of a server, or what a plugin file says of itself
+    #[command(subcommand)]
+    Plugin(PluginCommand),
     /// Show the live sessions and what they hold
     Cluster(ClusterArgs),
     /// Print the next due times of a schedule; needs no server

@@ -12,6 +12,7 @@ mod failure;
 mod import;
 mod job;
 mod out;
+mod plugin;
 mod run;
 mod schedule;
 mod table;
@@ -50,6 +51,7 @@ fn client_command(command: Command, out: &mut Out) -> Result<ExitCode, failure::
         Command::Export(args) => export::export(&args, out).map(|()| done),
         Command::Job(command) => job::job(&command, out),
         Command::Run(command) => run::run(&command, out).map(|()| done),
+        Command::Plugin(command) => plugin::plugin(&command, out).map(|()| done),
         Command::Cluster(args) => cluster::cluster(&args, out).map(|()| done),
         Command::Next(args) => schedule::next(&args, out).map(|()| done),
         Command::Explain(args) => schedule::explain(&args, out).map(|()| done),

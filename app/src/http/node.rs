@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use carillon_adapters::executor::{Executor, ExecutorDescription};
 use carillon_adapters::store::{SessionState, SessionView};
 use carillon_domain::id::SessionId;
 use carillon_domain::name::{check_job_name, check_namespace};
@@ -69,13 +70,16 @@ fn executors(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
     let handler = async |admitted: Admitted| -> Answer {
         let call = admitted?;
         call.no_query()?;
-        let names = call.api.engine.executors().keys();
-        let version = env!("CARGO_PKG_VERSION");
         let items: Vec<_> =
-            names.map(|name| json!({"name": name, "version": version, "abi": null, "params_schema": null})).collect();
+            call.api.engine.executors().iter().map(|(name, executor)| executor_json(name, &**executor)).collect();
         Ok(json_response(StatusCode::OK, &json!({"items": items})))
     };
     route.then(move |call| answer(handler(call))).boxed()
+}
+
+fn executor_json(name: &str, executor: &dyn Executor) -> Value {
+    let ExecutorDescription { version, abi, params_schema } = executor.description();
+    json!({"name": name, "version": version, "abi": abi, "params_schema": params_schema})
 }
 
 /// `POST /v1/schedules/explain`

@@ -5,6 +5,7 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
 
+use carillon_adapters::dylib::{self, DylibExecutor, Host};
 use carillon_adapters::executor::Executor;
 use carillon_adapters::keeper::{KeeperHandle, KeeperOptions, boottime_ms};
 use carillon_adapters::shell::{ShellConfig, ShellExecutor};
@@ -13,10 +14,10 @@ use carillon_adapters::store::{NewSession, Opened, Store, StoreError, SystemCloc
 use carillon_domain::id::SessionId;
 use carillon_domain::node;
 use tokio::net::TcpListener;
-use tracing::info;
+use tracing::{info, warn};
 
 use super::SharedStore;
-use crate::config::{Config, StoreUrl};
+use crate::config::{Config, Isolation, StoreUrl};
 use crate::engine::{Parts, end_and_sweep};
 use crate::http::{self, Tokens};
 
@@ -64,7 +65,7 @@ pub(super) async fn start(config: &Config) -> Result<Started, StartError> {
     .map_err(|error| StartError(format!("the keeper process cannot be started: {error}")))?;
     // The lease on the file is ours, so runs may be spawned at once.
     keeper.extend_deadline(boottime_ms() + ms(config.session.self_kill_after));
-    let executors = executors(config, &keeper);
+    let executors = executors(config, &keeper)?;
     let session = SessionId::from_random(random_bits()?);
     let address = listener.local_addr().map_err(StartError::new)?.to_string();
     let new = NewSession { id: session, node: config.node.name.clone(), address, version: VERSION.to_owned() };
@@ -97,10 +98,30 @@ fn sqlite_path(config: &Config) -> Result<&std::path::Path, StartError> {
     }
 }
 
-fn executors(config: &Config, keeper: &KeeperHandle) -> BTreeMap<String, Arc<dyn Executor>> {
+/// The shell, and what was dropped into the plugins directory. A file that cannot be trusted or used is left out, loudly;
+/// a directory that others can write to is no place to start from.
+fn executors(config: &Config, keeper: &KeeperHandle) -> Result<BTreeMap<String, Arc<dyn Executor>>, StartError> {
+    if config.plugins.isolation == Isolation::InProcess {
+        let sentence =
+            "plugins.isolation = \"in_process\" is not available in this version: plugins run in host processes";
+        return Err(StartError::new(sentence));
+    }
     let shell = ShellConfig { allow_users: config.shell.allow_users.clone() };
     let shell: Arc<dyn Executor> = Arc::new(ShellExecutor::new(keeper.clone(), shell));
-    BTreeMap::from([(shell.name().to_owned(), shell)])
+    let mut executors = BTreeMap::from([(shell.name().to_owned(), shell)]);
+    for found in dylib::discover(&config.plugins.dir, &Host::new("/proc/self/exe")) {
+        match found {
+            Ok(plugin) => {
+                let described = plugin.description();
+                info!("plugin {} {} is loaded from {}", described.name, described.version, plugin.file().display());
+                let executor: Arc<dyn Executor> = Arc::new(DylibExecutor::new(plugin, keeper.clone()));
+                executors.insert(executor.name().to_owned(), executor);
+            }
+            Err(refused) if refused.file == config.plugins.dir => return Err(StartError::new(refused)),
+            Err(refused) => warn!("plugin {refused}"),
+        }
+    }
+    Ok(executors)
 }
 
 /// Holding the lease on the file, and with it the proof that no child of a former session lives, what those sessions held

@@ -11,6 +11,7 @@
 mod active;
 mod claim;
 mod control;
+mod diagram;
 mod finish;
 mod pause;
 mod recover;
@@ -18,6 +19,7 @@ mod start;
 mod state;
 
 pub use active::{ActiveRow, ActiveTransition, FiringKey, apply_active};
+pub use diagram::states_as_mermaid;
 pub use state::{CancelledBy, Firing, Held, JobState, Pause, Phase, Waiting};
 
 use crate::id::{RunId, SessionId};

@@ -60,6 +60,7 @@ impl Node {
                 self.wish.claim_backoff.succeeded();
                 // A full answer means that there is more.
                 self.wish.claim |= claimed.len() == sent.len();
+                self.take_back(&sent, &claimed);
                 for one in claimed {
                     self.adopt(one, now);
                 }
@@ -73,6 +74,13 @@ impl Node {
                 }
             }
         }
+    }
+
+    /// Ids that an acknowledged claim has not used were never written anywhere: the next claim uses them.
+    fn take_back(&mut self, sent: &[RunId], claimed: &[Claimed]) {
+        let unused = |run: &&RunId| !claimed.iter().rev().any(|one| one.at.run == **run);
+        let surplus = sent.iter().rev().take_while(unused).count();
+        self.next_run -= surplus as u64;
     }
 
     /// Puts an acknowledged row into *prepared* and the wheel.

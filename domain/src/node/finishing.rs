@@ -19,7 +19,7 @@ impl Node {
         if self.flight.finish.is_some() || !self.wish.finish_backoff.is_over() {
             return;
         }
-        let ended = self.in_stage(self.config.max_batch, |stage| matches!(stage, Stage::Ended(_)));
+        let ended = self.batch_of(&self.to_ask.ended);
         if ended.is_empty() {
             return;
         }

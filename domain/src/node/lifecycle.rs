@@ -83,7 +83,7 @@ impl Node {
         self.drain.deadline = Some(now + self.config.drain_timeout);
         // The others learn at once that this node claims no more.
         self.beat.next_at = now;
-        for run in self.in_stage(usize::MAX, |stage| *stage == Stage::Prepared) {
+        for run in self.in_stage(&Stage::Prepared) {
             self.set_stage(run, Stage::Uncertain);
         }
     }
@@ -92,7 +92,7 @@ impl Node {
         self.begin_drain(now);
         self.drain.hurried = true;
         self.drain.deadline = None;
-        for run in self.in_stage(usize::MAX, |stage| *stage == Stage::Executing) {
+        for run in self.in_stage(&Stage::Executing) {
             self.stop(run, StopReason::ShutDown);
         }
     }
@@ -105,7 +105,7 @@ impl Node {
             self.hurry_drain(now);
         }
         // A start that failed meanwhile came back to Prepared.
-        for run in self.in_stage(usize::MAX, |stage| *stage == Stage::Prepared) {
+        for run in self.in_stage(&Stage::Prepared) {
             self.set_stage(run, Stage::Uncertain);
         }
         self.reset_if_needed();
@@ -139,7 +139,7 @@ impl Node {
     /// Every child died with the keeper: their runs are lost. They are recorded as long as that can be done, then the node
     /// ends.
     pub(super) fn keeper_died(&mut self, now: BootTime) {
-        for run in self.in_stage(usize::MAX, |stage| *stage == Stage::Executing) {
+        for run in self.in_stage(&Stage::Executing) {
             let reason = Some(Reason::Said("the keeper died, and with it every run of the node".into()));
             let ended_at = self.utc(now);
             self.exited(run, Ending { status: Status::Lost, exit_code: None, signal: None, reason, ended_at }, now);

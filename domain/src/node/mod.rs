@@ -63,6 +63,8 @@ pub struct Node {
     config: Config,
     session: SessionId,
     runs: BTreeMap<RunId, Run>,
+    /// Of these, those for which the store is to be asked: so that nobody looks through all runs at every step.
+    to_ask: ToAsk,
     /// Ids that a claim of unknown outcome may have used, with the number of recoveries they have seen.
     pending: BTreeMap<RunId, u8>,
     wheel: Wheel<RunId>,
@@ -132,6 +134,7 @@ impl Node {
         Self {
             session,
             runs: BTreeMap::new(),
+            to_ask: ToAsk::default(),
             pending: BTreeMap::new(),
             wheel: Wheel::new(span_ms, utc),
             due: VecDeque::new(),
@@ -265,9 +268,14 @@ impl Node {
         run
     }
 
-    /// The runs in `stage`, the first `limit` of them by id.
-    fn in_stage(&self, limit: usize, wanted: impl Fn(&Stage) -> bool) -> Vec<RunId> {
-        self.runs.iter().filter(|(_, run)| wanted(&run.stage)).take(limit).map(|(id, _)| *id).collect()
+    /// All runs in `stage`. Looks at every run: not for what is done at every step.
+    fn in_stage(&self, stage: &Stage) -> Vec<RunId> {
+        self.runs.iter().filter(|(_, run)| run.stage == *stage).map(|(id, _)| *id).collect()
+    }
+
+    /// As many of `runs` as go into one call to the store.
+    fn batch_of(&self, runs: &BTreeSet<RunId>) -> Vec<RunId> {
+        runs.iter().take(self.config.max_batch).copied().collect()
     }
 
     fn refs(&self, runs: &[RunId]) -> Vec<RunRef> {
@@ -277,23 +285,50 @@ impl Node {
     /// Puts a run into its first stage; what was known under its id is over.
     fn enter(&mut self, of_run: Run) {
         self.forget(of_run.at.run);
-        self.executing += usize::from(lives(&of_run.stage));
+        self.count_in(of_run.at.run, &of_run.stage);
         self.runs.insert(of_run.at.run, of_run);
     }
 
     fn set_stage(&mut self, run: RunId, stage: Stage) {
-        if let Some(of_run) = self.runs.get_mut(&run) {
-            let lived = lives(&of_run.stage);
-            of_run.stage = stage;
-            let lives = lives(&of_run.stage);
-            self.executing = self.executing + usize::from(lives) - usize::from(lived);
-        }
+        let Some(of_run) = self.runs.get_mut(&run) else { return };
+        let before = std::mem::replace(&mut of_run.stage, stage.clone());
+        self.count_out(run, &before);
+        self.count_in(run, &stage);
     }
 
     fn forget(&mut self, run: RunId) {
         if let Some(gone) = self.runs.remove(&run) {
-            self.executing -= usize::from(lives(&gone.stage));
+            self.count_out(run, &gone.stage);
             self.replaces.retain(|(_, of)| *of != run);
+        }
+    }
+
+    fn count_in(&mut self, run: RunId, stage: &Stage) {
+        self.executing += usize::from(lives(stage));
+        self.to_ask.of(stage).map(|runs| runs.insert(run));
+    }
+
+    fn count_out(&mut self, run: RunId, stage: &Stage) {
+        self.executing -= usize::from(lives(stage));
+        self.to_ask.of(stage).map(|runs| runs.remove(&run));
+    }
+}
+
+/// The runs of the stages out of which only the store's answer leads, beside the starts, which have an order of their own.
+#[derive(Debug, Default)]
+struct ToAsk {
+    in_doubt: BTreeSet<RunId>,
+    ended: BTreeSet<RunId>,
+    uncertain: BTreeSet<RunId>,
+}
+
+impl ToAsk {
+    const fn of(&mut self, stage: &Stage) -> Option<&mut BTreeSet<RunId>> {
+        match stage {
+            Stage::InDoubt => Some(&mut self.in_doubt),
+            Stage::Ended(_) => Some(&mut self.ended),
+            Stage::Uncertain => Some(&mut self.uncertain),
+            Stage::Prepared | Stage::Starting | Stage::Executing => None,
         }
     }
 }

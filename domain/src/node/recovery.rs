@@ -50,7 +50,7 @@ impl Node {
         if self.flight.reset.is_some() || !self.wish.reset_backoff.is_over() {
             return;
         }
-        let uncertain = self.in_stage(self.config.max_batch, |stage| *stage == Stage::Uncertain);
+        let uncertain = self.batch_of(&self.to_ask.uncertain);
         if !uncertain.is_empty() {
             let refs = self.refs(&uncertain);
             self.flight.reset = Some(uncertain);

@@ -127,7 +127,7 @@ impl Node {
         if self.flight.settle.is_some() || !self.wish.settle_backoff.is_over() {
             return;
         }
-        let doubtful = self.in_stage(self.config.max_batch, |stage| *stage == Stage::InDoubt);
+        let doubtful = self.batch_of(&self.to_ask.in_doubt);
         if !doubtful.is_empty() {
             let refs = self.refs(&doubtful);
             self.flight.settle = Some(doubtful);

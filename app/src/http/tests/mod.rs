@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use carillon_adapters::executor::{Ended, Executor, Exit, RunFacts, Stop};
+use carillon_adapters::executor::{Ended, Executor, ExecutorDescription, Exit, RunFacts, Stop};
 use carillon_adapters::store::memory::MemoryStore;
 use carillon_adapters::store::{ClaimRequest, Finished, ManualClock, NewSession, NodeStore, Output, StoreError};
 use carillon_domain::firing::Held;
@@ -38,6 +38,10 @@ struct Shell;
 impl Executor for Shell {
     fn name(&self) -> &str {
         "shell"
+    }
+
+    fn description(&self) -> ExecutorDescription {
+        ExecutorDescription { version: "1".into(), abi: None, params_schema: None }
     }
 
     fn check(&self, params: &Value) -> Result<(), Vec<(String, String)>> {
