@@ -113,6 +113,9 @@ impl Desk {
     pub fn apply(&mut self, event: &Event) -> Result<Why, Rejected> {
         let before = self.state.clone().ok_or(Rejected::Deleted)?;
         let done = apply(&self.job, &self.timeline, &before, event, self.now)?;
+        let arc = (state_of(Some(&before)), state_of(done.next.as_ref()));
+        assert!(Why::ALL.contains(&done.why), "{:?} is in no list", done.why);
+        assert!(done.why.arcs().contains(&arc), "{:?} led from {} to {}", done.why, arc.0, arc.1);
         if let Some(next) = &done.next {
             assert_eq!(next.version, before.version + 1, "an accepted event writes one version");
             assert_eq!(next.claim_at().is_none(), next.phase.held().is_some(), "claim_at is None while held");
@@ -271,5 +274,15 @@ pub fn line(record: &RunRecord) -> String {
     match &record.reason {
         Some(reason) => format!("{text}({reason})"),
         None => text,
+    }
+}
+
+/// As the diagram of ARCHITECTURE.md names it.
+fn state_of(row: Option<&JobState>) -> &'static str {
+    match row.map(|row| row.phase) {
+        None => "[*]",
+        Some(Phase::Idle) => "Idle",
+        Some(Phase::Prepared(_)) => "Prepared",
+        Some(Phase::Executing(_)) => "Executing",
     }
 }
