@@ -10,7 +10,9 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 /// How long a server may take to come up or to go.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub const PATIENCE: Duration = Duration::from_secs(30);
+/// Where a server's log is kept in its directory.
+pub const LOG: &str = "server.log";
 
 /// The built binary: `CARILLON_BIN`, or the one beside the running test.
 pub fn binary() -> PathBuf {
@@ -42,18 +44,34 @@ impl Server {
 
     /// As [`Server::start`]; how it ended and what it said when it does not come up.
     pub fn try_start(dir: &Path, arguments: &[&str]) -> Result<Self, (ExitStatus, String)> {
-        let mut child = Command::new(binary())
-            .args(["serve", "--bind", "127.0.0.1:0"])
-            .args(arguments)
-            .current_dir(dir)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("the binary can be started");
+        Self::try_start_as(dir, |command| command.args(arguments))
+    }
+
+    /// As [`Server::start`], with the command line and environment that `adjust` makes.
+    pub fn start_as(dir: &Path, adjust: impl FnOnce(&mut Command) -> &mut Command) -> Self {
+        match Self::try_start_as(dir, adjust) {
+            Ok(server) => server,
+            Err((status, log)) => panic!("the server did not come up ({status}):\n{log}"),
+        }
+    }
+
+    /// Starts a server with a `carillon.toml` of this text.
+    pub fn start_with(dir: &Path, config: &str) -> Self {
+        std::fs::write(dir.join("carillon.toml"), config).expect("the configuration can be written");
+        Self::start(dir, &[])
+    }
+
+    fn try_start_as(
+        dir: &Path,
+        adjust: impl FnOnce(&mut Command) -> &mut Command,
+    ) -> Result<Self, (ExitStatus, String)> {
+        let mut command = Command::new(binary());
+        command.args(["serve", "--bind", "127.0.0.1:0"]).current_dir(dir);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = adjust(&mut command).spawn().expect("the binary can be started");
         let (lines, log) = channel();
         let stderr = child.stderr.take().expect("stderr is piped");
-        let kept = File::options().create(true).append(true).open(dir.join("server.log")).expect("the log can be kept");
+        let kept = File::options().create(true).append(true).open(dir.join(LOG)).expect("the log can be kept");
         std::thread::spawn(move || {
             let mut kept = kept;
             for line in BufReader::new(stderr).lines().map_while(Result::ok) {
@@ -97,6 +115,18 @@ impl Server {
 
     /// A call of its API; the status and the JSON body (or `null`).
     pub fn call(&self, method: &str, path: &str, body: Option<&Value>) -> (u16, Value) {
+        let (status, _, text) = self.call_raw(method, path, &[], body);
+        (status, serde_json::from_str(&text).unwrap_or(Value::Null))
+    }
+
+    /// A call of its API with further headers; the status, the headers and the body as text.
+    pub fn call_raw(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Option<&Value>,
+    ) -> (u16, ureq::http::HeaderMap, String) {
         let bytes = body.map(|body| serde_json::to_vec(body).expect("JSON can be written")).unwrap_or_default();
         let mut request = ureq::http::Request::builder()
             .method(method)
@@ -105,10 +135,13 @@ impl Server {
         if body.is_some() || method != "GET" {
             request = request.header("Content-Type", "application/json");
         }
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
         let request = request.body(bytes).expect("a request can be built");
         let mut response = self.agent.run(request).expect("the server answers");
-        let text = response.body_mut().with_config().limit(64 << 20).read_to_string().expect("a body can be read");
-        (response.status().as_u16(), serde_json::from_str(&text).unwrap_or(Value::Null))
+        let body = response.body_mut().with_config().limit(64 << 20).read_to_vec().expect("a body can be read");
+        (response.status().as_u16(), response.headers().clone(), String::from_utf8_lossy(&body).into_owned())
     }
 
     /// A GET that must succeed.
@@ -143,8 +176,19 @@ impl Server {
         }
     }
 
-    fn get_open(&self, path: &str) -> u16 {
+    /// A GET without a token; 0 where nobody answers.
+    pub fn get_open(&self, path: &str) -> u16 {
         self.agent.get(format!("{}{path}", self.url)).call().map_or(0, |response| response.status().as_u16())
+    }
+
+    /// Where it keeps its files.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// What it has logged, over all its lives in this directory.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.dir.join(LOG)).unwrap_or_default()
     }
 
     /// Waits for a condition of the outside, looking again and again; panics when it does not come.
@@ -176,14 +220,20 @@ impl Server {
     }
 
     /// SIGTERM, and how it ended.
-    pub fn drain(mut self) -> ExitStatus {
+    pub fn drain(self) -> ExitStatus {
         self.signal(nix::sys::signal::Signal::SIGTERM);
-        self.child.wait().expect("a child can be waited for")
+        self.wait()
     }
 
     /// Waits for its end.
     pub fn wait(mut self) -> ExitStatus {
+        wait_until("the server ends", || self.has_ended().is_some());
         self.child.wait().expect("a child can be waited for")
+    }
+
+    /// How it ended, if it has.
+    pub fn has_ended(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().expect("a child can be waited for")
     }
 }
 
@@ -195,10 +245,15 @@ impl Drop for Server {
 }
 
 /// Waits for a condition of the outside, looking again and again; panics when it does not come.
-pub fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
+pub fn wait_until(what: &str, condition: impl FnMut() -> bool) {
+    wait_until_within(PATIENCE, what, condition);
+}
+
+/// As [`wait_until`], with another patience.
+pub fn wait_until_within(patience: Duration, what: &str, mut condition: impl FnMut() -> bool) {
+    let deadline = Instant::now() + patience;
     while !condition() {
-        assert!(Instant::now() < deadline, "waited {PATIENCE:?} in vain: {what}");
+        assert!(Instant::now() < deadline, "waited {patience:?} in vain: {what}");
         std::thread::park_timeout(Duration::from_millis(10));
     }
 }
