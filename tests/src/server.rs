@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
@@ -29,7 +30,7 @@ pub struct Server {
     child: Child,
     url: String,
     dir: PathBuf,
-    log: Receiver<String>,
+    log: Mutex<Receiver<String>>,
     agent: ureq::Agent,
 }
 
@@ -89,7 +90,7 @@ impl Server {
                     line[at..].chars().take_while(|c| c.is_ascii_alphanumeric() || ":/.".contains(*c)).collect();
                 let url = url.trim_end_matches(['.', '/']).to_owned();
                 let config = ureq::Agent::config_builder().http_status_as_error(false).build();
-                let server = Self { child, url, dir: dir.to_owned(), log, agent: config.into() };
+                let server = Self { child, url, dir: dir.to_owned(), log: Mutex::new(log), agent: config.into() };
                 server.wait_until("ready", || server.get_open("/readyz") == 200);
                 return Ok(server);
             }
@@ -198,10 +199,11 @@ impl Server {
 
     /// Waits for a line of the log that contains `text`.
     pub fn wait_for_log(&self, text: &str) -> String {
+        let log = self.log.lock().expect("nobody panicked while waiting for the log");
         let deadline = Instant::now() + PATIENCE;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
-            let line = self.log.recv_timeout(left).unwrap_or_else(|_| panic!("the log never said {text:?}"));
+            let line = log.recv_timeout(left).unwrap_or_else(|_| panic!("the log never said {text:?}"));
             if line.contains(text) {
                 return line;
             }
