@@ -4,8 +4,9 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -31,6 +32,7 @@ pub struct Server {
     url: String,
     dir: PathBuf,
     log: Mutex<Receiver<String>>,
+    unread: Arc<AtomicBool>,
     agent: ureq::Agent,
 }
 
@@ -73,9 +75,14 @@ impl Server {
         let (lines, log) = channel();
         let stderr = child.stderr.take().expect("stderr is piped");
         let kept = File::options().create(true).append(true).open(dir.join(LOG)).expect("the log can be kept");
+        let unread = Arc::new(AtomicBool::new(false));
+        let stop_reading = Arc::clone(&unread);
         std::thread::spawn(move || {
             let mut kept = kept;
             for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+                if stop_reading.load(Ordering::Relaxed) {
+                    return;
+                }
                 let _ = std::io::Write::write_all(&mut kept, format!("{line}\n").as_bytes());
                 let _ = lines.send(line);
             }
@@ -90,7 +97,8 @@ impl Server {
                     line[at..].chars().take_while(|c| c.is_ascii_alphanumeric() || ":/.".contains(*c)).collect();
                 let url = url.trim_end_matches(['.', '/']).to_owned();
                 let config = ureq::Agent::config_builder().http_status_as_error(false).build();
-                let server = Self { child, url, dir: dir.to_owned(), log: Mutex::new(log), agent: config.into() };
+                let server =
+                    Self { child, url, dir: dir.to_owned(), log: Mutex::new(log), unread, agent: config.into() };
                 server.wait_until("ready", || server.get_open("/readyz") == 200);
                 return Ok(server);
             }
@@ -208,6 +216,11 @@ impl Server {
                 return line;
             }
         }
+    }
+
+    /// Closes our end of its stderr when it says the next thing.
+    pub fn stop_reading_its_log(&self) {
+        self.unread.store(true, Ordering::Relaxed);
     }
 
     /// Sends a signal to the server's process.

@@ -194,3 +194,14 @@ fn signals_to_the_whole_group_drain_and_do_not_hurt_the_keeper() {
     let run = Server::start(dir.path(), &[]).run(&id);
     assert_eq!((status(&run), text(&run, "output")), ("succeeded", "done\n"), "{run}");
 }
+
+#[test]
+fn a_server_whose_log_nobody_reads_any_more_goes_on() {
+    let dir = directory();
+    let server = Server::start(dir.path(), &[]);
+    server.stop_reading_its_log();
+    let ticks = ticking(&server);
+    wait_for_lines(&ticks, 4);
+    assert_eq!(status(&server.run_once("after", json!({"command": "true"}), json!({}))), "succeeded");
+    assert!(server.drain().success());
+}
