@@ -3,5 +3,9 @@
 
 pub mod accounting;
 pub mod conformance;
+pub mod fixture;
+pub mod jobs;
 pub mod markdown;
+pub mod processes;
 pub mod server;
+pub mod stranger;

@@ -4,13 +4,17 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
 /// How long a server may take to come up or to go.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub const PATIENCE: Duration = Duration::from_secs(30);
+/// Where a server's log is kept in its directory.
+pub const LOG: &str = "server.log";
 
 /// The built binary: `CARILLON_BIN`, or the one beside the running test.
 pub fn binary() -> PathBuf {
@@ -27,7 +31,8 @@ pub struct Server {
     child: Child,
     url: String,
     dir: PathBuf,
-    log: Receiver<String>,
+    log: Mutex<Receiver<String>>,
+    unread: Arc<AtomicBool>,
     agent: ureq::Agent,
 }
 
@@ -42,21 +47,42 @@ impl Server {
 
     /// As [`Server::start`]; how it ended and what it said when it does not come up.
     pub fn try_start(dir: &Path, arguments: &[&str]) -> Result<Self, (ExitStatus, String)> {
-        let mut child = Command::new(binary())
-            .args(["serve", "--bind", "127.0.0.1:0"])
-            .args(arguments)
-            .current_dir(dir)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("the binary can be started");
+        Self::try_start_as(dir, |command| command.args(arguments))
+    }
+
+    /// As [`Server::start`], with the command line and environment that `adjust` makes.
+    pub fn start_as(dir: &Path, adjust: impl FnOnce(&mut Command) -> &mut Command) -> Self {
+        match Self::try_start_as(dir, adjust) {
+            Ok(server) => server,
+            Err((status, log)) => panic!("the server did not come up ({status}):\n{log}"),
+        }
+    }
+
+    /// Starts a server with a `carillon.toml` of this text.
+    pub fn start_with(dir: &Path, config: &str) -> Self {
+        std::fs::write(dir.join("carillon.toml"), config).expect("the configuration can be written");
+        Self::start(dir, &[])
+    }
+
+    fn try_start_as(
+        dir: &Path,
+        adjust: impl FnOnce(&mut Command) -> &mut Command,
+    ) -> Result<Self, (ExitStatus, String)> {
+        let mut command = Command::new(binary());
+        command.args(["serve", "--bind", "127.0.0.1:0"]).current_dir(dir);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = adjust(&mut command).spawn().expect("the binary can be started");
         let (lines, log) = channel();
         let stderr = child.stderr.take().expect("stderr is piped");
-        let kept = File::options().create(true).append(true).open(dir.join("server.log")).expect("the log can be kept");
+        let kept = File::options().create(true).append(true).open(dir.join(LOG)).expect("the log can be kept");
+        let unread = Arc::new(AtomicBool::new(false));
+        let stop_reading = Arc::clone(&unread);
         std::thread::spawn(move || {
             let mut kept = kept;
             for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+                if stop_reading.load(Ordering::Relaxed) {
+                    return;
+                }
                 let _ = std::io::Write::write_all(&mut kept, format!("{line}\n").as_bytes());
                 let _ = lines.send(line);
             }
@@ -71,7 +97,8 @@ impl Server {
                     line[at..].chars().take_while(|c| c.is_ascii_alphanumeric() || ":/.".contains(*c)).collect();
                 let url = url.trim_end_matches(['.', '/']).to_owned();
                 let config = ureq::Agent::config_builder().http_status_as_error(false).build();
-                let server = Self { child, url, dir: dir.to_owned(), log, agent: config.into() };
+                let server =
+                    Self { child, url, dir: dir.to_owned(), log: Mutex::new(log), unread, agent: config.into() };
                 server.wait_until("ready", || server.get_open("/readyz") == 200);
                 return Ok(server);
             }
@@ -97,6 +124,18 @@ impl Server {
 
     /// A call of its API; the status and the JSON body (or `null`).
     pub fn call(&self, method: &str, path: &str, body: Option<&Value>) -> (u16, Value) {
+        let (status, _, text) = self.call_raw(method, path, &[], body);
+        (status, serde_json::from_str(&text).unwrap_or(Value::Null))
+    }
+
+    /// A call of its API with further headers; the status, the headers and the body as text.
+    pub fn call_raw(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Option<&Value>,
+    ) -> (u16, ureq::http::HeaderMap, String) {
         let bytes = body.map(|body| serde_json::to_vec(body).expect("JSON can be written")).unwrap_or_default();
         let mut request = ureq::http::Request::builder()
             .method(method)
@@ -105,10 +144,13 @@ impl Server {
         if body.is_some() || method != "GET" {
             request = request.header("Content-Type", "application/json");
         }
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
         let request = request.body(bytes).expect("a request can be built");
         let mut response = self.agent.run(request).expect("the server answers");
-        let text = response.body_mut().with_config().limit(64 << 20).read_to_string().expect("a body can be read");
-        (response.status().as_u16(), serde_json::from_str(&text).unwrap_or(Value::Null))
+        let body = response.body_mut().with_config().limit(64 << 20).read_to_vec().expect("a body can be read");
+        (response.status().as_u16(), response.headers().clone(), String::from_utf8_lossy(&body).into_owned())
     }
 
     /// A GET that must succeed.
@@ -143,8 +185,19 @@ impl Server {
         }
     }
 
-    fn get_open(&self, path: &str) -> u16 {
+    /// A GET without a token; 0 where nobody answers.
+    pub fn get_open(&self, path: &str) -> u16 {
         self.agent.get(format!("{}{path}", self.url)).call().map_or(0, |response| response.status().as_u16())
+    }
+
+    /// Where it keeps its files.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// What it has logged, over all its lives in this directory.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.dir.join(LOG)).unwrap_or_default()
     }
 
     /// Waits for a condition of the outside, looking again and again; panics when it does not come.
@@ -154,14 +207,20 @@ impl Server {
 
     /// Waits for a line of the log that contains `text`.
     pub fn wait_for_log(&self, text: &str) -> String {
+        let log = self.log.lock().expect("nobody panicked while waiting for the log");
         let deadline = Instant::now() + PATIENCE;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
-            let line = self.log.recv_timeout(left).unwrap_or_else(|_| panic!("the log never said {text:?}"));
+            let line = log.recv_timeout(left).unwrap_or_else(|_| panic!("the log never said {text:?}"));
             if line.contains(text) {
                 return line;
             }
         }
+    }
+
+    /// Closes our end of its stderr when it says the next thing.
+    pub fn stop_reading_its_log(&self) {
+        self.unread.store(true, Ordering::Relaxed);
     }
 
     /// Sends a signal to the server's process.
@@ -176,14 +235,20 @@ impl Server {
     }
 
     /// SIGTERM, and how it ended.
-    pub fn drain(mut self) -> ExitStatus {
+    pub fn drain(self) -> ExitStatus {
         self.signal(nix::sys::signal::Signal::SIGTERM);
-        self.child.wait().expect("a child can be waited for")
+        self.wait()
     }
 
     /// Waits for its end.
     pub fn wait(mut self) -> ExitStatus {
+        wait_until("the server ends", || self.has_ended().is_some());
         self.child.wait().expect("a child can be waited for")
+    }
+
+    /// How it ended, if it has.
+    pub fn has_ended(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().expect("a child can be waited for")
     }
 }
 
@@ -195,10 +260,15 @@ impl Drop for Server {
 }
 
 /// Waits for a condition of the outside, looking again and again; panics when it does not come.
-pub fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
+pub fn wait_until(what: &str, condition: impl FnMut() -> bool) {
+    wait_until_within(PATIENCE, what, condition);
+}
+
+/// As [`wait_until`], with another patience.
+pub fn wait_until_within(patience: Duration, what: &str, mut condition: impl FnMut() -> bool) {
+    let deadline = Instant::now() + patience;
     while !condition() {
-        assert!(Instant::now() < deadline, "waited {PATIENCE:?} in vain: {what}");
+        assert!(Instant::now() < deadline, "waited {patience:?} in vain: {what}");
         std::thread::park_timeout(Duration::from_millis(10));
     }
 }

@@ -14,6 +14,10 @@ const LIVE_OUTPUT_KEPT: usize = 64 * 1024;
 const FIRST_ASKED_RUN: u64 = 1 << 40;
 /// How many chunks a slow follower may lag behind before it loses some.
 const LIVE_CHUNKS_BUFFERED: usize = 256;
+/// How much of the end of a run's output followers get anew when they missed it, in bytes.
+const END_REPEATED: usize = 32 * 1024;
+/// How many bytes at the end tell whether followers have got it.
+const END_COMPARED: usize = 4 * 1024;
 
 /// What is asked of the engine's loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -177,6 +181,18 @@ impl EngineHandle {
             of_run.kept.drain(..surplus);
             // Nobody may be following.
             let _ = of_run.chunks.send(chunk);
+        }
+    }
+
+    /// The run has ended and printed `output`, as far as it is kept. Live chunks may have been lost on the way; those who
+    /// follow get the end in any case.
+    pub(crate) fn complete_output(&self, run: RunId, output: &[u8]) {
+        let end = |bytes: usize| &output[output.len().saturating_sub(bytes)..];
+        let missed = self.live().get(&run).is_some_and(|of_run| !of_run.kept.ends_with(end(END_COMPARED)));
+        if missed {
+            let mut chunk = b"\n[some output was left out here]\n".to_vec();
+            chunk.extend_from_slice(end(END_REPEATED));
+            self.add_output(run, chunk);
         }
     }
 

@@ -82,6 +82,7 @@ impl Engine {
             info!(job = %running.name, %run, status = status.as_str(), exit_code = exit.exit_code, reason, "run ended");
         }
         self.counters.finished(status);
+        self.handle.complete_output(run, &exit.output);
         self.outputs.insert(run, Output { bytes: exit.output, truncated: exit.output_truncated });
         let ending = Ending {
             status,

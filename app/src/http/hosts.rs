@@ -59,7 +59,7 @@ impl Hosts {
 /// The host without its port and without the dot of a rooted name.
 fn name_of(host: &str) -> String {
     let name = match host.rsplit_once(':') {
-        Some((name, port)) if !port.contains(']') => name,
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
         _ => host,
     };
     name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase()
@@ -102,6 +102,7 @@ mod tests {
             ("127.0.0.1:7650", "127.0.0.1:9999", 200),
             ("127.0.0.1:7650", "[::1]:7650", 200),
             ("127.0.0.1:7650", "carillon.example.org.:443", 200),
+            ("127.0.0.1:7650", "localhost:1@evil.example", 403),
             ("127.0.0.1:7650", "evil.example", 403),
             ("127.0.0.1:7650", "localhost.evil.example", 403),
             ("127.0.0.1:7650", "10.0.0.7:7650", 403),

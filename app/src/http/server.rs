@@ -15,7 +15,10 @@ use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
+use warp::http::{Request, Uri};
+use warp::hyper::body::Incoming;
 use warp::hyper::server::conn::http1;
+use warp::hyper::service::{Service, service_fn};
 
 use super::{ApiState, routes};
 
@@ -64,6 +67,10 @@ pub async fn bind(addr: SocketAddr) -> Result<TcpListener, BindError> {
 /// output of a run is cut off after that, so drain the engine first.
 pub async fn serve(state: ApiState, listener: TcpListener, shutdown: impl Future<Output = ()>) {
     let service = TowerToHyperService::new(warp::service(routes(Arc::new(state))));
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        give_path(&mut request);
+        service.call(request)
+    });
     let permits = Arc::new(Semaphore::new(MOST_CONNECTIONS));
     let graceful = GracefulShutdown::new();
     let mut connections = JoinSet::new();
@@ -97,6 +104,13 @@ pub async fn serve(state: ApiState, listener: TcpListener, shutdown: impl Future
         tracing::debug!("connections were cut off at the end");
     }
     connections.shutdown().await;
+}
+
+/// `CONNECT host:port` names no path, and warp's filters panic without one. This server is no proxy: it is as good as `/`.
+fn give_path(request: &mut Request<Incoming>) {
+    if request.uri().path_and_query().is_none() {
+        *request.uri_mut() = Uri::from_static("/");
+    }
 }
 
 /// The next connection, once there is room for it.

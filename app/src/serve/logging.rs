@@ -12,7 +12,9 @@ pub(super) fn start(format: LogFormat) {
     let levels = std::env::var("CARILLON_LOG").unwrap_or_else(|_| "info,refinery_core=warn".to_owned());
     let filter = EnvFilter::builder().with_default_directive(LevelFilter::INFO.into()).parse_lossy(levels);
     let time = ChronoUtc::new("%Y-%m-%dT%H:%M:%S%.3fZ".to_owned());
-    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_timer(time).with_writer(std::io::stderr);
+    // Errors of the log itself would go to stderr too, by a macro that panics when nobody reads it.
+    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_timer(time).log_internal_errors(false);
+    let lines = lines.with_writer(std::io::stderr);
     // A second start, in a test, keeps the first one's.
     let _ = match format {
         LogFormat::Text => {

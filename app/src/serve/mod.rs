@@ -5,6 +5,7 @@ mod purge;
 mod signals;
 mod startup;
 
+use std::io::Write;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -120,7 +121,8 @@ fn fenced_because(reason: SelfKillReason) -> String {
 
 /// Says why on stderr, and with which exit code the process ends.
 fn refuse(code: u8, error: &dyn std::fmt::Display) -> ExitCode {
-    eprintln!("carillon: {error}");
+    // Not eprintln: it panics when nobody reads, and the exit code would be another.
+    let _ = writeln!(std::io::stderr(), "carillon: {error}");
     ExitCode::from(code)
 }
 

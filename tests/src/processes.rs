@@ -1,0 +1,45 @@
+//! Processes as /proc shows them: who lives, whose child it is, how much memory it takes.
+
+use std::fs;
+
+/// Every process whose environment or command line holds `mark`; those that cannot be read are nobody's here.
+pub fn marked(mark: &str) -> Vec<i32> {
+    let holds = |pid: i32, file: &str| {
+        let bytes = fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+        bytes.windows(mark.len()).any(|part| part == mark.as_bytes())
+    };
+    let lives = |pid: &i32| state(*pid).is_some_and(|state| state != 'Z' && state != 'X');
+    all().into_iter().filter(|pid| lives(pid) && (holds(*pid, "environ") || holds(*pid, "cmdline"))).collect()
+}
+
+/// The children of a process.
+pub fn children(parent: i32) -> Vec<i32> {
+    all().into_iter().filter(|pid| field(*pid, "PPid") == Some(parent.to_string())).collect()
+}
+
+/// The keeper of a server.
+pub fn keeper_of(server: i32) -> i32 {
+    let keeper = children(server).into_iter().find(|pid| field(*pid, "Name").as_deref() == Some("carillon-keeper"));
+    keeper.expect("a server has a keeper")
+}
+
+/// Resident memory in KiB; 0 when it is gone.
+pub fn resident_kib(pid: i32) -> u64 {
+    field(pid, "VmRSS").and_then(|text| text.split(' ').next()?.parse().ok()).unwrap_or(0)
+}
+
+/// R, S, D, T, Z ...
+pub fn state(pid: i32) -> Option<char> {
+    field(pid, "State")?.chars().next()
+}
+
+fn field(pid: i32, name: &str) -> Option<String> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let value = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+    Some(value.trim().to_owned())
+}
+
+fn all() -> Vec<i32> {
+    let entries = fs::read_dir("/proc").expect("/proc is there").flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
