@@ -107,7 +107,7 @@ fn a_follower_that_stops_reading_hurts_nobody() {
     assert!(kib < 150 * 1024, "the server holds {kib} KiB for those who do not read");
     drop(stalled);
     assert_eq!(
-        status(&server.ended(&server.run_once("next", json!({"command": "true"}), json!({}))["id"].as_str().unwrap())),
+        status(&server.ended(server.run_once("next", json!({"command": "true"}), json!({}))["id"].as_str().unwrap())),
         "succeeded"
     );
 }
