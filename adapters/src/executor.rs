@@ -34,6 +34,29 @@ pub struct RunFacts {
     pub params: Value,
 }
 
+/// What a program finds on its PATH: as Debian's login gives it to root, for everybody.
+pub(crate) const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+/// Every system has it, and it reads UTF-8.
+pub(crate) const LANG: &str = "C.UTF-8";
+/// What begins so is the server's to say.
+pub(crate) const RESERVED: &str = "CARILLON_";
+
+impl RunFacts {
+    /// What every child's environment holds (SPEC section 4): the facts of the run, and nothing of the server's own.
+    pub(crate) fn variables(&self) -> [(&'static str, String); 8] {
+        [
+            ("PATH", PATH.to_owned()),
+            ("LANG", LANG.to_owned()),
+            ("CARILLON_NAMESPACE", self.namespace.clone()),
+            ("CARILLON_JOB", self.job.clone()),
+            ("CARILLON_RUN_ID", self.run_id.to_string()),
+            ("CARILLON_DUE_AT", self.due_at.to_string()),
+            ("CARILLON_ATTEMPT", self.attempt.to_string()),
+            ("CARILLON_FENCING_TOKEN", self.fencing_token.to_string()),
+        ]
+    }
+}
+
 /// Without `params`: they may hold secrets, and whoever logs a run must not log those (SPEC section 7).
 impl fmt::Debug for RunFacts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

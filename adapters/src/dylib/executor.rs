@@ -12,11 +12,8 @@ use tokio::sync::{mpsc, watch};
 use super::discovery::Plugin;
 use super::verdict;
 use super::wire::{Description, Facts, ReportFile};
-use crate::executor::{Ended, Executor, ExecutorDescription, Exit, RunFacts, Stop};
-use crate::keeper::{KeeperHandle, RunningChild, Spawn};
-
-/// What variables with this beginning say is the server's to say.
-const RESERVED: &str = "CARILLON_";
+use crate::executor::{Ended, Executor, ExecutorDescription, Exit, RESERVED, RunFacts, Stop};
+use crate::keeper::{KeeperHandle, Spawn};
 
 /// Runs jobs by a plugin. Each run that is going on costs the server one descriptor, for its report.
 pub struct DylibExecutor {
@@ -96,40 +93,15 @@ impl Executor for DylibExecutor {
         if *stop.borrow_and_update() != Stop::No {
             return Exit::without_process(Ended::Cancelled, "cancelled before it started");
         }
-        let exit = finish(self.keeper.spawn(spawn, live), stop).await;
+        let exit = self.keeper.spawn(spawn, live).follow(stop).await;
         verdict::judge(exit, report.read())
-    }
-}
-
-/// Waits for the end of a child, handing on what is asked of it.
-async fn finish(mut child: RunningChild, mut stop: watch::Receiver<Stop>) -> Exit {
-    loop {
-        tokio::select! {
-            exit = child.exit() => return exit,
-            changed = stop.changed() => match changed {
-                Ok(()) => child.stop(*stop.borrow_and_update()),
-                // Nobody is left who could ask.
-                Err(_) => return child.exit().await,
-            },
-        }
     }
 }
 
 /// The environment of the host process: nothing of the server's own, and nothing of the job's, because a variable such as
 /// LD_PRELOAD would make other code run in it.
 fn environment(facts: &RunFacts) -> Vec<(String, String)> {
-    [
-        ("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin".to_owned()),
-        ("LANG", "C.UTF-8".to_owned()),
-        ("CARILLON_NAMESPACE", facts.namespace.clone()),
-        ("CARILLON_JOB", facts.job.clone()),
-        ("CARILLON_RUN_ID", facts.run_id.to_string()),
-        ("CARILLON_DUE_AT", facts.due_at.to_string()),
-        ("CARILLON_ATTEMPT", facts.attempt.to_string()),
-        ("CARILLON_FENCING_TOKEN", facts.fencing_token.to_string()),
-    ]
-    .map(|(name, value)| (name.to_owned(), value))
-    .into()
+    facts.variables().map(|(name, value)| (name.to_owned(), value)).into()
 }
 
 /// The variables that the plugin is told: those of the process, and `params.env` where the plugin's schema allows one.

@@ -164,6 +164,20 @@ impl RunningChild {
     pub fn stop(&self, how: Stop) {
         self.keeper.stop(self.run, how);
     }
+
+    /// Waits for the end of the run as [`RunningChild::exit`] does, handing on what is asked of it meanwhile.
+    pub async fn follow(mut self, mut stop: watch::Receiver<Stop>) -> Exit {
+        loop {
+            tokio::select! {
+                exit = self.exit() => return exit,
+                changed = stop.changed() => match changed {
+                    Ok(()) => self.stop(*stop.borrow_and_update()),
+                    // Nobody is left who could ask.
+                    Err(_) => return self.exit().await,
+                },
+            }
+        }
+    }
 }
 
 impl Drop for RunningChild {

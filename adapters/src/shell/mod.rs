@@ -93,12 +93,12 @@ impl Executor for ShellExecutor {
         "shell"
     }
 
-    /// May ask name services when `params.user` is given; call it where blocking for a moment is allowed.
     fn description(&self) -> ExecutorDescription {
         // Which users are allowed and whether a shell exists no schema can say.
         ExecutorDescription { version: env!("CARGO_PKG_VERSION").to_owned(), abi: None, params_schema: None }
     }
 
+    /// May ask name services when `params.user` is given; call it where blocking for a moment is allowed.
     fn check(&self, params: &Value) -> Result<(), Vec<(String, String)>> {
         let params = Params::read(params)?;
         match params.user.map(|user| self.accounts.allowed(&user)) {
@@ -123,16 +123,6 @@ impl Executor for ShellExecutor {
         if *stop.borrow_and_update() != Stop::No {
             return Exit::without_process(Ended::Cancelled, "cancelled before it started");
         }
-        let mut child = self.keeper.spawn(spawn, live);
-        loop {
-            tokio::select! {
-                exit = child.exit() => return exit,
-                changed = stop.changed() => match changed {
-                    Ok(()) => child.stop(*stop.borrow_and_update()),
-                    // Nobody is left who could ask.
-                    Err(_) => return child.exit().await,
-                },
-            }
-        }
+        self.keeper.spawn(spawn, live).follow(stop).await
     }
 }

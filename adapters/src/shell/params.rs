@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use super::environment::RESERVED;
+use crate::executor::RESERVED;
 
 /// One string of a command line can be no longer (MAX_ARG_STRLEN of Linux, its NUL included), in bytes.
 const STRING_BYTES: usize = 131_071;
