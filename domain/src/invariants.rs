@@ -67,9 +67,9 @@ pub fn one_live_run(live: impl IntoIterator<Item = (JobId, RunId)>, may_overlap:
     Ok(())
 }
 
-/// S1 in one place, cheap enough for every spawn: this run does not live here already.
-pub fn not_live_yet(run: RunId, live: &BTreeSet<RunId>) -> Verdict {
-    hold(!live.contains(&run), Number::S1, || format!("run {run} lives already"))
+/// S1 in one place, cheap enough for every spawn: this run, which `lives` here or not, does not live here already.
+pub fn not_live_yet(run: RunId, lives: bool) -> Verdict {
+    hold(!lives, Number::S1, || format!("run {run} lives already"))
 }
 
 /// S2 over every start of one job: the firing and its attempt.

@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 
 use super::{Counts, Readiness};
 use carillon_domain::firing::Held;
+use carillon_domain::invariants::Violation;
 use carillon_domain::node::{BeatAnswer, Failure, Input};
 use carillon_domain::run::Status;
+use tracing::error;
 
 /// Upper bounds of the lag buckets, in milliseconds; the last one takes everything.
 const LAG_BUCKETS_MS: [u64; 12] = [1, 2, 5, 10, 20, 50, 100, 250, 1_000, 5_000, 30_000, u64::MAX];
@@ -36,6 +38,11 @@ impl Counters {
 
     pub fn finished(&mut self, status: Status) {
         *self.finished.entry(status.as_str()).or_default() += 1;
+    }
+
+    pub fn violated(&mut self, violation: &Violation) {
+        self.violations += 1;
+        error!(%violation, "an invariant does not hold: this is a bug in Carillon");
     }
 
     /// Watches the answers of the store go by: a database that fails makes the node not ready, one that answers again

@@ -6,6 +6,7 @@ use carillon_adapters::executor::{Ended, Exit, RunFacts, Stop};
 use carillon_adapters::store::Output;
 use carillon_domain::firing::Held;
 use carillon_domain::id::RunId;
+use carillon_domain::invariants;
 use carillon_domain::job::Job;
 use carillon_domain::node::{Input, StopReason};
 use carillon_domain::run::{Ending, Reason, Status};
@@ -27,14 +28,17 @@ pub(super) struct Running {
 impl Engine {
     pub(super) fn spawn(&mut self, held: Held, job: Arc<Job>) {
         let run = held.run;
+        if let Err(violation) = invariants::not_live_yet(run, self.running.contains_key(&run)) {
+            debug_assert!(false, "{violation}");
+            self.counters.violated(&violation);
+            return;
+        }
         let (stop, stop_rx) = watch::channel(Stop::No);
         let name = job.key();
         self.handle.begin_output(run);
         self.counters.started(&held);
         info!(job = %name, %run, due_at = %held.firing.due_at, attempt = held.firing.attempt, "run started");
-        if self.running.insert(run, Running { stop, name }).is_some() {
-            debug_assert!(false, "S2: run {run} was spawned twice");
-        }
+        self.running.insert(run, Running { stop, name });
         let send = self.send.clone();
         let Some(executor) = self.parts.executors.get(&job.executor).cloned() else {
             let sentence = format!("this node has no executor \"{}\"", job.executor);
