@@ -36,6 +36,7 @@ async fn what_is_stored_is_there_after_a_restart() {
     let before = bench.view("a").await;
     let me = bench.me;
     drop(bench);
+    assert!(!directory.path().join("carillon.db-wal").exists(), "a store that was closed is one file");
     let mode = std::fs::metadata(&path).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
 

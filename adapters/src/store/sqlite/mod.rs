@@ -38,12 +38,15 @@ use super::{
     Output, Page, PutJob, RunCursor, RunQuery, RunView, Saved, SessionView, StoreError, bisect,
 };
 
-/// Jobs, runs and sessions in one file. Dropping it waits until what was accepted is written.
+/// Jobs, runs and sessions in one file. Dropping it waits until what was accepted is written; everything is in the one
+/// file then, so that it may be copied.
 pub struct SqliteStore {
     clock: Arc<dyn Clock>,
     partitions: u16,
-    writer: Writer,
+    /// Dropped before the writer: the last connection to close folds the write-ahead log into the file, and only the one
+    /// that writes may.
     readers: Readers,
+    writer: Writer,
 }
 
 impl SqliteStore {
@@ -56,7 +59,7 @@ impl SqliteStore {
         let (conn, partitions) = open::writer(&path, &options)?;
         let other = |reason: std::io::Error| OpenError::Other { path: path.clone(), reason: reason.to_string() };
         let writer = Writer::spawn(conn).map_err(other)?;
-        Ok(Self { clock, partitions, writer, readers: Readers::new(path, options.readers) })
+        Ok(Self { clock, partitions, readers: Readers::new(path, options.readers), writer })
     }
 
     /// One writing transaction.
