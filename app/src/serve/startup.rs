@@ -13,6 +13,7 @@ use carillon_adapters::store::sqlite::{Lease, OpenOptions, SqliteStore};
 use carillon_adapters::store::{NewSession, Opened, Store, StoreError, SystemClock};
 use carillon_domain::id::SessionId;
 use carillon_domain::node;
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use tokio::net::TcpListener;
 use tracing::{info, warn};
 
@@ -63,6 +64,7 @@ pub(super) async fn start(config: &Config) -> Result<Started, StartError> {
         cgroups: true,
     })
     .map_err(|error| StartError(format!("the keeper process cannot be started: {error}")))?;
+    raise_open_files();
     // The lease on the file is ours, so runs may be spawned at once.
     keeper.extend_deadline(boottime_ms() + ms(config.session.self_kill_after));
     let executors = executors(config, &keeper)?;
@@ -144,6 +146,16 @@ async fn end_former_sessions(store: &dyn Store, me: SessionId, limit: Duration) 
         }
     }
     Ok(())
+}
+
+/// Connections and running plugins cost a descriptor each, and the usual soft limit of 1,024 is meant for programs that use
+/// `select`. After the keeper's start: children get the limits that it was started with.
+fn raise_open_files() {
+    let raised =
+        getrlimit(Resource::RLIMIT_NOFILE).and_then(|(_, hard)| setrlimit(Resource::RLIMIT_NOFILE, hard, hard));
+    if let Err(error) = raised {
+        warn!("the limit of open files cannot be raised: {error}");
+    }
 }
 
 fn node_config(config: &Config, opened: &Opened) -> node::Config {
