@@ -196,12 +196,23 @@ fn signals_to_the_whole_group_drain_and_do_not_hurt_the_keeper() {
 }
 
 #[test]
-fn a_server_whose_log_nobody_reads_any_more_goes_on() {
-    let dir = directory();
-    let server = Server::start(dir.path(), &[]);
-    server.stop_reading_its_log();
-    let ticks = ticking(&server);
-    wait_for_lines(&ticks, 4);
-    assert_eq!(status(&server.run_once("after", json!({"command": "true"}), json!({}))), "succeeded");
-    assert!(server.drain().success());
+fn a_log_that_nobody_reads_any_more_stops_nothing() {
+    for stalls in [false, true] {
+        let dir = directory();
+        let server = Server::start_as(dir.path(), |command| command.env("CARILLON_LOG", "trace"));
+        if stalls {
+            server.stall_its_log();
+            // More than any pipe holds.
+            for _ in 0..500 {
+                server.get("/v1/jobs");
+            }
+        } else {
+            server.close_its_log();
+        }
+        let ticks = ticking(&server);
+        wait_for_lines(&ticks, 3);
+        let run = server.run_once("after", json!({"command": "true"}), json!({}));
+        assert_eq!(status(&run), "succeeded");
+        assert!(server.drain().success());
+    }
 }

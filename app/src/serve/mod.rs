@@ -36,7 +36,7 @@ pub fn serve(args: &ServeArgs) -> ExitCode {
         Ok(config) => config,
         Err(error) => return refuse(BAD_USAGE, &error),
     };
-    logging::start(args.log_format);
+    let _log = logging::start(args.log_format);
     on_runtime(|| run(config))
 }
 
