@@ -208,22 +208,22 @@ fn signals_to_the_whole_group_drain_and_do_not_hurt_the_keeper() {
 
 #[test]
 fn a_log_that_nobody_reads_any_more_stops_nothing() {
-    for stalls in [false, true] {
-        let dir = directory();
-        let server = Server::start_as(dir.path(), |command| command.env("CARILLON_LOG", "trace"));
-        if stalls {
-            server.stall_its_log();
-            // More than any pipe holds.
-            for _ in 0..500 {
-                server.get("/v1/jobs");
-            }
-        } else {
-            server.close_its_log();
-        }
-        let ticks = ticking(&server);
-        wait_for_lines(&ticks, 2);
-        let run = server.run_once("after", json!({"command": "true"}), json!({}));
-        assert_eq!(status(&run), "succeeded");
-        assert!(server.drain().success());
+    std::thread::scope(|scope| {
+        scope.spawn(|| goes_on_after(Server::close_its_log));
+        scope.spawn(|| goes_on_after(Server::stall_its_log));
+    });
+}
+
+fn goes_on_after(trouble: fn(&Server)) {
+    let dir = directory();
+    let server = Server::start_as(dir.path(), |command| command.env("CARILLON_LOG", "trace"));
+    trouble(&server);
+    // Says more than any pipe holds.
+    for _ in 0..500 {
+        server.get("/v1/jobs");
     }
+    let ticks = ticking(&server);
+    wait_for_lines(&ticks, 2);
+    assert_eq!(status(&server.run_once("after", json!({"command": "true"}), json!({}))), "succeeded");
+    assert!(server.drain().success());
 }
