@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -15,6 +15,11 @@ use serde_json::Value;
 pub const PATIENCE: Duration = Duration::from_secs(30);
 /// Where a server's log is kept in its directory.
 pub const LOG: &str = "server.log";
+
+/// How a server's log is read.
+const READ: u8 = 0;
+const CLOSED: u8 = 1;
+const STALLED: u8 = 2;
 
 /// The built binary: `CARILLON_BIN`, or the one beside the running test.
 pub fn binary() -> PathBuf {
@@ -32,7 +37,7 @@ pub struct Server {
     url: String,
     dir: PathBuf,
     log: Mutex<Receiver<String>>,
-    unread: Arc<AtomicBool>,
+    reading: Arc<AtomicU8>,
     agent: ureq::Agent,
 }
 
@@ -75,13 +80,15 @@ impl Server {
         let (lines, log) = channel();
         let stderr = child.stderr.take().expect("stderr is piped");
         let kept = File::options().create(true).append(true).open(dir.join(LOG)).expect("the log can be kept");
-        let unread = Arc::new(AtomicBool::new(false));
-        let stop_reading = Arc::clone(&unread);
+        let reading = Arc::new(AtomicU8::new(READ));
+        let how = Arc::clone(&reading);
         std::thread::spawn(move || {
             let mut kept = kept;
             for line in BufReader::new(stderr).lines().map_while(Result::ok) {
-                if stop_reading.load(Ordering::Relaxed) {
-                    return;
+                match how.load(Ordering::Relaxed) {
+                    READ => {}
+                    CLOSED => return,
+                    _ => wait_forever(),
                 }
                 let _ = std::io::Write::write_all(&mut kept, format!("{line}\n").as_bytes());
                 let _ = lines.send(line);
@@ -96,9 +103,10 @@ impl Server {
                 let url: String =
                     line[at..].chars().take_while(|c| c.is_ascii_alphanumeric() || ":/.".contains(*c)).collect();
                 let url = url.trim_end_matches(['.', '/']).to_owned();
-                let config = ureq::Agent::config_builder().http_status_as_error(false).build();
+                let config =
+                    ureq::Agent::config_builder().http_status_as_error(false).timeout_global(Some(PATIENCE)).build();
                 let server =
-                    Self { child, url, dir: dir.to_owned(), log: Mutex::new(log), unread, agent: config.into() };
+                    Self { child, url, dir: dir.to_owned(), log: Mutex::new(log), reading, agent: config.into() };
                 server.wait_until("ready", || server.get_open("/readyz") == 200);
                 return Ok(server);
             }
@@ -219,8 +227,13 @@ impl Server {
     }
 
     /// Closes our end of its stderr when it says the next thing.
-    pub fn stop_reading_its_log(&self) {
-        self.unread.store(true, Ordering::Relaxed);
+    pub fn close_its_log(&self) {
+        self.reading.store(CLOSED, Ordering::Relaxed);
+    }
+
+    /// Reads no more of its stderr, and leaves it open: the pipe fills up.
+    pub fn stall_its_log(&self) {
+        self.reading.store(STALLED, Ordering::Relaxed);
     }
 
     /// Sends a signal to the server's process.
@@ -256,6 +269,12 @@ impl Drop for Server {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+fn wait_forever() -> ! {
+    loop {
+        std::thread::park();
     }
 }
 

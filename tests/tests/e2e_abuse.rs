@@ -11,7 +11,7 @@ use serde_json::json;
 fn endless_output_fills_no_memory_and_blocks_nobody() {
     let dir = directory();
     let server = Server::start(dir.path(), &[]);
-    server.create(&job("endless", NEVER, "yes 0123456789abcdef", json!({"timeout": "4s"})));
+    server.create(&job("endless", NEVER, "yes 0123456789abcdef", json!({"timeout": "3s"})));
     server.create(&job("tick", "@every 1s", "true", json!({})));
     let id = server.run_now("endless");
     server.started(&id);
@@ -25,7 +25,7 @@ fn endless_output_fills_no_memory_and_blocks_nobody() {
     let run = server.run(&id);
     assert_eq!((status(&run), &run["output_truncated"]), ("timed_out", &json!(true)));
     assert_eq!(text(&run, "output").len(), 64 * 1024);
-    server.wait_for_runs("tick", 4, |run| status(run) == "succeeded");
+    server.wait_for_runs("tick", 3, |run| status(run) == "succeeded");
     let account = account(&server.settle(&["tick"]), 1_000);
     assert_eq!((account.duplicates, account.silent_misses), (vec![], vec![]));
 }
@@ -81,8 +81,8 @@ fn two_hundred_jobs_due_in_one_second_all_run_once() {
     let dir = directory();
     let server = Server::start(dir.path(), &[]);
     let started = dir.path().join("started");
-    let next = server.post("/v1/schedules/explain", &json!({"schedule": "* * * * * *", "count": 5}));
-    let due = next["next"][4].as_str().expect("a due time").to_owned();
+    let next = server.post("/v1/schedules/explain", &json!({"schedule": "* * * * * *", "count": 4}));
+    let due = next["next"][3].as_str().expect("a due time").to_owned();
     let command = format!("echo $CARILLON_JOB >> {}", started.display());
     let items: Vec<_> =
         (0..200).map(|n| job(&format!("job-{n}"), &format!("@at {due}"), &command, json!({}))).collect();

@@ -114,39 +114,45 @@ fn an_update_keeps_due_times_unless_the_timing_changed() {
 fn a_run_now_has_an_id_that_answers_in_every_state() {
     let dir = directory();
     let server = Server::start(dir.path(), &[]);
-    for overlap in ["skip", "delay", "replace", "allow"] {
-        let gate = Gate::new(dir.path(), overlap);
-        server.create(&job(overlap, NEVER, &gate.wait(), json!({"overlap": overlap})));
-        let first = server.run_now(overlap);
-        assert!(["waiting", "running"].contains(&status(&server.run(&first))));
-        assert_eq!(status(&server.started(&first)), "running");
-        let second = server.run_now(overlap);
-        let at_once = server.run(&second);
-        match overlap {
-            "skip" => assert_eq!((status(&at_once), text(&at_once, "reason")), ("skipped", "overlap")),
-            "delay" => {
-                assert_eq!(status(&at_once), "waiting");
-                let third = server.run(&server.run_now(overlap));
-                assert_eq!((status(&third), text(&third, "reason")), ("skipped", "overlap"), "one waits");
-                let (code, cancelled) = server.call("POST", &format!("/v1/runs/{second}/cancel"), Some(&json!({})));
-                assert_eq!((code, status(&cancelled)), (200, "cancelled"), "it never started");
-                let fourth = server.run_now(overlap);
-                gate.open();
-                assert_eq!(status(&server.ended(&first)), "succeeded");
-                assert_eq!(status(&server.started(&fourth)), "running");
-            }
-            "replace" => {
-                assert_eq!(text(&server.ended(&first), "reason"), "replaced");
-                assert_eq!(status(&server.started(&second)), "running");
-            }
-            _ => assert_eq!(status(&server.started(&second)), "running"),
+    std::thread::scope(|scope| {
+        for overlap in ["skip", "delay", "replace", "allow"] {
+            scope.spawn(|| run_now_of_a_running_one(&server, overlap));
         }
-        server.wait_until("all have ended", || {
+    });
+}
+
+fn run_now_of_a_running_one(server: &Server, overlap: &str) {
+    let gate = Gate::new(server.dir(), overlap);
+    server.create(&job(overlap, NEVER, &gate.wait(), json!({"overlap": overlap})));
+    let first = server.run_now(overlap);
+    assert!(["waiting", "running"].contains(&status(&server.run(&first))));
+    assert_eq!(status(&server.started(&first)), "running");
+    let second = server.run_now(overlap);
+    let at_once = server.run(&second);
+    match overlap {
+        "skip" => assert_eq!((status(&at_once), text(&at_once, "reason")), ("skipped", "overlap")),
+        "delay" => {
+            assert_eq!(status(&at_once), "waiting");
+            let third = server.run(&server.run_now(overlap));
+            assert_eq!((status(&third), text(&third, "reason")), ("skipped", "overlap"), "one waits");
+            let (code, cancelled) = server.call("POST", &format!("/v1/runs/{second}/cancel"), Some(&json!({})));
+            assert_eq!((code, status(&cancelled)), (200, "cancelled"), "it never started");
+            let fourth = server.run_now(overlap);
             gate.open();
-            server.get(&format!("/v1/jobs/{overlap}"))["state"] == "idle"
-                && server.all(&format!("/v1/jobs/{overlap}/runs?status=running")).is_empty()
-        });
+            assert_eq!(status(&server.ended(&first)), "succeeded");
+            assert_eq!(status(&server.started(&fourth)), "running");
+        }
+        "replace" => {
+            assert_eq!(text(&server.ended(&first), "reason"), "replaced");
+            assert_eq!(status(&server.started(&second)), "running");
+        }
+        _ => assert_eq!(status(&server.started(&second)), "running"),
     }
+    server.wait_until("all have ended", || {
+        gate.open();
+        server.get(&format!("/v1/jobs/{overlap}"))["state"] == "idle"
+            && server.all(&format!("/v1/jobs/{overlap}/runs?status=running")).is_empty()
+    });
 }
 
 #[test]

@@ -31,7 +31,8 @@ fn sigterm_lets_runs_finish_and_starts_nothing_new() {
     server.wait_until("what was prepared is given back", || server.get("/v1/cluster")["items"][0]["prepared"] == 0);
     server.wait_until("ticks have ended", || server.get("/v1/jobs/tick")["state"] == "idle");
     let before = lines(&ticks).len();
-    let asked = server.run_now("tick");
+    server.create(&job("asked", NEVER, "true", json!({})));
+    let asked = server.run_now("asked");
     let due = server.get("/v1/jobs/tick")["next_due_at"].clone();
     server.wait_until("a due time passes", || {
         let explained = server.post("/v1/schedules/explain", &json!({"schedule": "* * * * * *", "count": 1}));
@@ -51,8 +52,9 @@ fn sigterm_lets_runs_finish_and_starts_nothing_new() {
     assert_eq!((status(&ended), text(&ended, "output")), ("succeeded", "done\n"));
     assert_eq!(status(&server.ended(&asked)), "succeeded", "what was asked for meanwhile runs under its id");
     wait_for_lines(&ticks, before + 2);
-    let account = account(&server.settle(&["tick"]), 1_000);
-    assert_eq!((account.duplicates, account.silent_misses), (vec![], vec![]));
+    let runs = server.settle(&["tick"]);
+    let account = account(&runs, 1_000);
+    assert_eq!((account.duplicates, account.silent_misses), (vec![], vec![]), "{runs:#?}\n{}", server.log());
     assert_eq!(server.get("/v1/cluster")["items"].as_array().map(Vec::len), Some(1), "no session is left behind");
 }
 

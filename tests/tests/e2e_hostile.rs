@@ -23,7 +23,7 @@ fn start(dir: &Path) -> Server {
 fn check(server: &Server) {
     let ticks = server.dir().join("ticks");
     let seen = lines(&ticks).len();
-    wait_for_lines(&ticks, seen + 2);
+    wait_for_lines(&ticks, seen + 1);
     assert_eq!(server.get_open("/readyz"), 200);
     assert!(!server.log().contains("panicked"), "{}", server.log());
 }
@@ -220,9 +220,8 @@ fn slow_and_silent_connections_hurt_nobody() {
     let run = server.run_once("beside", json!({"command": "true"}), json!({}));
     assert_eq!(status(&run), "succeeded");
     check(&server);
-    drop(held);
-    check(&server);
     assert!(server.drain().success(), "open connections do not hold up the end");
+    drop(held);
 }
 
 #[test]

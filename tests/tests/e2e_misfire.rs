@@ -60,23 +60,19 @@ fn check(server: &Server) {
 }
 
 #[test]
-fn a_stop_makes_a_batch_for_the_policy() {
-    let dir = directory();
-    let server = Server::start(dir.path(), &[]);
-    start_jobs(&server);
-    assert!(server.drain().success());
-    downtime();
-    check(&Server::start(dir.path(), &[]));
-}
-
-#[test]
-fn a_crash_makes_a_batch_for_the_policy() {
-    let dir = directory();
-    let server = Server::start(dir.path(), &[]);
-    start_jobs(&server);
-    server.kill();
-    downtime();
-    check(&Server::start(dir.path(), &[]));
+fn a_downtime_makes_a_batch_for_the_policy() {
+    let after = |stop: fn(Server)| {
+        let dir = directory();
+        let server = Server::start(dir.path(), &[]);
+        start_jobs(&server);
+        stop(server);
+        downtime();
+        check(&Server::start(dir.path(), &[]));
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| after(|server| assert!(server.drain().success())));
+        scope.spawn(|| after(Server::kill));
+    });
 }
 
 #[test]

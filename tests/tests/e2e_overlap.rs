@@ -47,7 +47,7 @@ fn skip_records_every_due_time_that_came_while_it_ran() {
     let server = Server::start(dir.path(), &[]);
     let gate = Gate::new(dir.path(), "gate");
     let (started, first) = gated(&server, &gate, "skip");
-    wait_for_due_times(&server, &first, 3);
+    wait_for_due_times(&server, &first, 2);
     let job = server.get("/v1/jobs/gated");
     assert_eq!((&job["state"], &job["current_run"]["id"]), (&json!("executing"), &first["id"]), "one at a time");
     gate.open();
@@ -57,7 +57,7 @@ fn skip_records_every_due_time_that_came_while_it_ran() {
     server.wait_for_runs("gated", 2, |run| status(run) == "succeeded");
     gate.open();
     let account = clean(&server.settle(&["gated"]));
-    assert!(account.skipped["overlap"] >= 3, "{account:?}");
+    assert!(account.skipped["overlap"] >= 2, "{account:?}");
     assert_eq!(account.skipped.keys().collect::<Vec<_>>(), ["overlap"], "{account:?}");
 }
 
@@ -67,18 +67,18 @@ fn delay_keeps_one_waiting_and_records_the_others() {
     let server = Server::start(dir.path(), &[]);
     let gate = Gate::new(dir.path(), "gate");
     let (started, first) = gated(&server, &gate, "delay");
-    wait_for_due_times(&server, &first, 3);
+    wait_for_due_times(&server, &first, 2);
     gate.open();
     let second = wait_for_lines(&started, 2).remove(1);
     let second = server.run(&second);
     assert_eq!(ms(&second, "due_at"), ms(&first, "due_at") + SECOND_MS, "the first that waited goes first: {second}");
     assert_eq!(text(&second, "trigger"), "schedule", "a delayed firing is no misfire");
-    assert!(second["lag_ms"].as_i64() >= Some(1_900), "{second}");
+    assert!(second["lag_ms"].as_i64() >= Some(1_000), "{second}");
     server.post("/v1/jobs/gated/pause", &json!({}));
     gate.open();
     let account = clean(&server.settle(&["gated"]));
     assert_eq!(account.runs["succeeded"], 2);
-    assert!(account.skipped["overlap"] >= 2, "{account:?}");
+    assert!(account.skipped["overlap"] >= 1, "{account:?}");
 }
 
 #[test]
@@ -128,9 +128,32 @@ fn allow_runs_them_beside_each_other() {
 fn backoff_counts_as_running() {
     let dir = directory();
     let server = Server::start(dir.path(), &[]);
-    let retry = json!({"retry": {"max_attempts": 2, "backoff": "2500ms"}});
+    let retry = json!({"retry": {"max_attempts": 2, "backoff": "1500ms"}});
     server.create(&job("failing", "@every 1s", "exit 1", retry));
     server.wait_for_runs("failing", 2, |run| run["attempt"] == 2 && status(run) == "failed");
     let account = clean(&server.settle(&["failing"]));
-    assert!(account.skipped["overlap"] >= 4, "two due times pass in each backoff: {account:?}");
+    assert!(account.skipped["overlap"] >= 2, "a due time passes in each backoff: {account:?}");
+}
+
+/// A run now goes before a firing that was claimed ahead of its time; if it outlasts that due time, the due time is one
+/// that came while a run lived.
+#[test]
+#[ignore = "known fault: the due time vanishes without a record when the run now ends"]
+fn a_run_now_that_outlasts_a_claimed_due_time_leaves_a_record_of_it() {
+    let dir = directory();
+    let server = Server::start(dir.path(), &[]);
+    let gate = Gate::new(dir.path(), "gate");
+    server.create(&job("gated", "@every 3s", &gate.wait(), json!({})));
+    server.wait_until("prepared", || server.get("/v1/jobs/gated")["state"] == "prepared");
+    let due = server.get("/v1/jobs/gated")["next_due_at"].clone();
+    let asked = server.run_now("gated");
+    server.started(&asked);
+    let due_ms = Timestamp::parse_rfc3339(due.as_str().expect("a due time")).expect("a time").as_ms();
+    server.wait_until("the due time passes", || now_ms() > due_ms + 100);
+    gate.open();
+    assert_eq!(status(&server.ended(&asked)), "succeeded");
+    gate.open();
+    let runs = server.settle(&["gated"]);
+    let of_due = runs.iter().find(|run| run["first_due_at"] == due || run["due_at"] == due);
+    assert!(of_due.is_some(), "{due} has no record: {runs:#?}");
 }

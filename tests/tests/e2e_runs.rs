@@ -112,6 +112,22 @@ fn the_environment_is_the_documented_one_and_nothing_of_the_servers() {
 }
 
 #[test]
+fn a_secret_reaches_the_command_and_nobody_else() {
+    let dir = directory();
+    let server = Server::start_as(dir.path(), |command| command.env("CARILLON_LOG", "trace"));
+    let env = json!({"PASSWORD": {"value": "hunter2-of-the-job", "secret": true}});
+    let command = "test $(echo $PASSWORD | rev) = boj-eht-fo-2retnuh && echo told";
+    let run = server.run_once("secret", json!({"command": command, "env": env}), json!({}));
+    assert_eq!(output(&run), "told\n");
+    let shown = server.get("/v1/jobs/secret")["params"]["env"].to_string();
+    assert_eq!(shown, r#"{"PASSWORD":{"secret":true}}"#);
+    assert!(server.drain().success());
+    let log = std::fs::read_to_string(dir.path().join("server.log")).expect("a log");
+    let token = std::fs::read_to_string(dir.path().join("carillon.token")).expect("a token");
+    assert!(!log.contains("hunter2-of-the-job") && !log.contains(token.trim()), "{log}");
+}
+
+#[test]
 fn arguments_and_stdin_reach_the_program_as_they_are() {
     let dir = directory();
     let server = Server::start(dir.path(), &[]);

@@ -10,7 +10,7 @@ use carillon_tests::server::{Server, wait_until};
 use serde_json::json;
 
 const JOBS: usize = 50;
-const HALF: Duration = Duration::from_secs(5);
+const HALF: Duration = Duration::from_secs(4);
 
 #[test]
 fn a_crash_in_the_middle_starts_nothing_twice_and_misses_nothing_silently() {

@@ -10,6 +10,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
+use carillon_adapters::keeper::KeeperHandle;
 use carillon_domain::node::SelfKillReason;
 use tokio::sync::{mpsc, oneshot};
 use tracing::{error, info};
@@ -36,7 +37,7 @@ pub fn serve(args: &ServeArgs) -> ExitCode {
         Ok(config) => config,
         Err(error) => return refuse(BAD_USAGE, &error),
     };
-    logging::start(args.log_format);
+    let _log = logging::start(args.log_format);
     on_runtime(|| run(config))
 }
 
@@ -96,18 +97,22 @@ async fn run(config: Config) -> ExitCode {
     purge.abort();
     if let End::SelfKilled(reason) = end {
         // Children first: the keeper kills them and is gone before this process is.
-        let grace = config.session.fence_grace;
-        if tokio::time::timeout(grace, keeper.close()).await.is_err() {
-            error!("the keeper has not ended within {grace:?}; it goes on killing by itself");
-        }
+        close(&keeper, config.session.fence_grace).await;
         return refuse(FENCED, &fenced_because(reason));
     }
     let _ = stop_api.send(());
     let _ = tokio::time::timeout(LAST_ANSWERS, api).await;
-    keeper.close().await;
+    close(&keeper, config.session.fence_grace).await;
     drop(lease);
     info!("stopped");
     ExitCode::SUCCESS
+}
+
+/// Waits for the keeper's end, and not for ever: it holds the lease too, so nobody takes over before it is gone.
+async fn close(keeper: &KeeperHandle, grace: Duration) {
+    if tokio::time::timeout(grace, keeper.close()).await.is_err() {
+        error!("the keeper has not ended within {grace:?}; it goes on killing by itself");
+    }
 }
 
 fn fenced_because(reason: SelfKillReason) -> String {
