@@ -138,7 +138,6 @@ fn backoff_counts_as_running() {
 /// A run now goes before a firing that was claimed ahead of its time; if it outlasts that due time, the due time is one
 /// that came while a run lived.
 #[test]
-#[ignore = "known fault: the due time vanishes without a record when the run now ends"]
 fn a_run_now_that_outlasts_a_claimed_due_time_leaves_a_record_of_it() {
     let dir = directory();
     let server = Server::start(dir.path(), &[]);

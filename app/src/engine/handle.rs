@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use carillon_adapters::executor::Executor;
+use carillon_adapters::keeper::boottime_ms;
 use carillon_domain::id::{RunId, SessionId};
 use tokio::sync::{broadcast, mpsc, watch};
 
@@ -12,6 +13,8 @@ use tokio::sync::{broadcast, mpsc, watch};
 const LIVE_OUTPUT_KEPT: usize = 64 * 1024;
 /// The node machine counts its runs from 1; those that people ask for come from here on, so that the two never meet.
 const FIRST_ASKED_RUN: u64 = 1 << 40;
+/// A loop that takes longer than this to go round, in milliseconds, does not schedule.
+const LONGEST_ROUND_MS: u64 = 10_000;
 /// How many chunks a slow follower may lag behind before it loses some.
 const LIVE_CHUNKS_BUFFERED: usize = 256;
 /// How much of the end of a run's output followers get anew when they missed it, in bytes.
@@ -73,6 +76,8 @@ struct Shared {
     asks: mpsc::UnboundedSender<Ask>,
     readiness: watch::Receiver<Readiness>,
     counts: watch::Receiver<Counts>,
+    /// When the loop last went round, on the boot clock in milliseconds.
+    seen_ms: AtomicU64,
     executors: BTreeMap<String, Arc<dyn Executor>>,
     live: Mutex<BTreeMap<RunId, Live>>,
 }
@@ -114,6 +119,7 @@ impl EngineHandle {
             asks,
             readiness,
             counts,
+            seen_ms: AtomicU64::new(boottime_ms()),
             executors,
             live: Mutex::default(),
         };
@@ -149,7 +155,17 @@ impl EngineHandle {
 
     /// Whether the node can schedule.
     pub fn readiness(&self) -> Readiness {
+        // It goes round each second at the least, to look for work.
+        let silent_ms = boottime_ms().saturating_sub(self.shared.seen_ms.load(Ordering::Relaxed));
+        if silent_ms > LONGEST_ROUND_MS {
+            return Readiness::NotReady(format!("the engine has not moved for {silent_ms} ms"));
+        }
         self.shared.readiness.borrow().clone()
+    }
+
+    /// The engine's loop goes round.
+    pub(super) fn seen(&self) {
+        self.shared.seen_ms.store(boottime_ms(), Ordering::Relaxed);
     }
 
     /// What the engine counts.

@@ -208,6 +208,7 @@ impl Engine {
 
     /// Tells the outside how things stand.
     fn publish(&mut self) {
+        self.handle.seen();
         let (prepared, executing) = self.node.counts();
         self.ends.counts.send_replace(self.counters.snapshot(prepared, executing, self.node.partitions()));
         let readiness = self.counters.readiness();

@@ -1,4 +1,4 @@
-//! SIGTERM and Ctrl-C: the first drains, the second cancels what runs (SPEC section 8).
+//! SIGTERM, Ctrl-C and a terminal that goes away: the first drains, the second cancels what runs (SPEC section 8).
 
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::UnboundedSender;
@@ -8,7 +8,8 @@ use crate::engine::Shutdown;
 
 /// Turns signals into orders until the engine is gone.
 pub(super) async fn watch(orders: UnboundedSender<Shutdown>) {
-    let (Ok(mut terminate), Ok(mut interrupt)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
+    let kinds = (SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup());
+    let (Ok(mut terminate), Ok(mut interrupt), Ok(mut hangup)) = (signal(kinds.0), signal(kinds.1), signal(kinds.2))
     else {
         return warn!("signals cannot be watched: the server will not drain when it is told to stop");
     };
@@ -17,6 +18,7 @@ pub(super) async fn watch(orders: UnboundedSender<Shutdown>) {
         tokio::select! {
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
+            _ = hangup.recv() => {}
         }
         match order {
             Shutdown::Drain => info!("draining: nothing new is started; once more to cancel what runs"),

@@ -93,8 +93,14 @@ impl AsFd for Lease {
     }
 }
 
+/// Beside the file itself, whatever name it was reached by: two names of one database have one lock.
 fn lock_path(database: &Path) -> PathBuf {
-    let mut path = database.as_os_str().to_owned();
+    let itself = std::fs::canonicalize(database).ok().or_else(|| {
+        // It is not made yet: its directory is.
+        let parent = database.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        Some(std::fs::canonicalize(parent).ok()?.join(database.file_name()?))
+    });
+    let mut path = itself.unwrap_or_else(|| database.to_owned()).into_os_string();
     path.push(".lock");
     path.into()
 }
@@ -115,6 +121,9 @@ fn holder(file: &mut File) -> String {
 mod tests {
     use super::*;
 
+    /// Another test of this process may be between fork and exec, and its child hold a copy of the descriptor until then.
+    const AWHILE: Duration = Duration::from_secs(10);
+
     #[test]
     fn a_second_lease_names_the_first() {
         let directory = tempfile::tempdir().unwrap();
@@ -124,7 +133,18 @@ mod tests {
         assert!(sentence.contains(&format!("pid {}", std::process::id())), "{sentence}");
         assert!(sentence.contains("carillon.db.lock"), "{sentence}");
         drop(first);
-        Lease::acquire(&database, Duration::ZERO).unwrap();
+        Lease::acquire(&database, AWHILE).unwrap();
+    }
+
+    #[test]
+    fn another_name_of_the_same_file_is_the_same_lease() {
+        let directory = tempfile::tempdir().unwrap();
+        let database = directory.path().join("carillon.db");
+        std::fs::write(&database, "").unwrap();
+        let alias = directory.path().join("alias.db");
+        std::os::unix::fs::symlink(&database, &alias).unwrap();
+        let _first = Lease::acquire(&alias, Duration::ZERO).unwrap();
+        assert!(Lease::acquire(&database, Duration::ZERO).is_err());
     }
 
     #[test]
@@ -136,6 +156,6 @@ mod tests {
         drop(first);
         assert!(Lease::acquire(&database, Duration::ZERO).is_err());
         drop(keepers);
-        Lease::acquire(&database, Duration::ZERO).unwrap();
+        Lease::acquire(&database, AWHILE).unwrap();
     }
 }
