@@ -102,8 +102,8 @@ impl Client {
         Reply::read(response.status(), &body).map_err(|failure| self.with_advice(failure, response.status().as_u16()))
     }
 
-    /// Calls and hands out the answer's body as it comes.
-    pub fn stream(&self, call: Call<'_>) -> Result<impl Read + use<>, Failure> {
+    /// Calls and hands out what a run printed as it comes, and whether the server kept only the beginning and the end.
+    pub fn stream(&self, call: Call<'_>) -> Result<(impl Read + use<>, bool), Failure> {
         let mut response = self.exchange(&call)?;
         let status = response.status();
         if !status.is_success() {
@@ -113,7 +113,8 @@ impl Client {
             return Err(self.with_advice(failure, status.as_u16()));
         }
         // A bound of its own would cut a run that prints for days.
-        Ok(response.into_body().into_with_config().limit(u64::MAX).reader())
+        let truncated = response.headers().get("carillon-output-truncated").is_some_and(|told| told == "true");
+        Ok((response.into_body().into_with_config().limit(u64::MAX).reader(), truncated))
     }
 
     /// Hands over the items of a listing, page by page, up to `most`.
