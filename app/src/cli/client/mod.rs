@@ -157,7 +157,11 @@ impl Client {
         if call.method != Method::GET {
             request = request.header("Content-Type", "application/json");
         }
-        let body = call.body.as_ref().map(Value::to_string);
+        let mut body = call.body.as_ref().map(Value::to_string);
+        if call.method == Method::POST {
+            // Without a body ureq would announce a chunked one that is empty, where a length of 0 says it all.
+            body.get_or_insert_default();
+        }
         let sent = match body {
             Some(body) => request.body(body).map_err(ureq::Error::Http).and_then(|request| self.agent.run(request)),
             None => request.body(()).map_err(ureq::Error::Http).and_then(|request| self.agent.run(request)),
