@@ -193,6 +193,28 @@ fn every_line_tells_what_became_of_it() {
 }
 
 #[test]
+fn a_system_crontab_read_as_a_user_s_is_noticed() {
+    for (command, is_noticed) in [
+        ("munin if [ -x /usr/bin/munin-cron ]; then /usr/bin/munin-cron; fi", true),
+        ("munin dir=$(pwd); ls $dir", true),
+        ("www-data /opt/web", true),
+        ("stats-user cd /srv && ./stats", true),
+        ("/opt/backup test", false),
+        ("mysql -e 'select 1'", false),
+        ("sudo test -x /a", false),
+        ("env A=$(pwd) x", false),
+        ("cd /srv && ./x", false),
+        ("root", false),
+    ] {
+        let line = format!("* * * * * {command}\n");
+        let lines = crontab::parse(line.as_bytes(), &USER, &|_, _| Ok(()));
+        assert_eq!(lines[0].reason().is_some_and(|told| told.contains("--system")), is_noticed, "{command}");
+        let lines = crontab::parse(line.as_bytes(), &SYSTEM, &|_, _| Ok(()));
+        assert!(!lines[0].reason().is_some_and(|told| told.contains("--system")), "{command}");
+    }
+}
+
+#[test]
 fn skipped_and_refused_lines_keep_their_schedule() {
     let lines = crontab::parse(b"@reboot x  y\n1 2 3 4 5 x\n", &USER, &|_, _| Err("no".into()));
     assert_eq!(lines[0].schedule(), Some("@reboot"));

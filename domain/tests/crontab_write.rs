@@ -64,7 +64,7 @@ fn a_written_crontab_reads_well() {
     assert_eq!(
         text,
         "\
-# A crontab written by Carillon; `carillon import` reads it back.
+# A crontab written by Carillon; `carillon import` reads it back, under names made from this file's name.
 # Carillon and cronie follow CRON_TZ=; Debian's cron takes all schedules in the machine's zone.
 
 # backup

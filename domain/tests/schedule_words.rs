@@ -8,7 +8,7 @@ fn sentences() {
         ("* * * * *", "Every minute, UTC"),
         ("*/5 * * * *", "Every 5 minutes, UTC"),
         ("*/5 * * * MON-FRI", "Every 5 minutes on weekdays, UTC"),
-        ("*/7 * * * *", "At minutes 0 to 56 in steps of 7 of every hour, UTC"),
+        ("*/7 * * * *", "Every 7th minute from 0 to 56 of every hour, UTC"),
         ("29 * * * *", "At minute 29 of every hour, UTC"),
         ("0 * * * *", "At minute 0 of every hour, UTC"),
         ("0,30 * * * *", "Every 30 minutes, UTC"),
@@ -21,8 +21,8 @@ fn sentences() {
         ("*/20 8,12 * * *", "At 08:00, 08:20, 08:40, 12:00, 12:20 and 12:40 every day, UTC"),
         ("0 0 1 * *", "At 00:00 on day 1 of the month, UTC"),
         ("0 0 1,15 * *", "At 00:00 on days 1 and 15 of the month, UTC"),
-        ("0 0 1-7 * */7", "At 00:00 on days 1 to 7 of the month if it falls on Sunday, UTC"),
-        ("0 12 13 * FRI", "At 12:00 on day 13 of the month and also on Friday, UTC"),
+        ("0 0 1-7 * */7", "At 00:00 on days 1 to 7 of the month where they fall on a Sunday, UTC"),
+        ("0 12 13 * FRI", "At 12:00 on day 13 of the month and on every Friday, UTC"),
         ("0 0 1-31 * MON", "At 00:00 every day, UTC"),
         ("0 0 L * *", "At 00:00 on the last day of the month, UTC"),
         (
@@ -38,7 +38,7 @@ fn sentences() {
         ("0 9 * * 5L,MON#1", "At 09:00 on the last Friday of the month and the first Monday of the month, UTC"),
         (
             "0 9 1,L * FRI#3",
-            "At 09:00 on day 1 of the month and the last day of the month and also on the third Friday of the month, UTC",
+            "At 09:00 on day 1 of the month and the last day of the month and on the third Friday of the month, UTC",
         ),
         ("0 0 1 1 *", "At 00:00 on day 1 of the month in January, UTC"),
         ("0 0 1 JAN-MAR,JUL,DEC *", "At 00:00 on day 1 of the month in January to March, July and December, UTC"),
@@ -59,7 +59,7 @@ fn sentences() {
         ("0 0 * * 1,3,5", "At 00:00 on Monday, Wednesday and Friday, UTC"),
         ("0 0 * * *", "At 00:00 every day, UTC"),
         ("59 23 * * *", "At 23:59 every day, UTC"),
-        ("1-59/2 1-23/2 * * *", "At minutes 1 to 59 in steps of 2 of hours 1 to 23 in steps of 2, UTC"),
+        ("1-59/2 1-23/2 * * *", "Every 2nd minute from 1 to 59 of every 2nd hour from 1 to 23, UTC"),
         ("@hourly", "At minute 0 of every hour, UTC"),
         ("@weekly", "At 00:00 on Sunday, UTC"),
         ("@monthly", "At 00:00 on day 1 of the month, UTC"),
@@ -73,12 +73,26 @@ fn sentences() {
         ("@at 2027-01-01T01:00:00.250+01:00", "Once, at 2027-01-01T00:00:00.250Z"),
         (
             "0 0 */10 2 MON-FRI",
-            "At 00:00 on days 1, 11, 21 and 31 of the month if it falls on weekdays in February, UTC",
+            "At 00:00 on days 1, 11, 21 and 31 of the month where they fall on a weekday in February, UTC",
         ),
         ("0 0 ? * 6L", "At 00:00 on the last Saturday of the month, UTC"),
-        ("* * 1 * 1", "Every minute on day 1 of the month and also on Monday, UTC"),
-        ("0 0 * 1-11/2 *", "At 00:00 every day in January to November in steps of 2, UTC"),
-        ("30 6 * * 1-4,6", "At 06:30 on Monday, Tuesday, Wednesday, Thursday and Saturday, UTC"),
+        ("* * 1 * 1", "Every minute on day 1 of the month and on every Monday, UTC"),
+        ("0 0 * 1-11/2 *", "At 00:00 every day in every 2nd month from January to November, UTC"),
+        ("0 0 */2 * 1", "At 00:00 on every 2nd day from 1 to 31 of the month if it falls on a Monday, UTC"),
+        (
+            "0 0 2-30/2 * MON,TUE",
+            "At 00:00 on every 2nd day from 2 to 30 of the month and on every Monday and Tuesday, UTC",
+        ),
+        (
+            "0 0 29 2 */2",
+            "At 00:00 on day 29 of the month if it falls on a Tuesday, Thursday, Saturday or Sunday in February, UTC",
+        ),
+        ("0 0 13 * */7", "At 00:00 on day 13 of the month if it falls on a Sunday, UTC"),
+        ("0 0 * * 5-7", "At 00:00 on Friday to Sunday, UTC"),
+        ("23 0-20/2 * * *", "At minute 23 of every 2nd hour from 0 to 20, UTC"),
+        ("3-58/11 * * * *", "Every 11th minute from 3 to 58 of every hour, UTC"),
+        ("2-50/12 2 * * *", "At 02:02, 02:14, 02:26, 02:38 and 02:50 every day, UTC"),
+        ("30 6 * * 1-4,6", "At 06:30 on Monday to Thursday and Saturday, UTC"),
     ];
     for (text, words) in table {
         let options = Options { hash_key: "default/nightly-backup", ..Options::default() };

@@ -42,7 +42,7 @@ fn the_tour_works_word_for_word() {
     // The build is done, and the repository is not to be littered: other lines with the same effect stand for these.
     assert_eq!(
         build.text,
-        "cargo build --package carillon\nexport PATH=\"$PWD/target/debug:$PATH\"\nmkdir -p tour && cd tour\n"
+        "cargo build --package carillon\nexport PATH=\"$PWD/target/debug:$PATH\"\nmkdir -p target/tour && cd target/tour\n"
     );
     let bin = binary();
     let mut script = format!("set -eu\nexport PATH='{}':$PATH\n", bin.parent().expect("a directory").display());
@@ -85,11 +85,14 @@ fn matches(pattern: &str, shown: &str) -> bool {
 
 #[test]
 fn the_configuration_shown_is_the_configuration_taken() {
-    let dir = tempfile::tempdir().expect("a directory");
-    let shown = chapter("Configuration").into_iter().find(|block| block.language == "toml").expect("a TOML block");
-    std::fs::write(dir.path().join("carillon.toml"), shown.text).expect("written");
-    let server = Server::start(dir.path(), &[]);
-    assert!(server.drain().success());
+    let shown: Vec<Block> = chapter("Configuration").into_iter().filter(|block| block.language == "toml").collect();
+    assert_eq!(shown.len(), 2, "the defaults, and a token");
+    for block in shown {
+        let dir = tempfile::tempdir().expect("a directory");
+        std::fs::write(dir.path().join("carillon.toml"), block.text).expect("written");
+        let server = Server::start(dir.path(), &[]);
+        assert!(server.drain().success());
+    }
 }
 
 #[test]

@@ -56,7 +56,8 @@ pub fn export(args: &ExportArgs, out: &mut Out) -> Result<(), Failure> {
     })?;
     let secret = jobs.iter().filter(|job| job["params"].to_string().contains("\"secret\":true")).count();
     if secret > 0 {
-        note(&format!("the secrets of {secret} jobs are left out: the server shows them to nobody"));
+        let jobs = if secret == 1 { "one job" } else { &format!("{secret} jobs") };
+        note(&format!("the secrets of {jobs} are left out: the server shows them to nobody"));
     }
     if args.place.server.json || args.format == Format::Json {
         return write_json(&jobs, out);

@@ -9,7 +9,7 @@ use super::args::{ServerArgs, run_id};
 use super::client::{Call, Client};
 use super::failure::Failure;
 use super::job::{details, took};
-use super::out::Out;
+use super::out::{Out, note};
 use super::table::{cell, printable};
 
 /// What to do with a run.
@@ -71,7 +71,7 @@ fn read(args: &RunArgs) -> Result<Value, Failure> {
 /// Copies what a run prints to standard output as it comes.
 pub fn stream_output(client: &Client, id: &str, follow: bool, out: &mut Out) -> Result<(), Failure> {
     let call = Call::get(format!("/v1/runs/{id}/output")).with_some("follow", follow.then_some(true));
-    let mut output = client.stream(call)?;
+    let (mut output, truncated) = client.stream(call)?;
     let mut chunk = vec![0; 64 * 1024];
     while !out.is_closed() {
         let length = output
@@ -82,6 +82,9 @@ pub fn stream_output(client: &Client, id: &str, follow: bool, out: &mut Out) -> 
         }
         out.bytes(&chunk[..length])?;
         out.flush()?;
+    }
+    if truncated && !out.is_closed() {
+        note("it printed more than is kept: what stood between the beginning and the end is left out above");
     }
     Ok(())
 }

@@ -114,7 +114,12 @@ impl Section<'_> {
             Ok(_) => Err(format!("a duration from {least} to {most}")),
             Err(error) => Err(format!("a duration from {least} to {most} ({error})")),
         };
-        self.text(key, read).unwrap_or(preset)
+        let Some(value) = self.take(key) else { return preset };
+        let taken = match &value.kind {
+            ValueKind::String(text) => read(text),
+            _ => Err(format!("a duration from {least} to {most}, in quotes and with its unit, such as \"30s\"")),
+        };
+        taken.unwrap_or_else(|allowed| self.refuse(key, &value, &allowed).unwrap_or(preset))
     }
 
     /// Takes a whole number.

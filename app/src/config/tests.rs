@@ -153,7 +153,13 @@ fn the_environment_gives_all_types() {
 #[test]
 fn faults_name_the_key_the_value_the_source_and_what_is_allowed() {
     for (text, said) in [
-        ("[scheduler]\nhorizon = 30", vec!["scheduler.horizon = 30 (from carillon.toml)", "allowed is a string"]),
+        (
+            "[scheduler]\nhorizon = 30",
+            vec![
+                "scheduler.horizon = 30 (from carillon.toml)",
+                "allowed is a duration from 1s to 1h, in quotes and with its unit, such as \"30s\"",
+            ],
+        ),
         ("[scheduler]\nhorizon = \"0s\"", vec!["scheduler.horizon = \"0s\"", "a duration from 1s to 1h"]),
         ("[scheduler]\nhorizon = \"abc\"", vec!["scheduler.horizon = \"abc\"", "is not a duration"]),
         ("[scheduler]\npartitions = \"16\"", vec!["scheduler.partitions = \"16\"", "a whole number from 1 to 1024"]),

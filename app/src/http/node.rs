@@ -21,7 +21,7 @@ use super::listing::MOST_DUE_TIMES;
 use super::problem::{Answer, Problem, answer, json_response};
 use super::state::ApiState;
 use crate::config::Role;
-use crate::wire::Fields;
+use crate::wire::{Fields, schedule_fault};
 
 pub(super) fn routes(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
     cluster(api).or(executors(api)).unify().or(explain(api)).unify().boxed()
@@ -113,9 +113,7 @@ fn explained(body: Value, now: Timestamp) -> Result<Value, Problem> {
     fields.finish().map_err(Problem::fields)?;
     let hash_key = format!("{namespace}/{}", name.unwrap_or_default());
     let options = Options { timezone: timezone.as_deref(), hash_key: &hash_key, ..Options::default() };
-    let schedule = Schedule::parse(&text, &options).map_err(|error| {
-        Problem::field(if error.field() == "timezone" { "timezone" } else { "schedule" }, error.to_string())
-    })?;
+    let schedule = Schedule::parse(&text, &options).map_err(|error| Problem::fields(vec![schedule_fault(&error)]))?;
     let due = std::iter::successors(schedule.next_after(after), |due| schedule.next_after(*due));
     let next: Vec<_> = due.take(count as usize).map(|due| due.to_string()).collect();
     Ok(json!({

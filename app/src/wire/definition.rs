@@ -7,7 +7,7 @@ use std::time::Duration;
 use carillon_adapters::executor::Executor;
 use carillon_domain::job::{Job, Misfire, MisfirePolicy, OnLost, Overlap, Retry};
 use carillon_domain::name::{check_job_name, check_label_key, check_label_value, check_namespace};
-use carillon_domain::schedule::{Dst, Gap, Overlap as Repeated};
+use carillon_domain::schedule::{Dst, Gap, Overlap as Repeated, ScheduleError};
 use carillon_domain::time::Timestamp;
 use serde_json::Value;
 
@@ -238,8 +238,14 @@ fn labels(fields: &mut Fields) -> BTreeMap<String, String> {
 
 fn check_schedule(fields: &Fields, job: &Job) {
     if let Err(error) = job.timeline(Timestamp::EPOCH) {
-        // The parts of a schedule all stand in one field of ours.
-        let field = if error.field() == "timezone" { "timezone" } else { "schedule" };
-        fields.fault(field, error.to_string());
+        fields.faults([schedule_fault(&error)]);
     }
+}
+
+/// A refused schedule as a fault of the field in which it stands: the parts of a schedule all stand in one field of ours.
+pub fn schedule_fault(error: &ScheduleError) -> FieldError {
+    let field = if error.field() == "timezone" { "timezone" } else { "schedule" };
+    let message = error.to_string();
+    // The sentence begins with the part at fault, which is told already where it is the whole field.
+    FieldError::new(field, message.strip_prefix(&format!("{field}: ")).unwrap_or(&message))
 }

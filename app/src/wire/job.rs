@@ -26,7 +26,7 @@ pub fn job_json(view: &JobView) -> Value {
     out["paused"] = json!(pause.is_some());
     out["pause"] = json!(pause);
     out["state"] = json!(view.state.phase.as_str());
-    out["next_due_at"] = json!(view.state.next_due_at().map(text));
+    out["next_due_at"] = json!(next_due_at(view).map(text));
     out["previous_due_at"] = json!(previous_due_at(view).map(text));
     out["last_run"] = json!(view.last_run.as_ref().map(|record| recorded_json(&key, record, None)));
     out["current_run"] = current_run;
@@ -69,6 +69,21 @@ fn shown_params(job: &Job) -> Value {
     let mut params = serde_json::from_str(&job.params).unwrap_or_default();
     secret::redact(&mut params);
     params
+}
+
+/// The first due time of the schedule that has not been started or recorded. While a firing runs its job is armed with
+/// none: what comes up then follows from the schedule, and may have passed while it ran.
+fn next_due_at(view: &JobView) -> Option<Timestamp> {
+    let state = &view.state;
+    match &state.phase {
+        Phase::Executing(held) if held.firing.trigger != Trigger::Manual && state.armed.is_none() => {
+            let due = held.firing.due_at;
+            // What is left of a backlog comes before the cursor.
+            let after = if state.catch_up_until.is_some() { due } else { due.max(state.cursor) };
+            view.job.timeline(state.anchor_at).ok()?.next_after(after)
+        }
+        _ => state.next_due_at(),
+    }
 }
 
 /// The latest due time of the schedule that has been started or recorded.

@@ -23,7 +23,8 @@ const NO_QUIET: &str =
 const NO_NEWLINE: &str = "the file does not end with a newline, for which cron would refuse it";
 const BOM: &str = "the byte order mark is ignored";
 const HALVED: &str = "each \\\\ in the command became \\, as in Debian's cron; cronie leaves both";
-const NEEDS_SYSTEM: &str = "the command begins with \"root\": if that is a user, import the file with --system";
+const NEEDS_SYSTEM: &str =
+    "the command begins with what looks like a user: if it is one, import the file with --system";
 
 /// Judges a schedule in a zone; the error is a sentence, which becomes the reason of the line's error.
 pub type Check<'a> = dyn Fn(&str, Option<&str>) -> Result<(), String> + 'a;
@@ -154,7 +155,7 @@ impl Reader<'_> {
         if quiet {
             self.notes.push(NO_QUIET);
         }
-        if !self.options.system && command.split(' ').next() == Some("root") {
+        if !self.options.system && looks_like_user(&command) {
             self.notes.push(NEEDS_SYSTEM);
         }
         if halved {
@@ -211,6 +212,17 @@ fn printable(bytes: &[u8]) -> Result<&str, String> {
         Some(c) => Err(format!("the line holds the control character U+{:04X}", u32::from(c))),
         None => Ok(text),
     }
+}
+
+/// Whether a command is one of a system crontab with its user still before it: a name that is no program, or a name before
+/// what can only begin a command.
+fn looks_like_user(command: &str) -> bool {
+    let mut words = command.split_ascii_whitespace();
+    let (Some(first), Some(second)) = (words.next(), words.next()) else { return false };
+    let is_name = first.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-' || b == b'_');
+    let takes_commands = ["command", "doas", "env", "exec", "nice", "sudo", "then", "time"].contains(&first);
+    let begins = ["if", "[", "[[", "test", "command", "cd", "{", "("].contains(&second) || second.contains("=$(");
+    ["root", "www-data", "nobody"].contains(&first) || is_name && !takes_commands && begins
 }
 
 fn joined(notes: &mut Vec<&str>) -> Option<String> {

@@ -64,8 +64,13 @@ pub fn write(jobs: &[ExportJob], form: Form) -> String {
     fitted.sort_by(|(_, a), (_, b)| (a.variables.len(), &a.variables).cmp(&(b.variables.len(), &b.variables)));
 
     let mut out = String::from(match form {
-        Form::User => "# A crontab written by Carillon; `carillon import` reads it back.\n",
-        Form::System => "# A system crontab written by Carillon; `carillon import --system` reads it back.\n",
+        Form::User => {
+            "# A crontab written by Carillon; `carillon import` reads it back, under names made from this file's name.\n"
+        }
+        Form::System => {
+            "# A system crontab written by Carillon; `carillon import --system` reads it back, under names made from this \
+             file's name.\n"
+        }
     });
     if fitted.iter().any(|(_, words)| words.variables.get("CRON_TZ").is_some_and(|zone| !zone.is_empty())) {
         out.push_str(

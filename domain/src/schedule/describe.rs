@@ -38,7 +38,11 @@ pub(super) fn cron(cron: &Cron) -> String {
         None => {}
     }
     if cron.calendar.months != EVERY_MONTH {
-        sentence += &format!(" in {}", list(cron.calendar.months, &|month| MONTHS[month - 1].to_owned()));
+        let name = |month: usize| MONTHS[month - 1].to_owned();
+        sentence += &match stepped(cron.calendar.months) {
+            Some(stepped) => format!(" in {}", stepped.words("month", &name)),
+            None => format!(" in {}", list(cron.calendar.months, &name, "and")),
+        };
     }
     format!("{sentence}, {}", cron.zone.name())
 }
@@ -95,8 +99,13 @@ fn times(times: &Daytime) -> Times {
             Pattern::Even(step) => words += &format!("{of}every {} {name}", ordinal(step)),
             Pattern::One(n) => words += &format!("{}{name} {n}", if of.is_empty() { "At " } else { of }),
             Pattern::Some => {
-                let at = if of.is_empty() { "At " } else { of };
-                words += &format!("{at}{name}s {}", list(mask, &|n| n.to_string()));
+                let number = |n: usize| n.to_string();
+                words += &match (stepped(mask), of) {
+                    (Some(stepped), "") => format!("E{}", &stepped.words(name, &number)[1..]),
+                    (Some(stepped), of) => format!("{of}{}", stepped.words(name, &number)),
+                    (None, "") => format!("At {name}s {}", list(mask, &number, "and")),
+                    (None, of) => format!("{of}{name}s {}", list(mask, &number, "and")),
+                };
             }
         }
         every = matches!(pattern(mask, count), Pattern::All | Pattern::Even(_));
@@ -122,13 +131,16 @@ fn pattern(mask: u64, count: u32) -> Pattern {
     }
 }
 
-/// For the divisors of 60 and 24.
+/// `2nd`, `3rd`, `4th`, `21st`...
 fn ordinal(n: u32) -> String {
-    match n {
-        2 => "2nd".to_owned(),
-        3 => "3rd".to_owned(),
-        n => format!("{n}th"),
-    }
+    let suffix = match (n % 10, n % 100) {
+        (_, 11..=13) => "th",
+        (1, _) => "st",
+        (2, _) => "nd",
+        (3, _) => "rd",
+        _ => "th",
+    };
+    format!("{n}{suffix}")
 }
 
 /// `None` when every day matches.
@@ -136,18 +148,28 @@ fn days_in_words(days: &Days) -> Option<String> {
     let (any_dom, any_dow) = (days.dom == EVERY_DAY, days.dow == EVERY_WEEKDAY);
     match (any_dom, any_dow, days.both) {
         (true, true, _) | (true, false, false) | (false, true, false) => None,
-        (true, false, true) => Some(format!("on {}", weekdays(days, "and"))),
+        (true, false, true) => Some(format!("on {}", weekdays(days, &WeekdayStyle::PLAIN))),
         (false, true, true) => Some(format!("on {}", days_of_month(days))),
-        (false, false, true) => Some(format!("on {} if it falls on {}", days_of_month(days), weekdays(days, "or"))),
-        (false, false, false) => Some(format!("on {} and also on {}", days_of_month(days), weekdays(days, "and"))),
+        (false, false, true) => {
+            let several = (days.dom.count_ones() > 1 && stepped(days.dom).is_none())
+                || days.dom_special.len() + usize::from(days.dom != 0) > 1;
+            let falling = if several { "where they fall on" } else { "if it falls on" };
+            Some(format!("on {} {falling} {}", days_of_month(days), weekdays(days, &WeekdayStyle::ONE)))
+        }
+        (false, false, false) => {
+            Some(format!("on {} and on {}", days_of_month(days), weekdays(days, &WeekdayStyle::EVERY)))
+        }
     }
 }
 
 fn days_of_month(days: &Days) -> String {
     let mut parts = Vec::new();
-    if days.dom != 0 {
-        let plural = if days.dom.is_power_of_two() { "" } else { "s" };
-        parts.push(format!("day{plural} {} of the month", list(days.dom, &|n| n.to_string())));
+    let number = |n: usize| n.to_string();
+    match (stepped(days.dom), days.dom.count_ones()) {
+        (_, 0) => {}
+        (Some(stepped), _) => parts.push(format!("{} of the month", stepped.words("day", &number))),
+        (None, 1) => parts.push(format!("day {} of the month", list(days.dom, &number, "and"))),
+        (None, _) => parts.push(format!("days {} of the month", list(days.dom, &number, "and"))),
     }
     parts.extend(days.dom_special.iter().map(|item| match *item {
         Term::LastDay { before: 0 } => "the last day of the month".to_owned(),
@@ -160,13 +182,33 @@ fn days_of_month(days: &Days) -> String {
     join(&parts, "and")
 }
 
-fn weekdays(days: &Days, conjunction: &str) -> String {
+/// How days of the week are named in a sentence.
+struct WeekdayStyle {
+    before: &'static str,
+    working: &'static str,
+    weekend: &'static str,
+    conjunction: &'static str,
+}
+
+impl WeekdayStyle {
+    /// `on Monday and Friday`
+    const PLAIN: Self = Self { before: "", working: "weekdays", weekend: "weekends", conjunction: "and" };
+    /// `if it falls on a Monday or Friday`
+    const ONE: Self = Self { before: "a ", working: "weekday", weekend: "weekend", conjunction: "or" };
+    /// `and on every Monday and Friday`
+    const EVERY: Self = Self { before: "every ", working: "weekday", weekend: "weekend", conjunction: "and" };
+}
+
+fn weekdays(days: &Days, style: &WeekdayStyle) -> String {
+    // Monday first, so that a week's end stands together.
+    let from_monday = days.dow >> 1 | (days.dow & 1) << 6;
+    let name = |n: usize| WEEKDAYS[(n + 1) % 7].to_owned();
     let mut parts = Vec::new();
-    match days.dow {
+    match from_monday {
         0 => {}
-        0b011_1110 => parts.push("weekdays".to_owned()),
-        0b100_0001 => parts.push("weekends".to_owned()),
-        some => parts.extend((0..7).filter(|n| some >> n & 1 != 0).map(|n| WEEKDAYS[n].to_owned())),
+        0b001_1111 => parts.push(format!("{}{}", style.before, style.working)),
+        0b110_0000 => parts.push(format!("{}{}", style.before, style.weekend)),
+        some => parts.push(format!("{}{}", style.before, list(some, &name, style.conjunction))),
     }
     parts.extend(days.dow_special.iter().map(|item| match *item {
         Term::Nth { weekday, nth } => {
@@ -176,18 +218,33 @@ fn weekdays(days: &Days, conjunction: &str) -> String {
         Term::LastOf { weekday } => format!("the last {} of the month", WEEKDAYS[usize::from(weekday)]),
         _ => String::new(),
     }));
-    join(&parts, conjunction)
+    join(&parts, style.conjunction)
 }
 
-/// The set bits; three or more in a row as `a to b`, five or more at one distance as `a to b in steps of n`.
-fn list(mask: u64, name: &dyn Fn(usize) -> String) -> String {
-    let Some(last) = mask.checked_ilog2() else { return String::new() };
-    let (first, last) = (mask.trailing_zeros() as usize, last as usize);
-    let step = (mask >> first >> 1).trailing_zeros() as usize + 1;
-    let stepped = (first..=last).step_by(step).fold(0_u64, |mask, n| mask | 1 << n);
-    if step > 1 && mask == stepped && mask.count_ones() >= 5 {
-        return format!("{} to {} in steps of {step}", name(first), name(last));
+/// Five or more values at one distance, which is more than 1.
+struct Stepped {
+    first: usize,
+    last: usize,
+    step: u32,
+}
+
+impl Stepped {
+    /// `every 7th minute from 0 to 56`
+    fn words(&self, unit: &str, name: &dyn Fn(usize) -> String) -> String {
+        format!("every {} {unit} from {} to {}", ordinal(self.step), name(self.first), name(self.last))
     }
+}
+
+fn stepped(mask: u64) -> Option<Stepped> {
+    let last = mask.checked_ilog2()? as usize;
+    let first = mask.trailing_zeros() as usize;
+    let step = (mask >> first >> 1).trailing_zeros() + 1;
+    let regular = (first..=last).step_by(step as usize).fold(0_u64, |mask, n| mask | 1 << n);
+    (step > 1 && mask == regular && mask.count_ones() >= 5).then_some(Stepped { first, last, step })
+}
+
+/// The set bits; three or more in a row as `a to b`.
+fn list(mask: u64, name: &dyn Fn(usize) -> String, conjunction: &str) -> String {
     let mut parts = Vec::new();
     let mut n = 0;
     while n < 64 {
@@ -204,7 +261,7 @@ fn list(mask: u64, name: &dyn Fn(usize) -> String) -> String {
             }
         }
     }
-    join(&parts, "and")
+    join(&parts, conjunction)
 }
 
 /// `a`, `a and b`, `a, b and c`.

@@ -95,6 +95,9 @@ pub(super) fn token() -> Result<Option<String>, Failure> {
 pub(super) fn reason(error: &ureq::Error) -> String {
     match error {
         ureq::Error::Io(error) if error.kind() == io::ErrorKind::ConnectionRefused => "nothing listens there".into(),
+        ureq::Error::Io(error) if error.kind() == io::ErrorKind::InvalidData => {
+            format!("what answers there does not speak TLS, or not as it should ({error}): http:// may be meant")
+        }
         ureq::Error::Io(error) => error.to_string(),
         ureq::Error::HostNotFound => "there is no host of that name".into(),
         ureq::Error::Timeout(_) => "it did not answer in time".into(),

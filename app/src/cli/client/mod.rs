@@ -102,8 +102,8 @@ impl Client {
         Reply::read(response.status(), &body).map_err(|failure| self.with_advice(failure, response.status().as_u16()))
     }
 
-    /// Calls and hands out the answer's body as it comes.
-    pub fn stream(&self, call: Call<'_>) -> Result<impl Read + use<>, Failure> {
+    /// Calls and hands out what a run printed as it comes, and whether the server kept only the beginning and the end.
+    pub fn stream(&self, call: Call<'_>) -> Result<(impl Read + use<>, bool), Failure> {
         let mut response = self.exchange(&call)?;
         let status = response.status();
         if !status.is_success() {
@@ -113,7 +113,8 @@ impl Client {
             return Err(self.with_advice(failure, status.as_u16()));
         }
         // A bound of its own would cut a run that prints for days.
-        Ok(response.into_body().into_with_config().limit(u64::MAX).reader())
+        let truncated = response.headers().get("carillon-output-truncated").is_some_and(|told| told == "true");
+        Ok((response.into_body().into_with_config().limit(u64::MAX).reader(), truncated))
     }
 
     /// Hands over the items of a listing, page by page, up to `most`.
@@ -156,7 +157,11 @@ impl Client {
         if call.method != Method::GET {
             request = request.header("Content-Type", "application/json");
         }
-        let body = call.body.as_ref().map(Value::to_string);
+        let mut body = call.body.as_ref().map(Value::to_string);
+        if call.method == Method::POST {
+            // Without a body ureq would announce a chunked one that is empty, where a length of 0 says it all.
+            body.get_or_insert_default();
+        }
         let sent = match body {
             Some(body) => request.body(body).map_err(ureq::Error::Http).and_then(|request| self.agent.run(request)),
             None => request.body(()).map_err(ureq::Error::Http).and_then(|request| self.agent.run(request)),

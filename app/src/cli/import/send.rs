@@ -10,6 +10,8 @@ use crate::cli::client::{Call, Client, faults};
 const MOST_JOBS: usize = 1_000;
 /// Half of what a batch may weigh (SPEC section 6).
 const MOST_BYTES: usize = 8 * 1024 * 1024;
+/// What whoever imports a system crontab can do about a user that the server may not become.
+const NO_SUCH_USER: &str = "or import with --ignore-user: then it runs as the server's own user";
 
 /// Sends everything. What could not be sent becomes an error of its line: importing again sends the rest.
 pub(super) fn send(client: &Client, plan: &mut Plan) {
@@ -44,7 +46,33 @@ fn tell(row: &mut Row, answer: Option<Value>) {
     let answer = answer.unwrap_or_default();
     match answer["status"].as_str() {
         Some(change @ ("created" | "updated" | "unchanged")) => row.change = Some(change.to_owned()),
-        Some(_) => row.fail(&faults(&answer["errors"]).join("; ")),
+        Some(_) => {
+            let mut reasons = faults(&answer["errors"]);
+            if reasons.iter().any(|reason| reason.starts_with("params.user: ")) {
+                reasons.push(NO_SUCH_USER.into());
+            }
+            row.fail(&reasons.join("; "));
+        }
         None => row.fail("the server did not say what became of it; import again"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use carillon_domain::crontab::{Line, LineKind};
+
+    use super::*;
+
+    #[test]
+    fn a_user_that_the_server_may_not_become_has_a_way_out() {
+        let line = Line { number: 1, what: LineKind::Comment, note: None };
+        let told = |field: &str| {
+            let mut row = Row::of(&line);
+            let answer = json!({"status": "error", "errors": [{"field": field, "message": "no"}]});
+            tell(&mut row, Some(answer));
+            (row.status, row.reason)
+        };
+        assert_eq!(told("params.user"), ("error", Some(format!("params.user: no; {NO_SUCH_USER}"))));
+        assert_eq!(told("params.dir"), ("error", Some("params.dir: no".into())));
     }
 }

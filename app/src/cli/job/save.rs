@@ -69,7 +69,7 @@ pub fn add(args: &AddArgs, out: &mut Out) -> Result<(), Failure> {
     }
     args.definition.apply(&mut job)?;
     for (field, option) in
-        [("name", "NAME"), ("schedule", "--schedule"), ("params", "--command, or a program after --")]
+        [("name", "NAME"), ("schedule", "--schedule"), ("params", "--command, a program after --, --params")]
     {
         if job.get(field).is_none_or(Value::is_null) {
             return Err(Failure::usage(format!("the job has no {field}: give {option}, or --file with one")));

@@ -61,6 +61,27 @@ async fn everything_that_can_be_said_is_kept() {
 }
 
 #[tokio::test]
+async fn a_schedule_that_is_refused_is_named_once() {
+    let api = Api::new().await;
+    for (schedule, timezone, told) in [
+        ("0 0 30 2 *", "UTC", "schedule: \"0 0 30 2 *\" can never fire"),
+        ("61 * * * *", "UTC", "schedule: minute: \"61\" is out of range"),
+        ("@daily", "Mars", "timezone: \"Mars\" is unknown"),
+    ] {
+        let mut body = job("a");
+        (body["schedule"], body["timezone"]) = (json!(schedule), json!(timezone));
+        let put = api.call("PUT", "/v1/jobs/a", Some(body)).await;
+        let ask = json!({"schedule": schedule, "timezone": timezone});
+        let explained = api.call("POST", "/v1/schedules/explain", Some(ask)).await;
+        for reply in [put, explained] {
+            assert_eq!(reply.status, 400);
+            let detail = reply.json["detail"].as_str().unwrap();
+            assert!(detail.starts_with(told), "{detail}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn every_fault_of_a_body_is_told_at_once() {
     let api = Api::new().await;
     let body = json!({

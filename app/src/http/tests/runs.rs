@@ -52,6 +52,22 @@ async fn a_run_is_asked_for_watched_and_read() {
 }
 
 #[tokio::test]
+async fn a_job_that_runs_says_what_comes_next() {
+    let api = Api::new().await;
+    api.job("a", json!({})).await;
+    api.job("once", json!({"schedule": "@at 2027-01-01T01:00:00Z"})).await;
+    api.clock.advance(std::time::Duration::from_secs(3_600));
+    for claimed in api.claimed().await {
+        api.store_start(&claimed).await;
+    }
+    for (name, next) in [("a", json!("2027-01-01T02:00:00.000Z")), ("once", Value::Null)] {
+        let job = api.call("GET", &format!("/v1/jobs/{name}"), None).await.json;
+        assert_eq!((&job["state"], &job["next_due_at"]), (&json!("executing"), &next), "{name}");
+        assert_eq!(job["previous_due_at"], "2027-01-01T01:00:00.000Z");
+    }
+}
+
+#[tokio::test]
 async fn a_running_run_is_cancelled() {
     let mut api = Api::new().await;
     api.job("a", json!({})).await;
