@@ -10,6 +10,7 @@
 mod account;
 mod environment;
 mod params;
+mod schema;
 mod secrets;
 
 use std::ffi::CString;
@@ -94,8 +95,8 @@ impl Executor for ShellExecutor {
     }
 
     fn description(&self) -> ExecutorDescription {
-        // Which users are allowed and whether a shell exists no schema can say.
-        ExecutorDescription { version: env!("CARGO_PKG_VERSION").to_owned(), abi: None, params_schema: None }
+        let (version, params_schema) = (env!("CARGO_PKG_VERSION").to_owned(), Some(schema::params_schema()));
+        ExecutorDescription { version, abi: None, params_schema }
     }
 
     /// May ask name services when `params.user` is given; call it where blocking for a moment is allowed.
