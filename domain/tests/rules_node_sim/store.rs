@@ -300,6 +300,14 @@ impl Store {
         self.rows().into_iter().filter_map(mine).collect()
     }
 
+    pub fn close(&mut self, session: SessionId) {
+        if self.held(session).is_empty() {
+            self.sessions.remove(&session);
+        } else if let Some(row) = self.sessions.get_mut(&session) {
+            row.ended = true;
+        }
+    }
+
     pub fn sweep(&mut self, session: SessionId) {
         for at in self.held(session) {
             self.apply(&at.row, &Event::Sweep { session }).unwrap();

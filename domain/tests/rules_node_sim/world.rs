@@ -309,7 +309,7 @@ impl World {
             Effect::Drained => {
                 assert!(!std::mem::replace(&mut self.processes[n].drained, true), "drained once");
                 assert!(self.processes[n].children.is_empty());
-                self.store.sessions.remove(&session);
+                self.store.close(session);
                 self.processes[n].alive = false;
                 self.later(1_000, Happening::Boot);
             }

@@ -32,7 +32,9 @@ macro_rules! store_conformance {
                 a_poisoned_member_does_not_wedge_the_batch, reset_gives_back;
             sessions: heartbeats_are_fenced_after_expiry, expiry_only_of_the_sequence_seen,
                 a_swept_preparation_keeps_its_due_time, a_swept_run_is_lost, a_lost_run_is_run_again_if_asked,
-                a_swept_run_beside_is_lost, a_live_session_is_not_swept, a_session_that_holds_is_not_closed;
+                a_swept_run_beside_is_lost, a_live_session_is_not_swept,
+                a_session_that_closes_while_it_holds_is_swept, a_tombstone_stays_until_the_last_row_is_swept,
+                a_session_that_holds_nothing_is_removed_when_it_closes;
             settling: a_settled_start_disarms_the_stray, a_settled_run_that_started_is_found,
                 a_withdrawn_run_says_so, a_settled_run_beside_is_found, what_is_gone_is_gone;
             control: pause_and_resume_in_every_phase, an_update_in_every_phase, trigger_in_every_phase,
