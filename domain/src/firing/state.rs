@@ -250,8 +250,11 @@ impl JobState {
     pub(super) fn put_back(&mut self, held: &Held, now: Timestamp) -> Option<RunRecord> {
         self.phase = Phase::Idle;
         if held.firing.trigger != Trigger::Manual {
-            // Where due times after it have been dealt with, it is part of no batch any more and starts however late.
-            let settled = held.firing.settled || self.cursor > held.firing.due_at;
+            // Where due times after it have been dealt with otherwise than as its backlog, it is part of no batch any more
+            // and starts however late. What was to be made good is looked at again with what passed since.
+            let dealt_with_after = self.cursor > held.firing.due_at && self.catch_up_until != Some(self.cursor);
+            let made_good = held.firing.trigger == Trigger::Misfire && held.firing.attempt == 1;
+            let settled = dealt_with_after || (held.firing.settled && !made_good);
             self.armed = Some(Firing { settled, ..held.firing });
             return None;
         }
