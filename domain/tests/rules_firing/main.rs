@@ -4,5 +4,6 @@ mod accounting;
 mod active;
 mod control;
 mod desk;
+mod happenings;
 mod policies;
 mod table;
