@@ -296,3 +296,22 @@ fn a_firing_cancelled_ahead_of_its_time_comes_up_no_second_time() {
     assert_eq!(desk.armed().due_at, at(75), "60 is due by the new timing too, and has its record");
     assert_eq!(desk.history(), ["schedule 60 cancelled(cancelled)"]);
 }
+
+#[test]
+fn a_start_that_was_given_back_is_not_lost_to_a_manual_run() {
+    let given_back_before_a_manual_run = || {
+        let mut desk = Desk::new(every(60));
+        desk.run(60);
+        desk.reset(61).unwrap();
+        desk.pause(62, None).unwrap();
+        desk.trigger(63).unwrap();
+        desk.run(63);
+        desk
+    };
+    let mut ended = given_back_before_a_manual_run();
+    ended.finish(64, Status::Succeeded).unwrap();
+    assert_eq!(ended.history()[1..], ["schedule 60 skipped(overlap)"]);
+    let mut lost = given_back_before_a_manual_run();
+    lost.sweep(64).unwrap();
+    assert_eq!(lost.armed().due_at, at(60));
+}
