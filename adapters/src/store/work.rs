@@ -38,6 +38,11 @@ impl Work {
         Self { now, jobs: BTreeMap::new(), active: BTreeMap::new(), changes: Changes::default() }
     }
 
+    /// The time of the transaction.
+    pub const fn now(&self) -> Timestamp {
+        self.now
+    }
+
     /// Takes a row in, unless it is here already.
     pub fn add_job(&mut self, row: JobRow) -> JobId {
         let id = row.state.id;

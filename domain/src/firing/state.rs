@@ -1,11 +1,16 @@
 //! What a job's row says: what is held, what is armed, what waits, and until where the schedule has been dealt with.
 
+use std::time::Duration;
+
 use super::{Rejected, control};
 use crate::id::{JobId, RunId, SessionId};
+use crate::job::{Job, Overlap};
 use crate::policy::{self, Selection};
 use crate::run::{Reason, RunRecord, Trigger};
 use crate::schedule::Timeline;
 use crate::time::Timestamp;
+
+const INSTANT: Duration = Duration::from_millis(1);
 
 /// One due occurrence on its way to a start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -218,6 +223,15 @@ impl JobState {
             Phase::Prepared(held) if held.firing.trigger != Trigger::Manual => Some(held.firing.due_at),
             _ => self.armed.map(|armed| armed.due_at),
         }
+    }
+
+    /// With `overlap = replace`: when a newer firing takes the place of what runs, or has taken it. Due times of a pause take
+    /// nobody's place; while one lasts this is the next after `now`, in case that it has ended by then.
+    pub fn replace_at(&self, job: &Job, timeline: &Timeline, now: Timestamp) -> Option<Timestamp> {
+        let paused = |pause: &Pause| pause.until.map_or(now, |until| now.min(until - INSTANT));
+        let dealt_with = self.pause.as_ref().map_or(self.cursor, |pause| self.cursor.max(paused(pause)));
+        let replaces = job.overlap == Overlap::Replace && !self.deleted;
+        replaces.then(|| timeline.next_after(dealt_with))?
     }
 
     /// Whether the schedule has ended and nothing is held or waits.

@@ -230,8 +230,7 @@ impl Store {
     fn replace_at(&self, row: &RowKey) -> Option<Timestamp> {
         let RowKey::Job(id) = row else { return None };
         let stored = &self.jobs[id];
-        let state = stored.state.as_ref().filter(|state| state.pause.is_none())?;
-        if stored.job.overlap == Overlap::Replace { stored.timeline.next_after(state.cursor) } else { None }
+        stored.state.as_ref()?.replace_at(&stored.job, &stored.timeline, self.now)
     }
 
     pub fn finish(&mut self, session: SessionId, requests: &[FinishRequest]) -> Vec<FinishAnswer> {

@@ -28,7 +28,8 @@ macro_rules! store_conformance {
                 an_unknown_partition_is_an_error;
             transit: starts_on_time_only, a_late_start_goes_back_and_is_claimed_again, allow_runs_beside,
                 a_run_ends_once, output_is_kept, a_retry_draws_a_new_run, overlap_skip_records_what_passed,
-                overlap_delay_keeps_one_waiter, overlap_replace_arms_the_newest, a_one_shot_completes,
+                overlap_delay_keeps_one_waiter, overlap_replace_arms_the_newest,
+                overlap_replace_follows_what_was_changed_since, a_one_shot_completes,
                 a_poisoned_member_does_not_wedge_the_batch, reset_gives_back;
             sessions: heartbeats_are_fenced_after_expiry, expiry_only_of_the_sequence_seen,
                 a_swept_preparation_keeps_its_due_time, a_swept_run_is_lost, a_lost_run_is_run_again_if_asked,

@@ -5,13 +5,11 @@
 
 use carillon_domain::firing::{Event, JobState, Phase, Rejected, Why};
 use carillon_domain::id::SessionId;
-use carillon_domain::job::Overlap;
 use carillon_domain::node::port::{FinishAnswer, RowKey, RunRef, Seen, StartAnswer};
 use carillon_domain::run::Trigger;
 use carillon_domain::time::Timestamp;
 
 use super::{carries, load, located};
-use crate::store::definition::Definition;
 use crate::store::tables::Tables;
 use crate::store::work::Work;
 use crate::store::{Finished, Output, SessionState, StoreError};
@@ -59,9 +57,7 @@ fn start_one(work: &mut Work, session: SessionId, at: &RunRef) -> StartAnswer {
 fn replace_at(work: &Work, row: &RowKey) -> Option<Timestamp> {
     let RowKey::Job(id) = row else { return None };
     let (state, definition) = work.job(*id)?;
-    let Definition { job, timeline, .. } = definition.as_ref();
-    let newer_ones_fire = job.overlap == Overlap::Replace && state.pause.is_none();
-    newer_ones_fire.then(|| timeline.next_after(state.cursor))?
+    state.replace_at(&definition.job, &definition.timeline, work.now())
 }
 
 /// Executing -> Idle, with history and output.
