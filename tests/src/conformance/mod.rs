@@ -42,7 +42,7 @@ macro_rules! store_conformance {
                 cancel_in_every_phase, cancel_beside, a_pause_ends_by_itself,
                 two_waiting_manual_runs_are_both_accounted_for;
             deletion: delete_in_every_phase, a_deleted_name_is_free_at_once, history_outlives_its_job,
-                delete_of_runs_beside;
+                delete_of_runs_beside, tokens_of_a_name_grow_though_the_clock_goes_back;
             listing: jobs_page_by_page, jobs_by_filter, runs_page_by_page, runs_by_filter, a_job_shows_its_last_run,
                 sessions_show_what_they_hold, purge_forgets;
         );
