@@ -152,7 +152,7 @@ pub(super) fn drop_unstarted(
 }
 
 /// Takes a held firing that has not started out of the row, and arms what comes after it.
-fn drop_held(
+pub(super) fn drop_held(
     timeline: &Timeline,
     next: &mut JobState,
     held: &Held,

@@ -58,6 +58,8 @@ pub enum StartAnswer {
         /// Not before this.
         start_at: Timestamp,
     },
+    /// Still prepared for the run, but written to since: settle, which tells the new version.
+    Moved,
     /// The row does not carry the run any more, or the firing went back to Idle: forget it.
     Gone,
 }

@@ -78,6 +78,7 @@ impl Node {
                 // My clock runs ahead of the database's by less than this answer took; a millisecond later is not early.
                 self.wheel.insert(start_at.max(self.utc(now) + std::time::Duration::from_millis(1)), run);
             }
+            StartAnswer::Moved => self.set_stage(run, Stage::InDoubt),
             StartAnswer::Gone => {
                 // It went back to Idle, or somebody changed the job: what comes up next may be due already.
                 self.forget(run);

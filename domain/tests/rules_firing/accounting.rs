@@ -99,7 +99,7 @@ impl Trial {
             _ => self.desk.apply(&event),
         };
         if let (Ok(Why::CancelledUnstarted), Some(held)) = (&answer, held) {
-            let of_schedule = held.run == held_run && held.firing.trigger != Trigger::Manual;
+            let of_schedule = matches!(op, Op::CancelHeld) && held.firing.trigger != Trigger::Manual;
             let early = of_schedule && held.firing.attempt == 1 && held.firing.due_at > self.desk.now;
             self.early.extend(early.then_some(held.firing.due_at.as_ms()));
         }

@@ -5,5 +5,6 @@ mod active;
 mod control;
 mod desk;
 mod happenings;
+mod overlapping;
 mod policies;
 mod table;

@@ -8,6 +8,7 @@ pub mod control;
 pub mod deletion;
 pub mod jobs;
 pub mod listing;
+pub mod overlaps;
 pub mod sessions;
 pub mod settling;
 pub mod transit;
@@ -31,6 +32,9 @@ macro_rules! store_conformance {
                 overlap_delay_keeps_one_waiter, overlap_replace_arms_the_newest,
                 overlap_replace_follows_what_was_changed_since, a_one_shot_completes,
                 a_poisoned_member_does_not_wedge_the_batch, reset_gives_back;
+            overlaps: older_runs_beside_are_waited_for, older_runs_beside_are_replaced,
+                a_backlog_runs_one_at_a_time_though_overlap_is_allowed, tokens_grow_over_all_rows_of_a_job,
+                a_row_that_was_written_to_since_says_so;
             sessions: heartbeats_are_fenced_after_expiry, expiry_only_of_the_sequence_seen,
                 a_swept_preparation_keeps_its_due_time, a_swept_run_is_lost, a_lost_run_is_run_again_if_asked,
                 a_swept_run_beside_is_lost, a_live_session_is_not_swept,

@@ -145,7 +145,8 @@ impl<'a> Walk<'a> {
             match answer {
                 StartAnswer::Started { at, .. } => self.executing.push(at),
                 StartAnswer::Early { .. } => self.prepared.push(claimed),
-                StartAnswer::Gone => {}
+                // Left to the recovery that the walk plays.
+                StartAnswer::Moved | StartAnswer::Gone => {}
             }
         }
     }
