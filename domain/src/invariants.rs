@@ -97,7 +97,7 @@ pub fn prepared_is_kept(before: &Phase, after: Option<&Phase>, why: Why) -> Verd
     let kept = matches!(after, Some(Phase::Prepared(now)) if now == held);
     let may_change = match why {
         // Its holder, a fence.
-        Why::Started | Why::StartedBeside | Why::Misfired | Why::Reset | Why::SweptUnstarted => true,
+        Why::Started | Why::StartedBeside | Why::Misfired | Why::HeldBack | Why::Reset | Why::SweptUnstarted => true,
         // An answered call; a manual run goes before what is claimed ahead of its time.
         Why::Paused | Why::Updated | Why::Deleted | Why::CancelledUnstarted | Why::Triggered => true,
         Why::TriggerSkipped | Why::TriggeredBeside | Why::Resumed | Why::DeletedLater | Why::CancelRequested => false,

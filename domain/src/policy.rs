@@ -98,7 +98,7 @@ pub fn after_run(timeline: &Timeline, overlap: Overlap, cursor: Timestamp, lived
             catch_up_until: None,
             skipped: stretch(timeline, cursor, passed.last - INSTANT),
         },
-        // Its runs live beside the row, so nothing has been held up.
+        // Its runs live beside the row; what a backlog's run held up is part of the backlog at the next claim.
         Overlap::Allow => next_regular(timeline, cursor),
     }
 }

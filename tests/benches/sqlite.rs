@@ -83,7 +83,7 @@ async fn cycle(bench: &Bench, store: &SqliteStore, clock: &ManualClock, size: us
                     request: FinishRequest { at: running, ending: ending(Status::Succeeded, at(10)) },
                     output: Output { bytes: b"done\n".to_vec(), truncated: false },
                 }),
-                StartAnswer::Early { .. } | StartAnswer::Gone => None,
+                StartAnswer::Early { .. } | StartAnswer::Moved | StartAnswer::Gone => None,
             })
             .collect();
         assert_eq!(ended.len(), size);

@@ -100,6 +100,29 @@ async fn a_stray_claim_of_an_ended_session_takes_nothing() {
 }
 
 #[tokio::test]
+async fn a_stray_claim_of_a_session_that_closed_leaves_nothing_prepared_for_nobody() {
+    for lands_first in [true, false] {
+        let (bench, store) = faulty().await;
+        bench.create(job("a")).await;
+        let other = bench.session(2).await;
+        store.faults().at("claim", 1, Fault::Stray);
+        store.claim(&bench.claim_request(other, bench.clock_in(30), 5)).await.unwrap_err();
+        if lands_first {
+            store.land_stray();
+        }
+        store.close_session(other).await.unwrap();
+        if !lands_first {
+            store.land_stray();
+        }
+        let sessions = store.sessions().await.unwrap();
+        let tombstone = sessions.iter().find(|session| session.beat.id == other);
+        assert_eq!(tombstone.map(|session| session.prepared), lands_first.then_some(1));
+        store.sweep(other, 10).await.unwrap();
+        assert_eq!((store.sessions().await.unwrap().len(), bench.claim().await.len()), (1, 1));
+    }
+}
+
+#[tokio::test]
 async fn a_finish_that_is_repeated_until_it_is_heard_records_once() {
     let (bench, store) = faulty().await;
     bench.create(job("a")).await;

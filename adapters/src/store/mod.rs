@@ -37,7 +37,8 @@ pub trait NodeStore: Send + Sync {
     /// Writes the next heartbeat: only where the session is live. [`Beat::Fenced`] when it is not.
     async fn heartbeat(&self, session: SessionId, seq: u64, draining: bool) -> Result<Beat, StoreError>;
 
-    /// Removes a session that holds nothing any more.
+    /// Ends one's own session. It is removed when it holds nothing any more; otherwise it stays as ended, for the others to
+    /// [sweep](Self::sweep), as a claim of unknown outcome may have been applied after the last look.
     async fn close_session(&self, session: SessionId) -> Result<(), StoreError>;
 
     /// Looks, without a lock, when something comes up in `partitions`, and which of my runs somebody wants to end.

@@ -44,6 +44,16 @@ pub(crate) struct Write<R> {
     pub definition: Arc<Definition>,
 }
 
+impl Write<JobState> {
+    /// The version at which the job is deleted, or goes on as a deleted one; no start of it carries a higher token.
+    pub fn deleted_version(&self) -> Option<u64> {
+        match &self.after {
+            None => self.before.as_ref().map(|before| before.version + 1),
+            Some(after) => after.deleted.then_some(after.version),
+        }
+    }
+}
+
 /// Everything that one transaction writes.
 #[derive(Debug, Default)]
 pub(crate) struct Changes {
@@ -89,6 +99,11 @@ pub(crate) trait Tables {
     fn now(&self) -> Timestamp;
     /// The same in microseconds: where versions start.
     fn now_us(&self) -> u64;
+    /// The highest version of a row that was deleted; 0 where no such mark is kept. Versions start above it, so that a clock
+    /// that was set back takes no fencing token of a name back.
+    fn highest_version(&mut self) -> impl Future<Output = Answer<u64>> + Send {
+        std::future::ready(Ok(0))
+    }
     /// How many partitions there are.
     fn partitions(&self) -> u16;
 

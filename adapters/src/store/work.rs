@@ -7,11 +7,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use carillon_domain::firing::{
-    ActiveRow, Event, FiringKey, JobState, Phase, Rejected, Transition, Why, apply, apply_active,
+    ActiveRow, Event, FiringKey, JobState, Phase, Rejected, Transition, Why, apply, apply_active, start_beside,
 };
-use carillon_domain::id::{JobId, RunId};
-use carillon_domain::job::Job;
+use carillon_domain::id::{JobId, RunId, SessionId};
+use carillon_domain::job::{Job, Overlap};
 use carillon_domain::node::port::{Claimed, RowKey, RunRef};
+use carillon_domain::run::Trigger;
 use carillon_domain::time::Timestamp;
 
 use super::definition::Definition;
@@ -36,6 +37,11 @@ pub(super) struct Work {
 impl Work {
     pub fn new(now: Timestamp) -> Self {
         Self { now, jobs: BTreeMap::new(), active: BTreeMap::new(), changes: Changes::default() }
+    }
+
+    /// The time of the transaction.
+    pub const fn now(&self) -> Timestamp {
+        self.now
     }
 
     /// Takes a row in, unless it is here already.
@@ -96,6 +102,62 @@ impl Work {
         entry.after = done.next;
         self.changes.records.extend(done.records);
         Ok(Applied { why: done.why, beside: None })
+    }
+
+    /// Jobs among those read whose runs may not overlap.
+    pub fn jobs_without_overlap(&self) -> impl Iterator<Item = JobId> + '_ {
+        self.jobs.iter().filter(|(_, entry)| entry.definition.job.overlap != Overlap::Allow).map(|(id, _)| *id)
+    }
+
+    /// Starts a run, unless others of its job live that it may not overlap.
+    pub fn start(&mut self, row: &RowKey, session: SessionId, run: RunId) -> Result<Applied, Rejected> {
+        let job = match row {
+            RowKey::Job(id) => *id,
+            RowKey::Active(key) => key.job,
+        };
+        let (_, definition) = self.job(job).ok_or(Rejected::Deleted)?;
+        let overlap = definition.job.overlap;
+        if overlap != Overlap::Allow && self.others_live(job, row) {
+            let held_back = self.apply_to(row, &Event::HoldBack { session, run })?;
+            if held_back.why == Why::HeldBack && overlap == Overlap::Replace && *row == RowKey::Job(job) {
+                for key in self.beside(job) {
+                    // One that was asked to end before is asked once.
+                    let _asked_before = self.apply_active(&key, &Event::Supersede);
+                }
+            }
+            return Ok(held_back);
+        }
+        match row {
+            RowKey::Job(id) => self.apply(*id, &Event::Start { session, run }),
+            RowKey::Active(key) => self.start_beside(key, session, run),
+        }
+    }
+
+    fn start_beside(&mut self, key: &FiringKey, session: SessionId, run: RunId) -> Result<Applied, Rejected> {
+        let own = self.jobs.get_mut(&key.job).ok_or(Rejected::Deleted)?;
+        let entry = self.active.get_mut(key).ok_or(Rejected::NothingDue)?;
+        let state = own.after.as_ref().ok_or(Rejected::Deleted)?;
+        let row = entry.after.as_ref().ok_or(Rejected::NothingDue)?;
+        let (state, done) = start_beside(state, row, (session, run), self.now)?;
+        (own.after, entry.after) = (Some(state), done.next);
+        Ok(Applied { why: done.why, beside: None })
+    }
+
+    /// Whether a run lives that one in `row` must not overlap: any beside the job's own row, any other that executes for one
+    /// beside it.
+    fn others_live(&self, job: JobId, row: &RowKey) -> bool {
+        let RowKey::Active(me) = row else { return !self.beside(job).is_empty() };
+        let executes = |phase: &Phase| matches!(phase, Phase::Executing(_));
+        let own = self.job(job).is_some_and(|(state, _)| executes(&state.phase));
+        let other = |key: &FiringKey| self.active(key).is_some_and(|(row, _)| executes(&row.phase));
+        own || self.beside(job).iter().any(|key| key != me && other(key))
+    }
+
+    /// The rows of the active table that were read of a job and are still there.
+    fn beside(&self, job: JobId) -> Vec<FiringKey> {
+        let first = FiringKey { job, due_at: Timestamp::from_ms(i64::MIN), trigger: Trigger::Schedule };
+        let of_job = self.active.range(first..).take_while(|(key, _)| key.job == job);
+        of_job.filter(|(_, write)| write.after.is_some()).map(|(key, _)| *key).collect()
     }
 
     /// Applies the event to whichever row it is.

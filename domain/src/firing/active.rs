@@ -2,6 +2,7 @@
 //!
 //! Same matrix, guards and sweeps as the job's row (DESIGN section 2); what is missing here is the schedule.
 
+use super::start::LOOK_AGAIN;
 use super::{
     CancelledBy, Event, Firing, Held, JobState, Owner, Phase, Rejected, Waiting, Why, control, finish, held_by,
 };
@@ -85,7 +86,8 @@ impl ActiveRow {
 pub fn apply_active(job: &Job, row: &ActiveRow, event: &Event, now: Timestamp) -> Result<ActiveTransition, Rejected> {
     let mut transition = match event {
         Event::Claim { session, run, until } => claim(row, (*session, *run), *until),
-        Event::Start { session, run } => start(row, (*session, *run), now),
+        Event::HoldBack { session, run } => hold_back(row, (*session, *run), now),
+        Event::Supersede => supersede(row, now),
         Event::Finish { session, run, ending } => {
             let Phase::Executing(_) = row.phase else { return Err(Rejected::NotHeld(*run)) };
             let held = *held_by(&row.phase, (*session, *run))?;
@@ -96,12 +98,39 @@ pub fn apply_active(job: &Job, row: &ActiveRow, event: &Event, now: Timestamp) -
         Event::Pause { .. } => pause(row, now),
         Event::Delete => withdraw(row, Why::Deleted, Reason::Deleted, now),
         Event::Cancel { run } => cancel(row, *run, now),
-        Event::Resume | Event::Update { .. } | Event::Trigger { .. } => Err(Rejected::NothingDue),
+        // Starts are `start_beside`'s.
+        Event::Start { .. } | Event::Resume | Event::Update { .. } | Event::Trigger { .. } => Err(Rejected::NothingDue),
     }?;
     if let Some(next) = &mut transition.next {
         next.version = row.version + 1;
     }
     Ok(transition)
+}
+
+/// Starts a run beside the row of its job, which is written too: its version is where all tokens of the job are drawn from,
+/// so that they grow from start to start in whichever row.
+///
+/// # Errors
+/// [`Rejected`] when it does not apply; nothing is to be written then.
+pub fn start_beside(
+    state: &JobState,
+    row: &ActiveRow,
+    owner: (SessionId, RunId),
+    now: Timestamp,
+) -> Result<(JobState, ActiveTransition), Rejected> {
+    control::refuse_deleted(state)?;
+    let held = due(row, owner, now)?;
+    let next = JobState { version: state.version + 1, ..state.clone() };
+    let started = Held { started_at: Some(now), fencing_token: next.version, ..held };
+    let row = ActiveRow { phase: Phase::Executing(started), version: row.version + 1, ..row.clone() };
+    Ok((next, ActiveTransition::to(row, Why::Started)))
+}
+
+/// What is prepared under that run, its time having come.
+fn due(row: &ActiveRow, owner: Owner, now: Timestamp) -> Result<Held, Rejected> {
+    let Phase::Prepared(_) = row.phase else { return Err(Rejected::NotHeld(owner.1)) };
+    let held = *held_by(&row.phase, owner)?;
+    if now < held.firing.start_at { Err(Rejected::Early(held.firing.start_at)) } else { Ok(held) }
 }
 
 impl ActiveTransition {
@@ -124,14 +153,26 @@ fn claim(row: &ActiveRow, (session, run): Owner, until: Timestamp) -> Result<Act
     Ok(ActiveTransition::to(ActiveRow { phase: Phase::Prepared(held), waiting: None, ..row.clone() }, Why::Claimed))
 }
 
-fn start(row: &ActiveRow, owner: Owner, now: Timestamp) -> Result<ActiveTransition, Rejected> {
-    let Phase::Prepared(_) = row.phase else { return Err(Rejected::NotHeld(owner.1)) };
-    let held = *held_by(&row.phase, owner)?;
-    if now < held.firing.start_at {
-        return Err(Rejected::Early(held.firing.start_at));
-    }
-    let started = Held { started_at: Some(now), fencing_token: row.version + 1, ..held };
-    Ok(ActiveTransition::to(ActiveRow { phase: Phase::Executing(started), ..row.clone() }, Why::Started))
+/// Another run of the job executes, and the job allows no overlap any more: this one waits.
+fn hold_back(row: &ActiveRow, owner: Owner, now: Timestamp) -> Result<ActiveTransition, Rejected> {
+    let held = due(row, owner, now)?;
+    let firing = Firing { start_at: now + LOOK_AGAIN, ..held.firing };
+    Ok(ActiveTransition::to(row.put_back(&Held { firing, ..held }), Why::HeldBack))
+}
+
+/// What runs is asked to end, what has not started never will.
+fn supersede(row: &ActiveRow, now: Timestamp) -> Result<ActiveTransition, Rejected> {
+    let waiting = match row.phase {
+        Phase::Executing(_) if row.cancel.is_some() => return Err(Rejected::NothingDue),
+        Phase::Executing(_) => {
+            let next = ActiveRow { cancel: Some(CancelledBy::NewerFiring), ..row.clone() };
+            return Ok(ActiveTransition::to(next, Why::CancelRequested));
+        }
+        Phase::Prepared(held) => Some(held.waiting()),
+        Phase::Idle => row.waiting,
+    };
+    let record = waiting.and_then(|waiting| control::waiting_record(row.key.job, waiting, Reason::Replaced, now));
+    Ok(ActiveTransition::gone(Why::CancelledUnstarted, record))
 }
 
 fn ended(job: &Job, row: &ActiveRow, held: &Held, ending: &Ending, now: Timestamp) -> ActiveTransition {

@@ -81,6 +81,7 @@ pub(super) fn trigger(
     if ahead {
         put_back_scheduled(&mut next);
     }
+    let mut replaced = None;
     let backing_off = next.in_backoff() || next.manual.is_some_and(|manual| manual.firing.attempt > 1);
     let running = next.phase.held().is_some() || backing_off;
     match (job.overlap, running, next.manual) {
@@ -93,20 +94,25 @@ pub(super) fn trigger(
         (_, _, Some(waits)) if waits.firing.attempt == 1 => {
             return Err(Rejected::ManualWaiting(waits.run.unwrap_or(run)));
         }
-        (Overlap::Replace, true, _) => replace(timeline, &mut next),
+        (Overlap::Replace, true, _) => replaced = replace(timeline, &mut next, now),
         (Overlap::Skip | Overlap::Delay | Overlap::Replace | Overlap::Allow, _, _) => {}
     }
     next.manual = Some(manual);
-    Ok(Transition::to(next, Why::Triggered))
+    Ok(Transition::to(next, Why::Triggered).with(replaced))
 }
 
-/// A newer firing takes the place of what runs, or of the further attempt that waits.
-fn replace(timeline: &Timeline, next: &mut JobState) {
-    if let Phase::Executing(_) = next.phase {
-        next.cancel = next.cancel.or(Some(CancelledBy::NewerFiring));
-    }
+/// A newer firing takes the place of what runs, of what is prepared, or of the further attempt that waits.
+fn replace(timeline: &Timeline, next: &mut JobState, now: Timestamp) -> Option<RunRecord> {
     if let Some(attempt) = next.armed.filter(|_| next.in_backoff()) {
         next.arm_after(timeline, attempt.due_at);
+    }
+    match next.phase {
+        Phase::Idle => None,
+        Phase::Prepared(held) => drop_held(timeline, next, &held, Reason::Replaced, now),
+        Phase::Executing(_) => {
+            next.cancel = next.cancel.or(Some(CancelledBy::NewerFiring));
+            None
+        }
     }
 }
 
@@ -141,13 +147,24 @@ pub(super) fn drop_unstarted(
     by: CancelledBy,
     now: Timestamp,
 ) -> Transition {
-    let record = waiting_record(next.id, held.waiting(), by.reason(), now);
+    let record = drop_held(timeline, &mut next, held, by.reason(), now);
+    Transition::to(next, Why::CancelledUnstarted).with(record)
+}
+
+/// Takes a held firing that has not started out of the row, and arms what comes after it.
+pub(super) fn drop_held(
+    timeline: &Timeline,
+    next: &mut JobState,
+    held: &Held,
+    reason: Reason,
+    now: Timestamp,
+) -> Option<RunRecord> {
     next.phase = Phase::Idle;
     next.cancel = None;
     if held.firing.trigger != Trigger::Manual {
         next.arm_after(timeline, held.firing.due_at);
     }
-    Transition::to(next, Why::CancelledUnstarted).with(record)
+    waiting_record(next.id, held.waiting(), reason, now)
 }
 
 pub(super) fn refuse_deleted(state: &JobState) -> Result<(), Rejected> {

@@ -6,12 +6,13 @@ use super::Why;
 
 impl Why {
     /// Every transition, in the order in which a row's life meets them.
-    pub const ALL: [Why; 21] = [
+    pub const ALL: [Why; 22] = [
         Why::Claimed,
         Why::Rearmed,
         Why::Started,
         Why::StartedBeside,
         Why::Misfired,
+        Why::HeldBack,
         Why::Finished,
         Why::Retried,
         Why::FinishedDeleted,
@@ -38,7 +39,7 @@ impl Why {
             Why::Claimed => &[("Idle", "Prepared")],
             Why::Rearmed => &[("Idle", "Idle")],
             Why::Started => &[("Prepared", "Executing")],
-            Why::StartedBeside | Why::Misfired | Why::SweptUnstarted => &[("Prepared", "Idle")],
+            Why::StartedBeside | Why::Misfired | Why::HeldBack | Why::SweptUnstarted => &[("Prepared", "Idle")],
             Why::Finished | Why::Retried | Why::SweptLost => &[("Executing", "Idle")],
             Why::FinishedDeleted => &[("Executing", "[*]"), ("Prepared", "[*]")],
             Why::Reset => &[("Prepared", "Idle"), ("Executing", "Idle")],

@@ -1,5 +1,7 @@
 //! Executing -> Idle.
 
+use std::time::Duration;
+
 use super::{CancelledBy, Firing, Held, JobState, Owner, Phase, Rejected, Transition, Waiting, Why, held_by};
 use crate::id::JobId;
 use crate::job::{Job, OnLost, Overlap};
@@ -7,6 +9,8 @@ use crate::policy;
 use crate::run::{Ending, Reason, RunRecord, Status, Trigger};
 use crate::schedule::Timeline;
 use crate::time::Timestamp;
+
+const INSTANT: Duration = Duration::from_millis(1);
 
 /// Records how the run ended and arms what comes next.
 pub(super) fn finish(
@@ -82,19 +86,23 @@ fn arm_next(
     ending: &Ending,
     now: Timestamp,
 ) -> Option<RunRecord> {
-    let scheduled = held.firing.trigger != Trigger::Manual;
-    if scheduled {
+    let mut from = next.cursor;
+    if held.firing.trigger != Trigger::Manual {
         next.armed = policy::next_of_backlog(timeline, held.firing.due_at, next.catch_up_until);
         if next.armed.is_some() {
             return None;
         }
-    } else if next.armed.is_some_and(|armed| armed.settled || armed.due_at > ending.ended_at) {
-        return None;
+    } else if let Some(armed) = next.armed {
+        if armed.settled || armed.trigger == Trigger::Misfire || armed.due_at > ending.ended_at {
+            return None;
+        }
+        // A start that was given back has moved the cursor to it.
+        from = from.min(armed.due_at - INSTANT);
     }
     // Of a lost run nobody knows until when it lived: what passed meanwhile goes to the misfire policy at the next claim.
     let selection = match ending.status {
-        Status::Lost => policy::next_regular(timeline, next.cursor),
-        _ => policy::after_run(timeline, job.overlap, next.cursor, ending.ended_at),
+        Status::Lost => policy::next_regular(timeline, from),
+        _ => policy::after_run(timeline, job.overlap, from, ending.ended_at),
     };
     let record = selection.skipped.map(|skipped| RunRecord::skipped(next.id, skipped, Reason::Overlap, now));
     next.take(selection);

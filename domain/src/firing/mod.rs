@@ -18,7 +18,7 @@ mod recover;
 mod start;
 mod state;
 
-pub use active::{ActiveRow, ActiveTransition, FiringKey, apply_active};
+pub use active::{ActiveRow, ActiveTransition, FiringKey, apply_active, start_beside};
 pub use diagram::states_as_mermaid;
 pub use state::{CancelledBy, Firing, Held, JobState, Pause, Phase, Waiting};
 
@@ -40,13 +40,23 @@ pub enum Event {
         /// The claim horizon.
         until: Timestamp,
     },
-    /// The holder starts what it prepared.
+    /// The holder starts what it prepared. Of a run beside the row, see [`start_beside`].
     Start {
         /// Who starts.
         session: SessionId,
         /// Which run.
         run: RunId,
     },
+    /// The holder would start what it prepared, but runs of the job live that it must not overlap, from a time when the job
+    /// allowed them: for a row of its own any run beside it, for a run beside it any other that executes.
+    HoldBack {
+        /// Who would start.
+        session: SessionId,
+        /// Which run.
+        run: RunId,
+    },
+    /// A newer firing takes the place of what runs beside the row (`overlap = replace`).
+    Supersede,
     /// The run ended.
     Finish {
         /// Who ran it.
@@ -109,6 +119,8 @@ pub enum Why {
     Misfired,
     /// Prepared -> Idle (`allow`): the run lives on in the active table.
     StartedBeside,
+    /// Prepared -> Idle: runs that it must not overlap live beside it.
+    HeldBack,
     /// Executing -> Idle: the run ended.
     Finished,
     /// Executing -> Idle: the run failed and is tried again.
@@ -228,6 +240,8 @@ fn decide(
     match event {
         Event::Claim { session, run, until } => claim::claim(job, timeline, state, (*session, *run), *until, now),
         Event::Start { session, run } => start::start(job, timeline, state, (*session, *run), now),
+        Event::HoldBack { session, run } => start::hold_back(job, timeline, state, (*session, *run), now),
+        Event::Supersede => Err(Rejected::NothingDue),
         Event::Finish { session, run, ending } => finish::finish(job, timeline, state, (*session, *run), ending, now),
         Event::Reset { session, run } => recover::reset(timeline, state, (*session, *run), now),
         Event::Sweep { session } => recover::sweep(job, timeline, state, *session, now),

@@ -1,11 +1,16 @@
 //! What a job's row says: what is held, what is armed, what waits, and until where the schedule has been dealt with.
 
+use std::time::Duration;
+
 use super::{Rejected, control};
 use crate::id::{JobId, RunId, SessionId};
+use crate::job::{Job, Overlap};
 use crate::policy::{self, Selection};
 use crate::run::{Reason, RunRecord, Trigger};
 use crate::schedule::Timeline;
 use crate::time::Timestamp;
+
+const INSTANT: Duration = Duration::from_millis(1);
 
 /// One due occurrence on its way to a start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -220,6 +225,15 @@ impl JobState {
         }
     }
 
+    /// With `overlap = replace`: when a newer firing takes the place of what runs, or has taken it. Due times of a pause take
+    /// nobody's place; while one lasts this is the next after `now`, in case that it has ended by then.
+    pub fn replace_at(&self, job: &Job, timeline: &Timeline, now: Timestamp) -> Option<Timestamp> {
+        let paused = |pause: &Pause| pause.until.map_or(now, |until| now.min(until - INSTANT));
+        let dealt_with = self.pause.as_ref().map_or(self.cursor, |pause| self.cursor.max(paused(pause)));
+        let replaces = job.overlap == Overlap::Replace && !self.deleted;
+        replaces.then(|| timeline.next_after(dealt_with))?
+    }
+
     /// Whether the schedule has ended and nothing is held or waits.
     pub fn is_completed(&self) -> bool {
         self.armed.is_none() && self.manual.is_none() && self.phase == Phase::Idle
@@ -250,8 +264,11 @@ impl JobState {
     pub(super) fn put_back(&mut self, held: &Held, now: Timestamp) -> Option<RunRecord> {
         self.phase = Phase::Idle;
         if held.firing.trigger != Trigger::Manual {
-            // Where due times after it have been dealt with, it is part of no batch any more and starts however late.
-            let settled = held.firing.settled || self.cursor > held.firing.due_at;
+            // Where due times after it have been dealt with otherwise than as its backlog, it is part of no batch any more
+            // and starts however late. What was to be made good is looked at again with what passed since.
+            let dealt_with_after = self.cursor > held.firing.due_at && self.catch_up_until != Some(self.cursor);
+            let made_good = held.firing.trigger == Trigger::Misfire && held.firing.attempt == 1;
+            let settled = dealt_with_after || (held.firing.settled && !made_good);
             self.armed = Some(Firing { settled, ..held.firing });
             return None;
         }

@@ -70,8 +70,10 @@ pub struct Node {
     wheel: Wheel<RunId>,
     /// Come up, in order, waiting to be started.
     due: VecDeque<RunId>,
-    /// When a newer firing takes the place of a running one (`overlap = replace`).
+    /// When a newer firing takes the place of a running one (`overlap = replace`), unless somebody changes the job.
     replaces: BTreeSet<(Timestamp, RunId)>,
+    /// Runs that execute here and whose rows are to be looked at: that time has come, or somebody wrote to the row.
+    to_look_at: BTreeSet<RunId>,
     flight: Flight,
     clock: DatabaseClock,
     survey: Survey,
@@ -139,6 +141,7 @@ impl Node {
             wheel: Wheel::new(span_ms, utc),
             due: VecDeque::new(),
             replaces: BTreeSet::new(),
+            to_look_at: BTreeSet::new(),
             flight: Flight::default(),
             clock,
             survey: Survey::default(),
@@ -274,8 +277,8 @@ impl Node {
     }
 
     /// As many of `runs` as go into one call to the store.
-    fn batch_of(&self, runs: &BTreeSet<RunId>) -> Vec<RunId> {
-        runs.iter().take(self.config.max_batch).copied().collect()
+    fn batch_of<'a>(&self, runs: impl IntoIterator<Item = &'a RunId>) -> Vec<RunId> {
+        runs.into_iter().take(self.config.max_batch).copied().collect()
     }
 
     fn refs(&self, runs: &[RunId]) -> Vec<RunRef> {
@@ -309,6 +312,9 @@ impl Node {
     }
 
     fn count_out(&mut self, run: RunId, stage: &Stage) {
+        if *stage == Stage::Executing {
+            self.to_look_at.remove(&run);
+        }
         self.executing -= usize::from(lives(stage));
         self.to_ask.of(stage).map(|runs| runs.remove(&run));
     }

@@ -50,7 +50,7 @@ pub enum StartAnswer {
         at: RunRef,
         /// What is held, with the start and the token.
         held: Held,
-        /// With `overlap = replace`: when a newer firing takes its place.
+        /// As in [`crate::firing::JobState::replace_at`]; confirmed by a look ([`Seen`]) when that time has come.
         replace_at: Option<Timestamp>,
     },
     /// It would start before its time by the database's clock: ask again then.
@@ -58,6 +58,8 @@ pub enum StartAnswer {
         /// Not before this.
         start_at: Timestamp,
     },
+    /// Still prepared for the run, but written to since: settle, which tells the new version.
+    Moved,
     /// The row does not carry the run any more, or the firing went back to Idle: forget it.
     Gone,
 }

@@ -34,7 +34,14 @@ impl Node {
         }
         for row in rows {
             let on_its_way = self.flight.claim.as_ref().is_some_and(|sent| sent.contains(&row.run));
-            if on_its_way || self.runs.contains_key(&row.run) {
+            if let Some(known) = self.runs.get(&row.run) {
+                if known.at.version != row.version {
+                    // Somebody wrote to it: a job that was changed or resumed may be replaced from now on.
+                    self.look_at(row.run);
+                }
+                continue;
+            }
+            if on_its_way {
                 continue;
             }
             let stage = if self.pending.remove(&row.run).is_some() { Stage::InDoubt } else { Stage::Uncertain };

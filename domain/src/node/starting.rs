@@ -78,6 +78,7 @@ impl Node {
                 // My clock runs ahead of the database's by less than this answer took; a millisecond later is not early.
                 self.wheel.insert(start_at.max(self.utc(now) + std::time::Duration::from_millis(1)), run);
             }
+            StartAnswer::Moved => self.set_stage(run, Stage::InDoubt),
             StartAnswer::Gone => {
                 // It went back to Idle, or somebody changed the job: what comes up next may be due already.
                 self.forget(run);
@@ -106,11 +107,38 @@ impl Node {
         }
     }
 
+    /// A newer firing has come due, as far as this node knows. Whether it still takes the place of the run is for the store to
+    /// say: the job may have been paused, deleted or changed.
     pub(super) fn replace_due(&mut self, now: BootTime) {
         let utc = self.utc(now);
         while let Some((at, run)) = self.replaces.first().copied().filter(|(at, _)| *at <= utc) {
             self.replaces.remove(&(at, run));
-            self.stop(run, StopReason::Replaced);
+            self.look_at(run);
+        }
+    }
+
+    /// The row of a run that executes here is to be looked at.
+    pub(super) fn look_at(&mut self, run: RunId) {
+        if self.runs.get(&run).is_some_and(|of_run| of_run.stage == Stage::Executing) {
+            self.to_look_at.insert(run);
+        }
+    }
+
+    /// What the store says of the row of a run that executes here. One that it does not carry any more is left to the
+    /// heartbeat, which tells whether this session was ended.
+    fn looked_at(&mut self, run: RunId, seen: Seen, now: BootTime) {
+        self.to_look_at.remove(&run);
+        let Seen::Executing { at, replace_at, .. } = seen else { return };
+        if let Some(of_run) = self.runs.get_mut(&run) {
+            of_run.at = at;
+        }
+        self.replaces.retain(|(_, of)| *of != run);
+        match replace_at {
+            Some(at) if at <= self.utc(now) => self.stop(run, StopReason::Replaced),
+            Some(at) => {
+                self.replaces.insert((at, run));
+            }
+            None => {}
         }
     }
 
@@ -127,7 +155,7 @@ impl Node {
         if self.flight.settle.is_some() || !self.wish.settle_backoff.is_over() {
             return;
         }
-        let doubtful = self.batch_of(&self.to_ask.in_doubt);
+        let doubtful = self.batch_of(self.to_ask.in_doubt.iter().chain(&self.to_look_at));
         if !doubtful.is_empty() {
             let refs = self.refs(&doubtful);
             self.flight.settle = Some(doubtful);
@@ -144,7 +172,12 @@ impl Node {
         };
         self.wish.settle_backoff.succeeded();
         for (run, one) in sent.into_iter().zip(seen) {
-            self.doubt_settled(run, one, now);
+            match self.runs.get(&run).map(|of_run| &of_run.stage) {
+                Some(Stage::InDoubt) => self.doubt_settled(run, one, now),
+                Some(Stage::Executing) => self.looked_at(run, one, now),
+                // It has ended meanwhile.
+                Some(Stage::Prepared | Stage::Starting | Stage::Ended(_) | Stage::Uncertain) | None => {}
+            }
         }
     }
 

@@ -263,3 +263,55 @@ fn a_doubtful_start_given_back_after_a_resume_takes_no_recorded_due_time_with_it
     desk.claim(132).unwrap();
     assert_eq!((desk.history(), desk.held().firing.due_at), (vec!["schedule 120 skipped(paused)".into()], at(60)));
 }
+
+#[test]
+fn with_replace_a_manual_run_takes_the_place_of_one_that_is_due_and_has_not_started() {
+    let mut desk = Desk::new(overlap(Overlap::Replace));
+    desk.claim(60).unwrap();
+    let (why, run) = desk.trigger(61).unwrap();
+    assert_eq!((why, desk.armed().due_at), (Why::Triggered, at(120)));
+    assert_eq!(desk.history(), ["schedule 60 cancelled(replaced)"], "it is as good as running");
+    assert_eq!(desk.run(61).run, run);
+
+    let mut manual = Desk::new(overlap(Overlap::Replace));
+    let (_, first) = manual.trigger(1).unwrap();
+    manual.claim(1).unwrap();
+    let (_, second) = manual.trigger(2).unwrap();
+    assert_eq!((manual.records[0].id, manual.history()[0].as_str()), (first, "manual 1 cancelled(replaced)"));
+    assert_eq!((manual.armed().due_at, manual.run(2).run), (at(60), second));
+
+    let mut ahead = Desk::new(overlap(Overlap::Replace));
+    ahead.claim_ahead(40, 30).unwrap();
+    ahead.trigger(41).unwrap();
+    assert_eq!((ahead.history(), ahead.armed().due_at), (vec![], at(60)), "what is not due yet waits for its time");
+}
+
+#[test]
+fn a_firing_cancelled_ahead_of_its_time_comes_up_no_second_time() {
+    let mut desk = Desk::new(every(60));
+    desk.claim_ahead(31, 30).unwrap();
+    let run = desk.held().run;
+    desk.cancel(32, run).unwrap();
+    desk.update(45, every(15)).unwrap();
+    assert_eq!(desk.armed().due_at, at(75), "60 is due by the new timing too, and has its record");
+    assert_eq!(desk.history(), ["schedule 60 cancelled(cancelled)"]);
+}
+
+#[test]
+fn a_start_that_was_given_back_is_not_lost_to_a_manual_run() {
+    let given_back_before_a_manual_run = || {
+        let mut desk = Desk::new(every(60));
+        desk.run(60);
+        desk.reset(61).unwrap();
+        desk.pause(62, None).unwrap();
+        desk.trigger(63).unwrap();
+        desk.run(63);
+        desk
+    };
+    let mut ended = given_back_before_a_manual_run();
+    ended.finish(64, Status::Succeeded).unwrap();
+    assert_eq!(ended.history()[1..], ["schedule 60 skipped(overlap)"]);
+    let mut lost = given_back_before_a_manual_run();
+    lost.sweep(64).unwrap();
+    assert_eq!(lost.armed().due_at, at(60));
+}

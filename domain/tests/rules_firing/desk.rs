@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use carillon_domain::firing::{ActiveRow, Event, Firing, FiringKey, Held, JobState, Phase, Rejected, Why};
-use carillon_domain::firing::{apply, apply_active};
+use carillon_domain::firing::{
+    ActiveRow, ActiveTransition, Event, Firing, FiringKey, Held, JobState, Phase, Rejected, Why,
+};
+use carillon_domain::firing::{apply, apply_active, start_beside};
 use carillon_domain::id::{JobId, RunId, SessionId};
 use carillon_domain::job::{Job, Misfire, MisfirePolicy, OnLost, Overlap, Retry};
 use carillon_domain::run::{Ending, RunRecord, Status};
@@ -79,7 +81,7 @@ pub struct Desk {
     pub starts: Vec<Held>,
     pub now: Timestamp,
     drawn: u64,
-    /// The latest token of the job's own row.
+    /// The latest token of the job, whichever row it started in.
     token: u64,
 }
 
@@ -111,6 +113,27 @@ impl Desk {
 
     /// Applies an event to the job's row and keeps what comes of it.
     pub fn apply(&mut self, event: &Event) -> Result<Why, Rejected> {
+        if let Event::Start { session, run } = *event
+            && self.job.overlap != Overlap::Allow
+            && !self.active.is_empty()
+        {
+            return self.hold_back(session, run);
+        }
+        self.apply_as_it_is(event)
+    }
+
+    /// As stores do when runs live beside the row of a job that does not allow them.
+    fn hold_back(&mut self, session: SessionId, run: RunId) -> Result<Why, Rejected> {
+        let why = self.apply_as_it_is(&Event::HoldBack { session, run })?;
+        if why == Why::HeldBack && self.job.overlap == Overlap::Replace {
+            for key in self.active.keys().copied().collect::<Vec<_>>() {
+                let _asked_before = self.apply_active(key, &Event::Supersede);
+            }
+        }
+        Ok(why)
+    }
+
+    fn apply_as_it_is(&mut self, event: &Event) -> Result<Why, Rejected> {
         let before = self.state.clone().ok_or(Rejected::Deleted)?;
         let done = apply(&self.job, &self.timeline, &before, event, self.now)?;
         let arc = (state_of(Some(&before)), state_of(done.next.as_ref()));
@@ -131,11 +154,20 @@ impl Desk {
         }
         self.state = done.next;
         self.records.extend(done.records);
+        self.check_overlap(done.why);
         Ok(done.why)
     }
 
+    /// S1 at the moment of each start.
+    fn check_overlap(&self, why: Why) {
+        let own = self.state.as_ref().map(|row| row.phase);
+        let phases = own.into_iter().chain(self.active.values().map(|row| row.phase));
+        let executing = phases.filter(|phase| matches!(phase, Phase::Executing(_))).count();
+        assert!(why != Why::Started || self.job.overlap == Overlap::Allow || executing == 1, "{executing} runs live");
+    }
+
     fn started(&mut self, held: Held) {
-        assert!(held.fencing_token > self.token, "fencing tokens grow over the starts of a row");
+        assert!(held.fencing_token > self.token, "fencing tokens grow over all starts of a job");
         self.token = held.fencing_token;
         self.starts.push(held);
     }
@@ -143,21 +175,40 @@ impl Desk {
     /// Applies an event to a row beside the job's.
     pub fn apply_active(&mut self, key: FiringKey, event: &Event) -> Result<Why, Rejected> {
         let before = self.active.get(&key).cloned().ok_or(Rejected::NothingDue)?;
-        let done = apply_active(&self.job, &before, event, self.now)?;
+        let done = match *event {
+            Event::Start { session, run } if !self.overlaps(key) => self.start_beside(&before, session, run)?,
+            Event::Start { session, run } => {
+                apply_active(&self.job, &before, &Event::HoldBack { session, run }, self.now)?
+            }
+            _ => apply_active(&self.job, &before, event, self.now)?,
+        };
         match done.next {
             None => drop(self.active.remove(&key)),
             Some(next) => {
                 assert_eq!(next.version, before.version + 1, "an accepted event writes one version");
                 assert_eq!(next.claim_at().is_none(), next.phase.held().is_some(), "claim_at is None while held");
                 if let (Phase::Executing(held), Why::Started) = (next.phase, done.why) {
-                    assert!(held.fencing_token > before.version, "fencing tokens grow over the starts of a row");
-                    self.starts.push(held);
+                    self.started(held);
                 }
                 self.active.insert(key, next);
             }
         }
         self.records.extend(done.records);
+        self.check_overlap(done.why);
         Ok(done.why)
+    }
+
+    /// Whether another run executes that the one beside the row must not overlap.
+    fn overlaps(&self, key: FiringKey) -> bool {
+        let others = self.active.iter().filter(|(other, _)| **other != key).map(|(_, row)| row.phase);
+        let mut phases = others.chain(self.state.as_ref().map(|row| row.phase));
+        self.job.overlap != Overlap::Allow && phases.any(|phase| matches!(phase, Phase::Executing(_)))
+    }
+
+    fn start_beside(&mut self, row: &ActiveRow, session: SessionId, run: RunId) -> Result<ActiveTransition, Rejected> {
+        let (state, done) = start_beside(self.state.as_ref().ok_or(Rejected::Deleted)?, row, (session, run), self.now)?;
+        self.state = Some(state);
+        Ok(done)
     }
 
     /// As a person's call does: the job's row, then every row beside it.

@@ -4,5 +4,7 @@ mod accounting;
 mod active;
 mod control;
 mod desk;
+mod happenings;
+mod overlapping;
 mod policies;
 mod table;

@@ -70,6 +70,31 @@ fn a_misfire_seen_at_the_start_goes_back_to_the_claim() {
     assert_eq!(desk.history(), ["schedule 60 skipped(misfire)"]);
 }
 
+/// Made good at second 130 for 120, and given back unstarted: what passes meanwhile belongs to the same batch.
+#[test]
+fn a_made_good_firing_that_never_started_is_looked_at_again_with_what_passed_since() {
+    let given_back = |policy| {
+        let mut desk = Desk::new(misfire(policy, 0));
+        desk.claim(130).unwrap();
+        desk.sweep(140).unwrap();
+        desk
+    };
+    let mut soon = given_back(MisfirePolicy::FireOnce);
+    soon.claim(141).unwrap();
+    assert_eq!((soon.held().firing.trigger, soon.held().firing.due_at), (Trigger::Misfire, at(120)));
+    assert_eq!(soon.history(), ["schedule 60 skipped(misfire)"]);
+
+    let mut late = given_back(MisfirePolicy::FireOnce);
+    late.claim(310).unwrap();
+    assert_eq!((late.held().firing.trigger, late.held().firing.due_at), (Trigger::Misfire, at(300)), "the latest");
+    assert_eq!(late.history(), ["schedule 60 skipped(misfire)", "schedule 120..240 x3 skipped(misfire)"]);
+
+    let mut backlog = given_back(MisfirePolicy::CatchUp);
+    backlog.claim(6_070).unwrap();
+    assert_eq!((backlog.held().firing.due_at, backlog.row().catch_up_until), (at(120), Some(at(6_060))));
+    assert_eq!(backlog.history(), ["schedule 60 skipped(misfire)"], "the newest hundred of all");
+}
+
 #[test]
 fn a_run_that_outlives_due_times_follows_overlap() {
     let table: [(Overlap, i64, &[&str]); 3] = [

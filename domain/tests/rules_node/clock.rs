@@ -1,11 +1,10 @@
 //! Waking: never late, never busy, whatever the clocks do.
 
-use carillon_domain::lease::Timing;
 use carillon_domain::node::port::StartAnswer;
-use carillon_domain::node::{Effect, Failure, Input, StopReason};
+use carillon_domain::node::{Effect, Failure, Input};
 use carillon_domain::time::BootTime;
 
-use super::driver::{Driver, UTC0_MS, config, me, peer, prepared, started, utc};
+use super::driver::{Driver, UTC0_MS, config, me, peer, prepared, utc};
 
 /// Ticks at each wake for `ms` with nothing answered; no wake may come twice.
 fn idles(driver: &mut Driver, ms: u64) {
@@ -97,19 +96,4 @@ fn a_clock_that_was_set_forward_makes_a_prepared_run_due() {
     assert!(driver.starts().is_empty(), "not in the same millisecond");
     driver.tick(3_001);
     assert_eq!(driver.starts(), [claimed.at]);
-}
-
-#[test]
-fn a_newer_firing_takes_the_place_of_a_running_one_in_time() {
-    let mut driver = Driver::new(config());
-    let claimed = driver.prepare(0);
-    let StartAnswer::Started { at, held, .. } = started(&claimed) else { unreachable!() };
-    driver.feed(Input::Started(Ok(vec![StartAnswer::Started { at, held, replace_at: Some(utc(2_000)) }])));
-    driver.take();
-    driver.tick(1_999);
-    assert!(driver.stops().is_empty());
-    assert!(driver.node.next_wake() <= BootTime::from_ms(2_000));
-    driver.tick(2_000);
-    assert_eq!(driver.stops(), [(claimed.at.run, StopReason::Replaced)]);
-    assert_eq!(Timing::default().check(), Ok(()));
 }

@@ -4,3 +4,4 @@ mod clock;
 mod driver;
 mod ending;
 mod matrix;
+mod replacing;

@@ -1,7 +1,7 @@
 //! Every cell of the exception matrix, driven through the machine.
 
 use carillon_domain::matrix::Found;
-use carillon_domain::node::port::{FinishAnswer, Seen, StartAnswer};
+use carillon_domain::node::port::{Claimed, FinishAnswer, RunRef, Seen, StartAnswer};
 use carillon_domain::node::{Config, Effect, Failure, Input};
 
 use super::driver::{Driver, config, found_executing, prepared, started, succeeded, utc};
@@ -186,4 +186,16 @@ fn no_more_runs_are_held_than_allowed_and_a_free_place_is_used_at_once() {
     driver.feed(Input::Exited { run: ids[0], ending: succeeded() });
     driver.feed(Input::Finished(Ok(vec![FinishAnswer::Recorded { claim_at: None }])));
     assert!(driver.take().iter().any(|effect| matches!(effect, Effect::Claim { runs, .. } if runs.len() == 1)));
+}
+
+#[test]
+fn a_row_that_was_written_to_before_its_start_is_settled_and_started_at_once() {
+    let mut driver = Driver::new(config());
+    let claimed = driver.prepare(0);
+    assert_eq!(driver.starts(), [claimed.at]);
+    driver.feed(Input::Started(Ok(vec![StartAnswer::Moved])));
+    assert_eq!((driver.settles(), driver.spawns()), (vec![claimed.at], vec![]));
+    let now = RunRef { version: claimed.at.version + 2, ..claimed.at };
+    driver.feed(Input::Settled(Ok(vec![Seen::Prepared(Claimed { at: now, ..claimed })])));
+    assert_eq!(driver.starts(), [now]);
 }

@@ -1,13 +1,17 @@
 //! A tiny store: two maps, the production rules, and the guards that every real one has.
 
+#[path = "starting.rs"]
+mod starting;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use carillon_domain::firing::{ActiveRow, Event, FiringKey, Held, JobState, Phase, Rejected, Why, apply, apply_active};
+use carillon_domain::firing::{ActiveRow, Event, FiringKey, Held, JobState, Phase, Rejected, Why};
+use carillon_domain::firing::{apply, apply_active};
 use carillon_domain::id::{JobId, RunId, SessionId};
 use carillon_domain::invariants as must;
 use carillon_domain::job::{Job, Overlap};
-use carillon_domain::node::port::{Claimed, FinishAnswer, FinishRequest, Peek, RowKey, RunRef, Seen, StartAnswer};
+use carillon_domain::node::port::{Claimed, FinishAnswer, FinishRequest, Peek, RowKey, RunRef, Seen};
 use carillon_domain::node::{BeatAnswer, Peer};
 use carillon_domain::run::{RunRecord, Trigger};
 use carillon_domain::schedule::Timeline;
@@ -35,6 +39,8 @@ pub struct Store {
     pub active: BTreeMap<FiringKey, ActiveRow>,
     pub sessions: BTreeMap<SessionId, Session>,
     pub records: Vec<RunRecord>,
+    /// The latest fencing token of each job.
+    pub tokens: BTreeMap<JobId, u64>,
     pub now: Timestamp,
 }
 
@@ -70,11 +76,7 @@ impl Store {
 
     fn apply_active(&mut self, key: FiringKey, event: &Event) -> Result<Why, Rejected> {
         let before = self.active.get(&key).cloned().ok_or(Rejected::NothingDue)?;
-        let stored = &self.jobs[&key.job];
-        let done = apply_active(&stored.job, &before, event, self.now)?;
-        if let (Why::Started, Some(state)) = (done.why, &stored.state) {
-            must::starts_where_it_may(state, key.trigger, self.now).unwrap();
-        }
+        let done = apply_active(&self.jobs[&key.job].job, &before, event, self.now)?;
         must::prepared_is_kept(&before.phase, done.next.as_ref().map(|next| &next.phase), done.why).unwrap();
         match done.next {
             None => drop(self.active.remove(&key)),
@@ -205,33 +207,10 @@ impl Store {
         })
     }
 
-    pub fn start(&mut self, session: SessionId, refs: &[RunRef]) -> Vec<StartAnswer> {
-        let lives = self.lives(session);
-        refs.iter().map(|at| if lives { self.start_one(session, at) } else { StartAnswer::Gone }).collect()
-    }
-
-    fn start_one(&mut self, session: SessionId, at: &RunRef) -> StartAnswer {
-        if self.row(&at.row).is_none_or(|(_, version)| version != at.version) {
-            return StartAnswer::Gone;
-        }
-        match self.apply(&at.row, &Event::Start { session, run: at.run }) {
-            Err(Rejected::Early(start_at)) => StartAnswer::Early { start_at },
-            Ok(Why::Started | Why::StartedBeside) => match self.carrier(session, at.run) {
-                Some((row, Phase::Executing(held), version)) => {
-                    let at = RunRef { row, run: at.run, version };
-                    StartAnswer::Started { at, held, replace_at: self.replace_at(&row) }
-                }
-                _ => StartAnswer::Gone,
-            },
-            Ok(_) | Err(_) => StartAnswer::Gone,
-        }
-    }
-
     fn replace_at(&self, row: &RowKey) -> Option<Timestamp> {
         let RowKey::Job(id) = row else { return None };
         let stored = &self.jobs[id];
-        let state = stored.state.as_ref().filter(|state| state.pause.is_none())?;
-        if stored.job.overlap == Overlap::Replace { stored.timeline.next_after(state.cursor) } else { None }
+        stored.state.as_ref()?.replace_at(&stored.job, &stored.timeline, self.now)
     }
 
     pub fn finish(&mut self, session: SessionId, requests: &[FinishRequest]) -> Vec<FinishAnswer> {
@@ -298,6 +277,14 @@ impl Store {
             Some(RunRef { row, run: held.run, version })
         };
         self.rows().into_iter().filter_map(mine).collect()
+    }
+
+    pub fn close(&mut self, session: SessionId) {
+        if self.held(session).is_empty() {
+            self.sessions.remove(&session);
+        } else if let Some(row) = self.sessions.get_mut(&session) {
+            row.ended = true;
+        }
     }
 
     pub fn sweep(&mut self, session: SessionId) {

@@ -1,19 +1,23 @@
 //! Nodes, their keepers and children, a network that loses and delays, people, and the time of all of them.
 
+#[path = "meddling.rs"]
+mod meddling;
+#[path = "network.rs"]
+mod network;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use carillon_domain::firing::{Event, FiringKey, Phase};
 use carillon_domain::id::{JobId, RunId, SessionId};
 use carillon_domain::invariants as must;
-use carillon_domain::job::{Job, Overlap};
+use carillon_domain::job::Overlap;
 use carillon_domain::node::port::RowKey;
-use carillon_domain::node::{Effect, Failure, Input, Node};
+use carillon_domain::node::{Effect, Input, Node};
 use carillon_domain::run::{Ending, Status};
 use carillon_domain::time::{BootTime, Timestamp};
 
-use super::dice::{Dice, config, ending, failed, random_job};
+use super::dice::{Dice, config, ending, random_job};
 use super::store::{Session, Store, Stored};
 
 const UTC0_MS: i64 = 1_800_000_000_000;
@@ -206,47 +210,6 @@ impl World {
         self.feed(self.processes.len() - 1, Input::Tick);
     }
 
-    /// Crashes, freezes, drains, and people.
-    fn meddle(&mut self) {
-        let n = self.dice.below(self.processes.len().max(1) as u64) as usize;
-        let job = JobId(1 + self.dice.below(self.store.jobs.len() as u64));
-        let Some(process) = self.processes.get(n) else { return };
-        let (session, alive) = (process.session, process.alive);
-        match self.dice.below(40) {
-            0 if alive => self.die(n),
-            1 if alive => self.processes[n].frozen_until = self.now + self.dice.below(6_000),
-            2 if alive => self.feed_awake(n, Input::Drain),
-            3 if alive && process.node.counts().1 > 0 => self.feed_awake(n, Input::DrainNow),
-            4 if alive => {
-                self.kill_children(n, false);
-                self.feed_awake(n, Input::KeeperDied);
-            }
-            5..=8 => {
-                let until = self.dice.one_in(2).then(|| self.store.now + Duration::from_millis(self.dice.below(3_000)));
-                self.store.tell(job, &Event::Pause { until, reason: None });
-            }
-            9..=14 => self.store.tell(job, &Event::Resume),
-            15..=19 => {
-                self.booted += 1;
-                self.store
-                    .tell(job, &Event::Trigger { run: RunId::drawn(SessionId::from_random(1 << 40), self.booted) });
-            }
-            20..=24 => {
-                if let Some(run) = self.store.held(session).first().map(|at| at.run) {
-                    self.store.cancel(run);
-                }
-            }
-            25..=27 => {
-                let overlap = self.dice.pick(&Overlap::ALL);
-                let schedule = format!("@every {}s", 1 + self.dice.below(4));
-                let job_now = self.store.jobs[&job].job.clone();
-                self.store.update(job, Job { overlap, schedule, ..(*job_now).clone() });
-            }
-            28 if self.dice.one_in(6) => self.store.tell(job, &Event::Delete),
-            _ => {}
-        }
-    }
-
     fn feed_awake(&mut self, n: usize, input: Input) {
         if self.processes[n].frozen_until <= self.now {
             self.feed(n, input);
@@ -308,74 +271,13 @@ impl World {
             Effect::Drained => {
                 assert!(!std::mem::replace(&mut self.processes[n].drained, true), "drained once");
                 assert!(self.processes[n].children.is_empty());
-                self.store.sessions.remove(&session);
+                self.store.close(session);
                 self.processes[n].alive = false;
                 self.later(1_000, Happening::Boot);
             }
             Effect::SelfKill(_) => self.die(n),
             call => self.send(session, call),
         }
-    }
-
-    /// On its way to the store: in time, late, lost, or with its answer lost.
-    fn send(&mut self, session: SessionId, call: Effect) {
-        let sent = self.now;
-        let there = 1 + self.dice.below(30);
-        let fate = if self.faults { self.dice.below(20) } else { 19 };
-        let failure = match fate {
-            0 => Some((self.dice.pick(&[Failure::RolledBack, Failure::Refused]), None)),
-            1 => Some((Failure::Unknown, None)),
-            2 => Some((Failure::Unknown, Some(there))),
-            3 => Some((Failure::Unknown, Some(300 + self.dice.below(3_000)))),
-            _ => None,
-        };
-        let Some((failure, applied_after)) = failure else {
-            return self.later(there, Happening::Arrives { session, call, sent, answered: true });
-        };
-        let input = failed(&call, failure, sent);
-        if let Some(after) = applied_after {
-            self.later(after, Happening::Arrives { session, call, sent, answered: false });
-        }
-        let timeout = 50 + self.dice.below(250);
-        self.later(timeout, Happening::Answer { session, input });
-    }
-
-    fn perform(&mut self, session: SessionId, call: &Effect, sent: u64) -> Option<Input> {
-        let store = &mut self.store;
-        Some(match call {
-            Effect::Heartbeat { seq, draining } => {
-                let answer = Ok(store.beat(session, *seq, *draining));
-                Input::Beat { sent: BootTime::from_ms(sent), answer }
-            }
-            Effect::Peek { .. } => Input::Peeked(Ok(store.peek(session))),
-            Effect::Claim { until, runs, .. } => Input::Claimed(Ok(store.claim(session, *until, runs))),
-            Effect::Start(refs) => Input::Started(Ok(store.start(session, refs))),
-            Effect::Settle(refs) => Input::Settled(Ok(store.settle(session, refs))),
-            Effect::Finish(requests) => Input::Finished(Ok(store.finish(session, requests))),
-            Effect::Reset(refs) => {
-                store.reset(session, refs);
-                Input::Reset(Ok(()))
-            }
-            Effect::ListHeld => Input::Held(Ok(store.held(session))),
-            Effect::Expire { session: silent, seq } => {
-                if let Some(row) = store.sessions.get_mut(silent).filter(|row| row.seq == *seq) {
-                    row.ended = true;
-                    self.sweep(*silent);
-                }
-                Input::Swept
-            }
-            Effect::Sweep { session: ended } => {
-                self.sweep(*ended);
-                Input::Swept
-            }
-            _ => return None,
-        })
-    }
-
-    fn sweep(&mut self, session: SessionId) {
-        let live = self.processes.iter().flat_map(|one| one.children.keys().map(|run| (one.session, *run)));
-        must::dead_before_sweep(session, live).unwrap();
-        self.store.sweep(session);
     }
 
     fn check(&self) {

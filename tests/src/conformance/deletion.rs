@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use carillon_adapters::store::ControlError;
+use carillon_adapters::store::{ControlError, RunStage};
 use carillon_domain::job::{Job, Overlap};
 use carillon_domain::node::port::{FinishAnswer, StartAnswer};
 use carillon_domain::run::Status;
 
-use super::bench::{Bench, at, job, key};
+use super::bench::{BEGIN, Bench, at, job, key};
 
 /// Idle and prepared ones go at once; a running one ends first.
 pub async fn delete_in_every_phase(bench: &Bench) {
@@ -80,4 +80,24 @@ pub async fn delete_of_runs_beside(bench: &Bench) {
     let story: Vec<_> = bench.records("a").await.iter().map(|record| (record.id, record.status)).collect();
     assert!(story.contains(&(manual, Status::Skipped)) && story.contains(&(running.run, Status::Failed)), "{story:?}");
     assert!(bench.store.held(bench.me).await.unwrap().is_empty());
+}
+
+/// Whatever the clock shows when the name is used again: the tokens go on growing (S7).
+pub async fn tokens_of_a_name_grow_though_the_clock_goes_back(bench: &Bench) {
+    let mut last = 0;
+    for (round, while_it_runs) in [false, true, false, true].into_iter().enumerate() {
+        bench.clock.set(BEGIN - Duration::from_secs(3_600 * round as u64));
+        bench.create(job("a")).await;
+        let running = bench.run_next().await;
+        let RunStage::Running { held, .. } = bench.store.run(running.run).await.unwrap().stage else {
+            panic!("not running");
+        };
+        let token = held.fencing_token;
+        assert!(token > last, "round {round}: {token} after {last}");
+        last = token;
+        if !while_it_runs {
+            bench.finish(running, Status::Succeeded).await;
+        }
+        bench.store.delete_job(&key("a"), None).await.unwrap();
+    }
 }

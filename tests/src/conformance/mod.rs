@@ -8,6 +8,7 @@ pub mod control;
 pub mod deletion;
 pub mod jobs;
 pub mod listing;
+pub mod overlaps;
 pub mod sessions;
 pub mod settling;
 pub mod transit;
@@ -28,18 +29,24 @@ macro_rules! store_conformance {
                 an_unknown_partition_is_an_error;
             transit: starts_on_time_only, a_late_start_goes_back_and_is_claimed_again, allow_runs_beside,
                 a_run_ends_once, output_is_kept, a_retry_draws_a_new_run, overlap_skip_records_what_passed,
-                overlap_delay_keeps_one_waiter, overlap_replace_arms_the_newest, a_one_shot_completes,
+                overlap_delay_keeps_one_waiter, overlap_replace_arms_the_newest,
+                overlap_replace_follows_what_was_changed_since, a_one_shot_completes,
                 a_poisoned_member_does_not_wedge_the_batch, reset_gives_back;
+            overlaps: older_runs_beside_are_waited_for, older_runs_beside_are_replaced,
+                a_backlog_runs_one_at_a_time_though_overlap_is_allowed, tokens_grow_over_all_rows_of_a_job,
+                a_row_that_was_written_to_since_says_so;
             sessions: heartbeats_are_fenced_after_expiry, expiry_only_of_the_sequence_seen,
                 a_swept_preparation_keeps_its_due_time, a_swept_run_is_lost, a_lost_run_is_run_again_if_asked,
-                a_swept_run_beside_is_lost, a_live_session_is_not_swept, a_session_that_holds_is_not_closed;
+                a_swept_run_beside_is_lost, a_live_session_is_not_swept,
+                a_session_that_closes_while_it_holds_is_swept, a_tombstone_stays_until_the_last_row_is_swept,
+                a_session_that_holds_nothing_is_removed_when_it_closes;
             settling: a_settled_start_disarms_the_stray, a_settled_run_that_started_is_found,
                 a_withdrawn_run_says_so, a_settled_run_beside_is_found, what_is_gone_is_gone;
             control: pause_and_resume_in_every_phase, an_update_in_every_phase, trigger_in_every_phase,
                 cancel_in_every_phase, cancel_beside, a_pause_ends_by_itself,
                 two_waiting_manual_runs_are_both_accounted_for;
             deletion: delete_in_every_phase, a_deleted_name_is_free_at_once, history_outlives_its_job,
-                delete_of_runs_beside;
+                delete_of_runs_beside, tokens_of_a_name_grow_though_the_clock_goes_back;
             listing: jobs_page_by_page, jobs_by_filter, runs_page_by_page, runs_by_filter, a_job_shows_its_last_run,
                 sessions_show_what_they_hold, purge_forgets;
         );

@@ -1,6 +1,6 @@
 //! Heartbeats, expiry, sweeps.
 
-use carillon_adapters::store::{Beat, SessionState, StoreError};
+use carillon_adapters::store::{Beat, SessionState};
 use carillon_domain::job::{Job, OnLost, Overlap};
 use carillon_domain::node::port::{FinishAnswer, StartAnswer};
 use carillon_domain::run::Status;
@@ -92,12 +92,52 @@ pub async fn a_live_session_is_not_swept(bench: &Bench) {
     assert_eq!(bench.store.held(bench.me).await.unwrap().len(), 1);
 }
 
-/// Closing leaves no row without its holder.
-pub async fn a_session_that_holds_is_not_closed(bench: &Bench) {
+/// Closing leaves no row without its holder: what a session still holds keeps its tombstone until the row is swept.
+pub async fn a_session_that_closes_while_it_holds_is_swept(bench: &Bench) {
     bench.create(job("a")).await;
     let claimed = bench.claim_one().await;
-    assert!(matches!(bench.store.close_session(bench.me).await, Err(StoreError::Permanent(_))));
+    bench.store.close_session(bench.me).await.unwrap();
+    assert_eq!(bench.store.heartbeat(bench.me, 1, false).await.unwrap(), Beat::Fenced);
+    assert!(bench.claim().await.is_empty(), "it claims nothing any more");
+    bench.go_to(10);
+    assert_eq!(bench.start(&claimed).await, StartAnswer::Gone, "and starts nothing");
+    let other = bench.session(2).await;
+    let Beat::Alive { sessions, .. } = bench.store.heartbeat(other, 1, false).await.unwrap() else { panic!("fenced") };
+    let tombstone = sessions.iter().find(|beat| beat.id == bench.me).unwrap();
+    assert_eq!(tombstone.state, SessionState::Ended, "the others see what is to be swept");
+    assert_eq!(bench.store.sweep(bench.me, 10).await.unwrap(), 1);
+    assert_eq!(bench.store.sessions().await.unwrap().len(), 1);
+    let again = bench.store.claim(&bench.claim_request(other, at(10), 5)).await.unwrap();
+    assert_eq!(again[0].held.firing, claimed.held.firing);
+}
+
+/// The last of several sweeps removes the tombstone, and not before everything is swept.
+pub async fn a_tombstone_stays_until_the_last_row_is_swept(bench: &Bench) {
+    for name in ["a", "b", "c"] {
+        bench.create(job(name)).await;
+    }
+    bench.create(Job { overlap: Overlap::Allow, ..job("d") }).await;
+    bench.go_to(10);
+    for claimed in bench.claim().await {
+        bench.started(&claimed).await;
+    }
+    bench.store.close_session(bench.me).await.unwrap();
+    for left in [4, 3, 2, 1, 0] {
+        let sessions = bench.store.sessions().await.unwrap();
+        assert_eq!(sessions.iter().map(|session| session.executing).collect::<Vec<_>>(), [left]);
+        bench.store.sweep(bench.me, 1).await.unwrap();
+    }
+    assert!(bench.store.sessions().await.unwrap().is_empty());
+}
+
+/// A session that holds nothing goes at once, and comes back by nothing that is still under way.
+pub async fn a_session_that_holds_nothing_is_removed_when_it_closes(bench: &Bench) {
+    bench.create(job("a")).await;
+    let claimed = bench.claim_one().await;
     bench.store.reset(bench.me, &[claimed.at]).await.unwrap();
     bench.store.close_session(bench.me).await.unwrap();
+    bench.store.close_session(bench.me).await.unwrap();
     assert!(bench.store.sessions().await.unwrap().is_empty());
+    assert!(bench.claim().await.is_empty());
+    assert_eq!(bench.store.heartbeat(bench.me, 1, false).await.unwrap(), Beat::Fenced);
 }

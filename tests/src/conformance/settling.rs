@@ -17,7 +17,7 @@ pub async fn a_settled_start_disarms_the_stray(bench: &Bench) {
     bench.go_to(10);
     let Seen::Prepared(settled) = settle(bench, claimed.at).await else { panic!("not prepared") };
     assert_eq!((settled.at.run, settled.held), (claimed.at.run, claimed.held));
-    assert_eq!(bench.start(&claimed).await, StartAnswer::Gone);
+    assert_eq!(bench.start(&claimed).await, StartAnswer::Moved);
     bench.store.reset(bench.me, &[claimed.at]).await.unwrap();
     bench.started(&settled).await;
 }

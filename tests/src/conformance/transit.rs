@@ -5,10 +5,10 @@ use std::time::Duration;
 use carillon_adapters::store::{Finished, MAX_OUTPUT_BYTES, Output, RunStage};
 use carillon_domain::firing::Phase;
 use carillon_domain::job::{Job, Overlap, Retry};
-use carillon_domain::node::port::{FinishAnswer, FinishRequest, RowKey, RunRef, StartAnswer};
+use carillon_domain::node::port::{FinishAnswer, FinishRequest, RowKey, RunRef, Seen, StartAnswer};
 use carillon_domain::run::{Status, Trigger};
 
-use super::bench::{Bench, at, ending, job, refs};
+use super::bench::{Bench, at, ending, job, key, refs};
 
 /// Not before its time by the store's clock, and only once.
 pub async fn starts_on_time_only(bench: &Bench) {
@@ -141,6 +141,32 @@ pub async fn overlap_replace_arms_the_newest(bench: &Bench) {
     bench.finish(running, Status::Cancelled).await;
     assert_eq!(bench.claim_one().await.held.firing.due_at, at(30));
     assert_eq!(bench.story("a").await[1], (20, 20, "skipped", "overlap".into()));
+}
+
+/// Whether a newer firing takes the place of what runs is told by the row as it stands now.
+pub async fn overlap_replace_follows_what_was_changed_since(bench: &Bench) {
+    let replace = || Job { overlap: Overlap::Replace, ..job("a") };
+    bench.create(replace()).await;
+    let running = bench.run_next().await;
+    let replace_at = async || match bench.store.settle(bench.me, &[running]).await.unwrap().remove(0) {
+        Seen::Executing { replace_at, .. } => replace_at,
+        other => panic!("not executing: {other:?}"),
+    };
+    assert_eq!(replace_at().await, Some(at(20)));
+    bench.go_to(21);
+    assert_eq!(replace_at().await, Some(at(20)), "it has come");
+    bench.go_to(15);
+    bench.store.pause(&key("a"), None, None).await.unwrap();
+    bench.go_to(21);
+    assert_eq!(replace_at().await, Some(at(30)), "what comes due during a pause replaces nothing");
+    bench.store.resume(&key("a")).await.unwrap();
+    assert_eq!(replace_at().await, Some(at(30)));
+    bench.put(job("a")).await;
+    assert_eq!(replace_at().await, None, "the overlap changed");
+    bench.put(replace()).await;
+    assert_eq!(replace_at().await, Some(at(30)));
+    bench.store.delete_job(&key("a"), None).await.unwrap();
+    assert_eq!(replace_at().await, None);
 }
 
 /// A schedule that has ended leaves the job completed.

@@ -145,7 +145,8 @@ impl<'a> Walk<'a> {
             match answer {
                 StartAnswer::Started { at, .. } => self.executing.push(at),
                 StartAnswer::Early { .. } => self.prepared.push(claimed),
-                StartAnswer::Gone => {}
+                // Left to the recovery that the walk plays.
+                StartAnswer::Moved | StartAnswer::Gone => {}
             }
         }
     }
@@ -285,10 +286,12 @@ fn account(view: &JobView, runs: &[RunView]) {
             RunStage::Recorded { record, .. } if record.trigger != Trigger::Manual && record.attempt == 1 => {
                 let (first, last) = (index(record.first_due_at), index(record.due_at));
                 total += record.count as i64;
-                // A waiter and what passed long after it may share a record; what lies between has records of its own.
-                let has_gap = last - first >= record.count as i64;
-                let dues = if has_gap { vec![first, last] } else { (first..=last).collect() };
-                dues.into_iter().for_each(|due| *seen.entry(due).or_default() += 1);
+                assert_eq!(
+                    last - first + 1,
+                    record.count as i64,
+                    "a record stands for each due time in it: {record:?}"
+                );
+                (first..=last).for_each(|due| *seen.entry(due).or_default() += 1);
             }
             RunStage::Running { held, .. } if held.firing.trigger != Trigger::Manual && held.firing.attempt == 1 => {
                 *seen.entry(index(held.firing.due_at)).or_default() += 1;

@@ -36,6 +36,8 @@ pub(super) struct Data {
     pub outputs: BTreeMap<RunId, Output>,
     pub sessions: BTreeMap<SessionId, SessionView>,
     pub record_conflicts: usize,
+    /// Of all rows that were deleted.
+    pub highest_version: u64,
 }
 
 impl Data {
@@ -55,6 +57,7 @@ impl Data {
             outputs: BTreeMap::new(),
             sessions: BTreeMap::new(),
             record_conflicts: 0,
+            highest_version: 0,
         }
     }
 
@@ -134,6 +137,7 @@ impl Data {
     }
 
     fn write_job(&mut self, write: Write<JobState>) {
+        self.highest_version = self.highest_version.max(write.deleted_version().unwrap_or(0));
         let partition = self.partition_of(&write.definition);
         if let Some(before) = write.before {
             if let Some(at) = before.claim_at() {

@@ -49,6 +49,10 @@ impl Tables for Transaction<'_> {
         u64::try_from(self.now_us).unwrap_or(0)
     }
 
+    fn highest_version(&mut self) -> impl Future<Output = Answer<u64>> + Send {
+        done(self.data.highest_version)
+    }
+
     fn partitions(&self) -> u16 {
         self.data.partitions
     }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use carillon_domain::firing::{Event, JobState, Rejected};
 use carillon_domain::id::JobId;
+use carillon_domain::time::Timestamp;
 
 use super::{control, views};
 use crate::store::definition::Definition;
@@ -40,13 +41,14 @@ fn distinct_names(puts: &[PutJob]) -> usize {
 async fn put_batch<T: Tables>(tables: &mut T, puts: &[PutJob]) -> Result<Vec<Result<Saved, ControlError>>, StoreError> {
     let keys: Vec<JobKey> = puts.iter().map(|put| key_of(&put.job)).collect();
     let found = tables.jobs_by_key(&keys).await?;
-    let mut work = Work::new(tables.now());
+    let now = tables.now();
+    let mut work = Work::new(now);
     let mut answers: Vec<Option<Answer>> = Vec::with_capacity(puts.len());
     let mut fresh: Vec<usize> = Vec::new();
     for (position, (put, row)) in puts.iter().zip(found).enumerate() {
         answers.push(match row {
             Some(row) => Some(replace(tables, &mut work, put, row).await?),
-            None => match creatable(put, tables.now()) {
+            None => match creatable(put, now) {
                 Err(refused) => Some(Err(refused)),
                 Ok(()) => {
                     fresh.push(position);
@@ -57,8 +59,9 @@ async fn put_batch<T: Tables>(tables: &mut T, puts: &[PutJob]) -> Result<Vec<Res
     }
     let jobs: Vec<Arc<_>> = fresh.iter().map(|position| Arc::new(puts[*position].job.clone())).collect();
     let ids = if jobs.is_empty() { Vec::new() } else { tables.create_jobs(&jobs).await? };
+    let version = if ids.is_empty() { 0 } else { tables.now_us().max(tables.highest_version().await? + 1) };
     for ((position, job), id) in fresh.into_iter().zip(jobs).zip(ids) {
-        let created = create(tables, &mut work, puts[position].paused == Some(true), job, id);
+        let created = create(&mut work, puts[position].paused == Some(true), job, (id, version), now);
         answers[position] = Some(created.map(|()| (id, Change::Created)));
     }
     let rows: Vec<_> = answers.into_iter().flatten().map(|answer| saved_row(&work, answer)).collect();
@@ -72,7 +75,7 @@ fn saved_row(work: &Work, answer: Answer) -> Result<(JobRow, Change), ControlErr
 }
 
 /// Everything that can refuse a new job is asked before its row is made.
-fn creatable(put: &PutJob, now: carillon_domain::time::Timestamp) -> Result<(), ControlError> {
+fn creatable(put: &PutJob, now: Timestamp) -> Result<(), ControlError> {
     if let PutIf::Generation(_) = put.when {
         return Err(ControlError::NoJob { namespace: put.job.namespace.clone(), name: put.job.name.clone() });
     }
@@ -81,16 +84,15 @@ fn creatable(put: &PutJob, now: carillon_domain::time::Timestamp) -> Result<(), 
     Ok(())
 }
 
-fn create<T: Tables>(
-    tables: &T,
+fn create(
     work: &mut Work,
     paused: bool,
     job: Arc<carillon_domain::job::Job>,
-    id: JobId,
+    (id, version): (JobId, u64),
+    now: Timestamp,
 ) -> Result<(), ControlError> {
-    let now = tables.now();
     let timeline = job.timeline(now).map_err(|e| Rejected::BadSchedule(e.to_string()))?;
-    let state = JobState::new(id, &timeline, tables.now_us(), now)?;
+    let state = JobState::new(id, &timeline, version, now)?;
     let generation = state.generation;
     let definition = Definition { job, timeline, generation, anchor_at: now, created_at: now, updated_at: now };
     work.add_new_job(state, Arc::new(definition));

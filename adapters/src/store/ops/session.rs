@@ -32,13 +32,24 @@ pub(in crate::store) async fn heartbeat<T: Tables>(
     }
 }
 
+/// Ends the session, under the locks of all partitions: a claim of it has committed and is seen here, or finds it ended.
+/// What it still holds keeps the tombstone, which tells the others to sweep.
 pub(in crate::store) async fn close<T: Tables>(tables: &mut T, session: SessionId) -> Result<(), StoreError> {
+    lock_all(tables).await?;
+    let sessions = tables.sessions(false).await?;
+    let Some(mine) = sessions.into_iter().find(|view| view.beat.id == session) else { return Ok(()) };
     let jobs = tables.held_jobs(session, 1).await?.len();
     let active = tables.held_active(session, 1).await?.len();
-    if jobs + active > 0 {
-        return Err(StoreError::Permanent(format!("session {session} still holds rows and cannot be removed")));
+    if jobs + active == 0 {
+        return tables.remove_session(session).await;
     }
-    tables.remove_session(session).await
+    tables.end_session(session, mine.beat.seq).await?;
+    match tables.session_state(session).await? {
+        None | Some(SessionState::Ended) => Ok(()),
+        Some(SessionState::Live | SessionState::Draining) => {
+            Err(StoreError::Retryable(format!("a heartbeat of session {session} came between")))
+        }
+    }
 }
 
 pub(in crate::store) async fn expire<T: Tables>(
@@ -56,8 +67,7 @@ pub(in crate::store) async fn sweep<T: Tables>(
     session: SessionId,
     limit: usize,
 ) -> Result<usize, StoreError> {
-    let all: Vec<u16> = (0..tables.partitions()).collect();
-    tables.lock_partitions(&all).await?;
+    lock_all(tables).await?;
     let state = tables.session_state(session).await?;
     if matches!(state, Some(SessionState::Live | SessionState::Draining)) {
         return Ok(0);
@@ -72,8 +82,14 @@ pub(in crate::store) async fn sweep<T: Tables>(
     }
     let swept = rows.iter().filter(|row| work.apply_to(row, &Event::Sweep { session }).is_ok()).count();
     tables.write(work.into_changes()).await?;
-    if rows.len() < limit && state.is_some() {
+    // A row that would not move keeps the tombstone, and with it the next sweep.
+    if rows.len() < limit && swept == rows.len() && state.is_some() {
         tables.remove_session(session).await?;
     }
     Ok(swept)
+}
+
+async fn lock_all<T: Tables>(tables: &mut T) -> Result<(), StoreError> {
+    let all: Vec<u16> = (0..tables.partitions()).collect();
+    tables.lock_partitions(&all).await
 }

@@ -5,13 +5,11 @@
 
 use carillon_domain::firing::{Event, JobState, Phase, Rejected, Why};
 use carillon_domain::id::SessionId;
-use carillon_domain::job::Overlap;
 use carillon_domain::node::port::{FinishAnswer, RowKey, RunRef, Seen, StartAnswer};
 use carillon_domain::run::Trigger;
 use carillon_domain::time::Timestamp;
 
 use super::{carries, load, located};
-use crate::store::definition::Definition;
 use crate::store::tables::Tables;
 use crate::store::work::Work;
 use crate::store::{Finished, Output, SessionState, StoreError};
@@ -27,18 +25,38 @@ pub(in crate::store) async fn start<T: Tables>(
     }
     let mut work = Work::new(tables.now());
     load(tables, &mut work, runs.iter()).await?;
+    load_other_rows(tables, &mut work, runs).await?;
     let answers = runs.iter().map(|at| start_one(&mut work, session, at)).collect();
     tables.write(work.into_changes()).await?;
     Ok(answers)
 }
 
+/// The job's row of each run beside it, and, of jobs that allow no overlap, every run beside the row.
+async fn load_other_rows<T: Tables>(tables: &mut T, work: &mut Work, runs: &[RunRef]) -> Result<(), StoreError> {
+    let jobs_of = |at: &RunRef| match at.row {
+        RowKey::Active(key) => Some(key.job),
+        RowKey::Job(_) => None,
+    };
+    let beside: Vec<_> = runs.iter().filter_map(jobs_of).collect();
+    super::add_jobs(work, tables.jobs_by_id(&beside).await?);
+    let alone: Vec<_> = work.jobs_without_overlap().collect();
+    if !alone.is_empty() {
+        let rows = tables.live_active(Some(&alone)).await?;
+        super::add_active(work, rows.into_iter().map(Some).collect());
+    }
+    Ok(())
+}
+
 fn start_one(work: &mut Work, session: SessionId, at: &RunRef) -> StartAnswer {
     let Some((Phase::Prepared(held), version, _)) = work.phase(&at.row) else { return StartAnswer::Gone };
-    // A row that was written since is left to the recovery loop: a stray start must match nothing.
-    if held.run != at.run || version != at.version {
+    if held.run != at.run || held.session != session {
         return StartAnswer::Gone;
     }
-    match work.apply_to(&at.row, &Event::Start { session, run: at.run }) {
+    // A stray start must match nothing; a holder that is still there settles.
+    if version != at.version {
+        return StartAnswer::Moved;
+    }
+    match work.start(&at.row, session, at.run) {
         Err(Rejected::Early(start_at)) => StartAnswer::Early { start_at },
         Ok(applied) if matches!(applied.why, Why::Started | Why::StartedBeside) => {
             let row = applied.beside.map_or(at.row, RowKey::Active);
@@ -59,9 +77,7 @@ fn start_one(work: &mut Work, session: SessionId, at: &RunRef) -> StartAnswer {
 fn replace_at(work: &Work, row: &RowKey) -> Option<Timestamp> {
     let RowKey::Job(id) = row else { return None };
     let (state, definition) = work.job(*id)?;
-    let Definition { job, timeline, .. } = definition.as_ref();
-    let newer_ones_fire = job.overlap == Overlap::Replace && state.pause.is_none();
-    newer_ones_fire.then(|| timeline.next_after(state.cursor))?
+    state.replace_at(&definition.job, &definition.timeline, work.now())
 }
 
 /// Executing -> Idle, with history and output.

@@ -12,6 +12,7 @@ use rusqlite::{Connection, Params, ToSql, params};
 
 use super::error::statement;
 use super::rows::signed;
+use super::select;
 use crate::store::codec::{ActiveColumns, StateColumns, cancel_name, run_bytes};
 use crate::store::definition::{Definition, to_document};
 use crate::store::tables::{Changes, Write};
@@ -35,6 +36,9 @@ pub(super) fn write(conn: &Connection, changes: Changes, partitions: u16, now: T
     for write in &changes.jobs {
         write_job(conn, write, partitions)?;
     }
+    if let Some(version) = changes.jobs.iter().filter_map(Write::deleted_version).max() {
+        keep_highest_version(conn, version)?;
+    }
     for write in &changes.active {
         write_active(conn, write)?;
     }
@@ -46,6 +50,18 @@ pub(super) fn write(conn: &Connection, changes: Changes, partitions: u16, now: T
     }
     changes.records.iter().try_for_each(|record| write_record(conn, record))?;
     changes.outputs.iter().try_for_each(|(run, output)| write_output(conn, *run, output))
+}
+
+fn keep_highest_version(conn: &Connection, version: u64) -> Answer<()> {
+    let sql = "INSERT INTO meta (name, value) VALUES ('highest_version', ?1) ON CONFLICT (name) \
+               DO UPDATE SET value = max(CAST(value AS INTEGER), CAST(excluded.value AS INTEGER))";
+    execute(conn, sql, [version.to_string()]).map(|_| ())
+}
+
+/// The highest version of a deleted job, 0 if there was none.
+pub(super) fn highest_version(conn: &Connection) -> Answer<u64> {
+    let sql = "SELECT CAST(value AS INTEGER) FROM meta WHERE name = 'highest_version'";
+    Ok(select::first(conn, sql, [], select::column::<i64>)?.unwrap_or(0) as u64)
 }
 
 /// Of a held row that stays held, as at a start: no index is touched.
@@ -196,7 +212,7 @@ fn write_record(conn: &Connection, record: &RunRecord) -> Answer<()> {
     ];
     if execute(conn, sql, params)? == 0 {
         let same = "SELECT 1 FROM run WHERE id = ?1";
-        if super::select::first(conn, same, [run_bytes(record.id)], |_| Ok(()))?.is_none() {
+        if select::first(conn, same, [run_bytes(record.id)], |_| Ok(()))?.is_none() {
             tracing::error!(run = %record.id, job = %record.job, "a second record of one attempt was left out");
         }
     }

@@ -93,6 +93,10 @@ impl Tables for Transaction<'_> {
         u64::try_from(self.now_us).unwrap_or(0)
     }
 
+    fn highest_version(&mut self) -> impl Future<Output = Answer<u64>> + Send {
+        ready(change::highest_version(self.conn))
+    }
+
     fn partitions(&self) -> u16 {
         self.partitions
     }

@@ -1,0 +1,84 @@
+//! `overlap = replace`: the node knows when, the store knows whether.
+
+use carillon_domain::node::port::{Claimed, RunRef, Seen, StartAnswer};
+use carillon_domain::node::{Failure, Input, StopReason};
+use carillon_domain::time::{BootTime, Timestamp};
+
+use super::driver::{Driver, config, found_executing, started, utc};
+
+/// A run that a newer firing replaces at 2 s, as far as its start could tell.
+fn to_be_replaced() -> (Driver, Claimed) {
+    let mut driver = Driver::new(config());
+    let claimed = driver.prepare(0);
+    let StartAnswer::Started { at, held, .. } = started(&claimed) else { unreachable!() };
+    driver.feed(Input::Started(Ok(vec![StartAnswer::Started { at, held, replace_at: Some(utc(2_000)) }])));
+    driver.take();
+    (driver, claimed)
+}
+
+fn seen(claimed: &Claimed, version: u64, replace_at: Option<Timestamp>) -> Seen {
+    let Seen::Executing { at, held, withdrawn, .. } = found_executing(claimed, false) else { unreachable!() };
+    Seen::Executing { at: RunRef { version, ..at }, held, replace_at, withdrawn }
+}
+
+#[test]
+fn a_newer_firing_takes_the_place_of_a_running_one_in_time() {
+    let (mut driver, claimed) = to_be_replaced();
+    driver.tick(1_999);
+    assert!(driver.settles().is_empty());
+    assert!(driver.node.next_wake() <= BootTime::from_ms(2_000));
+    driver.tick(2_000);
+    assert_eq!((driver.settles().len(), driver.stops()), (1, vec![]), "the store is asked first");
+    driver.feed(Input::Settled(Ok(vec![seen(&claimed, 12, Some(utc(2_000)))])));
+    assert_eq!(driver.stops(), [(claimed.at.run, StopReason::Replaced)]);
+}
+
+#[test]
+fn a_job_that_was_paused_deleted_or_changed_meanwhile_runs_on() {
+    let (mut driver, claimed) = to_be_replaced();
+    driver.tick(2_000);
+    driver.take();
+    driver.feed(Input::Settled(Ok(vec![seen(&claimed, 12, None)])));
+    driver.tick(9_000);
+    assert!(driver.stops().is_empty() && driver.settles().is_empty());
+
+    let (mut moved, claimed) = to_be_replaced();
+    moved.tick(2_000);
+    moved.take();
+    moved.feed(Input::Settled(Ok(vec![seen(&claimed, 12, Some(utc(5_000)))])));
+    moved.tick(4_999);
+    assert!(moved.stops().is_empty() && moved.settles().is_empty());
+    moved.tick(5_000);
+    assert_eq!(moved.settles().iter().map(|at| at.version).collect::<Vec<_>>(), [12], "asked again at the new time");
+}
+
+#[test]
+fn without_an_answer_the_store_is_asked_again() {
+    let (mut driver, claimed) = to_be_replaced();
+    driver.tick(2_000);
+    driver.take();
+    driver.feed(Input::Settled(Err(Failure::Unknown)));
+    assert!(driver.stops().is_empty());
+    driver.tick(2_050);
+    assert_eq!(driver.settles().len(), 1);
+    driver.exit(claimed.at.run);
+    driver.feed(Input::Settled(Ok(vec![seen(&claimed, 12, Some(utc(2_000)))])));
+    assert!(driver.stops().is_empty(), "it has ended by itself meanwhile");
+}
+
+#[test]
+fn a_row_that_somebody_wrote_to_is_looked_at_because_replace_may_be_new() {
+    let mut driver = Driver::new(config());
+    let claimed = driver.execute();
+    let now = RunRef { version: claimed.at.version + 1, ..claimed.at };
+    driver.tick(10_000);
+    driver.feed(Input::Held(Ok(vec![now])));
+    assert!(driver.settles().is_empty(), "it is as the start left it");
+    driver.beat(9_000);
+    driver.tick(20_000);
+    driver.take();
+    driver.feed(Input::Held(Ok(vec![RunRef { version: now.version + 3, ..now }])));
+    assert_eq!(driver.settles(), [now]);
+    driver.feed(Input::Settled(Ok(vec![seen(&claimed, now.version + 3, Some(utc(19_000)))])));
+    assert_eq!(driver.stops(), [(claimed.at.run, StopReason::Replaced)]);
+}

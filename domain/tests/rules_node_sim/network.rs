@@ -1,0 +1,72 @@
+//! Between nodes and store: calls that arrive in time, late, never, or whose answers are lost.
+
+use carillon_domain::id::SessionId;
+use carillon_domain::invariants as must;
+use carillon_domain::node::{Effect, Failure, Input};
+use carillon_domain::time::BootTime;
+
+use super::{Happening, World};
+use crate::dice::failed;
+
+impl World {
+    /// On its way to the store: in time, late, lost, or with its answer lost.
+    pub(super) fn send(&mut self, session: SessionId, call: Effect) {
+        let sent = self.now;
+        let there = 1 + self.dice.below(30);
+        let fate = if self.faults { self.dice.below(20) } else { 19 };
+        let failure = match fate {
+            0 => Some((self.dice.pick(&[Failure::RolledBack, Failure::Refused]), None)),
+            1 => Some((Failure::Unknown, None)),
+            2 => Some((Failure::Unknown, Some(there))),
+            3 => Some((Failure::Unknown, Some(300 + self.dice.below(3_000)))),
+            _ => None,
+        };
+        let Some((failure, applied_after)) = failure else {
+            return self.later(there, Happening::Arrives { session, call, sent, answered: true });
+        };
+        let input = failed(&call, failure, sent);
+        if let Some(after) = applied_after {
+            self.later(after, Happening::Arrives { session, call, sent, answered: false });
+        }
+        let timeout = 50 + self.dice.below(250);
+        self.later(timeout, Happening::Answer { session, input });
+    }
+
+    pub(super) fn perform(&mut self, session: SessionId, call: &Effect, sent: u64) -> Option<Input> {
+        let store = &mut self.store;
+        Some(match call {
+            Effect::Heartbeat { seq, draining } => {
+                let answer = Ok(store.beat(session, *seq, *draining));
+                Input::Beat { sent: BootTime::from_ms(sent), answer }
+            }
+            Effect::Peek { .. } => Input::Peeked(Ok(store.peek(session))),
+            Effect::Claim { until, runs, .. } => Input::Claimed(Ok(store.claim(session, *until, runs))),
+            Effect::Start(refs) => Input::Started(Ok(store.start(session, refs))),
+            Effect::Settle(refs) => Input::Settled(Ok(store.settle(session, refs))),
+            Effect::Finish(requests) => Input::Finished(Ok(store.finish(session, requests))),
+            Effect::Reset(refs) => {
+                store.reset(session, refs);
+                Input::Reset(Ok(()))
+            }
+            Effect::ListHeld => Input::Held(Ok(store.held(session))),
+            Effect::Expire { session: silent, seq } => {
+                if let Some(row) = store.sessions.get_mut(silent).filter(|row| row.seq == *seq) {
+                    row.ended = true;
+                    self.sweep(*silent);
+                }
+                Input::Swept
+            }
+            Effect::Sweep { session: ended } => {
+                self.sweep(*ended);
+                Input::Swept
+            }
+            _ => return None,
+        })
+    }
+
+    fn sweep(&mut self, session: SessionId) {
+        let live = self.processes.iter().flat_map(|one| one.children.keys().map(|run| (one.session, *run)));
+        must::dead_before_sweep(session, live).unwrap();
+        self.store.sweep(session);
+    }
+}

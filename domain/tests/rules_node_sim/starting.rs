@@ -1,0 +1,85 @@
+//! Prepared -> Executing in the tiny store, with what a real one asks before: whether others of the job live.
+
+use carillon_domain::firing::{Event, FiringKey, Held, Phase, Rejected, Why, start_beside};
+use carillon_domain::id::{RunId, SessionId};
+use carillon_domain::invariants as must;
+use carillon_domain::job::Overlap;
+use carillon_domain::node::port::{RowKey, RunRef, StartAnswer};
+
+use super::Store;
+
+impl Store {
+    pub fn start(&mut self, session: SessionId, refs: &[RunRef]) -> Vec<StartAnswer> {
+        let lives = self.lives(session);
+        refs.iter().map(|at| if lives { self.start_one(session, at) } else { StartAnswer::Gone }).collect()
+    }
+
+    fn start_one(&mut self, session: SessionId, at: &RunRef) -> StartAnswer {
+        let carries = |held: &Held| held.run == at.run && held.session == session;
+        match self.row(&at.row).filter(|(phase, _)| matches!(phase, Phase::Prepared(held) if carries(held))) {
+            None => return StartAnswer::Gone,
+            Some((_, version)) if version != at.version => return StartAnswer::Moved,
+            Some(_) => {}
+        }
+        match self.apply_start(&at.row, session, at.run) {
+            Err(Rejected::Early(start_at)) => StartAnswer::Early { start_at },
+            Ok(Why::Started | Why::StartedBeside) => match self.carrier(session, at.run) {
+                Some((row, Phase::Executing(held), version)) => {
+                    let at = RunRef { row, run: at.run, version };
+                    StartAnswer::Started { at, held, replace_at: self.replace_at(&row) }
+                }
+                _ => StartAnswer::Gone,
+            },
+            Ok(_) | Err(_) => StartAnswer::Gone,
+        }
+    }
+
+    /// As real stores do: unless others of the job live that it may not overlap.
+    fn apply_start(&mut self, row: &RowKey, session: SessionId, run: RunId) -> Result<Why, Rejected> {
+        let id = match row {
+            RowKey::Job(id) => *id,
+            RowKey::Active(key) => key.job,
+        };
+        let overlap = self.jobs[&id].job.overlap;
+        let of_job =
+            |other: &RowKey| matches!(other, RowKey::Active(key) if key.job == id) || *other == RowKey::Job(id);
+        let executes = |phase: &Phase| matches!(phase, Phase::Executing(_));
+        let others: Vec<_> = self.rows().into_iter().filter(|(other, ..)| of_job(other) && other != row).collect();
+        let blocks = |(_, phase, _): &(RowKey, Phase, u64)| matches!(row, RowKey::Job(_)) || executes(phase);
+        if overlap != Overlap::Allow && others.iter().any(blocks) {
+            let why = self.apply(row, &Event::HoldBack { session, run })?;
+            if why == Why::HeldBack && overlap == Overlap::Replace && *row == RowKey::Job(id) {
+                for (other, ..) in &others {
+                    let _asked_before = self.apply(other, &Event::Supersede);
+                }
+            }
+            return Ok(why);
+        }
+        let alone = !others.iter().any(|(_, phase, _)| executes(phase));
+        let why = match row {
+            RowKey::Job(_) => self.apply(row, &Event::Start { session, run })?,
+            RowKey::Active(key) => self.start_beside(*key, session, run)?,
+        };
+        if !matches!(why, Why::Started | Why::StartedBeside) {
+            return Ok(why);
+        }
+        assert!(overlap == Overlap::Allow || alone, "S1: another run of job {id} executes");
+        let (_, phase, _) = self.carrier(session, run).expect("a row carries what has started");
+        let token = phase.held().map_or(0, |held| held.fencing_token);
+        let last = self.tokens.insert(id, token).unwrap_or(0);
+        must::never_decreases("a fencing token", last + 1, token).unwrap();
+        Ok(why)
+    }
+
+    fn start_beside(&mut self, key: FiringKey, session: SessionId, run: RunId) -> Result<Why, Rejected> {
+        let stored = self.jobs.get_mut(&key.job).ok_or(Rejected::Deleted)?;
+        let state = stored.state.as_ref().ok_or(Rejected::Deleted)?;
+        must::starts_where_it_may(state, key.trigger, self.now).unwrap();
+        let row = self.active.get_mut(&key).ok_or(Rejected::NothingDue)?;
+        let (after, done) = start_beside(state, row, (session, run), self.now)?;
+        must::row_goes_forward(state, &after).unwrap();
+        stored.state = Some(after);
+        *row = done.next.ok_or(Rejected::NothingDue)?;
+        Ok(done.why)
+    }
+}
