@@ -49,6 +49,30 @@ impl Job {
     /// `kill_grace` where the user gave none (SPEC section 3).
     pub const DEFAULT_KILL_GRACE: Duration = Duration::from_secs(10);
 
+    /// A job of the three things that are required, everything else as SPEC section 3 has it by default.
+    pub fn new(key: (&str, &str), schedule: &str, params: &str) -> Self {
+        let (namespace, name) = key;
+        Self {
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+            schedule: schedule.to_owned(),
+            timezone: None,
+            dst: Dst::default(),
+            jitter: Duration::ZERO,
+            start_at: None,
+            end_at: None,
+            executor: "shell".to_owned(),
+            params: params.to_owned(),
+            overlap: Overlap::default(),
+            misfire: Misfire::default(),
+            timeout: None,
+            kill_grace: Self::DEFAULT_KILL_GRACE,
+            retry: Retry::default(),
+            on_lost: OnLost::default(),
+            labels: BTreeMap::new(),
+        }
+    }
+
     /// `namespace/name`, which hashes, spreads and messages are made from.
     pub fn key(&self) -> String {
         format!("{}/{}", self.namespace, self.name)

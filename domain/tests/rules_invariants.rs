@@ -1,17 +1,13 @@
 //! Each numbered predicate with something that holds and something that does not.
 
-use std::collections::BTreeMap;
-use std::time::Duration;
-
 use carillon_domain::firing::{Firing, FiringKey, Held, JobState, Pause, Phase, Why};
 use carillon_domain::id::{JobId, RunId, SessionId};
 use carillon_domain::invariants::{
     Number, Verdict, all_idle, child_has_its_row, dead_before_sweep, never_decreases, not_live_yet, one_live_run,
     prepared_is_kept, recorded_once, row_goes_forward, starts_once, starts_where_it_may, starts_within_lease,
 };
-use carillon_domain::job::{Job, Misfire, OnLost, Overlap, Retry};
+use carillon_domain::job::{Job, OnLost};
 use carillon_domain::run::{Reason, RunRecord, Stretch, Trigger};
-use carillon_domain::schedule::Dst;
 use carillon_domain::time::{BootTime, Timestamp};
 
 const JOB: JobId = JobId(1);
@@ -34,25 +30,7 @@ fn held(n: u64) -> Held {
 }
 
 fn job() -> Job {
-    Job {
-        namespace: "default".into(),
-        name: "job".into(),
-        schedule: "@every 60s".into(),
-        timezone: None,
-        dst: Dst::default(),
-        jitter: Duration::ZERO,
-        start_at: None,
-        end_at: None,
-        executor: "shell".into(),
-        params: "{}".into(),
-        overlap: Overlap::Skip,
-        misfire: Misfire::default(),
-        timeout: None,
-        kill_grace: Job::DEFAULT_KILL_GRACE,
-        retry: Retry::default(),
-        on_lost: OnLost::Skip,
-        labels: BTreeMap::new(),
-    }
+    Job::new(("default", "job"), "@every 60s", "{}")
 }
 
 fn state() -> JobState {

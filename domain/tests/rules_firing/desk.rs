@@ -8,9 +8,9 @@ use carillon_domain::firing::{
 };
 use carillon_domain::firing::{apply, apply_active, start_beside};
 use carillon_domain::id::{JobId, RunId, SessionId};
-use carillon_domain::job::{Job, Misfire, MisfirePolicy, OnLost, Overlap, Retry};
+use carillon_domain::job::{Job, Misfire, MisfirePolicy, Overlap, Retry};
 use carillon_domain::run::{Ending, RunRecord, Status};
-use carillon_domain::schedule::{Dst, Timeline};
+use carillon_domain::schedule::Timeline;
 use carillon_domain::time::Timestamp;
 
 /// Every desk's clock begins here; due times count from it.
@@ -31,25 +31,7 @@ pub fn me() -> SessionId {
 
 /// Due every `period` seconds; defaults elsewhere.
 pub fn every(period: u64) -> Job {
-    Job {
-        namespace: "default".into(),
-        name: "job".into(),
-        schedule: format!("@every {period}s"),
-        timezone: None,
-        dst: Dst::default(),
-        jitter: Duration::ZERO,
-        start_at: None,
-        end_at: None,
-        executor: "shell".into(),
-        params: "{}".into(),
-        overlap: Overlap::Skip,
-        misfire: Misfire::default(),
-        timeout: None,
-        kill_grace: Job::DEFAULT_KILL_GRACE,
-        retry: Retry::default(),
-        on_lost: OnLost::Skip,
-        labels: BTreeMap::new(),
-    }
+    Job::new(("default", "job"), &format!("@every {period}s"), "{}")
 }
 
 pub fn overlap(overlap: Overlap) -> Job {

@@ -1,17 +1,15 @@
 //! A driver that does nothing by itself: inputs go in, effects are looked at, the clock is moved by hand.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use carillon_domain::firing::{Firing, Held};
 use carillon_domain::id::{JobId, RunId, SessionId};
-use carillon_domain::job::{Job, Misfire, OnLost, Overlap, Retry};
+use carillon_domain::job::Job;
 use carillon_domain::lease::Timing;
 use carillon_domain::node::port::{Claimed, FinishAnswer, RowKey, RunRef, Seen, StartAnswer};
 use carillon_domain::node::{BeatAnswer, Config, Effect, Input, Node, Peer, SelfKillReason, StopReason};
 use carillon_domain::run::{Ending, Status};
-use carillon_domain::schedule::Dst;
 use carillon_domain::time::{BootTime, Timestamp};
 
 /// The database's time at boot second 0.
@@ -41,25 +39,7 @@ pub fn config() -> Config {
 }
 
 pub fn job() -> Arc<Job> {
-    Arc::new(Job {
-        namespace: "default".into(),
-        name: "job".into(),
-        schedule: "@every 60s".into(),
-        timezone: None,
-        dst: Dst::default(),
-        jitter: Duration::ZERO,
-        start_at: None,
-        end_at: None,
-        executor: "shell".into(),
-        params: "{}".into(),
-        overlap: Overlap::Skip,
-        misfire: Misfire::default(),
-        timeout: None,
-        kill_grace: Job::DEFAULT_KILL_GRACE,
-        retry: Retry::default(),
-        on_lost: OnLost::Skip,
-        labels: BTreeMap::new(),
-    })
+    Arc::new(Job::new(("default", "job"), "@every 60s", "{}"))
 }
 
 pub fn utc(ms: i64) -> Timestamp {

@@ -1,6 +1,5 @@
 //! What a seed decides: jobs, fates, times. And the one configuration that all nodes share.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use carillon_domain::job::{Job, Misfire, MisfirePolicy, OnLost, Overlap, Retry};
@@ -58,24 +57,13 @@ pub fn config() -> Config {
 
 pub fn random_job(dice: &mut Dice, n: u64) -> Job {
     let secs = Duration::from_secs;
+    let schedule = format!("@every {}s", 1 + dice.below(4));
     Job {
-        namespace: "default".into(),
-        name: format!("job-{n}"),
-        schedule: format!("@every {}s", 1 + dice.below(4)),
-        timezone: None,
-        dst: carillon_domain::schedule::Dst::default(),
-        jitter: Duration::ZERO,
-        start_at: None,
-        end_at: None,
-        executor: "shell".into(),
-        params: String::new(),
         overlap: dice.pick(&Overlap::ALL),
         misfire: Misfire { policy: dice.pick(&MisfirePolicy::ALL), grace: secs(dice.below(3)) },
-        timeout: None,
-        kill_grace: Job::DEFAULT_KILL_GRACE,
         retry: Retry { max_attempts: 1 + dice.below(3) as u32, backoff: secs(1), max_backoff: secs(2) },
         on_lost: dice.pick(&OnLost::ALL),
-        labels: BTreeMap::new(),
+        ..Job::new(("default", &format!("job-{n}")), &schedule, "{}")
     }
 }
 

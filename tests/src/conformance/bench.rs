@@ -1,6 +1,5 @@
 //! A store under test, and short words for what the cases do with it.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -10,10 +9,9 @@ use carillon_adapters::store::{
     PutJob, RunQuery, RunStage, RunView, Saved, Store,
 };
 use carillon_domain::id::{RunId, SessionId};
-use carillon_domain::job::{Job, Misfire, OnLost, Overlap, Retry};
+use carillon_domain::job::Job;
 use carillon_domain::node::port::{Claimed, FinishAnswer, FinishRequest, RowKey, RunRef, StartAnswer};
 use carillon_domain::run::{Ending, RunRecord, Status};
-use carillon_domain::schedule::Dst;
 use carillon_domain::time::Timestamp;
 
 /// When every test begins.
@@ -37,25 +35,7 @@ pub struct Bench {
 
 /// A job that is due every ten seconds.
 pub fn job(name: &str) -> Job {
-    Job {
-        namespace: "default".into(),
-        name: name.into(),
-        schedule: "@every 10s".into(),
-        timezone: None,
-        dst: Dst::default(),
-        jitter: Duration::ZERO,
-        start_at: None,
-        end_at: None,
-        executor: "shell".into(),
-        params: "{}".into(),
-        overlap: Overlap::Skip,
-        misfire: Misfire::default(),
-        timeout: None,
-        kill_grace: Job::DEFAULT_KILL_GRACE,
-        retry: Retry::default(),
-        on_lost: OnLost::Skip,
-        labels: BTreeMap::new(),
-    }
+    Job::new(("default", name), "@every 10s", "{}")
 }
 
 /// The name of a job in the default namespace.
