@@ -10,9 +10,9 @@ use super::args::PlacesArgs;
 use super::client::{Call, Client};
 use super::failure::Failure;
 use super::import::LABEL;
-use super::job::ADDED_BY_READING;
 use super::out::{Out, note};
 use super::table::cell;
+use crate::wire::ADDED_BY_READING;
 
 /// Arguments of `export`.
 #[derive(Debug, Args)]

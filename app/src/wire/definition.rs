@@ -20,8 +20,8 @@ const LONGEST_KILL_GRACE: Duration = Duration::from_secs(3_600);
 const MOST_LABELS: usize = 64;
 /// The longest params, as JSON text in bytes: what an argument list can carry is shorter.
 const MOST_PARAMS: usize = 256 * 1024;
-/// What reading a job adds; ignored when a job is put back as it was read.
-const ADDED_BY_READING: [&str; 10] = [
+/// What reading a job adds to its definition (SPEC section 3); ignored when a job is put back as it was read.
+pub const ADDED_BY_READING: [&str; 10] = [
     "state",
     "next_due_at",
     "previous_due_at",

@@ -6,7 +6,6 @@ mod save;
 mod wait;
 
 pub use look::{details, took};
-pub use save::ADDED_BY_READING;
 
 use std::process::ExitCode;
 

@@ -12,20 +12,7 @@ use crate::cli::args::{PlaceArgs, job_name};
 use crate::cli::client::{Call, Client};
 use crate::cli::failure::Failure;
 use crate::cli::out::Out;
-
-/// What reading a job adds to its definition (SPEC section 3).
-pub const ADDED_BY_READING: [&str; 10] = [
-    "state",
-    "next_due_at",
-    "previous_due_at",
-    "last_run",
-    "current_run",
-    "node",
-    "generation",
-    "created_at",
-    "updated_at",
-    "pause",
-];
+use crate::wire::ADDED_BY_READING;
 
 /// Arguments of `job add`.
 #[derive(Debug, Args)]
