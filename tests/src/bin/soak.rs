@@ -1,6 +1,6 @@
 //! Many `@every 1s` jobs on one SQLite server, with or without `kill -9` in the middle, and what became of every firing.
 //!
-//! `cargo run --release -p carillon-tests --bin soak -- [jobs] [seconds] [kill-after-seconds]`
+//! `cargo run --release -p carillon-tests --bin soak -- [jobs] [seconds] [kill-after-seconds] [command]`
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -12,11 +12,12 @@ use serde_json::json;
 fn main() -> ExitCode {
     let argument = |n: usize| std::env::args().nth(n).and_then(|text| text.parse::<u64>().ok());
     let (jobs, seconds, kill_after) = (argument(1).unwrap_or(200), argument(2).unwrap_or(60), argument(3));
+    let command = std::env::args().nth(4).unwrap_or_else(|| "true".to_owned());
     let dir = tempfile::tempdir().expect("a directory for the database");
     let server = Server::start(dir.path(), &[]);
     let items: Vec<_> = (0..jobs)
         .map(|n| {
-            json!({"name": format!("every-second-{n}"), "schedule": "@every 1s", "params": {"command": "true"},
+            json!({"name": format!("every-second-{n}"), "schedule": "@every 1s", "params": {"command": command},
                    "misfire": {"policy": "fire_once", "grace": "30s"}})
         })
         .collect();
