@@ -20,7 +20,7 @@ CREATE TABLE IF NOT EXISTS job_state (
     fencing_token  BIGINT UNSIGNED   NOT NULL,
     pause_since    BIGINT,
     pause_until    BIGINT,
-    pause_reason   TEXT,
+    pause_reason   MEDIUMTEXT,
     cancel         VARCHAR(16),
     deleted        TINYINT UNSIGNED  NOT NULL,
     KEY job_state_due (partition_id, claim_at, id, executor),

@@ -7,7 +7,7 @@ CREATE TABLE IF NOT EXISTS run (
     trigger_name  VARCHAR(16)     NOT NULL,
     attempt       INT UNSIGNED    NOT NULL,
     status        VARCHAR(16)     NOT NULL,
-    reason        TEXT,
+    reason        MEDIUMTEXT,
     exit_code     INT,
     signal_number INT,
     started_at    BIGINT,

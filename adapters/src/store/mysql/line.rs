@@ -10,7 +10,7 @@ use std::time::Duration;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Opts, Params, Row};
 use tokio::sync::OwnedSemaphorePermit;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::error::{self, Failure};
 use super::pool::Shelf;
@@ -28,25 +28,37 @@ pub(super) struct Server {
     pub statement_timeout: Duration,
 }
 
+/// An open connection and when it was opened.
+pub(super) struct Wire {
+    pub conn: Conn,
+    pub opened: Instant,
+}
+
 impl Server {
     /// A new connection with its session settings.
-    pub async fn connect(&self, settings: &[String]) -> Result<Conn, mysql_async::Error> {
+    pub async fn connect(&self, settings: &[String]) -> Result<Wire, mysql_async::Error> {
+        let opened = Instant::now();
         let connecting = async {
             let mut conn = Conn::new(self.opts.clone()).await?;
             for setting in settings {
                 conn.query_drop(setting).await?;
             }
-            Ok(conn)
+            Ok(Wire { conn, opened })
         };
         let late = || std::io::Error::new(std::io::ErrorKind::TimedOut, "it did not answer in time");
         timeout(self.statement_timeout, connecting).await.unwrap_or_else(|_| Err(late().into()))
     }
 
-    /// Ends a connection from another one. Best effort: one that has gone already is as good.
-    async fn kill(&self, id: u32) {
+    /// Ends a connection from another one. Best effort: one that has gone already is as good. A server that was restarted
+    /// since gives the same numbers to others, who must not suffer for it.
+    async fn kill(&self, wire: Wire) {
+        let id = wire.conn.id();
         let killing = async {
             let mut conn = Conn::new(self.opts.clone()).await?;
-            conn.query_drop(format!("KILL CONNECTION {id}")).await?;
+            let uptime: Option<(String, u64)> = conn.query_first("SHOW GLOBAL STATUS LIKE 'Uptime'").await?;
+            if uptime.is_some_and(|(_, uptime_s)| wire.opened.elapsed() <= Duration::from_secs(uptime_s)) {
+                conn.query_drop(format!("KILL CONNECTION {id}")).await?;
+            }
             conn.disconnect().await
         };
         match timeout(KILL_TIMEOUT, killing).await {
@@ -68,7 +80,7 @@ pub(super) struct Done {
 
 /// A connection in use.
 pub(super) struct Line {
-    conn: Option<Conn>,
+    wire: Option<Wire>,
     server: Arc<Server>,
     shelf: Shelf,
     lost: bool,
@@ -77,8 +89,8 @@ pub(super) struct Line {
 }
 
 impl Line {
-    pub fn new(conn: Conn, server: Arc<Server>, shelf: Shelf, permit: Option<OwnedSemaphorePermit>) -> Self {
-        Self { conn: Some(conn), server, shelf, lost: false, conflict: false, permit }
+    pub fn new(wire: Wire, server: Arc<Server>, shelf: Shelf, permit: Option<OwnedSemaphorePermit>) -> Self {
+        Self { wire: Some(wire), server, shelf, lost: false, conflict: false, permit }
     }
 
     /// Whether an error says that somebody else was faster.
@@ -114,8 +126,8 @@ impl Line {
     }
 
     fn conn(&mut self) -> Answer<&mut Conn> {
-        let usable = if self.lost { None } else { self.conn.as_mut() };
-        usable.ok_or_else(|| StoreError::Retryable("the connection is gone".to_owned()))
+        let usable = if self.lost { None } else { self.wire.as_mut() };
+        usable.map(|wire| &mut wire.conn).ok_or_else(|| StoreError::Retryable("the connection is gone".to_owned()))
     }
 
     /// A prepared statement that answers rows.
@@ -169,8 +181,8 @@ impl Line {
     /// Rolls back, and ends the connection where that fails or where it is in doubt.
     pub async fn give_up(mut self) {
         if self.lost || self.run("ROLLBACK").await.is_err() {
-            if let Some(conn) = self.conn.take() {
-                self.server.kill(conn.id()).await;
+            if let Some(wire) = self.wire.take() {
+                self.server.kill(wire).await;
             }
         } else {
             self.give_back();
@@ -179,8 +191,8 @@ impl Line {
 
     /// Back to the pool; nothing is open on it.
     pub fn give_back(mut self) {
-        if let Some(conn) = self.conn.take().filter(|_| !self.lost) {
-            self.shelf.put(conn);
+        if let Some(wire) = self.wire.take().filter(|_| !self.lost) {
+            self.shelf.put(wire);
         }
     }
 }
@@ -188,13 +200,10 @@ impl Line {
 impl Drop for Line {
     /// The caller went away in the middle.
     fn drop(&mut self) {
-        let Some(conn) = self.conn.take() else { return };
+        let Some(wire) = self.wire.take() else { return };
         let server = self.server.clone();
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(async move {
-                server.kill(conn.id()).await;
-                drop(conn);
-            });
+            runtime.spawn(async move { server.kill(wire).await });
         }
     }
 }

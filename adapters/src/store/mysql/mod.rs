@@ -92,7 +92,7 @@ impl MySqlStore {
         let unreachable = |error: mysql_async::Error| address.unreachable(&error);
         let statement_timeout = options.statement_timeout;
         let server = Arc::new(Server { opts: address.opts.clone(), statement_timeout });
-        let mut conn = server.connect(&[]).await.map_err(unreachable)?;
+        let mut conn = server.connect(&[]).await.map_err(unreachable)?.conn;
         let variables = Variables::read(&mut conn).await.map_err(unreachable)?;
         variables.check(&address, &options)?;
         let partitions = schema::prepare(&mut conn, &address, options.partitions).await?;

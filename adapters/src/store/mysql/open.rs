@@ -180,7 +180,7 @@ impl Variables {
 
     /// The pools, none of them connected yet.
     pub fn pools(&self, server: &Arc<Server>, options: &Options) -> Pools {
-        let fresh_for = if self.is_mariadb() { Duration::from_secs(1800) } else { options.holder_timeout / 2 };
+        let fresh_for = if self.is_mariadb() { Duration::from_secs(1800) } else { options.holder_timeout * 3 / 4 };
         let pool = |isolation: &str, size: usize| {
             Pool::new(server.clone(), self.settings(options, isolation), size, fresh_for)
         };

@@ -3,29 +3,28 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use mysql_async::Conn;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
 
 use super::error;
-use super::line::{Line, Server};
+use super::line::{Line, Server, Wire};
 use crate::store::StoreError;
 
 type Answer<T> = Result<T, StoreError>;
 
 /// Where idle connections stand, with the time at which they came back.
 #[derive(Clone, Default)]
-pub(super) struct Shelf(Arc<Mutex<Vec<(Conn, Instant)>>>);
+pub(super) struct Shelf(Arc<Mutex<Vec<(Wire, Instant)>>>);
 
 impl Shelf {
-    pub fn put(&self, conn: Conn) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push((conn, Instant::now()));
+    pub fn put(&self, wire: Wire) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push((wire, Instant::now()));
     }
 
-    fn take_fresh(&self, fresh_for: Duration) -> Option<Conn> {
+    fn take_fresh(&self, fresh_for: Duration) -> Option<Wire> {
         let mut idle = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        idle.retain(|(conn, since)| since.elapsed() < fresh_for && !conn.is_disconnected());
-        idle.pop().map(|(conn, _)| conn)
+        idle.retain(|(wire, since)| since.elapsed() < fresh_for && !wire.conn.is_disconnected());
+        idle.pop().map(|(wire, _)| wire)
     }
 
     fn clear(&self) {
@@ -61,8 +60,8 @@ impl Pool {
         let waiting = timeout(self.server.statement_timeout, self.permits.clone().acquire_owned());
         let permit = waiting.await.map_err(|_| busy())?.map_err(|_| busy())?;
         let mut permit = Some(permit);
-        if let Some(conn) = self.shelf.take_fresh(self.fresh_for) {
-            let mut line = Line::new(conn, self.server.clone(), self.shelf.clone(), permit.take());
+        if let Some(wire) = self.shelf.take_fresh(self.fresh_for) {
+            let mut line = Line::new(wire, self.server.clone(), self.shelf.clone(), permit.take());
             match line.run(begin).await {
                 Ok(_) => return Ok(line),
                 Err(error) if !line.is_lost() => return Err(error),
@@ -71,12 +70,12 @@ impl Pool {
             }
             permit = line.take_permit();
         }
-        let conn = self.server.connect(&self.settings).await.map_err(|error| match error::statement(&error).error {
+        let wire = self.server.connect(&self.settings).await.map_err(|error| match error::statement(&error).error {
             StoreError::Permanent(text) | StoreError::Retryable(text) | StoreError::Unknown(text) => {
                 StoreError::Retryable(text)
             }
         })?;
-        let mut line = Line::new(conn, self.server.clone(), self.shelf.clone(), permit);
+        let mut line = Line::new(wire, self.server.clone(), self.shelf.clone(), permit);
         line.run(begin).await?;
         Ok(line)
     }
