@@ -1,5 +1,5 @@
--- Definitions. A deleted job keeps its row, under its name, until the last of its history is purged: living is NULL from
--- then on, and the unique key does not count it.
+-- Definitions. A deleted job keeps its row, under its name, until the last of its history is purged: living is NULL
+-- from then on, and the unique key does not count it.
 CREATE TABLE IF NOT EXISTS job (
     id         BIGINT UNSIGNED  NOT NULL AUTO_INCREMENT PRIMARY KEY,
     namespace  VARCHAR(128)     NOT NULL,

@@ -1,7 +1,7 @@
 //! A MariaDB server of the test's own: an empty data directory, a free port, synced at every commit.
 //!
-//! A watching shell holds one end of a pipe; when the test process ends, however it ends, the pipe closes, and the shell
-//! kills the server and deletes its files.
+//! A watching shell holds one end of a pipe; when the test process ends, however it ends, the pipe closes, and the
+//! shell kills the server and deletes its files.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
@@ -26,8 +26,8 @@ pub struct MariaDb {
     made: AtomicU32,
 }
 
-/// The server that all tests of one process share. Where MariaDB is not installed, says loudly that nothing of this process
-/// is tested and ends it; with `CI=true` that is a failure.
+/// The server that all tests of one process share. Where MariaDB is not installed, says loudly that nothing of this
+/// process is tested and ends it; with `CI=true` that is a failure.
 pub fn shared() -> &'static MariaDb {
     static SHARED: OnceLock<MariaDb> = OnceLock::new();
     SHARED.get_or_init(|| MariaDb::start(&[]))
@@ -41,8 +41,8 @@ fn require_installed() {
     let program = std::env::args().next().unwrap_or_default();
     let ci = std::env::var("CI").is_ok_and(|ci| ci == "true");
     let words = format!(
-        "\n\n*** MariaDB is not installed: EVERYTHING in {program} is skipped. ***\n*** Install it with: apt-get install \
-         mariadb-server ***\n\n"
+        "\n\n*** MariaDB is not installed: EVERYTHING in {program} is skipped. ***\n\
+         *** Install it with: apt-get install mariadb-server ***\n\n"
     );
     // Not through the macros, which tests capture.
     let _unheard = std::io::stderr().write_all(words.as_bytes());

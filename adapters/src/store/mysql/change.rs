@@ -1,5 +1,5 @@
-//! What is written: a few statements, whatever the size of the batch. Every row of a state is matched by the version that
-//! was read, in the order of the keys.
+//! What is written: a few statements, whatever the size of the batch. Every row of a state is matched by the version
+//! that was read, in the order of the keys.
 
 use std::sync::{Arc, LazyLock};
 
@@ -232,8 +232,8 @@ impl Transaction {
         self.line.run(&sql).await.map(|_| ())
     }
 
-    /// A record whose id is there already is the same fact. A second one for the same attempt would be a broken rule; it
-    /// must not wedge the row, so it is told and left out.
+    /// A record whose id is there already is the same fact. A second one for the same attempt would be a broken rule;
+    /// it must not wedge the row, so it is told and left out.
     async fn write_records(&mut self, records: &[RunRecord]) -> Answer<()> {
         let mut duplicates = 0;
         for Batch { json, .. } in batches(records.iter().map(record_row)) {

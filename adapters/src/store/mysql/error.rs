@@ -1,5 +1,5 @@
-//! The driver's and the server's errors as the three that a caller can act on, and the sentences for a database that cannot
-//! be opened. The only file that knows numbers of errors.
+//! The driver's and the server's errors as the three that a caller can act on, and the sentences for a database that
+//! cannot be opened. The only file that knows numbers of errors.
 
 use mysql_async::{DriverError, Error};
 

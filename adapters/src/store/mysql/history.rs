@@ -76,8 +76,9 @@ impl Transaction {
             return Ok(last);
         }
         let sql = format!(
-            "SELECT {RECORD} FROM (SELECT job_id, MAX(due_at) AS due_at FROM run WHERE job_id IN ({}) GROUP BY job_id) m \
-             STRAIGHT_JOIN run r ON r.job_id = m.job_id AND r.due_at = m.due_at",
+            "SELECT {RECORD} FROM (SELECT j.id, (SELECT due_at FROM run FORCE INDEX (run_attempt) WHERE job_id = j.id \
+             ORDER BY due_at DESC LIMIT 1) AS due_at FROM job j WHERE j.id IN ({})) m \
+             STRAIGHT_JOIN run r FORCE INDEX (run_attempt) ON r.job_id = m.id AND r.due_at = m.due_at",
             list(jobs)
         );
         for row in self.line.query(&sql).await? {
@@ -129,7 +130,8 @@ impl Transaction {
         for partition in partitions {
             let _infallible = write!(
                 sql,
-                "SELECT MIN(claim_at) FROM job_state WHERE partition_id = {partition} AND claim_at IS NOT NULL UNION ALL "
+                "(SELECT claim_at FROM job_state FORCE INDEX (job_state_due) WHERE partition_id = {partition} \
+                 AND claim_at IS NOT NULL ORDER BY claim_at LIMIT 1) UNION ALL "
             );
         }
         let places = if partitions.is_empty() { "NULL".to_owned() } else { list(partitions) };

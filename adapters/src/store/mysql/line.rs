@@ -1,8 +1,8 @@
 //! One connection: every statement with a timeout, and a hard end where there is doubt.
 //!
-//! The driver has no hard close: a connection that is dropped drains and rolls back in its own time, while a statement of
-//! it may wait for a lock on the server. So a connection in doubt, and one whose caller went away in the middle, is ended
-//! by KILL from another one, and never comes back to its pool.
+//! The driver has no hard close: a connection that is dropped drains and rolls back in its own time, while a statement
+//! of it may wait for a lock on the server. So a connection in doubt, and one whose caller went away in the middle, is
+//! ended by KILL from another one, and never comes back to its pool.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -49,8 +49,8 @@ impl Server {
         timeout(self.statement_timeout, connecting).await.unwrap_or_else(|_| Err(late().into()))
     }
 
-    /// Ends a connection from another one. Best effort: one that has gone already is as good. A server that was restarted
-    /// since gives the same numbers to others, who must not suffer for it.
+    /// Ends a connection from another one. Best effort: one that has gone already is as good. A server that was
+    /// restarted since gives the same numbers to others, who must not suffer for it.
     async fn kill(&self, wire: Wire) {
         let id = wire.conn.id();
         let killing = async {

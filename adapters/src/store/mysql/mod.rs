@@ -1,9 +1,9 @@
 //! The store of a cluster: one MySQL or MariaDB database that any number of nodes share.
 //!
 //! A transaction takes its locks first and reads after, under READ COMMITTED. What acts on a set of rows (claim, sweep)
-//! takes the lock rows of the partitions, what acts on known rows compares and swaps them, ascending. A transaction that
-//! loses against another one is tried again; one whose COMMIT was not acknowledged is [`StoreError::Unknown`] and its
-//! connection is ended. The database's clock is the clock.
+//! takes the lock rows of the partitions, what acts on known rows compares and swaps them, ascending. A transaction
+//! that loses against another one is tried again; one whose COMMIT was not acknowledged is [`StoreError::Unknown`] and
+//! its connection is ended. The database's clock is the clock.
 
 mod batch;
 mod change;

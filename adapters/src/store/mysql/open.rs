@@ -158,8 +158,8 @@ impl Variables {
         Ok(())
     }
 
-    /// What every session sets first. A transaction whose client is frozen is thrown out after `holder_timeout`: MariaDB
-    /// has a setting for that, MySQL only the one for idle connections.
+    /// What every session sets first. A transaction whose client is frozen is thrown out after `holder_timeout`:
+    /// MariaDB has a setting for that, MySQL only the one for idle connections.
     fn settings(&self, options: &Options, isolation: &str) -> Vec<String> {
         let waits = options.statement_timeout.as_secs().saturating_sub(1).max(1);
         let idle = options.holder_timeout.as_secs().max(1);

@@ -54,7 +54,8 @@ impl Pool {
         Ok(())
     }
 
-    /// A connection on which `begin` was run. An idle one that turns out to be dead costs nothing: nothing was done on it.
+    /// A connection on which `begin` was run. An idle one that turns out to be dead costs nothing: nothing was done on
+    /// it.
     pub async fn begin(&self, begin: &str) -> Answer<Line> {
         let busy = || StoreError::Retryable("no connection to the database became free in time".to_owned());
         let waiting = timeout(self.server.statement_timeout, self.permits.clone().acquire_owned());

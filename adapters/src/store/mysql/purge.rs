@@ -29,8 +29,8 @@ impl Transaction {
         Ok(purged)
     }
 
-    /// Deletes up to `limit` records that ended before `before`. History stands in the order in which it was written, which
-    /// is very nearly that in which runs ended, so only its beginning is looked at.
+    /// Deletes up to `limit` records that ended before `before`. History stands in the order in which it was written,
+    /// which is very nearly that in which runs ended, so only its beginning is looked at.
     async fn purge_old(&mut self, before: Timestamp, limit: usize) -> Answer<usize> {
         let sql = format!("SELECT seq, finished_at FROM run ORDER BY seq LIMIT {}", limit_of(limit));
         let mut old = Vec::new();
@@ -48,7 +48,8 @@ impl Transaction {
     async fn purge_surplus(&mut self, job: u64, max: u32, limit: usize) -> Answer<usize> {
         let limit = limit_of(limit);
         let sql = format!(
-            "SELECT seq FROM run WHERE job_id = {job} ORDER BY due_at DESC, attempt DESC, id DESC LIMIT {limit} OFFSET {max}"
+            "SELECT seq FROM run WHERE job_id = {job} ORDER BY due_at DESC, attempt DESC, id DESC \
+             LIMIT {limit} OFFSET {max}"
         );
         let surplus = self.numbers(&sql).await?;
         self.delete_records(&surplus).await

@@ -12,8 +12,8 @@ use crate::store::codec::{ActiveColumns, HeldColumns, StateColumns, cancel_from,
 use crate::store::tables::Recorded;
 use crate::store::{JobKey, SessionBeat, SessionState, SessionView, StoreError};
 
-pub(super) const STATE: &str = "s.id, s.claim_at, s.version, s.generation, s.anchor_at, s.cursor_at, s.armed, s.manual, \
-     s.manual_run, s.last_manual_at, s.catch_up_until, s.held, s.held_run, s.held_session, s.started_at, \
+pub(super) const STATE: &str = "s.id, s.claim_at, s.version, s.generation, s.anchor_at, s.cursor_at, s.armed, \
+     s.manual, s.manual_run, s.last_manual_at, s.catch_up_until, s.held, s.held_run, s.held_session, s.started_at, \
      s.fencing_token, s.pause_since, s.pause_until, s.pause_reason, s.cancel, s.deleted";
 
 pub(super) const ACTIVE: &str = "a.job_id, a.due_at, a.trigger_name, a.claim_at, a.version, a.waiting, a.waiting_run, \

@@ -1,7 +1,8 @@
 //! The schema and the lock rows, made by whoever comes first.
 //!
-//! MySQL's DDL is not transactional and the migration tool takes no lock, so all of it happens under one named lock of the
-//! server, each step is a single statement that does nothing the second time, and a step that was interrupted is repeated.
+//! MySQL's DDL is not transactional and the migration tool takes no lock, so all of it happens under one named lock of
+//! the server, each step is a single statement that does nothing the second time, and a step that was interrupted is
+//! repeated.
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! Reading jobs and runs in flight, a batch with one statement.
 //!
-//! Numbers go into the text of a statement, everything else is a parameter. What is read under READ COMMITTED is only what
-//! a write will compare: a definition that does not belong to its row any more ends the transaction as a conflict.
+//! Numbers go into the text of a statement, everything else is a parameter. What is read under READ COMMITTED is only
+//! what a write will compare: a definition that does not belong to its row any more ends the transaction as a conflict.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -170,8 +170,9 @@ impl Transaction {
             let union = if sql.is_empty() { "" } else { " UNION ALL " };
             let _infallible = write!(
                 sql,
-                "{union}(SELECT claim_at, id FROM job_state FORCE INDEX (job_state_due) WHERE partition_id = {partition} \
-                 AND claim_at <= ? AND executor IN ({places}) ORDER BY claim_at, id LIMIT {limit})"
+                "{union}(SELECT claim_at, id FROM job_state FORCE INDEX (job_state_due) \
+                 WHERE partition_id = {partition} AND claim_at <= ? AND executor IN ({places}) \
+                 ORDER BY claim_at, id LIMIT {limit})"
             );
             params.push(Value::from(request.until.as_ms()));
             params.extend(request.executors.iter().map(Value::from));

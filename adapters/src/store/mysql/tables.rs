@@ -94,8 +94,8 @@ impl Tables for Transaction {
 
     async fn live_jobs(&mut self, jobs: Option<&[JobId]>) -> Answer<Vec<JobRow>> {
         let rest = match jobs {
-            None => "job_state s WHERE s.id IN (SELECT id FROM job_state WHERE held_session IS NOT NULL UNION ALL \
-                     SELECT id FROM job_state WHERE manual_run IS NOT NULL)"
+            None => "(SELECT id FROM job_state WHERE held_session IS NOT NULL UNION SELECT id FROM job_state \
+                     WHERE manual_run IS NOT NULL) live STRAIGHT_JOIN job_state s ON s.id = live.id"
                 .to_owned(),
             Some([]) => return Ok(Vec::new()),
             Some(jobs) => format!(

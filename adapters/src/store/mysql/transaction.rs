@@ -1,7 +1,8 @@
 //! A transaction on one connection, the locks it takes, and how it ends.
 //!
-//! A lock is taken by writing its row, so that it also conflicts on servers where a locking read blocks nobody. Outside of
-//! each stands a mutex of this process, taken first and ascending: callers of one process queue without a connection.
+//! A lock is taken by writing its row, so that it also conflicts on servers where a locking read blocks nobody. Outside
+//! of each stands a mutex of this process, taken first and ascending: callers of one process queue without a
+//! connection.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
