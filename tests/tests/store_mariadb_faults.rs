@@ -22,6 +22,8 @@ use mysql_async::prelude::Queryable;
 
 /// A query packet that says COMMIT, and not the settings that speak of READ COMMITTED.
 const COMMIT: &str = "\u{3}COMMIT";
+/// What only a packet with rows to be written has in it: a batch whose first column is the row's number.
+const ROWS: &str = "[[";
 
 fn options(clock: &ManualClock) -> Options {
     Options { partitions: PARTITIONS, clock: Some(Arc::new(clock.clone())), ..Options::default() }
@@ -160,7 +162,7 @@ async fn a_stray_start_lands_on_nothing_after_it_was_settled() {
     let wire = Proxy::to(mariadb::shared().port());
     let patient = Options { statement_timeout: Duration::from_secs(60), ..options(&bench.clock) };
     let delayed = open(&database.url_through(wire.port()), patient).await;
-    wire.set(Trap::Hold, "\"guard\":");
+    wire.set(Trap::Hold, ROWS);
     let (me, at) = (bench.me, claimed.at);
     let stray = tokio::spawn(async move { delayed.start(me, &[at]).await });
     tokio::task::block_in_place(|| wire.wait_until_sprung());
@@ -249,7 +251,7 @@ async fn a_connection_cut_at_the_commit_leaves_it_unknown() {
     bench.go_to(10);
 
     // Before the COMMIT was sent nothing can have been applied.
-    wire.set(Trap::CutBefore, "\"guard\":");
+    wire.set(Trap::CutBefore, ROWS);
     let start = bench.store.start(bench.me, &[settled.at]).await;
     assert!(matches!(start, Err(StoreError::Retryable(_))), "{start:?}");
     let running = bench.started(&settled).await;

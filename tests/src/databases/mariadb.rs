@@ -60,7 +60,7 @@ impl MariaDb {
         static STARTED: AtomicU32 = AtomicU32::new(0);
         let number = STARTED.fetch_add(1, Ordering::SeqCst);
         let directory = std::env::temp_dir().join(format!("carillon-mariadb-{}-{number}", std::process::id()));
-        install(&directory);
+        let install = prepare(&directory);
         let port = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a free port").port();
         let path = |name: &str| directory.join(name).display().to_string();
         let mut server: Vec<String> = vec!["mariadbd".into(), "--no-defaults".into()];
@@ -83,6 +83,7 @@ impl MariaDb {
         let mut watcher = Command::new("bash")
             .args(["-c", include_str!("watcher.sh"), "watcher"])
             .arg(&directory)
+            .arg(&install)
             .args(&server)
             .process_group(0)
             .stdin(Stdio::piped())
@@ -90,6 +91,10 @@ impl MariaDb {
             .spawn()
             .expect("bash starts");
         let talk = (watcher.stdin.take().expect("a pipe"), BufReader::new(watcher.stdout.take().expect("a pipe")));
+        let mut talk = talk;
+        let mut made = String::new();
+        talk.1.read_line(&mut made).expect("the watcher answers");
+        assert_eq!(made.trim(), "made", "the data directory cannot be made");
         let this = Self { port, talk: Mutex::new(Some(talk)), watcher, made: AtomicU32::new(0) };
         this.wait_until_it_answers();
         this
@@ -204,22 +209,21 @@ impl Database {
     }
 }
 
-/// Makes the data directory, and the user of the tests.
-fn install(directory: &Path) {
+/// Makes the directory and the user of the tests; answers the words that make the data directory.
+fn prepare(directory: &Path) -> String {
     let _left_over = std::fs::remove_dir_all(directory);
     std::fs::create_dir_all(directory).expect("a directory");
     let init = "CREATE USER IF NOT EXISTS carillon@'%' IDENTIFIED BY 'secret';\n\
                 GRANT ALL ON `carillon\\_%`.* TO carillon@'%';\n";
     std::fs::write(directory.join("init.sql"), init).expect("a file");
-    let mut make = Command::new("mariadb-install-db");
-    make.arg("--no-defaults").args(["--skip-test-db", "--auth-root-authentication-method=normal"]);
-    make.arg(format!("--datadir={}", directory.join("data").display()));
+    let user = if is_root() { "--user=mysql" } else { "" };
     if is_root() {
-        make.arg("--user=mysql");
         own(directory);
     }
-    let made = make.output().expect("mariadb-install-db starts");
-    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stdout));
+    format!(
+        "mariadb-install-db --no-defaults --skip-test-db --auth-root-authentication-method=normal {user} --datadir={}",
+        directory.join("data").display()
+    )
 }
 
 fn own(directory: &Path) {

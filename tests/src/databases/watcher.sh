@@ -1,22 +1,28 @@
-# Starts a database server in $1 with the rest of the words, obeys the lines that come in, and when no more can come,
-# because the test ended, panicked or was killed, ends the server and deletes the directory.
+# Makes the data directory of a database server in $1 with the words of $2, starts the server with the rest, obeys the lines
+# that come in, and when no more can come, because the test ended, panicked or was killed, ends the server and deletes all.
 exec 2>/dev/null
 directory=$1
-shift
+install=$2
+shift 2
 start() {
     "$@" </dev/null >>"$directory/log" 2>&1 &
     server=$!
 }
-start "$@"
-while read -r word; do
-    case $word in
-    kill) kill -KILL "$server"; wait "$server" 2>/dev/null ;;
-    start) start "$@" ;;
-    freeze) kill -STOP "$server" ;;
-    thaw) kill -CONT "$server" ;;
-    esac
-    echo "$word"
-done
-kill -KILL "$server" 2>/dev/null
-wait "$server" 2>/dev/null
+if $install </dev/null >"$directory/log" 2>&1; then
+    echo made
+    start "$@"
+    while read -r word; do
+        case $word in
+        kill) kill -KILL "$server"; wait "$server" ;;
+        start) start "$@" ;;
+        freeze) kill -STOP "$server" ;;
+        thaw) kill -CONT "$server" ;;
+        esac
+        echo "$word"
+    done
+    kill -KILL "$server"
+    wait "$server"
+else
+    tail -5 "$directory/log"
+fi
 rm -rf "$directory"

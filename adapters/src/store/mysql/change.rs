@@ -177,11 +177,11 @@ impl Transaction {
         let (mut updates, mut inserts, mut deletes) = (Vec::new(), Vec::new(), Vec::new());
         for write in writes {
             match (&write.before, &write.after) {
-                (Some(before), Some(after)) => updates.push(state_row(after, before.version, write, 0)),
+                (Some(before), Some(after)) => updates.push(state_row(after, before.version, write)),
                 (None, Some(after)) => {
                     let job = &write.definition.job;
                     let partition = partition_of(&job.namespace, &job.name, self.context.partitions);
-                    inserts.push(state_row(after, 0, write, partition));
+                    inserts.push(state_row(after, u64::from(partition), write));
                 }
                 (Some(before), None) => deletes.push(format!("({},{})", before.id.0, before.version)),
                 (None, None) => {}
@@ -196,8 +196,8 @@ impl Transaction {
         let (mut updates, mut inserts, mut deletes) = (Vec::new(), Vec::new(), Vec::new());
         for write in writes {
             match (&write.before, &write.after) {
-                (Some(before), Some(after)) => updates.push(active_row(after, before.version)),
-                (None, Some(after)) => inserts.push(active_row(after, 0)),
+                (Some(before), Some(after)) => updates.push(active_row(after, Some(before.version))),
+                (None, Some(after)) => inserts.push(active_row(after, None)),
                 (Some(ActiveRow { key, version, .. }), None) => {
                     let (job, due_at, trigger) = (key.job.0, key.due_at.as_ms(), key.trigger.as_str());
                     deletes.push(format!("({job},{due_at},'{trigger}',{version})"));
@@ -214,10 +214,7 @@ impl Transaction {
         let mut rows = Vec::with_capacity(definitions.len());
         for (id, definition) in definitions {
             let Definition { job, generation, anchor_at, updated_at, .. } = definition.as_ref();
-            rows.push(json!({
-                "id": id.0, "generation": generation, "anchor_at": anchor_at.as_ms(), "document": to_document(job)?,
-                "updated_at": updated_at.as_ms(),
-            }));
+            rows.push(json!([id.0, generation, anchor_at.as_ms(), to_document(job)?, updated_at.as_ms()]));
         }
         self.each(&UPDATE_JOB, batches(rows)).await
     }
@@ -257,9 +254,7 @@ impl Transaction {
 
     async fn write_outputs(&mut self, outputs: &[(RunId, Output)]) -> Answer<()> {
         let row = |(run, output): &(RunId, Output)| {
-            json!({
-                "run": hex(&run_bytes(*run)), "truncated": u8::from(output.truncated), "bytes": hex(&output.bytes),
-            })
+            json!([hex(&run_bytes(*run)), u8::from(output.truncated), hex(&output.bytes)])
         };
         for Batch { json, .. } in batches(outputs.iter().map(row)) {
             self.wrote = true;
@@ -273,10 +268,8 @@ impl Transaction {
         let now: Timestamp = self.now();
         let mut rows: Vec<Value> = Vec::with_capacity(jobs.len());
         for job in jobs {
-            rows.push(json!({
-                "namespace": job.namespace, "name": job.name, "living": 1, "created_at": now.as_ms(), "generation": 1,
-                "anchor_at": now.as_ms(), "document": to_document(job)?, "updated_at": now.as_ms(),
-            }));
+            let (now, document) = (now.as_ms(), to_document(job)?);
+            rows.push(json!([job.namespace, job.name, 1, now, 1, now, document, now]));
         }
         self.each(&INSERT_JOB, batches(rows)).await?;
         let keys: Vec<JobKey> = jobs.iter().map(|job| crate::store::work::key_of(job)).collect();
@@ -289,40 +282,75 @@ fn run_hex(run: Option<[u8; 16]>) -> Option<String> {
     run.map(|bytes| hex(&bytes))
 }
 
-fn state_row(state: &JobState, guard: u64, write: &Write<JobState>, partition: u16) -> Value {
+/// In the order of [`ID`], [`GUARD`] or [`PLACE`], [`STATE`].
+fn state_row(state: &JobState, second: u64, write: &Write<JobState>) -> Value {
     let row = StateColumns::of(state);
-    json!({
-        "id": row.id, "guard": guard, "partition_id": partition, "version": row.version,
-        "generation": row.generation, "anchor_at": row.anchor_at, "cursor_at": row.cursor_at, "armed": row.armed,
-        "manual": row.manual, "manual_run": run_hex(row.manual_run), "last_manual_at": row.last_manual_at,
-        "catch_up_until": row.catch_up_until, "held": row.held.firing, "held_run": run_hex(row.held.run),
-        "held_session": row.held.session, "started_at": row.held.started_at,
-        "fencing_token": row.held.fencing_token, "pause_since": row.pause_since, "pause_until": row.pause_until,
-        "pause_reason": row.pause_reason, "deleted": u8::from(row.deleted),
-        "executor": write.definition.job.executor, "claim_at": row.claim_at, "cancel": row.cancel.map(cancel_name),
-    })
+    json!([
+        row.id,
+        second,
+        row.version,
+        row.generation,
+        row.anchor_at,
+        row.cursor_at,
+        row.armed,
+        row.manual,
+        run_hex(row.manual_run),
+        row.last_manual_at,
+        row.catch_up_until,
+        row.held.firing,
+        run_hex(row.held.run),
+        row.held.session,
+        row.held.started_at,
+        row.held.fencing_token,
+        row.pause_since,
+        row.pause_until,
+        row.pause_reason,
+        u8::from(row.deleted),
+        write.definition.job.executor,
+        row.claim_at,
+        row.cancel.map(cancel_name),
+    ])
 }
 
-fn active_row(row: &ActiveRow, guard: u64) -> Value {
+/// In the order of [`FIRING`], [`GUARD`] where there is one, [`ACTIVE`].
+fn active_row(row: &ActiveRow, guard: Option<u64>) -> Value {
     let row = ActiveColumns::of(row);
-    json!({
-        "job_id": row.job_id, "due_at": row.due_at, "trigger_name": row.trigger.as_str(), "guard": guard,
-        "claim_at": row.claim_at, "version": row.version, "waiting": row.waiting,
-        "waiting_run": run_hex(row.waiting_run), "held": row.held.firing, "held_run": run_hex(row.held.run),
-        "held_session": row.held.session, "started_at": row.held.started_at,
-        "fencing_token": row.held.fencing_token, "cancel": row.cancel.map(cancel_name),
-        "withdrawn": u8::from(row.withdrawn),
-    })
+    let mut values = vec![json!(row.job_id), json!(row.due_at), json!(row.trigger.as_str())];
+    values.extend(guard.map(Value::from));
+    values.extend([
+        json!(row.claim_at),
+        json!(row.version),
+        json!(row.waiting),
+        json!(run_hex(row.waiting_run)),
+        json!(row.held.firing),
+        json!(run_hex(row.held.run)),
+        json!(row.held.session),
+        json!(row.held.started_at),
+        json!(row.held.fencing_token),
+        json!(row.cancel.map(cancel_name)),
+        json!(u8::from(row.withdrawn)),
+    ]);
+    Value::Array(values)
 }
 
+/// In the order of [`RUN`].
 fn record_row(record: &RunRecord) -> Value {
-    json!({
-        "id": hex(&run_bytes(record.id)), "job_id": record.job.0, "due_at": record.due_at.as_ms(),
-        "trigger_name": record.trigger.as_str(), "attempt": record.attempt, "status": record.status.as_str(),
-        "reason": record.reason.as_ref().map(ToString::to_string), "exit_code": record.exit_code,
-        "signal_number": record.signal, "started_at": record.started_at.map(Timestamp::as_ms),
-        "finished_at": record.finished_at.as_ms(), "lag_ms": record.lag_ms,
-        "session": record.session.map(carillon_domain::id::SessionId::as_u64), "fencing_token": record.fencing_token,
-        "due_count": record.count, "first_due_at": record.first_due_at.as_ms(),
-    })
+    json!([
+        hex(&run_bytes(record.id)),
+        record.job.0,
+        record.due_at.as_ms(),
+        record.trigger.as_str(),
+        record.attempt,
+        record.status.as_str(),
+        record.reason.as_ref().map(ToString::to_string),
+        record.exit_code,
+        record.signal,
+        record.started_at.map(Timestamp::as_ms),
+        record.finished_at.as_ms(),
+        record.lag_ms,
+        record.session.map(carillon_domain::id::SessionId::as_u64),
+        record.fencing_token,
+        record.count,
+        record.first_due_at.as_ms(),
+    ])
 }
