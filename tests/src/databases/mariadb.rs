@@ -67,6 +67,7 @@ impl MariaDb {
         server.extend(is_root().then(|| "--user=mysql".to_owned()));
         server.extend([
             format!("--datadir={}", path("data")),
+            format!("--tmpdir={}", path("tmp")),
             format!("--socket={}", path("socket")),
             format!("--pid-file={}", path("pid")),
             format!("--init-file={}", path("init.sql")),
@@ -94,7 +95,7 @@ impl MariaDb {
         let mut talk = talk;
         let mut made = String::new();
         talk.1.read_line(&mut made).expect("the watcher answers");
-        assert_eq!(made.trim(), "made", "the data directory cannot be made");
+        assert!(made.trim() == "made", "the data directory cannot be made: {made}");
         let this = Self { port, talk: Mutex::new(Some(talk)), watcher, made: AtomicU32::new(0) };
         this.wait_until_it_answers();
         this
@@ -212,7 +213,8 @@ impl Database {
 /// Makes the directory and the user of the tests; answers the words that make the data directory.
 fn prepare(directory: &Path) -> String {
     let _left_over = std::fs::remove_dir_all(directory);
-    std::fs::create_dir_all(directory).expect("a directory");
+    // A server that starts deletes what it takes for its own leftovers: each has a place for temporary files to itself.
+    std::fs::create_dir_all(directory.join("tmp")).expect("a directory");
     let init = "CREATE USER IF NOT EXISTS carillon@'%' IDENTIFIED BY 'secret';\n\
                 GRANT ALL ON `carillon\\_%`.* TO carillon@'%';\n";
     std::fs::write(directory.join("init.sql"), init).expect("a file");
@@ -221,14 +223,16 @@ fn prepare(directory: &Path) -> String {
         own(directory);
     }
     format!(
-        "mariadb-install-db --no-defaults --skip-test-db --auth-root-authentication-method=normal {user} --datadir={}",
-        directory.join("data").display()
+        "mariadb-install-db --no-defaults --skip-test-db --auth-root-authentication-method=normal {user} --datadir={} \
+         --tmpdir={}",
+        directory.join("data").display(),
+        directory.join("tmp").display()
     )
 }
 
 fn own(directory: &Path) {
     let account = nix::unistd::User::from_name("mysql").ok().flatten().expect("the account mysql");
-    let paths: [PathBuf; 2] = [directory.to_owned(), directory.join("init.sql")];
+    let paths: [PathBuf; 3] = [directory.to_owned(), directory.join("init.sql"), directory.join("tmp")];
     for path in paths {
         nix::unistd::chown(&path, Some(account.uid), Some(account.gid)).expect("root may give files away");
     }

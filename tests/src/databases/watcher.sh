@@ -15,7 +15,10 @@ if $install </dev/null >"$directory/log" 2>&1; then
         case $word in
         kill) kill -KILL "$server"; wait "$server" ;;
         start) start "$@" ;;
-        freeze) kill -STOP "$server" ;;
+        freeze)
+            kill -STOP "$server"
+            while grep -qv ') T ' "/proc/$server/task/"*/stat; do sleep 0.01; done
+            ;;
         thaw) kill -CONT "$server" ;;
         esac
         echo "$word"
@@ -23,6 +26,6 @@ if $install </dev/null >"$directory/log" 2>&1; then
     kill -KILL "$server"
     wait "$server"
 else
-    tail -5 "$directory/log"
+    echo $(tail -40 "$directory/log")
 fi
 rm -rf "$directory"
