@@ -3,6 +3,7 @@
 
 pub mod accounting;
 pub mod conformance;
+pub mod databases;
 pub mod fixture;
 pub mod jobs;
 pub mod markdown;

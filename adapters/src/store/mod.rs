@@ -9,6 +9,7 @@ mod codec;
 mod definition;
 mod error;
 pub mod memory;
+pub mod mysql;
 mod ops;
 pub mod sqlite;
 mod tables;

@@ -15,7 +15,7 @@ const HALF: usize = 8192;
 
 /// Bounded, and a little forgetful.
 #[derive(Debug, Default)]
-pub(super) struct Cache {
+pub(in crate::store) struct Cache {
     young: HashMap<(JobId, u64), Arc<Definition>>,
     old: HashMap<(JobId, u64), Arc<Definition>>,
 }

@@ -3,7 +3,7 @@
 //! One thread writes (`writer`), a few connections read (`readers`), and the operations are the same as everywhere. Whoever
 //! serves the file holds its [`Lease`] first, so what former lives left can be ended and swept at once.
 
-mod cache;
+pub(super) mod cache;
 mod change;
 mod error;
 mod history;

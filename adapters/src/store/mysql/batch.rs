@@ -1,0 +1,108 @@
+//! One prepared statement for a batch of any size: the rows go as one JSON parameter and come out of JSON_TABLE. A row is
+//! an array in the order of the columns; with names in it the server would need half as long again.
+
+use serde_json::Value;
+
+/// A statement stays far below the smallest `max_allowed_packet` that servers come with (16 MiB).
+const MAX_BYTES: usize = 4 << 20;
+
+/// A column of the batch. A value that does not fit its type is an error, never a NULL.
+pub(super) struct Column(pub &'static str, pub Kind);
+
+/// How a column travels.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// An unsigned number.
+    Unsigned,
+    /// A signed number.
+    Signed,
+    /// Text.
+    Text,
+    /// Bytes, as hexadecimal digits.
+    Bytes,
+}
+
+impl Column {
+    fn definition(&self, at: usize) -> String {
+        let Self(name, kind) = self;
+        let sql = match kind {
+            Kind::Unsigned => "BIGINT UNSIGNED",
+            Kind::Signed => "BIGINT",
+            Kind::Text | Kind::Bytes => "LONGTEXT CHARACTER SET utf8mb4",
+        };
+        format!("{name} {sql} PATH '$[{at}]' ERROR ON ERROR")
+    }
+
+    fn value(&self) -> String {
+        let Self(name, kind) = self;
+        if *kind == Kind::Bytes { format!("UNHEX(t.{name})") } else { format!("t.{name}") }
+    }
+}
+
+/// The batch as a table `t`.
+pub(super) fn table(columns: &[&[Column]]) -> String {
+    let columns = columns.iter().copied().flatten().enumerate();
+    let columns: Vec<String> = columns.map(|(at, column)| column.definition(at)).collect();
+    format!("JSON_TABLE(?, '$[*]' COLUMNS ({})) t", columns.join(", "))
+}
+
+/// `a, b, c`.
+pub(super) fn names(columns: &[&[Column]]) -> String {
+    columns.iter().copied().flatten().map(|Column(name, _)| *name).collect::<Vec<_>>().join(", ")
+}
+
+/// `t.a, UNHEX(t.b), t.c`.
+pub(super) fn values(columns: &[&[Column]]) -> String {
+    columns.iter().copied().flatten().map(Column::value).collect::<Vec<_>>().join(", ")
+}
+
+/// `s.a = t.a, s.b = UNHEX(t.b)`.
+pub(super) fn assignments(alias: &str, columns: &[Column]) -> String {
+    let assign = |column: &Column| format!("{alias}.{} = {}", column.0, column.value());
+    columns.iter().map(assign).collect::<Vec<_>>().join(", ")
+}
+
+/// A parameter and how many rows are in it.
+pub(super) struct Batch {
+    pub json: String,
+    pub rows: u64,
+}
+
+/// The rows as few parameters as statements can carry.
+pub(super) fn batches(rows: impl IntoIterator<Item = Value>) -> Vec<Batch> {
+    let mut batches: Vec<Batch> = Vec::new();
+    for row in rows {
+        let text = row.to_string();
+        match batches.last_mut() {
+            Some(last) if last.json.len() + text.len() < MAX_BYTES => {
+                last.json.push(',');
+                last.json.push_str(&text);
+                last.rows += 1;
+            }
+            _ => batches.push(Batch { json: format!("[{text}"), rows: 1 }),
+        }
+    }
+    batches.iter_mut().for_each(|batch| batch.json.push(']'));
+    batches
+}
+
+/// Bytes as [`Kind::Bytes`] carries them.
+pub(super) fn hex(bytes: &[u8]) -> String {
+    const DIGITS: [char; 16] = ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f'];
+    let digits = |byte: &u8| [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]];
+    bytes.iter().flat_map(digits).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_is_cut_where_a_packet_would_be_too_large() {
+        let row = || Value::String("x".repeat(1 << 20));
+        let sizes: Vec<u64> = batches((0..7).map(|_| row())).iter().map(|batch| batch.rows).collect();
+        assert_eq!(sizes, [3, 3, 1]);
+        assert_eq!(batches([Value::from(1), Value::from(2)])[0].json, "[1,2]");
+        assert_eq!((batches([]).len(), hex(&[0, 171, 255])), (0, "00abff".to_owned()));
+    }
+}

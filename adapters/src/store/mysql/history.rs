@@ -1,0 +1,176 @@
+//! Reading history, sessions, and what a node asks without a lock.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use carillon_domain::id::{JobId, RunId, SessionId};
+use carillon_domain::node::port::{Peek, RowKey, RunRef};
+use carillon_domain::run::RunRecord;
+use carillon_domain::time::Timestamp;
+use mysql_async::Value;
+
+use super::rows::{self, ACTIVE, ACTIVE_ORDER, Columns, RECORD, SESSION};
+use super::select::limit_of;
+use super::transaction::{Transaction, list};
+use crate::store::codec::run_bytes;
+use crate::store::tables::{RecordQuery, Recorded};
+use crate::store::{JobKey, Output, SessionView, StoreError};
+
+type Answer<T> = Result<T, StoreError>;
+
+const HISTORY: &str = "run r STRAIGHT_JOIN job j ON j.id = r.job_id LEFT JOIN output o ON o.run = r.id";
+
+impl Transaction {
+    pub(super) async fn select_ids_of_name(&mut self, key: &JobKey) -> Answer<Vec<JobId>> {
+        let sql = "SELECT id FROM job WHERE namespace = ? AND name = ? ORDER BY id";
+        let rows = self.line.select(sql, (&key.namespace, &key.name)).await?;
+        rows.into_iter().map(|row| Columns::of(row).next().map(JobId)).collect()
+    }
+
+    pub(super) async fn select_record(&mut self, run: RunId) -> Answer<Option<Recorded>> {
+        let sql = format!("SELECT {RECORD}, r.node, j.namespace, j.name, o.truncated FROM {HISTORY} WHERE r.id = ?");
+        let mut rows = self.line.select(&sql, (run_bytes(run).to_vec(),)).await?;
+        rows.pop().map(rows::recorded).transpose()
+    }
+
+    pub(super) async fn select_records(&mut self, query: &RecordQuery) -> Answer<Vec<Recorded>> {
+        let mut sql = format!("SELECT {RECORD}, r.node, j.namespace, j.name, o.truncated FROM {HISTORY} WHERE TRUE");
+        let mut params: Vec<Value> = Vec::new();
+        let mut add = |condition: &str, values: Vec<Value>| {
+            sql.push_str(" AND ");
+            sql.push_str(condition);
+            params.extend(values);
+        };
+        match query.jobs.as_deref() {
+            None => {}
+            Some([]) => return Ok(Vec::new()),
+            Some(jobs) => add(&format!("r.job_id IN ({})", list(jobs)), vec![]),
+        }
+        if let Some(namespace) = &query.namespace {
+            add("j.namespace = ?", vec![namespace.into()]);
+        }
+        if let Some(status) = query.status {
+            add("r.status = ?", vec![status.as_str().into()]);
+        }
+        if let Some(since) = query.since {
+            add("r.due_at >= ?", vec![since.as_ms().into()]);
+        }
+        if let Some(until) = query.until {
+            add("r.due_at < ?", vec![until.as_ms().into()]);
+        }
+        if let Some(after) = query.after {
+            let (due_at, run) = (after.due_at.as_ms(), run_bytes(after.run).to_vec());
+            add("r.due_at <= ?", vec![due_at.into()]);
+            let place = vec![due_at.into(), after.attempt.into(), after.attempt.into(), run.into()];
+            add("(r.due_at < ? OR r.attempt < ? OR (r.attempt = ? AND r.id < ?))", place);
+        }
+        let limit = limit_of(query.limit);
+        let _infallible = write!(sql, " ORDER BY r.due_at DESC, r.attempt DESC, r.id DESC LIMIT {limit}");
+        self.line.select(&sql, params).await?.into_iter().map(rows::recorded).collect()
+    }
+
+    /// The newest record of each job: the newest due time from the index, then the last of its attempts.
+    pub(super) async fn select_last_records(&mut self, jobs: &[JobId]) -> Answer<BTreeMap<JobId, RunRecord>> {
+        let mut last: BTreeMap<JobId, RunRecord> = BTreeMap::new();
+        if jobs.is_empty() {
+            return Ok(last);
+        }
+        let sql = format!(
+            "SELECT {RECORD} FROM (SELECT j.id, (SELECT due_at FROM run FORCE INDEX (run_attempt) WHERE job_id = j.id \
+             ORDER BY due_at DESC LIMIT 1) AS due_at FROM job j WHERE j.id IN ({})) m \
+             STRAIGHT_JOIN run r FORCE INDEX (run_attempt) ON r.job_id = m.id AND r.due_at = m.due_at",
+            list(jobs)
+        );
+        for row in self.line.query(&sql).await? {
+            let record = rows::record(row)?;
+            let newest =
+                last.get(&record.job).is_none_or(|known| (known.attempt, known.id) < (record.attempt, record.id));
+            if newest {
+                last.insert(record.job, record);
+            }
+        }
+        Ok(last)
+    }
+
+    pub(super) async fn select_output(&mut self, run: RunId) -> Answer<Option<Output>> {
+        let sql = "SELECT bytes, truncated FROM output WHERE run = ?";
+        let row = self.line.select(sql, (run_bytes(run).to_vec(),)).await?.pop();
+        row.map(|row| {
+            let mut from = Columns::of(row);
+            Ok(Output { bytes: from.next()?, truncated: from.next()? })
+        })
+        .transpose()
+    }
+
+    pub(super) async fn select_sessions(&mut self, with_counts: bool) -> Answer<Vec<SessionView>> {
+        let rows = self.line.query(&format!("SELECT {SESSION} FROM session ORDER BY id")).await?;
+        let mut sessions = rows.into_iter().map(rows::session).collect::<Answer<Vec<_>>>()?;
+        if !with_counts {
+            return Ok(sessions);
+        }
+        for table in ["job_state", "active"] {
+            let sql = format!(
+                "SELECT held_session, started_at IS NOT NULL AS started, COUNT(*) FROM {table} \
+                 WHERE held_session IS NOT NULL GROUP BY held_session, started"
+            );
+            for row in self.line.query(&sql).await? {
+                let mut from = Columns::of(row);
+                let (session, started, count): (u64, bool, u64) = (from.next()?, from.next()?, from.next()?);
+                if let Some(view) = sessions.iter_mut().find(|view| view.beat.id.as_u64() == session) {
+                    *(if started { &mut view.executing } else { &mut view.prepared }) += count;
+                }
+            }
+        }
+        Ok(sessions)
+    }
+
+    /// One statement for all partitions: the first entry of each in the index.
+    pub(super) async fn peek(&mut self, session: SessionId, partitions: &[u16]) -> Answer<Peek> {
+        let mut sql = String::new();
+        for partition in partitions {
+            let _infallible = write!(
+                sql,
+                "(SELECT claim_at FROM job_state FORCE INDEX (job_state_due) WHERE partition_id = {partition} \
+                 AND claim_at IS NOT NULL ORDER BY claim_at LIMIT 1) UNION ALL "
+            );
+        }
+        let places = if partitions.is_empty() { "NULL".to_owned() } else { list(partitions) };
+        let _infallible = write!(
+            sql,
+            "SELECT MIN(a.claim_at) FROM active a STRAIGHT_JOIN job_state s ON s.id = a.job_id \
+             WHERE a.claim_at IS NOT NULL AND s.partition_id IN ({places})"
+        );
+        let mut earliest: Option<Timestamp> = None;
+        for row in self.line.query(&sql).await? {
+            earliest = earliest.into_iter().chain(Columns::of(row).maybe_time()?).min();
+        }
+        let session = session.as_u64();
+        let cancels = format!(
+            "SELECT held_run FROM job_state WHERE held_session = {session} AND cancel IS NOT NULL UNION ALL \
+             SELECT held_run FROM active WHERE held_session = {session} AND cancel IS NOT NULL"
+        );
+        let rows = self.line.query(&cancels).await?;
+        Ok(Peek {
+            earliest_claim_at: earliest.filter(|at| *at < Timestamp::MAX),
+            cancels: rows.into_iter().map(|row| Columns::of(row).run()).collect::<Answer<_>>()?,
+        })
+    }
+
+    pub(super) async fn held(&mut self, session: SessionId) -> Answer<Vec<RunRef>> {
+        let session = session.as_u64();
+        let jobs = format!("SELECT id, held_run, version FROM job_state WHERE held_session = {session} ORDER BY id");
+        let mut held = Vec::new();
+        for row in self.line.query(&jobs).await? {
+            let mut from = Columns::of(row);
+            let row = RowKey::Job(JobId(from.next()?));
+            held.push(RunRef { row, run: from.run()?, version: from.next()? });
+        }
+        let active = format!("SELECT {ACTIVE} FROM active a WHERE a.held_session = {session} ORDER BY {ACTIVE_ORDER}");
+        for row in self.line.query(&active).await? {
+            let row = rows::active(row)?;
+            let run = row.phase.held().map(|held| held.run);
+            held.extend(run.map(|run| RunRef { row: RowKey::Active(row.key), run, version: row.version }));
+        }
+        Ok(held)
+    }
+}

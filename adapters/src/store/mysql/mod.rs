@@ -1,0 +1,231 @@
+//! The store of a cluster: one MySQL or MariaDB database that any number of nodes share.
+//!
+//! A transaction takes its locks first and reads after, under READ COMMITTED. What acts on a set of rows (claim, sweep)
+//! takes the lock rows of the partitions, what acts on known rows compares and swaps them, ascending. A transaction
+//! that loses against another one is tried again; one whose COMMIT was not acknowledged is [`StoreError::Unknown`] and
+//! its connection is ended. The database's clock is the clock.
+
+mod batch;
+mod change;
+mod error;
+mod finish;
+mod history;
+mod line;
+mod open;
+mod pool;
+mod purge;
+mod rows;
+mod schema;
+mod select;
+mod tables;
+mod transaction;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use carillon_domain::id::{RunId, SessionId};
+use carillon_domain::node::port::{Claimed, FinishAnswer, Peek, RunRef, Seen, StartAnswer};
+use carillon_domain::time::Timestamp;
+
+pub use self::error::OpenError;
+use self::line::Server;
+pub use self::open::Options;
+use self::open::{Address, Pools, Variables};
+use self::pool::Pool;
+use self::transaction::{Context, Locks, TRIES, Transaction};
+use super::ops::{claim, control, put, runs, session, transit, views};
+use super::tables::Tables;
+use super::{
+    Beat, ClaimRequest, ControlError, ControlStore, Finished, JobKey, JobQuery, JobView, NewSession, NodeStore, Opened,
+    Output, Page, PutJob, RunCursor, RunQuery, RunView, Saved, SessionView, StoreError,
+};
+
+/// Jobs, runs and sessions in a database that other nodes use too.
+pub struct MySqlStore {
+    pools: Pools,
+    context: Arc<Context>,
+}
+
+const BEGIN: &str = "START TRANSACTION";
+/// One state of the database for all that is looked at together.
+const BEGIN_READING: &str = "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY";
+
+/// Runs an operation in a transaction, and again where it lost against another one.
+macro_rules! within {
+    ($store:expr, $pool:ident, $begin:expr, $locks:expr, |$tables:ident| $operation:expr) => {{
+        let mut tries = 0;
+        loop {
+            let mut transaction = $store.begin(&$store.pools.$pool, $begin, $locks).await?;
+            let answer = {
+                let $tables = &mut transaction;
+                $operation.await
+            };
+            let (answer, again) = transaction.end(answer).await;
+            tries += 1;
+            if !again || tries >= TRIES {
+                break answer;
+            }
+        }
+    }};
+}
+
+macro_rules! write {
+    ($store:expr, $locks:expr, |$tables:ident| $operation:expr) => {
+        within!($store, writers, BEGIN, $locks, |$tables| $operation)
+    };
+}
+
+macro_rules! read {
+    ($store:expr, |$tables:ident| $operation:expr) => {
+        within!($store, readers, BEGIN_READING, Locks::Rows, |$tables| $operation)
+    };
+}
+
+impl MySqlStore {
+    /// Opens the database at `mysql://user:password@host:port/database`, makes or migrates its schema, and opens the
+    /// connection for heartbeats before any other.
+    ///
+    /// # Errors
+    /// [`OpenError`], each a sentence for the person who started the server.
+    pub async fn open(url: &str, options: Options) -> Result<Self, OpenError> {
+        let address = Address::of(url)?;
+        let unreachable = |error: mysql_async::Error| address.unreachable(&error);
+        let statement_timeout = options.statement_timeout;
+        let server = Arc::new(Server { opts: address.opts.clone(), statement_timeout });
+        let mut conn = server.connect(&[]).await.map_err(unreachable)?.conn;
+        let variables = Variables::read(&mut conn).await.map_err(unreachable)?;
+        variables.check(&address, &options)?;
+        let partitions = schema::prepare(&mut conn, &address, options.partitions).await?;
+        let pools = variables.pools(&server, &options);
+        pools.beats.warm().await.map_err(unreachable)?;
+        conn.disconnect().await.map_err(unreachable)?;
+        let context = Arc::new(Context::new(options.clock, partitions, statement_timeout));
+        Ok(Self { pools, context })
+    }
+
+    async fn begin(&self, pool: &Pool, begin: &str, locks: Locks<'_>) -> Result<Transaction, StoreError> {
+        let passed = self.context.pass(locks).await?;
+        let line = pool.begin(begin).await?;
+        Transaction::new(line, self.context.clone(), locks, passed).await
+    }
+
+    async fn finish_part(&self, id: SessionId, runs: &[Finished]) -> Result<Vec<FinishAnswer>, StoreError> {
+        write!(self, Locks::Rows, |tables| transit::finish(tables, id, runs))
+    }
+}
+
+#[async_trait]
+impl NodeStore for MySqlStore {
+    async fn open_session(&self, new: &NewSession) -> Result<Opened, StoreError> {
+        write!(self, Locks::Sessions, |tables| session::open(tables, new))
+    }
+
+    async fn heartbeat(&self, id: SessionId, seq: u64, draining: bool) -> Result<Beat, StoreError> {
+        within!(self, beats, BEGIN, Locks::Rows, |tables| session::heartbeat(tables, id, seq, draining))
+    }
+
+    async fn close_session(&self, id: SessionId) -> Result<(), StoreError> {
+        write!(self, Locks::All, |tables| session::close(tables, id))
+    }
+
+    async fn peek(&self, id: SessionId, partitions: &[u16]) -> Result<Peek, StoreError> {
+        read!(self, |tables| tables.peek(id, partitions))
+    }
+
+    async fn claim(&self, request: &ClaimRequest) -> Result<Vec<Claimed>, StoreError> {
+        write!(self, Locks::Partitions(&request.partitions), |tables| claim::claim(tables, request))
+    }
+
+    async fn start(&self, id: SessionId, runs: &[RunRef]) -> Result<Vec<StartAnswer>, StoreError> {
+        write!(self, Locks::Rows, |tables| transit::start(tables, id, runs))
+    }
+
+    async fn finish(&self, id: SessionId, runs: &[Finished]) -> Result<Vec<FinishAnswer>, StoreError> {
+        self.finish_in_parts(id, runs).await
+    }
+
+    async fn reset(&self, id: SessionId, runs: &[RunRef]) -> Result<(), StoreError> {
+        write!(self, Locks::Rows, |tables| transit::reset(tables, id, runs))
+    }
+
+    async fn settle(&self, id: SessionId, runs: &[RunRef]) -> Result<Vec<Seen>, StoreError> {
+        write!(self, Locks::Rows, |tables| transit::settle(tables, id, runs))
+    }
+
+    async fn held(&self, id: SessionId) -> Result<Vec<RunRef>, StoreError> {
+        read!(self, |tables| tables.held(id))
+    }
+
+    async fn expire(&self, id: SessionId, seen_seq: u64) -> Result<bool, StoreError> {
+        write!(self, Locks::Sessions, |tables| session::expire(tables, id, seen_seq))
+    }
+
+    async fn sweep(&self, id: SessionId, limit: usize) -> Result<usize, StoreError> {
+        write!(self, Locks::All, |tables| session::sweep(tables, id, limit))
+    }
+}
+
+#[async_trait]
+impl ControlStore for MySqlStore {
+    async fn now(&self) -> Result<Timestamp, StoreError> {
+        read!(self, |tables| std::future::ready(Ok(tables.now())))
+    }
+
+    async fn put_jobs(&self, jobs: &[PutJob]) -> Result<Vec<Result<Saved, ControlError>>, StoreError> {
+        write!(self, Locks::Rows, |tables| put::put_jobs(tables, jobs))
+    }
+
+    async fn delete_job(&self, key: &JobKey, if_generation: Option<u64>) -> Result<(), ControlError> {
+        write!(self, Locks::Rows, |tables| control::delete(tables, key, if_generation))
+    }
+
+    async fn job(&self, key: &JobKey) -> Result<JobView, ControlError> {
+        read!(self, |tables| views::job(tables, key))
+    }
+
+    async fn jobs(&self, query: &JobQuery) -> Result<Page<JobView, JobKey>, StoreError> {
+        read!(self, |tables| views::jobs(tables, query))
+    }
+
+    async fn pause(
+        &self,
+        key: &JobKey,
+        until: Option<Timestamp>,
+        reason: Option<String>,
+    ) -> Result<JobView, ControlError> {
+        write!(self, Locks::Rows, |tables| control::pause(tables, key, until, reason.clone()))
+    }
+
+    async fn resume(&self, key: &JobKey) -> Result<JobView, ControlError> {
+        write!(self, Locks::Rows, |tables| control::resume(tables, key))
+    }
+
+    async fn trigger(&self, key: &JobKey, run: RunId) -> Result<(), ControlError> {
+        write!(self, Locks::Rows, |tables| control::trigger(tables, key, run))
+    }
+
+    async fn cancel(&self, run: RunId) -> Result<RunView, ControlError> {
+        write!(self, Locks::Rows, |tables| control::cancel(tables, run))
+    }
+
+    async fn run(&self, run: RunId) -> Result<RunView, ControlError> {
+        read!(self, |tables| runs::run(tables, run))
+    }
+
+    async fn runs(&self, query: &RunQuery) -> Result<Page<RunView, RunCursor>, ControlError> {
+        read!(self, |tables| runs::runs(tables, query))
+    }
+
+    async fn output(&self, run: RunId) -> Result<Output, ControlError> {
+        read!(self, |tables| runs::output(tables, run))
+    }
+
+    async fn sessions(&self) -> Result<Vec<SessionView>, StoreError> {
+        read!(self, |tables| tables.sessions(true))
+    }
+
+    async fn purge(&self, before: Timestamp, max_runs_per_job: u32, limit: usize) -> Result<usize, StoreError> {
+        let crowded = read!(self, |tables| tables.crowded_jobs(max_runs_per_job))?;
+        write!(self, Locks::Rows, |tables| tables.purge(before, max_runs_per_job, &crowded, limit))
+    }
+}

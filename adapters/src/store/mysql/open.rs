@@ -1,0 +1,230 @@
+//! Opening a database: its address, what its server must be, the settings of each session.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use mysql_async::prelude::Queryable;
+use mysql_async::{Conn, Opts, OptsBuilder};
+
+use super::error::OpenError;
+use super::line::Server;
+use super::pool::Pool;
+use crate::store::clock::Clock;
+
+/// What can be chosen when a database is opened.
+#[derive(Clone)]
+pub struct Options {
+    /// How many partitions a *new* database gets; an existing one keeps its own.
+    pub partitions: u16,
+    /// How many connections write at the same time, heartbeats aside.
+    pub writers: usize,
+    /// How many connections read for people and look ahead.
+    pub readers: usize,
+    /// How long one statement may take, its waiting for locks included.
+    pub statement_timeout: Duration,
+    /// After how long the server throws out a transaction whose client says nothing: half of `self_kill_after`.
+    pub holder_timeout: Duration,
+    /// Declares that a Galera cluster is written through one server only.
+    pub single_writer: bool,
+    /// Tells the time in place of the server; for tests.
+    pub clock: Option<Arc<dyn Clock>>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            partitions: 16,
+            writers: 8,
+            readers: 4,
+            statement_timeout: Duration::from_secs(5),
+            holder_timeout: Duration::from_secs(6),
+            single_writer: false,
+            clock: None,
+        }
+    }
+}
+
+/// Where a URL points to.
+pub(super) struct Address {
+    pub opts: Opts,
+    /// Without the password.
+    pub place: String,
+}
+
+impl Address {
+    pub fn of(url: &str) -> Result<Self, OpenError> {
+        let bad = |why: &str| OpenError::BadUrl(why.to_owned());
+        if !url.starts_with("mysql://") {
+            return Err(bad("it does not begin with mysql://"));
+        }
+        let opts = Opts::from_url(url).map_err(|error| OpenError::BadUrl(error.to_string()))?;
+        let Some(database) = opts.db_name().map(str::to_owned) else {
+            return Err(bad("it names no database"));
+        };
+        let place = match opts.socket() {
+            Some(socket) => format!("{socket}/{database}"),
+            None => format!("{}:{}/{database}", opts.ip_or_hostname(), opts.tcp_port()),
+        };
+        let builder = OptsBuilder::from_opts(opts).client_found_rows(true).tcp_nodelay(true).stmt_cache_size(128);
+        Ok(Self { opts: builder.prefer_socket(false).into(), place })
+    }
+
+    pub fn unreachable(&self, error: &mysql_async::Error) -> OpenError {
+        let place = self.place.clone();
+        match error {
+            mysql_async::Error::Server(server) if [1044, 1045, 1049, 1142, 1227].contains(&server.code) => {
+                OpenError::Unfit { place, reason: server.message.clone() }
+            }
+            _ => OpenError::Unreachable { place, reason: error.to_string() },
+        }
+    }
+
+    pub fn unfit(&self, reason: impl Into<String>) -> OpenError {
+        OpenError::Unfit { place: self.place.clone(), reason: reason.into() }
+    }
+}
+
+/// The connections of a store.
+pub(super) struct Pools {
+    /// Heartbeats: one connection, opened before all others.
+    pub beats: Pool,
+    pub writers: Pool,
+    pub readers: Pool,
+}
+
+/// What the server says of itself.
+pub(super) struct Variables(BTreeMap<String, String>);
+
+impl Variables {
+    pub async fn read(conn: &mut Conn) -> Result<Self, mysql_async::Error> {
+        let sql = "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('version', 'read_only', 'super_read_only', \
+                   'innodb_read_only', 'log_bin', 'binlog_format', 'wsrep_on', 'innodb_flush_log_at_trx_commit', \
+                   'sync_binlog', 'max_allowed_packet')";
+        let rows: Vec<(String, String)> = conn.query(sql).await?;
+        Ok(Self(rows.into_iter().map(|(name, value)| (name.to_lowercase(), value)).collect()))
+    }
+
+    fn is(&self, name: &str, value: &str) -> bool {
+        self.0.get(name).is_some_and(|found| found.eq_ignore_ascii_case(value))
+    }
+
+    fn is_on(&self, name: &str) -> bool {
+        self.0.get(name).is_some_and(|found| !["0", "off", "", "none"].contains(&found.to_lowercase().as_str()))
+    }
+
+    fn is_mariadb(&self) -> bool {
+        self.0.get("version").is_some_and(|version| version.contains("MariaDB"))
+    }
+
+    /// Refuses a server on which promises cannot be kept, each with what to do about it.
+    pub fn check(&self, address: &Address, options: &Options) -> Result<(), OpenError> {
+        if let Some(name) =
+            ["read_only", "super_read_only", "innodb_read_only"].into_iter().find(|name| self.is_on(name))
+        {
+            return Err(
+                address.unfit(format!("{name} is on: it is a replica, or it was closed for writing; name the primary"))
+            );
+        }
+        if self.is_on("log_bin") && self.is("binlog_format", "STATEMENT") {
+            return Err(address.unfit(
+                "binlog_format is STATEMENT, which loses the order of transactions under READ COMMITTED; set it to ROW",
+            ));
+        }
+        if self.is_on("wsrep_on") && !options.single_writer {
+            return Err(address.unfit(
+                "wsrep_on is on: in a Galera cluster two servers grant the same lock; write through one server only, \
+                 and say so with store.single_writer = true",
+            ));
+        }
+        let packet = self.0.get("max_allowed_packet").and_then(|bytes| bytes.parse::<u64>().ok());
+        if packet.is_some_and(|bytes| bytes < 16 << 20) {
+            return Err(
+                address.unfit("max_allowed_packet is below 16M, and outputs would not fit; set it to 16M or more")
+            );
+        }
+        if !self.is("innodb_flush_log_at_trx_commit", "1") {
+            tracing::warn!(
+                place = address.place,
+                "innodb_flush_log_at_trx_commit is not 1: the server acknowledges what a crash may take back"
+            );
+        }
+        if self.is_on("log_bin") && !self.is("sync_binlog", "1") {
+            tracing::warn!(
+                place = address.place,
+                "sync_binlog is not 1: a crash may leave replicas behind the primary"
+            );
+        }
+        Ok(())
+    }
+
+    /// What every session sets first. A transaction whose client is frozen is thrown out after `holder_timeout`:
+    /// MariaDB has a setting for that, MySQL only the one for idle connections.
+    fn settings(&self, options: &Options, isolation: &str) -> Vec<String> {
+        let waits = options.statement_timeout.as_secs().saturating_sub(1).max(1);
+        let idle = options.holder_timeout.as_secs().max(1);
+        let thrown_out = if self.is_mariadb() {
+            format!("wait_timeout = 3600, idle_transaction_timeout = {idle}")
+        } else {
+            format!("wait_timeout = {idle}")
+        };
+        vec![
+            format!(
+                "SET SESSION time_zone = '+00:00', sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', \
+                 innodb_lock_wait_timeout = {waits}, lock_wait_timeout = {waits}, {thrown_out}"
+            ),
+            "SET NAMES utf8mb4 COLLATE utf8mb4_bin".to_owned(),
+            format!("SET SESSION TRANSACTION ISOLATION LEVEL {isolation}"),
+        ]
+    }
+
+    /// The pools, none of them connected yet.
+    pub fn pools(&self, server: &Arc<Server>, options: &Options) -> Pools {
+        let fresh_for = if self.is_mariadb() { Duration::from_secs(1800) } else { options.holder_timeout * 3 / 4 };
+        let pool = |isolation: &str, size: usize| {
+            Pool::new(server.clone(), self.settings(options, isolation), size, fresh_for)
+        };
+        Pools {
+            beats: pool("READ COMMITTED", 1),
+            writers: pool("READ COMMITTED", options.writers),
+            readers: pool("REPEATABLE READ", options.readers),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn variables(pairs: &[(&str, &str)]) -> Variables {
+        Variables(pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect())
+    }
+
+    fn address() -> Address {
+        Address::of("mysql://u:secret@db.example:3307/carillon").unwrap()
+    }
+
+    #[test]
+    fn an_address_names_a_database_and_shows_no_password() {
+        assert_eq!(address().place, "db.example:3307/carillon");
+        for bad in ["carillon.db", "sqlite://c.db", "mysql://u:secret@h:1", "mysql://u:secret@h:notaport/c"] {
+            let said = Address::of(bad).map(|_| ()).unwrap_err().to_string();
+            assert!(!said.contains("secret"), "{said}");
+        }
+    }
+
+    #[test]
+    fn servers_that_break_promises_are_refused() {
+        let check = |pairs: &[(&str, &str)], options: &Options| {
+            variables(pairs).check(&address(), options).map_err(|error| error.to_string())
+        };
+        let options = Options::default();
+        assert_eq!(check(&[("read_only", "OFF"), ("wsrep_on", "OFF")], &options), Ok(()));
+        assert!(check(&[("read_only", "ON")], &options).unwrap_err().contains("read_only is on"));
+        assert!(check(&[("wsrep_on", "ON")], &options).unwrap_err().contains("single_writer"));
+        let declared = Options { single_writer: true, ..Options::default() };
+        assert_eq!(check(&[("wsrep_on", "ON")], &declared), Ok(()));
+        assert_eq!(check(&[("log_bin", "OFF"), ("binlog_format", "STATEMENT")], &options), Ok(()));
+        assert!(check(&[("log_bin", "ON"), ("binlog_format", "STATEMENT")], &options).unwrap_err().contains("ROW"));
+    }
+}

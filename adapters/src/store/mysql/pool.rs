@@ -1,0 +1,83 @@
+//! Connections that are not in use, each with its session settings made once.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, timeout};
+
+use super::error;
+use super::line::{Line, Server, Wire};
+use crate::store::StoreError;
+
+type Answer<T> = Result<T, StoreError>;
+
+/// Where idle connections stand, with the time at which they came back.
+#[derive(Clone, Default)]
+pub(super) struct Shelf(Arc<Mutex<Vec<(Wire, Instant)>>>);
+
+impl Shelf {
+    pub fn put(&self, wire: Wire) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push((wire, Instant::now()));
+    }
+
+    fn take_fresh(&self, fresh_for: Duration) -> Option<Wire> {
+        let mut idle = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        idle.retain(|(wire, since)| since.elapsed() < fresh_for && !wire.conn.is_disconnected());
+        idle.pop().map(|(wire, _)| wire)
+    }
+
+    fn clear(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+}
+
+/// A bounded number of connections with the same settings.
+pub(super) struct Pool {
+    server: Arc<Server>,
+    settings: Vec<String>,
+    shelf: Shelf,
+    permits: Arc<Semaphore>,
+    /// One that was idle for longer may have been closed by the server.
+    fresh_for: Duration,
+}
+
+impl Pool {
+    pub fn new(server: Arc<Server>, settings: Vec<String>, size: usize, fresh_for: Duration) -> Self {
+        let permits = Arc::new(Semaphore::new(size.max(1)));
+        Self { server, settings, shelf: Shelf::default(), permits, fresh_for }
+    }
+
+    /// Opens one connection ahead of need.
+    pub async fn warm(&self) -> Result<(), mysql_async::Error> {
+        self.shelf.put(self.server.connect(&self.settings).await?);
+        Ok(())
+    }
+
+    /// A connection on which `begin` was run. An idle one that turns out to be dead costs nothing: nothing was done on
+    /// it.
+    pub async fn begin(&self, begin: &str) -> Answer<Line> {
+        let busy = || StoreError::Retryable("no connection to the database became free in time".to_owned());
+        let waiting = timeout(self.server.statement_timeout, self.permits.clone().acquire_owned());
+        let permit = waiting.await.map_err(|_| busy())?.map_err(|_| busy())?;
+        let mut permit = Some(permit);
+        if let Some(wire) = self.shelf.take_fresh(self.fresh_for) {
+            let mut line = Line::new(wire, self.server.clone(), self.shelf.clone(), permit.take());
+            match line.run(begin).await {
+                Ok(_) => return Ok(line),
+                Err(error) if !line.is_lost() => return Err(error),
+                // The others are no better: the server was away.
+                Err(_) => self.shelf.clear(),
+            }
+            permit = line.take_permit();
+        }
+        let wire = self.server.connect(&self.settings).await.map_err(|error| match error::statement(&error).error {
+            StoreError::Permanent(text) | StoreError::Retryable(text) | StoreError::Unknown(text) => {
+                StoreError::Retryable(text)
+            }
+        })?;
+        let mut line = Line::new(wire, self.server.clone(), self.shelf.clone(), permit);
+        line.run(begin).await?;
+        Ok(line)
+    }
+}

@@ -1,0 +1,137 @@
+//! A wire between a store and its server that can be cut, or hold something back, at a place that the test names.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+
+/// What happens to the next packet that contains the words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trap {
+    /// The connection is cut; the server never sees the packet.
+    CutBefore,
+    /// The server does what the packet says; its answer is lost with the connection.
+    CutAfter,
+    /// The packet waits until [`Proxy::release`].
+    Hold,
+}
+
+#[derive(Default)]
+struct State {
+    trap: Option<(Trap, String)>,
+    held: bool,
+    sprung: usize,
+}
+
+/// The wire.
+pub struct Proxy {
+    port: u16,
+    shared: Arc<(Mutex<State>, Condvar)>,
+}
+
+impl Proxy {
+    /// A wire to a port on 127.0.0.1.
+    pub fn to(target: u16) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let port = listener.local_addr().expect("an address").port();
+        let shared: Arc<(Mutex<State>, Condvar)> = Arc::default();
+        let state = shared.clone();
+        std::thread::spawn(move || {
+            for client in listener.incoming().map_while(Result::ok) {
+                if let Ok(server) = TcpStream::connect(("127.0.0.1", target)) {
+                    carry(client, server, state.clone());
+                }
+            }
+        });
+        Self { port, shared }
+    }
+
+    /// Its own port.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        self.shared.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sets the trap for the next packet with these words.
+    pub fn set(&self, trap: Trap, words: &str) {
+        self.state().trap = Some((trap, words.to_owned()));
+    }
+
+    /// How many packets went into a trap.
+    pub fn sprung(&self) -> usize {
+        self.state().sprung
+    }
+
+    /// Waits until a packet is in the trap.
+    pub fn wait_until_sprung(&self) {
+        let mut state = self.state();
+        while state.sprung == 0 {
+            state = self.shared.1.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Lets a packet go that is held.
+    pub fn release(&self) {
+        self.state().held = false;
+        self.shared.1.notify_all();
+    }
+}
+
+fn carry(client: TcpStream, server: TcpStream, shared: Arc<(Mutex<State>, Condvar)>) {
+    let mute = Arc::new(AtomicBool::new(false));
+    let (Ok(from_server), Ok(to_client)) = (server.try_clone(), client.try_clone()) else { return };
+    let muted = mute.clone();
+    std::thread::spawn(move || answers(from_server, to_client, &muted));
+    std::thread::spawn(move || questions(client, server, &mute, &shared));
+}
+
+fn answers(mut server: TcpStream, mut client: TcpStream, mute: &AtomicBool) {
+    let mut buffer = vec![0; 1 << 16];
+    while let Ok(length @ 1..) = server.read(&mut buffer) {
+        if mute.load(Ordering::SeqCst) || client.write_all(&buffer[..length]).is_err() {
+            break;
+        }
+    }
+    let _gone = (client.shutdown(Shutdown::Both), server.shutdown(Shutdown::Both));
+}
+
+fn questions(mut client: TcpStream, mut server: TcpStream, mute: &AtomicBool, shared: &(Mutex<State>, Condvar)) {
+    let mut buffer = vec![0; 1 << 16];
+    while let Ok(length @ 1..) = client.read(&mut buffer) {
+        match sprung(&buffer[..length], shared) {
+            Some(Trap::CutBefore) => break,
+            Some(Trap::CutAfter) => mute.store(true, Ordering::SeqCst),
+            Some(Trap::Hold) => wait_for_release(shared),
+            None => {}
+        }
+        if server.write_all(&buffer[..length]).is_err() {
+            break;
+        }
+    }
+    // What the server still has to answer may come while a cut after a packet waits for it.
+    if !mute.load(Ordering::SeqCst) {
+        let _gone = (client.shutdown(Shutdown::Both), server.shutdown(Shutdown::Both));
+    }
+}
+
+fn sprung(packet: &[u8], (state, changed): &(Mutex<State>, Condvar)) -> Option<Trap> {
+    let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+    let (trap, words) = state.trap.as_ref()?;
+    packet.windows(words.len()).find(|window| *window == words.as_bytes())?;
+    let trap = *trap;
+    state.trap = None;
+    state.held = trap == Trap::Hold;
+    state.sprung += 1;
+    changed.notify_all();
+    Some(trap)
+}
+
+fn wait_for_release((state, changed): &(Mutex<State>, Condvar)) {
+    let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+    while state.held {
+        state = changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+    }
+}

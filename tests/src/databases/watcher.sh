@@ -1,0 +1,31 @@
+# Makes the data directory of a database server in $1 with the words of $2, starts the server with the rest, obeys the lines
+# that come in, and when no more can come, because the test ended, panicked or was killed, ends the server and deletes all.
+exec 2>/dev/null
+directory=$1
+install=$2
+shift 2
+start() {
+    "$@" </dev/null >>"$directory/log" 2>&1 &
+    server=$!
+}
+if $install </dev/null >"$directory/log" 2>&1; then
+    echo made
+    start "$@"
+    while read -r word; do
+        case $word in
+        kill) kill -KILL "$server"; wait "$server" ;;
+        start) start "$@" ;;
+        freeze)
+            kill -STOP "$server"
+            while grep -qv ') T ' "/proc/$server/task/"*/stat; do sleep 0.01; done
+            ;;
+        thaw) kill -CONT "$server" ;;
+        esac
+        echo "$word"
+    done
+    kill -KILL "$server"
+    wait "$server"
+else
+    echo $(tail -40 "$directory/log")
+fi
+rm -rf "$directory"
