@@ -96,6 +96,9 @@ pub struct InitArgs {
     /// The database: sqlite://FILE or mysql://USER:PASSWORD@HOST:PORT/NAME
     #[arg(long, value_name = "URL")]
     pub store: Option<String>,
+    /// Answer in JSON
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Arguments of `cluster`.

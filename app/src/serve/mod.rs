@@ -50,7 +50,12 @@ pub fn init(args: &InitArgs) -> ExitCode {
     };
     match startup::open_store(&config) {
         Ok(_) => {
-            println!("{} is ready", config.store.url);
+            let url = config.store.url.to_string();
+            // A reader that has gone takes nothing from what was done.
+            let _ = match args.json {
+                true => writeln!(std::io::stdout(), "{}", serde_json::json!({"store": url, "ready": true})),
+                false => writeln!(std::io::stdout(), "{url} is ready"),
+            };
             ExitCode::SUCCESS
         }
         Err(error) => refuse(1, &error),
