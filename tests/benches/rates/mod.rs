@@ -1,0 +1,98 @@
+//! What is measured of every store: creates, and firings through all three transitions, in batches.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use carillon_adapters::store::{ClaimRequest, Finished, ManualClock, Output, PutIf, PutJob, Store};
+use carillon_domain::id::RunId;
+use carillon_domain::node::port::{FinishRequest, StartAnswer};
+use carillon_domain::run::Status;
+use carillon_tests::conformance::Bench;
+use carillon_tests::conformance::bench::{at, ending, job, refs};
+
+/// How many partitions the store is to be made with.
+pub const PARTITIONS: u16 = 4;
+
+/// Prints the rates of an empty store that shows the time of `clock`.
+pub async fn print(store: Arc<dyn Store>, clock: ManualClock) {
+    let bench = Bench::new(store.clone(), clock.clone()).await;
+
+    let jobs = 100_000;
+    report("batch creates (1,000 a transaction)", jobs, async {
+        for batch in 0..jobs / 1000 {
+            let put = |n| PutJob { job: job(&format!("j{n}")), paused: None, when: PutIf::Any };
+            let puts: Vec<_> = (batch * 1000..batch * 1000 + 1000).map(put).collect();
+            store.put_jobs(&puts).await.expect("created");
+        }
+    })
+    .await;
+    report("durable creates, 64 callers", 6_400, async {
+        let callers = (0..64).map(|caller| {
+            let store = store.clone();
+            tokio::spawn(async move {
+                for n in 0..100 {
+                    let put = PutJob { job: job(&format!("single-{caller}-{n}")), paused: None, when: PutIf::Any };
+                    store.put_jobs(&[put]).await.expect("created");
+                }
+            })
+        });
+        for caller in callers.collect::<Vec<_>>() {
+            caller.await.expect("created");
+        }
+    })
+    .await;
+    for size in [100, 1000] {
+        cycle(&bench, &*store, &clock, size).await;
+    }
+}
+
+async fn report(what: &str, count: usize, work: impl Future<Output = ()>) {
+    let begun = Instant::now();
+    work.await;
+    let rate = count as f64 / begun.elapsed().as_secs_f64();
+    println!("{what}: {rate:.0}/s");
+}
+
+/// 20,000 firings through all three transitions.
+async fn cycle(bench: &Bench, store: &dyn Store, clock: &ManualClock, size: usize) {
+    let (mut claims, mut starts, mut finishes) = (Duration::ZERO, Duration::ZERO, Duration::ZERO);
+    let count = 20_000;
+    clock.set(at(0));
+    for _ in 0..count / size {
+        let runs: Vec<RunId> = (0..size).map(|_| bench.draw()).collect();
+        let partitions = (0..PARTITIONS).collect();
+        let executors = vec!["shell".to_owned()];
+        let request = ClaimRequest { session: bench.me, partitions, until: at(10), runs, executors };
+        let begun = Instant::now();
+        let claimed = store.claim(&request).await.expect("claimed");
+        claims += begun.elapsed();
+        assert_eq!(claimed.len(), size);
+        clock.set(at(10));
+        let begun = Instant::now();
+        let answers = store.start(bench.me, &refs(&claimed)).await.expect("started");
+        starts += begun.elapsed();
+        let ended: Vec<_> = answers
+            .into_iter()
+            .filter_map(|answer| match answer {
+                StartAnswer::Started { at: running, .. } => Some(Finished {
+                    request: FinishRequest { at: running, ending: ending(Status::Succeeded, at(10)) },
+                    output: Output { bytes: b"done\n".to_vec(), truncated: false },
+                }),
+                StartAnswer::Early { .. } | StartAnswer::Moved | StartAnswer::Gone => None,
+            })
+            .collect();
+        assert_eq!(ended.len(), size);
+        let begun = Instant::now();
+        store.finish(bench.me, &ended).await.expect("finished");
+        finishes += begun.elapsed();
+        clock.set(at(0));
+    }
+    let rate = |time: Duration| count as f64 / time.as_secs_f64();
+    println!(
+        "batches of {size}: claims {:.0}/s, starts {:.0}/s, finishes {:.0}/s, firings {:.0}/s",
+        rate(claims),
+        rate(starts),
+        rate(finishes),
+        rate(claims + starts + finishes)
+    );
+}
