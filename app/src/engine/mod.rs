@@ -49,6 +49,8 @@ pub struct Parts {
     pub session: SessionId,
     /// This node's name.
     pub node: String,
+    /// When the registration was sent: the session is trusted from then on.
+    pub registered: BootTime,
     /// The database's time when the session was registered.
     pub utc: Timestamp,
 }
@@ -104,7 +106,7 @@ impl Engine {
         let (handle, ends) = EngineHandle::new(parts.session, parts.node.clone(), parts.executors.clone());
         let (send, messages) = mpsc::unbounded_channel();
         let calls = StoreCalls::new(&parts, send.clone());
-        let node = Node::new(parts.config.clone(), parts.session, parts.utc, boot());
+        let node = Node::new(parts.config.clone(), parts.session, parts.utc, boot()).registered_at(parts.registered);
         let engine = Self {
             node,
             handle: handle.clone(),
