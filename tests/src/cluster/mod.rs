@@ -16,6 +16,11 @@ use crate::server::Server;
 pub const FAST: &str = "[session]\nheartbeat = \"500ms\"\nheartbeat_timeout = \"600ms\"\nself_kill_after = \"2400ms\"\n\
                         fence_grace = \"500ms\"\npause = \"1s\"\nexpire_after = \"4s\"\n";
 
+/// Fast enough for tests, slow enough for a machine that is busy with other things: a node that gets no CPU for some
+/// seconds fences itself, as it must.
+pub const BRISK: &str = "[session]\nheartbeat = \"1s\"\nheartbeat_timeout = \"1s\"\nself_kill_after = \"5s\"\n\
+                         fence_grace = \"1s\"\npause = \"1s\"\nexpire_after = \"8s\"\n";
+
 /// Nodes that share a database.
 pub struct Cluster {
     dir: tempfile::TempDir,
