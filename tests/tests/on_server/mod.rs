@@ -5,6 +5,7 @@ mod opening;
 mod outages;
 mod races;
 mod sizes;
+mod tls;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

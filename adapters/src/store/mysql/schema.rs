@@ -9,8 +9,8 @@ use std::time::Duration;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Error};
 
+use super::address::Address;
 use super::error::OpenError;
-use super::open::Address;
 use super::transaction::lock_name;
 
 mod embedded {
