@@ -3,6 +3,7 @@
 mod conformance;
 mod opening;
 mod outages;
+mod plans;
 mod races;
 mod sizes;
 mod tls;
