@@ -7,6 +7,7 @@ mod plans;
 mod races;
 mod sizes;
 mod tls;
+mod versions;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -101,7 +101,7 @@ impl MySqlStore {
         let mut conn = server.connect(&[]).await.map_err(unreachable)?.conn;
         let variables = Variables::read(&mut conn).await.map_err(unreachable)?;
         variables.check(&address, &options)?;
-        let partitions = schema::prepare(&mut conn, &address, options.partitions).await?;
+        let partitions = schema::prepare(&mut conn, &address, &options).await?;
         let pools = variables.pools(&server, &options);
         pools.beats.warm().await.map_err(unreachable)?;
         conn.disconnect().await.map_err(unreachable)?;

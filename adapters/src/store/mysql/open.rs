@@ -30,6 +30,9 @@ pub struct Options {
     pub single_writer: bool,
     /// Tells the time in place of the server; for tests.
     pub clock: Option<Arc<dyn Clock>>,
+    /// Plays an older binary, which knows the schema up to this version; for tests.
+    #[doc(hidden)]
+    pub knows_up_to: Option<i64>,
 }
 
 impl Default for Options {
@@ -42,6 +45,7 @@ impl Default for Options {
             holder_timeout: Duration::from_secs(6),
             single_writer: false,
             clock: None,
+            knows_up_to: None,
         }
     }
 }
