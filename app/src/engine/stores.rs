@@ -168,7 +168,7 @@ async fn within<T>(
     warn!(call = what, %error, "a call to the database failed");
     Err(match error {
         StoreError::Retryable(_) => Failure::RolledBack,
-        StoreError::Permanent(_) => Failure::Refused,
+        StoreError::Permanent(_) | StoreError::LockMissing(_) => Failure::Refused,
         StoreError::Unknown(_) => Failure::Unknown,
     })
 }

@@ -14,12 +14,21 @@ pub struct Database {
 impl Database {
     /// The address of the database, for a user who may do nothing outside of it.
     pub fn url(&self) -> String {
-        self.url_through(self.port)
+        self.at("127.0.0.1", self.port)
     }
 
-    /// The same through another port.
+    /// The same under another name of the host.
+    pub fn url_on(&self, host: &str) -> String {
+        self.at(host, self.port)
+    }
+
+    /// The same through another port, in words that can be read on the way.
     pub fn url_through(&self, port: u16) -> String {
-        format!("mysql://carillon:secret@127.0.0.1:{port}/{}", self.name)
+        format!("{}?ssl-mode=disabled", self.at("127.0.0.1", port))
+    }
+
+    fn at(&self, host: &str, port: u16) -> String {
+        format!("mysql://carillon:secret@{host}:{port}/{}", self.name)
     }
 
     /// A connection to it.

@@ -85,11 +85,6 @@ impl Server {
         this
     }
 
-    /// What it is.
-    pub fn brand(&self) -> Brand {
-        self.brand
-    }
-
     /// Its port on 127.0.0.1.
     pub fn port(&self) -> u16 {
         self.port

@@ -3,8 +3,11 @@
 mod conformance;
 mod opening;
 mod outages;
+mod plans;
 mod races;
 mod sizes;
+mod tls;
+mod versions;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -1,7 +1,8 @@
 //! Which databases are made, taken and refused.
 
-use carillon_adapters::store::mysql::{MySqlStore, OpenError, Options};
-use carillon_adapters::store::{ManualClock, StoreError};
+use carillon_adapters::store::mysql::{MySqlStore, Options};
+use carillon_adapters::store::{ManualClock, NewSession, StoreError};
+use carillon_domain::id::SessionId;
 use carillon_domain::partition::partition_of;
 use carillon_tests::conformance::bench::{BEGIN, PARTITIONS, at, job};
 use carillon_tests::databases::Server;
@@ -23,27 +24,43 @@ async fn ten_at_once_make_one_database() {
         start.await.unwrap().unwrap();
     }
     let mut conn = database.connect().await;
-    let partitions: u16 = conn.query_first("SELECT value + 0 FROM meta").await.unwrap().unwrap();
+    let partitions: u16 =
+        conn.query_first("SELECT value + 0 FROM meta WHERE name = 'partitions'").await.unwrap().unwrap();
     let locks: u16 = conn.query_first("SELECT COUNT(*) FROM lock_row").await.unwrap().unwrap();
     assert_eq!(locks, partitions + 1, "whoever came first made all of it");
 }
 
 #[tokio::test]
-async fn a_missing_lock_row_is_named() {
+async fn a_missing_lock_row_is_named_by_all_who_need_it() {
     let (bench, database) = bench().await;
     bench.create(job("a")).await;
+    let (store, me) = (&bench.store, bench.me);
     let own = partition_of("default", "a", PARTITIONS);
     database.run(&[&format!("DELETE FROM lock_row WHERE name = 'partition {own}'")]).await;
-    let claim = bench.store.claim(&bench.claim_request(bench.me, at(30), 5)).await;
-    let Err(StoreError::Permanent(said)) = claim else { panic!("{claim:?}") };
-    assert!(said.contains(&format!("partition {own}")), "{said}");
+    for error in [
+        store.claim(&bench.claim_request(me, at(30), 5)).await.unwrap_err(),
+        store.sweep(me, 5).await.unwrap_err(),
+        store.close_session(me).await.unwrap_err(),
+    ] {
+        let StoreError::LockMissing(said) = error else { panic!("{error:?}") };
+        assert!(said.contains(&format!("the lock row of partition {own} is missing from table lock_row")), "{said}");
+        assert!(said.contains(&format!("VALUES ({}, 'partition {own}', 0)", own + 1)), "{said}");
+    }
     let said = refusal(&database.url(), options(&bench.clock)).await;
     assert!(said.contains(&format!("partition {own}")) && said.contains("lock_row"), "{said}");
     database.run(&[&format!("INSERT INTO lock_row VALUES ({}, 'partition {own}', 7)", own + 1)]).await;
     assert_eq!(bench.claim().await.len(), 1);
+
     database.run(&["DELETE FROM lock_row WHERE id = 0"]).await;
-    let expired = bench.store.expire(bench.me, 0).await;
-    assert!(matches!(&expired, Err(StoreError::Permanent(said)) if said.contains("the sessions")), "{expired:?}");
+    let new = NewSession { id: SessionId::from_random(7), node: "n".into(), address: "a".into(), version: "v".into() };
+    for error in [
+        store.open_session(&new).await.unwrap_err(),
+        store.expire(me, 0).await.unwrap_err(),
+        store.sweep(me, 5).await.unwrap_err(),
+        store.close_session(me).await.unwrap_err(),
+    ] {
+        assert!(matches!(&error, StoreError::LockMissing(said) if said.contains("the sessions")), "{error:?}");
+    }
 }
 
 #[tokio::test]
@@ -73,12 +90,4 @@ async fn servers_that_break_promises_are_refused() {
     let stranger = database.url().replace("carillon:secret", "carillon:wrong");
     let said = refusal(&stranger, options(&clock)).await;
     assert!(said.contains("Access denied") && !said.contains("wrong"), "{said}");
-}
-
-#[tokio::test]
-async fn a_newer_schema_is_refused() {
-    let (bench, database) = bench().await;
-    database.run(&["INSERT INTO refinery_schema_history VALUES (99, 'from_the_future', 'x', '1')"]).await;
-    let newer = MySqlStore::open(&database.url(), options(&bench.clock)).await.map(|_| ()).unwrap_err();
-    assert!(matches!(newer, OpenError::Newer { found: 99, .. }), "{newer}");
 }

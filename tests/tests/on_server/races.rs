@@ -17,7 +17,7 @@ use super::{ROWS, bench, open, options, server, wait_until};
 
 /// How many connections of a database are in the middle of a guarded update: with its row held they wait for the lock.
 /// (The server's own table of lock waits stands still while it is read often.)
-async fn waiting(root: &mut Conn, database: &Database) -> usize {
+pub(super) async fn waiting(root: &mut Conn, database: &Database) -> usize {
     let found: Vec<Row> = root.query("SHOW FULL PROCESSLIST").await.unwrap();
     let text = |row: &Row, column: &str| row.get::<Option<String>, _>(column).flatten().unwrap_or_default();
     let waits = |row: &&Row| text(row, "db") == database.name && text(row, "Info").starts_with("UPDATE JSON_TABLE");
@@ -30,7 +30,7 @@ async fn wait_for_waiters(database: &Database, count: usize) {
 }
 
 /// A connection that holds the lock of a job's row until it commits.
-async fn holder(database: &Database, claimed: &Claimed) -> Conn {
+pub(super) async fn holder(database: &Database, claimed: &Claimed) -> Conn {
     let carillon_domain::node::port::RowKey::Job(id) = claimed.at.row else { panic!("not a job's row") };
     let mut conn = database.connect().await;
     conn.query_drop("START TRANSACTION").await.unwrap();

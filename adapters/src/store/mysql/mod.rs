@@ -5,6 +5,7 @@
 //! that loses against another one is tried again; one whose COMMIT was not acknowledged is [`StoreError::Unknown`] and
 //! its connection is ended. The database's clock is the clock.
 
+mod address;
 mod batch;
 mod change;
 mod error;
@@ -18,6 +19,7 @@ mod rows;
 mod schema;
 mod select;
 mod tables;
+mod tls;
 mod transaction;
 
 use std::sync::Arc;
@@ -27,10 +29,11 @@ use carillon_domain::id::{RunId, SessionId};
 use carillon_domain::node::port::{Claimed, FinishAnswer, Peek, RunRef, Seen, StartAnswer};
 use carillon_domain::time::Timestamp;
 
+use self::address::Address;
 pub use self::error::OpenError;
 use self::line::Server;
 pub use self::open::Options;
-use self::open::{Address, Pools, Variables};
+use self::open::{Pools, Variables};
 use self::pool::Pool;
 use self::transaction::{Context, Locks, TRIES, Transaction};
 use super::ops::{claim, control, put, runs, session, transit, views};
@@ -93,17 +96,20 @@ impl MySqlStore {
     /// Opens the database at `mysql://user:password@host:port/database`, makes or migrates its schema, and opens the
     /// connection for heartbeats before any other.
     ///
+    /// `?ssl-mode=` is `disabled`, `preferred` (the default), `required`, `verify_ca` or `verify_identity`, as with MySQL's
+    /// clients; the last two need `ssl-ca=FILE`, the authority's certificates in PEM. `?socket=PATH` goes without TLS.
+    ///
     /// # Errors
     /// [`OpenError`], each a sentence for the person who started the server.
     pub async fn open(url: &str, options: Options) -> Result<Self, OpenError> {
         let address = Address::of(url)?;
         let unreachable = |error: mysql_async::Error| address.unreachable(&error);
         let statement_timeout = options.statement_timeout;
-        let server = Arc::new(Server { opts: address.opts.clone(), statement_timeout });
+        let server = Arc::new(Server::at(&address, statement_timeout));
         let mut conn = server.connect(&[]).await.map_err(unreachable)?.conn;
         let variables = Variables::read(&mut conn).await.map_err(unreachable)?;
         variables.check(&address, &options)?;
-        let partitions = schema::prepare(&mut conn, &address, options.partitions).await?;
+        let partitions = schema::prepare(&mut conn, &address, &options).await?;
         let pools = variables.pools(&server, &options);
         pools.beats.warm().await.map_err(unreachable)?;
         conn.disconnect().await.map_err(unreachable)?;

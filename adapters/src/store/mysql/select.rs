@@ -263,8 +263,8 @@ impl Transaction {
             params.extend(values);
         };
         if let Some(JobKey { namespace, name }) = &query.after {
-            let after = vec![namespace.into(), namespace.into(), name.into()];
-            add("j.namespace >= ? AND (j.namespace > ? OR j.name > ?)", after);
+            let after = vec![namespace.into(), name.into(), namespace.into()];
+            add("((j.namespace = ? AND j.name > ?) OR j.namespace > ?)", after);
         }
         if let Some(namespace) = &query.namespace {
             add("j.namespace = ?", vec![namespace.into()]);
