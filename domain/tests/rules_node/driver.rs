@@ -51,6 +51,15 @@ pub fn succeeded() -> Ending {
     Ending { status: Status::Succeeded, exit_code: Some(0), signal: None, reason: None, ended_at: Timestamp::EPOCH }
 }
 
+/// What a claim asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SentClaim {
+    pub partitions: Vec<u16>,
+    pub until: Timestamp,
+    pub runs: Vec<RunId>,
+    pub only: Option<String>,
+}
+
 pub struct Driver {
     pub node: Node,
     pub now: BootTime,
@@ -126,6 +135,25 @@ impl Driver {
         self.feed(Input::Started(Ok(vec![started(&claimed)])));
         assert_eq!(self.spawns(), [claimed.at.run]);
         claimed
+    }
+
+    /// The clock moves to `ms`, where heartbeats show that the other node lives too.
+    pub fn beat_with_other(&mut self, ms: u64) {
+        self.tick(ms);
+        self.beat_with(ms, vec![peer(me(), ms), peer(other(), ms)], UTC0_MS + ms as i64);
+    }
+
+    /// The claims that were sent.
+    pub fn claims(&mut self) -> Vec<SentClaim> {
+        self.pick(|effect| match effect {
+            Effect::Claim { partitions, until, runs, only } => Some(SentClaim {
+                partitions: partitions.clone(),
+                until: *until,
+                runs: runs.clone(),
+                only: only.clone(),
+            }),
+            _ => None,
+        })
     }
 
     /// The runs of the start that was sent, if one was.
