@@ -42,8 +42,9 @@ pub trait NodeStore: Send + Sync {
     /// [sweep](Self::sweep), as a claim of unknown outcome may have been applied after the last look.
     async fn close_session(&self, session: SessionId) -> Result<(), StoreError>;
 
-    /// Looks, without a lock, when something comes up in `partitions`, and which of my runs somebody wants to end.
-    async fn peek(&self, session: SessionId, partitions: &[u16]) -> Result<Peek, StoreError>;
+    /// Looks, without a lock, when something comes up in the session's partitions, what is left unclaimed in all others,
+    /// and which of its runs somebody wants to end.
+    async fn peek(&self, request: &PeekRequest) -> Result<Peek, StoreError>;
 
     /// Takes up to `request.runs.len()` firings that come up until `request.until`, each under one of the ids in
     /// `request.runs` (a manual run keeps its own). Rows whose due times were only dealt with are not answered.

@@ -81,6 +81,19 @@ impl SessionState {
     }
 }
 
+/// A look for work.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PeekRequest {
+    /// Who looks.
+    pub session: SessionId,
+    /// Which partitions are its own.
+    pub partitions: Vec<u16>,
+    /// What comes up until then.
+    pub until: Timestamp,
+    /// The executors that the node has; jobs of others are none of its business.
+    pub executors: Vec<String>,
+}
+
 /// A claim.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClaimRequest {

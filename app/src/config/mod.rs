@@ -92,7 +92,7 @@ pub struct SchedulerConfig {
     pub max_executing: usize,
     /// How many partitions a new database is made with.
     pub partitions: u16,
-    /// When others may claim what its own node left lying.
+    /// When others may claim what its own node left unclaimed.
     pub steal_after: Duration,
 }
 

@@ -161,6 +161,7 @@ fn faults_name_the_key_the_value_the_source_and_what_is_allowed() {
             ],
         ),
         ("[scheduler]\nhorizon = \"0s\"", vec!["scheduler.horizon = \"0s\"", "a duration from 1s to 1h"]),
+        ("[scheduler]\nsteal_after = \"0s\"", vec!["scheduler.steal_after = \"0s\"", "a duration from 100ms to 1h"]),
         ("[scheduler]\nhorizon = \"abc\"", vec!["scheduler.horizon = \"abc\"", "is not a duration"]),
         ("[scheduler]\npartitions = \"16\"", vec!["scheduler.partitions = \"16\"", "a whole number from 1 to 1024"]),
         ("[scheduler]\npartitions = 0", vec!["a whole number from 1 to 1024"]),

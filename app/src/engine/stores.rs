@@ -5,7 +5,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use carillon_adapters::store::{Beat, ClaimRequest, Finished, Output, SessionState, Store, StoreError};
+use carillon_adapters::store::{Beat, ClaimRequest, Finished, Output, PeekRequest, SessionState, Store, StoreError};
 use carillon_domain::id::{RunId, SessionId};
 use carillon_domain::node::port::FinishRequest;
 use carillon_domain::node::{BeatAnswer, Effect, Failure, Input, Peer, StoreAnswer};
@@ -44,11 +44,13 @@ impl StoreCalls {
         let (store, session) = (self.store.clone(), self.session);
         match effect {
             Effect::Heartbeat { seq, draining } => self.heartbeat(seq, draining),
-            Effect::Peek { partitions } => {
-                self.call("peek", async move { store.peek(session, &partitions).await }, Input::Peeked);
+            Effect::Peek { partitions, until } => {
+                let request = PeekRequest { session, partitions, until, executors: self.executors.clone() };
+                self.call("peek", async move { store.peek(&request).await }, Input::Peeked);
             }
-            Effect::Claim { partitions, until, runs } => {
-                let request = ClaimRequest { session, partitions, until, runs, executors: self.executors.clone() };
+            Effect::Claim { partitions, until, runs, only } => {
+                let executors = only.map_or_else(|| self.executors.clone(), |executor| vec![executor]);
+                let request = ClaimRequest { session, partitions, until, runs, executors };
                 self.call("claim", async move { store.claim(&request).await }, Input::Claimed);
             }
             Effect::Start(runs) => {

@@ -133,6 +133,7 @@ fn node_config(config: &Config, opened: &Opened, shared: bool) -> node::Config {
         max_executing: config.scheduler.max_executing,
         max_batch: MAX_BATCH,
         peek_every: PEEK_EVERY,
+        steal_after: config.scheduler.steal_after,
         recover_every: RECOVER_EVERY,
         drain_timeout: config.shutdown.timeout,
     }

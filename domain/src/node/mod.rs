@@ -14,6 +14,7 @@ mod lifecycle;
 pub mod port;
 mod recovery;
 mod starting;
+mod stealing;
 mod types;
 
 pub use types::{BeatAnswer, Config, Effect, Failure, Input, Peer, SelfKillReason, StopReason, StoreAnswer};
@@ -28,6 +29,7 @@ use crate::run::Ending;
 use crate::time::{BootTime, Timestamp};
 use crate::wheel::Wheel;
 use port::RunRef;
+use stealing::{Neighbours, Theft};
 use types::{Backoff, Flight};
 
 /// Where a run of mine stands in memory.
@@ -77,7 +79,10 @@ pub struct Node {
     flight: Flight,
     clock: DatabaseClock,
     survey: Survey,
+    /// The sessions that claim, as the last heartbeat saw them; none before the first one.
+    live: Vec<SessionId>,
     partitions: Vec<u16>,
+    neighbours: Neighbours,
     next_run: u64,
     executing: usize,
     wish: Wish,
@@ -91,6 +96,8 @@ pub struct Node {
 struct Wish {
     peek: bool,
     claim: bool,
+    /// As the last look found it.
+    steal: Option<Theft>,
     next_peek: BootTime,
     next_recovery: BootTime,
     claim_backoff: Backoff,
@@ -145,10 +152,12 @@ impl Node {
             flight: Flight::default(),
             clock,
             survey: Survey::default(),
-            partitions: (0..config.partitions).collect(),
+            live: Vec::new(),
+            partitions: Vec::new(),
+            neighbours: Neighbours::default(),
             next_run: 1,
             executing: 0,
-            wish: Wish { peek: true, ..Wish::default() },
+            wish: Wish::default(),
             beat: types::Heartbeat::new(now, &config.timing, config.self_kill),
             drain: types::Drain::default(),
             effects: VecDeque::new(),
@@ -205,8 +214,8 @@ impl Node {
         let wish = &self.wish;
         let mut consider = |at: BootTime| earliest = earliest.min(at);
         // What is on its way wakes by its answer.
-        if !self.drain.begun && !self.flight.peek {
-            consider(wish.next_peek);
+        if let Some(at) = self.next_look() {
+            consider(at);
         }
         if !self.flight.held {
             consider(wish.next_recovery);

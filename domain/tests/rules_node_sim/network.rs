@@ -6,13 +6,18 @@ use carillon_domain::node::{Effect, Failure, Input};
 use carillon_domain::time::BootTime;
 
 use super::{Happening, World};
-use crate::dice::failed;
+use crate::dice::{executors_of, failed};
+use crate::store::claiming::Claimant;
 
 impl World {
     /// On its way to the store: in time, late, lost, or with its answer lost.
     pub(super) fn send(&mut self, session: SessionId, call: Effect) {
         let sent = self.now;
         let there = 1 + self.dice.below(30);
+        if self.stuck == Some(session) && matches!(call, Effect::Claim { .. }) {
+            let input = failed(&call, Failure::RolledBack, sent);
+            return self.later(there, Happening::Answer { session, input });
+        }
         let fate = if self.faults { self.dice.below(20) } else { 19 };
         let failure = match fate {
             0 => Some((self.dice.pick(&[Failure::RolledBack, Failure::Refused]), None)),
@@ -33,14 +38,17 @@ impl World {
     }
 
     pub(super) fn perform(&mut self, session: SessionId, call: &Effect, sent: u64) -> Option<Input> {
+        let who = Claimant { session, executors: executors_of(session) };
         let store = &mut self.store;
         Some(match call {
             Effect::Heartbeat { seq, draining } => {
                 let answer = Ok(store.beat(session, *seq, *draining));
                 Input::Beat { sent: BootTime::from_ms(sent), answer }
             }
-            Effect::Peek { .. } => Input::Peeked(Ok(store.peek(session))),
-            Effect::Claim { until, runs, .. } => Input::Claimed(Ok(store.claim(session, *until, runs))),
+            Effect::Peek { partitions, until } => Input::Peeked(Ok(store.peek(who, partitions, *until))),
+            Effect::Claim { partitions, until, runs, only } => {
+                Input::Claimed(Ok(store.claim(who, partitions, *until, runs, only.as_deref())))
+            }
             Effect::Start(refs) => Input::Started(Ok(store.start(session, refs))),
             Effect::Settle(refs) => Input::Settled(Ok(store.settle(session, refs))),
             Effect::Finish(requests) => Input::Finished(Ok(store.finish(session, requests))),

@@ -4,6 +4,8 @@
 mod meddling;
 #[path = "network.rs"]
 mod network;
+#[path = "sharing.rs"]
+mod sharing;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,14 +13,15 @@ use std::sync::Arc;
 use carillon_domain::firing::{Event, FiringKey, Phase};
 use carillon_domain::id::{JobId, RunId, SessionId};
 use carillon_domain::invariants as must;
-use carillon_domain::job::Overlap;
+use carillon_domain::job::{Job, Overlap};
 use carillon_domain::node::port::RowKey;
 use carillon_domain::node::{Effect, Input, Node};
 use carillon_domain::run::{Ending, Status};
 use carillon_domain::time::{BootTime, Timestamp};
 
-use super::dice::{Dice, config, ending, random_job};
+use super::dice::{Dice, config, ending, executors_of, random_job};
 use super::store::{Session, Store, Stored};
+use sharing::Lying;
 
 const UTC0_MS: i64 = 1_800_000_000_000;
 
@@ -67,43 +70,69 @@ pub struct World {
     queued: u64,
     booted: u64,
     faults: bool,
-    spawned: Vec<(FiringKey, u32)>,
+    /// Whose claims fail, one and all, while its heartbeats go through.
+    stuck: Option<SessionId>,
+    /// Whether a run may take longer than a moment.
+    long_runs: bool,
+    /// Each start, and its moment.
+    spawned: Vec<(FiringKey, u32, Timestamp)>,
+    lying: Lying,
     pub steps: u64,
 }
 
 impl World {
     pub fn new(seed: u64) -> Self {
         let mut dice = Dice(seed);
+        let jobs: Vec<Job> = (1..=2 + dice.below(4)).map(|n| random_job(&mut dice, n)).collect();
+        let nodes = 1 + dice.below(3);
+        Self { faults: true, long_runs: true, ..Self::with(dice, jobs, nodes) }
+    }
+
+    fn with(dice: Dice, jobs: Vec<Job>, nodes: u64) -> Self {
         let mut store = Store { now: Timestamp::from_ms(UTC0_MS), ..Store::default() };
-        for n in 1..=2 + dice.below(2) {
-            let job = random_job(&mut dice, n);
+        for (n, job) in (1..).zip(jobs) {
             let timeline = job.timeline(store.now).unwrap();
             let state = carillon_domain::firing::JobState::new(JobId(n), &timeline, 1_000, store.now).ok();
             let ever_allowed = job.overlap == Overlap::Allow;
             store.jobs.insert(JobId(n), Stored { job: Arc::new(job), timeline, state, ever_allowed });
         }
-        let (processes, queue, spawned) = (Vec::new(), BTreeMap::new(), Vec::new());
-        let mut world =
-            Self { now: 0, dice, store, processes, queue, queued: 0, booted: 0, faults: true, spawned, steps: 0 };
-        for _ in 0..1 + world.dice.below(2) {
+        let mut world = Self {
+            now: 0,
+            dice,
+            store,
+            processes: Vec::new(),
+            queue: BTreeMap::new(),
+            queued: 0,
+            booted: 0,
+            faults: false,
+            stuck: None,
+            long_runs: false,
+            spawned: Vec::new(),
+            lying: Lying::default(),
+            steps: 0,
+        };
+        for _ in 0..nodes {
             world.later(1, Happening::Boot);
         }
         world
     }
 
     /// Faults and people for a while, then quiet; then every row must be Idle and every node empty.
-    pub fn run(mut self) -> u64 {
+    pub fn run(mut self) -> Self {
         let faults_ms = 4_000 + self.dice.below(8_000);
         self.run_until(faults_ms);
         self.faults = false;
         if !self.processes.iter().any(|process| process.alive && !process.drained) {
             self.later(1, Happening::Boot);
         }
-        self.run_until(faults_ms + 5_000);
+        self.run_until(faults_ms + 8_000);
+        self.lying.watched = true;
+        self.run_until(faults_ms + 15_000);
+        self.lying = Lying::default();
         for id in self.store.jobs.keys().copied().collect::<Vec<_>>() {
             self.store.tell(id, &Event::Pause { until: None, reason: None });
         }
-        self.run_until(faults_ms + 35_000);
+        self.run_until(faults_ms + 45_000);
         must::all_idle(self.store.rows().iter().map(|(_, phase, _)| phase)).unwrap();
         for process in self.processes.iter().filter(|process| process.alive) {
             must::nothing_wedged(&process.node).unwrap();
@@ -111,9 +140,13 @@ impl World {
         }
         must::recorded_once(&self.store.records).unwrap();
         for (id, stored) in &self.store.jobs {
-            must::starts_once(&stored.job, self.spawned.iter().copied().filter(|(key, _)| key.job == *id)).unwrap();
+            must::starts_once(&stored.job, self.starts_of(*id)).unwrap();
         }
-        self.steps
+        self
+    }
+
+    fn starts_of(&self, job: JobId) -> impl Iterator<Item = (FiringKey, u32)> {
+        self.spawned.iter().filter(move |(key, ..)| key.job == job).map(|(key, attempt, _)| (*key, *attempt))
     }
 
     fn later(&mut self, after_ms: u64, what: Happening) {
@@ -135,6 +168,7 @@ impl World {
             self.store.now = Timestamp::from_ms(UTC0_MS + self.now as i64);
             self.step();
             self.check();
+            self.watch_what_lies();
             self.steps += 1;
         }
         self.now = end;
@@ -257,10 +291,14 @@ impl World {
                     RowKey::Active(key) => key.job,
                 };
                 let key = FiringKey { job: id, due_at: held.firing.due_at, trigger: held.firing.trigger };
-                self.spawned.push((key, held.firing.attempt));
+                self.spawned.push((key, held.firing.attempt, self.store.now));
                 self.processes[n].children.insert(held.run, id);
                 let status = self.dice.pick(&[Status::Succeeded, Status::Succeeded, Status::Failed, Status::TimedOut]);
-                let takes = if self.dice.one_in(5) { self.dice.below(6_000) } else { self.dice.below(800) };
+                let takes = match self.long_runs {
+                    true if self.dice.one_in(5) => self.dice.below(6_000),
+                    true => self.dice.below(800),
+                    false => self.dice.below(100),
+                };
                 self.later(takes, Happening::ChildEnds { session, run: held.run, ending: ending(status) });
             }
             Effect::Stop { run, .. } => {

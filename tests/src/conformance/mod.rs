@@ -26,7 +26,7 @@ macro_rules! store_conformance {
             claims: takes_what_comes_up_within_the_horizon, keeps_to_partitions_limit_and_executors,
                 a_paused_job_is_not_claimed, an_ended_session_claims_nothing, skipped_misfires_are_recorded,
                 fire_once_carries_the_latest, catch_up_works_off_the_newest_hundred, peek_tells_what_comes_up,
-                an_unknown_partition_is_an_error;
+                peek_tells_what_others_leave_unclaimed, peek_tells_what_waits_beside, an_unknown_partition_is_an_error;
             transit: starts_on_time_only, a_late_start_goes_back_and_is_claimed_again, allow_runs_beside,
                 a_run_ends_once, output_is_kept, a_retry_draws_a_new_run, overlap_skip_records_what_passed,
                 overlap_delay_keeps_one_waiter, overlap_replace_arms_the_newest,

@@ -5,15 +5,16 @@ use std::sync::Arc;
 
 use carillon_domain::firing::{ActiveRow, FiringKey, JobState, Phase};
 use carillon_domain::id::{JobId, RunId, SessionId};
-use carillon_domain::node::port::{Peek, RowKey, RunRef};
+use carillon_domain::node::port::{Peek, RowKey, RunRef, UNCLAIMED_PER_PARTITION, Unclaimed};
 use carillon_domain::partition::partition_of;
 use carillon_domain::run::{RunRecord, Trigger};
 use carillon_domain::time::Timestamp;
 
 use crate::store::clock::Clock;
 use crate::store::definition::Definition;
+use crate::store::ops::peek;
 use crate::store::tables::{ActiveJob, Changes, JobRow, MAX_OUTPUT_BYTES, Recorded, Write};
-use crate::store::{JobKey, Output, SessionView, StoreError};
+use crate::store::{JobKey, Output, PeekRequest, SessionView, StoreError};
 
 type Answer<T> = Result<T, StoreError>;
 
@@ -61,19 +62,34 @@ impl Data {
         }
     }
 
-    pub fn peek(&self, session: SessionId, partitions: &[u16]) -> Peek {
-        let first_of = |partition: &u16| {
-            let from = (*partition, Timestamp::from_ms(i64::MIN), JobId(0));
-            self.due.range(from..).next().filter(|(of, ..)| of == partition).map(|(_, at, _)| *at)
+    pub fn peek(&self, request: &PeekRequest) -> Peek {
+        let mut found = Vec::new();
+        for partition in 0..self.partitions {
+            let from = (partition, Timestamp::from_ms(i64::MIN), JobId(0));
+            let until = (partition, request.until, JobId(u64::MAX));
+            let due = self.due.range(from..=until).filter_map(|(_, at, id)| {
+                let version = self.states.get(id)?.version;
+                self.unclaimed(request, *id, (*at, RowKey::Job(*id), version))
+            });
+            found.extend(due.take(UNCLAIMED_PER_PARTITION));
+        }
+        let beside = |row: &ActiveRow| Some((row.claim_at()?, RowKey::Active(row.key), row.version));
+        let due = |row: &ActiveRow| beside(row).filter(|(at, ..)| *at <= request.until);
+        found.extend(self.active.values().filter_map(|row| self.unclaimed(request, row.key.job, due(row)?)));
+        let mine = |phase: &Phase, asked: bool| {
+            phase.held().filter(|held| asked && held.session == request.session).map(|held| held.run)
         };
-        let rows = partitions.iter().filter_map(first_of);
-        let beside = self.active.values().filter(|row| partitions.contains(&self.partition(row.key.job)));
-        let earliest = rows.chain(beside.filter_map(ActiveRow::claim_at)).min();
-        let mine =
-            |phase: &Phase, asked: bool| phase.held().filter(|held| asked && held.session == session).map(|h| h.run);
         let jobs = self.states.values().filter_map(|state| mine(&state.phase, state.cancel.is_some()));
         let active = self.active.values().filter_map(|row| mine(&row.phase, row.cancel.is_some()));
-        Peek { earliest_claim_at: earliest.filter(|at| *at < Timestamp::MAX), cancels: jobs.chain(active).collect() }
+        peek::answer(&request.partitions, found, jobs.chain(active).collect())
+    }
+
+    fn unclaimed(&self, request: &PeekRequest, job: JobId, row: (Timestamp, RowKey, u64)) -> Option<Unclaimed> {
+        let definition = self.definitions.get(&job)?;
+        let executor = definition.job.executor.clone();
+        let (claim_at, row, version) = row;
+        let partition = self.partition_of(definition);
+        request.executors.contains(&executor).then_some(Unclaimed { partition, claim_at, row, version, executor })
     }
 
     pub fn held(&self, session: SessionId) -> Vec<RunRef> {
@@ -85,10 +101,6 @@ impl Data {
             mine(&row.phase).map(|run| RunRef { row: RowKey::Active(row.key), run, version: row.version })
         });
         jobs.chain(active).collect()
-    }
-
-    fn partition(&self, job: JobId) -> u16 {
-        self.definitions.get(&job).map_or(0, |definition| self.partition_of(definition))
     }
 
     pub fn partition_of(&self, definition: &Definition) -> u16 {

@@ -18,7 +18,7 @@ use super::ops::{claim, control, put, runs, session, transit, views};
 use super::tables::{Tables, at_once};
 use super::{
     Beat, ClaimRequest, ControlError, ControlStore, Finished, JobKey, JobQuery, JobView, NewSession, NodeStore, Opened,
-    Output, Page, PutJob, RunCursor, RunQuery, RunView, Saved, SessionView, StoreError, bisect,
+    Output, Page, PeekRequest, PutJob, RunCursor, RunQuery, RunView, Saved, SessionView, StoreError, bisect,
 };
 
 type Stray = Box<dyn FnOnce(&mut Data) + Send>;
@@ -111,9 +111,9 @@ impl NodeStore for MemoryStore {
         self.call("close_session", move |data| at_once(session::close(&mut data.begin(), id)))
     }
 
-    async fn peek(&self, id: SessionId, partitions: &[u16]) -> Result<Peek, StoreError> {
-        let partitions = partitions.to_vec();
-        self.call("peek", move |data| Ok(data.peek(id, &partitions)))
+    async fn peek(&self, request: &PeekRequest) -> Result<Peek, StoreError> {
+        let request = request.clone();
+        self.call("peek", move |data| Ok(data.peek(&request)))
     }
 
     async fn claim(&self, request: &ClaimRequest) -> Result<Vec<Claimed>, StoreError> {

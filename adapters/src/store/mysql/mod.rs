@@ -40,7 +40,7 @@ use super::ops::{claim, control, put, runs, session, transit, views};
 use super::tables::Tables;
 use super::{
     Beat, ClaimRequest, ControlError, ControlStore, Finished, JobKey, JobQuery, JobView, NewSession, NodeStore, Opened,
-    Output, Page, PutJob, RunCursor, RunQuery, RunView, Saved, SessionView, StoreError,
+    Output, Page, PeekRequest, PutJob, RunCursor, RunQuery, RunView, Saved, SessionView, StoreError,
 };
 
 /// Jobs, runs and sessions in a database that other nodes use too.
@@ -142,8 +142,8 @@ impl NodeStore for MySqlStore {
         write!(self, Locks::All, |tables| session::close(tables, id))
     }
 
-    async fn peek(&self, id: SessionId, partitions: &[u16]) -> Result<Peek, StoreError> {
-        read!(self, |tables| tables.peek(id, partitions))
+    async fn peek(&self, request: &PeekRequest) -> Result<Peek, StoreError> {
+        read!(self, |tables| tables.peek(request))
     }
 
     async fn claim(&self, request: &ClaimRequest) -> Result<Vec<Claimed>, StoreError> {

@@ -35,7 +35,7 @@ use super::ops::{claim, control, put, runs, session, transit, views};
 use super::tables::{Tables, at_once};
 use super::{
     Beat, ClaimRequest, ControlError, ControlStore, Finished, JobKey, JobQuery, JobView, NewSession, NodeStore, Opened,
-    Output, Page, PutJob, RunCursor, RunQuery, RunView, Saved, SessionView, StoreError, bisect,
+    Output, Page, PeekRequest, PutJob, RunCursor, RunQuery, RunView, Saved, SessionView, StoreError, bisect,
 };
 
 /// Jobs, runs and sessions in one file. Dropping it waits until what was accepted is written; everything is in the one
@@ -108,9 +108,9 @@ impl NodeStore for SqliteStore {
         self.write(move |tables| at_once(session::close(tables, id))).await
     }
 
-    async fn peek(&self, id: SessionId, partitions: &[u16]) -> Result<Peek, StoreError> {
-        let partitions = partitions.to_vec();
-        self.read(move |tables| history::peek(tables.conn, id, &partitions)).await
+    async fn peek(&self, request: &PeekRequest) -> Result<Peek, StoreError> {
+        let request = request.clone();
+        self.read(move |tables| history::peek(tables.conn, &request, tables.partitions)).await
     }
 
     async fn claim(&self, request: &ClaimRequest) -> Result<Vec<Claimed>, StoreError> {
