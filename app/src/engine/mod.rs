@@ -21,7 +21,7 @@ use carillon_domain::id::{RunId, SessionId};
 use carillon_domain::node::{Config, Effect, Input, Node, SelfKillReason};
 use carillon_domain::time::{BootTime, Timestamp};
 use tokio::sync::mpsc;
-use tracing::{info, warn};
+use tracing::{error, info, warn};
 
 use counters::Counters;
 #[cfg(not(test))]
@@ -56,10 +56,12 @@ pub struct Parts {
 }
 
 /// How an engine ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum End {
     /// In good order: everything is given back or recorded, the session is removed.
     Drained,
+    /// In good order as far as it went, because the database can be used no longer; a sentence says why.
+    Unfit(String),
     /// It had to end itself (exit code 70).
     SelfKilled(SelfKillReason),
 }
@@ -81,6 +83,8 @@ enum Message {
     Exited(RunId, Box<Exit>),
     /// The session is removed, or that could not be done.
     Closed,
+    /// The database lacks what keeps the nodes apart, as the sentence says: drain and end.
+    Unfit(String),
 }
 
 /// The loop and what it holds.
@@ -95,6 +99,7 @@ pub struct Engine {
     running: BTreeMap<RunId, Running>,
     outputs: BTreeMap<RunId, Output>,
     counters: Counters,
+    unfit: Option<String>,
 }
 
 /// How many messages are taken in before the counts are published again.
@@ -117,6 +122,7 @@ impl Engine {
             running: BTreeMap::new(),
             outputs: BTreeMap::new(),
             counters: Counters::default(),
+            unfit: None,
             parts,
         };
         (engine, handle)
@@ -152,7 +158,7 @@ impl Engine {
                 }
                 () = tokio::time::sleep(wake) => Some(Input::Tick),
             };
-            let Some(input) = input else { return End::Drained };
+            let Some(input) = input else { return self.drained() };
             self.feed(input);
             if let Some(end) = self.take_waiting() {
                 return end;
@@ -166,10 +172,14 @@ impl Engine {
             let Ok(message) = self.messages.try_recv() else { break };
             match self.take(message) {
                 Some(input) => self.feed(input),
-                None => return Some(End::Drained),
+                None => return Some(self.drained()),
             }
         }
         None
+    }
+
+    fn drained(&mut self) -> End {
+        self.unfit.take().map_or(End::Drained, End::Unfit)
     }
 
     fn feed(&mut self, input: Input) {
@@ -183,6 +193,13 @@ impl Engine {
             Message::Input(input) => Some(input),
             Message::Exited(run, exit) => Some(self.exited(run, *exit)),
             Message::Closed => None,
+            Message::Unfit(sentence) => {
+                if self.unfit.is_none() {
+                    error!("this node ends: {sentence}");
+                    self.unfit = Some(sentence);
+                }
+                Some(Input::Drain)
+            }
         }
     }
 

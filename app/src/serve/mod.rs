@@ -103,16 +103,19 @@ async fn run(config: Config) -> ExitCode {
     let end = engine.run(orders).await;
     signals.abort();
     purge.abort();
-    if let End::SelfKilled(reason) = end {
+    if let End::SelfKilled(reason) = &end {
         // Children first: the keeper kills them and is gone before this process is.
         close(&keeper, config.session.fence_grace).await;
-        return refuse(FENCED, &fenced_because(reason));
+        return refuse(FENCED, &fenced_because(*reason));
     }
     let _ = stop_api.send(());
     let _ = tokio::time::timeout(LAST_ANSWERS, api).await;
     close(&keeper, config.session.fence_grace).await;
     // The lease goes last.
     drop(database);
+    if let End::Unfit(sentence) = end {
+        return refuse(1, &sentence);
+    }
     info!("stopped");
     ExitCode::SUCCESS
 }

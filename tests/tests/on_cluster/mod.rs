@@ -132,7 +132,7 @@ fn a_node_that_loses_the_database_ends_its_children_and_then_itself() {
 }
 
 #[test]
-fn a_fourth_node_takes_its_share_and_nobody_elses_moves() {
+fn a_fourth_node_takes_its_share_and_hardly_anything_else_moves() {
     let database = database();
     let cluster = Cluster::new(&database.url(), BRISK);
     let mut nodes: Vec<Server> = ["a", "b", "c"].map(|name| cluster.node(name)).into();
@@ -157,8 +157,24 @@ fn a_fourth_node_takes_its_share_and_nobody_elses_moves() {
     let after = held(&nodes);
     let moved_among_others: usize =
         (0..3).map(|n| after[n].iter().filter(|partition| !before[n].contains(partition)).count()).sum();
-    assert!(moved_among_others <= 1, "{before:?} {after:?}");
-    assert!(after.iter().all(|share| (1..=8).contains(&share.len())), "{after:?}");
+    // Its own share comes to it; a few others change hands so that the shares are even.
+    assert!(moved_among_others <= 4, "{before:?} {after:?}");
+    assert!(after.iter().all(|share| share.len() == 4), "{after:?}");
+}
+
+#[test]
+fn a_lock_row_that_is_missing_stops_the_node_with_a_sentence() {
+    let database = database();
+    let cluster = Cluster::new(&database.url(), BRISK);
+    let node = cluster.node("a");
+    let names = each_second(&node, 20, "true", &json!({}));
+    node.wait_for_runs(&names[0], 1, |run| status(run) == "succeeded");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(database.run(&["DELETE FROM lock_row WHERE id > 4"]));
+    let log = cluster.dir().join("a").join(carillon_tests::server::LOG);
+    assert_eq!(node.wait().code(), Some(1));
+    let said = std::fs::read_to_string(log).expect("a log");
+    assert!(said.contains("carillon: the lock row") && said.contains("lock_row"), "{said}");
 }
 
 #[test]

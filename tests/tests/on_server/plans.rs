@@ -24,7 +24,7 @@ const FEW: u64 = 1_000;
 /// Every other job may overlap, so that both tables have rows of all kinds.
 async fn fill(bench: &Bench) {
     let put = |n: usize| {
-        let overlap = if n % 2 == 0 { Overlap::Allow } else { Overlap::Skip };
+        let overlap = if n.is_multiple_of(2) { Overlap::Allow } else { Overlap::Skip };
         PutJob { job: Job { overlap, ..job(&format!("j{n:05}")) }, paused: None, when: PutIf::Any }
     };
     for batch in 0..JOBS / 1000 {
@@ -52,7 +52,7 @@ async fn claim(bench: &Bench, limit: usize) -> Vec<Finished> {
 /// What nodes ask all the time, and what people ask of one job.
 async fn work(bench: &Bench) {
     let store = &bench.store;
-    store.peek(bench.me, &[0, 1, 2, 3]).await.unwrap();
+    store.peek(&bench.peek_request(bench.me, &[0, 1], bench.clock_in(30))).await.unwrap();
     let ended = claim(bench, BATCH).await;
     store.heartbeat(bench.me, bench.clock_in(0).as_ms() as u64, false).await.unwrap();
     let running: Vec<_> = ended.iter().map(|ended| ended.request.at).collect();
