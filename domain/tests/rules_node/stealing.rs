@@ -97,6 +97,20 @@ fn all_partitions_of_a_node_that_is_gone_are_taken_in_one_claim() {
 }
 
 #[test]
+fn each_executor_is_taken_by_itself_the_one_that_comes_up_first_in_front() {
+    let (mut driver, [first, second]) = beside();
+    let http = |row: Unclaimed| Unclaimed { executor: "http".into(), ..row };
+    let left = || vec![row(first, 4, 1), row(second, 5, 1), http(row(second, 3, 1))];
+    let mut claims = Vec::new();
+    for at in 10..17 {
+        let sent = look(&mut driver, at, left());
+        sent.iter().for_each(|_| driver.feed(Input::Claimed(Ok(vec![]))));
+        claims.extend(sent.into_iter().map(|claim| (at, claim.partitions, claim.only.expect("an executor"))));
+    }
+    assert_eq!(claims, [(15, vec![second], "http".into()), (16, vec![first, second], "shell".into())]);
+}
+
+#[test]
 fn a_full_theft_goes_on_and_a_short_one_is_over() {
     let (mut driver, [theirs, _]) = beside();
     let mut claims: Vec<_> = (10..16).flat_map(|at| look(&mut driver, at, vec![row(theirs, 1, 7)])).collect();
@@ -147,9 +161,12 @@ fn my_own_come_first_and_what_has_become_mine_is_no_theft() {
     }
     driver.beat(14_000);
     assert_eq!(driver.node.partitions().len(), 16, "the other one has left");
-    driver.tick(15_000);
-    driver.feed(Input::Peeked(Ok(Peek { unclaimed: vec![row(theirs, 1, 7)], ..Peek::default() })));
-    assert_eq!(driver.claims(), []);
+    for second in 15..20 {
+        driver.now = BootTime::from_ms(second * 1_000);
+        driver.beat(second * 1_000);
+        driver.feed(Input::Peeked(Ok(Peek { unclaimed: vec![row(theirs, 1, 7)], ..Peek::default() })));
+        assert_eq!(driver.claims(), []);
+    }
 }
 
 #[test]
