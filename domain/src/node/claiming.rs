@@ -7,20 +7,22 @@ use crate::matrix::{Answer, Reaction, Step, react};
 use crate::time::BootTime;
 
 impl Node {
-    /// Looks each `peek_every` and when asked to; claims when a look, a finish or a full claim says so.
+    /// Claims when a look, a finish or a full claim says so.
     pub(super) fn claim_if_wished(&mut self, now: BootTime) {
-        if self.drain.begun {
-            return;
-        }
-        if self.wish.claim && self.flight.claim.is_none() && self.wish.claim_backoff.is_over() {
+        if self.wish.claim && !self.drain.begun && self.flight.claim.is_none() && self.wish.claim_backoff.is_over() {
             self.send_claim(now);
         }
+        self.look_if_wished(now);
+    }
+
+    /// Looks each `peek_every` and when asked to. A node that drains claims no more, but people may still cancel its runs.
+    fn look_if_wished(&mut self, now: BootTime) {
         let look = self.wish.peek || self.wish.next_peek <= now;
-        if look && !self.flight.peek {
+        if look && !self.flight.peek && !self.drain.done {
             self.wish.peek = false;
             self.wish.next_peek = now + self.config.peek_every;
             self.flight.peek = true;
-            let partitions = self.partitions.clone();
+            let partitions = if self.drain.begun { Vec::new() } else { self.partitions.clone() };
             self.emit(Effect::Peek { partitions });
         }
     }

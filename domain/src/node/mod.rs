@@ -198,7 +198,7 @@ impl Node {
         let wish = &self.wish;
         let mut consider = |at: BootTime| earliest = earliest.min(at);
         // What is on its way wakes by its answer.
-        if !self.drain.begun && !self.flight.peek {
+        if !self.drain.done && !self.flight.peek {
             consider(wish.next_peek);
         }
         if !self.flight.held {

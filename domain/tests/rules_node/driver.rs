@@ -7,7 +7,7 @@ use carillon_domain::firing::{Firing, Held};
 use carillon_domain::id::{JobId, RunId, SessionId};
 use carillon_domain::job::Job;
 use carillon_domain::lease::Timing;
-use carillon_domain::node::port::{Claimed, FinishAnswer, RowKey, RunRef, Seen, StartAnswer};
+use carillon_domain::node::port::{Claimed, FinishAnswer, Peek, RowKey, RunRef, Seen, StartAnswer};
 use carillon_domain::node::{BeatAnswer, Config, Effect, Input, Node, Peer, SelfKillReason, StopReason};
 use carillon_domain::run::{Ending, Status};
 use carillon_domain::time::{BootTime, Timestamp};
@@ -63,7 +63,7 @@ impl Driver {
         let now = BootTime::from_ms(0);
         let mut driver = Self { node: Node::new(config, me(), utc(0), now), now, seen: Vec::new() };
         driver.tick(0);
-        driver.feed(Input::Peeked(Ok(carillon_domain::node::port::Peek::default())));
+        driver.feed(Input::Peeked(Ok(Peek::default())));
         driver.feed(Input::Held(Ok(vec![])));
         driver.beat(0);
         driver.take();
@@ -101,8 +101,7 @@ impl Driver {
     /// Asks for work until a claim is sent; answers its ids.
     pub fn claim(&mut self) -> Vec<RunId> {
         self.feed(Input::Look);
-        let peek =
-            carillon_domain::node::port::Peek { earliest_claim_at: Some(self.node.utc(self.now)), cancels: vec![] };
+        let peek = Peek { earliest_claim_at: Some(self.node.utc(self.now)), ..Peek::default() };
         self.feed(Input::Peeked(Ok(peek)));
         let claim = self.take().into_iter().find_map(|effect| match effect {
             Effect::Claim { runs, .. } => Some(runs),
