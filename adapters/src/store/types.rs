@@ -114,6 +114,15 @@ pub struct Output {
     pub truncated: bool,
 }
 
+/// What a run has printed so far.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct LivePart {
+    /// How many bytes that is.
+    pub written: u64,
+    /// The newest of them, at most 64 KiB.
+    pub tail: Vec<u8>,
+}
+
 /// The name of a job.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct JobKey {

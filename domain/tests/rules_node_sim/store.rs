@@ -173,7 +173,7 @@ impl Store {
         let beside = self.active.values().filter(|row| row.cancel.is_some());
         let cancels =
             jobs.filter_map(|row| mine(&row.phase)).chain(beside.filter_map(|row| mine(&row.phase))).collect();
-        Peek { earliest_claim_at, cancels }
+        Peek { earliest_claim_at, cancels, wanted_outputs: Vec::new() }
     }
 
     pub fn claim(&mut self, session: SessionId, until: Timestamp, ids: &[RunId]) -> Vec<Claimed> {

@@ -12,6 +12,7 @@ use carillon_domain::time::Timestamp;
 
 use crate::store::clock::Clock;
 use crate::store::definition::Definition;
+use crate::store::live::LiveRow;
 use crate::store::tables::{ActiveJob, Changes, JobRow, MAX_OUTPUT_BYTES, Recorded, Write};
 use crate::store::{JobKey, Output, SessionView, StoreError};
 
@@ -34,6 +35,7 @@ pub(super) struct Data {
     pub places: BTreeMap<RunId, Place>,
     facts: BTreeSet<(JobId, Timestamp, Trigger, u32)>,
     pub outputs: BTreeMap<RunId, Output>,
+    pub live: BTreeMap<RunId, LiveRow>,
     pub sessions: BTreeMap<SessionId, SessionView>,
     pub record_conflicts: usize,
     /// Of all rows that were deleted.
@@ -55,6 +57,7 @@ impl Data {
             places: BTreeMap::new(),
             facts: BTreeSet::new(),
             outputs: BTreeMap::new(),
+            live: BTreeMap::new(),
             sessions: BTreeMap::new(),
             record_conflicts: 0,
             highest_version: 0,
@@ -73,7 +76,11 @@ impl Data {
             |phase: &Phase, asked: bool| phase.held().filter(|held| asked && held.session == session).map(|h| h.run);
         let jobs = self.states.values().filter_map(|state| mine(&state.phase, state.cancel.is_some()));
         let active = self.active.values().filter_map(|row| mine(&row.phase, row.cancel.is_some()));
-        Peek { earliest_claim_at: earliest.filter(|at| *at < Timestamp::MAX), cancels: jobs.chain(active).collect() }
+        Peek {
+            earliest_claim_at: earliest.filter(|at| *at < Timestamp::MAX),
+            cancels: jobs.chain(active).collect(),
+            wanted_outputs: self.wanted_outputs(session),
+        }
     }
 
     pub fn held(&self, session: SessionId) -> Vec<RunRef> {
@@ -201,6 +208,7 @@ impl Data {
             }
         }
         self.forget_deleted();
+        self.purge_live();
         old.len()
     }
 

@@ -144,15 +144,16 @@ impl Transaction {
         for row in self.line.query(&sql).await? {
             earliest = earliest.into_iter().chain(Columns::of(row).maybe_time()?).min();
         }
-        let session = session.as_u64();
+        let me = session.as_u64();
         let cancels = format!(
-            "SELECT held_run FROM job_state WHERE held_session = {session} AND cancel IS NOT NULL UNION ALL \
-             SELECT held_run FROM active WHERE held_session = {session} AND cancel IS NOT NULL"
+            "SELECT held_run FROM job_state WHERE held_session = {me} AND cancel IS NOT NULL UNION ALL \
+             SELECT held_run FROM active WHERE held_session = {me} AND cancel IS NOT NULL"
         );
         let rows = self.line.query(&cancels).await?;
         Ok(Peek {
             earliest_claim_at: earliest.filter(|at| *at < Timestamp::MAX),
             cancels: rows.into_iter().map(|row| Columns::of(row).run()).collect::<Answer<_>>()?,
+            wanted_outputs: self.wanted_outputs(session).await?,
         })
     }
 

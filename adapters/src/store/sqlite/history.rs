@@ -8,6 +8,7 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, Row, params_from_iter};
 
 use super::error::statement;
+use super::live;
 use super::rows::{self, ACTIVE, ACTIVE_ORDER, RECORD, signed};
 use super::select::{all, column, first, json};
 use crate::store::codec::{run_bytes, run_from};
@@ -101,7 +102,7 @@ pub(super) fn sessions(conn: &Connection, with_counts: bool) -> Answer<Vec<Sessi
     Ok(sessions)
 }
 
-pub(super) fn peek(conn: &Connection, session: SessionId, partitions: &[u16]) -> Answer<Peek> {
+pub(super) fn peek(conn: &Connection, session: SessionId, partitions: &[u16], now: Timestamp) -> Answer<Peek> {
     let rows = "SELECT min(claim_at) FROM job_state WHERE partition_id = ?1 AND claim_at IS NOT NULL";
     let beside = "SELECT min(a.claim_at) FROM active a JOIN job_state s ON s.id = a.job_id \
                   WHERE a.claim_at IS NOT NULL AND s.partition_id IN (SELECT value FROM json_each(?1))";
@@ -115,6 +116,7 @@ pub(super) fn peek(conn: &Connection, session: SessionId, partitions: &[u16]) ->
     Ok(Peek {
         earliest_claim_at: earliest.map(Timestamp::from_ms).filter(|at| *at < Timestamp::MAX),
         cancels: all(conn, cancels, [signed(session.as_u64())], |row| Ok(run_from(column(row)?)))?,
+        wanted_outputs: live::wanted(conn, session, now)?,
     })
 }
 

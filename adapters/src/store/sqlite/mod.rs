@@ -8,6 +8,7 @@ mod change;
 mod error;
 mod history;
 mod lease;
+mod live;
 mod open;
 mod purge;
 mod readers;
@@ -34,8 +35,8 @@ use super::clock::Clock;
 use super::ops::{claim, control, put, runs, session, transit, views};
 use super::tables::{Tables, at_once};
 use super::{
-    Beat, ClaimRequest, ControlError, ControlStore, Finished, JobKey, JobQuery, JobView, NewSession, NodeStore, Opened,
-    Output, Page, PutJob, RunCursor, RunQuery, RunView, Saved, SessionView, StoreError, bisect,
+    Beat, ClaimRequest, ControlError, ControlStore, Finished, JobKey, JobQuery, JobView, LivePart, NewSession,
+    NodeStore, Opened, Output, Page, PutJob, RunCursor, RunQuery, RunView, Saved, SessionView, StoreError, bisect,
 };
 
 /// Jobs, runs and sessions in one file. Dropping it waits until what was accepted is written; everything is in the one
@@ -110,7 +111,7 @@ impl NodeStore for SqliteStore {
 
     async fn peek(&self, id: SessionId, partitions: &[u16]) -> Result<Peek, StoreError> {
         let partitions = partitions.to_vec();
-        self.read(move |tables| history::peek(tables.conn, id, &partitions)).await
+        self.read(move |tables| history::peek(tables.conn, id, &partitions, tables.now())).await
     }
 
     async fn claim(&self, request: &ClaimRequest) -> Result<Vec<Claimed>, StoreError> {
@@ -157,6 +158,11 @@ impl NodeStore for SqliteStore {
 
     async fn sweep(&self, id: SessionId, limit: usize) -> Result<usize, StoreError> {
         self.write(move |tables| at_once(session::sweep(tables, id, limit))).await
+    }
+
+    async fn publish_output(&self, outputs: &[(RunId, LivePart)]) -> Result<(), StoreError> {
+        let outputs = outputs.to_vec();
+        self.write(move |tables| live::write(tables.conn, &outputs)).await
     }
 }
 
@@ -223,6 +229,15 @@ impl ControlStore for SqliteStore {
         self.read(move |tables| at_once(runs::output(tables, run))).await
     }
 
+    async fn ask_output(&self, run: RunId) -> Result<Option<LivePart>, StoreError> {
+        let (row, now) =
+            self.read(move |tables| Ok::<_, StoreError>((live::select(tables.conn, run)?, tables.now()))).await?;
+        if row.as_ref().is_none_or(|row| row.is_asked_again(now)) {
+            self.write(move |tables| live::ask(tables.conn, run, tables.now())).await?;
+        }
+        Ok(row.and_then(|row| row.into_fresh(now)))
+    }
+
     async fn sessions(&self) -> Result<Vec<SessionView>, StoreError> {
         self.read(|tables| at_once(tables.sessions(true))).await
     }
@@ -235,6 +250,7 @@ impl ControlStore for SqliteStore {
                 purged += purge::surplus(tables.conn, job, max_runs_per_job, limit - purged)?;
             }
             purge::tombstones(tables.conn, limit)?;
+            live::purge(tables.conn, tables.now())?;
             Ok(purged)
         })
         .await
