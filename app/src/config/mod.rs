@@ -10,7 +10,7 @@ mod store_url;
 
 pub use access::{Role, TokenConfig, TokenDigest};
 pub use source::{ConfigError, DEFAULT_FILE, Overrides};
-pub use store_url::StoreUrl;
+pub use store_url::{MySqlUrl, StoreUrl};
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

@@ -60,6 +60,8 @@ pub struct Counts {
     pub lag_ms_sum: u64,
     /// See `lag_ms_sum`.
     pub lag_ms_buckets: Vec<(u64, u64)>,
+    /// How far the database's clock is ahead of this machine's, in milliseconds, as the last heartbeat showed it.
+    pub clock_offset_ms: i64,
     /// Violations of the domain's invariants seen since the node began; anything but 0 is a bug.
     pub invariant_violations_total: u64,
 }

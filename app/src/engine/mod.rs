@@ -51,6 +51,8 @@ pub struct Parts {
     pub session: SessionId,
     /// This node's name.
     pub node: String,
+    /// When the registration was sent: the session is trusted from then on.
+    pub registered: BootTime,
     /// The database's time when the session was registered.
     pub utc: Timestamp,
 }
@@ -108,7 +110,7 @@ impl Engine {
         let (send, messages) = mpsc::unbounded_channel();
         let calls = StoreCalls::new(&parts, send.clone());
         let publisher = Publisher::spawn(parts.store.clone(), handle.clone(), parts.statement_timeout);
-        let node = Node::new(parts.config.clone(), parts.session, parts.utc, boot());
+        let node = Node::new(parts.config.clone(), parts.session, parts.utc, boot()).registered_at(parts.registered);
         let engine = Self {
             node,
             handle: handle.clone(),

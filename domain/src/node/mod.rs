@@ -156,6 +156,13 @@ impl Node {
         }
     }
 
+    /// The lease counts from when the registration was *sent*, as it does for a heartbeat.
+    #[must_use]
+    pub fn registered_at(mut self, sent: BootTime) -> Self {
+        self.beat.lease_until = sent + self.config.timing.self_kill_after;
+        self
+    }
+
     /// Takes in one thing that happened.
     pub fn handle(&mut self, input: Input, now: BootTime) {
         // Before anything is taken in: what comes after the deadline finds a node that has ended.

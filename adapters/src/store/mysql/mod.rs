@@ -47,6 +47,14 @@ pub struct MySqlStore {
     context: Arc<Context>,
 }
 
+/// Host, port and database of an address, without user and password.
+///
+/// # Errors
+/// [`OpenError::BadUrl`] says what is wrong with it; it shows no password.
+pub fn place_of(url: &str) -> Result<String, OpenError> {
+    Address::of(url).map(|address| address.place)
+}
+
 const BEGIN: &str = "START TRANSACTION";
 /// One state of the database for all that is looked at together.
 const BEGIN_READING: &str = "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY";

@@ -20,6 +20,9 @@ mod embedded {
 /// How long a start waits for another one that makes the same schema.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// The name of the server's lock, of which 64 characters count, as the database's may be as long. MySQL has no MD5 any more.
+const MUTEX: &str = "CONCAT('carillon ', LEFT(SHA2(DATABASE(), 256), 32))";
+
 /// Brings the schema up to date and answers the number of partitions.
 pub(super) async fn prepare(conn: &mut Conn, address: &Address, wanted: u16) -> Result<u16, OpenError> {
     let late = |_| Err(address.unreachable(&std::io::Error::from(std::io::ErrorKind::TimedOut).into()));
@@ -28,10 +31,8 @@ pub(super) async fn prepare(conn: &mut Conn, address: &Address, wanted: u16) -> 
 
 async fn locked(conn: &mut Conn, address: &Address, wanted: u16) -> Result<u16, OpenError> {
     let unreachable = |error: Error| address.unreachable(&error);
-    let got: Option<Option<i64>> = conn
-        .query_first(format!("SELECT GET_LOCK(CONCAT('carillon ', MD5(DATABASE())), {})", PATIENCE.as_secs()))
-        .await
-        .map_err(unreachable)?;
+    let got: Option<Option<i64>> =
+        conn.query_first(format!("SELECT GET_LOCK({MUTEX}, {})", PATIENCE.as_secs())).await.map_err(unreachable)?;
     if got.flatten() != Some(1) {
         return Err(OpenError::Unreachable {
             place: address.place.clone(),
@@ -39,8 +40,7 @@ async fn locked(conn: &mut Conn, address: &Address, wanted: u16) -> Result<u16, 
         });
     }
     let made = make(conn, address, wanted).await;
-    let released: Result<Option<Option<i64>>, Error> =
-        conn.query_first("SELECT RELEASE_LOCK(CONCAT('carillon ', MD5(DATABASE())))").await;
+    let released: Result<Option<Option<i64>>, Error> = conn.query_first(format!("SELECT RELEASE_LOCK({MUTEX})")).await;
     let partitions = made?;
     released.map_err(unreachable)?;
     Ok(partitions)
