@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use carillon_tests::databases::mariadb;
+use carillon_tests::databases::{self, Brand};
 use carillon_tests::markdown::{Block, blocks};
 use carillon_tests::server::{Server, binary};
 use mysql_async::prelude::Queryable;
@@ -50,7 +50,7 @@ fn the_tour_works_word_for_word() {
 /// As it stands there but for the address of the database, which is a private one, and the ports, which may be taken.
 #[test]
 fn the_cluster_works_word_for_word() {
-    let server = mariadb::shared();
+    let server = databases::Server::shared(Brand::MariaDb);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let tour = chapter("A cluster");
     let (sql, rest) = tour.split_first().expect("the chapter makes a database first");

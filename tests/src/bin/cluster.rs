@@ -7,6 +7,8 @@
 //! - `join`: a fourth node joins three: which partitions move, and how the share of the firings evens out. `jobs=300`
 //! - `rate`: statements that the database counts for each 1,000 firings of jobs that do nothing. `jobs=100`
 //! - `burst`: how late runs start when many come due in the same second. `jobs=1000`
+//!
+//! Each takes `database=mariadb|mysql`.
 
 #[path = "cluster/burst.rs"]
 mod burst;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use carillon_tests::cluster::{Cluster, FAST, Member};
-use carillon_tests::databases::mariadb::{Database, MariaDb};
+use carillon_tests::databases::{Brand, Database, Server};
 use serde_json::{Value, json};
 
 /// The values given, and defaults for the others.
@@ -36,10 +36,12 @@ impl Settings {
     }
 }
 
-/// A durable server of the scenario's own and a database in it.
-pub fn database(settings: &Settings) -> (MariaDb, Database) {
-    assert_eq!(settings.text("database", "mariadb"), "mariadb");
-    let server = MariaDb::start(&["--log-bin", "--binlog-format=ROW", "--sync-binlog=1"]);
+/// A durable server of the scenario's own and a database in it. MySQL writes a binary log by itself.
+pub fn database(settings: &Settings) -> (Server, Database) {
+    let server = match settings.text("database", "mariadb") {
+        "mysql" => Server::start(Brand::MySql, &[]),
+        _ => Server::start(Brand::MariaDb, &["--log-bin", "--binlog-format=ROW", "--sync-binlog=1"]),
+    };
     let database = blocking(server.database());
     (server, database)
 }

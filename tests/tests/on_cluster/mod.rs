@@ -1,9 +1,10 @@
-//! Clusters on a real MariaDB: nothing starts twice and nothing is missed silently, whatever becomes of a node.
+//! Clusters of real nodes on a real server, `crate::BRAND`: nothing starts twice and nothing is missed silently, whatever
+//! becomes of a node.
 
 use std::time::{Duration, Instant};
 
 use carillon_tests::cluster::{BRISK, Cluster, Member, Witness, check};
-use carillon_tests::databases::mariadb::{self, Database, MariaDb};
+use carillon_tests::databases::{self, Database};
 use carillon_tests::fixture::lines;
 use carillon_tests::jobs::{job, status};
 use carillon_tests::processes::marked;
@@ -15,10 +16,10 @@ use serde_json::{Value, json};
 const TAKEOVER: Duration = Duration::from_secs(40);
 
 fn database() -> Database {
-    database_on(mariadb::shared())
+    database_on(databases::Server::shared(crate::BRAND))
 }
 
-fn database_on(server: &MariaDb) -> Database {
+fn database_on(server: &databases::Server) -> Database {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(server.database())
 }
@@ -112,7 +113,7 @@ fn nodes_restarted_one_after_another_miss_nothing() {
 
 #[test]
 fn a_node_that_loses_the_database_ends_its_children_and_then_itself() {
-    let server = MariaDb::start(&[]);
+    let server = databases::Server::start(crate::BRAND, &[]);
     let cluster = Cluster::new(&database_on(&server).url(), BRISK);
     let node = cluster.node("a");
     let mark = format!("lonely-{}", std::process::id());
