@@ -46,8 +46,10 @@ fn output(server: &Server, run: &str) -> (u16, String) {
 fn output_is_followed_at_the_other_node_line_by_line_to_the_end() {
     let pair = Pair::start();
     let stop = pair.cluster.dir().join("stop");
-    let command =
-        format!("n=0; while ! [ -e {} ]; do n=$((n+1)); echo line $n; sleep 0.2; done; echo the end", stop.display());
+    let command = format!(
+        "n=0; while ! [ -e {} ] && [ $n -lt 150 ]; do n=$((n+1)); echo line $n; sleep 0.2; done; echo the end",
+        stop.display()
+    );
     let run = pair.run_now("talker", &command);
     let (owner, other) = pair.of(&run);
     let mut followers: Vec<_> = [other, other, owner].map(|node| follow(node, &run)).into();
