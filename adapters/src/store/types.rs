@@ -123,6 +123,13 @@ pub struct LivePart {
     pub tail: Vec<u8>,
 }
 
+impl LivePart {
+    /// Whether more was printed than is shown.
+    pub fn is_truncated(&self) -> bool {
+        self.written > self.tail.len() as u64
+    }
+}
+
 /// The name of a job.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct JobKey {

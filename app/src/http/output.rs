@@ -80,38 +80,41 @@ fn whole(bytes: Vec<u8>, content_type: HeaderValue, truncated: bool) -> Response
 
 /// What a run that has not ended has printed so far, wherever it runs.
 async fn so_far(api: &ApiState, view: RunView) -> Answer {
-    let node = view.node.clone().unwrap_or_else(|| "another node".to_owned());
-    let late = |_| {
+    let (run, node) = (view.id, view.node.clone().unwrap_or_else(|| "another node".to_owned()));
+    let Ok(live) = tokio::time::timeout(FIRST_WORD, live(api, view)).await else {
         let told = format!("the run is on {node}, which has not told its output within {FIRST_WORD:?}; ask again");
-        Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, told).with_header(RETRY_AFTER, HeaderValue::from_static("1")))
+        let problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, told);
+        return Err(problem.with_header(RETRY_AFTER, HeaderValue::from_static("1")));
     };
-    tokio::time::timeout(FIRST_WORD, first_word(api, view)).await.unwrap_or_else(late)
+    match live? {
+        Some(part) => {
+            let truncated = part.is_truncated();
+            Ok(whole(part.tail, TEXT, truncated))
+        }
+        None => kept(api, run).await,
+    }
 }
 
-async fn first_word(api: &ApiState, mut view: RunView) -> Answer {
+/// The same as it comes from the node that runs it, which may take its time; `None` when the run has ended meanwhile.
+pub(super) async fn live(api: &ApiState, mut view: RunView) -> Result<Option<LivePart>, ControlError> {
     let run = view.id;
     loop {
         if let Some(LiveOutput { written, so_far, .. }) = api.engine.live_output(run) {
-            return Ok(printed(LivePart { written, tail: so_far }));
+            return Ok(Some(LivePart { written, tail: so_far }));
         }
         match view.stage {
-            RunStage::Waiting { .. } => return Ok(printed(LivePart::default())),
-            RunStage::Recorded { .. } => return kept(api, run).await,
+            RunStage::Waiting { .. } => return Ok(Some(LivePart::default())),
+            RunStage::Recorded { .. } => return Ok(None),
             RunStage::Running { held, .. } if held.session == api.engine.session() => {}
             RunStage::Running { .. } => {
                 if let Some(part) = api.store.ask_output(run).await? {
-                    return Ok(printed(part));
+                    return Ok(Some(part));
                 }
             }
         }
         tokio::time::sleep(LOOK_EVERY).await;
         view = api.store.run(run).await?;
     }
-}
-
-fn printed(part: LivePart) -> Response {
-    let truncated = part.written > part.tail.len() as u64;
-    whole(part.tail, TEXT, truncated)
 }
 
 fn followed(api: Arc<ApiState>, run: RunId) -> Response {

@@ -87,6 +87,7 @@ fn what_was_printed_so_far_is_told_by_any_node() {
         for node in [owner, other] {
             // What a command wrote takes a moment to come through its pipe.
             node.wait_until("it is told", || output(node, &run) == (200, so_far.to_owned()));
+            node.wait_until("it is shown", || node.run(&run)["output"] == so_far);
         }
         gate.open();
     }

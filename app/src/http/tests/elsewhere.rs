@@ -87,9 +87,21 @@ async fn what_was_printed_so_far_is_told_by_the_node_that_runs_it() {
 }
 
 #[tokio::test]
+async fn a_run_is_shown_with_what_it_printed_at_another_node() {
+    let api = Api::new().await;
+    let other = Other::runs(&api).await;
+    let path = format!("/v1/runs/{}", other.at.run);
+    let (reply, ()) = tokio::join!(api.call("GET", &path, None), other.publish(100, "one"));
+    assert_eq!((&reply.json["status"], &reply.json["node"]), (&json!("running"), &json!("n2")));
+    assert_eq!((&reply.json["output"], &reply.json["output_truncated"]), (&json!("one"), &json!(true)));
+}
+
+#[tokio::test]
 async fn a_node_that_tells_nothing_is_named() {
     let api = Api::new().await;
     let other = Other::runs(&api).await;
+    let shown = api.call("GET", &format!("/v1/runs/{}", other.at.run), None).await;
+    assert_eq!((&shown.json["status"], &shown.json["output"]), (&json!("running"), &json!(null)));
     let reply = api.call("GET", &other.path(), None).await;
     assert_eq!((reply.status.as_u16(), reply.header("retry-after")), (503, "1"));
     let told = reply.json["detail"].as_str().unwrap();
