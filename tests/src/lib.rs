@@ -6,6 +6,7 @@ pub mod cluster;
 pub mod conformance;
 pub mod databases;
 pub mod fixture;
+pub mod follower;
 pub mod jobs;
 pub mod markdown;
 pub mod processes;

@@ -8,6 +8,7 @@ mod clock;
 mod codec;
 mod definition;
 mod error;
+mod live;
 pub mod memory;
 pub mod mysql;
 mod ops;
@@ -43,7 +44,7 @@ pub trait NodeStore: Send + Sync {
     async fn close_session(&self, session: SessionId) -> Result<(), StoreError>;
 
     /// Looks, without a lock, when something comes up in the session's partitions, what is left unclaimed in all others,
-    /// and which of its runs somebody wants to end.
+    /// which of its runs somebody wants to end, and the output of which ones somebody reads at another node.
     async fn peek(&self, request: &PeekRequest) -> Result<Peek, StoreError>;
 
     /// Takes up to `request.runs.len()` firings that come up until `request.until`, each under one of the ids in
@@ -75,6 +76,10 @@ pub trait NodeStore: Send + Sync {
     /// Moves up to `limit` rows of an ended session back to Idle; answers how many. Called again and again, as a stray
     /// statement of the dead may still come; the session's row goes once nothing is held.
     async fn sweep(&self, session: SessionId, limit: usize) -> Result<usize, StoreError>;
+
+    /// Publishes what runs have printed so far, for readers at other nodes ([`Peek::wanted_outputs`]). Only where somebody
+    /// asked for it; an older state never takes the place of a newer one.
+    async fn publish_output(&self, outputs: &[(RunId, LivePart)]) -> Result<(), StoreError>;
 }
 
 /// What people ask of a database.
@@ -122,11 +127,15 @@ pub trait ControlStore: Send + Sync {
     /// The kept output of a run that ended.
     async fn output(&self, run: RunId) -> Result<Output, ControlError>;
 
+    /// Asks the node that runs `run` for its output, and answers what it has published; `None` before it has. Asked again
+    /// and again, at the latest every few seconds, as long as somebody reads.
+    async fn ask_output(&self, run: RunId) -> Result<Option<LivePart>, StoreError>;
+
     /// Sessions, live and ended ones that still hold rows.
     async fn sessions(&self) -> Result<Vec<SessionView>, StoreError>;
 
     /// Deletes history that ended before `before`, or beyond `max_runs_per_job` of a job, up to `limit` rows; answers how
-    /// many.
+    /// many. What was published for readers who have gone goes too.
     async fn purge(&self, before: Timestamp, max_runs_per_job: u32, limit: usize) -> Result<usize, StoreError>;
 }
 

@@ -127,6 +127,22 @@ pub struct Output {
     pub truncated: bool,
 }
 
+/// What a run has printed so far.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct LivePart {
+    /// How many bytes that is.
+    pub written: u64,
+    /// The newest of them, at most 64 KiB.
+    pub tail: Vec<u8>,
+}
+
+impl LivePart {
+    /// Whether more was printed than is shown.
+    pub fn is_truncated(&self) -> bool {
+        self.written > self.tail.len() as u64
+    }
+}
+
 /// The name of a job.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct JobKey {

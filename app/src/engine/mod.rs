@@ -5,6 +5,7 @@
 
 mod counters;
 mod handle;
+mod publish;
 mod runs;
 mod stores;
 
@@ -28,6 +29,7 @@ use counters::Counters;
 use handle::HandleParts;
 #[cfg(test)]
 pub(crate) use handle::HandleParts;
+use publish::Publisher;
 use runs::Running;
 use stores::StoreCalls;
 
@@ -94,6 +96,7 @@ pub struct Engine {
     handle: EngineHandle,
     ends: HandleParts,
     calls: StoreCalls,
+    publisher: Publisher,
     messages: mpsc::UnboundedReceiver<Message>,
     send: mpsc::UnboundedSender<Message>,
     running: BTreeMap<RunId, Running>,
@@ -111,12 +114,14 @@ impl Engine {
         let (handle, ends) = EngineHandle::new(parts.session, parts.node.clone(), parts.executors.clone());
         let (send, messages) = mpsc::unbounded_channel();
         let calls = StoreCalls::new(&parts, send.clone());
+        let publisher = Publisher::spawn(parts.store.clone(), handle.clone(), parts.statement_timeout);
         let node = Node::new(parts.config.clone(), parts.session, parts.utc, boot()).registered_at(parts.registered);
         let engine = Self {
             node,
             handle: handle.clone(),
             ends,
             calls,
+            publisher,
             messages,
             send,
             running: BTreeMap::new(),
@@ -184,6 +189,9 @@ impl Engine {
 
     fn feed(&mut self, input: Input) {
         self.counters.note(&input);
+        if let Input::Peeked(Ok(peek)) = &input {
+            self.publisher.wanted(&peek.wanted_outputs);
+        }
         self.node.handle(input, boot());
     }
 

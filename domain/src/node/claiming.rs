@@ -9,14 +9,16 @@ use crate::matrix::{Answer, Reaction, Step, react};
 use crate::time::{BootTime, Timestamp};
 
 impl Node {
-    /// Looks each `peek_every` and when asked to; claims when a look, a finish or a full claim says so.
+    /// Claims when a look, a finish or a full claim says so.
     pub(super) fn claim_if_wished(&mut self, now: BootTime) {
-        if self.drain.begun {
-            return;
-        }
-        if self.flight.claim.is_none() && self.wish.claim_backoff.is_over() {
+        if !self.drain.begun && self.flight.claim.is_none() && self.wish.claim_backoff.is_over() {
             self.send_claim(now);
         }
+        self.look_if_wished(now);
+    }
+
+    /// Looks each `peek_every` and when asked to. A node that drains claims no more, but people may still cancel its runs.
+    fn look_if_wished(&mut self, now: BootTime) {
         if self.next_look().is_some_and(|at| at <= now) {
             self.wish.peek = false;
             self.wish.next_peek = now + self.config.peek_every;
@@ -29,7 +31,7 @@ impl Node {
     /// When to look next. One that is on its way wakes by its answer; before the first heartbeat is answered, nobody knows
     /// which partitions are mine.
     pub(super) fn next_look(&self) -> Option<BootTime> {
-        let may = !self.drain.begun && self.flight.peek.is_none() && !self.live.is_empty();
+        let may = !self.drain.done && self.flight.peek.is_none() && !self.live.is_empty();
         may.then(|| if self.wish.peek { BootTime::default() } else { self.wish.next_peek })
     }
 

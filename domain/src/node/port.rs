@@ -134,4 +134,15 @@ pub struct Peek {
     pub unclaimed: Vec<Unclaimed>,
     /// Runs of mine that somebody wants to end.
     pub cancels: Vec<RunId>,
+    /// Runs of mine whose output somebody reads at another node. The machine passes over them: publishing is for the driver.
+    pub wanted_outputs: Vec<WantedOutput>,
+}
+
+/// A run whose output is read at another node while it runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WantedOutput {
+    /// Which run.
+    pub run: RunId,
+    /// How far the output that was published last goes, in bytes from its beginning; `None` before the first time.
+    pub published: Option<u64>,
 }

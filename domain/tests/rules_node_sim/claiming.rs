@@ -48,7 +48,7 @@ impl Store {
         let others = others.filter(|rows| !mine.contains(&rows[0].partition));
         let unclaimed = others.flat_map(|rows| rows.iter().take(UNCLAIMED_PER_PARTITION)).cloned().collect();
         let cancels = self.cancels(who.session);
-        Peek { earliest_claim_at, unclaimed, cancels }
+        Peek { earliest_claim_at, unclaimed, cancels, wanted_outputs: Vec::new() }
     }
 
     fn cancels(&self, session: SessionId) -> Vec<RunId> {

@@ -1,6 +1,8 @@
 //! Clusters of real nodes on a real server, `crate::BRAND`: nothing starts twice and nothing is missed silently, whatever
 //! becomes of a node.
 
+mod any_node;
+
 use std::time::{Duration, Instant};
 
 use carillon_tests::cluster::{BRISK, Cluster, Member, Witness, check};

@@ -12,6 +12,7 @@ use carillon_domain::time::Timestamp;
 
 use crate::store::clock::Clock;
 use crate::store::definition::Definition;
+use crate::store::live::LiveRow;
 use crate::store::ops::peek;
 use crate::store::tables::{ActiveJob, Changes, JobRow, MAX_OUTPUT_BYTES, Recorded, Write};
 use crate::store::{JobKey, Output, PeekRequest, SessionView, StoreError};
@@ -35,6 +36,7 @@ pub(super) struct Data {
     pub places: BTreeMap<RunId, Place>,
     facts: BTreeSet<(JobId, Timestamp, Trigger, u32)>,
     pub outputs: BTreeMap<RunId, Output>,
+    pub live: BTreeMap<RunId, LiveRow>,
     pub sessions: BTreeMap<SessionId, SessionView>,
     pub record_conflicts: usize,
     /// Of all rows that were deleted.
@@ -56,6 +58,7 @@ impl Data {
             places: BTreeMap::new(),
             facts: BTreeSet::new(),
             outputs: BTreeMap::new(),
+            live: BTreeMap::new(),
             sessions: BTreeMap::new(),
             record_conflicts: 0,
             highest_version: 0,
@@ -81,7 +84,8 @@ impl Data {
         };
         let jobs = self.states.values().filter_map(|state| mine(&state.phase, state.cancel.is_some()));
         let active = self.active.values().filter_map(|row| mine(&row.phase, row.cancel.is_some()));
-        peek::answer(&request.partitions, found, jobs.chain(active).collect())
+        let wanted_outputs = self.wanted_outputs(request.session);
+        peek::answer(&request.partitions, found, jobs.chain(active).collect(), wanted_outputs)
     }
 
     fn unclaimed(&self, request: &PeekRequest, job: JobId, row: (Timestamp, RowKey, u64)) -> Option<Unclaimed> {
@@ -213,6 +217,7 @@ impl Data {
             }
         }
         self.forget_deleted();
+        self.purge_live();
         old.len()
     }
 

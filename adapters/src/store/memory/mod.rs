@@ -2,6 +2,7 @@
 
 mod data;
 mod faults;
+mod live;
 mod tables;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,8 +18,9 @@ use super::clock::Clock;
 use super::ops::{claim, control, put, runs, session, transit, views};
 use super::tables::{Tables, at_once};
 use super::{
-    Beat, ClaimRequest, ControlError, ControlStore, Finished, JobKey, JobQuery, JobView, NewSession, NodeStore, Opened,
-    Output, Page, PeekRequest, PutJob, RunCursor, RunQuery, RunView, Saved, SessionView, StoreError, bisect,
+    Beat, ClaimRequest, ControlError, ControlStore, Finished, JobKey, JobQuery, JobView, LivePart, NewSession,
+    NodeStore, Opened, Output, Page, PeekRequest, PutJob, RunCursor, RunQuery, RunView, Saved, SessionView, StoreError,
+    bisect,
 };
 
 type Stray = Box<dyn FnOnce(&mut Data) + Send>;
@@ -155,6 +157,14 @@ impl NodeStore for MemoryStore {
     async fn sweep(&self, id: SessionId, limit: usize) -> Result<usize, StoreError> {
         self.call("sweep", move |data| at_once(session::sweep(&mut data.begin(), id, limit)))
     }
+
+    async fn publish_output(&self, outputs: &[(RunId, LivePart)]) -> Result<(), StoreError> {
+        let outputs = outputs.to_vec();
+        self.call("publish_output", move |data| {
+            data.publish_output(outputs);
+            Ok(())
+        })
+    }
 }
 
 #[async_trait]
@@ -218,6 +228,10 @@ impl ControlStore for MemoryStore {
 
     async fn output(&self, run: RunId) -> Result<Output, ControlError> {
         self.call("output", move |data| at_once(runs::output(&mut data.begin(), run)))
+    }
+
+    async fn ask_output(&self, run: RunId) -> Result<Option<LivePart>, StoreError> {
+        self.call("ask_output", move |data| Ok(data.ask_output(run)))
     }
 
     async fn sessions(&self) -> Result<Vec<SessionView>, StoreError> {

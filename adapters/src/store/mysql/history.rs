@@ -151,14 +151,15 @@ impl Transaction {
             params.extend(request.executors.iter().map(Value::from));
         }
         let found = self.line.select(&sql, params).await?.into_iter().map(rows::unclaimed).collect::<Answer<_>>()?;
-        let session = request.session.as_u64();
+        let me = request.session.as_u64();
         let cancels = format!(
-            "SELECT held_run FROM job_state WHERE held_session = {session} AND cancel IS NOT NULL UNION ALL \
-             SELECT held_run FROM active WHERE held_session = {session} AND cancel IS NOT NULL"
+            "SELECT held_run FROM job_state WHERE held_session = {me} AND cancel IS NOT NULL UNION ALL \
+             SELECT held_run FROM active WHERE held_session = {me} AND cancel IS NOT NULL"
         );
         let rows = self.line.query(&cancels).await?;
         let cancels = rows.into_iter().map(|row| Columns::of(row).run()).collect::<Answer<_>>()?;
-        Ok(peek::answer(&request.partitions, found, cancels))
+        let wanted_outputs = self.wanted_outputs(request.session).await?;
+        Ok(peek::answer(&request.partitions, found, cancels, wanted_outputs))
     }
 
     pub(super) async fn held(&mut self, session: SessionId) -> Answer<Vec<RunRef>> {

@@ -12,6 +12,7 @@ mod error;
 mod finish;
 mod history;
 mod line;
+mod live;
 mod open;
 mod pool;
 mod purge;
@@ -39,8 +40,8 @@ use self::transaction::{Context, Locks, TRIES, Transaction};
 use super::ops::{claim, control, put, runs, session, transit, views};
 use super::tables::Tables;
 use super::{
-    Beat, ClaimRequest, ControlError, ControlStore, Finished, JobKey, JobQuery, JobView, NewSession, NodeStore, Opened,
-    Output, Page, PeekRequest, PutJob, RunCursor, RunQuery, RunView, Saved, SessionView, StoreError,
+    Beat, ClaimRequest, ControlError, ControlStore, Finished, JobKey, JobQuery, JobView, LivePart, NewSession,
+    NodeStore, Opened, Output, Page, PeekRequest, PutJob, RunCursor, RunQuery, RunView, Saved, SessionView, StoreError,
 };
 
 /// Jobs, runs and sessions in a database that other nodes use too.
@@ -177,6 +178,10 @@ impl NodeStore for MySqlStore {
     async fn sweep(&self, id: SessionId, limit: usize) -> Result<usize, StoreError> {
         write!(self, Locks::All, |tables| session::sweep(tables, id, limit))
     }
+
+    async fn publish_output(&self, outputs: &[(RunId, LivePart)]) -> Result<(), StoreError> {
+        write!(self, Locks::Rows, |tables| tables.write_live(outputs))
+    }
 }
 
 #[async_trait]
@@ -232,6 +237,14 @@ impl ControlStore for MySqlStore {
 
     async fn output(&self, run: RunId) -> Result<Output, ControlError> {
         read!(self, |tables| runs::output(tables, run))
+    }
+
+    async fn ask_output(&self, run: RunId) -> Result<Option<LivePart>, StoreError> {
+        let (row, now) = read!(self, |tables| async { Ok((tables.select_live(run).await?, tables.now())) })?;
+        if row.as_ref().is_none_or(|row| row.is_asked_again(now)) {
+            write!(self, Locks::Rows, |tables| tables.ask_live(run))?;
+        }
+        Ok(row.and_then(|row| row.into_fresh(now)))
     }
 
     async fn sessions(&self) -> Result<Vec<SessionView>, StoreError> {

@@ -64,7 +64,7 @@ impl Columns {
         self.maybe_run()?.map(run_from).ok_or_else(|| unreadable("a run id is NULL"))
     }
 
-    fn time(&mut self) -> Answer<Timestamp> {
+    pub fn time(&mut self) -> Answer<Timestamp> {
         self.next().map(Timestamp::from_ms)
     }
 

@@ -3,10 +3,12 @@
 use carillon_domain::id::{JobId, RunId, SessionId};
 use carillon_domain::node::port::{Peek, RowKey, RunRef, UNCLAIMED_PER_PARTITION};
 use carillon_domain::run::RunRecord;
+use carillon_domain::time::Timestamp;
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter};
 
 use super::error::statement;
+use super::live;
 use super::rows::{self, ACTIVE, ACTIVE_ORDER, RECORD, signed};
 use super::select::{all, column, first, json};
 use crate::store::codec::{run_bytes, run_from};
@@ -102,7 +104,7 @@ pub(super) fn sessions(conn: &Connection, with_counts: bool) -> Answer<Vec<Sessi
 }
 
 /// One statement for all partitions and both tables: of each partition the first entries in the index.
-pub(super) fn peek(conn: &Connection, request: &PeekRequest, partitions: u16) -> Answer<Peek> {
+pub(super) fn peek(conn: &Connection, request: &PeekRequest, partitions: u16, now: Timestamp) -> Answer<Peek> {
     let sql = format!(
         "SELECT s.partition_id, s.executor, s.claim_at, s.version, s.id, NULL, NULL FROM json_each(?1) p \
          CROSS JOIN job_state s WHERE s.id IN (SELECT id FROM job_state WHERE partition_id = p.value \
@@ -119,7 +121,8 @@ pub(super) fn peek(conn: &Connection, request: &PeekRequest, partitions: u16) ->
     let cancels = "SELECT held_run FROM job_state WHERE cancel IS NOT NULL AND held_session = ?1 UNION ALL \
                    SELECT held_run FROM active WHERE cancel IS NOT NULL AND held_session = ?1";
     let cancels = all(conn, cancels, [signed(request.session.as_u64())], |row| Ok(run_from(column(row)?)))?;
-    Ok(peek::answer(&request.partitions, found, cancels))
+    let wanted_outputs = live::wanted(conn, request.session, now)?;
+    Ok(peek::answer(&request.partitions, found, cancels, wanted_outputs))
 }
 
 pub(super) fn held(conn: &Connection, session: SessionId) -> Answer<Vec<RunRef>> {

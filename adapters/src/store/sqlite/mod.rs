@@ -8,6 +8,7 @@ mod change;
 mod error;
 mod history;
 mod lease;
+mod live;
 mod open;
 mod purge;
 mod readers;
@@ -34,8 +35,9 @@ use super::clock::Clock;
 use super::ops::{claim, control, put, runs, session, transit, views};
 use super::tables::{Tables, at_once};
 use super::{
-    Beat, ClaimRequest, ControlError, ControlStore, Finished, JobKey, JobQuery, JobView, NewSession, NodeStore, Opened,
-    Output, Page, PeekRequest, PutJob, RunCursor, RunQuery, RunView, Saved, SessionView, StoreError, bisect,
+    Beat, ClaimRequest, ControlError, ControlStore, Finished, JobKey, JobQuery, JobView, LivePart, NewSession,
+    NodeStore, Opened, Output, Page, PeekRequest, PutJob, RunCursor, RunQuery, RunView, Saved, SessionView, StoreError,
+    bisect,
 };
 
 /// Jobs, runs and sessions in one file. Dropping it waits until what was accepted is written; everything is in the one
@@ -110,7 +112,7 @@ impl NodeStore for SqliteStore {
 
     async fn peek(&self, request: &PeekRequest) -> Result<Peek, StoreError> {
         let request = request.clone();
-        self.read(move |tables| history::peek(tables.conn, &request, tables.partitions)).await
+        self.read(move |tables| history::peek(tables.conn, &request, tables.partitions, tables.now())).await
     }
 
     async fn claim(&self, request: &ClaimRequest) -> Result<Vec<Claimed>, StoreError> {
@@ -157,6 +159,11 @@ impl NodeStore for SqliteStore {
 
     async fn sweep(&self, id: SessionId, limit: usize) -> Result<usize, StoreError> {
         self.write(move |tables| at_once(session::sweep(tables, id, limit))).await
+    }
+
+    async fn publish_output(&self, outputs: &[(RunId, LivePart)]) -> Result<(), StoreError> {
+        let outputs = outputs.to_vec();
+        self.write(move |tables| live::write(tables.conn, &outputs)).await
     }
 }
 
@@ -223,6 +230,15 @@ impl ControlStore for SqliteStore {
         self.read(move |tables| at_once(runs::output(tables, run))).await
     }
 
+    async fn ask_output(&self, run: RunId) -> Result<Option<LivePart>, StoreError> {
+        let (row, now) =
+            self.read(move |tables| Ok::<_, StoreError>((live::select(tables.conn, run)?, tables.now()))).await?;
+        if row.as_ref().is_none_or(|row| row.is_asked_again(now)) {
+            self.write(move |tables| live::ask(tables.conn, run, tables.now())).await?;
+        }
+        Ok(row.and_then(|row| row.into_fresh(now)))
+    }
+
     async fn sessions(&self) -> Result<Vec<SessionView>, StoreError> {
         self.read(|tables| at_once(tables.sessions(true))).await
     }
@@ -235,6 +251,7 @@ impl ControlStore for SqliteStore {
                 purged += purge::surplus(tables.conn, job, max_runs_per_job, limit - purged)?;
             }
             purge::tombstones(tables.conn, limit)?;
+            live::purge(tables.conn, tables.now())?;
             Ok(purged)
         })
         .await

@@ -2,6 +2,7 @@
 
 mod access;
 mod batch;
+mod elsewhere;
 mod hostile;
 mod jobs;
 mod listing;
