@@ -165,7 +165,7 @@ fn a_pause_holds_whichever_node_was_asked() {
 #[test]
 fn a_follower_ends_when_the_run_is_lost_with_its_node() {
     let mut pair = Pair::start();
-    let run = pair.run_now("lonely", "echo begun; sleep 1000");
+    let run = pair.run_now("lonely", "echo begun; sleep 60");
     let (_, other) = pair.of(&run);
     let mut reader = follow(other, &run);
     assert_eq!(line(&mut reader), "begun\n");
