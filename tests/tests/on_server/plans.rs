@@ -24,7 +24,7 @@ const FEW: u64 = 1_000;
 /// Every other job may overlap, so that both tables have rows of all kinds.
 async fn fill(bench: &Bench) {
     let put = |n: usize| {
-        let overlap = if n % 2 == 0 { Overlap::Allow } else { Overlap::Skip };
+        let overlap = if n.is_multiple_of(2) { Overlap::Allow } else { Overlap::Skip };
         PutJob { job: Job { overlap, ..job(&format!("j{n:05}")) }, paused: None, when: PutIf::Any }
     };
     for batch in 0..JOBS / 1000 {
