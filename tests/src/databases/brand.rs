@@ -83,6 +83,7 @@ impl Brand {
     fn skip(self, why: &str, status: i32) -> ! {
         let program = std::env::args().next().unwrap_or_default();
         let program = Path::new(&program).file_name().unwrap_or_default().to_string_lossy();
+        let program = program.rsplit_once('-').map_or(&*program, |(name, _)| name);
         let words =
             format!("\n\nSKIPPED, NOT TESTED HERE: all of {program}, as there is no {}: {why}\n\n", self.name());
         // Not through the macros, which tests capture.

@@ -97,8 +97,11 @@ async fn ten_thousand_jobs_are_not_read_for_twenty() {
     let bench = bench_on(&database).await;
     let mut root = server.root().await;
     fill(&bench).await;
-    let ended = claim(&bench, 1000).await;
-    bench.store.finish(bench.me, &ended[..500]).await.unwrap();
+    // Some run still, most are history.
+    for _ in 0..4 {
+        let ended = claim(&bench, 1000).await;
+        bench.store.finish(bench.me, &ended[100..]).await.unwrap();
+    }
     for tables_were_counted in [false, true] {
         if tables_were_counted {
             database.run(&["ANALYZE TABLE job, job_state, active, run, output, session, lock_row, meta"]).await;

@@ -74,8 +74,8 @@ async fn old_and_new_that_open_at_the_same_moment_agree() {
         let database = server().database().await;
         let clock = ManualClock::at(BEGIN);
         let starting: Vec<_> = (0..10)
-            .map(|n| {
-                let knows_up_to = (n % 2 == 0).then_some(newest - 1);
+            .map(|n: u32| {
+                let knows_up_to = n.is_multiple_of(2).then_some(newest - 1);
                 let (url, options) = (database.url(), Options { knows_up_to, ..options(&clock) });
                 tokio::spawn(async move { (knows_up_to, MySqlStore::open(&url, options).await.map(|_| ())) })
             })

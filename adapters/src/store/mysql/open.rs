@@ -9,8 +9,8 @@ use mysql_async::prelude::Queryable;
 
 use super::address::Address;
 use super::error::OpenError;
-use super::line::Server;
 use super::pool::Pool;
+use super::server::Server;
 use crate::store::clock::Clock;
 
 /// What can be chosen when a database is opened.

@@ -7,7 +7,8 @@ use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
 
 use super::error;
-use super::line::{Line, Server, Wire};
+use super::line::Line;
+use super::server::{Server, Wire};
 use crate::store::StoreError;
 
 type Answer<T> = Result<T, StoreError>;

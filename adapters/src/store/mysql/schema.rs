@@ -30,7 +30,7 @@ mod embedded {
 /// How long a start waits for another one that makes the same schema.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The name of the server's lock, of which 64 characters count, as the database's may be as long. MySQL has no MD5 any more.
+/// The name of the server's lock, of which 64 characters count, as the database's may be as long. MySQL 9.7 has no MD5.
 const MUTEX: &str = "CONCAT('carillon ', LEFT(SHA2(DATABASE(), 256), 32))";
 
 /// Brings the schema up to date and answers the number of partitions.
