@@ -92,7 +92,7 @@ impl Node {
         let Ok(peek) = answer else { return };
         self.wish.claim |= peek.earliest_claim_at.is_some_and(|at| at <= self.claim_until(now));
         let mine = &self.partitions;
-        self.neighbours.note(peek.unclaimed.into_iter().filter(|_| !mine.is_empty()), now);
+        self.neighbours.note(peek.unclaimed.into_iter().filter(|row| !mine.contains(&row.partition)), now);
         let (steal_after, by_clock) = (self.config.steal_after, self.claim_until(now) - self.config.steal_after);
         // Still there when this look was sent: when it was answered, nobody can tell.
         self.wish.steal = sent.and_then(|sent| self.neighbours.overdue(steal_after, by_clock, sent));

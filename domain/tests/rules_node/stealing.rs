@@ -165,7 +165,7 @@ fn my_own_come_first_and_what_has_become_mine_is_no_theft() {
         driver.now = BootTime::from_ms(second * 1_000);
         driver.beat(second * 1_000);
         driver.feed(Input::Peeked(Ok(Peek { unclaimed: vec![row(theirs, 1, 7)], ..Peek::default() })));
-        assert_eq!(driver.claims(), []);
+        assert_eq!(driver.claims(), [], "second {second} {:?}", driver.node);
     }
 }
 
