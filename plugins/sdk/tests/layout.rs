@@ -8,12 +8,23 @@ use std::process::{Command, Stdio};
 
 use carillon_plugin::abi::{Descriptor, Env, RunFacts, RunResult};
 
-/// Every struct, its size, and the offset of each of its fields.
+/// The size of what a function takes out of a struct: of a field.
+const fn size_of_field<S, F>(_: fn(S) -> F) -> usize {
+    size_of::<F>()
+}
+
+/// Every struct, its size, and the offset and size of each of its fields.
 macro_rules! layouts {
     ($($rust:ident is $c:ident { $($field:ident),* $(,)? })*) => {
         &[$(
             (concat!("sizeof(", stringify!($c), ")"), size_of::<$rust>()),
-            $((concat!("offsetof(", stringify!($c), ", ", stringify!($field), ")"), offset_of!($rust, $field)),)*
+            $(
+                (concat!("offsetof(", stringify!($c), ", ", stringify!($field), ")"), offset_of!($rust, $field)),
+                (
+                    concat!("sizeof(null_of(", stringify!($c), ")->", stringify!($field), ")"),
+                    size_of_field(|it: $rust| it.$field),
+                ),
+            )*
         )*]
     };
 }
@@ -28,12 +39,16 @@ const LAYOUTS: &[(&str, usize)] = layouts! {
     Descriptor is carillon_plugin { abi_version, struct_size, name, version, params_schema, run }
 };
 
+/// A pointer for `sizeof` to look through, and nobody else.
+const NULL_OF: &str = "#define null_of(type) ((const type *)0)";
+
 /// What a program in the given language prints of the layouts.
 fn layouts_by(compiler: &str, language: &[&str]) -> Vec<usize> {
     let prints: String =
         LAYOUTS.iter().map(|(what, _)| format!("printf(\"%lu\\n\", (unsigned long){what});\n")).collect();
-    let program =
-        format!("#include <carillon_plugin.h>\n#include <stdio.h>\nint main(void) {{ {prints} return 0; }}\n");
+    let program = format!(
+        "#include <carillon_plugin.h>\n#include <stdio.h>\n{NULL_OF}\nint main(void) {{ {prints} return 0; }}\n"
+    );
     let binary = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("layout-{compiler}"));
     let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("include");
     let mut command = Command::new(compiler);
