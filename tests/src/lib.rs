@@ -7,6 +7,7 @@ pub mod databases;
 pub mod fixture;
 pub mod jobs;
 pub mod markdown;
+pub mod plugins;
 pub mod processes;
 pub mod server;
 pub mod stranger;

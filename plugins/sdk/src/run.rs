@@ -55,10 +55,15 @@ impl<'a> Run<'a> {
         instant(self.facts.due_at_ms)
     }
 
+    /// When the firing was due, in RFC 3339, in UTC, with milliseconds: as Carillon writes it everywhere.
+    pub fn due_at_rfc3339(&self) -> String {
+        rfc3339(self.facts.due_at_ms)
+    }
+
     /// Identifies the firing: `namespace/job/due time`, such as `default/nightly-backup/2027-01-15T03:00:00.000Z`. The same
     /// for each attempt at it, so that whoever is asked twice can tell.
     pub fn firing_id(&self) -> String {
-        format!("{}/{}/{}", self.namespace(), self.job(), rfc3339(self.facts.due_at_ms))
+        format!("{}/{}/{}", self.namespace(), self.job(), self.due_at_rfc3339())
     }
 
     /// When the run will be stopped; `None` for never.
