@@ -1,7 +1,6 @@
 //! The chapter of plugins/README.md by which a first plugin is written, followed word for word; and the pages of the
 //! plugins that come with Carillon.
 
-use std::net::TcpListener;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -30,8 +29,10 @@ fn step(block: &Block) -> String {
         "toml" => write("Cargo.toml") + "cp ../carillon/Cargo.lock .\n",
         "rust" => write("src/lib.rs"),
         "sh" if block.text.contains("carillon serve &") => {
-            let wait = "until carillon cluster >/dev/null 2>&1; do kill -0 %1; sleep 0.1; done\n";
-            block.text.replace("serve &", "serve 2> log &") + wait
+            // On a port of its own, which its log tells.
+            let wait = "until url=$(grep -o 'http://127.0.0.1:[0-9]*' log); do kill -0 %1; sleep 0.1; done\n";
+            let wait = wait.to_owned() + "export CARILLON_SERVER=$url\n";
+            block.text.replace("serve &", "serve 2> log &") + &wait
         }
         "sh" => block.text.clone(),
         _ => String::new(),
@@ -43,7 +44,6 @@ fn a_first_plugin_is_written_by_following_the_page() {
     let place = tempfile::tempdir().expect("a directory");
     let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().expect("the repository");
     symlink(repository, place.path().join("carillon")).expect("a checkout");
-    let port = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port").port();
     let chapter = first_plugin();
     let script: String = chapter.iter().map(step).collect();
     let bin = binary();
@@ -52,8 +52,7 @@ fn a_first_plugin_is_written_by_following_the_page() {
     let mut shell = Command::new("bash");
     shell.args(["-m", "-c", &script]).current_dir(place.path()).stdin(Stdio::null());
     shell.env("PATH", path).env("CARGO_NET_OFFLINE", "true").env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "0");
-    shell.env_remove("CARILLON_TOKEN").env("CARILLON_SERVER", format!("http://127.0.0.1:{port}"));
-    shell.env("CARILLON__HTTP__BIND", format!("127.0.0.1:{port}")).env_remove("CARGO_TARGET_DIR");
+    shell.env_remove("CARILLON_TOKEN").env("CARILLON__HTTP__BIND", "127.0.0.1:0").env_remove("CARGO_TARGET_DIR");
     let output = shell.output().expect("bash");
     let (said, complained) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{said}\n{complained}");
