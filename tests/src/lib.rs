@@ -9,6 +9,7 @@ pub mod fixture;
 pub mod follower;
 pub mod jobs;
 pub mod markdown;
+pub mod plugins;
 pub mod processes;
 pub mod server;
 pub mod stranger;

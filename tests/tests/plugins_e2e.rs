@@ -1,84 +1,10 @@
 //! Plugins as a user meets them: a library is dropped into the plugins directory, the server says what it makes of it, and
 //! jobs run it.
 
-use std::fs::Permissions;
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
-
 use carillon_tests::markdown::blocks;
-use carillon_tests::server::{Server, binary};
+use carillon_tests::plugins::{Place, set_mode, sources};
+use carillon_tests::server::Server;
 use serde_json::{Value, json};
-
-/// A place for one server, with a plugins directory that only its owner can write to.
-struct Place(tempfile::TempDir);
-
-impl Place {
-    fn new() -> Self {
-        let place = Self(tempfile::tempdir().expect("a directory"));
-        std::fs::create_dir(place.plugins()).expect("a plugins directory");
-        set_mode(&place.plugins(), 0o755);
-        place
-    }
-
-    fn path(&self) -> &Path {
-        self.0.path()
-    }
-
-    fn plugins(&self) -> PathBuf {
-        self.path().join("plugins")
-    }
-
-    /// Drops the plugin `noop` in, with this mode.
-    fn drop_noop(&self, name: &str, mode: u32) -> PathBuf {
-        let test = std::env::current_exe().expect("a test has a path");
-        let mut beside = test.ancestors().map(|dir| dir.join("libcarillon_noop.so"));
-        let built = beside.find(|path| path.is_file()).expect("run `cargo build --workspace` first");
-        let file = self.plugins().join(name);
-        std::fs::copy(built, &file).expect("the plugin can be copied");
-        set_mode(&file, mode);
-        file
-    }
-
-    /// Compiles a plugin in C and drops it in.
-    fn drop_c(&self, name: &str, source: &str) {
-        let (source_file, file) = (self.path().join("plugin.c"), self.plugins().join(name));
-        std::fs::write(&source_file, source).expect("written");
-        let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../plugins/sdk/include");
-        let mut cc = Command::new("cc");
-        cc.args(["-shared", "-fPIC", "-I"]).arg(include).arg("-o").arg(&file).arg(source_file);
-        assert!(cc.status().expect("cc").success(), "{name} does not compile");
-        set_mode(&file, 0o755);
-    }
-
-    fn log(&self) -> String {
-        std::fs::read_to_string(self.path().join("server.log")).expect("the server has a log")
-    }
-
-    /// A command line, where the server keeps its token.
-    fn carillon(&self, server: &Server, args: &[&str]) -> Output {
-        let mut command = Command::new(binary());
-        command.args(args).env("CARILLON_SERVER", server.url()).env_remove("CARILLON_TOKEN");
-        command.current_dir(self.path()).stdin(Stdio::null()).output().expect("the binary can be started")
-    }
-
-    /// What a command prints that must succeed.
-    fn out(&self, server: &Server, args: &[&str]) -> String {
-        let output = self.carillon(server, args);
-        assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8_lossy(&output.stdout).into_owned()
-    }
-
-    /// The run of a job that is run now and waited for, and the exit code of the waiting.
-    fn run_now(&self, server: &Server, job: &str) -> (Option<i32>, Value) {
-        let output = self.carillon(server, &["job", "run", job, "--wait", "--json"]);
-        (output.status.code(), serde_json::from_slice(&output.stdout).expect("a run as JSON"))
-    }
-}
-
-fn set_mode(path: &Path, mode: u32) {
-    std::fs::set_permissions(path, Permissions::from_mode(mode)).expect("a mode can be set");
-}
 
 fn objects(lines: &str) -> Vec<Value> {
     lines.lines().map(|line| serde_json::from_str(line).expect("an object a line")).collect()
@@ -87,7 +13,7 @@ fn objects(lines: &str) -> Vec<Value> {
 #[test]
 fn a_library_that_is_dropped_in_is_an_executor() {
     let place = Place::new();
-    let file = place.drop_noop("noop.so", 0o755);
+    let file = place.drop_built("noop", "noop.so", 0o755);
     let server = Server::start(place.path(), &[]);
     assert!(place.log().contains("plugin noop 0.1.0 is loaded from plugins/noop.so"), "{}", place.log());
 
@@ -109,7 +35,7 @@ fn a_library_that_is_dropped_in_is_an_executor() {
 #[test]
 fn params_are_judged_by_the_schema_when_the_job_is_saved() {
     let place = Place::new();
-    place.drop_noop("noop.so", 0o755);
+    place.drop_built("noop", "noop.so", 0o755);
     let server = Server::start(place.path(), &[]);
     for (params, field) in [
         (json!({"sleep_ms": -1}), "params.sleep_ms"),
@@ -129,7 +55,7 @@ fn params_are_judged_by_the_schema_when_the_job_is_saved() {
 #[test]
 fn a_run_that_fails_says_why() {
     let place = Place::new();
-    place.drop_noop("noop.so", 0o755);
+    place.drop_built("noop", "noop.so", 0o755);
     let server = Server::start(place.path(), &[]);
     for (params, reason) in
         [(r#"{"fail": "no luck"}"#, "no luck"), (r#"{"panic": "boom"}"#, "the plugin panicked: boom")]
@@ -144,8 +70,7 @@ fn a_run_that_fails_says_why() {
 /// The plugin in C of plugins/README.md, and what becomes of a run whose plugin takes its process down.
 #[test]
 fn a_crash_is_one_failed_run() {
-    let readme = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../plugins/README.md"));
-    let readme = readme.expect("plugins/README.md");
+    let readme = std::fs::read_to_string(sources().join("README.md")).expect("plugins/README.md");
     let greet = blocks(&readme).into_iter().find(|block| block.language == "c").expect("a plugin in C").text;
     let crash = greet.replace("    result->status", "    *(volatile int *)0 = 1;\n    result->status");
     let crash = crash.replace("\"greet-c\"", "\"crash\"");
@@ -167,7 +92,7 @@ fn a_crash_is_one_failed_run() {
 #[test]
 fn what_others_could_have_written_is_refused() {
     let place = Place::new();
-    let file = place.drop_noop("noop.so", 0o775);
+    let file = place.drop_built("noop", "noop.so", 0o775);
     let server = Server::start(place.path(), &[]);
     let sentence = "noop.so can be written by its group (mode 775), who could then run code as the server: chmod go-w";
     assert!(place.log().contains(sentence), "{}", place.log());

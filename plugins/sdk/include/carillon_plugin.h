@@ -48,11 +48,15 @@ typedef struct carillon_run {
     uint32_t struct_size;
     /* 1 for the first attempt at this firing. */
     uint32_t attempt;
+    /* 1 to 128 of [A-Za-z0-9._-] each, here and in `job`. */
     const char *job_namespace;
     const char *job;
     /* Unique among all runs of all jobs. */
     const char *run_id;
-    /* The instant at which the firing was due, in milliseconds since 1970-01-01T00:00:00Z. */
+    /*
+     * The instant at which the firing was due, in milliseconds since 1970-01-01T00:00:00Z. Together with job_namespace
+     * and job it identifies the firing: every attempt at it has the same three.
+     */
     int64_t due_at_ms;
     /* When the run will be stopped, on the same clock; 0 for never. */
     int64_t deadline_ms;

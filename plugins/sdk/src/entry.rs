@@ -25,7 +25,7 @@ pub const fn with_nul<const N: usize>(text: &str) -> [u8; N] {
 ///
 /// # Safety
 /// Both pointers must be what the ABI promises to a plugin's `run`.
-pub unsafe fn run<P: Plugin>(plugin: impl Fn() -> &'static P, facts: *const RunFacts, result: *mut RunResult) {
+pub unsafe fn run<'a, P: Plugin>(plugin: impl Fn() -> &'a P, facts: *const RunFacts, result: *mut RunResult) {
     // SAFETY: promised by the caller; the borrows end with this call.
     let (run, result) = unsafe { (Run::new(&*facts), &mut *result) };
     let outcome = catch_unwind(AssertUnwindSafe(|| {

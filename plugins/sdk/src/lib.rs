@@ -36,6 +36,8 @@
 //! export_plugin!(Greet);
 //! ```
 //!
+//! [`testing`] plays the server's part in a plugin's own tests.
+//!
 //! A panic in [`Plugin::run`] is a failed run with the panic's message. What ends the process (a segfault, `exit`, a
 //! panic where `panic = "abort"`) ends that run only.
 
@@ -46,6 +48,8 @@ pub mod abi;
 pub mod entry;
 mod failure;
 mod run;
+pub mod testing;
+mod time;
 
 pub use failure::Failure;
 pub use run::{Output, Run};

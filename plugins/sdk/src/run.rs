@@ -6,6 +6,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::abi;
 use crate::failure::Failure;
+use crate::time::rfc3339;
 
 /// How long [`Run::sleep`] takes to notice that the run is to stop.
 const NOTICE: Duration = Duration::from_millis(10);
@@ -52,6 +53,17 @@ impl<'a> Run<'a> {
     /// When the firing was due.
     pub fn due_at(&self) -> SystemTime {
         instant(self.facts.due_at_ms)
+    }
+
+    /// When the firing was due, in RFC 3339, in UTC, with milliseconds: as Carillon writes it everywhere.
+    pub fn due_at_rfc3339(&self) -> String {
+        rfc3339(self.facts.due_at_ms)
+    }
+
+    /// Identifies the firing: `namespace/job/due time`, such as `default/nightly-backup/2027-01-15T03:00:00.000Z`. The same
+    /// for each attempt at it, so that whoever is asked twice can tell.
+    pub fn firing_id(&self) -> String {
+        format!("{}/{}/{}", self.namespace(), self.job(), self.due_at_rfc3339())
     }
 
     /// When the run will be stopped; `None` for never.

@@ -49,7 +49,7 @@ fn facts(run: &Run<'_>) -> Result<(), Failure> {
     assert_eq!((run.namespace(), run.job(), run.run_id(), run.attempt()), ("space", "job", "id", 3));
     assert_eq!((run.due_at(), run.deadline()), (UNIX_EPOCH + Duration::from_millis(1500), Some(UNIX_EPOCH + NEVER)));
     assert!(run.remaining().unwrap() > Duration::from_secs(3600));
-    assert_eq!(run.fencing_token(), u64::MAX);
+    assert_eq!((run.fencing_token(), run.firing_id().as_str()), (u64::MAX, "space/job/1970-01-01T00:00:01.500Z"));
     assert_eq!(run.env().collect::<Vec<_>>(), [("NAME", "value")]);
     assert!(!run.cancelled());
     run.go_on()

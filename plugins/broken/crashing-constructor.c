@@ -1,0 +1,18 @@
+/* Crashes while it is loaded, before anybody asked it anything. */
+#include <carillon_plugin.h>
+
+static void run(const carillon_run *run, carillon_result *result) {
+    (void)run;
+    result->status = CARILLON_SUCCEEDED;
+}
+
+__attribute__((constructor)) static void crash(void) {
+    *(volatile int *)0 = 1;
+}
+
+static const carillon_plugin plugin = {CARILLON_ABI_VERSION, sizeof plugin, "crashing-constructor", "1.0.0", NULL, run};
+
+const carillon_plugin *carillon_plugin_init(uint32_t host_abi_version) {
+    (void)host_abi_version;
+    return &plugin;
+}

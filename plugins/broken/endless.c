@@ -1,0 +1,17 @@
+/* Loops for ever, whatever it is asked. */
+#include <carillon_plugin.h>
+
+static void run(const carillon_run *run, carillon_result *result) {
+    volatile int forever = 1;
+    (void)run;
+    while (forever) {
+    }
+    result->status = CARILLON_SUCCEEDED;
+}
+
+static const carillon_plugin plugin = {CARILLON_ABI_VERSION, sizeof plugin, "endless", "1.0.0", NULL, run};
+
+const carillon_plugin *carillon_plugin_init(uint32_t host_abi_version) {
+    (void)host_abi_version;
+    return &plugin;
+}

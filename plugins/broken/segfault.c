@@ -1,0 +1,15 @@
+/* Writes to where nothing is. */
+#include <carillon_plugin.h>
+
+static void run(const carillon_run *run, carillon_result *result) {
+    (void)run;
+    *(volatile int *)0 = 1;
+    result->status = CARILLON_SUCCEEDED;
+}
+
+static const carillon_plugin plugin = {CARILLON_ABI_VERSION, sizeof plugin, "segfault", "1.0.0", NULL, run};
+
+const carillon_plugin *carillon_plugin_init(uint32_t host_abi_version) {
+    (void)host_abi_version;
+    return &plugin;
+}

@@ -1,0 +1,14 @@
+/* Was built for an ABI that does not exist yet. */
+#include <carillon_plugin.h>
+
+static void run(const carillon_run *run, carillon_result *result) {
+    (void)run;
+    result->status = CARILLON_SUCCEEDED;
+}
+
+static const carillon_plugin plugin = {999, sizeof plugin, "wrong-version", "1.0.0", NULL, run};
+
+const carillon_plugin *carillon_plugin_init(uint32_t host_abi_version) {
+    (void)host_abi_version;
+    return &plugin;
+}
