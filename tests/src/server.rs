@@ -70,11 +70,27 @@ impl Server {
         Self::start(dir, &[])
     }
 
+    /// As [`Server::start`], of another binary.
+    pub fn start_of(program: &Path, dir: &Path) -> Self {
+        match Self::try_start_of(program, dir, |command| command) {
+            Ok(server) => server,
+            Err((status, log)) => panic!("{} did not come up ({status}):\n{log}", program.display()),
+        }
+    }
+
     fn try_start_as(
         dir: &Path,
         adjust: impl FnOnce(&mut Command) -> &mut Command,
     ) -> Result<Self, (ExitStatus, String)> {
-        let mut command = Command::new(binary());
+        Self::try_start_of(&binary(), dir, adjust)
+    }
+
+    fn try_start_of(
+        program: &Path,
+        dir: &Path,
+        adjust: impl FnOnce(&mut Command) -> &mut Command,
+    ) -> Result<Self, (ExitStatus, String)> {
+        let mut command = Command::new(program);
         command.args(["serve", "--bind", "127.0.0.1:0"]).current_dir(dir);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = adjust(&mut command).spawn().expect("the binary can be started");

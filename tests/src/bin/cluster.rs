@@ -1,12 +1,14 @@
 //! Clusters under load and under blows, on a private database of their own.
 //!
-//! `cargo run --release -p carillon-tests --bin cluster -- chaos|join|rate|burst [name=value ...]`
+//! `cargo run --release -p carillon-tests --bin cluster -- chaos|join|rate|burst|upgrade [name=value ...]`
 //!
 //! - `chaos`: jobs that come due each second write their own start to a file while one node is killed, one frozen and the
 //!   database restarted; judged from what they wrote. `nodes=3 jobs=300 seconds=180 timing=default|fast`
 //! - `join`: a fourth node joins three: which partitions move, and how the share of the firings evens out. `jobs=300`
 //! - `rate`: statements that the database counts for each 1,000 firings of jobs that do nothing. `jobs=100`
 //! - `burst`: how late runs start when many come due in the same second. `jobs=1000`
+//! - `upgrade`: nodes of an older binary are replaced by the current one, one after another, under load.
+//!   `older=PATH jobs=100`
 //!
 //! Each takes `database=mariadb|mysql`.
 
@@ -20,6 +22,8 @@ mod join;
 mod rate;
 #[path = "cluster/settings.rs"]
 mod settings;
+#[path = "cluster/upgrade.rs"]
+mod upgrade;
 
 use std::process::ExitCode;
 
@@ -34,8 +38,9 @@ fn main() -> ExitCode {
         "join" => join::run(&settings),
         "rate" => rate::run(&settings),
         "burst" => burst::run(&settings),
+        "upgrade" => upgrade::run(&settings),
         other => {
-            eprintln!("{other:?} is no scenario; there are chaos, join, rate and burst");
+            eprintln!("{other:?} is no scenario; there are chaos, join, rate, burst and upgrade");
             false
         }
     };

@@ -8,7 +8,7 @@ pub use checker::{Verdict, check};
 pub use member::Member;
 pub use witness::{Life, Witness};
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::server::Server;
 
@@ -36,22 +36,18 @@ impl Cluster {
     }
 
     /// Where the nodes keep their files.
-    pub fn dir(&self) -> &std::path::Path {
+    pub fn dir(&self) -> &Path {
         self.dir.path()
     }
 
     /// Starts a node and waits until it can schedule.
     pub fn node(&self, name: &str) -> Server {
-        self.node_as(name, |command| command)
+        Server::start(&self.home(name), &[])
     }
 
-    /// As [`Cluster::node`], with the command line and environment that `adjust` makes.
-    pub fn node_as(
-        &self,
-        name: &str,
-        adjust: impl FnOnce(&mut std::process::Command) -> &mut std::process::Command,
-    ) -> Server {
-        Server::start_as(&self.home(name), adjust)
+    /// As [`Cluster::node`], of another binary.
+    pub fn node_of(&self, program: &Path, name: &str) -> Server {
+        Server::start_of(program, &self.home(name))
     }
 
     /// Starts a node that is started again whenever it ends.
