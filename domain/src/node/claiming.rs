@@ -12,7 +12,11 @@ impl Node {
         if self.drain.begun {
             return;
         }
-        if self.wish.claim && self.flight.claim.is_none() && self.wish.claim_backoff.is_over() {
+        if self.wish.claim
+            && self.withheld.is_none()
+            && self.flight.claim.is_none()
+            && self.wish.claim_backoff.is_over()
+        {
             self.send_claim(now);
         }
         let look = self.wish.peek || self.wish.next_peek <= now;
@@ -89,7 +93,7 @@ impl Node {
         self.pending.remove(&run);
         let start_at = claimed.held.firing.start_at;
         self.enter(Run { at: claimed.at, job: Some(claimed.job), stage: Stage::Prepared, stop: None });
-        if self.drain.begun {
+        if self.drain.begun || self.withheld.is_some() {
             self.set_stage(run, Stage::Uncertain);
         } else if start_at <= self.utc(now) {
             self.due.push_back(run);

@@ -15,6 +15,7 @@ pub mod port;
 mod recovery;
 mod starting;
 mod types;
+mod withholding;
 
 pub use types::{BeatAnswer, Config, Effect, Failure, Input, Peer, SelfKillReason, StopReason, StoreAnswer};
 
@@ -26,6 +27,7 @@ use crate::job::Job;
 use crate::lease::{DatabaseClock, Survey};
 use crate::run::Ending;
 use crate::time::{BootTime, Timestamp};
+use crate::uncertain::Window;
 use crate::wheel::Wheel;
 use port::RunRef;
 use types::{Backoff, Flight};
@@ -82,6 +84,7 @@ pub struct Node {
     executing: usize,
     wish: Wish,
     beat: types::Heartbeat,
+    withheld: Option<Window>,
     drain: types::Drain,
     effects: VecDeque<Effect>,
 }
@@ -150,6 +153,7 @@ impl Node {
             executing: 0,
             wish: Wish { peek: true, ..Wish::default() },
             beat: types::Heartbeat::new(now, &config.timing, config.self_kill),
+            withheld: None,
             drain: types::Drain::default(),
             effects: VecDeque::new(),
             config,

@@ -68,7 +68,7 @@ impl Trial {
                 desk.now = desk.now + std::time::Duration::from_millis(*ms as u64);
                 return;
             }
-            Op::Claim { ahead } => Event::Claim { session, run, until: desk.now + secs(*ahead) },
+            Op::Claim { ahead } => Event::Claim { session, run, until: desk.now + secs(*ahead), uncertain_until: None },
             Op::Start => Event::Start { session, run: held_run },
             Op::Finish { status, ago_ms } => {
                 let ended = Timestamp::from_ms(desk.now.as_ms() - ago_ms);
@@ -158,7 +158,9 @@ impl Trial {
         let drawn = self.desk.draw();
         let (session, held_run, now) = (me(), run.unwrap_or(drawn), self.desk.now);
         let event = match op {
-            Op::Claim { ahead } => Event::Claim { session, run: drawn, until: now + secs(*ahead) },
+            Op::Claim { ahead } => {
+                Event::Claim { session, run: drawn, until: now + secs(*ahead), uncertain_until: None }
+            }
             Op::Start => Event::Start { session, run: held_run },
             Op::Finish { status, .. } => Event::Finish { session, run: held_run, ending: ending(*status, now) },
             Op::Reset => Event::Reset { session, run: held_run },

@@ -209,7 +209,7 @@ impl Desk {
     pub fn claim_ahead(&mut self, now: i64, ahead: u64) -> Result<Why, Rejected> {
         self.now = at(now);
         let run = self.draw();
-        self.apply(&Event::Claim { session: me(), run, until: self.now + secs(ahead) })
+        self.apply(&Event::Claim { session: me(), run, until: self.now + secs(ahead), uncertain_until: None })
     }
 
     pub fn start(&mut self, now: i64) -> Result<Why, Rejected> {

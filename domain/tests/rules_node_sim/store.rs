@@ -162,7 +162,7 @@ impl Store {
             claims: !row.draining && !row.ended,
             ended: row.ended,
         };
-        BeatAnswer::Alive { utc: self.now, peers: self.sessions.iter().map(peer).collect() }
+        BeatAnswer::Alive { utc: self.now, peers: self.sessions.iter().map(peer).collect(), window: None }
     }
 
     pub fn peek(&self, session: SessionId) -> Peek {
@@ -184,7 +184,7 @@ impl Store {
         let mut claimed = Vec::new();
         for (key, phase, _) in self.rows() {
             let Some(run) = ids.clone().next().filter(|_| phase == Phase::Idle) else { continue };
-            if self.apply(&key, &Event::Claim { session, run, until }) == Ok(Why::Claimed) {
+            if self.apply(&key, &Event::Claim { session, run, until, uncertain_until: None }) == Ok(Why::Claimed) {
                 ids.next();
                 claimed.extend(self.claimed(&key));
             }
