@@ -22,6 +22,18 @@ pub struct Window {
     pub noticed_at: Timestamp,
 }
 
+impl Window {
+    /// Noticed again: one window for both.
+    #[must_use]
+    pub fn with(self, later: Window) -> Self {
+        Self {
+            from_at: self.from_at.min(later.from_at),
+            until_at: self.until_at.max(later.until_at),
+            noticed_at: self.noticed_at.min(later.noticed_at),
+        }
+    }
+}
+
 impl fmt::Display for Window {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { from_at, until_at, noticed_at } = self;

@@ -35,8 +35,9 @@ pub trait NodeStore: Send + Sync {
     /// Registers a session before anything else; answers the database's time and the number of partitions.
     async fn open_session(&self, session: &NewSession) -> Result<Opened, StoreError>;
 
-    /// Writes the next heartbeat: only where the session is live. [`Beat::Fenced`] when it is not.
-    async fn heartbeat(&self, session: SessionId, seq: u64, draining: bool) -> Result<Beat, StoreError>;
+    /// Writes the next heartbeat: only where the session is live. [`Beat::Fenced`] when it is not, [`Beat::WentBack`] when
+    /// that is because the database lost commits.
+    async fn heartbeat(&self, me: Me, seq: u64, draining: bool) -> Result<Beat, StoreError>;
 
     /// Ends one's own session. It is removed when it holds nothing any more; otherwise it stays as ended, for the others to
     /// [sweep](Self::sweep), as a claim of unknown outcome may have been applied after the last look.
@@ -46,12 +47,13 @@ pub trait NodeStore: Send + Sync {
     async fn peek(&self, session: SessionId, partitions: &[u16]) -> Result<Peek, StoreError>;
 
     /// Takes up to `request.runs.len()` firings that come up until `request.until`, each under one of the ids in
-    /// `request.runs` (a manual run keeps its own). Rows whose due times were only dealt with are not answered.
+    /// `request.runs` (a manual run keeps its own). Rows whose due times were only dealt with are not answered. None are
+    /// while the loss of commits is not accepted: a claim that notices it records the window and does nothing else.
     async fn claim(&self, request: &ClaimRequest) -> Result<Vec<Claimed>, StoreError>;
 
     /// Prepared -> Executing, only at the versions given and only while the session is not ended. One answer a run, in
-    /// order.
-    async fn start(&self, session: SessionId, runs: &[RunRef]) -> Result<Vec<StartAnswer>, StoreError>;
+    /// order. Notices lost commits as a claim does.
+    async fn start(&self, me: Me, runs: &[RunRef]) -> Result<Vec<StartAnswer>, StoreError>;
 
     /// Executing -> Idle, with history and output. One answer a run, in order.
     async fn finish(&self, session: SessionId, runs: &[Finished]) -> Result<Vec<FinishAnswer>, StoreError>;
@@ -121,11 +123,17 @@ pub trait ControlStore: Send + Sync {
     /// The kept output of a run that ended.
     async fn output(&self, run: RunId) -> Result<Output, ControlError>;
 
+    /// The times of which nobody knows what was committed in them: the open one, and those accepted within the last day.
+    async fn uncertain_windows(&self) -> Result<Vec<UncertainWindow>, StoreError>;
+
+    /// Accepts the open one, so that claims go on; answers what was open.
+    async fn accept_uncertain(&self) -> Result<Vec<UncertainWindow>, StoreError>;
+
     /// Sessions, live and ended ones that still hold rows.
     async fn sessions(&self) -> Result<Vec<SessionView>, StoreError>;
 
     /// Deletes history that ended before `before`, or beyond `max_runs_per_job` of a job, up to `limit` rows; answers how
-    /// many.
+    /// many. What is left of sessions that ended a day ago goes too.
     async fn purge(&self, before: Timestamp, max_runs_per_job: u32, limit: usize) -> Result<usize, StoreError>;
 }
 

@@ -12,8 +12,9 @@ use carillon_domain::time::Timestamp;
 
 use crate::store::clock::Clock;
 use crate::store::definition::Definition;
+use crate::store::ops::session::SPENT_KEPT;
 use crate::store::tables::{ActiveJob, Changes, JobRow, MAX_OUTPUT_BYTES, Recorded, Write};
-use crate::store::{JobKey, Output, SessionView, StoreError};
+use crate::store::{JobKey, Output, SessionView, StoreError, UncertainWindow};
 
 type Answer<T> = Result<T, StoreError>;
 
@@ -21,6 +22,7 @@ type Answer<T> = Result<T, StoreError>;
 pub(super) type Place = (Timestamp, u32, RunId);
 
 /// Everything that is stored.
+#[derive(Clone)]
 pub(super) struct Data {
     pub clock: Arc<dyn Clock>,
     pub partitions: u16,
@@ -35,6 +37,9 @@ pub(super) struct Data {
     facts: BTreeSet<(JobId, Timestamp, Trigger, u32)>,
     pub outputs: BTreeMap<RunId, Output>,
     pub sessions: BTreeMap<SessionId, SessionView>,
+    /// Sessions that are over: their last sequence, and when they went.
+    pub spent: BTreeMap<SessionId, (u64, Timestamp)>,
+    pub windows: Vec<UncertainWindow>,
     pub record_conflicts: usize,
     /// Of all rows that were deleted.
     pub highest_version: u64,
@@ -56,6 +61,8 @@ impl Data {
             facts: BTreeSet::new(),
             outputs: BTreeMap::new(),
             sessions: BTreeMap::new(),
+            spent: BTreeMap::new(),
+            windows: Vec::new(),
             record_conflicts: 0,
             highest_version: 0,
         }
@@ -201,6 +208,8 @@ impl Data {
             }
         }
         self.forget_deleted();
+        let oldest = self.clock.now() - SPENT_KEPT;
+        self.spent.retain(|_, (_, ended_at)| *ended_at >= oldest);
         old.len()
     }
 

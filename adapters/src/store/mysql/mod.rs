@@ -19,6 +19,7 @@ mod schema;
 mod select;
 mod tables;
 mod transaction;
+mod windows;
 
 use std::sync::Arc;
 
@@ -33,11 +34,11 @@ pub use self::open::Options;
 use self::open::{Address, Pools, Variables};
 use self::pool::Pool;
 use self::transaction::{Context, Locks, TRIES, Transaction};
-use super::ops::{claim, control, put, runs, session, transit, views};
+use super::ops::{claim, control, put, runs, session, transit, uncertain, views};
 use super::tables::Tables;
 use super::{
-    Beat, ClaimRequest, ControlError, ControlStore, Finished, JobKey, JobQuery, JobView, NewSession, NodeStore, Opened,
-    Output, Page, PutJob, RunCursor, RunQuery, RunView, Saved, SessionView, StoreError,
+    Beat, ClaimRequest, ControlError, ControlStore, Finished, JobKey, JobQuery, JobView, Me, NewSession, NodeStore,
+    Opened, Output, Page, PutJob, RunCursor, RunQuery, RunView, Saved, SessionView, StoreError, UncertainWindow,
 };
 
 /// Jobs, runs and sessions in a database that other nodes use too.
@@ -120,8 +121,8 @@ impl NodeStore for MySqlStore {
         write!(self, Locks::Sessions, |tables| session::open(tables, new))
     }
 
-    async fn heartbeat(&self, id: SessionId, seq: u64, draining: bool) -> Result<Beat, StoreError> {
-        within!(self, beats, BEGIN, Locks::Rows, |tables| session::heartbeat(tables, id, seq, draining))
+    async fn heartbeat(&self, me: Me, seq: u64, draining: bool) -> Result<Beat, StoreError> {
+        within!(self, beats, BEGIN, Locks::Rows, |tables| session::heartbeat(tables, me, seq, draining))
     }
 
     async fn close_session(&self, id: SessionId) -> Result<(), StoreError> {
@@ -136,8 +137,8 @@ impl NodeStore for MySqlStore {
         write!(self, Locks::Partitions(&request.partitions), |tables| claim::claim(tables, request))
     }
 
-    async fn start(&self, id: SessionId, runs: &[RunRef]) -> Result<Vec<StartAnswer>, StoreError> {
-        write!(self, Locks::Rows, |tables| transit::start(tables, id, runs))
+    async fn start(&self, me: Me, runs: &[RunRef]) -> Result<Vec<StartAnswer>, StoreError> {
+        write!(self, Locks::Rows, |tables| transit::start(tables, me, runs))
     }
 
     async fn finish(&self, id: SessionId, runs: &[Finished]) -> Result<Vec<FinishAnswer>, StoreError> {
@@ -218,6 +219,14 @@ impl ControlStore for MySqlStore {
 
     async fn output(&self, run: RunId) -> Result<Output, ControlError> {
         read!(self, |tables| runs::output(tables, run))
+    }
+
+    async fn uncertain_windows(&self) -> Result<Vec<UncertainWindow>, StoreError> {
+        read!(self, |tables| uncertain::windows(tables))
+    }
+
+    async fn accept_uncertain(&self) -> Result<Vec<UncertainWindow>, StoreError> {
+        write!(self, Locks::Rows, |tables| uncertain::accept(tables))
     }
 
     async fn sessions(&self) -> Result<Vec<SessionView>, StoreError> {
