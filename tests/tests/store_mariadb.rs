@@ -5,9 +5,9 @@ use std::sync::Arc;
 use carillon_adapters::store::ManualClock;
 use carillon_adapters::store::memory::MemoryStore;
 use carillon_adapters::store::mysql::{MySqlStore, Options};
-use carillon_tests::conformance::Bench;
 use carillon_tests::conformance::bench::{BEGIN, PARTITIONS};
 use carillon_tests::conformance::walk::Walk;
+use carillon_tests::conformance::{Backups, Bench};
 use carillon_tests::databases::mariadb;
 
 async fn bench() -> Bench {
@@ -15,7 +15,9 @@ async fn bench() -> Bench {
     let clock = ManualClock::at(BEGIN);
     let options = Options { partitions: PARTITIONS, clock: Some(Arc::new(clock.clone())), ..Options::default() };
     let store = MySqlStore::open(&database.url(), options).await.unwrap();
-    Bench::new(Arc::new(store), clock).await
+    let mut bench = Bench::new(Arc::new(store), clock).await;
+    bench.backups = Some(Backups::MySql(database.url()));
+    bench
 }
 
 carillon_tests::store_conformance!(bench);

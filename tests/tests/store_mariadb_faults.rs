@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use carillon_adapters::store::mysql::{MySqlStore, OpenError, Options};
 use carillon_adapters::store::{
-    Beat, ControlStore, Finished, ManualClock, NewSession, NodeStore, Output, PutIf, PutJob, StoreError,
+    Beat, ControlStore, Finished, ManualClock, Me, NewSession, NodeStore, Output, PutIf, PutJob, StoreError,
 };
 use carillon_domain::id::SessionId;
 use carillon_domain::job::Job;
@@ -164,7 +164,7 @@ async fn a_stray_start_lands_on_nothing_after_it_was_settled() {
     let delayed = open(&database.url_through(wire.port()), patient).await;
     wire.set(Trap::Hold, ROWS);
     let (me, at) = (bench.me, claimed.at);
-    let stray = tokio::spawn(async move { delayed.start(me, &[at]).await });
+    let stray = tokio::spawn(async move { delayed.start(Me::new(me), &[at]).await });
     tokio::task::block_in_place(|| wire.wait_until_sprung());
     let seen = bench.store.settle(me, &[claimed.at]).await.unwrap().remove(0);
     let Seen::Prepared(settled) = seen else { panic!("{seen:?}") };
@@ -183,7 +183,7 @@ async fn settling_and_a_stray_that_wait_for_the_same_row_agree() {
     let mut holder = holder(&database, &claimed).await;
     let (me, at) = (bench.me, claimed.at);
     let other = open(&database.url(), options(&bench.clock)).await;
-    let stray = tokio::spawn(async move { other.start(me, &[at]).await });
+    let stray = tokio::spawn(async move { other.start(Me::new(me), &[at]).await });
     wait_for_waiters(&database, 1).await;
     let store = bench.store.clone();
     let settling = tokio::spawn(async move { store.settle(me, &[at]).await });
@@ -210,13 +210,13 @@ async fn who_waits_too_long_is_rolled_back_and_leaves_no_waiter_behind() {
     bench.go_to(10);
     let mut holder = holder(&database, &claimed).await;
     let hasty = Options { statement_timeout: Duration::from_millis(300), ..options(&bench.clock) };
-    let answer = open(&database.url(), hasty).await.start(bench.me, &[claimed.at]).await;
+    let answer = open(&database.url(), hasty).await.start(Me::new(bench.me), &[claimed.at]).await;
     assert!(matches!(answer, Err(StoreError::Retryable(_))), "{answer:?}");
     wait_for_waiters(&database, 0).await;
     // A caller that goes away in the middle leaves none either.
     let (store, me) = (bench.store.clone(), bench.me);
     let at = claimed.at;
-    let gone = tokio::spawn(async move { store.start(me, &[at]).await });
+    let gone = tokio::spawn(async move { store.start(Me::new(me), &[at]).await });
     wait_for_waiters(&database, 1).await;
     gone.abort();
     wait_for_waiters(&database, 0).await;
@@ -252,7 +252,7 @@ async fn a_connection_cut_at_the_commit_leaves_it_unknown() {
 
     // Before the COMMIT was sent nothing can have been applied.
     wire.set(Trap::CutBefore, ROWS);
-    let start = bench.store.start(bench.me, &[settled.at]).await;
+    let start = bench.store.start(Me::new(bench.me), &[settled.at]).await;
     assert!(matches!(start, Err(StoreError::Retryable(_))), "{start:?}");
     let running = bench.started(&settled).await;
 
@@ -296,7 +296,7 @@ async fn heartbeats_wait_for_no_lock() {
     conn.query_drop("START TRANSACTION").await.unwrap();
     conn.query_drop("UPDATE lock_row SET epoch = epoch + 1").await.unwrap();
     conn.query_drop(format!("SELECT id FROM session WHERE id = {} FOR UPDATE", other.as_u64())).await.unwrap();
-    let beat = bench.store.heartbeat(bench.me, 1, false).await.unwrap();
+    let beat = bench.store.heartbeat(Me::new(bench.me), 1, false).await.unwrap();
     assert!(matches!(beat, Beat::Alive { ref sessions, .. } if sessions.len() == 2), "{beat:?}");
     conn.query_drop("COMMIT").await.unwrap();
 }
@@ -308,14 +308,14 @@ async fn a_server_that_was_away_is_used_again() {
     let bench = bench_on(&database).await;
     bench.create(job("a")).await;
     let claimed = bench.claim_one().await;
-    bench.store.heartbeat(bench.me, 1, false).await.unwrap();
+    bench.store.heartbeat(Me::new(bench.me), 1, false).await.unwrap();
 
     tokio::task::block_in_place(|| server.kill());
-    let away = bench.store.start(bench.me, &[claimed.at]).await;
+    let away = bench.store.start(Me::new(bench.me), &[claimed.at]).await;
     assert!(matches!(away, Err(StoreError::Retryable(_))), "{away:?}");
-    assert!(bench.store.heartbeat(bench.me, 2, false).await.is_err());
+    assert!(bench.store.heartbeat(Me::new(bench.me), 2, false).await.is_err());
     tokio::task::block_in_place(|| server.start_again());
-    assert!(matches!(bench.store.heartbeat(bench.me, 2, false).await.unwrap(), Beat::Alive { .. }));
+    assert!(matches!(bench.store.heartbeat(Me::new(bench.me), 2, false).await.unwrap(), Beat::Alive { .. }));
     assert_eq!(bench.store.held(bench.me).await.unwrap(), [claimed.at]);
 
     // Restarted while nobody looked: the first call finds its connection dead and takes another.
@@ -325,13 +325,13 @@ async fn a_server_that_was_away_is_used_again() {
 
     let hasty = Options { statement_timeout: Duration::from_secs(1), ..options(&bench.clock) };
     let hasty = open(&database.url(), hasty).await;
-    hasty.heartbeat(bench.me, 3, false).await.unwrap();
+    hasty.heartbeat(Me::new(bench.me), 3, false).await.unwrap();
     server.freeze();
     let begun = Instant::now();
-    assert!(hasty.heartbeat(bench.me, 4, false).await.is_err());
+    assert!(hasty.heartbeat(Me::new(bench.me), 4, false).await.is_err());
     assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
     server.thaw();
-    assert!(matches!(hasty.heartbeat(bench.me, 5, false).await.unwrap(), Beat::Alive { .. }));
+    assert!(matches!(hasty.heartbeat(Me::new(bench.me), 5, false).await.unwrap(), Beat::Alive { .. }));
 }
 
 #[tokio::test]
@@ -395,7 +395,7 @@ async fn large_definitions_and_outputs_fit_and_the_servers_clock_is_the_clock() 
     let runs = (1..=60).map(|n| carillon_domain::id::RunId::drawn(me, n)).collect();
     let until = store.now().await.unwrap() + Duration::from_secs(30);
     let request = carillon_adapters::store::ClaimRequest {
-        session: me,
+        me: Me::new(me),
         partitions: (0..opened.partitions).collect(),
         until,
         runs,
@@ -407,7 +407,7 @@ async fn large_definitions_and_outputs_fit_and_the_servers_clock_is_the_clock() 
     wait_until("all are due", async || store.now().await.unwrap() >= last).await;
     let output = Output { bytes: (0..=255).cycle().take(65 * 1024).collect(), truncated: true };
     let mut ended = Vec::new();
-    for answer in store.start(me, &refs(&claimed)).await.unwrap() {
+    for answer in store.start(Me::new(me), &refs(&claimed)).await.unwrap() {
         let StartAnswer::Started { at, .. } = answer else { panic!("{answer:?}") };
         let request = FinishRequest { at, ending: ending(Status::Succeeded, store.now().await.unwrap()) };
         ended.push(Finished { request, output: output.clone() });

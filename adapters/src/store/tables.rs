@@ -170,8 +170,8 @@ pub(crate) trait Tables {
 
     fn insert_session(&mut self, session: &NewSession) -> impl Future<Output = Answer<()>> + Send;
     fn session_state(&mut self, session: SessionId) -> impl Future<Output = Answer<Option<SessionState>>> + Send;
-    /// In one statement: every claim and every start asks for it. While a window is open, what was remembered of earlier
-    /// transactions may be of lost ones and is forgotten.
+    /// In one statement: every claim and every start asks for it. What was remembered of transactions that may be lost is
+    /// forgotten.
     fn standing(&mut self, session: SessionId) -> impl Future<Output = Answer<Standing>> + Send;
     /// The last heartbeat sequence of a session that is over and holds nothing.
     fn spent_seq(&mut self, session: SessionId) -> impl Future<Output = Answer<Option<u64>>> + Send;

@@ -7,10 +7,15 @@ use carillon_domain::firing::Held;
 use carillon_domain::invariants::Violation;
 use carillon_domain::node::{BeatAnswer, Failure, Input};
 use carillon_domain::run::Status;
+use carillon_domain::uncertain::Window;
 use tracing::error;
 
 /// Upper bounds of the lag buckets, in milliseconds; the last one takes everything.
 const LAG_BUCKETS_MS: [u64; 12] = [1, 2, 5, 10, 20, 50, 100, 250, 1_000, 5_000, 30_000, u64::MAX];
+
+/// For the person who reads of a [`Window`].
+pub(super) const WHAT_TO_DO: &str = "nothing is claimed or started until somebody has looked at it and runs `carillon cluster \
+     accept`; jobs with on_lost = skip that were due by then are recorded as lost, those with rerun start again";
 
 #[derive(Default)]
 pub(super) struct Counters {
@@ -53,6 +58,10 @@ impl Counters {
                 Ok(BeatAnswer::Alive { .. }) => {
                     self.registered = true;
                     self.trouble = None;
+                    None
+                }
+                Ok(BeatAnswer::WentBack) => {
+                    self.trouble = Some("the database went back in time and has forgotten this node's session".into());
                     None
                 }
                 Ok(BeatAnswer::Fenced) => {
@@ -99,12 +108,13 @@ impl Counters {
         failure
     }
 
-    pub fn readiness(&self) -> Readiness {
+    /// `withheld`: the time in which commits were lost, until somebody accepts that.
+    pub fn readiness(&self, withheld: Option<Window>) -> Readiness {
         match &self.trouble {
             _ if self.draining => Readiness::NotReady("the node is draining".into()),
             Some(trouble) => Readiness::NotReady(trouble.clone()),
             None if !self.registered => Readiness::NotReady("the node is starting".into()),
-            None => Readiness::Ready,
+            None => withheld.map_or(Readiness::Ready, |window| Readiness::NotReady(format!("{window}; {WHAT_TO_DO}"))),
         }
     }
 

@@ -5,7 +5,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use carillon_adapters::store::{Beat, ClaimRequest, Finished, Output, SessionState, Store, StoreError};
+use carillon_adapters::store::{Beat, ClaimRequest, Finished, Me, Output, SessionState, Store, StoreError};
 use carillon_domain::id::{RunId, SessionId};
 use carillon_domain::node::port::FinishRequest;
 use carillon_domain::node::{BeatAnswer, Effect, Failure, Input, Peer, StoreAnswer};
@@ -39,20 +39,21 @@ impl StoreCalls {
         }
     }
 
-    /// Performs an effect that is one call to the store.
-    pub fn perform(&self, effect: Effect) {
+    /// Performs an effect that is one call to the store, to which heartbeats up to `acked` were acknowledged.
+    pub fn perform(&self, effect: Effect, acked: u64) {
         let (store, session) = (self.store.clone(), self.session);
+        let me = Me { session, acked };
         match effect {
-            Effect::Heartbeat { seq, draining } => self.heartbeat(seq, draining),
+            Effect::Heartbeat { seq, draining } => self.heartbeat(me, seq, draining),
             Effect::Peek { partitions } => {
                 self.call("peek", async move { store.peek(session, &partitions).await }, Input::Peeked);
             }
             Effect::Claim { partitions, until, runs } => {
-                let request = ClaimRequest { session, partitions, until, runs, executors: self.executors.clone() };
+                let request = ClaimRequest { me, partitions, until, runs, executors: self.executors.clone() };
                 self.call("claim", async move { store.claim(&request).await }, Input::Claimed);
             }
             Effect::Start(runs) => {
-                self.call("start", async move { store.start(session, &runs).await }, Input::Started);
+                self.call("start", async move { store.start(me, &runs).await }, Input::Started);
             }
             Effect::Settle(runs) => {
                 self.call("settle", async move { store.settle(session, &runs).await }, Input::Settled);
@@ -98,12 +99,11 @@ impl StoreCalls {
         });
     }
 
-    fn heartbeat(&self, seq: u64, draining: bool) {
-        let (store, session, send, limit) =
-            (self.store.clone(), self.session, self.send.clone(), self.heartbeat_timeout);
+    fn heartbeat(&self, me: Me, seq: u64, draining: bool) {
+        let (store, send, limit) = (self.store.clone(), self.send.clone(), self.heartbeat_timeout);
         let sent = boot();
         tokio::spawn(async move {
-            let answer = within("heartbeat", limit, store.heartbeat(session, seq, draining)).await.map(beat_answer);
+            let answer = within("heartbeat", limit, store.heartbeat(me, seq, draining)).await.map(beat_answer);
             let _ = send.send(Message::Input(Input::Beat { sent, answer }));
         });
     }
@@ -176,8 +176,10 @@ async fn within<T>(
 fn beat_answer(beat: Beat) -> BeatAnswer {
     match beat {
         Beat::Fenced => BeatAnswer::Fenced,
-        Beat::Alive { now, sessions } => BeatAnswer::Alive {
+        Beat::WentBack => BeatAnswer::WentBack,
+        Beat::Alive { now, sessions, window } => BeatAnswer::Alive {
             utc: now,
+            window,
             peers: sessions
                 .into_iter()
                 .map(|session| Peer {

@@ -54,9 +54,7 @@ impl Transaction {
     pub(super) async fn select_standing(&mut self, session: SessionId) -> Answer<Standing> {
         let row = self.line.select(STANDING, (session.as_u64(),)).await?.pop();
         let standing = row.map_or_else(|| Ok(Standing::default()), |row| read_standing(row, session))?;
-        if standing.open.is_some() {
-            self.context.cache.lock().unwrap_or_else(PoisonError::into_inner).clear();
-        }
+        self.context.cache.lock().unwrap_or_else(PoisonError::into_inner).forget_lost(standing.uncertain_until);
         Ok(standing)
     }
 
@@ -65,6 +63,8 @@ impl Transaction {
                    VALUES (1, ?, ?, ?, ?, ?) \
                    ON DUPLICATE KEY UPDATE from_at = LEAST(from_at, ?), until_at = GREATEST(until_at, ?)";
         let UncertainWindow { window, session, node, .. } = noticed;
+        let until_at = Some(window.until_at);
+        self.context.cache.lock().unwrap_or_else(PoisonError::into_inner).forget_lost(until_at);
         let [from, until, at] = [window.from_at, window.until_at, window.noticed_at].map(|at| Value::from(at.as_ms()));
         let (id, node) = (session.as_u64().into(), node.into());
         self.change_session(sql, vec![id, node, from.clone(), until.clone(), at, from, until]).await

@@ -218,8 +218,8 @@ impl Tables for Transaction<'_> {
 
     fn standing(&mut self, session: SessionId) -> impl Future<Output = Answer<Standing>> + Send {
         let standing = windows::standing(self.conn, session);
-        if !matches!(standing, Ok(Standing { open: None, .. })) {
-            self.cache.clear();
+        if let Ok(standing) = &standing {
+            self.cache.forget_lost(standing.uncertain_until);
         }
         ready(standing)
     }
@@ -229,6 +229,7 @@ impl Tables for Transaction<'_> {
     }
 
     fn note_window(&mut self, window: &UncertainWindow) -> impl Future<Output = Answer<()>> + Send {
+        self.cache.forget_lost(Some(window.window.until_at));
         ready(windows::note(self.conn, window))
     }
 
