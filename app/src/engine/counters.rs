@@ -132,3 +132,26 @@ impl Counters {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use carillon_domain::time::{BootTime, Timestamp};
+
+    use super::*;
+
+    #[test]
+    fn a_node_that_withholds_says_since_when_and_what_to_do() {
+        let mut counters = Counters::default();
+        let answer = Ok(BeatAnswer::Alive { utc: Timestamp::EPOCH, peers: vec![], window: None });
+        counters.note(&Input::Beat { sent: BootTime::from_ms(0), answer });
+        assert_eq!(counters.readiness(None), Readiness::Ready);
+        let [from_at, until_at, noticed_at] = [3, 9, 8].map(Timestamp::from_secs);
+        let Readiness::NotReady(why) = counters.readiness(Some(Window { from_at, until_at, noticed_at })) else {
+            panic!("ready although commits were lost")
+        };
+        for part in ["00:00:03.000Z", "00:00:09.000Z", "noticed at 1970-01-01T00:00:08.000Z", "carillon cluster accept"]
+        {
+            assert!(why.contains(part), "{why}");
+        }
+    }
+}

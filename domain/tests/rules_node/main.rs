@@ -5,3 +5,4 @@ mod driver;
 mod ending;
 mod matrix;
 mod replacing;
+mod withholding;

@@ -2,6 +2,7 @@
 
 mod access;
 mod batch;
+mod cluster;
 mod hostile;
 mod jobs;
 mod listing;
