@@ -7,10 +7,12 @@ use carillon_domain::time::BootTime;
 
 use super::{Happening, World};
 use crate::dice::failed;
+use crate::store::Me;
 
 impl World {
     /// On its way to the store: in time, late, lost, or with its answer lost.
-    pub(super) fn send(&mut self, session: SessionId, call: Effect) {
+    pub(super) fn send(&mut self, me: Me, call: Effect) {
+        let session = me.0;
         let sent = self.now;
         let there = 1 + self.dice.below(30);
         let fate = if self.faults { self.dice.below(20) } else { 19 };
@@ -22,26 +24,27 @@ impl World {
             _ => None,
         };
         let Some((failure, applied_after)) = failure else {
-            return self.later(there, Happening::Arrives { session, call, sent, answered: true });
+            return self.later(there, Happening::Arrives { me, call, sent, answered: true });
         };
         let input = failed(&call, failure, sent);
         if let Some(after) = applied_after {
-            self.later(after, Happening::Arrives { session, call, sent, answered: false });
+            self.later(after, Happening::Arrives { me, call, sent, answered: false });
         }
         let timeout = 50 + self.dice.below(250);
         self.later(timeout, Happening::Answer { session, input });
     }
 
-    pub(super) fn perform(&mut self, session: SessionId, call: &Effect, sent: u64) -> Option<Input> {
+    pub(super) fn perform(&mut self, me: Me, call: &Effect, sent: u64) -> Option<Input> {
+        let session = me.0;
         let store = &mut self.store;
         Some(match call {
             Effect::Heartbeat { seq, draining } => {
-                let answer = Ok(store.beat(session, *seq, *draining));
+                let answer = Ok(store.beat(me, *seq, *draining));
                 Input::Beat { sent: BootTime::from_ms(sent), answer }
             }
             Effect::Peek { .. } => Input::Peeked(Ok(store.peek(session))),
-            Effect::Claim { until, runs, .. } => Input::Claimed(Ok(store.claim(session, *until, runs))),
-            Effect::Start(refs) => Input::Started(Ok(store.start(session, refs))),
+            Effect::Claim { until, runs, .. } => Input::Claimed(Ok(store.claim(me, *until, runs))),
+            Effect::Start(refs) => Input::Started(Ok(store.start(me, refs))),
             Effect::Settle(refs) => Input::Settled(Ok(store.settle(session, refs))),
             Effect::Finish(requests) => Input::Finished(Ok(store.finish(session, requests))),
             Effect::Reset(refs) => {

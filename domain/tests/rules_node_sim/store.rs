@@ -1,5 +1,7 @@
 //! A tiny store: two maps, the production rules, and the guards that every real one has.
 
+#[path = "restoring.rs"]
+mod restoring;
 #[path = "starting.rs"]
 mod starting;
 
@@ -16,6 +18,7 @@ use carillon_domain::node::{BeatAnswer, Peer};
 use carillon_domain::run::{RunRecord, Trigger};
 use carillon_domain::schedule::Timeline;
 use carillon_domain::time::Timestamp;
+use carillon_domain::uncertain::Window;
 
 #[derive(Debug, Clone)]
 pub struct Stored {
@@ -33,16 +36,25 @@ pub struct Session {
     pub ended: bool,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub struct Store {
     pub jobs: BTreeMap<JobId, Stored>,
     pub active: BTreeMap<FiringKey, ActiveRow>,
     pub sessions: BTreeMap<SessionId, Session>,
+    /// The last sequence of sessions that are over.
+    pub spent: BTreeMap<SessionId, u64>,
+    /// Commits were lost, and nobody has accepted that.
+    pub open: Option<Window>,
+    /// The end of the newest window that was accepted.
+    pub uncertain_until: Option<Timestamp>,
     pub records: Vec<RunRecord>,
     /// The latest fencing token of each job.
     pub tokens: BTreeMap<JobId, u64>,
     pub now: Timestamp,
 }
+
+/// Who asks, and the highest heartbeat sequence that was acknowledged to it.
+pub type Me = (SessionId, u64);
 
 impl Store {
     pub fn apply(&mut self, row: &RowKey, event: &Event) -> Result<Why, Rejected> {
@@ -148,8 +160,10 @@ impl Store {
         self.sessions.get(&session).is_some_and(|row| !row.ended)
     }
 
-    pub fn beat(&mut self, session: SessionId, seq: u64, draining: bool) -> BeatAnswer {
+    pub fn beat(&mut self, (session, acked): Me, seq: u64, draining: bool) -> BeatAnswer {
+        let lost = self.notices((session, acked));
         match self.sessions.get_mut(&session).filter(|row| !row.ended) {
+            None if lost => return BeatAnswer::WentBack,
             None => return BeatAnswer::Fenced,
             Some(row) => {
                 must::never_decreases("a heartbeat's sequence", row.seq, seq.max(row.seq)).unwrap();
@@ -162,7 +176,7 @@ impl Store {
             claims: !row.draining && !row.ended,
             ended: row.ended,
         };
-        BeatAnswer::Alive { utc: self.now, peers: self.sessions.iter().map(peer).collect(), window: None }
+        BeatAnswer::Alive { utc: self.now, peers: self.sessions.iter().map(peer).collect(), window: self.open }
     }
 
     pub fn peek(&self, session: SessionId) -> Peek {
@@ -176,15 +190,16 @@ impl Store {
         Peek { earliest_claim_at, cancels }
     }
 
-    pub fn claim(&mut self, session: SessionId, until: Timestamp, ids: &[RunId]) -> Vec<Claimed> {
-        if !self.lives(session) {
+    pub fn claim(&mut self, me: Me, until: Timestamp, ids: &[RunId]) -> Vec<Claimed> {
+        let (session, uncertain_until) = (me.0, self.uncertain_until);
+        if self.withholds(me) || !self.lives(session) {
             return Vec::new();
         }
         let mut ids = ids.iter().copied();
         let mut claimed = Vec::new();
         for (key, phase, _) in self.rows() {
             let Some(run) = ids.clone().next().filter(|_| phase == Phase::Idle) else { continue };
-            if self.apply(&key, &Event::Claim { session, run, until, uncertain_until: None }) == Ok(Why::Claimed) {
+            if self.apply(&key, &Event::Claim { session, run, until, uncertain_until }) == Ok(Why::Claimed) {
                 ids.next();
                 claimed.extend(self.claimed(&key));
             }
@@ -281,7 +296,7 @@ impl Store {
 
     pub fn close(&mut self, session: SessionId) {
         if self.held(session).is_empty() {
-            self.sessions.remove(&session);
+            self.spend(session);
         } else if let Some(row) = self.sessions.get_mut(&session) {
             row.ended = true;
         }
@@ -291,6 +306,6 @@ impl Store {
         for at in self.held(session) {
             self.apply(&at.row, &Event::Sweep { session }).unwrap();
         }
-        self.sessions.remove(&session);
+        self.spend(session);
     }
 }

@@ -4,6 +4,8 @@
 mod meddling;
 #[path = "network.rs"]
 mod network;
+#[path = "past.rs"]
+mod past;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,14 +13,14 @@ use std::sync::Arc;
 use carillon_domain::firing::{Event, FiringKey, Phase};
 use carillon_domain::id::{JobId, RunId, SessionId};
 use carillon_domain::invariants as must;
-use carillon_domain::job::Overlap;
+use carillon_domain::job::{Job, Overlap};
 use carillon_domain::node::port::RowKey;
 use carillon_domain::node::{Effect, Input, Node};
 use carillon_domain::run::{Ending, Status};
 use carillon_domain::time::{BootTime, Timestamp};
 
 use super::dice::{Dice, config, ending, random_job};
-use super::store::{Session, Store, Stored};
+use super::store::{Me, Session, Store, Stored};
 
 const UTC0_MS: i64 = 1_800_000_000_000;
 
@@ -38,7 +40,7 @@ struct Process {
 enum Happening {
     /// A call reaches the store; its answer goes back unless it is lost.
     Arrives {
-        session: SessionId,
+        me: Me,
         call: Effect,
         sent: u64,
         answered: bool,
@@ -58,6 +60,13 @@ enum Happening {
     Boot,
 }
 
+/// What a world has come to.
+pub struct Done {
+    pub steps: u64,
+    /// How often the store went back in time.
+    pub restored: u64,
+}
+
 pub struct World {
     now: u64,
     dice: Dice,
@@ -67,6 +76,8 @@ pub struct World {
     queued: u64,
     booted: u64,
     faults: bool,
+    /// What the store may go back to, where the world is one in which it does.
+    past: Option<past::Past>,
     spawned: Vec<(FiringKey, u32)>,
     pub steps: u64,
 }
@@ -83,8 +94,19 @@ impl World {
             store.jobs.insert(JobId(n), Stored { job: Arc::new(job), timeline, state, ever_allowed });
         }
         let (processes, queue, spawned) = (Vec::new(), BTreeMap::new(), Vec::new());
-        let mut world =
-            Self { now: 0, dice, store, processes, queue, queued: 0, booted: 0, faults: true, spawned, steps: 0 };
+        let mut world = Self {
+            now: 0,
+            dice,
+            store,
+            processes,
+            queue,
+            queued: 0,
+            booted: 0,
+            faults: true,
+            past: None,
+            spawned,
+            steps: 0,
+        };
         for _ in 0..1 + world.dice.below(2) {
             world.later(1, Happening::Boot);
         }
@@ -92,7 +114,7 @@ impl World {
     }
 
     /// Faults and people for a while, then quiet; then every row must be Idle and every node empty.
-    pub fn run(mut self) -> u64 {
+    pub fn run(mut self) -> Done {
         let faults_ms = 4_000 + self.dice.below(8_000);
         self.run_until(faults_ms);
         self.faults = false;
@@ -110,10 +132,18 @@ impl World {
             assert!(process.children.is_empty());
         }
         must::recorded_once(&self.store.records).unwrap();
+        if self.past.is_some() {
+            self.check_starts_over_all_pasts();
+            return self.done();
+        }
         for (id, stored) in &self.store.jobs {
             must::starts_once(&stored.job, self.spawned.iter().copied().filter(|(key, _)| key.job == *id)).unwrap();
         }
-        self.steps
+        self.done()
+    }
+
+    fn done(&self) -> Done {
+        Done { steps: self.steps, restored: self.restored() }
     }
 
     fn later(&mut self, after_ms: u64, what: Happening) {
@@ -149,6 +179,9 @@ impl World {
         if self.faults && self.dice.one_in(25) {
             self.meddle();
         }
+        if self.past.is_some() {
+            self.play_with_time();
+        }
     }
 
     fn tick(&mut self) {
@@ -166,8 +199,9 @@ impl World {
     fn happen(&mut self, what: Happening) {
         match what {
             Happening::Boot => self.boot(),
-            Happening::Arrives { session, call, sent, answered } => {
-                if let Some(input) = self.perform(session, &call, sent).filter(|_| answered) {
+            Happening::Arrives { me, call, sent, answered } => {
+                let session = me.0;
+                if let Some(input) = self.perform(me, &call, sent).filter(|_| answered) {
                     let after = 1 + self.dice.below(20);
                     self.later(after, Happening::Answer { session, input });
                 }
@@ -247,15 +281,11 @@ impl World {
         let session = self.processes[n].session;
         match effect {
             Effect::RenewKeeper { until } => self.processes[n].keeper_until = until.as_ms(),
-            Effect::Spawn { held, .. } => {
+            Effect::Spawn { held, job } => {
                 let lease = BootTime::from_ms(self.processes[n].keeper_until);
                 must::starts_within_lease(lease, BootTime::from_ms(self.now)).unwrap();
                 must::not_live_yet(held.run, self.processes[n].children.contains_key(&held.run)).unwrap();
-                let (row, ..) = self.store.carrier(session, held.run).expect("S3: its row carries it");
-                let id = match row {
-                    RowKey::Job(id) => id,
-                    RowKey::Active(key) => key.job,
-                };
+                let id = self.job_of(session, held.run, &job);
                 let key = FiringKey { job: id, due_at: held.firing.due_at, trigger: held.firing.trigger };
                 self.spawned.push((key, held.firing.attempt));
                 self.processes[n].children.insert(held.run, id);
@@ -276,11 +306,24 @@ impl World {
                 self.later(1_000, Happening::Boot);
             }
             Effect::SelfKill(_) => self.die(n),
-            call => self.send(session, call),
+            call => self.send((session, self.processes[n].node.acked()), call),
+        }
+    }
+
+    /// The job that the row of a run says it is of.
+    fn job_of(&self, session: SessionId, run: RunId, job: &Job) -> JobId {
+        match self.store.carrier(session, run) {
+            Some((RowKey::Job(id), ..)) => id,
+            Some((RowKey::Active(key), ..)) => key.job,
+            None if self.went_back() => past::number_of(job),
+            None => panic!("S3: its row carries run {run}"),
         }
     }
 
     fn check(&self) {
+        if self.went_back() {
+            return;
+        }
         let live =
             || self.processes.iter().flat_map(|one| one.children.iter().map(|(run, job)| (one.session, *run, *job)));
         let allowed = |job: JobId| self.store.jobs[&job].ever_allowed;
