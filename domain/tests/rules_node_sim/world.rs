@@ -65,6 +65,8 @@ pub struct Done {
     pub steps: u64,
     /// How often the store went back in time.
     pub restored: u64,
+    /// All who could tell that it did ended before they had.
+    pub unnoticed: bool,
 }
 
 pub struct World {
@@ -143,7 +145,8 @@ impl World {
     }
 
     fn done(&self) -> Done {
-        Done { steps: self.steps, restored: self.restored() }
+        let unnoticed = self.past.as_ref().is_some_and(|past| past.unnoticed);
+        Done { steps: self.steps, restored: self.restored(), unnoticed }
     }
 
     fn later(&mut self, after_ms: u64, what: Happening) {
