@@ -23,7 +23,7 @@ use super::{
 };
 
 /// What a store held at one moment.
-pub struct Backup(Data);
+pub struct Backup(Box<Data>);
 
 type Stray = Box<dyn FnOnce(&mut Data) + Send>;
 
@@ -65,12 +65,12 @@ impl MemoryStore {
 
     /// Everything that is stored, as it is now.
     pub fn back_up(&self) -> Backup {
-        Backup(lock(&self.data).clone())
+        Backup(Box::new(lock(&self.data).clone()))
     }
 
     /// Goes back to what was stored then; the time goes on.
     pub fn restore(&self, backup: &Backup) {
-        *lock(&self.data) = backup.0.clone();
+        *lock(&self.data) = (*backup.0).clone();
     }
 
     /// How often a second record for one (job, due time, trigger, attempt) was refused; 0 unless a rule is broken.
