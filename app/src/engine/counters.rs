@@ -61,7 +61,9 @@ impl Counters {
                     None
                 }
                 Ok(BeatAnswer::WentBack) => {
-                    self.trouble = Some("the database went back in time and has forgotten this node's session".into());
+                    let sentence = "the database went back in time and has forgotten this node's session";
+                    error!("{sentence}; {WHAT_TO_DO}");
+                    self.trouble = Some(sentence.into());
                     None
                 }
                 Ok(BeatAnswer::Fenced) => {
