@@ -7,12 +7,12 @@ use std::sync::Arc;
 use carillon_adapters::store::ManualClock;
 use carillon_adapters::store::mysql::{MySqlStore, Options};
 use carillon_tests::conformance::bench::BEGIN;
-use carillon_tests::databases::mariadb;
+use carillon_tests::databases::{Brand, Server};
 use rates::PARTITIONS;
 
 #[tokio::main]
 async fn main() {
-    let database = mariadb::shared().database().await;
+    let database = Server::shared(Brand::MariaDb).database().await;
     let clock = ManualClock::at(BEGIN);
     let options = Options { partitions: PARTITIONS, clock: Some(Arc::new(clock.clone())), ..Options::default() };
     let store = MySqlStore::open(&database.url(), options).await.expect("a store");

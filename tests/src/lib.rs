@@ -2,9 +2,11 @@
 //! must do.
 
 pub mod accounting;
+pub mod cluster;
 pub mod conformance;
 pub mod databases;
 pub mod fixture;
+pub mod follower;
 pub mod jobs;
 pub mod markdown;
 pub mod processes;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::mpsc::{Receiver, channel};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -33,7 +33,8 @@ pub fn binary() -> PathBuf {
 
 /// A running server. Killed when dropped.
 pub struct Server {
-    child: Child,
+    child: Mutex<Child>,
+    pid: i32,
     url: String,
     dir: PathBuf,
     log: Mutex<Receiver<String>>,
@@ -105,8 +106,9 @@ impl Server {
                 let url = url.trim_end_matches(['.', '/']).to_owned();
                 let config =
                     ureq::Agent::config_builder().http_status_as_error(false).timeout_global(Some(PATIENCE)).build();
-                let server =
-                    Self { child, url, dir: dir.to_owned(), log: Mutex::new(log), reading, agent: config.into() };
+                let pid = i32::try_from(child.id()).expect("a pid fits");
+                let (child, log) = (Mutex::new(child), Mutex::new(log));
+                let server = Self { child, pid, url, dir: dir.to_owned(), log, reading, agent: config.into() };
                 server.wait_until("ready", || server.get_open("/readyz") == 200);
                 return Ok(server);
             }
@@ -122,7 +124,7 @@ impl Server {
 
     /// Its process id.
     pub fn pid(&self) -> i32 {
-        i32::try_from(self.child.id()).expect("a pid fits")
+        self.pid
     }
 
     /// The generated admin token.
@@ -242,9 +244,13 @@ impl Server {
     }
 
     /// SIGKILL.
-    pub fn kill(mut self) {
-        self.child.kill().expect("the server is there");
-        self.child.wait().expect("a child can be waited for");
+    pub fn kill(self) {
+        self.child().kill().expect("the server is there");
+        self.child().wait().expect("a child can be waited for");
+    }
+
+    fn child(&self) -> MutexGuard<'_, Child> {
+        self.child.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// SIGTERM, and how it ended.
@@ -254,21 +260,21 @@ impl Server {
     }
 
     /// Waits for its end.
-    pub fn wait(mut self) -> ExitStatus {
+    pub fn wait(self) -> ExitStatus {
         wait_until("the server ends", || self.has_ended().is_some());
-        self.child.wait().expect("a child can be waited for")
+        self.child().wait().expect("a child can be waited for")
     }
 
     /// How it ended, if it has.
-    pub fn has_ended(&mut self) -> Option<ExitStatus> {
-        self.child.try_wait().expect("a child can be waited for")
+    pub fn has_ended(&self) -> Option<ExitStatus> {
+        self.child().try_wait().expect("a child can be waited for")
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        let _ = self.child().kill();
+        let _ = self.child().wait();
     }
 }
 

@@ -136,7 +136,7 @@ fn a_frozen_servers_children_die_and_it_goes_on_when_it_wakes() {
 #[test]
 fn a_server_without_its_keeper_ends_with_70_and_the_next_accounts_for_its_runs() {
     let dir = directory();
-    let mut server = Server::start(dir.path(), &[]);
+    let server = Server::start(dir.path(), &[]);
     let ticks = ticking(&server);
     let command = "trap '' TERM; sleep 300 & sleep 300; sleep 300";
     let params = json!({"params": {"command": command, "env": {"MARK": dir.path()}}});

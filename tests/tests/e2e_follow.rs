@@ -1,30 +1,14 @@
 //! Output that is read while its run lives.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 
 use carillon_tests::fixture::{Gate, directory};
+use carillon_tests::follower::{follow, line, rest};
 use carillon_tests::jobs::{NEVER, job, status};
 use carillon_tests::processes::resident_kib;
 use carillon_tests::server::Server;
 use carillon_tests::stranger::{connect, request};
 use serde_json::json;
-
-/// A follower: the lines of the body, as they come.
-fn follow(server: &Server, id: &str) -> BufReader<impl Read + use<>> {
-    let config = ureq::Agent::config_builder().http_status_as_error(false).build();
-    let agent: ureq::Agent = config.into();
-    let url = format!("{}/v1/runs/{id}/output?follow=true", server.url());
-    let answer = agent.get(url).header("Authorization", format!("Bearer {}", server.token())).call();
-    let answer = answer.expect("the server answers");
-    assert_eq!(answer.status(), 200);
-    BufReader::new(answer.into_body().into_reader())
-}
-
-fn line(reader: &mut impl BufRead) -> String {
-    let mut line = String::new();
-    reader.read_line(&mut line).expect("the stream goes on");
-    line
-}
 
 #[test]
 fn every_follower_gets_each_chunk_before_the_run_ends_and_the_end() {
@@ -49,13 +33,9 @@ fn every_follower_gets_each_chunk_before_the_run_ends_and_the_end() {
     assert_eq!((so_far.0, so_far.2.as_str()), (200, "one\ntwo\n"));
     gate.open();
     for reader in early.iter_mut().chain([&mut late]) {
-        let mut rest = String::new();
-        reader.read_to_string(&mut rest).expect("the stream ends in good order");
-        assert_eq!(rest, "three\n");
+        assert_eq!(rest(reader), "three\n");
     }
-    let mut after = String::new();
-    follow(&server, &id).read_to_string(&mut after).expect("an ended run can be followed");
-    assert_eq!(after, "one\ntwo\nthree\n");
+    assert_eq!(rest(&mut follow(&server, &id)), "one\ntwo\nthree\n", "an ended run can be followed");
 }
 
 #[test]

@@ -1,10 +1,12 @@
-//! The README's tour and configuration, executed word for word.
+//! The README's commands and configuration, executed word for word.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use carillon_tests::databases::{self, Brand};
 use carillon_tests::markdown::{Block, blocks};
 use carillon_tests::server::{Server, binary};
+use mysql_async::prelude::Queryable;
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests/ lies in the repository")
@@ -33,10 +35,8 @@ fn the_first_two_commands_exist_and_can_be_run() {
     }
 }
 
-/// One shell runs the whole chapter, as a reader would; what it prints after each block must be what the README shows.
 #[test]
 fn the_tour_works_word_for_word() {
-    let dir = tempfile::tempdir().expect("a directory");
     let tour = chapter("Five minutes with it");
     let (build, rest) = tour.split_first().expect("the tour has commands");
     // The build is done, and the repository is not to be littered: other lines with the same effect stand for these.
@@ -44,11 +44,41 @@ fn the_tour_works_word_for_word() {
         build.text,
         "cargo build --package carillon\nexport PATH=\"$PWD/target/debug:$PATH\"\nmkdir -p target/tour && cd target/tour\n"
     );
+    walk(rest, |words| words.to_owned());
+}
+
+/// As it stands there but for the address of the database, which is a private one, and the ports, which may be taken.
+#[test]
+fn the_cluster_works_word_for_word() {
+    let server = databases::Server::shared(Brand::MariaDb);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let tour = chapter("A cluster");
+    let (sql, rest) = tour.split_first().expect("the chapter makes a database first");
+    assert_eq!(sql.language, "sql");
+    runtime.block_on(async {
+        let mut root = server.root().await;
+        for statement in sql.text.replace("CREATE USER carillon ", "CREATE OR REPLACE USER carillon ").lines() {
+            root.query_drop(statement).await.unwrap_or_else(|error| panic!("{statement}: {error}"));
+        }
+    });
+    let port =
+        |taken: &str| std::net::TcpListener::bind(taken).and_then(|free| free.local_addr()).expect("a port").port();
+    let (a, b) = (port("127.0.0.1:0"), port("127.0.0.1:0"));
+    let here = |words: &str| {
+        let words = words.replace(":3306/", &format!(":{}/", server.port()));
+        words.replace(":7650", &format!(":{a}")).replace(":7651", &format!(":{b}"))
+    };
+    walk(rest, |words| format!("export CARILLON_SERVER=http://127.0.0.1:{a}\n{}", here(words)));
+}
+
+/// One shell runs a whole chapter, as a reader would; what it prints after each block must be what the README shows.
+fn walk(chapter: &[Block], adapt: impl Fn(&str) -> String) {
+    let dir = tempfile::tempdir().expect("a directory");
     let bin = binary();
     let mut script = format!("set -eu\nexport PATH='{}':$PATH\n", bin.parent().expect("a directory").display());
-    script.push_str("trap 'kill %1 2>/dev/null || true' EXIT\n");
-    for (number, block) in rest.iter().enumerate().filter(|(_, block)| block.language == "sh") {
-        script.push_str(&format!("{}\necho '=== {number}'\n", block.text));
+    script.push_str("trap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n");
+    for (number, block) in chapter.iter().enumerate().filter(|(_, block)| block.language == "sh") {
+        script.push_str(&format!("{}\necho '=== {number}'\n", adapt(&block.text)));
     }
     let output = Command::new("bash")
         .args(["-m", "-c", &script])
@@ -59,9 +89,10 @@ fn the_tour_works_word_for_word() {
         .output()
         .expect("bash");
     let (said, complained) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    let log = std::fs::read_to_string(dir.path().join("carillon.log")).unwrap_or_default();
-    assert!(output.status.success(), "the tour failed\n{said}\n{complained}\nserver log:\n{log}");
-    for (number, block) in rest.iter().enumerate().filter(|(_, block)| block.language == "text") {
+    let log = |name: &str| std::fs::read_to_string(dir.path().join(name)).unwrap_or_default();
+    let logs = ["carillon.log", "a.log", "b.log"].map(log).concat();
+    assert!(output.status.success(), "the chapter failed\n{said}\n{complained}\nserver log:\n{logs}");
+    for (number, block) in chapter.iter().enumerate().filter(|(_, block)| block.language == "text") {
         let end = said.find(&format!("=== {}\n", number - 1)).expect("the block was run");
         let begin = said[..end].rfind("=== ").map_or(0, |at| at + said[at..].find('\n').map_or(0, |line| line + 1));
         let shown = &said[begin..end];

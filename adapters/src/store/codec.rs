@@ -5,6 +5,7 @@
 
 use carillon_domain::firing::{ActiveRow, CancelledBy, Firing, FiringKey, Held, JobState, Pause, Phase, Waiting};
 use carillon_domain::id::{JobId, RunId, SessionId};
+use carillon_domain::node::port::RowKey;
 use carillon_domain::run::Trigger;
 use carillon_domain::time::Timestamp;
 
@@ -75,6 +76,13 @@ pub(crate) fn run_from(bytes: [u8; 16]) -> RunId {
 /// Reads the name of a trigger.
 pub(crate) fn trigger_from(text: &str) -> Result<Trigger, String> {
     named(&Trigger::ALL, Trigger::as_str, text)
+}
+
+/// A row by what identifies it: a job's own has neither a due time nor a trigger.
+pub(crate) fn row_key(job: JobId, due_at: Option<i64>, trigger: Option<&str>) -> Result<RowKey, String> {
+    let (Some(due_at), Some(trigger)) = (due_at, trigger) else { return Ok(RowKey::Job(job)) };
+    let due_at = Timestamp::from_ms(due_at);
+    Ok(RowKey::Active(FiringKey { job, due_at, trigger: trigger_from(trigger)? }))
 }
 
 /// The name in the column.

@@ -11,6 +11,10 @@ pub enum StoreError {
     /// Nothing was applied, and the same call will never succeed.
     #[error("the database refused it: {0}")]
     Permanent(String),
+    /// Nothing was applied, and no node can be kept out of what the missing row guards: whoever is told this must stop.
+    /// A sentence that names the row, its table and what to do.
+    #[error("{0}")]
+    LockMissing(String),
     /// It may have been applied, or may still be.
     #[error("it is not known whether the database took it: {0}")]
     Unknown(String),

@@ -8,6 +8,7 @@ mod clock;
 mod codec;
 mod definition;
 mod error;
+mod live;
 pub mod memory;
 pub mod mysql;
 mod ops;
@@ -43,8 +44,9 @@ pub trait NodeStore: Send + Sync {
     /// [sweep](Self::sweep), as a claim of unknown outcome may have been applied after the last look.
     async fn close_session(&self, session: SessionId) -> Result<(), StoreError>;
 
-    /// Looks, without a lock, when something comes up in `partitions`, and which of my runs somebody wants to end.
-    async fn peek(&self, session: SessionId, partitions: &[u16]) -> Result<Peek, StoreError>;
+    /// Looks, without a lock, when something comes up in the session's partitions, what is left unclaimed in all others,
+    /// which of its runs somebody wants to end, and the output of which ones somebody reads at another node.
+    async fn peek(&self, request: &PeekRequest) -> Result<Peek, StoreError>;
 
     /// Takes up to `request.runs.len()` firings that come up until `request.until`, each under one of the ids in
     /// `request.runs` (a manual run keeps its own). Rows whose due times were only dealt with are not answered. None are
@@ -76,6 +78,10 @@ pub trait NodeStore: Send + Sync {
     /// Moves up to `limit` rows of an ended session back to Idle; answers how many. Called again and again, as a stray
     /// statement of the dead may still come; the session's row goes once nothing is held.
     async fn sweep(&self, session: SessionId, limit: usize) -> Result<usize, StoreError>;
+
+    /// Publishes what runs have printed so far, for readers at other nodes ([`Peek::wanted_outputs`]). Only where somebody
+    /// asked for it; an older state never takes the place of a newer one.
+    async fn publish_output(&self, outputs: &[(RunId, LivePart)]) -> Result<(), StoreError>;
 }
 
 /// What people ask of a database.
@@ -129,11 +135,15 @@ pub trait ControlStore: Send + Sync {
     /// Accepts the open one, so that claims go on; answers what was open.
     async fn accept_uncertain(&self) -> Result<Vec<UncertainWindow>, StoreError>;
 
+    /// Asks the node that runs `run` for its output, and answers what it has published; `None` before it has. Asked again
+    /// and again, at the latest every few seconds, as long as somebody reads.
+    async fn ask_output(&self, run: RunId) -> Result<Option<LivePart>, StoreError>;
+
     /// Sessions, live and ended ones that still hold rows.
     async fn sessions(&self) -> Result<Vec<SessionView>, StoreError>;
 
     /// Deletes history that ended before `before`, or beyond `max_runs_per_job` of a job, up to `limit` rows; answers how
-    /// many. What is left of sessions that ended a day ago goes too.
+    /// many. What is left of sessions that ended a day ago, and what was published for readers who have gone, goes too.
     async fn purge(&self, before: Timestamp, max_runs_per_job: u32, limit: usize) -> Result<usize, StoreError>;
 }
 

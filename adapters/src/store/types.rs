@@ -115,6 +115,19 @@ impl SessionState {
     }
 }
 
+/// A look for work.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PeekRequest {
+    /// Who looks.
+    pub session: SessionId,
+    /// Which partitions are its own.
+    pub partitions: Vec<u16>,
+    /// What comes up until then.
+    pub until: Timestamp,
+    /// The executors that the node has; jobs of others are none of its business.
+    pub executors: Vec<String>,
+}
+
 /// A claim.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClaimRequest {
@@ -146,6 +159,22 @@ pub struct Output {
     pub bytes: Vec<u8>,
     /// Whether something in the middle was left out.
     pub truncated: bool,
+}
+
+/// What a run has printed so far.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct LivePart {
+    /// How many bytes that is.
+    pub written: u64,
+    /// The newest of them, at most 64 KiB.
+    pub tail: Vec<u8>,
+}
+
+impl LivePart {
+    /// Whether more was printed than is shown.
+    pub fn is_truncated(&self) -> bool {
+        self.written > self.tail.len() as u64
+    }
 }
 
 /// The name of a job.

@@ -10,7 +10,7 @@ mod store_url;
 
 pub use access::{Role, TokenConfig, TokenDigest};
 pub use source::{ConfigError, DEFAULT_FILE, Overrides};
-pub use store_url::StoreUrl;
+pub use store_url::{MySqlUrl, StoreUrl};
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -92,7 +92,7 @@ pub struct SchedulerConfig {
     pub max_executing: usize,
     /// How many partitions a new database is made with.
     pub partitions: u16,
-    /// When others may claim what its own node left lying.
+    /// When others may claim what its own node left unclaimed.
     pub steal_after: Duration,
 }
 

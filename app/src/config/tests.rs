@@ -161,6 +161,7 @@ fn faults_name_the_key_the_value_the_source_and_what_is_allowed() {
             ],
         ),
         ("[scheduler]\nhorizon = \"0s\"", vec!["scheduler.horizon = \"0s\"", "a duration from 1s to 1h"]),
+        ("[scheduler]\nsteal_after = \"0s\"", vec!["scheduler.steal_after = \"0s\"", "a duration from 100ms to 1h"]),
         ("[scheduler]\nhorizon = \"abc\"", vec!["scheduler.horizon = \"abc\"", "is not a duration"]),
         ("[scheduler]\npartitions = \"16\"", vec!["scheduler.partitions = \"16\"", "a whole number from 1 to 1024"]),
         ("[scheduler]\npartitions = 0", vec!["a whole number from 1 to 1024"]),
@@ -173,7 +174,8 @@ fn faults_name_the_key_the_value_the_source_and_what_is_allowed() {
         ("scheduler = 1", vec!["scheduler (from carillon.toml) is a section"]),
         ("[store]\nsingle_writer = 1", vec!["store.single_writer = 1", "true or false"]),
         ("[store]\nurl = 5", vec!["store.url (from carillon.toml): it must be a string"]),
-        ("[store]\nurl = \"mysql://u:hush@h/c\"", vec!["this version stores in SQLite only"]),
+        ("[store]\nurl = \"mysql://u:hush@h:3306\"", vec!["names no database"]),
+        ("[store]\nurl = \"mysql://u:hush@h:port/c\"", vec!["not one of MySQL's"]),
         ("[store]\nurl = \"postgres://u:hush@h/c\"", vec!["scheme is not known"]),
         ("[store]\nurl = \"memory://\"", vec!["scheme is not known"]),
         ("[store]\nurl = \"sqlite://:memory:\"", vec!["forget every job"]),
@@ -246,8 +248,18 @@ fn only_the_file_that_was_asked_for_must_exist() {
 
 #[test]
 fn flags_do_not_show_passwords() {
-    let overrides = Overrides { store_url: Some("mysql://u:hush@h/c".into()), ..Overrides::default() };
+    let overrides = Overrides { store_url: Some("mysql://u:hush@h".into()), ..Overrides::default() };
     assert!(!format!("{overrides:?}").contains("hush"));
     let error = load(Case { file: None, environment: vec![], overrides }).unwrap_err();
     assert!(error.contains("(from the flag --store)") && !error.contains("hush"), "{error}");
+}
+
+#[test]
+fn a_cluster_database_is_shown_without_user_and_password() {
+    let overrides = Overrides { store_url: Some("mysql://u:hush@db:3307/c".into()), ..Overrides::default() };
+    let config = load(Case { file: None, environment: vec![], overrides }).unwrap();
+    assert_eq!(config.store.url.to_string(), "mysql://db:3307/c");
+    assert!(!format!("{config:?}").contains("hush"));
+    let StoreUrl::MySql(url) = config.store.url else { panic!("a cluster database") };
+    assert_eq!(url.whole(), "mysql://u:hush@db:3307/c");
 }

@@ -7,8 +7,9 @@ use carillon_domain::firing::Held;
 use carillon_domain::invariants::Violation;
 use carillon_domain::node::{BeatAnswer, Failure, Input};
 use carillon_domain::run::Status;
+use carillon_domain::time::Timestamp;
 use carillon_domain::uncertain::Window;
-use tracing::error;
+use tracing::{error, warn};
 
 /// Upper bounds of the lag buckets, in milliseconds; the last one takes everything.
 const LAG_BUCKETS_MS: [u64; 12] = [1, 2, 5, 10, 20, 50, 100, 250, 1_000, 5_000, 30_000, u64::MAX];
@@ -16,6 +17,9 @@ const LAG_BUCKETS_MS: [u64; 12] = [1, 2, 5, 10, 20, 50, 100, 250, 1_000, 5_000, 
 /// For the person who reads of a [`Window`].
 pub(super) const WHAT_TO_DO: &str = "nothing is claimed or started until somebody has looked at it and runs `carillon cluster \
      accept`; jobs with on_lost = skip that were due by then are recorded as lost, those with rerun start again";
+
+/// A difference between the clocks from which on people are told.
+const CLOCK_OFFSET_TOLD_MS: i64 = 1_000;
 
 #[derive(Default)]
 pub(super) struct Counters {
@@ -25,6 +29,7 @@ pub(super) struct Counters {
     lag_ms_sum: u64,
     lag_ms: [u64; LAG_BUCKETS_MS.len()],
     violations: u64,
+    clock_offset_ms: i64,
     trouble: Option<String>,
     registered: bool,
     draining: bool,
@@ -55,7 +60,8 @@ impl Counters {
     pub fn note(&mut self, input: &Input) {
         let failure = match input {
             Input::Beat { answer, .. } => match answer {
-                Ok(BeatAnswer::Alive { .. }) => {
+                Ok(BeatAnswer::Alive { utc, .. }) => {
+                    self.compare_clocks(*utc);
                     self.registered = true;
                     self.trouble = None;
                     None
@@ -103,6 +109,19 @@ impl Counters {
         }
     }
 
+    /// Due times follow the database's clock, whatever this machine's says: told to people, and used for nothing.
+    fn compare_clocks(&mut self, database: Timestamp) {
+        let since_1970 = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        let here_ms = i64::try_from(since_1970.as_millis()).unwrap_or(i64::MAX);
+        let offset_ms = database.as_ms().saturating_sub(here_ms);
+        let (was_far, is_far) =
+            (self.clock_offset_ms.abs() >= CLOCK_OFFSET_TOLD_MS, offset_ms.abs() >= CLOCK_OFFSET_TOLD_MS);
+        if is_far && !was_far {
+            warn!(offset_ms, "the database's clock differs from this machine's; due times follow the database's");
+        }
+        self.clock_offset_ms = offset_ms;
+    }
+
     fn trouble_if(&mut self, what: &str, failure: Option<Failure>) -> Option<Failure> {
         if failure.is_some() {
             self.trouble = Some(format!("the database does not take {what}"));
@@ -130,6 +149,7 @@ impl Counters {
             store_errors_total: self.store_errors.clone(),
             lag_ms_sum: self.lag_ms_sum,
             lag_ms_buckets: LAG_BUCKETS_MS.into_iter().zip(self.lag_ms).collect(),
+            clock_offset_ms: self.clock_offset_ms,
             invariant_violations_total: self.violations,
         }
     }

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use carillon_adapters::executor::Executor;
 use carillon_adapters::keeper::boottime_ms;
+use carillon_adapters::store::LivePart;
 use carillon_domain::id::{RunId, SessionId};
 use tokio::sync::{broadcast, mpsc, watch};
 
@@ -59,6 +60,8 @@ pub struct Counts {
     pub lag_ms_sum: u64,
     /// See `lag_ms_sum`.
     pub lag_ms_buckets: Vec<(u64, u64)>,
+    /// How far the database's clock is ahead of this machine's, in milliseconds, as the last heartbeat showed it.
+    pub clock_offset_ms: i64,
     /// Violations of the domain's invariants seen since the node began; anything but 0 is a bug.
     pub invariant_violations_total: u64,
 }
@@ -83,13 +86,18 @@ struct Shared {
 }
 
 struct Live {
+    /// How many bytes were printed.
+    written: u64,
+    /// The newest of them.
     kept: Vec<u8>,
     chunks: broadcast::Sender<Vec<u8>>,
 }
 
 /// The output of a running run: what was printed so far, and what comes. The channel closes when the run's record is kept.
 pub struct LiveOutput {
-    /// The newest part of what was printed before.
+    /// How many bytes were printed before.
+    pub written: u64,
+    /// The newest part of them.
     pub so_far: Vec<u8>,
     /// What is printed from here on.
     pub chunks: broadcast::Receiver<Vec<u8>>,
@@ -182,16 +190,25 @@ impl EngineHandle {
     pub fn live_output(&self, run: RunId) -> Option<LiveOutput> {
         let live = self.live();
         let of_run = live.get(&run)?;
-        Some(LiveOutput { so_far: of_run.kept.clone(), chunks: of_run.chunks.subscribe() })
+        let chunks = of_run.chunks.subscribe();
+        Some(LiveOutput { written: of_run.written, so_far: of_run.kept.clone(), chunks })
+    }
+
+    /// The output of a run that runs here, unless nothing was printed since it went as far as `known`.
+    pub(super) fn printed_since(&self, run: RunId, known: Option<u64>) -> Option<LivePart> {
+        let live = self.live();
+        let of_run = live.get(&run).filter(|of_run| Some(of_run.written) != known)?;
+        Some(LivePart { written: of_run.written, tail: of_run.kept.clone() })
     }
 
     pub(crate) fn begin_output(&self, run: RunId) {
         let (chunks, _) = broadcast::channel(LIVE_CHUNKS_BUFFERED);
-        self.live().insert(run, Live { kept: Vec::new(), chunks });
+        self.live().insert(run, Live { written: 0, kept: Vec::new(), chunks });
     }
 
     pub(crate) fn add_output(&self, run: RunId, chunk: Vec<u8>) {
         if let Some(of_run) = self.live().get_mut(&run) {
+            of_run.written += chunk.len() as u64;
             of_run.kept.extend_from_slice(&chunk);
             let surplus = of_run.kept.len().saturating_sub(LIVE_OUTPUT_KEPT);
             of_run.kept.drain(..surplus);

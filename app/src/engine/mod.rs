@@ -5,6 +5,7 @@
 
 mod counters;
 mod handle;
+mod publish;
 mod runs;
 mod stores;
 
@@ -29,6 +30,7 @@ use counters::{Counters, WHAT_TO_DO};
 use handle::HandleParts;
 #[cfg(test)]
 pub(crate) use handle::HandleParts;
+use publish::Publisher;
 use runs::Running;
 use stores::StoreCalls;
 
@@ -50,15 +52,19 @@ pub struct Parts {
     pub session: SessionId,
     /// This node's name.
     pub node: String,
+    /// When the registration was sent: the session is trusted from then on.
+    pub registered: BootTime,
     /// The database's time when the session was registered.
     pub utc: Timestamp,
 }
 
 /// How an engine ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum End {
     /// In good order: everything is given back or recorded, the session is removed.
     Drained,
+    /// In good order as far as it went, because the database can be used no longer; a sentence says why.
+    Unfit(String),
     /// It had to end itself (exit code 70).
     SelfKilled(SelfKillReason),
 }
@@ -80,6 +86,8 @@ enum Message {
     Exited(RunId, Box<Exit>),
     /// The session is removed, or that could not be done.
     Closed,
+    /// The database lacks what keeps the nodes apart, as the sentence says: drain and end.
+    Unfit(String),
 }
 
 /// The loop and what it holds.
@@ -89,11 +97,13 @@ pub struct Engine {
     handle: EngineHandle,
     ends: HandleParts,
     calls: StoreCalls,
+    publisher: Publisher,
     messages: mpsc::UnboundedReceiver<Message>,
     send: mpsc::UnboundedSender<Message>,
     running: BTreeMap<RunId, Running>,
     outputs: BTreeMap<RunId, Output>,
     counters: Counters,
+    unfit: Option<String>,
 }
 
 /// How many messages are taken in before the counts are published again.
@@ -105,17 +115,20 @@ impl Engine {
         let (handle, ends) = EngineHandle::new(parts.session, parts.node.clone(), parts.executors.clone());
         let (send, messages) = mpsc::unbounded_channel();
         let calls = StoreCalls::new(&parts, send.clone());
-        let node = Node::new(parts.config.clone(), parts.session, parts.utc, boot());
+        let publisher = Publisher::spawn(parts.store.clone(), handle.clone(), parts.statement_timeout);
+        let node = Node::new(parts.config.clone(), parts.session, parts.utc, boot()).registered_at(parts.registered);
         let engine = Self {
             node,
             handle: handle.clone(),
             ends,
             calls,
+            publisher,
             messages,
             send,
             running: BTreeMap::new(),
             outputs: BTreeMap::new(),
             counters: Counters::default(),
+            unfit: None,
             parts,
         };
         (engine, handle)
@@ -151,7 +164,7 @@ impl Engine {
                 }
                 () = tokio::time::sleep(wake) => Some(Input::Tick),
             };
-            let Some(input) = input else { return End::Drained };
+            let Some(input) = input else { return self.drained() };
             self.feed(input);
             if let Some(end) = self.take_waiting() {
                 return end;
@@ -165,15 +178,22 @@ impl Engine {
             let Ok(message) = self.messages.try_recv() else { break };
             match self.take(message) {
                 Some(input) => self.feed(input),
-                None => return Some(End::Drained),
+                None => return Some(self.drained()),
             }
         }
         None
     }
 
+    fn drained(&mut self) -> End {
+        self.unfit.take().map_or(End::Drained, End::Unfit)
+    }
+
     fn feed(&mut self, input: Input) {
         self.counters.note(&input);
         let withheld = self.node.withheld();
+        if let Input::Peeked(Ok(peek)) = &input {
+            self.publisher.wanted(&peek.wanted_outputs);
+        }
         self.node.handle(input, boot());
         tell_lost_commits(withheld, self.node.withheld());
     }
@@ -184,6 +204,13 @@ impl Engine {
             Message::Input(input) => Some(input),
             Message::Exited(run, exit) => Some(self.exited(run, *exit)),
             Message::Closed => None,
+            Message::Unfit(sentence) => {
+                if self.unfit.is_none() {
+                    error!("this node ends: {sentence}");
+                    self.unfit = Some(sentence);
+                }
+                Some(Input::Drain)
+            }
         }
     }
 

@@ -5,7 +5,9 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use carillon_adapters::store::{Beat, ClaimRequest, Finished, Me, Output, SessionState, Store, StoreError};
+use carillon_adapters::store::{
+    Beat, ClaimRequest, Finished, Me, Output, PeekRequest, SessionState, Store, StoreError,
+};
 use carillon_domain::id::{RunId, SessionId};
 use carillon_domain::node::port::FinishRequest;
 use carillon_domain::node::{BeatAnswer, Effect, Failure, Input, Peer, StoreAnswer};
@@ -45,11 +47,13 @@ impl StoreCalls {
         let me = Me { session, acked };
         match effect {
             Effect::Heartbeat { seq, draining } => self.heartbeat(me, seq, draining),
-            Effect::Peek { partitions } => {
-                self.call("peek", async move { store.peek(session, &partitions).await }, Input::Peeked);
+            Effect::Peek { partitions, until } => {
+                let request = PeekRequest { session, partitions, until, executors: self.executors.clone() };
+                self.call("peek", async move { store.peek(&request).await }, Input::Peeked);
             }
-            Effect::Claim { partitions, until, runs } => {
-                let request = ClaimRequest { me, partitions, until, runs, executors: self.executors.clone() };
+            Effect::Claim { partitions, until, runs, only } => {
+                let executors = only.map_or_else(|| self.executors.clone(), |executor| vec![executor]);
+                let request = ClaimRequest { me, partitions, until, runs, executors };
                 self.call("claim", async move { store.claim(&request).await }, Input::Claimed);
             }
             Effect::Start(runs) => {
@@ -91,9 +95,9 @@ impl StoreCalls {
         let (store, session, send, limit) =
             (self.store.clone(), self.session, self.send.clone(), self.statement_timeout);
         tokio::spawn(async move {
-            if let Err(failure) = within("close_session", limit, store.close_session(session)).await {
+            if within("close_session", limit, store.close_session(session)).await.is_err() {
                 // The others will find it silent and remove it.
-                warn!(?failure, "the session could not be removed");
+                warn!("the session could not be removed");
             }
             let _ = send.send(Message::Closed);
         });
@@ -103,7 +107,8 @@ impl StoreCalls {
         let (store, send, limit) = (self.store.clone(), self.send.clone(), self.heartbeat_timeout);
         let sent = boot();
         tokio::spawn(async move {
-            let answer = within("heartbeat", limit, store.heartbeat(me, seq, draining)).await.map(beat_answer);
+            let answer = within("heartbeat", limit, store.heartbeat(me, seq, draining)).await;
+            let answer = answer.map(beat_answer).map_err(|error| failure_of(&error));
             let _ = send.send(Message::Input(Input::Beat { sent, answer }));
         });
     }
@@ -111,8 +116,9 @@ impl StoreCalls {
     fn sweep(&self, ended: SessionId, if_seq: Option<u64>) {
         let (store, send, limit) = (self.store.clone(), self.send.clone(), self.statement_timeout);
         tokio::spawn(async move {
-            if let Err(failure) = end_and_sweep(&*store, ended, if_seq, limit).await {
-                debug!(%ended, ?failure, "an ended session could not be swept yet");
+            if let Err(error) = end_and_sweep(&*store, ended, if_seq, limit).await {
+                debug!(%ended, %error, "an ended session could not be swept yet");
+                stop_if_unfit(&send, &error);
             }
             let _ = send.send(Message::Input(Input::Swept));
         });
@@ -126,8 +132,12 @@ impl StoreCalls {
     ) {
         let (send, limit) = (self.send.clone(), self.statement_timeout);
         tokio::spawn(async move {
+            let answer = within(what, limit, call).await;
+            if let Err(error) = &answer {
+                stop_if_unfit(&send, error);
+            }
             // A closed channel means that the engine has ended.
-            let _ = send.send(Message::Input(input(within(what, limit, call).await)));
+            let _ = send.send(Message::Input(input(answer.map_err(|error| failure_of(&error)))));
         });
     }
 }
@@ -138,7 +148,7 @@ pub(crate) async fn end_and_sweep(
     ended: SessionId,
     if_seq: Option<u64>,
     limit: Duration,
-) -> StoreAnswer<usize> {
+) -> Result<usize, StoreError> {
     if let Some(seq) = if_seq
         && !within("expire", limit, store.expire(ended, seq)).await?
     {
@@ -159,18 +169,29 @@ async fn within<T>(
     what: &'static str,
     limit: Duration,
     call: impl Future<Output = Result<T, StoreError>>,
-) -> StoreAnswer<T> {
+) -> Result<T, StoreError> {
     let error = match tokio::time::timeout(limit, call).await {
         Ok(Ok(answer)) => return Ok(answer),
         Ok(Err(error)) => error,
         Err(_) => StoreError::Unknown(format!("no answer within {limit:?}")),
     };
     warn!(call = what, %error, "a call to the database failed");
-    Err(match error {
+    Err(error)
+}
+
+fn failure_of(error: &StoreError) -> Failure {
+    match error {
         StoreError::Retryable(_) => Failure::RolledBack,
-        StoreError::Permanent(_) => Failure::Refused,
+        StoreError::Permanent(_) | StoreError::LockMissing(_) => Failure::Refused,
         StoreError::Unknown(_) => Failure::Unknown,
-    })
+    }
+}
+
+/// Without its lock row nobody can be kept out of a partition: the node must not go on.
+fn stop_if_unfit(send: &mpsc::UnboundedSender<Message>, error: &StoreError) {
+    if let StoreError::LockMissing(sentence) = error {
+        let _ = send.send(Message::Unfit(sentence.clone()));
+    }
 }
 
 fn beat_answer(beat: Beat) -> BeatAnswer {

@@ -48,6 +48,13 @@ fn counts(counts: &Counts) -> String {
     }
     family(&mut text, "carillon_invariant_violations_total", "counter", "Broken invariants; anything but 0 is a bug.");
     line(&mut text, format_args!("carillon_invariant_violations_total {}", counts.invariant_violations_total));
+    family(
+        &mut text,
+        "carillon_clock_offset_seconds",
+        "gauge",
+        "How far the database's clock is ahead of this machine's.",
+    );
+    line(&mut text, format_args!("carillon_clock_offset_seconds {:.3}", counts.clock_offset_ms as f64 / 1_000.0));
     lag(&mut text, counts);
     text
 }
@@ -118,6 +125,7 @@ mod tests {
             started_total: 9,
             finished_total: [("succeeded", 7)].into(),
             lag_ms_sum: 1_234,
+            clock_offset_ms: -1_500,
             lag_ms_buckets: vec![(5, 4), (10, 3), (u64::MAX, 2)],
             ..Counts::default()
         };
@@ -129,6 +137,7 @@ mod tests {
             "carillon_start_lag_seconds_bucket{le=\"0.010\"} 7\n",
             "carillon_start_lag_seconds_bucket{le=\"+Inf\"} 9\n",
             "carillon_start_lag_seconds_sum 1.234\n",
+            "carillon_clock_offset_seconds -1.500\n",
         ] {
             assert!(text.contains(expected), "{text} lacks {expected}");
         }

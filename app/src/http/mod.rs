@@ -18,6 +18,7 @@ mod listing;
 mod metrics;
 mod node;
 mod output;
+mod passed;
 mod problem;
 mod query;
 mod runs;

@@ -90,7 +90,7 @@ impl From<StoreError> for Problem {
         let (outcome, again) = match error {
             StoreError::Retryable(_) => ("not_applied", true),
             StoreError::Unknown(_) => ("unknown", false),
-            StoreError::Permanent(_) => ("not_applied", false),
+            StoreError::Permanent(_) | StoreError::LockMissing(_) => ("not_applied", false),
         };
         let told = match outcome {
             "unknown" => format!("{error}; look before you try again"),

@@ -1,11 +1,13 @@
 //! `GET /v1/runs`, `GET /v1/jobs/{name}/runs` and `GET /v1/runs/{id}`.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use carillon_adapters::store::{ControlError, RunQuery, RunStage, RunView};
 use carillon_domain::id::RunId;
 use carillon_domain::run::Status;
 use serde_json::{Value, json};
+use tokio::time::timeout;
 use warp::filters::BoxedFilter;
 use warp::http::StatusCode;
 use warp::reply::Response;
@@ -13,11 +15,15 @@ use warp::{Filter, path};
 
 use super::call::{Admitted, Call, call, reading};
 use super::listing::entered;
+use super::output::live;
 use super::problem::{Answer, Problem, answer, json_response};
 use super::query::Query;
 use super::state::ApiState;
 use crate::config::Role;
 use crate::wire::{read_run_cursor, run_cursor, run_json};
+
+/// How long a run at another node is waited for. That node looks each second for what is asked of it.
+const LIVE_WITHIN: Duration = Duration::from_millis(1_500);
 
 pub(super) fn routes(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
     of_all(api).or(of_job(api)).unify().or(one(api)).unify().boxed()
@@ -84,11 +90,19 @@ fn one(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
         call.no_query()?;
         let view = visible_run(&call, &segment).await?;
         let mut out = run_json(&view);
+        let id = view.id;
         let (output, truncated) = match &view.stage {
             RunStage::Waiting { .. } => (None, false),
-            RunStage::Running { .. } => (call.api.engine.live_output(view.id).map(|live| live.so_far), false),
+            // How it stands is told in any case, what it printed where its node tells that soon.
+            RunStage::Running { .. } => match timeout(LIVE_WITHIN, live(&call.api, view)).await {
+                Ok(Ok(Some(part))) => {
+                    let truncated = part.is_truncated();
+                    (Some(part.tail), truncated)
+                }
+                _ => (None, false),
+            },
             RunStage::Recorded { .. } => {
-                let kept = call.api.store.output(view.id).await?;
+                let kept = call.api.store.output(id).await?;
                 (Some(kept.bytes), kept.truncated)
             }
         };

@@ -1,5 +1,6 @@
 //! `carillon serve` and `carillon init`: everything put together, and taken apart again in good order.
 
+mod database;
 mod logging;
 mod purge;
 mod signals;
@@ -48,18 +49,20 @@ pub fn init(args: &InitArgs) -> ExitCode {
         Ok(config) => config,
         Err(error) => return refuse(BAD_USAGE, &error),
     };
-    match startup::open_store(&config) {
-        Ok(_) => {
-            let url = config.store.url.to_string();
-            // A reader that has gone takes nothing from what was done.
-            let _ = match args.json {
-                true => writeln!(std::io::stdout(), "{}", serde_json::json!({"store": url, "ready": true})),
-                false => writeln!(std::io::stdout(), "{url} is ready"),
-            };
-            ExitCode::SUCCESS
+    on_runtime(|| async move {
+        match database::open(&config).await {
+            Ok(_) => {
+                let url = config.store.url.to_string();
+                // A reader that has gone takes nothing from what was done.
+                let _ = match args.json {
+                    true => writeln!(std::io::stdout(), "{}", serde_json::json!({"store": url, "ready": true})),
+                    false => writeln!(std::io::stdout(), "{url} is ready"),
+                };
+                ExitCode::SUCCESS
+            }
+            Err(error) => refuse(1, &error),
         }
-        Err(error) => refuse(1, &error),
-    }
+    })
 }
 
 fn on_runtime<F: Future<Output = ExitCode>>(main: impl FnOnce() -> F) -> ExitCode {
@@ -75,7 +78,7 @@ fn on_runtime<F: Future<Output = ExitCode>>(main: impl FnOnce() -> F) -> ExitCod
 }
 
 async fn run(config: Config) -> ExitCode {
-    let Started { store, parts, listener, tokens, lease } = match startup::start(&config).await {
+    let Started { database, parts, listener, tokens } = match startup::start(&config).await {
         Ok(started) => started,
         Err(error) => return refuse(1, &error),
     };
@@ -84,7 +87,7 @@ async fn run(config: Config) -> ExitCode {
     let (engine, handle) = Engine::new(parts);
     let (stop_api, api_stopped) = oneshot::channel::<()>();
     let hosts = http::Hosts::new(config.http.bind, &config.http.hosts);
-    let mut state = http::ApiState::new(store.clone(), handle, tokens, hosts);
+    let mut state = http::ApiState::new(database.store.clone(), handle, tokens, hosts);
     state.partitions = partitions;
     let address = listener.local_addr();
     let api = tokio::spawn(http::serve(state, listener, async move {
@@ -96,19 +99,23 @@ async fn run(config: Config) -> ExitCode {
     }
     let (order, orders) = mpsc::unbounded_channel();
     let signals = tokio::spawn(signals::watch(order));
-    let purge = tokio::spawn(purge::run(store, config.history.clone()));
+    let purge = tokio::spawn(purge::run(database.store.clone(), config.history.clone()));
     let end = engine.run(orders).await;
     signals.abort();
     purge.abort();
-    if let End::SelfKilled(reason) = end {
+    if let End::SelfKilled(reason) = &end {
         // Children first: the keeper kills them and is gone before this process is.
         close(&keeper, config.session.fence_grace).await;
-        return refuse(FENCED, &fenced_because(reason));
+        return refuse(FENCED, &fenced_because(*reason));
     }
     let _ = stop_api.send(());
     let _ = tokio::time::timeout(LAST_ANSWERS, api).await;
     close(&keeper, config.session.fence_grace).await;
-    drop(lease);
+    // The lease goes last.
+    drop(database);
+    if let End::Unfit(sentence) = end {
+        return refuse(1, &sentence);
+    }
     info!("stopped");
     ExitCode::SUCCESS
 }

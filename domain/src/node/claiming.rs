@@ -1,69 +1,122 @@
 //! Idle -> Prepared, the node's side: looking, claiming, and what a claim of unknown outcome leaves behind.
 
 use super::port::{Claimed, Peek};
-use super::{Effect, Node, Run, Stage, StopReason, StoreAnswer};
+use super::stealing::Theft;
+use super::types::SentClaim;
+use super::{Config, Effect, Node, Run, Stage, StopReason, StoreAnswer};
 use crate::id::RunId;
 use crate::matrix::{Answer, Reaction, Step, react};
-use crate::time::BootTime;
+use crate::time::{BootTime, Timestamp};
 
 impl Node {
-    /// Looks each `peek_every` and when asked to; claims when a look, a finish or a full claim says so.
+    /// Claims when a look, a finish or a full claim says so.
     pub(super) fn claim_if_wished(&mut self, now: BootTime) {
-        if self.drain.begun {
-            return;
-        }
-        if self.wish.claim
+        if !self.drain.begun
             && self.withheld.is_none()
             && self.flight.claim.is_none()
             && self.wish.claim_backoff.is_over()
         {
             self.send_claim(now);
         }
-        let look = self.wish.peek || self.wish.next_peek <= now;
-        if look && !self.flight.peek {
+        self.look_if_wished(now);
+    }
+
+    /// Looks each `peek_every` and when asked to. A node that drains claims no more, but people may still cancel its runs.
+    fn look_if_wished(&mut self, now: BootTime) {
+        if self.next_look().is_some_and(|at| at <= now) {
             self.wish.peek = false;
             self.wish.next_peek = now + self.config.peek_every;
-            self.flight.peek = true;
-            let partitions = self.partitions.clone();
-            self.emit(Effect::Peek { partitions });
+            self.flight.peek = Some(now);
+            let (partitions, until) = (self.partitions.clone(), self.claim_until(now));
+            self.emit(Effect::Peek { partitions, until });
         }
     }
 
+    /// When to look next. One that is on its way wakes by its answer; before the first heartbeat is answered, nobody knows
+    /// which partitions are mine.
+    pub(super) fn next_look(&self) -> Option<BootTime> {
+        let may = !self.drain.done && self.flight.peek.is_none() && !self.live.is_empty();
+        may.then(|| if self.wish.peek { BootTime::default() } else { self.wish.next_peek })
+    }
+
+    fn claim_until(&self, now: BootTime) -> Timestamp {
+        self.utc(now) + self.config.horizon
+    }
+
+    /// My own first, then what others left lying. A wish stays until there is a place.
     fn send_claim(&mut self, now: BootTime) {
-        // Pending ids count: each may turn out to be a row that is mine.
-        let held = self.runs.len() + self.pending.len();
-        let limit = self.config.max_in_flight.saturating_sub(held).min(self.config.max_batch);
-        if limit == 0 || self.partitions.is_empty() {
-            // The wish stays until there is a place.
+        let limit = self.claim_limit();
+        if limit == 0 {
             return;
         }
-        self.wish.claim = false;
+        if self.wish.claim && !self.partitions.is_empty() {
+            self.wish.claim = false;
+            let (partitions, until) = (self.partitions.clone(), self.claim_until(now));
+            self.send_claim_of(limit, partitions, until, None);
+        } else if let Some(theft) = self.wish.steal.take() {
+            self.neighbours.forget(&theft);
+            self.send_claim_of(limit, theft.partitions.clone(), theft.until, Some(theft));
+        }
+    }
+
+    fn send_claim_of(&mut self, limit: usize, partitions: Vec<u16>, until: Timestamp, theft: Option<Theft>) {
         let runs: Vec<RunId> = (0..limit).map(|_| self.draw()).collect();
-        self.flight.claim = Some(runs.clone());
-        let until = self.utc(now) + self.config.horizon;
-        let partitions = self.partitions.clone();
-        self.emit(Effect::Claim { partitions, until, runs });
+        let only = theft.as_ref().map(|theft| theft.executor.clone());
+        self.flight.claim = Some(SentClaim { runs: runs.clone(), theft });
+        self.emit(Effect::Claim { partitions, until, runs, only });
+    }
+
+    /// How many firings one claim may take now. Alone, a node takes all it can hold. Among others it leaves to them what it
+    /// could not start soon, and takes the less at once the more it holds, so that what is due at the same time spreads.
+    fn claim_limit(&self) -> usize {
+        let Config { max_in_flight, max_batch, .. } = self.config;
+        // Pending ids count: each may turn out to be a row that is mine.
+        let free = max_in_flight.saturating_sub(self.runs.len() + self.pending.len());
+        if self.live.len() <= 1 {
+            return free.min(max_batch);
+        }
+        let share = (max_batch * free).div_ceil(max_in_flight.max(1));
+        share.min(free).min(self.room_to_start())
+    }
+
+    /// How many more may come due before they queue for too long: a quarter of `max_executing` may wait. None until half of
+    /// that quarter has gone, so that a busy node claims in batches and not one by one.
+    fn room_to_start(&self) -> usize {
+        let queue = (self.config.max_executing / 4).max(1);
+        let starting = self.flight.start.as_ref().map_or(0, Vec::len);
+        let taken = self.executing + starting + self.due.len();
+        let room = (self.config.max_executing + queue).saturating_sub(taken);
+        if room >= queue.div_ceil(2) { room } else { 0 }
     }
 
     pub(super) fn peeked(&mut self, answer: StoreAnswer<Peek>, now: BootTime) {
-        self.flight.peek = false;
+        let sent = self.flight.peek.take();
+        // What the last look found is too old by now.
+        self.wish.steal = None;
         let Ok(peek) = answer else { return };
-        let until = self.utc(now) + self.config.horizon;
-        if peek.earliest_claim_at.is_some_and(|at| at <= until) {
-            self.wish.claim = true;
-        }
+        self.wish.claim |= peek.earliest_claim_at.is_some_and(|at| at <= self.claim_until(now));
+        let mine = &self.partitions;
+        self.neighbours.note(peek.unclaimed.into_iter().filter(|_| !mine.is_empty()), now);
+        let (steal_after, by_clock) = (self.config.steal_after, self.claim_until(now) - self.config.steal_after);
+        // Still there when this look was sent: when it was answered, nobody can tell.
+        self.wish.steal = sent.and_then(|sent| self.neighbours.overdue(steal_after, by_clock, sent));
         for run in peek.cancels {
             self.stop(run, StopReason::Cancelled);
         }
     }
 
     pub(super) fn claimed(&mut self, answer: StoreAnswer<Vec<Claimed>>, now: BootTime) {
-        let Some(sent) = self.flight.claim.take() else { return };
+        let Some(SentClaim { runs: sent, theft }) = self.flight.claim.take() else { return };
         match answer {
             Ok(claimed) => {
                 self.wish.claim_backoff.succeeded();
                 // A full answer means that there is more.
-                self.wish.claim |= claimed.len() == sent.len();
+                if claimed.len() == sent.len() {
+                    match theft {
+                        None => self.wish.claim = true,
+                        more => self.wish.steal = more,
+                    }
+                }
                 self.take_back(&sent, &claimed);
                 for one in claimed {
                     self.adopt(one, now);
@@ -71,7 +124,7 @@ impl Node {
             }
             Err(failure) => {
                 self.wish.claim_backoff.failed(now);
-                self.wish.claim = true;
+                self.wish.claim |= theft.is_none();
                 if react(Step::Claim, Answer::from(failure)) == Reaction::KeepPending {
                     self.pending.extend(sent.into_iter().map(|run| (run, 0)));
                     self.wish.next_recovery = now;

@@ -45,13 +45,22 @@ impl Node {
                 }
                 self.clock.heard(utc, now);
                 let live: Vec<SessionId> = peers.iter().filter(|peer| peer.claims).map(|peer| peer.session).collect();
-                self.partitions = share_of(self.session, &live, self.config.partitions);
+                self.share_with(live);
                 self.survey.note(peers.iter().filter(|peer| !peer.ended).map(|peer| (peer.session, peer.seq)), now);
                 if let Some(ended) = peers.iter().find(|peer| peer.ended && peer.session != self.session) {
                     self.sweep(Effect::Sweep { session: ended.session }, ended.session);
                 }
                 self.expire_silent(now);
             }
+        }
+    }
+
+    /// Who claims has changed: what falls to this node now is looked at at once. What is prepared stays where it is.
+    fn share_with(&mut self, live: Vec<SessionId>) {
+        if live != self.live {
+            let share = share_of(self.session, &live, self.config.partitions);
+            self.wish.peek |= share != self.partitions;
+            (self.partitions, self.live) = (share, live);
         }
     }
 

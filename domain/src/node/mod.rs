@@ -14,6 +14,7 @@ mod lifecycle;
 pub mod port;
 mod recovery;
 mod starting;
+mod stealing;
 mod types;
 mod withholding;
 
@@ -30,6 +31,7 @@ use crate::time::{BootTime, Timestamp};
 use crate::uncertain::Window;
 use crate::wheel::Wheel;
 use port::RunRef;
+use stealing::{Neighbours, Theft};
 use types::{Backoff, Flight};
 
 /// Where a run of mine stands in memory.
@@ -79,7 +81,10 @@ pub struct Node {
     flight: Flight,
     clock: DatabaseClock,
     survey: Survey,
+    /// The sessions that claim, as the last heartbeat saw them; none before the first one.
+    live: Vec<SessionId>,
     partitions: Vec<u16>,
+    neighbours: Neighbours,
     next_run: u64,
     executing: usize,
     wish: Wish,
@@ -94,6 +99,8 @@ pub struct Node {
 struct Wish {
     peek: bool,
     claim: bool,
+    /// As the last look found it.
+    steal: Option<Theft>,
     next_peek: BootTime,
     next_recovery: BootTime,
     claim_backoff: Backoff,
@@ -148,16 +155,25 @@ impl Node {
             flight: Flight::default(),
             clock,
             survey: Survey::default(),
-            partitions: (0..config.partitions).collect(),
+            live: Vec::new(),
+            partitions: Vec::new(),
+            neighbours: Neighbours::default(),
             next_run: 1,
             executing: 0,
-            wish: Wish { peek: true, ..Wish::default() },
+            wish: Wish::default(),
             beat: types::Heartbeat::new(now, &config.timing, config.self_kill),
             withheld: None,
             drain: types::Drain::default(),
             effects: VecDeque::new(),
             config,
         }
+    }
+
+    /// The lease counts from when the registration was *sent*, as it does for a heartbeat.
+    #[must_use]
+    pub fn registered_at(mut self, sent: BootTime) -> Self {
+        self.beat.lease_until = sent + self.config.timing.self_kill_after;
+        self
     }
 
     /// Takes in one thing that happened.
@@ -202,8 +218,8 @@ impl Node {
         let wish = &self.wish;
         let mut consider = |at: BootTime| earliest = earliest.min(at);
         // What is on its way wakes by its answer.
-        if !self.drain.begun && !self.flight.peek {
-            consider(wish.next_peek);
+        if let Some(at) = self.next_look() {
+            consider(at);
         }
         if !self.flight.held {
             consider(wish.next_recovery);

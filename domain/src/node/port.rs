@@ -107,11 +107,44 @@ pub enum Seen {
     Gone,
 }
 
+/// How many rows of each partition of others a look tells at the most: enough that the rows an owner is about to claim do
+/// not hide the one that it leaves lying.
+pub const UNCLAIMED_PER_PARTITION: usize = 8;
+
+/// A row in a partition of another node that may be claimed, and is not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unclaimed {
+    /// Where.
+    pub partition: u16,
+    /// As [`crate::firing::JobState::claim_at`].
+    pub claim_at: Timestamp,
+    /// Which row.
+    pub row: RowKey,
+    /// Its version: the same one again means that nobody has touched it.
+    pub version: u64,
+    /// What runs it.
+    pub executor: String,
+}
+
 /// What a lock-free look found.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Peek {
-    /// The earliest `claim_at` in the partitions asked for, whatever the horizon.
+    /// The earliest `claim_at` in my partitions, if something comes up there until the time asked for that I can run.
     pub earliest_claim_at: Option<Timestamp>,
+    /// What comes up until then in all other partitions and I could run: of each the first
+    /// [`UNCLAIMED_PER_PARTITION`], in the order of (partition, `claim_at`, row).
+    pub unclaimed: Vec<Unclaimed>,
     /// Runs of mine that somebody wants to end.
     pub cancels: Vec<RunId>,
+    /// Runs of mine whose output somebody reads at another node. The machine passes over them: publishing is for the driver.
+    pub wanted_outputs: Vec<WantedOutput>,
+}
+
+/// A run whose output is read at another node while it runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WantedOutput {
+    /// Which run.
+    pub run: RunId,
+    /// How far the output that was published last goes, in bytes from its beginning; `None` before the first time.
+    pub published: Option<u64>,
 }

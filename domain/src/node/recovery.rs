@@ -33,7 +33,7 @@ impl Node {
             self.drain.last_look = LastLook::Clean;
         }
         for row in rows {
-            let on_its_way = self.flight.claim.as_ref().is_some_and(|sent| sent.contains(&row.run));
+            let on_its_way = self.flight.claim.as_ref().is_some_and(|sent| sent.runs.contains(&row.run));
             if let Some(known) = self.runs.get(&row.run) {
                 if known.at.version != row.version {
                     // Somebody wrote to it: a job that was changed or resumed may be replaced from now on.

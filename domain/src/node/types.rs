@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::port::{Claimed, FinishAnswer, FinishRequest, Peek, RunRef, Seen, StartAnswer};
+use super::stealing::Theft;
 use crate::firing::Held;
 use crate::id::{RunId, SessionId};
 use crate::job::Job;
@@ -32,6 +33,9 @@ pub struct Config {
     pub max_batch: usize,
     /// How long between two looks for work.
     pub peek_every: Duration,
+    /// How long a row that others could claim must stand unclaimed before this node takes it. Shorter than two looks, it
+    /// takes from owners that are not stuck, which is a waste and no harm.
+    pub steal_after: Duration,
     /// How long between two recoveries.
     pub recover_every: Duration,
     /// How long a drain waits for runs before it cancels them.
@@ -190,10 +194,12 @@ pub enum Effect {
         /// The lease's end.
         until: BootTime,
     },
-    /// Look for work.
+    /// Look for work: my own, and what others leave lying.
     Peek {
-        /// Where.
+        /// Which are mine.
         partitions: Vec<u16>,
+        /// What comes up until then.
+        until: Timestamp,
     },
     /// Claim.
     Claim {
@@ -203,6 +209,8 @@ pub enum Effect {
         until: Timestamp,
         /// The ids to use.
         runs: Vec<RunId>,
+        /// Of this executor only; `None` for all that the node has.
+        only: Option<String>,
     },
     /// Write starts.
     Start(Vec<RunRef>),
@@ -251,14 +259,23 @@ pub enum Effect {
 /// What is on its way to the store: one call of a kind at a time.
 #[derive(Debug, Default)]
 pub(super) struct Flight {
-    pub peek: bool,
-    pub claim: Option<Vec<RunId>>,
+    /// When it was sent.
+    pub peek: Option<BootTime>,
+    pub claim: Option<SentClaim>,
     pub start: Option<Vec<RunId>>,
     pub settle: Option<Vec<RunId>>,
     pub finish: Option<Vec<RunId>>,
     pub reset: Option<Vec<RunId>>,
     pub held: bool,
     pub sweep: Option<SessionId>,
+}
+
+/// A claim on its way.
+#[derive(Debug)]
+pub(super) struct SentClaim {
+    pub runs: Vec<RunId>,
+    /// What it takes from others; `None` in my own partitions.
+    pub theft: Option<Theft>,
 }
 
 /// The node's own heartbeat and the lease that it keeps up.

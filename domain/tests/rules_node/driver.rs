@@ -7,7 +7,7 @@ use carillon_domain::firing::{Firing, Held};
 use carillon_domain::id::{JobId, RunId, SessionId};
 use carillon_domain::job::Job;
 use carillon_domain::lease::Timing;
-use carillon_domain::node::port::{Claimed, FinishAnswer, RowKey, RunRef, Seen, StartAnswer};
+use carillon_domain::node::port::{Claimed, FinishAnswer, Peek, RowKey, RunRef, Seen, StartAnswer};
 use carillon_domain::node::{BeatAnswer, Config, Effect, Input, Node, Peer, SelfKillReason, StopReason};
 use carillon_domain::run::{Ending, Status};
 use carillon_domain::time::{BootTime, Timestamp};
@@ -33,6 +33,7 @@ pub fn config() -> Config {
         max_executing: 10,
         max_batch: 50,
         peek_every: Duration::from_secs(1),
+        steal_after: Duration::from_secs(5),
         recover_every: Duration::from_secs(10),
         drain_timeout: Duration::from_secs(60),
     }
@@ -50,6 +51,15 @@ pub fn succeeded() -> Ending {
     Ending { status: Status::Succeeded, exit_code: Some(0), signal: None, reason: None, ended_at: Timestamp::EPOCH }
 }
 
+/// What a claim asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SentClaim {
+    pub partitions: Vec<u16>,
+    pub until: Timestamp,
+    pub runs: Vec<RunId>,
+    pub only: Option<String>,
+}
+
 pub struct Driver {
     pub node: Node,
     pub now: BootTime,
@@ -63,9 +73,9 @@ impl Driver {
         let now = BootTime::from_ms(0);
         let mut driver = Self { node: Node::new(config, me(), utc(0), now), now, seen: Vec::new() };
         driver.tick(0);
-        driver.feed(Input::Peeked(Ok(carillon_domain::node::port::Peek::default())));
-        driver.feed(Input::Held(Ok(vec![])));
         driver.beat(0);
+        driver.feed(Input::Peeked(Ok(Peek::default())));
+        driver.feed(Input::Held(Ok(vec![])));
         driver.take();
         driver
     }
@@ -101,8 +111,7 @@ impl Driver {
     /// Asks for work until a claim is sent; answers its ids.
     pub fn claim(&mut self) -> Vec<RunId> {
         self.feed(Input::Look);
-        let peek =
-            carillon_domain::node::port::Peek { earliest_claim_at: Some(self.node.utc(self.now)), cancels: vec![] };
+        let peek = Peek { earliest_claim_at: Some(self.node.utc(self.now)), ..Peek::default() };
         self.feed(Input::Peeked(Ok(peek)));
         let claim = self.take().into_iter().find_map(|effect| match effect {
             Effect::Claim { runs, .. } => Some(runs),
@@ -126,6 +135,25 @@ impl Driver {
         self.feed(Input::Started(Ok(vec![started(&claimed)])));
         assert_eq!(self.spawns(), [claimed.at.run]);
         claimed
+    }
+
+    /// The clock moves to `ms`, where heartbeats show that the other node lives too.
+    pub fn beat_with_other(&mut self, ms: u64) {
+        self.tick(ms);
+        self.beat_with(ms, vec![peer(me(), ms), peer(other(), ms)], UTC0_MS + ms as i64);
+    }
+
+    /// The claims that were sent.
+    pub fn claims(&mut self) -> Vec<SentClaim> {
+        self.pick(|effect| match effect {
+            Effect::Claim { partitions, until, runs, only } => Some(SentClaim {
+                partitions: partitions.clone(),
+                until: *until,
+                runs: runs.clone(),
+                only: only.clone(),
+            }),
+            _ => None,
+        })
     }
 
     /// The runs of the start that was sent, if one was.

@@ -1,5 +1,6 @@
 //! Lease, fencing, drain, keeper death: how a node ends, and that nothing starts after it.
 
+use carillon_domain::node::port::Peek;
 use carillon_domain::node::{BeatAnswer, Effect, Failure, Input, Peer, SelfKillReason, StopReason};
 use carillon_domain::run::Status;
 use carillon_domain::time::BootTime;
@@ -63,8 +64,9 @@ fn a_drain_gives_back_what_is_prepared_and_waits_for_what_runs() {
     assert_eq!(driver.resets(), [waiting.at]);
     driver.feed(Input::Reset(Ok(())));
     driver.feed(Input::Look);
+    driver.feed(Input::Peeked(Ok(Peek { earliest_claim_at: Some(driver.node.utc(driver.now)), ..Peek::default() })));
     driver.beat(0);
-    assert!(!driver.take().iter().any(|effect| matches!(effect, Effect::Claim { .. } | Effect::Peek { .. })));
+    assert!(!driver.take().iter().any(|effect| matches!(effect, Effect::Claim { .. })));
     driver.tick(3_000);
     let beats =
         driver.pick(|effect| if let Effect::Heartbeat { draining, .. } = effect { Some(*draining) } else { None });
@@ -79,6 +81,20 @@ fn a_drain_gives_back_what_is_prepared_and_waits_for_what_runs() {
     driver.feed(Input::Drain);
     driver.feed(Input::DrainNow);
     assert_eq!(driver.drained(), 0, "once");
+}
+
+#[test]
+fn a_run_is_cancelled_though_its_node_drains() {
+    let mut driver = Driver::new(config());
+    let run = driver.execute().at.run;
+    driver.feed(Input::Drain);
+    driver.take();
+    driver.tick(1_500);
+    let places =
+        driver.pick(|effect| if let Effect::Peek { partitions, .. } = effect { Some(partitions.len()) } else { None });
+    assert_eq!(places, [0], "it looks for what is asked of it, and for nothing to claim");
+    driver.feed(Input::Peeked(Ok(Peek { cancels: vec![run], ..Peek::default() })));
+    assert_eq!(driver.stops(), [(run, StopReason::Cancelled)]);
 }
 
 #[test]

@@ -25,7 +25,7 @@ fn claims(driver: &mut Driver) -> usize {
 fn look(driver: &mut Driver) {
     driver.feed(Input::Look);
     let earliest_claim_at = Some(driver.node.utc(driver.now));
-    let peek = carillon_domain::node::port::Peek { earliest_claim_at, cancels: vec![] };
+    let peek = carillon_domain::node::port::Peek { earliest_claim_at, ..Default::default() };
     driver.feed(Input::Peeked(Ok(peek)));
 }
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use carillon_domain::id::SessionId;
 use carillon_domain::job::{Job, Misfire, MisfirePolicy, OnLost, Overlap, Retry};
 use carillon_domain::lease::Timing;
 use carillon_domain::node::{Config, Effect, Failure, Input};
@@ -44,12 +45,13 @@ pub fn config() -> Config {
     Config {
         timing,
         self_kill: true,
-        partitions: 1,
+        partitions: 4,
         horizon: ms(3_000),
         max_in_flight: 6,
         max_executing: 3,
         max_batch: 4,
         peek_every: ms(500),
+        steal_after: ms(1_500),
         recover_every: ms(1_000),
         drain_timeout: ms(1_500),
     }
@@ -63,8 +65,14 @@ pub fn random_job(dice: &mut Dice, n: u64) -> Job {
         misfire: Misfire { policy: dice.pick(&MisfirePolicy::ALL), grace: secs(dice.below(3)) },
         retry: Retry { max_attempts: 1 + dice.below(3) as u32, backoff: secs(1), max_backoff: secs(2) },
         on_lost: dice.pick(&OnLost::ALL),
+        executor: if dice.one_in(4) { "http" } else { "shell" }.into(),
         ..Job::new(("default", &format!("job-{n}")), &schedule, "{}")
     }
+}
+
+/// Not every node can run every job.
+pub fn executors_of(session: SessionId) -> &'static [&'static str] {
+    if session.as_u64().is_multiple_of(2) { &["shell"] } else { &["http", "shell"] }
 }
 
 pub fn ending(status: Status) -> Ending {

@@ -6,8 +6,9 @@ use carillon_domain::node::{Effect, Failure, Input};
 use carillon_domain::time::BootTime;
 
 use super::{Happening, World};
-use crate::dice::failed;
+use crate::dice::{executors_of, failed};
 use crate::store::Me;
+use crate::store::claiming::Claimant;
 
 impl World {
     /// On its way to the store: in time, late, lost, or with its answer lost.
@@ -15,6 +16,10 @@ impl World {
         let session = me.0;
         let sent = self.now;
         let there = 1 + self.dice.below(30);
+        if self.stuck == Some(session) && matches!(call, Effect::Claim { .. }) {
+            let input = failed(&call, Failure::RolledBack, sent);
+            return self.later(there, Happening::Answer { session, input });
+        }
         let fate = if self.faults { self.dice.below(20) } else { 19 };
         let failure = match fate {
             0 => Some((self.dice.pick(&[Failure::RolledBack, Failure::Refused]), None)),
@@ -36,14 +41,17 @@ impl World {
 
     pub(super) fn perform(&mut self, me: Me, call: &Effect, sent: u64) -> Option<Input> {
         let session = me.0;
+        let who = Claimant { session, acked: me.1, executors: executors_of(session) };
         let store = &mut self.store;
         Some(match call {
             Effect::Heartbeat { seq, draining } => {
                 let answer = Ok(store.beat(me, *seq, *draining));
                 Input::Beat { sent: BootTime::from_ms(sent), answer }
             }
-            Effect::Peek { .. } => Input::Peeked(Ok(store.peek(session))),
-            Effect::Claim { until, runs, .. } => Input::Claimed(Ok(store.claim(me, *until, runs))),
+            Effect::Peek { partitions, until } => Input::Peeked(Ok(store.peek(who, partitions, *until))),
+            Effect::Claim { partitions, until, runs, only } => {
+                Input::Claimed(Ok(store.claim(who, partitions, *until, runs, only.as_deref())))
+            }
             Effect::Start(refs) => Input::Started(Ok(store.start(me, refs))),
             Effect::Settle(refs) => Input::Settled(Ok(store.settle(session, refs))),
             Effect::Finish(requests) => Input::Finished(Ok(store.finish(session, requests))),

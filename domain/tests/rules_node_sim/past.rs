@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use carillon_domain::id::{JobId, SessionId};
 use carillon_domain::job::{Job, OnLost};
 use carillon_domain::run::Trigger;
+use carillon_domain::time::Timestamp;
 
 use super::{Process, World};
 use crate::store::Store;
@@ -15,9 +16,10 @@ pub struct Past {
     backup: Option<Store>,
     /// How often the store went back.
     pub restored: u64,
+    restored_at: Timestamp,
     /// Who can tell that it did, until somebody has.
     witnesses: Vec<SessionId>,
-    /// All witnesses ended before they could tell: then nobody knows.
+    /// All witnesses ended before they could tell, or a node began before: then it may claim what has run.
     pub unnoticed: bool,
 }
 
@@ -36,6 +38,11 @@ impl World {
         self.past.as_ref().map_or(0, |past| past.restored)
     }
 
+    /// All who could tell that it did ended before they had, or a node began before.
+    pub fn unnoticed(&self) -> bool {
+        self.past.as_ref().is_some_and(|past| past.unnoticed)
+    }
+
     pub(super) fn went_back(&self) -> bool {
         self.restored() > 0
     }
@@ -50,10 +57,12 @@ impl World {
         let alive = |process: &&Process| process.alive;
         let alive: Vec<SessionId> = self.processes.iter().filter(alive).map(|process| process.session).collect();
         let Some(past) = &mut self.past else { return };
-        if self.store.open.is_some() {
+        // A window that was open in the backup says nothing of this loss.
+        if self.store.open.is_some_and(|open| open.until_at >= past.restored_at) {
             past.witnesses.clear();
         } else if !past.witnesses.is_empty() {
-            past.unnoticed |= !past.witnesses.iter().any(|witness| alive.contains(witness));
+            let witness = |session: &SessionId| past.witnesses.contains(session);
+            past.unnoticed |= !alive.iter().any(witness) || !alive.iter().all(witness);
         }
         match wants {
             0..=1 if self.faults => past.backup = Some(self.store.clone()),
@@ -61,6 +70,7 @@ impl World {
                 if let Some(backup) = past.backup.as_ref().filter(|backup| all_would_tell(backup)) {
                     self.store.restore(backup);
                     past.restored += 1;
+                    past.restored_at = self.store.now;
                     past.unnoticed |= alive.is_empty();
                     past.witnesses = alive;
                 }
@@ -72,11 +82,11 @@ impl World {
 
     /// S2, for jobs that ask for it: what the processes really started, whatever the store remembers of it.
     pub(super) fn check_starts_over_all_pasts(&self) {
-        if self.past.as_ref().is_some_and(|past| past.unnoticed) {
+        if self.unnoticed() {
             return;
         }
         let mut seen = BTreeSet::new();
-        for (key, attempt) in &self.spawned {
+        for (key, attempt, _) in &self.spawned {
             let firing = (key.job, key.due_at, key.trigger == Trigger::Manual, *attempt);
             let once = self.store.jobs[&key.job].job.on_lost == OnLost::Skip;
             assert!(seen.insert(firing) || !once, "S2: attempt {attempt} of {key:?} started twice");

@@ -1,5 +1,7 @@
 //! A tiny store: two maps, the production rules, and the guards that every real one has.
 
+#[path = "claiming.rs"]
+pub mod claiming;
 #[path = "restoring.rs"]
 mod restoring;
 #[path = "starting.rs"]
@@ -13,7 +15,7 @@ use carillon_domain::firing::{apply, apply_active};
 use carillon_domain::id::{JobId, RunId, SessionId};
 use carillon_domain::invariants as must;
 use carillon_domain::job::{Job, Overlap};
-use carillon_domain::node::port::{Claimed, FinishAnswer, FinishRequest, Peek, RowKey, RunRef, Seen};
+use carillon_domain::node::port::{Claimed, FinishAnswer, FinishRequest, RowKey, RunRef, Seen};
 use carillon_domain::node::{BeatAnswer, Peer};
 use carillon_domain::run::{RunRecord, Trigger};
 use carillon_domain::schedule::Timeline;
@@ -51,6 +53,8 @@ pub struct Store {
     /// The latest fencing token of each job.
     pub tokens: BTreeMap<JobId, u64>,
     pub now: Timestamp,
+    /// How many firings were taken from others.
+    pub stolen: u64,
 }
 
 /// Who asks, and the highest heartbeat sequence that was acknowledged to it.
@@ -177,34 +181,6 @@ impl Store {
             ended: row.ended,
         };
         BeatAnswer::Alive { utc: self.now, peers: self.sessions.iter().map(peer).collect(), window: self.open }
-    }
-
-    pub fn peek(&self, session: SessionId) -> Peek {
-        let own = self.jobs.values().filter_map(|one| one.state.as_ref()?.claim_at());
-        let earliest_claim_at = own.chain(self.active.values().filter_map(ActiveRow::claim_at)).min();
-        let mine = |phase: &Phase| phase.held().filter(|held| held.session == session).map(|held| held.run);
-        let jobs = self.jobs.values().filter_map(|one| one.state.as_ref()).filter(|row| row.cancel.is_some());
-        let beside = self.active.values().filter(|row| row.cancel.is_some());
-        let cancels =
-            jobs.filter_map(|row| mine(&row.phase)).chain(beside.filter_map(|row| mine(&row.phase))).collect();
-        Peek { earliest_claim_at, cancels }
-    }
-
-    pub fn claim(&mut self, me: Me, until: Timestamp, ids: &[RunId]) -> Vec<Claimed> {
-        let (session, uncertain_until) = (me.0, self.uncertain_until);
-        if self.withholds(me) || !self.lives(session) {
-            return Vec::new();
-        }
-        let mut ids = ids.iter().copied();
-        let mut claimed = Vec::new();
-        for (key, phase, _) in self.rows() {
-            let Some(run) = ids.clone().next().filter(|_| phase == Phase::Idle) else { continue };
-            if self.apply(&key, &Event::Claim { session, run, until, uncertain_until }) == Ok(Why::Claimed) {
-                ids.next();
-                claimed.extend(self.claimed(&key));
-            }
-        }
-        claimed
     }
 
     fn claimed(&self, key: &RowKey) -> Option<Claimed> {

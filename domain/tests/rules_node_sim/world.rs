@@ -6,6 +6,8 @@ mod meddling;
 mod network;
 #[path = "past.rs"]
 mod past;
+#[path = "sharing.rs"]
+mod sharing;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,8 +21,9 @@ use carillon_domain::node::{Effect, Input, Node};
 use carillon_domain::run::{Ending, Status};
 use carillon_domain::time::{BootTime, Timestamp};
 
-use super::dice::{Dice, config, ending, random_job};
+use super::dice::{Dice, config, ending, executors_of, random_job};
 use super::store::{Me, Session, Store, Stored};
+use sharing::Lying;
 
 const UTC0_MS: i64 = 1_800_000_000_000;
 
@@ -60,15 +63,6 @@ enum Happening {
     Boot,
 }
 
-/// What a world has come to.
-pub struct Done {
-    pub steps: u64,
-    /// How often the store went back in time.
-    pub restored: u64,
-    /// All who could tell that it did ended before they had.
-    pub unnoticed: bool,
-}
-
 pub struct World {
     now: u64,
     dice: Dice,
@@ -80,54 +74,70 @@ pub struct World {
     faults: bool,
     /// What the store may go back to, where the world is one in which it does.
     past: Option<past::Past>,
-    spawned: Vec<(FiringKey, u32)>,
+    /// Whose claims fail, one and all, while its heartbeats go through.
+    stuck: Option<SessionId>,
+    /// Whether a run may take longer than a moment.
+    long_runs: bool,
+    /// Each start, and its moment.
+    spawned: Vec<(FiringKey, u32, Timestamp)>,
+    lying: Lying,
     pub steps: u64,
 }
 
 impl World {
     pub fn new(seed: u64) -> Self {
         let mut dice = Dice(seed);
+        let jobs: Vec<Job> = (1..=2 + dice.below(4)).map(|n| random_job(&mut dice, n)).collect();
+        let nodes = 1 + dice.below(3);
+        Self { faults: true, long_runs: true, ..Self::with(dice, jobs, nodes) }
+    }
+
+    fn with(dice: Dice, jobs: Vec<Job>, nodes: u64) -> Self {
         let mut store = Store { now: Timestamp::from_ms(UTC0_MS), ..Store::default() };
-        for n in 1..=2 + dice.below(2) {
-            let job = random_job(&mut dice, n);
+        for (n, job) in (1..).zip(jobs) {
             let timeline = job.timeline(store.now).unwrap();
             let state = carillon_domain::firing::JobState::new(JobId(n), &timeline, 1_000, store.now).ok();
             let ever_allowed = job.overlap == Overlap::Allow;
             store.jobs.insert(JobId(n), Stored { job: Arc::new(job), timeline, state, ever_allowed });
         }
-        let (processes, queue, spawned) = (Vec::new(), BTreeMap::new(), Vec::new());
         let mut world = Self {
             now: 0,
             dice,
             store,
-            processes,
-            queue,
+            processes: Vec::new(),
+            queue: BTreeMap::new(),
             queued: 0,
             booted: 0,
-            faults: true,
+            faults: false,
+            stuck: None,
             past: None,
-            spawned,
+            long_runs: false,
+            spawned: Vec::new(),
+            lying: Lying::default(),
             steps: 0,
         };
-        for _ in 0..1 + world.dice.below(2) {
+        for _ in 0..nodes {
             world.later(1, Happening::Boot);
         }
         world
     }
 
     /// Faults and people for a while, then quiet; then every row must be Idle and every node empty.
-    pub fn run(mut self) -> Done {
+    pub fn run(mut self) -> Self {
         let faults_ms = 4_000 + self.dice.below(8_000);
         self.run_until(faults_ms);
         self.faults = false;
         if !self.processes.iter().any(|process| process.alive && !process.drained) {
             self.later(1, Happening::Boot);
         }
-        self.run_until(faults_ms + 5_000);
+        self.run_until(faults_ms + 8_000);
+        self.lying.watched = true;
+        self.run_until(faults_ms + 15_000);
+        self.lying = Lying::default();
         for id in self.store.jobs.keys().copied().collect::<Vec<_>>() {
             self.store.tell(id, &Event::Pause { until: None, reason: None });
         }
-        self.run_until(faults_ms + 35_000);
+        self.run_until(faults_ms + 45_000);
         must::all_idle(self.store.rows().iter().map(|(_, phase, _)| phase)).unwrap();
         for process in self.processes.iter().filter(|process| process.alive) {
             must::nothing_wedged(&process.node).unwrap();
@@ -136,17 +146,16 @@ impl World {
         must::recorded_once(&self.store.records).unwrap();
         if self.past.is_some() {
             self.check_starts_over_all_pasts();
-            return self.done();
+            return self;
         }
         for (id, stored) in &self.store.jobs {
-            must::starts_once(&stored.job, self.spawned.iter().copied().filter(|(key, _)| key.job == *id)).unwrap();
+            must::starts_once(&stored.job, self.starts_of(*id)).unwrap();
         }
-        self.done()
+        self
     }
 
-    fn done(&self) -> Done {
-        let unnoticed = self.past.as_ref().is_some_and(|past| past.unnoticed);
-        Done { steps: self.steps, restored: self.restored(), unnoticed }
+    fn starts_of(&self, job: JobId) -> impl Iterator<Item = (FiringKey, u32)> {
+        self.spawned.iter().filter(move |(key, ..)| key.job == job).map(|(key, attempt, _)| (*key, *attempt))
     }
 
     fn later(&mut self, after_ms: u64, what: Happening) {
@@ -168,6 +177,7 @@ impl World {
             self.store.now = Timestamp::from_ms(UTC0_MS + self.now as i64);
             self.step();
             self.check();
+            self.watch_what_lies();
             self.steps += 1;
         }
         self.now = end;
@@ -287,13 +297,19 @@ impl World {
             Effect::Spawn { held, job } => {
                 let lease = BootTime::from_ms(self.processes[n].keeper_until);
                 must::starts_within_lease(lease, BootTime::from_ms(self.now)).unwrap();
-                must::not_live_yet(held.run, self.processes[n].children.contains_key(&held.run)).unwrap();
+                // A manual run keeps its id, and its row may have gone back under it.
+                let lives = self.processes[n].children.contains_key(&held.run) && !self.went_back();
+                must::not_live_yet(held.run, lives).unwrap();
                 let id = self.job_of(session, held.run, &job);
                 let key = FiringKey { job: id, due_at: held.firing.due_at, trigger: held.firing.trigger };
-                self.spawned.push((key, held.firing.attempt));
+                self.spawned.push((key, held.firing.attempt, self.store.now));
                 self.processes[n].children.insert(held.run, id);
                 let status = self.dice.pick(&[Status::Succeeded, Status::Succeeded, Status::Failed, Status::TimedOut]);
-                let takes = if self.dice.one_in(5) { self.dice.below(6_000) } else { self.dice.below(800) };
+                let takes = match self.long_runs {
+                    true if self.dice.one_in(5) => self.dice.below(6_000),
+                    true => self.dice.below(800),
+                    false => self.dice.below(100),
+                };
                 self.later(takes, Happening::ChildEnds { session, run: held.run, ending: ending(status) });
             }
             Effect::Stop { run, .. } => {

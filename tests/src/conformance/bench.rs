@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use carillon_adapters::store::{
-    Change, ClaimRequest, Clock, ControlError, Finished, JobKey, JobView, ManualClock, Me, NewSession, Output, PutIf,
-    PutJob, RunQuery, RunStage, RunView, Saved, Store,
+    Change, ClaimRequest, Clock, ControlError, Finished, JobKey, JobView, ManualClock, Me, NewSession, Output,
+    PeekRequest, PutIf, PutJob, RunQuery, RunStage, RunView, Saved, Store,
 };
 use carillon_domain::id::{RunId, SessionId};
 use carillon_domain::job::Job;
-use carillon_domain::node::port::{Claimed, FinishAnswer, FinishRequest, RowKey, RunRef, StartAnswer};
+use carillon_domain::node::port::{Claimed, FinishAnswer, FinishRequest, Peek, RowKey, RunRef, StartAnswer};
 use carillon_domain::run::{Ending, RunRecord, Status};
 use carillon_domain::time::Timestamp;
 
@@ -131,6 +131,18 @@ impl Bench {
         let runs = (0..limit).map(|_| self.draw()).collect();
         let executors = vec!["shell".into()];
         ClaimRequest { me: Me::new(session), partitions: (0..PARTITIONS).collect(), until, runs, executors }
+    }
+
+    /// A look of `session` whose own partitions are `mine`.
+    pub fn peek_request(&self, session: SessionId, mine: &[u16], until: Timestamp) -> PeekRequest {
+        PeekRequest { session, partitions: mine.to_vec(), until, executors: vec!["shell".into()] }
+    }
+
+    /// What the session sees: all partitions are its own, and nothing is too far ahead.
+    pub async fn peek(&self) -> Peek {
+        let all: Vec<u16> = (0..PARTITIONS).collect();
+        let until = self.clock.now() + Duration::from_secs(1_000);
+        self.store.peek(&self.peek_request(self.me, &all, until)).await.unwrap()
     }
 
     /// Claims what comes up within 30 seconds from now.

@@ -3,11 +3,13 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use carillon_adapters::store::{ClaimRequest, Me, StoreError};
+use carillon_adapters::store::{ClaimRequest, Me, PeekRequest, StoreError};
 use carillon_domain::firing::Phase;
-use carillon_domain::job::{Job, Misfire, MisfirePolicy};
+use carillon_domain::job::{Job, Misfire, MisfirePolicy, Overlap};
+use carillon_domain::node::port::{Peek, RowKey, UNCLAIMED_PER_PARTITION};
 use carillon_domain::partition::partition_of;
 use carillon_domain::run::{Status, Trigger};
+use carillon_domain::time::Timestamp;
 
 use super::bench::{Bench, PARTITIONS, at, job, key};
 
@@ -116,21 +118,83 @@ pub async fn catch_up_works_off_the_newest_hundred(bench: &Bench) {
     assert_eq!((story.len(), story[0].clone()), (101, (10, 200, "skipped", "misfire".into())));
 }
 
-/// The earliest time of my partitions, whatever the horizon; nothing where nothing comes.
+/// The earliest time of my partitions at which something comes up that I can run; nothing where nothing comes in time.
 pub async fn peek_tells_what_comes_up(bench: &Bench) {
+    let earliest = async |mine: &[u16], until| {
+        bench.store.peek(&bench.peek_request(bench.me, mine, until)).await.unwrap().earliest_claim_at
+    };
     let all: Vec<u16> = (0..PARTITIONS).collect();
-    assert_eq!(bench.store.peek(bench.me, &all).await.unwrap().earliest_claim_at, None);
+    assert_eq!(earliest(&all, at(1_000)).await, None);
     bench.create(Job { schedule: "@every 500s".into(), ..job("a") }).await;
     bench.create(Job { schedule: "@every 400s".into(), ..job("b") }).await;
-    assert_eq!(bench.store.peek(bench.me, &all).await.unwrap().earliest_claim_at, Some(at(400)));
+    bench.create(Job { schedule: "@every 300s".into(), executor: "http".into(), ..job("c") }).await;
+    assert_eq!(earliest(&all, at(400)).await, Some(at(400)));
+    assert_eq!(earliest(&all, at(399)).await, None);
+    assert_eq!(earliest(&[], at(1_000)).await, None);
     let own = partition_of("default", "b", PARTITIONS);
-    assert_eq!(bench.store.peek(bench.me, &[own]).await.unwrap().earliest_claim_at, Some(at(400)));
+    assert_eq!(earliest(&[own], at(400)).await, Some(at(400)));
+    let http = PeekRequest { executors: vec!["http".into()], ..bench.peek_request(bench.me, &all, at(1_000)) };
+    assert_eq!(bench.store.peek(&http).await.unwrap().earliest_claim_at, Some(at(300)));
+    let none = PeekRequest { executors: vec![], ..bench.peek_request(bench.me, &[own], at(1_000)) };
+    assert_eq!(bench.store.peek(&none).await.unwrap(), Peek::default());
     for name in ["a", "b"] {
         bench.store.pause(&key(name), None, None).await.unwrap();
     }
-    assert_eq!(bench.store.peek(bench.me, &all).await.unwrap().earliest_claim_at, None);
+    assert_eq!(earliest(&all, at(1_000)).await, None);
     bench.store.trigger(&key("a"), bench.draw()).await.unwrap();
-    assert_eq!(bench.store.peek(bench.me, &all).await.unwrap().earliest_claim_at, Some(at(0)));
+    assert_eq!(earliest(&all, at(1_000)).await, Some(at(0)));
+}
+
+/// What others leave lying: each row where it is, at its version, in the order in which it comes up; none that this node
+/// cannot run, that comes up later, or that somebody holds.
+pub async fn peek_tells_what_others_leave_unclaimed(bench: &Bench) {
+    let seen = async |mine: &[u16], until| {
+        bench.store.peek(&bench.peek_request(bench.me, mine, until)).await.unwrap().unclaimed
+    };
+    for n in 0..40 {
+        bench.create(Job { schedule: format!("@every {}s", 60 - n), ..job(&format!("j{n}")) }).await;
+    }
+    bench.create(Job { executor: "http".into(), schedule: "@every 1s".into(), ..job("other") }).await;
+    assert_eq!(seen(&(0..PARTITIONS).collect::<Vec<_>>(), at(100)).await, []);
+    assert_eq!(seen(&[], at(20)).await, []);
+    let (mut expected, mut more): (Vec<(u16, Timestamp, RowKey, u64)>, _) = (Vec::new(), false);
+    for partition in [0, 2, 3] {
+        let mut rows = Vec::new();
+        for n in (0..40).filter(|n| partition_of("default", &format!("j{n}"), PARTITIONS) == partition) {
+            let state = bench.view(&format!("j{n}")).await.state;
+            rows.push((partition, at(60 - n), RowKey::Job(state.id), state.version));
+        }
+        rows.sort_unstable();
+        more |= rows.len() > UNCLAIMED_PER_PARTITION;
+        expected.extend(rows.into_iter().take(UNCLAIMED_PER_PARTITION));
+    }
+    assert!(more, "some partition has more than is told");
+    let all = seen(&[1], at(60)).await;
+    assert!(all.iter().all(|row| row.executor == "shell"));
+    let told: Vec<_> = all.iter().map(|row| (row.partition, row.claim_at, row.row, row.version)).collect();
+    assert_eq!(told, expected);
+    assert_eq!(seen(&[1], at(40)).await, all.into_iter().filter(|row| row.claim_at <= at(40)).collect::<Vec<_>>());
+    bench.store.claim(&bench.claim_request(bench.me, at(60), 100)).await.unwrap();
+    assert_eq!(seen(&[], at(60)).await, []);
+}
+
+/// Runs beside the job's own are left lying as well.
+pub async fn peek_tells_what_waits_beside(bench: &Bench) {
+    bench.create(Job { overlap: Overlap::Allow, schedule: "@every 60s".into(), ..job("a") }).await;
+    for second in 0..10 {
+        bench.go_to(second);
+        bench.store.trigger(&key("a"), bench.draw()).await.unwrap();
+    }
+    let own = partition_of("default", "a", PARTITIONS);
+    let look = async |mine: &[u16]| bench.store.peek(&bench.peek_request(bench.me, mine, at(9))).await.unwrap();
+    assert_eq!(look(&[own]).await, Peek { earliest_claim_at: Some(at(0)), ..Peek::default() });
+    let seen = look(&[]).await.unclaimed;
+    let told: Vec<_> = seen.iter().map(|row| (row.partition, row.claim_at)).collect();
+    assert_eq!(told, (0..8).map(|second| (own, at(second))).collect::<Vec<_>>());
+    let claimed = bench.store.claim(&bench.claim_request(bench.me, at(7), 100)).await.unwrap();
+    let taken: Vec<_> = claimed.iter().map(|one| (one.at.row, one.at.version)).collect();
+    assert_eq!(taken, seen.iter().map(|row| (row.row, row.version + 1)).collect::<Vec<_>>());
+    assert_eq!(look(&[]).await.unclaimed.len(), 2);
 }
 
 /// A lock that is not there is no free pass.

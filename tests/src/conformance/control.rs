@@ -81,11 +81,11 @@ pub async fn cancel_in_every_phase(bench: &Bench) {
     let running = bench.run_next().await;
     let view = bench.store.cancel(running.run).await.unwrap();
     assert!(matches!(view.stage, RunStage::Running { cancelling: true, .. }));
-    let peek = bench.store.peek(bench.me, &[]).await.unwrap();
+    let peek = bench.peek().await;
     assert_eq!(peek.cancels, [running.run]);
     assert_eq!(bench.view("a").await.state.cancel, Some(CancelledBy::Person));
     bench.finish(running, Status::Failed).await;
-    assert!(bench.store.peek(bench.me, &[]).await.unwrap().cancels.is_empty());
+    assert!(bench.peek().await.cancels.is_empty());
     assert_eq!(bench.store.cancel(running.run).await.unwrap_err(), ControlError::RunEnded(running.run));
     let ghost = bench.draw();
     assert_eq!(bench.store.cancel(ghost).await.unwrap_err(), ControlError::NoRun(ghost));
@@ -109,7 +109,7 @@ pub async fn cancel_beside(bench: &Bench) {
     assert_eq!(bench.start(&claimed[0]).await, StartAnswer::Gone);
     let running = bench.started(&claimed[1]).await;
     bench.store.cancel(runs[2]).await.unwrap();
-    assert_eq!(bench.store.peek(bench.me, &[]).await.unwrap().cancels, [runs[2]]);
+    assert_eq!(bench.peek().await.cancels, [runs[2]]);
     bench.finish(running, Status::Failed).await;
     let records = bench.records("a").await;
     assert!(records.iter().all(|record| record.status == Status::Cancelled && runs.contains(&record.id)));

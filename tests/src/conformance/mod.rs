@@ -9,6 +9,7 @@ pub mod control;
 pub mod deletion;
 pub mod jobs;
 pub mod listing;
+pub mod live;
 pub mod overlaps;
 pub mod sessions;
 pub mod settling;
@@ -29,7 +30,7 @@ macro_rules! store_conformance {
             claims: takes_what_comes_up_within_the_horizon, keeps_to_partitions_limit_and_executors,
                 a_paused_job_is_not_claimed, an_ended_session_claims_nothing, skipped_misfires_are_recorded,
                 fire_once_carries_the_latest, catch_up_works_off_the_newest_hundred, peek_tells_what_comes_up,
-                an_unknown_partition_is_an_error;
+                peek_tells_what_others_leave_unclaimed, peek_tells_what_waits_beside, an_unknown_partition_is_an_error;
             transit: starts_on_time_only, a_late_start_goes_back_and_is_claimed_again, allow_runs_beside,
                 a_run_ends_once, output_is_kept, a_retry_draws_a_new_run, overlap_skip_records_what_passed,
                 overlap_delay_keeps_one_waiter, overlap_replace_arms_the_newest,
@@ -58,6 +59,9 @@ macro_rules! store_conformance {
                 delete_of_runs_beside, tokens_of_a_name_grow_though_the_clock_goes_back;
             listing: jobs_page_by_page, jobs_by_filter, runs_page_by_page, runs_by_filter, a_job_shows_its_last_run,
                 sessions_show_what_they_hold, purge_forgets;
+            live: what_is_asked_for_is_published, a_full_part_comes_through,
+                runs_beside_are_asked_for_until_they_end, what_nobody_asks_for_is_not_published,
+                purge_forgets_what_nobody_reads;
         );
     };
     (@ $new:ident, $($module:ident: $($case:ident),+;)+) => {

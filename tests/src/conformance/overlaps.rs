@@ -46,7 +46,7 @@ pub async fn older_runs_beside_are_replaced(bench: &Bench) {
     let claimed = bench.claim_one().await;
     bench.go_to(30);
     assert_eq!(bench.start(&claimed).await, StartAnswer::Gone);
-    let mut cancels = bench.store.peek(bench.me, &[]).await.unwrap().cancels;
+    let mut cancels = bench.peek().await.cancels;
     cancels.sort_unstable();
     assert_eq!(cancels, older.map(|running| running.run));
     for running in older {

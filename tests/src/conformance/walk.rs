@@ -239,13 +239,12 @@ impl<'a> Walk<'a> {
     }
 
     async fn compare(&self) {
-        let all: Vec<u16> = (0..super::bench::PARTITIONS).collect();
         let me = self.me();
         self.both(async |bench| bench.store.jobs(&jobs_query()).await.unwrap()).await;
         self.both(async |bench| bench.store.runs(&all_runs()).await.unwrap()).await;
         self.both(async |bench| bench.store.sessions().await.unwrap()).await;
         self.both(async |bench| {
-            let mut peek = bench.store.peek(me, &all).await.unwrap();
+            let mut peek = bench.store.peek(&bench.peek_request(me, &[1, 2], bench.clock_in(5))).await.unwrap();
             peek.cancels.sort_unstable();
             peek
         })

@@ -5,16 +5,18 @@ use std::sync::Arc;
 
 use carillon_domain::firing::{ActiveRow, FiringKey, JobState, Phase};
 use carillon_domain::id::{JobId, RunId, SessionId};
-use carillon_domain::node::port::{Peek, RowKey, RunRef};
+use carillon_domain::node::port::{Peek, RowKey, RunRef, UNCLAIMED_PER_PARTITION, Unclaimed};
 use carillon_domain::partition::partition_of;
 use carillon_domain::run::{RunRecord, Trigger};
 use carillon_domain::time::Timestamp;
 
 use crate::store::clock::Clock;
 use crate::store::definition::Definition;
+use crate::store::live::LiveRow;
+use crate::store::ops::peek;
 use crate::store::ops::session::SPENT_KEPT;
 use crate::store::tables::{ActiveJob, Changes, JobRow, MAX_OUTPUT_BYTES, Recorded, Write};
-use crate::store::{JobKey, Output, SessionView, StoreError, UncertainWindow};
+use crate::store::{JobKey, Output, PeekRequest, SessionView, StoreError, UncertainWindow};
 
 type Answer<T> = Result<T, StoreError>;
 
@@ -36,6 +38,7 @@ pub(super) struct Data {
     pub places: BTreeMap<RunId, Place>,
     facts: BTreeSet<(JobId, Timestamp, Trigger, u32)>,
     pub outputs: BTreeMap<RunId, Output>,
+    pub live: BTreeMap<RunId, LiveRow>,
     pub sessions: BTreeMap<SessionId, SessionView>,
     /// Sessions that are over: their last sequence, and when they went.
     pub spent: BTreeMap<SessionId, (u64, Timestamp)>,
@@ -60,6 +63,7 @@ impl Data {
             places: BTreeMap::new(),
             facts: BTreeSet::new(),
             outputs: BTreeMap::new(),
+            live: BTreeMap::new(),
             sessions: BTreeMap::new(),
             spent: BTreeMap::new(),
             windows: Vec::new(),
@@ -68,19 +72,35 @@ impl Data {
         }
     }
 
-    pub fn peek(&self, session: SessionId, partitions: &[u16]) -> Peek {
-        let first_of = |partition: &u16| {
-            let from = (*partition, Timestamp::from_ms(i64::MIN), JobId(0));
-            self.due.range(from..).next().filter(|(of, ..)| of == partition).map(|(_, at, _)| *at)
+    pub fn peek(&self, request: &PeekRequest) -> Peek {
+        let mut found = Vec::new();
+        for partition in 0..self.partitions {
+            let from = (partition, Timestamp::from_ms(i64::MIN), JobId(0));
+            let until = (partition, request.until, JobId(u64::MAX));
+            let due = self.due.range(from..=until).filter_map(|(_, at, id)| {
+                let version = self.states.get(id)?.version;
+                self.unclaimed(request, *id, (*at, RowKey::Job(*id), version))
+            });
+            found.extend(due.take(UNCLAIMED_PER_PARTITION));
+        }
+        let beside = |row: &ActiveRow| Some((row.claim_at()?, RowKey::Active(row.key), row.version));
+        let due = |row: &ActiveRow| beside(row).filter(|(at, ..)| *at <= request.until);
+        found.extend(self.active.values().filter_map(|row| self.unclaimed(request, row.key.job, due(row)?)));
+        let mine = |phase: &Phase, asked: bool| {
+            phase.held().filter(|held| asked && held.session == request.session).map(|held| held.run)
         };
-        let rows = partitions.iter().filter_map(first_of);
-        let beside = self.active.values().filter(|row| partitions.contains(&self.partition(row.key.job)));
-        let earliest = rows.chain(beside.filter_map(ActiveRow::claim_at)).min();
-        let mine =
-            |phase: &Phase, asked: bool| phase.held().filter(|held| asked && held.session == session).map(|h| h.run);
         let jobs = self.states.values().filter_map(|state| mine(&state.phase, state.cancel.is_some()));
         let active = self.active.values().filter_map(|row| mine(&row.phase, row.cancel.is_some()));
-        Peek { earliest_claim_at: earliest.filter(|at| *at < Timestamp::MAX), cancels: jobs.chain(active).collect() }
+        let wanted_outputs = self.wanted_outputs(request.session);
+        peek::answer(&request.partitions, found, jobs.chain(active).collect(), wanted_outputs)
+    }
+
+    fn unclaimed(&self, request: &PeekRequest, job: JobId, row: (Timestamp, RowKey, u64)) -> Option<Unclaimed> {
+        let definition = self.definitions.get(&job)?;
+        let executor = definition.job.executor.clone();
+        let (claim_at, row, version) = row;
+        let partition = self.partition_of(definition);
+        request.executors.contains(&executor).then_some(Unclaimed { partition, claim_at, row, version, executor })
     }
 
     pub fn held(&self, session: SessionId) -> Vec<RunRef> {
@@ -92,10 +112,6 @@ impl Data {
             mine(&row.phase).map(|run| RunRef { row: RowKey::Active(row.key), run, version: row.version })
         });
         jobs.chain(active).collect()
-    }
-
-    fn partition(&self, job: JobId) -> u16 {
-        self.definitions.get(&job).map_or(0, |definition| self.partition_of(definition))
     }
 
     pub fn partition_of(&self, definition: &Definition) -> u16 {
@@ -210,6 +226,7 @@ impl Data {
         self.forget_deleted();
         let oldest = self.clock.now() - SPENT_KEPT;
         self.spent.retain(|_, (_, ended_at)| *ended_at >= oldest);
+        self.purge_live();
         old.len()
     }
 

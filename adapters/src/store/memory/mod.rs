@@ -2,6 +2,7 @@
 
 mod data;
 mod faults;
+mod live;
 mod tables;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,9 +18,9 @@ use super::clock::Clock;
 use super::ops::{claim, control, put, runs, session, transit, uncertain, views};
 use super::tables::{Tables, at_once};
 use super::{
-    Beat, ClaimRequest, ControlError, ControlStore, Finished, JobKey, JobQuery, JobView, Me, NewSession, NodeStore,
-    Opened, Output, Page, PutJob, RunCursor, RunQuery, RunView, Saved, SessionView, StoreError, UncertainWindow,
-    bisect,
+    Beat, ClaimRequest, ControlError, ControlStore, Finished, JobKey, JobQuery, JobView, LivePart, Me, NewSession,
+    NodeStore, Opened, Output, Page, PeekRequest, PutJob, RunCursor, RunQuery, RunView, Saved, SessionView, StoreError,
+    UncertainWindow, bisect,
 };
 
 /// What a store held at one moment.
@@ -125,9 +126,9 @@ impl NodeStore for MemoryStore {
         self.call("close_session", move |data| at_once(session::close(&mut data.begin(), id)))
     }
 
-    async fn peek(&self, id: SessionId, partitions: &[u16]) -> Result<Peek, StoreError> {
-        let partitions = partitions.to_vec();
-        self.call("peek", move |data| Ok(data.peek(id, &partitions)))
+    async fn peek(&self, request: &PeekRequest) -> Result<Peek, StoreError> {
+        let request = request.clone();
+        self.call("peek", move |data| Ok(data.peek(&request)))
     }
 
     async fn claim(&self, request: &ClaimRequest) -> Result<Vec<Claimed>, StoreError> {
@@ -168,6 +169,14 @@ impl NodeStore for MemoryStore {
 
     async fn sweep(&self, id: SessionId, limit: usize) -> Result<usize, StoreError> {
         self.call("sweep", move |data| at_once(session::sweep(&mut data.begin(), id, limit)))
+    }
+
+    async fn publish_output(&self, outputs: &[(RunId, LivePart)]) -> Result<(), StoreError> {
+        let outputs = outputs.to_vec();
+        self.call("publish_output", move |data| {
+            data.publish_output(outputs);
+            Ok(())
+        })
     }
 }
 
@@ -240,6 +249,10 @@ impl ControlStore for MemoryStore {
 
     async fn accept_uncertain(&self) -> Result<Vec<UncertainWindow>, StoreError> {
         self.call("accept_uncertain", |data| at_once(uncertain::accept(&mut data.begin())))
+    }
+
+    async fn ask_output(&self, run: RunId) -> Result<Option<LivePart>, StoreError> {
+        self.call("ask_output", move |data| Ok(data.ask_output(run)))
     }
 
     async fn sessions(&self) -> Result<Vec<SessionView>, StoreError> {

@@ -15,8 +15,8 @@ pub(super) struct Failure {
     pub conflict: bool,
 }
 
-/// 1213 deadlock, 1020 changed since read.
-const ROLLED_BACK: [u16; 2] = [1213, 1020];
+/// 1213 deadlock, 1020 changed since read; 1412 and 1615 a table got a column since.
+const ROLLED_BACK: [u16; 4] = [1213, 1020, 1412, 1615];
 /// Taken by somebody else since it was looked for; if it is so again each time, it is refused for good.
 const DUPLICATE: u16 = 1062;
 /// Busy, full, read-only for now, going down, cut short.

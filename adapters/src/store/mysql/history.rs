@@ -4,17 +4,17 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use carillon_domain::id::{JobId, RunId, SessionId};
-use carillon_domain::node::port::{Peek, RowKey, RunRef};
+use carillon_domain::node::port::{Peek, RowKey, RunRef, UNCLAIMED_PER_PARTITION};
 use carillon_domain::run::RunRecord;
-use carillon_domain::time::Timestamp;
 use mysql_async::Value;
 
 use super::rows::{self, ACTIVE, ACTIVE_ORDER, Columns, RECORD, SESSION};
-use super::select::limit_of;
+use super::select::{limit_of, marks};
 use super::transaction::{Transaction, list};
 use crate::store::codec::run_bytes;
+use crate::store::ops::peek;
 use crate::store::tables::{RecordQuery, Recorded};
-use crate::store::{JobKey, Output, SessionView, StoreError};
+use crate::store::{JobKey, Output, PeekRequest, SessionView, StoreError};
 
 type Answer<T> = Result<T, StoreError>;
 
@@ -124,36 +124,42 @@ impl Transaction {
         Ok(sessions)
     }
 
-    /// One statement for all partitions: the first entry of each in the index.
-    pub(super) async fn peek(&mut self, session: SessionId, partitions: &[u16]) -> Answer<Peek> {
-        let mut sql = String::new();
-        for partition in partitions {
-            let _infallible = write!(
-                sql,
-                "(SELECT claim_at FROM job_state FORCE INDEX (job_state_due) WHERE partition_id = {partition} \
-                 AND claim_at IS NOT NULL ORDER BY claim_at LIMIT 1) UNION ALL "
-            );
-        }
-        let places = if partitions.is_empty() { "NULL".to_owned() } else { list(partitions) };
-        let _infallible = write!(
-            sql,
-            "SELECT MIN(a.claim_at) FROM active a STRAIGHT_JOIN job_state s ON s.id = a.job_id \
-             WHERE a.claim_at IS NOT NULL AND s.partition_id IN ({places})"
+    /// One statement for all partitions and both tables: of each partition the first entries in the index.
+    pub(super) async fn peek(&mut self, request: &PeekRequest) -> Answer<Peek> {
+        let places = if request.executors.is_empty() { "NULL".to_owned() } else { marks(request.executors.len()) };
+        let first_of = |partition: u16| {
+            format!(
+                "(SELECT partition_id, executor, claim_at, id FROM job_state FORCE INDEX (job_state_due) \
+                 WHERE partition_id = {partition} AND claim_at <= ? AND executor IN ({places}) \
+                 ORDER BY claim_at, id LIMIT {UNCLAIMED_PER_PARTITION})"
+            )
+        };
+        let partitions = self.context.partitions;
+        let sql = format!(
+            "SELECT t.partition_id, t.executor, t.claim_at, s.version, t.id, NULL, NULL FROM ({}) t \
+             STRAIGHT_JOIN job_state s ON s.id = t.id UNION ALL \
+             SELECT partition_id, executor, claim_at, version, job_id, due_at, trigger_name FROM \
+             (SELECT s.partition_id, s.executor, a.claim_at, a.version, a.job_id, a.due_at, a.trigger_name, \
+             ROW_NUMBER() OVER (PARTITION BY s.partition_id ORDER BY a.claim_at, {ACTIVE_ORDER}) AS place \
+             FROM active a STRAIGHT_JOIN job_state s ON s.id = a.job_id WHERE a.claim_at <= ? \
+             AND s.executor IN ({places})) beside WHERE place <= {UNCLAIMED_PER_PARTITION}",
+            (0..partitions).map(first_of).collect::<Vec<_>>().join(" UNION ALL ")
         );
-        let mut earliest: Option<Timestamp> = None;
-        for row in self.line.query(&sql).await? {
-            earliest = earliest.into_iter().chain(Columns::of(row).maybe_time()?).min();
+        let mut params: Vec<Value> = Vec::new();
+        for _ in 0..=partitions {
+            params.push(request.until.as_ms().into());
+            params.extend(request.executors.iter().map(Value::from));
         }
-        let session = session.as_u64();
+        let found = self.line.select(&sql, params).await?.into_iter().map(rows::unclaimed).collect::<Answer<_>>()?;
+        let me = request.session.as_u64();
         let cancels = format!(
-            "SELECT held_run FROM job_state WHERE held_session = {session} AND cancel IS NOT NULL UNION ALL \
-             SELECT held_run FROM active WHERE held_session = {session} AND cancel IS NOT NULL"
+            "SELECT held_run FROM job_state WHERE held_session = {me} AND cancel IS NOT NULL UNION ALL \
+             SELECT held_run FROM active WHERE held_session = {me} AND cancel IS NOT NULL"
         );
         let rows = self.line.query(&cancels).await?;
-        Ok(Peek {
-            earliest_claim_at: earliest.filter(|at| *at < Timestamp::MAX),
-            cancels: rows.into_iter().map(|row| Columns::of(row).run()).collect::<Answer<_>>()?,
-        })
+        let cancels = rows.into_iter().map(|row| Columns::of(row).run()).collect::<Answer<_>>()?;
+        let wanted_outputs = self.wanted_outputs(request.session).await?;
+        Ok(peek::answer(&request.partitions, found, cancels, wanted_outputs))
     }
 
     pub(super) async fn held(&mut self, session: SessionId) -> Answer<Vec<RunRef>> {

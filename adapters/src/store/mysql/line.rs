@@ -5,13 +5,15 @@
 //! ended by KILL from another one, and never comes back to its pool.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use mysql_async::prelude::Queryable;
-use mysql_async::{Conn, Opts, Params, Row};
+use mysql_async::{Conn, DriverError, Error, Opts, Params, Row};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, timeout};
 
+use super::address::Address;
 use super::error::{self, Failure};
 use super::pool::Shelf;
 use crate::store::StoreError;
@@ -24,7 +26,10 @@ const KILL_TIMEOUT: Duration = Duration::from_secs(1);
 /// Where the server is and how long it may take.
 #[derive(Debug)]
 pub(super) struct Server {
-    pub opts: Opts,
+    opts: Opts,
+    plain: Option<Opts>,
+    /// It offered no TLS when it was asked last.
+    is_plain: AtomicBool,
     pub statement_timeout: Duration,
 }
 
@@ -35,11 +40,33 @@ pub(super) struct Wire {
 }
 
 impl Server {
+    pub fn at(address: &Address, statement_timeout: Duration) -> Self {
+        let (opts, plain) = (address.opts.clone(), address.plain.clone());
+        Self { opts, plain, is_plain: AtomicBool::new(false), statement_timeout }
+    }
+
+    /// A connection, encrypted as the address asks.
+    async fn dial(&self) -> mysql_async::Result<Conn> {
+        if let Some(plain) = self.plain.as_ref().filter(|_| self.is_plain.load(Ordering::Relaxed)) {
+            let conn = Conn::new(plain.clone()).await;
+            // It may have got a certificate since.
+            self.is_plain.store(conn.is_ok(), Ordering::Relaxed);
+            return conn;
+        }
+        match (Conn::new(self.opts.clone()).await, &self.plain) {
+            (Err(Error::Driver(DriverError::NoClientSslFlagFromServer)), Some(plain)) => {
+                self.is_plain.store(true, Ordering::Relaxed);
+                Conn::new(plain.clone()).await
+            }
+            (conn, _) => conn,
+        }
+    }
+
     /// A new connection with its session settings.
     pub async fn connect(&self, settings: &[String]) -> Result<Wire, mysql_async::Error> {
         let opened = Instant::now();
         let connecting = async {
-            let mut conn = Conn::new(self.opts.clone()).await?;
+            let mut conn = self.dial().await?;
             for setting in settings {
                 conn.query_drop(setting).await?;
             }
@@ -54,7 +81,7 @@ impl Server {
     async fn kill(&self, wire: Wire) {
         let id = wire.conn.id();
         let killing = async {
-            let mut conn = Conn::new(self.opts.clone()).await?;
+            let mut conn = self.dial().await?;
             let uptime: Option<(String, u64)> = conn.query_first("SHOW GLOBAL STATUS LIKE 'Uptime'").await?;
             if uptime.is_some_and(|(_, uptime_s)| wire.opened.elapsed() <= Duration::from_secs(uptime_s)) {
                 conn.query_drop(format!("KILL CONNECTION {id}")).await?;

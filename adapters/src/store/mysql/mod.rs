@@ -5,12 +5,14 @@
 //! that loses against another one is tried again; one whose COMMIT was not acknowledged is [`StoreError::Unknown`] and
 //! its connection is ended. The database's clock is the clock.
 
+mod address;
 mod batch;
 mod change;
 mod error;
 mod finish;
 mod history;
 mod line;
+mod live;
 mod open;
 mod pool;
 mod purge;
@@ -18,6 +20,7 @@ mod rows;
 mod schema;
 mod select;
 mod tables;
+mod tls;
 mod transaction;
 mod windows;
 
@@ -28,23 +31,33 @@ use carillon_domain::id::{RunId, SessionId};
 use carillon_domain::node::port::{Claimed, FinishAnswer, Peek, RunRef, Seen, StartAnswer};
 use carillon_domain::time::Timestamp;
 
+use self::address::Address;
 pub use self::error::OpenError;
 use self::line::Server;
 pub use self::open::Options;
-use self::open::{Address, Pools, Variables};
+use self::open::{Pools, Variables};
 use self::pool::Pool;
 use self::transaction::{Context, Locks, TRIES, Transaction};
 use super::ops::{claim, control, put, runs, session, transit, uncertain, views};
 use super::tables::Tables;
 use super::{
-    Beat, ClaimRequest, ControlError, ControlStore, Finished, JobKey, JobQuery, JobView, Me, NewSession, NodeStore,
-    Opened, Output, Page, PutJob, RunCursor, RunQuery, RunView, Saved, SessionView, StoreError, UncertainWindow,
+    Beat, ClaimRequest, ControlError, ControlStore, Finished, JobKey, JobQuery, JobView, LivePart, Me, NewSession,
+    NodeStore, Opened, Output, Page, PeekRequest, PutJob, RunCursor, RunQuery, RunView, Saved, SessionView, StoreError,
+    UncertainWindow,
 };
 
 /// Jobs, runs and sessions in a database that other nodes use too.
 pub struct MySqlStore {
     pools: Pools,
     context: Arc<Context>,
+}
+
+/// Host, port and database of an address, without user and password.
+///
+/// # Errors
+/// [`OpenError::BadUrl`] says what is wrong with it; it shows no password.
+pub fn place_of(url: &str) -> Result<String, OpenError> {
+    Address::of(url).map(|address| address.place)
 }
 
 const BEGIN: &str = "START TRANSACTION";
@@ -86,17 +99,20 @@ impl MySqlStore {
     /// Opens the database at `mysql://user:password@host:port/database`, makes or migrates its schema, and opens the
     /// connection for heartbeats before any other.
     ///
+    /// `?ssl-mode=` is `disabled`, `preferred` (the default), `required`, `verify_ca` or `verify_identity`, as with MySQL's
+    /// clients; the last two need `ssl-ca=FILE`, the authority's certificates in PEM. `?socket=PATH` goes without TLS.
+    ///
     /// # Errors
     /// [`OpenError`], each a sentence for the person who started the server.
     pub async fn open(url: &str, options: Options) -> Result<Self, OpenError> {
         let address = Address::of(url)?;
         let unreachable = |error: mysql_async::Error| address.unreachable(&error);
         let statement_timeout = options.statement_timeout;
-        let server = Arc::new(Server { opts: address.opts.clone(), statement_timeout });
+        let server = Arc::new(Server::at(&address, statement_timeout));
         let mut conn = server.connect(&[]).await.map_err(unreachable)?.conn;
         let variables = Variables::read(&mut conn).await.map_err(unreachable)?;
         variables.check(&address, &options)?;
-        let partitions = schema::prepare(&mut conn, &address, options.partitions).await?;
+        let partitions = schema::prepare(&mut conn, &address, &options).await?;
         let pools = variables.pools(&server, &options);
         pools.beats.warm().await.map_err(unreachable)?;
         conn.disconnect().await.map_err(unreachable)?;
@@ -129,8 +145,8 @@ impl NodeStore for MySqlStore {
         write!(self, Locks::All, |tables| session::close(tables, id))
     }
 
-    async fn peek(&self, id: SessionId, partitions: &[u16]) -> Result<Peek, StoreError> {
-        read!(self, |tables| tables.peek(id, partitions))
+    async fn peek(&self, request: &PeekRequest) -> Result<Peek, StoreError> {
+        read!(self, |tables| tables.peek(request))
     }
 
     async fn claim(&self, request: &ClaimRequest) -> Result<Vec<Claimed>, StoreError> {
@@ -163,6 +179,10 @@ impl NodeStore for MySqlStore {
 
     async fn sweep(&self, id: SessionId, limit: usize) -> Result<usize, StoreError> {
         write!(self, Locks::All, |tables| session::sweep(tables, id, limit))
+    }
+
+    async fn publish_output(&self, outputs: &[(RunId, LivePart)]) -> Result<(), StoreError> {
+        write!(self, Locks::Rows, |tables| tables.write_live(outputs))
     }
 }
 
@@ -227,6 +247,14 @@ impl ControlStore for MySqlStore {
 
     async fn accept_uncertain(&self) -> Result<Vec<UncertainWindow>, StoreError> {
         write!(self, Locks::Rows, |tables| uncertain::accept(tables))
+    }
+
+    async fn ask_output(&self, run: RunId) -> Result<Option<LivePart>, StoreError> {
+        let (row, now) = read!(self, |tables| async { Ok((tables.select_live(run).await?, tables.now())) })?;
+        if row.as_ref().is_none_or(|row| row.is_asked_again(now)) {
+            write!(self, Locks::Rows, |tables| tables.ask_live(run))?;
+        }
+        Ok(row.and_then(|row| row.into_fresh(now)))
     }
 
     async fn sessions(&self) -> Result<Vec<SessionView>, StoreError> {

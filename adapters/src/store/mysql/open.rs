@@ -1,12 +1,13 @@
-//! Opening a database: its address, what its server must be, the settings of each session.
+//! Opening a database: what its server must be, the settings of each session.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use mysql_async::Conn;
 use mysql_async::prelude::Queryable;
-use mysql_async::{Conn, Opts, OptsBuilder};
 
+use super::address::Address;
 use super::error::OpenError;
 use super::line::Server;
 use super::pool::Pool;
@@ -29,6 +30,9 @@ pub struct Options {
     pub single_writer: bool,
     /// Tells the time in place of the server; for tests.
     pub clock: Option<Arc<dyn Clock>>,
+    /// Plays an older binary, which knows the schema up to this version; for tests.
+    #[doc(hidden)]
+    pub knows_up_to: Option<i64>,
 }
 
 impl Default for Options {
@@ -41,47 +45,8 @@ impl Default for Options {
             holder_timeout: Duration::from_secs(6),
             single_writer: false,
             clock: None,
+            knows_up_to: None,
         }
-    }
-}
-
-/// Where a URL points to.
-pub(super) struct Address {
-    pub opts: Opts,
-    /// Without the password.
-    pub place: String,
-}
-
-impl Address {
-    pub fn of(url: &str) -> Result<Self, OpenError> {
-        let bad = |why: &str| OpenError::BadUrl(why.to_owned());
-        if !url.starts_with("mysql://") {
-            return Err(bad("it does not begin with mysql://"));
-        }
-        let opts = Opts::from_url(url).map_err(|error| OpenError::BadUrl(error.to_string()))?;
-        let Some(database) = opts.db_name().map(str::to_owned) else {
-            return Err(bad("it names no database"));
-        };
-        let place = match opts.socket() {
-            Some(socket) => format!("{socket}/{database}"),
-            None => format!("{}:{}/{database}", opts.ip_or_hostname(), opts.tcp_port()),
-        };
-        let builder = OptsBuilder::from_opts(opts).client_found_rows(true).tcp_nodelay(true).stmt_cache_size(128);
-        Ok(Self { opts: builder.prefer_socket(false).into(), place })
-    }
-
-    pub fn unreachable(&self, error: &mysql_async::Error) -> OpenError {
-        let place = self.place.clone();
-        match error {
-            mysql_async::Error::Server(server) if [1044, 1045, 1049, 1142, 1227].contains(&server.code) => {
-                OpenError::Unfit { place, reason: server.message.clone() }
-            }
-            _ => OpenError::Unreachable { place, reason: error.to_string() },
-        }
-    }
-
-    pub fn unfit(&self, reason: impl Into<String>) -> OpenError {
-        OpenError::Unfit { place: self.place.clone(), reason: reason.into() }
     }
 }
 
@@ -202,15 +167,6 @@ mod tests {
 
     fn address() -> Address {
         Address::of("mysql://u:secret@db.example:3307/carillon").unwrap()
-    }
-
-    #[test]
-    fn an_address_names_a_database_and_shows_no_password() {
-        assert_eq!(address().place, "db.example:3307/carillon");
-        for bad in ["carillon.db", "sqlite://c.db", "mysql://u:secret@h:1", "mysql://u:secret@h:notaport/c"] {
-            let said = Address::of(bad).map(|_| ()).unwrap_err().to_string();
-            assert!(!said.contains("secret"), "{said}");
-        }
     }
 
     #[test]

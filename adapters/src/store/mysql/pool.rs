@@ -72,9 +72,10 @@ impl Pool {
             permit = line.take_permit();
         }
         let wire = self.server.connect(&self.settings).await.map_err(|error| match error::statement(&error).error {
-            StoreError::Permanent(text) | StoreError::Retryable(text) | StoreError::Unknown(text) => {
-                StoreError::Retryable(text)
-            }
+            StoreError::Permanent(text)
+            | StoreError::Retryable(text)
+            | StoreError::LockMissing(text)
+            | StoreError::Unknown(text) => StoreError::Retryable(text),
         })?;
         let mut line = Line::new(wire, self.server.clone(), self.shelf.clone(), permit);
         line.run(begin).await?;

@@ -27,6 +27,7 @@ impl Transaction {
         }
         self.purge_tombstones(limit).await?;
         self.purge_spent().await?;
+        self.purge_live().await?;
         Ok(purged)
     }
 

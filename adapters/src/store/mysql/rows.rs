@@ -2,13 +2,16 @@
 
 use carillon_domain::firing::{ActiveRow, JobState};
 use carillon_domain::id::{JobId, RunId, SessionId};
+use carillon_domain::node::port::Unclaimed;
 use carillon_domain::run::{Reason, RunRecord, Status};
 use carillon_domain::time::Timestamp;
 use mysql_async::Row;
 use mysql_async::prelude::FromValue;
 
 use super::error::unreadable;
-use crate::store::codec::{ActiveColumns, HeldColumns, StateColumns, cancel_from, named, run_from, trigger_from};
+use crate::store::codec::{
+    ActiveColumns, HeldColumns, StateColumns, cancel_from, named, row_key, run_from, trigger_from,
+};
 use crate::store::tables::Recorded;
 use crate::store::{JobKey, SessionBeat, SessionState, SessionView, StoreError};
 
@@ -61,7 +64,7 @@ impl Columns {
         self.maybe_run()?.map(run_from).ok_or_else(|| unreadable("a run id is NULL"))
     }
 
-    fn time(&mut self) -> Answer<Timestamp> {
+    pub fn time(&mut self) -> Answer<Timestamp> {
         self.next().map(Timestamp::from_ms)
     }
 
@@ -165,6 +168,15 @@ pub(super) fn recorded(row: Row) -> Answer<Recorded> {
     let node = from.next()?;
     let key = JobKey { namespace: from.next()?, name: from.next()? };
     Ok(Recorded { record, key, node, output_truncated: from.next::<Option<bool>>()?.unwrap_or(false) })
+}
+
+/// A row of `partition_id, executor, claim_at, version, job_id, due_at, trigger_name`, the last two NULL for a job's own row.
+pub(super) fn unclaimed(row: Row) -> Answer<Unclaimed> {
+    let mut from = Columns::of(row);
+    let (partition, executor, claim_at, version) = (from.next()?, from.next()?, from.time()?, from.next()?);
+    let (job, due_at, trigger) = (JobId(from.next()?), from.next()?, from.next::<Option<String>>()?);
+    let row = row_key(job, due_at, trigger.as_deref()).map_err(unreadable)?;
+    Ok(Unclaimed { partition, claim_at, row, version, executor })
 }
 
 /// A row of [`SESSION`].

@@ -9,9 +9,19 @@ use std::time::Duration;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Error};
 
+use super::address::Address;
 use super::error::OpenError;
-use super::open::Address;
-use super::transaction::lock_name;
+use super::open::Options;
+use super::transaction::{lock_name, without_locks};
+
+/// The lowest version of the schema that a binary must know to work beside the newest one: what is stored as
+/// `oldest_friend`, and what an older binary asks about a schema that it does not know.
+///
+/// Steps only add: tables, and columns that are nullable or have a default, so that the statements of the release before
+/// still do what they say, and both can run side by side while a cluster is upgraded node by node. This number may move up
+/// to the newest version of the release before the current one, in the release in which a step, or a writer, does something
+/// that a binary from before that version must not see; never to a version that comes with the same release.
+const OLDEST_FRIEND: i64 = 8;
 
 mod embedded {
     refinery::embed_migrations!("migrations/mysql");
@@ -20,38 +30,38 @@ mod embedded {
 /// How long a start waits for another one that makes the same schema.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// The name of the server's lock, of which 64 characters count, as the database's may be as long. MySQL has no MD5 any more.
+const MUTEX: &str = "CONCAT('carillon ', LEFT(SHA2(DATABASE(), 256), 32))";
+
 /// Brings the schema up to date and answers the number of partitions.
-pub(super) async fn prepare(conn: &mut Conn, address: &Address, wanted: u16) -> Result<u16, OpenError> {
+pub(super) async fn prepare(conn: &mut Conn, address: &Address, options: &Options) -> Result<u16, OpenError> {
     let late = |_| Err(address.unreachable(&std::io::Error::from(std::io::ErrorKind::TimedOut).into()));
-    tokio::time::timeout(PATIENCE * 2, locked(conn, address, wanted)).await.unwrap_or_else(late)
+    tokio::time::timeout(PATIENCE * 2, locked(conn, address, options)).await.unwrap_or_else(late)
 }
 
-async fn locked(conn: &mut Conn, address: &Address, wanted: u16) -> Result<u16, OpenError> {
+async fn locked(conn: &mut Conn, address: &Address, options: &Options) -> Result<u16, OpenError> {
     let unreachable = |error: Error| address.unreachable(&error);
-    let got: Option<Option<i64>> = conn
-        .query_first(format!("SELECT GET_LOCK(CONCAT('carillon ', MD5(DATABASE())), {})", PATIENCE.as_secs()))
-        .await
-        .map_err(unreachable)?;
+    let got: Option<Option<i64>> =
+        conn.query_first(format!("SELECT GET_LOCK({MUTEX}, {})", PATIENCE.as_secs())).await.map_err(unreachable)?;
     if got.flatten() != Some(1) {
         return Err(OpenError::Unreachable {
             place: address.place.clone(),
             reason: "another node has been making the schema for too long".to_owned(),
         });
     }
-    let made = make(conn, address, wanted).await;
-    let released: Result<Option<Option<i64>>, Error> =
-        conn.query_first("SELECT RELEASE_LOCK(CONCAT('carillon ', MD5(DATABASE())))").await;
+    let made = make(conn, address, options).await;
+    let released: Result<Option<Option<i64>>, Error> = conn.query_first(format!("SELECT RELEASE_LOCK({MUTEX})")).await;
     let partitions = made?;
     released.map_err(unreachable)?;
     Ok(partitions)
 }
 
-async fn make(conn: &mut Conn, address: &Address, wanted: u16) -> Result<u16, OpenError> {
+async fn make(conn: &mut Conn, address: &Address, options: &Options) -> Result<u16, OpenError> {
     let unreachable = |error: Error| address.unreachable(&error);
-    migrate(conn, address).await?;
+    migrate(conn, address, options.knows_up_to.unwrap_or(i64::MAX)).await?;
     refuse_other_engines(conn, address).await?;
     if stored_partitions(conn).await.map_err(unreachable)?.is_none() {
-        first_rows(conn, wanted.max(1)).await.map_err(unreachable)?;
+        first_rows(conn, options.partitions.max(1)).await.map_err(unreachable)?;
     }
     let partitions = stored_partitions(conn).await.map_err(unreachable)?;
     let partitions =
@@ -60,7 +70,7 @@ async fn make(conn: &mut Conn, address: &Address, wanted: u16) -> Result<u16, Op
     Ok(partitions)
 }
 
-async fn migrate(conn: &mut Conn, address: &Address) -> Result<(), OpenError> {
+async fn migrate(conn: &mut Conn, address: &Address, up_to: i64) -> Result<(), OpenError> {
     let unreachable = |error: Error| address.unreachable(&error);
     let history = "CREATE TABLE IF NOT EXISTS refinery_schema_history (version INT NOT NULL PRIMARY KEY, \
                    name VARCHAR(255), applied_on VARCHAR(255), checksum VARCHAR(255)) ENGINE = InnoDB";
@@ -68,13 +78,17 @@ async fn migrate(conn: &mut Conn, address: &Address) -> Result<(), OpenError> {
     let done: Vec<(i64, String)> =
         conn.query("SELECT version, checksum FROM refinery_schema_history").await.map_err(unreachable)?;
     let runner = embedded::migrations::runner();
-    let known = runner.get_migrations().iter().map(|step| i64::from(step.version())).max().unwrap_or(0);
+    let mut steps: Vec<_> = runner.get_migrations().iter().filter(|step| i64::from(step.version()) <= up_to).collect();
+    steps.sort_by_key(|step| step.version());
+    let known = steps.last().map_or(0, |step| i64::from(step.version()));
     let found = done.iter().map(|(version, _)| *version).max().unwrap_or(0);
     if found > known {
-        return Err(OpenError::Newer { place: address.place.clone(), found, known });
+        return ask_for_friendship(conn, address, found, known).await;
     }
-    let mut steps: Vec<_> = runner.get_migrations().iter().collect();
-    steps.sort_by_key(|step| step.version());
+    // Before what others may not understand is there; table meta comes with the first step.
+    if found > 0 {
+        befriend(conn, known).await.map_err(unreachable)?;
+    }
     for step in steps {
         let (version, checksum) = (i64::from(step.version()), step.checksum().to_string());
         match done.iter().find(|(done, _)| *done == version) {
@@ -87,13 +101,40 @@ async fn migrate(conn: &mut Conn, address: &Address) -> Result<(), OpenError> {
                       VALUES (?, ?, DATE_FORMAT(UTC_TIMESTAMP(), '%Y-%m-%dT%H:%i:%sZ'), ?)";
         conn.exec_drop(record, (version, step.name(), checksum)).await.map_err(unreachable)?;
     }
-    Ok(())
+    befriend(conn, known).await.map_err(unreachable)
+}
+
+/// Tells older binaries whether they may work beside this one.
+async fn befriend(conn: &mut Conn, known: i64) -> Result<(), Error> {
+    let oldest = OLDEST_FRIEND.min(known);
+    let sql = "INSERT INTO meta (name, value) VALUES ('oldest_friend', ?) ON DUPLICATE KEY UPDATE value = ?";
+    conn.exec_drop(sql, (oldest, oldest)).await
+}
+
+/// Whether a schema that is newer than what is known here may be used all the same.
+async fn ask_for_friendship(conn: &mut Conn, address: &Address, found: i64, known: i64) -> Result<(), OpenError> {
+    let sql = "SELECT value FROM meta WHERE name = 'oldest_friend'";
+    let friend: Option<String> = conn.query_first(sql).await.map_err(|error| address.unreachable(&error))?;
+    let place = address.place.clone();
+    match friend.and_then(|text| text.parse::<i64>().ok()) {
+        Some(oldest) if known >= oldest => {
+            tracing::warn!(
+                place,
+                found,
+                known,
+                "a newer Carillon made this schema; this one works beside it: upgrade it"
+            );
+            Ok(())
+        }
+        _ => Err(OpenError::Newer { place, found, known }),
+    }
 }
 
 async fn refuse_other_engines(conn: &mut Conn, address: &Address) -> Result<(), OpenError> {
     let sql = "SELECT CONCAT(TABLE_NAME, ' is ', ENGINE) FROM information_schema.TABLES \
                WHERE TABLE_SCHEMA = DATABASE() AND ENGINE <> 'InnoDB' AND TABLE_NAME IN \
-               ('meta', 'lock_row', 'job', 'job_state', 'active', 'run', 'output', 'session', 'uncertain_window', 'spent_session')";
+               ('meta', 'lock_row', 'job', 'job_state', 'active', 'run', 'output', 'live_output', \
+               'session', 'uncertain_window', 'spent_session')";
     let others: Vec<String> = conn.query(sql).await.map_err(|error| address.unreachable(&error))?;
     if others.is_empty() {
         return Ok(());
@@ -120,13 +161,6 @@ async fn first_rows(conn: &mut Conn, partitions: u16) -> Result<(), Error> {
 async fn refuse_missing_locks(conn: &mut Conn, address: &Address, partitions: u16) -> Result<(), OpenError> {
     let found: Vec<u32> =
         conn.query("SELECT id FROM lock_row").await.map_err(|error: Error| address.unreachable(&error))?;
-    let missing: Vec<String> = (0..=u32::from(partitions)).filter(|id| !found.contains(id)).map(lock_name).collect();
-    if missing.is_empty() {
-        return Ok(());
-    }
-    let missing = missing.join(", ");
-    Err(address.unfit(format!(
-        "the lock row of {missing} is missing from table lock_row, and whoever needs it could not be kept out; restore \
-         it with INSERT INTO lock_row while no node runs"
-    )))
+    let missing: Vec<u32> = (0..=u32::from(partitions)).filter(|id| !found.contains(id)).collect();
+    if missing.is_empty() { Ok(()) } else { Err(address.unfit(without_locks(&missing))) }
 }

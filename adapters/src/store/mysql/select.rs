@@ -27,6 +27,11 @@ pub(super) fn limit_of(limit: usize) -> u64 {
     u64::try_from(limit).unwrap_or(u64::MAX).min(u64::from(u32::MAX))
 }
 
+/// So many parameters for an `IN`.
+pub(super) fn marks(count: usize) -> String {
+    vec!["?"; count].join(",")
+}
+
 pub(super) fn json<T: serde::Serialize + ?Sized>(list: &T) -> Answer<String> {
     serde_json::to_string(list).map_err(|error| StoreError::Permanent(error.to_string()))
 }
@@ -164,7 +169,7 @@ impl Transaction {
         if request.partitions.is_empty() || limit == 0 || request.executors.is_empty() {
             return Ok(Vec::new());
         }
-        let places = vec!["?"; request.executors.len()].join(",");
+        let places = marks(request.executors.len());
         let (mut sql, mut params) = (String::new(), Vec::new());
         for partition in &request.partitions {
             let union = if sql.is_empty() { "" } else { " UNION ALL " };
@@ -263,8 +268,8 @@ impl Transaction {
             params.extend(values);
         };
         if let Some(JobKey { namespace, name }) = &query.after {
-            let after = vec![namespace.into(), namespace.into(), name.into()];
-            add("j.namespace >= ? AND (j.namespace > ? OR j.name > ?)", after);
+            let after = vec![namespace.into(), name.into(), namespace.into()];
+            add("((j.namespace = ? AND j.name > ?) OR j.namespace > ?)", after);
         }
         if let Some(namespace) = &query.namespace {
             add("j.namespace = ?", vec![namespace.into()]);

@@ -125,6 +125,10 @@ impl Transaction {
 
     /// Writes the lock rows of partitions.
     pub async fn lock_partition_rows(&mut self, partitions: &[u16]) -> Answer<()> {
+        let count = self.context.partitions;
+        if let Some(unknown) = partitions.iter().find(|partition| **partition >= count) {
+            return Err(StoreError::Permanent(format!("there is no partition {unknown} among {count}")));
+        }
         let mut ids: Vec<u32> = partitions.iter().map(|partition| u32::from(*partition) + 1).collect();
         ids.sort_unstable();
         ids.dedup();
@@ -148,8 +152,11 @@ impl Transaction {
         for row in self.line.query("SELECT id FROM lock_row").await? {
             found.push(Columns::of(row).next::<u32>()?);
         }
-        let missing: Vec<String> = ids.iter().filter(|id| !found.contains(id)).map(|id| lock_name(*id)).collect();
-        Ok(StoreError::Permanent(format!("the lock row of {} is missing from the database", missing.join(", "))))
+        let missing: Vec<u32> = ids.iter().copied().filter(|id| !found.contains(id)).collect();
+        if missing.is_empty() {
+            return Ok(self.moved_on());
+        }
+        Ok(StoreError::LockMissing(without_locks(&missing)))
     }
 
     pub fn now(&self) -> Timestamp {
@@ -210,6 +217,18 @@ impl Ending for ControlError {
 /// The name of a lock row in the table and in errors.
 pub(super) fn lock_name(id: u32) -> String {
     if id == SESSIONS { "the sessions".to_owned() } else { format!("partition {}", id - 1) }
+}
+
+/// The sentence for lock rows that are not there.
+pub(super) fn without_locks(ids: &[u32]) -> String {
+    let names: Vec<String> = ids.iter().map(|id| lock_name(*id)).collect();
+    let rows: Vec<String> = ids.iter().map(|id| format!("({id}, '{}', 0)", lock_name(*id))).collect();
+    format!(
+        "the lock row of {} is missing from table lock_row, and without it two nodes may take the same work: stop all \
+         nodes, restore it with INSERT INTO lock_row (id, name, epoch) VALUES {}, then start them again",
+        names.join(", "),
+        rows.join(", ")
+    )
 }
 
 /// Numbers for an `IN`.

@@ -5,6 +5,7 @@
 
 pub(super) mod claim;
 pub(super) mod control;
+pub(super) mod peek;
 pub(super) mod put;
 pub(super) mod runs;
 pub(super) mod session;

@@ -1,18 +1,20 @@
 //! Reading history, sessions, and what a node asks without a lock.
 
 use carillon_domain::id::{JobId, RunId, SessionId};
-use carillon_domain::node::port::{Peek, RowKey, RunRef};
+use carillon_domain::node::port::{Peek, RowKey, RunRef, UNCLAIMED_PER_PARTITION};
 use carillon_domain::run::RunRecord;
 use carillon_domain::time::Timestamp;
 use rusqlite::types::Value;
-use rusqlite::{Connection, OptionalExtension, Row, params_from_iter};
+use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter};
 
 use super::error::statement;
+use super::live;
 use super::rows::{self, ACTIVE, ACTIVE_ORDER, RECORD, signed};
 use super::select::{all, column, first, json};
 use crate::store::codec::{run_bytes, run_from};
+use crate::store::ops::peek;
 use crate::store::tables::{RecordQuery, Recorded};
-use crate::store::{JobKey, SessionView, StoreError};
+use crate::store::{JobKey, PeekRequest, SessionView, StoreError};
 
 type Answer<T> = Result<T, StoreError>;
 
@@ -101,21 +103,26 @@ pub(super) fn sessions(conn: &Connection, with_counts: bool) -> Answer<Vec<Sessi
     Ok(sessions)
 }
 
-pub(super) fn peek(conn: &Connection, session: SessionId, partitions: &[u16]) -> Answer<Peek> {
-    let rows = "SELECT min(claim_at) FROM job_state WHERE partition_id = ?1 AND claim_at IS NOT NULL";
-    let beside = "SELECT min(a.claim_at) FROM active a JOIN job_state s ON s.id = a.job_id \
-                  WHERE a.claim_at IS NOT NULL AND s.partition_id IN (SELECT value FROM json_each(?1))";
-    let mut earliest: Option<i64> = first(conn, beside, [json(partitions)?], column)?.flatten();
-    for partition in partitions {
-        let found: Option<i64> = first(conn, rows, [partition], column)?.flatten();
-        earliest = earliest.into_iter().chain(found).min();
-    }
+/// One statement for all partitions and both tables: of each partition the first entries in the index.
+pub(super) fn peek(conn: &Connection, request: &PeekRequest, partitions: u16, now: Timestamp) -> Answer<Peek> {
+    let sql = format!(
+        "SELECT s.partition_id, s.executor, s.claim_at, s.version, s.id, NULL, NULL FROM json_each(?1) p \
+         CROSS JOIN job_state s WHERE s.id IN (SELECT id FROM job_state WHERE partition_id = p.value \
+         AND claim_at <= ?2 AND executor IN (SELECT value FROM json_each(?3)) ORDER BY claim_at, id LIMIT ?4) UNION ALL \
+         SELECT partition_id, executor, claim_at, version, job_id, due_at, trigger FROM (SELECT s.partition_id, \
+         s.executor, a.claim_at, a.version, a.job_id, a.due_at, a.trigger, row_number() OVER \
+         (PARTITION BY s.partition_id ORDER BY a.claim_at, {ACTIVE_ORDER}) AS place \
+         FROM active a CROSS JOIN job_state s ON s.id = a.job_id WHERE a.claim_at <= ?2 \
+         AND s.executor IN (SELECT value FROM json_each(?3))) WHERE place <= ?4"
+    );
+    let (all_partitions, executors) = (json(&(0..partitions).collect::<Vec<_>>())?, json(&request.executors)?);
+    let params = params![all_partitions, request.until.as_ms(), executors, UNCLAIMED_PER_PARTITION as i64];
+    let found = all(conn, &sql, params, rows::unclaimed)?;
     let cancels = "SELECT held_run FROM job_state WHERE cancel IS NOT NULL AND held_session = ?1 UNION ALL \
                    SELECT held_run FROM active WHERE cancel IS NOT NULL AND held_session = ?1";
-    Ok(Peek {
-        earliest_claim_at: earliest.map(Timestamp::from_ms).filter(|at| *at < Timestamp::MAX),
-        cancels: all(conn, cancels, [signed(session.as_u64())], |row| Ok(run_from(column(row)?)))?,
-    })
+    let cancels = all(conn, cancels, [signed(request.session.as_u64())], |row| Ok(run_from(column(row)?)))?;
+    let wanted_outputs = live::wanted(conn, request.session, now)?;
+    Ok(peek::answer(&request.partitions, found, cancels, wanted_outputs))
 }
 
 pub(super) fn held(conn: &Connection, session: SessionId) -> Answer<Vec<RunRef>> {

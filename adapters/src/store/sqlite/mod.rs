@@ -8,6 +8,7 @@ mod change;
 mod error;
 mod history;
 mod lease;
+mod live;
 mod open;
 mod purge;
 mod readers;
@@ -35,9 +36,9 @@ use super::clock::Clock;
 use super::ops::{claim, control, put, runs, session, transit, uncertain, views};
 use super::tables::{Tables, at_once};
 use super::{
-    Beat, ClaimRequest, ControlError, ControlStore, Finished, JobKey, JobQuery, JobView, Me, NewSession, NodeStore,
-    Opened, Output, Page, PutJob, RunCursor, RunQuery, RunView, Saved, SessionView, StoreError, UncertainWindow,
-    bisect,
+    Beat, ClaimRequest, ControlError, ControlStore, Finished, JobKey, JobQuery, JobView, LivePart, Me, NewSession,
+    NodeStore, Opened, Output, Page, PeekRequest, PutJob, RunCursor, RunQuery, RunView, Saved, SessionView, StoreError,
+    UncertainWindow, bisect,
 };
 
 /// Jobs, runs and sessions in one file. Dropping it waits until what was accepted is written; everything is in the one
@@ -110,9 +111,9 @@ impl NodeStore for SqliteStore {
         self.write(move |tables| at_once(session::close(tables, id))).await
     }
 
-    async fn peek(&self, id: SessionId, partitions: &[u16]) -> Result<Peek, StoreError> {
-        let partitions = partitions.to_vec();
-        self.read(move |tables| history::peek(tables.conn, id, &partitions)).await
+    async fn peek(&self, request: &PeekRequest) -> Result<Peek, StoreError> {
+        let request = request.clone();
+        self.read(move |tables| history::peek(tables.conn, &request, tables.partitions, tables.now())).await
     }
 
     async fn claim(&self, request: &ClaimRequest) -> Result<Vec<Claimed>, StoreError> {
@@ -159,6 +160,11 @@ impl NodeStore for SqliteStore {
 
     async fn sweep(&self, id: SessionId, limit: usize) -> Result<usize, StoreError> {
         self.write(move |tables| at_once(session::sweep(tables, id, limit))).await
+    }
+
+    async fn publish_output(&self, outputs: &[(RunId, LivePart)]) -> Result<(), StoreError> {
+        let outputs = outputs.to_vec();
+        self.write(move |tables| live::write(tables.conn, &outputs)).await
     }
 }
 
@@ -233,6 +239,15 @@ impl ControlStore for SqliteStore {
         self.write(|tables| at_once(uncertain::accept(tables))).await
     }
 
+    async fn ask_output(&self, run: RunId) -> Result<Option<LivePart>, StoreError> {
+        let (row, now) =
+            self.read(move |tables| Ok::<_, StoreError>((live::select(tables.conn, run)?, tables.now()))).await?;
+        if row.as_ref().is_none_or(|row| row.is_asked_again(now)) {
+            self.write(move |tables| live::ask(tables.conn, run, tables.now())).await?;
+        }
+        Ok(row.and_then(|row| row.into_fresh(now)))
+    }
+
     async fn sessions(&self) -> Result<Vec<SessionView>, StoreError> {
         self.read(|tables| at_once(tables.sessions(true))).await
     }
@@ -246,6 +261,7 @@ impl ControlStore for SqliteStore {
             }
             purge::tombstones(tables.conn, limit)?;
             windows::purge(tables.conn, tables.now())?;
+            live::purge(tables.conn, tables.now())?;
             Ok(purged)
         })
         .await

@@ -2,12 +2,15 @@
 
 use carillon_domain::firing::{ActiveRow, JobState};
 use carillon_domain::id::{JobId, SessionId};
+use carillon_domain::node::port::Unclaimed;
 use carillon_domain::run::{Reason, RunRecord, Status};
 use carillon_domain::time::Timestamp;
 use rusqlite::Row;
 
 use super::error::{statement, unreadable};
-use crate::store::codec::{ActiveColumns, HeldColumns, StateColumns, cancel_from, named, run_from, trigger_from};
+use crate::store::codec::{
+    ActiveColumns, HeldColumns, StateColumns, cancel_from, named, row_key, run_from, trigger_from,
+};
 use crate::store::tables::Recorded;
 use crate::store::{JobKey, SessionBeat, SessionState, SessionView, StoreError};
 
@@ -143,6 +146,18 @@ pub(super) fn recorded(row: &Row<'_>) -> Answer<Recorded> {
     };
     let (node, key, output_truncated) = beside().map_err(statement)?;
     Ok(Recorded { record: record(row)?, key, node, output_truncated })
+}
+
+/// A row of `partition_id, executor, claim_at, version, job_id, due_at, trigger`, the last two NULL for a job's own row.
+pub(super) fn unclaimed(row: &Row<'_>) -> Answer<Unclaimed> {
+    let columns = || -> rusqlite::Result<_> {
+        let claim_at = Timestamp::from_ms(row.get(2)?);
+        let key = (JobId(unsigned(row, 4)?), row.get::<_, Option<i64>>(5)?, row.get::<_, Option<String>>(6)?);
+        Ok((row.get(0)?, row.get(1)?, claim_at, unsigned(row, 3)?, key))
+    };
+    let (partition, executor, claim_at, version, (job, due_at, trigger)) = columns().map_err(statement)?;
+    let row = row_key(job, due_at, trigger.as_deref()).map_err(unreadable)?;
+    Ok(Unclaimed { partition, claim_at, row, version, executor })
 }
 
 /// A row of `id, node, address, version, state, seq, started_at, heartbeat_at`.

@@ -3,6 +3,7 @@
 mod access;
 mod batch;
 mod cluster;
+mod elsewhere;
 mod hostile;
 mod jobs;
 mod listing;

@@ -1,0 +1,90 @@
+//! The database that `store.url` names, opened and held.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use carillon_adapters::store::mysql::{self, MySqlStore};
+use carillon_adapters::store::sqlite::{Lease, OpenOptions, SqliteStore};
+use carillon_adapters::store::{Store, StoreError, SystemClock};
+use carillon_domain::id::SessionId;
+use tracing::info;
+
+use super::SharedStore;
+use super::startup::StartError;
+use crate::config::{Config, StoreUrl};
+use crate::engine::end_and_sweep;
+
+/// An open database.
+pub(super) struct Database {
+    pub store: SharedStore,
+    /// The lock on an embedded file, which nobody else may open. A cluster's database is shared: there each session has
+    /// a lease of its own, kept up by heartbeats.
+    pub lease: Option<Lease>,
+}
+
+impl Database {
+    /// Takes the lease where there is one to take, then opens the database, making or migrating it.
+    pub async fn hold(config: &Config) -> Result<Self, StartError> {
+        let lease = match &config.store.url {
+            // Blocks this thread, on which nothing else runs yet.
+            StoreUrl::Sqlite(path) => Some(Lease::acquire(path, config.session.fence_grace).map_err(StartError::new)?),
+            StoreUrl::MySql(_) => None,
+        };
+        Ok(Self { store: open(config).await?, lease })
+    }
+
+    /// Whether a node that loses the database must end itself, since others share it.
+    pub fn is_shared(&self) -> bool {
+        self.lease.is_none()
+    }
+
+    /// Holding the lease on the file, and with it the proof that no child of a former session lives, gives back at once
+    /// what those sessions held. In a shared database they may live: their heartbeats tell.
+    pub async fn end_former_sessions(&self, me: SessionId, limit: Duration) -> Result<(), StartError> {
+        if self.is_shared() {
+            return Ok(());
+        }
+        for former in self.store.sessions().await.map_err(StartError::new)? {
+            let beat = former.beat;
+            if beat.id == me {
+                continue;
+            }
+            match end_and_sweep(&*self.store, beat.id, Some(beat.seq), limit).await {
+                Ok(rows) => {
+                    info!(
+                        "session {} of node {} had ended without a word; rows given back: {rows}",
+                        beat.id, former.node
+                    )
+                }
+                Err(_) => {
+                    let reason = StoreError::Retryable(format!("session {} could not be ended", beat.id));
+                    return Err(StartError::new(reason));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Opens the database, making or migrating it.
+pub(super) async fn open(config: &Config) -> Result<Arc<dyn Store>, StartError> {
+    let partitions = config.scheduler.partitions;
+    match &config.store.url {
+        StoreUrl::Sqlite(path) => {
+            let options = OpenOptions { partitions, ..OpenOptions::default() };
+            let store = SqliteStore::open(path, Arc::new(SystemClock), options).map_err(StartError::new)?;
+            Ok(Arc::new(store))
+        }
+        StoreUrl::MySql(url) => {
+            let options = mysql::Options {
+                partitions,
+                statement_timeout: config.store.statement_timeout,
+                // One that froze inside a transaction must not hold up the others until it is fenced.
+                holder_timeout: config.session.self_kill_after / 2,
+                single_writer: config.store.single_writer,
+                ..mysql::Options::default()
+            };
+            Ok(Arc::new(MySqlStore::open(url.whole(), options).await.map_err(StartError::new)?))
+        }
+    }
+}

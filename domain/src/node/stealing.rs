@@ -1,0 +1,66 @@
+//! What others left lying: firings that came up in a partition of another node and that it does not claim, because it is
+//! stuck, full, gone and not yet expired, or has not the executor.
+//!
+//! No column tells since when a row may be claimed: it is the later of `claim_at - horizon` and the row's last change. So
+//! it is observed, on this node's own clock, as heartbeats are: a row that stands unclaimed at the same version for
+//! `steal_after` is overdue. Its owner claims what comes up first, so that it has left alone for as long everything of that
+//! partition which comes up later, and the whole backlog is taken with it; of the same executor only, as an owner that has
+//! not this one may be quick with all others.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use super::port::{RowKey, Unclaimed};
+use crate::time::{BootTime, Timestamp};
+
+/// What was seen unclaimed in the partitions of others, and since when.
+#[derive(Debug, Default)]
+pub(super) struct Neighbours {
+    seen: BTreeMap<(u16, RowKey), Sighting>,
+}
+
+#[derive(Debug)]
+struct Sighting {
+    row: Unclaimed,
+    since: BootTime,
+}
+
+/// What may be taken from others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Theft {
+    /// Where.
+    pub partitions: Vec<u16>,
+    /// Of which executor.
+    pub executor: String,
+    /// Up to there.
+    pub until: Timestamp,
+}
+
+impl Neighbours {
+    /// Notes what was just seen. A row that is not there any more, or that was written to, is nobody's fault.
+    pub fn note(&mut self, unclaimed: impl IntoIterator<Item = Unclaimed>, now: BootTime) {
+        let mut before = std::mem::take(&mut self.seen);
+        for row in unclaimed {
+            let key = (row.partition, row.row);
+            let since = before.remove(&key).filter(|known| known.row.version == row.version);
+            self.seen.insert(key, Sighting { since: since.map_or(now, |known| known.since), row });
+        }
+    }
+
+    /// What has stood for `steal_after` of the executor of which something comes up first. `by_clock`: what comes up until
+    /// then could have been claimed for as long.
+    pub fn overdue(&self, steal_after: Duration, by_clock: Timestamp, now: BootTime) -> Option<Theft> {
+        let overdue = || self.seen.values().filter(|one| now.since(one.since) >= steal_after).map(|one| &one.row);
+        let executor = &overdue().min_by_key(|row| (row.claim_at, row.row))?.executor;
+        let of_it = || overdue().filter(|row| row.executor == *executor);
+        let partitions: BTreeSet<u16> = of_it().map(|row| row.partition).collect();
+        let until = of_it().map(|row| row.claim_at).fold(by_clock, Timestamp::max);
+        Some(Theft { partitions: partitions.into_iter().collect(), executor: executor.clone(), until })
+    }
+
+    /// They are being claimed: whatever is left of them is observed anew.
+    pub fn forget(&mut self, theft: &Theft) {
+        let taken = |row: &Unclaimed| theft.partitions.contains(&row.partition) && theft.executor == row.executor;
+        self.seen.retain(|_, one| !taken(&one.row));
+    }
+}

@@ -1,0 +1,93 @@
+//! Looking and claiming in the tiny store, partition by partition.
+
+use carillon_domain::firing::{Event, Phase, Why};
+use carillon_domain::id::{JobId, RunId, SessionId};
+use carillon_domain::node::port::{Claimed, Peek, RowKey, UNCLAIMED_PER_PARTITION, Unclaimed};
+use carillon_domain::partition::partition_of;
+use carillon_domain::time::Timestamp;
+
+use super::Store;
+use crate::dice::config;
+
+/// Who looks or claims: a session, and the executors of its node.
+#[derive(Debug, Clone, Copy)]
+pub struct Claimant<'a> {
+    pub session: SessionId,
+    /// The highest heartbeat sequence that was acknowledged to it.
+    pub acked: u64,
+    pub executors: &'a [&'a str],
+}
+
+impl Store {
+    /// Every row that may be claimed until then, those that come up first in front.
+    pub fn claimable(&self, until: Timestamp) -> Vec<Unclaimed> {
+        let mut found = Vec::new();
+        for (row, _, version) in self.rows() {
+            let (job, claim_at) = match &row {
+                RowKey::Job(id) => (*id, self.jobs[id].state.as_ref().and_then(|state| state.claim_at())),
+                RowKey::Active(key) => (key.job, self.active[key].claim_at()),
+            };
+            let Some(claim_at) = claim_at.filter(|at| *at <= until) else { continue };
+            let (partition, executor) = (self.partition(job), self.jobs[&job].job.executor.clone());
+            found.push(Unclaimed { partition, claim_at, row, version, executor });
+        }
+        found.sort_by_key(|row| (row.claim_at, row.row));
+        found
+    }
+
+    fn partition(&self, job: JobId) -> u16 {
+        let job = &self.jobs[&job].job;
+        partition_of(&job.namespace, &job.name, config().partitions)
+    }
+
+    pub fn peek(&self, who: Claimant<'_>, mine: &[u16], until: Timestamp) -> Peek {
+        let mut unclaimed = self.claimable(until);
+        unclaimed.retain(|row| who.executors.contains(&row.executor.as_str()));
+        let own = |row: &&Unclaimed| mine.contains(&row.partition);
+        let earliest_claim_at = unclaimed.iter().find(own).map(|row| row.claim_at);
+        unclaimed.sort_by_key(|row| row.partition);
+        let others = unclaimed.chunk_by(|one, next| one.partition == next.partition);
+        let others = others.filter(|rows| !mine.contains(&rows[0].partition));
+        let unclaimed = others.flat_map(|rows| rows.iter().take(UNCLAIMED_PER_PARTITION)).cloned().collect();
+        let cancels = self.cancels(who.session);
+        Peek { earliest_claim_at, unclaimed, cancels, wanted_outputs: Vec::new() }
+    }
+
+    fn cancels(&self, session: SessionId) -> Vec<RunId> {
+        let mine = |phase: &Phase| phase.held().filter(|held| held.session == session).map(|held| held.run);
+        let jobs = self.jobs.values().filter_map(|one| one.state.as_ref()).filter(|row| row.cancel.is_some());
+        let beside = self.active.values().filter(|row| row.cancel.is_some());
+        jobs.filter_map(|row| mine(&row.phase)).chain(beside.filter_map(|row| mine(&row.phase))).collect()
+    }
+
+    pub fn claim(
+        &mut self,
+        who: Claimant<'_>,
+        partitions: &[u16],
+        until: Timestamp,
+        ids: &[RunId],
+        only: Option<&str>,
+    ) -> Vec<Claimed> {
+        if self.withholds((who.session, who.acked)) || !self.lives(who.session) {
+            return Vec::new();
+        }
+        let mut ids = ids.iter().copied();
+        let mut claimed = Vec::new();
+        for row in self.claimable(until) {
+            let executor = row.executor.as_str();
+            let here = partitions.contains(&row.partition) && who.executors.contains(&executor);
+            if !here || only.is_some_and(|only| only != executor) {
+                continue;
+            }
+            let Some(run) = ids.clone().next() else { break };
+            let uncertain_until = self.uncertain_until;
+            let event = Event::Claim { session: who.session, run, until, uncertain_until };
+            if self.apply(&row.row, &event) == Ok(Why::Claimed) {
+                ids.next();
+                self.stolen += u64::from(only.is_some());
+                claimed.extend(self.claimed(&row.row));
+            }
+        }
+        claimed
+    }
+}

@@ -1,0 +1,102 @@
+//! A node under a service manager: started again whenever it ends, as `Restart=always` does.
+
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::Signal;
+
+use crate::server::{Server, wait_until};
+
+/// How often it is looked whether the process is there.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// A node that is started again whenever it ends.
+pub struct Member {
+    name: String,
+    shared: Arc<Shared>,
+    stop: Option<Sender<()>>,
+    manager: Option<JoinHandle<()>>,
+}
+
+#[derive(Default)]
+struct Shared {
+    running: Mutex<Option<Arc<Server>>>,
+    ends: Mutex<Vec<(Instant, String)>>,
+}
+
+impl Member {
+    pub(super) fn start(home: PathBuf, name: &str) -> Self {
+        let shared = Arc::new(Shared::default());
+        let (stop, stopped) = channel();
+        let of_manager = Arc::clone(&shared);
+        let manager = std::thread::spawn(move || manage(&home, &of_manager, &stopped));
+        let member = Self { name: name.to_owned(), shared, stop: Some(stop), manager: Some(manager) };
+        wait_until(&format!("node {name} runs"), || member.server().is_some());
+        member
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The server as it runs now; `None` while it is down.
+    pub fn server(&self) -> Option<Arc<Server>> {
+        self.shared.running.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// How its processes have ended so far, and when that was seen.
+    pub fn ends(&self) -> Vec<(Instant, String)> {
+        self.shared.ends.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Sends a signal to the running process.
+    pub fn signal(&self, signal: Signal) {
+        self.server().expect("the node runs").signal(signal);
+    }
+
+    /// Drains it, starting it no more; how it ended.
+    pub fn drain(mut self) -> String {
+        drop(self.stop.take());
+        if let Some(server) = self.server() {
+            server.signal(Signal::SIGTERM);
+        }
+        if let Some(manager) = self.manager.take() {
+            manager.join().expect("the manager of a node");
+        }
+        self.ends().pop().map(|(_, how)| how).unwrap_or_default()
+    }
+}
+
+fn manage(home: &std::path::Path, shared: &Shared, stopped: &Receiver<()>) {
+    loop {
+        let Ok(server) = Server::try_start(home, &[]) else {
+            // The database is away: again in a moment.
+            if is_over(stopped, Duration::from_millis(200)) {
+                return;
+            }
+            continue;
+        };
+        let server = Arc::new(server);
+        *shared.running.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&server));
+        let status = loop {
+            if let Some(status) = server.has_ended() {
+                break status;
+            }
+            std::thread::park_timeout(LOOK_EVERY);
+        };
+        *shared.running.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        shared.ends.lock().unwrap_or_else(PoisonError::into_inner).push((Instant::now(), status.to_string()));
+        if is_over(stopped, Duration::from_millis(200)) {
+            return;
+        }
+    }
+}
+
+/// Whether nobody wants it any more, now or within `pause`.
+fn is_over(stopped: &Receiver<()>, pause: Duration) -> bool {
+    !matches!(stopped.recv_timeout(pause), Err(std::sync::mpsc::RecvTimeoutError::Timeout))
+}

@@ -1,0 +1,70 @@
+//! Clusters: several servers as real processes on one database, each kept alive as a service manager would.
+
+mod checker;
+mod member;
+mod witness;
+
+pub use checker::{Verdict, check};
+pub use member::Member;
+pub use witness::{Life, Witness};
+
+use std::path::PathBuf;
+
+use crate::server::Server;
+
+/// `[session]` with the fast timing of SPEC section 9: a dead node is taken over within some five seconds.
+pub const FAST: &str = "[session]\nheartbeat = \"500ms\"\nheartbeat_timeout = \"600ms\"\nself_kill_after = \"2400ms\"\n\
+                        fence_grace = \"500ms\"\npause = \"1s\"\nexpire_after = \"4s\"\n";
+
+/// Fast enough for tests, slow enough for a machine that is busy with other things: a node that gets no CPU for some
+/// seconds fences itself, as it must.
+pub const BRISK: &str = "[session]\nheartbeat = \"1s\"\nheartbeat_timeout = \"1s\"\nself_kill_after = \"5s\"\n\
+                         fence_grace = \"1s\"\npause = \"1s\"\nexpire_after = \"8s\"\n";
+
+/// Nodes that share a database.
+pub struct Cluster {
+    dir: tempfile::TempDir,
+    url: String,
+    config: String,
+}
+
+impl Cluster {
+    /// A cluster on the database at `url`; `config` is what `carillon.toml` of each node holds beside the store.
+    pub fn new(url: &str, config: &str) -> Self {
+        let dir = tempfile::tempdir().expect("a directory for the nodes");
+        Self { dir, url: url.to_owned(), config: config.to_owned() }
+    }
+
+    /// Where the nodes keep their files.
+    pub fn dir(&self) -> &std::path::Path {
+        self.dir.path()
+    }
+
+    /// Starts a node and waits until it can schedule.
+    pub fn node(&self, name: &str) -> Server {
+        self.node_as(name, |command| command)
+    }
+
+    /// As [`Cluster::node`], with the command line and environment that `adjust` makes.
+    pub fn node_as(
+        &self,
+        name: &str,
+        adjust: impl FnOnce(&mut std::process::Command) -> &mut std::process::Command,
+    ) -> Server {
+        Server::start_as(&self.home(name), adjust)
+    }
+
+    /// Starts a node that is started again whenever it ends.
+    pub fn member(&self, name: &str) -> Member {
+        Member::start(self.home(name), name)
+    }
+
+    /// The directory of a node, with its configuration.
+    fn home(&self, name: &str) -> PathBuf {
+        let home = self.dir.path().join(name);
+        std::fs::create_dir_all(&home).expect("a directory for the node");
+        let text = format!("{}\n[store]\nurl = \"{}\"\n[node]\nname = \"{name}\"\n", self.config, self.url);
+        std::fs::write(home.join("carillon.toml"), text).expect("the configuration can be written");
+        home
+    }
+}

@@ -1,0 +1,61 @@
+//! What the MySQL store must do on a real server, whichever it is: `crate::BRAND` names the one of the test program.
+
+mod conformance;
+mod opening;
+mod outages;
+mod plans;
+mod races;
+mod sizes;
+mod tls;
+mod versions;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use carillon_adapters::store::ManualClock;
+use carillon_adapters::store::mysql::{MySqlStore, Options};
+use carillon_tests::conformance::Bench;
+use carillon_tests::conformance::bench::{BEGIN, PARTITIONS};
+use carillon_tests::databases::{Database, Server};
+
+/// The server that the tests of this program share.
+fn server() -> &'static Server {
+    Server::shared(crate::BRAND)
+}
+
+/// A query packet that says COMMIT, and not the settings that speak of READ COMMITTED.
+const COMMIT: &str = "\u{3}COMMIT";
+/// What only a packet with rows to be written has in it: a batch whose first column is the row's number.
+const ROWS: &str = "[[";
+
+fn options(clock: &ManualClock) -> Options {
+    Options { partitions: PARTITIONS, clock: Some(Arc::new(clock.clone())), ..Options::default() }
+}
+
+async fn open(url: &str, options: Options) -> Arc<MySqlStore> {
+    Arc::new(MySqlStore::open(url, options).await.unwrap())
+}
+
+/// A store on the shared server with one live session.
+async fn bench_on(database: &Database) -> Bench {
+    let clock = ManualClock::at(BEGIN);
+    let store = open(&database.url(), options(&clock)).await;
+    Bench::new(store, clock).await
+}
+
+async fn bench() -> (Bench, Database) {
+    let database = server().database().await;
+    (bench_on(&database).await, database)
+}
+
+async fn refusal(url: &str, options: Options) -> String {
+    MySqlStore::open(url, options).await.map(|_| ()).unwrap_err().to_string()
+}
+
+async fn wait_until(what: &str, mut reached: impl AsyncFnMut() -> bool) {
+    let begun = Instant::now();
+    while !reached().await {
+        assert!(begun.elapsed() < Duration::from_secs(30), "waited for nothing: {what}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}

@@ -1,0 +1,115 @@
+//! No statement reads a table from end to end: the server itself says how many rows each one looked at.
+
+use std::time::Duration;
+
+use carillon_adapters::store::Me;
+use carillon_adapters::store::{Finished, JobQuery, Output, PutIf, PutJob, RunQuery};
+use carillon_domain::job::{Job, Overlap};
+use carillon_domain::node::port::{FinishRequest, StartAnswer};
+use carillon_domain::run::Status;
+use carillon_tests::conformance::Bench;
+use carillon_tests::conformance::bench::{ending, job, key, refs};
+use carillon_tests::databases::{Database, Server};
+use mysql_async::Conn;
+use mysql_async::prelude::Queryable;
+
+use super::bench_on;
+
+/// Jobs in the database.
+const JOBS: usize = 10_000;
+/// Rows that an operation is about.
+const BATCH: usize = 20;
+/// Rows that a statement may look at for such a batch: some for each of its rows in some indexes, far from all.
+const FEW: u64 = 1_000;
+
+/// Every other job may overlap, so that both tables have rows of all kinds.
+async fn fill(bench: &Bench) {
+    let put = |n: usize| {
+        let overlap = if n.is_multiple_of(2) { Overlap::Allow } else { Overlap::Skip };
+        PutJob { job: Job { overlap, ..job(&format!("j{n:05}")) }, paused: None, when: PutIf::Any }
+    };
+    for batch in 0..JOBS / 1000 {
+        let puts: Vec<_> = (batch * 1000..batch * 1000 + 1000).map(put).collect();
+        assert!(bench.store.put_jobs(&puts).await.unwrap().iter().all(Result::is_ok));
+    }
+}
+
+async fn claim(bench: &Bench, limit: usize) -> Vec<Finished> {
+    let request = bench.claim_request(bench.me, bench.clock_in(30), limit);
+    let claimed = bench.store.claim(&request).await.unwrap();
+    assert_eq!(claimed.len(), limit);
+    bench.clock.set(claimed.iter().map(|claimed| claimed.held.firing.start_at).max().unwrap());
+    let mut ended = Vec::new();
+    for answer in bench.store.start(Me::new(bench.me), &refs(&claimed)).await.unwrap() {
+        if let StartAnswer::Started { at: running, .. } = answer {
+            let request = FinishRequest { at: running, ending: ending(Status::Succeeded, bench.clock_in(0)) };
+            ended.push(Finished { request, output: Output { bytes: b"done".to_vec(), truncated: false } });
+        }
+    }
+    assert_eq!(ended.len(), limit);
+    ended
+}
+
+/// What nodes ask all the time, and what people ask of one job.
+async fn work(bench: &Bench) {
+    let store = &bench.store;
+    store.peek(&bench.peek_request(bench.me, &[0, 1], bench.clock_in(30))).await.unwrap();
+    let ended = claim(bench, BATCH).await;
+    store.heartbeat(Me::new(bench.me), bench.clock_in(0).as_ms() as u64, false).await.unwrap();
+    let running: Vec<_> = ended.iter().map(|ended| ended.request.at).collect();
+    store.run(running[0].run).await.unwrap();
+    store.settle(bench.me, &running).await.unwrap();
+    store.reset(bench.me, &running[..1]).await.unwrap();
+    store.finish(bench.me, &ended).await.unwrap();
+    store.run(running[1].run).await.unwrap();
+    store.output(running[1].run).await.unwrap();
+
+    let name = key("j05001");
+    store.job(&name).await.unwrap();
+    store.jobs(&JobQuery { limit: BATCH, after: Some(name.clone()), ..JobQuery::default() }).await.unwrap();
+    store.runs(&RunQuery { job: Some(name.clone()), limit: BATCH, ..RunQuery::default() }).await.unwrap();
+    store.runs(&RunQuery { limit: BATCH, ..RunQuery::default() }).await.unwrap();
+    let manual = bench.draw();
+    store.trigger(&name, manual).await.unwrap();
+    store.cancel(manual).await.unwrap();
+    store.pause(&name, None, None).await.unwrap();
+    store.resume(&name).await.unwrap();
+    bench.put(Job { params: "{\"command\":\"true\"}".into(), ..job("j05001") }).await;
+    let dead = bench.session(99).await;
+    store.expire(dead, 0).await.unwrap();
+    store.sweep(dead, BATCH).await.unwrap();
+}
+
+/// The statements that looked at more than a few rows.
+async fn greedy(root: &mut Conn, database: &Database) -> Vec<String> {
+    let sql = format!(
+        "SELECT DISTINCT CONCAT(rows_examined, ' rows: ', LEFT(CONVERT(sql_text USING utf8mb4), 800)) \
+         FROM mysql.slow_log WHERE db = '{}' AND rows_examined > {FEW}",
+        database.name
+    );
+    root.query(sql).await.unwrap()
+}
+
+#[tokio::test]
+async fn ten_thousand_jobs_are_not_read_for_twenty() {
+    let logging = ["--slow-query-log=1", "--long-query-time=0", "--log-output=TABLE"];
+    let server = Server::start(crate::BRAND, &logging);
+    let database = server.database().await;
+    let bench = bench_on(&database).await;
+    let mut root = server.root().await;
+    fill(&bench).await;
+    let ended = claim(&bench, 1000).await;
+    bench.store.finish(bench.me, &ended[..500]).await.unwrap();
+    for tables_were_counted in [false, true] {
+        if tables_were_counted {
+            database.run(&["ANALYZE TABLE job, job_state, active, run, output, session, lock_row, meta"]).await;
+        }
+        root.query_drop("TRUNCATE mysql.slow_log").await.unwrap();
+        work(&bench).await;
+        let seen: u64 = root.query_first("SELECT COUNT(*) FROM mysql.slow_log").await.unwrap().unwrap();
+        assert!(seen > 50, "the server tells of {seen} statements");
+        let greedy = greedy(&mut root, &database).await;
+        assert!(greedy.is_empty(), "counted: {tables_were_counted}\n{}", greedy.join("\n"));
+        bench.clock.set(bench.clock_in(0) + Duration::from_secs(1));
+    }
+}
