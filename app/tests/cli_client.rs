@@ -134,6 +134,21 @@ fn listings_go_through_all_pages() {
 }
 
 #[test]
+fn lost_commits_are_shown_and_accepted() {
+    let fake = Fake::start();
+    let row = "2026-01-01T00:00:03.000Z  2026-01-01T00:00:09.000Z  2026-01-01T00:00:08.000Z";
+    let shown = fake.out(&["cluster"], 0);
+    assert!(shown.contains(row) && shown.contains("carillon cluster accept"), "{shown}");
+    let lines = fake.out(&["cluster", "--json"], 0);
+    let window: serde_json::Value = serde_json::from_str(lines.lines().nth(1).unwrap()).unwrap();
+    assert_eq!(window["uncertain_window"]["session"], "8000000000000009");
+    let accepted = fake.out(&["cluster", "accept"], 0);
+    assert!(accepted.contains(row) && accepted.contains("2026-01-01T00:01:00.000Z"), "{accepted}");
+    assert_eq!(fake.out(&["cluster", "accept"], 0), "There was nothing to accept.\n");
+    assert!(!fake.out(&["cluster"], 0).contains("carillon cluster accept"));
+}
+
+#[test]
 fn a_run_is_waited_for_and_its_output_printed() {
     let fake = Fake::start();
     fake.out(&["job", "add", "a", "-s", "@daily", "-c", "x"], 0);

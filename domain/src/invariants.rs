@@ -102,6 +102,7 @@ pub fn prepared_is_kept(before: &Phase, after: Option<&Phase>, why: Why) -> Verd
         Why::Paused | Why::Updated | Why::Deleted | Why::CancelledUnstarted | Why::Triggered => true,
         Why::TriggerSkipped | Why::TriggeredBeside | Why::Resumed | Why::DeletedLater | Why::CancelRequested => false,
         Why::Claimed | Why::Rearmed | Why::Finished | Why::Retried | Why::FinishedDeleted | Why::SweptLost => false,
+        Why::GivenUp => false,
     };
     hold(kept || may_change, Number::S4, || format!("run {} was prepared and was lost to {why:?}", held.run))
 }
@@ -125,7 +126,7 @@ pub fn recorded_once<'a>(records: impl IntoIterator<Item = &'a RunRecord>) -> Ve
         let stretch = match record.count {
             0 => false,
             1 => record.first_due_at == record.due_at,
-            _ => record.first_due_at < record.due_at && record.status == Status::Skipped,
+            _ => record.first_due_at < record.due_at && matches!(record.status, Status::Skipped | Status::Lost),
         };
         hold(ended && stretch, Number::S6, || format!("a record makes no sense: {record:?}"))?;
     }

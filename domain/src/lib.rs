@@ -19,4 +19,5 @@ pub mod policy;
 pub mod run;
 pub mod schedule;
 pub mod time;
+pub mod uncertain;
 pub mod wheel;

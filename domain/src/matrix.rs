@@ -96,7 +96,7 @@ pub enum Found {
     Prepared,
     /// Executing, with my run id.
     Executing,
-    /// Executing, with my run id, but paused, deleted or cancelled meanwhile.
+    /// Executing, with my run id, but paused, deleted or cancelled meanwhile, or nothing may start.
     Withdrawn,
     /// Idle, gone, or another run's.
     Gone,

@@ -94,6 +94,8 @@ pub enum Reason {
     Cancelled,
     /// The session that ran it ended without a word.
     SessionEnded,
+    /// It may have started in commits that the database lost.
+    Uncertain,
     /// What the executor said.
     Said(String),
 }
@@ -110,6 +112,7 @@ impl Reason {
             Reason::Replaced,
             Reason::Cancelled,
             Reason::SessionEnded,
+            Reason::Uncertain,
         ];
         fixed.into_iter().find(|reason| reason.to_string() == text).unwrap_or_else(|| Reason::Said(text.to_owned()))
     }
@@ -126,6 +129,7 @@ impl Reason {
             Reason::Cancelled => 7,
             Reason::SessionEnded => 8,
             Reason::Said(_) => 9,
+            Reason::Uncertain => 10,
         }
     }
 }
@@ -141,6 +145,7 @@ impl fmt::Display for Reason {
             Reason::Replaced => "replaced",
             Reason::Cancelled => "cancelled",
             Reason::SessionEnded => "the node's session ended while it ran",
+            Reason::Uncertain => "the database went back in time: nobody knows whether it started",
             Reason::Said(text) => text,
         })
     }
@@ -205,6 +210,9 @@ pub struct RunRecord {
     pub first_due_at: Timestamp,
 }
 
+/// Beyond every [`Reason::kind`].
+const UNCERTAIN_MANUAL: u8 = 11;
+
 /// Due times, one after the other, that share a fate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stretch {
@@ -246,6 +254,23 @@ impl RunRecord {
             first_due_at: stretch.first,
         }
     }
+
+    /// The record of a firing that may have started in commits that were lost. `run` is its id, if somebody was told one.
+    pub fn uncertain(
+        job: JobId,
+        run: Option<RunId>,
+        (due_at, trigger, attempt): (Timestamp, Trigger, u32),
+        now: Timestamp,
+    ) -> Self {
+        let stretch = Stretch { count: 1, first: due_at, last: due_at };
+        // A manual run may bear the due time of another firing of the job.
+        let derived = match trigger {
+            Trigger::Manual => RunId::derived(job, due_at.as_ms(), UNCERTAIN_MANUAL),
+            Trigger::Schedule | Trigger::Misfire => RunId::derived(job, due_at.as_ms(), Reason::Uncertain.kind()),
+        };
+        let record = Self::skipped(job, stretch, Reason::Uncertain, now);
+        Self { id: run.unwrap_or(derived), trigger, attempt, status: Status::Lost, ..record }
+    }
 }
 
 #[cfg(test)]
@@ -254,7 +279,9 @@ mod tests {
 
     #[test]
     fn a_reason_survives_text() {
-        for reason in [Reason::Overlap, Reason::SessionEnded, Reason::Said("no such program: foo".into())] {
+        for reason in
+            [Reason::Overlap, Reason::SessionEnded, Reason::Uncertain, Reason::Said("no such program: foo".into())]
+        {
             assert_eq!(Reason::from_text(&reason.to_string()), reason);
         }
     }

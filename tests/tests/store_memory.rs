@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use carillon_adapters::store::memory::{Fault, MemoryStore};
-use carillon_adapters::store::{ControlStore, ManualClock, NodeStore, StoreError};
+use carillon_adapters::store::{ControlStore, ManualClock, Me, NodeStore, StoreError};
 use carillon_domain::node::port::{FinishAnswer, Seen, StartAnswer};
 use carillon_domain::run::Status;
-use carillon_tests::conformance::Bench;
 use carillon_tests::conformance::bench::{BEGIN, PARTITIONS, job, key};
+use carillon_tests::conformance::{Backups, Bench};
 
 async fn bench() -> Bench {
     faulty().await.0
@@ -16,7 +16,9 @@ async fn bench() -> Bench {
 async fn faulty() -> (Bench, MemoryStore) {
     let clock = ManualClock::at(BEGIN);
     let store = MemoryStore::new(Arc::new(clock.clone()), PARTITIONS);
-    (Bench::new(Arc::new(store.clone()), clock).await, store)
+    let mut bench = Bench::new(Arc::new(store.clone()), clock).await;
+    bench.backups = Some(Backups::memory(&store));
+    (bench, store)
 }
 
 carillon_tests::store_conformance!(bench);
@@ -51,7 +53,7 @@ async fn a_stray_start_lands_on_nothing_after_it_was_settled() {
     let claimed = bench.claim_one().await;
     bench.go_to(10);
     store.faults().at("start", 1, Fault::Stray);
-    assert!(matches!(store.start(bench.me, &[claimed.at]).await, Err(StoreError::Unknown(_))));
+    assert!(matches!(store.start(Me::new(bench.me), &[claimed.at]).await, Err(StoreError::Unknown(_))));
     let seen = store.settle(bench.me, &[claimed.at]).await.unwrap().remove(0);
     assert!(store.land_stray() && !store.land_stray());
     let Seen::Prepared(settled) = seen else { panic!("{seen:?}") };
@@ -66,7 +68,7 @@ async fn a_stray_start_that_lands_first_is_adopted() {
     let claimed = bench.claim_one().await;
     bench.go_to(10);
     store.faults().at("start", 1, Fault::Stray);
-    store.start(bench.me, &[claimed.at]).await.unwrap_err();
+    store.start(Me::new(bench.me), &[claimed.at]).await.unwrap_err();
     store.land_stray();
     let seen = store.settle(bench.me, &[claimed.at]).await.unwrap().remove(0);
     assert!(matches!(seen, Seen::Executing { withdrawn: false, .. }), "{seen:?}");

@@ -5,16 +5,18 @@ use std::sync::Arc;
 use carillon_adapters::store::ManualClock;
 use carillon_adapters::store::memory::MemoryStore;
 use carillon_adapters::store::sqlite::{OpenOptions, SqliteStore};
-use carillon_tests::conformance::Bench;
 use carillon_tests::conformance::bench::{BEGIN, PARTITIONS};
 use carillon_tests::conformance::walk::Walk;
+use carillon_tests::conformance::{Backups, Bench};
 
 async fn bench() -> Bench {
     let directory = tempfile::tempdir().unwrap();
     let clock = ManualClock::at(BEGIN);
     let options = OpenOptions { partitions: PARTITIONS, ..OpenOptions::default() };
-    let store = SqliteStore::open(&directory.path().join("carillon.db"), Arc::new(clock.clone()), options).unwrap();
+    let path = directory.path().join("carillon.db");
+    let store = SqliteStore::open(&path, Arc::new(clock.clone()), options).unwrap();
     let mut bench = Bench::new(Arc::new(store), clock).await;
+    bench.backups = Some(Backups::Sqlite(path));
     bench.keep = Some(Box::new(directory));
     bench
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use carillon_adapters::store::sqlite::{Lease, OpenError, OpenOptions, SqliteStore};
-use carillon_adapters::store::{ControlStore, JobQuery, ManualClock, NodeStore, PutIf, PutJob, StoreError};
+use carillon_adapters::store::{ControlStore, JobQuery, ManualClock, Me, NodeStore, PutIf, PutJob, StoreError};
 use carillon_tests::conformance::Bench;
 use carillon_tests::conformance::bench::{BEGIN, PARTITIONS, at, job, key};
 use rusqlite::Connection;
@@ -153,7 +153,7 @@ async fn a_full_disk_refuses_and_keeps_what_it_has() {
     assert!(matches!(error, StoreError::Retryable(_)), "{error:?}");
     assert!(stored > 3);
     // Small writes that fit still do, and several at once do not take each other down.
-    let (one, other) = tokio::join!(bench.store.heartbeat(bench.me, 1, false), bench.store.put_jobs(&[]));
+    let (one, other) = tokio::join!(bench.store.heartbeat(Me::new(bench.me), 1, false), bench.store.put_jobs(&[]));
     assert!(one.is_ok() && other.is_ok());
     let listed = bench.store.jobs(&JobQuery { limit: 1000, ..JobQuery::default() }).await.unwrap().items.len();
     assert_eq!(listed, stored);

@@ -36,8 +36,9 @@ pub trait NodeStore: Send + Sync {
     /// Registers a session before anything else; answers the database's time and the number of partitions.
     async fn open_session(&self, session: &NewSession) -> Result<Opened, StoreError>;
 
-    /// Writes the next heartbeat: only where the session is live. [`Beat::Fenced`] when it is not.
-    async fn heartbeat(&self, session: SessionId, seq: u64, draining: bool) -> Result<Beat, StoreError>;
+    /// Writes the next heartbeat: only where the session is live. [`Beat::Fenced`] when it is not, [`Beat::WentBack`] when
+    /// that is because the database lost commits.
+    async fn heartbeat(&self, me: Me, seq: u64, draining: bool) -> Result<Beat, StoreError>;
 
     /// Ends one's own session. It is removed when it holds nothing any more; otherwise it stays as ended, for the others to
     /// [sweep](Self::sweep), as a claim of unknown outcome may have been applied after the last look.
@@ -48,12 +49,13 @@ pub trait NodeStore: Send + Sync {
     async fn peek(&self, request: &PeekRequest) -> Result<Peek, StoreError>;
 
     /// Takes up to `request.runs.len()` firings that come up until `request.until`, each under one of the ids in
-    /// `request.runs` (a manual run keeps its own). Rows whose due times were only dealt with are not answered.
+    /// `request.runs` (a manual run keeps its own). Rows whose due times were only dealt with are not answered. None are
+    /// while the loss of commits is not accepted: a claim that notices it records the window and does nothing else.
     async fn claim(&self, request: &ClaimRequest) -> Result<Vec<Claimed>, StoreError>;
 
     /// Prepared -> Executing, only at the versions given and only while the session is not ended. One answer a run, in
-    /// order.
-    async fn start(&self, session: SessionId, runs: &[RunRef]) -> Result<Vec<StartAnswer>, StoreError>;
+    /// order. Notices lost commits as a claim does.
+    async fn start(&self, me: Me, runs: &[RunRef]) -> Result<Vec<StartAnswer>, StoreError>;
 
     /// Executing -> Idle, with history and output. One answer a run, in order.
     async fn finish(&self, session: SessionId, runs: &[Finished]) -> Result<Vec<FinishAnswer>, StoreError>;
@@ -127,6 +129,12 @@ pub trait ControlStore: Send + Sync {
     /// The kept output of a run that ended.
     async fn output(&self, run: RunId) -> Result<Output, ControlError>;
 
+    /// The times of which nobody knows what was committed in them: the open one, and those accepted within the last day.
+    async fn uncertain_windows(&self) -> Result<Vec<UncertainWindow>, StoreError>;
+
+    /// Accepts the open one, so that claims go on; answers what was open.
+    async fn accept_uncertain(&self) -> Result<Vec<UncertainWindow>, StoreError>;
+
     /// Asks the node that runs `run` for its output, and answers what it has published; `None` before it has. Asked again
     /// and again, at the latest every few seconds, as long as somebody reads.
     async fn ask_output(&self, run: RunId) -> Result<Option<LivePart>, StoreError>;
@@ -135,7 +143,7 @@ pub trait ControlStore: Send + Sync {
     async fn sessions(&self) -> Result<Vec<SessionView>, StoreError>;
 
     /// Deletes history that ended before `before`, or beyond `max_runs_per_job` of a job, up to `limit` rows; answers how
-    /// many. What was published for readers who have gone goes too.
+    /// many. What is left of sessions that ended a day ago, and what was published for readers who have gone, goes too.
     async fn purge(&self, before: Timestamp, max_runs_per_job: u32, limit: usize) -> Result<usize, StoreError>;
 }
 

@@ -15,9 +15,13 @@ use carillon_domain::id::{JobId, RunId, SessionId};
 use carillon_domain::job::Job;
 use carillon_domain::run::{RunRecord, Status};
 use carillon_domain::time::Timestamp;
+use carillon_domain::uncertain::Window;
 
 use super::definition::Definition;
-use super::{ClaimRequest, JobKey, JobQuery, NewSession, Output, RunCursor, SessionState, SessionView, StoreError};
+use super::{
+    ClaimRequest, JobKey, JobQuery, NewSession, Output, RunCursor, SessionBeat, SessionState, SessionView, StoreError,
+    UncertainWindow,
+};
 
 /// No output larger than this is kept; what executors hand over is far smaller.
 pub const MAX_OUTPUT_BYTES: usize = 1 << 20;
@@ -76,6 +80,31 @@ pub(crate) struct Recorded {
     pub key: JobKey,
     pub node: Option<String>,
     pub output_truncated: bool,
+}
+
+/// A session as the database knows it.
+#[derive(Debug, Clone)]
+pub(crate) struct OwnSession {
+    pub beat: SessionBeat,
+    pub node: String,
+    pub heartbeat_at: Timestamp,
+}
+
+/// What is to be known before anything is claimed or started.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Standing {
+    /// The session that asks.
+    pub session: Option<OwnSession>,
+    /// The window that nobody has accepted yet.
+    pub open: Option<Window>,
+    /// The end of the newest window there ever was.
+    pub uncertain_until: Option<Timestamp>,
+}
+
+impl Standing {
+    pub fn state(&self) -> Option<SessionState> {
+        self.session.as_ref().map(|own| own.beat.state)
+    }
 }
 
 /// Which history.
@@ -141,11 +170,22 @@ pub(crate) trait Tables {
 
     fn insert_session(&mut self, session: &NewSession) -> impl Future<Output = Answer<()>> + Send;
     fn session_state(&mut self, session: SessionId) -> impl Future<Output = Answer<Option<SessionState>>> + Send;
+    /// In one statement: every claim and every start asks for it. What was remembered of transactions that may be lost is
+    /// forgotten.
+    fn standing(&mut self, session: SessionId) -> impl Future<Output = Answer<Standing>> + Send;
+    /// The last heartbeat sequence of a session that is over and holds nothing.
+    fn spent_seq(&mut self, session: SessionId) -> impl Future<Output = Answer<Option<u64>>> + Send;
+    /// Opens a window; where one is open, it is extended.
+    fn note_window(&mut self, window: &UncertainWindow) -> impl Future<Output = Answer<()>> + Send;
+    /// The open window and those accepted since then, oldest first.
+    fn windows(&mut self, accepted_since: Timestamp) -> impl Future<Output = Answer<Vec<UncertainWindow>>> + Send;
+    fn accept_windows(&mut self) -> impl Future<Output = Answer<()>> + Send;
     /// Writes a heartbeat where the session is not ended and `seq` is newer.
     fn beat(&mut self, session: SessionId, seq: u64, state: SessionState) -> impl Future<Output = Answer<()>> + Send;
     /// Ends a session whose heartbeat sequence is still `seen_seq`.
     fn end_session(&mut self, session: SessionId, seen_seq: u64) -> impl Future<Output = Answer<()>> + Send;
-    fn remove_session(&mut self, session: SessionId) -> impl Future<Output = Answer<()>> + Send;
+    /// Removes a session that is over and holds nothing, and keeps its last sequence.
+    fn spend_session(&mut self, session: SessionId) -> impl Future<Output = Answer<()>> + Send;
     /// All sessions; how many rows each holds is counted only `with_counts`.
     fn sessions(&mut self, with_counts: bool) -> impl Future<Output = Answer<Vec<SessionView>>> + Send;
 

@@ -8,6 +8,7 @@ use carillon_domain::job::Job;
 use carillon_domain::node::port::FinishRequest;
 use carillon_domain::run::{RunRecord, Status, Trigger};
 use carillon_domain::time::Timestamp;
+use carillon_domain::uncertain::Window;
 
 /// A node that registers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,6 +32,35 @@ pub struct Opened {
     pub partitions: u16,
 }
 
+/// A session that asks for something, and what tells it that the database went back in time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Me {
+    /// Who asks.
+    pub session: SessionId,
+    /// The highest heartbeat sequence that was acknowledged to it; 0 before the first.
+    pub acked: u64,
+}
+
+impl Me {
+    /// A session to which nothing was acknowledged yet.
+    pub const fn new(session: SessionId) -> Self {
+        Self { session, acked: 0 }
+    }
+}
+
+/// A time of which nobody knows what was committed in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UncertainWindow {
+    /// From when until when, and when it was noticed.
+    pub window: Window,
+    /// Who noticed it first.
+    pub session: SessionId,
+    /// Its node's name; `None` where the database has forgotten the session.
+    pub node: Option<String>,
+    /// When somebody accepted it.
+    pub accepted_at: Option<Timestamp>,
+}
+
 /// The answer to a heartbeat.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Beat {
@@ -40,9 +70,13 @@ pub enum Beat {
         now: Timestamp,
         /// All sessions with their heartbeat sequence, this one included.
         sessions: Vec<SessionBeat>,
+        /// Set while nobody has accepted that commits were lost.
+        window: Option<Window>,
     },
-    /// The session was ended by another one, or its row is gone.
+    /// The session was ended by another one, or was removed.
     Fenced,
+    /// The session is over, and commits that were acknowledged to it are gone.
+    WentBack,
 }
 
 /// What the others see of a session.
@@ -98,7 +132,7 @@ pub struct PeekRequest {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClaimRequest {
     /// Who claims; an ended session gets nothing.
-    pub session: SessionId,
+    pub me: Me,
     /// Where.
     pub partitions: Vec<u16>,
     /// What comes up until then.

@@ -50,7 +50,7 @@ pub enum Command {
     /// Show the executors of a server, or what a plugin file says of itself
     #[command(subcommand)]
     Plugin(PluginCommand),
-    /// Show the live sessions and what they hold
+    /// Show the live sessions and what they hold, and whether the database lost commits
     Cluster(ClusterArgs),
     /// Print the next due times of a schedule; needs no server
     Next(NextArgs),
@@ -103,10 +103,26 @@ pub struct InitArgs {
 
 /// Arguments of `cluster`.
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct ClusterArgs {
+    /// What to do with it; nothing: show it.
+    #[command(subcommand)]
+    pub command: Option<ClusterCommand>,
     /// Which server.
     #[command(flatten)]
     pub server: ServerArgs,
+}
+
+/// What to do with a cluster.
+#[derive(Debug, Subcommand)]
+pub enum ClusterCommand {
+    /// Go on although the database went back in time: what was due by then and may have started is recorded as lost, unless
+    /// its job says on_lost = rerun
+    Accept {
+        /// Which server.
+        #[command(flatten)]
+        server: ServerArgs,
+    },
 }
 
 /// Which server a client command talks to, and how it answers. The token comes from CARILLON_TOKEN, or from the file

@@ -1,17 +1,61 @@
-//! `carillon cluster`: the live sessions and what they hold.
+//! `carillon cluster`: the live sessions and what they hold, and the times in which the database lost commits.
 
-use super::args::ClusterArgs;
+use serde_json::{Value, json};
+
+use super::args::{ClusterArgs, ClusterCommand, ServerArgs};
 use super::client::{Call, Client};
 use super::failure::Failure;
 use super::out::Out;
 use super::table::{Table, cell as text};
 
-/// `carillon cluster`
+/// `carillon cluster` and what may follow it.
 pub fn cluster(args: &ClusterArgs, out: &mut Out) -> Result<(), Failure> {
-    let sessions = Client::new(&args.server)?.call(Call::get("/v1/cluster"))?.take_items();
-    if args.server.json {
-        return sessions.iter().try_for_each(|session| out.json(session));
+    match &args.command {
+        None => show(&args.server, out),
+        Some(ClusterCommand::Accept { server }) => accept(server, out),
     }
+}
+
+fn show(server: &ServerArgs, out: &mut Out) -> Result<(), Failure> {
+    let mut reply = Client::new(server)?.call(Call::get("/v1/cluster"))?;
+    let (sessions, windows) = (reply.take_items(), windows_of(&reply.body));
+    if server.json {
+        sessions.iter().try_for_each(|session| out.json(session))?;
+        return windows.iter().try_for_each(|window| out.json(&json!({"uncertain_window": window})));
+    }
+    out.bytes(sessions_table(&sessions).as_bytes())?;
+    if windows.is_empty() {
+        return Ok(());
+    }
+    out.bytes(b"\nThe database went back in time; what was committed in between may be lost:\n")?;
+    out.bytes(windows_table(&windows).as_bytes())?;
+    if windows.iter().any(|window| window["accepted_at"].is_null()) {
+        out.bytes(
+            b"Nothing is claimed or started until somebody has looked at it and runs `carillon cluster accept`.\n",
+        )?;
+    }
+    Ok(())
+}
+
+/// `carillon cluster accept`
+fn accept(server: &ServerArgs, out: &mut Out) -> Result<(), Failure> {
+    let reply = Client::new(server)?.call(Call::post("/v1/cluster/accept"))?;
+    let windows = windows_of(&reply.body);
+    if server.json {
+        return windows.iter().try_for_each(|window| out.json(window));
+    }
+    if windows.is_empty() {
+        return out.bytes(b"There was nothing to accept.\n");
+    }
+    out.bytes(b"Accepted; claims and starts go on within one heartbeat:\n")?;
+    out.bytes(windows_table(&windows).as_bytes())
+}
+
+fn windows_of(body: &Value) -> Vec<Value> {
+    body["uncertain_windows"].as_array().cloned().unwrap_or_default()
+}
+
+fn sessions_table(sessions: &[Value]) -> String {
     let mut table = Table::new([
         "SESSION",
         "NODE",
@@ -24,7 +68,7 @@ pub fn cluster(args: &ClusterArgs, out: &mut Out) -> Result<(), Failure> {
         "ADDRESS",
         "VERSION",
     ]);
-    for session in &sessions {
+    for session in sessions {
         let partitions = session["partitions"].as_array();
         table.row([
             text(&session["id"]),
@@ -39,5 +83,14 @@ pub fn cluster(args: &ClusterArgs, out: &mut Out) -> Result<(), Failure> {
             text(&session["version"]),
         ]);
     }
-    out.bytes(table.text().as_bytes())
+    table.text()
+}
+
+fn windows_table(windows: &[Value]) -> String {
+    let mut table = Table::new(["FROM", "UNTIL", "NOTICED", "NODE", "SESSION", "ACCEPTED"]);
+    for window in windows {
+        let cells = ["from_at", "until_at", "noticed_at", "node", "session", "accepted_at"];
+        table.row(cells.map(|cell| text(&window[cell])));
+    }
+    table.text()
 }

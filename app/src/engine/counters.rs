@@ -8,10 +8,15 @@ use carillon_domain::invariants::Violation;
 use carillon_domain::node::{BeatAnswer, Failure, Input};
 use carillon_domain::run::Status;
 use carillon_domain::time::Timestamp;
+use carillon_domain::uncertain::Window;
 use tracing::{error, warn};
 
 /// Upper bounds of the lag buckets, in milliseconds; the last one takes everything.
 const LAG_BUCKETS_MS: [u64; 12] = [1, 2, 5, 10, 20, 50, 100, 250, 1_000, 5_000, 30_000, u64::MAX];
+
+/// For the person who reads of a [`Window`].
+pub(super) const WHAT_TO_DO: &str = "nothing is claimed or started until somebody has looked at it and runs `carillon cluster \
+     accept`; jobs with on_lost = skip that were due by then are recorded as lost, those with rerun start again";
 
 /// A difference between the clocks from which on people are told.
 const CLOCK_OFFSET_TOLD_MS: i64 = 1_000;
@@ -59,6 +64,12 @@ impl Counters {
                     self.compare_clocks(*utc);
                     self.registered = true;
                     self.trouble = None;
+                    None
+                }
+                Ok(BeatAnswer::WentBack) => {
+                    let sentence = "the database went back in time and has forgotten this node's session";
+                    error!("{sentence}; {WHAT_TO_DO}");
+                    self.trouble = Some(sentence.into());
                     None
                 }
                 Ok(BeatAnswer::Fenced) => {
@@ -118,12 +129,13 @@ impl Counters {
         failure
     }
 
-    pub fn readiness(&self) -> Readiness {
+    /// `withheld`: the time in which commits were lost, until somebody accepts that.
+    pub fn readiness(&self, withheld: Option<Window>) -> Readiness {
         match &self.trouble {
             _ if self.draining => Readiness::NotReady("the node is draining".into()),
             Some(trouble) => Readiness::NotReady(trouble.clone()),
             None if !self.registered => Readiness::NotReady("the node is starting".into()),
-            None => Readiness::Ready,
+            None => withheld.map_or(Readiness::Ready, |window| Readiness::NotReady(format!("{window}; {WHAT_TO_DO}"))),
         }
     }
 
@@ -139,6 +151,29 @@ impl Counters {
             lag_ms_buckets: LAG_BUCKETS_MS.into_iter().zip(self.lag_ms).collect(),
             clock_offset_ms: self.clock_offset_ms,
             invariant_violations_total: self.violations,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use carillon_domain::time::{BootTime, Timestamp};
+
+    use super::*;
+
+    #[test]
+    fn a_node_that_withholds_says_since_when_and_what_to_do() {
+        let mut counters = Counters::default();
+        let answer = Ok(BeatAnswer::Alive { utc: Timestamp::EPOCH, peers: vec![], window: None });
+        counters.note(&Input::Beat { sent: BootTime::from_ms(0), answer });
+        assert_eq!(counters.readiness(None), Readiness::Ready);
+        let [from_at, until_at, noticed_at] = [3, 9, 8].map(Timestamp::from_secs);
+        let Readiness::NotReady(why) = counters.readiness(Some(Window { from_at, until_at, noticed_at })) else {
+            panic!("ready although commits were lost")
+        };
+        for part in ["00:00:03.000Z", "00:00:09.000Z", "noticed at 1970-01-01T00:00:08.000Z", "carillon cluster accept"]
+        {
+            assert!(why.contains(part), "{why}");
         }
     }
 }

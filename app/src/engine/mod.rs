@@ -21,10 +21,11 @@ use carillon_adapters::store::{Output, Store};
 use carillon_domain::id::{RunId, SessionId};
 use carillon_domain::node::{Config, Effect, Input, Node, SelfKillReason};
 use carillon_domain::time::{BootTime, Timestamp};
+use carillon_domain::uncertain::Window;
 use tokio::sync::mpsc;
 use tracing::{error, info, warn};
 
-use counters::Counters;
+use counters::{Counters, WHAT_TO_DO};
 #[cfg(not(test))]
 use handle::HandleParts;
 #[cfg(test)]
@@ -189,10 +190,12 @@ impl Engine {
 
     fn feed(&mut self, input: Input) {
         self.counters.note(&input);
+        let withheld = self.node.withheld();
         if let Input::Peeked(Ok(peek)) = &input {
             self.publisher.wanted(&peek.wanted_outputs);
         }
         self.node.handle(input, boot());
+        tell_lost_commits(withheld, self.node.withheld());
     }
 
     /// What a message means to the machine; `None` when the session is closed and all is over.
@@ -227,7 +230,7 @@ impl Engine {
                     info!("everything is recorded or given back; the session is closed");
                     self.calls.close();
                 }
-                other => self.calls.perform(other),
+                other => self.calls.perform(other, self.node.acked()),
             }
         }
         None
@@ -238,12 +241,21 @@ impl Engine {
         self.handle.seen();
         let (prepared, executing) = self.node.counts();
         self.ends.counts.send_replace(self.counters.snapshot(prepared, executing, self.node.partitions()));
-        let readiness = self.counters.readiness();
+        let readiness = self.counters.readiness(self.node.withheld());
         self.ends.readiness.send_if_modified(|known| {
             let changed = *known != readiness;
             *known = readiness;
             changed
         });
+    }
+}
+
+/// Once a window, not once a heartbeat.
+fn tell_lost_commits(before: Option<Window>, after: Option<Window>) {
+    match (before, after) {
+        (None, Some(window)) => error!("{window}; {WHAT_TO_DO}"),
+        (Some(_), None) => info!("the loss of commits was accepted: claims and starts go on"),
+        (Some(_), Some(_)) | (None, None) => {}
     }
 }
 

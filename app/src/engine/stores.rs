@@ -5,7 +5,9 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use carillon_adapters::store::{Beat, ClaimRequest, Finished, Output, PeekRequest, SessionState, Store, StoreError};
+use carillon_adapters::store::{
+    Beat, ClaimRequest, Finished, Me, Output, PeekRequest, SessionState, Store, StoreError,
+};
 use carillon_domain::id::{RunId, SessionId};
 use carillon_domain::node::port::FinishRequest;
 use carillon_domain::node::{BeatAnswer, Effect, Failure, Input, Peer, StoreAnswer};
@@ -39,22 +41,23 @@ impl StoreCalls {
         }
     }
 
-    /// Performs an effect that is one call to the store.
-    pub fn perform(&self, effect: Effect) {
+    /// Performs an effect that is one call to the store, to which heartbeats up to `acked` were acknowledged.
+    pub fn perform(&self, effect: Effect, acked: u64) {
         let (store, session) = (self.store.clone(), self.session);
+        let me = Me { session, acked };
         match effect {
-            Effect::Heartbeat { seq, draining } => self.heartbeat(seq, draining),
+            Effect::Heartbeat { seq, draining } => self.heartbeat(me, seq, draining),
             Effect::Peek { partitions, until } => {
                 let request = PeekRequest { session, partitions, until, executors: self.executors.clone() };
                 self.call("peek", async move { store.peek(&request).await }, Input::Peeked);
             }
             Effect::Claim { partitions, until, runs, only } => {
                 let executors = only.map_or_else(|| self.executors.clone(), |executor| vec![executor]);
-                let request = ClaimRequest { session, partitions, until, runs, executors };
+                let request = ClaimRequest { me, partitions, until, runs, executors };
                 self.call("claim", async move { store.claim(&request).await }, Input::Claimed);
             }
             Effect::Start(runs) => {
-                self.call("start", async move { store.start(session, &runs).await }, Input::Started);
+                self.call("start", async move { store.start(me, &runs).await }, Input::Started);
             }
             Effect::Settle(runs) => {
                 self.call("settle", async move { store.settle(session, &runs).await }, Input::Settled);
@@ -100,12 +103,11 @@ impl StoreCalls {
         });
     }
 
-    fn heartbeat(&self, seq: u64, draining: bool) {
-        let (store, session, send, limit) =
-            (self.store.clone(), self.session, self.send.clone(), self.heartbeat_timeout);
+    fn heartbeat(&self, me: Me, seq: u64, draining: bool) {
+        let (store, send, limit) = (self.store.clone(), self.send.clone(), self.heartbeat_timeout);
         let sent = boot();
         tokio::spawn(async move {
-            let answer = within("heartbeat", limit, store.heartbeat(session, seq, draining)).await;
+            let answer = within("heartbeat", limit, store.heartbeat(me, seq, draining)).await;
             let answer = answer.map(beat_answer).map_err(|error| failure_of(&error));
             let _ = send.send(Message::Input(Input::Beat { sent, answer }));
         });
@@ -195,8 +197,10 @@ fn stop_if_unfit(send: &mpsc::UnboundedSender<Message>, error: &StoreError) {
 fn beat_answer(beat: Beat) -> BeatAnswer {
     match beat {
         Beat::Fenced => BeatAnswer::Fenced,
-        Beat::Alive { now, sessions } => BeatAnswer::Alive {
+        Beat::WentBack => BeatAnswer::WentBack,
+        Beat::Alive { now, sessions, window } => BeatAnswer::Alive {
             utc: now,
+            window,
             peers: sessions
                 .into_iter()
                 .map(|session| Peer {

@@ -11,7 +11,7 @@ use warp::http::header::LOCATION;
 use warp::reply::Response;
 use warp::{Filter, path};
 
-use super::call::{Admitted, Call, call};
+use super::call::{Admitted, call};
 use super::jobs::job_response;
 use super::problem::{Answer, Problem, answer, json_response, set_header};
 use super::runs::visible_run;
@@ -64,7 +64,7 @@ fn resume(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
     let handler = async |segment: String, admitted: Admitted| -> Answer {
         let mut call = admitted?;
         let key = call.job_key(&segment)?;
-        nothing_more(&mut call).await?;
+        call.nothing_more().await?;
         let view = call.api.store.resume(&key).await?;
         call.api.engine.look();
         Ok(job_response(StatusCode::OK, &view))
@@ -78,7 +78,7 @@ fn run_now(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
     let handler = async |segment: String, admitted: Admitted| -> Answer {
         let mut call = admitted?;
         let key = call.job_key(&segment)?;
-        nothing_more(&mut call).await?;
+        call.nothing_more().await?;
         let run = call.api.engine.draw_run_id();
         call.api.store.trigger(&key, run).await?;
         call.api.engine.look();
@@ -95,7 +95,7 @@ fn cancel(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
     let handler = async |segment: String, admitted: Admitted| -> Answer {
         let mut call = admitted?;
         call.no_query()?;
-        nothing_more(&mut call).await?;
+        call.nothing_more().await?;
         let run = visible_run(&call, &segment).await?.id;
         let view = call.api.store.cancel(run).await?;
         call.api.engine.cancel(run);
@@ -103,10 +103,4 @@ fn cancel(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
         Ok(json_response(if ending { StatusCode::ACCEPTED } else { StatusCode::OK }, &run_json(&view)))
     };
     route.then(move |id, call| answer(handler(id, call))).boxed()
-}
-
-/// The body is empty or `{}`.
-async fn nothing_more(call: &mut Call) -> Result<(), Problem> {
-    let body = call.optional_json().await?;
-    Fields::of(body, "this").and_then(Fields::finish).map_err(Problem::fields)
 }

@@ -18,6 +18,7 @@ use super::problem::Problem;
 use super::query::{Query, decode};
 use super::state::ApiState;
 use crate::config::Role;
+use crate::wire::Fields;
 
 /// A request that was let in.
 pub(super) struct Call {
@@ -93,6 +94,12 @@ impl Call {
     /// The body as JSON, `{}` where there is none.
     pub async fn optional_json(&mut self) -> Result<Value, Problem> {
         self.read(body::ORDINARY, true).await
+    }
+
+    /// The body is empty or `{}`.
+    pub async fn nothing_more(&mut self) -> Result<(), Problem> {
+        let body = self.optional_json().await?;
+        Fields::of(body, "this").and_then(Fields::finish).map_err(Problem::fields)
     }
 
     async fn read(&mut self, limit: usize, may_be_empty: bool) -> Result<Value, Problem> {

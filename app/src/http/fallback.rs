@@ -15,7 +15,7 @@ use super::state::ApiState;
 use crate::config::Role;
 
 /// Every path with its methods; `*` stands for one segment. A test holds it against the routes.
-pub(super) const RESOURCES: [(&str, &str); 18] = [
+pub(super) const RESOURCES: [(&str, &str); 19] = [
     ("/v1/jobs", "GET, HEAD, POST"),
     ("/v1/jobs:batch", "POST"),
     ("/v1/jobs/*", "GET, HEAD, PUT, DELETE"),
@@ -29,6 +29,7 @@ pub(super) const RESOURCES: [(&str, &str); 18] = [
     ("/v1/runs/*/output", "GET, HEAD"),
     ("/v1/runs/*/cancel", "POST"),
     ("/v1/cluster", "GET, HEAD"),
+    ("/v1/cluster/accept", "POST"),
     ("/v1/executors", "GET, HEAD"),
     ("/v1/schedules/explain", "POST"),
     ("/healthz", "GET, HEAD"),

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use carillon_adapters::executor::{Executor, ExecutorDescription};
-use carillon_adapters::store::{SessionState, SessionView};
+use carillon_adapters::store::{SessionState, SessionView, UncertainWindow};
 use carillon_domain::id::SessionId;
 use carillon_domain::name::{check_job_name, check_namespace};
 use carillon_domain::partition::share_of;
 use carillon_domain::schedule::{Options, Schedule};
 use carillon_domain::time::Timestamp;
 use serde_json::{Value, json};
+use tracing::warn;
 use warp::filters::BoxedFilter;
 use warp::http::StatusCode;
 use warp::reply::Response;
@@ -24,7 +25,7 @@ use crate::config::Role;
 use crate::wire::{Fields, schedule_fault};
 
 pub(super) fn routes(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
-    cluster(api).or(executors(api)).unify().or(explain(api)).unify().boxed()
+    cluster(api).or(accept(api)).unify().or(executors(api)).unify().or(explain(api)).unify().boxed()
 }
 
 /// `GET /v1/cluster`
@@ -37,9 +38,39 @@ fn cluster(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
         let live: Vec<_> =
             sessions.iter().filter(|view| view.beat.state == SessionState::Live).map(|view| view.beat.id).collect();
         let items: Vec<_> = sessions.iter().map(|view| session_json(&call, view, &live)).collect();
-        Ok(json_response(StatusCode::OK, &json!({"items": items})))
+        let windows: Vec<_> = call.api.store.uncertain_windows().await?.iter().map(window_json).collect();
+        Ok(json_response(StatusCode::OK, &json!({"items": items, "uncertain_windows": windows})))
     };
     route.then(move |call| answer(handler(call))).boxed()
+}
+
+/// `POST /v1/cluster/accept`: claims go on although commits were lost.
+fn accept(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
+    let route = path!("v1" / "cluster" / "accept").and(warp::post()).and(call(api, Role::Admin));
+    let handler = async |admitted: Admitted| -> Answer {
+        let mut call = admitted?;
+        call.no_query()?;
+        call.nothing_more().await?;
+        call.caller.enters_all()?;
+        let accepted = call.api.store.accept_uncertain().await?;
+        for UncertainWindow { window, .. } in &accepted {
+            warn!("accepted: {window}");
+        }
+        let windows: Vec<_> = accepted.iter().map(window_json).collect();
+        Ok(json_response(StatusCode::OK, &json!({"uncertain_windows": windows})))
+    };
+    route.then(move |call| answer(handler(call))).boxed()
+}
+
+fn window_json(noticed: &UncertainWindow) -> Value {
+    json!({
+        "from_at": noticed.window.from_at.to_string(),
+        "until_at": noticed.window.until_at.to_string(),
+        "noticed_at": noticed.window.noticed_at.to_string(),
+        "node": noticed.node,
+        "session": noticed.session.to_string(),
+        "accepted_at": noticed.accepted_at.map(|at| at.to_string()),
+    })
 }
 
 fn session_json(call: &Call, view: &SessionView, live: &[SessionId]) -> Value {

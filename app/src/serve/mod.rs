@@ -130,6 +130,10 @@ async fn close(keeper: &KeeperHandle, grace: Duration) {
 fn fenced_because(reason: SelfKillReason) -> String {
     match reason {
         SelfKillReason::Fenced => "this node was fenced: another node ended its session",
+        SelfKillReason::WentBack => {
+            "this node ended itself: the database went back in time, to when it did not know this node's session; the loss is \
+             recorded (`carillon cluster`)"
+        }
         SelfKillReason::LeaseOver => "this node fenced itself: no heartbeat was acknowledged in time",
         SelfKillReason::KeeperDied => "this node ended itself: its keeper died, and with it every run",
     }

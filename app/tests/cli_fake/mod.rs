@@ -21,6 +21,8 @@ pub struct State {
     pub bodies: Vec<Value>,
     /// How often a run was looked at: it runs at first and has ended then.
     looks: usize,
+    /// Whether the loss of commits was accepted.
+    accepted: bool,
     /// How the run ends.
     pub ends_as: &'static str,
     /// A batch item of this schedule is refused.
@@ -155,11 +157,22 @@ fn answer(state: &mut State, request: &Request) -> (u16, Value) {
             200,
             json!({"items": [{"id": "8000000000000007", "node": "n1", "address":
             "127.0.0.1:7650", "version": "0.1.0", "partitions": [0, 1, 2], "prepared": 1, "executing": 2, "state": "live",
-            "started_at": "2026-01-01T00:00:00.000Z", "heartbeat_at": "2026-01-01T00:00:03.000Z"}]}),
+            "started_at": "2026-01-01T00:00:00.000Z", "heartbeat_at": "2026-01-01T00:00:03.000Z"}],
+            "uncertain_windows": window(state.accepted)}),
         ),
+        ("POST", ["cluster", "accept"]) => {
+            let accepted = if std::mem::replace(&mut state.accepted, true) { json!([]) } else { window(true) };
+            (200, json!({"uncertain_windows": accepted}))
+        }
         (_, ["jobs", name, rest @ ..]) => one(state, method, name, rest, request),
         _ => problem(404, "there is no such call"),
     }
+}
+
+fn window(accepted: bool) -> Value {
+    json!([{"from_at": "2026-01-01T00:00:03.000Z", "until_at": "2026-01-01T00:00:09.000Z", "noticed_at":
+        "2026-01-01T00:00:08.000Z", "node": null, "session": "8000000000000009",
+        "accepted_at": accepted.then_some("2026-01-01T00:01:00.000Z")}])
 }
 
 fn one(state: &mut State, method: &str, name: &str, rest: &[&str], request: &Request) -> (u16, Value) {

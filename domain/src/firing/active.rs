@@ -5,11 +5,13 @@
 use super::start::LOOK_AGAIN;
 use super::{
     CancelledBy, Event, Firing, Held, JobState, Owner, Phase, Rejected, Waiting, Why, control, finish, held_by,
+    uncertain,
 };
 use crate::id::{JobId, RunId, SessionId};
 use crate::job::Job;
 use crate::run::{Ending, Reason, RunRecord, Trigger};
 use crate::time::Timestamp;
+use crate::uncertain::may_have_started;
 
 const WITHDRAWN: &str = "the job was paused or deleted before the start";
 
@@ -85,7 +87,12 @@ impl ActiveRow {
 /// [`Rejected`] when the event does not apply; nothing is to be written then.
 pub fn apply_active(job: &Job, row: &ActiveRow, event: &Event, now: Timestamp) -> Result<ActiveTransition, Rejected> {
     let mut transition = match event {
-        Event::Claim { session, run, until } => claim(row, (*session, *run), *until),
+        Event::Claim { session, run, until, uncertain_until } => match row.waiting {
+            Some(waiting) if may_have_started(job, waiting.firing.due_at, *uncertain_until) => {
+                give_up(row, &waiting, now)
+            }
+            _ => claim(row, (*session, *run), *until),
+        },
         Event::HoldBack { session, run } => hold_back(row, (*session, *run), now),
         Event::Supersede => supersede(row, now),
         Event::Finish { session, run, ending } => {
@@ -151,6 +158,14 @@ fn claim(row: &ActiveRow, (session, run): Owner, until: Timestamp) -> Result<Act
     let run = waiting.run.unwrap_or(run);
     let held = Held { firing: waiting.firing, run, session, started_at: None, fencing_token: 0 };
     Ok(ActiveTransition::to(ActiveRow { phase: Phase::Prepared(held), waiting: None, ..row.clone() }, Why::Claimed))
+}
+
+/// Whatever its time: it comes up no more.
+fn give_up(row: &ActiveRow, waiting: &Waiting, now: Timestamp) -> Result<ActiveTransition, Rejected> {
+    if let Some(held) = row.phase.held() {
+        return Err(Rejected::Held(held.run));
+    }
+    Ok(ActiveTransition::gone(Why::GivenUp, [uncertain::lost(row.key.job, waiting, now)]))
 }
 
 /// Another run of the job executes, and the job allows no overlap any more: this one waits.

@@ -1,6 +1,6 @@
 //! Idle -> Prepared.
 
-use super::{Firing, Held, JobState, Owner, Phase, Rejected, Transition, Why};
+use super::{Firing, Held, JobState, Owner, Phase, Rejected, Transition, Why, uncertain};
 use crate::id::RunId;
 use crate::job::Job;
 use crate::policy;
@@ -8,13 +8,14 @@ use crate::run::{Reason, RunRecord};
 use crate::schedule::Timeline;
 use crate::time::Timestamp;
 
-/// Takes what comes up first until `until`: the armed firing or the manual one, whichever starts earlier.
+/// Takes what comes up first until `until`: the armed firing or the manual one, whichever starts earlier. What may have
+/// started in commits that were lost is recorded before.
 pub(super) fn claim(
     job: &Job,
     timeline: &Timeline,
     state: &JobState,
     owner: Owner,
-    until: Timestamp,
+    (until, uncertain_until): (Timestamp, Option<Timestamp>),
     now: Timestamp,
 ) -> Result<Transition, Rejected> {
     if let Some(held) = state.phase.held() {
@@ -24,7 +25,8 @@ pub(super) fn claim(
         return Err(Rejected::NothingDue);
     }
     let mut next = state.clone();
-    let records = deal_with_misfires(job, timeline, &mut next, now);
+    let mut records = uncertain::give_up(job, timeline, &mut next, uncertain_until, now);
+    records.extend(deal_with_misfires(job, timeline, &mut next, now));
     let (session, run) = owner;
     let Some((firing, run)) = earliest(&mut next, until, run) else {
         if next == *state {

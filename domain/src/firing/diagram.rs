@@ -6,7 +6,7 @@ use super::Why;
 
 impl Why {
     /// Every transition, in the order in which a row's life meets them.
-    pub const ALL: [Why; 22] = [
+    pub const ALL: [Why; 23] = [
         Why::Claimed,
         Why::Rearmed,
         Why::Started,
@@ -29,6 +29,7 @@ impl Why {
         Why::CancelledUnstarted,
         Why::Deleted,
         Why::DeletedLater,
+        Why::GivenUp,
     ];
 
     /// The states between which it leads; `"[*]"` is no row.
@@ -55,6 +56,7 @@ impl Why {
                 ("Executing", "Executing"),
                 ("Prepared", "Prepared"),
             ],
+            Why::GivenUp => &[("Idle", "[*]")],
             Why::Deleted => &[("Idle", "[*]"), ("Prepared", "[*]")],
         }
     }

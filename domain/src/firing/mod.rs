@@ -17,6 +17,7 @@ mod pause;
 mod recover;
 mod start;
 mod state;
+mod uncertain;
 
 pub use active::{ActiveRow, ActiveTransition, FiringKey, apply_active, start_beside};
 pub use diagram::states_as_mermaid;
@@ -39,6 +40,8 @@ pub enum Event {
         run: RunId,
         /// The claim horizon.
         until: Timestamp,
+        /// The end of the newest time of which the database lost commits, if it ever did ([`crate::uncertain`]).
+        uncertain_until: Option<Timestamp>,
     },
     /// The holder starts what it prepared. Of a run beside the row, see [`start_beside`].
     Start {
@@ -153,6 +156,8 @@ pub enum Why {
     CancelRequested,
     /// It will not start.
     CancelledUnstarted,
+    /// Idle -> gone (beside the job's row): it may have started in commits that were lost.
+    GivenUp,
 }
 
 /// The row as it must be written, and what goes with it in the same commit.
@@ -238,7 +243,9 @@ fn decide(
     now: Timestamp,
 ) -> Result<Transition, Rejected> {
     match event {
-        Event::Claim { session, run, until } => claim::claim(job, timeline, state, (*session, *run), *until, now),
+        Event::Claim { session, run, until, uncertain_until } => {
+            claim::claim(job, timeline, state, (*session, *run), (*until, *uncertain_until), now)
+        }
         Event::Start { session, run } => start::start(job, timeline, state, (*session, *run), now),
         Event::HoldBack { session, run } => start::hold_back(job, timeline, state, (*session, *run), now),
         Event::Supersede => Err(Rejected::NothingDue),

@@ -11,7 +11,11 @@ use crate::time::{BootTime, Timestamp};
 impl Node {
     /// Claims when a look, a finish or a full claim says so.
     pub(super) fn claim_if_wished(&mut self, now: BootTime) {
-        if !self.drain.begun && self.flight.claim.is_none() && self.wish.claim_backoff.is_over() {
+        if !self.drain.begun
+            && self.withheld.is_none()
+            && self.flight.claim.is_none()
+            && self.wish.claim_backoff.is_over()
+        {
             self.send_claim(now);
         }
         self.look_if_wished(now);
@@ -142,7 +146,7 @@ impl Node {
         self.pending.remove(&run);
         let start_at = claimed.held.firing.start_at;
         self.enter(Run { at: claimed.at, job: Some(claimed.job), stage: Stage::Prepared, stop: None });
-        if self.drain.begun {
+        if self.drain.begun || self.withheld.is_some() {
             self.set_stage(run, Stage::Uncertain);
         } else if start_at <= self.utc(now) {
             self.due.push_back(run);

@@ -35,7 +35,10 @@ impl Node {
             // The next one follows at its time, well within the lease.
             Err(_) => {}
             Ok(BeatAnswer::Fenced) => self.self_kill(SelfKillReason::Fenced),
-            Ok(BeatAnswer::Alive { utc, peers }) => {
+            Ok(BeatAnswer::WentBack) => self.self_kill(SelfKillReason::WentBack),
+            Ok(BeatAnswer::Alive { utc, peers, window }) => {
+                self.beat.acknowledged();
+                self.withhold(window);
                 self.beat.lease_until = sent + self.config.timing.self_kill_after;
                 if self.beat.self_kill {
                     self.emit(Effect::RenewKeeper { until: self.beat.lease_until });

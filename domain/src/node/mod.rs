@@ -16,6 +16,7 @@ mod recovery;
 mod starting;
 mod stealing;
 mod types;
+mod withholding;
 
 pub use types::{BeatAnswer, Config, Effect, Failure, Input, Peer, SelfKillReason, StopReason, StoreAnswer};
 
@@ -27,6 +28,7 @@ use crate::job::Job;
 use crate::lease::{DatabaseClock, Survey};
 use crate::run::Ending;
 use crate::time::{BootTime, Timestamp};
+use crate::uncertain::Window;
 use crate::wheel::Wheel;
 use port::RunRef;
 use stealing::{Neighbours, Theft};
@@ -87,6 +89,7 @@ pub struct Node {
     executing: usize,
     wish: Wish,
     beat: types::Heartbeat,
+    withheld: Option<Window>,
     drain: types::Drain,
     effects: VecDeque<Effect>,
 }
@@ -159,6 +162,7 @@ impl Node {
             executing: 0,
             wish: Wish::default(),
             beat: types::Heartbeat::new(now, &config.timing, config.self_kill),
+            withheld: None,
             drain: types::Drain::default(),
             effects: VecDeque::new(),
             config,

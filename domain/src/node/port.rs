@@ -60,6 +60,8 @@ pub enum StartAnswer {
     },
     /// Still prepared for the run, but written to since: settle, which tells the new version.
     Moved,
+    /// The database lost commits, and this firing may have started in them, or nobody has accepted that yet: give it back.
+    Withheld,
     /// The row does not carry the run any more, or the firing went back to Idle: forget it.
     Gone,
 }

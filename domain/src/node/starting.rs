@@ -15,7 +15,11 @@ impl Node {
     }
 
     pub(super) fn start_if_due(&mut self) {
-        if self.flight.start.is_some() || self.due.is_empty() || !self.wish.start_backoff.is_over() {
+        if self.flight.start.is_some()
+            || self.due.is_empty()
+            || self.withheld.is_some()
+            || !self.wish.start_backoff.is_over()
+        {
             return;
         }
         let places = self.config.max_executing.saturating_sub(self.executing).min(self.config.max_batch);
@@ -79,6 +83,11 @@ impl Node {
                 self.wheel.insert(start_at.max(self.utc(now) + std::time::Duration::from_millis(1)), run);
             }
             StartAnswer::Moved => self.set_stage(run, Stage::InDoubt),
+            StartAnswer::Withheld => {
+                self.set_stage(run, Stage::Uncertain);
+                // The heartbeat's answer tells why.
+                self.beat.next_at = now;
+            }
             StartAnswer::Gone => {
                 // It went back to Idle, or somebody changed the job: what comes up next may be due already.
                 self.forget(run);
@@ -184,7 +193,7 @@ impl Node {
     fn doubt_settled(&mut self, run: RunId, seen: Seen, now: BootTime) {
         let found = match &seen {
             Seen::Prepared(_) => Found::Prepared,
-            Seen::Executing { withdrawn: true, .. } => Found::Withdrawn,
+            Seen::Executing { withdrawn, .. } if *withdrawn || self.withheld.is_some() => Found::Withdrawn,
             Seen::Executing { .. } => Found::Executing,
             Seen::Gone => Found::Gone,
         };

@@ -12,6 +12,7 @@ use crate::lease::Timing;
 use crate::matrix::Answer;
 use crate::run::{Ending, Reason};
 use crate::time::{BootTime, Timestamp};
+use crate::uncertain::Window;
 
 /// What a node is told at its start.
 #[derive(Debug, Clone)]
@@ -87,9 +88,13 @@ pub enum BeatAnswer {
         utc: Timestamp,
         /// All sessions, this one included.
         peers: Vec<Peer>,
+        /// Set while nobody has accepted that the database lost commits.
+        window: Option<Window>,
     },
     /// Another session has ended this one.
     Fenced,
+    /// The database has forgotten this session: it went back in time.
+    WentBack,
 }
 
 /// Something that happened.
@@ -166,6 +171,8 @@ impl StopReason {
 pub enum SelfKillReason {
     /// Another session ended this one.
     Fenced,
+    /// The database went back to a time at which there was no such session.
+    WentBack,
     /// No heartbeat was acknowledged within `self_kill_after`.
     LeaseOver,
     /// The keeper died.
@@ -275,6 +282,8 @@ pub(super) struct SentClaim {
 #[derive(Debug)]
 pub(super) struct Heartbeat {
     pub seq: u64,
+    /// The highest that was acknowledged.
+    pub acked: u64,
     pub next_at: BootTime,
     /// Trusted until then.
     pub lease_until: BootTime,
@@ -288,6 +297,7 @@ impl Heartbeat {
     pub fn new(now: BootTime, timing: &Timing, self_kill: bool) -> Self {
         Self {
             seq: 0,
+            acked: 0,
             next_at: now,
             lease_until: now + timing.self_kill_after,
             self_kill,

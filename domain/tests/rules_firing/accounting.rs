@@ -68,7 +68,14 @@ impl Trial {
                 desk.now = desk.now + std::time::Duration::from_millis(*ms as u64);
                 return;
             }
-            Op::Claim { ahead } => Event::Claim { session, run, until: desk.now + secs(*ahead) },
+            Op::GoBack => {
+                desk.uncertain_until = Some(desk.now);
+                return;
+            }
+            Op::Claim { ahead } => {
+                let uncertain_until = desk.uncertain_until;
+                Event::Claim { session, run, until: desk.now + secs(*ahead), uncertain_until }
+            }
             Op::Start => Event::Start { session, run: held_run },
             Op::Finish { status, ago_ms } => {
                 let ended = Timestamp::from_ms(desk.now.as_ms() - ago_ms);
@@ -158,7 +165,10 @@ impl Trial {
         let drawn = self.desk.draw();
         let (session, held_run, now) = (me(), run.unwrap_or(drawn), self.desk.now);
         let event = match op {
-            Op::Claim { ahead } => Event::Claim { session, run: drawn, until: now + secs(*ahead) },
+            Op::Claim { ahead } => {
+                let uncertain_until = self.desk.uncertain_until;
+                Event::Claim { session, run: drawn, until: now + secs(*ahead), uncertain_until }
+            }
             Op::Start => Event::Start { session, run: held_run },
             Op::Finish { status, .. } => Event::Finish { session, run: held_run, ending: ending(*status, now) },
             Op::Reset => Event::Reset { session, run: held_run },

@@ -59,7 +59,7 @@ fn after(phase: &str, event: &str) -> String {
         "idle" => drop(desk.apply_active(key, &Event::Reset { session: me(), run })),
         "prepared" => {
             desk.apply_active(key, &Event::Reset { session: me(), run }).unwrap();
-            desk.apply_active(key, &Event::Claim { session: me(), run, until: at(60) }).unwrap();
+            desk.apply_active(key, &Event::Claim { session: me(), run, until: at(60), uncertain_until: None }).unwrap();
         }
         _ => unreachable!("{phase}"),
     }
@@ -67,7 +67,7 @@ fn after(phase: &str, event: &str) -> String {
     let session = me();
     let finished = |status| Event::Finish { session, run, ending: ending(status, at(65)) };
     let event = match event {
-        "claim" => Event::Claim { session, run, until: at(65) },
+        "claim" => Event::Claim { session, run, until: at(65), uncertain_until: None },
         "start" => Event::Start { session, run },
         "succeed" => finished(Status::Succeeded),
         "fail" => finished(Status::Failed),
@@ -131,7 +131,11 @@ fn a_manual_run_beside_a_paused_job_goes_on() {
     assert_eq!(why, Why::TriggeredBeside);
     let key = *desk.active.keys().next().unwrap();
     desk.pause(3, None).unwrap();
-    desk.apply_active(key, &Event::Claim { session: me(), run: desk.clone().draw(), until: at(3) }).unwrap();
+    desk.apply_active(
+        key,
+        &Event::Claim { session: me(), run: desk.clone().draw(), until: at(3), uncertain_until: None },
+    )
+    .unwrap();
     assert_eq!(desk.active[&key].phase.held().map(|held| held.run), Some(run), "it keeps the id that was told");
     desk.apply_active(key, &Event::Start { session: me(), run }).unwrap();
     assert_eq!(finish(&mut desk, key, 4, Status::Succeeded), Ok(Why::Finished));

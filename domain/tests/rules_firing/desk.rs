@@ -12,6 +12,7 @@ use carillon_domain::job::{Job, Misfire, MisfirePolicy, Overlap, Retry};
 use carillon_domain::run::{Ending, RunRecord, Status};
 use carillon_domain::schedule::Timeline;
 use carillon_domain::time::Timestamp;
+use carillon_domain::uncertain::may_have_started;
 
 /// Every desk's clock begins here; due times count from it.
 pub const ZERO: i64 = 1_800_000_000;
@@ -62,6 +63,8 @@ pub struct Desk {
     /// Every start, in order, with the token it got.
     pub starts: Vec<Held>,
     pub now: Timestamp,
+    /// Commits were lost up to here.
+    pub uncertain_until: Option<Timestamp>,
     drawn: u64,
     /// The latest token of the job, whichever row it started in.
     token: u64,
@@ -73,7 +76,8 @@ impl Desk {
         let timeline = job.timeline(at(0)).unwrap();
         let state = JobState::new(JobId(7), &timeline, 1_000, at(0)).unwrap();
         let (active, records, starts) = (BTreeMap::new(), Vec::new(), Vec::new());
-        Self { job, timeline, state: Some(state), active, records, starts, now: at(0), drawn: 0, token: 0 }
+        let (state, now, uncertain_until) = (Some(state), at(0), None);
+        Self { job, timeline, state, active, records, starts, now, uncertain_until, drawn: 0, token: 0 }
     }
 
     pub fn draw(&mut self) -> RunId {
@@ -95,6 +99,8 @@ impl Desk {
 
     /// Applies an event to the job's row and keeps what comes of it.
     pub fn apply(&mut self, event: &Event) -> Result<Why, Rejected> {
+        let given_back = self.state.as_ref().and_then(|row| self.given_back(&row.phase, event));
+        let event = given_back.as_ref().unwrap_or(event);
         if let Event::Start { session, run } = *event
             && self.job.overlap != Overlap::Allow
             && !self.active.is_empty()
@@ -102,6 +108,13 @@ impl Desk {
             return self.hold_back(session, run);
         }
         self.apply_as_it_is(event)
+    }
+
+    /// As a node does with what stores withhold: a start that may be the second one.
+    fn given_back(&self, phase: &Phase, event: &Event) -> Option<Event> {
+        let Event::Start { session, run } = *event else { return None };
+        let firing = phase.held()?.firing;
+        may_have_started(&self.job, firing.due_at, self.uncertain_until).then_some(Event::Reset { session, run })
     }
 
     /// As stores do when runs live beside the row of a job that does not allow them.
@@ -124,6 +137,7 @@ impl Desk {
         if let Some(next) = &done.next {
             assert_eq!(next.version, before.version + 1, "an accepted event writes one version");
             assert_eq!(next.claim_at().is_none(), next.phase.held().is_some(), "claim_at is None while held");
+            self.check_claim(&next.phase, done.why);
             if let (Phase::Executing(held), true) = (next.phase, done.why == Why::Started) {
                 self.started(held);
             }
@@ -148,6 +162,13 @@ impl Desk {
         assert!(why != Why::Started || self.job.overlap == Overlap::Allow || executing == 1, "{executing} runs live");
     }
 
+    /// What may have started in commits that were lost is not claimed.
+    fn check_claim(&self, phase: &Phase, why: Why) {
+        let Some(firing) = phase.held().map(|held| held.firing).filter(|_| why == Why::Claimed) else { return };
+        let lost = may_have_started(&self.job, firing.due_at, self.uncertain_until);
+        assert!(!lost, "{firing:?} is claimed and may have started before");
+    }
+
     fn started(&mut self, held: Held) {
         assert!(held.fencing_token > self.token, "fencing tokens grow over all starts of a job");
         self.token = held.fencing_token;
@@ -157,6 +178,8 @@ impl Desk {
     /// Applies an event to a row beside the job's.
     pub fn apply_active(&mut self, key: FiringKey, event: &Event) -> Result<Why, Rejected> {
         let before = self.active.get(&key).cloned().ok_or(Rejected::NothingDue)?;
+        let given_back = self.given_back(&before.phase, event);
+        let event = given_back.as_ref().unwrap_or(event);
         let done = match *event {
             Event::Start { session, run } if !self.overlaps(key) => self.start_beside(&before, session, run)?,
             Event::Start { session, run } => {
@@ -169,6 +192,7 @@ impl Desk {
             Some(next) => {
                 assert_eq!(next.version, before.version + 1, "an accepted event writes one version");
                 assert_eq!(next.claim_at().is_none(), next.phase.held().is_some(), "claim_at is None while held");
+                self.check_claim(&next.phase, done.why);
                 if let (Phase::Executing(held), Why::Started) = (next.phase, done.why) {
                     self.started(held);
                 }
@@ -209,7 +233,12 @@ impl Desk {
     pub fn claim_ahead(&mut self, now: i64, ahead: u64) -> Result<Why, Rejected> {
         self.now = at(now);
         let run = self.draw();
-        self.apply(&Event::Claim { session: me(), run, until: self.now + secs(ahead) })
+        self.apply(&Event::Claim {
+            session: me(),
+            run,
+            until: self.now + secs(ahead),
+            uncertain_until: self.uncertain_until,
+        })
     }
 
     pub fn start(&mut self, now: i64) -> Result<Why, Rejected> {

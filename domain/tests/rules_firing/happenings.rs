@@ -8,21 +8,40 @@ use super::desk::{at, every, secs};
 
 #[derive(Debug, Clone)]
 pub enum Op {
-    Wait { ms: i64 },
-    Claim { ahead: u64 },
+    Wait {
+        ms: i64,
+    },
+    Claim {
+        ahead: u64,
+    },
     Start,
-    Finish { status: Status, ago_ms: i64 },
+    Finish {
+        status: Status,
+        ago_ms: i64,
+    },
     Reset,
     Sweep,
-    Pause { until_ms: Option<i64> },
+    Pause {
+        until_ms: Option<i64>,
+    },
     Resume,
-    Retime { period: u64 },
-    Redefine { overlap: Overlap, policy: MisfirePolicy },
+    Retime {
+        period: u64,
+    },
+    Redefine {
+        overlap: Overlap,
+        policy: MisfirePolicy,
+    },
     Delete,
     Trigger,
     CancelHeld,
     CancelManual,
-    Active { which: usize, op: Box<Op> },
+    /// The database lost commits up to now.
+    GoBack,
+    Active {
+        which: usize,
+        op: Box<Op>,
+    },
 }
 
 fn moves() -> impl Strategy<Value = Op> {
@@ -55,6 +74,7 @@ pub fn ops() -> impl Strategy<Value = Op> {
         1 => Just(Op::CancelHeld),
         1 => Just(Op::CancelManual),
         1 => Just(Op::Delete),
+        1 => Just(Op::GoBack),
     ]
 }
 

@@ -8,3 +8,4 @@ mod happenings;
 mod overlapping;
 mod policies;
 mod table;
+mod uncertain;

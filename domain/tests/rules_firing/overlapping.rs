@@ -62,7 +62,7 @@ fn a_backoff_beside_the_row_counts_as_running_and_waits_for_what_executes() {
     manual.update(3, misfire(MisfirePolicy::Skip, 30)).unwrap();
     let keys: Vec<FiringKey> = manual.active.keys().copied().collect();
     for (key, run) in keys.iter().zip([first, second]) {
-        manual.apply_active(*key, &Event::Claim { session: me(), run, until: at(3) }).unwrap();
+        manual.apply_active(*key, &Event::Claim { session: me(), run, until: at(3), uncertain_until: None }).unwrap();
     }
     let mut start = |which: usize| {
         let run = [first, second][which];
@@ -117,7 +117,7 @@ fn tokens_grow_over_the_starts_of_all_rows_of_a_job() {
         let run = desk.active[&key].phase.held().map_or(desk.clone().draw(), |held| held.run);
         let session = me();
         let event = if event == "claim" {
-            Event::Claim { session, run, until: at(121) }
+            Event::Claim { session, run, until: at(121), uncertain_until: None }
         } else {
             Event::Start { session, run }
         };

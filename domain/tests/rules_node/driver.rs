@@ -104,7 +104,7 @@ impl Driver {
     }
 
     pub fn beat_with(&mut self, sent: u64, peers: Vec<Peer>, utc_ms: i64) {
-        let answer = Ok(BeatAnswer::Alive { utc: Timestamp::from_ms(utc_ms), peers });
+        let answer = Ok(BeatAnswer::Alive { utc: Timestamp::from_ms(utc_ms), peers, window: None });
         self.feed(Input::Beat { sent: BootTime::from_ms(sent), answer });
     }
 

@@ -7,3 +7,4 @@ mod ending;
 mod matrix;
 mod replacing;
 mod stealing;
+mod withholding;

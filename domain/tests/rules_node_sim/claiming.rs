@@ -13,6 +13,8 @@ use crate::dice::config;
 #[derive(Debug, Clone, Copy)]
 pub struct Claimant<'a> {
     pub session: SessionId,
+    /// The highest heartbeat sequence that was acknowledged to it.
+    pub acked: u64,
     pub executors: &'a [&'a str],
 }
 
@@ -66,7 +68,7 @@ impl Store {
         ids: &[RunId],
         only: Option<&str>,
     ) -> Vec<Claimed> {
-        if !self.lives(who.session) {
+        if self.withholds((who.session, who.acked)) || !self.lives(who.session) {
             return Vec::new();
         }
         let mut ids = ids.iter().copied();
@@ -78,7 +80,9 @@ impl Store {
                 continue;
             }
             let Some(run) = ids.clone().next() else { break };
-            if self.apply(&row.row, &Event::Claim { session: who.session, run, until }) == Ok(Why::Claimed) {
+            let uncertain_until = self.uncertain_until;
+            let event = Event::Claim { session: who.session, run, until, uncertain_until };
+            if self.apply(&row.row, &event) == Ok(Why::Claimed) {
                 ids.next();
                 self.stolen += u64::from(only.is_some());
                 claimed.extend(self.claimed(&row.row));

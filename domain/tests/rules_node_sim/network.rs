@@ -7,11 +7,13 @@ use carillon_domain::time::BootTime;
 
 use super::{Happening, World};
 use crate::dice::{executors_of, failed};
+use crate::store::Me;
 use crate::store::claiming::Claimant;
 
 impl World {
     /// On its way to the store: in time, late, lost, or with its answer lost.
-    pub(super) fn send(&mut self, session: SessionId, call: Effect) {
+    pub(super) fn send(&mut self, me: Me, call: Effect) {
+        let session = me.0;
         let sent = self.now;
         let there = 1 + self.dice.below(30);
         if self.stuck == Some(session) && matches!(call, Effect::Claim { .. }) {
@@ -27,29 +29,30 @@ impl World {
             _ => None,
         };
         let Some((failure, applied_after)) = failure else {
-            return self.later(there, Happening::Arrives { session, call, sent, answered: true });
+            return self.later(there, Happening::Arrives { me, call, sent, answered: true });
         };
         let input = failed(&call, failure, sent);
         if let Some(after) = applied_after {
-            self.later(after, Happening::Arrives { session, call, sent, answered: false });
+            self.later(after, Happening::Arrives { me, call, sent, answered: false });
         }
         let timeout = 50 + self.dice.below(250);
         self.later(timeout, Happening::Answer { session, input });
     }
 
-    pub(super) fn perform(&mut self, session: SessionId, call: &Effect, sent: u64) -> Option<Input> {
-        let who = Claimant { session, executors: executors_of(session) };
+    pub(super) fn perform(&mut self, me: Me, call: &Effect, sent: u64) -> Option<Input> {
+        let session = me.0;
+        let who = Claimant { session, acked: me.1, executors: executors_of(session) };
         let store = &mut self.store;
         Some(match call {
             Effect::Heartbeat { seq, draining } => {
-                let answer = Ok(store.beat(session, *seq, *draining));
+                let answer = Ok(store.beat(me, *seq, *draining));
                 Input::Beat { sent: BootTime::from_ms(sent), answer }
             }
             Effect::Peek { partitions, until } => Input::Peeked(Ok(store.peek(who, partitions, *until))),
             Effect::Claim { partitions, until, runs, only } => {
                 Input::Claimed(Ok(store.claim(who, partitions, *until, runs, only.as_deref())))
             }
-            Effect::Start(refs) => Input::Started(Ok(store.start(session, refs))),
+            Effect::Start(refs) => Input::Started(Ok(store.start(me, refs))),
             Effect::Settle(refs) => Input::Settled(Ok(store.settle(session, refs))),
             Effect::Finish(requests) => Input::Finished(Ok(store.finish(session, requests))),
             Effect::Reset(refs) => {

@@ -75,7 +75,8 @@ impl World {
     }
 
     pub(super) fn watch_what_lies(&mut self) {
-        if !self.lying.watched {
+        // Where the store goes back in time, rows lie until somebody accepts that.
+        if !self.lying.watched || self.past.is_some() {
             return;
         }
         let mut before = std::mem::take(&mut self.lying.since);

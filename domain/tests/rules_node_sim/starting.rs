@@ -5,11 +5,16 @@ use carillon_domain::id::{RunId, SessionId};
 use carillon_domain::invariants as must;
 use carillon_domain::job::Overlap;
 use carillon_domain::node::port::{RowKey, RunRef, StartAnswer};
+use carillon_domain::uncertain::may_have_started;
 
-use super::Store;
+use super::{Me, Store};
 
 impl Store {
-    pub fn start(&mut self, session: SessionId, refs: &[RunRef]) -> Vec<StartAnswer> {
+    pub fn start(&mut self, me: Me, refs: &[RunRef]) -> Vec<StartAnswer> {
+        let session = me.0;
+        if self.withholds(me) {
+            return vec![StartAnswer::Withheld; refs.len()];
+        }
         let lives = self.lives(session);
         refs.iter().map(|at| if lives { self.start_one(session, at) } else { StartAnswer::Gone }).collect()
     }
@@ -19,6 +24,7 @@ impl Store {
         match self.row(&at.row).filter(|(phase, _)| matches!(phase, Phase::Prepared(held) if carries(held))) {
             None => return StartAnswer::Gone,
             Some((_, version)) if version != at.version => return StartAnswer::Moved,
+            Some((phase, _)) if self.may_have_started(&at.row, &phase) => return StartAnswer::Withheld,
             Some(_) => {}
         }
         match self.apply_start(&at.row, session, at.run) {
@@ -32,6 +38,15 @@ impl Store {
             },
             Ok(_) | Err(_) => StartAnswer::Gone,
         }
+    }
+
+    fn may_have_started(&self, row: &RowKey, phase: &Phase) -> bool {
+        let id = match row {
+            RowKey::Job(id) => id,
+            RowKey::Active(key) => &key.job,
+        };
+        let lost = |held: &Held| may_have_started(&self.jobs[id].job, held.firing.due_at, self.uncertain_until);
+        phase.held().is_some_and(lost)
     }
 
     /// As real stores do: unless others of the job live that it may not overlap.

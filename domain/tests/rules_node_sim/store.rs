@@ -2,6 +2,8 @@
 
 #[path = "claiming.rs"]
 pub mod claiming;
+#[path = "restoring.rs"]
+mod restoring;
 #[path = "starting.rs"]
 mod starting;
 
@@ -18,6 +20,7 @@ use carillon_domain::node::{BeatAnswer, Peer};
 use carillon_domain::run::{RunRecord, Trigger};
 use carillon_domain::schedule::Timeline;
 use carillon_domain::time::Timestamp;
+use carillon_domain::uncertain::Window;
 
 #[derive(Debug, Clone)]
 pub struct Stored {
@@ -35,11 +38,17 @@ pub struct Session {
     pub ended: bool,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub struct Store {
     pub jobs: BTreeMap<JobId, Stored>,
     pub active: BTreeMap<FiringKey, ActiveRow>,
     pub sessions: BTreeMap<SessionId, Session>,
+    /// The last sequence of sessions that are over.
+    pub spent: BTreeMap<SessionId, u64>,
+    /// Commits were lost, and nobody has accepted that.
+    pub open: Option<Window>,
+    /// The end of the newest window that was accepted.
+    pub uncertain_until: Option<Timestamp>,
     pub records: Vec<RunRecord>,
     /// The latest fencing token of each job.
     pub tokens: BTreeMap<JobId, u64>,
@@ -47,6 +56,9 @@ pub struct Store {
     /// How many firings were taken from others.
     pub stolen: u64,
 }
+
+/// Who asks, and the highest heartbeat sequence that was acknowledged to it.
+pub type Me = (SessionId, u64);
 
 impl Store {
     pub fn apply(&mut self, row: &RowKey, event: &Event) -> Result<Why, Rejected> {
@@ -152,8 +164,10 @@ impl Store {
         self.sessions.get(&session).is_some_and(|row| !row.ended)
     }
 
-    pub fn beat(&mut self, session: SessionId, seq: u64, draining: bool) -> BeatAnswer {
+    pub fn beat(&mut self, (session, acked): Me, seq: u64, draining: bool) -> BeatAnswer {
+        let lost = self.notices((session, acked));
         match self.sessions.get_mut(&session).filter(|row| !row.ended) {
+            None if lost => return BeatAnswer::WentBack,
             None => return BeatAnswer::Fenced,
             Some(row) => {
                 must::never_decreases("a heartbeat's sequence", row.seq, seq.max(row.seq)).unwrap();
@@ -166,7 +180,7 @@ impl Store {
             claims: !row.draining && !row.ended,
             ended: row.ended,
         };
-        BeatAnswer::Alive { utc: self.now, peers: self.sessions.iter().map(peer).collect() }
+        BeatAnswer::Alive { utc: self.now, peers: self.sessions.iter().map(peer).collect(), window: self.open }
     }
 
     fn claimed(&self, key: &RowKey) -> Option<Claimed> {
@@ -258,7 +272,7 @@ impl Store {
 
     pub fn close(&mut self, session: SessionId) {
         if self.held(session).is_empty() {
-            self.sessions.remove(&session);
+            self.spend(session);
         } else if let Some(row) = self.sessions.get_mut(&session) {
             row.ended = true;
         }
@@ -268,6 +282,6 @@ impl Store {
         for at in self.held(session) {
             self.apply(&at.row, &Event::Sweep { session }).unwrap();
         }
-        self.sessions.remove(&session);
+        self.spend(session);
     }
 }

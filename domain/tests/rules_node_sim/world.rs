@@ -4,6 +4,8 @@
 mod meddling;
 #[path = "network.rs"]
 mod network;
+#[path = "past.rs"]
+mod past;
 #[path = "sharing.rs"]
 mod sharing;
 
@@ -20,7 +22,7 @@ use carillon_domain::run::{Ending, Status};
 use carillon_domain::time::{BootTime, Timestamp};
 
 use super::dice::{Dice, config, ending, executors_of, random_job};
-use super::store::{Session, Store, Stored};
+use super::store::{Me, Session, Store, Stored};
 use sharing::Lying;
 
 const UTC0_MS: i64 = 1_800_000_000_000;
@@ -41,7 +43,7 @@ struct Process {
 enum Happening {
     /// A call reaches the store; its answer goes back unless it is lost.
     Arrives {
-        session: SessionId,
+        me: Me,
         call: Effect,
         sent: u64,
         answered: bool,
@@ -70,6 +72,8 @@ pub struct World {
     queued: u64,
     booted: u64,
     faults: bool,
+    /// What the store may go back to, where the world is one in which it does.
+    past: Option<past::Past>,
     /// Whose claims fail, one and all, while its heartbeats go through.
     stuck: Option<SessionId>,
     /// Whether a run may take longer than a moment.
@@ -106,6 +110,7 @@ impl World {
             booted: 0,
             faults: false,
             stuck: None,
+            past: None,
             long_runs: false,
             spawned: Vec::new(),
             lying: Lying::default(),
@@ -139,6 +144,10 @@ impl World {
             assert!(process.children.is_empty());
         }
         must::recorded_once(&self.store.records).unwrap();
+        if self.past.is_some() {
+            self.check_starts_over_all_pasts();
+            return self;
+        }
         for (id, stored) in &self.store.jobs {
             must::starts_once(&stored.job, self.starts_of(*id)).unwrap();
         }
@@ -183,6 +192,9 @@ impl World {
         if self.faults && self.dice.one_in(25) {
             self.meddle();
         }
+        if self.past.is_some() {
+            self.play_with_time();
+        }
     }
 
     fn tick(&mut self) {
@@ -200,8 +212,9 @@ impl World {
     fn happen(&mut self, what: Happening) {
         match what {
             Happening::Boot => self.boot(),
-            Happening::Arrives { session, call, sent, answered } => {
-                if let Some(input) = self.perform(session, &call, sent).filter(|_| answered) {
+            Happening::Arrives { me, call, sent, answered } => {
+                let session = me.0;
+                if let Some(input) = self.perform(me, &call, sent).filter(|_| answered) {
                     let after = 1 + self.dice.below(20);
                     self.later(after, Happening::Answer { session, input });
                 }
@@ -281,15 +294,13 @@ impl World {
         let session = self.processes[n].session;
         match effect {
             Effect::RenewKeeper { until } => self.processes[n].keeper_until = until.as_ms(),
-            Effect::Spawn { held, .. } => {
+            Effect::Spawn { held, job } => {
                 let lease = BootTime::from_ms(self.processes[n].keeper_until);
                 must::starts_within_lease(lease, BootTime::from_ms(self.now)).unwrap();
-                must::not_live_yet(held.run, self.processes[n].children.contains_key(&held.run)).unwrap();
-                let (row, ..) = self.store.carrier(session, held.run).expect("S3: its row carries it");
-                let id = match row {
-                    RowKey::Job(id) => id,
-                    RowKey::Active(key) => key.job,
-                };
+                // A manual run keeps its id, and its row may have gone back under it.
+                let lives = self.processes[n].children.contains_key(&held.run) && !self.went_back();
+                must::not_live_yet(held.run, lives).unwrap();
+                let id = self.job_of(session, held.run, &job);
                 let key = FiringKey { job: id, due_at: held.firing.due_at, trigger: held.firing.trigger };
                 self.spawned.push((key, held.firing.attempt, self.store.now));
                 self.processes[n].children.insert(held.run, id);
@@ -314,11 +325,24 @@ impl World {
                 self.later(1_000, Happening::Boot);
             }
             Effect::SelfKill(_) => self.die(n),
-            call => self.send(session, call),
+            call => self.send((session, self.processes[n].node.acked()), call),
+        }
+    }
+
+    /// The job that the row of a run says it is of.
+    fn job_of(&self, session: SessionId, run: RunId, job: &Job) -> JobId {
+        match self.store.carrier(session, run) {
+            Some((RowKey::Job(id), ..)) => id,
+            Some((RowKey::Active(key), ..)) => key.job,
+            None if self.went_back() => past::number_of(job),
+            None => panic!("S3: its row carries run {run}"),
         }
     }
 
     fn check(&self) {
+        if self.went_back() {
+            return;
+        }
         let live =
             || self.processes.iter().flat_map(|one| one.children.iter().map(|(run, job)| (one.session, *run, *job)));
         let allowed = |job: JobId| self.store.jobs[&job].ever_allowed;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use carillon_adapters::store::{ClaimRequest, Finished, ManualClock, Output, PutIf, PutJob, Store};
+use carillon_adapters::store::{ClaimRequest, Finished, ManualClock, Me, Output, PutIf, PutJob, Store};
 use carillon_domain::id::RunId;
 use carillon_domain::node::port::{FinishRequest, StartAnswer};
 use carillon_domain::run::Status;
@@ -62,14 +62,14 @@ async fn cycle(bench: &Bench, store: &dyn Store, clock: &ManualClock, size: usiz
         let runs: Vec<RunId> = (0..size).map(|_| bench.draw()).collect();
         let partitions = (0..PARTITIONS).collect();
         let executors = vec!["shell".to_owned()];
-        let request = ClaimRequest { session: bench.me, partitions, until: at(10), runs, executors };
+        let request = ClaimRequest { me: Me::new(bench.me), partitions, until: at(10), runs, executors };
         let begun = Instant::now();
         let claimed = store.claim(&request).await.expect("claimed");
         claims += begun.elapsed();
         assert_eq!(claimed.len(), size);
         clock.set(at(10));
         let begun = Instant::now();
-        let answers = store.start(bench.me, &refs(&claimed)).await.expect("started");
+        let answers = store.start(Me::new(bench.me), &refs(&claimed)).await.expect("started");
         starts += begun.elapsed();
         let ended: Vec<_> = answers
             .into_iter()
@@ -78,7 +78,7 @@ async fn cycle(bench: &Bench, store: &dyn Store, clock: &ManualClock, size: usiz
                     request: FinishRequest { at: running, ending: ending(Status::Succeeded, at(10)) },
                     output: Output { bytes: b"done\n".to_vec(), truncated: false },
                 }),
-                StartAnswer::Early { .. } | StartAnswer::Moved | StartAnswer::Gone => None,
+                StartAnswer::Early { .. } | StartAnswer::Moved | StartAnswer::Withheld | StartAnswer::Gone => None,
             })
             .collect();
         assert_eq!(ended.len(), size);

@@ -5,14 +5,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use carillon_adapters::store::{
-    Change, ClaimRequest, Clock, ControlError, Finished, JobKey, JobView, ManualClock, NewSession, Output, PeekRequest,
-    PutIf, PutJob, RunQuery, RunStage, RunView, Saved, Store,
+    Change, ClaimRequest, Clock, ControlError, Finished, JobKey, JobView, ManualClock, Me, NewSession, Output,
+    PeekRequest, PutIf, PutJob, RunQuery, RunStage, RunView, Saved, Store,
 };
 use carillon_domain::id::{RunId, SessionId};
 use carillon_domain::job::Job;
 use carillon_domain::node::port::{Claimed, FinishAnswer, FinishRequest, Peek, RowKey, RunRef, StartAnswer};
 use carillon_domain::run::{Ending, RunRecord, Status};
 use carillon_domain::time::Timestamp;
+
+use super::Backups;
 
 /// When every test begins.
 pub const BEGIN: Timestamp = Timestamp::from_secs(1_767_225_600);
@@ -29,6 +31,8 @@ pub struct Bench {
     /// A live session.
     pub me: SessionId,
     drawn: AtomicU64,
+    /// How the store goes back in time.
+    pub backups: Option<Backups>,
     /// What must live as long as the store.
     pub keep: Option<Box<dyn std::any::Any + Send + Sync>>,
 }
@@ -62,9 +66,23 @@ impl Bench {
     /// A store with one live session.
     pub async fn new(store: Arc<dyn Store>, clock: ManualClock) -> Self {
         let me = SessionId::from_random(1);
-        let bench = Self { store, clock, me, drawn: AtomicU64::new(0), keep: None };
+        let bench = Self { store, clock, me, drawn: AtomicU64::new(0), backups: None, keep: None };
         bench.session(1).await;
         bench
+    }
+
+    fn backups(&self) -> &Backups {
+        self.backups.as_ref().expect("the bench of this store knows how to go back")
+    }
+
+    /// Keeps what is stored now.
+    pub async fn back_up(&self) {
+        self.backups().take().await;
+    }
+
+    /// The database goes back to what was kept; the clock goes on.
+    pub async fn restore(&self) {
+        self.backups().restore().await;
     }
 
     /// Opens a session on a node of its own.
@@ -112,7 +130,7 @@ impl Bench {
     pub fn claim_request(&self, session: SessionId, until: Timestamp, limit: usize) -> ClaimRequest {
         let runs = (0..limit).map(|_| self.draw()).collect();
         let executors = vec!["shell".into()];
-        ClaimRequest { session, partitions: (0..PARTITIONS).collect(), until, runs, executors }
+        ClaimRequest { me: Me::new(session), partitions: (0..PARTITIONS).collect(), until, runs, executors }
     }
 
     /// A look of `session` whose own partitions are `mine`.
@@ -142,7 +160,7 @@ impl Bench {
 
     /// Starts one run.
     pub async fn start(&self, claimed: &Claimed) -> StartAnswer {
-        self.store.start(self.me, &[claimed.at]).await.unwrap().remove(0)
+        self.store.start(Me::new(self.me), &[claimed.at]).await.unwrap().remove(0)
     }
 
     /// Starts one run, which must start; answers where it runs.

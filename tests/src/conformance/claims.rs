@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use carillon_adapters::store::{ClaimRequest, PeekRequest, StoreError};
+use carillon_adapters::store::{ClaimRequest, Me, PeekRequest, StoreError};
 use carillon_domain::firing::Phase;
 use carillon_domain::job::{Job, Misfire, MisfirePolicy, Overlap};
 use carillon_domain::node::port::{Peek, RowKey, UNCLAIMED_PER_PARTITION};
@@ -72,9 +72,9 @@ pub async fn an_ended_session_claims_nothing(bench: &Bench) {
     assert!(bench.store.claim(&request).await.unwrap().is_empty());
     assert_eq!(bench.store.sweep(other, 10).await.unwrap(), 0);
     assert!(bench.store.claim(&request).await.unwrap().is_empty());
-    bench.store.heartbeat(bench.me, 1, true).await.unwrap();
+    bench.store.heartbeat(Me::new(bench.me), 1, true).await.unwrap();
     assert!(bench.claim().await.is_empty());
-    bench.store.heartbeat(bench.me, 2, false).await.unwrap();
+    bench.store.heartbeat(Me::new(bench.me), 2, false).await.unwrap();
     assert_eq!(bench.claim().await.len(), 1);
 }
 

@@ -2,6 +2,7 @@
 //!
 //! [`store_conformance!`](crate::store_conformance) makes one test of each for a database.
 
+pub mod backup;
 pub mod bench;
 pub mod claims;
 pub mod control;
@@ -13,8 +14,10 @@ pub mod overlaps;
 pub mod sessions;
 pub mod settling;
 pub mod transit;
+pub mod uncertain;
 pub mod walk;
 
+pub use backup::Backups;
 pub use bench::Bench;
 
 /// Makes one test of every case, each on a store of its own that `$new` makes: an async function that answers a [`Bench`].
@@ -41,6 +44,12 @@ macro_rules! store_conformance {
                 a_swept_run_beside_is_lost, a_live_session_is_not_swept,
                 a_session_that_closes_while_it_holds_is_swept, a_tombstone_stays_until_the_last_row_is_swept,
                 a_session_that_holds_nothing_is_removed_when_it_closes;
+            uncertain: a_sequence_behind_what_was_acknowledged_is_noticed, a_claim_notices_and_does_nothing_else,
+                a_start_notices_and_does_nothing_else, a_session_that_was_forgotten_is_over,
+                those_who_notice_later_extend_the_window, nobody_claims_or_starts_until_it_is_accepted,
+                what_may_have_started_is_lost_or_started_again_as_asked,
+                what_was_prepared_before_is_not_started_either, a_definition_of_lost_commits_is_forgotten,
+                a_session_that_is_over_is_remembered_for_a_day;
             settling: a_settled_start_disarms_the_stray, a_settled_run_that_started_is_found,
                 a_withdrawn_run_says_so, a_settled_run_beside_is_found, what_is_gone_is_gone;
             control: pause_and_resume_in_every_phase, an_update_in_every_phase, trigger_in_every_phase,

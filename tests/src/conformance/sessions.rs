@@ -1,6 +1,6 @@
 //! Heartbeats, expiry, sweeps.
 
-use carillon_adapters::store::{Beat, SessionState};
+use carillon_adapters::store::{Beat, Me, SessionState};
 use carillon_domain::job::{Job, OnLost, Overlap};
 use carillon_domain::node::port::{FinishAnswer, StartAnswer};
 use carillon_domain::run::Status;
@@ -10,23 +10,23 @@ use super::bench::{Bench, at, job};
 /// A heartbeat reaches only a session that is not ended.
 pub async fn heartbeats_are_fenced_after_expiry(bench: &Bench) {
     let other = bench.session(2).await;
-    let Beat::Alive { now, sessions } = bench.store.heartbeat(other, 1, false).await.unwrap() else {
+    let Beat::Alive { now, sessions, .. } = bench.store.heartbeat(Me::new(other), 1, false).await.unwrap() else {
         panic!("fenced");
     };
     assert_eq!((now, sessions.len()), (at(0), 2));
     assert!(sessions.iter().any(|beat| beat.id == other && beat.seq == 1 && beat.state == SessionState::Live));
     assert!(bench.store.expire(other, 1).await.unwrap());
-    assert_eq!(bench.store.heartbeat(other, 2, false).await.unwrap(), Beat::Fenced);
+    assert_eq!(bench.store.heartbeat(Me::new(other), 2, false).await.unwrap(), Beat::Fenced);
     bench.store.sweep(other, 10).await.unwrap();
-    assert_eq!(bench.store.heartbeat(other, 3, false).await.unwrap(), Beat::Fenced);
+    assert_eq!(bench.store.heartbeat(Me::new(other), 3, false).await.unwrap(), Beat::Fenced);
     assert_eq!(bench.store.sessions().await.unwrap().len(), 1);
 }
 
 /// A heartbeat that came between saves the session; a stray older one changes nothing.
 pub async fn expiry_only_of_the_sequence_seen(bench: &Bench) {
     let other = bench.session(2).await;
-    bench.store.heartbeat(other, 7, true).await.unwrap();
-    bench.store.heartbeat(other, 6, false).await.unwrap();
+    bench.store.heartbeat(Me::new(other), 7, true).await.unwrap();
+    bench.store.heartbeat(Me::new(other), 6, false).await.unwrap();
     assert!(!bench.store.expire(other, 6).await.unwrap());
     let sessions = bench.store.sessions().await.unwrap();
     let beat = sessions.iter().find(|session| session.beat.id == other).unwrap().beat;
@@ -42,7 +42,7 @@ pub async fn a_swept_preparation_keeps_its_due_time(bench: &Bench) {
     let claimed = bench.store.claim(&bench.claim_request(other, at(30), 5)).await.unwrap();
     assert!(bench.store.expire(other, 0).await.unwrap());
     bench.go_to(10);
-    let start = bench.store.start(other, &[claimed[0].at]).await.unwrap();
+    let start = bench.store.start(Me::new(other), &[claimed[0].at]).await.unwrap();
     assert_eq!(start, [StartAnswer::Gone]);
     assert_eq!(bench.store.sweep(other, 10).await.unwrap(), 1);
     assert_eq!(bench.store.sweep(other, 10).await.unwrap(), 0);
@@ -97,12 +97,14 @@ pub async fn a_session_that_closes_while_it_holds_is_swept(bench: &Bench) {
     bench.create(job("a")).await;
     let claimed = bench.claim_one().await;
     bench.store.close_session(bench.me).await.unwrap();
-    assert_eq!(bench.store.heartbeat(bench.me, 1, false).await.unwrap(), Beat::Fenced);
+    assert_eq!(bench.store.heartbeat(Me::new(bench.me), 1, false).await.unwrap(), Beat::Fenced);
     assert!(bench.claim().await.is_empty(), "it claims nothing any more");
     bench.go_to(10);
     assert_eq!(bench.start(&claimed).await, StartAnswer::Gone, "and starts nothing");
     let other = bench.session(2).await;
-    let Beat::Alive { sessions, .. } = bench.store.heartbeat(other, 1, false).await.unwrap() else { panic!("fenced") };
+    let Beat::Alive { sessions, .. } = bench.store.heartbeat(Me::new(other), 1, false).await.unwrap() else {
+        panic!("fenced")
+    };
     let tombstone = sessions.iter().find(|beat| beat.id == bench.me).unwrap();
     assert_eq!(tombstone.state, SessionState::Ended, "the others see what is to be swept");
     assert_eq!(bench.store.sweep(bench.me, 10).await.unwrap(), 1);
@@ -139,5 +141,5 @@ pub async fn a_session_that_holds_nothing_is_removed_when_it_closes(bench: &Benc
     bench.store.close_session(bench.me).await.unwrap();
     assert!(bench.store.sessions().await.unwrap().is_empty());
     assert!(bench.claim().await.is_empty());
-    assert_eq!(bench.store.heartbeat(bench.me, 1, false).await.unwrap(), Beat::Fenced);
+    assert_eq!(bench.store.heartbeat(Me::new(bench.me), 1, false).await.unwrap(), Beat::Fenced);
 }

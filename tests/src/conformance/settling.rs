@@ -1,5 +1,6 @@
 //! Settling doubt: a write that disarms whatever is still under way, then a look.
 
+use carillon_adapters::store::Me;
 use carillon_domain::job::{Job, Overlap};
 use carillon_domain::node::port::{RunRef, Seen, StartAnswer};
 use carillon_domain::run::Status;
@@ -41,7 +42,7 @@ pub async fn a_withdrawn_run_says_so(bench: &Bench) {
     }
     let claimed = bench.claim().await;
     bench.go_to(10);
-    bench.store.start(bench.me, &super::bench::refs(&claimed)).await.unwrap();
+    bench.store.start(Me::new(bench.me), &super::bench::refs(&claimed)).await.unwrap();
     bench.store.pause(&key("paused"), None, None).await.unwrap();
     bench.store.delete_job(&key("deleted"), None).await.unwrap();
     let cancelled = claimed.iter().find(|one| one.job.name == "cancelled").unwrap();

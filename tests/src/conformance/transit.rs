@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use carillon_adapters::store::{Finished, MAX_OUTPUT_BYTES, Output, RunStage};
+use carillon_adapters::store::{Finished, MAX_OUTPUT_BYTES, Me, Output, RunStage};
 use carillon_domain::firing::Phase;
 use carillon_domain::job::{Job, Overlap, Retry};
 use carillon_domain::node::port::{FinishAnswer, FinishRequest, RowKey, RunRef, Seen, StartAnswer};
@@ -54,7 +54,7 @@ pub async fn allow_runs_beside(bench: &Bench) {
     let claimed = bench.claim().await;
     let attempts: Vec<_> = claimed.iter().map(|one| (one.held.firing.due_at, one.held.firing.attempt)).collect();
     assert_eq!(attempts, [(at(30), 1), (at(10), 2)]);
-    let answers = bench.store.start(bench.me, &refs(&claimed)).await.unwrap();
+    let answers = bench.store.start(Me::new(bench.me), &refs(&claimed)).await.unwrap();
     assert!(answers.iter().all(|answer| matches!(answer, StartAnswer::Started { .. })), "{answers:?}");
 }
 

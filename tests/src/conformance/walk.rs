@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use carillon_adapters::store::{Finished, JobView, Output, PutIf, RunQuery, RunStage, RunView};
+use carillon_adapters::store::{Finished, JobView, Me, Output, PutIf, RunQuery, RunStage, RunView};
 use carillon_domain::firing::Phase;
 use carillon_domain::id::{RunId, SessionId};
 use carillon_domain::job::{Job, Misfire, MisfirePolicy, OnLost, Overlap, Retry};
@@ -140,13 +140,13 @@ impl<'a> Walk<'a> {
     async fn start(&mut self) {
         let (me, batch) = (self.me(), std::mem::take(&mut self.prepared));
         let refs: Vec<RunRef> = batch.iter().map(|claimed| claimed.at).collect();
-        let answers = self.both(async |bench| bench.store.start(me, &refs).await.unwrap()).await;
+        let answers = self.both(async |bench| bench.store.start(Me::new(me), &refs).await.unwrap()).await;
         for (claimed, answer) in batch.into_iter().zip(answers) {
             match answer {
                 StartAnswer::Started { at, .. } => self.executing.push(at),
                 StartAnswer::Early { .. } => self.prepared.push(claimed),
                 // Left to the recovery that the walk plays.
-                StartAnswer::Moved | StartAnswer::Gone => {}
+                StartAnswer::Moved | StartAnswer::Gone | StartAnswer::Withheld => {}
             }
         }
     }

@@ -4,12 +4,14 @@ use std::sync::Arc;
 
 use carillon_adapters::store::ManualClock;
 use carillon_adapters::store::memory::MemoryStore;
-use carillon_tests::conformance::Bench;
 use carillon_tests::conformance::bench::{BEGIN, PARTITIONS};
 use carillon_tests::conformance::walk::Walk;
+use carillon_tests::conformance::{Backups, Bench};
 
 async fn bench() -> Bench {
-    super::bench().await.0
+    let (mut bench, database) = super::bench().await;
+    bench.backups = Some(Backups::MySql(database.url()));
+    bench
 }
 
 carillon_tests::store_conformance!(bench);

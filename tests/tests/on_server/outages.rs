@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use carillon_adapters::store::Me;
 use carillon_adapters::store::mysql::Options;
 use carillon_adapters::store::{Beat, Finished, ManualClock, NodeStore, Output, StoreError};
 use carillon_domain::node::port::{FinishRequest, Seen};
@@ -40,7 +41,7 @@ async fn a_connection_cut_at_the_commit_leaves_it_unknown() {
 
     // Before the COMMIT was sent nothing can have been applied.
     wire.set(Trap::CutBefore, ROWS);
-    let start = bench.store.start(bench.me, &[settled.at]).await;
+    let start = bench.store.start(Me::new(bench.me), &[settled.at]).await;
     assert!(matches!(start, Err(StoreError::Retryable(_))), "{start:?}");
     let running = bench.started(&settled).await;
 
@@ -83,14 +84,14 @@ async fn a_server_that_was_away_is_used_again() {
     let bench = bench_on(&database).await;
     bench.create(job("a")).await;
     let claimed = bench.claim_one().await;
-    bench.store.heartbeat(bench.me, 1, false).await.unwrap();
+    bench.store.heartbeat(Me::new(bench.me), 1, false).await.unwrap();
 
     tokio::task::block_in_place(|| server.kill());
-    let away = bench.store.start(bench.me, &[claimed.at]).await;
+    let away = bench.store.start(Me::new(bench.me), &[claimed.at]).await;
     assert!(matches!(away, Err(StoreError::Retryable(_))), "{away:?}");
-    assert!(bench.store.heartbeat(bench.me, 2, false).await.is_err());
+    assert!(bench.store.heartbeat(Me::new(bench.me), 2, false).await.is_err());
     tokio::task::block_in_place(|| server.start_again());
-    assert!(matches!(bench.store.heartbeat(bench.me, 2, false).await.unwrap(), Beat::Alive { .. }));
+    assert!(matches!(bench.store.heartbeat(Me::new(bench.me), 2, false).await.unwrap(), Beat::Alive { .. }));
     assert_eq!(bench.store.held(bench.me).await.unwrap(), [claimed.at]);
 
     // Restarted while nobody looked: the first call finds its connection dead and takes another.
@@ -100,11 +101,11 @@ async fn a_server_that_was_away_is_used_again() {
 
     let hasty = Options { statement_timeout: Duration::from_secs(1), ..options(&bench.clock) };
     let hasty = open(&database.url(), hasty).await;
-    hasty.heartbeat(bench.me, 3, false).await.unwrap();
+    hasty.heartbeat(Me::new(bench.me), 3, false).await.unwrap();
     server.freeze();
     let begun = Instant::now();
-    assert!(hasty.heartbeat(bench.me, 4, false).await.is_err());
+    assert!(hasty.heartbeat(Me::new(bench.me), 4, false).await.is_err());
     assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
     server.thaw();
-    assert!(matches!(hasty.heartbeat(bench.me, 5, false).await.unwrap(), Beat::Alive { .. }));
+    assert!(matches!(hasty.heartbeat(Me::new(bench.me), 5, false).await.unwrap(), Beat::Alive { .. }));
 }

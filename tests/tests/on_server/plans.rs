@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use carillon_adapters::store::Me;
 use carillon_adapters::store::{Finished, JobQuery, Output, PutIf, PutJob, RunQuery};
 use carillon_domain::job::{Job, Overlap};
 use carillon_domain::node::port::{FinishRequest, StartAnswer};
@@ -39,7 +40,7 @@ async fn claim(bench: &Bench, limit: usize) -> Vec<Finished> {
     assert_eq!(claimed.len(), limit);
     bench.clock.set(claimed.iter().map(|claimed| claimed.held.firing.start_at).max().unwrap());
     let mut ended = Vec::new();
-    for answer in bench.store.start(bench.me, &refs(&claimed)).await.unwrap() {
+    for answer in bench.store.start(Me::new(bench.me), &refs(&claimed)).await.unwrap() {
         if let StartAnswer::Started { at: running, .. } = answer {
             let request = FinishRequest { at: running, ending: ending(Status::Succeeded, bench.clock_in(0)) };
             ended.push(Finished { request, output: Output { bytes: b"done".to_vec(), truncated: false } });
@@ -54,7 +55,7 @@ async fn work(bench: &Bench) {
     let store = &bench.store;
     store.peek(&bench.peek_request(bench.me, &[0, 1], bench.clock_in(30))).await.unwrap();
     let ended = claim(bench, BATCH).await;
-    store.heartbeat(bench.me, bench.clock_in(0).as_ms() as u64, false).await.unwrap();
+    store.heartbeat(Me::new(bench.me), bench.clock_in(0).as_ms() as u64, false).await.unwrap();
     let running: Vec<_> = ended.iter().map(|ended| ended.request.at).collect();
     store.run(running[0].run).await.unwrap();
     store.settle(bench.me, &running).await.unwrap();

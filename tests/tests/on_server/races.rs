@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use carillon_adapters::store::Me;
 use carillon_adapters::store::mysql::Options;
 use carillon_adapters::store::{Beat, NodeStore, PutIf, PutJob, StoreError};
 use carillon_domain::node::port::{Claimed, Seen, StartAnswer};
@@ -84,7 +85,7 @@ async fn a_stray_start_lands_on_nothing_after_it_was_settled() {
     let delayed = open(&database.url_through(wire.port()), patient).await;
     wire.set(Trap::Hold, ROWS);
     let (me, at) = (bench.me, claimed.at);
-    let stray = tokio::spawn(async move { delayed.start(me, &[at]).await });
+    let stray = tokio::spawn(async move { delayed.start(Me::new(me), &[at]).await });
     tokio::task::block_in_place(|| wire.wait_until_sprung());
     let seen = bench.store.settle(me, &[claimed.at]).await.unwrap().remove(0);
     let Seen::Prepared(settled) = seen else { panic!("{seen:?}") };
@@ -103,7 +104,7 @@ async fn settling_and_a_stray_that_wait_for_the_same_row_agree() {
     let mut holder = holder(&database, &claimed).await;
     let (me, at) = (bench.me, claimed.at);
     let other = open(&database.url(), options(&bench.clock)).await;
-    let stray = tokio::spawn(async move { other.start(me, &[at]).await });
+    let stray = tokio::spawn(async move { other.start(Me::new(me), &[at]).await });
     wait_for_waiters(&database, 1).await;
     let store = bench.store.clone();
     let settling = tokio::spawn(async move { store.settle(me, &[at]).await });
@@ -130,13 +131,13 @@ async fn who_waits_too_long_is_rolled_back_and_leaves_no_waiter_behind() {
     bench.go_to(10);
     let mut holder = holder(&database, &claimed).await;
     let hasty = Options { statement_timeout: Duration::from_millis(300), ..options(&bench.clock) };
-    let answer = open(&database.url(), hasty).await.start(bench.me, &[claimed.at]).await;
+    let answer = open(&database.url(), hasty).await.start(Me::new(bench.me), &[claimed.at]).await;
     assert!(matches!(answer, Err(StoreError::Retryable(_))), "{answer:?}");
     wait_for_waiters(&database, 0).await;
     // A caller that goes away in the middle leaves none either.
     let (store, me) = (bench.store.clone(), bench.me);
     let at = claimed.at;
-    let gone = tokio::spawn(async move { store.start(me, &[at]).await });
+    let gone = tokio::spawn(async move { store.start(Me::new(me), &[at]).await });
     wait_for_waiters(&database, 1).await;
     gone.abort();
     wait_for_waiters(&database, 0).await;
@@ -153,7 +154,7 @@ async fn heartbeats_wait_for_no_lock() {
     conn.query_drop("START TRANSACTION").await.unwrap();
     conn.query_drop("UPDATE lock_row SET epoch = epoch + 1").await.unwrap();
     conn.query_drop(format!("SELECT id FROM session WHERE id = {} FOR UPDATE", other.as_u64())).await.unwrap();
-    let beat = bench.store.heartbeat(bench.me, 1, false).await.unwrap();
+    let beat = bench.store.heartbeat(Me::new(bench.me), 1, false).await.unwrap();
     assert!(matches!(beat, Beat::Alive { ref sessions, .. } if sessions.len() == 2), "{beat:?}");
     conn.query_drop("COMMIT").await.unwrap();
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use carillon_adapters::store::Me;
 use carillon_adapters::store::mysql::Options;
 use carillon_adapters::store::{ControlStore, Finished, NewSession, NodeStore, Output, PutIf, PutJob};
 use carillon_domain::id::SessionId;
@@ -35,7 +36,7 @@ async fn large_definitions_and_outputs_fit_and_the_servers_clock_is_the_clock() 
     let runs = (1..=60).map(|n| carillon_domain::id::RunId::drawn(me, n)).collect();
     let until = store.now().await.unwrap() + Duration::from_secs(30);
     let request = carillon_adapters::store::ClaimRequest {
-        session: me,
+        me: Me::new(me),
         partitions: (0..opened.partitions).collect(),
         until,
         runs,
@@ -47,7 +48,7 @@ async fn large_definitions_and_outputs_fit_and_the_servers_clock_is_the_clock() 
     wait_until("all are due", async || store.now().await.unwrap() >= last).await;
     let output = Output { bytes: (0..=255).cycle().take(65 * 1024).collect(), truncated: true };
     let mut ended = Vec::new();
-    for answer in store.start(me, &refs(&claimed)).await.unwrap() {
+    for answer in store.start(Me::new(me), &refs(&claimed)).await.unwrap() {
         let StartAnswer::Started { at, .. } = answer else { panic!("{answer:?}") };
         let request = FinishRequest { at, ending: ending(Status::Succeeded, store.now().await.unwrap()) };
         ended.push(Finished { request, output: output.clone() });

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use carillon_adapters::store::ManualClock;
+use carillon_adapters::store::Me;
 use carillon_tests::conformance::Bench;
 use carillon_tests::conformance::bench::{BEGIN, job};
 use carillon_tests::databases::proxy::{Proxy, Trap};
@@ -101,7 +102,7 @@ async fn every_connection_of_a_store_is_encrypted_the_one_that_kills_too() {
 
     bench.go_to(10);
     let (store, me) = (bench.store.clone(), bench.me);
-    let gone = tokio::spawn(async move { store.start(me, &[claimed.at]).await });
+    let gone = tokio::spawn(async move { store.start(Me::new(me), &[claimed.at]).await });
     wait_until("a start that waits", async || waiting(&mut root, &database).await == 1).await;
     gone.abort();
     wait_until("its connection is killed", async || {
@@ -112,7 +113,7 @@ async fn every_connection_of_a_store_is_encrypted_the_one_that_kills_too() {
     holder.query_drop("COMMIT").await.unwrap();
 
     wire.set(Trap::CutBefore, "session");
-    bench.store.heartbeat(bench.me, 1, false).await.unwrap();
+    bench.store.heartbeat(Me::new(bench.me), 1, false).await.unwrap();
     assert_eq!(wire.sprung(), 0, "the wire could be read");
 }
 

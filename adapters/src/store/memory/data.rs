@@ -14,8 +14,9 @@ use crate::store::clock::Clock;
 use crate::store::definition::Definition;
 use crate::store::live::LiveRow;
 use crate::store::ops::peek;
+use crate::store::ops::session::SPENT_KEPT;
 use crate::store::tables::{ActiveJob, Changes, JobRow, MAX_OUTPUT_BYTES, Recorded, Write};
-use crate::store::{JobKey, Output, PeekRequest, SessionView, StoreError};
+use crate::store::{JobKey, Output, PeekRequest, SessionView, StoreError, UncertainWindow};
 
 type Answer<T> = Result<T, StoreError>;
 
@@ -23,6 +24,7 @@ type Answer<T> = Result<T, StoreError>;
 pub(super) type Place = (Timestamp, u32, RunId);
 
 /// Everything that is stored.
+#[derive(Clone)]
 pub(super) struct Data {
     pub clock: Arc<dyn Clock>,
     pub partitions: u16,
@@ -38,6 +40,9 @@ pub(super) struct Data {
     pub outputs: BTreeMap<RunId, Output>,
     pub live: BTreeMap<RunId, LiveRow>,
     pub sessions: BTreeMap<SessionId, SessionView>,
+    /// Sessions that are over: their last sequence, and when they went.
+    pub spent: BTreeMap<SessionId, (u64, Timestamp)>,
+    pub windows: Vec<UncertainWindow>,
     pub record_conflicts: usize,
     /// Of all rows that were deleted.
     pub highest_version: u64,
@@ -60,6 +65,8 @@ impl Data {
             outputs: BTreeMap::new(),
             live: BTreeMap::new(),
             sessions: BTreeMap::new(),
+            spent: BTreeMap::new(),
+            windows: Vec::new(),
             record_conflicts: 0,
             highest_version: 0,
         }
@@ -217,6 +224,8 @@ impl Data {
             }
         }
         self.forget_deleted();
+        let oldest = self.clock.now() - SPENT_KEPT;
+        self.spent.retain(|_, (_, ended_at)| *ended_at >= oldest);
         self.purge_live();
         old.len()
     }

@@ -15,13 +15,16 @@ use carillon_domain::time::Timestamp;
 use self::data::Data;
 pub use self::faults::{Fault, Faults};
 use super::clock::Clock;
-use super::ops::{claim, control, put, runs, session, transit, views};
+use super::ops::{claim, control, put, runs, session, transit, uncertain, views};
 use super::tables::{Tables, at_once};
 use super::{
-    Beat, ClaimRequest, ControlError, ControlStore, Finished, JobKey, JobQuery, JobView, LivePart, NewSession,
+    Beat, ClaimRequest, ControlError, ControlStore, Finished, JobKey, JobQuery, JobView, LivePart, Me, NewSession,
     NodeStore, Opened, Output, Page, PeekRequest, PutJob, RunCursor, RunQuery, RunView, Saved, SessionView, StoreError,
-    bisect,
+    UncertainWindow, bisect,
 };
+
+/// What a store held at one moment.
+pub struct Backup(Box<Data>);
 
 type Stray = Box<dyn FnOnce(&mut Data) + Send>;
 
@@ -59,6 +62,16 @@ impl MemoryStore {
         drop(strays);
         stray(&mut lock(&self.data));
         true
+    }
+
+    /// Everything that is stored, as it is now.
+    pub fn back_up(&self) -> Backup {
+        Backup(Box::new(lock(&self.data).clone()))
+    }
+
+    /// Goes back to what was stored then; the time goes on.
+    pub fn restore(&self, backup: &Backup) {
+        *lock(&self.data) = (*backup.0).clone();
     }
 
     /// How often a second record for one (job, due time, trigger, attempt) was refused; 0 unless a rule is broken.
@@ -105,8 +118,8 @@ impl NodeStore for MemoryStore {
         self.call("open_session", move |data| at_once(session::open(&mut data.begin(), &new)))
     }
 
-    async fn heartbeat(&self, id: SessionId, seq: u64, draining: bool) -> Result<Beat, StoreError> {
-        self.call("heartbeat", move |data| at_once(session::heartbeat(&mut data.begin(), id, seq, draining)))
+    async fn heartbeat(&self, me: Me, seq: u64, draining: bool) -> Result<Beat, StoreError> {
+        self.call("heartbeat", move |data| at_once(session::heartbeat(&mut data.begin(), me, seq, draining)))
     }
 
     async fn close_session(&self, id: SessionId) -> Result<(), StoreError> {
@@ -123,9 +136,9 @@ impl NodeStore for MemoryStore {
         self.call("claim", move |data| at_once(claim::claim(&mut data.begin(), &request)))
     }
 
-    async fn start(&self, id: SessionId, runs: &[RunRef]) -> Result<Vec<StartAnswer>, StoreError> {
+    async fn start(&self, me: Me, runs: &[RunRef]) -> Result<Vec<StartAnswer>, StoreError> {
         let runs = runs.to_vec();
-        self.call("start", move |data| at_once(transit::start(&mut data.begin(), id, &runs)))
+        self.call("start", move |data| at_once(transit::start(&mut data.begin(), me, &runs)))
     }
 
     async fn finish(&self, id: SessionId, runs: &[Finished]) -> Result<Vec<FinishAnswer>, StoreError> {
@@ -228,6 +241,14 @@ impl ControlStore for MemoryStore {
 
     async fn output(&self, run: RunId) -> Result<Output, ControlError> {
         self.call("output", move |data| at_once(runs::output(&mut data.begin(), run)))
+    }
+
+    async fn uncertain_windows(&self) -> Result<Vec<UncertainWindow>, StoreError> {
+        self.call("uncertain_windows", |data| at_once(uncertain::windows(&mut data.begin())))
+    }
+
+    async fn accept_uncertain(&self) -> Result<Vec<UncertainWindow>, StoreError> {
+        self.call("accept_uncertain", |data| at_once(uncertain::accept(&mut data.begin())))
     }
 
     async fn ask_output(&self, run: RunId) -> Result<Option<LivePart>, StoreError> {

@@ -11,9 +11,10 @@ use carillon_domain::run::RunRecord;
 use carillon_domain::time::Timestamp;
 
 use super::data::{Data, Place};
-use crate::store::tables::{ActiveJob, Changes, JobRow, RecordQuery, Recorded, Tables};
+use crate::store::tables::{ActiveJob, Changes, JobRow, OwnSession, RecordQuery, Recorded, Standing, Tables};
 use crate::store::{
     ClaimRequest, JobKey, JobQuery, NewSession, Output, RunCursor, SessionBeat, SessionState, SessionView, StoreError,
+    UncertainWindow,
 };
 
 type Answer<T> = Result<T, StoreError>;
@@ -217,8 +218,48 @@ impl Tables for Transaction<'_> {
         done(())
     }
 
-    fn remove_session(&mut self, session: SessionId) -> impl Future<Output = Answer<()>> + Send {
-        self.data.sessions.remove(&session);
+    fn spend_session(&mut self, session: SessionId) -> impl Future<Output = Answer<()>> + Send {
+        let now = self.now();
+        if let Some(gone) = self.data.sessions.remove(&session) {
+            self.data.spent.insert(session, (gone.beat.seq, now));
+        }
+        done(())
+    }
+
+    fn standing(&mut self, session: SessionId) -> impl Future<Output = Answer<Standing>> + Send {
+        let own = self.data.sessions.get(&session).map(|view| OwnSession {
+            beat: view.beat,
+            node: view.node.clone(),
+            heartbeat_at: view.heartbeat_at,
+        });
+        let windows = &self.data.windows;
+        let open = windows.iter().find(|window| window.accepted_at.is_none()).map(|window| window.window);
+        let uncertain_until = windows.iter().map(|window| window.window.until_at).max();
+        done(Standing { session: own, open, uncertain_until })
+    }
+
+    fn spent_seq(&mut self, session: SessionId) -> impl Future<Output = Answer<Option<u64>>> + Send {
+        done(self.data.spent.get(&session).map(|(seq, _)| *seq))
+    }
+
+    fn note_window(&mut self, window: &UncertainWindow) -> impl Future<Output = Answer<()>> + Send {
+        match self.data.windows.iter_mut().find(|known| known.accepted_at.is_none()) {
+            Some(open) => open.window = open.window.with(window.window),
+            None => self.data.windows.push(window.clone()),
+        }
+        done(())
+    }
+
+    fn windows(&mut self, accepted_since: Timestamp) -> impl Future<Output = Answer<Vec<UncertainWindow>>> + Send {
+        let shown = |window: &&UncertainWindow| window.accepted_at.is_none_or(|at| at >= accepted_since);
+        done(self.data.windows.iter().filter(shown).cloned().collect())
+    }
+
+    fn accept_windows(&mut self) -> impl Future<Output = Answer<()>> + Send {
+        let now = self.now();
+        for window in &mut self.data.windows {
+            window.accepted_at = window.accepted_at.or(Some(now));
+        }
         done(())
     }
 

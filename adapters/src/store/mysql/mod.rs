@@ -23,6 +23,7 @@ mod server;
 mod tables;
 mod tls;
 mod transaction;
+mod windows;
 
 use std::sync::Arc;
 
@@ -38,11 +39,12 @@ use self::open::{Pools, Variables};
 use self::pool::Pool;
 use self::server::Server;
 use self::transaction::{Context, Locks, TRIES, Transaction};
-use super::ops::{claim, control, put, runs, session, transit, views};
+use super::ops::{claim, control, put, runs, session, transit, uncertain, views};
 use super::tables::Tables;
 use super::{
-    Beat, ClaimRequest, ControlError, ControlStore, Finished, JobKey, JobQuery, JobView, LivePart, NewSession,
+    Beat, ClaimRequest, ControlError, ControlStore, Finished, JobKey, JobQuery, JobView, LivePart, Me, NewSession,
     NodeStore, Opened, Output, Page, PeekRequest, PutJob, RunCursor, RunQuery, RunView, Saved, SessionView, StoreError,
+    UncertainWindow,
 };
 
 /// Jobs, runs and sessions in a database that other nodes use too.
@@ -136,8 +138,8 @@ impl NodeStore for MySqlStore {
         write!(self, Locks::Sessions, |tables| session::open(tables, new))
     }
 
-    async fn heartbeat(&self, id: SessionId, seq: u64, draining: bool) -> Result<Beat, StoreError> {
-        within!(self, beats, BEGIN, Locks::Rows, |tables| session::heartbeat(tables, id, seq, draining))
+    async fn heartbeat(&self, me: Me, seq: u64, draining: bool) -> Result<Beat, StoreError> {
+        within!(self, beats, BEGIN, Locks::Rows, |tables| session::heartbeat(tables, me, seq, draining))
     }
 
     async fn close_session(&self, id: SessionId) -> Result<(), StoreError> {
@@ -152,8 +154,8 @@ impl NodeStore for MySqlStore {
         write!(self, Locks::Partitions(&request.partitions), |tables| claim::claim(tables, request))
     }
 
-    async fn start(&self, id: SessionId, runs: &[RunRef]) -> Result<Vec<StartAnswer>, StoreError> {
-        write!(self, Locks::Rows, |tables| transit::start(tables, id, runs))
+    async fn start(&self, me: Me, runs: &[RunRef]) -> Result<Vec<StartAnswer>, StoreError> {
+        write!(self, Locks::Rows, |tables| transit::start(tables, me, runs))
     }
 
     async fn finish(&self, id: SessionId, runs: &[Finished]) -> Result<Vec<FinishAnswer>, StoreError> {
@@ -238,6 +240,14 @@ impl ControlStore for MySqlStore {
 
     async fn output(&self, run: RunId) -> Result<Output, ControlError> {
         read!(self, |tables| runs::output(tables, run))
+    }
+
+    async fn uncertain_windows(&self) -> Result<Vec<UncertainWindow>, StoreError> {
+        read!(self, |tables| uncertain::windows(tables))
+    }
+
+    async fn accept_uncertain(&self) -> Result<Vec<UncertainWindow>, StoreError> {
+        write!(self, Locks::Rows, |tables| uncertain::accept(tables))
     }
 
     async fn ask_output(&self, run: RunId) -> Result<Option<LivePart>, StoreError> {

@@ -26,6 +26,7 @@ impl Transaction {
             purged += self.purge_surplus(*job, max, limit.saturating_sub(purged)).await?;
         }
         self.purge_tombstones(limit).await?;
+        self.purge_spent().await?;
         self.purge_live().await?;
         Ok(purged)
     }

@@ -134,7 +134,7 @@ async fn refuse_other_engines(conn: &mut Conn, address: &Address) -> Result<(), 
     let sql = "SELECT CONCAT(TABLE_NAME, ' is ', ENGINE) FROM information_schema.TABLES \
                WHERE TABLE_SCHEMA = DATABASE() AND ENGINE <> 'InnoDB' AND TABLE_NAME IN \
                ('meta', 'lock_row', 'job', 'job_state', 'active', 'run', 'output', 'live_output', \
-               'session')";
+               'session', 'uncertain_window', 'spent_session')";
     let others: Vec<String> = conn.query(sql).await.map_err(|error| address.unreachable(&error))?;
     if others.is_empty() {
         return Ok(());

@@ -12,13 +12,15 @@ use carillon_domain::time::Timestamp;
 use super::rows::{self, ACTIVE_ORDER};
 use super::select::limit_of;
 use super::transaction::{Transaction, list};
-use crate::store::tables::{ActiveJob, Changes, JobRow, RecordQuery, Recorded, Tables};
-use crate::store::{ClaimRequest, JobKey, JobQuery, NewSession, Output, SessionState, SessionView, StoreError};
+use crate::store::tables::{ActiveJob, Changes, JobRow, RecordQuery, Recorded, Standing, Tables};
+use crate::store::{
+    ClaimRequest, JobKey, JobQuery, NewSession, Output, SessionState, SessionView, StoreError, UncertainWindow,
+};
 
 type Answer<T> = Result<T, StoreError>;
 
 impl Transaction {
-    async fn change_session(&mut self, sql: &str, params: Vec<mysql_async::Value>) -> Answer<()> {
+    pub(super) async fn change_session(&mut self, sql: &str, params: Vec<mysql_async::Value>) -> Answer<()> {
         self.wrote = true;
         self.line.exec(sql, params).await.map(|_| ())
     }
@@ -169,8 +171,29 @@ impl Tables for Transaction {
         self.change_session(sql, vec![session.as_u64().into(), seen_seq.into()]).await
     }
 
-    async fn remove_session(&mut self, session: SessionId) -> Answer<()> {
-        self.change_session("DELETE FROM session WHERE id = ?", vec![session.as_u64().into()]).await
+    async fn spend_session(&mut self, session: SessionId) -> Answer<()> {
+        self.move_to_spent(session).await
+    }
+
+    async fn standing(&mut self, session: SessionId) -> Answer<Standing> {
+        self.select_standing(session).await
+    }
+
+    async fn spent_seq(&mut self, session: SessionId) -> Answer<Option<u64>> {
+        self.select_spent_seq(session).await
+    }
+
+    async fn note_window(&mut self, window: &UncertainWindow) -> Answer<()> {
+        self.upsert_window(window).await
+    }
+
+    async fn windows(&mut self, accepted_since: Timestamp) -> Answer<Vec<UncertainWindow>> {
+        self.select_windows(accepted_since).await
+    }
+
+    async fn accept_windows(&mut self) -> Answer<()> {
+        let sql = "UPDATE uncertain_window SET is_open = NULL, accepted_at = ? WHERE is_open = 1";
+        self.change_session(sql, vec![Transaction::now(self).as_ms().into()]).await
     }
 
     async fn sessions(&mut self, with_counts: bool) -> Answer<Vec<SessionView>> {

@@ -7,17 +7,21 @@ use carillon_domain::id::RunId;
 use carillon_domain::node::port::{Claimed, RowKey};
 use carillon_domain::time::Timestamp;
 
+use super::uncertain;
 use crate::store::tables::Tables;
 use crate::store::work::Work;
 use crate::store::{ClaimRequest, SessionState, StoreError};
 
-/// Takes the locks, then reads its own session: one that is not live any more gets nothing.
+/// Takes the locks, then reads its own session: one that is not live any more gets nothing, and nobody does while the loss
+/// of commits is not accepted.
 pub(in crate::store) async fn claim<T: Tables>(
     tables: &mut T,
     request: &ClaimRequest,
 ) -> Result<Vec<Claimed>, StoreError> {
     tables.lock_partitions(&request.partitions).await?;
-    if tables.session_state(request.session).await? != Some(SessionState::Live) {
+    let standing = tables.standing(request.me.session).await?;
+    let lost = uncertain::notice(tables, request.me, &standing).await?.is_some();
+    if lost || standing.open.is_some() || standing.state() != Some(SessionState::Live) {
         return Ok(Vec::new());
     }
     let mut work = Work::new(tables.now());
@@ -26,7 +30,8 @@ pub(in crate::store) async fn claim<T: Tables>(
     let mut claimed = Vec::with_capacity(rows.len());
     for row in rows {
         let Some(run) = ids.front().copied() else { break };
-        let event = Event::Claim { session: request.session, run, until: request.until };
+        let (session, uncertain_until) = (request.me.session, standing.uncertain_until);
+        let event = Event::Claim { session, run, until: request.until, uncertain_until };
         if !matches!(work.apply_to(&row, &event), Ok(applied) if applied.why == Why::Claimed) {
             continue;
         }

@@ -10,6 +10,7 @@ pub(super) mod put;
 pub(super) mod runs;
 pub(super) mod session;
 pub(super) mod transit;
+pub(super) mod uncertain;
 pub(super) mod views;
 
 use super::StoreError;

@@ -1,12 +1,18 @@
 //! Sessions: register, beat, end, sweep.
 
+use std::time::Duration;
+
 use carillon_domain::firing::Event;
 use carillon_domain::id::SessionId;
 use carillon_domain::node::port::RowKey;
 
+use super::uncertain;
 use crate::store::tables::Tables;
 use crate::store::work::Work;
-use crate::store::{Beat, NewSession, Opened, SessionState, StoreError};
+use crate::store::{Beat, Me, NewSession, Opened, SessionBeat, SessionState, StoreError};
+
+/// How long a session that is over is remembered: nobody sleeps longer and wakes up as the same process.
+pub(in crate::store) const SPENT_KEPT: Duration = Duration::from_secs(24 * 60 * 60);
 
 pub(in crate::store) async fn open<T: Tables>(tables: &mut T, session: &NewSession) -> Result<Opened, StoreError> {
     if tables.session_state(session.id).await?.is_none() {
@@ -15,21 +21,24 @@ pub(in crate::store) async fn open<T: Tables>(tables: &mut T, session: &NewSessi
     Ok(Opened { now: tables.now(), partitions: tables.partitions() })
 }
 
+/// The sessions are read after the write: whoever ends this one waits for it, or came before and is seen there.
 pub(in crate::store) async fn heartbeat<T: Tables>(
     tables: &mut T,
-    session: SessionId,
+    me: Me,
     seq: u64,
     draining: bool,
 ) -> Result<Beat, StoreError> {
+    let standing = tables.standing(me.session).await?;
+    let lost = uncertain::notice(tables, me, &standing).await?;
     let state = if draining { SessionState::Draining } else { SessionState::Live };
-    tables.beat(session, seq, state).await?;
-    match tables.session_state(session).await? {
-        None | Some(SessionState::Ended) => Ok(Beat::Fenced),
-        Some(SessionState::Live | SessionState::Draining) => {
-            let sessions = tables.sessions(false).await?.into_iter().map(|session| session.beat).collect();
-            Ok(Beat::Alive { now: tables.now(), sessions })
-        }
-    }
+    tables.beat(me.session, seq, state).await?;
+    let sessions: Vec<_> = tables.sessions(false).await?.into_iter().map(|session| session.beat).collect();
+    let lives = |beat: &SessionBeat| beat.id == me.session && beat.state != SessionState::Ended;
+    Ok(match (sessions.iter().any(lives), lost) {
+        (true, lost) => Beat::Alive { now: tables.now(), sessions, window: lost.or(standing.open) },
+        (false, Some(_)) => Beat::WentBack,
+        (false, None) => Beat::Fenced,
+    })
 }
 
 /// Ends the session, under the locks of all partitions: a claim of it has committed and is seen here, or finds it ended.
@@ -41,7 +50,7 @@ pub(in crate::store) async fn close<T: Tables>(tables: &mut T, session: SessionI
     let jobs = tables.held_jobs(session, 1).await?.len();
     let active = tables.held_active(session, 1).await?.len();
     if jobs + active == 0 {
-        return tables.remove_session(session).await;
+        return tables.spend_session(session).await;
     }
     tables.end_session(session, mine.beat.seq).await?;
     match tables.session_state(session).await? {
@@ -84,7 +93,7 @@ pub(in crate::store) async fn sweep<T: Tables>(
     tables.write(work.into_changes()).await?;
     // A row that would not move keeps the tombstone, and with it the next sweep.
     if rows.len() < limit && swept == rows.len() && state.is_some() {
-        tables.remove_session(session).await?;
+        tables.spend_session(session).await?;
     }
     Ok(swept)
 }

@@ -8,25 +8,34 @@ use carillon_domain::id::SessionId;
 use carillon_domain::node::port::{FinishAnswer, RowKey, RunRef, Seen, StartAnswer};
 use carillon_domain::run::Trigger;
 use carillon_domain::time::Timestamp;
+use carillon_domain::uncertain::may_have_started;
 
-use super::{carries, load, located};
+use super::{carries, load, located, uncertain};
 use crate::store::tables::Tables;
 use crate::store::work::Work;
-use crate::store::{Finished, Output, SessionState, StoreError};
+use crate::store::{Finished, Me, Output, SessionState, StoreError};
 
-/// Prepared -> Executing. A session that was ended starts nothing.
+/// Prepared -> Executing. A session that was ended starts nothing, and nobody does while the loss of commits is not accepted.
+/// What may have started in them was claimed before that was noticed: the next claim records it.
 pub(in crate::store) async fn start<T: Tables>(
     tables: &mut T,
-    session: SessionId,
+    me: Me,
     runs: &[RunRef],
 ) -> Result<Vec<StartAnswer>, StoreError> {
-    if matches!(tables.session_state(session).await?, None | Some(SessionState::Ended)) {
+    let standing = tables.standing(me.session).await?;
+    if uncertain::notice(tables, me, &standing).await?.is_some() {
+        return Ok(vec![StartAnswer::Withheld; runs.len()]);
+    }
+    if matches!(standing.state(), None | Some(SessionState::Ended)) {
         return Ok(vec![StartAnswer::Gone; runs.len()]);
+    }
+    if standing.open.is_some() {
+        return Ok(vec![StartAnswer::Withheld; runs.len()]);
     }
     let mut work = Work::new(tables.now());
     load(tables, &mut work, runs.iter()).await?;
     load_other_rows(tables, &mut work, runs).await?;
-    let answers = runs.iter().map(|at| start_one(&mut work, session, at)).collect();
+    let answers = runs.iter().map(|at| start_one(&mut work, me.session, at, standing.uncertain_until)).collect();
     tables.write(work.into_changes()).await?;
     Ok(answers)
 }
@@ -47,14 +56,17 @@ async fn load_other_rows<T: Tables>(tables: &mut T, work: &mut Work, runs: &[Run
     Ok(())
 }
 
-fn start_one(work: &mut Work, session: SessionId, at: &RunRef) -> StartAnswer {
-    let Some((Phase::Prepared(held), version, _)) = work.phase(&at.row) else { return StartAnswer::Gone };
+fn start_one(work: &mut Work, session: SessionId, at: &RunRef, uncertain_until: Option<Timestamp>) -> StartAnswer {
+    let Some((Phase::Prepared(held), version, definition)) = work.phase(&at.row) else { return StartAnswer::Gone };
     if held.run != at.run || held.session != session {
         return StartAnswer::Gone;
     }
     // A stray start must match nothing; a holder that is still there settles.
     if version != at.version {
         return StartAnswer::Moved;
+    }
+    if may_have_started(&definition.job, held.firing.due_at, uncertain_until) {
+        return StartAnswer::Withheld;
     }
     match work.start(&at.row, session, at.run) {
         Err(Rejected::Early(start_at)) => StartAnswer::Early { start_at },

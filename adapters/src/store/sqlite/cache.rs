@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use carillon_domain::id::JobId;
+use carillon_domain::time::Timestamp;
 
 use crate::store::definition::Definition;
 
@@ -18,6 +19,7 @@ const HALF: usize = 8192;
 pub(in crate::store) struct Cache {
     young: HashMap<(JobId, u64), Arc<Definition>>,
     old: HashMap<(JobId, u64), Arc<Definition>>,
+    uncertain_until: Option<Timestamp>,
 }
 
 impl Cache {
@@ -35,6 +37,15 @@ impl Cache {
             self.old = std::mem::take(&mut self.young);
         }
         self.young.insert((id, definition.generation), definition);
+    }
+
+    /// After commits were lost up to another time than before, what was read may be of one of them, and its number and
+    /// generation come again.
+    pub fn forget_lost(&mut self, uncertain_until: Option<Timestamp>) {
+        if self.uncertain_until != uncertain_until {
+            self.uncertain_until = uncertain_until;
+            self.clear();
+        }
     }
 
     pub fn clear(&mut self) {

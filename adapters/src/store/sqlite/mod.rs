@@ -15,6 +15,7 @@ mod readers;
 mod rows;
 mod select;
 mod tables;
+mod windows;
 mod writer;
 
 use std::path::{Path, PathBuf};
@@ -32,12 +33,12 @@ use self::readers::{Reader, Readers};
 use self::tables::Transaction;
 use self::writer::{Desk, Writer, savepoint};
 use super::clock::Clock;
-use super::ops::{claim, control, put, runs, session, transit, views};
+use super::ops::{claim, control, put, runs, session, transit, uncertain, views};
 use super::tables::{Tables, at_once};
 use super::{
-    Beat, ClaimRequest, ControlError, ControlStore, Finished, JobKey, JobQuery, JobView, LivePart, NewSession,
+    Beat, ClaimRequest, ControlError, ControlStore, Finished, JobKey, JobQuery, JobView, LivePart, Me, NewSession,
     NodeStore, Opened, Output, Page, PeekRequest, PutJob, RunCursor, RunQuery, RunView, Saved, SessionView, StoreError,
-    bisect,
+    UncertainWindow, bisect,
 };
 
 /// Jobs, runs and sessions in one file. Dropping it waits until what was accepted is written; everything is in the one
@@ -102,8 +103,8 @@ impl NodeStore for SqliteStore {
         self.write(move |tables| at_once(session::open(tables, &new))).await
     }
 
-    async fn heartbeat(&self, id: SessionId, seq: u64, draining: bool) -> Result<Beat, StoreError> {
-        self.write(move |tables| at_once(session::heartbeat(tables, id, seq, draining))).await
+    async fn heartbeat(&self, me: Me, seq: u64, draining: bool) -> Result<Beat, StoreError> {
+        self.write(move |tables| at_once(session::heartbeat(tables, me, seq, draining))).await
     }
 
     async fn close_session(&self, id: SessionId) -> Result<(), StoreError> {
@@ -120,9 +121,9 @@ impl NodeStore for SqliteStore {
         self.write(move |tables| at_once(claim::claim(tables, &request))).await
     }
 
-    async fn start(&self, id: SessionId, runs: &[RunRef]) -> Result<Vec<StartAnswer>, StoreError> {
+    async fn start(&self, me: Me, runs: &[RunRef]) -> Result<Vec<StartAnswer>, StoreError> {
         let runs = runs.to_vec();
-        self.write(move |tables| at_once(transit::start(tables, id, &runs))).await
+        self.write(move |tables| at_once(transit::start(tables, me, &runs))).await
     }
 
     async fn finish(&self, id: SessionId, runs: &[Finished]) -> Result<Vec<FinishAnswer>, StoreError> {
@@ -230,6 +231,14 @@ impl ControlStore for SqliteStore {
         self.read(move |tables| at_once(runs::output(tables, run))).await
     }
 
+    async fn uncertain_windows(&self) -> Result<Vec<UncertainWindow>, StoreError> {
+        self.read(|tables| at_once(uncertain::windows(tables))).await
+    }
+
+    async fn accept_uncertain(&self) -> Result<Vec<UncertainWindow>, StoreError> {
+        self.write(|tables| at_once(uncertain::accept(tables))).await
+    }
+
     async fn ask_output(&self, run: RunId) -> Result<Option<LivePart>, StoreError> {
         let (row, now) =
             self.read(move |tables| Ok::<_, StoreError>((live::select(tables.conn, run)?, tables.now()))).await?;
@@ -251,6 +260,7 @@ impl ControlStore for SqliteStore {
                 purged += purge::surplus(tables.conn, job, max_runs_per_job, limit - purged)?;
             }
             purge::tombstones(tables.conn, limit)?;
+            windows::purge(tables.conn, tables.now())?;
             live::purge(tables.conn, tables.now())?;
             Ok(purged)
         })

@@ -14,10 +14,12 @@ use rusqlite::{Connection, Row, params};
 use super::cache::Cache;
 use super::error::unreadable;
 use super::rows::{ACTIVE_ORDER, signed};
-use super::{change, history, select};
+use super::{change, history, select, windows};
 use crate::store::codec::named;
-use crate::store::tables::{ActiveJob, Changes, JobRow, RecordQuery, Recorded, Tables};
-use crate::store::{ClaimRequest, JobKey, JobQuery, NewSession, Output, SessionState, SessionView, StoreError};
+use crate::store::tables::{ActiveJob, Changes, JobRow, RecordQuery, Recorded, Standing, Tables};
+use crate::store::{
+    ClaimRequest, JobKey, JobQuery, NewSession, Output, SessionState, SessionView, StoreError, UncertainWindow,
+};
 
 type Answer<T> = Result<T, StoreError>;
 
@@ -210,8 +212,34 @@ impl Tables for Transaction<'_> {
         ready(self.execute(sql, params![signed(session.as_u64()), signed(seen_seq)]))
     }
 
-    fn remove_session(&mut self, session: SessionId) -> impl Future<Output = Answer<()>> + Send {
-        ready(self.execute("DELETE FROM session WHERE id = ?1", [signed(session.as_u64())]))
+    fn spend_session(&mut self, session: SessionId) -> impl Future<Output = Answer<()>> + Send {
+        ready(windows::spend(self.conn, session, self.now()))
+    }
+
+    fn standing(&mut self, session: SessionId) -> impl Future<Output = Answer<Standing>> + Send {
+        let standing = windows::standing(self.conn, session);
+        if let Ok(standing) = &standing {
+            self.cache.forget_lost(standing.uncertain_until);
+        }
+        ready(standing)
+    }
+
+    fn spent_seq(&mut self, session: SessionId) -> impl Future<Output = Answer<Option<u64>>> + Send {
+        ready(windows::spent_seq(self.conn, session))
+    }
+
+    fn note_window(&mut self, window: &UncertainWindow) -> impl Future<Output = Answer<()>> + Send {
+        self.cache.forget_lost(Some(window.window.until_at));
+        ready(windows::note(self.conn, window))
+    }
+
+    fn windows(&mut self, accepted_since: Timestamp) -> impl Future<Output = Answer<Vec<UncertainWindow>>> + Send {
+        ready(windows::windows(self.conn, accepted_since))
+    }
+
+    fn accept_windows(&mut self) -> impl Future<Output = Answer<()>> + Send {
+        let sql = "UPDATE uncertain_window SET is_open = NULL, accepted_at = ?1 WHERE is_open = 1";
+        ready(self.execute(sql, [self.now().as_ms()]))
     }
 
     fn sessions(&mut self, with_counts: bool) -> impl Future<Output = Answer<Vec<SessionView>>> + Send {

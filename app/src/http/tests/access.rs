@@ -24,6 +24,7 @@ async fn roles_reach_as_far_as_they_say() {
         ("POST", "/v1/jobs", 403, 403),
         ("PUT", "/v1/jobs/a", 403, 403),
         ("POST", "/v1/jobs:batch", 403, 403),
+        ("POST", "/v1/cluster/accept", 403, 403),
         ("DELETE", "/v1/jobs/a", 403, 403),
         ("GET", "/v1/nothing", 404, 404),
         ("PATCH", "/v1/jobs", 405, 405),

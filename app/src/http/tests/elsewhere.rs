@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use carillon_adapters::store::{ClaimRequest, Finished, LivePart, NewSession, NodeStore, Output, PeekRequest};
+use carillon_adapters::store::{ClaimRequest, Finished, LivePart, Me, NewSession, NodeStore, Output, PeekRequest};
 use carillon_domain::id::SessionId;
 use carillon_domain::node::port::{FinishRequest, RunRef, StartAnswer};
 use carillon_domain::run::{Ending, Status};
@@ -26,14 +26,14 @@ impl<'a> Other<'a> {
         api.job("a", json!({})).await;
         assert_eq!(api.call("POST", "/v1/jobs/a/run", None).await.status, 202);
         let claim = ClaimRequest {
-            session,
+            me: Me::new(session),
             partitions: (0..4).collect(),
             until: start_of_2027(),
             runs: vec![api.engine.draw_run_id()],
             executors: vec!["shell".into()],
         };
         let claimed = api.store.claim(&claim).await.unwrap();
-        let started = api.store.start(session, &[claimed[0].at]).await.unwrap().remove(0);
+        let started = api.store.start(Me::new(session), &[claimed[0].at]).await.unwrap().remove(0);
         let StartAnswer::Started { at, .. } = started else { panic!("{started:?}") };
         Self { api, session, at }
     }

@@ -297,6 +297,7 @@ async fn a_database_that_is_away_says_what_became_of_the_request() {
             ("GET", "/v1/jobs/a/runs", None),
             ("GET", "/v1/runs", None),
             ("GET", "/v1/cluster", None),
+            ("POST", "/v1/cluster/accept", None),
             ("POST", "/v1/jobs/a/pause", None),
             ("POST", "/v1/jobs/a/resume", None),
             ("POST", "/v1/jobs/a/run", None),

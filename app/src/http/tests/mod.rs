@@ -2,6 +2,7 @@
 
 mod access;
 mod batch;
+mod cluster;
 mod elsewhere;
 mod hostile;
 mod jobs;
@@ -16,7 +17,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use carillon_adapters::executor::{Ended, Executor, ExecutorDescription, Exit, RunFacts, Stop};
 use carillon_adapters::store::memory::MemoryStore;
-use carillon_adapters::store::{ClaimRequest, Finished, ManualClock, NewSession, NodeStore, Output, StoreError};
+use carillon_adapters::store::{ClaimRequest, Finished, ManualClock, Me, NewSession, NodeStore, Output, StoreError};
 use carillon_domain::firing::Held;
 use carillon_domain::id::{RunId, SessionId};
 use carillon_domain::node::port::{Claimed, FinishRequest, RunRef, StartAnswer};
@@ -200,7 +201,7 @@ impl Api {
     pub async fn claimed(&self) -> Vec<Claimed> {
         use carillon_adapters::store::ControlStore;
         let request = ClaimRequest {
-            session: self.engine.session(),
+            me: Me::new(self.engine.session()),
             partitions: (0..4).collect(),
             until: self.store.now().await.unwrap(),
             runs: (0..10).map(|_| self.engine.draw_run_id()).collect(),
@@ -211,7 +212,7 @@ impl Api {
 
     /// Starts what was claimed.
     pub async fn store_start(&self, claimed: &Claimed) -> (RunRef, Held) {
-        let answers = self.store.start(self.engine.session(), &[claimed.at]).await.unwrap();
+        let answers = self.store.start(Me::new(self.engine.session()), &[claimed.at]).await.unwrap();
         match answers.into_iter().next() {
             Some(StartAnswer::Started { at, held, .. }) => (at, held),
             other => panic!("not started: {other:?}"),

@@ -1,0 +1,61 @@
+//! What the API shows and takes of a database that went back in time.
+
+use std::time::Duration;
+
+use carillon_adapters::store::{Me, NodeStore};
+use serde_json::{Value, json};
+
+use super::Api;
+
+const ACCEPT: &str = "/v1/cluster/accept";
+
+/// A heartbeat is acknowledged and lost, and five seconds later that is noticed.
+async fn lost_commits(api: &Api) {
+    let session = api.engine.session();
+    let backup = api.store.back_up();
+    api.store.heartbeat(Me::new(session), 1, false).await.unwrap();
+    api.store.restore(&backup);
+    api.clock.advance(Duration::from_secs(5));
+    api.store.heartbeat(Me { session, acked: 1 }, 2, false).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_window_is_shown_until_a_day_after_it_was_accepted() {
+    let api = Api::new().await;
+    let shown = async || api.call("GET", "/v1/cluster", None).await.json["uncertain_windows"].clone();
+    assert_eq!(shown().await, json!([]));
+    lost_commits(&api).await;
+    let window = |accepted_at: Value| {
+        json!([{
+            "from_at": "2027-01-01T00:00:00.000Z", "until_at": "2027-01-01T00:00:05.000Z",
+            "noticed_at": "2027-01-01T00:00:05.000Z", "node": "n1", "session": api.engine.session().to_string(),
+            "accepted_at": accepted_at,
+        }])
+    };
+    assert_eq!(shown().await, window(Value::Null));
+    let accepted = api.call("POST", ACCEPT, Some(json!({}))).await;
+    let expected = window(json!("2027-01-01T00:00:05.000Z"));
+    assert_eq!((accepted.status.as_u16(), &accepted.json["uncertain_windows"]), (200, &expected));
+    assert_eq!(shown().await, expected);
+    let again = api.call("POST", ACCEPT, None).await;
+    assert_eq!((again.status.as_u16(), &again.json["uncertain_windows"]), (200, &json!([])));
+    api.clock.advance(Duration::from_secs(24 * 3600 + 1));
+    assert_eq!(shown().await, json!([]));
+}
+
+#[tokio::test]
+async fn only_an_admin_of_all_namespaces_accepts_and_says_nothing_else() {
+    let api = Api::new().await;
+    lost_commits(&api).await;
+    for (token, path, body, status) in [
+        ("viewer", ACCEPT, "", 403),
+        ("operator", ACCEPT, "", 403),
+        ("prod", ACCEPT, "", 403),
+        ("admin", ACCEPT, "{\"all\": true}", 400),
+        ("admin", "/v1/cluster/accept?all=true", "", 400),
+    ] {
+        let reply = api.call_as(token, &[], "POST", path, Some(body.into())).await;
+        assert_eq!(reply.status, status, "{token} {path} {body}: {}", reply.json);
+    }
+    assert!(api.call("GET", "/v1/cluster", None).await.json["uncertain_windows"][0]["accepted_at"].is_null());
+}

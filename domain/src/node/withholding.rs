@@ -1,0 +1,37 @@
+//! While nobody has accepted that the database lost commits ([`crate::uncertain`]): nothing is claimed, nothing is started,
+//! what is prepared is given back. What runs goes on, and its record is kept.
+
+use super::types::Heartbeat;
+use super::{Node, Stage};
+use crate::uncertain::Window;
+
+impl Heartbeat {
+    /// The database lives and knows the newest heartbeat.
+    pub(super) fn acknowledged(&mut self) {
+        self.acked = self.seq;
+    }
+}
+
+impl Node {
+    /// The highest heartbeat sequence that the database acknowledged; 0 before the first. Whatever claims, starts or beats
+    /// carries it, as the database may have gone back behind it.
+    pub fn acked(&self) -> u64 {
+        self.beat.acked
+    }
+
+    /// Why nothing is claimed or started, as the newest heartbeat's answer tells it.
+    pub fn withheld(&self) -> Option<Window> {
+        self.withheld
+    }
+
+    pub(super) fn withhold(&mut self, window: Option<Window>) {
+        // A look tells what came up meanwhile.
+        self.wish.peek |= self.withheld.is_some() && window.is_none();
+        self.withheld = window;
+        if window.is_some() {
+            for run in self.in_stage(&Stage::Prepared) {
+                self.set_stage(run, Stage::Uncertain);
+            }
+        }
+    }
+}

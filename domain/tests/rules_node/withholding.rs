@@ -1,0 +1,125 @@
+//! A database that went back in time, as a node sees it: nothing is claimed or started until somebody has accepted it.
+
+use carillon_domain::node::port::{Seen, StartAnswer};
+use carillon_domain::node::{BeatAnswer, Effect, Input, SelfKillReason};
+use carillon_domain::time::BootTime;
+use carillon_domain::uncertain::Window;
+
+use super::driver::{Driver, UTC0_MS, config, found_executing, me, peer, started, utc};
+
+fn window() -> Window {
+    Window { from_at: utc(-5_000), until_at: utc(0), noticed_at: utc(0) }
+}
+
+/// The answer to a heartbeat, with or without a window.
+fn told(driver: &mut Driver, window: Option<Window>) {
+    let now = driver.now;
+    let utc = carillon_domain::time::Timestamp::from_ms(UTC0_MS + now.as_ms() as i64);
+    driver.feed(Input::Beat { sent: now, answer: Ok(BeatAnswer::Alive { utc, peers: vec![peer(me(), 1)], window }) });
+}
+
+fn claims(driver: &mut Driver) -> usize {
+    driver.pick(|effect| if let Effect::Claim { .. } = effect { Some(()) } else { None }).len()
+}
+
+fn look(driver: &mut Driver) {
+    driver.feed(Input::Look);
+    let earliest_claim_at = Some(driver.node.utc(driver.now));
+    let peek = carillon_domain::node::port::Peek { earliest_claim_at, ..Default::default() };
+    driver.feed(Input::Peeked(Ok(peek)));
+}
+
+#[test]
+fn only_the_sequence_that_was_acknowledged_is_carried() {
+    let mut driver = Driver::new(config());
+    assert_eq!(driver.node.acked(), 1);
+    driver.tick(3_000);
+    driver.feed(Input::Beat { sent: driver.now, answer: Err(carillon_domain::node::Failure::Unknown) });
+    assert_eq!(driver.node.acked(), 1, "nobody knows of the second");
+    driver.tick(6_000);
+    told(&mut driver, None);
+    assert_eq!(driver.node.acked(), 3);
+}
+
+#[test]
+fn while_it_lasts_nothing_is_claimed_and_what_is_prepared_is_given_back() {
+    let mut driver = Driver::new(config());
+    let prepared = driver.prepare(20_000);
+    told(&mut driver, Some(window()));
+    assert_eq!(driver.node.withheld(), Some(window()));
+    assert_eq!(driver.resets(), [prepared.at]);
+    driver.feed(Input::Reset(Ok(())));
+    look(&mut driver);
+    driver.tick(3_000);
+    told(&mut driver, Some(window()));
+    look(&mut driver);
+    assert_eq!(claims(&mut driver), 0);
+    driver.tick(6_000);
+    told(&mut driver, None);
+    assert_eq!(claims(&mut driver), 1, "it goes on by itself");
+    driver.tick(20_000);
+    assert!(driver.starts().is_empty(), "what was given back is not mine any more");
+}
+
+#[test]
+fn what_was_claimed_on_the_way_is_given_back() {
+    let mut driver = Driver::new(config());
+    let run = driver.claim()[0];
+    told(&mut driver, Some(window()));
+    let late = super::driver::prepared(run, 1, 0);
+    driver.feed(Input::Claimed(Ok(vec![late.clone()])));
+    assert_eq!((driver.starts(), driver.resets()), (vec![], vec![late.at]));
+}
+
+#[test]
+fn runs_go_on_and_are_recorded() {
+    let mut driver = Driver::new(config());
+    let running = driver.execute();
+    told(&mut driver, Some(window()));
+    assert_eq!((driver.stops(), driver.resets(), driver.kills()), (vec![], vec![], vec![]));
+    driver.exit(running.at.run);
+    assert_eq!(driver.finishes().len(), 1);
+}
+
+#[test]
+fn a_start_that_the_store_withholds_is_given_back_and_the_reason_asked_for() {
+    let mut driver = Driver::new(config());
+    let claimed = driver.prepare(0);
+    driver.take();
+    driver.now = BootTime::from_ms(500);
+    driver.feed(Input::Started(Ok(vec![StartAnswer::Withheld])));
+    assert_eq!((driver.spawns(), driver.resets()), (vec![], vec![claimed.at]));
+    assert!(driver.take().iter().any(|effect| matches!(effect, Effect::Heartbeat { .. })), "at once");
+}
+
+#[test]
+fn a_start_in_doubt_that_is_found_is_given_back() {
+    for withheld in [None, Some(window())] {
+        let mut driver = Driver::new(config());
+        let claimed = driver.prepare(0);
+        driver.take();
+        driver.feed(Input::Started(Err(carillon_domain::node::Failure::Unknown)));
+        told(&mut driver, withheld);
+        let seen: Seen = found_executing(&claimed, false);
+        driver.feed(Input::Settled(Ok(vec![seen])));
+        assert_eq!(driver.spawns().len(), usize::from(withheld.is_none()), "{withheld:?}");
+        assert_eq!(driver.resets().len(), usize::from(withheld.is_some()), "{withheld:?}");
+    }
+}
+
+#[test]
+fn an_acknowledged_start_is_spawned_whatever_is_told_meanwhile() {
+    let mut driver = Driver::new(config());
+    let claimed = driver.prepare(0);
+    driver.take();
+    told(&mut driver, Some(window()));
+    driver.feed(Input::Started(Ok(vec![started(&claimed)])));
+    assert_eq!(driver.spawns(), [claimed.at.run], "its row says so: nobody else starts it");
+}
+
+#[test]
+fn a_node_that_the_database_has_forgotten_ends_itself() {
+    let mut driver = Driver::new(config());
+    driver.feed(Input::Beat { sent: driver.now, answer: Ok(BeatAnswer::WentBack) });
+    assert_eq!(driver.kills(), [SelfKillReason::WentBack]);
+}
