@@ -230,9 +230,20 @@ pub fn apply(
     };
     transition.records.splice(0..0, paused);
     if let Some(next) = &mut transition.next {
-        next.version = state.version + 1;
+        next.version = state.version.max(highest_lost(event)) + 1;
     }
     Ok(transition)
+}
+
+/// The highest version that the row may have had in commits that the database lost: versions begin at its clock in
+/// microseconds and grow more slowly than that. Tokens that were given out then must stay smaller than those to come.
+fn highest_lost(event: &Event) -> u64 {
+    match event {
+        Event::Claim { uncertain_until: Some(until), .. } => {
+            u64::try_from(until.as_ms()).unwrap_or(0).saturating_add(1).saturating_mul(1_000)
+        }
+        _ => 0,
+    }
 }
 
 fn decide(

@@ -94,6 +94,7 @@ impl Node {
         // What the last look found is too old by now.
         self.wish.steal = None;
         let Ok(peek) = answer else { return };
+        self.share_with(peek.claimants);
         self.wish.claim |= peek.earliest_claim_at.is_some_and(|at| at <= self.claim_until(now));
         let mine = &self.partitions;
         self.neighbours.note(peek.unclaimed.into_iter().filter(|row| !mine.contains(&row.partition)), now);

@@ -56,8 +56,10 @@ impl Node {
     }
 
     /// Who claims has changed: what falls to this node now is looked at at once. What is prepared stays where it is.
-    fn share_with(&mut self, live: Vec<SessionId>) {
-        if live != self.live {
+    /// None at all is no news: whoever asks is there itself, unless it drains.
+    pub(super) fn share_with(&mut self, mut live: Vec<SessionId>) {
+        live.sort_unstable();
+        if live != self.live && !live.is_empty() {
             let share = share_of(self.session, &live, self.config.partitions);
             self.wish.peek |= share != self.partitions;
             (self.partitions, self.live) = (share, live);

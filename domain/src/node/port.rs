@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::firing::{FiringKey, Held};
-use crate::id::{JobId, RunId};
+use crate::id::{JobId, RunId, SessionId};
 use crate::job::Job;
 use crate::run::Ending;
 use crate::time::Timestamp;
@@ -134,6 +134,8 @@ pub struct Peek {
     /// What comes up until then in all other partitions and I could run: of each the first
     /// [`UNCLAIMED_PER_PARTITION`], in the order of (partition, `claim_at`, row).
     pub unclaimed: Vec<Unclaimed>,
+    /// The sessions that claim, so that a node that joins or leaves is noticed before the next heartbeat.
+    pub claimants: Vec<SessionId>,
     /// Runs of mine that somebody wants to end.
     pub cancels: Vec<RunId>,
     /// Runs of mine whose output somebody reads at another node. The machine passes over them: publishing is for the driver.

@@ -49,6 +49,20 @@ fn a_job_that_prefers_twice_to_never_fires_as_usual() {
     assert_eq!(claimed(&mut desk, 60, 60), (Some((Trigger::Schedule, 60)), vec![]));
 }
 
+/// Versions, and so tokens, begin at the database's microseconds: none that was given out before it went back is higher.
+#[test]
+fn a_token_is_higher_than_any_that_was_given_out_in_what_was_lost() {
+    let mut desk = Desk::new(Job { on_lost: OnLost::Rerun, ..every(60) });
+    let highest_lost = at(60).as_ms() as u64 * 1_000 + 999;
+    claimed(&mut desk, 60, 60);
+    assert!(desk.row().version > highest_lost, "{}", desk.row().version);
+    let first = desk.row().version;
+    desk.start(60).unwrap();
+    desk.finish(61, Status::Succeeded).unwrap();
+    claimed(&mut desk, 60, 120);
+    assert_eq!(desk.row().version, first + 3, "once is enough");
+}
+
 #[test]
 fn a_further_attempt_is_lost_too() {
     let mut desk = Desk::new(retrying(Overlap::Skip, 3, 100));

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use carillon_domain::id::JobId;
 use carillon_domain::node::port::{Peek, RowKey, Unclaimed};
-use carillon_domain::node::{Config, Failure, Input};
+use carillon_domain::node::{Config, Effect, Failure, Input};
 use carillon_domain::partition::share_of;
 use carillon_domain::time::{BootTime, Timestamp};
 
@@ -167,6 +167,19 @@ fn my_own_come_first_and_what_has_become_mine_is_no_theft() {
         driver.feed(Input::Peeked(Ok(Peek { unclaimed: vec![row(theirs, 1, 7)], ..Peek::default() })));
         assert_eq!(driver.claims(), [], "second {second} {:?}", driver.node);
     }
+}
+
+#[test]
+fn a_look_that_shows_that_the_other_one_left_leads_to_its_share_before_the_next_heartbeat() {
+    let (mut driver, [theirs, _]) = beside();
+    assert!(!driver.node.partitions().contains(&theirs));
+    driver.tick(1_000);
+    driver.take();
+    driver.feed(Input::Peeked(Ok(Peek { claimants: vec![me()], ..Peek::default() })));
+    assert_eq!(driver.node.partitions().len(), 16);
+    let looks =
+        driver.pick(|effect| if let Effect::Peek { partitions, .. } = effect { Some(partitions.len()) } else { None });
+    assert_eq!(looks, [16], "what falls to it now is looked at at once");
 }
 
 #[test]

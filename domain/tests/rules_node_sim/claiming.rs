@@ -6,7 +6,7 @@ use carillon_domain::node::port::{Claimed, Peek, RowKey, UNCLAIMED_PER_PARTITION
 use carillon_domain::partition::partition_of;
 use carillon_domain::time::Timestamp;
 
-use super::Store;
+use super::{Session, Store};
 use crate::dice::config;
 
 /// Who looks or claims: a session, and the executors of its node.
@@ -50,7 +50,9 @@ impl Store {
         let others = others.filter(|rows| !mine.contains(&rows[0].partition));
         let unclaimed = others.flat_map(|rows| rows.iter().take(UNCLAIMED_PER_PARTITION)).cloned().collect();
         let cancels = self.cancels(who.session);
-        Peek { earliest_claim_at, unclaimed, cancels, wanted_outputs: Vec::new() }
+        let claims = |(id, row): (&SessionId, &Session)| (!row.draining && !row.ended).then_some(*id);
+        let claimants = self.sessions.iter().filter_map(claims).collect();
+        Peek { earliest_claim_at, unclaimed, claimants, cancels, ..Peek::default() }
     }
 
     fn cancels(&self, session: SessionId) -> Vec<RunId> {

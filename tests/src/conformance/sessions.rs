@@ -15,7 +15,13 @@ pub async fn heartbeats_are_fenced_after_expiry(bench: &Bench) {
     };
     assert_eq!((now, sessions.len()), (at(0), 2));
     assert!(sessions.iter().any(|beat| beat.id == other && beat.seq == 1 && beat.state == SessionState::Live));
+    let mut claimants = bench.peek().await.claimants;
+    claimants.sort_unstable();
+    let mut both = vec![bench.me, other];
+    both.sort_unstable();
+    assert_eq!(claimants, both);
     assert!(bench.store.expire(other, 1).await.unwrap());
+    assert_eq!(bench.peek().await.claimants, [bench.me], "a look tells at once who is left");
     assert_eq!(bench.store.heartbeat(Me::new(other), 2, false).await.unwrap(), Beat::Fenced);
     bench.store.sweep(other, 10).await.unwrap();
     assert_eq!(bench.store.heartbeat(Me::new(other), 3, false).await.unwrap(), Beat::Fenced);

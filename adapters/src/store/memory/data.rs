@@ -16,7 +16,7 @@ use crate::store::live::LiveRow;
 use crate::store::ops::peek;
 use crate::store::ops::session::SPENT_KEPT;
 use crate::store::tables::{ActiveJob, Changes, JobRow, MAX_OUTPUT_BYTES, Recorded, Write};
-use crate::store::{JobKey, Output, PeekRequest, SessionView, StoreError, UncertainWindow};
+use crate::store::{JobKey, Output, PeekRequest, SessionState, SessionView, StoreError, UncertainWindow};
 
 type Answer<T> = Result<T, StoreError>;
 
@@ -92,7 +92,10 @@ impl Data {
         let jobs = self.states.values().filter_map(|state| mine(&state.phase, state.cancel.is_some()));
         let active = self.active.values().filter_map(|row| mine(&row.phase, row.cancel.is_some()));
         let wanted_outputs = self.wanted_outputs(request.session);
-        peek::answer(&request.partitions, found, jobs.chain(active).collect(), wanted_outputs)
+        let live = self.sessions.values().filter(|view| view.beat.state == SessionState::Live);
+        let claimants = live.map(|view| view.beat.id).collect();
+        let cancels = jobs.chain(active).collect();
+        Peek { cancels, claimants, wanted_outputs, ..peek::answer(&request.partitions, found) }
     }
 
     fn unclaimed(&self, request: &PeekRequest, job: JobId, row: (Timestamp, RowKey, u64)) -> Option<Unclaimed> {

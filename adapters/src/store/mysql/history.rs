@@ -158,14 +158,21 @@ impl Transaction {
         }
         let found = self.line.select(&sql, params).await?.into_iter().map(rows::unclaimed).collect::<Answer<_>>()?;
         let me = request.session.as_u64();
-        let cancels = format!(
-            "SELECT held_run FROM job_state WHERE held_session = {me} AND cancel IS NOT NULL UNION ALL \
-             SELECT held_run FROM active WHERE held_session = {me} AND cancel IS NOT NULL"
+        let news = format!(
+            "SELECT id, NULL FROM session WHERE state = 'live' UNION ALL \
+             SELECT NULL, held_run FROM job_state WHERE held_session = {me} AND cancel IS NOT NULL UNION ALL \
+             SELECT NULL, held_run FROM active WHERE held_session = {me} AND cancel IS NOT NULL"
         );
-        let rows = self.line.query(&cancels).await?;
-        let cancels = rows.into_iter().map(|row| Columns::of(row).run()).collect::<Answer<_>>()?;
+        let (mut claimants, mut cancels) = (Vec::new(), Vec::new());
+        for row in self.line.query(&news).await? {
+            let mut from = Columns::of(row);
+            match from.next::<Option<u64>>()? {
+                Some(session) => claimants.push(SessionId::from_random(session)),
+                None => cancels.push(from.run()?),
+            }
+        }
         let wanted_outputs = self.wanted_outputs(request.session).await?;
-        Ok(peek::answer(&request.partitions, found, cancels, wanted_outputs))
+        Ok(Peek { claimants, cancels, wanted_outputs, ..peek::answer(&request.partitions, found) })
     }
 
     pub(super) async fn held(&mut self, session: SessionId) -> Answer<Vec<RunRef>> {

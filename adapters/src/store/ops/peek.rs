@@ -1,16 +1,10 @@
 //! What may be claimed, as a look tells it.
 
-use carillon_domain::id::RunId;
-use carillon_domain::node::port::{Peek, UNCLAIMED_PER_PARTITION, Unclaimed, WantedOutput};
+use carillon_domain::node::port::{Peek, UNCLAIMED_PER_PARTITION, Unclaimed};
 
 /// The answer to a look whose own partitions are `mine`. `found` has at least the first [`UNCLAIMED_PER_PARTITION`] rows
 /// of each partition and each table, in any order.
-pub(in crate::store) fn answer(
-    mine: &[u16],
-    mut found: Vec<Unclaimed>,
-    cancels: Vec<RunId>,
-    wanted_outputs: Vec<WantedOutput>,
-) -> Peek {
+pub(in crate::store) fn answer(mine: &[u16], mut found: Vec<Unclaimed>) -> Peek {
     let own = found.extract_if(.., |row| mine.contains(&row.partition));
     let earliest_claim_at = own.map(|row| row.claim_at).min();
     found.sort_unstable_by_key(|row| (row.partition, row.claim_at, row.row));
@@ -20,5 +14,5 @@ pub(in crate::store) fn answer(
         partition = Some(row.partition);
         of_it <= UNCLAIMED_PER_PARTITION
     });
-    Peek { earliest_claim_at, unclaimed: found, cancels, wanted_outputs }
+    Peek { earliest_claim_at, unclaimed: found, ..Peek::default() }
 }

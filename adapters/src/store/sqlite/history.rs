@@ -14,7 +14,7 @@ use super::select::{all, column, first, json};
 use crate::store::codec::{run_bytes, run_from};
 use crate::store::ops::peek;
 use crate::store::tables::{RecordQuery, Recorded};
-use crate::store::{JobKey, PeekRequest, SessionView, StoreError};
+use crate::store::{JobKey, PeekRequest, SessionState, SessionView, StoreError};
 
 type Answer<T> = Result<T, StoreError>;
 
@@ -122,7 +122,11 @@ pub(super) fn peek(conn: &Connection, request: &PeekRequest, partitions: u16, no
                    SELECT held_run FROM active WHERE cancel IS NOT NULL AND held_session = ?1";
     let cancels = all(conn, cancels, [signed(request.session.as_u64())], |row| Ok(run_from(column(row)?)))?;
     let wanted_outputs = live::wanted(conn, request.session, now)?;
-    Ok(peek::answer(&request.partitions, found, cancels, wanted_outputs))
+    let live = [SessionState::Live.as_str()];
+    let claimants = all(conn, "SELECT id FROM session WHERE state = ?1", live, |row| {
+        Ok(SessionId::from_random(column::<i64>(row)? as u64))
+    })?;
+    Ok(Peek { claimants, cancels, wanted_outputs, ..peek::answer(&request.partitions, found) })
 }
 
 pub(super) fn held(conn: &Connection, session: SessionId) -> Answer<Vec<RunRef>> {
