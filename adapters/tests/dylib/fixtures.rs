@@ -8,8 +8,8 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use carillon_adapters::dylib::{DylibExecutor, Host, Plugin, Refused, discover};
-use carillon_adapters::executor::{Executor, Exit, RunFacts, Stop};
+use carillon_adapters::dylib::{Change, DylibExecutor, Folder, Host, Plugin, Refused};
+use carillon_adapters::executor::{Executor, Exit, Isolation, RunFacts, Stop};
 use carillon_adapters::keeper::KeeperHandle;
 use carillon_domain::id::RunId;
 use carillon_domain::time::Timestamp;
@@ -18,6 +18,8 @@ use tokio::sync::{mpsc, watch};
 
 /// A plugin in C that is in order, but for what the test puts into `run`.
 pub const WHOLE: &str = r#"
+    #include <fcntl.h>
+    #include <pthread.h>
     #include <signal.h>
     #include <stdio.h>
     #include <stdlib.h>
@@ -72,15 +74,37 @@ impl Directory {
         file
     }
 
+    /// What a first look finds.
     pub fn discover(&self) -> Vec<Result<Plugin, Refused>> {
         discover(self.path(), &host())
     }
 
     /// The only plugin, as an executor.
-    pub fn executor(&self, keeper: &KeeperHandle) -> DylibExecutor {
+    pub fn executor(&self, keeper: &KeeperHandle, isolation: Isolation) -> DylibExecutor {
         let mut found = self.discover();
         assert_eq!(found.len(), 1);
-        DylibExecutor::new(found.remove(0).unwrap(), keeper.clone())
+        executor(found.remove(0).unwrap(), keeper, isolation)
+    }
+}
+
+/// Where code may run.
+pub const BOTH_WAYS: [Isolation; 2] = [Isolation::Process, Isolation::InProcess];
+
+/// What a first look finds in a directory.
+pub fn discover(directory: &Path, host: &Host) -> Vec<Result<Plugin, Refused>> {
+    let changes = Folder::new(directory, host.clone()).look().into_iter();
+    let found = changes.map(|change| match change {
+        Change::Found(plugin) => Ok(plugin),
+        Change::Refused(refused) => Err(refused),
+        Change::Gone(name) => panic!("{name} was not there"),
+    });
+    found.collect()
+}
+
+pub fn executor(plugin: Plugin, keeper: &KeeperHandle, isolation: Isolation) -> DylibExecutor {
+    match isolation {
+        Isolation::Process => DylibExecutor::in_hosts(plugin, keeper.clone()),
+        Isolation::InProcess => DylibExecutor::in_process(plugin, keeper.clone()).unwrap(),
     }
 }
 
@@ -90,17 +114,22 @@ pub fn host() -> Host {
 }
 
 /// An executor for a plugin in C with this body of `run`.
-pub fn fixture(keeper: &KeeperHandle, body: &str) -> DylibExecutor {
+pub fn fixture(keeper: &KeeperHandle, isolation: Isolation, body: &str) -> DylibExecutor {
     let directory = Directory::new();
     directory.compile_run("fixture.so", body);
-    directory.executor(keeper)
+    directory.executor(keeper, isolation)
+}
+
+/// The same in a host process.
+pub fn hosted(keeper: &KeeperHandle, body: &str) -> DylibExecutor {
+    fixture(keeper, Isolation::Process, body)
 }
 
 /// The executor `noop`. Its file is gone when this returns.
-pub fn noop(keeper: &KeeperHandle) -> DylibExecutor {
+pub fn noop(keeper: &KeeperHandle, isolation: Isolation) -> DylibExecutor {
     let directory = Directory::new();
     directory.add_noop("noop.so");
-    directory.executor(keeper)
+    directory.executor(keeper, isolation)
 }
 
 /// The facts of the next run.

@@ -1,10 +1,10 @@
-//! A figure, not a test: runs of `noop` a second through host processes, beside `true` through the keeper. Run it with
+//! A figure, not a test: runs of `noop` a second through a host process and in the server's own, beside `true` through the keeper. Run it with
 //! `cargo test --release -p carillon-adapters --test dylib -- --ignored`.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-use carillon_adapters::executor::Ended;
+use carillon_adapters::executor::{Ended, Isolation};
 use carillon_adapters::keeper::KeeperHandle;
 use serde_json::json;
 
@@ -17,19 +17,25 @@ tests![; ignored runs_a_second];
 const RUNS: usize = 3_000;
 
 fn runs_a_second() {
-    for in_flight in [2, 8, 64] {
+    for in_flight in [1, 8, 64] {
         let spawns = rate(in_flight, |keeper| async move {
             assert_eq!(finish(&keeper, argv(["/bin/true"])).await.how, Ended::Succeeded);
         });
-        let noop = Arc::new(OnceLock::new());
-        let runs = rate(in_flight, move |keeper| {
-            let noop = noop.clone();
-            async move {
-                let noop = noop.get_or_init(|| crate::fixtures::noop(&keeper));
-                assert_eq!(run_to_end(noop, facts(json!({}))).await.how, Ended::Succeeded);
-            }
-        });
-        println!("{in_flight} in flight: {runs:.0} runs/s of noop, {spawns:.0} spawns/s of true");
+        let of_noop = |isolation| {
+            let noop = Arc::new(OnceLock::new());
+            rate(in_flight, move |keeper| {
+                let noop = noop.clone();
+                async move {
+                    let noop = noop.get_or_init(|| crate::fixtures::noop(&keeper, isolation));
+                    assert_eq!(run_to_end(noop, facts(json!({}))).await.how, Ended::Succeeded);
+                }
+            })
+        };
+        let (hosted, in_process) = (of_noop(Isolation::Process), of_noop(Isolation::InProcess));
+        println!(
+            "{in_flight} in flight: {hosted:.0} runs/s of noop in a host, {in_process:.0} in process, \
+             {spawns:.0} spawns/s of true"
+        );
     }
 }
 
