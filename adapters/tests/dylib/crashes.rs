@@ -189,7 +189,8 @@ fn a_run_that_does_not_stop_is_killed_and_others_have_time() {
                 // The first process takes runs until patience is over; then they go to a fresh one at once.
                 let mut first = None;
                 loop {
-                    let exit = run_to_end(&executor, asking("nothing")).await;
+                    let short = RunFacts { kill_grace: Duration::from_millis(100), ..asking("nothing") };
+                    let exit = run_to_end(&executor, short).await;
                     assert_eq!(exit.how, Ended::Succeeded);
                     if *first.get_or_insert(pid(&exit)) != pid(&exit) {
                         break;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use carillon_adapters::executor::Executor;
+use carillon_adapters::executors::{ByName, Executors};
 use carillon_adapters::keeper::boottime_ms;
 use carillon_domain::id::{RunId, SessionId};
 use tokio::sync::{broadcast, mpsc, watch};
@@ -78,7 +78,7 @@ struct Shared {
     counts: watch::Receiver<Counts>,
     /// When the loop last went round, on the boot clock in milliseconds.
     seen_ms: AtomicU64,
-    executors: BTreeMap<String, Arc<dyn Executor>>,
+    executors: Executors,
     live: Mutex<BTreeMap<RunId, Live>>,
 }
 
@@ -107,7 +107,7 @@ impl EngineHandle {
     pub(crate) fn new(
         session: SessionId,
         node: String,
-        executors: BTreeMap<String, Arc<dyn Executor>>,
+        executors: Executors,
     ) -> (Self, HandleParts) {
         let (asks, asks_rx) = mpsc::unbounded_channel();
         let (readiness_tx, readiness) = watch::channel(Readiness::NotReady("the node is starting".into()));
@@ -173,9 +173,9 @@ impl EngineHandle {
         self.shared.counts.borrow().clone()
     }
 
-    /// The executors of this node, by name.
-    pub fn executors(&self) -> &BTreeMap<String, Arc<dyn Executor>> {
-        &self.shared.executors
+    /// The executors that this node offers now, by name.
+    pub fn executors(&self) -> Arc<ByName> {
+        self.shared.executors.offered()
     }
 
     /// The output of a run that runs here; `None` when it does not.

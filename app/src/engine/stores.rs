@@ -5,6 +5,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use carillon_adapters::executors::Executors;
 use carillon_adapters::store::{Beat, ClaimRequest, Finished, Output, SessionState, Store, StoreError};
 use carillon_domain::id::{RunId, SessionId};
 use carillon_domain::node::port::FinishRequest;
@@ -21,7 +22,7 @@ const SWEEP_BATCH: usize = 1_000;
 pub(super) struct StoreCalls {
     store: Arc<dyn Store>,
     session: SessionId,
-    executors: Vec<String>,
+    executors: Executors,
     statement_timeout: Duration,
     heartbeat_timeout: Duration,
     send: mpsc::UnboundedSender<Message>,
@@ -32,7 +33,7 @@ impl StoreCalls {
         Self {
             store: parts.store.clone(),
             session: parts.session,
-            executors: parts.executors.keys().cloned().collect(),
+            executors: parts.executors.clone(),
             statement_timeout: parts.statement_timeout,
             heartbeat_timeout: parts.config.timing.heartbeat_timeout,
             send,
@@ -48,7 +49,8 @@ impl StoreCalls {
                 self.call("peek", async move { store.peek(session, &partitions).await }, Input::Peeked);
             }
             Effect::Claim { partitions, until, runs } => {
-                let request = ClaimRequest { session, partitions, until, runs, executors: self.executors.clone() };
+                let executors = self.executors.offered().keys().cloned().collect();
+                let request = ClaimRequest { session, partitions, until, runs, executors };
                 self.call("claim", async move { store.claim(&request).await }, Input::Claimed);
             }
             Effect::Start(runs) => {

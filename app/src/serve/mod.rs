@@ -1,6 +1,7 @@
 //! `carillon serve` and `carillon init`: everything put together, and taken apart again in good order.
 
 mod logging;
+mod plugins;
 mod purge;
 mod signals;
 mod startup;
@@ -75,7 +76,7 @@ fn on_runtime<F: Future<Output = ExitCode>>(main: impl FnOnce() -> F) -> ExitCod
 }
 
 async fn run(config: Config) -> ExitCode {
-    let Started { store, parts, listener, tokens, lease } = match startup::start(&config).await {
+    let Started { store, parts, plugins, listener, tokens, lease } = match startup::start(&config).await {
         Ok(started) => started,
         Err(error) => return refuse(1, &error),
     };
@@ -97,8 +98,10 @@ async fn run(config: Config) -> ExitCode {
     let (order, orders) = mpsc::unbounded_channel();
     let signals = tokio::spawn(signals::watch(order));
     let purge = tokio::spawn(purge::run(store, config.history.clone()));
+    let plugins = tokio::spawn(plugins.watch());
     let end = engine.run(orders).await;
     signals.abort();
+    plugins.abort();
     purge.abort();
     if let End::SelfKilled(reason) = end {
         // Children first: the keeper kills them and is gone before this process is.

@@ -1,12 +1,10 @@
 //! What must be true before a server serves: port, lease, database, keeper, executors, session, in this order.
 
-use std::collections::BTreeMap;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-use carillon_adapters::dylib::{self, DylibExecutor, Host};
-use carillon_adapters::executor::Executor;
+use carillon_adapters::executors::Executors;
 use carillon_adapters::keeper::{KeeperHandle, KeeperOptions, boottime_ms};
 use carillon_adapters::shell::{ShellConfig, ShellExecutor};
 use carillon_adapters::store::sqlite::{Lease, OpenOptions, SqliteStore};
@@ -18,7 +16,8 @@ use tokio::net::TcpListener;
 use tracing::{info, warn};
 
 use super::SharedStore;
-use crate::config::{Config, Isolation, StoreUrl};
+use super::plugins::Plugins;
+use crate::config::{Config, StoreUrl};
 use crate::engine::{Parts, end_and_sweep};
 use crate::http::{self, Tokens};
 
@@ -33,6 +32,7 @@ const RECOVER_EVERY: Duration = Duration::from_secs(5);
 pub(super) struct Started {
     pub store: SharedStore,
     pub parts: Parts,
+    pub plugins: Plugins,
     pub listener: TcpListener,
     pub tokens: Tokens,
     pub lease: Lease,
@@ -67,7 +67,7 @@ pub(super) async fn start(config: &Config) -> Result<Started, StartError> {
     raise_open_files();
     // The lease on the file is ours, so runs may be spawned at once.
     keeper.extend_deadline(boottime_ms() + ms(config.session.self_kill_after));
-    let executors = executors(config, &keeper)?;
+    let (executors, plugins) = executors(config, &keeper)?;
     let session = SessionId::from_random(random_bits()?);
     let address = listener.local_addr().map_err(StartError::new)?.to_string();
     let new = NewSession { id: session, node: config.node.name.clone(), address, version: VERSION.to_owned() };
@@ -83,7 +83,7 @@ pub(super) async fn start(config: &Config) -> Result<Started, StartError> {
         node: config.node.name.clone(),
         utc: opened.now,
     };
-    Ok(Started { store, parts, listener, tokens, lease })
+    Ok(Started { store, parts, plugins, listener, tokens, lease })
 }
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -100,30 +100,13 @@ fn sqlite_path(config: &Config) -> Result<&std::path::Path, StartError> {
     }
 }
 
-/// The shell, and what was dropped into the plugins directory. A file that cannot be trusted or used is left out, loudly;
-/// a directory that others can write to is no place to start from.
-fn executors(config: &Config, keeper: &KeeperHandle) -> Result<BTreeMap<String, Arc<dyn Executor>>, StartError> {
-    if config.plugins.isolation == Isolation::InProcess {
-        let sentence =
-            "plugins.isolation = \"in_process\" is not available in this version: plugins run in host processes";
-        return Err(StartError::new(sentence));
-    }
+/// The shell, and what was dropped into the plugins directory.
+fn executors(config: &Config, keeper: &KeeperHandle) -> Result<(Executors, Plugins), StartError> {
+    let executors = Executors::new(config.scheduler.horizon + PEEK_EVERY);
     let shell = ShellConfig { allow_users: config.shell.allow_users.clone() };
-    let shell: Arc<dyn Executor> = Arc::new(ShellExecutor::new(keeper.clone(), shell));
-    let mut executors = BTreeMap::from([(shell.name().to_owned(), shell)]);
-    for found in dylib::discover(&config.plugins.dir, &Host::new("/proc/self/exe")) {
-        match found {
-            Ok(plugin) => {
-                let described = plugin.description();
-                info!("plugin {} {} is loaded from {}", described.name, described.version, plugin.file().display());
-                let executor: Arc<dyn Executor> = Arc::new(DylibExecutor::new(plugin, keeper.clone()));
-                executors.insert(executor.name().to_owned(), executor);
-            }
-            Err(refused) if refused.file == config.plugins.dir => return Err(StartError::new(refused)),
-            Err(refused) => warn!("plugin {refused}"),
-        }
-    }
-    Ok(executors)
+    executors.offer(Arc::new(ShellExecutor::new(keeper.clone(), shell)));
+    let plugins = Plugins::load(config.plugins.clone(), keeper.clone(), executors.clone()).map_err(StartError::new)?;
+    Ok((executors, plugins))
 }
 
 /// Holding the lease on the file, and with it the proof that no child of a former session lives, what those sessions held
