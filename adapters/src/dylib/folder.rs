@@ -106,9 +106,10 @@ impl Folder {
         // What is gone again was never there.
         let Ok(stat) = fstatat(directory, name, AtFlags::AT_SYMLINK_NOFOLLOW) else { return };
         let identity = identity(&stat);
+        let same = self.files.get(name).is_some_and(|known| known.identity == identity);
         let new = || Known { identity, settled: false, plugin: None };
         let known = self.files.entry(name.to_owned()).or_insert_with(new);
-        let same = std::mem::replace(&mut known.identity, identity) == identity && self.looked;
+        known.identity = identity;
         known.settled &= same;
         if known.settled || (self.looked && !same) {
             return;

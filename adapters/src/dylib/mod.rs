@@ -44,6 +44,7 @@ mod schema;
 mod server;
 mod slots;
 mod stage;
+mod supervisor;
 mod trust;
 mod verdict;
 mod wire;

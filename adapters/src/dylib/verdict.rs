@@ -58,7 +58,9 @@ impl HostEnd {
         match self.culprit {
             Some(culprit) if culprit == key => format!("plugin {plugin} {why}"),
             None if alone => format!("plugin {plugin} {why}"),
-            Some(_) => format!("the process of plugin {plugin} ended in the midst of this run, by another run: it {why}"),
+            Some(_) => {
+                format!("the process of plugin {plugin} ended in the midst of this run, by another run: it {why}")
+            }
             None => format!("the process of plugin {plugin} ended in the midst of this run and of others: it {why}"),
         }
     }
@@ -155,14 +157,22 @@ mod tests {
         let memory = HostEnd { beyond_bytes: Some(1 << 30), ..host(Some(1), None) };
         for (host, alone, sentence) in [
             (crash(), true, "plugin p crashed: SIGSEGV"),
-            (crash(), false, "the process of plugin p ended in the midst of this run and of others: it crashed: SIGSEGV"),
+            (
+                crash(),
+                false,
+                "the process of plugin p ended in the midst of this run and of others: it crashed: SIGSEGV",
+            ),
             (HostEnd { culprit: Some(1), ..crash() }, false, "plugin p crashed: SIGSEGV"),
             (
                 HostEnd { culprit: Some(2), ..crash() },
                 false,
                 "the process of plugin p ended in the midst of this run, by another run: it crashed: SIGSEGV",
             ),
-            (host(Some(0), None), true, "plugin p ended its process with exit code 0 instead of returning from its run"),
+            (
+                host(Some(0), None),
+                true,
+                "plugin p ended its process with exit code 0 instead of returning from its run",
+            ),
             (memory, true, "plugin p went beyond its memory limit of 1 GiB"),
         ] {
             assert_eq!(judged(host, alone, None), (Ended::Failed, sentence.to_owned()));

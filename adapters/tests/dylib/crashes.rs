@@ -48,7 +48,12 @@ fn pid(exit: &Exit) -> u32 {
 }
 
 /// A run that waits, and its first words, which it says when it is there.
-async fn waiting(executor: &DylibExecutor, facts: RunFacts, stop: watch::Receiver<Stop>, there: &watch::Sender<bool>) -> Exit {
+async fn waiting(
+    executor: &DylibExecutor,
+    facts: RunFacts,
+    stop: watch::Receiver<Stop>,
+    there: &watch::Sender<bool>,
+) -> Exit {
     let (live, mut output) = mpsc::channel(8);
     let heard = async {
         output.recv().await.unwrap();
@@ -118,7 +123,8 @@ fn others_in_the_process_are_told_whose_fault_it_is() {
                 run_to_end(&executor, asking("break")).await
             };
             let (other, culprit) = tokio::join!(other, culprit);
-            let of = |blame: &str| format!("the process of plugin fixture ended in the midst of this run{blame}: it {why}");
+            let of =
+                |blame: &str| format!("the process of plugin fixture ended in the midst of this run{blame}: it {why}");
             let (to_culprit, to_other) = match known {
                 true => (format!("plugin fixture {why}"), of(", by another run")),
                 false => (of(" and of others"), of(" and of others")),
@@ -189,7 +195,7 @@ fn a_run_that_does_not_stop_is_killed_and_others_have_time() {
                 // The first process takes runs until patience is over; then they go to a fresh one at once.
                 let mut first = None;
                 loop {
-                    let short = RunFacts { kill_grace: Duration::from_millis(100), ..asking("nothing") };
+                    let short = RunFacts { kill_grace: Duration::from_secs(2), ..asking("nothing") };
                     let exit = run_to_end(&executor, short).await;
                     assert_eq!(exit.how, Ended::Succeeded);
                     if *first.get_or_insert(pid(&exit)) != pid(&exit) {
@@ -204,7 +210,10 @@ fn a_run_that_does_not_stop_is_killed_and_others_have_time() {
             let reason = "cancelled; it did not return within 100ms";
             assert_eq!((deaf.how, deaf.reason.as_deref()), (Ended::Cancelled, Some(reason)));
             assert_eq!(deaf.signal, Some(libc::SIGKILL));
-            assert!(!std::path::Path::new(&format!("/proc/{}", pid(&deaf))).exists(), "it is said to be over and lives");
+            assert!(
+                !std::path::Path::new(&format!("/proc/{}", pid(&deaf))).exists(),
+                "it is said to be over and lives"
+            );
             if other_stops {
                 assert_eq!((other.how, other.reason.as_deref()), (Ended::Cancelled, Some("cancelled")));
             } else {

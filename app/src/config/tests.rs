@@ -46,7 +46,10 @@ fn nothing_configured_is_the_specs_table() {
     assert_eq!(config.scheduler, scheduler);
     assert_eq!(config.session, Timing::default());
     assert!(config.shell.allow_users.is_empty());
-    assert_eq!(config.plugins, PluginsConfig { dir: "plugins".into(), isolation: Isolation::Process, in_process: Vec::new() });
+    assert_eq!(
+        config.plugins,
+        PluginsConfig { dir: "plugins".into(), isolation: Isolation::Process, in_process: Vec::new() }
+    );
     assert_eq!(config.history, HistoryConfig { keep: 30 * DAY, max_runs_per_job: 10_000 });
     assert_eq!(config.shutdown.timeout, secs(60));
 }

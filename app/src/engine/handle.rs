@@ -104,11 +104,7 @@ pub(crate) struct HandleParts {
 
 impl EngineHandle {
     /// A handle and the engine's ends of it.
-    pub(crate) fn new(
-        session: SessionId,
-        node: String,
-        executors: Executors,
-    ) -> (Self, HandleParts) {
+    pub(crate) fn new(session: SessionId, node: String, executors: Executors) -> (Self, HandleParts) {
         let (asks, asks_rx) = mpsc::unbounded_channel();
         let (readiness_tx, readiness) = watch::channel(Readiness::NotReady("the node is starting".into()));
         let (counts_tx, counts) = watch::channel(Counts::default());
