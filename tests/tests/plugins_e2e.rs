@@ -243,6 +243,7 @@ fn others_go_on_while_a_plugin_misbehaves() {
         #include <unistd.h>
         #include "carillon_plugin.h"
         static void run(const carillon_run *run, carillon_result *result) {
+            (void)result;
             if (strstr(run->params_json, "crash")) abort();
             if (strstr(run->params_json, "leave")) _exit(0);
             if (strstr(run->params_json, "close")) for (int fd = 0; fd < 1024; fd++) close(fd);

@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::fmt;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use carillon_domain::name::check_job_name;
@@ -45,6 +46,8 @@ pub struct Plugin {
     pub(super) description: Description,
     pub(super) schema: Schema,
     pub(super) host: Host,
+    /// Whether it was told that the plugin leaves threads behind.
+    pub(super) left_threads: AtomicBool,
 }
 
 impl Plugin {
@@ -99,7 +102,14 @@ pub(super) fn look_at(directory: impl AsFd, name: &OsStr, file: &Path, host: &Ho
             return Err(format!("its name {name:?} is that of a built-in executor"));
         }
         let schema = Schema::new(&description.params_schema)?;
-        Ok(Plugin { file: file.to_owned(), image, description, schema, host: host.clone() })
+        Ok(Plugin {
+            file: file.to_owned(),
+            image,
+            description,
+            schema,
+            host: host.clone(),
+            left_threads: AtomicBool::new(false),
+        })
     };
     look().map_err(|mut reason: String| {
         // It may quote a plugin, which may say anything.

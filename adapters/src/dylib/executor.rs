@@ -191,8 +191,8 @@ impl Ongoing {
                 end = Self::ended(&mut self.end, &mut self.over) => return (end, Some((how, reason))),
                 () = &mut patience, if patient => {
                     patient = false;
-                    reason = format!("{reason}; it did not return within {kill_grace:?}");
-                    self.give_up();
+                    let killed = self.give_up();
+                    reason = format!("{reason}; it did not return within {kill_grace:?}{killed}");
                 }
                 () = tokio::time::sleep(ASK_EVERY) => {}
             }
@@ -217,10 +217,17 @@ impl Ongoing {
         }
     }
 
-    fn give_up(&self) {
+    /// Ends it by force, if there is one; how, as a part of a sentence.
+    fn give_up(&self) -> &'static str {
         match &self.place {
-            Place::Host(host) => host.give_up(self.key),
-            Place::Server(server) => server.give_up(self.key),
+            Place::Host(host) => {
+                host.give_up(self.key);
+                ", so its process was killed"
+            }
+            Place::Server(server) => {
+                server.give_up(self.key);
+                ""
+            }
         }
     }
 }

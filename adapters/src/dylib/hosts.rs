@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use super::discovery::Plugin;
 use super::link::{HostLink, NotStarted};
 use super::slots::End;
-use super::verdict::HostEnd;
+use super::verdict::{HostEnd, Killed};
 use super::wire::Facts;
 use crate::executor::{Ended, HostState};
 use crate::keeper::KeeperHandle;
@@ -143,7 +143,8 @@ impl Hosts {
     /// A host has ended. One that the server ended, or that the fence did, says nothing of the plugin.
     fn ended(hosts: &Weak<Self>, end: &HostEnd, lived: Duration) {
         let Some(hosts) = hosts.upgrade() else { return };
-        if end.killed.is_some() || end.exit.how == Ended::Lost {
+        let meant = matches!(end.killed, Some(Killed::Retired | Killed::NotStopped));
+        if meant || end.exit.how == Ended::Lost {
             return;
         }
         let trouble = format!("plugin {} {}", end.plugin, end.why());

@@ -55,7 +55,7 @@ impl HostLink {
     /// Starts a host and waits until it has loaded the plugin. `on_end` is called when it has
     /// ended, before its runs are told, unless this failed.
     pub(super) async fn start(
-        plugin: &Plugin,
+        plugin: &Arc<Plugin>,
         keeper: &KeeperHandle,
         on_end: impl FnOnce(&HostEnd) + Send + 'static,
     ) -> Result<Arc<Self>, NotStarted> {
@@ -98,8 +98,8 @@ impl HostLink {
             kill: watch::Sender::new(None),
             end: OnceLock::new(),
         });
-        let (name, limit) = (plugin.description.name.clone(), plugin.host.memory_bytes);
-        tokio::spawn(Supervisor { link: link.clone(), child, words, name, limit }.supervise(on_end));
+        let supervisor = Supervisor { link: link.clone(), child, words, plugin: plugin.clone() };
+        tokio::spawn(supervisor.supervise(on_end));
         Ok(link)
     }
 

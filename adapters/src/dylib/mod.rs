@@ -52,7 +52,7 @@ mod wire;
 pub use discovery::{Host, Plugin, Refused, inspect};
 pub use executor::DylibExecutor;
 pub use folder::{Change, Folder};
-pub use host::host_main;
+pub use host::{host_main, leave};
 pub use wire::Description;
 
 /// The hidden subcommand that leads to [`host_main`].

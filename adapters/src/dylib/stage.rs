@@ -60,7 +60,7 @@ struct Task {
 /// A run that was begun and is not over.
 #[derive(Default)]
 struct Going {
-    stop: AtomicBool,
+    stop: Arc<AtomicBool>,
     /// The thread that it is on; 0 as long as it waits for one.
     thread: AtomicI32,
 }
@@ -132,7 +132,7 @@ impl<S> Shared<S> {
 
 impl<S: Sink> Shared<S> {
     /// The life of a thread.
-    fn work(&self) {
+    fn work(self: &Arc<Self>) {
         while let Some(task) = self.next() {
             self.run(task);
         }
@@ -153,14 +153,15 @@ impl<S: Sink> Shared<S> {
         task
     }
 
-    fn run(&self, task: Task) {
+    fn run(self: &Arc<Self>, task: Task) {
         let Task { key, lease_ms, facts, going } = task;
         // SAFETY: always.
         going.thread.store(unsafe { libc::gettid() }, Ordering::Relaxed);
         self.sink.begun(key);
-        let write = |bytes: &[u8]| self.sink.output(key, bytes);
+        let shared = self.clone();
+        let write = Box::new(move |bytes: &[u8]| shared.sink.output(key, bytes));
         let report = match boottime_ms() < lease_ms {
-            true => call(&self.library, key, facts, &Port { stop: &going.stop, write: &write }),
+            true => call(&self.library, key, facts, Port { stop: going.stop.clone(), write }),
             false => Report::LeaseOver,
         };
         self.state().going.remove(&key);

@@ -3,15 +3,17 @@
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe;
 
+use super::discovery::Plugin;
 use super::link::HostLink;
 use super::stage::Sink;
 use super::verdict::{HostEnd, Killed};
-use super::wire::{Word, next_frame};
+use super::wire::{UNHEARD, Word, next_frame};
 use crate::executor::{Exit, Stop};
 use crate::keeper::RunningChild;
 
@@ -27,10 +29,7 @@ pub(super) struct Supervisor {
     pub(super) link: Arc<HostLink>,
     pub(super) child: RunningChild,
     pub(super) words: Words,
-    /// Name of the plugin.
-    pub(super) name: String,
-    /// Its memory limit in bytes.
-    pub(super) limit: u64,
+    pub(super) plugin: Arc<Plugin>,
 }
 
 impl Supervisor {
@@ -74,14 +73,17 @@ impl Supervisor {
                     self.link.slots.ended(key, report);
                     self.link.end_if_done();
                 }
-                Word::Dying(key) => last.culprit = Some(key).filter(|key| *key != 0),
+                Word::Dying(key) => (last.dying, last.culprit) = (true, Some(key).filter(|key| *key != 0)),
                 Word::TooMuchMemory => last.too_much_memory = true,
                 Word::ThreadsLeft(count) => {
-                    let name = &self.name;
-                    tracing::warn!(
-                        "plugin {name} left {count} threads behind when its runs were over; its process is replaced"
-                    );
                     self.link.retire();
+                    // Once is enough: a plugin that keeps threads does so every time.
+                    if !self.plugin.left_threads.swap(true, Ordering::Relaxed) {
+                        let name = &self.plugin.description.name;
+                        tracing::warn!(
+                            "plugin {name} has {count} threads and no run; its process is replaced each time"
+                        );
+                    }
                 }
                 Word::Ready | Word::Refused(_) => return Err(()),
             }
@@ -100,11 +102,15 @@ impl Supervisor {
     }
 
     fn end(&self, exit: Exit, last: &LastWords) -> HostEnd {
+        // A plugin that calls exit has that said.
+        if exit.exit_code == Some(UNHEARD.into()) && !last.dying {
+            self.link.kill(Killed::Unheard);
+        }
         HostEnd {
-            plugin: self.name.clone(),
+            plugin: self.plugin.description.name.clone(),
             exit,
             culprit: last.culprit,
-            beyond_bytes: last.too_much_memory.then_some(self.limit),
+            beyond_bytes: last.too_much_memory.then_some(self.plugin.host.memory_bytes),
             killed: *self.link.kill.borrow(),
         }
     }
@@ -113,6 +119,7 @@ impl Supervisor {
 /// What a host said before it ended.
 #[derive(Default)]
 struct LastWords {
+    dying: bool,
     culprit: Option<u64>,
     too_much_memory: bool,
 }

@@ -16,6 +16,9 @@ pub(super) const MESSAGE_CAPACITY: usize = 4_000;
 const MOST_AROUND: usize = 4 + 1 + 8 + 4 + 8;
 const _: () = assert!(CHUNK_BYTES + MOST_AROUND <= libc::PIPE_BUF && MESSAGE_CAPACITY + MOST_AROUND <= libc::PIPE_BUF);
 
+/// Exit code of a host that cannot speak with the server any more, because the plugin has meddled with its handles.
+pub(super) const UNHEARD: u8 = 113;
+
 /// The largest frame that a host accepts, in bytes: the facts of one run. Params have at most 1 MiB (SPEC section 6),
 /// and may stand there twice, as `env` too, and escaped.
 const MAX_FRAME_BYTES: usize = 16 << 20;

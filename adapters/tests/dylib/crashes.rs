@@ -23,6 +23,7 @@ tests![
     a_dead_process_is_started_again_after_a_pause,
     what_cannot_be_started_says_why,
     a_run_that_nobody_waits_for_is_ended,
+    what_comes_after_a_run_reaches_no_other,
 ];
 
 /// Writes its process id; then does what params ask for, or waits until it is to stop.
@@ -157,6 +158,8 @@ fn closed_handles_end_the_process() {
         "for (int fd = 0; fd < 1024; fd++) close(fd); for (;;) pause();",
         // Closes all, opens another file in their place, and returns.
         "for (int fd = 0; fd < 1024; fd++) close(fd); for (int n = 0; n < 20; n++) open(\"/dev/null\", O_RDWR); return;",
+        // Closes all and says that all is well.
+        "for (int fd = 0; fd < 1024; fd++) close(fd); result->status = CARILLON_SUCCEEDED; return;",
         // Writes nonsense to whatever is there.
         "for (int fd = 3; fd < 64; fd++) write(fd, \"\\377\\377\\377\\377\\377\\377\\377\\377\", 8); for (;;) pause();",
     ] {
@@ -207,7 +210,7 @@ fn a_run_that_does_not_stop_is_killed_and_others_have_time() {
                 }
             };
             let (other, deaf, ()) = tokio::join!(other, deaf, later);
-            let reason = "cancelled; it did not return within 100ms";
+            let reason = "cancelled; it did not return within 100ms, so its process was killed";
             assert_eq!((deaf.how, deaf.reason.as_deref()), (Ended::Cancelled, Some(reason)));
             assert_eq!(deaf.signal, Some(libc::SIGKILL));
             assert!(
@@ -230,7 +233,8 @@ fn a_run_that_does_not_stop_is_killed_and_others_have_time() {
             ..asking("break")
         };
         let exit = run_to_end(&hosted(&keeper(true), &body), deaf).await;
-        let reason = "still running after its timeout of 200ms; it did not return within 100ms";
+        let reason =
+            "still running after its timeout of 200ms; it did not return within 100ms, so its process was killed";
         assert_eq!((exit.how, exit.reason.as_deref()), (Ended::TimedOut, Some(reason)));
     });
 }
@@ -339,4 +343,42 @@ fn a_run_that_nobody_waits_for_is_ended() {
         }
         assert_eq!(run_to_end(&executor, asking("nothing")).await.how, Ended::Succeeded);
     });
+}
+
+/// A thread that goes on writing to a run that is over, while the next runs are in the same place.
+fn what_comes_after_a_run_reaches_no_other() {
+    let late = r#"
+        struct late { int32_t (*write)(void *, const char *, size_t); int32_t (*cancelled)(void *); void *host; };
+        static volatile int told;
+        static void *late(void *facts) {
+            struct late *late = facts;
+            while (late->write(late->host, "late", 4) == 0) {}
+            told = late->cancelled(late->host) ? 1 : 2;
+            return NULL;
+        }
+    "#;
+    let body = r#"
+        if (strstr(run->params_json, "late")) {
+            static struct late facts;
+            facts.write = run->write; facts.cancelled = run->cancelled; facts.host = run->host;
+            pthread_t thread;
+            pthread_create(&thread, NULL, late, &facts);
+        } else {
+            while (!told) usleep(1000);
+            result->status = told == 1 ? CARILLON_SUCCEEDED : CARILLON_FAILED;
+        }
+    "#;
+    let source = WHOLE.replace("static void run(", &format!("{late}static void run(")).replace("BODY", body);
+    for isolation in BOTH_WAYS {
+        run(async {
+            let directory = Directory::new();
+            directory.compile("fixture.so", &source);
+            let executor = directory.executor(&keeper(true), isolation);
+            let (late, next) = (asking("late"), asking("nothing"));
+            let late = run_to_end(&executor, late).await;
+            assert!(text(&late).is_empty() || text(&late).starts_with("late"));
+            let next = run_to_end(&executor, next).await;
+            assert_eq!((next.how, text(&next)), (Ended::Succeeded, ""), "{:?}", next.reason);
+        });
+    }
 }

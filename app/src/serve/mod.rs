@@ -11,6 +11,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
+use carillon_adapters::dylib::leave;
 use carillon_adapters::keeper::KeeperHandle;
 use carillon_domain::node::SelfKillReason;
 use tokio::sync::{mpsc, oneshot};
@@ -38,8 +39,14 @@ pub fn serve(args: &ServeArgs) -> ExitCode {
         Ok(config) => config,
         Err(error) => return refuse(BAD_USAGE, &error),
     };
-    let _log = logging::start(args.log_format);
-    on_runtime(|| run(config))
+    let log = logging::start(args.log_format);
+    let code = on_runtime(|| run(config));
+    drop(log);
+    if code == ExitCode::from(FENCED) {
+        // Plugins in this process may still be at work, and what they want to do at exit may take for ever.
+        leave(FENCED);
+    }
+    code
 }
 
 /// Makes or migrates the database, and nothing else.

@@ -13,7 +13,7 @@ use super::{dying, leave, watch};
 use crate::dylib::MOST_RUNS;
 use crate::dylib::library::Library;
 use crate::dylib::stage::{STACK_BYTES, Sink, Stage};
-use crate::dylib::wire::{CHUNK_BYTES, Order, Report, Word, next_frame};
+use crate::dylib::wire::{CHUNK_BYTES, Order, Report, UNHEARD, Word, next_frame};
 
 /// Read from the pipe at a time.
 const READ_BYTES: usize = 64 << 10;
@@ -51,7 +51,7 @@ fn obey(mut orders: File, stage: &Stage<Arc<Words>>) -> ! {
             Ok(0) => leave(0),
             Ok(length) => bytes.extend_from_slice(&buffer[..length]),
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-            Err(_) => leave(1),
+            Err(_) => leave(UNHEARD),
         }
         let mut taken = 0;
         while let Ok(Some((body, used))) = next_frame(&bytes[taken..]) {
@@ -59,7 +59,7 @@ fn obey(mut orders: File, stage: &Stage<Arc<Words>>) -> ! {
                 Ok(Order::Run { key, lease_ms, facts }) => stage.begin(key, lease_ms, facts),
                 Ok(Order::Cancel(key)) => stage.cancel(key),
                 // Both ends are the same binary: somebody else has written into the pipe, or into this memory.
-                Err(_) => leave(1),
+                Err(_) => leave(UNHEARD),
             }
             taken += used;
         }
@@ -74,7 +74,7 @@ impl Words {
     /// Says it. A host that cannot has no reason to be there.
     pub(super) fn say(&self, word: &Word) {
         if self.write(&word.encode()).is_err() {
-            leave(1);
+            leave(UNHEARD);
         }
     }
 
