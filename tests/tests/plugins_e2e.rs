@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use carillon_tests::markdown::blocks;
+use carillon_tests::processes::keeper_of;
 use carillon_tests::server::{Server, binary};
 use serde_json::{Value, json};
 
@@ -230,6 +231,38 @@ fn the_executors_follow_the_directory() {
     );
     assert_eq!((status, &answer["errors"][0]["field"]), (400, &json!("executor")), "{answer}");
     assert!(server.drain().success());
+}
+
+/// What runs in the server cannot be killed by anybody else: a server that must end does so, whatever its plugins want.
+#[test]
+fn a_server_that_must_end_does_not_wait_for_its_plugins() {
+    let place = Place::new();
+    let source = r#"
+        #include <stdlib.h>
+        #include <unistd.h>
+        #include "carillon_plugin.h"
+        static void forever(void) { for (;;) sleep(1000); }
+        static void run(const carillon_run *run, carillon_result *result) {
+            (void)result;
+            run->write(run->host, "up", 2);
+            forever();
+        }
+        static const carillon_plugin plugin = { CARILLON_ABI_VERSION, sizeof plugin, "deaf", "1", NULL, run };
+        const carillon_plugin *carillon_plugin_init(uint32_t host) { (void)host; atexit(forever); return &plugin; }
+    "#;
+    place.drop_c("deaf.so", source);
+    std::fs::write(place.path().join("carillon.toml"), "[plugins]\nisolation = \"in_process\"\n").expect("written");
+    let server = Server::start(place.path(), &[]);
+    server.post("/v1/jobs", &json!({"name": "deaf", "schedule": "@daily", "executor": "deaf", "params": {}}));
+    let started = server.post("/v1/jobs/deaf/run", &json!({}));
+    let run = format!("/v1/runs/{}", started["id"].as_str().expect("the run's id"));
+    server.wait_until("it runs", || server.call("GET", &run, None).1["status"] == "running");
+    let keeper = nix::unistd::Pid::from_raw(keeper_of(server.pid()));
+    nix::sys::signal::kill(keeper, nix::sys::signal::Signal::SIGKILL).expect("the keeper is there");
+    assert_eq!(server.wait().code(), Some(70));
+    // Whoever comes next says what became of it.
+    let server = Server::start(place.path(), &[]);
+    assert_eq!(server.get(&run)["status"], "lost");
 }
 
 /// A hundred jobs of the shell and of another plugin, while one plugin does all that a plugin should not.

@@ -27,7 +27,7 @@ use crate::executor::{Ended, LANG, PATH};
 use crate::keeper::{KeeperHandle, Spawn};
 
 /// Runs after which a host makes room for a fresh one: what a plugin leaks does not add up for ever.
-const RUNS_IN_ALL: u64 = 100_000;
+const RUNS_IN_ALL: u64 = 1_000_000;
 /// Written to the pipe at a time, in bytes; a frame may be longer.
 const WRITE_BYTES: usize = 64 << 10;
 

@@ -101,10 +101,15 @@ impl Supervisor {
         }
     }
 
-    fn end(&self, exit: Exit, last: &LastWords) -> HostEnd {
-        // A plugin that calls exit has that said.
-        if exit.exit_code == Some(UNHEARD.into()) && !last.dying {
+    fn end(&self, mut exit: Exit, last: &LastWords) -> HostEnd {
+        // Where the plugin calls exit, that was said.
+        let unheard = exit.exit_code == Some(UNHEARD.into()) && !last.dying;
+        if unheard {
             self.link.kill(Killed::Unheard);
+        }
+        if unheard || last.too_much_memory {
+            // The code is the host's own, and tells nothing of the plugin.
+            exit.exit_code = None;
         }
         HostEnd {
             plugin: self.plugin.description.name.clone(),

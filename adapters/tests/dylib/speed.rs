@@ -14,16 +14,17 @@ use crate::tests;
 
 tests![; ignored runs_a_second];
 
-const RUNS: usize = 3_000;
+const SPAWNS: usize = 3_000;
+const RUNS: usize = 100_000;
 
 fn runs_a_second() {
     for in_flight in [1, 8, 64] {
-        let spawns = rate(in_flight, |keeper| async move {
+        let spawns = rate(SPAWNS, in_flight, |keeper| async move {
             assert_eq!(finish(&keeper, argv(["/bin/true"])).await.how, Ended::Succeeded);
         });
         let of_noop = |isolation| {
             let noop = Arc::new(OnceLock::new());
-            rate(in_flight, move |keeper| {
+            rate(RUNS, in_flight, move |keeper| {
                 let noop = noop.clone();
                 async move {
                     let noop = noop.get_or_init(|| crate::fixtures::noop(&keeper, isolation));
@@ -40,7 +41,7 @@ fn runs_a_second() {
 }
 
 /// How often a second `once` is done, after a first time that does not count.
-fn rate<F>(in_flight: usize, once: impl Fn(KeeperHandle) -> F + Clone + Send + 'static) -> f64
+fn rate<F>(runs: usize, in_flight: usize, once: impl Fn(KeeperHandle) -> F + Clone + Send + 'static) -> f64
 where
     F: Future<Output = ()> + Send + 'static,
 {
@@ -52,7 +53,7 @@ where
             .map(|_| {
                 let (keeper, once) = (keeper.clone(), once.clone());
                 tokio::spawn(async move {
-                    for _ in 0..RUNS / in_flight {
+                    for _ in 0..runs / in_flight {
                         once(keeper.clone()).await;
                     }
                 })
@@ -61,6 +62,6 @@ where
         for worker in workers {
             worker.await.unwrap();
         }
-        RUNS as f64 / began.elapsed().as_secs_f64()
+        runs as f64 / began.elapsed().as_secs_f64()
     })
 }
