@@ -186,6 +186,7 @@ fn the_executors_follow_the_directory() {
             #include "carillon_plugin.h"
             static void run(const carillon_run *run, carillon_result *result) {{
                 char line[64];
+                printf("it's printed by %s\n", run->job);
                 run->write(run->host, line, (size_t)snprintf(line, sizeof line, "{version} %d", getpid()));
                 result->status = CARILLON_SUCCEEDED;
             }}
@@ -214,6 +215,7 @@ fn the_executors_follow_the_directory() {
     };
     assert_eq!(output("inside"), ("1".to_owned(), server.pid()));
     assert_ne!(output("outside").1, server.pid());
+    server.wait_for_log("plugin outside printed: it's printed by outside");
     for name in ["inside", "outside"] {
         place.drop_c("next", &says(name, "2"));
         std::fs::rename(place.plugins().join("next"), place.plugins().join(format!("{name}.so"))).expect("moved");
@@ -303,8 +305,8 @@ fn others_go_on_while_a_plugin_misbehaves() {
         let runs = server.get(&format!("/v1/jobs/{job}/runs?status={status}"));
         runs["items"].as_array().expect("items").len()
     };
-    server.wait_until("each of the good ones has succeeded three times", || {
-        (0..100).all(|number| ended(&format!("good-{number}"), "succeeded") >= 3)
+    server.wait_until("each of the good ones has succeeded twice", || {
+        (0..100).all(|number| ended(&format!("good-{number}"), "succeeded") >= 2)
     });
     for what in ["crash", "leave", "close", "loop"] {
         server.wait_until("the bad ones have failed", || ended(what, "failed") + ended(what, "timed_out") > 0);

@@ -45,6 +45,7 @@ pub(super) async fn log(plugin: String, mut printed: mpsc::Receiver<Vec<u8>>) {
 
 fn say(plugin: &str, line: &[u8]) {
     let line = String::from_utf8_lossy(line);
-    // It may hold anything: escapes, other control characters.
-    tracing::info!("plugin {plugin} printed: {}", line.trim_end().escape_debug());
+    // It may hold anything, also what a terminal obeys.
+    let plain: String = line.trim_end().chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
+    tracing::info!("plugin {plugin} printed: {plain}");
 }

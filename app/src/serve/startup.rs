@@ -131,7 +131,7 @@ async fn end_former_sessions(store: &dyn Store, me: SessionId, limit: Duration) 
     Ok(())
 }
 
-/// Connections and running plugins cost a descriptor each, and the usual soft limit of 1,024 is meant for programs that use
+/// Connections cost a descriptor each, and the usual soft limit of 1,024 is meant for programs that use
 /// `select`. After the keeper's start: children get the limits that it was started with.
 fn raise_open_files() {
     let raised =
