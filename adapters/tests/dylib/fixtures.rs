@@ -9,12 +9,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use carillon_adapters::dylib::{Change, DylibExecutor, Folder, Host, Plugin, Refused};
-use carillon_adapters::executor::{Executor, Exit, Isolation, RunFacts, Stop};
+use carillon_adapters::executor::{Executor, Exit, HostState, Isolation, RunFacts, Stop};
 use carillon_adapters::keeper::KeeperHandle;
 use carillon_domain::id::RunId;
 use carillon_domain::time::Timestamp;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
+
+use crate::support::text;
 
 /// A plugin in C that is in order, but for what the test puts into `run`.
 pub const WHOLE: &str = r#"
@@ -151,4 +153,50 @@ pub fn facts(params: Value) -> RunFacts {
 /// Runs to the end with nobody asking for a stop.
 pub async fn run_to_end(executor: &DylibExecutor, facts: RunFacts) -> Exit {
     executor.run(facts, mpsc::channel(1).0, watch::channel(Stop::No).1).await
+}
+
+/// Writes its process id; then does what params ask for, or waits until it is to stop.
+pub fn broken(body: &str) -> String {
+    format!(
+        r#"
+        char line[64];
+        run->write(run->host, line, (size_t)snprintf(line, sizeof line, "%d\n", getpid()));
+        if (strstr(run->params_json, "break")) {{ {body} }}
+        while (strstr(run->params_json, "wait") && !run->cancelled(run->host)) usleep(1000);
+        result->status = CARILLON_SUCCEEDED;
+        "#
+    )
+}
+
+pub fn asking(what: &str) -> RunFacts {
+    facts(json!({ what: true }))
+}
+
+/// The process that a run was in.
+pub fn pid(exit: &Exit) -> u32 {
+    text(exit).lines().next().unwrap().parse().unwrap()
+}
+
+/// A run that waits, and its first words, which it says when it is there.
+pub async fn waiting(
+    executor: &DylibExecutor,
+    facts: RunFacts,
+    stop: watch::Receiver<Stop>,
+    there: &watch::Sender<bool>,
+) -> Exit {
+    let (live, mut output) = mpsc::channel(8);
+    let heard = async {
+        output.recv().await.unwrap();
+        there.send_replace(true);
+    };
+    tokio::join!(executor.run(facts, live, stop), heard).0
+}
+
+pub async fn wait_for(there: &watch::Sender<bool>) {
+    there.subscribe().wait_for(|there| *there).await.unwrap();
+}
+
+/// How its process is.
+pub fn state(executor: &DylibExecutor) -> Option<HostState> {
+    executor.description().plugin.unwrap().host
 }
