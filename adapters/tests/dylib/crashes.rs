@@ -1,7 +1,12 @@
 //! Plugins that take their process down: runs end with the reason, and the next one finds a new process.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
 use carillon_adapters::dylib::Host;
-use carillon_adapters::executor::{Ended, Executor, HostState, Isolation, Stop};
+use carillon_adapters::executor::{Ended, Executor, HostState, Isolation, RunFacts, Stop};
+use carillon_adapters::keeper::{KeeperHandle, boottime_ms};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 
@@ -16,6 +21,8 @@ tests![
     closed_handles_end_the_process,
     a_dead_process_is_started_again_after_a_pause,
     what_cannot_be_started_says_why,
+    no_run_is_called_twice_or_forgotten_when_its_process_dies,
+    the_lease_ends_every_run,
 ];
 
 const ENDS: [(&str, &str, Option<i32>, Option<i32>); 9] = [
@@ -165,5 +172,70 @@ fn what_cannot_be_started_says_why() {
         let reason = "no process of plugin fixture could be started: it crashed: SIGABRT";
         assert_eq!((exit.how, exit.reason.as_deref()), (Ended::Failed, Some(reason)));
         assert_eq!(state(&executor), Some(HostState::BackingOff));
+    });
+}
+
+/// Many short runs, and some among them that crash. Each call of the plugin is witnessed by a line in a file.
+fn no_run_is_called_twice_or_forgotten_when_its_process_dies() {
+    let body = r#"
+        char line[256], *end = strrchr(run->params_json, '"');
+        *end = 0;
+        int file = open(strstr(run->params_json, "/"), O_WRONLY | O_APPEND);
+        write(file, line, (size_t)snprintf(line, sizeof line, "%s\n", run->run_id));
+        close(file);
+        if (!strcmp(run->job, "crash")) abort();
+        result->status = CARILLON_SUCCEEDED;
+    "#;
+    run(async {
+        let place = tempfile::tempdir().unwrap();
+        let witness = place.path().join("called");
+        std::fs::write(&witness, "").unwrap();
+        let executor = Arc::new(hosted(&keeper(true), body));
+        let runs: Vec<_> = (0..600)
+            .map(|number| {
+                let job = if number % 150 == 149 { "crash" } else { "short" };
+                let facts = RunFacts { job: job.to_owned(), ..facts(json!({"file": witness})) };
+                let (executor, id) = (executor.clone(), facts.run_id.to_string());
+                tokio::spawn(async move { (id, job, run_to_end(&executor, facts).await) })
+            })
+            .collect();
+        let mut succeeded = BTreeSet::new();
+        for run in runs {
+            let (id, job, exit) = run.await.unwrap();
+            let reason = exit.reason.unwrap_or_default();
+            match exit.how {
+                Ended::Succeeded => {
+                    assert_eq!(job, "short");
+                    succeeded.insert(id);
+                }
+                Ended::Failed if job == "crash" => assert!(reason.starts_with("plugin fixture crashed"), "{reason}"),
+                Ended::Failed => assert!(reason.contains("ended in the midst of this run"), "{reason}"),
+                how => panic!("{how:?}: {reason}"),
+            }
+        }
+        let text = std::fs::read_to_string(&witness).unwrap();
+        let called: BTreeSet<String> = text.lines().map(str::to_owned).collect();
+        assert_eq!(called.len(), text.lines().count(), "a run was called twice");
+        assert!(called.is_superset(&succeeded), "a run succeeded and was not called");
+    });
+}
+
+fn the_lease_ends_every_run() {
+    run(async {
+        let keeper = KeeperHandle::start(options(true)).unwrap();
+        let executor = hosted(&keeper, &broken(""));
+        let there = watch::Sender::new(false);
+        keeper.extend_deadline(boottime_ms() + 1_000);
+        let renew = async {
+            while !*there.borrow() {
+                keeper.extend_deadline(boottime_ms() + 1_000);
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        let (exit, ()) = tokio::join!(waiting(&executor, asking("wait"), watch::channel(Stop::No).1, &there), renew);
+        let reason = "the node did not renew its lease in time";
+        assert_eq!((exit.how, exit.reason.as_deref(), text(&exit).is_empty()), (Ended::Lost, Some(reason), false));
+        let process = format!("/proc/{}", pid(&exit));
+        assert!(!std::path::Path::new(&process).exists());
     });
 }
