@@ -3,6 +3,7 @@
 //! An executor starts what a job asks for and tells how it ended. It decides nothing about schedules, retries or rows.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -131,6 +132,65 @@ pub struct ExecutorDescription {
     pub abi: Option<u32>,
     /// JSON Schema of the params; `None` where only [`Executor::check`] knows them.
     pub params_schema: Option<Value>,
+    /// What is particular to a plugin; `None` for a built-in one.
+    pub plugin: Option<PluginDescription>,
+}
+
+/// Where a plugin came from, and how it fares.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PluginDescription {
+    /// The file that it was loaded from.
+    pub file: PathBuf,
+    /// Where its code runs.
+    pub isolation: Isolation,
+    /// How its process fares; `None` if it is in the server's.
+    pub host: Option<HostState>,
+    /// Why its last process ended, or could not be started, if that was not meant to be.
+    pub trouble: Option<String>,
+}
+
+/// Where the code of a plugin runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Isolation {
+    /// In a host process of its own.
+    Process,
+    /// In the server.
+    InProcess,
+}
+
+impl Isolation {
+    /// As the configuration and the API write it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Process => "process",
+            Self::InProcess => "in_process",
+        }
+    }
+}
+
+/// How the host process of a plugin fares.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HostState {
+    /// No run has needed one yet, or the last one is gone.
+    NotStarted,
+    /// It is being started.
+    Starting,
+    /// It takes runs.
+    Running,
+    /// It ended by itself, and waits for its next start.
+    BackingOff,
+}
+
+impl HostState {
+    /// As the API writes it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::NotStarted => "not_started",
+            Self::Starting => "starting",
+            Self::Running => "running",
+            Self::BackingOff => "backing_off",
+        }
+    }
 }
 
 /// A way of running jobs.

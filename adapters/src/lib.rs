@@ -2,6 +2,7 @@
 
 pub mod dylib;
 pub mod executor;
+pub mod executors;
 pub mod keeper;
 pub mod shell;
 pub mod store;

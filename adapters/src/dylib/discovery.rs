@@ -1,15 +1,13 @@
-//! Finding plugins: every `*.so` of a directory is either a plugin or refused with a reason.
+//! Looking at a file: it is either a plugin or refused with a reason.
 
-use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fmt;
 use std::os::fd::AsFd;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use carillon_domain::name::check_job_name;
-use nix::dir::Dir;
 
 use super::image::Image;
 use super::inspection;
@@ -29,12 +27,14 @@ pub struct Host {
     pub program: PathBuf,
     /// How long a plugin may take to load and say what it is.
     pub inspect_timeout: Duration,
+    /// What a host that runs the plugin may hold of the machine's memory, in bytes.
+    pub memory_bytes: u64,
 }
 
 impl Host {
-    /// With ten seconds for an inspection.
+    /// With ten seconds for an inspection, and [`super::MEMORY_BYTES`].
     pub fn new(program: impl Into<PathBuf>) -> Self {
-        Self { program: program.into(), inspect_timeout: Duration::from_secs(10) }
+        Self { program: program.into(), inspect_timeout: Duration::from_secs(10), memory_bytes: super::MEMORY_BYTES }
     }
 }
 
@@ -46,6 +46,8 @@ pub struct Plugin {
     pub(super) description: Description,
     pub(super) schema: Schema,
     pub(super) host: Host,
+    /// Whether it was told that the plugin leaves threads behind.
+    pub(super) left_threads: AtomicBool,
 }
 
 impl Plugin {
@@ -77,37 +79,7 @@ impl fmt::Display for Refused {
 
 impl std::error::Error for Refused {}
 
-/// Looks at every `*.so` in `directory`, in the order of their names. A missing directory holds no plugins; one that
-/// cannot be trusted is the only refusal. Of two plugins with one name the second is refused. Blocks: a host process for
-/// each file.
-pub fn discover(directory: &Path, host: &Host) -> Vec<Result<Plugin, Refused>> {
-    let refused = |reason| vec![Err(Refused { file: directory.to_owned(), reason })];
-    let opened = match trust::open_directory(directory) {
-        Ok(Some(opened)) => opened,
-        Ok(None) => return Vec::new(),
-        Err(reason) => return refused(reason),
-    };
-    let listed = Dir::from_fd(opened).and_then(|mut opened| Ok((names(&mut opened)?, opened)));
-    let (names, opened) = match listed {
-        Ok(listed) => listed,
-        Err(error) => return refused(format!("it cannot be listed: {error}")),
-    };
-    let mut taken: BTreeMap<String, PathBuf> = BTreeMap::new();
-    let look = |name: PathBuf| {
-        let file = directory.join(&name);
-        let plugin = look_at(&opened, name.as_os_str(), &file, host)?;
-        let name = plugin.description.name.clone();
-        if let Some(first) = taken.get(&name) {
-            let reason = format!("its name {name:?} is already taken by {}", first.display());
-            return Err(Refused { file, reason });
-        }
-        taken.insert(name, file);
-        Ok(plugin)
-    };
-    names.into_iter().map(look).collect()
-}
-
-/// Looks at one file, wherever it is, as [`discover`] does. Blocks.
+/// Looks at one file, wherever it is, as [`super::Folder`] does. Blocks.
 pub fn inspect(file: &Path, host: &Host) -> Result<Plugin, Refused> {
     let refused = |reason: String| Refused { file: file.to_owned(), reason };
     let Some(name) = file.file_name() else { return Err(refused("it is not a file".to_owned())) };
@@ -118,7 +90,9 @@ pub fn inspect(file: &Path, host: &Host) -> Result<Plugin, Refused> {
     }
 }
 
-fn look_at(directory: impl AsFd, name: &OsStr, file: &Path, host: &Host) -> Result<Plugin, Refused> {
+/// Looks at a file of a directory that was opened by [`trust::open_directory`]; `file` is its path, for people. Blocks: a
+/// host process loads it.
+pub(super) fn look_at(directory: impl AsFd, name: &OsStr, file: &Path, host: &Host) -> Result<Plugin, Refused> {
     let look = || {
         let image = Image::copy(trust::open_file(directory, name, file)?)?;
         let description = inspection::inspect(&image, host)?;
@@ -128,25 +102,18 @@ fn look_at(directory: impl AsFd, name: &OsStr, file: &Path, host: &Host) -> Resu
             return Err(format!("its name {name:?} is that of a built-in executor"));
         }
         let schema = Schema::new(&description.params_schema)?;
-        Ok(Plugin { file: file.to_owned(), image, description, schema, host: host.clone() })
+        Ok(Plugin {
+            file: file.to_owned(),
+            image,
+            description,
+            schema,
+            host: host.clone(),
+            left_threads: AtomicBool::new(false),
+        })
     };
     look().map_err(|mut reason: String| {
         // It may quote a plugin, which may say anything.
         reason.truncate(reason.floor_char_boundary(MAX_REASON_BYTES));
         Refused { file: file.to_owned(), reason }
     })
-}
-
-/// The names that end in `.so`, sorted.
-fn names(directory: &mut Dir) -> nix::Result<Vec<PathBuf>> {
-    let mut names = Vec::new();
-    for entry in directory.iter() {
-        let entry = entry?;
-        let name = Path::new(OsStr::from_bytes(entry.file_name().to_bytes()));
-        if name.extension() == Some(OsStr::new("so")) {
-            names.push(name.to_owned());
-        }
-    }
-    names.sort();
-    Ok(names)
 }

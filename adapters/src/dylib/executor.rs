@@ -1,30 +1,52 @@
-//! A plugin as an executor: one run, one host process, one child of the keeper.
+//! A plugin as an executor. Where its code runs, in host processes or in the server, makes no difference to a job.
 
-use std::ffi::CString;
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::Value;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::{Instant, sleep_until};
 
 use super::discovery::Plugin;
-use super::verdict;
-use super::wire::{Description, Facts, ReportFile};
-use crate::executor::{Ended, Executor, ExecutorDescription, Exit, RESERVED, RunFacts, Stop};
-use crate::keeper::{KeeperHandle, Spawn};
+use super::hosts::Hosts;
+use super::link::{HostLink, NotStarted};
+use super::server::InServer;
+use super::slots::End;
+use super::verdict::{Stopped, judge};
+use super::wire::{Description, Facts};
+use crate::executor::{Ended, Executor, ExecutorDescription, Exit, Isolation, PluginDescription, RunFacts, Stop};
+use crate::keeper::KeeperHandle;
 
-/// Runs jobs by a plugin. Each run that is going on costs the server one descriptor, for its report.
+/// A run that is to stop is told so again and again: a signal that comes just before a system call interrupts nothing.
+const ASK_EVERY: Duration = Duration::from_millis(100);
+/// Further than any run goes, and still a moment that can be computed with.
+const FAR: Duration = Duration::from_secs(100 * 365 * 86_400);
+
+/// Runs jobs by a plugin.
 pub struct DylibExecutor {
-    plugin: Plugin,
-    keeper: KeeperHandle,
+    plugin: Arc<Plugin>,
+    way: Way,
+}
+
+/// Where the plugin's code runs.
+enum Way {
+    Hosts(Arc<Hosts>),
+    Server(Arc<InServer>),
 }
 
 impl DylibExecutor {
-    /// Runs of `plugin` become children of `keeper`.
-    pub fn new(plugin: Plugin, keeper: KeeperHandle) -> Self {
-        Self { plugin, keeper }
+    /// Runs of `plugin` go on in a host process, a child of `keeper`, which is started when the first one comes.
+    pub fn in_hosts(plugin: Plugin, keeper: KeeperHandle) -> Self {
+        let plugin = Arc::new(plugin);
+        Self { way: Way::Hosts(Hosts::new(plugin.clone(), keeper)), plugin }
+    }
+
+    /// Runs of `plugin` go on in this very process, which its faults will hurt. Loads it, which may block; the error is a
+    /// sentence.
+    pub fn in_process(plugin: Plugin, keeper: KeeperHandle) -> Result<Self, String> {
+        let server = InServer::load(&plugin, keeper)?;
+        Ok(Self { plugin: Arc::new(plugin), way: Way::Server(server) })
     }
 
     /// The plugin.
@@ -32,38 +54,23 @@ impl DylibExecutor {
         &self.plugin
     }
 
-    fn plan(&self, facts: RunFacts, report: &ReportFile) -> Result<Spawn, String> {
-        let process_env = environment(&facts);
-        let spawn = Spawn {
-            run: facts.run_id,
-            argv: vec![
-                string(self.plugin.host.program.as_os_str().as_bytes())?,
-                string(super::SUBCOMMAND)?,
-                c"run".to_owned(),
-                path(&self.plugin.image.path())?,
-                path(&report.path())?,
-            ],
-            env: process_env.iter().map(|(name, value)| string(format!("{name}={value}"))).collect::<Result<_, _>>()?,
-            dir: c"/".to_owned(),
-            dir_or_root: false,
-            stdin: None,
-            user: None,
-            timeout: facts.timeout,
-            kill_grace: facts.kill_grace,
-        };
-        let facts = Facts {
-            namespace: facts.namespace,
-            job: facts.job,
-            run_id: facts.run_id.to_string(),
-            attempt: facts.attempt,
-            due_at_ms: facts.due_at.as_ms(),
-            deadline_ms: facts.timeout.map_or(0, deadline_ms),
-            fencing_token: facts.fencing_token,
-            env: with_own(process_env, &facts.params),
-            params: facts.params,
-        };
-        let stdin = serde_json::to_vec(&facts).map_err(|error| format!("its facts cannot be written: {error}"))?;
-        Ok(Spawn { stdin: Some(stdin), ..spawn })
+    /// Begins the run as soon as there is a place for it.
+    async fn begin(
+        &self,
+        facts: &Facts,
+        live: &mpsc::Sender<Vec<u8>>,
+        kill_grace: Duration,
+    ) -> Result<Ongoing, NotStarted> {
+        match &self.way {
+            Way::Hosts(hosts) => {
+                let (host, key, end) = hosts.begin(facts, live, kill_grace).await?;
+                Ok(Ongoing { key, end, place: Place::Host(host), over: false })
+            }
+            Way::Server(server) => {
+                let (key, end) = server.begin(facts.clone(), live.clone(), kill_grace);
+                Ok(Ongoing { key, end, place: Place::Server(server.clone()), over: false })
+            }
+        }
     }
 }
 
@@ -75,56 +82,161 @@ impl Executor for DylibExecutor {
 
     fn description(&self) -> ExecutorDescription {
         let Description { version, abi_version, params_schema, .. } = self.plugin.description();
+        let (isolation, host, trouble) = match &self.way {
+            Way::Hosts(hosts) => {
+                let (state, trouble) = hosts.describe();
+                (Isolation::Process, Some(state), trouble)
+            }
+            Way::Server(_) => (Isolation::InProcess, None, None),
+        };
+        let plugin = PluginDescription { file: self.plugin.file().to_owned(), isolation, host, trouble };
         let (version, params_schema) = (version.clone(), Some(params_schema.clone()));
-        ExecutorDescription { version, abi: Some(*abi_version), params_schema }
+        ExecutorDescription { version, abi: Some(*abi_version), params_schema, plugin: Some(plugin) }
     }
 
     fn check(&self, params: &Value) -> Result<(), Vec<(String, String)>> {
         self.plugin.schema.check(params)
     }
 
-    /// Dropping the future kills the run.
-    async fn run(&self, facts: RunFacts, live: mpsc::Sender<Vec<u8>>, mut stop: watch::Receiver<Stop>) -> Exit {
-        let planned = ReportFile::new().and_then(|report| Ok((self.plan(facts, &report)?, report)));
-        let (spawn, report) = match planned {
-            Ok(planned) => planned,
-            Err(sentence) => return Exit::without_process(Ended::Failed, sentence),
-        };
-        if *stop.borrow_and_update() != Stop::No {
-            return Exit::without_process(Ended::Cancelled, "cancelled before it started");
+    /// Dropping the future ends the run as if it had been cancelled and did not stop.
+    async fn run(&self, facts: RunFacts, live: mpsc::Sender<Vec<u8>>, stop: watch::Receiver<Stop>) -> Exit {
+        let (timeout, kill_grace) = (facts.timeout, facts.kill_grace);
+        let mut limits = Limits { timeout, over_at: after(timeout.unwrap_or(FAR)), kill_grace, stop };
+        let facts = Facts::of(facts);
+        loop {
+            let begun = tokio::select! {
+                biased;
+                (how, reason) = limits.reached() => {
+                    return Exit::without_process(how, format!("{reason} before it started"));
+                }
+                begun = self.begin(&facts, &live, kill_grace) => begun,
+            };
+            let ongoing = match begun {
+                Ok(ongoing) => ongoing,
+                Err((how, sentence)) => return Exit::without_process(how, sentence),
+            };
+            let (end, stopped) = ongoing.follow(&mut limits).await;
+            match end {
+                // The process ended before the plugin was called: the run goes to the next one.
+                End::NotBegun(host) if stopped.is_none() && host.exit.how != Ended::Lost => {}
+                end => return judge(end, stopped),
+            }
         }
-        let exit = self.keeper.spawn(spawn, live).follow(stop).await;
-        verdict::judge(exit, report.read())
     }
 }
 
-/// The environment of the host process: nothing of the server's own, and nothing of the job's, because a variable such as
-/// LD_PRELOAD would make other code run in it.
-fn environment(facts: &RunFacts) -> Vec<(String, String)> {
-    facts.variables().map(|(name, value)| (name.to_owned(), value)).into()
+/// What ends a run that does not end by itself.
+struct Limits {
+    timeout: Option<Duration>,
+    over_at: Instant,
+    kill_grace: Duration,
+    stop: watch::Receiver<Stop>,
 }
 
-/// The variables that the plugin is told: those of the process, and `params.env` where the plugin's schema allows one.
-fn with_own(mut env: Vec<(String, String)>, params: &Value) -> Vec<(String, String)> {
-    let own = params.get("env").and_then(Value::as_object).into_iter().flatten();
-    let own = own.filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())));
-    for (name, value) in own.filter(|(name, _)| !name.starts_with(RESERVED)) {
-        env.retain(|(given, _)| *given != name);
-        env.push((name, value));
+impl Limits {
+    /// Waits until the run is to stop. Cancel safe.
+    async fn reached(&mut self) -> Stopped {
+        tokio::select! {
+            biased;
+            // Without anybody who could ask, it is never asked.
+            Ok(_) = self.stop.wait_for(|stop| *stop != Stop::No) => (Ended::Cancelled, "cancelled".to_owned()),
+            () = sleep_until(self.over_at) => {
+                let timeout = self.timeout.unwrap_or_default();
+                (Ended::TimedOut, format!("still running after its timeout of {timeout:?}"))
+            }
+        }
     }
-    env
+
+    /// Waits until patience with a run that was told to stop is over.
+    async fn patience(&mut self) {
+        tokio::select! {
+            Ok(_) = self.stop.wait_for(|stop| *stop == Stop::Now) => {}
+            () = tokio::time::sleep(self.kill_grace.min(FAR)) => {}
+        }
+    }
 }
 
-/// A little before the keeper stops the run, as the clock there starts a little later.
-fn deadline_ms(timeout: Duration) -> i64 {
-    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since_epoch.saturating_add(timeout).as_millis()).unwrap_or(i64::MAX)
+fn after(duration: Duration) -> Instant {
+    Instant::now() + duration.min(FAR)
 }
 
-fn path(path: &Path) -> Result<CString, String> {
-    string(path.as_os_str().as_bytes())
+/// A run that goes on.
+struct Ongoing {
+    key: u64,
+    end: oneshot::Receiver<End>,
+    place: Place,
+    over: bool,
 }
 
-fn string(text: impl Into<Vec<u8>>) -> Result<CString, String> {
-    CString::new(text).map_err(|_| "a NUL character stands where no program can be given one".to_owned())
+enum Place {
+    Host(Arc<HostLink>),
+    Server(Arc<InServer>),
+}
+
+impl Ongoing {
+    /// Waits for the end of the run, and sees to it that it comes. The second answer is why it was to stop, if it was.
+    async fn follow(mut self, limits: &mut Limits) -> (End, Option<Stopped>) {
+        let (how, mut reason) = tokio::select! {
+            biased;
+            end = Self::ended(&mut self.end, &mut self.over) => return (end, None),
+            stopped = limits.reached() => stopped,
+        };
+        let kill_grace = limits.kill_grace;
+        let mut patience = std::pin::pin!(limits.patience());
+        let mut patient = true;
+        loop {
+            self.cancel();
+            tokio::select! {
+                biased;
+                end = Self::ended(&mut self.end, &mut self.over) => return (end, Some((how, reason))),
+                () = &mut patience, if patient => {
+                    patient = false;
+                    let killed = self.give_up();
+                    reason = format!("{reason}; it did not return within {kill_grace:?}{killed}");
+                }
+                () = tokio::time::sleep(ASK_EVERY) => {}
+            }
+        }
+    }
+
+    async fn ended(end: &mut oneshot::Receiver<End>, over: &mut bool) -> End {
+        match end.await {
+            Ok(end) => {
+                *over = true;
+                end
+            }
+            // Whoever holds the other side tells every run of its end before it goes; then this is the server's own end.
+            Err(_) => std::future::pending().await,
+        }
+    }
+
+    fn cancel(&self) {
+        match &self.place {
+            Place::Host(host) => host.cancel(self.key),
+            Place::Server(server) => server.cancel(self.key),
+        }
+    }
+
+    /// Ends it by force, if there is one; how, as a part of a sentence.
+    fn give_up(&self) -> &'static str {
+        match &self.place {
+            Place::Host(host) => {
+                host.give_up(self.key);
+                ", so its process was killed"
+            }
+            Place::Server(server) => {
+                server.give_up(self.key);
+                ""
+            }
+        }
+    }
+}
+
+impl Drop for Ongoing {
+    fn drop(&mut self) {
+        if !self.over {
+            self.cancel();
+            self.give_up();
+        }
+    }
 }

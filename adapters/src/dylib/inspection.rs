@@ -33,7 +33,7 @@ pub(super) fn inspect(image: &Image, host: &Host) -> Result<Description, String>
         Ok(Inspection::Described(description)) => Ok(description),
         Ok(Inspection::Refused(reason)) => Err(reason),
         Err(_) => Err(match (status.signal(), status.code()) {
-            (Some(signal), _) => format!("it could not be inspected: {}", signal_sentence(signal)),
+            (Some(signal), _) => format!("it could not be inspected: the plugin {}", signal_sentence(signal)),
             (None, code) => {
                 let code = code.unwrap_or_default();
                 format!("it could not be inspected: it ended the process with exit code {code} while being loaded")

@@ -6,73 +6,73 @@ use carillon_domain::id::RunId;
 
 /// The other side sent something that is not a frame. It is the same binary, so this is a bug or memory gone bad.
 #[derive(Debug, thiserror::Error)]
-#[error("a frame between node and keeper makes no sense: {0}")]
-pub(super) struct BadFrame(pub(super) &'static str);
+#[error("a frame makes no sense: {0}")]
+pub(crate) struct BadFrame(pub(crate) &'static str);
 
 /// Writes one frame; the length is filled in by [`Put::done`].
-pub(super) struct Put<'a> {
+pub(crate) struct Put<'a> {
     out: &'a mut Vec<u8>,
     start: usize,
 }
 
 impl<'a> Put<'a> {
-    pub(super) fn frame(out: &'a mut Vec<u8>, tag: u8) -> Self {
+    pub(crate) fn frame(out: &'a mut Vec<u8>, tag: u8) -> Self {
         let start = out.len();
         out.extend_from_slice(&[0, 0, 0, 0, tag]);
         Self { out, start }
     }
 
-    pub(super) fn u8(self, value: u8) -> Self {
+    pub(crate) fn u8(self, value: u8) -> Self {
         self.out.push(value);
         self
     }
 
-    pub(super) fn u32(self, value: u32) -> Self {
+    pub(crate) fn u32(self, value: u32) -> Self {
         self.out.extend_from_slice(&value.to_le_bytes());
         self
     }
 
-    pub(super) fn i32(self, value: i32) -> Self {
+    pub(crate) fn i32(self, value: i32) -> Self {
         self.u32(value.cast_unsigned())
     }
 
-    pub(super) fn u64(self, value: u64) -> Self {
+    pub(crate) fn u64(self, value: u64) -> Self {
         self.out.extend_from_slice(&value.to_le_bytes());
         self
     }
 
-    pub(super) fn optional_i32(self, value: Option<i32>) -> Self {
+    pub(crate) fn optional_i32(self, value: Option<i32>) -> Self {
         self.u8(u8::from(value.is_some())).i32(value.unwrap_or_default())
     }
 
     /// A count that does not fit would make a frame beyond every limit, which the reader refuses.
-    pub(super) fn count(self, count: usize) -> Self {
+    pub(crate) fn count(self, count: usize) -> Self {
         self.u32(u32::try_from(count).unwrap_or(u32::MAX))
     }
 
-    pub(super) fn bytes(self, bytes: &[u8]) -> Self {
+    pub(crate) fn bytes(self, bytes: &[u8]) -> Self {
         let put = self.count(bytes.len());
         put.out.extend_from_slice(bytes);
         put
     }
 
-    pub(super) fn strings(self, strings: &[CString]) -> Self {
+    pub(crate) fn strings(self, strings: &[CString]) -> Self {
         strings.iter().fold(self.count(strings.len()), |put, string| put.bytes(string.as_bytes()))
     }
 
-    pub(super) fn run(self, run: RunId) -> Self {
+    pub(crate) fn run(self, run: RunId) -> Self {
         let (high, low) = run.parts();
         self.u64(high).u64(low)
     }
 
-    pub(super) fn done(self) {
+    pub(crate) fn done(self) {
         let length = u32::try_from(self.out.len() - self.start - 4).unwrap_or(u32::MAX);
         self.out[self.start..self.start + 4].copy_from_slice(&length.to_le_bytes());
     }
 }
 
 /// Reads the fields of one frame.
-pub(super) struct Take<'a>(pub(super) &'a [u8]);
+pub(crate) struct Take<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Take<'a> {
     fn array<const N: usize>(&mut self) -> Result<[u8; N], BadFrame> {
@@ -81,48 +81,48 @@ impl<'a> Take<'a> {
         Ok(*field)
     }
 
-    pub(super) fn u8(&mut self) -> Result<u8, BadFrame> {
+    pub(crate) fn u8(&mut self) -> Result<u8, BadFrame> {
         self.array::<1>().map(|[byte]| byte)
     }
 
-    pub(super) fn u32(&mut self) -> Result<u32, BadFrame> {
+    pub(crate) fn u32(&mut self) -> Result<u32, BadFrame> {
         self.array().map(u32::from_le_bytes)
     }
 
-    pub(super) fn i32(&mut self) -> Result<i32, BadFrame> {
+    pub(crate) fn i32(&mut self) -> Result<i32, BadFrame> {
         self.u32().map(u32::cast_signed)
     }
 
-    pub(super) fn u64(&mut self) -> Result<u64, BadFrame> {
+    pub(crate) fn u64(&mut self) -> Result<u64, BadFrame> {
         self.array().map(u64::from_le_bytes)
     }
 
-    pub(super) fn optional_i32(&mut self) -> Result<Option<i32>, BadFrame> {
+    pub(crate) fn optional_i32(&mut self) -> Result<Option<i32>, BadFrame> {
         let (some, value) = (self.u8()? != 0, self.i32()?);
         Ok(some.then_some(value))
     }
 
-    pub(super) fn bytes(&mut self) -> Result<&'a [u8], BadFrame> {
+    pub(crate) fn bytes(&mut self) -> Result<&'a [u8], BadFrame> {
         let length = self.u32()? as usize;
         let (field, rest) = self.0.split_at_checked(length).ok_or(BadFrame("it ends inside a field"))?;
         self.0 = rest;
         Ok(field)
     }
 
-    pub(super) fn text(&mut self) -> Result<String, BadFrame> {
+    pub(crate) fn text(&mut self) -> Result<String, BadFrame> {
         String::from_utf8(self.bytes()?.to_vec()).map_err(|_| BadFrame("a sentence is not UTF-8"))
     }
 
-    pub(super) fn string(&mut self) -> Result<CString, BadFrame> {
+    pub(crate) fn string(&mut self) -> Result<CString, BadFrame> {
         CString::new(self.bytes()?).map_err(|_| BadFrame("a string has a NUL in it"))
     }
 
-    pub(super) fn strings(&mut self) -> Result<Vec<CString>, BadFrame> {
+    pub(crate) fn strings(&mut self) -> Result<Vec<CString>, BadFrame> {
         let count = self.u32()?;
         (0..count).map(|_| self.string()).collect()
     }
 
-    pub(super) fn run(&mut self) -> Result<RunId, BadFrame> {
+    pub(crate) fn run(&mut self) -> Result<RunId, BadFrame> {
         Ok(RunId::from_parts(self.u64()?, self.u64()?))
     }
 }

@@ -124,6 +124,11 @@ impl KeeperHandle {
         });
     }
 
+    /// Until when the lease holds, as far as it was extended: on CLOCK_BOOTTIME, in milliseconds.
+    pub fn deadline_ms(&self) -> u64 {
+        *self.deadline_ms.borrow()
+    }
+
     /// `Some(sentence)` once the keeper is gone and every run was given up as lost. The node must then end (exit 70),
     /// unless it called [`KeeperHandle::close`] itself.
     pub fn died(&self) -> watch::Receiver<Option<String>> {

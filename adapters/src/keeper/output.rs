@@ -7,7 +7,7 @@ const PART_BYTES: usize = 32 << 10;
 
 /// Output of one run. Memory grows with what was written, up to twice [`PART_BYTES`].
 #[derive(Default)]
-pub(super) struct Output {
+pub(crate) struct Output {
     head: Vec<u8>,
     tail: VecDeque<u8>,
     truncated: bool,
@@ -15,7 +15,7 @@ pub(super) struct Output {
 
 impl Output {
     /// Adds what the child wrote next.
-    pub(super) fn push(&mut self, bytes: &[u8]) {
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
         let (head, rest) = bytes.split_at(bytes.len().min(PART_BYTES - self.head.len()));
         self.head.extend_from_slice(head);
         let newest = &rest[rest.len().saturating_sub(PART_BYTES)..];
@@ -26,7 +26,7 @@ impl Output {
     }
 
     /// The head followed by the tail, and whether something between them was left out.
-    pub(super) fn finish(self) -> (Vec<u8>, bool) {
+    pub(crate) fn finish(self) -> (Vec<u8>, bool) {
         let mut output = self.head;
         let (front, back) = self.tail.as_slices();
         output.extend_from_slice(front);

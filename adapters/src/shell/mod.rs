@@ -96,7 +96,7 @@ impl Executor for ShellExecutor {
 
     fn description(&self) -> ExecutorDescription {
         let (version, params_schema) = (env!("CARGO_PKG_VERSION").to_owned(), Some(schema::params_schema()));
-        ExecutorDescription { version, abi: None, params_schema }
+        ExecutorDescription { version, abi: None, params_schema, plugin: None }
     }
 
     /// May ask name services when `params.user` is given; call it where blocking for a moment is allowed.

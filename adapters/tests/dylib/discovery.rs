@@ -5,7 +5,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::time::Duration;
 
-use carillon_adapters::dylib::{Host, discover, inspect};
+use carillon_adapters::dylib::{Host, inspect};
 use serde_json::json;
 
 use crate::fixtures::*;

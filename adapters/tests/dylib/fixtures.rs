@@ -8,16 +8,20 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use carillon_adapters::dylib::{DylibExecutor, Host, Plugin, Refused, discover};
-use carillon_adapters::executor::{Executor, Exit, RunFacts, Stop};
+use carillon_adapters::dylib::{Change, DylibExecutor, Folder, Host, Plugin, Refused};
+use carillon_adapters::executor::{Executor, Exit, HostState, Isolation, RunFacts, Stop};
 use carillon_adapters::keeper::KeeperHandle;
 use carillon_domain::id::RunId;
 use carillon_domain::time::Timestamp;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
+
+use crate::support::text;
 
 /// A plugin in C that is in order, but for what the test puts into `run`.
 pub const WHOLE: &str = r#"
+    #include <fcntl.h>
+    #include <pthread.h>
     #include <signal.h>
     #include <stdio.h>
     #include <stdlib.h>
@@ -72,15 +76,37 @@ impl Directory {
         file
     }
 
+    /// What a first look finds.
     pub fn discover(&self) -> Vec<Result<Plugin, Refused>> {
         discover(self.path(), &host())
     }
 
     /// The only plugin, as an executor.
-    pub fn executor(&self, keeper: &KeeperHandle) -> DylibExecutor {
+    pub fn executor(&self, keeper: &KeeperHandle, isolation: Isolation) -> DylibExecutor {
         let mut found = self.discover();
         assert_eq!(found.len(), 1);
-        DylibExecutor::new(found.remove(0).unwrap(), keeper.clone())
+        executor(found.remove(0).unwrap(), keeper, isolation)
+    }
+}
+
+/// Where code may run.
+pub const BOTH_WAYS: [Isolation; 2] = [Isolation::Process, Isolation::InProcess];
+
+/// What a first look finds in a directory.
+pub fn discover(directory: &Path, host: &Host) -> Vec<Result<Plugin, Refused>> {
+    let changes = Folder::new(directory, host.clone()).look().into_iter();
+    let found = changes.map(|change| match change {
+        Change::Found(plugin) => Ok(plugin),
+        Change::Refused(refused) => Err(refused),
+        Change::Gone(name) => panic!("{name} was not there"),
+    });
+    found.collect()
+}
+
+pub fn executor(plugin: Plugin, keeper: &KeeperHandle, isolation: Isolation) -> DylibExecutor {
+    match isolation {
+        Isolation::Process => DylibExecutor::in_hosts(plugin, keeper.clone()),
+        Isolation::InProcess => DylibExecutor::in_process(plugin, keeper.clone()).unwrap(),
     }
 }
 
@@ -90,17 +116,22 @@ pub fn host() -> Host {
 }
 
 /// An executor for a plugin in C with this body of `run`.
-pub fn fixture(keeper: &KeeperHandle, body: &str) -> DylibExecutor {
+pub fn fixture(keeper: &KeeperHandle, isolation: Isolation, body: &str) -> DylibExecutor {
     let directory = Directory::new();
     directory.compile_run("fixture.so", body);
-    directory.executor(keeper)
+    directory.executor(keeper, isolation)
+}
+
+/// The same in a host process.
+pub fn hosted(keeper: &KeeperHandle, body: &str) -> DylibExecutor {
+    fixture(keeper, Isolation::Process, body)
 }
 
 /// The executor `noop`. Its file is gone when this returns.
-pub fn noop(keeper: &KeeperHandle) -> DylibExecutor {
+pub fn noop(keeper: &KeeperHandle, isolation: Isolation) -> DylibExecutor {
     let directory = Directory::new();
     directory.add_noop("noop.so");
-    directory.executor(keeper)
+    directory.executor(keeper, isolation)
 }
 
 /// The facts of the next run.
@@ -122,4 +153,50 @@ pub fn facts(params: Value) -> RunFacts {
 /// Runs to the end with nobody asking for a stop.
 pub async fn run_to_end(executor: &DylibExecutor, facts: RunFacts) -> Exit {
     executor.run(facts, mpsc::channel(1).0, watch::channel(Stop::No).1).await
+}
+
+/// Writes its process id; then does what params ask for, or waits until it is to stop.
+pub fn broken(body: &str) -> String {
+    format!(
+        r#"
+        char line[64];
+        run->write(run->host, line, (size_t)snprintf(line, sizeof line, "%d\n", getpid()));
+        if (strstr(run->params_json, "break")) {{ {body} }}
+        while (strstr(run->params_json, "wait") && !run->cancelled(run->host)) usleep(1000);
+        result->status = CARILLON_SUCCEEDED;
+        "#
+    )
+}
+
+pub fn asking(what: &str) -> RunFacts {
+    facts(json!({ what: true }))
+}
+
+/// The process that a run was in.
+pub fn pid(exit: &Exit) -> u32 {
+    text(exit).lines().next().unwrap().parse().unwrap()
+}
+
+/// A run that waits, and its first words, which it says when it is there.
+pub async fn waiting(
+    executor: &DylibExecutor,
+    facts: RunFacts,
+    stop: watch::Receiver<Stop>,
+    there: &watch::Sender<bool>,
+) -> Exit {
+    let (live, mut output) = mpsc::channel(8);
+    let heard = async {
+        output.recv().await.unwrap();
+        there.send_replace(true);
+    };
+    tokio::join!(executor.run(facts, live, stop), heard).0
+}
+
+pub async fn wait_for(there: &watch::Sender<bool>) {
+    there.subscribe().wait_for(|there| *there).await.unwrap();
+}
+
+/// How its process is.
+pub fn state(executor: &DylibExecutor) -> Option<HostState> {
+    executor.description().plugin.unwrap().host
 }

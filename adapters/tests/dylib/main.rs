@@ -6,10 +6,12 @@
 mod crashes;
 mod discovery;
 mod fixtures;
+mod folder;
 #[path = "../keeper/harness.rs"]
 mod harness;
 mod runs;
 mod speed;
+mod stuck;
 #[allow(dead_code, reason = "shared with the keeper's tests, which need more of it")]
 #[path = "../keeper/support.rs"]
 mod support;
@@ -23,6 +25,6 @@ fn main() -> ExitCode {
     match arguments.peek().and_then(|first| first.to_str()) {
         Some("keeper") => keeper::main(arguments.skip(1)),
         Some(dylib::SUBCOMMAND) => dylib::host_main(arguments.skip(1)),
-        _ => harness::main(&[discovery::TESTS, runs::TESTS, crashes::TESTS, speed::TESTS]),
+        _ => harness::main(&[discovery::TESTS, folder::TESTS, runs::TESTS, crashes::TESTS, stuck::TESTS, speed::TESTS]),
     }
 }

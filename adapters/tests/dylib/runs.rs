@@ -1,8 +1,10 @@
-//! Runs that go as they should.
+//! Runs that go as they should: each in a host process and in the server's own, with the same end.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use carillon_adapters::executor::{Ended, Executor, RunFacts, Stop};
+use carillon_adapters::executor::{Ended, Executor, Isolation, RunFacts, Stop};
+use carillon_adapters::keeper::{KeeperHandle, boottime_ms};
 use serde_json::json;
 use tokio::sync::{mpsc, watch};
 
@@ -16,34 +18,45 @@ tests![
     params_are_refused_by_field,
     every_fact_arrives,
     output_is_kept_in_order,
+    endless_output_is_cut_and_comes_live,
     a_plugin_hears_that_it_is_to_stop,
+    waiting_is_interrupted_when_a_run_is_to_stop,
     a_plugin_hears_that_its_time_is_over,
     overwriting_the_file_changes_nothing,
+    runs_go_on_side_by_side,
+    a_run_does_not_begin_when_the_lease_is_over,
+    facts_of_any_length_arrive,
 ];
 
+/// Tests both ways, each with a keeper of its own.
+fn both<F: Future<Output = ()>>(test: impl Fn(KeeperHandle, Isolation) -> F) {
+    for isolation in BOTH_WAYS {
+        run(async { test(keeper(true), isolation).await });
+    }
+}
+
 fn noop_succeeds() {
-    run(async {
-        let exit = run_to_end(&noop(&keeper(true)), facts(json!({"sleep_ms": 1}))).await;
+    both(async |keeper, isolation| {
+        let exit = run_to_end(&noop(&keeper, isolation), facts(json!({"sleep_ms": 1}))).await;
         assert_eq!((exit.how, exit.exit_code, exit.reason.as_deref()), (Ended::Succeeded, Some(0), None));
         assert_eq!((text(&exit), exit.output_truncated), ("", false));
     });
 }
 
 fn noop_fails_and_panics_when_asked_to() {
-    run(async {
-        let keeper = keeper(true);
-        let noop = noop(&keeper);
+    both(async |keeper, isolation| {
+        let noop = noop(&keeper, isolation);
         let exit = run_to_end(&noop, facts(json!({"fail": "as you wish"}))).await;
         assert_eq!((exit.how, exit.exit_code, exit.reason.as_deref()), (Ended::Failed, Some(1), Some("as you wish")));
         let exit = run_to_end(&noop, facts(json!({"panic": "oh dear"}))).await;
         assert_eq!((exit.how, exit.reason.as_deref()), (Ended::Failed, Some("the plugin panicked: oh dear")));
-        assert!(text(&exit).contains("panicked at"), "what the plugin writes to stderr is output too: {}", text(&exit));
+        assert_eq!(text(&exit), "", "what goes to stderr is the log's");
     });
 }
 
 fn params_are_refused_by_field() {
-    run(async {
-        let noop = noop(&keeper(true));
+    both(async |keeper, isolation| {
+        let noop = noop(&keeper, isolation);
         assert_eq!(noop.check(&json!({"sleep_ms": 5})), Ok(()));
         let mut faults = noop.check(&json!({"sleep_ms": -5, "colour": "red", "fail": true})).unwrap_err();
         faults.sort();
@@ -65,12 +78,12 @@ fn every_fact_arrives() {
         SAY("%lld %u %llu\n", (long long)run->due_at_ms, run->attempt, (unsigned long long)run->fencing_token);
         SAY("%d\n%s\n", run->deadline_ms > 1700000000000, run->params_json);
         for (uint32_t i = 0; i < run->env_count; i++) SAY("%s=%s\n", run->env[i].name, run->env[i].value);
-        SAY("%d %s\n", getenv("LD_PRELOAD") == NULL, getenv("CARILLON_JOB"));
+        SAY("%d %d\n", getenv("LD_PRELOAD") == NULL, getenv("CARILLON_JOB") == NULL);
         SAY("%d %d %d\n", run->struct_size == sizeof *run, result->struct_size == sizeof *result, run->cancelled(run->host));
         result->status = CARILLON_SUCCEEDED;
     "#;
-    run(async {
-        let executor = fixture(&keeper(true), body);
+    both(async |keeper, isolation| {
+        let executor = fixture(&keeper, isolation, body);
         let params = json!({"env": {"LD_PRELOAD": "/evil.so", "LANG": "de", "CARILLON_JOB": "other"}, "n": 1});
         let facts = RunFacts { timeout: Some(PATIENCE), ..facts(params) };
         let id = facts.run_id;
@@ -82,7 +95,7 @@ fn every_fact_arrives() {
              PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\n\
              CARILLON_NAMESPACE=default\nCARILLON_JOB=try\nCARILLON_RUN_ID={id}\n\
              CARILLON_DUE_AT=2027-01-15T08:00:00.123Z\nCARILLON_ATTEMPT=2\n\
-             CARILLON_FENCING_TOKEN=18446744073709551614\nLANG=de\nLD_PRELOAD=/evil.so\n1 try\n1 1 0\n"
+             CARILLON_FENCING_TOKEN=18446744073709551614\nLANG=de\nLD_PRELOAD=/evil.so\n1 1\n1 1 0\n"
         );
         assert_eq!(text(&exit), expected);
     });
@@ -91,33 +104,52 @@ fn every_fact_arrives() {
 fn output_is_kept_in_order() {
     let body = r#"
         run->write(run->host, "one\n", 4);
-        fprintf(stderr, "two\n");
         run->write(run->host, NULL, 0);
-        printf("three, left in the buffer of stdio\n");
+        run->write(run->host, "two\n", 4);
+        fprintf(stderr, "whoever prints is heard by the log\n");
         snprintf(result->message, result->message_capacity, "failed with %d", 300);
         result->exit_code = 300;
     "#;
-    run(async {
-        let exit = run_to_end(&fixture(&keeper(true), body), facts(json!({}))).await;
-        assert_eq!(text(&exit), "one\ntwo\nthree, left in the buffer of stdio\n");
+    both(async |keeper, isolation| {
+        let exit = run_to_end(&fixture(&keeper, isolation, body), facts(json!({}))).await;
+        assert_eq!(text(&exit), "one\ntwo\n");
         assert_eq!((exit.how, exit.exit_code), (Ended::Failed, Some(1)));
         assert_eq!(exit.reason.as_deref(), Some("failed with 300"));
-        let exit = run_to_end(&fixture(&keeper(true), "result->exit_code = 7;"), facts(json!({}))).await;
+        let exit = run_to_end(&fixture(&keeper, isolation, "result->exit_code = 7;"), facts(json!({}))).await;
         assert_eq!((exit.how, exit.exit_code), (Ended::Failed, Some(7)));
         assert_eq!(exit.reason.as_deref(), Some("the plugin failed and did not say why"));
     });
 }
 
+fn endless_output_is_cut_and_comes_live() {
+    let body = r#"
+        static char block[100000];
+        memset(block, 'a', sizeof block);
+        run->write(run->host, block, 10);
+        for (int i = 0; i < 20; i++) run->write(run->host, block, sizeof block);
+        run->write(run->host, "z", 1);
+        result->status = CARILLON_SUCCEEDED;
+    "#;
+    both(async |keeper, isolation| {
+        let executor = fixture(&keeper, isolation, body);
+        let (live, mut chunks) = mpsc::channel(4);
+        let exit = executor.run(facts(json!({})), live, watch::channel(Stop::No).1).await;
+        assert_eq!((exit.how, exit.output.len(), exit.output_truncated), (Ended::Succeeded, 64 << 10, true));
+        assert!(text(&exit).ends_with("aaz"));
+        assert_eq!(chunks.recv().await.unwrap(), b"aaaaaaaaaa");
+    });
+}
+
 /// Says that it is there, waits until it is to stop, and says so.
-const OBEDIENT: &str = r#"
+pub const OBEDIENT: &str = r#"
     run->write(run->host, "up", 2);
     while (!run->cancelled(run->host)) usleep(1000);
     strcpy(result->message, "half of it is done");
 "#;
 
 fn a_plugin_hears_that_it_is_to_stop() {
-    run(async {
-        let executor = fixture(&keeper(true), OBEDIENT);
+    both(async |keeper, isolation| {
+        let executor = fixture(&keeper, isolation, OBEDIENT);
         let (stop, stopped) = watch::channel(Stop::No);
         let (live, mut output) = mpsc::channel(8);
         let asked = async {
@@ -134,10 +166,31 @@ fn a_plugin_hears_that_it_is_to_stop() {
     });
 }
 
+fn waiting_is_interrupted_when_a_run_is_to_stop() {
+    let body = r#"
+        run->write(run->host, "up", 2);
+        int pipes[2];
+        char byte;
+        pipe(pipes);
+        strcpy(result->message, read(pipes[0], &byte, 1) < 0 ? "interrupted" : "not interrupted");
+    "#;
+    both(async |keeper, isolation| {
+        let executor = fixture(&keeper, isolation, body);
+        let (stop, stopped) = watch::channel(Stop::No);
+        let (live, mut output) = mpsc::channel(8);
+        let asked = async {
+            assert_eq!(output.recv().await.unwrap(), b"up");
+            stop.send(Stop::Politely).unwrap();
+        };
+        let (exit, ()) = tokio::join!(executor.run(facts(json!({})), live, stopped), asked);
+        assert_eq!(exit.reason.as_deref(), Some("cancelled; the plugin says: interrupted"));
+    });
+}
+
 fn a_plugin_hears_that_its_time_is_over() {
-    run(async {
+    both(async |keeper, isolation| {
         let facts = RunFacts { timeout: Some(Duration::from_millis(300)), ..facts(json!({"sleep_ms": 3_600_000})) };
-        let exit = run_to_end(&noop(&keeper(true)), facts).await;
+        let exit = run_to_end(&noop(&keeper, isolation), facts).await;
         let reason = exit.reason.unwrap();
         assert_eq!(exit.how, Ended::TimedOut);
         assert!(reason.starts_with("still running after its timeout of 300ms"), "{reason}");
@@ -145,13 +198,88 @@ fn a_plugin_hears_that_its_time_is_over() {
 }
 
 fn overwriting_the_file_changes_nothing() {
-    run(async {
+    both(async |keeper, isolation| {
         let directory = Directory::new();
         let file = directory.add_noop("noop.so");
-        let noop = directory.executor(&keeper(true));
+        let noop = directory.executor(&keeper, isolation);
         std::fs::write(&file, "nonsense").unwrap();
         assert_eq!(run_to_end(&noop, facts(json!({}))).await.how, Ended::Succeeded);
         drop(directory);
         assert_eq!(run_to_end(&noop, facts(json!({}))).await.how, Ended::Succeeded);
+    });
+}
+
+/// More runs than one host takes, each of which returns only when all of them are there.
+fn runs_go_on_side_by_side() {
+    let body = r#"
+        FILE *file = fopen(strstr(run->params_json, "/"), "a");
+        fputs("x", file);
+        fclose(file);
+        run->write(run->host, run->job, strlen(run->job));
+        while (!run->cancelled(run->host)) usleep(1000);
+        result->status = CARILLON_SUCCEEDED;
+    "#;
+    // The path ends where the JSON does; a string ends there only if it is cut.
+    let body = format!("char *end = strrchr(run->params_json, '\"'); if (end) *end = 0;{body}");
+    both(async |keeper, isolation| {
+        let executor = Arc::new(fixture(&keeper, isolation, &body));
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().join("there");
+        let (stop, stopped) = watch::channel(Stop::No);
+        let runs: Vec<_> = (0..300)
+            .map(|number| {
+                let facts = RunFacts { job: number.to_string(), ..facts(json!({"file": file})) };
+                let (executor, stopped) = (executor.clone(), stopped.clone());
+                tokio::spawn(async move { executor.run(facts, mpsc::channel(1).0, stopped).await })
+            })
+            .collect();
+        while std::fs::metadata(&file).map_or(0, |file| file.len()) < 300 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        stop.send(Stop::Politely).unwrap();
+        let mut exits = Vec::new();
+        for run in runs {
+            exits.push(run.await.unwrap());
+        }
+        let mut said: Vec<u32> = exits.iter().map(|exit| text(exit).parse().unwrap()).collect();
+        said.sort_unstable();
+        assert_eq!(said, (0..300).collect::<Vec<_>>());
+        assert!(exits.iter().all(|exit| exit.how == Ended::Cancelled));
+    });
+}
+
+fn a_run_does_not_begin_when_the_lease_is_over() {
+    for isolation in BOTH_WAYS {
+        run(async {
+            let keeper = KeeperHandle::start(options(true)).unwrap();
+            // Without any lease no process can be started; with one that is over none may be used.
+            for lease_ms in [0, boottime_ms() + 200] {
+                keeper.extend_deadline(lease_ms);
+                let executor = fixture(&keeper, isolation, "run->write(run->host, \"called\", 6);");
+                while boottime_ms() <= lease_ms {
+                    tokio::time::sleep(Duration::from_millis(10)).await;
+                }
+                let exit = run_to_end(&executor, facts(json!({}))).await;
+                let reason = exit.reason.as_deref().unwrap_or_default();
+                assert_eq!((exit.how, text(&exit)), (Ended::Lost, ""), "{reason}");
+                assert!(reason.contains("the node did not renew its lease in time"), "{reason}");
+            }
+        });
+    }
+}
+
+fn facts_of_any_length_arrive() {
+    let body = r#"
+        char line[64];
+        run->write(run->host, line, (size_t)snprintf(line, sizeof line, "%zu", strlen(run->params_json)));
+        result->status = CARILLON_SUCCEEDED;
+    "#;
+    both(async |keeper, isolation| {
+        let executor = fixture(&keeper, isolation, body);
+        for length in [0, 5_000, 70_000, 1_000_000] {
+            let params = json!({"text": "\n".repeat(length)});
+            let expected = params.to_string().len().to_string();
+            assert_eq!(text(&run_to_end(&executor, facts(params)).await), expected);
+        }
     });
 }

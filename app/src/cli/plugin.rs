@@ -53,9 +53,9 @@ fn list(args: &ListArgs, out: &mut Out) -> Result<(), Failure> {
     if args.server.json {
         return executors.iter().try_for_each(|executor| out.json(executor));
     }
-    let mut table = Table::new(["EXECUTOR", "VERSION", "ABI"]);
+    let mut table = Table::new(["EXECUTOR", "VERSION", "ABI", "ISOLATION", "PROCESS", "TROUBLE"]);
     for executor in &executors {
-        table.row([cell(&executor["name"]), cell(&executor["version"]), cell(&executor["abi"])]);
+        table.row(["name", "version", "abi", "isolation", "host", "trouble"].map(|field| cell(&executor[field])));
     }
     out.bytes(table.text().as_bytes())
 }

@@ -18,6 +18,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use carillon_adapters::executor::Isolation;
 use carillon_domain::lease::Timing;
 use carillon_domain::name::{check_label_key, check_label_value};
 
@@ -110,15 +111,15 @@ pub struct PluginsConfig {
     pub dir: PathBuf,
     /// Where their code runs.
     pub isolation: Isolation,
+    /// Names of those that are trusted to run in the server, whatever `isolation` says of the others.
+    pub in_process: Vec<String>,
 }
 
-/// Where the code of plugins runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Isolation {
-    /// In a host process.
-    Process,
-    /// In the server.
-    InProcess,
+impl PluginsConfig {
+    /// Where the code of a plugin runs.
+    pub fn isolation_of(&self, plugin: &str) -> Isolation {
+        if self.in_process.iter().any(|name| name == plugin) { Isolation::InProcess } else { self.isolation }
+    }
 }
 
 /// `[history]`
@@ -257,6 +258,7 @@ fn plugins(root: &mut Root) -> PluginsConfig {
     PluginsConfig {
         dir: section.text("dir", path).unwrap_or_else(|| "plugins".into()),
         isolation: isolation.unwrap_or(Isolation::Process),
+        in_process: section.texts("in_process"),
     }
 }
 

@@ -46,7 +46,10 @@ fn nothing_configured_is_the_specs_table() {
     assert_eq!(config.scheduler, scheduler);
     assert_eq!(config.session, Timing::default());
     assert!(config.shell.allow_users.is_empty());
-    assert_eq!(config.plugins, PluginsConfig { dir: "plugins".into(), isolation: Isolation::Process });
+    assert_eq!(
+        config.plugins,
+        PluginsConfig { dir: "plugins".into(), isolation: Isolation::Process, in_process: Vec::new() }
+    );
     assert_eq!(config.history, HistoryConfig { keep: 30 * DAY, max_runs_per_job: 10_000 });
     assert_eq!(config.shutdown.timeout, secs(60));
 }
@@ -90,6 +93,7 @@ fn every_key_can_be_set_in_the_file() {
         [plugins]
         dir = "/p"
         isolation = "in_process"
+        in_process = ["a", "b"]
         [history]
         keep = "1d"
         max_runs_per_job = 7
@@ -108,6 +112,9 @@ fn every_key_can_be_set_in_the_file() {
     assert!(!format!("{config:?}").contains("159"), "no digest in Debug");
     assert_eq!(config.session.expire_after, secs(4));
     assert_eq!(config.plugins.isolation, Isolation::InProcess);
+    assert_eq!(config.plugins.in_process, ["a", "b"]);
+    let mixed = PluginsConfig { isolation: Isolation::Process, ..config.plugins.clone() };
+    assert_eq!((mixed.isolation_of("a"), mixed.isolation_of("c")), (Isolation::InProcess, Isolation::Process));
     assert_eq!((config.scheduler.partitions, config.history.max_runs_per_job), (1, 7));
     assert_eq!(config.shell.allow_users, ["nobody"]);
 }

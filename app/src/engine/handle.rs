@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use carillon_adapters::executor::Executor;
+use carillon_adapters::executors::{ByName, Executors};
 use carillon_adapters::keeper::boottime_ms;
 use carillon_adapters::store::LivePart;
 use carillon_domain::id::{RunId, SessionId};
@@ -81,7 +81,7 @@ struct Shared {
     counts: watch::Receiver<Counts>,
     /// When the loop last went round, on the boot clock in milliseconds.
     seen_ms: AtomicU64,
-    executors: BTreeMap<String, Arc<dyn Executor>>,
+    executors: Executors,
     live: Mutex<BTreeMap<RunId, Live>>,
 }
 
@@ -112,11 +112,7 @@ pub(crate) struct HandleParts {
 
 impl EngineHandle {
     /// A handle and the engine's ends of it.
-    pub(crate) fn new(
-        session: SessionId,
-        node: String,
-        executors: BTreeMap<String, Arc<dyn Executor>>,
-    ) -> (Self, HandleParts) {
+    pub(crate) fn new(session: SessionId, node: String, executors: Executors) -> (Self, HandleParts) {
         let (asks, asks_rx) = mpsc::unbounded_channel();
         let (readiness_tx, readiness) = watch::channel(Readiness::NotReady("the node is starting".into()));
         let (counts_tx, counts) = watch::channel(Counts::default());
@@ -181,9 +177,9 @@ impl EngineHandle {
         self.shared.counts.borrow().clone()
     }
 
-    /// The executors of this node, by name.
-    pub fn executors(&self) -> &BTreeMap<String, Arc<dyn Executor>> {
-        &self.shared.executors
+    /// The executors that this node offers now, by name.
+    pub fn executors(&self) -> Arc<ByName> {
+        self.shared.executors.offered()
     }
 
     /// The output of a run that runs here; `None` when it does not.

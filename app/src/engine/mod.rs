@@ -15,7 +15,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use carillon_adapters::executor::{Executor, Exit};
+use carillon_adapters::executor::Exit;
+use carillon_adapters::executors::Executors;
 use carillon_adapters::keeper::{KeeperHandle, boottime_ms};
 use carillon_adapters::store::{Output, Store};
 use carillon_domain::id::{RunId, SessionId};
@@ -42,8 +43,8 @@ pub struct Parts {
     pub store: Arc<dyn Store>,
     /// The helper process that holds the children.
     pub keeper: KeeperHandle,
-    /// The executors, by name.
-    pub executors: BTreeMap<String, Arc<dyn Executor>>,
+    /// The executors; they may change meanwhile.
+    pub executors: Executors,
     /// How long a call to the store may take.
     pub statement_timeout: Duration,
     /// What the machine is told.

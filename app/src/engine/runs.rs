@@ -40,7 +40,7 @@ impl Engine {
         info!(job = %name, %run, due_at = %held.firing.due_at, attempt = held.firing.attempt, "run started");
         self.running.insert(run, Running { stop, name });
         let send = self.send.clone();
-        let Some(executor) = self.parts.executors.get(&job.executor).cloned() else {
+        let Some(executor) = self.parts.executors.find(&job.executor) else {
             let sentence = format!("this node has no executor \"{}\"", job.executor);
             let exit = Exit::without_process(Ended::Failed, sentence);
             let _ = send.send(Message::Exited(run, Box::new(exit)));

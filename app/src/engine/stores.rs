@@ -5,6 +5,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use carillon_adapters::executors::Executors;
 use carillon_adapters::store::{
     Beat, ClaimRequest, Finished, Me, Output, PeekRequest, SessionState, Store, StoreError,
 };
@@ -23,7 +24,7 @@ const SWEEP_BATCH: usize = 1_000;
 pub(super) struct StoreCalls {
     store: Arc<dyn Store>,
     session: SessionId,
-    executors: Vec<String>,
+    executors: Executors,
     statement_timeout: Duration,
     heartbeat_timeout: Duration,
     send: mpsc::UnboundedSender<Message>,
@@ -34,7 +35,7 @@ impl StoreCalls {
         Self {
             store: parts.store.clone(),
             session: parts.session,
-            executors: parts.executors.keys().cloned().collect(),
+            executors: parts.executors.clone(),
             statement_timeout: parts.statement_timeout,
             heartbeat_timeout: parts.config.timing.heartbeat_timeout,
             send,
@@ -48,11 +49,11 @@ impl StoreCalls {
         match effect {
             Effect::Heartbeat { seq, draining } => self.heartbeat(me, seq, draining),
             Effect::Peek { partitions, until } => {
-                let request = PeekRequest { session, partitions, until, executors: self.executors.clone() };
+                let request = PeekRequest { session, partitions, until, executors: self.offered() };
                 self.call("peek", async move { store.peek(&request).await }, Input::Peeked);
             }
             Effect::Claim { partitions, until, runs, only } => {
-                let executors = only.map_or_else(|| self.executors.clone(), |executor| vec![executor]);
+                let executors = only.map_or_else(|| self.offered(), |executor| vec![executor]);
                 let request = ClaimRequest { me, partitions, until, runs, executors };
                 self.call("claim", async move { store.claim(&request).await }, Input::Claimed);
             }
@@ -77,6 +78,11 @@ impl StoreCalls {
             | Effect::Drained
             | Effect::SelfKill(_) => {}
         }
+    }
+
+    /// The executors that the node has now.
+    fn offered(&self) -> Vec<String> {
+        self.executors.offered().keys().cloned().collect()
     }
 
     /// Writes finishes, each with what its run printed.

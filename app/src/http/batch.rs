@@ -85,13 +85,13 @@ async fn stored(call: &Call, items: &[Value], namespace: Option<&str>) -> Result
 async fn read(call: &Call, items: Vec<Value>, namespace: Option<String>, stored: Stored) -> Result<Vec<Item>, Problem> {
     let (engine, caller) = (call.api.engine.clone(), call.caller.clone());
     let reading = tokio::task::spawn_blocking(move || {
-        let mut seen = BTreeSet::new();
+        let (mut seen, executors) = (BTreeSet::new(), engine.executors());
         let read = items.into_iter().enumerate().map(|(index, body)| {
             let stored = stored.get(&index);
             let place = Place {
                 namespace: namespace.as_deref(),
                 name: None,
-                executors: engine.executors(),
+                executors: &executors,
                 stored: stored.map(|(job, _)| job.as_ref()),
             };
             let target = target_namespace(&body, place.namespace);

@@ -138,10 +138,11 @@ async fn save(
                 return Err(Unsaved::Control(ControlError::NoJob { namespace: target, name }));
             }
         };
+        let executors = call.api.engine.executors();
         let place = Place {
             namespace: namespace.as_deref(),
             name,
-            executors: call.api.engine.executors(),
+            executors: &executors,
             stored: stored.as_ref().map(|stored| stored.job.as_ref()),
         };
         let Definition { job, paused } = definition(body.clone(), &place).map_err(Problem::fields)?;

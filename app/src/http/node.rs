@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use carillon_adapters::executor::{Executor, ExecutorDescription};
+use carillon_adapters::executor::{Executor, ExecutorDescription, HostState, PluginDescription};
 use carillon_adapters::store::{SessionState, SessionView, UncertainWindow};
 use carillon_domain::id::SessionId;
 use carillon_domain::name::{check_job_name, check_namespace};
@@ -109,8 +109,15 @@ fn executors(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
 }
 
 fn executor_json(name: &str, executor: &dyn Executor) -> Value {
-    let ExecutorDescription { version, abi, params_schema } = executor.description();
-    json!({"name": name, "version": version, "abi": abi, "params_schema": params_schema})
+    let ExecutorDescription { version, abi, params_schema, plugin } = executor.description();
+    let mut shown = json!({"name": name, "version": version, "abi": abi, "params_schema": params_schema});
+    if let Some(PluginDescription { file, isolation, host, trouble }) = plugin {
+        shown["file"] = json!(file.display().to_string());
+        shown["isolation"] = json!(isolation.as_str());
+        shown["host"] = json!(host.map(HostState::as_str));
+        shown["trouble"] = json!(trouble);
+    }
+    shown
 }
 
 /// `POST /v1/schedules/explain`

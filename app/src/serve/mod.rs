@@ -2,6 +2,7 @@
 
 mod database;
 mod logging;
+mod plugins;
 mod purge;
 mod signals;
 mod startup;
@@ -11,6 +12,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
+use carillon_adapters::dylib::leave;
 use carillon_adapters::keeper::KeeperHandle;
 use carillon_domain::node::SelfKillReason;
 use tokio::sync::{mpsc, oneshot};
@@ -38,8 +40,14 @@ pub fn serve(args: &ServeArgs) -> ExitCode {
         Ok(config) => config,
         Err(error) => return refuse(BAD_USAGE, &error),
     };
-    let _log = logging::start(args.log_format);
-    on_runtime(|| run(config))
+    let log = logging::start(args.log_format);
+    let code = on_runtime(|| run(config));
+    drop(log);
+    if code == ExitCode::from(FENCED) {
+        // Plugins in this process may still be at work, and what they want to do at exit may take for ever.
+        leave(FENCED);
+    }
+    code
 }
 
 /// Makes or migrates the database, and nothing else.
@@ -78,7 +86,7 @@ fn on_runtime<F: Future<Output = ExitCode>>(main: impl FnOnce() -> F) -> ExitCod
 }
 
 async fn run(config: Config) -> ExitCode {
-    let Started { database, parts, listener, tokens } = match startup::start(&config).await {
+    let Started { database, parts, plugins, listener, tokens } = match startup::start(&config).await {
         Ok(started) => started,
         Err(error) => return refuse(1, &error),
     };
@@ -100,8 +108,10 @@ async fn run(config: Config) -> ExitCode {
     let (order, orders) = mpsc::unbounded_channel();
     let signals = tokio::spawn(signals::watch(order));
     let purge = tokio::spawn(purge::run(database.store.clone(), config.history.clone()));
+    let plugins = tokio::spawn(plugins.watch());
     let end = engine.run(orders).await;
     signals.abort();
+    plugins.abort();
     purge.abort();
     if let End::SelfKilled(reason) = &end {
         // Children first: the keeper kills them and is gone before this process is.

@@ -1,12 +1,10 @@
 //! What must be true before a server serves: port, database, keeper, executors, session, in this order.
 
-use std::collections::BTreeMap;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-use carillon_adapters::dylib::{self, DylibExecutor, Host};
-use carillon_adapters::executor::Executor;
+use carillon_adapters::executors::Executors;
 use carillon_adapters::keeper::{KeeperHandle, KeeperOptions, boottime_ms};
 use carillon_adapters::shell::{ShellConfig, ShellExecutor};
 use carillon_adapters::store::{NewSession, Opened};
@@ -15,10 +13,11 @@ use carillon_domain::node;
 use carillon_domain::time::BootTime;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use tokio::net::TcpListener;
-use tracing::{info, warn};
+use tracing::warn;
 
 use super::database::Database;
-use crate::config::{Config, Isolation};
+use super::plugins::Plugins;
+use crate::config::Config;
 use crate::engine::Parts;
 use crate::http::{self, Tokens};
 
@@ -33,6 +32,7 @@ const RECOVER_EVERY: Duration = Duration::from_secs(5);
 pub(super) struct Started {
     pub database: Database,
     pub parts: Parts,
+    pub plugins: Plugins,
     pub listener: TcpListener,
     pub tokens: Tokens,
 }
@@ -62,7 +62,7 @@ pub(super) async fn start(config: &Config) -> Result<Started, StartError> {
     })
     .map_err(|error| StartError(format!("the keeper process cannot be started: {error}")))?;
     raise_open_files();
-    let executors = executors(config, &keeper)?;
+    let (executors, plugins) = executors(config, &keeper)?;
     let session = SessionId::from_random(random_bits()?);
     let address = listener.local_addr().map_err(StartError::new)?.to_string();
     let new = NewSession { id: session, node: config.node.name.clone(), address, version: VERSION.to_owned() };
@@ -82,38 +82,21 @@ pub(super) async fn start(config: &Config) -> Result<Started, StartError> {
         registered,
         utc: opened.now,
     };
-    Ok(Started { database, parts, listener, tokens })
+    Ok(Started { database, parts, plugins, listener, tokens })
 }
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// The shell, and what was dropped into the plugins directory. A file that cannot be trusted or used is left out, loudly;
-/// a directory that others can write to is no place to start from.
-fn executors(config: &Config, keeper: &KeeperHandle) -> Result<BTreeMap<String, Arc<dyn Executor>>, StartError> {
-    if config.plugins.isolation == Isolation::InProcess {
-        let sentence =
-            "plugins.isolation = \"in_process\" is not available in this version: plugins run in host processes";
-        return Err(StartError::new(sentence));
-    }
+/// The shell, and what was dropped into the plugins directory.
+fn executors(config: &Config, keeper: &KeeperHandle) -> Result<(Executors, Plugins), StartError> {
+    let executors = Executors::new(config.scheduler.horizon + PEEK_EVERY);
     let shell = ShellConfig { allow_users: config.shell.allow_users.clone() };
-    let shell: Arc<dyn Executor> = Arc::new(ShellExecutor::new(keeper.clone(), shell));
-    let mut executors = BTreeMap::from([(shell.name().to_owned(), shell)]);
-    for found in dylib::discover(&config.plugins.dir, &Host::new("/proc/self/exe")) {
-        match found {
-            Ok(plugin) => {
-                let described = plugin.description();
-                info!("plugin {} {} is loaded from {}", described.name, described.version, plugin.file().display());
-                let executor: Arc<dyn Executor> = Arc::new(DylibExecutor::new(plugin, keeper.clone()));
-                executors.insert(executor.name().to_owned(), executor);
-            }
-            Err(refused) if refused.file == config.plugins.dir => return Err(StartError::new(refused)),
-            Err(refused) => warn!("plugin {refused}"),
-        }
-    }
-    Ok(executors)
+    executors.offer(Arc::new(ShellExecutor::new(keeper.clone(), shell)));
+    let plugins = Plugins::load(config.plugins.clone(), keeper.clone(), executors.clone()).map_err(StartError::new)?;
+    Ok((executors, plugins))
 }
 
-/// Connections and running plugins cost a descriptor each, and the usual soft limit of 1,024 is meant for programs that use
+/// Connections cost a descriptor each, and the usual soft limit of 1,024 is meant for programs that use
 /// `select`. After the keeper's start: children get the limits that it was started with.
 fn raise_open_files() {
     let raised =

@@ -1,10 +1,9 @@
 //! A job as a client writes it, read into the domain's (SPEC section 3).
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
-use carillon_adapters::executor::Executor;
+use carillon_adapters::executors::ByName;
 use carillon_domain::job::{Job, Misfire, MisfirePolicy, OnLost, Overlap, Retry};
 use carillon_domain::name::{check_job_name, check_label_key, check_label_value, check_namespace};
 use carillon_domain::schedule::{Dst, Gap, Overlap as Repeated, ScheduleError};
@@ -50,7 +49,7 @@ pub struct Place<'a> {
     /// The name of the path; the body's must be the same.
     pub name: Option<&'a str>,
     /// What this node can run.
-    pub executors: &'a BTreeMap<String, Arc<dyn Executor>>,
+    pub executors: &'a ByName,
     /// The stored definition of that name, where the body left out values of secrets.
     pub stored: Option<&'a Job>,
 }

@@ -2,8 +2,9 @@
  * Carillon plugins, ABI version 1.
  *
  * A plugin is one shared library that exports one function, carillon_plugin_init. Carillon copies the file, loads the
- * copy in a process of its own, calls carillon_plugin_init, and then calls `run` of what that returned, once for each
- * run of a job. Include this header; there is nothing to link against.
+ * copy in a process for this plugin alone (or, if it is told to trust the plugin, in the server itself), calls
+ * carillon_plugin_init, and then calls `run` of what that returned, once for each run of a job, on many threads at a
+ * time. Include this header; there is nothing to link against.
  *
  * Rules that hold everywhere below:
  *
@@ -12,7 +13,9 @@
  *    is ever freed by the other.
  *  - No C++ exception, no longjmp and no Rust panic may cross into Carillon; one that does ends the process, and the run
  *    is recorded as crashed.
- *  - SIGTERM is Carillon's: it is what makes `cancelled` answer. SIGPIPE is ignored. Leave both as they are.
+ *  - The process is shared by many runs: its working directory, environment, signals and limits, stdout and stderr belong
+ *    to all of them. Change none of them; what is printed goes to the server's log. Close only what you opened.
+ *  - SIGURG is Carillon's: it interrupts what a run waits for when that is to stop. SIGPIPE is ignored. Leave both.
  *  - Every struct carries its size, as the side that filled it was compiled, except carillon_env, which never changes.
  *    New fields are only ever appended. A field at or beyond that size is not there. Reserved fields are 0 and are not
  *    to be looked at.
@@ -78,9 +81,9 @@ typedef struct carillon_run {
     int32_t (*write)(void *host, const char *data, size_t length);
     /*
      * Not 0 once the run is to stop: somebody cancelled it, or its time is over. Stays so. What has not returned when
-     * the job's kill_grace has passed is killed. May be called from any thread until `run` returns; never blocks; cheap
-     * enough to ask in a loop. System calls that wait (sleep, poll, read) return EINTR on the main thread when it
-     * changes.
+     * the job's kill_grace has passed is killed with its process, so other runs of the plugin suffer too. May be called
+     * from any thread until `run` returns; never blocks; cheap enough to ask in a loop. System calls that wait (sleep,
+     * poll, read) return EINTR, on the thread that `run` was called on, when it changes.
      */
     int32_t (*cancelled)(void *host);
 } carillon_run;
@@ -122,10 +125,11 @@ typedef struct carillon_plugin {
      */
     const char *params_schema;
     /*
-     * Executes one run and returns when it is over. `run` and `result` belong to Carillon; see above. Today it is called
-     * once in a process, on the main thread. Be ready for several calls at a time on several threads: a later version
-     * may keep a process for many runs. Threads that it started must not use `run` or `result` after it has returned.
-     * When it has returned, stdio is flushed and the process ends, without destructors or atexit functions.
+     * Executes one run and returns when it is over. `run` and `result` belong to Carillon; see above. Called on threads
+     * that Carillon made, with 8 MiB of stack, on several at a time; one thread may see many runs, one after another.
+     * Threads that it started must not use `run` or `result` after it has returned, and should have ended by then: a
+     * process that has threads left when no run goes on is replaced. The process ends without destructors or atexit
+     * functions.
      */
     void (*run)(const carillon_run *run, carillon_result *result);
 } carillon_plugin;

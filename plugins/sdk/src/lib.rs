@@ -39,7 +39,7 @@
 //! [`testing`] plays the server's part in a plugin's own tests.
 //!
 //! A panic in [`Plugin::run`] is a failed run with the panic's message. What ends the process (a segfault, `exit`, a
-//! panic where `panic = "abort"`) ends that run only.
+//! panic where `panic = "abort"`) fails every run of the plugin that goes on in it, and nothing else.
 
 #![deny(unsafe_op_in_unsafe_fn)]
 
@@ -58,8 +58,8 @@ use serde::de::DeserializeOwned;
 
 /// An executor: a kind of work that jobs can ask for.
 ///
-/// The server makes a value of it by `Default`, once in a process, when the first run comes. Today each run has a process
-/// of its own; a value must nevertheless be ready for many runs, on several threads at a time.
+/// The library's code makes a value of it by `Default`, once in a process, when the first run comes. It then serves many
+/// runs, on several threads at a time. What those start should end before they return.
 pub trait Plugin: Default + Send + Sync + 'static {
     /// What a job's `executor` says: 1 to 128 of `[A-Za-z0-9._-]`.
     const NAME: &'static str;

@@ -1,10 +1,11 @@
-//! The host process: loads one plugin, to look at it or to run it once, and ends.
+//! The host process: loads one plugin, to look at it or to run it.
 //!
-//! It belongs to the plugin: all that it knows of the server is two paths and, on its stdin, the facts of one run. It has
-//! one thread until the plugin starts more.
+//! It belongs to the plugin: all that it knows of the server is where to open an image and two pipes. Whatever goes wrong
+//! in it ends with it.
 
-mod library;
-mod run;
+mod dying;
+mod serve;
+mod watch;
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -16,17 +17,22 @@ use std::process::ExitCode;
 use nix::sys::prctl;
 use nix::sys::signal::Signal;
 
+use super::library::Library;
 use super::wire::Inspection;
 
 /// The whole life of a host process: the hidden subcommand [`super::SUBCOMMAND`] calls this, with the arguments after its
-/// name, before the process has a second thread. `inspect IMAGE` prints what the plugin is; `run IMAGE REPORT` runs it
-/// once, with the facts from stdin and the outcome left in REPORT. Exit code 2 for other arguments.
+/// name, before the process has a second thread. `inspect IMAGE` prints what the plugin is; `serve IMAGE ORDERS WORDS
+/// BYTES` runs it as often as the pipe ORDERS says, tells how it goes on the pipe WORDS, and ends when ORDERS is closed,
+/// or when it holds more memory than BYTES. Exit code 2 for other arguments.
 pub fn host_main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let words: Vec<&OsStr> = arguments.iter().map(OsString::as_os_str).collect();
+    let number = |text: &OsStr| text.to_str()?.parse().ok();
     let done = match words.as_slice() {
         [mode, image] if *mode == "inspect" => inspect(Path::new(image)),
-        [mode, image, report] if *mode == "run" => run::run(Path::new(image), Path::new(report)),
+        [mode, image, orders, words, bytes] if *mode == "serve" && number(bytes).is_some() => {
+            serve::serve(Path::new(image), Path::new(orders), Path::new(words), number(bytes).unwrap_or(u64::MAX))
+        }
         _ => {
             eprintln!("carillon {} is started by the server, not by hand", super::SUBCOMMAND);
             return ExitCode::from(2);
@@ -48,7 +54,8 @@ fn inspect(image: &Path) -> Result<(), String> {
     // What the plugin prints while being loaded goes elsewhere.
     let stdout = std::io::stdout().as_fd().try_clone_to_owned().map_err(cannot)?;
     nix::unistd::dup2_stdout(std::io::stderr()).map_err(|error| cannot(error.into()))?;
-    let found = match library::Library::load(image).and_then(|library| library.description()) {
+    dying::crash_plainly().map_err(|error| cannot(error.into()))?;
+    let found = match Library::load(image).and_then(|library| library.description()) {
         Ok(description) => Inspection::Described(description),
         Err(reason) => Inspection::Refused(reason),
     };
@@ -58,7 +65,7 @@ fn inspect(image: &Path) -> Result<(), String> {
 }
 
 /// Ends the process at once: what a plugin wants to do at exit could crash, or never end.
-fn leave(exit_code: u8) -> ! {
+pub fn leave(exit_code: u8) -> ! {
     // SAFETY: always.
     unsafe { libc::_exit(exit_code.into()) }
 }

@@ -10,12 +10,12 @@ mod listing;
 mod runs;
 mod server;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use carillon_adapters::executor::{Ended, Executor, ExecutorDescription, Exit, RunFacts, Stop};
+use carillon_adapters::executors::Executors;
 use carillon_adapters::store::memory::MemoryStore;
 use carillon_adapters::store::{ClaimRequest, Finished, ManualClock, Me, NewSession, NodeStore, Output, StoreError};
 use carillon_domain::firing::Held;
@@ -43,7 +43,7 @@ impl Executor for Shell {
     }
 
     fn description(&self) -> ExecutorDescription {
-        ExecutorDescription { version: "1".into(), abi: None, params_schema: None }
+        ExecutorDescription { version: "1".into(), abi: None, params_schema: None, plugin: None }
     }
 
     fn check(&self, params: &Value) -> Result<(), Vec<(String, String)>> {
@@ -109,7 +109,8 @@ impl Api {
         let clock = ManualClock::at(start_of_2027());
         let store = MemoryStore::new(Arc::new(clock.clone()), 4);
         let session = SessionId::from_random(7);
-        let executors: BTreeMap<String, Arc<dyn Executor>> = [("shell".into(), Arc::new(Shell) as _)].into();
+        let executors = Executors::new(Duration::ZERO);
+        executors.offer(Arc::new(Shell));
         let (engine, parts) = EngineHandle::new(session, "n1".into(), executors);
         let new = NewSession { id: session, node: "n1".into(), address: "127.0.0.1:7650".into(), version: "0".into() };
         store.open_session(&new).await.unwrap();

@@ -10,22 +10,27 @@ use carillon_plugin::abi::{ABI_VERSION, Descriptor, INIT_SYMBOL, Init, RunFacts,
 use libloading::os::unix;
 use serde_json::{Value, json};
 
-use crate::dylib::image;
-use crate::dylib::wire::Description;
+use super::image;
+use super::wire::Description;
+
+/// `run` of a plugin.
+type RunFunction = unsafe extern "C" fn(*const RunFacts, *mut RunResult);
 
 /// A plugin in this process. It is never unloaded: threads that it started may still run.
 pub(super) struct Library {
     descriptor: &'static Descriptor,
+    run: RunFunction,
     _code: ManuallyDrop<unix::Library>,
-    _image: File,
+    /// Never closed: the loader takes a second library under the same path for the first one.
+    _image: ManuallyDrop<File>,
 }
 
 impl Library {
     /// Loads an image: constructors run, then the init function.
     pub(super) fn load(path: &Path) -> Result<Self, String> {
-        let image = image::open(path)?;
+        let image = ManuallyDrop::new(image::open(path)?);
         let path = format!("/proc/self/fd/{}", image.as_raw_fd());
-        // SAFETY: this runs the plugin's constructors, which may do anything. That is what this process is for.
+        // SAFETY: this runs the plugin's constructors, which may do anything. That is what a host process is for; in the server, whoever configured it trusts them.
         let code = unsafe { unix::Library::open(Some(&path), unix::RTLD_NOW | unix::RTLD_LOCAL) }
             .map_err(|error| format!("it cannot be loaded: {}", without_path(&error.to_string(), &path)))?;
         let code = ManuallyDrop::new(code);
@@ -35,8 +40,8 @@ impl Library {
         // SAFETY: the ABI lets us call this once, on the main thread.
         let descriptor = unsafe { init(ABI_VERSION) };
         // SAFETY: the result of the init function of a library that stays loaded.
-        let descriptor = unsafe { check(descriptor) }?;
-        Ok(Self { descriptor, _code: code, _image: image })
+        let (descriptor, run) = unsafe { check(descriptor) }?;
+        Ok(Self { descriptor, run, _code: code, _image: image })
     }
 
     /// The plugin's own words, copied.
@@ -56,8 +61,8 @@ impl Library {
     }
 
     /// The function that executes a run.
-    pub(super) fn run(&self) -> Result<unsafe extern "C" fn(*const RunFacts, *mut RunResult), String> {
-        self.descriptor.run.ok_or_else(|| "its descriptor has no run function".to_owned())
+    pub(super) fn run(&self) -> RunFunction {
+        self.run
     }
 }
 
@@ -65,7 +70,7 @@ impl Library {
 ///
 /// # Safety
 /// `descriptor` must come from the init function of a library that is never unloaded.
-unsafe fn check(descriptor: *const Descriptor) -> Result<&'static Descriptor, String> {
+unsafe fn check(descriptor: *const Descriptor) -> Result<(&'static Descriptor, RunFunction), String> {
     if descriptor.is_null() {
         return Err(format!("it says that it cannot work with ABI version {ABI_VERSION}, which this server speaks"));
     }
@@ -87,7 +92,7 @@ unsafe fn check(descriptor: *const Descriptor) -> Result<&'static Descriptor, St
     // SAFETY: a descriptor of this version and at least this size, constant and there for ever.
     let descriptor = unsafe { &*descriptor };
     match descriptor.run {
-        Some(_) => Ok(descriptor),
+        Some(run) => Ok((descriptor, run)),
         None => Err("its descriptor has no run function".to_owned()),
     }
 }

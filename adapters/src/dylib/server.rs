@@ -1,0 +1,59 @@
+//! A trusted plugin in the server itself (`isolation = "in_process"`): fast, and with it the server stands and falls.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::sync::{mpsc, oneshot};
+
+use super::discovery::Plugin;
+use super::library::Library;
+use super::slots::{End, Slots};
+use super::stage::Stage;
+use super::wire::Facts;
+use crate::keeper::KeeperHandle;
+
+/// A plugin that is loaded here. It is never unloaded.
+pub(super) struct InServer {
+    name: String,
+    keeper: KeeperHandle,
+    slots: Arc<Slots>,
+    stage: Stage<Arc<Slots>>,
+    begun: AtomicU64,
+}
+
+impl InServer {
+    /// Loads the plugin into this process; the error is a sentence.
+    pub(super) fn load(plugin: &Plugin, keeper: KeeperHandle) -> Result<Arc<Self>, String> {
+        let library = Library::load(&plugin.image.path())?;
+        let slots = Arc::<Slots>::default();
+        let stage = Stage::new(library, slots.clone()).map_err(|error| format!("signals cannot be set up: {error}"))?;
+        Ok(Arc::new(Self { name: plugin.description.name.clone(), keeper, slots, stage, begun: AtomicU64::new(0) }))
+    }
+
+    /// Begins a run.
+    pub(super) fn begin(
+        &self,
+        facts: Facts,
+        live: mpsc::Sender<Vec<u8>>,
+        kill_grace: Duration,
+    ) -> (u64, oneshot::Receiver<End>) {
+        let key = self.begun.fetch_add(1, Ordering::Relaxed) + 1;
+        let told = self.slots.enter(key, live, kill_grace);
+        self.stage.begin(key, self.keeper.deadline_ms(), facts);
+        (key, told)
+    }
+
+    /// Tells a run that it is to stop. May be said again.
+    pub(super) fn cancel(&self, key: u64) {
+        self.stage.cancel(key);
+    }
+
+    /// A run did not stop. A thread cannot be killed, and a run is not over while it goes on.
+    pub(super) fn give_up(&self, key: u64) {
+        let name = &self.name;
+        tracing::error!(
+            "run {key} of plugin {name} does not stop; it is in the server's own process, and only the end of that can end it"
+        );
+    }
+}

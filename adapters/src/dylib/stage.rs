@@ -1,0 +1,172 @@
+//! The runs of one loaded plugin that go on in this process, be it a host process or the server: each on a thread.
+//!
+//! Threads wait a while for the next run before they end, so that short runs do not pay for making one.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
+
+use super::call::{Port, call};
+use super::library::Library;
+use super::wire::{Facts, Report};
+use crate::keeper::boottime_ms;
+
+/// What a thread of a plugin may use of its stack, in bytes; what the main thread of a program gets.
+pub(super) const STACK_BYTES: usize = 8 << 20;
+/// How long a thread waits for another run before it ends.
+const IDLE: Duration = Duration::from_secs(5);
+/// Interrupts system calls of a run that is to stop. Whoever does not handle it does not notice it.
+const WAKE: Signal = Signal::SIGURG;
+
+/// Where runs tell how they go. Called on the threads of runs.
+pub(super) trait Sink: Send + Sync + 'static {
+    /// The plugin is about to be called for this run.
+    fn begun(&self, key: u64);
+    /// Takes output whole, or answers an errno value. May block.
+    fn output(&self, key: u64, bytes: &[u8]) -> Result<(), i32>;
+    /// The run is over.
+    fn ended(&self, key: u64, report: Report);
+}
+
+/// A plugin and its runs. Clones are the same.
+pub(super) struct Stage<S>(Arc<Shared<S>>);
+
+struct Shared<S> {
+    library: Library,
+    sink: S,
+    state: Mutex<State>,
+    work: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    waiting: VecDeque<Task>,
+    going: BTreeMap<u64, Arc<Going>>,
+    threads: usize,
+    idle: usize,
+    closed: bool,
+}
+
+struct Task {
+    key: u64,
+    lease_ms: u64,
+    facts: Facts,
+    going: Arc<Going>,
+}
+
+/// A run that was begun and is not over.
+#[derive(Default)]
+struct Going {
+    stop: Arc<AtomicBool>,
+    /// The thread that it is on; 0 as long as it waits for one.
+    thread: AtomicI32,
+}
+
+impl<S: Sink> Stage<S> {
+    /// Nothing runs yet.
+    pub(super) fn new(library: Library, sink: S) -> nix::Result<Self> {
+        // Without SA_RESTART: it is there to interrupt.
+        let wake = SigAction::new(SigHandler::Handler(on_wake), SaFlags::empty(), SigSet::empty());
+        // SAFETY: the handler does nothing.
+        unsafe { sigaction(WAKE, &wake) }?;
+        Ok(Self(Arc::new(Shared { library, sink, state: Mutex::default(), work: Condvar::new() })))
+    }
+
+    /// Begins a run, unless CLOCK_BOOTTIME has reached `lease_ms` just before the plugin is called.
+    pub(super) fn begin(&self, key: u64, lease_ms: u64, facts: Facts) {
+        let going = Arc::new(Going::default());
+        let mut state = self.0.state();
+        state.going.insert(key, going.clone());
+        state.waiting.push_back(Task { key, lease_ms, facts, going });
+        if state.idle >= state.waiting.len() {
+            self.0.work.notify_one();
+            return;
+        }
+        let shared = self.0.clone();
+        let thread = std::thread::Builder::new().name("plugin-run".to_owned()).stack_size(STACK_BYTES);
+        state.threads += 1;
+        if let Err(error) = thread.spawn(move || shared.work()) {
+            state.threads -= 1;
+            state.waiting.pop_back();
+            state.going.remove(&key);
+            drop(state);
+            self.0.sink.ended(key, Report::failed(format!("there is no thread for it: {error}")));
+        }
+    }
+
+    /// Tells a run that it is to stop, and interrupts what it waits for. What is over already is no error.
+    pub(super) fn cancel(&self, key: u64) {
+        let state = self.0.state();
+        let Some(going) = state.going.get(&key) else { return };
+        going.stop.store(true, Ordering::Relaxed);
+        let thread = going.thread.load(Ordering::Relaxed);
+        if thread != 0 {
+            // SAFETY: takes numbers. The thread is still in the run: it leaves it under the lock that is held here.
+            unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), thread, WAKE as i32) };
+        }
+    }
+
+    /// How many threads there are for runs, and how many runs go on.
+    pub(super) fn counts(&self) -> (usize, usize) {
+        let state = self.0.state();
+        (state.threads, state.going.len())
+    }
+}
+
+impl<S> Drop for Stage<S> {
+    fn drop(&mut self) {
+        self.0.state().closed = true;
+        self.0.work.notify_all();
+    }
+}
+
+impl<S> Shared<S> {
+    /// No code of a plugin runs while the lock is held, so what is behind it is whole.
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<S: Sink> Shared<S> {
+    /// The life of a thread.
+    fn work(self: &Arc<Self>) {
+        while let Some(task) = self.next() {
+            self.run(task);
+        }
+    }
+
+    /// The next run; `None` when the thread is to end.
+    fn next(&self) -> Option<Task> {
+        let mut state = self.state();
+        state.idle += 1;
+        let more = |state: &mut State| state.waiting.is_empty() && !state.closed;
+        let waited = self.work.wait_timeout_while(state, IDLE, more);
+        state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        state.idle -= 1;
+        let task = state.waiting.pop_front();
+        if task.is_none() {
+            state.threads -= 1;
+        }
+        task
+    }
+
+    fn run(self: &Arc<Self>, task: Task) {
+        let Task { key, lease_ms, facts, going } = task;
+        // SAFETY: always.
+        going.thread.store(unsafe { libc::gettid() }, Ordering::Relaxed);
+        self.sink.begun(key);
+        let shared = self.clone();
+        let write = Box::new(move |bytes: &[u8]| shared.sink.output(key, bytes));
+        let report = match boottime_ms() < lease_ms {
+            true => call(&self.library, key, facts, Port { stop: going.stop.clone(), write }),
+            false => Report::LeaseOver,
+        };
+        self.state().going.remove(&key);
+        self.sink.ended(key, report);
+    }
+}
+
+extern "C" fn on_wake(_signal: i32) {}

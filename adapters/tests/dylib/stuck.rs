@@ -1,0 +1,178 @@
+//! Runs that do not stop, or leave something behind.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use carillon_adapters::executor::{Ended, Executor, HostState, Isolation, RunFacts, Stop};
+use tokio::sync::{mpsc, watch};
+
+use crate::fixtures::*;
+use crate::support::*;
+use crate::tests;
+
+tests![
+    a_run_that_does_not_stop_is_killed_and_others_have_time,
+    a_run_that_does_not_stop_stays_in_the_server,
+    threads_left_behind_end_with_their_process,
+    a_run_that_nobody_waits_for_is_ended,
+    what_comes_after_a_run_reaches_no_other,
+];
+
+/// One that neither hears nor ends, beside one that waits until it is to stop, and one that comes later.
+fn a_run_that_does_not_stop_is_killed_and_others_have_time() {
+    let body = broken("for (;;) {}");
+    // The other one is stopped in good time, or it is there when the process is killed.
+    for other_stops in [true, false] {
+        run(async {
+            let executor = hosted(&keeper(true), &body);
+            let (there, deaf_there) = (watch::Sender::new(false), watch::Sender::new(false));
+            let (stop, stopped) = watch::channel(Stop::No);
+            let (stop_other, other_stopped) = watch::channel(Stop::No);
+            let patient = if other_stops { PATIENCE } else { Duration::from_millis(100) };
+            let other = RunFacts { kill_grace: patient, ..asking("wait") };
+            let other = waiting(&executor, other, other_stopped, &there);
+            let deaf = async {
+                wait_for(&there).await;
+                let deaf = RunFacts { kill_grace: Duration::from_millis(100), ..asking("break") };
+                waiting(&executor, deaf, stopped, &deaf_there).await
+            };
+            let later = async {
+                wait_for(&deaf_there).await;
+                stop.send(Stop::Politely).unwrap();
+                // The first process takes runs until patience is over; then they go to a fresh one at once.
+                let mut first = None;
+                loop {
+                    let short = RunFacts { kill_grace: Duration::from_secs(2), ..asking("nothing") };
+                    let exit = run_to_end(&executor, short).await;
+                    assert_eq!(exit.how, Ended::Succeeded);
+                    if *first.get_or_insert(pid(&exit)) != pid(&exit) {
+                        break;
+                    }
+                }
+                if other_stops {
+                    stop_other.send(Stop::Politely).unwrap();
+                }
+            };
+            let (other, deaf, ()) = tokio::join!(other, deaf, later);
+            let reason = "cancelled; it did not return within 100ms, so its process was killed";
+            assert_eq!((deaf.how, deaf.reason.as_deref()), (Ended::Cancelled, Some(reason)));
+            assert_eq!(deaf.signal, Some(libc::SIGKILL));
+            assert!(!Path::new(&format!("/proc/{}", pid(&deaf))).exists(), "it is said to be over and lives");
+            if other_stops {
+                assert_eq!((other.how, other.reason.as_deref()), (Ended::Cancelled, Some("cancelled")));
+            } else {
+                let reason = "the process of plugin fixture ended in the midst of this run and of others: it was ended, \
+                              because another run in it did not stop";
+                assert_eq!((other.how, other.reason.as_deref()), (Ended::Failed, Some(reason)));
+            }
+        });
+    }
+    run(async {
+        let deaf = RunFacts {
+            timeout: Some(Duration::from_millis(200)),
+            kill_grace: Duration::from_millis(100),
+            ..asking("break")
+        };
+        let exit = run_to_end(&hosted(&keeper(true), &body), deaf).await;
+        let reason =
+            "still running after its timeout of 200ms; it did not return within 100ms, so its process was killed";
+        assert_eq!((exit.how, exit.reason.as_deref()), (Ended::TimedOut, Some(reason)));
+    });
+}
+
+/// A thread of the server cannot be killed: the run is not over before it returns.
+fn a_run_that_does_not_stop_stays_in_the_server() {
+    let body = r#"
+        run->write(run->host, "up", 2);
+        while (!run->cancelled(run->host)) {}
+        for (int i = 0; i < 300; i++) usleep(1000);
+        run->write(run->host, " and over", 9);
+    "#;
+    run(async {
+        let executor = fixture(&keeper(true), Isolation::InProcess, body);
+        let facts = RunFacts {
+            timeout: Some(Duration::from_millis(50)),
+            kill_grace: Duration::from_millis(10),
+            ..asking("nothing")
+        };
+        let exit = run_to_end(&executor, facts).await;
+        let reason = "still running after its timeout of 50ms; it did not return within 10ms";
+        assert_eq!((exit.how, exit.reason.as_deref()), (Ended::TimedOut, Some(reason)));
+        assert_eq!(text(&exit), "up and over");
+    });
+}
+
+fn threads_left_behind_end_with_their_process() {
+    let loops = "static void *left(void *nothing) { for (;;) {} return nothing; }\n";
+    let source = WHOLE.replace("static void run(", &format!("{loops}static void run("));
+    let source = source.replace("BODY", &broken("pthread_t thread; pthread_create(&thread, NULL, left, NULL);"));
+    run(async {
+        let directory = Directory::new();
+        directory.compile("fixture.so", &source);
+        let executor = directory.executor(&keeper(true), Isolation::Process);
+        let first = run_to_end(&executor, asking("break")).await;
+        assert_eq!(first.how, Ended::Succeeded);
+        let process = PathBuf::from(format!("/proc/{}", pid(&first)));
+        while process.exists() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        let next = run_to_end(&executor, asking("nothing")).await;
+        assert_eq!((next.how, state(&executor)), (Ended::Succeeded, Some(HostState::Running)));
+    });
+}
+
+fn a_run_that_nobody_waits_for_is_ended() {
+    run(async {
+        let keeper = keeper(true);
+        let executor = hosted(&keeper, &broken(""));
+        let first = run_to_end(&executor, asking("nothing")).await;
+        let (live, mut output) = mpsc::channel(8);
+        tokio::select! {
+            _ = executor.run(asking("wait"), live, watch::channel(Stop::No).1) => panic!("it ended"),
+            _ = output.recv() => {}
+        }
+        let process = PathBuf::from(format!("/proc/{}", pid(&first)));
+        while process.exists() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        assert_eq!(run_to_end(&executor, asking("nothing")).await.how, Ended::Succeeded);
+    });
+}
+
+/// A thread that goes on writing to a run that is over, while the next runs are in the same place.
+fn what_comes_after_a_run_reaches_no_other() {
+    let late = r#"
+        struct late { int32_t (*write)(void *, const char *, size_t); int32_t (*cancelled)(void *); void *host; };
+        static volatile int told;
+        static void *late(void *facts) {
+            struct late *late = facts;
+            while (late->write(late->host, "late", 4) == 0) {}
+            told = late->cancelled(late->host) ? 1 : 2;
+            return NULL;
+        }
+    "#;
+    let body = r#"
+        if (strstr(run->params_json, "late")) {
+            static struct late facts;
+            facts.write = run->write; facts.cancelled = run->cancelled; facts.host = run->host;
+            pthread_t thread;
+            pthread_create(&thread, NULL, late, &facts);
+        } else {
+            while (!told) usleep(1000);
+            result->status = told == 1 ? CARILLON_SUCCEEDED : CARILLON_FAILED;
+        }
+    "#;
+    let source = WHOLE.replace("static void run(", &format!("{late}static void run(")).replace("BODY", body);
+    for isolation in BOTH_WAYS {
+        run(async {
+            let directory = Directory::new();
+            directory.compile("fixture.so", &source);
+            let executor = directory.executor(&keeper(true), isolation);
+            let (late, next) = (asking("late"), asking("nothing"));
+            let late = run_to_end(&executor, late).await;
+            assert!(text(&late).is_empty() || text(&late).starts_with("late"));
+            let next = run_to_end(&executor, next).await;
+            assert_eq!((next.how, text(&next)), (Ended::Succeeded, ""), "{:?}", next.reason);
+        });
+    }
+}
