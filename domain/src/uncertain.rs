@@ -14,7 +14,7 @@ use crate::time::Timestamp;
 /// The time of which nobody knows what was committed in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Window {
-    /// The last heartbeat that the database still knows.
+    /// The last heartbeat, or end of a session, that the database still knows.
     pub from_at: Timestamp,
     /// When it was noticed last; what was lost had been committed before.
     pub until_at: Timestamp,

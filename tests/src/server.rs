@@ -78,6 +78,14 @@ impl Server {
         }
     }
 
+    /// Starts a server that serves its API and cannot schedule yet.
+    pub fn start_unready(dir: &Path) -> Self {
+        match Self::listening(&binary(), dir, |command| command) {
+            Ok(server) => server,
+            Err((status, log)) => panic!("the server did not come up ({status}):\n{log}"),
+        }
+    }
+
     fn try_start_as(
         dir: &Path,
         adjust: impl FnOnce(&mut Command) -> &mut Command,
@@ -86,6 +94,16 @@ impl Server {
     }
 
     fn try_start_of(
+        program: &Path,
+        dir: &Path,
+        adjust: impl FnOnce(&mut Command) -> &mut Command,
+    ) -> Result<Self, (ExitStatus, String)> {
+        let server = Self::listening(program, dir, adjust)?;
+        server.wait_until("ready", || server.get_open("/readyz") == 200);
+        Ok(server)
+    }
+
+    fn listening(
         program: &Path,
         dir: &Path,
         adjust: impl FnOnce(&mut Command) -> &mut Command,
@@ -124,9 +142,7 @@ impl Server {
                     ureq::Agent::config_builder().http_status_as_error(false).timeout_global(Some(PATIENCE)).build();
                 let pid = i32::try_from(child.id()).expect("a pid fits");
                 let (child, log) = (Mutex::new(child), Mutex::new(log));
-                let server = Self { child, pid, url, dir: dir.to_owned(), log, reading, agent: config.into() };
-                server.wait_until("ready", || server.get_open("/readyz") == 200);
-                return Ok(server);
+                return Ok(Self { child, pid, url, dir: dir.to_owned(), log, reading, agent: config.into() });
             }
         }
         let _ = child.kill();

@@ -175,6 +175,8 @@ pub(crate) trait Tables {
     fn standing(&mut self, session: SessionId) -> impl Future<Output = Answer<Standing>> + Send;
     /// The last heartbeat sequence of a session that is over and holds nothing.
     fn spent_seq(&mut self, session: SessionId) -> impl Future<Output = Answer<Option<u64>>> + Send;
+    /// When the newest of the sessions that are over and remembered had ended.
+    fn last_spent_at(&mut self) -> impl Future<Output = Answer<Option<Timestamp>>> + Send;
     /// Opens a window; where one is open, it is extended.
     fn note_window(&mut self, window: &UncertainWindow) -> impl Future<Output = Answer<()>> + Send;
     /// The open window and those accepted since then, oldest first.

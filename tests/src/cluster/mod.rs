@@ -45,6 +45,11 @@ impl Cluster {
         Server::start(&self.home(name), &[])
     }
 
+    /// Starts a node that serves its API and cannot schedule yet.
+    pub fn unready_node(&self, name: &str) -> Server {
+        Server::start_unready(&self.home(name))
+    }
+
     /// As [`Cluster::node`], of another binary.
     pub fn node_of(&self, program: &Path, name: &str) -> Server {
         Server::start_of(program, &self.home(name))

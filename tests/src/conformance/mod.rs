@@ -46,6 +46,7 @@ macro_rules! store_conformance {
                 a_session_that_holds_nothing_is_removed_when_it_closes;
             uncertain: a_sequence_behind_what_was_acknowledged_is_noticed, a_claim_notices_and_does_nothing_else,
                 a_start_notices_and_does_nothing_else, a_session_that_was_forgotten_is_over,
+                the_last_that_is_known_may_be_the_end_of_a_session,
                 those_who_notice_later_extend_the_window, nobody_claims_or_starts_until_it_is_accepted,
                 what_may_have_started_is_lost_or_started_again_as_asked,
                 what_was_prepared_before_is_not_started_either, a_definition_of_lost_commits_is_forgotten,

@@ -101,6 +101,23 @@ pub async fn a_session_that_was_forgotten_is_over(bench: &Bench) {
     assert_eq!(windows(bench).await, [UncertainWindow { window, session: other, node: None, accepted_at: None }]);
 }
 
+/// A backup that was made while no node lived: what was committed after the last of them had left may be lost.
+pub async fn the_last_that_is_known_may_be_the_end_of_a_session(bench: &Bench) {
+    let other = bench.session(2).await;
+    for (secs, session) in [(4, other), (5, bench.me)] {
+        bench.go_to(secs);
+        bench.store.close_session(session).await.unwrap();
+    }
+    bench.back_up().await;
+    bench.go_to(8);
+    let me = Me::new(bench.session(3).await);
+    assert_eq!(beat(bench, me).await, None);
+    bench.go_to(12);
+    bench.restore().await;
+    assert_eq!(bench.store.heartbeat(acked(me.session, 1), 2, false).await.unwrap(), Beat::WentBack);
+    assert_eq!(windows(bench).await[0].window, Window { from_at: at(5), until_at: at(12), noticed_at: at(12) });
+}
+
 /// Whoever notices later extends the one window.
 pub async fn those_who_notice_later_extend_the_window(bench: &Bench) {
     let other = bench.session(2).await;

@@ -1,12 +1,10 @@
 //! Whichever node is asked: run now, output, cancel and pause work on jobs and runs of the other one.
 
-use std::process::{Command, Output};
-
 use carillon_tests::cluster::{BRISK, Cluster};
 use carillon_tests::fixture::{Gate, lines, wait_for_lines};
 use carillon_tests::follower::{follow, line, rest};
 use carillon_tests::jobs::{NEVER, job, status, text};
-use carillon_tests::server::{Server, binary};
+use carillon_tests::server::Server;
 use nix::sys::signal::Signal;
 use serde_json::json;
 
@@ -124,19 +122,13 @@ fn run_now_and_wait_works_at_any_node() {
         let ran_elsewhere = (0..60).any(|n| {
             let job_name = format!("job-{name}-{n}");
             asked.create(&job(&job_name, NEVER, &format!("echo {job_name} has run"), json!({})));
-            let done = carillon(asked, &["job", "run", &job_name, "--wait"]);
+            let done = super::carillon(asked, &["job", "run", &job_name, "--wait"]);
             let (said, noted) = (String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
             assert_eq!((done.status.code(), &*said), (Some(0), &*format!("{job_name} has run\n")), "{noted}");
             text(&asked.runs(&job_name)[0], "node") != name
         });
         assert!(ran_elsewhere, "the other node has run none");
     }
-}
-
-fn carillon(server: &Server, arguments: &[&str]) -> Output {
-    let mut command = Command::new(binary());
-    command.args(arguments).env("CARILLON_SERVER", server.url()).env("CARILLON_TOKEN", server.token());
-    command.output().expect("the binary can be started")
 }
 
 #[test]

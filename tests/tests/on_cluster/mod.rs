@@ -2,7 +2,9 @@
 //! becomes of a node.
 
 mod any_node;
+mod went_back;
 
+use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
 use carillon_tests::cluster::{BRISK, Cluster, Member, Witness, check};
@@ -10,7 +12,7 @@ use carillon_tests::databases::{self, Database};
 use carillon_tests::fixture::lines;
 use carillon_tests::jobs::{job, status};
 use carillon_tests::processes::marked;
-use carillon_tests::server::{Server, wait_until, wait_until_within};
+use carillon_tests::server::{Server, binary, wait_until, wait_until_within};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
@@ -39,6 +41,13 @@ fn settled(server: &Server, names: &[String]) -> Vec<Value> {
 
 fn sessions(server: &Server) -> Vec<Value> {
     server.get("/v1/cluster")["items"].as_array().expect("a listing has items").clone()
+}
+
+/// The command line, asking a node.
+fn carillon(server: &Server, arguments: &[&str]) -> Output {
+    let mut command = Command::new(binary());
+    command.args(arguments).env("CARILLON_SERVER", server.url()).env("CARILLON_TOKEN", server.token());
+    command.output().expect("the binary can be started")
 }
 
 /// Waits until the witness has so many lines more.

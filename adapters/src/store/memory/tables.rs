@@ -242,6 +242,10 @@ impl Tables for Transaction<'_> {
         done(self.data.spent.get(&session).map(|(seq, _)| *seq))
     }
 
+    fn last_spent_at(&mut self) -> impl Future<Output = Answer<Option<Timestamp>>> + Send {
+        done(self.data.spent.values().map(|(_, ended_at)| *ended_at).max())
+    }
+
     fn note_window(&mut self, window: &UncertainWindow) -> impl Future<Output = Answer<()>> + Send {
         match self.data.windows.iter_mut().find(|known| known.accepted_at.is_none()) {
             Some(open) => open.window = open.window.with(window.window),

@@ -183,6 +183,10 @@ impl Tables for Transaction {
         self.select_spent_seq(session).await
     }
 
+    async fn last_spent_at(&mut self) -> Answer<Option<Timestamp>> {
+        self.select_last_spent_at().await
+    }
+
     async fn note_window(&mut self, window: &UncertainWindow) -> Answer<()> {
         self.upsert_window(window).await
     }

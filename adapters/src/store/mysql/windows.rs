@@ -90,6 +90,11 @@ impl Transaction {
         row.map(|row| Columns::of(row).next()).transpose()
     }
 
+    pub(super) async fn select_last_spent_at(&mut self) -> Answer<Option<Timestamp>> {
+        let row = self.line.select("SELECT MAX(ended_at) FROM spent_session", ()).await?.pop();
+        row.map_or(Ok(None), |row| Columns::of(row).maybe_time())
+    }
+
     /// Forgets sessions that ended long ago.
     pub(super) async fn purge_spent(&mut self) -> Answer<()> {
         let oldest = (self.now() - SPENT_KEPT).as_ms();

@@ -27,7 +27,10 @@ pub(super) async fn notice<T: Tables>(
     let now = tables.now();
     let last_known = match &standing.session {
         Some(own) => Some(own.heartbeat_at),
-        None => tables.sessions(false).await?.iter().map(|session| session.heartbeat_at).max(),
+        None => {
+            let heard = tables.sessions(false).await?.iter().map(|session| session.heartbeat_at).max();
+            heard.max(tables.last_spent_at().await?)
+        }
     };
     let found = Window { from_at: last_known.unwrap_or(now).min(now), until_at: now, noticed_at: now };
     let node = standing.session.as_ref().map(|own| own.node.clone());

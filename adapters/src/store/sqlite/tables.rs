@@ -228,6 +228,10 @@ impl Tables for Transaction<'_> {
         ready(windows::spent_seq(self.conn, session))
     }
 
+    fn last_spent_at(&mut self) -> impl Future<Output = Answer<Option<Timestamp>>> + Send {
+        ready(windows::last_spent_at(self.conn))
+    }
+
     fn note_window(&mut self, window: &UncertainWindow) -> impl Future<Output = Answer<()>> + Send {
         self.cache.forget_lost(Some(window.window.until_at));
         ready(windows::note(self.conn, window))

@@ -77,6 +77,11 @@ pub(super) fn spent_seq(conn: &Connection, session: SessionId) -> Answer<Option<
     Ok(first(conn, sql, [signed(session.as_u64())], column::<i64>)?.map(|seq| seq as u64))
 }
 
+pub(super) fn last_spent_at(conn: &Connection) -> Answer<Option<Timestamp>> {
+    let newest = first(conn, "SELECT max(ended_at) FROM spent_session", [], column::<Option<i64>>)?;
+    Ok(newest.flatten().map(Timestamp::from_ms))
+}
+
 /// Forgets sessions that ended long ago.
 pub(super) fn purge(conn: &Connection, now: Timestamp) -> Answer<()> {
     execute(conn, "DELETE FROM spent_session WHERE ended_at < ?1", [(now - SPENT_KEPT).as_ms()]).map(|_| ())

@@ -1,0 +1,248 @@
+//! A database that goes back in time under real nodes: a failover that loses commits, a restore from a backup.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use carillon_domain::time::Timestamp;
+use carillon_tests::cluster::{Cluster, Life, Verdict, Witness, check};
+use carillon_tests::databases;
+use carillon_tests::fixture::Gate;
+use carillon_tests::jobs::{NEVER, job, status, text};
+use carillon_tests::server::{Server, wait_until};
+use serde_json::{Value, json};
+
+use super::{carillon, database_on, each_second, sessions, settled, wait_for_more};
+
+/// Brisk, but nodes outlive a server that is away while its files are copied, however busy the machine is.
+const PATIENT: &str = "[session]\nheartbeat = \"1s\"\nheartbeat_timeout = \"1s\"\nself_kill_after = \"60s\"\n\
+                       fence_grace = \"1s\"\npause = \"1s\"\nexpire_after = \"70s\"\n";
+const LOST: &str = "the database went back in time: nobody knows whether it started";
+const JOBS: usize = 10;
+
+/// A server whose files can be kept and put back, as from a backup or on a replica that lags behind.
+struct Past {
+    server: databases::Server,
+}
+
+impl Past {
+    fn of(server: databases::Server) -> Self {
+        Self { server }
+    }
+
+    fn kept(&self) -> PathBuf {
+        self.server.data().with_file_name("kept")
+    }
+
+    fn keep(&self) {
+        self.server.kill();
+        // The files belong to the account of the server.
+        let copied = Command::new("cp").arg("-a").args([self.server.data(), self.kept()]).status();
+        assert!(copied.expect("cp starts").success());
+        self.server.start_again();
+    }
+
+    fn go_back(&self) {
+        self.server.kill();
+        fs::remove_dir_all(self.server.data()).expect("the newer files go");
+        fs::rename(self.kept(), self.server.data()).expect("the older files come back");
+        self.server.start_again();
+    }
+}
+
+/// Jobs that make good whatever they think was missed: where a start is forgotten, they start it again.
+fn eager(node: &Server, witness: &Witness) -> Vec<String> {
+    let catch_up = json!({"misfire": {"policy": "catch_up", "grace": "1s"}});
+    each_second(node, JOBS, &witness.command(3, "0.1"), &catch_up)
+}
+
+fn time(value: &Value, field: &str) -> Timestamp {
+    Timestamp::parse_rfc3339(text(value, field)).unwrap_or_else(|| panic!("{field} is no time in {value}"))
+}
+
+fn due(life: &Life) -> Timestamp {
+    Timestamp::parse_rfc3339(&life.due_at).expect("a due time")
+}
+
+/// When each session gave its last sign of life, by the database's clock.
+fn heartbeats(node: &Server) -> Vec<Timestamp> {
+    sessions(node).iter().map(|session| time(session, "heartbeat_at")).collect()
+}
+
+/// Waits until all sessions have given signs of life for so long, on top of those that are there.
+fn wait_for_heartbeats(node: &Server, span: Duration) {
+    let newest = heartbeats(node).into_iter().max().expect("sessions");
+    wait_until("heartbeats go on", || heartbeats(node).into_iter().all(|at| at >= newest + span));
+}
+
+fn readiness(node: &Server) -> (u16, String) {
+    let (status, _, said) = node.call_raw("GET", "/readyz", &[], None);
+    (status, said)
+}
+
+fn is_withheld(node: &Server) -> bool {
+    let (status, said) = readiness(node);
+    status == 503 && said.contains("the database went back in time") && said.contains("`carillon cluster accept`")
+}
+
+fn windows(node: &Server) -> Vec<Value> {
+    node.get("/v1/cluster")["uncertain_windows"].as_array().expect("windows").clone()
+}
+
+/// The one open window, which all nodes tell of, people too.
+fn open_window(nodes: &[Server]) -> Value {
+    let found = windows(&nodes[0]);
+    let [window] = &found[..] else { panic!("one window: {found:?}") };
+    assert!(window["accepted_at"].is_null(), "{window}");
+    for node in nodes {
+        assert_eq!(windows(node), found);
+        let shown = carillon(node, &["cluster"]);
+        let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+        assert!(shown.contains("The database went back in time"), "{shown}");
+        assert!(shown.contains("runs `carillon cluster accept`"), "{shown}");
+        for field in ["from_at", "until_at", "noticed_at", "session"] {
+            assert!(shown.contains(text(window, field)), "{field} in {shown}");
+        }
+    }
+    let [from, noticed, until] = ["from_at", "noticed_at", "until_at"].map(|field| time(window, field));
+    assert!(from < noticed && noticed <= until, "{window}");
+    window.clone()
+}
+
+/// While the window is open, nothing starts on any node, though due times pass.
+fn nothing_starts(nodes: &[Server], witness: &Witness) {
+    for node in nodes {
+        wait_until("nothing is claimed or started", || is_withheld(node));
+    }
+    wait_until("what ran has ended", || witness.lives().iter().all(|life| life.ended));
+    let before = witness.len();
+    wait_for_heartbeats(&nodes[0], Duration::from_secs(2));
+    assert_eq!(witness.len(), before, "nothing starts before the loss is accepted");
+    assert!(nodes.iter().all(is_withheld));
+}
+
+fn go_on(nodes: &[Server], witness: &Witness) {
+    for node in nodes {
+        wait_until("ready again", || readiness(node).0 == 200);
+    }
+    wait_for_more(witness, 15 * JOBS);
+}
+
+/// Nothing started twice, nothing is missing. The records of what started in the lost commits are lost with them: those runs,
+/// and no others, are told by the witness alone, and each of their due times is recorded as lost.
+fn judge(witness: &Witness, runs: &[Value], window: &Value) -> Verdict {
+    let until = time(window, "until_at");
+    let lives = witness.lives();
+    let verdict = check(&lives, runs, 1_000);
+    let account = &verdict.account;
+    assert!(verdict.duplicates.is_empty() && verdict.overlaps.is_empty(), "{verdict}");
+    assert!(account.duplicates.is_empty() && account.silent_misses.is_empty(), "{verdict}");
+
+    let recorded: BTreeSet<&str> = runs.iter().map(|run| text(run, "id")).collect();
+    let forgotten: Vec<&Life> = lives.iter().filter(|life| !recorded.contains(&*life.run)).collect();
+    assert!(forgotten.len() >= JOBS, "commits were lost: {verdict}");
+    let no_record = verdict.contradictions.iter().filter(|said| said.ends_with("has no record")).count();
+    assert_eq!((no_record, verdict.contradictions.len()), (forgotten.len(), forgotten.len()), "{verdict}");
+
+    let lost: Vec<&Value> = runs.iter().filter(|run| run["reason"] == LOST).collect();
+    for record in &lost {
+        assert_eq!(status(record), "lost", "{record}");
+        assert!(time(record, "due_at") <= until, "{record}");
+    }
+    for life in forgotten {
+        let stretch = |run: &Value| {
+            let last = time(run, "due_at");
+            let first = if run["first_due_at"].is_null() { last } else { time(run, "first_due_at") };
+            first..=last
+        };
+        let told = lost.iter().any(|run| run["job"] == *life.job && stretch(run).contains(&due(life)));
+        assert!(told, "nothing is recorded as lost for {life:?}");
+    }
+    verdict
+}
+
+#[test]
+fn nodes_that_outlive_a_loss_of_commits_start_nothing_twice() {
+    let past = Past::of(databases::Server::start(crate::BRAND, &[]));
+    let cluster = Cluster::new(&database_on(&past.server).url(), PATIENT);
+    let (witness, gate) = (Witness::new(cluster.dir()), Gate::new(cluster.dir(), "gate"));
+    let nodes: Vec<Server> = ["a", "b"].map(|name| cluster.node(name)).into();
+    let names = eager(&nodes[0], &witness);
+    nodes[0].create(&job("long", NEVER, &gate.wait(), json!({})));
+    let long = nodes[0].run_now("long");
+    assert_eq!(status(&nodes[0].started(&long)), "running");
+    wait_for_more(&witness, 5 * JOBS);
+    let before = heartbeats(&nodes[0]).into_iter().min().expect("sessions");
+    past.keep();
+    wait_for_heartbeats(&nodes[0], Duration::ZERO);
+    wait_for_more(&witness, 10 * JOBS);
+    let after = heartbeats(&nodes[0]).into_iter().min().expect("sessions");
+    wait_for_heartbeats(&nodes[0], Duration::from_secs(1));
+    past.go_back();
+
+    nothing_starts(&nodes, &witness);
+    let window = open_window(&nodes);
+    assert!((before..after).contains(&time(&window, "from_at")), "{window} from {before} and before {after}");
+    assert!(witness.lives().iter().all(|life| due(life) <= time(&window, "until_at")), "{window}");
+    let accepted = carillon(&nodes[1], &["cluster", "accept"]);
+    let said = String::from_utf8_lossy(&accepted.stdout);
+    assert!(accepted.status.success() && said.contains("Accepted"), "{accepted:?}");
+    assert!(said.contains(text(&window, "from_at")) && said.contains(text(&window, "until_at")), "{said}");
+    go_on(&nodes, &witness);
+
+    gate.open();
+    assert_eq!(status(&nodes[1].ended(&long)), "succeeded", "what the copy knew and what still ran is recorded");
+    let verdict = judge(&witness, &settled(&nodes[0], &names), &window);
+    for node in nodes {
+        let log = node.log();
+        assert!(!log.contains("panicked") && !log.contains("an invariant does not hold"), "{log}");
+        assert!(node.drain().success());
+    }
+    eprintln!("{verdict}");
+}
+
+#[test]
+fn nodes_that_a_restored_backup_does_not_know_end_and_wait_for_people() {
+    let past = Past::of(databases::Server::start(crate::BRAND, &[]));
+    let cluster = Cluster::new(&database_on(&past.server).url(), PATIENT);
+    let witness = Witness::new(cluster.dir());
+    let first = cluster.node("a");
+    let names = eager(&first, &witness);
+    wait_for_more(&witness, 5 * JOBS);
+    let before = heartbeats(&first).into_iter().min().expect("sessions");
+    assert!(first.drain().success());
+    past.keep();
+
+    let nodes: Vec<Server> = ["a", "b"].map(|name| cluster.node(name)).into();
+    let after = heartbeats(&nodes[0]).into_iter().min().expect("sessions");
+    wait_for_more(&witness, 10 * JOBS);
+    wait_for_heartbeats(&nodes[0], Duration::from_secs(1));
+    past.go_back();
+    for node in nodes {
+        let log = node.dir().join(carillon_tests::server::LOG);
+        assert_eq!(node.wait().code(), Some(70));
+        let sentence = "carillon: this node ended itself: the database went back in time";
+        // Its last words come through a pipe.
+        wait_until("it says why", || fs::read_to_string(&log).is_ok_and(|said| said.contains(sentence)));
+    }
+
+    let nodes: Vec<Server> = ["a", "b"].map(|name| cluster.unready_node(name)).into();
+    nothing_starts(&nodes, &witness);
+    let window = open_window(&nodes);
+    assert!((before..after).contains(&time(&window, "from_at")), "{window} from {before} and before {after}");
+    assert!(witness.lives().iter().all(|life| due(life) <= time(&window, "until_at")), "{window}");
+    let accepted = nodes[0].post("/v1/cluster/accept", &json!({}));
+    let [of_answer] = &accepted["uncertain_windows"].as_array().expect("windows")[..] else { panic!("{accepted}") };
+    for field in ["from_at", "until_at", "noticed_at", "session"] {
+        assert_eq!(of_answer[field], window[field], "{accepted}");
+    }
+    assert!(time(of_answer, "accepted_at") >= time(of_answer, "until_at"), "{accepted}");
+    go_on(&nodes, &witness);
+    let verdict = judge(&witness, &settled(&nodes[0], &names), &window);
+    for node in nodes {
+        assert!(node.drain().success());
+    }
+    eprintln!("{verdict}");
+}
