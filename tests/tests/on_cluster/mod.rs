@@ -182,10 +182,9 @@ fn a_lock_row_that_is_missing_stops_the_node_with_a_sentence() {
     node.wait_for_runs(&names[0], 1, |run| status(run) == "succeeded");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(database.run(&["DELETE FROM lock_row WHERE id > 4"]));
-    let log = cluster.dir().join("a").join(carillon_tests::server::LOG);
+    let said = node.wait_for_log("carillon: the lock row");
+    assert!(said.contains("lock_row"), "{said}");
     assert_eq!(node.wait().code(), Some(1));
-    let said = std::fs::read_to_string(log).expect("a log");
-    assert!(said.contains("carillon: the lock row") && said.contains("lock_row"), "{said}");
 }
 
 #[test]
