@@ -127,9 +127,9 @@ typedef struct carillon_plugin {
     /*
      * Executes one run and returns when it is over. `run` and `result` belong to Carillon; see above. Called on threads
      * that Carillon made, with 8 MiB of stack, on several at a time; one thread may see many runs, one after another.
-     * Threads that it started must not use `run` or `result` after it has returned, and should have ended by then: a
-     * process that has threads left when no run goes on is replaced. The process ends without destructors or atexit
-     * functions.
+     * Threads that it started must not use `run` or `result` after it has returned, and must have ended by then: a run
+     * that leaves one behind fails, where it can be told that it was this run, and its process is replaced. The process
+     * ends without destructors or atexit functions.
      */
     void (*run)(const carillon_run *run, carillon_result *result);
 } carillon_plugin;

@@ -59,7 +59,8 @@ use serde::de::DeserializeOwned;
 /// An executor: a kind of work that jobs can ask for.
 ///
 /// The library's code makes a value of it by `Default`, once in a process, when the first run comes. It then serves many
-/// runs, on several threads at a time. What those start should end before they return.
+/// runs, on several threads at a time. Threads that a run starts must end before it returns: one that leaves a thread
+/// behind fails, where it can be told that it was this run.
 pub trait Plugin: Default + Send + Sync + 'static {
     /// What a job's `executor` says: 1 to 128 of `[A-Za-z0-9._-]`.
     const NAME: &'static str;
