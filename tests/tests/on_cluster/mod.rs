@@ -2,6 +2,7 @@
 //! becomes of a node.
 
 mod any_node;
+mod in_process;
 
 use std::time::{Duration, Instant};
 
