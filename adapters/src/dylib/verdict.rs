@@ -220,7 +220,7 @@ mod tests {
 
     #[test]
     fn a_thread_that_is_left_behind_fails_the_run() {
-        let returned = |succeeded, message: &str, threads_left| {
+        let returned = |succeeded: bool, message: &str, threads_left| {
             let (exit_code, message) = (u8::from(!succeeded), message.to_owned());
             End::Reported(Report::Returned { succeeded, exit_code, message, threads_left }, Output::default())
         };

@@ -39,7 +39,8 @@
 //! [`testing`] plays the server's part in a plugin's own tests.
 //!
 //! A panic in [`Plugin::run`] is a failed run with the panic's message. What ends the process (a segfault, `exit`, a
-//! panic where `panic = "abort"`) fails every run of the plugin that goes on in it, and nothing else.
+//! panic where `panic = "abort"`) fails every run of the plugin that goes on in it, and nothing else, unless the plugin is
+//! trusted to run in the server itself.
 
 #![deny(unsafe_op_in_unsafe_fn)]
 
@@ -75,7 +76,7 @@ pub trait Plugin: Default + Send + Sync + 'static {
     type Params: DeserializeOwned;
 
     /// Executes one run. Returning an error, or panicking, is a failed run. Ask [`Run::cancelled`] now and then, and
-    /// return soon when it says so: what does not is killed.
+    /// return soon when it says so: what does not is killed, and its process with it.
     fn run(&self, params: Self::Params, run: &Run<'_>) -> Result<(), Failure>;
 }
 
