@@ -91,7 +91,7 @@ pub(super) fn call(library: &Library, key: u64, facts: Facts, port: Port) -> Rep
     let message = String::from_utf8_lossy(&message[..length]).into_owned();
     let succeeded = result.status == SUCCEEDED;
     let exit_code = if succeeded { 0 } else { u8::try_from(result.exit_code).unwrap_or(1).max(1) };
-    Report::Returned { succeeded, exit_code, message }
+    Report::Returned { succeeded, exit_code, message, threads_left: 0 }
 }
 
 /// `carillon_run.write`.

@@ -119,7 +119,7 @@ impl Executor for DylibExecutor {
             match end {
                 // The process ended before the plugin was called: the run goes to the next one.
                 End::NotBegun(host) if stopped.is_none() && host.exit.how != Ended::Lost => {}
-                end => return judge(end, stopped),
+                end => return judge(self.name(), end, stopped),
             }
         }
     }

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::wire::Facts;
 use crate::executor::{RESERVED, RunFacts};
+use crate::shell::secrets;
 
 impl Facts {
     /// What the plugin is told. The run's time counts from now.
@@ -32,7 +33,7 @@ impl Facts {
 fn variables(facts: &RunFacts) -> Vec<(String, String)> {
     let mut variables = facts.variables().map(|(name, value)| (name.to_owned(), value)).to_vec();
     let own = facts.params.get("env").and_then(Value::as_object).into_iter().flatten();
-    let own = own.filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())));
+    let own = own.filter_map(|(name, value)| Some((name.clone(), secrets::text(value)?.to_owned())));
     for (name, value) in own.filter(|(name, _)| !name.starts_with(RESERVED)) {
         variables.retain(|(given, _)| *given != name);
         variables.push((name, value));

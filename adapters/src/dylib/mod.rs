@@ -45,6 +45,7 @@ mod server;
 mod slots;
 mod stage;
 mod supervisor;
+mod threads;
 mod trust;
 mod verdict;
 mod wire;

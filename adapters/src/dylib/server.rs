@@ -27,7 +27,8 @@ impl InServer {
     pub(super) fn load(plugin: &Plugin, keeper: KeeperHandle) -> Result<Arc<Self>, String> {
         let library = Library::load(&plugin.image.path())?;
         let slots = Arc::<Slots>::default();
-        let stage = Stage::new(library, slots.clone()).map_err(|error| format!("signals cannot be set up: {error}"))?;
+        let stage =
+            Stage::new(library, slots.clone(), None).map_err(|error| format!("signals cannot be set up: {error}"))?;
         Ok(Arc::new(Self { name: plugin.description.name.clone(), keeper, slots, stage, begun: AtomicU64::new(0) }))
     }
 

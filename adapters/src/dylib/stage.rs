@@ -11,6 +11,7 @@ use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction
 
 use super::call::{Port, call};
 use super::library::Library;
+use super::threads::Threads;
 use super::wire::{Facts, Report};
 use crate::keeper::boottime_ms;
 
@@ -39,12 +40,17 @@ struct Shared<S> {
     sink: S,
     state: Mutex<State>,
     work: Condvar,
+    /// `None` where others come and go beside the plugin's, and nobody can tell which are whose.
+    threads: Option<Threads>,
 }
 
 #[derive(Default)]
 struct State {
     waiting: VecDeque<Task>,
     going: BTreeMap<u64, Arc<Going>>,
+    /// The run that has been alone since it began, when the plugin had no threads: if it has some later, they are this
+    /// run's.
+    alone: Option<u64>,
     threads: usize,
     idle: usize,
     closed: bool,
@@ -66,19 +72,20 @@ struct Going {
 }
 
 impl<S: Sink> Stage<S> {
-    /// Nothing runs yet.
-    pub(super) fn new(library: Library, sink: S) -> nix::Result<Self> {
+    /// Nothing runs yet. With `threads`, runs are told which of them left some behind.
+    pub(super) fn new(library: Library, sink: S, threads: Option<Threads>) -> nix::Result<Self> {
         // Without SA_RESTART: it is there to interrupt.
         let wake = SigAction::new(SigHandler::Handler(on_wake), SaFlags::empty(), SigSet::empty());
         // SAFETY: the handler does nothing.
         unsafe { sigaction(WAKE, &wake) }?;
-        Ok(Self(Arc::new(Shared { library, sink, state: Mutex::default(), work: Condvar::new() })))
+        Ok(Self(Arc::new(Shared { library, sink, state: Mutex::default(), work: Condvar::new(), threads })))
     }
 
     /// Begins a run, unless CLOCK_BOOTTIME has reached `lease_ms` just before the plugin is called.
     pub(super) fn begin(&self, key: u64, lease_ms: u64, facts: Facts) {
         let going = Arc::new(Going::default());
         let mut state = self.0.state();
+        state.alone = (state.going.is_empty() && self.0.plugin_has_no_threads(&state)).then_some(key);
         state.going.insert(key, going.clone());
         state.waiting.push_back(Task { key, lease_ms, facts, going });
         if state.idle >= state.waiting.len() {
@@ -164,8 +171,17 @@ impl<S: Sink> Shared<S> {
             true => call(&self.library, key, facts, Port { stop: going.stop.clone(), write }),
             false => Report::LeaseOver,
         };
-        self.state().going.remove(&key);
-        self.sink.ended(key, report);
+        let mut state = self.state();
+        // Under the lock nothing else begins, so that what is looked for can only be of this run.
+        let left = self.threads.as_ref().filter(|_| state.alone == Some(key));
+        let left = left.map_or(0, |threads| threads.left_behind(state.threads));
+        state.going.remove(&key);
+        drop(state);
+        self.sink.ended(key, report.leaving(left));
+    }
+
+    fn plugin_has_no_threads(&self, state: &State) -> bool {
+        self.threads.as_ref().is_some_and(|threads| threads.glance(state.threads) == 0)
     }
 }
 

@@ -13,7 +13,7 @@ use super::discovery::Plugin;
 use super::link::HostLink;
 use super::stage::Sink;
 use super::verdict::{HostEnd, Killed};
-use super::wire::{UNHEARD, Word, next_frame};
+use super::wire::{Report, UNHEARD, Word, next_frame};
 use crate::executor::{Exit, Stop};
 use crate::keeper::RunningChild;
 
@@ -60,6 +60,9 @@ impl Supervisor {
         self.link.close();
         let end = self.end(exit, &last);
         on_end(&end);
+        if let Some((key, report)) = last.report {
+            self.link.slots.ended(key, report);
+        }
         self.link.ended(end);
     }
 
@@ -69,6 +72,16 @@ impl Supervisor {
             match word {
                 Word::Begun(key) => self.link.slots.begun(key),
                 Word::Output(key, bytes) => drop(self.link.slots.output(key, &bytes)),
+                Word::Ended(key, report) if report.threads_left() > 0 => {
+                    self.replace_for_threads(report.threads_left());
+                    if self.link.slots.len() > 1 {
+                        self.link.slots.ended(key, report);
+                    } else {
+                        // Its code goes on: it is over when the process is.
+                        last.report = Some((key, report));
+                        self.link.kill(Killed::Retired);
+                    }
+                }
                 Word::Ended(key, report) => {
                     self.link.slots.ended(key, report);
                     self.link.end_if_done();
@@ -76,19 +89,25 @@ impl Supervisor {
                 Word::Dying(key) => (last.dying, last.culprit) = (true, Some(key).filter(|key| *key != 0)),
                 Word::TooMuchMemory => last.too_much_memory = true,
                 Word::ThreadsLeft(count) => {
-                    self.link.retire();
-                    // Once is enough: a plugin that keeps threads does so every time.
-                    if !self.plugin.left_threads.swap(true, Ordering::Relaxed) {
-                        let name = &self.plugin.description.name;
-                        tracing::warn!(
-                            "plugin {name} has {count} threads and no run; its process is replaced each time"
-                        );
-                    }
+                    self.replace_for_threads(count);
+                    self.link.end_if_done();
                 }
                 Word::Ready | Word::Refused(_) => return Err(()),
             }
         }
         Ok(())
+    }
+
+    /// Nothing new goes to a process in which the plugin has threads of its own.
+    fn replace_for_threads(&self, count: u32) {
+        self.link.close();
+        // Once is enough: a plugin that keeps threads does so every time.
+        if !self.plugin.left_threads.swap(true, Ordering::Relaxed) {
+            let name = &self.plugin.description.name;
+            tracing::warn!(
+                "plugin {name} has threads that belong to no run, {count} now; its process is replaced each time"
+            );
+        }
     }
 
     /// What the dead host had said. Whatever it forked is dead too, so the pipe has an end.
@@ -127,6 +146,8 @@ struct LastWords {
     dying: bool,
     culprit: Option<u64>,
     too_much_memory: bool,
+    /// Of a run that left threads behind, which end with the host.
+    report: Option<(u64, Report)>,
 }
 
 /// The pipe from a host, and what of it is not a whole frame yet.

@@ -69,23 +69,31 @@ impl HostEnd {
 /// Why a run was to stop: how it will have ended, and the beginning of a sentence.
 pub(super) type Stopped = (Ended, String);
 
-/// The run's exit.
-pub(super) fn judge(end: End, stopped: Option<Stopped>) -> Exit {
+/// The exit of a run of the plugin of that name.
+pub(super) fn judge(plugin: &str, end: End, stopped: Option<Stopped>) -> Exit {
     match end {
         End::Reported(Report::LeaseOver, output) => {
             let reason = "the node did not renew its lease in time".to_owned();
             exit(Ended::Lost, (None, None), Some(reason), output)
         }
-        End::Reported(Report::Returned { succeeded, exit_code, message }, output) => {
-            let said = Some(message).filter(|message| !message.is_empty());
-            let (how, reason) = match (stopped, succeeded, said) {
-                (Some((how, reason)), _, Some(said)) => (how, Some(format!("{reason}; the plugin says: {said}"))),
-                (Some((how, reason)), _, None) => (how, Some(reason)),
-                (None, true, _) => (Ended::Succeeded, None),
-                (None, false, said) => {
-                    (Ended::Failed, Some(said.unwrap_or_else(|| "the plugin failed and did not say why".to_owned())))
-                }
+        End::Reported(Report::Returned { succeeded, exit_code, message, threads_left }, output) => {
+            let left = threads_sentence(plugin, threads_left);
+            let (how, because) = match stopped {
+                Some((how, because)) => (how, Some(because)),
+                None if succeeded && left.is_none() => (Ended::Succeeded, None),
+                None => (Ended::Failed, None),
             };
+            let said = match (message.is_empty(), &because) {
+                (true, _) => None,
+                (false, Some(_)) => Some(format!("the plugin says: {message}")),
+                (false, None) => (!succeeded).then_some(message),
+            };
+            let mut reasons: Vec<String> = [because, said, left].into_iter().flatten().collect();
+            if reasons.is_empty() && how == Ended::Failed {
+                reasons.push("the plugin failed and did not say why".to_owned());
+            }
+            let exit_code = if how == Ended::Failed { exit_code.max(1) } else { exit_code };
+            let reason = Some(reasons.join("; ")).filter(|reason| !reason.is_empty());
             exit(how, (Some(exit_code.into()), None), reason, output)
         }
         End::HostEnded { key, host, alone, output } => {
@@ -103,6 +111,15 @@ pub(super) fn judge(end: End, stopped: Option<Stopped>) -> Exit {
             Some((how, reason)) if host.exit.how != Ended::Lost => Exit::without_process(how, reason),
             _ => Exit::without_process(Ended::Lost, host.exit.reason.clone().unwrap_or_default()),
         },
+    }
+}
+
+/// Of a run that left so many threads behind; `None` if there are none.
+fn threads_sentence(plugin: &str, threads: u32) -> Option<String> {
+    match threads {
+        0 => None,
+        1 => Some(format!("plugin {plugin} left a thread behind")),
+        _ => Some(format!("plugin {plugin} left {threads} threads behind")),
     }
 }
 
@@ -147,7 +164,7 @@ mod tests {
     /// How the run 1 ends with its host.
     fn judged(host: HostEnd, alone: bool, stopped: Option<Stopped>) -> (Ended, String) {
         let end = End::HostEnded { key: 1, host: Arc::new(host), alone, output: Output::default() };
-        let exit = judge(end, stopped);
+        let exit = judge("p", end, stopped);
         (exit.how, exit.reason.unwrap())
     }
 
@@ -195,9 +212,28 @@ mod tests {
     fn what_the_plugin_says_comes_after_why_it_was_stopped() {
         let failed = |message: &str| End::Reported(Report::failed(message.to_owned()), Output::default());
         let cancelled = Some((Ended::Cancelled, "cancelled".to_owned()));
-        assert_eq!(judge(failed("half"), cancelled).reason.as_deref(), Some("cancelled; the plugin says: half"));
-        let exit = judge(failed(""), None);
+        assert_eq!(judge("p", failed("half"), cancelled).reason.as_deref(), Some("cancelled; the plugin says: half"));
+        let exit = judge("p", failed(""), None);
         let reason = exit.reason.as_deref();
         assert_eq!((exit.how, reason), (Ended::Failed, Some("the plugin failed and did not say why")));
+    }
+
+    #[test]
+    fn a_thread_that_is_left_behind_fails_the_run() {
+        let returned = |succeeded: bool, message: &str, threads_left| {
+            let (exit_code, message) = (u8::from(!succeeded), message.to_owned());
+            End::Reported(Report::Returned { succeeded, exit_code, message, threads_left }, Output::default())
+        };
+        let cancelled = Some((Ended::Cancelled, "cancelled".to_owned()));
+        for (end, stopped, how, sentence) in [
+            (returned(true, "", 1), None, Ended::Failed, "plugin p left a thread behind"),
+            (returned(true, "fine", 3), None, Ended::Failed, "plugin p left 3 threads behind"),
+            (returned(false, "no luck", 1), None, Ended::Failed, "no luck; plugin p left a thread behind"),
+            (returned(true, "", 1), cancelled, Ended::Cancelled, "cancelled; plugin p left a thread behind"),
+        ] {
+            let exit = judge("p", end, stopped);
+            assert_eq!((exit.how, exit.reason.as_deref()), (how, Some(sentence)));
+            assert_eq!(exit.exit_code == Some(0), how == Ended::Cancelled);
+        }
     }
 }

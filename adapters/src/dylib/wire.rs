@@ -69,6 +69,8 @@ pub(super) enum Report {
         /// 0 if and only if it succeeded.
         exit_code: u8,
         message: String,
+        /// Threads that it certainly started and that go on.
+        threads_left: u32,
     },
     /// `run` was not called: the node's lease was over.
     LeaseOver,
@@ -77,7 +79,23 @@ pub(super) enum Report {
 impl Report {
     /// Of a run that failed before the plugin had a say.
     pub(super) fn failed(message: String) -> Self {
-        Self::Returned { succeeded: false, exit_code: 1, message }
+        Self::Returned { succeeded: false, exit_code: 1, message, threads_left: 0 }
+    }
+
+    /// The same of a run that left so many threads behind.
+    pub(super) fn leaving(mut self, threads: usize) -> Self {
+        if let Self::Returned { threads_left, .. } = &mut self {
+            *threads_left = u32::try_from(threads).unwrap_or(u32::MAX);
+        }
+        self
+    }
+
+    /// How many threads it left behind.
+    pub(super) fn threads_left(&self) -> u32 {
+        match self {
+            Self::Returned { threads_left, .. } => *threads_left,
+            Self::LeaseOver => 0,
+        }
     }
 }
 
@@ -177,9 +195,9 @@ impl Word {
             Self::Begun(key) => Put::frame(&mut frame, 3).u64(*key).done(),
             Self::Output(key, bytes) => return Self::output_frame(*key, bytes),
             Self::Ended(key, Report::LeaseOver) => Put::frame(&mut frame, 5).u64(*key).u8(2).done(),
-            Self::Ended(key, Report::Returned { succeeded, exit_code, message }) => {
+            Self::Ended(key, Report::Returned { succeeded, exit_code, message, threads_left }) => {
                 let put = Put::frame(&mut frame, 5).u64(*key).u8(u8::from(*succeeded)).u8(*exit_code);
-                put.bytes(cut(message).as_bytes()).done();
+                put.u32(*threads_left).bytes(cut(message).as_bytes()).done();
             }
             Self::Dying(key) => Put::frame(&mut frame, DYING).u64(*key).done(),
             Self::TooMuchMemory => Put::frame(&mut frame, 7).done(),
@@ -208,8 +226,8 @@ impl Word {
                 if how == 2 {
                     return Ok(Self::Ended(key, Report::LeaseOver));
                 }
-                let (exit_code, message) = (body.u8()?, body.text()?);
-                Ok(Self::Ended(key, Report::Returned { succeeded: how == 1, exit_code, message }))
+                let (exit_code, threads_left, message) = (body.u8()?, body.u32()?, body.text()?);
+                Ok(Self::Ended(key, Report::Returned { succeeded: how == 1, exit_code, message, threads_left }))
             }
             DYING => Ok(Self::Dying(body.u64()?)),
             7 => Ok(Self::TooMuchMemory),
@@ -230,7 +248,7 @@ mod tests {
     fn words() -> Vec<Word> {
         let returned = |succeeded, exit_code, message: &str| {
             let message = message.to_owned();
-            Word::Ended(3, Report::Returned { succeeded, exit_code, message })
+            Word::Ended(3, Report::Returned { succeeded, exit_code, message, threads_left: 2 })
         };
         vec![
             Word::Ready,

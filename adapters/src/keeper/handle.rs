@@ -6,6 +6,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::Arc;
+use std::time::Duration;
 
 use carillon_domain::id::RunId;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -36,6 +37,9 @@ pub struct KeeperOptions {
     pub lock: Option<OwnedFd>,
     /// Whether each run gets a cgroup where that is possible. Off, leftovers are looked for in /proc only.
     pub cgroups: bool,
+    /// For a node that has runs in itself: how long after the deadline the keeper kills the node if that has not ended.
+    /// `None` leaves the node alone.
+    pub kill_node_after: Option<Duration>,
 }
 
 /// A running keeper. Clones are the same keeper; when the last of them and the last [`RunningChild`] are dropped, the
@@ -66,7 +70,7 @@ impl KeeperHandle {
         let inherited: Vec<_> =
             [Some(theirs.as_raw_fd()), lock.map(OwnedFd::as_raw_fd)].into_iter().flatten().collect();
         let mut command = tokio::process::Command::new(&options.program);
-        command.args(&options.arguments).args(arguments(&theirs, lock, options.cgroups));
+        command.args(&options.arguments).args(arguments(&theirs, lock, options.cgroups, options.kill_node_after));
         command.env_clear().stdin(Stdio::null());
         // SAFETY: `before_exec` makes only system calls on numbers; reading a vector allocates nothing.
         unsafe { command.pre_exec(move || before_exec(&inherited)) };

@@ -14,6 +14,8 @@
 //! and one that keeps the output pipe open does not prolong it. A descendant that sheds every mark of its run (cgroup,
 //! session, group, environment) is killed as soon as it becomes an orphan.
 //!
+//! Where plugins run in the node itself, the keeper ends the node as well, if that is frozen when its lease is over.
+//!
 //! What the keeper cannot end: a process in uninterruptible sleep, and, where the server is not root and has no cgroup
 //! of its own, a setuid program that has become another user. If the keeper itself is killed, main processes die by
 //! PDEATHSIG, and the node kills the process groups and the cgroups that it knows of.
@@ -27,6 +29,7 @@ mod fork;
 mod handle;
 mod leftovers;
 mod link;
+mod node;
 mod orphans;
 pub(crate) mod output;
 mod registry;

@@ -130,6 +130,11 @@ impl Runs {
         }
     }
 
+    /// Until when the lease holds.
+    pub(super) fn deadline_ms(&self) -> u64 {
+        self.deadline_ms
+    }
+
     /// The lease holds until `deadline_ms`; it never gets shorter.
     pub(super) fn extend_deadline(&mut self, deadline_ms: u64) {
         if deadline_ms > self.deadline_ms {

@@ -16,6 +16,7 @@ use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFl
 
 use super::clock::boottime_ms;
 use super::link::Link;
+use super::node::Node;
 use super::runs::Runs;
 use super::wire::Command;
 
@@ -38,18 +39,26 @@ pub(super) struct Keeper {
     timer: TimerFd,
     timer_at_ms: Option<u64>,
     runs: Runs,
+    /// The node, if it is to be killed when its lease is over.
+    node: Option<Node>,
     more_commands: bool,
 }
 
 impl Keeper {
-    pub(super) fn new(epoll: Rc<Epoll>, link: Link, children: SignalFd, runs: Runs) -> nix::Result<Self> {
+    pub(super) fn new(
+        epoll: Rc<Epoll>,
+        link: Link,
+        children: SignalFd,
+        runs: Runs,
+        node: Option<Node>,
+    ) -> nix::Result<Self> {
         let timer = TimerFd::new(ClockId::CLOCK_BOOTTIME, TimerFlags::TFD_CLOEXEC | TimerFlags::TFD_NONBLOCK)?;
         epoll.add(link.fd(), EpollEvent::new(link.interest(), LINK))?;
         let link_interest = Some(link.interest());
         epoll.add(children.as_fd(), EpollEvent::new(EpollFlags::EPOLLIN, CHILDREN))?;
         epoll.add(timer.as_fd(), EpollEvent::new(EpollFlags::EPOLLIN, TIMER))?;
         let (timer_at_ms, more_commands) = (None, false);
-        Ok(Self { epoll, link, link_interest, children, timer, timer_at_ms, runs, more_commands })
+        Ok(Self { epoll, link, link_interest, children, timer, timer_at_ms, runs, node, more_commands })
     }
 
     /// Serves until the node is gone and no child is left.
@@ -68,6 +77,15 @@ impl Keeper {
             }
             self.wait()?;
             self.obey()?;
+            self.keep_time_of_the_node(now_ms);
+        }
+    }
+
+    /// The time is that of before the last look at the socket: where the keeper itself was kept waiting, what the node sent
+    /// meanwhile counts.
+    fn keep_time_of_the_node(&mut self, now_ms: u64) {
+        if let Some(node) = self.node.as_mut().filter(|_| !self.more_commands) {
+            node.keep_time(now_ms, self.runs.deadline_ms());
         }
     }
 
@@ -145,7 +163,8 @@ impl Keeper {
     }
 
     fn set_timer(&mut self) -> nix::Result<()> {
-        let wake_at_ms = self.runs.next_wake_ms();
+        let node = self.node.as_ref().and_then(|node| node.killed_at_ms(self.runs.deadline_ms()));
+        let wake_at_ms = [self.runs.next_wake_ms(), node].into_iter().flatten().min();
         if wake_at_ms == self.timer_at_ms {
             return Ok(());
         }

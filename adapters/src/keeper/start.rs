@@ -7,6 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 use std::rc::Rc;
+use std::time::Duration;
 
 use nix::fcntl::{FcntlArg, FdFlag, OFlag, fcntl};
 use nix::sys::epoll::{Epoll, EpollCreateFlags};
@@ -18,11 +19,12 @@ use nix::unistd::{chdir, pipe2, setsid};
 use super::cgroup::Cgroups;
 use super::child::Place;
 use super::link::Link;
+use super::node::Node;
 use super::runs::Runs;
 use super::serve::Keeper;
 use super::wire::Report;
 
-/// The argument that stands for "no lock" and "no cgroups".
+/// The argument that stands for "no lock", "no cgroups" and "the node is not to be killed".
 pub(super) const NONE: &str = "-";
 /// The argument that stands for "cgroups, where possible".
 pub(super) const CGROUPS: &str = "cgroups";
@@ -32,11 +34,11 @@ pub(super) const CGROUPS: &str = "cgroups";
 /// gone and all children are reaped, 2 for bad arguments, 1 when the keeper could not do its work.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
-    let Some((socket, _lock, cgroups)) = inherited(&arguments) else {
+    let Some(Inherited { socket, lock: _lock, cgroups, kill_node_after_ms }) = inherited(&arguments) else {
         complain("is started by `carillon serve`, not by hand");
         return ExitCode::from(2);
     };
-    match come_up(socket, cgroups).and_then(|mut keeper| Ok(keeper.serve()?)) {
+    match come_up(socket, cgroups, kill_node_after_ms).and_then(|mut keeper| Ok(keeper.serve()?)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             complain(&format!("cannot go on: {error}; its runs end with it"));
@@ -50,12 +52,24 @@ fn complain(sentence: &str) {
     let _ = writeln!(io::stderr(), "carillon keeper {sentence}");
 }
 
-/// The socket, the lock that must outlive the last child, and whether to use cgroups.
-fn inherited(arguments: &[OsString]) -> Option<(OwnedFd, Option<OwnedFd>, bool)> {
-    let [socket, lock, cgroups] = arguments else { return None };
+/// What the node hands over.
+struct Inherited {
+    socket: OwnedFd,
+    /// Must outlive the last child.
+    lock: Option<OwnedFd>,
+    cgroups: bool,
+    kill_node_after_ms: Option<u64>,
+}
+
+fn inherited(arguments: &[OsString]) -> Option<Inherited> {
+    let [socket, lock, cgroups, kill_node_after_ms] = arguments else { return None };
     let socket = inherited_fd(socket)?;
     let lock = if lock == NONE { None } else { Some(inherited_fd(lock)?) };
-    Some((socket, lock, cgroups == CGROUPS))
+    let kill_node_after_ms = match kill_node_after_ms.to_str()? {
+        NONE => None,
+        ms => Some(ms.parse().ok()?),
+    };
+    Some(Inherited { socket, lock, cgroups: cgroups == CGROUPS, kill_node_after_ms })
 }
 
 fn inherited_fd(argument: &OsString) -> Option<OwnedFd> {
@@ -70,7 +84,7 @@ fn inherited_fd(argument: &OsString) -> Option<OwnedFd> {
     Some(fd)
 }
 
-fn come_up(socket: OwnedFd, cgroups: bool) -> io::Result<Keeper> {
+fn come_up(socket: OwnedFd, cgroups: bool, kill_node_after_ms: Option<u64>) -> io::Result<Keeper> {
     // Out of the terminal's reach: its Ctrl-C goes to the whole foreground group. Already done when a node started us.
     let _ = setsid();
     chdir("/")?;
@@ -94,11 +108,16 @@ fn come_up(socket: OwnedFd, cgroups: bool) -> io::Result<Keeper> {
             None
         }
     };
+    let node = kill_node_after_ms.map(Node::parent);
+    if node.as_ref().is_some_and(Node::is_init) {
+        let why = "it is process 1 of its container; give that an init";
+        link.report(&Report::Note(format!("a frozen node with plugins in it could not be ended: {why}")));
+    }
     let root = cgroups.as_ref().map(|cgroups| cgroups.root().as_os_str().as_bytes().to_vec());
     link.report(&Report::Ready { cgroup: root.unwrap_or_default() });
     let epoll = Rc::new(Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?);
     let runs = Runs::new(epoll.clone(), place, failures.into(), cgroups);
-    Ok(Keeper::new(epoll, link, children, runs)?)
+    Ok(Keeper::new(epoll, link, children, runs, node)?)
 }
 
 /// Marks everything that was inherited, so that no child ever gets it.
@@ -161,7 +180,13 @@ pub(super) fn before_exec(fds: &[RawFd]) -> io::Result<()> {
 }
 
 /// The arguments that [`main`] expects.
-pub(super) fn arguments(socket: &UnixStream, lock: Option<&OwnedFd>, cgroups: bool) -> [String; 3] {
+pub(super) fn arguments(
+    socket: &UnixStream,
+    lock: Option<&OwnedFd>,
+    cgroups: bool,
+    kill_node_after: Option<Duration>,
+) -> [String; 4] {
     let lock = lock.map_or(NONE.to_owned(), |lock| lock.as_raw_fd().to_string());
-    [socket.as_raw_fd().to_string(), lock, if cgroups { CGROUPS } else { NONE }.to_owned()]
+    let kill_node_after_ms = kill_node_after.map_or(NONE.to_owned(), |after| after.as_millis().to_string());
+    [socket.as_raw_fd().to_string(), lock, if cgroups { CGROUPS } else { NONE }.to_owned(), kill_node_after_ms]
 }

@@ -11,7 +11,7 @@ mod account;
 mod environment;
 mod params;
 mod schema;
-mod secrets;
+pub(crate) mod secrets;
 
 use std::ffi::CString;
 
@@ -23,8 +23,6 @@ use crate::executor::{Ended, Executor, ExecutorDescription, Exit, RunFacts, Stop
 use crate::keeper::{KeeperHandle, Spawn};
 use account::{Account, Accounts};
 use params::{Params, Program};
-
-pub use secrets::redact;
 
 /// The section `[shell]` of the configuration (SPEC section 8).
 #[derive(Debug, Clone, Default)]

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
+use super::secrets;
 use crate::executor::RESERVED;
 
 /// One string of a command line can be no longer (MAX_ARG_STRLEN of Linux, its NUL included), in bytes.
@@ -191,7 +192,7 @@ impl Reader<'_> {
             if !value.is_string() {
                 self.problem(field, "must be a string, or an object {\"value\": string, \"secret\": true}");
             }
-            return value.as_str();
+            return secrets::text(value);
         };
         for name in marked.keys().filter(|name| !matches!(name.as_str(), "value" | "secret")) {
             self.problem(&format!("{field}.{name}"), "is not known here: a variable has a value and may be secret");
@@ -199,7 +200,7 @@ impl Reader<'_> {
         if marked.get("secret").is_some_and(|secret| !secret.is_boolean()) {
             self.problem(&format!("{field}.secret"), "must be true or false");
         }
-        let text = marked.get("value").and_then(Value::as_str);
+        let text = secrets::text(value);
         if text.is_none() {
             self.problem(&format!("{field}.value"), "must be a string (a secret is never shown: give it again)");
         }

@@ -84,18 +84,21 @@ fn every_fact_arrives() {
     "#;
     both(async |keeper, isolation| {
         let executor = fixture(&keeper, isolation, body);
-        let params = json!({"env": {"LD_PRELOAD": "/evil.so", "LANG": "de", "CARILLON_JOB": "other"}, "n": 1});
+        let secret = json!({"value": "hush", "secret": true});
+        let env = json!({"LD_PRELOAD": "/evil.so", "LANG": "de", "CARILLON_JOB": "other", "KEY": secret, "NONE": 1});
+        let params = json!({"env": env, "n": 1});
         let facts = RunFacts { timeout: Some(PATIENCE), ..facts(params) };
         let id = facts.run_id;
         let exit = run_to_end(&executor, facts).await;
         assert_eq!((exit.how, exit.reason.as_deref()), (Ended::Succeeded, None), "{}", text(&exit));
         let expected = format!(
             "default/try {id}\n1800000000123 2 18446744073709551614\n1\n\
-             {{\"env\":{{\"CARILLON_JOB\":\"other\",\"LANG\":\"de\",\"LD_PRELOAD\":\"/evil.so\"}},\"n\":1}}\n\
+             {{\"env\":{{\"CARILLON_JOB\":\"other\",\"KEY\":{{\"secret\":true,\"value\":\"hush\"}},\"LANG\":\"de\",\
+             \"LD_PRELOAD\":\"/evil.so\",\"NONE\":1}},\"n\":1}}\n\
              PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\n\
              CARILLON_NAMESPACE=default\nCARILLON_JOB=try\nCARILLON_RUN_ID={id}\n\
              CARILLON_DUE_AT=2027-01-15T08:00:00.123Z\nCARILLON_ATTEMPT=2\n\
-             CARILLON_FENCING_TOKEN=18446744073709551614\nLANG=de\nLD_PRELOAD=/evil.so\n1 1\n1 1 0\n"
+             CARILLON_FENCING_TOKEN=18446744073709551614\nKEY=hush\nLANG=de\nLD_PRELOAD=/evil.so\n1 1\n1 1 0\n"
         );
         assert_eq!(text(&exit), expected);
     });

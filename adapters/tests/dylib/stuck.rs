@@ -13,7 +13,9 @@ use crate::tests;
 tests![
     a_run_that_does_not_stop_is_killed_and_others_have_time,
     a_run_that_does_not_stop_stays_in_the_server,
-    threads_left_behind_end_with_their_process,
+    a_run_that_leaves_a_thread_behind_fails_and_its_process_is_replaced,
+    threads_that_are_joined_are_no_fault,
+    threads_that_may_be_of_another_run_end_with_their_process,
     a_run_that_nobody_waits_for_is_ended,
     what_comes_after_a_run_reaches_no_other,
 ];
@@ -102,17 +104,71 @@ fn a_run_that_does_not_stop_stays_in_the_server() {
     });
 }
 
-fn threads_left_behind_end_with_their_process() {
-    let loops = "static void *left(void *nothing) { for (;;) {} return nothing; }\n";
-    let source = WHOLE.replace("static void run(", &format!("{loops}static void run("));
-    let source = source.replace("BODY", &broken("pthread_t thread; pthread_create(&thread, NULL, left, NULL);"));
+/// Starts a thread that loops (`break`) or one that it joins (`join`), or does as [`broken`] has it.
+fn with_threads() -> String {
+    let loops = "static void *left(void *nothing) { for (;;) usleep(1000); return nothing; }
+                 static void *joined(void *nothing) { usleep(1000); return nothing; }\n";
+    let body = broken("pthread_t thread; pthread_create(&thread, NULL, left, NULL);");
+    let join = "if (strstr(run->params_json, \"join\")) {
+                    pthread_t thread; pthread_create(&thread, NULL, joined, NULL); pthread_join(thread, NULL);
+                }\n";
+    WHOLE.replace("static void run(", &format!("{loops}static void run(")).replace("BODY", &(join.to_owned() + &body))
+}
+
+fn a_run_that_leaves_a_thread_behind_fails_and_its_process_is_replaced() {
     run(async {
         let directory = Directory::new();
-        directory.compile("fixture.so", &source);
+        directory.compile("fixture.so", &with_threads());
         let executor = directory.executor(&keeper(true), Isolation::Process);
-        let first = run_to_end(&executor, asking("break")).await;
-        assert_eq!(first.how, Ended::Succeeded);
-        let process = PathBuf::from(format!("/proc/{}", pid(&first)));
+        let mut last = None;
+        for _ in 0..2 {
+            let exit = run_to_end(&executor, asking("break")).await;
+            let reason = "plugin fixture left a thread behind";
+            assert_eq!((exit.how, exit.exit_code, exit.reason.as_deref()), (Ended::Failed, Some(1), Some(reason)));
+            assert!(!Path::new(&format!("/proc/{}", pid(&exit))).exists(), "it is said to be over and lives");
+            assert_ne!(last.replace(pid(&exit)), Some(pid(&exit)));
+            let next = run_to_end(&executor, asking("nothing")).await;
+            assert_eq!((next.how, state(&executor)), (Ended::Succeeded, Some(HostState::Running)));
+        }
+    });
+}
+
+fn threads_that_are_joined_are_no_fault() {
+    run(async {
+        let directory = Directory::new();
+        directory.compile("fixture.so", &with_threads());
+        let executor = directory.executor(&keeper(true), Isolation::Process);
+        let mut process = None;
+        for _ in 0..100 {
+            let exit = run_to_end(&executor, asking("join")).await;
+            assert_eq!((exit.how, exit.reason.as_deref()), (Ended::Succeeded, None));
+            assert_eq!(*process.get_or_insert(pid(&exit)), pid(&exit));
+        }
+    });
+}
+
+/// It began beside another run, which may have started the thread as well.
+fn threads_that_may_be_of_another_run_end_with_their_process() {
+    run(async {
+        let directory = Directory::new();
+        directory.compile("fixture.so", &with_threads());
+        let executor = directory.executor(&keeper(true), Isolation::Process);
+        let there = watch::Sender::new(false);
+        let (stop, stopped) = watch::channel(Stop::No);
+        let other = waiting(&executor, asking("wait"), stopped, &there);
+        let leaving = async {
+            wait_for(&there).await;
+            let exit = run_to_end(&executor, asking("break")).await;
+            stop.send(Stop::Politely).unwrap();
+            exit
+        };
+        let (other, leaving) = tokio::join!(other, leaving);
+        assert_eq!((leaving.how, leaving.reason.as_deref()), (Ended::Succeeded, None));
+        assert_eq!(
+            (other.how, other.reason.as_deref(), pid(&other)),
+            (Ended::Cancelled, Some("cancelled"), pid(&leaving))
+        );
+        let process = PathBuf::from(format!("/proc/{}", pid(&leaving)));
         while process.exists() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }

@@ -32,7 +32,7 @@ pub fn run<T>(test: impl Future<Output = T>) -> T {
 /// How this very binary is started as a keeper.
 pub fn options(cgroups: bool) -> KeeperOptions {
     let program = std::env::current_exe().unwrap();
-    KeeperOptions { program, arguments: vec!["keeper".into()], lock: None, cgroups }
+    KeeperOptions { program, arguments: vec!["keeper".into()], lock: None, cgroups, kill_node_after: None }
 }
 
 /// A keeper with a lease for ever.

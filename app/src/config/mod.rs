@@ -120,6 +120,11 @@ impl PluginsConfig {
     pub fn isolation_of(&self, plugin: &str) -> Isolation {
         if self.in_process.iter().any(|name| name == plugin) { Isolation::InProcess } else { self.isolation }
     }
+
+    /// Whether the code of any plugin, be it there or not yet, runs in the server.
+    pub fn may_run_in_process(&self) -> bool {
+        self.isolation == Isolation::InProcess || !self.in_process.is_empty()
+    }
 }
 
 /// `[history]`

@@ -59,6 +59,7 @@ pub(super) async fn start(config: &Config) -> Result<Started, StartError> {
         arguments: vec!["keeper".into()],
         lock: lock.map_err(StartError::new)?,
         cgroups: true,
+        kill_node_after: kill_node_after(config, database.is_shared()),
     })
     .map_err(|error| StartError(format!("the keeper process cannot be started: {error}")))?;
     raise_open_files();
@@ -86,6 +87,13 @@ pub(super) async fn start(config: &Config) -> Result<Started, StartError> {
 }
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// When the keeper kills this node after the end of its lease: only where others take over, and runs may go on in the node.
+/// Half of what ending all children may take: the first half is the node's, to end by itself and say why, the second the
+/// system's.
+fn kill_node_after(config: &Config, shared: bool) -> Option<Duration> {
+    (shared && config.plugins.may_run_in_process()).then(|| config.session.fence_grace / 2)
+}
 
 /// The shell, and what was dropped into the plugins directory.
 fn executors(config: &Config, keeper: &KeeperHandle) -> Result<(Executors, Plugins), StartError> {

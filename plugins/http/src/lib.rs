@@ -52,10 +52,15 @@ impl Plugin for Http {
         let late = sentence::too_late(&call.target, params.timeout);
         let (tell, seen) = sync_channel(WAITING_PIECES);
         let client = agent.clone();
-        thread::Builder::new().name("http call".to_owned()).spawn(move || call.perform(&client, &tell))?;
+        let thread = thread::Builder::new().name("http call".to_owned());
+        let thread = thread.spawn(move || call.perform(&client, &tell))?;
         let outcome = Watch { params: &params, run, seen, ends, late }.outcome();
         // Whatever the thread still waits for on a connection ends now.
         Agent::shutdown(agent);
+        if outcome.is_ok() {
+            // It has nothing left to wait for, and a run must leave no thread behind. Otherwise it may wait for a name.
+            let _ = thread.join();
+        }
         outcome
     }
 }

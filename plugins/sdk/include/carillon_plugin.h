@@ -11,10 +11,11 @@
  *  - Strings are UTF-8 and end in a NUL, unless a length stands beside them. They are never NULL unless it says so.
  *  - What a pointer points to belongs to the side that made it, which alone frees it. Nothing that one side allocated
  *    is ever freed by the other.
- *  - No C++ exception, no longjmp and no Rust panic may cross into Carillon; one that does ends the process, and the run
- *    is recorded as crashed.
- *  - The process is shared by many runs: its working directory, environment, signals and limits, stdout and stderr belong
- *    to all of them. Change none of them; what is printed goes to the server's log. Close only what you opened.
+ *  - No C++ exception, no longjmp and no Rust panic may cross into Carillon; one that does ends the process, and
+ *    every run that goes on in it fails.
+ *  - The process is shared by many runs, or is the server: its working directory, environment, signals and limits, stdout
+ *    and stderr belong to all of them. Change none of them, and expect nothing there: what is about the run is in
+ *    carillon_run. What is printed goes to the server's log. Close only what you opened.
  *  - SIGURG is Carillon's: it interrupts what a run waits for when that is to stop. SIGPIPE is ignored. Leave both.
  *  - Every struct carries its size, as the side that filled it was compiled, except carillon_env, which never changes.
  *    New fields are only ever appended. A field at or beyond that size is not there. Reserved fields are 0 and are not
@@ -81,9 +82,10 @@ typedef struct carillon_run {
     int32_t (*write)(void *host, const char *data, size_t length);
     /*
      * Not 0 once the run is to stop: somebody cancelled it, or its time is over. Stays so. What has not returned when
-     * the job's kill_grace has passed is killed with its process, so other runs of the plugin suffer too. May be called
-     * from any thread until `run` returns; never blocks; cheap enough to ask in a loop. System calls that wait (sleep,
-     * poll, read) return EINTR, on the thread that `run` was called on, when it changes.
+     * the job's kill_grace has passed is killed with its process, so other runs of the plugin suffer too; in the server
+     * it cannot be killed, and goes on. May be called from any thread until `run` returns; never blocks; cheap enough to
+     * ask in a loop. System calls that wait (sleep, poll, read) return EINTR, on the thread that `run` was called on, when
+     * it changes.
      */
     int32_t (*cancelled)(void *host);
 } carillon_run;
@@ -127,9 +129,9 @@ typedef struct carillon_plugin {
     /*
      * Executes one run and returns when it is over. `run` and `result` belong to Carillon; see above. Called on threads
      * that Carillon made, with 8 MiB of stack, on several at a time; one thread may see many runs, one after another.
-     * Threads that it started must not use `run` or `result` after it has returned, and should have ended by then: a
-     * process that has threads left when no run goes on is replaced. The process ends without destructors or atexit
-     * functions.
+     * Threads that it started must not use `run` or `result` after it has returned, and must have ended by then: a run
+     * that leaves one behind fails, where it can be told that it was this run, and its process is replaced. The process
+     * ends without destructors or atexit functions.
      */
     void (*run)(const carillon_run *run, carillon_result *result);
 } carillon_plugin;
@@ -143,8 +145,9 @@ typedef struct carillon_plugin {
 #endif
 
 /*
- * The one function that a plugin exports. Called before anything else, once in a process, on the main thread. It should
- * only return its constant: it is called to look at the plugin too. `host_abi_version` is the version that Carillon
+ * The one function that a plugin exports. Called before anything else, once in each process that loads the library (one to
+ * look at it, those that run it), on the main thread of a process of its own and on any of the server. It should only return
+ * its constant. `host_abi_version` is the version that Carillon
  * speaks. The result belongs to the plugin; NULL means that it cannot work with such a Carillon.
  */
 CARILLON_EXPORT const carillon_plugin *carillon_plugin_init(uint32_t host_abi_version);

@@ -39,7 +39,8 @@
 //! [`testing`] plays the server's part in a plugin's own tests.
 //!
 //! A panic in [`Plugin::run`] is a failed run with the panic's message. What ends the process (a segfault, `exit`, a
-//! panic where `panic = "abort"`) fails every run of the plugin that goes on in it, and nothing else.
+//! panic where `panic = "abort"`) fails every run of the plugin that goes on in it, and nothing else, unless the plugin is
+//! trusted to run in the server itself.
 
 #![deny(unsafe_op_in_unsafe_fn)]
 
@@ -59,7 +60,8 @@ use serde::de::DeserializeOwned;
 /// An executor: a kind of work that jobs can ask for.
 ///
 /// The library's code makes a value of it by `Default`, once in a process, when the first run comes. It then serves many
-/// runs, on several threads at a time. What those start should end before they return.
+/// runs, on several threads at a time. Threads that a run starts must end before it returns: one that leaves a thread
+/// behind fails, where it can be told that it was this run.
 pub trait Plugin: Default + Send + Sync + 'static {
     /// What a job's `executor` says: 1 to 128 of `[A-Za-z0-9._-]`.
     const NAME: &'static str;
@@ -74,7 +76,7 @@ pub trait Plugin: Default + Send + Sync + 'static {
     type Params: DeserializeOwned;
 
     /// Executes one run. Returning an error, or panicking, is a failed run. Ask [`Run::cancelled`] now and then, and
-    /// return soon when it says so: what does not is killed.
+    /// return soon when it says so: what does not is killed, and its process with it.
     fn run(&self, params: Self::Params, run: &Run<'_>) -> Result<(), Failure>;
 }
 

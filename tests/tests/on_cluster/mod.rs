@@ -2,6 +2,7 @@
 //! becomes of a node.
 
 mod any_node;
+mod in_process;
 mod went_back;
 
 use std::process::{Command, Output};

@@ -13,6 +13,7 @@ use super::{dying, leave, watch};
 use crate::dylib::MOST_RUNS;
 use crate::dylib::library::Library;
 use crate::dylib::stage::{STACK_BYTES, Sink, Stage};
+use crate::dylib::threads::Threads;
 use crate::dylib::wire::{CHUNK_BYTES, Order, Report, UNHEARD, Word, next_frame};
 
 /// Read from the pipe at a time.
@@ -37,7 +38,7 @@ pub(super) fn serve(image: &Path, orders: &Path, words: &Path, memory_bytes: u64
     dying::tell_of_exits();
     words.say(&Word::Ready);
     let words = Arc::new(words);
-    let stage = Arc::new(Stage::new(library, words.clone()).map_err(no_signals)?);
+    let stage = Arc::new(Stage::new(library, words.clone(), Threads::new()).map_err(no_signals)?);
     watch::start(stage.clone(), words, memory_bytes).map_err(|error| format!("there is no second thread: {error}"))?;
     obey(orders, &stage)
 }

@@ -9,14 +9,13 @@ use nix::unistd::{SysconfVar, sysconf};
 use super::leave;
 use super::serve::Words;
 use crate::dylib::stage::Stage;
+use crate::dylib::threads;
 use crate::dylib::wire::Word;
 
 /// How often it looks. At the speed of a machine that does nothing else, some 100 MB can be filled in between.
 const LOOK_EVERY: Duration = Duration::from_millis(25);
 /// How many looks in a row must find threads without a run: one that is just ending is no fault.
 const LOOKS_FOR_THREADS: u32 = 10;
-/// The main thread, and this one.
-const OWN_THREADS: usize = 2;
 
 /// Starts the thread. It says what it finds, and ends the process if that holds more than `memory_bytes`.
 pub(super) fn start(stage: Arc<Stage<Arc<Words>>>, words: Arc<Words>, memory_bytes: u64) -> io::Result<()> {
@@ -48,15 +47,9 @@ fn resident_pages() -> Option<u64> {
 
 /// Threads that are neither the host's nor in a run; 0 while runs go on, whose threads they may be.
 fn threads_left(stage: &Stage<Arc<Words>>) -> usize {
-    let (own, going) = stage.counts();
+    let (for_runs, going) = stage.counts();
     if going > 0 {
         return 0;
     }
-    threads().map_or(0, |all| all.saturating_sub(own + OWN_THREADS))
-}
-
-fn threads() -> Option<usize> {
-    let text = std::fs::read_to_string("/proc/self/stat").ok()?;
-    // The name stands in parentheses and may hold anything.
-    text[text.rfind(')')? + 1..].split_ascii_whitespace().nth(17)?.parse().ok()
+    threads::of_the_plugin(for_runs)
 }
