@@ -5,8 +5,10 @@
 //! - `chaos`: jobs that come due each second write their own start to a file while one node is killed, one frozen and the
 //!   database restarted; judged from what they wrote. `nodes=3 jobs=300 seconds=180 timing=default|fast`
 //! - `join`: a fourth node joins three: which partitions move, and how the share of the firings evens out. `jobs=300`
-//! - `rate`: statements that the database counts for each 1,000 firings of jobs that do nothing. `jobs=100`
-//! - `burst`: how late runs start when many come due in the same second. `jobs=1000`
+//! - `rate`: statements that the database counts for each 1,000 firings of jobs that do nothing. `jobs=100
+//!   executor=shell|noop`
+//! - `burst`: how late runs start when many come due in the same second. `jobs=1000
+//!   executor=shell|noop`
 //! - `upgrade`: nodes of an older binary are replaced by the current one, one after another, under load.
 //!   `older=PATH jobs=100`
 //!

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use carillon_domain::time::Timestamp;
 use carillon_tests::cluster::Cluster;
+use carillon_tests::plugins::Place;
 use carillon_tests::server::wait_until_within;
 use serde_json::{Value, json};
 
@@ -13,7 +14,11 @@ pub fn run(settings: &Settings) -> bool {
     let (jobs, rounds) = (settings.number("jobs", 1_000), settings.number("rounds", 5));
     let executor = settings.text("executor", "shell").to_owned();
     let (_server, database) = database(settings);
-    let cluster = Cluster::new(&database.url(), settings.timing());
+    let plugins = Place::new();
+    plugins.drop_built("noop", "noop.so", 0o755);
+    let dir = plugins.plugins();
+    let cluster =
+        Cluster::new(&database.url(), &format!("{}[plugins]\ndir = \"{}\"\n", settings.timing(), dir.display()));
     let nodes = members(&cluster, settings.number("nodes", 1));
     for round in 0..rounds {
         let name = format!("round-{round}");

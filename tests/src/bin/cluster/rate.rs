@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use carillon_tests::cluster::Cluster;
+use carillon_tests::plugins::Place;
 use mysql_async::prelude::Queryable;
 use serde_json::json;
 
@@ -15,7 +16,11 @@ pub fn run(settings: &Settings) -> bool {
     let (jobs, seconds) = (settings.number("jobs", 100), settings.number("seconds", 30));
     let executor = settings.text("executor", "shell").to_owned();
     let (server, database) = database(settings);
-    let cluster = Cluster::new(&database.url(), settings.timing());
+    let plugins = Place::new();
+    plugins.drop_built("noop", "noop.so", 0o755);
+    let dir = plugins.plugins();
+    let cluster =
+        Cluster::new(&database.url(), &format!("{}[plugins]\ndir = \"{}\"\n", settings.timing(), dir.display()));
     let nodes = members(&cluster, settings.number("nodes", 1));
     let began = Instant::now();
     create(&nodes, jobs, |n| {
