@@ -157,7 +157,8 @@ fn a_configuration_that_cannot_be_meant_is_bad_usage() {
         ),
         ("[session]\nheartbeat = \"5s\"\n", vec![], vec!["heartbeat 5000 ms", "2000 ms", "6000 ms"]),
         ("[http]\nbind = \"0.0.0.0:0\"\n", vec![], vec!["not a loopback address", "http.tokens is empty"]),
-        ("[store]\nurl = \"mysql://app:hunter2@db:3306/carillon\"\n", vec![], vec!["store.url", "SQLite only"]),
+        ("[store]\nurl = \"mysql://app:hunter2@db:3306\"\n", vec![], vec!["store.url", "names no database"]),
+        ("[store]\nurl = \"mysql://app:hunter2@db/c?pool_min=3\"\n", vec![], vec!["store.url", "pool_min"]),
         ("[store\n", vec![], vec!["carillon.toml is not TOML"]),
         ("[http.tls]\ncert = \"x\"\n", vec![], vec!["http.tls"]),
     ] {
@@ -173,7 +174,9 @@ fn a_configuration_that_cannot_be_meant_is_bad_usage() {
     std::fs::remove_file(dir.path().join("carillon.toml")).unwrap();
     expect(dir.path(), &["serve", "--config", "missing.toml"], &[], 2, &["missing.toml", "No such file"]);
     expect(dir.path(), &["serve", "--bind", "0.0.0.0:7650"], &[], 2, &["not a loopback address"]);
-    expect(dir.path(), &["serve", "--store", "mysql://u:hunter2@h/c"], &[], 2, &["MySQL is not served yet"]);
+    expect(dir.path(), &["serve", "--store", "mysql://u:hunter2@h"], &[], 2, &["names no database"]);
+    let nobody = ["serve", "--bind", "127.0.0.1:0", "--store", "mysql://u:hunter2@127.0.0.1:1/c"];
+    expect(dir.path(), &nobody, &[], 1, &["the database at 127.0.0.1:1/c cannot be reached"]);
     assert!(!dir.path().join("carillon.db").exists(), "a refused server has made nothing");
 }
 
