@@ -2,6 +2,7 @@
 //! becomes of a node.
 
 mod any_node;
+mod cut_wire;
 mod in_process;
 mod went_back;
 
@@ -19,6 +20,10 @@ use serde_json::{Value, json};
 
 /// Longer than a dead node is noticed, swept and taken over.
 const TAKEOVER: Duration = Duration::from_secs(40);
+
+/// Brisk, but nodes outlive a database that is away, or whose answers get lost, for a while.
+const PATIENT: &str = "[session]\nheartbeat = \"1s\"\nheartbeat_timeout = \"1s\"\nself_kill_after = \"60s\"\n\
+                       fence_grace = \"1s\"\npause = \"1s\"\nexpire_after = \"70s\"\n";
 
 fn database() -> Database {
     database_on(databases::Server::shared(crate::BRAND))

@@ -14,11 +14,8 @@ use carillon_tests::jobs::{NEVER, job, status, text};
 use carillon_tests::server::{Server, wait_until};
 use serde_json::{Value, json};
 
-use super::{carillon, database_on, each_second, sessions, settled, wait_for_more};
+use super::{PATIENT, carillon, database_on, each_second, sessions, settled, wait_for_more};
 
-/// Brisk, but nodes outlive a server that is away while its files are copied, however busy the machine is.
-const PATIENT: &str = "[session]\nheartbeat = \"1s\"\nheartbeat_timeout = \"1s\"\nself_kill_after = \"60s\"\n\
-                       fence_grace = \"1s\"\npause = \"1s\"\nexpire_after = \"70s\"\n";
 const LOST: &str = "the database went back in time: nobody knows whether it started";
 const JOBS: usize = 10;
 

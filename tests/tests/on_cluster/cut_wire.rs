@@ -1,0 +1,70 @@
+//! A node whose connections are cut in the middle of its COMMITs, again and again: the outcome is unknown to it, and the
+//! exception matrix has to find it out.
+
+use std::time::{Duration, Instant};
+
+use carillon_tests::cluster::{Cluster, Witness, check};
+use carillon_tests::databases::Server;
+use carillon_tests::databases::proxy::{Proxy, Trap};
+use carillon_tests::jobs::{job, status};
+use carillon_tests::server::wait_until;
+use serde_json::json;
+
+use super::{PATIENT, database, settled, wait_for_more};
+
+/// A query packet that says COMMIT.
+const COMMIT: &str = "\u{3}COMMIT";
+/// The transitions of the matrix that a node makes all the time.
+const STEPS: [&str; 3] = ["claim", "start", "finish"];
+/// How often each is to be hit in each way at least, and how long that may take: which one comes next is a matter of chance.
+const HITS: usize = 1;
+const PATIENCE: Duration = Duration::from_secs(240);
+
+#[test]
+fn commits_of_unknown_outcome_start_nothing_twice_and_lose_nothing() {
+    let database = database();
+    let wire = Proxy::to(Server::shared(crate::BRAND).port());
+    let cut = Cluster::new(&database.url_through(wire.port()), PATIENT);
+    let whole = Cluster::new(&database.url(), PATIENT);
+    let witness = Witness::new(cut.dir());
+    let (node, other) = (cut.node("cut"), whole.node("whole"));
+    let names: Vec<String> = (0..20).map(|n| format!("job-{n}")).collect();
+    for name in &names {
+        other.create(&job(name, "@every 1s", &witness.command(1, "0.1"), json!({})));
+        // Due times follow from the creation: spread over the second, so that a cut finds now this, now that.
+        std::thread::park_timeout(Duration::from_millis(50));
+    }
+    wait_for_more(&witness, 60);
+
+    let unknown = || -> Vec<usize> {
+        let log = node.log();
+        let of = |step: &str| {
+            let hit = |line: &&str| line.contains(&format!("call=\"{step}\"")) && line.contains("it is not known");
+            log.lines().filter(hit).count()
+        };
+        STEPS.iter().map(|step| of(step)).collect()
+    };
+    let begun = Instant::now();
+    for trap in [Trap::CutBefore, Trap::CutAfter] {
+        let before = unknown();
+        let hit_enough = || unknown().iter().zip(&before).all(|(now, before)| now - before >= HITS);
+        while !hit_enough() {
+            assert!(begun.elapsed() < PATIENCE, "{trap:?} has hit {:?} of {STEPS:?}\n{}", unknown(), node.log());
+            let sprung = wire.sprung();
+            wire.set(trap, COMMIT);
+            wait_until("a COMMIT is cut", || wire.sprung() > sprung);
+            // Were all of them cut, nothing would ever be claimed and started.
+            wait_for_more(&witness, 15);
+        }
+    }
+    wait_for_more(&witness, 60);
+
+    let runs = settled(&other, &names);
+    let verdict = check(&witness.lives(), &runs, 1_000);
+    assert!(verdict.is_clean(), "{verdict}");
+    let ended_badly = |run: &&serde_json::Value| !matches!(status(run), "succeeded" | "skipped");
+    assert_eq!(runs.iter().find(ended_badly), None, "{verdict}");
+    assert!(!node.log().contains("an invariant does not hold"), "{}", node.log());
+    eprintln!("{} commits cut, {:?} of {STEPS:?} unknown\n{verdict}", wire.sprung(), unknown());
+    assert!(node.drain().success());
+}
