@@ -7,6 +7,7 @@
 pub mod crontab;
 pub mod duration;
 pub mod firing;
+pub mod guard;
 pub mod id;
 pub mod invariants;
 pub mod job;

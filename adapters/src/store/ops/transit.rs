@@ -4,6 +4,7 @@
 //! matches nothing. Finish is guarded by its run id alone: a run ends once, whatever was written to its row meanwhile.
 
 use carillon_domain::firing::{Event, JobState, Phase, Rejected, Why};
+use carillon_domain::guard::{Guard, stands};
 use carillon_domain::id::SessionId;
 use carillon_domain::node::port::{FinishAnswer, RowKey, RunRef, Seen, StartAnswer};
 use carillon_domain::run::Trigger;
@@ -62,7 +63,7 @@ fn start_one(work: &mut Work, session: SessionId, at: &RunRef, uncertain_until: 
         return StartAnswer::Gone;
     }
     // A stray start must match nothing; a holder that is still there settles.
-    if version != at.version {
+    if version != at.version && stands(Guard::StartVersion) {
         return StartAnswer::Moved;
     }
     if may_have_started(&definition.job, held.firing.due_at, uncertain_until) {
