@@ -11,5 +11,7 @@ pub mod jobs;
 pub mod markdown;
 pub mod plugins;
 pub mod processes;
+pub mod report;
 pub mod server;
+pub mod settings;
 pub mod stranger;

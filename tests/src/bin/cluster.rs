@@ -29,7 +29,7 @@ mod upgrade;
 
 use std::process::ExitCode;
 
-use settings::Settings;
+use carillon_tests::settings::Settings;
 
 fn main() -> ExitCode {
     let mut words = std::env::args().skip(1);

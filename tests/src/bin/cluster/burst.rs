@@ -4,21 +4,18 @@ use std::time::Duration;
 
 use carillon_domain::time::Timestamp;
 use carillon_tests::cluster::Cluster;
-use carillon_tests::plugins::Place;
 use carillon_tests::server::wait_until_within;
 use serde_json::{Value, json};
 
-use crate::settings::{Settings, any_server, create, database, members};
+use carillon_tests::settings::Settings;
+
+use crate::settings::{Idle, any_server, create, database, members};
 
 pub fn run(settings: &Settings) -> bool {
     let (jobs, rounds) = (settings.number("jobs", 1_000), settings.number("rounds", 5));
-    let executor = settings.text("executor", "shell").to_owned();
     let (_server, database) = database(settings);
-    let plugins = Place::new();
-    plugins.drop_built("noop", "noop.so", 0o755);
-    let dir = plugins.plugins();
-    let cluster =
-        Cluster::new(&database.url(), &format!("{}[plugins]\ndir = \"{}\"\n", settings.timing(), dir.display()));
+    let idle = Idle::of(settings);
+    let cluster = Cluster::new(&database.url(), &idle.config);
     let nodes = members(&cluster, settings.number("nodes", 1));
     for round in 0..rounds {
         let name = format!("round-{round}");
@@ -27,10 +24,7 @@ pub fn run(settings: &Settings) -> bool {
             server.post("/v1/schedules/explain", &json!({"schedule": "* * * * * *", "count": 1}))["next"][0].clone();
         let now = Timestamp::parse_rfc3339(now.as_str().expect("a time")).expect("a time");
         let due = (now + Duration::from_secs(10)).to_rfc3339_short();
-        create(&nodes, jobs, |n| {
-            let params = if executor == "shell" { json!({"argv": ["/bin/true"]}) } else { json!({}) };
-            json!({"name": format!("{name}-{n}"), "schedule": format!("@at {due}"), "executor": executor, "params": params})
-        });
+        create(&nodes, jobs, |n| idle.job(&format!("{name}-{n}"), &format!("@at {due}")));
         let mut runs: Vec<Value> = Vec::new();
         wait_until_within(Duration::from_secs(60), "all have run", || {
             std::thread::park_timeout(Duration::from_millis(500));

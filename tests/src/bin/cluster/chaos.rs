@@ -7,7 +7,9 @@ use carillon_tests::cluster::{Cluster, Life, Member, Witness, check};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
-use crate::settings::{Settings, any_server, create, database, members, settle, wait_for};
+use carillon_tests::settings::Settings;
+
+use crate::settings::{any_server, create, database, members, settle, timing, wait_for};
 
 /// Something that happens to a node, and the jobs that it held then.
 struct Blow {
@@ -21,7 +23,7 @@ pub fn run(settings: &Settings) -> bool {
     // As in the scenario of 180 seconds.
     let at = |second: u64| Duration::from_secs(second * seconds / 180);
     let (server, database) = database(settings);
-    let cluster = Cluster::new(&database.url(), settings.timing());
+    let cluster = Cluster::new(&database.url(), timing(settings));
     let witness = Witness::new(cluster.dir());
     let nodes = members(&cluster, settings.number("nodes", 3));
     let name = |n: u64| format!("job-{n}");

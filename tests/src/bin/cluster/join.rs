@@ -7,14 +7,16 @@ use carillon_tests::cluster::{Cluster, Member};
 use carillon_tests::server::wait_until;
 use serde_json::json;
 
-use crate::settings::{Settings, any_server, create, database, members, settle, wait_for};
+use carillon_tests::settings::Settings;
+
+use crate::settings::{any_server, create, database, members, settle, timing, wait_for};
 
 type Shares = BTreeMap<String, Vec<u64>>;
 
 pub fn run(settings: &Settings) -> bool {
     let jobs = settings.number("jobs", 300);
     let (_server, database) = database(settings);
-    let cluster = Cluster::new(&database.url(), settings.timing());
+    let cluster = Cluster::new(&database.url(), timing(settings));
     let mut nodes = members(&cluster, settings.number("nodes", 3));
     create(
         &nodes,

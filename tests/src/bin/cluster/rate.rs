@@ -3,30 +3,22 @@
 use std::time::{Duration, Instant};
 
 use carillon_tests::cluster::Cluster;
-use carillon_tests::plugins::Place;
+use carillon_tests::settings::Settings;
 use mysql_async::prelude::Queryable;
-use serde_json::json;
 
-use crate::settings::{Settings, blocking, create, database, members, settle, wait_for};
+use crate::settings::{Idle, blocking, create, database, members, settle, wait_for};
 
 /// What is measured after things have settled.
 const WARM: Duration = Duration::from_secs(10);
 
 pub fn run(settings: &Settings) -> bool {
     let (jobs, seconds) = (settings.number("jobs", 100), settings.number("seconds", 30));
-    let executor = settings.text("executor", "shell").to_owned();
     let (server, database) = database(settings);
-    let plugins = Place::new();
-    plugins.drop_built("noop", "noop.so", 0o755);
-    let dir = plugins.plugins();
-    let cluster =
-        Cluster::new(&database.url(), &format!("{}[plugins]\ndir = \"{}\"\n", settings.timing(), dir.display()));
+    let idle = Idle::of(settings);
+    let cluster = Cluster::new(&database.url(), &idle.config);
     let nodes = members(&cluster, settings.number("nodes", 1));
     let began = Instant::now();
-    create(&nodes, jobs, |n| {
-        let params = if executor == "shell" { json!({"argv": ["/bin/true"]}) } else { json!({}) };
-        json!({"name": format!("job-{n}"), "schedule": "@every 1s", "executor": executor, "params": params})
-    });
+    create(&nodes, jobs, |n| idle.job(&format!("job-{n}"), "@every 1s"));
     wait_for(began, WARM);
     let count = || {
         blocking(async {

@@ -1,38 +1,42 @@
-//! What a scenario is told on the command line, as `name=value`.
+//! What the scenarios share: a database, nodes, jobs.
 
-use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use carillon_tests::cluster::{Cluster, FAST, Member};
 use carillon_tests::databases::{Brand, Database, Server};
+use carillon_tests::plugins::Place;
+use carillon_tests::settings::Settings;
 use serde_json::{Value, json};
 
-/// The values given, and defaults for the others.
-pub struct Settings(BTreeMap<String, String>);
+/// `[session]` for each node.
+pub fn timing(settings: &Settings) -> &'static str {
+    match settings.text("timing", "default") {
+        "fast" => FAST,
+        _ => "",
+    }
+}
 
-impl Settings {
-    pub fn of(words: impl Iterator<Item = String>) -> Self {
-        let pairs = words.filter_map(|word| {
-            let (name, value) = word.split_once('=')?;
-            Some((name.to_owned(), value.to_owned()))
-        });
-        Self(pairs.collect())
+/// What each node is told when the jobs of a scenario do nothing: the plugin `noop`, and how to call it or `/bin/true`.
+pub struct Idle {
+    /// Keeps the plugin where it is.
+    _plugins: Place,
+    /// For each node.
+    pub config: String,
+    executor: String,
+}
+
+impl Idle {
+    pub fn of(settings: &Settings) -> Self {
+        let plugins = Place::new();
+        plugins.drop_built("noop", "noop.so", 0o755);
+        let config = format!("{}[plugins]\ndir = \"{}\"\n", timing(settings), plugins.plugins().display());
+        Self { _plugins: plugins, config, executor: settings.text("executor", "shell").to_owned() }
     }
 
-    pub fn number(&self, name: &str, preset: u64) -> u64 {
-        self.0.get(name).map_or(preset, |text| text.parse().unwrap_or_else(|_| panic!("{name}={text} is no number")))
-    }
-
-    pub fn text<'a>(&'a self, name: &str, preset: &'a str) -> &'a str {
-        self.0.get(name).map_or(preset, String::as_str)
-    }
-
-    /// `[session]` for each node.
-    pub fn timing(&self) -> &'static str {
-        match self.text("timing", "default") {
-            "fast" => FAST,
-            _ => "",
-        }
+    /// A job that does nothing.
+    pub fn job(&self, name: &str, schedule: &str) -> Value {
+        let params = if self.executor == "shell" { json!({"argv": ["/bin/true"]}) } else { json!({}) };
+        json!({"name": name, "schedule": schedule, "executor": self.executor, "params": params})
     }
 }
 

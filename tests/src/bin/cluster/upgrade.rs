@@ -7,7 +7,9 @@ use carillon_tests::cluster::{Cluster, Witness, check};
 use carillon_tests::server::{Server, binary};
 use serde_json::{Value, json};
 
-use crate::settings::{Settings, database, wait_for};
+use carillon_tests::settings::Settings;
+
+use crate::settings::{database, timing, wait_for};
 
 /// How long each mix of binaries runs.
 const STAY: Duration = Duration::from_secs(15);
@@ -17,7 +19,7 @@ pub fn run(settings: &Settings) -> bool {
     let older = Path::new(settings.text("older", ""));
     assert!(older.is_file(), "older=PATH names the older binary");
     let (_server, database) = database(settings);
-    let cluster = Cluster::new(&database.url(), settings.timing());
+    let cluster = Cluster::new(&database.url(), timing(settings));
     let witness = Witness::new(cluster.dir());
     let names = ["node-1", "node-2", "node-3"];
     let mut nodes: Vec<Server> = names.iter().map(|name| cluster.node_of(older, name)).collect();
