@@ -13,9 +13,10 @@ use super::discovery::Plugin;
 use super::link::HostLink;
 use super::stage::Sink;
 use super::verdict::{HostEnd, Killed};
-use super::wire::{Report, UNHEARD, Word, next_frame};
+use super::wire::{MAX_FRAME_BYTES, Report, UNHEARD, Word};
 use crate::executor::{Exit, Stop};
 use crate::keeper::RunningChild;
+use crate::keeper::fields::next_frame;
 
 /// Read from the pipe at a time, in bytes.
 const READ_BYTES: usize = 64 << 10;
@@ -176,7 +177,7 @@ impl Words {
 
     /// The next whole word.
     fn next(&mut self) -> Result<Option<Word>, ()> {
-        let Some((body, used)) = next_frame(&self.bytes).map_err(|_| ())? else { return Ok(None) };
+        let Some((body, used)) = next_frame(&self.bytes, MAX_FRAME_BYTES).map_err(|_| ())? else { return Ok(None) };
         let word = Word::decode(body).map_err(|_| ())?;
         self.bytes.drain(..used);
         Ok(Some(word))

@@ -21,7 +21,7 @@ pub(super) const UNHEARD: u8 = 113;
 
 /// The largest frame that a host accepts, in bytes: the facts of one run. Params have at most 1 MiB (SPEC section 6),
 /// and may stand there twice, as `env` too, and escaped.
-const MAX_FRAME_BYTES: usize = 16 << 20;
+pub(super) const MAX_FRAME_BYTES: usize = 16 << 20;
 
 /// What a plugin says of itself.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -126,16 +126,6 @@ pub(super) enum Word {
     TooMuchMemory,
     /// No run goes on, and yet the plugin has this many threads.
     ThreadsLeft(u32),
-}
-
-/// Splits the first whole frame off `bytes`: its body and how many bytes it took. `None` when more must be read first.
-pub(super) fn next_frame(bytes: &[u8]) -> Result<Option<(&[u8], usize)>, BadFrame> {
-    let Some((length, rest)) = bytes.split_first_chunk::<4>() else { return Ok(None) };
-    let length = u32::from_le_bytes(*length) as usize;
-    if length > MAX_FRAME_BYTES {
-        return Err(BadFrame("it is longer than any frame may be"));
-    }
-    Ok(rest.get(..length).map(|body| (body, 4 + length)))
 }
 
 impl Order {
@@ -244,6 +234,7 @@ fn cut(text: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::keeper::fields::next_frame;
 
     fn words() -> Vec<Word> {
         let returned = |succeeded, exit_code, message: &str| {
@@ -269,7 +260,7 @@ mod tests {
         for word in words() {
             let frame = word.encode();
             assert!(frame.len() <= libc::PIPE_BUF, "{word:?}");
-            let (body, used) = next_frame(&frame).unwrap().unwrap();
+            let (body, used) = next_frame(&frame, MAX_FRAME_BYTES).unwrap().unwrap();
             assert_eq!((Word::decode(body).unwrap(), used), (word, frame.len()));
         }
         assert_eq!(Word::Dying(77).encode(), dying_frame(77));
@@ -283,9 +274,9 @@ mod tests {
             let frame = word.encode();
             for end in [4, 5, frame.len() - 1] {
                 assert!(Word::decode(&frame[4..end]).is_err(), "{word:?} cut at {end}");
-                assert!(next_frame(&frame[..end]).unwrap().is_none());
+                assert!(next_frame(&frame[..end], MAX_FRAME_BYTES).unwrap().is_none());
             }
         }
-        assert!(next_frame(&[255; 8]).is_err());
+        assert!(next_frame(&[255; 8], MAX_FRAME_BYTES).is_err());
     }
 }

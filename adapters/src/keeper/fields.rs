@@ -9,6 +9,17 @@ use carillon_domain::id::RunId;
 #[error("a frame makes no sense: {0}")]
 pub(crate) struct BadFrame(pub(crate) &'static str);
 
+/// Splits the first whole frame off `bytes`: its body and how many bytes it took. `None` when more must be read first. One
+/// longer than `longest` bytes is refused before it is read.
+pub(crate) fn next_frame(bytes: &[u8], longest: usize) -> Result<Option<(&[u8], usize)>, BadFrame> {
+    let Some((length, rest)) = bytes.split_first_chunk::<4>() else { return Ok(None) };
+    let length = u32::from_le_bytes(*length) as usize;
+    if length > longest {
+        return Err(BadFrame("it is longer than any frame may be"));
+    }
+    Ok(rest.get(..length).map(|body| (body, 4 + length)))
+}
+
 /// Writes one frame; the length is filled in by [`Put::done`].
 pub(crate) struct Put<'a> {
     out: &'a mut Vec<u8>,

@@ -16,10 +16,11 @@ use tokio::process::Child;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::fields::BadFrame;
+use super::fields::next_frame;
 use super::registry::{Registry, Slot};
 use super::spawn::Spawn;
 use super::start::{arguments, before_exec};
-use super::wire::{Command, MAX_FRAME_BYTES, Report, next_frame};
+use super::wire::{Command, MAX_FRAME_BYTES, Report};
 use crate::executor::{Ended, Exit, Stop};
 
 /// Taken from the socket at a time.
@@ -281,7 +282,7 @@ impl Reports {
 
     fn pass_on(&mut self, registry: &Registry) -> Result<(), BadFrame> {
         let mut taken = 0;
-        while let Some((body, used)) = next_frame(&self.bytes[taken..])? {
+        while let Some((body, used)) = next_frame(&self.bytes[taken..], MAX_FRAME_BYTES)? {
             registry.on_report(Report::decode(body)?);
             taken += used;
         }

@@ -11,7 +11,8 @@ use carillon_domain::id::RunId;
 use nix::sys::epoll::EpollFlags;
 
 use super::fields::BadFrame;
-use super::wire::{Command, MAX_FRAME_BYTES, Report, next_frame};
+use super::fields::next_frame;
+use super::wire::{Command, MAX_FRAME_BYTES, Report};
 
 /// Live output is dropped while more than this waits to be sent.
 const LIVE_BYTES: usize = 256 << 10;
@@ -87,7 +88,7 @@ impl Link {
 
     /// The next command that has arrived whole.
     pub(super) fn next_command(&mut self) -> Result<Option<Command>, BadFrame> {
-        let Some((body, used)) = next_frame(&self.input[self.taken..])? else { return Ok(None) };
+        let Some((body, used)) = next_frame(&self.input[self.taken..], MAX_FRAME_BYTES)? else { return Ok(None) };
         let command = Command::decode(body)?;
         self.taken += used;
         Ok(Some(command))

@@ -42,16 +42,6 @@ pub(super) enum Report {
     Note(String),
 }
 
-/// Splits the first whole frame off `bytes`: its body and how many bytes it took. `None` when more must be read first.
-pub(super) fn next_frame(bytes: &[u8]) -> Result<Option<(&[u8], usize)>, BadFrame> {
-    let Some((length, rest)) = bytes.split_first_chunk::<4>() else { return Ok(None) };
-    let length = u32::from_le_bytes(*length) as usize;
-    if length > MAX_FRAME_BYTES {
-        return Err(BadFrame("it is longer than any frame may be"));
-    }
-    Ok(rest.get(..length).map(|body| (body, 4 + length)))
-}
-
 impl Command {
     /// Appends the command to `out`.
     pub(super) fn encode(&self, out: &mut Vec<u8>) {
@@ -203,6 +193,7 @@ fn ended_from(code: u8) -> Result<Ended, BadFrame> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::fields::next_frame;
     use super::*;
 
     fn spawn() -> Spawn {
@@ -232,11 +223,11 @@ mod tests {
         commands.iter().for_each(|command| command.encode(&mut bytes));
         let mut rest = &bytes[..];
         for command in commands {
-            let (body, used) = next_frame(rest).unwrap().unwrap();
+            let (body, used) = next_frame(rest, MAX_FRAME_BYTES).unwrap().unwrap();
             assert!(Command::decode(body).unwrap() == command);
             rest = &rest[used..];
         }
-        assert!(next_frame(rest).unwrap().is_none());
+        assert!(next_frame(rest, MAX_FRAME_BYTES).unwrap().is_none());
     }
 
     #[test]
@@ -248,7 +239,7 @@ mod tests {
             let report = Report::Ended { run, exit };
             let mut bytes = Vec::new();
             report.encode(&mut bytes);
-            assert_eq!(Report::decode(next_frame(&bytes).unwrap().unwrap().0).unwrap(), report);
+            assert_eq!(Report::decode(next_frame(&bytes, MAX_FRAME_BYTES).unwrap().unwrap().0).unwrap(), report);
         }
     }
 
@@ -258,9 +249,9 @@ mod tests {
         Command::Spawn(Box::new(spawn())).encode(&mut bytes);
         for end in 4..bytes.len() {
             assert!(Command::decode(&bytes[4..end]).is_err());
-            assert!(next_frame(&bytes[..end]).unwrap().is_none());
+            assert!(next_frame(&bytes[..end], MAX_FRAME_BYTES).unwrap().is_none());
         }
-        assert!(next_frame(&[255; 8]).is_err());
+        assert!(next_frame(&[255; 8], MAX_FRAME_BYTES).is_err());
         assert!(Command::decode(&[1, 255, 255, 255, 255]).is_err());
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fs::{Permissions, set_permissions};
 use std::io::Write;
+use std::os::fd::{FromRawFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -14,6 +15,8 @@ use carillon_adapters::keeper::KeeperHandle;
 use carillon_domain::id::RunId;
 use carillon_domain::time::Timestamp;
 use serde_json::{Value, json};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
 use tokio::sync::{mpsc, watch};
 
 use crate::support::text;
@@ -170,6 +173,20 @@ pub fn broken(body: &str) -> String {
 
 pub fn asking(what: &str) -> RunFacts {
     facts(json!({ what: true }))
+}
+
+/// Waits until a process is gone, as the kernel tells it.
+pub async fn until_gone(pid: u32) {
+    // SAFETY: pidfd_open takes numbers only.
+    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
+    if fd < 0 {
+        return;
+    }
+    // SAFETY: the kernel just made this descriptor for us.
+    let fd = unsafe { OwnedFd::from_raw_fd(i32::try_from(fd).unwrap()) };
+    // SAFETY: the descriptor is owned by what is registered, and open as long as that is.
+    let ended = unsafe { AsyncFd::register_with_interest(fd, Interest::READABLE) }.unwrap();
+    let _ready = ended.readable().await.unwrap();
 }
 
 /// The process that a run was in.

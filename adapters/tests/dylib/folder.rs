@@ -2,7 +2,7 @@
 
 use std::fs::{Permissions, set_permissions};
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use carillon_adapters::dylib::{Change, Folder};
@@ -189,10 +189,7 @@ fn replacing_a_plugin_loses_no_run() {
             assert_eq!((long.how, text(&long)), (Ended::Cancelled, said.as_str()));
             // The process of the first version has nothing to do any more.
             if isolation == Isolation::Process {
-                let process = format!("/proc/{}", said.split(' ').nth(1).unwrap());
-                while Path::new(&process).exists() {
-                    tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-                }
+                until_gone(said.split(' ').nth(1).unwrap().parse().unwrap()).await;
             }
         });
     }

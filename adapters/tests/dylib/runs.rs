@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use carillon_adapters::executor::{Ended, Executor, Isolation, RunFacts, Stop};
+use carillon_adapters::dylib::DylibExecutor;
+use carillon_adapters::executor::{Ended, Executor, Exit, Isolation, RunFacts, Stop};
 use carillon_adapters::keeper::{KeeperHandle, boottime_ms};
 use serde_json::json;
 use tokio::sync::{mpsc, watch};
@@ -143,6 +144,17 @@ fn endless_output_is_cut_and_comes_live() {
     });
 }
 
+/// A run that is asked to stop as soon as it has said that it is there.
+async fn stopped_once_up(executor: &DylibExecutor) -> Exit {
+    let (stop, stopped) = watch::channel(Stop::No);
+    let (live, mut output) = mpsc::channel(8);
+    let asked = async {
+        assert_eq!(output.recv().await.unwrap(), b"up");
+        stop.send(Stop::Politely).unwrap();
+    };
+    tokio::join!(executor.run(facts(json!({})), live, stopped), asked).0
+}
+
 /// Says that it is there, waits until it is to stop, and says so.
 pub const OBEDIENT: &str = r#"
     run->write(run->host, "up", 2);
@@ -153,13 +165,7 @@ pub const OBEDIENT: &str = r#"
 fn a_plugin_hears_that_it_is_to_stop() {
     both(async |keeper, isolation| {
         let executor = fixture(&keeper, isolation, OBEDIENT);
-        let (stop, stopped) = watch::channel(Stop::No);
-        let (live, mut output) = mpsc::channel(8);
-        let asked = async {
-            assert_eq!(output.recv().await.unwrap(), b"up");
-            stop.send(Stop::Politely).unwrap();
-        };
-        let (exit, ()) = tokio::join!(executor.run(facts(json!({})), live, stopped), asked);
+        let exit = stopped_once_up(&executor).await;
         let reason = "cancelled; the plugin says: half of it is done";
         assert_eq!((exit.how, exit.reason.as_deref()), (Ended::Cancelled, Some(reason)));
 
@@ -179,13 +185,7 @@ fn waiting_is_interrupted_when_a_run_is_to_stop() {
     "#;
     both(async |keeper, isolation| {
         let executor = fixture(&keeper, isolation, body);
-        let (stop, stopped) = watch::channel(Stop::No);
-        let (live, mut output) = mpsc::channel(8);
-        let asked = async {
-            assert_eq!(output.recv().await.unwrap(), b"up");
-            stop.send(Stop::Politely).unwrap();
-        };
-        let (exit, ()) = tokio::join!(executor.run(facts(json!({})), live, stopped), asked);
+        let exit = stopped_once_up(&executor).await;
         assert_eq!(exit.reason.as_deref(), Some("cancelled; the plugin says: interrupted"));
     });
 }

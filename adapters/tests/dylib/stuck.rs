@@ -1,6 +1,6 @@
 //! Runs that do not stop, or leave something behind.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use carillon_adapters::executor::{Ended, Executor, HostState, Isolation, RunFacts, Stop};
@@ -168,10 +168,7 @@ fn threads_that_may_be_of_another_run_end_with_their_process() {
             (other.how, other.reason.as_deref(), pid(&other)),
             (Ended::Cancelled, Some("cancelled"), pid(&leaving))
         );
-        let process = PathBuf::from(format!("/proc/{}", pid(&leaving)));
-        while process.exists() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        until_gone(pid(&leaving)).await;
         let next = run_to_end(&executor, asking("nothing")).await;
         assert_eq!((next.how, state(&executor)), (Ended::Succeeded, Some(HostState::Running)));
     });
@@ -187,10 +184,7 @@ fn a_run_that_nobody_waits_for_is_ended() {
             _ = executor.run(asking("wait"), live, watch::channel(Stop::No).1) => panic!("it ended"),
             _ = output.recv() => {}
         }
-        let process = PathBuf::from(format!("/proc/{}", pid(&first)));
-        while process.exists() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        until_gone(pid(&first)).await;
         assert_eq!(run_to_end(&executor, asking("nothing")).await.how, Ended::Succeeded);
     });
 }

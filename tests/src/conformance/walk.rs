@@ -1,16 +1,19 @@
 //! A random walk over two stores at once: what they show must be the same, and every due time must be accounted for once.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::sync::Arc;
 use std::time::Duration;
 
-use carillon_adapters::store::{Finished, JobView, Me, Output, PutIf, RunQuery, RunStage, RunView};
+use carillon_adapters::store::memory::MemoryStore;
+use carillon_adapters::store::{Finished, JobView, ManualClock, Me, Output, PutIf, RunQuery, RunStage, RunView};
 use carillon_domain::firing::Phase;
 use carillon_domain::id::{RunId, SessionId};
 use carillon_domain::job::{Job, Misfire, MisfirePolicy, OnLost, Overlap, Retry};
 use carillon_domain::node::port::{Claimed, FinishRequest, RunRef, StartAnswer};
 use carillon_domain::run::{Status, Trigger};
 
-use super::bench::{BEGIN, Bench, ending, job, key};
+use super::bench::{BEGIN, Bench, PARTITIONS, ending, job, key};
 
 /// A small generator of our own: a seed replays everywhere.
 pub struct Dice(u64);
@@ -35,6 +38,22 @@ impl Dice {
 }
 
 const NAMES: [&str; 5] = ["a", "b", "c", "d", "e"];
+
+/// Walks over the memory store and one that `bench` makes, a walk a seed.
+///
+/// # Panics
+/// Where the two differ.
+pub async fn beside_memory(seeds: Range<u64>, steady: bool, bench: impl AsyncFn() -> Bench) {
+    for seed in seeds {
+        let clock = ManualClock::at(BEGIN);
+        let memory = MemoryStore::new(Arc::new(clock.clone()), PARTITIONS);
+        let left = Bench::new(Arc::new(memory.clone()), clock).await;
+        let right = bench().await;
+        eprintln!("seed {seed}, steady {steady}");
+        Walk::new(&left, &right, seed, steady).take(400).await;
+        assert_eq!(memory.record_conflicts(), 0, "seed {seed}, steady {steady}");
+    }
+}
 
 /// The stores under comparison, and what the walk remembers.
 pub struct Walk<'a> {

@@ -14,7 +14,8 @@ use crate::dylib::MOST_RUNS;
 use crate::dylib::library::Library;
 use crate::dylib::stage::{STACK_BYTES, Sink, Stage};
 use crate::dylib::threads::Threads;
-use crate::dylib::wire::{CHUNK_BYTES, Order, Report, UNHEARD, Word, next_frame};
+use crate::dylib::wire::{CHUNK_BYTES, MAX_FRAME_BYTES, Order, Report, UNHEARD, Word};
+use crate::keeper::fields::next_frame;
 
 /// Read from the pipe at a time.
 const READ_BYTES: usize = 64 << 10;
@@ -55,7 +56,7 @@ fn obey(mut orders: File, stage: &Stage<Arc<Words>>) -> ! {
             Err(_) => leave(UNHEARD),
         }
         let mut taken = 0;
-        while let Ok(Some((body, used))) = next_frame(&bytes[taken..]) {
+        while let Ok(Some((body, used))) = next_frame(&bytes[taken..], MAX_FRAME_BYTES) {
             match Order::decode(body) {
                 Ok(Order::Run { key, lease_ms, facts }) => stage.begin(key, lease_ms, facts),
                 Ok(Order::Cancel(key)) => stage.cancel(key),
