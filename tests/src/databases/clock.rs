@@ -1,0 +1,46 @@
+//! A wall clock that a test moves under a process that runs (libfaketime). Clocks that nobody can set, CLOCK_MONOTONIC and
+//! CLOCK_BOOTTIME, are left alone.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Where Debian's package `libfaketime` puts it; the one for programs with threads.
+const LIBRARY: &str = "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1";
+
+/// The clock of the processes that are started with its environment.
+#[derive(Debug)]
+pub struct Clock {
+    library: PathBuf,
+    file: PathBuf,
+}
+
+impl Clock {
+    /// A clock that goes right, its files in `dir`; why there is none here.
+    pub fn new(dir: &Path) -> Result<Self, String> {
+        // A copy, for those who see nothing but a part of the machine's files.
+        let this = Self { library: dir.join("libfaketime.so"), file: dir.join("clock") };
+        fs::copy(LIBRARY, &this.library)
+            .map_err(|error| format!("no {LIBRARY} (apt-get install faketime): {error}"))?;
+        this.put(0);
+        Ok(this)
+    }
+
+    /// What a process has to be started with, each `NAME=value`; `seen` says where it sees a file.
+    pub fn environment(&self, seen: impl Fn(&Path) -> PathBuf) -> Vec<String> {
+        vec![
+            format!("LD_PRELOAD={}", seen(&self.library).display()),
+            format!("FAKETIME_TIMESTAMP_FILE={}", seen(&self.file).display()),
+            "FAKETIME_NO_CACHE=1".into(),
+            "FAKETIME_DONT_FAKE_MONOTONIC=1".into(),
+        ]
+    }
+
+    /// Puts it so many milliseconds before the machine's clock, or behind it.
+    pub fn put(&self, offset_ms: i64) {
+        let (sign, ms) = (if offset_ms < 0 { '-' } else { '+' }, offset_ms.unsigned_abs());
+        // It is read at any moment: never half of it.
+        let new = self.file.with_extension("new");
+        fs::write(&new, format!("{sign}{}.{:03}\n", ms / 1_000, ms % 1_000)).expect("a file can be written");
+        fs::rename(new, &self.file).expect("a file can be renamed");
+    }
+}
