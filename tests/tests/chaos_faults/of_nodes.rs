@@ -2,7 +2,7 @@
 
 use carillon_tests::chaos::{Class, Dice, Outcome, Reach, strike};
 
-use crate::chaos_faults::{field, take_effect};
+use crate::chaos_faults::{BRISK, field, take_effect};
 
 fn of_nodes(is_wanted: impl Fn(&str) -> bool) -> Vec<Class> {
     let mut all = Class::ALL.to_vec();
@@ -12,19 +12,19 @@ fn of_nodes(is_wanted: impl Fn(&str) -> bool) -> Vec<Class> {
 
 #[test]
 fn faults_of_a_wire_take_effect() {
-    let (field, witness) = field(false, false);
+    let (field, witness) = field(BRISK, false, false);
     take_effect(&of_nodes(|name| name.starts_with("wire-")), &field, &witness);
 }
 
 #[test]
 fn faults_of_a_node_take_effect() {
-    let (field, witness) = field(false, true);
+    let (field, witness) = field(BRISK, false, true);
     take_effect(&of_nodes(|name| !name.starts_with("wire-")), &field, &witness);
 }
 
 #[test]
 fn faults_at_the_same_time_leave_each_other_alone() {
-    let (field, witness) = field(false, false);
+    let (field, witness) = field(BRISK, false, false);
     let threads = [
         [Class::WireCutAfter, Class::WireHeldClientGone, Class::WireBlackHole],
         [Class::NodeFrozen, Class::KeeperKilled, Class::ChildKilled],
