@@ -2,6 +2,7 @@
 //! must do.
 
 pub mod accounting;
+pub mod chaos;
 pub mod cluster;
 pub mod conformance;
 pub mod databases;

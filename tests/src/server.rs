@@ -86,6 +86,15 @@ impl Server {
         }
     }
 
+    /// Starts a server that serves its API, whether it can schedule or not, with the command line and environment that
+    /// `adjust` makes; how it ended and what it said when it does not come up.
+    pub fn try_listen(
+        dir: &Path,
+        adjust: impl FnOnce(&mut Command) -> &mut Command,
+    ) -> Result<Self, (ExitStatus, String)> {
+        Self::listening(&binary(), dir, adjust)
+    }
+
     fn try_start_as(
         dir: &Path,
         adjust: impl FnOnce(&mut Command) -> &mut Command,
@@ -193,6 +202,15 @@ impl Server {
         let mut response = self.agent.run(request).expect("the server answers");
         let body = response.body_mut().with_config().limit(64 << 20).read_to_vec().expect("a body can be read");
         (response.status().as_u16(), response.headers().clone(), String::from_utf8_lossy(&body).into_owned())
+    }
+
+    /// A GET of a server that may be frozen, dying or gone: the status and the body as text, if they come in time.
+    pub fn try_get(&self, path: &str, within: Duration) -> Option<(u16, String)> {
+        let token = std::fs::read_to_string(self.dir.join("carillon.token")).ok()?;
+        let request = self.agent.get(format!("{}{path}", self.url)).config().timeout_global(Some(within)).build();
+        let answer = request.header("Authorization", format!("Bearer {}", token.trim())).call().ok()?;
+        let (parts, mut body) = answer.into_parts();
+        Some((parts.status.as_u16(), body.read_to_string().ok()?))
     }
 
     /// A GET that must succeed.

@@ -1,6 +1,6 @@
 //! A node under a service manager: started again whenever it ends, as `Restart=always` does.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -8,10 +8,13 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 
-use crate::server::{Server, wait_until};
+use crate::server::{Server, wait_until_within};
 
 /// How often it is looked whether the process is there.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// How long the first start may take.
+const FIRST: Duration = Duration::from_secs(60);
 
 /// A node that is started again whenever it ends.
 pub struct Member {
@@ -28,13 +31,14 @@ struct Shared {
 }
 
 impl Member {
-    pub(super) fn start(home: PathBuf, name: &str) -> Self {
+    pub(super) fn start(home: PathBuf, name: &str, environment: Vec<String>) -> Self {
         let shared = Arc::new(Shared::default());
         let (stop, stopped) = channel();
         let of_manager = Arc::clone(&shared);
-        let manager = std::thread::spawn(move || manage(&home, &of_manager, &stopped));
+        let manager = std::thread::spawn(move || manage(&home, &environment, &of_manager, &stopped));
         let member = Self { name: name.to_owned(), shared, stop: Some(stop), manager: Some(manager) };
-        wait_until(&format!("node {name} runs"), || member.server().is_some());
+        let is_ready = || member.server().is_some_and(|server| server.get_open("/readyz") == 200);
+        wait_until_within(FIRST, &format!("node {name} is ready"), is_ready);
         member
     }
 
@@ -43,7 +47,7 @@ impl Member {
         &self.name
     }
 
-    /// The server as it runs now; `None` while it is down.
+    /// The server as it runs now, ready or not; `None` while it is down.
     pub fn server(&self) -> Option<Arc<Server>> {
         self.shared.running.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -71,15 +75,32 @@ impl Member {
     }
 }
 
-fn manage(home: &std::path::Path, shared: &Shared, stopped: &Receiver<()>) {
+impl Drop for Member {
+    /// Ends it, if it was not drained.
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        let Some(manager) = self.manager.take() else { return };
+        if let Some(server) = self.server() {
+            let _gone = nix::sys::signal::kill(nix::unistd::Pid::from_raw(server.pid()), Signal::SIGKILL);
+        }
+        let _ended = manager.join();
+    }
+}
+
+fn manage(home: &Path, environment: &[String], shared: &Shared, stopped: &Receiver<()>) {
+    let environment: Vec<(&str, &str)> = environment.iter().filter_map(|pair| pair.split_once('=')).collect();
     loop {
-        let Ok(server) = Server::try_start(home, &[]) else {
+        // Whether it can schedule is up to the database, which may be away, or wait for people.
+        let Ok(server) = Server::try_listen(home, |command| command.envs(environment.iter().copied())) else {
             // The database is away: again in a moment.
             if is_over(stopped, Duration::from_millis(200)) {
                 return;
             }
             continue;
         };
+        if is_over(stopped, Duration::ZERO) {
+            return;
+        }
         let server = Arc::new(server);
         *shared.running.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&server));
         let status = loop {

@@ -57,14 +57,23 @@ impl Cluster {
 
     /// Starts a node that is started again whenever it ends.
     pub fn member(&self, name: &str) -> Member {
-        Member::start(self.home(name), name)
+        Member::start(self.home(name), name, Vec::new())
+    }
+
+    /// As [`Cluster::member`], with its own way to the database and in an environment (`NAME=value`).
+    pub fn member_at(&self, name: &str, url: &str, environment: Vec<String>) -> Member {
+        Member::start(self.home_at(name, url), name, environment)
     }
 
     /// The directory of a node, with its configuration.
     fn home(&self, name: &str) -> PathBuf {
+        self.home_at(name, &self.url)
+    }
+
+    fn home_at(&self, name: &str, url: &str) -> PathBuf {
         let home = self.dir.path().join(name);
         std::fs::create_dir_all(&home).expect("a directory for the node");
-        let text = format!("{}\n[store]\nurl = \"{}\"\n[node]\nname = \"{name}\"\n", self.config, self.url);
+        let text = format!("{}\n[store]\nurl = \"{}\"\n[node]\nname = \"{name}\"\n", self.config, url);
         std::fs::write(home.join("carillon.toml"), text).expect("the configuration can be written");
         home
     }

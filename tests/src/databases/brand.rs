@@ -33,10 +33,19 @@ impl Home {
         root.and_then(|root| path.strip_prefix(root).ok()).map_or(path.to_owned(), |path| Path::new("/").join(path))
     }
 
+    /// Where the files of the server begin.
+    pub fn root(&self) -> &Path {
+        self.root.as_deref().unwrap_or(Path::new("/"))
+    }
+
     /// A program of the brand, with what comes before it.
-    fn program(&self, name: &str) -> Vec<String> {
+    fn program(&self, name: &str, environment: &[String]) -> Vec<String> {
         let mut words = Vec::new();
         words.extend(self.root.iter().flat_map(|root| ["chroot".to_owned(), root.display().to_string()]));
+        if !environment.is_empty() {
+            words.push("/usr/bin/env".to_owned());
+            words.extend(environment.iter().cloned());
+        }
         words.extend([name.to_owned(), "--no-defaults".to_owned()]);
         words.extend(self.account.map(|_| "--user=mysql".to_owned()));
         words
@@ -92,21 +101,21 @@ impl Brand {
     }
 
     /// The words that make an empty server in a directory.
-    pub(super) fn installation(self, home: &Home, inside: &Path) -> String {
+    pub(super) fn installation(self, home: &Home, inside: &Path, data: &Path) -> String {
         let (program, how) = match self {
             Brand::MariaDb => ("mariadb-install-db", "--skip-test-db --auth-root-authentication-method=normal"),
             Brand::MySql => ("/usr/sbin/mysqld", "--initialize-insecure"),
         };
-        let (program, inside) = (home.program(program).join(" "), inside.display());
-        format!("{program} {how} --datadir={inside}/data --tmpdir={inside}/tmp")
+        let program = home.program(program, &[]).join(" ");
+        format!("{program} {how} --datadir={} --tmpdir={}/tmp", data.display(), inside.display())
     }
 
-    /// The words that start a server, without its options.
-    pub(super) fn start(self, home: &Home) -> Vec<String> {
+    /// The words that start a server in an environment (`NAME=value`), without its options.
+    pub(super) fn start(self, home: &Home, environment: &[String]) -> Vec<String> {
         match self {
-            Brand::MariaDb => home.program("mariadbd"),
+            Brand::MariaDb => home.program("mariadbd", environment),
             Brand::MySql => {
-                let mut words = home.program("/usr/sbin/mysqld");
+                let mut words = home.program("/usr/sbin/mysqld", environment);
                 words.extend(["--mysqlx=OFF", "--sync-binlog=1"].map(str::to_owned));
                 words
             }

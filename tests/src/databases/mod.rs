@@ -1,10 +1,14 @@
 //! Private database servers for tests: started by the test, durable, gone when its process is.
 
 mod brand;
+mod clock;
 mod database;
+mod disk;
 pub mod proxy;
 mod server;
 
 pub use brand::Brand;
+pub use clock::Clock;
 pub use database::Database;
-pub use server::Server;
+pub use disk::Disk;
+pub use server::{Server, Surroundings};

@@ -17,7 +17,9 @@ use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Opts};
 
 use super::brand::{Brand, Home};
+use super::clock::Clock;
 use super::database::Database;
+use super::disk::Disk;
 
 /// How long a server may take to start.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -28,10 +30,24 @@ const INIT: &str = "CREATE USER IF NOT EXISTS carillon@'%' IDENTIFIED BY 'secret
                     CREATE USER IF NOT EXISTS root@'127.0.0.1';\n\
                     GRANT ALL ON *.* TO root@'127.0.0.1' WITH GRANT OPTION;\n";
 
+/// What a server stands in.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Surroundings<'a> {
+    /// Files of its own, each a name and what is in it; options call them `../name`.
+    pub files: &'a [(&'a str, &'a str)],
+    /// Its data lies on a disk of its own, of so many MiB.
+    pub disk_mib: Option<u32>,
+    /// Its clock can be moved.
+    pub clock: bool,
+}
+
 /// A running server.
 pub struct Server {
     brand: Brand,
     directory: PathBuf,
+    data: PathBuf,
+    disk: Result<Disk, String>,
+    clock: Result<Clock, String>,
     port: u16,
     talk: Mutex<Option<(ChildStdin, BufReader<ChildStdout>)>>,
     watcher: Child,
@@ -53,21 +69,37 @@ impl Server {
 
     /// Starts one with files of its own, each a name and what is in it; options call them `../name`.
     pub fn start_with(brand: Brand, files: &[(&str, &str)], options: &[&str]) -> Self {
+        Self::start_in(brand, Surroundings { files, ..Surroundings::default() }, options)
+    }
+
+    /// Starts one in surroundings that faults can change.
+    pub fn start_in(brand: Brand, surroundings: Surroundings, options: &[&str]) -> Self {
         static STARTED: AtomicU32 = AtomicU32::new(0);
         let number = STARTED.fetch_add(1, Ordering::SeqCst);
         let home = brand.home();
         let directory =
             home.servers.join(format!("carillon-{}-{}-{number}", brand.name().to_lowercase(), std::process::id()));
-        prepare(&home, &directory, files);
+        prepare(&home, &directory, surroundings.files);
+        let disk =
+            surroundings.disk_mib.map_or(Err("it was not asked for".to_owned()), |mib| Disk::mount(&directory, mib));
+        let clock = if surroundings.clock {
+            Clock::new(&directory, home.root())
+        } else {
+            Err("it was not asked for".to_owned())
+        };
+        own(&home, &[disk.as_ref().map(Disk::place).unwrap_or(&directory).to_owned()]);
+        let data = disk.as_ref().map(Disk::place).unwrap_or(&directory).join("data");
         let inside = home.inside(&directory);
         let port = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a free port").port();
-        let mut words = brand.start(&home);
-        words.extend(settings(&inside, port));
+        let seen_from_inside = |clock: &Clock| clock.environment(|path| home.inside(path));
+        let environment = clock.as_ref().map(seen_from_inside).unwrap_or_default();
+        let mut words = brand.start(&home, &environment);
+        words.extend(settings(&inside, &home.inside(&data), port));
         words.extend(options.iter().map(|option| (*option).to_owned()));
         let mut watcher = Command::new("bash")
             .args(["-c", include_str!("watcher.sh"), "watcher"])
             .arg(&directory)
-            .arg(brand.installation(&home, &inside))
+            .arg(brand.installation(&home, &inside, &home.inside(&data)))
             .args(&words)
             .process_group(0)
             .stdin(Stdio::piped())
@@ -80,7 +112,7 @@ impl Server {
         answers.read_line(&mut made).expect("the watcher answers");
         assert!(made.trim() == "made", "the data directory cannot be made: {made}");
         let talk = Mutex::new(Some((orders, answers)));
-        let this = Self { brand, directory, port, talk, watcher, made: AtomicU32::new(0) };
+        let this = Self { brand, directory, data, disk, clock, port, talk, watcher, made: AtomicU32::new(0) };
         this.wait_until_it_answers();
         this
     }
@@ -90,18 +122,52 @@ impl Server {
         self.port
     }
 
+    /// Which it is.
+    pub fn brand(&self) -> Brand {
+        self.brand
+    }
+
     /// Where its data is.
     pub fn data(&self) -> PathBuf {
-        self.directory.join("data")
+        self.data.clone()
+    }
+
+    /// Where it keeps its files beside the data.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// The small disk of its data; why it has none.
+    pub fn disk(&self) -> Result<&Disk, String> {
+        self.disk.as_ref().map_err(Clone::clone)
+    }
+
+    /// The clock that it goes by; why that cannot be moved.
+    pub fn clock(&self) -> Result<&Clock, String> {
+        self.clock.as_ref().map_err(Clone::clone)
+    }
+
+    /// Its process id while it runs.
+    pub fn pid(&self) -> i32 {
+        self.ask("pid").parse().expect("a process id")
     }
 
     fn tell(&self, word: &str) {
+        assert_eq!(self.ask(word), word);
+    }
+
+    fn ask(&self, word: &str) -> String {
         let mut talk = self.talk.lock().unwrap_or_else(PoisonError::into_inner);
         let (orders, answers) = talk.as_mut().expect("the watcher lives as long as this");
         writeln!(orders, "{word}").expect("the watcher listens");
         let mut answer = String::new();
         answers.read_line(&mut answer).expect("the watcher answers");
-        assert_eq!(answer.trim(), word);
+        answer.trim().to_owned()
+    }
+
+    /// Ends it in good order.
+    pub fn stop(&self) {
+        self.tell("stop");
     }
 
     /// Ends it as a power failure would, for the processes at least.
@@ -140,7 +206,8 @@ impl Server {
         });
     }
 
-    fn log(&self) -> String {
+    /// What it has said.
+    pub fn log(&self) -> String {
         fs::read_to_string(self.directory.join("log")).unwrap_or_default()
     }
 
@@ -150,7 +217,12 @@ impl Server {
 
     /// A connection that may do anything.
     pub async fn root(&self) -> Conn {
-        Conn::from_url(self.root_url()).await.expect("the server answers")
+        self.try_root().await.expect("the server answers")
+    }
+
+    /// The same of a server that may be unwell.
+    pub async fn try_root(&self) -> mysql_async::Result<Conn> {
+        Conn::from_url(self.root_url()).await
     }
 
     /// A new empty database and its address.
@@ -171,10 +243,10 @@ impl Drop for Server {
 }
 
 /// Durable and small.
-fn settings(inside: &Path, port: u16) -> Vec<String> {
+fn settings(inside: &Path, data: &Path, port: u16) -> Vec<String> {
     let path = |name: &str| inside.join(name).display().to_string();
     vec![
-        format!("--datadir={}", path("data")),
+        format!("--datadir={}", data.display()),
         format!("--tmpdir={}", path("tmp")),
         format!("--socket={}", path("socket")),
         format!("--pid-file={}", path("pid")),
@@ -193,14 +265,19 @@ fn prepare(home: &Home, directory: &Path, files: &[(&str, &str)]) {
     let _left_over = fs::remove_dir_all(directory);
     // A server that starts deletes what it takes for its own leftovers: each has a place for temporary files to itself.
     fs::create_dir_all(directory.join("tmp")).expect("a directory");
-    let mut own = vec![directory.to_owned(), directory.join("tmp")];
+    let mut made = vec![directory.to_owned(), directory.join("tmp")];
     for (name, text) in [("init.sql", INIT)].iter().chain(files) {
         fs::write(directory.join(name), text).expect("a file");
-        own.push(directory.join(name));
+        made.push(directory.join(name));
     }
-    for path in own {
-        if let Some((user, group)) = home.account {
-            nix::unistd::chown(&path, Some(user), Some(group)).expect("root may give files away");
+    own(home, &made);
+}
+
+/// Gives what root made to the account of the server.
+fn own(home: &Home, made: &[PathBuf]) {
+    if let Some((user, group)) = home.account {
+        for path in made {
+            nix::unistd::chown(path, Some(user), Some(group)).expect("root may give files away");
         }
     }
 }

@@ -14,7 +14,9 @@ if $install </dev/null >"$directory/log" 2>&1; then
     while read -r word; do
         case $word in
         kill) kill -KILL "$server"; wait "$server" ;;
+        stop) kill -TERM "$server"; wait "$server" ;;
         start) start "$@" ;;
+        pid) word=$server ;;
         freeze)
             kill -STOP "$server"
             while grep -qv ') T ' "/proc/$server/task/"*/stat; do sleep 0.01; done
@@ -28,4 +30,5 @@ if $install </dev/null >"$directory/log" 2>&1; then
 else
     echo $(tail -40 "$directory/log")
 fi
-rm -rf "$directory"
+umount -l "$directory/disk"
+rm -rf --one-file-system "$directory"

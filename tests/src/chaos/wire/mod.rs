@@ -1,0 +1,151 @@
+//! The wire between one node and the database: it understands what passes, and can cut it, hold it back or swallow it.
+//!
+//! One thread carries all connections of a wire.
+
+mod connection;
+mod packet;
+mod trap;
+
+pub use packet::Answer;
+pub use trap::{Aim, Caught, Snare};
+
+use std::net::TcpListener;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+
+use trap::Trap;
+
+/// In which directions packets pass.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Flow {
+    /// From the node to the server; new connections too.
+    pub to_server: bool,
+    /// From the server to the node.
+    pub to_node: bool,
+}
+
+impl Flow {
+    /// Both ways.
+    pub const OPEN: Flow = Flow { to_server: true, to_node: true };
+    /// Neither way.
+    pub const CLOSED: Flow = Flow { to_server: false, to_node: false };
+}
+
+/// What the connections of a wire share with who holds it.
+struct Control {
+    trap: Mutex<Option<Trap>>,
+    flow: watch::Sender<Flow>,
+    /// Packets and new connections that found their way closed.
+    stopped: AtomicUsize,
+}
+
+impl Control {
+    fn trap(&self) -> std::sync::MutexGuard<'_, Option<Trap>> {
+        self.trap.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes the trap if it is meant for this statement.
+    fn spring(&self, sql: &str) -> Option<Trap> {
+        self.trap().take_if(|trap| trap.aim == Aim::of(sql))
+    }
+
+    /// Waits until packets of a direction pass.
+    async fn pass(&self, direction: fn(&Flow) -> bool) {
+        let mut flow = self.flow.subscribe();
+        if !direction(&flow.borrow()) {
+            self.stopped.fetch_add(1, Ordering::SeqCst);
+        }
+        let _ever = flow.wait_for(direction).await;
+    }
+}
+
+/// A wire. Cut for good when dropped.
+pub struct Wire {
+    port: u16,
+    control: Arc<Control>,
+    over: Option<tokio::sync::oneshot::Sender<()>>,
+    carrier: Option<JoinHandle<()>>,
+}
+
+impl Wire {
+    /// A wire to a port on 127.0.0.1.
+    pub fn to(target: u16) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let port = listener.local_addr().expect("an address").port();
+        let control = Arc::new(Control {
+            trap: Mutex::default(),
+            flow: watch::Sender::new(Flow::OPEN),
+            stopped: AtomicUsize::new(0),
+        });
+        let (over, is_over) = tokio::sync::oneshot::channel();
+        let of_carrier = Arc::clone(&control);
+        let carrier = std::thread::spawn(move || carry(listener, target, of_carrier, is_over));
+        Self { port, control, over: Some(over), carrier: Some(carrier) }
+    }
+
+    /// Its own port.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Sets the trap for the next statement of a kind; what it caught comes out of the channel.
+    pub fn set(&self, snare: Snare, aim: Aim) -> Receiver<Caught> {
+        let (tell, caught) = channel();
+        *self.control.trap() = Some(Trap { snare, aim, tell });
+        caught
+    }
+
+    /// Takes the trap away if nothing went into it.
+    pub fn disarm(&self) {
+        self.control.trap().take();
+    }
+
+    /// Opens and closes the two ways. What comes meanwhile waits, and passes when its way is open again.
+    pub fn let_pass(&self, flow: Flow) {
+        self.control.flow.send_replace(flow);
+    }
+
+    /// How many packets and new connections have found their way closed so far.
+    pub fn stopped(&self) -> usize {
+        self.control.stopped.load(Ordering::SeqCst)
+    }
+}
+
+impl Drop for Wire {
+    fn drop(&mut self) {
+        drop(self.over.take());
+        let _ended = self.carrier.take().map(JoinHandle::join);
+    }
+}
+
+fn carry(listener: TcpListener, target: u16, control: Arc<Control>, over: tokio::sync::oneshot::Receiver<()>) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    listener.set_nonblocking(true).expect("a listener can be made not to block");
+    let accepting = async {
+        let listener = tokio::net::TcpListener::from_std(listener).expect("a listener");
+        loop {
+            if let Ok((client, _)) = listener.accept().await {
+                tokio::spawn(connect(client, target, Arc::clone(&control)));
+            }
+        }
+    };
+    runtime.block_on(async {
+        tokio::select! {
+            () = accepting => {}
+            _ = over => {}
+        }
+    });
+}
+
+async fn connect(client: TcpStream, target: u16, control: Arc<Control>) {
+    control.pass(|flow| flow.to_server).await;
+    if let Ok(server) = TcpStream::connect(("127.0.0.1", target)).await {
+        let _slow = (client.set_nodelay(true), server.set_nodelay(true));
+        connection::carry(client, server, control).await;
+    }
+}

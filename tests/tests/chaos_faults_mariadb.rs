@@ -1,0 +1,9 @@
+//! The faults of chaos runs take effect, on MariaDB.
+
+use carillon_tests::databases::Brand;
+
+mod chaos_faults;
+#[path = "chaos_faults/of_nodes.rs"]
+mod of_nodes;
+
+const BRAND: Brand = Brand::MariaDb;
