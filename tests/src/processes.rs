@@ -19,8 +19,19 @@ pub fn children(parent: i32) -> Vec<i32> {
 
 /// The keeper of a server.
 pub fn keeper_of(server: i32) -> i32 {
-    let keeper = children(server).into_iter().find(|pid| field(*pid, "Name").as_deref() == Some("carillon-keeper"));
-    keeper.expect("a server has a keeper")
+    keeper(server).expect("a server has a keeper")
+}
+
+/// The keeper of a server that may have gone.
+pub fn keeper(server: i32) -> Option<i32> {
+    children(server).into_iter().find(|pid| field(*pid, "Name").as_deref() == Some("carillon-keeper"))
+}
+
+/// What a variable of a process's environment was when it began.
+pub fn environment(pid: i32, name: &str) -> Option<String> {
+    let bytes = fs::read(format!("/proc/{pid}/environ")).ok()?;
+    let mut pairs = bytes.split(|byte| *byte == 0).map(String::from_utf8_lossy);
+    pairs.find_map(|pair| Some(pair.strip_prefix(name)?.strip_prefix('=')?.to_owned()))
 }
 
 /// Resident memory in KiB; 0 when it is gone.

@@ -204,13 +204,13 @@ impl Server {
         (response.status().as_u16(), response.headers().clone(), String::from_utf8_lossy(&body).into_owned())
     }
 
-    /// A GET of a server that may be frozen, dying or gone: its answer as text, if it is a good one and comes in time.
-    pub fn try_get(&self, path: &str, within: Duration) -> Option<String> {
+    /// A GET of a server that may be frozen, dying or gone: the status and the body as text, if they come in time.
+    pub fn try_get(&self, path: &str, within: Duration) -> Option<(u16, String)> {
         let token = std::fs::read_to_string(self.dir.join("carillon.token")).ok()?;
         let request = self.agent.get(format!("{}{path}", self.url)).config().timeout_global(Some(within)).build();
         let answer = request.header("Authorization", format!("Bearer {}", token.trim())).call().ok()?;
         let (parts, mut body) = answer.into_parts();
-        parts.status.is_success().then(|| body.read_to_string().ok())?
+        Some((parts.status.as_u16(), body.read_to_string().ok()?))
     }
 
     /// A GET that must succeed.

@@ -3,5 +3,7 @@
 use carillon_tests::databases::Brand;
 
 mod chaos_faults;
+#[path = "chaos_faults/of_nodes.rs"]
+mod of_nodes;
 
 const BRAND: Brand = Brand::MariaDb;

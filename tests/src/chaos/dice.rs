@@ -36,7 +36,7 @@ impl Dice {
 
     /// Heads or tails.
     pub fn coin(&mut self) -> bool {
-        self.roll() % 2 == 0
+        self.roll().is_multiple_of(2)
     }
 
     /// One of them.

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, Rw
 
 use super::class::{Class, Reach};
 use super::dice::Dice;
+use super::timing::Timing;
 use super::wire::Wire;
 use crate::cluster::{Cluster, Member};
 use crate::databases::{Brand, Clock, Database, Server, Surroundings};
@@ -53,6 +54,10 @@ pub struct Field {
     pub server: Arc<Server>,
     /// Where the nodes keep their files.
     pub cluster: Cluster,
+    /// How long the nodes may be without the database, or without CPU.
+    pub timing: Timing,
+    /// What probes write to.
+    pub(super) probe: Database,
     of_database: Mutex<()>,
     alone: RwLock<()>,
 }
@@ -74,10 +79,20 @@ impl Field {
         };
         let options: Vec<&str> = plan.options.iter().map(String::as_str).collect();
         let server = Arc::new(Server::start_in(plan.brand, surroundings, &options));
-        let database = blocking(server.database());
+        let (database, probe) = blocking(async { (server.database().await, server.database().await) });
         let cluster = Cluster::new(&database.url(), &plan.config);
         let nodes = (1..=plan.nodes).map(|n| target(plan, &cluster, &database, server.port(), n)).collect();
-        Self { nodes, database, server, cluster, of_database: Mutex::default(), alone: RwLock::default() }
+        let timing = Timing::of(&plan.config);
+        Self {
+            nodes,
+            database,
+            server,
+            cluster,
+            timing,
+            probe,
+            of_database: Mutex::default(),
+            alone: RwLock::default(),
+        }
     }
 
     /// Waits until a fault of this class may begin, and picks the node.

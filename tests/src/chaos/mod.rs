@@ -2,10 +2,17 @@
 //! was not seen does not count.
 
 mod class;
+mod clocks;
 mod dice;
+mod disks;
+mod ends;
 mod field;
 mod nodes;
 mod outcome;
+mod probe;
+mod refusals;
+mod restored;
+mod timing;
 pub mod wire;
 mod wires;
 
@@ -13,24 +20,40 @@ pub use class::{Class, Reach};
 pub use dice::Dice;
 pub use field::{Field, Plan, Target};
 pub use outcome::{Outcome, Seen, now_us};
+pub use timing::Timing;
 
 use field::Hold;
+use outcome::Struck;
 
 /// Strikes once. Waits first until no other strike is in its way ([`Class::reach`]), so that several threads may strike;
 /// then it ends within a few minutes at the most, whatever happens, and leaves nothing broken behind.
 pub fn strike(class: Class, field: &Field, dice: &mut Dice) -> Outcome {
     let struck = match field.hold(class, dice) {
-        Hold::Node(target, _busy) => match class {
-            Class::WireCutBefore
-            | Class::WireCutAfter
-            | Class::WireHalfPacket
-            | Class::WireHeld
-            | Class::WireHeldClientGone => wires::snare(class, target, dice),
-            Class::WireBlackHole | Class::WireOneWay => wires::close(class, target, dice),
-            _ => nodes::strike(class, field, target, dice),
-        },
-        Hold::Database(_busy) => Err("it is not there yet".to_owned()),
-        Hold::Alone(_busy) => Err("it is not there yet".to_owned()),
+        Hold::Node(target, _busy) => on_node(class, field, target, dice),
+        Hold::Database(_busy) => on_database(class, field, dice),
+        Hold::Alone(_busy) => restored::older_state(field, dice),
     };
     struck.into()
+}
+
+fn on_node(class: Class, field: &Field, target: &Target, dice: &mut Dice) -> Struck {
+    match class {
+        Class::WireCutBefore
+        | Class::WireCutAfter
+        | Class::WireHalfPacket
+        | Class::WireHeld
+        | Class::WireHeldClientGone => wires::snare(class, target, dice),
+        Class::WireBlackHole | Class::WireOneWay => wires::close(class, target, dice),
+        Class::NodeClock => clocks::of_node(target, dice),
+        _ => nodes::strike(class, field, target, dice),
+    }
+}
+
+fn on_database(class: Class, field: &Field, dice: &mut Dice) -> Struck {
+    match class {
+        Class::DatabaseKilled | Class::DatabaseRestarted | Class::DatabaseFrozen => ends::strike(class, field, dice),
+        Class::DiskFull => disks::full(field, dice),
+        Class::DatabaseClock => clocks::of_database(field, dice),
+        _ => refusals::strike(class, field, dice),
+    }
 }

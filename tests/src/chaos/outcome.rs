@@ -65,6 +65,15 @@ pub fn now_us() -> u64 {
     u64::try_from(since.as_micros()).expect("a time of this age")
 }
 
+/// Lets the whole of a time pass.
+pub(super) fn last_for(time: Duration) {
+    let end = Instant::now() + time;
+    // A thread may be woken by what it waited for before.
+    while let Some(left) = end.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
+        std::thread::park_timeout(left);
+    }
+}
+
 /// Looks again and again; whether it came within `patience`.
 pub(super) fn comes(patience: Duration, mut condition: impl FnMut() -> bool) -> bool {
     let begun = Instant::now();

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::class::Class;
 use super::dice::Dice;
 use super::field::Target;
-use super::outcome::{Begun, Struck, comes};
+use super::outcome::{Begun, Struck, comes, last_for};
 use super::wire::{Aim, Flow, Snare};
 
 /// How long a statement of the kind may take to come by.
@@ -50,7 +50,7 @@ pub(super) fn close(class: Class, target: &Target, dice: &mut Dice) -> Struck {
     let (time, before) = (dice.ms(500, 4_000), target.wire.stopped());
     let begun = Begun::on(Some(target.name()));
     target.wire.let_pass(flow);
-    std::thread::park_timeout(time);
+    last_for(time);
     comes(PATIENCE, || target.wire.stopped() > before);
     let stopped = target.wire.stopped() - before;
     target.wire.let_pass(Flow::OPEN);

@@ -4,8 +4,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Where Debian's package `libfaketime` puts it; the one for programs with threads.
-const LIBRARY: &str = "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1";
+/// Where Debian's package `libfaketime` puts it, in the directory of the machine's kind; the one for programs with threads.
+const LIBRARIES: &str = "/usr/lib";
+const LIBRARY: &str = "faketime/libfaketimeMT.so.1";
 
 /// The clock of the processes that are started with its environment.
 #[derive(Debug)]
@@ -19,8 +20,10 @@ impl Clock {
     pub fn new(dir: &Path) -> Result<Self, String> {
         // A copy, for those who see nothing but a part of the machine's files.
         let this = Self { library: dir.join("libfaketime.so"), file: dir.join("clock") };
-        fs::copy(LIBRARY, &this.library)
-            .map_err(|error| format!("no {LIBRARY} (apt-get install faketime): {error}"))?;
+        let kinds = fs::read_dir(LIBRARIES).into_iter().flatten().flatten();
+        let library = kinds.map(|kind| kind.path().join(LIBRARY)).find(|library| library.exists());
+        let library = library.ok_or(format!("there is no {LIBRARIES}/*/{LIBRARY} (apt-get install faketime)"))?;
+        fs::copy(&library, &this.library).map_err(|error| format!("{}: {error}", library.display()))?;
         this.put(0);
         Ok(this)
     }

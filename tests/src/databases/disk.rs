@@ -40,7 +40,7 @@ impl Disk {
         let file = File::options().create(true).append(true).open(self.ballast()).expect("a file can be made");
         let begin = file.metadata().map_or(0, |of| of.len());
         let Ok(space) = statvfs(&self.place) else { return };
-        let free = u64::from(space.blocks_available()) * u64::from(space.fragment_size());
+        let free = space.blocks_available() * space.fragment_size();
         // What the server takes meanwhile makes the last piece fail.
         let (mut at, mut piece) = (begin, free);
         while piece >= 4096 {

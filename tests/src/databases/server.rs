@@ -213,7 +213,12 @@ impl Server {
 
     /// A connection that may do anything.
     pub async fn root(&self) -> Conn {
-        Conn::from_url(self.root_url()).await.expect("the server answers")
+        self.try_root().await.expect("the server answers")
+    }
+
+    /// The same of a server that may be unwell.
+    pub async fn try_root(&self) -> mysql_async::Result<Conn> {
+        Conn::from_url(self.root_url()).await
     }
 
     /// A new empty database and its address.

@@ -1,0 +1,53 @@
+//! What the database looks like to an ordinary user that is no node.
+
+use std::time::{Duration, Instant};
+
+use mysql_async::prelude::Queryable;
+use mysql_async::{Conn, Error};
+
+use super::field::{Field, blocking};
+use super::outcome::last_for;
+
+/// How a probe's write went.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Write {
+    /// It was acknowledged.
+    Done,
+    /// The server refused it, or the connection, with this number.
+    Refused(u16),
+    /// The server did not answer in time.
+    Waits,
+    /// There is no way to the server.
+    Away(String),
+}
+
+/// Opens a connection and writes so many bytes.
+pub(super) fn write(field: &Field, bytes: usize, within: Duration) -> Write {
+    let writing = async {
+        let mut conn = Conn::from_url(field.probe.url()).await?;
+        conn.query_drop("CREATE TABLE IF NOT EXISTS probe (id INT AUTO_INCREMENT PRIMARY KEY, text LONGTEXT)").await?;
+        conn.exec_drop("INSERT INTO probe (text) VALUES (?)", ("x".repeat(bytes),)).await?;
+        conn.disconnect().await
+    };
+    match blocking(async { tokio::time::timeout(within, writing).await }) {
+        Ok(Ok(())) => Write::Done,
+        Ok(Err(Error::Server(refused))) => Write::Refused(refused.code),
+        Ok(Err(error)) => Write::Away(error.to_string()),
+        Err(_) => Write::Waits,
+    }
+}
+
+/// Waits until a write is acknowledged; how long that took, or how the last one went.
+pub(super) fn works_again(field: &Field, patience: Duration) -> Result<Duration, Write> {
+    let begun = Instant::now();
+    loop {
+        let last = write(field, 1, Duration::from_secs(2));
+        if last == Write::Done {
+            return Ok(begun.elapsed());
+        }
+        if begun.elapsed() > patience {
+            return Err(last);
+        }
+        last_for(Duration::from_millis(50));
+    }
+}

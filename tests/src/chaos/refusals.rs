@@ -1,0 +1,127 @@
+//! A database that lives and does not do what it is asked: no connections, no writes, none of those there were.
+
+use std::time::Duration;
+
+use mysql_async::prelude::Queryable;
+use mysql_async::{Conn, Error};
+
+use super::class::Class;
+use super::dice::Dice;
+use super::field::{Field, blocking};
+use super::outcome::{Begun, Struck};
+use super::probe::{self, Write};
+
+/// How long a probe waits for what should not come.
+const WAIT: Duration = Duration::from_millis(700);
+/// As many connections as the server takes otherwise.
+const CONNECTIONS: u32 = 600;
+/// MariaDB takes no lower limit than this.
+const FEWEST: usize = 10;
+/// Of an error: too many connections; read-only by option or by mode.
+const TOO_MANY: u16 = 1040;
+const READ_ONLY: [u16; 2] = [1290, 1836];
+/// How long it may take to be well again.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// The connections of the nodes.
+const OF_NODES: &str = "SELECT id FROM information_schema.processlist WHERE user = 'carillon'";
+
+pub(super) fn strike(class: Class, field: &Field, dice: &mut Dice) -> Struck {
+    let begun = Begun::on(None);
+    let time = dice.ms(300, 3_000);
+    let evidence = blocking(async {
+        let root = field.server.try_root().await;
+        let mut root = root.map_err(|error| format!("no connection as root: {error}"))?;
+        let said = match class {
+            Class::OutOfConnections => out_of_connections(field, &mut root, time).await,
+            Class::ReadOnly => read_only(field, &mut root, time).await,
+            Class::ReadLock => read_lock(field, &mut root, time).await,
+            _ => connections_killed(&mut root, dice.coin()).await,
+        };
+        said.map_err(|error| error.to_string())?
+    })?;
+    probe::works_again(field, PATIENCE)
+        .map_err(|last| format!("{evidence}; a probe's write is {last:?} afterwards"))?;
+    Ok(begun.seen(evidence))
+}
+
+/// What was seen, or why it does not count; an error of the orders themselves.
+type Said = Result<Result<String, String>, Error>;
+
+fn counts(as_wanted: bool, evidence: String) -> Result<String, String> {
+    if as_wanted { Ok(evidence) } else { Err(evidence) }
+}
+
+async fn out_of_connections(field: &Field, root: &mut Conn, time: Duration) -> Said {
+    let of_nodes: Vec<u64> = root.query(OF_NODES).await?;
+    let limit = of_nodes.len().max(FEWEST);
+    root.query_drop(format!("SET GLOBAL max_connections = {limit}")).await?;
+    let mut mine = Vec::new();
+    let mut last = fill(field, &mut mine).await;
+    // The nodes have to come back through the crowd.
+    for id in &of_nodes {
+        let _gone = root.query_drop(format!("KILL CONNECTION {id}")).await;
+        last = fill(field, &mut mine).await;
+    }
+    let seen = probe::write(field, 1, WAIT);
+    tokio::time::sleep(time).await;
+    drop(mine);
+    root.query_drop(format!("SET GLOBAL max_connections = {CONNECTIONS}")).await?;
+    let evidence = format!(
+        "with {limit} connections allowed and {} of nodes ended, a probe's write is {seen:?} (the last before: {last})",
+        of_nodes.len()
+    );
+    Ok(counts(seen == Write::Refused(TOO_MANY), evidence))
+}
+
+/// Takes what connections are left; what the server said to the one that it did not take.
+async fn fill(field: &Field, mine: &mut Vec<Conn>) -> String {
+    loop {
+        match Conn::from_url(field.probe.url()).await {
+            Ok(conn) => mine.push(conn),
+            Err(error) => return error.to_string(),
+        }
+    }
+}
+
+async fn read_only(field: &Field, root: &mut Conn, time: Duration) -> Said {
+    root.query_drop("SET GLOBAL read_only = 1").await?;
+    let seen = probe::write(field, 1, WAIT);
+    tokio::time::sleep(time).await;
+    root.query_drop("SET GLOBAL read_only = 0").await?;
+    let is_refused = matches!(seen, Write::Refused(code) if READ_ONLY.contains(&code));
+    Ok(counts(is_refused, format!("read-only for {time:?}: a probe's write is {seen:?}")))
+}
+
+async fn read_lock(field: &Field, root: &mut Conn, time: Duration) -> Said {
+    // The table of the probe must be there already: making it would wait as well.
+    let before = probe::write(field, 1, PATIENCE);
+    root.query_drop("FLUSH TABLES WITH READ LOCK").await?;
+    let seen = probe::write(field, 1, WAIT);
+    tokio::time::sleep(time).await;
+    root.query_drop("UNLOCK TABLES").await?;
+    let waited = before == Write::Done && seen == Write::Waits;
+    Ok(counts(waited, format!("read lock for {time:?}: a probe's write is {before:?} before and {seen:?} meanwhile")))
+}
+
+async fn connections_killed(root: &mut Conn, all: bool) -> Said {
+    let found: Vec<u64> = root.query(OF_NODES).await?;
+    let chosen: Vec<u64> =
+        found.iter().copied().enumerate().filter(|(n, _)| all || n % 2 == 0).map(|(_, id)| id).collect();
+    let mut killed = Vec::new();
+    for id in &chosen {
+        if root.query_drop(format!("KILL CONNECTION {id}")).await.is_ok() {
+            killed.push(*id);
+        }
+    }
+    let mut left = killed.len();
+    for _ in 0..500 {
+        let now: Vec<u64> = root.query(OF_NODES).await?;
+        left = killed.iter().filter(|id| now.contains(id)).count();
+        if left == 0 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let evidence = format!("{} of {} connections killed, {left} of them still there", killed.len(), found.len());
+    Ok(counts(!killed.is_empty() && left == 0, evidence))
+}

@@ -1,0 +1,174 @@
+//! An older state of the database is put back under nodes that go on, and people accept it when the nodes say so.
+//!
+//! A restore that no node outlives cannot be noticed, and a node that is started right after it may claim before another
+//! notices. That is a limit of what Carillon promises and no fault that it gets over; so the nodes that were there before
+//! are the first to reach the restored database, and if none of them is left, the newer state comes back.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use mysql_async::prelude::Queryable;
+
+use super::dice::Dice;
+use super::field::{Field, Target, blocking};
+use super::outcome::{Begun, Struck, last_for, must_come, now_us};
+use super::wire::Flow;
+use crate::server::binary;
+
+/// How long nodes may take to give signs of life, to notice, to be ready again.
+const PATIENCE: Duration = Duration::from_secs(40);
+const ASK: Duration = Duration::from_secs(3);
+/// What nodes say of themselves when they have noticed.
+const WENT_BACK: &str = "the database went back in time";
+
+pub(super) fn older_state(field: &Field, dice: &mut Dice) -> Struck {
+    let copies = Copies::of(field);
+    let begun = Begun::on(None);
+    field.server.stop();
+    let copied = copy(&field.server.data(), &copies.older);
+    field.server.start_again();
+    copied?;
+    let (from_us, heartbeats) = (now_us(), sequences(field).unwrap_or_default());
+    let more = |now: Vec<(String, u64)>| {
+        let goes_on = |(id, before): &(String, u64)| now.iter().any(|(of, now)| of == id && *now >= before + 2);
+        !heartbeats.is_empty() && heartbeats.iter().all(goes_on)
+    };
+    must_come(PATIENCE, "the nodes give signs of life", || sequences(field).is_some_and(more))?;
+    last_for(dice.ms(0, 4_000));
+
+    let witnesses = Witnesses::among(field);
+    pass(&field.nodes, Flow::CLOSED);
+    field.server.kill();
+    let until_us = now_us();
+    let swapped = swap(&field.server.data(), &copies);
+    let noticed = swapped.and_then(|()| {
+        field.server.start_again();
+        witnesses.notice(field)
+    });
+    if noticed.is_err() {
+        field.server.kill();
+        copies.newer_again(&field.server.data());
+        field.server.start_again();
+    }
+    pass(&field.nodes, Flow::OPEN);
+    noticed?;
+    let said = accepted(field, dice.ms(0, 2_000))?;
+    Ok(begun.seen(format!("what was committed from {from_us} until {until_us} (µs since 1970) is lost; {said}")))
+}
+
+/// Copies of the data, beside it.
+struct Copies {
+    older: PathBuf,
+    newer: PathBuf,
+}
+
+impl Copies {
+    fn of(field: &Field) -> Self {
+        // Not on the small disk.
+        let this =
+            Self { older: field.server.directory().join("older"), newer: field.server.data().with_file_name("newer") };
+        this.clear();
+        this
+    }
+
+    fn clear(&self) {
+        for copy in [&self.older, &self.newer] {
+            let _none = fs::remove_dir_all(copy);
+        }
+    }
+
+    fn newer_again(&self, data: &Path) {
+        if self.newer.exists() {
+            let _partly = fs::remove_dir_all(data);
+            fs::rename(&self.newer, data).expect("the newer state comes back");
+        }
+    }
+}
+
+impl Drop for Copies {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
+/// Puts the older state where the newer one was.
+fn swap(data: &Path, copies: &Copies) -> Result<(), String> {
+    fs::rename(data, &copies.newer).map_err(|error| format!("{data:?}: {error}"))?;
+    copy(&copies.older, data)
+}
+
+/// The files belong to the account of the server.
+fn copy(from: &Path, to: &Path) -> Result<(), String> {
+    let copied = Command::new("cp").arg("-a").args([from, to]).output().map_err(|error| format!("cp: {error}"))?;
+    if copied.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&copied.stderr).into_owned()) }
+}
+
+fn pass<'a>(nodes: impl IntoIterator<Item = &'a Target>, flow: Flow) {
+    nodes.into_iter().for_each(|node| node.wire.let_pass(flow));
+}
+
+/// The live sessions and how often each has given a sign of life.
+fn sequences(field: &Field) -> Option<Vec<(String, u64)>> {
+    let sql = format!("SELECT CAST(id AS CHAR), seq FROM {}.session WHERE state = 'live'", field.database.name);
+    blocking(async { field.server.try_root().await.ok()?.query(sql).await.ok() })
+}
+
+fn is_window_open(field: &Field) -> bool {
+    let sql = format!("SELECT COUNT(*) FROM {}.uncertain_window WHERE is_open IS NOT NULL", field.database.name);
+    let open = blocking(async { field.server.try_root().await.ok()?.query_first::<u64, _>(sql).await.ok()? });
+    open.is_some_and(|count| count > 0)
+}
+
+/// The nodes that know what is lost, by their processes.
+struct Witnesses(Vec<(String, i32)>);
+
+impl Witnesses {
+    fn among(field: &Field) -> Self {
+        let running = |node: &Target| Some((node.name().to_owned(), node.member.server()?.pid()));
+        Self(field.nodes.iter().filter_map(running).collect())
+    }
+
+    /// Lets those that are still there reach the database, and waits until one has noticed.
+    fn notice(&self, field: &Field) -> Result<(), String> {
+        let mut left = Vec::new();
+        for node in &field.nodes {
+            let pid = node.member.server().map(|server| server.pid());
+            if pid.is_some_and(|pid| self.0.contains(&(node.name().to_owned(), pid))) {
+                left.push(node);
+            }
+        }
+        if left.is_empty() {
+            return Err("no node has outlived the restore: the newer state was put back".to_owned());
+        }
+        pass(left, Flow::OPEN);
+        must_come(PATIENCE, "a node notices the restore (the newer state was put back)", || is_window_open(field))
+    }
+}
+
+/// Waits until a node says why it does nothing, accepts it after a while, and waits until all are ready.
+fn accepted(field: &Field, after: Duration) -> Result<String, String> {
+    let mut said = String::new();
+    must_come(PATIENCE, "a node says that the database went back", || {
+        let mut nodes = field.nodes.iter().filter_map(|node| Some((node.name(), node.member.server()?)));
+        said = nodes.find_map(|(name, node)| says_why(name, &node)).unwrap_or_default();
+        !said.is_empty()
+    })?;
+    last_for(after);
+    must_come(PATIENCE, "`carillon cluster accept` succeeds", || {
+        field.nodes.iter().filter_map(|node| node.member.server()).any(|node| {
+            let mut command = Command::new(binary());
+            command.args(["cluster", "accept"]).env("CARILLON_SERVER", node.url()).env("CARILLON_TOKEN", node.token());
+            command.output().is_ok_and(|accepted| accepted.status.success())
+        })
+    })?;
+    let is_ready = |node: &Target| node.member.server().is_some_and(|server| server.get_open("/readyz") == 200);
+    must_come(PATIENCE, "all nodes are ready again", || field.nodes.iter().all(is_ready))?;
+    Ok(format!("{said}; accepted"))
+}
+
+fn says_why(name: &str, node: &crate::server::Server) -> Option<String> {
+    let (_, said) = node.try_get("/readyz", ASK)?;
+    said.contains(WENT_BACK).then(|| format!("{name} said {WENT_BACK:?}"))
+}
