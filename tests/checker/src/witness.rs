@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use crate::time;
 
-/// One run as its own lines tell it. Times are microseconds since 1970 by the clock of the run.
+/// One process of a run as its own lines tell it: a run id with a fencing token. Times are microseconds since 1970 by the clock of the run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Life {
     /// The run's id.
@@ -20,7 +20,7 @@ pub struct Life {
     pub attempt: u64,
     /// The fencing token, as the environment gave it.
     pub token: u64,
-    /// How many lines said that it started; more than one is two processes under one run id.
+    /// How many lines said that it started; more than one is two processes with one token.
     pub starts: u32,
     /// Its first line.
     pub first_us: i64,
@@ -30,9 +30,9 @@ pub struct Life {
     pub end: Option<i64>,
 }
 
-/// Every run that has written a line, by its id; then the lines that cannot be read.
+/// Every process that has written a line, by run id and token; then the lines that cannot be read.
 pub fn lives(text: &str) -> (Vec<Life>, Vec<String>) {
-    let mut lives: BTreeMap<&str, Life> = BTreeMap::new();
+    let mut lives: BTreeMap<(&str, u64), Life> = BTreeMap::new();
     let mut torn = Vec::new();
     for line in text.split_inclusive('\n') {
         let Some((life, what)) = read(line) else {
@@ -40,13 +40,12 @@ pub fn lives(text: &str) -> (Vec<Life>, Vec<String>) {
             continue;
         };
         let run = line.split(' ').next().unwrap_or_default();
-        let known = lives.entry(run).or_insert_with(|| life.clone());
+        let known = lives.entry((run, life.token)).or_insert_with(|| life.clone());
         known.starts += u32::from(what == "start");
         known.first_us = known.first_us.min(life.first_us);
         known.last_us = known.last_us.max(life.last_us);
         known.end = known.end.or(life.end);
-        if (&known.job, known.due_us, known.attempt, known.token) != (&life.job, life.due_us, life.attempt, life.token)
-        {
+        if (&known.job, known.due_us, known.attempt) != (&life.job, life.due_us, life.attempt) {
             torn.push(format!("another firing under the same run id: {line}"));
         }
     }

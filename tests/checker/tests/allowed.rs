@@ -3,6 +3,7 @@
 mod world;
 
 use carillon_checker::plan::Deed;
+use carillon_checker::witness::Life;
 use carillon_checker::{Evidence, Group, judge};
 use world::{Doctor, S, T, ran, well};
 
@@ -82,6 +83,12 @@ const ALLOWED: &[(&str, Story)] = &[
         w.record("a-3-1").status = "lost".into();
         w.record("a-3-1").id = "given up".into();
         w.lives.push(life);
+    }),
+    ("a run that was forgotten with lost commits and is to run again", |w| {
+        w.fault(None, T + 2 * S, T + 4 * S).loses_commits = true;
+        let (life, _) = ran("l", 3, 1);
+        let (first_us, last_us) = (T + 3 * S + 500_000, T + 3 * S + 600_000);
+        w.lives.push(Life { token: 350, first_us, last_us, ..life });
     }),
     ("a manual run that was asked for", |w| {
         w.act("b", Deed::Trigger, T + 3 * S, Some("b-man"));

@@ -24,6 +24,11 @@ const DOCTORED: &[(&[Kind], &str, Doctored)] = &[
         w.records.push(Record { id: "again".into(), trigger: "misfire".into(), ..record });
     }),
     (&[Kind::TwoProcesses], "two start lines under one run id", |w| w.life("a-2-1").starts = 2),
+    (&[Kind::TwoProcesses], "one run id with two tokens", |w| {
+        let (life, _) = ran("b", 2, 1);
+        let (first_us, last_us) = (T + 2 * S + 500_000, T + 2 * S + 600_000);
+        w.lives.push(Life { token: 250, first_us, last_us, ..life });
+    }),
     (&[Kind::AttemptNotAllowed], "a second attempt after a success", |w| w.also(ran("r", 2, 2))),
     (&[Kind::AttemptNotAllowed], "a second attempt of a job that has one", |w| {
         w.record("a-2-1").status = "failed".into();

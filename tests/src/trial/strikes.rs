@@ -48,7 +48,7 @@ pub struct Pace {
 
 impl Pace {
     /// At least 1,000 effective faults in ten minutes.
-    pub const HARD: Pace = Pace { wires: 3, pauses_percent: 100 };
+    pub const HARD: Pace = Pace { wires: 4, pauses_percent: 100 };
 }
 
 fn lanes(classes: &[Class], pace: Pace) -> Vec<Lane> {
@@ -60,7 +60,7 @@ fn lanes(classes: &[Class], pace: Pace) -> Vec<Lane> {
         classes: classes.iter().copied().filter(picked).collect(),
         pause_ms: (low * pace.pauses_percent / 100, high * pace.pauses_percent / 100),
     };
-    let mut lanes: Vec<Lane> = (0..pace.wires).map(|_| of(&wire, (300, 1_300))).collect();
+    let mut lanes: Vec<Lane> = (0..pace.wires).map(|_| of(&wire, (150, 900))).collect();
     lanes.push(of(&|class| class.reach() == Reach::Node && !wire(class) && !rare(class), (800, 2_500)));
     lanes.push(of(&|class| class.reach() == Reach::Database && !rare(class), (8_000, 16_000)));
     lanes.push(of(&|class| rare(class), (15_000, 40_000)));

@@ -10,7 +10,7 @@ use crate::witness::Life;
 /// Everything in which records and lives differ.
 pub fn check(case: &Case) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for life in &case.evidence.lives {
+    for life in case.life_of.values() {
         if let Some((kind, what)) = of_life(case, life) {
             let what = format!("{} for {} {what}", life.run, show(life.due_us));
             findings.push(Finding::new(kind, &life.job, what));

@@ -17,6 +17,11 @@ pub fn check(case: &Case) -> Vec<Finding> {
             let what = format!("{} for {} has {} starts", life.run, show(life.due_us), life.starts);
             findings.push(Finding::new(Kind::TwoProcesses, &life.job, what));
         }
+        let last = case.life_of[&*life.run];
+        if last.token != life.token && !case.may_come_again(life) {
+            let what = format!("{} for {} with tokens {} and {}", life.run, show(life.due_us), life.token, last.token);
+            findings.push(Finding::new(Kind::TwoProcesses, &life.job, what));
+        }
         if life.first_us < life.due_us && !case.evidence.clock_moved(life.first_us) {
             let what = format!("{} started at {} for {}", life.run, show(life.first_us), show(life.due_us));
             findings.push(Finding::new(Kind::Early, &life.job, what));
@@ -47,9 +52,8 @@ fn started_twice(case: &Case) -> Vec<Finding> {
     for life in &case.evidence.lives {
         let manual = case.record_of.get(&*life.run).is_some_and(|record| record.is_manual());
         let Some(other) = first.insert(((&life.job, life.due_us, manual), life.attempt), life) else { continue };
-        // Where commits were lost, a job that asks for at least one start may have a second one under the same number.
-        let again = case.evidence.job(&life.job).is_some_and(|job| job.rerun);
-        if again && [life, other].iter().any(|one| case.evidence.commits_lost(one.first_us)) {
+        // Two processes of one run have been found already.
+        if other.run == life.run || case.may_come_again(life) || case.may_come_again(other) {
             continue;
         }
         let what = format!("{}, attempt {}: {} and {}", show(life.due_us), life.attempt, other.run, life.run);

@@ -23,6 +23,7 @@ type Firing<'a> = (&'a str, i64, bool);
 struct Case<'a> {
     evidence: &'a Evidence,
     record_of: BTreeMap<&'a str, &'a Record>,
+    /// The last process of each run.
     life_of: BTreeMap<&'a str, &'a Life>,
     /// Records of single firings, by attempt.
     attempts: BTreeMap<Firing<'a>, Vec<&'a Record>>,
@@ -37,12 +38,24 @@ impl<'a> Case<'a> {
         for of_firing in attempts.values_mut() {
             of_firing.sort_by_key(|record| record.attempt);
         }
+        let mut life_of: BTreeMap<&str, &Life> = BTreeMap::new();
+        for life in &evidence.lives {
+            let last = life_of.entry(&life.run).or_insert(life);
+            if life.first_us > last.first_us {
+                *last = life;
+            }
+        }
         Self {
             evidence,
             record_of: evidence.records.iter().map(|record| (&*record.id, record)).collect(),
-            life_of: evidence.lives.iter().map(|life| (&*life.run, life)).collect(),
+            life_of,
             attempts,
         }
+    }
+
+    /// Whether a start that was forgotten with lost commits may come again: the job asks for at least one.
+    fn may_come_again(&self, life: &Life) -> bool {
+        self.evidence.job(&life.job).is_some_and(|job| job.rerun) && self.evidence.commits_lost(life.last_us)
     }
 
     /// The lives of each job in the order of their starts.
