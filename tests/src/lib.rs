@@ -16,3 +16,4 @@ pub mod report;
 pub mod server;
 pub mod settings;
 pub mod stranger;
+pub mod trial;

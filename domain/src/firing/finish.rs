@@ -93,7 +93,9 @@ fn arm_next(
             return None;
         }
     } else if let Some(armed) = next.armed {
-        if armed.settled || armed.trigger == Trigger::Misfire || armed.due_at > ending.ended_at {
+        // What has come due in a pause is recorded by its end.
+        let waits = next.pause.is_some() || armed.settled || armed.trigger == Trigger::Misfire;
+        if waits || armed.due_at > ending.ended_at {
             return None;
         }
         // A start that was given back has moved the cursor to it.

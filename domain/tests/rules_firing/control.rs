@@ -89,6 +89,20 @@ fn due_times_during_a_pause_never_fire_even_if_a_run_outlives_it() {
     }
 }
 
+#[test]
+fn what_comes_due_in_a_pause_is_no_overlap_of_a_manual_run() {
+    for policy in [Overlap::Skip, Overlap::Delay, Overlap::Replace] {
+        let mut desk = Desk::new(overlap(policy));
+        desk.pause(10, None).unwrap();
+        desk.trigger(190).unwrap();
+        desk.run(190);
+        desk.finish(250, Status::Succeeded).unwrap();
+        desk.resume(310).unwrap();
+        assert_eq!(desk.history(), ["manual 190 succeeded", "schedule 60..300 x5 skipped(paused)"], "{policy:?}");
+        assert_eq!(desk.armed().due_at, at(360), "{policy:?}");
+    }
+}
+
 /// At second 400 the oldest of five missed due times runs and four wait.
 fn catching_up() -> Desk {
     let mut desk = Desk::new(misfire(MisfirePolicy::CatchUp, 0));
@@ -310,7 +324,16 @@ fn a_start_that_was_given_back_is_not_lost_to_a_manual_run() {
     };
     let mut ended = given_back_before_a_manual_run();
     ended.finish(64, Status::Succeeded).unwrap();
-    assert_eq!(ended.history()[1..], ["schedule 60 skipped(overlap)"]);
+    ended.resume(65).unwrap();
+    assert_eq!(ended.history()[1..], ["schedule 60 skipped(paused)"]);
+    // The clock is set back, so that a person asks before the time of what runs already.
+    let mut earlier = Desk::new(overlap(Overlap::Delay));
+    earlier.run(60);
+    earlier.trigger(55).unwrap();
+    earlier.reset(56).unwrap();
+    earlier.run(57);
+    earlier.finish(61, Status::Succeeded).unwrap();
+    assert_eq!((earlier.history(), earlier.armed().due_at), (vec!["manual 55 succeeded".into()], at(60)));
     let mut lost = given_back_before_a_manual_run();
     lost.sweep(64).unwrap();
     assert_eq!(lost.armed().due_at, at(60));

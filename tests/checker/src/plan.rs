@@ -1,0 +1,263 @@
+//! What was asked of the scheduler: the jobs, and what people did to them.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use crate::time::SECOND_US;
+
+/// What happens to a firing that comes due while the job's previous run lives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Overlap {
+    /// It is skipped.
+    Skip,
+    /// It waits.
+    Delay,
+    /// It takes the other's place.
+    Replace,
+    /// Both run.
+    Allow,
+}
+
+/// When a job comes due.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Schedule {
+    /// At `anchor_us` + n * `period_us` + each of `phases_us`, which ascend and stay below the period.
+    Every {
+        /// Where it counts from.
+        anchor_us: i64,
+        /// How often; more than 0.
+        period_us: i64,
+        /// Within a period.
+        phases_us: Vec<i64>,
+    },
+    /// At these times, ascending.
+    At(Vec<i64>),
+}
+
+impl Schedule {
+    /// The due times from `from_us` to `until_us`, both inclusive.
+    pub fn due(&self, from_us: i64, until_us: i64) -> BTreeSet<i64> {
+        match self {
+            Schedule::At(times) => times.iter().copied().filter(|at| (from_us..=until_us).contains(at)).collect(),
+            Schedule::Every { anchor_us, period_us, phases_us } => {
+                let mut due = BTreeSet::new();
+                let mut base = anchor_us + (from_us - anchor_us).div_euclid(*period_us) * period_us;
+                while base <= until_us {
+                    due.extend(
+                        phases_us.iter().map(|phase| base + phase).filter(|at| (from_us..=until_us).contains(at)),
+                    );
+                    base += period_us;
+                }
+                due
+            }
+        }
+    }
+}
+
+/// A job as it was asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Job {
+    /// Its name.
+    pub name: String,
+    /// When it comes due.
+    pub schedule: Schedule,
+    /// Every due time from here on must be accounted for.
+    pub from_us: i64,
+    /// Up to here, inclusive. It is not due before or after.
+    pub until_us: i64,
+    /// What happens to overlaps.
+    pub overlap: Overlap,
+    /// How often a firing that fails is attempted; at least 1.
+    pub max_attempts: u64,
+    /// Whether a run that was lost runs again.
+    pub rerun: bool,
+}
+
+/// What a person asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Deed {
+    /// No firing of the schedule starts until a resume.
+    Pause,
+    /// The end of a pause.
+    Resume,
+    /// A new definition with the same timing.
+    Update,
+    /// A run now.
+    Trigger,
+    /// The end of a run.
+    Cancel,
+}
+
+/// Something that a person asked for, and what was answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Act {
+    /// Whose job it was.
+    pub job: String,
+    /// What was asked for.
+    pub deed: Deed,
+    /// The run that it was about: that was to be cancelled, or whose id a trigger answered.
+    pub run: Option<String>,
+    /// When it was asked for.
+    pub asked_us: i64,
+    /// When the answer was there; `None` when there was none, and nobody knows whether it was done.
+    pub answered_us: Option<i64>,
+    /// The HTTP status of the answer.
+    pub status: u64,
+}
+
+impl Act {
+    /// Whether it was done for sure.
+    pub fn done(&self) -> bool {
+        self.answered_us.is_some() && (200..300).contains(&self.status)
+    }
+
+    /// Whether it may have been done: it was not refused.
+    pub fn may_be_done(&self) -> bool {
+        self.done() || self.answered_us.is_none() || self.status >= 500
+    }
+}
+
+/// All that was asked for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Plan {
+    /// The jobs.
+    pub jobs: Vec<Job>,
+    /// What people did, in order of asking.
+    pub acts: Vec<Act>,
+}
+
+const OVERLAPS: [(&str, Overlap); 4] =
+    [("skip", Overlap::Skip), ("delay", Overlap::Delay), ("replace", Overlap::Replace), ("allow", Overlap::Allow)];
+const DEEDS: [(&str, Deed); 5] = [
+    ("pause", Deed::Pause),
+    ("resume", Deed::Resume),
+    ("update", Deed::Update),
+    ("trigger", Deed::Trigger),
+    ("cancel", Deed::Cancel),
+];
+
+impl Plan {
+    /// From `{"jobs": [...], "acts": [...]}`, as [`Plan::to_json`] writes it.
+    ///
+    /// # Errors
+    /// What is wrong and where.
+    pub fn from_json(value: &Value) -> Result<Self, String> {
+        let list = |name: &str| value[name].as_array().ok_or(format!("there is no list {name:?}"));
+        let jobs = list("jobs")?.iter().map(|job| read_job(job).ok_or(format!("this is no job: {job}")));
+        let acts = list("acts")?.iter().map(|act| read_act(act).ok_or(format!("this is no act: {act}")));
+        Ok(Self { jobs: jobs.collect::<Result<_, _>>()?, acts: acts.collect::<Result<_, _>>()? })
+    }
+
+    /// As [`Plan::from_json`] reads it.
+    pub fn to_json(&self) -> Value {
+        let jobs: Vec<Value> = self.jobs.iter().map(write_job).collect();
+        let acts: Vec<Value> = self.acts.iter().map(write_act).collect();
+        json!({"jobs": jobs, "acts": acts})
+    }
+}
+
+fn times(value: &Value) -> Option<Vec<i64>> {
+    value.as_array()?.iter().map(Value::as_i64).collect()
+}
+
+fn named<T: Copy>(all: &[(&str, T)], value: &Value) -> Option<T> {
+    all.iter().find(|(name, _)| value == name).map(|(_, one)| *one)
+}
+
+fn name_of<'a, T: PartialEq>(all: &[(&'a str, T)], value: &T) -> &'a str {
+    all.iter().find(|(_, one)| one == value).map_or("", |(name, _)| name)
+}
+
+fn read_job(value: &Value) -> Option<Job> {
+    let schedule = match times(&value["at_us"]) {
+        Some(at) => Schedule::At(at),
+        None => Schedule::Every {
+            anchor_us: value["anchor_us"].as_i64()?,
+            period_us: value["period_us"].as_i64().filter(|period| *period > 0)?,
+            phases_us: times(&value["phases_us"])?,
+        },
+    };
+    Some(Job {
+        name: value["name"].as_str()?.to_owned(),
+        schedule,
+        from_us: value["from_us"].as_i64()?,
+        until_us: value["until_us"].as_i64()?,
+        overlap: named(&OVERLAPS, &value["overlap"])?,
+        max_attempts: value["max_attempts"].as_u64()?,
+        rerun: value["rerun"].as_bool()?,
+    })
+}
+
+fn write_job(job: &Job) -> Value {
+    let mut value = match &job.schedule {
+        Schedule::At(at) => json!({"at_us": at}),
+        Schedule::Every { anchor_us, period_us, phases_us } => {
+            json!({"anchor_us": anchor_us, "period_us": period_us, "phases_us": phases_us})
+        }
+    };
+    value["name"] = json!(job.name);
+    value["from_us"] = json!(job.from_us);
+    value["until_us"] = json!(job.until_us);
+    value["overlap"] = json!(name_of(&OVERLAPS, &job.overlap));
+    value["max_attempts"] = json!(job.max_attempts);
+    value["rerun"] = json!(job.rerun);
+    value
+}
+
+fn read_act(value: &Value) -> Option<Act> {
+    Some(Act {
+        job: value["job"].as_str()?.to_owned(),
+        deed: named(&DEEDS, &value["deed"])?,
+        run: value["run"].as_str().map(str::to_owned),
+        asked_us: value["asked_us"].as_i64()?,
+        answered_us: value["answered_us"].as_i64(),
+        status: value["status"].as_u64()?,
+    })
+}
+
+fn write_act(act: &Act) -> Value {
+    json!({"job": act.job, "deed": name_of(&DEEDS, &act.deed), "run": act.run, "asked_us": act.asked_us,
+           "answered_us": act.answered_us, "status": act.status})
+}
+
+impl Job {
+    /// A job that comes due each `every_s` seconds from `anchor_us` on, may not overlap and is attempted once.
+    pub fn every(name: &str, every_s: i64, anchor_us: i64, (from_us, until_us): (i64, i64)) -> Self {
+        let schedule = Schedule::Every { anchor_us, period_us: every_s * SECOND_US, phases_us: vec![0] };
+        Self {
+            name: name.to_owned(),
+            schedule,
+            from_us,
+            until_us,
+            overlap: Overlap::Skip,
+            max_attempts: 1,
+            rerun: false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn due_times_count_from_the_anchor_and_stay_within_the_bounds() {
+        let every = Schedule::Every { anchor_us: 250, period_us: 1_000, phases_us: vec![0, 700] };
+        assert_eq!(every.due(1_250, 3_250), BTreeSet::from([1_250, 1_950, 2_250, 2_950, 3_250]));
+        assert_eq!(every.due(1_251, 1_949), BTreeSet::new());
+        assert_eq!(every.due(-1_000, 0), BTreeSet::from([-750, -50]));
+        assert_eq!(Schedule::At(vec![5, 9]).due(6, 9), BTreeSet::from([9]));
+    }
+
+    #[test]
+    fn a_plan_survives_json() {
+        let job = Job { overlap: Overlap::Replace, rerun: true, ..Job::every("a", 2, 7, (8, 9)) };
+        let once = Job { schedule: Schedule::At(vec![3]), ..job.clone() };
+        let run = Some("r".to_owned());
+        let act = Act { job: "a".into(), deed: Deed::Cancel, run, asked_us: 1, answered_us: None, status: 0 };
+        let plan = Plan { jobs: vec![job, once], acts: vec![act] };
+        assert_eq!(Plan::from_json(&plan.to_json()), Ok(plan));
+        assert!(Plan::from_json(&json!({"jobs": [{}], "acts": []})).is_err());
+    }
+}

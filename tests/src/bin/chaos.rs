@@ -1,0 +1,153 @@
+//! Faults of many classes on real nodes and a real database, and what an independent checker says of every due time.
+//!
+//! `cargo run --release -p carillon-tests --bin chaos -- [name=value ...]`
+//!
+//! - `database=mariadb|mysql`: a private server of this brand
+//! - `seed=1`: what is drawn follows from it (when things happen also depends on the machine)
+//! - `seconds=600`: how long jobs are due; `nodes=4`; `jobs=250`
+//! - `classes=a,b,c`: only these faults (`classes=list` prints all and what each does); without it all
+//! - `timing=brisk|fast`: the session timing of the nodes
+//! - `pauses=100`: percent of the usual pauses between faults
+//! - `without=GUARD`: the nodes run without that guard (they need debug assertions: `--profile proof`), and the checker must
+//!   find something
+//! - `keep=yes`: what the checker read stays, also if nothing was found
+//!
+//! The report is kept in `tests/reports/` as `chaos-DATABASE` or `chaos-without-GUARD`, as Markdown and JSON. Exit code 0: nothing
+//! was found, or, without a guard, something was. The binary `carillon` must have been built with the same profile
+//! (`cargo build --release`).
+
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
+use std::time::Duration;
+
+use carillon_checker::Group;
+use carillon_tests::chaos::Class;
+use carillon_tests::cluster::{BRISK, FAST};
+use carillon_tests::databases::Brand;
+use carillon_tests::report::{Report, said};
+use carillon_tests::server::binary;
+use carillon_tests::settings::Settings;
+use carillon_tests::trial::strikes::Pace;
+use carillon_tests::trial::{Told, Trial};
+use serde_json::Value;
+
+/// Where nodes read which guard they run without.
+const WITHOUT: &str = "CARILLON_WITHOUT_GUARD";
+/// So many findings of each group are shown.
+const SHOWN: usize = 10;
+
+fn main() -> ExitCode {
+    let settings = Settings::of(std::env::args().skip(1));
+    if settings.text("classes", "") == "list" {
+        for class in Class::ALL {
+            println!("{:24} {}", class.name(), class.what());
+        }
+        return ExitCode::SUCCESS;
+    }
+    let without = settings.text("without", "");
+    if !without.is_empty() && std::env::var(WITHOUT).as_deref() != Ok(without) {
+        return again_without(without);
+    }
+    let trial = trial(&settings);
+    let told = trial.run();
+    let report = report(&settings, &trial, &told);
+    print!("{}", report.markdown());
+    println!("\nkept as {}", report.keep().expect("the report can be kept").display());
+    if told.is_clean() && !settings.says("keep") {
+        let _left_over = std::fs::remove_dir_all(&trial.dir);
+    } else {
+        println!("`carillon-check {}` judges it again", trial.dir.display());
+    }
+    let as_expected = if without.is_empty() { told.is_clean() } else { !told.verdict.is_clean() };
+    if as_expected { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Begins anew in an environment that the nodes inherit.
+fn again_without(guard: &str) -> ExitCode {
+    assert!(cfg!(debug_assertions), "a guard can only be removed with debug assertions: --profile proof");
+    let this = std::env::current_exe().expect("a program has a path");
+    let failed = Command::new(this).args(std::env::args().skip(1)).env(WITHOUT, guard).exec();
+    panic!("it cannot begin anew: {failed}");
+}
+
+fn trial(settings: &Settings) -> Trial {
+    let named = |name: &str| {
+        Class::of_name(name).unwrap_or_else(|| panic!("{name:?} is no class of faults; classes=list prints all"))
+    };
+    let classes = match settings.text("classes", "") {
+        "" => Class::ALL.to_vec(),
+        names => names.split(',').map(named).collect(),
+    };
+    let seed = settings.number("seed", 1);
+    let name = format!("carillon-chaos-{}-{seed}", std::process::id());
+    Trial {
+        brand: match settings.text("database", "mariadb") {
+            "mysql" => Brand::MySql,
+            _ => Brand::MariaDb,
+        },
+        seed,
+        length: Duration::from_secs(settings.number("seconds", 600)),
+        nodes: usize::try_from(settings.number("nodes", 4)).expect("a number of nodes"),
+        jobs: usize::try_from(settings.number("jobs", 250)).expect("a number of jobs"),
+        classes,
+        pace: Pace { pauses_percent: settings.number("pauses", 100), ..Pace::HARD },
+        session: if settings.text("timing", "brisk") == "fast" { FAST } else { BRISK },
+        dir: PathBuf::from(settings.text("dir", &std::env::temp_dir().join(name).display().to_string())),
+    }
+}
+
+fn report(settings: &Settings, trial: &Trial, told: &Told) -> Report {
+    let verdict = &told.verdict;
+    let (name, title) = match settings.text("without", "") {
+        "" => (format!("chaos-{}", trial.brand.name().to_lowercase()), format!("Chaos on {}", trial.brand.name())),
+        guard => {
+            (format!("chaos-without-{guard}"), format!("Chaos on {} without the guard {guard}", trial.brand.name()))
+        }
+    };
+    let mut report = Report::new(&name, &title);
+    report.fact("database", &*told.database);
+    report.fact("binary", said(&binary().display().to_string(), &["--version"]));
+    report.fact("seed", trial.seed).fact("seconds", trial.length.as_secs());
+    report.fact("nodes", trial.nodes).fact("jobs", trial.jobs);
+    report.fact("session timing", settings.text("timing", "brisk"));
+    report.fact("effective faults", told.struck.effective());
+    report.fact("classes with an effective fault", told.struck.classes());
+    report.fact("due times", verdict.due).fact("starts, by the jobs' own files", verdict.starts);
+    for group in Group::ALL {
+        report.fact(group.name(), verdict.count(group));
+    }
+    report.fact("panics and broken invariants in the logs of the nodes", told.bad_lines.len());
+    match &told.rested {
+        Ok(took) => report.fact("at rest after the last due time, s", took.as_secs()),
+        Err(why) => report.fact("did not come to rest", &**why),
+    };
+    tables(&mut report, told);
+    report
+}
+
+fn tables(report: &mut Report, told: &Told) {
+    let verdict = &told.verdict;
+    let tally = told.struck.tally.iter().map(|(class, tally)| -> Vec<Value> {
+        vec![class.name().into(), tally.struck.into(), tally.effective.into(), tally.why_not.clone().into()]
+    });
+    report.table("Faults", &["class", "struck", "effective", "why one was not"], tally.collect());
+    let fates = verdict.fates.iter().map(|(fate, count)| vec![fate.clone().into(), (*count).into()]);
+    report.table("What became of the due times", &["fate", "due times"], fates.collect());
+    let shown = Group::ALL.iter().flat_map(|group| {
+        let of_group = verdict.findings.iter().filter(move |finding| finding.kind.group() == *group);
+        of_group.take(SHOWN).map(|finding| vec![finding.kind.group().name().into(), finding.to_string().into()])
+    });
+    let lines = told.bad_lines.iter().take(SHOWN).map(|line| vec!["logs".into(), line.clone().into()]);
+    report.table("Findings", &["group", "what"], shown.chain(lines).collect());
+    let late = verdict.lateness.kinds().map(|(name, values)| (format!("late: {name}"), values.clone()));
+    let taken = verdict.takeover_ms().map(|(name, values)| (format!("takeover: {name}"), values));
+    let spread = late.into_iter().chain(taken).map(|(name, values)| -> Vec<Value> {
+        let at = |share| values.at(share).into();
+        vec![name.into(), values.count().into(), at(0.5), at(0.9), at(0.99), at(0.999), at(1.0)]
+    });
+    report.table("Milliseconds", &["what", "count", "p50", "p90", "p99", "p99.9", "max"], spread.collect());
+    let ends = told.ends.iter().map(|(how, count)| vec![how.clone().into(), (*count).into()]);
+    let drained = told.drained.iter().map(|how| vec![format!("at last: {how}").into(), 1.into()]);
+    report.table("How nodes ended", &["exit", "times"], ends.chain(drained).collect());
+}

@@ -1,0 +1,199 @@
+//! A chaos run: jobs that write their own lives, people, and faults of many classes at once; then quiet, until all has come to
+//! rest; then the checker judges by what the jobs wrote and what the API says.
+//!
+//! Every job has a `start_at` and an `end_at`, so the due times that must be accounted for are fixed before the first fault.
+
+mod caller;
+mod load;
+mod people;
+mod rest;
+pub mod strikes;
+mod witness;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use carillon_checker::fault::End;
+use carillon_checker::{Evidence, Plan, Verdict, judge, time};
+use serde_json::{Value, json};
+
+use crate::chaos::{self, Class, Dice, Field};
+use crate::databases::Brand;
+use crate::server::wait_until_within;
+use caller::{Caller, now};
+use load::Made;
+use strikes::{Pace, Struck};
+use witness::Witness;
+
+/// What a chaos run is made of.
+#[derive(Debug, Clone)]
+pub struct Trial {
+    /// Of the database server.
+    pub brand: Brand,
+    /// Everything that is drawn follows from it.
+    pub seed: u64,
+    /// How long jobs are due.
+    pub length: Duration,
+    /// How many nodes there are.
+    pub nodes: usize,
+    /// How many jobs there are.
+    pub jobs: usize,
+    /// The faults.
+    pub classes: Vec<Class>,
+    /// How hard it is struck.
+    pub pace: Pace,
+    /// `[session]` of each node.
+    pub session: &'static str,
+    /// Where everything is left that the checker reads.
+    pub dir: PathBuf,
+}
+
+/// What is known after a chaos run.
+pub struct Told {
+    /// What the checker says.
+    pub verdict: Verdict,
+    /// The strikes.
+    pub struck: Struck,
+    /// How many processes of nodes ended, by exit status.
+    pub ends: BTreeMap<String, u64>,
+    /// How nodes ended that were asked to, at last.
+    pub drained: Vec<String>,
+    /// Lines of the nodes' logs that must not be there.
+    pub bad_lines: Vec<String>,
+    /// How long it took until all was at rest; what was not, if it was waited for in vain.
+    pub rested: Result<Duration, String>,
+    /// Of the database, as it says itself.
+    pub database: String,
+}
+
+impl Told {
+    /// Whether nothing was found that should not be.
+    pub fn is_clean(&self) -> bool {
+        let drained_well = self.drained.iter().all(|how| how == "exit status: 0");
+        self.verdict.is_clean() && self.bad_lines.is_empty() && self.rested.is_ok() && drained_well
+    }
+}
+
+/// Jobs come due so long after they were created: `@every` and new jobs need a second.
+const BEFORE: Duration = Duration::from_secs(5);
+/// Without faults at the beginning and at the end, so that there is something to compare with.
+const CALM: Duration = Duration::from_secs(8);
+/// How long it may take until all has come to rest.
+const PATIENCE: Duration = Duration::from_secs(180);
+/// What must not stand in the log of a node.
+const BAD: [&str; 2] = ["panicked", "an invariant does not hold"];
+
+impl Trial {
+    /// Runs it.
+    pub fn run(&self) -> Told {
+        fs::create_dir_all(&self.dir).expect("a directory for what is left");
+        let field = Field::start(&chaos::Plan {
+            brand: self.brand,
+            options: Vec::new(),
+            nodes: self.nodes,
+            config: self.session.to_owned(),
+            small_disk: self.classes.contains(&Class::DiskFull),
+            clocks: [Class::DatabaseClock, Class::NodeClock].iter().any(|class| self.classes.contains(class)),
+        });
+        let caller = Caller::of(&field);
+        let from_us = now() / time::SECOND_US * time::SECOND_US + micros(BEFORE);
+        let made = self.create(&caller, (from_us, from_us + micros(self.length)));
+        let (struck, mut acts) = self.storm(&field, &caller, &made, from_us);
+        let rested = rest::come_to_rest(&field, &caller, &mut acts, made[0].job.until_us, PATIENCE);
+        let runs = caller.all("/v1/runs?").unwrap_or_default();
+        let ends = ends(&field);
+        let database = rest::version(&field);
+        let plan = Plan { jobs: made.into_iter().map(|made| made.job).collect(), acts };
+        self.keep("jobs.json", &plan.to_json());
+        self.keep("runs.json", &json!(runs));
+        self.keep("faults.json", &Evidence::faults_json(&struck.faults, &ends));
+        let verdict = judge(&Evidence::read(&self.dir).expect("what was just written can be read"));
+        let (drained, bad_lines) = self.take_down(field);
+        let mut by_status = BTreeMap::new();
+        for end in ends {
+            *by_status.entry(end.how).or_default() += 1;
+        }
+        Told { verdict, struck, ends: by_status, drained, bad_lines, rested, database }
+    }
+
+    fn keep(&self, name: &str, value: &Value) {
+        fs::write(self.dir.join(name), value.to_string()).expect("what is left can be written");
+    }
+
+    fn create(&self, caller: &Caller, due: (i64, i64)) -> Vec<Made> {
+        let mut made = load::jobs(self.jobs, &Witness::new(&self.dir), due, &mut Dice::new(self.seed));
+        for part in made.chunks(1_000) {
+            let items: Vec<&Value> = part.iter().map(|made| &made.definition).collect();
+            let answer = caller.call(0, "POST", "/v1/jobs:batch", Some(&json!({ "items": items })));
+            let (status, said) = answer.expect("a node answers");
+            let refused = said["items"].as_array().and_then(|items| items.iter().find(|item| !item["error"].is_null()));
+            assert!(status < 300 && refused.is_none(), "the jobs are not taken: {status} {refused:?} {said:.300}");
+        }
+        load::anchored(&mut made, &caller.all("/v1/jobs?").expect("a node answers"));
+        made
+    }
+
+    /// Faults and people, with some calm before and after.
+    fn storm(
+        &self,
+        field: &Field,
+        caller: &Caller,
+        made: &[Made],
+        from_us: i64,
+    ) -> (Struck, Vec<carillon_checker::Act>) {
+        let definitions: Vec<Value> = made.iter().map(|made| made.definition.clone()).collect();
+        wait_until_us(from_us + micros(CALM));
+        let over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let people = scope.spawn(|| people::act(caller, &definitions, Dice::new(self.seed ^ 0xbee), &over));
+            let strikes = scope.spawn(|| strikes::strike_all(field, &self.classes, self.seed, self.pace, &over));
+            wait_until_us(from_us + micros(self.length.saturating_sub(CALM)));
+            over.store(true, Ordering::Relaxed);
+            (strikes.join().expect("the strikes end"), people.join().expect("people end"))
+        })
+    }
+
+    /// Drains the nodes; how they ended, and what in their logs must not be there.
+    fn take_down(&self, field: Field) -> (Vec<String>, Vec<String>) {
+        let logs: Vec<PathBuf> =
+            field.nodes.iter().map(|node| field.cluster.dir().join(node.name()).join(crate::server::LOG)).collect();
+        let names: Vec<String> = field.nodes.iter().map(|node| node.name().to_owned()).collect();
+        let Field { nodes, server, cluster, .. } = field;
+        let drained = nodes.into_iter().map(|target| target.member.drain()).collect();
+        let mut bad = Vec::new();
+        for (name, log) in names.iter().zip(logs) {
+            let text = fs::read_to_string(&log).unwrap_or_default();
+            bad.extend(
+                text.lines()
+                    .filter(|line| BAD.iter().any(|bad| line.contains(bad)))
+                    .map(|line| format!("{name}: {line}")),
+            );
+            let _not_vital = fs::copy(&log, self.dir.join(format!("{name}.log")));
+        }
+        drop((cluster, server));
+        (drained, bad)
+    }
+}
+
+/// How the processes of the nodes ended so far.
+fn ends(field: &Field) -> Vec<End> {
+    let of = |target: &chaos::Target| {
+        let name = target.name().to_owned();
+        let ends = target.member.ends().into_iter();
+        ends.map(move |(at, how)| End { node: name.clone(), at_us: now() - micros(at.elapsed()), how })
+            .collect::<Vec<_>>()
+    };
+    field.nodes.iter().flat_map(of).collect()
+}
+
+fn micros(duration: Duration) -> i64 {
+    i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
+}
+
+fn wait_until_us(at_us: i64) {
+    let left = Duration::from_micros(u64::try_from(at_us - now()).unwrap_or(0));
+    wait_until_within(left + Duration::from_secs(1), "the clock goes on", || now() >= at_us);
+}

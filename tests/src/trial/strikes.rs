@@ -1,0 +1,134 @@
+//! Faults in several lanes at once, each with dice of its own, until it is over.
+
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::chaos::{Class, Dice, Field, Outcome, Reach, strike};
+
+/// What became of the strikes of a class.
+#[derive(Debug, Clone, Default)]
+pub struct Tally {
+    /// How often it was tried.
+    pub struck: u64,
+    /// How often it was seen to take effect; the others do not count.
+    pub effective: u64,
+    /// Why it did not, the last time.
+    pub why_not: String,
+}
+
+/// All strikes of a run.
+#[derive(Debug, Default)]
+pub struct Struck {
+    /// By class.
+    pub tally: BTreeMap<Class, Tally>,
+    /// The effective ones, as the checker reads them and with what was seen.
+    pub faults: Vec<Value>,
+}
+
+/// A lane strikes one class after another, with a pause between.
+struct Lane {
+    classes: Vec<Class>,
+    pause_ms: (u64, u64),
+}
+
+/// How hard it is struck.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pace {
+    /// How many strike at wires at the same time.
+    pub wires: usize,
+    /// All pauses are multiplied with this, in percent.
+    pub pauses_percent: u64,
+}
+
+impl Pace {
+    /// At least 1,000 effective faults in ten minutes.
+    pub const HARD: Pace = Pace { wires: 4, pauses_percent: 100 };
+}
+
+fn lanes(classes: &[Class], pace: Pace) -> Vec<Lane> {
+    let wire = |class: &Class| class.name().starts_with("wire-");
+    let rare = |class: &Class| {
+        matches!(class, Class::DatabaseClock | Class::NodeClock | Class::Restored | Class::NodeFrozenPastLease)
+    };
+    let of = |picked: &dyn Fn(&Class) -> bool, (low, high): (u64, u64)| Lane {
+        classes: classes.iter().copied().filter(picked).collect(),
+        pause_ms: (low * pace.pauses_percent / 100, high * pace.pauses_percent / 100),
+    };
+    let mut lanes: Vec<Lane> = (0..pace.wires).map(|_| of(&wire, (150, 900))).collect();
+    lanes.push(of(&|class| class.reach() == Reach::Node && !wire(class) && !rare(class), (800, 2_500)));
+    lanes.push(of(&|class| class.reach() == Reach::Database && !rare(class), (8_000, 16_000)));
+    lanes.push(of(&|class| rare(class), (15_000, 40_000)));
+    lanes.retain(|lane| !lane.classes.is_empty());
+    lanes
+}
+
+/// Strikes in all lanes until it is over; what is under way then comes to its end.
+pub fn strike_all(field: &Field, classes: &[Class], seed: u64, pace: Pace, over: &AtomicBool) -> Struck {
+    let struck = Mutex::new(Struck::default());
+    std::thread::scope(|scope| {
+        for (n, lane) in lanes(classes, pace).into_iter().enumerate() {
+            let mut dice = Dice::new(seed.wrapping_mul(1_000).wrapping_add(n as u64));
+            let struck = &struck;
+            scope.spawn(move || {
+                // Each class comes once before one comes again: the rare lane has few turns.
+                let mut turns: Vec<Class> = Vec::new();
+                while rest(over, dice.ms(lane.pause_ms.0, lane.pause_ms.1)) {
+                    if turns.is_empty() {
+                        turns = lane.classes.clone();
+                    }
+                    let class =
+                        turns.swap_remove(usize::try_from(dice.between(0, turns.len() as u64 - 1)).unwrap_or(0));
+                    // A strike that panics is a strike that was not seen; the run goes on and tells of it.
+                    let outcome = catch_unwind(AssertUnwindSafe(|| strike(class, field, &mut dice)));
+                    let outcome = outcome.unwrap_or(Outcome::NotEffective { why: "it panicked".to_owned() });
+                    struck.lock().unwrap_or_else(PoisonError::into_inner).note(class, outcome);
+                }
+            });
+        }
+    });
+    struck.into_inner().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Waits; whether it is not over.
+fn rest(over: &AtomicBool, pause: Duration) -> bool {
+    let until = Instant::now() + pause;
+    while !over.load(Ordering::Relaxed) && Instant::now() < until {
+        std::thread::park_timeout(Duration::from_millis(50));
+    }
+    !over.load(Ordering::Relaxed)
+}
+
+impl Struck {
+    fn note(&mut self, class: Class, outcome: Outcome) {
+        let tally = self.tally.entry(class).or_default();
+        tally.struck += 1;
+        match outcome {
+            Outcome::Effective(seen) => {
+                tally.effective += 1;
+                self.faults.push(json!({
+                    "class": class.name(), "node": seen.node, "from_us": seen.from_us, "until_us": seen.until_us,
+                    "evidence": seen.evidence, "database_clock_ms": seen.database_clock_ms,
+                    "kills_runs": class == Class::ChildKilled, "moves_clock": seen.database_clock_ms != 0,
+                    "loses_commits": class == Class::Restored,
+                }));
+            }
+            Outcome::NotEffective { why } => tally.why_not = why,
+        }
+    }
+
+    /// Effective faults of all classes.
+    pub fn effective(&self) -> u64 {
+        self.tally.values().map(|tally| tally.effective).sum()
+    }
+
+    /// Classes of which at least one took effect.
+    pub fn classes(&self) -> usize {
+        self.tally.values().filter(|tally| tally.effective > 0).count()
+    }
+}

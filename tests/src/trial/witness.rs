@@ -1,0 +1,35 @@
+//! The commands of the jobs, which write their own lives into one file, a line a write, as the checker reads it.
+
+use std::path::{Path, PathBuf};
+
+use nix::sys::stat::Mode;
+
+/// The file that jobs write to, and what they wait at.
+pub struct Witness {
+    file: PathBuf,
+    /// A named pipe that nothing is ever written to: reading it with a limit waits without a process of its own.
+    nothing: PathBuf,
+}
+
+impl Witness {
+    /// A witness in `dir`.
+    pub fn new(dir: &Path) -> Self {
+        let this = Self { file: dir.join("witness"), nothing: dir.join("nothing") };
+        std::fs::write(&this.file, "").expect("the witness can be written");
+        let _there_already = nix::unistd::mkfifo(&this.nothing, Mode::S_IRUSR | Mode::S_IWUSR);
+        this
+    }
+
+    /// A command that lives for `steps` times `pause_ms`, writing after each, and ends with what `code` is, in bash's words.
+    pub fn command(&self, steps: u32, pause_ms: u32, code: &str) -> String {
+        let (file, nothing) = (self.file.display(), self.nothing.display());
+        let pause = format!("{}.{:03}", pause_ms / 1_000, pause_ms % 1_000);
+        format!(
+            "id=\"$CARILLON_RUN_ID $CARILLON_JOB $CARILLON_DUE_AT $CARILLON_ATTEMPT $CARILLON_FENCING_TOKEN\"\n\
+             say() {{ echo \"$id $1 ${{EPOCHREALTIME/./}}\" >> {file}; }}\n\
+             say start; exec 3<>{nothing}\n\
+             for ((n = 0; n < {steps}; n++)); do read -r -t {pause} -u 3; say alive; done\n\
+             code={code}; say end:$code; exit $code"
+        )
+    }
+}
