@@ -7,7 +7,7 @@ use crate::schedule::{Dst, Options, Schedule, ScheduleError, Timeline, jitter_of
 use crate::time::Timestamp;
 
 /// A stored definition. Pausing is not part of it: a pause belongs to the job's state and survives a new definition.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Hash)]
 pub struct Job {
     /// 1-128 of `[A-Za-z0-9._-]`.
     pub namespace: String,
@@ -106,7 +106,7 @@ impl Job {
 }
 
 /// What happens when a firing comes due while the previous run lives.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub enum Overlap {
     /// The firing is recorded as skipped.
     #[default]
@@ -135,7 +135,7 @@ impl Overlap {
 }
 
 /// How late a firing may start, and what becomes of those that are later.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Misfire {
     /// What becomes of misfires.
     pub policy: MisfirePolicy,
@@ -150,7 +150,7 @@ impl Default for Misfire {
 }
 
 /// What becomes of due times that passed unstarted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub enum MisfirePolicy {
     /// They are recorded as skipped.
     Skip,
@@ -179,7 +179,7 @@ impl MisfirePolicy {
 }
 
 /// Attempts of the same firing, with exponential backoff.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Retry {
     /// How many attempts in all; 1 is "no retry".
     pub max_attempts: u32,
@@ -207,7 +207,7 @@ impl Retry {
 }
 
 /// What happens to a run whose node died or was fenced.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub enum OnLost {
     /// It stays lost: at most one start per firing.
     #[default]

@@ -13,7 +13,7 @@ use crate::id::SessionId;
 use crate::time::{BootTime, Timestamp};
 
 /// The session timing of SPEC section 8.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Timing {
     /// How often a heartbeat is written.
     pub heartbeat: Duration,
@@ -129,7 +129,7 @@ impl Timing {
 /// An answer that carries the database's time was made before it arrived; from its arrival on the database's clock shows at
 /// least that time. The best bound of the last few answers is kept, and an older one forgotten, as clocks are set now and
 /// then.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Hash)]
 pub struct DatabaseClock {
     /// Newest last: the database's time minus the boot clock at arrival, in milliseconds.
     offsets_ms: Vec<i64>,
@@ -165,7 +165,7 @@ impl DatabaseClock {
 }
 
 /// What a node has seen of the other sessions, on its own clock.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Hash)]
 pub struct Survey {
     seen: BTreeMap<SessionId, (u64, BootTime)>,
 }

@@ -76,7 +76,7 @@ impl Status {
 }
 
 /// Why a due time did not run, or why a run ended as it did.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Reason {
     /// The previous run still lived.
     Overlap,
@@ -152,7 +152,7 @@ impl fmt::Display for Reason {
 }
 
 /// How a run ended, as the executor tells it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Ending {
     /// Anything but `Running` and `Skipped`.
     pub status: Status,

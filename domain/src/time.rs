@@ -61,7 +61,7 @@ impl Timestamp {
 /// A reading of the machine's own steady clock (CLOCK_BOOTTIME, which goes on while the machine sleeps), in milliseconds.
 ///
 /// Leases and timers live on it. It says nothing about the time of day and is never compared between machines.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Hash)]
 pub struct BootTime(u64);
 
 impl BootTime {

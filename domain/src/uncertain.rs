@@ -12,7 +12,7 @@ use crate::job::{Job, OnLost};
 use crate::time::Timestamp;
 
 /// The time of which nobody knows what was committed in it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Window {
     /// The last heartbeat, or end of a session, that the database still knows.
     pub from_at: Timestamp,

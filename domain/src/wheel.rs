@@ -5,13 +5,16 @@
 //! (beyond it, or before it after a clock was set back) waits in an ordered map.
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::hash::{Hash, Hasher};
 
 use crate::time::Timestamp;
 
 /// Items by the millisecond at which they come up.
-#[derive(Debug, Clone)]
 pub struct Wheel<T> {
+    /// None before the first item, so that a copy of an empty wheel costs nothing.
     slots: Vec<Vec<T>>,
+    span: usize,
     /// One bit a slot: whether anything is in it.
     occupied: Vec<u64>,
     /// Everything before this has been popped.
@@ -23,13 +26,20 @@ pub struct Wheel<T> {
 impl<T> Wheel<T> {
     /// A wheel whose ring spans at least `span_ms` milliseconds from `now`.
     pub fn new(span_ms: usize, now: Timestamp) -> Self {
-        let slots = span_ms.max(64).next_multiple_of(64);
         Self {
-            slots: std::iter::repeat_with(Vec::new).take(slots).collect(),
-            occupied: vec![0; slots / 64],
+            slots: Vec::new(),
+            span: span_ms.max(64).next_multiple_of(64),
+            occupied: Vec::new(),
             base_ms: now.as_ms(),
             in_ring: 0,
             outside: BTreeMap::new(),
+        }
+    }
+
+    fn make_slots(&mut self) {
+        if self.slots.is_empty() {
+            self.slots.resize_with(self.span, Vec::new);
+            self.occupied.resize(self.span / 64, 0);
         }
     }
 
@@ -46,7 +56,8 @@ impl<T> Wheel<T> {
     /// Lets `item` come up at `at`; with the next pop when that has passed.
     pub fn insert(&mut self, at: Timestamp, item: T) {
         let at_ms = at.as_ms();
-        if (0..self.slots.len() as i64).contains(&(at_ms - self.base_ms)) {
+        if (0..self.span as i64).contains(&(at_ms - self.base_ms)) {
+            self.make_slots();
             let slot = self.slot(at_ms);
             self.slots[slot].push(item);
             self.occupied[slot / 64] |= 1 << (slot % 64);
@@ -83,7 +94,7 @@ impl<T> Wheel<T> {
             let at_ms = *entry.key();
             if at_ms < end_ms {
                 out.extend(entry.remove());
-            } else if (0..self.slots.len() as i64).contains(&(at_ms - self.base_ms)) {
+            } else if (0..self.span as i64).contains(&(at_ms - self.base_ms)) {
                 let items = entry.remove();
                 items.into_iter().for_each(|item| self.insert(Timestamp::from_ms(at_ms), item));
             } else {
@@ -93,7 +104,7 @@ impl<T> Wheel<T> {
     }
 
     fn slot(&self, at_ms: i64) -> usize {
-        at_ms.rem_euclid(self.slots.len() as i64) as usize
+        at_ms.rem_euclid(self.span as i64) as usize
     }
 
     /// The first occupied millisecond at or after the base.
@@ -114,11 +125,53 @@ impl<T> Wheel<T> {
             let bits = self.occupied[word] & mask;
             if bits != 0 {
                 let slot = word * 64 + bits.trailing_zeros() as usize;
-                let ahead = (slot + self.slots.len() - first) % self.slots.len();
-                return Some(self.base_ms + ahead as i64);
+                return Some(self.base_ms + self.ahead(slot));
             }
         }
         None
+    }
+
+    /// How far a slot lies beyond the base.
+    fn ahead(&self, slot: usize) -> i64 {
+        ((slot + self.span - self.slot(self.base_ms)) % self.span) as i64
+    }
+
+    /// What waits, in the order of time.
+    fn items(&self) -> BTreeMap<i64, &Vec<T>> {
+        let in_slot = |slot: usize| (self.base_ms + self.ahead(slot), &self.slots[slot]);
+        let occupied = |(word, bits): (usize, &u64)| {
+            let bits = *bits;
+            (0..64).filter(move |bit| bits >> bit & 1 == 1).map(move |bit| word * 64 + bit)
+        };
+        let words = self.occupied.iter().enumerate().filter(|(_, bits)| **bits != 0);
+        let outside = self.outside.iter().map(|(at_ms, items)| (*at_ms, items));
+        words.flat_map(occupied).map(in_slot).chain(outside).collect()
+    }
+}
+
+impl<T: Clone> Clone for Wheel<T> {
+    /// Slots in which nothing is are not looked at.
+    fn clone(&self) -> Self {
+        let (span, base_ms) = (self.span, self.base_ms);
+        let mut copy =
+            Self { slots: Vec::new(), span, occupied: Vec::new(), base_ms, in_ring: 0, outside: BTreeMap::new() };
+        for (at_ms, items) in self.items() {
+            items.iter().for_each(|item| copy.insert(Timestamp::from_ms(at_ms), item.clone()));
+        }
+        copy
+    }
+}
+
+/// By what comes up when; where in the ring the wheel stands makes no difference.
+impl<T: Hash> Hash for Wheel<T> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.items().hash(state);
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for Wheel<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.items()).finish()
     }
 }
 
@@ -153,6 +206,31 @@ mod tests {
         wheel.pop_until(ms(5_000), &mut out);
         assert_eq!(out, ["overdue", "last slot", "beyond"]);
         assert!(wheel.is_empty());
+    }
+
+    #[test]
+    fn a_copy_holds_the_same_wherever_its_ring_stands() {
+        let hash = |wheel: &Wheel<u8>| {
+            let mut hasher = std::hash::DefaultHasher::new();
+            wheel.hash(&mut hasher);
+            hasher.finish()
+        };
+        let mut wheel = Wheel::new(64, ms(1_000));
+        for (at, item) in [(1_010, 1), (1_063, 2), (9_000, 3), (10, 4)] {
+            wheel.insert(ms(at), item);
+        }
+        let mut copy = wheel.clone();
+        let mut turned = Wheel::new(640, ms(950));
+        for (at, item) in [(10, 4), (9_000, 3), (1_010, 1), (1_063, 2)] {
+            turned.insert(ms(at), item);
+        }
+        assert_eq!((hash(&wheel), copy.len()), (hash(&turned), 4));
+        let [mut out, mut of_copy] = [Vec::new(), Vec::new()];
+        wheel.pop_until(ms(1_020), &mut out);
+        copy.pop_until(ms(1_020), &mut of_copy);
+        assert_eq!((&out, hash(&wheel)), (&of_copy, hash(&copy)));
+        assert_ne!(hash(&wheel), hash(&turned));
+        assert_eq!(format!("{wheel:?}"), "{1063: [2], 9000: [3]}");
     }
 
     proptest! {

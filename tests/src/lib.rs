@@ -10,6 +10,7 @@ pub mod fixture;
 pub mod follower;
 pub mod jobs;
 pub mod markdown;
+pub mod model;
 pub mod plugins;
 pub mod processes;
 pub mod report;

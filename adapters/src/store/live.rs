@@ -27,7 +27,7 @@ pub(super) fn kept_since(now: Timestamp) -> Timestamp {
 }
 
 /// The row of one run.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct LiveRow {
     pub asked_at: Timestamp,
     pub published: Option<LivePart>,

@@ -80,7 +80,7 @@ pub enum Beat {
 }
 
 /// What the others see of a session.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SessionBeat {
     /// Which session.
     pub id: SessionId,
@@ -91,7 +91,7 @@ pub struct SessionBeat {
 }
 
 /// Where a session stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SessionState {
     /// It claims.
     Live,
@@ -153,7 +153,7 @@ pub struct Finished {
 }
 
 /// What a run printed.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Hash)]
 pub struct Output {
     /// stdout and stderr in order.
     pub bytes: Vec<u8>,
@@ -162,7 +162,7 @@ pub struct Output {
 }
 
 /// What a run has printed so far.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Hash)]
 pub struct LivePart {
     /// How many bytes that is.
     pub written: u64,

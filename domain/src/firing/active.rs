@@ -27,7 +27,7 @@ pub struct FiringKey {
 }
 
 /// A row of the active table.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ActiveRow {
     /// Which firing it is.
     pub key: FiringKey,

@@ -13,7 +13,7 @@ use crate::time::Timestamp;
 const INSTANT: Duration = Duration::from_millis(1);
 
 /// One due occurrence on its way to a start.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Firing {
     /// The due time, which with the job identifies it.
     pub due_at: Timestamp,
@@ -56,7 +56,7 @@ impl Firing {
 }
 
 /// A firing that a session holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Held {
     /// What is held.
     pub firing: Firing,
@@ -72,7 +72,7 @@ pub struct Held {
 
 /// Where a row stands. Who moves it on: the scheduler (Idle), the holder's start (Prepared), the holder's finish
 /// (Executing); recovery or a sweep when the holder cannot.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Phase {
     /// Nobody holds it.
     Idle,
@@ -109,7 +109,7 @@ impl Phase {
 }
 
 /// A firing that waits outside the schedule and that nobody holds yet: a manual run, or a further attempt beside the row.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Waiting {
     /// The id that the caller was told; a further attempt draws a new one.
     pub run: Option<RunId>,
@@ -118,7 +118,7 @@ pub struct Waiting {
 }
 
 /// A pause. Due times during it are recorded, never fired.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Pause {
     /// When it began.
     pub since: Timestamp,
@@ -129,7 +129,7 @@ pub struct Pause {
 }
 
 /// Who asked a running run to end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CancelledBy {
     /// A person.
     Person,
@@ -148,7 +148,7 @@ impl CancelledBy {
 }
 
 /// The hot row of a job.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct JobState {
     /// Whose row it is.
     pub id: JobId,

@@ -35,7 +35,7 @@ use stealing::{Neighbours, Theft};
 use types::{Backoff, Flight};
 
 /// Where a run of mine stands in memory.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Stage {
     /// Mine, waiting in the wheel or for a free place.
     Prepared,
@@ -51,7 +51,7 @@ enum Stage {
     Uncertain,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 struct Run {
     at: RunRef,
     /// What to run; `None` for a row that recovery found.
@@ -62,7 +62,7 @@ struct Run {
 }
 
 /// One node, from its registration to its end.
-#[derive(Debug)]
+#[derive(Debug, Clone, Hash)]
 pub struct Node {
     config: Config,
     session: SessionId,
@@ -95,7 +95,7 @@ pub struct Node {
 }
 
 /// What is to be done as soon as the store is free for it.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone, Hash)]
 struct Wish {
     peek: bool,
     claim: bool,
@@ -341,7 +341,7 @@ impl Node {
 }
 
 /// The runs of the stages out of which only the store's answer leads, beside the starts, which have an order of their own.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone, Hash)]
 struct ToAsk {
     in_doubt: BTreeSet<RunId>,
     ended: BTreeSet<RunId>,

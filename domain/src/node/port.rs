@@ -18,7 +18,7 @@ pub enum RowKey {
 }
 
 /// A run and the row that carries it, as one side last saw it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RunRef {
     /// Which row.
     pub row: RowKey,
@@ -29,7 +29,7 @@ pub struct RunRef {
 }
 
 /// A row that the session now holds as Prepared.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Hash)]
 pub struct Claimed {
     /// Which row, with the version just written.
     pub at: RunRef,
@@ -42,7 +42,7 @@ pub struct Claimed {
 }
 
 /// What became of one start.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Hash)]
 pub enum StartAnswer {
     /// Executing: spawn it.
     Started {
@@ -67,7 +67,7 @@ pub enum StartAnswer {
 }
 
 /// A run that ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct FinishRequest {
     /// Which run.
     pub at: RunRef,
@@ -76,7 +76,7 @@ pub struct FinishRequest {
 }
 
 /// What became of one finish. In each case the run's record is kept and the node may forget the run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FinishAnswer {
     /// Recorded; the row may be claimed again at this time, if it still exists.
     Recorded {
@@ -88,7 +88,7 @@ pub enum FinishAnswer {
 }
 
 /// What a settling write found (DESIGN section 4).
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Hash)]
 pub enum Seen {
     /// Still Prepared by me, at this version.
     Prepared(Claimed),
@@ -112,7 +112,7 @@ pub enum Seen {
 pub const UNCLAIMED_PER_PARTITION: usize = 8;
 
 /// A row in a partition of another node that may be claimed, and is not.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Unclaimed {
     /// Where.
     pub partition: u16,
@@ -127,7 +127,7 @@ pub struct Unclaimed {
 }
 
 /// What a lock-free look found.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Hash)]
 pub struct Peek {
     /// The earliest `claim_at` in my partitions, if something comes up there until the time asked for that I can run.
     pub earliest_claim_at: Option<Timestamp>,
@@ -143,7 +143,7 @@ pub struct Peek {
 }
 
 /// A run whose output is read at another node while it runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct WantedOutput {
     /// Which run.
     pub run: RunId,

@@ -14,19 +14,19 @@ use super::port::{RowKey, Unclaimed};
 use crate::time::{BootTime, Timestamp};
 
 /// What was seen unclaimed in the partitions of others, and since when.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone, Hash)]
 pub(super) struct Neighbours {
     seen: BTreeMap<(u16, RowKey), Sighting>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone, Hash)]
 struct Sighting {
     row: Unclaimed,
     since: BootTime,
 }
 
 /// What may be taken from others.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Theft {
     /// Where.
     pub partitions: Vec<u16>,

@@ -15,7 +15,7 @@ use crate::time::{BootTime, Timestamp};
 use crate::uncertain::Window;
 
 /// What a node is told at its start.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub struct Config {
     /// Heartbeats and fencing.
     pub timing: Timing,
@@ -43,7 +43,7 @@ pub struct Config {
 }
 
 /// How a call to the store failed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Failure {
     /// Not applied; may work later.
     RolledBack,
@@ -67,7 +67,7 @@ impl From<Failure> for Answer {
 pub type StoreAnswer<T> = Result<T, Failure>;
 
 /// Another session, as a heartbeat's answer shows it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Peer {
     /// Which session.
     pub session: SessionId,
@@ -80,7 +80,7 @@ pub struct Peer {
 }
 
 /// The answer to a heartbeat.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum BeatAnswer {
     /// The session lives.
     Alive {
@@ -98,7 +98,7 @@ pub enum BeatAnswer {
 }
 
 /// Something that happened.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub enum Input {
     /// Time has passed.
     Tick,
@@ -145,7 +145,7 @@ pub enum Input {
 }
 
 /// Why a run is asked to stop.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum StopReason {
     /// A person wants it.
     Cancelled,
@@ -167,7 +167,7 @@ impl StopReason {
 }
 
 /// Why a node ends itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SelfKillReason {
     /// Another session ended this one.
     Fenced,
@@ -180,7 +180,7 @@ pub enum SelfKillReason {
 }
 
 /// Something to do. The driver comes back with the result as an [`Input`].
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub enum Effect {
     /// Write a heartbeat.
     Heartbeat {
@@ -257,7 +257,7 @@ pub enum Effect {
 }
 
 /// What is on its way to the store: one call of a kind at a time.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone, Hash)]
 pub(super) struct Flight {
     /// When it was sent.
     pub peek: Option<BootTime>,
@@ -271,7 +271,7 @@ pub(super) struct Flight {
 }
 
 /// A claim on its way.
-#[derive(Debug)]
+#[derive(Debug, Clone, Hash)]
 pub(super) struct SentClaim {
     pub runs: Vec<RunId>,
     /// What it takes from others; `None` in my own partitions.
@@ -279,7 +279,7 @@ pub(super) struct SentClaim {
 }
 
 /// The node's own heartbeat and the lease that it keeps up.
-#[derive(Debug)]
+#[derive(Debug, Clone, Hash)]
 pub(super) struct Heartbeat {
     pub seq: u64,
     /// The highest that was acknowledged.
@@ -318,7 +318,7 @@ impl Heartbeat {
 }
 
 /// The end of a node in good order.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone, Hash)]
 pub(super) struct Drain {
     pub begun: bool,
     /// When runs are cancelled.
@@ -331,7 +331,7 @@ pub(super) struct Drain {
 }
 
 /// Whether the store was asked what it still holds for this session, once memory held nothing.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum LastLook {
     #[default]
     ToCome,
@@ -340,7 +340,7 @@ pub(super) enum LastLook {
 }
 
 /// Asking again, later and later: 50 ms, doubling up to 5 s.
-#[derive(Debug, Default, Clone, Copy)]
+#[derive(Debug, Default, Clone, Copy, Hash)]
 pub(super) struct Backoff {
     until: Option<BootTime>,
     failures: u32,

@@ -47,7 +47,7 @@ use crate::time::Timestamp;
 /// What becomes of wall-clock times that a change of the clock swallows or repeats.
 ///
 /// Asked only of schedules at fixed times; one whose minute or hour begins with `*` follows real time (Debian cron).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub struct Dst {
     /// Times that do not exist on that day.
     pub gap: Gap,
@@ -56,7 +56,7 @@ pub struct Dst {
 }
 
 /// What becomes of due times that a gap swallowed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub enum Gap {
     /// They fire once, together, at the first instant after the gap.
     #[default]
@@ -66,7 +66,7 @@ pub enum Gap {
 }
 
 /// At which of two equal wall-clock times a schedule is due.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub enum Overlap {
     /// Only at the first.
     #[default]

@@ -44,6 +44,8 @@ pub(super) struct Data {
     pub spent: BTreeMap<SessionId, (u64, Timestamp)>,
     pub windows: Vec<UncertainWindow>,
     pub record_conflicts: usize,
+    /// How often the lock row of each partition was written.
+    pub epochs: Vec<u64>,
     /// Of all rows that were deleted.
     pub highest_version: u64,
 }
@@ -68,6 +70,7 @@ impl Data {
             spent: BTreeMap::new(),
             windows: Vec::new(),
             record_conflicts: 0,
+            epochs: vec![0; usize::from(partitions.max(1))],
             highest_version: 0,
         }
     }

@@ -1,5 +1,6 @@
 //! The store for tests and the simulator: the same operations over ordered maps, with faults on demand.
 
+mod backup;
 mod data;
 mod faults;
 mod live;
@@ -12,6 +13,7 @@ use carillon_domain::id::{RunId, SessionId};
 use carillon_domain::node::port::{Claimed, FinishAnswer, Peek, RunRef, Seen, StartAnswer};
 use carillon_domain::time::Timestamp;
 
+pub use self::backup::Backup;
 use self::data::Data;
 pub use self::faults::{Fault, Faults};
 use super::clock::Clock;
@@ -22,9 +24,6 @@ use super::{
     NodeStore, Opened, Output, Page, PeekRequest, PutJob, RunCursor, RunQuery, RunView, Saved, SessionView, StoreError,
     UncertainWindow, bisect,
 };
-
-/// What a store held at one moment.
-pub struct Backup(Box<Data>);
 
 type Stray = Box<dyn FnOnce(&mut Data) + Send>;
 
@@ -66,12 +65,12 @@ impl MemoryStore {
 
     /// Everything that is stored, as it is now.
     pub fn back_up(&self) -> Backup {
-        Backup(Box::new(lock(&self.data).clone()))
+        Backup::of(&lock(&self.data))
     }
 
-    /// Goes back to what was stored then; the time goes on.
+    /// Goes back to what was stored then, in this store or in another one; the time goes on.
     pub fn restore(&self, backup: &Backup) {
-        *lock(&self.data) = (*backup.0).clone();
+        backup.overwrite(&mut lock(&self.data));
     }
 
     /// How often a second record for one (job, due time, trigger, attempt) was refused; 0 unless a rule is broken.

@@ -60,10 +60,11 @@ impl Tables for Transaction<'_> {
 
     fn lock_partitions(&mut self, partitions: &[u16]) -> impl Future<Output = Answer<()>> + Send {
         let missing = partitions.iter().find(|partition| **partition >= self.data.partitions);
-        ready(
-            missing
-                .map_or(Ok(()), |missing| Err(StoreError::Permanent(format!("partition {missing} has no lock row")))),
-        )
+        if let Some(missing) = missing {
+            return ready(Err(StoreError::Permanent(format!("partition {missing} has no lock row"))));
+        }
+        partitions.iter().for_each(|partition| self.data.epochs[usize::from(*partition)] += 1);
+        ready(Ok(()))
     }
 
     fn jobs_by_id(&mut self, ids: &[JobId]) -> impl Future<Output = Answer<Vec<Option<JobRow>>>> + Send {

@@ -1,0 +1,31 @@
+//! The model checker: every order of a bounded number of things that may happen to a small cluster.
+//!
+//! Nothing is modelled that production has: the nodes are [`carillon_domain::node::Node`]s, and the store is the memory store,
+//! which runs the same operations over the same rules as SQLite and MySQL do. What is made here is the world around them:
+//! time, a network that loses and delays, processes that crash and freeze with their keepers and children, people, and a
+//! database that goes back in time. `stateright` explores all its states, depth first; in each the promises of
+//! [`carillon_domain::invariants`] are asked.
+//!
+//! To keep that finite and small: time moves only to the next moment at which something is due; calls are answered at once
+//! unless something out of a [`Budget`] happens to them; while a call waits for its fate nothing else happens; of the times
+//! at which the keeper may kill what outlives its node the latest is taken. Clocks do not drift, and a transaction of the store
+//! is one step: that they are that, servers must show (`tests/tests/store_*.rs`).
+
+mod actions;
+mod bounds;
+mod calls;
+mod history;
+mod nodes;
+mod outcome;
+mod rest;
+mod sights;
+mod steps;
+mod telling;
+mod watching;
+mod world;
+
+pub use actions::{Action, Fate};
+pub use bounds::{Bounds, Budget};
+pub use outcome::{Outcome, check};
+pub use sights::{Sight, Sights};
+pub use world::World;

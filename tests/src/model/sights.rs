@@ -1,0 +1,56 @@
+//! What explorations come across: one that never meets what it is about proves nothing.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What an exploration should come across, or it proves little.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Sight {
+    /// A run was started.
+    Started,
+    /// A run was started because a settling write had found its row Executing.
+    StartedBySettling,
+    /// A request was applied after its sender had given up.
+    StrayApplied,
+    /// A session that still held rows was swept by another one.
+    Swept,
+    /// A run was recorded as lost.
+    Lost,
+    /// A firing was started again by another attempt.
+    FurtherAttempt,
+    /// A firing was taken from a node that left it lying.
+    Stolen,
+    /// A node ended itself because its lease was over.
+    LeaseOver,
+    /// Lost commits were noticed.
+    WindowOpened,
+}
+
+impl Sight {
+    /// All of them.
+    pub const ALL: [Sight; 9] = [
+        Sight::Started,
+        Sight::StartedBySettling,
+        Sight::StrayApplied,
+        Sight::Swept,
+        Sight::Lost,
+        Sight::FurtherAttempt,
+        Sight::Stolen,
+        Sight::LeaseOver,
+        Sight::WindowOpened,
+    ];
+}
+
+/// How often each was come across.
+#[derive(Debug, Default)]
+pub struct Sights([AtomicU64; Sight::ALL.len()]);
+
+impl Sights {
+    pub(super) fn count(&self, sight: Sight) {
+        self.0[sight as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How often this was come across.
+    pub fn of(&self, sight: Sight) -> u64 {
+        self.0[sight as usize].load(Ordering::Relaxed)
+    }
+}
