@@ -14,4 +14,5 @@ pub mod processes;
 pub mod report;
 pub mod server;
 pub mod settings;
+pub mod simulator;
 pub mod stranger;

@@ -2,6 +2,7 @@
 
 mod data;
 mod faults;
+pub mod innodb;
 mod live;
 mod tables;
 
