@@ -16,5 +16,6 @@ pub mod processes;
 pub mod report;
 pub mod server;
 pub mod settings;
+pub mod simulator;
 pub mod stranger;
 pub mod trial;

@@ -59,7 +59,7 @@ impl Write<JobState> {
 }
 
 /// Everything that one transaction writes.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Changes {
     pub jobs: Vec<Write<JobState>>,
     pub active: Vec<Write<ActiveRow>>,

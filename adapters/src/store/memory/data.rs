@@ -158,6 +158,11 @@ impl Data {
             let before = write.before.as_ref().map(|before| (before.key, before.version));
             moved(before.is_none_or(|(key, version)| self.active.get(&key).is_some_and(|row| row.version == version)))?;
         }
+        self.check_outputs(changes)
+    }
+
+    /// What is too large is refused, whatever else is written.
+    pub fn check_outputs(&self, changes: &Changes) -> Answer<()> {
         let largest = changes.outputs.iter().map(|(_, output)| output.bytes.len()).max().unwrap_or(0);
         if largest > MAX_OUTPUT_BYTES {
             return Err(StoreError::Permanent(format!("an output of {largest} bytes is too large")));

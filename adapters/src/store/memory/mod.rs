@@ -3,6 +3,7 @@
 mod backup;
 mod data;
 mod faults;
+pub mod innodb;
 mod live;
 mod tables;
 

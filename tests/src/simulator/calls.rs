@@ -1,0 +1,160 @@
+//! What a node asks of its store, as the server's engine does it: each a call with a time limit, each answer an input.
+
+use carillon_adapters::store::memory::innodb::Client;
+use carillon_adapters::store::{
+    Beat, ClaimRequest, Finished, Me, NodeStore, Output, PeekRequest, SessionState, StoreError,
+};
+use carillon_domain::id::SessionId;
+use carillon_domain::node::{BeatAnswer, Effect, Failure, Input, Peer};
+use carillon_domain::time::BootTime;
+
+/// What a call is about, so that a time limit can be told as its failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Call {
+    Open,
+    Beat { sent: BootTime },
+    Peek,
+    Claim,
+    Start,
+    Settle,
+    Finish,
+    Reset,
+    Held,
+    Sweep,
+    Close,
+    /// A person's.
+    Control,
+}
+
+/// What comes of a call.
+pub(super) enum Done {
+    Opened(Option<carillon_domain::time::Timestamp>),
+    Input(Input),
+    Closed,
+    /// Whether the person got an answer that is one.
+    Told(bool),
+}
+
+fn failure(error: &StoreError) -> Failure {
+    match error {
+        StoreError::Retryable(_) => Failure::RolledBack,
+        StoreError::Permanent(_) | StoreError::LockMissing(_) => Failure::Refused,
+        StoreError::Unknown(_) => Failure::Unknown,
+    }
+}
+
+impl Call {
+    /// How it ends when no answer came in time: it may still be applied.
+    pub fn late(self) -> Done {
+        let unknown = Failure::Unknown;
+        Done::Input(match self {
+            Call::Open => return Done::Opened(None),
+            Call::Close => return Done::Closed,
+            Call::Control => return Done::Told(false),
+            Call::Beat { sent } => Input::Beat { sent, answer: Err(unknown) },
+            Call::Peek => Input::Peeked(Err(unknown)),
+            Call::Claim => Input::Claimed(Err(unknown)),
+            Call::Start => Input::Started(Err(unknown)),
+            Call::Settle => Input::Settled(Err(unknown)),
+            Call::Finish => Input::Finished(Err(unknown)),
+            Call::Reset => Input::Reset(Err(unknown)),
+            Call::Held => Input::Held(Err(unknown)),
+            Call::Sweep => Input::Swept,
+        })
+    }
+
+    pub fn of(effect: &Effect, sent: BootTime) -> Option<Self> {
+        Some(match effect {
+            Effect::Heartbeat { .. } => Call::Beat { sent },
+            Effect::Peek { .. } => Call::Peek,
+            Effect::Claim { .. } => Call::Claim,
+            Effect::Start(_) => Call::Start,
+            Effect::Settle(_) => Call::Settle,
+            Effect::Finish(_) => Call::Finish,
+            Effect::Reset(_) => Call::Reset,
+            Effect::ListHeld => Call::Held,
+            Effect::Expire { .. } | Effect::Sweep { .. } => Call::Sweep,
+            Effect::RenewKeeper { .. }
+            | Effect::Spawn { .. }
+            | Effect::Stop { .. }
+            | Effect::Forget(_)
+            | Effect::Drained
+            | Effect::SelfKill(_) => return None,
+        })
+    }
+}
+
+/// Performs an effect that is a call to the store.
+pub(super) async fn perform(store: Client, me: Me, executors: Vec<String>, effect: Effect, sent: BootTime) -> Done {
+    let session = me.session;
+    Done::Input(match effect {
+        Effect::Heartbeat { seq, draining } => {
+            let answer = store.heartbeat(me, seq, draining).await;
+            Input::Beat { sent, answer: answer.map(beat_answer).map_err(|error| failure(&error)) }
+        }
+        Effect::Peek { partitions, until } => {
+            let request = PeekRequest { session, partitions, until, executors };
+            Input::Peeked(store.peek(&request).await.map_err(|error| failure(&error)))
+        }
+        Effect::Claim { partitions, until, runs, only } => {
+            let executors = only.map_or(executors, |executor| vec![executor]);
+            let request = ClaimRequest { me, partitions, until, runs, executors };
+            Input::Claimed(store.claim(&request).await.map_err(|error| failure(&error)))
+        }
+        Effect::Start(runs) => Input::Started(store.start(me, &runs).await.map_err(|error| failure(&error))),
+        Effect::Settle(runs) => Input::Settled(store.settle(session, &runs).await.map_err(|error| failure(&error))),
+        Effect::Finish(requests) => {
+            let finished = |request| Finished { request, output: Output::default() };
+            let runs: Vec<Finished> = requests.into_iter().map(finished).collect();
+            Input::Finished(store.finish(session, &runs).await.map_err(|error| failure(&error)))
+        }
+        Effect::Reset(runs) => Input::Reset(store.reset(session, &runs).await.map_err(|error| failure(&error))),
+        Effect::ListHeld => Input::Held(store.held(session).await.map_err(|error| failure(&error))),
+        Effect::Expire { session, seq } => {
+            // What could not be done now is asked for again after the next heartbeat.
+            if store.expire(session, seq).await == Ok(true) {
+                sweep(&store, session).await;
+            }
+            Input::Swept
+        }
+        Effect::Sweep { session } => {
+            sweep(&store, session).await;
+            Input::Swept
+        }
+        Effect::Drained => {
+            let _the_others_find_it_silent = store.close_session(session).await;
+            return Done::Closed;
+        }
+        Effect::RenewKeeper { .. }
+        | Effect::Spawn { .. }
+        | Effect::Stop { .. }
+        | Effect::Forget(_)
+        | Effect::SelfKill(_) => Input::Tick,
+    })
+}
+
+/// As the engine does it, batch after batch.
+async fn sweep(store: &Client, session: SessionId) {
+    const BATCH: usize = 1_000;
+    while store.sweep(session, BATCH).await == Ok(BATCH) {}
+}
+
+fn beat_answer(beat: Beat) -> BeatAnswer {
+    match beat {
+        Beat::Fenced => BeatAnswer::Fenced,
+        Beat::WentBack => BeatAnswer::WentBack,
+        Beat::Alive { now, sessions, window } => BeatAnswer::Alive {
+            utc: now,
+            window,
+            peers: sessions
+                .into_iter()
+                .map(|session| Peer {
+                    session: session.id,
+                    seq: session.seq,
+                    claims: session.state == SessionState::Live,
+                    ended: session.state == SessionState::Ended,
+                })
+                .collect(),
+        },
+    }
+}

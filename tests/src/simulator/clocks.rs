@@ -1,0 +1,87 @@
+//! The database's clock and the nodes' own, none of which shows the true time.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use carillon_adapters::store::Clock;
+use carillon_domain::time::BootTime;
+
+const MILLION: i128 = 1_000_000;
+
+fn after(passed_us: u64, drift_ppm: i64) -> i128 {
+    i128::from(passed_us) * (MILLION + i128::from(drift_ppm)) / MILLION
+}
+
+/// The database's time of day, as its server reads it.
+#[derive(Debug, Clone)]
+pub(super) struct DatabaseClock {
+    shown_us: Arc<AtomicI64>,
+    begin_us: i64,
+    drift_ppm: i64,
+    set_by_us: i64,
+}
+
+impl DatabaseClock {
+    pub fn new(begin_us: i64, drift_ppm: i64) -> Self {
+        Self { shown_us: Arc::new(AtomicI64::new(begin_us)), begin_us, drift_ppm, set_by_us: 0 }
+    }
+
+    /// Somebody sets it.
+    pub fn step(&mut self, by_us: i64) {
+        self.set_by_us += by_us;
+    }
+
+    pub fn advance_to(&self, true_us: u64) {
+        let passed = i64::try_from(after(true_us, self.drift_ppm)).unwrap_or(i64::MAX);
+        self.shown_us.store(self.begin_us + passed + self.set_by_us, Ordering::Relaxed);
+    }
+}
+
+impl Clock for DatabaseClock {
+    fn now_us(&self) -> i64 {
+        self.shown_us.load(Ordering::Relaxed)
+    }
+}
+
+/// A machine's clock since it was booted.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct BootClock {
+    pub ahead_us: u64,
+    pub drift_ppm: i64,
+}
+
+impl BootClock {
+    pub fn at(self, true_us: u64) -> BootTime {
+        let shown = after(true_us, self.drift_ppm) + i128::from(self.ahead_us);
+        BootTime::from_ms(u64::try_from(shown / 1_000).unwrap_or(0))
+    }
+
+    /// When it shows `at`, in true microseconds.
+    pub fn when(self, at: BootTime) -> u64 {
+        let shown_us = i128::from(at.as_ms()) * 1_000 - i128::from(self.ahead_us);
+        let rate = MILLION + i128::from(self.drift_ppm);
+        let exact = (shown_us.max(0) * MILLION + rate - 1) / rate;
+        let mut true_us = u64::try_from(exact).unwrap_or(u64::MAX);
+        while true_us < u64::MAX && self.at(true_us) < at {
+            true_us += 1;
+        }
+        true_us
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_is_asked_when_it_shows_a_time_and_shows_it_then() {
+        for drift_ppm in [-10_000, 0, 7, 10_000] {
+            let clock = BootClock { ahead_us: 123_456_789, drift_ppm };
+            for ms in [0, 123_457, 200_001, 9_999_999] {
+                let at = BootTime::from_ms(ms);
+                let when = clock.when(at);
+                assert!(clock.at(when) >= at && (when == 0 || clock.at(when - 1) < at), "{drift_ppm} {ms}");
+            }
+        }
+    }
+}
