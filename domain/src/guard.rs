@@ -1,59 +1,265 @@
 //! The guards that keep what must always hold, each with a switch, so that it can be shown that none of them is idle.
 //!
-//! In a release build a guard always stands and its switch is compiled away. In a build with debug assertions one of them can
-//! be removed for the life of the process; then the model checker, the simulator or the conformance suite must find the
-//! invariant that it kept ([`Guard::keeps`]) broken. `tests/tests/guards.rs` does that with every guard.
+//! In a release build a guard always stands and its switch is compiled away. In a build with debug assertions one of them,
+//! or two, can be removed for the life of the process; then the invariant that it keeps ([`Guard::keeps`]) must be found
+//! broken. `tests/tests/guards.rs` shows that of every guard, by a story that holds while the guard stands.
 
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::fmt::Write as _;
+use std::sync::atomic::{AtomicU16, Ordering};
 
 use crate::invariants::Number;
 
-/// A condition that keeps something from going wrong.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-#[repr(u8)]
-pub enum Guard {
+/// The list: what each one prevents, its name on command lines, the invariant it keeps and the place where it stands.
+macro_rules! guards {
+    ($($(#[$doc:meta])+ $guard:ident $name:literal keeps $number:ident in $place:literal;)+) => {
+        /// A condition that keeps something from going wrong.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+        #[repr(u8)]
+        pub enum Guard {
+            $($(#[$doc])+ $guard,)+
+        }
+
+        impl Guard {
+            /// All of them.
+            pub const ALL: [Guard; [$($name),+].len()] = [$(Guard::$guard),+];
+
+            /// Its name on command lines and in reports.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Guard::$guard => $name,)+
+                }
+            }
+
+            /// What breaks without it.
+            pub const fn keeps(self) -> Number {
+                match self {
+                    $(Guard::$guard => Number::$number,)+
+                }
+            }
+
+            /// The file in which it stands.
+            pub const fn place(self) -> &'static str {
+                match self {
+                    $(Guard::$guard => $place,)+
+                }
+            }
+        }
+    };
+}
+
+guards! {
+    // The rules of a row.
+
+    /// What is held is not claimed by another.
+    ClaimIdle "claim-idle" keeps S4 in "domain/src/firing/claim.rs";
+    /// What is held has no time at which it may be claimed, in the row and in the index that claims read.
+    HeldNotDue "held-not-due" keeps S4 in "domain/src/firing/state.rs";
+    /// A finish or a reset matches only the run that it speaks of.
+    RunId "run-id" keeps S3 in "domain/src/firing/mod.rs";
+    /// A finish or a reset matches only what its sender's session holds: a manual run keeps its id from claim to claim.
+    Owner "owner" keeps S3 in "domain/src/firing/mod.rs";
+    /// A sweep takes only what the ended session holds.
+    SweepOwn "sweep-own" keeps S3 in "domain/src/firing/recover.rs";
+    /// Nothing starts before its time, however far ahead the clock of its node is.
+    NotEarly "not-early" keeps S5 in "domain/src/firing/start.rs";
+    /// What has become a misfire since it was claimed goes back to its policy.
+    NotLate "not-late" keeps S5 in "domain/src/firing/start.rs";
+    /// A pause takes back what is prepared.
+    PausePutsBack "pause-puts-back" keeps S5 in "domain/src/firing/pause.rs";
+    /// Of a paused job nothing but a manual run is claimed.
+    ClaimUnpaused "claim-unpaused" keeps S5 in "domain/src/firing/claim.rs";
+    /// A run beside its row that was withdrawn while it ran gets no further attempt.
+    WithdrawnEnds "withdrawn-ends" keeps S5 in "domain/src/firing/active.rs";
+    /// A pause or a deletion is told to the rows beside the job's own.
+    TellBeside "tell-beside" keeps S5 in "adapters/src/store/ops/control.rs";
+    /// The row of a job that was deleted while it ran goes with the run's end.
+    FinishDeleted "finish-deleted" keeps S5 in "domain/src/firing/finish.rs";
+    /// The row of a job that was deleted while its start was in doubt goes with the hand-back.
+    ResetDeleted "reset-deleted" keeps S5 in "domain/src/firing/recover.rs";
+    /// Nothing starts beside a run that it may not overlap.
+    OthersLive "others-live" keeps S1 in "adapters/src/store/work.rs";
+    /// The cursor never goes back, although a manual run that was lost is looked at from before it.
+    CursorForward "cursor-forward" keeps S7 in "domain/src/firing/state.rs";
+    /// The first claim after a loss of commits lifts the version above every token that was given out in them.
+    VersionLift "version-lift" keeps S7 in "domain/src/firing/mod.rs";
+    /// The token of a run beside its row is drawn from the version of the job's row.
+    TokenOfJob "token-of-job" keeps S7 in "domain/src/firing/active.rs";
+    /// A firing that may have started in lost commits is recorded, and not claimed again.
+    UncertainClaim "uncertain-claim" keeps S2 in "domain/src/firing/uncertain.rs";
+    /// Nor is it started, if it was claimed before the loss was noticed.
+    UncertainStart "uncertain-start" keeps S2 in "adapters/src/store/ops/transit.rs";
+
+    // What a node does.
+
+    /// The ids of a claim of unknown outcome are kept, so that a row that turns up is adopted.
+    PendingKept "pending-kept" keeps L1 in "domain/src/node/claiming.rs";
+    /// Recovery leaves alone what a claim on its way has taken.
+    OnItsWay "on-its-way" keeps S3 in "domain/src/node/recovery.rs";
+    /// What the store says is mine and no set of mine holds is given back.
+    Recovery "recovery" keeps L1 in "domain/src/node/recovery.rs";
+    /// A start of unknown outcome is settled, neither forgotten nor taken for failed.
+    SettleUnknown "settle-unknown" keeps L1 in "domain/src/node/starting.rs";
+    /// A finish is asked again until it is acknowledged.
+    FinishAgain "finish-again" keeps S2 in "domain/src/node/finishing.rs";
+    /// A reset is asked again until it is acknowledged.
+    ResetAgain "reset-again" keeps L1 in "domain/src/node/recovery.rs";
+    /// The lease counts from before the heartbeat was sent.
+    LeaseFromSending "lease-from-sending" keeps S8 in "domain/src/node/lifecycle.rs";
+    /// The first lease counts from before the registration was sent.
+    LeaseFromRegistering "lease-from-registering" keeps S8 in "domain/src/node/mod.rs";
+    /// A node ends itself when its lease is over.
+    SelfKill "self-kill" keeps S8 in "domain/src/node/lifecycle.rs";
+    /// A sequence that changes is a sign of life: its silence begins anew.
+    SignOfLife "sign-of-life" keeps S8 in "domain/src/lease.rs";
+    /// Timings by which others would act before the children are dead are refused.
+    FencingInequality "fencing-inequality" keeps S8 in "domain/src/lease.rs";
+    /// A node that drains asks the store what it holds before it leaves.
+    LastLook "last-look" keeps L1 in "domain/src/node/lifecycle.rs";
+
+    // What a store does in one transaction.
+
     /// A start matches only the version of the row that its sender was told.
-    StartVersion = 1,
+    StartVersion "start-version" keeps L1 in "adapters/src/store/ops/transit.rs";
+    /// So does a reset.
+    ResetVersion "reset-version" keeps S3 in "adapters/src/store/ops/transit.rs";
+    /// Settling writes before it looks, so that a stray start matches nothing.
+    SettleDisarms "settle-disarms" keeps L1 in "adapters/src/store/ops/transit.rs";
+    /// Settling tells of a pause or a deletion that came meanwhile.
+    SettleRechecks "settle-rechecks" keeps S5 in "adapters/src/store/ops/transit.rs";
+    /// A session that is over claims nothing.
+    ClaimAlive "claim-alive" keeps L1 in "adapters/src/store/ops/claim.rs";
+    /// A session that is over starts nothing.
+    StartAlive "start-alive" keeps S8 in "adapters/src/store/ops/transit.rs";
+    /// Only a session that was ended is swept.
+    SweepEnded "sweep-ended" keeps S8 in "adapters/src/store/ops/session.rs";
+    /// The tombstone stays until the last row is swept.
+    TombstoneStays "tombstone-stays" keeps L1 in "adapters/src/store/ops/session.rs";
+    /// A session that closes while it holds something leaves a tombstone.
+    CloseEntombs "close-entombs" keeps L1 in "adapters/src/store/ops/session.rs";
+    /// A claim notices that commits were lost.
+    ClaimNotices "claim-notices" keeps S2 in "adapters/src/store/ops/claim.rs";
+    /// A start notices that commits were lost.
+    StartNotices "start-notices" keeps S2 in "adapters/src/store/ops/transit.rs";
+    /// A heartbeat notices that commits were lost.
+    BeatNotices "beat-notices" keeps S2 in "adapters/src/store/ops/session.rs";
+    /// Nothing is claimed while a loss is not accepted.
+    WindowClaim "window-claim" keeps S2 in "adapters/src/store/ops/claim.rs";
+    /// Nothing is started while a loss is not accepted.
+    WindowStart "window-start" keeps S2 in "adapters/src/store/ops/transit.rs";
+    /// A session that is over leaves its last sequence, so that a fenced node does not take itself for forgotten.
+    SpentKnown "spent-known" keeps L1 in "adapters/src/store/ops/uncertain.rs";
+    /// The versions of a new job begin above those of deleted ones.
+    HighestVersion "highest-version" keeps S7 in "adapters/src/store/ops/put.rs";
+    /// A batch of records that is refused is halved until the one to blame stands alone.
+    Bisect "bisect" keeps L2 in "adapters/src/store/bisect.rs";
+
+    // What the statements of a database match.
+
+    /// `state <> 'ended'`: a heartbeat does not bring an ended session back.
+    BeatNotEnded "beat-not-ended" keeps S3 in "adapters/src/store/*/tables.rs";
+    /// `seq < ?`: a heartbeat that comes late takes nothing back.
+    BeatNewer "beat-newer" keeps S7 in "adapters/src/store/*/tables.rs";
+    /// `seq = ?`: a session is ended only if its heartbeat is still the one that was seen.
+    EndSeen "end-seen" keeps S8 in "adapters/src/store/*/tables.rs";
+    /// `version = ?` where a job's row is updated.
+    UpdateVersion "update-version" keeps S5 in "adapters/src/store/{sqlite,mysql}/change.rs";
+    /// `version = ?` where a row beside it is updated.
+    UpdateBesideVersion "update-beside-version" keeps S5 in "adapters/src/store/{sqlite,mysql}/change.rs";
+    /// An update must match every row that it names.
+    UpdateMatches "update-matches" keeps S5 in "adapters/src/store/{sqlite,mysql}/change.rs";
+    /// `version = ?` where a job's row is deleted.
+    DeleteVersion "delete-version" keeps S3 in "adapters/src/store/{sqlite,mysql}/change.rs";
+    /// `version = ?` where a row beside it is deleted.
+    DeleteBesideVersion "delete-beside-version" keeps S3 in "adapters/src/store/{sqlite,mysql}/change.rs";
+    /// A deletion must match every row that it names.
+    DeleteMatches "delete-matches" keeps S5 in "adapters/src/store/{sqlite,mysql}/change.rs";
+    /// A claim has the locks of its partitions before it reads.
+    ClaimLocks "claim-locks" keeps L1 in "adapters/src/store/ops/claim.rs";
+    /// A sweep has the locks of all partitions before it reads.
+    SweepLocks "sweep-locks" keeps L1 in "adapters/src/store/ops/session.rs";
+    /// A lock row that is missing is an error, not a free pass.
+    LockThere "lock-there" keeps L1 in "adapters/src/store/mysql/transaction.rs";
+    /// `ON DUPLICATE KEY`: a record that is there already is the same fact, and no error for ever.
+    RecordTwice "record-twice" keeps L1 in "adapters/src/store/{sqlite,mysql}/change.rs";
+    /// `ON DUPLICATE KEY`: so is an output.
+    OutputTwice "output-twice" keeps L1 in "adapters/src/store/{sqlite,mysql}/change.rs";
+    /// `written < ?`: what is shown of a run's output never goes back.
+    LiveForward "live-forward" keeps S7 in "adapters/src/store/*/live.rs";
+
+    // One server a file, and the keeper.
+
+    /// One server at a time has a database file.
+    FileLease "file-lease" keeps S8 in "adapters/src/store/sqlite/lease.rs";
+    /// The keeper holds the lease on the file until its last child is dead.
+    KeeperHolds "keeper-holds" keeps S8 in "adapters/src/keeper/start.rs";
+    /// The keeper kills every child when the deadline passes.
+    KeeperDeadline "keeper-deadline" keeps S8 in "adapters/src/keeper/runs.rs";
+    /// The keeper kills every child when its node is gone.
+    KeeperAbandons "keeper-abandons" keeps S8 in "adapters/src/keeper/runs.rs";
+    /// The keeper forks nothing after the deadline.
+    KeeperSpawn "keeper-spawn" keeps S8 in "adapters/src/keeper/runs.rs";
+    /// A child looks at the deadline again right before it becomes the program.
+    KeeperExec "keeper-exec" keeps S8 in "adapters/src/keeper/child.rs";
 }
 
 impl Guard {
-    /// All of them.
-    pub const ALL: [Guard; 1] = [Guard::StartVersion];
-
-    /// Its name on command lines and in reports.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Guard::StartVersion => "start-version",
-        }
-    }
-
     /// The guard of a name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|guard| guard.name() == name)
     }
 
-    /// What breaks without it.
-    pub const fn keeps(self) -> Number {
-        match self {
-            Guard::StartVersion => Number::S2,
-        }
+    /// How it is counted among those that are removed; never 0.
+    const fn number(self) -> u8 {
+        self as u8 + 1
     }
 }
 
-/// Which guard is removed: its number, or 0.
-static REMOVED: AtomicU8 = AtomicU8::new(0);
+/// Which guards are removed: two numbers, each 0 if there is none.
+static REMOVED: AtomicU16 = AtomicU16::new(0);
 
 /// Whether a guard does its work.
 #[inline]
 pub fn stands(guard: Guard) -> bool {
-    !cfg!(debug_assertions) || REMOVED.load(Ordering::Relaxed) != guard as u8
+    !cfg!(debug_assertions) || !REMOVED.load(Ordering::Relaxed).to_le_bytes().contains(&guard.number())
 }
 
 /// Removes a guard, and puts back any other, for this process. `false` in a build without debug assertions, where none can
 /// be removed.
 pub fn remove(guard: Guard) -> bool {
+    set_removed([guard.number(), 0])
+}
+
+/// As [`remove`], of two that stand for one another.
+pub fn remove_both(guards: [Guard; 2]) -> bool {
+    set_removed(guards.map(Guard::number))
+}
+
+fn set_removed(numbers: [u8; 2]) -> bool {
     if cfg!(debug_assertions) {
-        REMOVED.store(guard as u8, Ordering::Relaxed);
+        REMOVED.store(u16::from_le_bytes(numbers), Ordering::Relaxed);
     }
     cfg!(debug_assertions)
+}
+
+/// The list as ARCHITECTURE.md shows it: Markdown, generated so that page and code cannot differ.
+pub fn as_markdown() -> String {
+    let mut text = String::from("| guard | keeps | in |\n|---|---|---|\n");
+    for guard in Guard::ALL {
+        let _ = writeln!(text, "| {} | {:?} | `{}` |", guard.name(), guard.keeps(), guard.place());
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_guard_has_a_name_of_its_own_and_stands() {
+        for guard in Guard::ALL {
+            assert_eq!(Guard::from_name(guard.name()), Some(guard));
+            assert!(stands(guard));
+        }
+        assert_eq!(Guard::from_name("no-such-guard"), None);
+    }
 }

@@ -5,8 +5,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::time::Duration;
 
-use crate::firing::{FiringKey, Held, JobState, Phase, Why};
+use crate::firing::{Firing, FiringKey, Held, JobState, Phase, Why};
 use crate::id::{JobId, RunId, SessionId};
 use crate::job::{Job, OnLost};
 use crate::node::Node;
@@ -24,7 +25,7 @@ pub enum Number {
     S3,
     /// An acknowledged Prepared stays until its holder, a fence or an answered call changes it.
     S4,
-    /// Nothing starts after a pause or a deletion was answered.
+    /// Nothing starts after a pause or a deletion was answered, before its time, or later than its policy allows.
     S5,
     /// One history row a run; every record makes sense.
     S6,
@@ -115,6 +116,14 @@ pub fn starts_where_it_may(before: &JobState, trigger: Trigger, now: Timestamp) 
     hold(!paused, Number::S5, || format!("job {} started while it was paused", before.id))
 }
 
+/// S5 over the time of one start: not before its time, and later than the grace only where the misfire policy has spoken.
+pub fn starts_in_time(job: &Job, firing: &Firing, now: Timestamp) -> Verdict {
+    let Firing { due_at, start_at, settled, .. } = *firing;
+    hold(start_at <= now, Number::S5, || format!("what is due at {start_at} started at {now}"))?;
+    let in_time = settled || now.since(due_at) <= job.misfire.grace;
+    hold(in_time, Number::S5, || format!("what was due at {due_at} started at {now}, after its grace"))
+}
+
 /// S6 over the history of one job.
 pub fn recorded_once<'a>(records: impl IntoIterator<Item = &'a RunRecord>) -> Verdict {
     let (mut ids, mut keys) = (BTreeSet::new(), BTreeSet::new());
@@ -166,6 +175,16 @@ pub fn dead_before_sweep(session: SessionId, live: impl IntoIterator<Item = (Ses
 pub fn all_idle<'a>(phases: impl IntoIterator<Item = &'a Phase>) -> Verdict {
     let held = phases.into_iter().find_map(Phase::held);
     hold(held.is_none(), Number::L1, || format!("a row is still held: {held:?}"))
+}
+
+/// L1 over what comes due once faults have ended: nothing that may be claimed is left lying for longer than `patience`.
+pub fn nothing_is_left_lying<'a>(
+    rows: impl IntoIterator<Item = &'a JobState>,
+    patience: Duration,
+    now: Timestamp,
+) -> Verdict {
+    let lying = rows.into_iter().find(|row| row.claim_at().is_some_and(|at| now.since(at) > patience));
+    hold(lying.is_none(), Number::L1, || format!("at {now} a row is still to be claimed: {lying:?}"))
 }
 
 /// L2, once faults have ended: whatever the store refused, the node has got rid of it.

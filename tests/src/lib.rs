@@ -8,6 +8,7 @@ pub mod conformance;
 pub mod databases;
 pub mod fixture;
 pub mod follower;
+pub mod guards;
 pub mod jobs;
 pub mod markdown;
 pub mod model;

@@ -8,6 +8,7 @@ use std::io::{self, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::ptr;
 
+use carillon_domain::guard::{Guard, stands};
 use nix::fcntl::{FcntlArg, OFlag, SealFlag, fcntl};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::unistd::{Whence, lseek, pipe2};
@@ -171,7 +172,7 @@ impl Image<'_> {
     unsafe fn execute(&self) -> Result<std::convert::Infallible, Stage> {
         let mut denied = false;
         for program in self.programs.iter().take_while(|program| !program.is_null()) {
-            if boottime_ms() >= self.deadline_ms {
+            if boottime_ms() >= self.deadline_ms && stands(Guard::KeeperExec) {
                 return Err(Stage::Lease);
             }
             // SAFETY: both arrays end in a null pointer and point to strings that outlive the call.

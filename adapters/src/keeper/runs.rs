@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::Read;
 use std::rc::Rc;
 
+use carillon_domain::guard::{Guard, stands};
 use carillon_domain::id::RunId;
 use nix::sys::epoll::Epoll;
 
@@ -79,7 +80,7 @@ impl Runs {
         if self.table.by_id.contains_key(&run) {
             return link.report(&Report::Note(format!("run {run} is there already and was not started again")));
         }
-        if now_ms >= self.deadline_ms {
+        if now_ms >= self.deadline_ms && stands(Guard::KeeperSpawn) {
             return link.report(&Report::Ended { run, exit: Exit::without_process(Ended::Lost, LEASE_OVER) });
         }
         let cgroup = self.take_cgroup(link);
@@ -147,7 +148,9 @@ impl Runs {
     pub(super) fn keep_time(&mut self, now_ms: u64) {
         if !self.fenced && now_ms >= self.deadline_ms {
             self.fenced = true;
-            self.kill_all(LEASE_OVER);
+            if stands(Guard::KeeperDeadline) {
+                self.kill_all(LEASE_OVER);
+            }
         }
         while let Some((_, key)) = self.wakes.first().copied().filter(|(at_ms, _)| *at_ms <= now_ms) {
             self.wake(key, None);
@@ -179,7 +182,9 @@ impl Runs {
     pub(super) fn abandon(&mut self) {
         if !self.abandoned {
             self.abandoned = true;
-            self.kill_all("the node went away");
+            if stands(Guard::KeeperAbandons) {
+                self.kill_all("the node went away");
+            }
             // From now on strays count too.
             self.recheck_at_ms = Some(0);
         }

@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use std::rc::Rc;
 use std::time::Duration;
 
+use carillon_domain::guard::{Guard, stands};
 use nix::fcntl::{FcntlArg, FdFlag, OFlag, fcntl};
 use nix::sys::epoll::{Epoll, EpollCreateFlags};
 use nix::sys::prctl;
@@ -34,10 +35,11 @@ pub(super) const CGROUPS: &str = "cgroups";
 /// gone and all children are reaped, 2 for bad arguments, 1 when the keeper could not do its work.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
-    let Some(Inherited { socket, lock: _lock, cgroups, kill_node_after_ms }) = inherited(&arguments) else {
+    let Some(Inherited { socket, lock, cgroups, kill_node_after_ms }) = inherited(&arguments) else {
         complain("is started by `carillon serve`, not by hand");
         return ExitCode::from(2);
     };
+    let _lock = lock.filter(|_| stands(Guard::KeeperHolds));
     match come_up(socket, cgroups, kill_node_after_ms).and_then(|mut keeper| Ok(keeper.serve()?)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

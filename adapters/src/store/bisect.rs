@@ -1,5 +1,6 @@
 //! One row that a database refuses must not wedge the others (DESIGN section 4, row 3).
 
+use carillon_domain::guard::{Guard, stands};
 use carillon_domain::node::port::FinishAnswer;
 
 use super::ops::transit::without_output;
@@ -12,7 +13,7 @@ type Answers = Result<Vec<FinishAnswer>, StoreError>;
 pub(super) fn finish(record: &mut dyn FnMut(&[Finished]) -> Answers, runs: &[Finished]) -> Answers {
     match (record(runs), runs) {
         (Err(StoreError::Permanent(_)), [one]) => record(&[without_output(one)]),
-        (Err(StoreError::Permanent(_)), _) if !runs.is_empty() => {
+        (Err(StoreError::Permanent(_)), _) if !runs.is_empty() && stands(Guard::Bisect) => {
             let (left, right) = runs.split_at(runs.len() / 2);
             let (left, right) = (finish(record, left), finish(record, right));
             Ok([left?, right?].concat())

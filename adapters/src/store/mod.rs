@@ -8,6 +8,7 @@ mod clock;
 mod codec;
 mod definition;
 mod error;
+mod guarded;
 mod live;
 pub mod memory;
 pub mod mysql;

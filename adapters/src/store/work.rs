@@ -9,6 +9,7 @@ use std::sync::Arc;
 use carillon_domain::firing::{
     ActiveRow, Event, FiringKey, JobState, Phase, Rejected, Transition, Why, apply, apply_active, start_beside,
 };
+use carillon_domain::guard::{Guard, stands};
 use carillon_domain::id::{JobId, RunId, SessionId};
 use carillon_domain::job::{Job, Overlap};
 use carillon_domain::node::port::{Claimed, RowKey, RunRef};
@@ -117,7 +118,7 @@ impl Work {
         };
         let (_, definition) = self.job(job).ok_or(Rejected::Deleted)?;
         let overlap = definition.job.overlap;
-        if overlap != Overlap::Allow && self.others_live(job, row) {
+        if overlap != Overlap::Allow && self.others_live(job, row) && stands(Guard::OthersLive) {
             let held_back = self.apply_to(row, &Event::HoldBack { session, run })?;
             if held_back.why == Why::HeldBack && overlap == Overlap::Replace && *row == RowKey::Job(job) {
                 for key in self.beside(job) {

@@ -7,6 +7,7 @@ use super::{
     CancelledBy, Event, Firing, Held, JobState, Owner, Phase, Rejected, Waiting, Why, control, finish, held_by,
     uncertain,
 };
+use crate::guard::{Guard, stands};
 use crate::id::{JobId, RunId, SessionId};
 use crate::job::Job;
 use crate::run::{Ending, Reason, RunRecord, Trigger};
@@ -88,7 +89,9 @@ impl ActiveRow {
 pub fn apply_active(job: &Job, row: &ActiveRow, event: &Event, now: Timestamp) -> Result<ActiveTransition, Rejected> {
     let mut transition = match event {
         Event::Claim { session, run, until, uncertain_until } => match row.waiting {
-            Some(waiting) if may_have_started(job, waiting.firing.due_at, *uncertain_until) => {
+            Some(waiting)
+                if may_have_started(job, waiting.firing.due_at, *uncertain_until) && stands(Guard::UncertainClaim) =>
+            {
                 give_up(row, &waiting, now)
             }
             _ => claim(row, (*session, *run), *until),
@@ -128,7 +131,8 @@ pub fn start_beside(
     control::refuse_deleted(state)?;
     let held = due(row, owner, now)?;
     let next = JobState { version: state.version + 1, ..state.clone() };
-    let started = Held { started_at: Some(now), fencing_token: next.version, ..held };
+    let fencing_token = if stands(Guard::TokenOfJob) { next.version } else { row.version + 1 };
+    let started = Held { started_at: Some(now), fencing_token, ..held };
     let row = ActiveRow { phase: Phase::Executing(started), version: row.version + 1, ..row.clone() };
     Ok((next, ActiveTransition::to(row, Why::Started)))
 }
@@ -193,7 +197,7 @@ fn supersede(row: &ActiveRow, now: Timestamp) -> Result<ActiveTransition, Reject
 fn ended(job: &Job, row: &ActiveRow, held: &Held, ending: &Ending, now: Timestamp) -> ActiveTransition {
     let ending = Ending { ended_at: ending.ended_at.min(now), ..ending.clone() };
     let record = finish::run_record(row.key.job, held, &ending, row.cancel);
-    let may_go_on = row.cancel.is_none() && !row.withdrawn;
+    let may_go_on = row.cancel.is_none() && !(row.withdrawn && stands(Guard::WithdrawnEnds));
     match finish::next_attempt(job, &held.firing, &ending).filter(|_| may_go_on) {
         None => ActiveTransition::gone(Why::Finished, [record]),
         Some(firing) => {

@@ -1,6 +1,7 @@
 //! Idle -> Prepared.
 
 use super::{Firing, Held, JobState, Owner, Phase, Rejected, Transition, Why, uncertain};
+use crate::guard::{Guard, stands};
 use crate::id::RunId;
 use crate::job::Job;
 use crate::policy;
@@ -18,7 +19,7 @@ pub(super) fn claim(
     (until, uncertain_until): (Timestamp, Option<Timestamp>),
     now: Timestamp,
 ) -> Result<Transition, Rejected> {
-    if let Some(held) = state.phase.held() {
+    if let Some(held) = state.phase.held().filter(|_| stands(Guard::ClaimIdle)) {
         return Err(Rejected::Held(held.run));
     }
     if state.claim_at().is_none_or(|at| at > until) {
@@ -51,7 +52,8 @@ fn deal_with_misfires(job: &Job, timeline: &Timeline, next: &mut JobState, now: 
 
 /// Takes the firing that starts first out of the row, with the id of its run.
 fn earliest(next: &mut JobState, until: Timestamp, run: RunId) -> Option<(Firing, RunId)> {
-    let armed = next.armed.filter(|armed| next.pause.is_none() && armed.start_at <= until);
+    let armed = next.armed.filter(|armed| armed.start_at <= until);
+    let armed = armed.filter(|_| next.pause.is_none() || !stands(Guard::ClaimUnpaused));
     let manual = next.manual.filter(|manual| manual.firing.start_at <= until && !next.in_backoff());
     match (armed, manual) {
         (Some(armed), Some(manual)) if armed.start_at <= manual.firing.start_at => take_armed(next, armed, run),

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::{CancelledBy, Firing, Held, JobState, Owner, Phase, Rejected, Transition, Waiting, Why, held_by};
+use crate::guard::{Guard, stands};
 use crate::id::JobId;
 use crate::job::{Job, OnLost, Overlap};
 use crate::policy;
@@ -39,7 +40,7 @@ pub(super) fn ended(
 ) -> Transition {
     let ending = Ending { ended_at: ending.ended_at.min(now), ..ending.clone() };
     let record = run_record(state.id, held, &ending, state.cancel);
-    if state.deleted {
+    if state.deleted && stands(Guard::FinishDeleted) {
         return Transition::gone(Why::FinishedDeleted).with([record]);
     }
     let mut next = JobState { phase: Phase::Idle, cancel: None, ..state.clone() };

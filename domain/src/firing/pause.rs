@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::control::{put_back_scheduled, refuse_deleted, unrun_records};
 use super::{JobState, Pause, Rejected, Transition, Why};
+use crate::guard::{Guard, stands};
 use crate::policy;
 use crate::run::{Reason, RunRecord};
 use crate::schedule::Timeline;
@@ -21,7 +22,9 @@ pub(super) fn pause(
 ) -> Result<Transition, Rejected> {
     refuse_deleted(state)?;
     let mut next = state.clone();
-    put_back_scheduled(&mut next);
+    if stands(Guard::PausePutsBack) {
+        put_back_scheduled(&mut next);
+    }
     let since = state.pause.as_ref().map_or(now, |pause| pause.since);
     next.pause = Some(Pause { since, until, reason });
     Ok(Transition::to(next, Why::Paused))

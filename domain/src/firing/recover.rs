@@ -2,6 +2,7 @@
 
 use super::control::{drop_unstarted, waiting_record};
 use super::{JobState, Owner, Phase, Rejected, Transition, Why, finish, held_by};
+use crate::guard::{Guard, stands};
 use crate::id::SessionId;
 use crate::job::Job;
 use crate::run::{Ending, Reason};
@@ -16,7 +17,7 @@ pub(super) fn reset(
     now: Timestamp,
 ) -> Result<Transition, Rejected> {
     let held = *held_by(&state.phase, owner)?;
-    if state.deleted {
+    if state.deleted && stands(Guard::ResetDeleted) {
         let first = Some(held.waiting()).filter(|waiting| waiting.firing.attempt == 1);
         let unstarted = first.and_then(|first| waiting_record(state.id, first, Reason::Deleted, now));
         return Ok(Transition::gone(Why::FinishedDeleted).with(unstarted));
@@ -38,13 +39,14 @@ pub(super) fn sweep(
     session: SessionId,
     now: Timestamp,
 ) -> Result<Transition, Rejected> {
+    let mine = |of: SessionId| of == session || !stands(Guard::SweepOwn);
     match state.phase {
-        Phase::Prepared(held) if held.session == session => {
+        Phase::Prepared(held) if mine(held.session) => {
             let mut next = state.clone();
             let displaced = next.put_back(&held, now);
             Ok(Transition::to(next, Why::SweptUnstarted).with(displaced))
         }
-        Phase::Executing(held) if held.session == session => {
+        Phase::Executing(held) if mine(held.session) => {
             let lost = finish::ended(job, timeline, state, &held, &Ending::lost(now), now);
             let why = if lost.next.is_some() { Why::SweptLost } else { lost.why };
             Ok(Transition { why, ..lost })

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::{ActiveRow, Firing, Held, JobState, Owner, Phase, Rejected, Transition, Why, control, held_by};
+use crate::guard::{Guard, stands};
 use crate::job::{Job, Overlap};
 use crate::policy;
 use crate::run::{Reason, Trigger};
@@ -73,12 +74,13 @@ pub(super) fn hold_back(
 fn due(state: &JobState, owner: Owner, now: Timestamp) -> Result<Held, Rejected> {
     let Phase::Prepared(_) = state.phase else { return Err(Rejected::NotHeld(owner.1)) };
     let held = *held_by(&state.phase, owner)?;
-    if now < held.firing.start_at { Err(Rejected::Early(held.firing.start_at)) } else { Ok(held) }
+    let early = now < held.firing.start_at && stands(Guard::NotEarly);
+    if early { Err(Rejected::Early(held.firing.start_at)) } else { Ok(held) }
 }
 
 fn misfired(job: &Job, timeline: &Timeline, state: &JobState, held: &Held, now: Timestamp) -> Option<Transition> {
     let late = !held.firing.settled && policy::misfire(timeline, &job.misfire, held.firing.due_at, now).is_some();
-    late.then(|| {
+    (late && stands(Guard::NotLate)).then(|| {
         let mut next = state.clone();
         let displaced = next.put_back(held, now);
         Transition::to(next, Why::Misfired).with(displaced)

@@ -2,6 +2,7 @@
 
 use super::control::unrun_records;
 use super::{Firing, JobState, Waiting};
+use crate::guard::{Guard, stands};
 use crate::id::JobId;
 use crate::job::Job;
 use crate::run::{Reason, RunRecord, Status};
@@ -18,7 +19,7 @@ pub(super) fn give_up(
     until: Option<Timestamp>,
     now: Timestamp,
 ) -> Vec<RunRecord> {
-    let Some(until) = until else { return Vec::new() };
+    let Some(until) = until.filter(|_| stands(Guard::UncertainClaim)) else { return Vec::new() };
     let doubtful = |firing: &Firing| may_have_started(job, firing.due_at, Some(until));
     let manual = next.manual.take_if(|manual| doubtful(&manual.firing));
     let mut records: Vec<RunRecord> = manual.map(|manual| lost(next.id, &manual, now)).into_iter().collect();

@@ -4,6 +4,7 @@ use super::port::{Claimed, Peek};
 use super::stealing::Theft;
 use super::types::SentClaim;
 use super::{Config, Effect, Node, Run, Stage, StopReason, StoreAnswer};
+use crate::guard::{Guard, stands};
 use crate::id::RunId;
 use crate::matrix::{Answer, Reaction, Step, react};
 use crate::time::{BootTime, Timestamp};
@@ -126,7 +127,8 @@ impl Node {
             Err(failure) => {
                 self.wish.claim_backoff.failed(now);
                 self.wish.claim |= theft.is_none();
-                if react(Step::Claim, Answer::from(failure)) == Reaction::KeepPending {
+                let kept = react(Step::Claim, Answer::from(failure)) == Reaction::KeepPending;
+                if kept && stands(Guard::PendingKept) {
                     self.pending.extend(sent.into_iter().map(|run| (run, 0)));
                     self.wish.next_recovery = now;
                 }

@@ -2,6 +2,7 @@
 
 use super::port::{FinishAnswer, FinishRequest};
 use super::{Effect, Node, Stage, StoreAnswer};
+use crate::guard::{Guard, stands};
 use crate::id::RunId;
 use crate::run::{Ending, Status};
 use crate::time::BootTime;
@@ -39,6 +40,9 @@ impl Node {
         let Ok(answers) = answer else {
             // Whatever the failure was, it is asked again for ever; the run id makes a second record impossible.
             self.wish.finish_backoff.failed(now);
+            if !stands(Guard::FinishAgain) {
+                sent.into_iter().for_each(|run| self.forget(run));
+            }
             return;
         };
         self.wish.finish_backoff.succeeded();

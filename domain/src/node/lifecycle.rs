@@ -2,6 +2,7 @@
 
 use super::types::{BeatAnswer, LastLook};
 use super::{Effect, Node, SelfKillReason, Stage, StopReason, StoreAnswer};
+use crate::guard::{Guard, stands};
 use crate::id::SessionId;
 use crate::partition::share_of;
 use crate::run::{Ending, Reason, Status};
@@ -9,7 +10,7 @@ use crate::time::BootTime;
 
 impl Node {
     pub(super) fn end_if_lease_is_over(&mut self, now: BootTime) {
-        if self.beat.self_kill && now >= self.beat.lease_until {
+        if self.beat.self_kill && now >= self.beat.lease_until && stands(Guard::SelfKill) {
             self.self_kill(SelfKillReason::LeaseOver);
         }
     }
@@ -39,7 +40,8 @@ impl Node {
             Ok(BeatAnswer::Alive { utc, peers, window }) => {
                 self.beat.acknowledged();
                 self.withhold(window);
-                self.beat.lease_until = sent + self.config.timing.self_kill_after;
+                let from = if stands(Guard::LeaseFromSending) { sent } else { now };
+                self.beat.lease_until = from + self.config.timing.self_kill_after;
                 if self.beat.self_kill {
                     self.emit(Effect::RenewKeeper { until: self.beat.lease_until });
                 }
@@ -137,6 +139,10 @@ impl Node {
     /// session that has left: the store has the last word.
     fn leave_if_nothing_is_held(&mut self, now: BootTime) {
         match self.drain.last_look {
+            _ if !stands(Guard::LastLook) => {
+                self.drain.done = true;
+                self.emit(Effect::Drained);
+            }
             LastLook::ToCome if !self.flight.held && self.wish.recovery_backoff.is_over() => {
                 self.wish.next_recovery = now;
                 self.recover_if_due(now);

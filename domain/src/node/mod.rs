@@ -23,6 +23,7 @@ pub use types::{BeatAnswer, Config, Effect, Failure, Input, Peer, SelfKillReason
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
+use crate::guard::{Guard, stands};
 use crate::id::{RunId, SessionId};
 use crate::job::Job;
 use crate::lease::{DatabaseClock, Survey};
@@ -172,7 +173,9 @@ impl Node {
     /// The lease counts from when the registration was *sent*, as it does for a heartbeat.
     #[must_use]
     pub fn registered_at(mut self, sent: BootTime) -> Self {
-        self.beat.lease_until = sent + self.config.timing.self_kill_after;
+        if stands(Guard::LeaseFromRegistering) {
+            self.beat.lease_until = sent + self.config.timing.self_kill_after;
+        }
         self
     }
 

@@ -3,6 +3,7 @@
 use super::port::RunRef;
 use super::types::LastLook;
 use super::{Effect, Node, Run, Stage, StoreAnswer};
+use crate::guard::{Guard, stands};
 use crate::id::RunId;
 use crate::time::BootTime;
 
@@ -41,7 +42,7 @@ impl Node {
                 }
                 continue;
             }
-            if on_its_way {
+            if on_its_way && stands(Guard::OnItsWay) || !stands(Guard::Recovery) {
                 continue;
             }
             let stage = if self.pending.remove(&row.run).is_some() { Stage::InDoubt } else { Stage::Uncertain };
@@ -76,7 +77,12 @@ impl Node {
                 given_back.into_iter().for_each(|run| self.forget(run));
                 self.wish.claim = true;
             }
-            Err(_) => self.wish.reset_backoff.failed(now),
+            Err(_) => {
+                self.wish.reset_backoff.failed(now);
+                if !stands(Guard::ResetAgain) {
+                    sent.into_iter().for_each(|run| self.forget(run));
+                }
+            }
         }
     }
 }

@@ -3,6 +3,7 @@
 use super::port::{RunRef, Seen, StartAnswer};
 use super::{Effect, Node, Stage, StopReason, StoreAnswer};
 use crate::firing::Held;
+use crate::guard::{Guard, stands};
 use crate::id::RunId;
 use crate::matrix::{Answer, Found, Reaction, Step, react, settled};
 use crate::time::{BootTime, Timestamp};
@@ -64,9 +65,9 @@ impl Node {
 
     fn start_failed(&mut self, run: RunId, reaction: Reaction) {
         match reaction {
-            Reaction::Settle => self.set_stage(run, Stage::InDoubt),
+            Reaction::Settle if stands(Guard::SettleUnknown) => self.set_stage(run, Stage::InDoubt),
             Reaction::GiveBack => self.set_stage(run, Stage::Uncertain),
-            Reaction::Forget => self.forget(run),
+            Reaction::Forget | Reaction::Settle => self.forget(run),
             Reaction::AskAgain | Reaction::Adopt | Reaction::Spawn | Reaction::KeepPending | Reaction::Done => {
                 self.set_stage(run, Stage::Prepared);
                 self.due.push_back(run);

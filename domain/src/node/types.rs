@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::port::{Claimed, FinishAnswer, FinishRequest, Peek, RunRef, Seen, StartAnswer};
 use super::stealing::Theft;
 use crate::firing::Held;
+use crate::guard::{Guard, stands};
 use crate::id::{RunId, SessionId};
 use crate::job::Job;
 use crate::lease::Timing;
@@ -313,7 +314,7 @@ impl Heartbeat {
             return NEVER;
         }
         let beat = if self.in_flight { NEVER } else { self.next_at };
-        if self.self_kill { beat.min(self.lease_until) } else { beat }
+        if self.self_kill && stands(Guard::SelfKill) { beat.min(self.lease_until) } else { beat }
     }
 }
 

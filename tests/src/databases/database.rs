@@ -12,6 +12,22 @@ pub struct Database {
 }
 
 impl Database {
+    /// One that another process has made on a server of its own.
+    pub fn existing(name: &str, port: u16) -> Self {
+        Self { name: name.to_owned(), port }
+    }
+
+    /// The port of its server on 127.0.0.1.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// A connection that may do anything on its server.
+    pub async fn root(&self) -> Conn {
+        let url = format!("mysql://root@127.0.0.1:{}/mysql?prefer_socket=false", self.port);
+        Conn::from_url(url).await.expect("the server answers")
+    }
+
     /// The address of the database, for a user who may do nothing outside of it.
     pub fn url(&self) -> String {
         self.at("127.0.0.1", self.port)

@@ -1,6 +1,7 @@
 //! The output of runs that run, between whoever runs them and readers elsewhere.
 
 use carillon_domain::firing::Phase;
+use carillon_domain::guard::{Guard, stands};
 use carillon_domain::id::{RunId, SessionId};
 use carillon_domain::node::port::WantedOutput;
 
@@ -32,8 +33,9 @@ impl Data {
 
     pub fn publish_output(&mut self, outputs: Vec<(RunId, LivePart)>) {
         for (run, output) in outputs {
+            let forward = |known: &LivePart| known.written < output.written || !stands(Guard::LiveForward);
             if let Some(row) = self.live.get_mut(&run)
-                && row.published.as_ref().is_none_or(|known| known.written < output.written)
+                && row.published.as_ref().is_none_or(forward)
             {
                 row.published = Some(output);
             }

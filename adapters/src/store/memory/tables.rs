@@ -5,6 +5,7 @@ use std::future::{Future, ready};
 use std::sync::Arc;
 
 use carillon_domain::firing::{ActiveRow, FiringKey, JobState, Phase};
+use carillon_domain::guard::{Guard, stands};
 use carillon_domain::id::{JobId, RunId, SessionId};
 use carillon_domain::job::Job;
 use carillon_domain::run::RunRecord;
@@ -205,7 +206,9 @@ impl Tables for Transaction<'_> {
     fn beat(&mut self, session: SessionId, seq: u64, state: SessionState) -> impl Future<Output = Answer<()>> + Send {
         let now = self.now();
         let found = self.data.sessions.get_mut(&session);
-        if let Some(found) = found.filter(|found| found.beat.state != SessionState::Ended && found.beat.seq < seq) {
+        let lives = |beat: SessionBeat| beat.state != SessionState::Ended || !stands(Guard::BeatNotEnded);
+        let newer = |beat: SessionBeat| beat.seq < seq || !stands(Guard::BeatNewer);
+        if let Some(found) = found.filter(|found| lives(found.beat) && newer(found.beat)) {
             found.beat = SessionBeat { id: session, seq, state };
             found.heartbeat_at = now;
         }
@@ -213,7 +216,8 @@ impl Tables for Transaction<'_> {
     }
 
     fn end_session(&mut self, session: SessionId, seen_seq: u64) -> impl Future<Output = Answer<()>> + Send {
-        if let Some(found) = self.data.sessions.get_mut(&session).filter(|found| found.beat.seq == seen_seq) {
+        let seen = |beat: SessionBeat| beat.seq == seen_seq || !stands(Guard::EndSeen);
+        if let Some(found) = self.data.sessions.get_mut(&session).filter(|found| seen(found.beat)) {
             found.beat.state = SessionState::Ended;
         }
         done(())

@@ -4,6 +4,7 @@
 use std::sync::{Arc, LazyLock};
 
 use carillon_domain::firing::{ActiveRow, JobState};
+use carillon_domain::guard::{Guard, stands};
 use carillon_domain::id::{JobId, RunId};
 use carillon_domain::job::Job;
 use carillon_domain::partition::partition_of;
@@ -51,7 +52,8 @@ const STATE: &[Column] = &[
 
 static UPDATE_STATE: LazyLock<String> = LazyLock::new(|| {
     let (rows, set) = (table(&[ID, GUARD, STATE]), assignments("s", STATE));
-    format!("UPDATE {rows} STRAIGHT_JOIN job_state s ON s.id = t.id SET {set} WHERE s.version = t.guard")
+    let guard = if stands(Guard::UpdateVersion) { "s.version = t.guard" } else { "TRUE" };
+    format!("UPDATE {rows} STRAIGHT_JOIN job_state s ON s.id = t.id SET {set} WHERE {guard}")
 });
 static INSERT_STATE: LazyLock<String> = LazyLock::new(|| insert("job_state", &[ID, PLACE, STATE]));
 
@@ -73,9 +75,10 @@ const ACTIVE: &[Column] = &[
 
 static UPDATE_ACTIVE: LazyLock<String> = LazyLock::new(|| {
     let (rows, set) = (table(&[FIRING, GUARD, ACTIVE]), assignments("a", ACTIVE));
+    let guard = if stands(Guard::UpdateBesideVersion) { "a.version = t.guard" } else { "TRUE" };
     format!(
         "UPDATE {rows} STRAIGHT_JOIN active a FORCE INDEX (PRIMARY) ON a.job_id = t.job_id AND a.due_at = t.due_at \
-         AND a.trigger_name = t.trigger_name COLLATE utf8mb4_bin SET {set} WHERE a.version = t.guard"
+         AND a.trigger_name = t.trigger_name COLLATE utf8mb4_bin SET {set} WHERE {guard}"
     )
 });
 static INSERT_ACTIVE: LazyLock<String> = LazyLock::new(|| insert("active", &[FIRING, ACTIVE]));
@@ -119,9 +122,9 @@ const RUN: &[Column] = &[
 ];
 
 static INSERT_RUN: LazyLock<String> = LazyLock::new(|| {
+    let twice = if stands(Guard::RecordTwice) { " ON DUPLICATE KEY UPDATE seq = run.seq" } else { "" };
     format!(
-        "INSERT INTO run ({}, node) SELECT {}, s.node FROM {} LEFT JOIN session s ON s.id = t.session \
-         ON DUPLICATE KEY UPDATE seq = run.seq",
+        "INSERT INTO run ({}, node) SELECT {}, s.node FROM {} LEFT JOIN session s ON s.id = t.session{twice}",
         names(&[RUN]),
         values(&[RUN]),
         table(&[RUN])
@@ -131,8 +134,10 @@ static INSERT_RUN: LazyLock<String> = LazyLock::new(|| {
 const OUTPUT: &[Column] =
     &[Column("run", Kind::Bytes), Column("truncated", Kind::Unsigned), Column("bytes", Kind::Bytes)];
 
-static INSERT_OUTPUT: LazyLock<String> =
-    LazyLock::new(|| format!("{} ON DUPLICATE KEY UPDATE run = output.run", insert("output", &[OUTPUT])));
+static INSERT_OUTPUT: LazyLock<String> = LazyLock::new(|| {
+    let twice = if stands(Guard::OutputTwice) { " ON DUPLICATE KEY UPDATE run = output.run" } else { "" };
+    insert("output", &[OUTPUT]) + twice
+});
 
 fn insert(into: &str, columns: &[&[Column]]) -> String {
     format!("INSERT INTO {into} ({}) SELECT {} FROM {}", names(columns), values(columns), table(columns))
@@ -170,7 +175,7 @@ impl Transaction {
     async fn each(&mut self, sql: &str, batches: Vec<Batch>) -> Answer<()> {
         for Batch { json, rows } in batches {
             self.wrote = true;
-            if self.line.exec(sql, (json,)).await?.matched != rows {
+            if self.line.exec(sql, (json,)).await?.matched != rows && stands(Guard::UpdateMatches) {
                 return Err(self.moved_on());
             }
         }
@@ -184,7 +189,7 @@ impl Transaction {
         }
         self.wrote = true;
         let sql = format!("DELETE FROM {from} WHERE ({columns}) IN ({})", rows.join(","));
-        if self.line.run(&sql).await?.matched != rows.len() as u64 {
+        if self.line.run(&sql).await?.matched != rows.len() as u64 && stands(Guard::DeleteMatches) {
             return Err(self.moved_on());
         }
         Ok(())
@@ -200,7 +205,9 @@ impl Transaction {
                     let partition = partition_of(&job.namespace, &job.name, self.context.partitions);
                     inserts.push(state_row(after, u64::from(partition), write));
                 }
-                (Some(before), None) => deletes.push(format!("({},{})", before.id.0, before.version)),
+                (Some(before), None) => {
+                    deletes.push(format!("({},{})", before.id.0, seen(Guard::DeleteVersion, before.version)));
+                }
                 (None, None) => {}
             }
         }
@@ -217,6 +224,7 @@ impl Transaction {
                 (None, Some(after)) => inserts.push(active_row(after, None)),
                 (Some(ActiveRow { key, version, .. }), None) => {
                     let (job, due_at, trigger) = (key.job.0, key.due_at.as_ms(), key.trigger.as_str());
+                    let version = seen(Guard::DeleteBesideVersion, *version);
                     deletes.push(format!("({job},{due_at},'{trigger}',{version})"));
                 }
                 (None, None) => {}
@@ -293,6 +301,11 @@ impl Transaction {
         let ids: Option<Vec<JobId>> = self.ids_by_key(&keys).await?.into_iter().collect();
         ids.ok_or_else(|| StoreError::Permanent("a job that was just stored is not there".to_owned()))
     }
+}
+
+/// The version that a deletion must find; where the guard is removed, whichever is there.
+fn seen(guard: Guard, version: u64) -> String {
+    if stands(guard) { version.to_string() } else { "version".to_owned() }
 }
 
 fn run_hex(run: Option<[u8; 16]>) -> Option<String> {

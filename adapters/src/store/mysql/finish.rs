@@ -1,5 +1,6 @@
 //! One row that the database refuses must not wedge the others (DESIGN section 4, row 3).
 
+use carillon_domain::guard::{Guard, stands};
 use carillon_domain::id::SessionId;
 use carillon_domain::node::port::FinishAnswer;
 
@@ -24,7 +25,7 @@ impl MySqlStore {
                     tracing::error!(run = %one.request.at.run, problem, "a run is recorded without its output");
                     answers.extend(self.finish_part(id, &[without_output(one)]).await?);
                 }
-                (Err(StoreError::Permanent(_)), _) if !part.is_empty() => {
+                (Err(StoreError::Permanent(_)), _) if !part.is_empty() && stands(Guard::Bisect) => {
                     let (left, right) = part.split_at(part.len() / 2);
                     parts.extend([right, left]);
                 }

@@ -1,11 +1,13 @@
 //! The output of runs that run, between the node that runs them and readers at other nodes.
 
+use carillon_domain::guard::Guard;
 use carillon_domain::id::{RunId, SessionId};
 use carillon_domain::node::port::WantedOutput;
 
 use super::rows::Columns;
 use super::transaction::Transaction;
 use crate::store::codec::run_bytes;
+use crate::store::guarded::guarded;
 use crate::store::live::{LiveRow, kept_since, wanted_since};
 use crate::store::{LivePart, StoreError};
 
@@ -49,9 +51,10 @@ impl Transaction {
     /// Only where it is asked for, and never back to an older state.
     pub(super) async fn write_live(&mut self, outputs: &[(RunId, LivePart)]) -> Answer<()> {
         let sql = "UPDATE live_output SET written = ?, tail = ? WHERE run = ? AND (written IS NULL OR written < ?)";
+        let sql = guarded(Guard::LiveForward, sql, "written < ?", "0 <= ?");
         for (run, LivePart { written, tail }) in outputs {
             self.wrote = true;
-            self.line.exec(sql, (written, tail.as_slice(), run_bytes(*run).to_vec(), written)).await?;
+            self.line.exec(&*sql, (written, tail.as_slice(), run_bytes(*run).to_vec(), written)).await?;
         }
         Ok(())
     }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use carillon_domain::firing::FiringKey;
+use carillon_domain::guard::{Guard, stands};
 use carillon_domain::id::{JobId, RunId, SessionId};
 use carillon_domain::job::Job;
 use carillon_domain::run::RunRecord;
@@ -12,6 +13,7 @@ use carillon_domain::time::Timestamp;
 use super::rows::{self, ACTIVE_ORDER};
 use super::select::limit_of;
 use super::transaction::{Transaction, list};
+use crate::store::guarded::guarded;
 use crate::store::tables::{ActiveJob, Changes, JobRow, RecordQuery, Recorded, Standing, Tables};
 use crate::store::{
     ClaimRequest, JobKey, JobQuery, NewSession, Output, SessionState, SessionView, StoreError, UncertainWindow,
@@ -164,13 +166,18 @@ impl Tables for Transaction {
     async fn beat(&mut self, session: SessionId, seq: u64, state: SessionState) -> Answer<()> {
         let sql =
             "UPDATE session SET seq = ?, state = ?, heartbeat_at = ? WHERE id = ? AND state <> 'ended' AND seq < ?";
+        let sql = match stands(Guard::BeatNotEnded) {
+            true => guarded(Guard::BeatNewer, sql, "seq < ?", "0 <= ?"),
+            false => guarded(Guard::BeatNotEnded, sql, "state <> 'ended'", "TRUE"),
+        };
         let (now, id) = (Transaction::now(self).as_ms(), session.as_u64());
-        self.change_session(sql, vec![seq.into(), state.as_str().into(), now.into(), id.into(), seq.into()]).await
+        self.change_session(&sql, vec![seq.into(), state.as_str().into(), now.into(), id.into(), seq.into()]).await
     }
 
     async fn end_session(&mut self, session: SessionId, seen_seq: u64) -> Answer<()> {
         let sql = "UPDATE session SET state = 'ended' WHERE id = ? AND seq = ? AND state <> 'ended'";
-        self.change_session(sql, vec![session.as_u64().into(), seen_seq.into()]).await
+        let sql = guarded(Guard::EndSeen, sql, "seq = ?", "0 <= ?");
+        self.change_session(&sql, vec![session.as_u64().into(), seen_seq.into()]).await
     }
 
     async fn spend_session(&mut self, session: SessionId) -> Answer<()> {

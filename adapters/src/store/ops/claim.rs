@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use carillon_domain::firing::{Event, Why};
+use carillon_domain::guard::{Guard, stands};
 use carillon_domain::id::RunId;
 use carillon_domain::node::port::{Claimed, RowKey};
 use carillon_domain::time::Timestamp;
@@ -18,10 +19,13 @@ pub(in crate::store) async fn claim<T: Tables>(
     tables: &mut T,
     request: &ClaimRequest,
 ) -> Result<Vec<Claimed>, StoreError> {
-    tables.lock_partitions(&request.partitions).await?;
+    if stands(Guard::ClaimLocks) {
+        tables.lock_partitions(&request.partitions).await?;
+    }
     let standing = tables.standing(request.me.session).await?;
-    let lost = uncertain::notice(tables, request.me, &standing).await?.is_some();
-    if lost || standing.open.is_some() || standing.state() != Some(SessionState::Live) {
+    let lost = stands(Guard::ClaimNotices) && uncertain::notice(tables, request.me, &standing).await?.is_some();
+    let withheld = lost || standing.open.is_some() && stands(Guard::WindowClaim);
+    if withheld || standing.state() != Some(SessionState::Live) && stands(Guard::ClaimAlive) {
         return Ok(Vec::new());
     }
     let mut work = Work::new(tables.now());

@@ -1,6 +1,7 @@
 //! What people do to one job or one run.
 
 use carillon_domain::firing::{Event, Rejected};
+use carillon_domain::guard::{Guard, stands};
 use carillon_domain::id::{JobId, RunId};
 use carillon_domain::node::port::RowKey;
 use carillon_domain::time::Timestamp;
@@ -22,6 +23,9 @@ pub(super) async fn tell_active<T: Tables>(
     job: JobId,
     event: &Event,
 ) -> Result<(), StoreError> {
+    if !stands(Guard::TellBeside) {
+        return Ok(());
+    }
     for active in tables.active_of_job(job).await? {
         let key = work.add_active(active);
         let _unconcerned = work.apply_active(&key, event);

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use carillon_domain::firing::{Event, JobState, Rejected};
+use carillon_domain::guard::{Guard, stands};
 use carillon_domain::id::JobId;
 use carillon_domain::time::Timestamp;
 
@@ -59,7 +60,10 @@ async fn put_batch<T: Tables>(tables: &mut T, puts: &[PutJob]) -> Result<Vec<Res
     }
     let jobs: Vec<Arc<_>> = fresh.iter().map(|position| Arc::new(puts[*position].job.clone())).collect();
     let ids = if jobs.is_empty() { Vec::new() } else { tables.create_jobs(&jobs).await? };
-    let version = if ids.is_empty() { 0 } else { tables.now_us().max(tables.highest_version().await? + 1) };
+    let version = match ids.is_empty() || !stands(Guard::HighestVersion) {
+        true => tables.now_us(),
+        false => tables.now_us().max(tables.highest_version().await? + 1),
+    };
     for ((position, job), id) in fresh.into_iter().zip(jobs).zip(ids) {
         let created = create(&mut work, puts[position].paused == Some(true), job, (id, version), now);
         answers[position] = Some(created.map(|()| (id, Change::Created)));

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use carillon_domain::firing::Event;
+use carillon_domain::guard::{Guard, stands};
 use carillon_domain::id::SessionId;
 use carillon_domain::node::port::RowKey;
 
@@ -29,7 +30,10 @@ pub(in crate::store) async fn heartbeat<T: Tables>(
     draining: bool,
 ) -> Result<Beat, StoreError> {
     let standing = tables.standing(me.session).await?;
-    let lost = uncertain::notice(tables, me, &standing).await?;
+    let lost = match stands(Guard::BeatNotices) {
+        true => uncertain::notice(tables, me, &standing).await?,
+        false => None,
+    };
     let state = if draining { SessionState::Draining } else { SessionState::Live };
     tables.beat(me.session, seq, state).await?;
     let sessions: Vec<_> = tables.sessions(false).await?.into_iter().map(|session| session.beat).collect();
@@ -49,7 +53,7 @@ pub(in crate::store) async fn close<T: Tables>(tables: &mut T, session: SessionI
     let Some(mine) = sessions.into_iter().find(|view| view.beat.id == session) else { return Ok(()) };
     let jobs = tables.held_jobs(session, 1).await?.len();
     let active = tables.held_active(session, 1).await?.len();
-    if jobs + active == 0 {
+    if jobs + active == 0 || !stands(Guard::CloseEntombs) {
         return tables.spend_session(session).await;
     }
     tables.end_session(session, mine.beat.seq).await?;
@@ -76,9 +80,11 @@ pub(in crate::store) async fn sweep<T: Tables>(
     session: SessionId,
     limit: usize,
 ) -> Result<usize, StoreError> {
-    lock_all(tables).await?;
+    if stands(Guard::SweepLocks) {
+        lock_all(tables).await?;
+    }
     let state = tables.session_state(session).await?;
-    if matches!(state, Some(SessionState::Live | SessionState::Draining)) {
+    if matches!(state, Some(SessionState::Live | SessionState::Draining)) && stands(Guard::SweepEnded) {
         return Ok(0);
     }
     let mut work = Work::new(tables.now());
@@ -92,7 +98,8 @@ pub(in crate::store) async fn sweep<T: Tables>(
     let swept = rows.iter().filter(|row| work.apply_to(row, &Event::Sweep { session }).is_ok()).count();
     tables.write(work.into_changes()).await?;
     // A row that would not move keeps the tombstone, and with it the next sweep.
-    if rows.len() < limit && swept == rows.len() && state.is_some() {
+    let all = rows.len() < limit && swept == rows.len() || !stands(Guard::TombstoneStays);
+    if all && state.is_some() {
         tables.spend_session(session).await?;
     }
     Ok(swept)

@@ -24,13 +24,13 @@ pub(in crate::store) async fn start<T: Tables>(
     runs: &[RunRef],
 ) -> Result<Vec<StartAnswer>, StoreError> {
     let standing = tables.standing(me.session).await?;
-    if uncertain::notice(tables, me, &standing).await?.is_some() {
+    if stands(Guard::StartNotices) && uncertain::notice(tables, me, &standing).await?.is_some() {
         return Ok(vec![StartAnswer::Withheld; runs.len()]);
     }
-    if matches!(standing.state(), None | Some(SessionState::Ended)) {
+    if matches!(standing.state(), None | Some(SessionState::Ended)) && stands(Guard::StartAlive) {
         return Ok(vec![StartAnswer::Gone; runs.len()]);
     }
-    if standing.open.is_some() {
+    if standing.open.is_some() && stands(Guard::WindowStart) {
         return Ok(vec![StartAnswer::Withheld; runs.len()]);
     }
     let mut work = Work::new(tables.now());
@@ -66,7 +66,7 @@ fn start_one(work: &mut Work, session: SessionId, at: &RunRef, uncertain_until: 
     if version != at.version && stands(Guard::StartVersion) {
         return StartAnswer::Moved;
     }
-    if may_have_started(&definition.job, held.firing.due_at, uncertain_until) {
+    if may_have_started(&definition.job, held.firing.due_at, uncertain_until) && stands(Guard::UncertainStart) {
         return StartAnswer::Withheld;
     }
     match work.start(&at.row, session, at.run) {
@@ -141,7 +141,8 @@ pub(in crate::store) async fn reset<T: Tables>(
     let mut work = Work::new(tables.now());
     load(tables, &mut work, runs.iter()).await?;
     for at in runs {
-        if carries(&work, at) && work.phase(&at.row).is_some_and(|(_, version, _)| version == at.version) {
+        let as_told = work.phase(&at.row).is_some_and(|(_, version, _)| version == at.version);
+        if carries(&work, at) && (as_told || !stands(Guard::ResetVersion)) {
             // A row that does not carry the run for this session is left alone.
             let _not_mine = work.apply_to(&at.row, &Event::Reset { session, run: at.run });
         }
@@ -159,7 +160,9 @@ pub(in crate::store) async fn settle<T: Tables>(
     load(tables, &mut work, runs.iter()).await?;
     let mut rows = Vec::with_capacity(runs.len());
     for at in runs {
-        work.disarm(&at.row, at.version);
+        if stands(Guard::SettleDisarms) {
+            work.disarm(&at.row, at.version);
+        }
         rows.push(located(tables, &mut work, at).await?);
     }
     // Whether a run beside its job's row was withdrawn is told by the job's row.
@@ -195,6 +198,9 @@ fn look(work: &Work, session: SessionId, at: &RunRef, row: &RowKey) -> Seen {
 
 /// Deleted, cancelled, or, unless a person asked for the run, paused.
 fn withdrawn(work: &Work, row: &RowKey, trigger: Trigger) -> bool {
+    if !stands(Guard::SettleRechecks) {
+        return false;
+    }
     let paused = |state: &JobState| state.pause.is_some() && trigger != Trigger::Manual;
     match row {
         RowKey::Job(id) => {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use carillon_domain::guard::{Guard, stands};
 use carillon_domain::uncertain::{Window, went_back};
 
 use crate::store::tables::{Standing, Tables};
@@ -19,6 +20,7 @@ pub(super) async fn notice<T: Tables>(
     let known = match &standing.session {
         Some(own) => Some(own.beat.seq),
         None if me.acked == 0 => None,
+        None if !stands(Guard::SpentKnown) => None,
         None => tables.spent_seq(me.session).await?,
     };
     if !went_back(me.acked, known) {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use carillon_domain::firing::{ActiveRow, JobState};
+use carillon_domain::guard::{Guard, stands};
 use carillon_domain::id::{JobId, RunId};
 use carillon_domain::job::Job;
 use carillon_domain::partition::partition_of;
@@ -15,6 +16,7 @@ use super::rows::signed;
 use super::select;
 use crate::store::codec::{ActiveColumns, StateColumns, cancel_name, run_bytes};
 use crate::store::definition::{Definition, to_document};
+use crate::store::guarded::guarded;
 use crate::store::tables::{Changes, Write};
 use crate::store::{Output, StoreError};
 
@@ -27,6 +29,7 @@ pub(super) fn execute(conn: &Connection, sql: &str, params: impl Params) -> Answ
 fn exactly_one(conn: &Connection, sql: &str, params: impl Params) -> Answer<()> {
     match execute(conn, sql, params)? {
         1 => Ok(()),
+        _ if !stands(Guard::UpdateMatches) => Ok(()),
         _ => Err(StoreError::Retryable("a row has moved on since it was read".to_owned())),
     }
 }
@@ -86,7 +89,8 @@ fn write_job(conn: &Connection, write: &Write<JobState>, partitions: u16) -> Ans
     let Some(after) = &write.after else {
         let Some(before) = &write.before else { return Ok(()) };
         let sql = "DELETE FROM job_state WHERE id = ?1 AND version = ?2";
-        return exactly_one(conn, sql, params![signed(before.id.0), guard]);
+        let sql = guarded(Guard::DeleteVersion, sql, "version = ?2", "0 <= ?2");
+        return exactly_one(conn, &sql, params![signed(before.id.0), guard]);
     };
     let row = StateColumns::of(after);
     let (id, version, generation) = (signed(row.id), signed(row.version), signed(row.generation));
@@ -120,11 +124,13 @@ fn write_job(conn: &Connection, write: &Write<JobState>, partitions: u16) -> Ans
         &cancel,
         &partition,
     ];
-    match &write.before {
-        None => exactly_one(conn, INSERT, &all[..]),
-        Some(before) if same_place(before, after) => exactly_one(conn, UPDATE_UNINDEXED, &all[..17]),
-        Some(_) => exactly_one(conn, UPDATE, &all[..23]),
-    }
+    let (sql, length) = match &write.before {
+        None => return exactly_one(conn, INSERT, &all[..]),
+        Some(before) if same_place(before, after) => (UPDATE_UNINDEXED, 17),
+        Some(_) => (UPDATE, 23),
+    };
+    let sql = guarded(Guard::UpdateVersion, sql, "version = ?2", "0 <= ?2");
+    exactly_one(conn, &sql, &all[..length])
 }
 
 /// Whether a row stands where it stood in every index.
@@ -144,7 +150,8 @@ fn write_active(conn: &Connection, write: &Write<ActiveRow>) -> Answer<()> {
     let (job, trigger) = (signed(row.job_id), row.trigger.as_str());
     if write.after.is_none() {
         let sql = "DELETE FROM active WHERE job_id = ?1 AND due_at = ?2 AND trigger = ?3 AND version = ?4";
-        return exactly_one(conn, sql, params![job, row.due_at, trigger, guard]);
+        let sql = guarded(Guard::DeleteBesideVersion, sql, "version = ?4", "0 <= ?4");
+        return exactly_one(conn, &sql, params![job, row.due_at, trigger, guard]);
     }
     let sql = match write.before {
         None => {
@@ -156,6 +163,12 @@ fn write_active(conn: &Connection, write: &Write<ActiveRow>) -> Answer<()> {
             "UPDATE active SET claim_at = ?5, version = ?6, waiting = ?7, waiting_run = ?8, held = ?9, held_run = ?10, \
              held_session = ?11, started_at = ?12, fencing_token = ?13, cancel = ?14, withdrawn = ?15 \
              WHERE job_id = ?1 AND due_at = ?2 AND trigger = ?3 AND version = ?4"
+        }
+    };
+    let sql = match write.before {
+        None => sql.into(),
+        Some(_) => {
+            guarded(Guard::UpdateBesideVersion, sql, "trigger = ?3 AND version = ?4", "trigger = ?3 AND 0 <= ?4")
         }
     };
     let params = params![
@@ -175,7 +188,7 @@ fn write_active(conn: &Connection, write: &Write<ActiveRow>) -> Answer<()> {
         row.cancel.map(cancel_name),
         row.withdrawn,
     ];
-    exactly_one(conn, sql, params)
+    exactly_one(conn, &sql, params)
 }
 
 fn write_definition(conn: &Connection, id: JobId, definition: &Definition) -> Answer<()> {
@@ -192,6 +205,7 @@ fn write_record(conn: &Connection, record: &RunRecord) -> Answer<()> {
                finished_at, lag_ms, session, node, fencing_token, count, first_due_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, \
                ?7, ?8, ?9, ?10, ?11, ?12, ?13, (SELECT node FROM session WHERE id = ?13), ?14, ?15, ?16) \
                ON CONFLICT DO NOTHING";
+    let sql = guarded(Guard::RecordTwice, sql, "ON CONFLICT DO NOTHING", "");
     let params = params![
         run_bytes(record.id),
         signed(record.job.0),
@@ -210,7 +224,7 @@ fn write_record(conn: &Connection, record: &RunRecord) -> Answer<()> {
         signed(record.count),
         record.first_due_at.as_ms(),
     ];
-    if execute(conn, sql, params)? == 0 {
+    if execute(conn, &sql, params)? == 0 {
         let same = "SELECT 1 FROM run WHERE id = ?1";
         if select::first(conn, same, [run_bytes(record.id)], |_| Ok(()))?.is_none() {
             tracing::error!(run = %record.id, job = %record.job, "a second record of one attempt was left out");
@@ -222,7 +236,8 @@ fn write_record(conn: &Connection, record: &RunRecord) -> Answer<()> {
 fn write_output(conn: &Connection, run: RunId, output: &Output) -> Answer<()> {
     let sql = "INSERT INTO output (run_seq, truncated, bytes) SELECT seq, ?2, ?3 FROM run WHERE id = ?1 \
                ON CONFLICT DO NOTHING";
-    execute(conn, sql, params![run_bytes(run), output.truncated, output.bytes]).map(|_| ())
+    let sql = guarded(Guard::OutputTwice, sql, "ON CONFLICT DO NOTHING", "");
+    execute(conn, &sql, params![run_bytes(run), output.truncated, output.bytes]).map(|_| ())
 }
 
 /// Stores new definitions.

@@ -10,6 +10,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use carillon_domain::guard::{Guard, stands};
+
 use crate::store::clock::{Clock, SystemClock};
 
 const POLL: Duration = Duration::from_millis(50);
@@ -68,6 +70,7 @@ impl Lease {
         loop {
             match file.try_lock() {
                 Ok(()) => break,
+                Err(TryLockError::WouldBlock) if !stands(Guard::FileLease) => break,
                 Err(TryLockError::Error(source)) => return Err(io(source)),
                 Err(TryLockError::WouldBlock) if begun.elapsed() >= wait => {
                     let holder = holder(&mut file);

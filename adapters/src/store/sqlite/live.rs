@@ -1,5 +1,6 @@
 //! The output of runs that run, between whoever runs them and readers elsewhere.
 
+use carillon_domain::guard::Guard;
 use carillon_domain::id::{RunId, SessionId};
 use carillon_domain::node::port::WantedOutput;
 use carillon_domain::time::Timestamp;
@@ -10,6 +11,7 @@ use super::error::statement;
 use super::rows::signed;
 use super::select::{all, first};
 use crate::store::codec::{run_bytes, run_from};
+use crate::store::guarded::guarded;
 use crate::store::live::{LiveRow, kept_since, wanted_since};
 use crate::store::{LivePart, StoreError};
 
@@ -48,8 +50,9 @@ pub(super) fn wanted(conn: &Connection, session: SessionId, now: Timestamp) -> A
 /// Only where it is asked for, and never back to an older state.
 pub(super) fn write(conn: &Connection, outputs: &[(RunId, LivePart)]) -> Answer<()> {
     let sql = "UPDATE live_output SET written = ?2, tail = ?3 WHERE run = ?1 AND (written IS NULL OR written < ?2)";
+    let sql = guarded(Guard::LiveForward, sql, "written < ?2", "TRUE");
     for (run, LivePart { written, tail }) in outputs {
-        execute(conn, sql, params![run_bytes(*run), signed(*written), tail])?;
+        execute(conn, &sql, params![run_bytes(*run), signed(*written), tail])?;
     }
     Ok(())
 }

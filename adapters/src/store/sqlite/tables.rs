@@ -5,6 +5,7 @@ use std::future::{Future, ready};
 use std::sync::Arc;
 
 use carillon_domain::firing::FiringKey;
+use carillon_domain::guard::{Guard, stands};
 use carillon_domain::id::{JobId, RunId, SessionId};
 use carillon_domain::job::Job;
 use carillon_domain::run::RunRecord;
@@ -16,6 +17,7 @@ use super::error::unreadable;
 use super::rows::{ACTIVE_ORDER, signed};
 use super::{change, history, select, windows};
 use crate::store::codec::named;
+use crate::store::guarded::guarded;
 use crate::store::tables::{ActiveJob, Changes, JobRow, RecordQuery, Recorded, Standing, Tables};
 use crate::store::{
     ClaimRequest, JobKey, JobQuery, NewSession, Output, SessionState, SessionView, StoreError, UncertainWindow,
@@ -203,13 +205,18 @@ impl Tables for Transaction<'_> {
     fn beat(&mut self, session: SessionId, seq: u64, state: SessionState) -> impl Future<Output = Answer<()>> + Send {
         let sql = "UPDATE session SET seq = ?2, state = ?3, heartbeat_at = ?4 \
                    WHERE id = ?1 AND state <> 'ended' AND seq < ?2";
+        let sql = match stands(Guard::BeatNotEnded) {
+            true => guarded(Guard::BeatNewer, sql, " AND seq < ?2", ""),
+            false => guarded(Guard::BeatNotEnded, sql, " AND state <> 'ended'", ""),
+        };
         let params = params![signed(session.as_u64()), signed(seq), state.as_str(), self.now().as_ms()];
-        ready(self.execute(sql, params))
+        ready(self.execute(&sql, params))
     }
 
     fn end_session(&mut self, session: SessionId, seen_seq: u64) -> impl Future<Output = Answer<()>> + Send {
         let sql = "UPDATE session SET state = 'ended' WHERE id = ?1 AND seq = ?2 AND state <> 'ended'";
-        ready(self.execute(sql, params![signed(session.as_u64()), signed(seen_seq)]))
+        let sql = guarded(Guard::EndSeen, sql, "seq = ?2", "0 <= ?2");
+        ready(self.execute(&sql, params![signed(session.as_u64()), signed(seen_seq)]))
     }
 
     fn spend_session(&mut self, session: SessionId) -> impl Future<Output = Answer<()>> + Send {

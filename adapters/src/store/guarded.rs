@@ -1,0 +1,15 @@
+//! Clauses of statements that are guards, each with its switch.
+
+use std::borrow::Cow;
+
+use carillon_domain::guard::{Guard, stands};
+
+/// The statement as it is; where the guard is removed, with `instead` in the place of the clause that is the guard.
+#[inline]
+pub(super) fn guarded(guard: Guard, sql: &'static str, clause: &str, instead: &str) -> Cow<'static, str> {
+    if stands(guard) {
+        return Cow::Borrowed(sql);
+    }
+    debug_assert!(sql.contains(clause), "no {clause:?} in {sql}");
+    Cow::Owned(sql.replace(clause, instead))
+}

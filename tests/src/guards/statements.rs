@@ -1,0 +1,37 @@
+//! Stories of rows that are there already.
+
+use carillon_adapters::store::{Finished, Output};
+use carillon_domain::invariants::Verdict;
+use carillon_domain::node::port::FinishRequest;
+use carillon_domain::run::Status;
+
+use super::shop::{all_idle, database, mariadb, run};
+use crate::conformance::Backups;
+use crate::conformance::bench::{ending, job};
+
+/// The database lost the end of a run, and not its record: the node says again how it ended, as it does for ever.
+async fn end_twice(keep: &[&str]) -> Verdict {
+    let mut bench = mariadb().await;
+    bench.backups = Some(Backups::MySql(database().url()));
+    bench.create(job("a")).await;
+    let running = bench.run_next().await;
+    bench.back_up().await;
+    let request = FinishRequest { at: running, ending: ending(Status::Succeeded, bench.clock_in(0)) };
+    let ended = Finished { request, output: Output { bytes: b"said".to_vec(), truncated: false } };
+    bench.store.finish(bench.me, &[ended.clone()]).await.expect("an answer");
+    let back = ["DELETE FROM job_state", "INSERT INTO job_state SELECT * FROM backup_job_state"];
+    database().run(&back).await;
+    database().run(keep).await;
+    let _refused = bench.store.finish(bench.me, &[ended]).await;
+    all_idle(&bench).await
+}
+
+/// The record is there.
+pub fn a_record_is_there_already() -> Verdict {
+    run(end_twice(&["DELETE FROM output"]))
+}
+
+/// So is the output.
+pub fn an_output_is_there_already() -> Verdict {
+    run(end_twice(&[]))
+}

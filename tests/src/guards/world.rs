@@ -1,0 +1,434 @@
+//! Whole nodes on a store in memory, in virtual time: every call is answered at once, unless the story says otherwise.
+//!
+//! Keepers are as slow as the fencing inequality allows: children die `fence_grace` and `pause` after the deadline.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use carillon_adapters::store::memory::MemoryStore;
+use carillon_adapters::store::{
+    Beat, ClaimRequest, ControlStore, Finished, JobKey, JobQuery, ManualClock, Me, NewSession, NodeStore, Output,
+    PeekRequest, PutIf, PutJob, RunStage, SessionState, StoreError,
+};
+use carillon_domain::firing::{FiringKey, JobState, Phase};
+use carillon_domain::id::{JobId, RunId, SessionId};
+use carillon_domain::invariants::{self as must, Verdict, Violation};
+use carillon_domain::job::Job;
+use carillon_domain::lease::Timing;
+use carillon_domain::node::{BeatAnswer, Config, Effect, Failure, Input, Node, Peer};
+use carillon_domain::run::{Ending, Status};
+use carillon_domain::time::{BootTime, Timestamp};
+
+use crate::conformance::bench::{BEGIN, PARTITIONS};
+
+/// How long a call of one kind takes, once.
+pub struct Slow {
+    /// Whose call.
+    pub node: usize,
+    /// Which: `heartbeat`, `claim`, `reset`.
+    pub call: &'static str,
+    /// How long until it reaches the store, in milliseconds.
+    pub there: u64,
+    /// And how long until its answer is back.
+    pub back: u64,
+}
+
+struct Process {
+    node: Node,
+    session: SessionId,
+    keeper_until: u64,
+    children: BTreeMap<RunId, JobId>,
+    alive: bool,
+    /// No heartbeat of it reaches the store.
+    cut_off: bool,
+    /// It does and hears nothing.
+    frozen: bool,
+    /// It has no executor: it claims nothing.
+    looks_on: bool,
+}
+
+enum Happening {
+    Arrives { call: Effect, me: Me, sent: u64, back: u64 },
+    Answer(Input),
+    ChildEnds(RunId),
+}
+
+/// The nodes, their store and their time.
+pub struct World {
+    /// The store.
+    pub store: MemoryStore,
+    /// How long a run takes, in milliseconds.
+    pub run_ms: u64,
+    /// What runs print.
+    pub output: fn(&str) -> Vec<u8>,
+    /// Calls that take long.
+    pub slow: Vec<Slow>,
+    clock: ManualClock,
+    timing: Timing,
+    now: u64,
+    processes: Vec<Process>,
+    queue: BTreeMap<(u64, u64), (usize, Happening)>,
+    queued: u64,
+    jobs: BTreeMap<JobId, Job>,
+    starts: Vec<(FiringKey, u32)>,
+    broken: Option<Violation>,
+}
+
+/// The futures of a store in memory are ready.
+fn ready<T>(future: impl Future<Output = T>) -> T {
+    let mut future = std::pin::pin!(future);
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    loop {
+        if let std::task::Poll::Ready(answer) = future.as_mut().poll(&mut context) {
+            return answer;
+        }
+    }
+}
+
+fn failed(error: &StoreError) -> Failure {
+    match error {
+        StoreError::Unknown(_) => Failure::Unknown,
+        StoreError::Permanent(_) => Failure::Refused,
+        _ => Failure::RolledBack,
+    }
+}
+
+impl World {
+    /// A world with these jobs.
+    pub fn with(jobs: Vec<Job>) -> Self {
+        Self::timed(jobs, Timing::default())
+    }
+
+    /// A world whose sessions have this timing.
+    pub fn timed(jobs: Vec<Job>, timing: Timing) -> Self {
+        let clock = ManualClock::at(BEGIN);
+        let store = MemoryStore::new(Arc::new(clock.clone()), PARTITIONS);
+        let mut stored = BTreeMap::new();
+        for job in jobs {
+            let put = PutJob { job: job.clone(), paused: None, when: PutIf::Absent };
+            let saved = ready(store.put_jobs(&[put])).expect("an answer").remove(0).expect("a new job");
+            stored.insert(saved.view.state.id, job);
+        }
+        Self {
+            store,
+            run_ms: 1_000,
+            output: |_| Vec::new(),
+            slow: Vec::new(),
+            clock,
+            timing,
+            now: 0,
+            processes: Vec::new(),
+            queue: BTreeMap::new(),
+            queued: 0,
+            jobs: stored,
+            starts: Vec::new(),
+            broken: None,
+        }
+    }
+
+    /// A node starts.
+    pub fn boot(&mut self) -> usize {
+        let session = SessionId::from_random(self.processes.len() as u64 + 1);
+        let new = NewSession { id: session, node: session.to_string(), address: String::new(), version: String::new() };
+        let opened = ready(self.store.open_session(&new)).expect("a session");
+        let config = Config {
+            timing: self.timing,
+            self_kill: true,
+            partitions: PARTITIONS,
+            horizon: Duration::from_secs(30),
+            max_in_flight: 100,
+            max_executing: 10,
+            max_batch: 50,
+            peek_every: Duration::from_secs(1),
+            steal_after: Duration::from_secs(5),
+            recover_every: Duration::from_secs(1),
+            drain_timeout: Duration::from_secs(60),
+        };
+        let now = BootTime::from_ms(self.now);
+        let node = Node::new(config, session, opened.now, now).registered_at(now);
+        let keeper_until = self.now + ms(self.timing.self_kill_after);
+        let (children, alive, cut_off, frozen, looks_on) = (BTreeMap::new(), true, false, false, false);
+        self.processes.push(Process { node, session, keeper_until, children, alive, cut_off, frozen, looks_on });
+        self.feed(self.processes.len() - 1, Input::Tick);
+        self.processes.len() - 1
+    }
+
+    /// No heartbeat of this node goes through from now on.
+    pub fn cut_off(&mut self, node: usize) {
+        self.processes[node].cut_off = true;
+    }
+
+    /// A node starts that has no executor, and sees how the others do.
+    pub fn boot_onlooker(&mut self) {
+        let node = self.boot();
+        self.processes[node].looks_on = true;
+    }
+
+    /// SIGSTOP.
+    pub fn freeze(&mut self, node: usize) {
+        self.processes[node].frozen = true;
+    }
+
+    /// SIGTERM.
+    pub fn drain(&mut self, node: usize) {
+        self.feed(node, Input::Drain);
+    }
+
+    /// A person resumes a job, which writes to its row.
+    pub fn resume(&self, key: &JobKey) {
+        ready(self.store.resume(key)).expect("an answer");
+    }
+
+    /// So many seconds pass.
+    pub fn pass(&mut self, secs: u64) {
+        let end = self.now + secs * 1_000;
+        loop {
+            let wakes = self.processes.iter().filter(|one| one.alive && !one.frozen).map(|one| one.node.next_wake());
+            let happens = self.queue.keys().next().map(|(at, _)| *at);
+            let deaths = self.processes.iter().filter_map(|one| self.death_of(one));
+            let next = wakes.map(BootTime::as_ms).chain(happens).chain(deaths).min().unwrap_or(end);
+            if next > end {
+                break;
+            }
+            self.go_to(next.max(self.now));
+            self.kill_children();
+            match self.queue.first_entry().filter(|entry| entry.key().0 <= self.now).map(|entry| entry.remove()) {
+                Some((node, what)) => self.happen(node, what),
+                None => self.tick(),
+            }
+            self.look_at_children();
+        }
+        self.go_to(end);
+    }
+
+    fn go_to(&mut self, now: u64) {
+        self.now = now;
+        self.clock.set(BEGIN + Duration::from_millis(now));
+    }
+
+    fn tick(&mut self) {
+        for node in 0..self.processes.len() {
+            let one = &self.processes[node];
+            if one.alive && !one.frozen && one.node.next_wake().as_ms() <= self.now {
+                self.feed(node, Input::Tick);
+            }
+        }
+    }
+
+    /// When the keeper is done with the children of a process, at the latest.
+    fn death_of(&self, one: &Process) -> Option<u64> {
+        let slack = ms(self.timing.fence_grace + self.timing.pause);
+        (!one.children.is_empty()).then_some(one.keeper_until + slack)
+    }
+
+    fn kill_children(&mut self) {
+        for node in 0..self.processes.len() {
+            if self.death_of(&self.processes[node]).is_some_and(|at| at <= self.now) {
+                self.processes[node].children.clear();
+            }
+        }
+    }
+
+    fn later(&mut self, after: u64, node: usize, what: Happening) {
+        self.queued += 1;
+        self.queue.insert((self.now + after, self.queued), (node, what));
+    }
+
+    fn happen(&mut self, node: usize, what: Happening) {
+        match what {
+            Happening::Arrives { call, me, sent, back } => {
+                if let Some(input) = self.perform(me, &call, sent) {
+                    self.later(back, node, Happening::Answer(input));
+                }
+            }
+            Happening::Answer(input) => self.feed(node, input),
+            Happening::ChildEnds(run) => {
+                if self.processes[node].children.remove(&run).is_some() {
+                    let ended_at = Timestamp::EPOCH;
+                    let (exit_code, signal, reason) = (Some(0), None, None);
+                    let ending = Ending { status: Status::Succeeded, exit_code, signal, reason, ended_at };
+                    self.feed(node, Input::Exited { run, ending });
+                }
+            }
+        }
+    }
+
+    fn feed(&mut self, node: usize, input: Input) {
+        if !self.processes[node].alive || self.processes[node].frozen {
+            return;
+        }
+        self.processes[node].node.handle(input, BootTime::from_ms(self.now));
+        while let Some(effect) = self.processes[node].node.poll() {
+            self.carry_out(node, effect);
+        }
+    }
+
+    fn carry_out(&mut self, node: usize, effect: Effect) {
+        let one = &mut self.processes[node];
+        match effect {
+            Effect::RenewKeeper { until } => one.keeper_until = one.keeper_until.max(until.as_ms()),
+            Effect::Spawn { held, .. } => {
+                let verdict =
+                    must::starts_within_lease(BootTime::from_ms(one.keeper_until), BootTime::from_ms(self.now));
+                let job = ready(self.store.run(held.run)).map(|view| view.job_id);
+                self.note(verdict);
+                let Ok(job) = job else { return };
+                let key = FiringKey { job, due_at: held.firing.due_at, trigger: held.firing.trigger };
+                self.starts.push((key, held.firing.attempt));
+                self.processes[node].children.insert(held.run, job);
+                self.later(self.run_ms, node, Happening::ChildEnds(held.run));
+            }
+            Effect::Stop { run, .. } => self.later(0, node, Happening::ChildEnds(run)),
+            Effect::Forget(_) => {}
+            Effect::SelfKill(_) => one.alive = false,
+            Effect::Drained => {
+                one.alive = false;
+                ready(self.store.close_session(one.session)).expect("an answer");
+            }
+            call => self.send(node, call),
+        }
+    }
+
+    fn send(&mut self, node: usize, call: Effect) {
+        let one = &self.processes[node];
+        let me = Me { session: one.session, acked: one.node.acked() };
+        let kind = match &call {
+            Effect::Heartbeat { .. } if one.cut_off => return,
+            Effect::Heartbeat { .. } => "heartbeat",
+            Effect::Claim { .. } => "claim",
+            Effect::Reset(_) => "reset",
+            _ => "",
+        };
+        let slow = self.slow.iter().position(|slow| slow.node == node && slow.call == kind);
+        let (there, back) = slow.map(|at| self.slow.remove(at)).map_or((0, 0), |slow| (slow.there, slow.back));
+        let sent = self.now;
+        self.later(there, node, Happening::Arrives { call, me, sent, back });
+    }
+
+    fn perform(&mut self, me: Me, call: &Effect, sent: u64) -> Option<Input> {
+        let (store, session) = (self.store.clone(), me.session);
+        let looks_on = self.processes.iter().any(|one| one.session == session && one.looks_on);
+        let executors = || if looks_on { Vec::new() } else { vec!["shell".to_owned()] };
+        Some(match call.clone() {
+            Effect::Heartbeat { seq, draining } => {
+                let answer = ready(store.heartbeat(me, seq, draining)).map(beat_answer);
+                Input::Beat { sent: BootTime::from_ms(sent), answer: answer.map_err(|error| failed(&error)) }
+            }
+            Effect::Peek { partitions, until } => {
+                let request = PeekRequest { session, partitions, until, executors: executors() };
+                Input::Peeked(ready(store.peek(&request)).map_err(|error| failed(&error)))
+            }
+            Effect::Claim { partitions, until, runs, .. } => {
+                let request = ClaimRequest { me, partitions, until, runs, executors: executors() };
+                Input::Claimed(ready(store.claim(&request)).map_err(|error| failed(&error)))
+            }
+            Effect::Start(runs) => Input::Started(ready(store.start(me, &runs)).map_err(|error| failed(&error))),
+            Effect::Settle(runs) => Input::Settled(ready(store.settle(session, &runs)).map_err(|error| failed(&error))),
+            Effect::Reset(runs) => Input::Reset(ready(store.reset(session, &runs)).map_err(|error| failed(&error))),
+            Effect::ListHeld => Input::Held(ready(store.held(session)).map_err(|error| failed(&error))),
+            Effect::Finish(requests) => {
+                let finished: Vec<Finished> = requests.into_iter().map(|request| self.finished(request)).collect();
+                Input::Finished(ready(store.finish(session, &finished)).map_err(|error| failed(&error)))
+            }
+            Effect::Expire { session, seq } => {
+                if ready(store.expire(session, seq)).unwrap_or(false) {
+                    self.sweep(session);
+                }
+                Input::Swept
+            }
+            Effect::Sweep { session } => {
+                self.sweep(session);
+                Input::Swept
+            }
+            _ => return None,
+        })
+    }
+
+    fn finished(&self, request: carillon_domain::node::port::FinishRequest) -> Finished {
+        let name = ready(self.store.run(request.at.run)).map(|view| view.key.name).unwrap_or_default();
+        Finished { request, output: Output { bytes: (self.output)(&name), truncated: false } }
+    }
+
+    fn sweep(&mut self, session: SessionId) {
+        let live = self.processes.iter().flat_map(|one| one.children.keys().map(|run| (one.session, *run)));
+        let verdict = must::dead_before_sweep(session, live.collect::<Vec<_>>());
+        self.note(verdict);
+        let _again_later = ready(self.store.sweep(session, 100));
+    }
+
+    fn note(&mut self, verdict: Verdict) {
+        if let (None, Err(violation)) = (&self.broken, verdict) {
+            self.broken = Some(violation);
+        }
+    }
+
+    /// S3 of all children of live sessions.
+    fn look_at_children(&mut self) {
+        let sessions = ready(self.store.sessions()).expect("sessions");
+        let lives =
+            |session| sessions.iter().any(|view| view.beat.id == session && view.beat.state != SessionState::Ended);
+        let live = self.processes.iter().filter(|one| one.alive && lives(one.session));
+        let children: Vec<_> = live.flat_map(|one| one.children.keys().map(|run| (one.session, *run))).collect();
+        for (session, run) in children {
+            let row = match ready(self.store.run(run)).map(|view| view.stage) {
+                Ok(RunStage::Running { held, .. }) => Some(Phase::Executing(held)),
+                _ => None,
+            };
+            self.note(must::child_has_its_row(session, run, row.as_ref()));
+        }
+    }
+
+    fn rows(&self) -> Vec<JobState> {
+        let query = JobQuery { limit: 1_000, ..JobQuery::default() };
+        ready(self.store.jobs(&query)).expect("jobs").items.into_iter().map(|view| view.state).collect()
+    }
+
+    /// What broke, if anything has.
+    pub fn verdict(self) -> Verdict {
+        for (id, job) in &self.jobs {
+            let starts = self.starts.iter().filter(|(key, _)| key.job == *id).copied();
+            must::starts_once(job, starts)?;
+        }
+        self.broken.map_or(Ok(()), Err)
+    }
+
+    /// As [`World::verdict`], faults and due times having ended.
+    pub fn verdict_at_rest(self) -> Verdict {
+        for one in self.processes.iter().filter(|one| one.alive) {
+            must::nothing_wedged(&one.node)?;
+        }
+        must::all_idle(self.rows().iter().map(|row| &row.phase))?;
+        self.verdict()
+    }
+
+    /// As [`World::verdict`], and nothing is left lying that came due more than so many seconds ago.
+    pub fn verdict_in_time(self, secs: u64) -> Verdict {
+        must::nothing_is_left_lying(&self.rows(), Duration::from_secs(secs), self.clock_now())?;
+        self.verdict()
+    }
+
+    fn clock_now(&self) -> Timestamp {
+        BEGIN + Duration::from_millis(self.now)
+    }
+}
+
+fn ms(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn beat_answer(beat: Beat) -> BeatAnswer {
+    match beat {
+        Beat::Fenced => BeatAnswer::Fenced,
+        Beat::WentBack => BeatAnswer::WentBack,
+        Beat::Alive { now, sessions, window } => {
+            let peer = |beat: carillon_adapters::store::SessionBeat| Peer {
+                session: beat.id,
+                seq: beat.seq,
+                claims: beat.state == SessionState::Live,
+                ended: beat.state == SessionState::Ended,
+            };
+            BeatAnswer::Alive { utc: now, peers: sessions.into_iter().map(peer).collect(), window }
+        }
+    }
+}
