@@ -315,3 +315,25 @@ fn a_start_that_was_given_back_is_not_lost_to_a_manual_run() {
     lost.sweep(64).unwrap();
     assert_eq!(lost.armed().due_at, at(60));
 }
+
+#[test]
+fn of_two_that_wait_the_one_that_starts_earlier_goes_first() {
+    use carillon_domain::run::Trigger::{Manual, Schedule};
+    for (asked_at, first) in [(50, Manual), (60, Schedule), (61, Schedule)] {
+        let mut desk = Desk::new(overlap(Overlap::Delay));
+        desk.trigger(asked_at).unwrap();
+        desk.claim(65).unwrap();
+        assert_eq!(desk.held().firing.trigger, first, "asked for at {asked_at}, beside the firing of 60");
+    }
+}
+
+#[test]
+fn every_new_definition_is_another_generation() {
+    let mut desk = Desk::new(every(60));
+    let mut seen = vec![desk.row().generation];
+    for job in [every(60), Job { params: "newer".into(), ..every(60) }, every(10)] {
+        desk.update(1, job).unwrap();
+        seen.push(desk.row().generation);
+    }
+    assert_eq!(seen, [1, 2, 3, 4]);
+}

@@ -173,6 +173,7 @@ impl Desk {
 
     fn started(&mut self, held: Held) {
         assert!(held.fencing_token > self.token, "fencing tokens grow over all starts of a job");
+        assert_eq!(held.started_at, Some(self.now));
         self.token = held.fencing_token;
         self.starts.push(held);
     }
@@ -194,6 +195,7 @@ impl Desk {
             Some(next) => {
                 assert_eq!(next.version, before.version + 1, "an accepted event writes one version");
                 assert_eq!(next.claim_at().is_none(), next.phase.held().is_some(), "claim_at is None while held");
+                assert!(next.phase.held().is_none() || next.waiting.is_none(), "what is held does not wait");
                 self.check_claim(&next.phase, done.why);
                 if let (Phase::Executing(held), Why::Started) = (next.phase, done.why) {
                     self.started(held);

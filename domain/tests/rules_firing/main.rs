@@ -5,6 +5,7 @@ mod active;
 mod control;
 mod desk;
 mod happenings;
+mod holding;
 mod overlapping;
 mod policies;
 mod table;
