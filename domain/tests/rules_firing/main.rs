@@ -6,6 +6,7 @@ mod control;
 mod desk;
 mod happenings;
 mod holding;
+mod manual;
 mod overlapping;
 mod policies;
 mod table;
