@@ -1,10 +1,10 @@
 //! Misfire, overlap, retry: what becomes of due times that passed.
 
-use carillon_domain::firing::Why;
+use carillon_domain::firing::{Event, Why};
 use carillon_domain::job::{Job, MisfirePolicy, OnLost, Overlap};
 use carillon_domain::run::{Status, Trigger};
 
-use super::desk::{Desk, at, every, misfire, overlap, retrying};
+use super::desk::{Desk, at, ending, every, me, misfire, overlap, retrying};
 
 /// The trigger, second and records of a claim in second `now`; `None` when nothing is to run yet.
 fn claimed(job: Job, now: i64) -> (Option<(Trigger, i64)>, Vec<String>) {
@@ -171,4 +171,14 @@ fn one_shots_and_the_end_of_a_schedule_complete_a_job() {
         desk.finish(71, Status::Succeeded).unwrap();
         assert!(desk.row().is_completed());
     }
+}
+
+#[test]
+fn an_end_that_is_told_of_the_future_counts_from_now() {
+    let mut desk = Desk::new(retrying(Overlap::Skip, 2, 30));
+    desk.run(60);
+    desk.now = at(70);
+    let run = desk.held().run;
+    desk.apply(&Event::Finish { session: me(), run, ending: ending(Status::Failed, at(500)) }).unwrap();
+    assert_eq!((desk.records[0].finished_at, desk.armed().start_at), (at(70), at(100)));
 }
