@@ -5,7 +5,7 @@ use carillon_domain::id::{RunId, SessionId};
 use carillon_domain::job::{Misfire, MisfirePolicy, Overlap};
 use carillon_domain::run::Status;
 
-use super::desk::{Desk, at, ending, every, me, overlap, secs};
+use super::desk::{Desk, at, ending, every, me, overlap, retrying, secs};
 
 /// Everything that a holder says of its run.
 fn words(session: SessionId, run: RunId) -> [Event; 4] {
@@ -71,7 +71,13 @@ fn a_cancel_of_another_run_leaves_every_row_as_it_is() {
     let (prepared, key, run) = prepared_beside();
     let mut executing = prepared.clone();
     executing.apply_active(key, &Event::Start { session: me(), run }).unwrap();
-    for mut desk in [waiting, prepared, executing] {
+    let mut own = Desk::new(every(60));
+    own.trigger(1).unwrap();
+    let mut own_prepared = own.clone();
+    own_prepared.claim(1).unwrap();
+    let mut own_executing = own.clone();
+    own_executing.run(1);
+    for mut desk in [waiting, prepared, executing, own, own_prepared, own_executing] {
         let before = (desk.state.clone(), desk.active.clone());
         let another = RunId::drawn(me(), 999);
         assert_eq!(desk.cancel(61, another), Err(Rejected::NotHeld(another)));
@@ -112,4 +118,24 @@ fn the_one_firing_that_is_made_good_is_no_backlog() {
     desk.claim(130).unwrap();
     assert_eq!(desk.row().catch_up_until, None);
     assert_eq!(desk.start(130), Ok(Why::StartedBeside), "nothing follows that it would hold up");
+}
+
+#[test]
+fn a_pause_drops_a_further_attempt_however_short_it_is() {
+    let mut desk = Desk::new(retrying(Overlap::Skip, 2, 30));
+    desk.run(60);
+    desk.finish(61, Status::Failed).unwrap();
+    desk.pause(62, None).unwrap();
+    desk.resume(63).unwrap();
+    assert_eq!((desk.armed().due_at, desk.armed().attempt), (at(120), 1));
+}
+
+#[test]
+fn a_start_given_back_after_the_clock_was_set_back_outlives_a_pause() {
+    let mut desk = Desk::new(every(60));
+    desk.run(60);
+    desk.reset(50).unwrap();
+    desk.pause(50, None).unwrap();
+    desk.resume(52).unwrap();
+    assert_eq!((desk.armed().due_at, desk.history()), (at(60), vec![]), "it was not due in the pause");
 }

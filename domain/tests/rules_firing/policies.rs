@@ -182,3 +182,16 @@ fn an_end_that_is_told_of_the_future_counts_from_now() {
     desk.apply(&Event::Finish { session: me(), run, ending: ending(Status::Failed, at(500)) }).unwrap();
     assert_eq!((desk.records[0].finished_at, desk.armed().start_at), (at(70), at(100)));
 }
+
+#[test]
+fn the_lag_of_a_run_counts_from_when_it_should_have_started() {
+    let mut desk = Desk::new(retrying(Overlap::Skip, 2, 30));
+    desk.claim(60).unwrap();
+    desk.start(67).unwrap();
+    desk.finish(70, Status::Failed).unwrap();
+    desk.claim(100).unwrap();
+    desk.start(102).unwrap();
+    desk.finish(103, Status::Succeeded).unwrap();
+    let lags: Vec<_> = desk.records.iter().map(|record| record.lag_ms).collect();
+    assert_eq!(lags, [Some(7_000), Some(2_000)], "of a further attempt from the end of the backoff");
+}
