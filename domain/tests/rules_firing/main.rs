@@ -9,5 +9,6 @@ mod holding;
 mod manual;
 mod overlapping;
 mod policies;
+mod reading;
 mod table;
 mod uncertain;
