@@ -195,3 +195,22 @@ fn the_lag_of_a_run_counts_from_when_it_should_have_started() {
     let lags: Vec<_> = desk.records.iter().map(|record| record.lag_ms).collect();
     assert_eq!(lags, [Some(7_000), Some(2_000)], "of a further attempt from the end of the backoff");
 }
+
+#[test]
+fn what_the_policies_have_settled_stays_settled_when_it_is_given_back() {
+    let mut waited = Desk::new(overlap(Overlap::Delay));
+    waited.run(60);
+    waited.finish(170, Status::Succeeded).unwrap();
+    waited.claim(170).unwrap();
+    waited.reset(171).unwrap();
+    assert_eq!(waited.run(179).firing.trigger, Trigger::Schedule, "a delay is no misfire, however late it starts");
+
+    let mut retried =
+        Desk::new(Job { misfire: misfire(MisfirePolicy::FireOnce, 0).misfire, ..retrying(Overlap::Skip, 2, 5) });
+    retried.run(70);
+    retried.finish(71, Status::Failed).unwrap();
+    retried.claim(76).unwrap();
+    retried.reset(77).unwrap();
+    let again = retried.run(130).firing;
+    assert_eq!((again.due_at, again.attempt), (at(60), 2), "a further attempt of what was made good");
+}
