@@ -36,3 +36,22 @@ fn the_ids_of_a_claim_without_an_answer_are_looked_for_by_three_recoveries() {
         assert_eq!((settled, given_back), expected, "listed by recovery number {late}");
     }
 }
+
+#[test]
+fn what_failed_is_asked_again_later_and_later_and_after_a_success_from_the_beginning() {
+    let mut driver = Driver::new(Config { self_kill: false, ..config() });
+    for waits in [&[50, 100, 200, 400, 800, 1_600, 3_200, 5_000, 5_000][..], &[50, 100]] {
+        let run = driver.execute().at.run;
+        driver.exit(run);
+        for wait in waits {
+            assert_eq!(driver.finishes().len(), 1);
+            driver.feed(Input::Finished(Err(Failure::RolledBack)));
+            let failed = driver.now.as_ms();
+            driver.tick(failed + wait - 1);
+            assert_eq!(driver.finishes().len(), 0, "{wait} ms are not over");
+            driver.tick(failed + wait);
+        }
+        driver.recorded();
+        driver.take();
+    }
+}

@@ -255,3 +255,19 @@ fn a_run_says_why_it_was_stopped_if_it_was_that_what_ended_it() {
         assert_eq!(driver.finishes()[0].1.reason, expected, "{status:?}");
     }
 }
+
+#[test]
+fn a_drain_waits_for_a_claim_that_is_on_its_way_or_without_an_answer() {
+    let mut driver = Driver::new(config());
+    let run = driver.claim()[0];
+    driver.feed(Input::Drain);
+    assert_eq!((looks(&mut driver), driver.drained()), (0, 0), "on its way");
+    driver.feed(Input::Claimed(Err(Failure::Unknown)));
+    assert_eq!(looks(&mut driver), 1);
+    driver.feed(Input::Held(Ok(vec![])));
+    driver.tick(10_000);
+    assert_eq!((looks(&mut driver), driver.drained()), (1, 0), "it may still be applied");
+    let late = super::driver::prepared(run, 1, 20_000);
+    driver.feed(Input::Held(Ok(vec![late.at])));
+    assert_eq!(driver.settles(), [late.at]);
+}
