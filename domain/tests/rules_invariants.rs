@@ -122,6 +122,7 @@ fn s6_one_record_a_run() {
     violates(Number::S6, recorded_once([&one, &same_firing]));
     violates(Number::S6, recorded_once([&skipped(stretch(1, 60, 120))]));
     violates(Number::S6, recorded_once([&skipped(stretch(0, 60, 60))]));
+    violates(Number::S6, recorded_once([&skipped(stretch(0, 60, 120))]));
     violates(Number::S6, recorded_once([&skipped(stretch(2, 60, 60))]));
     let of_status = |status, stretch| RunRecord { status, ..skipped(stretch) };
     assert_eq!(recorded_once([&of_status(Status::Lost, stretch(2, 60, 120))]), Ok(()));
