@@ -136,4 +136,38 @@ mod tests {
         let derived = RunId::derived(JobId(u64::MAX), 0, 1);
         assert_ne!(drawn.parts().0, derived.parts().0);
     }
+
+    #[test]
+    fn ids_are_shown_as_they_are_kept() {
+        let session = SessionId::from_random(7);
+        assert_eq!((session.as_u64(), SessionId::from_random(1 << 63 | 7)), (1 << 63 | 7, session));
+        assert_eq!(
+            (session.to_string(), format!("{session:?}")),
+            ("8000000000000007".into(), "8000000000000007".into())
+        );
+        assert_eq!(JobId(42).to_string(), "42");
+        let run = RunId::drawn(session, 0x2a);
+        assert_eq!((run.to_string(), format!("{run:?}")), ("8000000000000007-2a".into(), "8000000000000007-2a".into()));
+        assert_eq!((run.parts(), RunId::from_parts(1 << 63 | 7, 0x2a)), ((1 << 63 | 7, 0x2a), run));
+    }
+
+    #[test]
+    fn a_derived_id_tells_job_due_time_and_kind() {
+        assert_eq!(RunId::derived(JobId(9), 5, 3).parts(), (9, 5 << 8 | 3));
+        let kinds = [0, 1, 127, 128, 255].map(|kind| RunId::derived(JobId(9), 0x0101, kind));
+        assert!(kinds.is_sorted_by(|one, other| one < other), "{kinds:?}");
+    }
+
+    #[test]
+    fn both_parts_of_a_run_id_have_their_lengths() {
+        let longest = "ffffffffffffffff-ffffffffffffffff";
+        assert_eq!(longest.parse(), Ok(RunId::from_parts(u64::MAX, u64::MAX)));
+        for text in
+            ["fffffffffffffffff-1", "fffffffffffffff-1", "ffffffffffffffff-00000000000000001", "FFFFFFFFFFFFFFFF-1"]
+        {
+            assert_eq!(text.parse::<RunId>(), Err(BadRunId(text.into())));
+        }
+        let endless = "x".repeat(1_000);
+        assert_eq!(endless.parse::<RunId>(), Err(BadRunId("x".repeat(64))), "it is quoted in part");
+    }
 }

@@ -243,4 +243,56 @@ mod tests {
         let endless = Retry { max_attempts: u32::MAX, backoff: secs(1), max_backoff: secs(300) };
         assert_eq!(endless.wait_after(4_000_000_000), Some(secs(300)));
     }
+
+    #[test]
+    fn values_have_the_names_that_users_write() {
+        assert_eq!(Overlap::ALL.map(Overlap::as_str), ["skip", "delay", "replace", "allow"]);
+        assert_eq!(MisfirePolicy::ALL.map(MisfirePolicy::as_str), ["skip", "fire_once", "catch_up"]);
+        assert_eq!(OnLost::ALL.map(OnLost::as_str), ["skip", "rerun"]);
+    }
+
+    fn hourly() -> Job {
+        Job::new(("team", "report"), "0 * * * *", "{}")
+    }
+
+    #[test]
+    fn due_times_come_of_the_whole_definition() {
+        let at = Timestamp::from_secs;
+        assert_eq!(hourly().key(), "team/report");
+        let jitter = Duration::from_secs(600);
+        let job = Job { start_at: Some(at(7_200)), end_at: Some(at(14_400)), jitter, ..hourly() };
+        let offset = jitter_offset("team/report", jitter);
+        assert!(!offset.is_zero());
+        let due: Vec<_> = job.timeline(at(0)).unwrap().after(at(0)).collect();
+        assert_eq!(due, [7_200, 10_800, 14_400].map(|secs| at(secs) + offset));
+        let hashed = |name| Job { name: String::from(name), schedule: "H H * * *".into(), ..hourly() };
+        let first = |job: Job| job.timeline(at(0)).unwrap().next_after(at(0));
+        assert_ne!(first(hashed("report")), first(hashed("backup")), "`H` spreads jobs by their names");
+    }
+
+    #[test]
+    fn a_definition_is_retimed_by_what_its_due_times_come_of_and_by_nothing_else() {
+        let some = Some(Timestamp::from_secs(60));
+        let dst = Dst { gap: crate::schedule::Gap::Skip, ..Dst::default() };
+        let retimed = [
+            Job { schedule: "1 * * * *".into(), ..hourly() },
+            Job { timezone: Some("Europe/Berlin".into()), ..hourly() },
+            Job { dst, ..hourly() },
+            Job { jitter: Duration::from_secs(1), ..hourly() },
+            Job { start_at: some, ..hourly() },
+            Job { end_at: some, ..hourly() },
+        ];
+        for other in &retimed {
+            assert!(hourly().timing_differs(other) && other.timing_differs(&hourly()), "{other:?}");
+        }
+        let rest = Job {
+            executor: "http".into(),
+            params: "other".into(),
+            overlap: Overlap::Allow,
+            timeout: Some(Duration::from_secs(1)),
+            on_lost: OnLost::Rerun,
+            ..hourly()
+        };
+        assert!(!hourly().timing_differs(&rest));
+    }
 }

@@ -209,10 +209,19 @@ mod tests {
         let short = Timing { expire_after: Duration::from_millis(19_383), ..good };
         let text = short.check().unwrap_err().to_string();
         assert!(text.contains("12000 ms") && text.contains("19190 ms") && text.contains("19383 ms"), "{text}");
+        assert!(text.contains("19189 ms"), "{text}");
         assert_eq!(Timing { expire_after: Duration::from_millis(19_385), ..good }.check(), Ok(()));
         let slow = Timing { heartbeat: secs(4), ..good };
         assert!(matches!(slow.check(), Err(TimingError::NoSecondHeartbeat { half_ms: 6000, .. })));
         assert_eq!(Timing { heartbeat: Duration::ZERO, ..good }.check(), Err(TimingError::Zero("heartbeat")));
+    }
+
+    #[test]
+    fn durations_beyond_all_measure_are_compared_like_any_other() {
+        let good = Timing::default();
+        assert_eq!(Timing { expire_after: Duration::MAX, ..good }.check(), Ok(()));
+        let never = Timing { self_kill_after: Duration::MAX, fence_grace: Duration::MAX, pause: Duration::MAX, ..good };
+        assert!(matches!(never.check(), Err(TimingError::ExpiresTooSoon { .. })));
     }
 
     #[test]

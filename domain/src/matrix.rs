@@ -172,4 +172,16 @@ mod tests {
             assert_eq!(react(Step::Reset, answer), Reaction::AskAgain);
         }
     }
+
+    #[test]
+    fn the_page_shows_every_cell() {
+        let page = as_markdown();
+        for step in Step::ALL {
+            let row = Answer::ALL.map(|answer| format!(" {:?} |", react(step, answer))).concat();
+            assert!(page.contains(&format!("| {step:?} |{row}\n")), "{step:?}: {page}");
+        }
+        for found in Found::ALL {
+            assert!(page.contains(&format!("| {found:?} | {:?} |\n", settled(found))), "{found:?}: {page}");
+        }
+    }
 }

@@ -63,7 +63,6 @@ fn made_good(timeline: &Timeline, batch: Stretch, limit: usize) -> Selection {
     let surplus = batch.count.saturating_sub(limit as u64);
     let oldest_kept = match surplus {
         0 => batch.first,
-        _ if limit == 1 => batch.last,
         _ => timeline.until(batch.last).nth(limit - 1).unwrap_or(batch.last),
     };
     let skipped = (surplus > 0).then(|| Stretch {

@@ -292,4 +292,45 @@ mod tests {
         let record = |now| RunRecord::skipped(JobId(1), stretch, Reason::Overlap, Timestamp::from_ms(now));
         assert_eq!(record(6).id, record(7).id);
     }
+
+    #[test]
+    fn values_have_the_names_that_users_read() {
+        assert_eq!(Trigger::ALL.map(Trigger::as_str), ["schedule", "manual", "misfire"]);
+        let status = ["running", "succeeded", "failed", "timed_out", "cancelled", "lost", "skipped"];
+        assert_eq!(Status::ALL.map(Status::as_str), status);
+    }
+
+    #[test]
+    fn records_of_one_due_time_differ_by_their_reason_and_a_manual_one_from_all() {
+        let reasons = [
+            Reason::Overlap,
+            Reason::Misfire,
+            Reason::Paused,
+            Reason::Updated,
+            Reason::Deleted,
+            Reason::Replaced,
+            Reason::Cancelled,
+            Reason::SessionEnded,
+            Reason::Uncertain,
+            Reason::Said("no".into()),
+        ];
+        let (at, job) = (Timestamp::from_ms(5), JobId(1));
+        let stretch = Stretch { count: 1, first: at, last: at };
+        let mut ids: Vec<_> = reasons.map(|reason| RunRecord::skipped(job, stretch, reason, at).id).to_vec();
+        let doubtful = |run, trigger| RunRecord::uncertain(job, run, (at, trigger, 1), at).id;
+        assert_eq!(doubtful(None, Trigger::Schedule), ids[8]);
+        ids.push(doubtful(None, Trigger::Manual));
+        let told = RunId::drawn(SessionId::from_random(1), 1);
+        assert_eq!(doubtful(Some(told), Trigger::Manual), told, "somebody was told that id");
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!(ids.len(), 11);
+    }
+
+    #[test]
+    fn stretches_that_share_a_fate_are_told_as_one() {
+        let ms = Timestamp::from_ms;
+        let stretch = |count, first, last| Stretch { count, first: ms(first), last: ms(last) };
+        assert_eq!(stretch(2, 1, 2).join(stretch(3, 3, 5)), stretch(5, 1, 5));
+    }
 }

@@ -137,4 +137,33 @@ mod tests {
         assert_eq!(b.since(a), Duration::from_millis(4));
         assert_eq!(a.since(b), Duration::ZERO);
     }
+
+    #[test]
+    fn only_the_years_1970_to_9999_are_read() {
+        for (text, ms) in
+            [("1970-01-01T00:00:00Z", Some(0)), ("9999-12-31T23:59:59.999Z", Some(Timestamp::MAX.as_ms()))]
+        {
+            assert_eq!(Timestamp::parse_rfc3339(text), ms.map(Timestamp::from_ms), "{text}");
+        }
+        for text in ["1969-12-31T23:59:59.999Z", "9999-12-31T23:59:59.999-00:01"] {
+            assert_eq!(Timestamp::parse_rfc3339(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn sums_stay_in_range_and_both_clocks_count_milliseconds() {
+        let (second, two) = (Duration::from_secs(1), Timestamp::from_ms(2_000));
+        assert_eq!((two + second, two - second), (Timestamp::from_secs(3), Timestamp::from_secs(1)));
+        assert_eq!((two + Duration::MAX).as_ms(), i64::MAX);
+        assert_eq!((Timestamp::from_ms(-5) - Duration::MAX).as_ms(), i64::MIN);
+        let boot = BootTime::from_ms(2_000);
+        assert_eq!((boot.as_ms(), boot + second), (2_000, BootTime::from_ms(3_000)));
+        assert_eq!((boot + Duration::MAX).as_ms(), u64::MAX);
+        assert_eq!(
+            (boot.since(BootTime::from_ms(500)), BootTime::from_ms(500).since(boot)),
+            (second * 3 / 2, Duration::ZERO)
+        );
+        assert_eq!(two.naive().to_string(), "1970-01-01 00:00:02");
+        assert_eq!(format!("{two:?}"), "1970-01-01T00:00:02.000Z");
+    }
 }

@@ -91,4 +91,18 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn a_window_that_is_noticed_again_spans_both_and_says_from_when_to_when() {
+        let at = Timestamp::from_secs;
+        let window = |from, until, noticed| Window { from_at: at(from), until_at: at(until), noticed_at: at(noticed) };
+        for (one, other) in [((10, 30, 31), (20, 40, 41)), ((20, 40, 41), (10, 30, 31)), ((10, 40, 31), (20, 30, 41))] {
+            let joined = window(one.0, one.1, one.2).with(window(other.0, other.1, other.2));
+            assert_eq!(joined, window(10, 40, 31), "{one:?} and {other:?}");
+        }
+        let said = window(10, 40, 31).to_string();
+        for time in [10, 40, 31].map(|secs| at(secs).to_string()) {
+            assert!(said.contains(&time), "{said}");
+        }
+    }
 }

@@ -67,7 +67,7 @@ impl<T> Wheel<T> {
         }
     }
 
-    /// Moves everything that has come up by `now` to `out`, in the order of time.
+    /// Moves everything that has come up by `now` to `out`, in the order of time; what lay before the ring comes last.
     pub fn pop_until(&mut self, now: Timestamp, out: &mut Vec<T>) {
         let end_ms = now.as_ms() + 1;
         while self.base_ms < end_ms {
@@ -114,15 +114,10 @@ impl<T> Wheel<T> {
         }
         let first = self.slot(self.base_ms);
         let words = self.occupied.len();
-        // The word of the first slot is looked at twice: its upper part at the beginning, its lower part at the end.
+        // The word of the first slot is looked at twice: its upper part at the beginning, the rest of it at the end.
         for step in 0..=words {
             let word = (first / 64 + step) % words;
-            let mask = match step {
-                0 => u64::MAX << (first % 64),
-                _ if step == words => !(u64::MAX << (first % 64)),
-                _ => u64::MAX,
-            };
-            let bits = self.occupied[word] & mask;
+            let bits = if step == 0 { self.occupied[word] & u64::MAX << (first % 64) } else { self.occupied[word] };
             if bits != 0 {
                 let slot = word * 64 + bits.trailing_zeros() as usize;
                 return Some(self.base_ms + self.ahead(slot));
@@ -233,6 +228,19 @@ mod tests {
         assert_eq!(format!("{wheel:?}"), "{1063: [2], 9000: [3]}");
     }
 
+    #[test]
+    fn what_lay_beyond_the_ring_comes_up_in_the_order_of_time_with_what_lay_in_it() {
+        let mut wheel = Wheel::new(64, ms(1_000));
+        wheel.insert(ms(1_100), "beyond, then drawn in");
+        let mut out = Vec::new();
+        wheel.pop_until(ms(1_050), &mut out);
+        wheel.insert(ms(1_101), "in the ring");
+        wheel.insert(ms(1_300), "beyond");
+        wheel.insert(ms(1_020), "before");
+        wheel.pop_until(ms(1_300), &mut out);
+        assert_eq!(out, ["beyond, then drawn in", "in the ring", "before", "beyond"]);
+    }
+
     proptest! {
         #[test]
         fn it_pops_what_an_ordered_map_would(steps in prop::collection::vec((0i64..400, 0i64..90, 0usize..4), 1..200)) {
@@ -246,6 +254,7 @@ mod tests {
                     *model.entry(at).or_default() += 1;
                 }
                 prop_assert_eq!(wheel.len(), model.values().sum::<usize>());
+                prop_assert_eq!(wheel.is_empty(), model.is_empty());
                 now += advance;
                 let mut out = Vec::new();
                 wheel.pop_until(ms(now), &mut out);

@@ -3,11 +3,15 @@
 use carillon_domain::firing::{Firing, FiringKey, Held, JobState, Pause, Phase, Why};
 use carillon_domain::id::{JobId, RunId, SessionId};
 use carillon_domain::invariants::{
-    Number, Verdict, all_idle, child_has_its_row, dead_before_sweep, never_decreases, not_live_yet, one_live_run,
-    prepared_is_kept, recorded_once, row_goes_forward, starts_once, starts_where_it_may, starts_within_lease,
+    Number, Verdict, all_idle, child_has_its_row, dead_before_sweep, never_decreases, not_live_yet, nothing_wedged,
+    one_live_run, prepared_is_kept, recorded_once, row_goes_forward, starts_once, starts_where_it_may,
+    starts_within_lease,
 };
-use carillon_domain::job::{Job, OnLost};
-use carillon_domain::run::{Reason, RunRecord, Stretch, Trigger};
+use carillon_domain::job::{Job, OnLost, Retry};
+use carillon_domain::lease::Timing;
+use carillon_domain::node::port::{RowKey, RunRef};
+use carillon_domain::node::{Config, Input, Node};
+use carillon_domain::run::{Reason, RunRecord, Status, Stretch, Trigger};
 use carillon_domain::time::{BootTime, Timestamp};
 
 const JOB: JobId = JobId(1);
@@ -63,6 +67,8 @@ fn s2_a_firing_starts_once() {
     let rerun = Job { on_lost: OnLost::Rerun, ..job() };
     assert_eq!(starts_once(&rerun, [(key, 1), (key, 2)]), Ok(()));
     violates(Number::S2, starts_once(&rerun, [(key, 2), (key, 2)]));
+    let retry = Job { retry: Retry { max_attempts: 2, ..Retry::default() }, ..job() };
+    assert_eq!(starts_once(&retry, [(key, 1), (key, 2)]), Ok(()));
 }
 
 #[test]
@@ -83,6 +89,13 @@ fn s4_what_is_prepared_is_kept() {
     assert_eq!(prepared_is_kept(&Phase::Idle, Some(&before), Why::Claimed), Ok(()));
     violates(Number::S4, prepared_is_kept(&before, Some(&Phase::Prepared(held(2))), Why::Claimed));
     violates(Number::S4, prepared_is_kept(&before, Some(&Phase::Idle), Why::Resumed));
+    let by_its_holder = [Why::Started, Why::StartedBeside, Why::Misfired, Why::HeldBack, Why::Reset];
+    let by_a_call = [Why::Paused, Why::Updated, Why::Deleted, Why::CancelledUnstarted, Why::Triggered];
+    let may: Vec<Why> = by_its_holder.into_iter().chain(by_a_call).chain([Why::SweptUnstarted]).collect();
+    for why in Why::ALL {
+        assert_eq!(prepared_is_kept(&before, Some(&Phase::Idle), why).is_ok(), may.contains(&why), "{why:?}");
+        assert_eq!(prepared_is_kept(&before, Some(&before), why), Ok(()), "{why:?}");
+    }
 }
 
 #[test]
@@ -109,6 +122,20 @@ fn s6_one_record_a_run() {
     violates(Number::S6, recorded_once([&one, &same_firing]));
     violates(Number::S6, recorded_once([&skipped(stretch(1, 60, 120))]));
     violates(Number::S6, recorded_once([&skipped(stretch(0, 60, 60))]));
+    violates(Number::S6, recorded_once([&skipped(stretch(0, 60, 120))]));
+    violates(Number::S6, recorded_once([&skipped(stretch(2, 60, 60))]));
+    let of_status = |status, stretch| RunRecord { status, ..skipped(stretch) };
+    assert_eq!(recorded_once([&of_status(Status::Lost, stretch(2, 60, 120))]), Ok(()));
+    assert_eq!(recorded_once([&of_status(Status::Succeeded, stretch(1, 60, 60))]), Ok(()));
+    violates(Number::S6, recorded_once([&of_status(Status::Succeeded, stretch(2, 60, 120))]));
+    violates(Number::S6, recorded_once([&of_status(Status::Running, stretch(1, 60, 60))]));
+    let other_firings = [
+        RunRecord { id: run(1), due_at: at(61), first_due_at: at(61), ..one.clone() },
+        RunRecord { id: run(2), trigger: Trigger::Manual, ..one.clone() },
+        RunRecord { id: run(3), attempt: 2, ..one.clone() },
+        RunRecord { id: run(4), job: JobId(2), ..one.clone() },
+    ];
+    assert_eq!(recorded_once(other_firings.iter().chain([&one])), Ok(()));
 }
 
 #[test]
@@ -120,7 +147,9 @@ fn s7_nothing_goes_back() {
     violates(Number::S7, row_goes_forward(&before, &JobState { generation: 0, ..after.clone() }));
     violates(Number::S7, row_goes_forward(&before, &JobState { cursor: at(-1), ..after.clone() }));
     let beyond = Held { fencing_token: 9_999, ..held(1) };
-    violates(Number::S7, row_goes_forward(&before, &JobState { phase: Phase::Executing(beyond), ..after }));
+    violates(Number::S7, row_goes_forward(&before, &JobState { phase: Phase::Executing(beyond), ..after.clone() }));
+    let newest = Held { fencing_token: after.version, ..held(1) };
+    assert_eq!(row_goes_forward(&before, &JobState { phase: Phase::Executing(newest), ..after }), Ok(()));
     assert_eq!(never_decreases("the epoch", 3, 3), Ok(()));
     violates(Number::S7, never_decreases("the epoch", 3, 2));
 }
@@ -138,4 +167,34 @@ fn s8_a_node_past_its_deadline_is_dead() {
 fn l1_every_row_returns_to_idle() {
     assert_eq!(all_idle([&Phase::Idle, &Phase::Idle]), Ok(()));
     violates(Number::L1, all_idle([&Phase::Idle, &Phase::Prepared(held(1))]));
+}
+
+#[test]
+fn l2_nothing_is_wedged_in_a_node() {
+    let now = BootTime::from_ms(0);
+    let mut node = Node::new(config(), session(1), at(0), now);
+    assert_eq!(nothing_wedged(&node), Ok(()));
+    let stray = RunRef { row: RowKey::Job(JOB), run: run(1), version: 7 };
+    node.handle(Input::Tick, now);
+    node.handle(Input::Held(Ok(vec![stray])), now);
+    violates(Number::L2, nothing_wedged(&node));
+    node.handle(Input::Reset(Ok(())), now);
+    assert_eq!(nothing_wedged(&node), Ok(()));
+}
+
+fn config() -> Config {
+    let secs = std::time::Duration::from_secs;
+    Config {
+        timing: Timing::default(),
+        self_kill: true,
+        partitions: 1,
+        horizon: secs(30),
+        max_in_flight: 10,
+        max_executing: 10,
+        max_batch: 10,
+        peek_every: secs(1),
+        steal_after: secs(5),
+        recover_every: secs(10),
+        drain_timeout: secs(60),
+    }
 }

@@ -73,3 +73,19 @@ pub fn states_as_mermaid() -> String {
     text.push_str("```\n");
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_picture_shows_every_change_of_state_and_nothing_that_stays() {
+        let picture = states_as_mermaid();
+        for why in Why::ALL {
+            for (from, to) in why.arcs() {
+                let arrow = format!("    {from} --> {to}: {why:?}\n");
+                assert_eq!(picture.contains(&arrow), from != to, "{arrow}");
+            }
+        }
+    }
+}

@@ -117,16 +117,6 @@ impl Schedule {
         self.zone.name()
     }
 
-    /// Whether it has a single due time (`@at`), after which the job is completed.
-    pub fn is_one_shot(&self) -> bool {
-        matches!(self.kind, Kind::At(_))
-    }
-
-    /// Whether its due times depend on an anchor (`@every`).
-    pub fn is_anchored(&self) -> bool {
-        matches!(self.kind, Kind::Every(_))
-    }
-
     /// The schedule in English words, ending with its zone where that matters.
     pub fn describe(&self) -> String {
         match &self.kind {

@@ -140,3 +140,36 @@ fn a_manual_run_beside_a_paused_job_goes_on() {
     desk.apply_active(key, &Event::Start { session: me(), run }).unwrap();
     assert_eq!(finish(&mut desk, key, 4, Status::Succeeded), Ok(Why::Finished));
 }
+
+#[test]
+fn a_run_beside_its_row_that_was_asked_to_end_goes_on_no_further_and_says_who_asked() {
+    let (mut desk, key, run) = beside();
+    assert_eq!(desk.cancel(61, run), Ok(Why::CancelRequested));
+    assert_eq!(desk.apply_active(key, &Event::Supersede), Err(Rejected::NothingDue), "who asked first is kept");
+    assert_eq!(finish(&mut desk, key, 62, Status::Failed), Ok(Why::Finished), "no further attempt");
+    assert_eq!(desk.history(), ["schedule 60 cancelled(cancelled)"]);
+
+    let (mut superseded, key, _) = beside();
+    assert_eq!(superseded.apply_active(key, &Event::Supersede), Ok(Why::CancelRequested));
+    assert_eq!(superseded.apply_active(key, &Event::Supersede), Err(Rejected::NothingDue), "once is enough");
+    finish(&mut superseded, key, 62, Status::Failed).unwrap();
+    assert_eq!(superseded.history(), ["schedule 60 cancelled(replaced)"]);
+}
+
+#[test]
+fn what_was_withdrawn_is_not_written_again() {
+    for event in [Event::Pause { until: None, reason: None }, Event::Delete] {
+        let (mut desk, key, _) = beside();
+        desk.apply_active(key, &event).unwrap();
+        assert_eq!(desk.apply_active(key, &event), Err(Rejected::NothingDue), "{event:?}");
+    }
+}
+
+#[test]
+fn an_end_that_is_told_of_the_future_counts_from_now() {
+    let (mut desk, key, run) = beside();
+    desk.now = at(70);
+    let early = Event::Finish { session: me(), run, ending: ending(Status::Failed, at(500)) };
+    assert_eq!(desk.apply_active(key, &early), Ok(Why::Retried));
+    assert_eq!((desk.records[0].finished_at, desk.active[&key].claim_at()), (at(70), Some(at(100))));
+}

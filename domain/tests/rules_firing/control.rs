@@ -338,3 +338,41 @@ fn a_start_that_was_given_back_is_not_lost_to_a_manual_run() {
     lost.sweep(64).unwrap();
     assert_eq!(lost.armed().due_at, at(60));
 }
+
+#[test]
+fn every_new_definition_is_another_generation() {
+    let mut desk = Desk::new(every(60));
+    let mut seen = vec![desk.row().generation];
+    for job in [every(60), Job { params: "newer".into(), ..every(60) }, every(10)] {
+        desk.update(1, job).unwrap();
+        seen.push(desk.row().generation);
+    }
+    assert_eq!(seen, [1, 2, 3, 4]);
+}
+
+#[test]
+fn what_was_passed_over_with_an_update_leaves_a_further_attempt_in_its_place() {
+    let mut desk = Desk::new(retrying(Overlap::Skip, 2, 100));
+    desk.run(60);
+    desk.finish(61, Status::Failed).unwrap();
+    desk.update(130, Job { params: "newer".into(), ..retrying(Overlap::Skip, 2, 100) }).unwrap();
+    assert_eq!(desk.history()[1..], ["schedule 120 skipped(updated)"]);
+    assert_eq!((desk.armed().due_at, desk.armed().start_at, desk.armed().attempt), (at(60), at(161), 2));
+}
+
+#[test]
+fn nothing_is_armed_beside_a_running_firing_of_the_schedule() {
+    let mut desk = Desk::new(overlap(Overlap::Delay));
+    desk.run(60);
+    desk.update(130, Job { params: "newer".into(), ..overlap(Overlap::Delay) }).unwrap();
+    assert_eq!(desk.row().next_due_at(), None);
+}
+
+#[test]
+fn a_deleted_job_has_no_due_time_to_come_while_its_last_run_ends() {
+    let mut desk = Desk::new(every(60));
+    desk.trigger(1).unwrap();
+    desk.run(1);
+    assert_eq!((desk.row().next_due_at(), desk.delete(2)), (Some(at(60)), Ok(Why::DeletedLater)));
+    assert_eq!(desk.row().next_due_at(), None);
+}

@@ -140,9 +140,10 @@ impl Desk {
             assert!(next.version > before.version);
             assert_eq!(next.claim_at().is_none(), next.phase.held().is_some(), "claim_at is None while held");
             self.check_claim(&next.phase, done.why);
-            if let (Phase::Executing(held), true) = (next.phase, done.why == Why::Started) {
-                self.started(held);
-            }
+        }
+        self.state = done.next;
+        if let (Some(Phase::Executing(held)), Why::Started) = (self.state.as_ref().map(|row| row.phase), done.why) {
+            self.started(held);
         }
         if let Some(row) = done.active {
             if let Phase::Executing(held) = row.phase {
@@ -150,7 +151,6 @@ impl Desk {
             }
             assert!(self.active.insert(row.key, row).is_none(), "a firing is in the active table once");
         }
-        self.state = done.next;
         self.records.extend(done.records);
         self.check_overlap(done.why);
         Ok(done.why)
@@ -173,6 +173,12 @@ impl Desk {
 
     fn started(&mut self, held: Held) {
         assert!(held.fencing_token > self.token, "fencing tokens grow over all starts of a job");
+        assert_eq!(held.started_at, Some(self.now));
+        assert_eq!(
+            held.fencing_token,
+            self.row().version,
+            "a token is the version that the job's row had at the start"
+        );
         self.token = held.fencing_token;
         self.starts.push(held);
     }
@@ -194,6 +200,7 @@ impl Desk {
             Some(next) => {
                 assert_eq!(next.version, before.version + 1, "an accepted event writes one version");
                 assert_eq!(next.claim_at().is_none(), next.phase.held().is_some(), "claim_at is None while held");
+                assert!(next.phase.held().is_none() || next.waiting.is_none(), "what is held does not wait");
                 self.check_claim(&next.phase, done.why);
                 if let (Phase::Executing(held), Why::Started) = (next.phase, done.why) {
                     self.started(held);

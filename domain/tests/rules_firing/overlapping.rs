@@ -84,7 +84,7 @@ fn a_manual_run_is_held_back_like_any_other() {
     let (mut delay, key) = once_allowed(Overlap::Delay);
     let (_, run) = delay.trigger(71).unwrap();
     delay.claim(71).unwrap();
-    assert_eq!(delay.start(71), Ok(Why::HeldBack));
+    assert_eq!((delay.start(71), delay.row().claim_at()), (Ok(Why::HeldBack), Some(at(72))), "not at once");
     finish_beside(&mut delay, key, 72, Status::Succeeded);
     assert_eq!(delay.run(72).run, run);
 }
@@ -101,6 +101,18 @@ fn a_backlog_runs_one_at_a_time_though_the_job_allows_overlap() {
     }
     desk.claim(240).unwrap();
     assert_eq!(desk.start(240), Ok(Why::StartedBeside), "what is on time runs beside again");
+}
+
+#[test]
+fn a_manual_run_is_no_part_of_a_backlog() {
+    let mut desk = Desk::new(misfire(MisfirePolicy::CatchUp, 0));
+    desk.trigger(100).unwrap();
+    assert_eq!(desk.run(310).firing.due_at, at(60));
+    desk.finish(311, Status::Succeeded).unwrap();
+    desk.pause(312, None).unwrap();
+    desk.update(313, Job { overlap: Overlap::Allow, ..desk.job.clone() }).unwrap();
+    desk.claim(314).unwrap();
+    assert_eq!((desk.start(314), desk.active.len()), (Ok(Why::StartedBeside), 1));
 }
 
 #[test]

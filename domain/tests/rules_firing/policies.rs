@@ -1,10 +1,10 @@
 //! Misfire, overlap, retry: what becomes of due times that passed.
 
-use carillon_domain::firing::Why;
+use carillon_domain::firing::{Event, Why};
 use carillon_domain::job::{Job, MisfirePolicy, OnLost, Overlap};
 use carillon_domain::run::{Status, Trigger};
 
-use super::desk::{Desk, at, every, misfire, overlap, retrying};
+use super::desk::{Desk, at, ending, every, me, misfire, overlap, retrying};
 
 /// The trigger, second and records of a claim in second `now`; `None` when nothing is to run yet.
 fn claimed(job: Job, now: i64) -> (Option<(Trigger, i64)>, Vec<String>) {
@@ -171,4 +171,46 @@ fn one_shots_and_the_end_of_a_schedule_complete_a_job() {
         desk.finish(71, Status::Succeeded).unwrap();
         assert!(desk.row().is_completed());
     }
+}
+
+#[test]
+fn an_end_that_is_told_of_the_future_counts_from_now() {
+    let mut desk = Desk::new(retrying(Overlap::Skip, 2, 30));
+    desk.run(60);
+    desk.now = at(70);
+    let run = desk.held().run;
+    desk.apply(&Event::Finish { session: me(), run, ending: ending(Status::Failed, at(500)) }).unwrap();
+    assert_eq!((desk.records[0].finished_at, desk.armed().start_at), (at(70), at(100)));
+}
+
+#[test]
+fn the_lag_of_a_run_counts_from_when_it_should_have_started() {
+    let mut desk = Desk::new(retrying(Overlap::Skip, 2, 30));
+    desk.claim(60).unwrap();
+    desk.start(67).unwrap();
+    desk.finish(70, Status::Failed).unwrap();
+    desk.claim(100).unwrap();
+    desk.start(102).unwrap();
+    desk.finish(103, Status::Succeeded).unwrap();
+    let lags: Vec<_> = desk.records.iter().map(|record| record.lag_ms).collect();
+    assert_eq!(lags, [Some(7_000), Some(2_000)], "of a further attempt from the end of the backoff");
+}
+
+#[test]
+fn what_the_policies_have_settled_stays_settled_when_it_is_given_back() {
+    let mut waited = Desk::new(overlap(Overlap::Delay));
+    waited.run(60);
+    waited.finish(170, Status::Succeeded).unwrap();
+    waited.claim(170).unwrap();
+    waited.reset(171).unwrap();
+    assert_eq!(waited.run(179).firing.trigger, Trigger::Schedule, "a delay is no misfire, however late it starts");
+
+    let mut retried =
+        Desk::new(Job { misfire: misfire(MisfirePolicy::FireOnce, 0).misfire, ..retrying(Overlap::Skip, 2, 5) });
+    retried.run(70);
+    retried.finish(71, Status::Failed).unwrap();
+    retried.claim(76).unwrap();
+    retried.reset(77).unwrap();
+    let again = retried.run(130).firing;
+    assert_eq!((again.due_at, again.attempt), (at(60), 2), "a further attempt of what was made good");
 }

@@ -136,3 +136,16 @@ fn a_place_that_a_run_given_back_leaves_is_used_at_once() {
     let [claim] = &driver.claims()[..] else { panic!("no stall until the next look") };
     assert_eq!((claim.runs.len(), claim.until), (1, utc(50_000)));
 }
+
+#[test]
+fn the_ids_that_a_claim_left_over_are_used_by_the_next_and_no_other_twice() {
+    let mut driver = Driver::new(config());
+    let first = driver.claim();
+    let later = |run: &RunId| prepared(*run, run.parts().1, 20_000);
+    driver.feed(Input::Claimed(Ok(vec![later(&first[0]), later(&first[2])])));
+    let second = driver.claim();
+    assert_eq!(second[0], first[3], "what lies before the last one that was used is not looked for");
+    driver.feed(Input::Claimed(Ok(second.iter().map(later).collect())));
+    let third = driver.claims().pop().expect("a full answer means that there is more").runs;
+    assert!(third.iter().all(|run| !second.contains(run)));
+}

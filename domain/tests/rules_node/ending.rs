@@ -2,7 +2,7 @@
 
 use carillon_domain::node::port::Peek;
 use carillon_domain::node::{BeatAnswer, Effect, Failure, Input, Peer, SelfKillReason, StopReason};
-use carillon_domain::run::Status;
+use carillon_domain::run::{Ending, Reason, Status};
 use carillon_domain::time::BootTime;
 
 use super::driver::{Driver, UTC0_MS, config, found_executing, me, other, peer, started, succeeded};
@@ -217,10 +217,57 @@ fn a_drain_does_not_leave_while_the_store_still_holds_a_row_for_it() {
     driver.feed(Input::Held(Ok(vec![moved_on])));
     assert_eq!((driver.drained(), driver.resets()), (0, vec![moved_on]));
     driver.feed(Input::Reset(Ok(())));
+    driver.take();
     driver.feed(Input::Held(Err(Failure::Unknown)));
-    assert_eq!(driver.drained(), 0);
+    assert_eq!((driver.drained(), looks(&mut driver)), (0, 0), "not at once");
     driver.tick(50);
+    assert_eq!(looks(&mut driver), 1);
     driver.feed(Input::Held(Ok(vec![])));
     driver.feed(Input::Held(Ok(vec![])));
     assert_eq!(driver.drained(), 1);
+}
+
+fn looks(driver: &mut Driver) -> usize {
+    driver.pick(|effect| if let Effect::ListHeld = effect { Some(()) } else { None }).len()
+}
+
+#[test]
+fn a_look_that_was_on_its_way_before_the_hand_back_is_not_the_last_word() {
+    let mut driver = Driver::new(config());
+    driver.prepare(20_000);
+    driver.tick(10_000);
+    assert_eq!(looks(&mut driver), 1, "the recovery's own");
+    driver.feed(Input::Drain);
+    driver.feed(Input::Reset(Ok(())));
+    driver.feed(Input::Held(Ok(vec![])));
+    assert_eq!((driver.drained(), looks(&mut driver)), (0, 1), "a row may have been claimed since it was answered");
+    driver.feed(Input::Held(Ok(vec![])));
+    assert_eq!(driver.drained(), 1);
+}
+
+#[test]
+fn a_run_says_why_it_was_stopped_if_it_was_that_what_ended_it() {
+    for (status, expected) in [(Status::Cancelled, Some(Reason::Cancelled)), (Status::Succeeded, None)] {
+        let mut driver = Driver::new(config());
+        let run = driver.execute().at.run;
+        driver.feed(Input::CancelAsked(run));
+        driver.feed(Input::Exited { run, ending: Ending { status, ..succeeded() } });
+        assert_eq!(driver.finishes()[0].1.reason, expected, "{status:?}");
+    }
+}
+
+#[test]
+fn a_drain_waits_for_a_claim_that_is_on_its_way_or_without_an_answer() {
+    let mut driver = Driver::new(config());
+    let run = driver.claim()[0];
+    driver.feed(Input::Drain);
+    assert_eq!((looks(&mut driver), driver.drained()), (0, 0), "on its way");
+    driver.feed(Input::Claimed(Err(Failure::Unknown)));
+    assert_eq!(looks(&mut driver), 1);
+    driver.feed(Input::Held(Ok(vec![])));
+    driver.tick(10_000);
+    assert_eq!((looks(&mut driver), driver.drained()), (1, 0), "it may still be applied");
+    let late = super::driver::prepared(run, 1, 20_000);
+    driver.feed(Input::Held(Ok(vec![late.at])));
+    assert_eq!(driver.settles(), [late.at]);
 }

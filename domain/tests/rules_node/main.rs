@@ -1,9 +1,11 @@
 //! The node machine under a scripted driver: every cell of the matrix, the lease, the drain and the clock.
 
+mod asking;
 mod capacity;
 mod clock;
 mod driver;
 mod ending;
+mod finishing;
 mod matrix;
 mod replacing;
 mod stealing;

@@ -4,7 +4,7 @@ use carillon_domain::node::port::{Claimed, RunRef, Seen, StartAnswer};
 use carillon_domain::node::{Failure, Input, StopReason};
 use carillon_domain::time::{BootTime, Timestamp};
 
-use super::driver::{Driver, config, found_executing, started, utc};
+use super::driver::{Driver, config, found_executing, prepared, started, utc};
 
 /// A run that a newer firing replaces at 2 s, as far as its start could tell.
 fn to_be_replaced() -> (Driver, Claimed) {
@@ -64,6 +64,7 @@ fn without_an_answer_the_store_is_asked_again() {
     driver.exit(claimed.at.run);
     driver.feed(Input::Settled(Ok(vec![seen(&claimed, 12, Some(utc(2_000)))])));
     assert!(driver.stops().is_empty(), "it has ended by itself meanwhile");
+    assert!(driver.settles().is_empty(), "and is looked at no more");
 }
 
 #[test]
@@ -81,4 +82,38 @@ fn a_row_that_somebody_wrote_to_is_looked_at_because_replace_may_be_new() {
     assert_eq!(driver.settles(), [now]);
     driver.feed(Input::Settled(Ok(vec![seen(&claimed, now.version + 3, Some(utc(19_000)))])));
     assert_eq!(driver.stops(), [(claimed.at.run, StopReason::Replaced)]);
+}
+
+/// Two runs that newer firings replace, each at its time.
+fn two_to_be_replaced(at_ms: [i64; 2]) -> (Driver, Vec<Claimed>) {
+    let mut driver = Driver::new(config());
+    let ids = driver.claim();
+    let all: Vec<Claimed> = (0..2).map(|n| prepared(ids[n], n as u64, 0)).collect();
+    driver.feed(Input::Claimed(Ok(all.clone())));
+    let replaced = |(claimed, at_ms): (&Claimed, i64)| match started(claimed) {
+        StartAnswer::Started { at, held, .. } => StartAnswer::Started { at, held, replace_at: Some(utc(at_ms)) },
+        _ => unreachable!(),
+    };
+    driver.feed(Input::Started(Ok(all.iter().zip(at_ms).map(replaced).collect())));
+    (driver, all)
+}
+
+#[test]
+fn the_end_of_one_run_holds_up_the_replacement_of_no_other() {
+    let (mut driver, all) = two_to_be_replaced([2_000, 2_000]);
+    driver.exit(all[0].at.run);
+    driver.recorded();
+    driver.tick(2_000);
+    assert_eq!(driver.settles().iter().map(|at| at.run).collect::<Vec<_>>(), [all[1].at.run]);
+    assert!(driver.node.next_wake() > BootTime::from_ms(2_000), "what is over is waited for no more");
+}
+
+#[test]
+fn what_is_seen_of_one_run_holds_up_the_replacement_of_no_other() {
+    let (mut driver, all) = two_to_be_replaced([2_000, 5_000]);
+    driver.tick(2_000);
+    driver.take();
+    driver.feed(Input::Settled(Ok(vec![seen(&all[0], 12, None)])));
+    driver.tick(5_000);
+    assert_eq!(driver.settles().iter().map(|at| at.run).collect::<Vec<_>>(), [all[1].at.run]);
 }

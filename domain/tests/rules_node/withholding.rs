@@ -123,3 +123,26 @@ fn a_node_that_the_database_has_forgotten_ends_itself() {
     driver.feed(Input::Beat { sent: driver.now, answer: Ok(BeatAnswer::WentBack) });
     assert_eq!(driver.kills(), [SelfKillReason::WentBack]);
 }
+
+#[test]
+fn the_moment_that_it_is_over_what_came_up_meanwhile_is_looked_for() {
+    let looks = |driver: &mut Driver| driver.pick(|effect| matches!(effect, Effect::Peek { .. }).then_some(())).len();
+    let mut driver = Driver::new(config());
+    told(&mut driver, Some(window()));
+    assert_eq!(looks(&mut driver), 0, "the next look has its time");
+    told(&mut driver, None);
+    assert_eq!(looks(&mut driver), 1);
+}
+
+#[test]
+fn a_start_that_failed_on_the_way_is_not_asked_for_again_but_given_back() {
+    let mut driver = Driver::new(config());
+    let claimed = driver.prepare(0);
+    driver.take();
+    told(&mut driver, Some(window()));
+    driver.feed(Input::Started(Err(carillon_domain::node::Failure::RolledBack)));
+    driver.tick(3_000);
+    assert_eq!((driver.starts(), driver.resets()), (vec![], vec![]), "nobody knows yet whether it is over");
+    told(&mut driver, Some(window()));
+    assert_eq!((driver.starts(), driver.resets()), (vec![], vec![claimed.at]));
+}

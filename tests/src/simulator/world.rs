@@ -32,13 +32,27 @@ const PEOPLES_CLIENT: u64 = 1_000;
 const BUSY: u64 = 200_000;
 
 pub(super) enum Happening {
-    Boot { place: usize },
-    ChildEnds { process: usize, run: RunId, status: Status },
-    KeeperKills { process: usize },
-    Deadline { task: TaskId },
-    Thaw { process: usize },
+    Boot {
+        place: usize,
+    },
+    ChildEnds {
+        process: usize,
+        run: RunId,
+        status: Status,
+    },
+    KeeperKills {
+        process: usize,
+    },
+    Deadline {
+        task: TaskId,
+    },
+    Thaw {
+        process: usize,
+    },
     /// A node is reachable again.
-    Mend { client: u64 },
+    Mend {
+        client: u64,
+    },
     DatabaseIsBack,
     Meddle,
     People,

@@ -29,8 +29,8 @@ use tokio::sync::Mutex as Turnstile;
 pub use self::connection::{Connection, Refused};
 use self::line::Line;
 pub use self::own::{Change, Commit};
-use self::server::{Server, Shared, lock};
 pub use self::server::{Limits, Struck};
+use self::server::{Server, Shared, lock};
 use self::tables::{Locks, Transaction};
 pub use self::weather::{Calm, CommitFate, StatementFate, Weather};
 use super::data::Data;
@@ -182,10 +182,7 @@ impl Client {
     }
 
     /// A transaction that only reads: one state of the database, and no lock.
-    async fn look<T, E: From<StoreError>>(
-        &self,
-        read: impl FnOnce(&mut Data) -> Result<T, E> + Send,
-    ) -> Result<T, E> {
+    async fn look<T, E: From<StoreError>>(&self, read: impl FnOnce(&mut Data) -> Result<T, E> + Send) -> Result<T, E> {
         line::travel(&self.server, self.number).await;
         match lock(&self.server).weather.statement(self.number) {
             StatementFate::Arrives => {}
