@@ -41,11 +41,19 @@ pub(super) fn strike(class: Class, field: &Field, dice: &mut Dice) -> Struck {
             Class::ReadLock => read_lock(&mut root, time).await,
             _ => connections_killed(&mut root, dice.coin()).await,
         };
-        said.map_err(|error| error.to_string())?
+        let undone = undo(&mut root).await;
+        undone.and(said).map_err(|error| error.to_string())?
     })?;
     probe::works_again(field, PATIENCE)
         .map_err(|last| format!("{evidence}; a probe's write is {last:?} afterwards"))?;
     Ok(begun.seen(evidence))
+}
+
+/// However far it came.
+async fn undo(root: &mut Conn) -> Result<(), Error> {
+    root.query_drop("UNLOCK TABLES").await?;
+    root.query_drop("SET GLOBAL read_only = 0").await?;
+    root.query_drop(format!("SET GLOBAL max_connections = {CONNECTIONS}")).await
 }
 
 /// What was seen, or why it does not count; an error of the orders themselves.
@@ -69,7 +77,6 @@ async fn out_of_connections(field: &Field, root: &mut Conn, time: Duration) -> S
     let seen = probe::write(field, 1, WAIT);
     tokio::time::sleep(time).await;
     drop(mine);
-    root.query_drop(format!("SET GLOBAL max_connections = {CONNECTIONS}")).await?;
     let evidence = format!(
         "with {limit} connections allowed and {} of nodes ended, a probe's write is {seen:?} (the last before: {last})",
         of_nodes.len()
@@ -91,7 +98,6 @@ async fn read_only(field: &Field, root: &mut Conn, time: Duration) -> Said {
     root.query_drop("SET GLOBAL read_only = 1").await?;
     let seen = probe::write(field, 1, WAIT);
     tokio::time::sleep(time).await;
-    root.query_drop("SET GLOBAL read_only = 0").await?;
     let is_refused = matches!(seen, Write::Refused(code) if READ_ONLY.contains(&code));
     Ok(counts(is_refused, format!("read-only for {time:?}: a probe's write is {seen:?}")))
 }

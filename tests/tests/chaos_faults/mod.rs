@@ -9,10 +9,6 @@ use carillon_tests::cluster::Witness;
 use carillon_tests::server::{LOG, wait_until_within};
 use serde_json::json;
 
-/// Nodes outlive what lasts for some seconds, and are found dead soon.
-pub const BRISK: &str = "[session]\nheartbeat = \"1s\"\nheartbeat_timeout = \"1s\"\nself_kill_after = \"8s\"\n\
-                      fence_grace = \"1s\"\npause = \"1s\"\nexpire_after = \"11s\"\n";
-
 /// Nodes outlive a database that is away.
 const PATIENT: &str = "[session]\nheartbeat = \"1s\"\nheartbeat_timeout = \"1s\"\nself_kill_after = \"60s\"\n\
                        fence_grace = \"1s\"\npause = \"1s\"\nexpire_after = \"70s\"\n";
@@ -69,7 +65,9 @@ fn gets_over(class: Class, field: &Field, witness: &Witness) {
 
 /// Strikes each once and waits until the cluster works again.
 pub fn take_effect(classes: &[Class], field: &Field, witness: &Witness) {
-    let mut dice = Dice::new(u64::from(std::process::id()));
+    let seed = u64::from(std::process::id());
+    eprintln!("seed {seed}");
+    let mut dice = Dice::new(seed);
     for class in classes {
         if let Some(why) = impossible(*class, field) {
             let words = format!("\n\nSKIPPED, NOT TESTED HERE: {} of chaos: {why}\n\n", class.name());
@@ -77,7 +75,7 @@ pub fn take_effect(classes: &[Class], field: &Field, witness: &Witness) {
             let _unheard = std::io::stderr().write_all(words.as_bytes());
             continue;
         }
-        let begun = std::time::Instant::now();
+        let begun = Instant::now();
         let outcome = strike(*class, field, &mut dice);
         eprintln!("{} after {:?}: {outcome:?}", class.name(), begun.elapsed());
         let Outcome::Effective(seen) = outcome else { panic!("{}: {outcome:?}", class.name()) };

@@ -2,7 +2,11 @@
 
 use carillon_tests::chaos::{Class, Dice, Outcome, Reach, strike};
 
-use crate::chaos_faults::{BRISK, field, take_effect};
+use crate::chaos_faults::{field, take_effect};
+
+/// Nodes outlive what lasts for some seconds, and are found dead soon.
+const BRISK: &str = "[session]\nheartbeat = \"1s\"\nheartbeat_timeout = \"1s\"\nself_kill_after = \"8s\"\n\
+                      fence_grace = \"1s\"\npause = \"1s\"\nexpire_after = \"11s\"\n";
 
 fn of_nodes(is_wanted: impl Fn(&str) -> bool) -> Vec<Class> {
     let mut all = Class::ALL.to_vec();
