@@ -134,7 +134,7 @@ impl Class {
             }
             Class::DiskFull => "the disk of the data is full for a while; a probe's write failed or waited",
             Class::ReadOnly => "the server is read-only for a while; a probe's write was refused with 1290 or 1836",
-            Class::ReadLock => "FLUSH TABLES WITH READ LOCK for a while; a probe's write waited for it",
+            Class::ReadLock => "FLUSH TABLES WITH READ LOCK for a while; a node's statement was seen waiting for it",
             Class::ConnectionsKilled => "KILL of connections of the nodes; the server took the orders and they went",
             Class::DatabaseClock => {
                 "the server's clock jumps by some seconds and back; UTC_TIMESTAMP(6) was seen to jump"

@@ -13,7 +13,7 @@ pub(super) fn strike(class: Class, field: &Field, dice: &mut Dice) -> Struck {
     match class {
         Class::DatabaseKilled => ended(field, "killed", dice.ms(0, 1_500)),
         Class::DatabaseRestarted => ended(field, "stopped", Duration::ZERO),
-        _ => frozen(field, dice.ms(200, half_a_lease.max(200))),
+        _ => frozen(field, dice.ms(200, half_a_lease.clamp(200, 5_000))),
     }
 }
 

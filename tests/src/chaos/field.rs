@@ -1,5 +1,6 @@
 //! What the faults act on.
 
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::class::{Class, Reach};
@@ -123,11 +124,11 @@ fn target(plan: &Plan, cluster: &Cluster, database: &Database, port: u16, number
     let dir = cluster.dir().join(format!("{name}.clock"));
     let clock = if plan.clocks {
         std::fs::create_dir_all(&dir).expect("a directory for a clock");
-        Clock::new(&dir)
+        Clock::new(&dir, Path::new("/"))
     } else {
         Err("it was not asked for".to_owned())
     };
-    let environment = clock.as_ref().map(|clock| clock.environment(std::path::Path::to_owned)).unwrap_or_default();
+    let environment = clock.as_ref().map(|clock| clock.environment(Path::to_owned)).unwrap_or_default();
     let member = cluster.member_at(&name, &database.url_through(wire.port()), environment);
     Target { member, wire, clock, busy: Mutex::default() }
 }

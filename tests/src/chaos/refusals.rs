@@ -1,6 +1,6 @@
 //! A database that lives and does not do what it is asked: no connections, no writes, none of those there were.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Error};
@@ -11,8 +11,8 @@ use super::field::{Field, blocking};
 use super::outcome::{Begun, Struck};
 use super::probe::{self, Write};
 
-/// How long a probe waits for what should not come.
-const WAIT: Duration = Duration::from_millis(700);
+/// How long a probe waits for its refusal.
+const WAIT: Duration = Duration::from_secs(5);
 /// As many connections as the server takes otherwise.
 const CONNECTIONS: u32 = 600;
 /// MariaDB takes no lower limit than this.
@@ -25,6 +25,10 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// The connections of the nodes.
 const OF_NODES: &str = "SELECT id FROM information_schema.processlist WHERE user = 'carillon'";
 
+/// What nodes wait for while the tables are locked, in the words of each server.
+const WAITING: &str = "SELECT state FROM information_schema.processlist \
+                       WHERE user = 'carillon' AND state LIKE 'Waiting for % lock'";
+
 pub(super) fn strike(class: Class, field: &Field, dice: &mut Dice) -> Struck {
     let begun = Begun::on(None);
     let time = dice.ms(300, 3_000);
@@ -34,14 +38,22 @@ pub(super) fn strike(class: Class, field: &Field, dice: &mut Dice) -> Struck {
         let said = match class {
             Class::OutOfConnections => out_of_connections(field, &mut root, time).await,
             Class::ReadOnly => read_only(field, &mut root, time).await,
-            Class::ReadLock => read_lock(field, &mut root, time).await,
+            Class::ReadLock => read_lock(&mut root, time).await,
             _ => connections_killed(&mut root, dice.coin()).await,
         };
-        said.map_err(|error| error.to_string())?
+        let undone = undo(&mut root).await;
+        undone.and(said).map_err(|error| error.to_string())?
     })?;
     probe::works_again(field, PATIENCE)
         .map_err(|last| format!("{evidence}; a probe's write is {last:?} afterwards"))?;
     Ok(begun.seen(evidence))
+}
+
+/// However far it came.
+async fn undo(root: &mut Conn) -> Result<(), Error> {
+    root.query_drop("UNLOCK TABLES").await?;
+    root.query_drop("SET GLOBAL read_only = 0").await?;
+    root.query_drop(format!("SET GLOBAL max_connections = {CONNECTIONS}")).await
 }
 
 /// What was seen, or why it does not count; an error of the orders themselves.
@@ -65,7 +77,6 @@ async fn out_of_connections(field: &Field, root: &mut Conn, time: Duration) -> S
     let seen = probe::write(field, 1, WAIT);
     tokio::time::sleep(time).await;
     drop(mine);
-    root.query_drop(format!("SET GLOBAL max_connections = {CONNECTIONS}")).await?;
     let evidence = format!(
         "with {limit} connections allowed and {} of nodes ended, a probe's write is {seen:?} (the last before: {last})",
         of_nodes.len()
@@ -87,20 +98,25 @@ async fn read_only(field: &Field, root: &mut Conn, time: Duration) -> Said {
     root.query_drop("SET GLOBAL read_only = 1").await?;
     let seen = probe::write(field, 1, WAIT);
     tokio::time::sleep(time).await;
-    root.query_drop("SET GLOBAL read_only = 0").await?;
     let is_refused = matches!(seen, Write::Refused(code) if READ_ONLY.contains(&code));
     Ok(counts(is_refused, format!("read-only for {time:?}: a probe's write is {seen:?}")))
 }
 
-async fn read_lock(field: &Field, root: &mut Conn, time: Duration) -> Said {
-    // The table of the probe must be there already: making it would wait as well.
-    let before = probe::write(field, 1, PATIENCE);
+async fn read_lock(root: &mut Conn, time: Duration) -> Said {
     root.query_drop("FLUSH TABLES WITH READ LOCK").await?;
-    let seen = probe::write(field, 1, WAIT);
+    // The nodes write at least a sign of life now and then.
+    let until = Instant::now() + PATIENCE;
+    let mut seen: Option<String> = None;
+    while seen.is_none() && Instant::now() < until {
+        seen = root.query_first(WAITING).await?;
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
     tokio::time::sleep(time).await;
     root.query_drop("UNLOCK TABLES").await?;
-    let waited = before == Write::Done && seen == Write::Waits;
-    Ok(counts(waited, format!("read lock for {time:?}: a probe's write is {before:?} before and {seen:?} meanwhile")))
+    Ok(counts(
+        seen.is_some(),
+        format!("read lock until it was noticed and for {time:?} more: a node's statement was {seen:?}"),
+    ))
 }
 
 async fn connections_killed(root: &mut Conn, all: bool) -> Said {

@@ -4,6 +4,7 @@
 //! notices. That is a limit of what Carillon promises and no fault that it gets over; so the nodes that were there before
 //! are the first to reach the restored database, and if none of them is left, the newer state comes back.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -30,12 +31,15 @@ pub(super) fn older_state(field: &Field, dice: &mut Dice) -> Struck {
     let copied = copy(&field.server.data(), &copies.older);
     field.server.start_again();
     copied?;
-    let (from_us, heartbeats) = (now_us(), sequences(field).unwrap_or_default());
-    let more = |now: Vec<(String, u64)>| {
-        let goes_on = |(id, before): &(String, u64)| now.iter().any(|(of, now)| of == id && *now >= before + 2);
-        !heartbeats.is_empty() && heartbeats.iter().all(goes_on)
-    };
-    must_come(PATIENCE, "the nodes give signs of life", || sequences(field).is_some_and(more))?;
+    let from_us = now_us();
+    let mut first = BTreeMap::new();
+    must_come(PATIENCE, "the nodes give signs of life", || {
+        let now = sequences(field).unwrap_or_default();
+        now.iter().for_each(|(node, id, seq)| _ = first.entry((node.clone(), id.clone())).or_insert(*seq));
+        // One was acknowledged to the node, another may be on its way.
+        let goes_on = |(node, id, seq): &(String, String, u64)| *seq >= first[&(node.clone(), id.clone())] + 2;
+        field.nodes.iter().all(|node| now.iter().any(|session| session.0 == node.name() && goes_on(session)))
+    })?;
     last_for(dice.ms(0, 4_000));
 
     let witnesses = Witnesses::among(field);
@@ -109,9 +113,10 @@ fn pass<'a>(nodes: impl IntoIterator<Item = &'a Target>, flow: Flow) {
     nodes.into_iter().for_each(|node| node.wire.let_pass(flow));
 }
 
-/// The live sessions and how often each has given a sign of life.
-fn sequences(field: &Field) -> Option<Vec<(String, u64)>> {
-    let sql = format!("SELECT CAST(id AS CHAR), seq FROM {}.session WHERE state = 'live'", field.database.name);
+/// The live sessions: the node, the id, and how many signs of life there were.
+fn sequences(field: &Field) -> Option<Vec<(String, String, u64)>> {
+    let name = &field.database.name;
+    let sql = format!("SELECT node, CAST(id AS CHAR), seq FROM {name}.session WHERE state = 'live'");
     blocking(async { field.server.try_root().await.ok()?.query(sql).await.ok() })
 }
 

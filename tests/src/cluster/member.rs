@@ -75,6 +75,18 @@ impl Member {
     }
 }
 
+impl Drop for Member {
+    /// Ends it, if it was not drained.
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        let Some(manager) = self.manager.take() else { return };
+        if let Some(server) = self.server() {
+            let _gone = nix::sys::signal::kill(nix::unistd::Pid::from_raw(server.pid()), Signal::SIGKILL);
+        }
+        let _ended = manager.join();
+    }
+}
+
 fn manage(home: &Path, environment: &[String], shared: &Shared, stopped: &Receiver<()>) {
     let environment: Vec<(&str, &str)> = environment.iter().filter_map(|pair| pair.split_once('=')).collect();
     loop {
@@ -86,6 +98,9 @@ fn manage(home: &Path, environment: &[String], shared: &Shared, stopped: &Receiv
             }
             continue;
         };
+        if is_over(stopped, Duration::ZERO) {
+            return;
+        }
         let server = Arc::new(server);
         *shared.running.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&server));
         let status = loop {

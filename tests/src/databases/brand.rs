@@ -33,6 +33,11 @@ impl Home {
         root.and_then(|root| path.strip_prefix(root).ok()).map_or(path.to_owned(), |path| Path::new("/").join(path))
     }
 
+    /// Where the files of the server begin.
+    pub fn root(&self) -> &Path {
+        self.root.as_deref().unwrap_or(Path::new("/"))
+    }
+
     /// A program of the brand, with what comes before it.
     fn program(&self, name: &str, environment: &[String]) -> Vec<String> {
         let mut words = Vec::new();

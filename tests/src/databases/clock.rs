@@ -13,13 +13,16 @@ const LIBRARY: &str = "faketime/libfaketimeMT.so.1";
 pub struct Clock {
     library: PathBuf,
     file: PathBuf,
+    /// Where the library keeps something for each process, and leaves it there when that is killed.
+    leftovers: PathBuf,
 }
 
 impl Clock {
-    /// A clock that goes right, its files in `dir`; why there is none here.
-    pub fn new(dir: &Path) -> Result<Self, String> {
+    /// A clock that goes right, its files in `dir`, for processes whose files begin at `root`; why there is none here.
+    pub fn new(dir: &Path, root: &Path) -> Result<Self, String> {
         // A copy, for those who see nothing but a part of the machine's files.
-        let this = Self { library: dir.join("libfaketime.so"), file: dir.join("clock") };
+        let (library, file, leftovers) = (dir.join("libfaketime.so"), dir.join("clock"), root.join("dev/shm"));
+        let this = Self { library, file, leftovers };
         let kinds = fs::read_dir(LIBRARIES).into_iter().flatten().flatten();
         let library = kinds.map(|kind| kind.path().join(LIBRARY)).find(|library| library.exists());
         let library = library.ok_or(format!("there is no {LIBRARIES}/*/{LIBRARY} (apt-get install faketime)"))?;
@@ -45,5 +48,18 @@ impl Clock {
         let new = self.file.with_extension("new");
         fs::write(&new, format!("{sign}{}.{:03}\n", ms / 1_000, ms % 1_000)).expect("a file can be written");
         fs::rename(new, &self.file).expect("a file can be renamed");
+    }
+}
+
+impl Drop for Clock {
+    /// Clears away what nobody uses any more: a process that got the same number would not start.
+    fn drop(&mut self) {
+        for entry in fs::read_dir(&self.leftovers).into_iter().flatten().flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let of = name.strip_prefix("faketime_shm_").or_else(|| name.strip_prefix("sem.faketime_sem_"));
+            if of.is_some_and(|pid| !Path::new("/proc").join(pid).exists()) {
+                let _gone = fs::remove_file(entry.path());
+            }
+        }
     }
 }

@@ -82,7 +82,11 @@ impl Server {
         prepare(&home, &directory, surroundings.files);
         let disk =
             surroundings.disk_mib.map_or(Err("it was not asked for".to_owned()), |mib| Disk::mount(&directory, mib));
-        let clock = if surroundings.clock { Clock::new(&directory) } else { Err("it was not asked for".to_owned()) };
+        let clock = if surroundings.clock {
+            Clock::new(&directory, home.root())
+        } else {
+            Err("it was not asked for".to_owned())
+        };
         own(&home, &[disk.as_ref().map(Disk::place).unwrap_or(&directory).to_owned()]);
         let data = disk.as_ref().map(Disk::place).unwrap_or(&directory).join("data");
         let inside = home.inside(&directory);

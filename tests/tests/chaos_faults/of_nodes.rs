@@ -4,6 +4,10 @@ use carillon_tests::chaos::{Class, Dice, Outcome, Reach, strike};
 
 use crate::chaos_faults::{field, take_effect};
 
+/// Nodes outlive what lasts for some seconds, and are found dead soon.
+const BRISK: &str = "[session]\nheartbeat = \"1s\"\nheartbeat_timeout = \"1s\"\nself_kill_after = \"8s\"\n\
+                      fence_grace = \"1s\"\npause = \"1s\"\nexpire_after = \"11s\"\n";
+
 fn of_nodes(is_wanted: impl Fn(&str) -> bool) -> Vec<Class> {
     let mut all = Class::ALL.to_vec();
     all.retain(|class| class.reach() == Reach::Node && is_wanted(class.name()));
@@ -12,19 +16,19 @@ fn of_nodes(is_wanted: impl Fn(&str) -> bool) -> Vec<Class> {
 
 #[test]
 fn faults_of_a_wire_take_effect() {
-    let (field, witness) = field(false, false);
+    let (field, witness) = field(BRISK, false, false);
     take_effect(&of_nodes(|name| name.starts_with("wire-")), &field, &witness);
 }
 
 #[test]
 fn faults_of_a_node_take_effect() {
-    let (field, witness) = field(false, true);
+    let (field, witness) = field(BRISK, false, true);
     take_effect(&of_nodes(|name| !name.starts_with("wire-")), &field, &witness);
 }
 
 #[test]
 fn faults_at_the_same_time_leave_each_other_alone() {
-    let (field, witness) = field(false, false);
+    let (field, witness) = field(BRISK, false, false);
     let threads = [
         [Class::WireCutAfter, Class::WireHeldClientGone, Class::WireBlackHole],
         [Class::NodeFrozen, Class::KeeperKilled, Class::ChildKilled],
