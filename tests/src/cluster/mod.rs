@@ -1,12 +1,10 @@
 //! Clusters: several servers as real processes on one database, each kept alive as a service manager would.
 
-mod checker;
 mod member;
 mod witness;
 
-pub use checker::{Verdict, check};
 pub use member::Member;
-pub use witness::{Life, Witness};
+pub use witness::Witness;
 
 use std::path::{Path, PathBuf};
 

@@ -1,51 +1,44 @@
-//! What jobs write themselves: a line when they start, lines while they live, a line when they end. One file for all, a
-//! line a write, so that nothing of Carillon is asked and nothing is torn.
+//! The commands of the jobs, which write their own lives into one file, a line a write, as the checker reads it.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+
+use carillon_checker::plan::Plan;
+use carillon_checker::record::Record;
+use carillon_checker::witness::{Life, lives};
+use carillon_checker::{Evidence, time};
+use nix::sys::stat::Mode;
+use serde_json::Value;
 
 use crate::fixture::lines;
 
-/// The file that jobs write to.
+/// The file that jobs write to, and what they wait at.
 pub struct Witness {
     file: PathBuf,
-}
-
-/// One run as its own lines tell it. Times are microseconds since 1970.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Life {
-    /// The run's id.
-    pub run: String,
-    /// The job's name.
-    pub job: String,
-    /// The due time, as the environment gave it.
-    pub due_at: String,
-    /// How many lines said that it started; more than one is two processes under one run id.
-    pub starts: u32,
-    /// Its first line.
-    pub first_us: u64,
-    /// Its last line, whichever it was.
-    pub last_us: u64,
-    /// Whether it wrote that it ended.
-    pub ended: bool,
+    /// A named pipe that nothing is ever written to: reading it with a limit waits without a process of its own.
+    nothing: PathBuf,
 }
 
 impl Witness {
     /// A witness in `dir`.
     pub fn new(dir: &Path) -> Self {
-        Self { file: dir.join("witness") }
+        let this = Self { file: dir.join("witness"), nothing: dir.join("nothing") };
+        std::fs::write(&this.file, "").expect("the witness can be written");
+        let _there_already = nix::unistd::mkfifo(&this.nothing, Mode::S_IRUSR | Mode::S_IWUSR);
+        this
     }
 
-    /// A command that lives for `steps` times `pause`, writing before each.
-    pub fn command(&self, steps: u32, pause: &str) -> String {
-        let file = self.file.display();
+    /// A command that lives for `steps` times `pause_ms`, writing after each, and ends with what `code` is, in bash's words.
+    pub fn command(&self, steps: u32, pause_ms: u32, code: &str) -> String {
+        let (file, nothing) = (self.file.display(), self.nothing.display());
+        let pause = format!("{}.{:03}", pause_ms / 1_000, pause_ms % 1_000);
         format!(
-            "say() {{ echo \"$CARILLON_RUN_ID $CARILLON_JOB $CARILLON_DUE_AT $1 ${{EPOCHREALTIME/./}}\" >> {file}; }}; \
-             say start; for n in {}; do sleep {pause}; say alive; done; say end",
-            (1..=steps).map(|n| n.to_string()).collect::<Vec<_>>().join(" ")
+            "id=\"$CARILLON_RUN_ID $CARILLON_JOB $CARILLON_DUE_AT $CARILLON_ATTEMPT $CARILLON_FENCING_TOKEN\"\n\
+             say() {{ echo \"$id $1 ${{EPOCHREALTIME/./}}\" >> {file}; }}\n\
+             say start; exec 3<>{nothing}\n\
+             for ((n = 0; n < {steps}; n++)); do read -r -t {pause} -u 3; say alive; done\n\
+             code={code}; say end:$code; exit $code"
         )
     }
-
     /// How many lines there are.
     pub fn len(&self) -> usize {
         lines(&self.file).len()
@@ -56,30 +49,20 @@ impl Witness {
         self.len() == 0
     }
 
-    /// Every run that has started, by its id.
+    /// Every process that has started.
     ///
     /// # Panics
     /// On a line that is torn.
     pub fn lives(&self) -> Vec<Life> {
-        let mut lives: BTreeMap<String, Life> = BTreeMap::new();
-        for line in lines(&self.file) {
-            let words: Vec<&str> = line.split(' ').collect();
-            let [run, job, due_at, what, at] = words[..] else { panic!("a torn line: {line:?}") };
-            let at: u64 = at.parse().expect("a time in microseconds");
-            let life = lives.entry(run.to_owned()).or_insert_with(|| Life {
-                run: run.to_owned(),
-                job: job.to_owned(),
-                due_at: due_at.to_owned(),
-                starts: 0,
-                first_us: at,
-                last_us: at,
-                ended: false,
-            });
-            life.starts += u32::from(what == "start");
-            life.first_us = life.first_us.min(at);
-            life.last_us = life.last_us.max(at);
-            life.ended |= what == "end";
-        }
-        lives.into_values().collect()
+        let (lives, torn) = lives(&std::fs::read_to_string(&self.file).expect("the witness can be read"));
+        assert_eq!(torn, Vec::<String>::new());
+        lives
+    }
+
+    /// What is judged by where jobs come due each second and may not overlap, as far as all their records, `runs`, reach.
+    pub fn evidence(&self, runs: &[Value]) -> Evidence {
+        let records: Vec<Record> =
+            runs.iter().map(|run| Record::from_json(run).unwrap_or_else(|error| panic!("{error}"))).collect();
+        Evidence { plan: Plan::seen(&records, time::SECOND_US), lives: self.lives(), records, ..Evidence::default() }
     }
 }

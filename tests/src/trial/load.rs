@@ -4,8 +4,8 @@ use carillon_checker::plan::{Job, Overlap, Schedule};
 use carillon_checker::time;
 use serde_json::{Value, json};
 
-use super::witness::Witness;
 use crate::chaos::Dice;
+use crate::cluster::Witness;
 
 /// A kind of job.
 struct Kind {

@@ -8,7 +8,6 @@ mod load;
 mod people;
 mod rest;
 pub mod strikes;
-mod witness;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -21,12 +20,12 @@ use carillon_checker::{Evidence, Plan, Verdict, judge, time};
 use serde_json::{Value, json};
 
 use crate::chaos::{self, Class, Dice, Field};
+use crate::cluster::Witness;
 use crate::databases::Brand;
 use crate::server::wait_until_within;
 use caller::{Caller, now};
 use load::Made;
 use strikes::{Pace, Struck};
-use witness::Witness;
 
 /// What a chaos run is made of.
 #[derive(Debug, Clone)]

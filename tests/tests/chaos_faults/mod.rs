@@ -24,7 +24,7 @@ pub fn field(timing: &str, small_disk: bool, clocks: bool) -> (Field, Witness) {
     let node = field.nodes[0].member.server().expect("it runs");
     for n in 0..6 {
         let job = json!({"name": format!("job-{n}"), "schedule": "@every 1s",
-                         "params": {"command": witness.command(2, "0.3")}});
+                         "params": {"command": witness.command(2, 300, "0")}});
         node.create(&job);
     }
     wait_until_within(RECOVERY, "the jobs run", || witness.len() > 20);

@@ -3,7 +3,8 @@
 
 use std::time::{Duration, Instant};
 
-use carillon_tests::cluster::{Cluster, Witness, check};
+use carillon_checker::judge;
+use carillon_tests::cluster::{Cluster, Witness};
 use carillon_tests::databases::Server;
 use carillon_tests::databases::proxy::{Proxy, Trap};
 use carillon_tests::jobs::{job, status};
@@ -30,7 +31,7 @@ fn commits_of_unknown_outcome_start_nothing_twice_and_lose_nothing() {
     let (node, other) = (cut.node("cut"), whole.node("whole"));
     let names: Vec<String> = (0..20).map(|n| format!("job-{n}")).collect();
     for name in &names {
-        other.create(&job(name, "@every 1s", &witness.command(1, "0.1"), json!({})));
+        other.create(&job(name, "@every 1s", &witness.command(1, 100, "0"), json!({})));
         // Due times follow from the creation: spread over the second, so that a cut finds now this, now that.
         std::thread::park_timeout(Duration::from_millis(50));
     }
@@ -60,7 +61,7 @@ fn commits_of_unknown_outcome_start_nothing_twice_and_lose_nothing() {
     wait_for_more(&witness, 60);
 
     let runs = settled(&other, &names);
-    let verdict = check(&witness.lives(), &runs, 1_000);
+    let verdict = judge(&witness.evidence(&runs));
     assert!(verdict.is_clean(), "{verdict}");
     let ended_badly = |run: &&serde_json::Value| !matches!(status(run), "succeeded" | "skipped");
     assert_eq!(runs.iter().find(ended_badly), None, "{verdict}");

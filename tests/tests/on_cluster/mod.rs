@@ -9,7 +9,10 @@ mod went_back;
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
-use carillon_tests::cluster::{BRISK, Cluster, Member, Witness, check};
+use carillon_checker::fault::End;
+use carillon_checker::{Evidence, judge};
+use carillon_tests::chaos::now_us;
+use carillon_tests::cluster::{BRISK, Cluster, Member, Witness};
 use carillon_tests::databases::{self, Database};
 use carillon_tests::fixture::lines;
 use carillon_tests::jobs::{job, status};
@@ -62,6 +65,14 @@ fn wait_for_more(witness: &Witness, lines: usize) {
     wait_until("the jobs go on", || witness.len() >= before + lines);
 }
 
+/// How the processes of a node have ended so far.
+fn ends(node: &Member) -> Vec<End> {
+    let at_us = |at: Instant| {
+        i64::try_from(now_us()).expect("a time") - i64::try_from(at.elapsed().as_micros()).expect("a time")
+    };
+    node.ends().into_iter().map(|(at, how)| End { node: node.name().to_owned(), at_us: at_us(at), how }).collect()
+}
+
 #[test]
 fn a_killed_and_a_frozen_node_are_taken_over_and_nothing_starts_twice() {
     let database = database();
@@ -69,7 +80,7 @@ fn a_killed_and_a_frozen_node_are_taken_over_and_nothing_starts_twice() {
     let witness = Witness::new(cluster.dir());
     let nodes: Vec<Member> = ["a", "b", "c"].map(|name| cluster.member(name)).into();
     let third = nodes[2].server().expect("it runs");
-    let names = each_second(&third, 30, &witness.command(2, "0.2"), &json!({}));
+    let names = each_second(&third, 30, &witness.command(2, 200, "0"), &json!({}));
     wait_for_more(&witness, 300);
     nodes[0].signal(Signal::SIGKILL);
     wait_until_within(TAKEOVER, "the killed node runs again", || {
@@ -92,7 +103,7 @@ fn a_killed_and_a_frozen_node_are_taken_over_and_nothing_starts_twice() {
     wait_for_more(&witness, 100);
 
     let runs = settled(&third, &names);
-    let verdict = check(&witness.lives(), &runs, 1_000);
+    let verdict = judge(&Evidence { ends: nodes.iter().flat_map(ends).collect(), ..witness.evidence(&runs) });
     assert!(verdict.is_clean(), "{verdict}");
     for node in nodes {
         let log = node.server().map(|server| server.log()).unwrap_or_default();
@@ -110,7 +121,7 @@ fn nodes_restarted_one_after_another_miss_nothing() {
     let mut nodes: Vec<Server> = ["a", "b", "c"].map(|name| cluster.node(name)).into();
     // What is later than its grace is recorded as skipped: there must be none.
     let strict = json!({"misfire": {"policy": "skip", "grace": "5s"}, "overlap": "delay"});
-    let names = each_second(&nodes[0], 40, &witness.command(1, "0.1"), &strict);
+    let names = each_second(&nodes[0], 40, &witness.command(1, 100, "0"), &strict);
     for name in ["a", "b", "c"] {
         wait_for_more(&witness, 300);
         let leaving = nodes.remove(0);
@@ -121,9 +132,10 @@ fn nodes_restarted_one_after_another_miss_nothing() {
     }
     wait_for_more(&witness, 300);
     let runs = settled(&nodes[0], &names);
-    let verdict = check(&witness.lives(), &runs, 1_000);
+    let verdict = judge(&witness.evidence(&runs));
     assert!(verdict.is_clean(), "{verdict}");
-    assert!(verdict.account.skipped.is_empty(), "nothing was later than its grace: {verdict}");
+    let late = verdict.fates.keys().find(|fate| fate.starts_with("skipped"));
+    assert_eq!(late, None, "nothing was later than its grace: {verdict}");
     assert!(runs.iter().all(|run| status(run) == "succeeded"), "{verdict}");
     eprintln!("{verdict}");
 }
