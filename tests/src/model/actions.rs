@@ -106,7 +106,7 @@ impl World {
         }
         actions.extend((0..self.requests.len()).map(Action::Arrive));
         actions.extend((0..self.answers.len()).map(Action::Hear));
-        if self.is_quiet() || self.now >= self.bounds.end_ms() {
+        if self.is_quiet() || self.now >= self.bounds.end_ms() || self.next_due().is_none() {
             actions.push(Action::Rest);
             return;
         }

@@ -55,6 +55,8 @@ pub struct Bounds {
     pub on_lost: OnLost,
     /// Attempts of a firing; with more than one, a run may fail.
     pub attempts: u32,
+    /// After how long without a heartbeat the others end a session; shorter than [`Timing::check`] allows, it breaks S8.
+    pub expire_after: Duration,
     /// What may go wrong.
     pub budget: Budget,
 }
@@ -68,7 +70,8 @@ impl Bounds {
     /// One job of the defaults, without faults.
     pub fn calm(name: &'static str, nodes: u64, firings: u64, runs: usize) -> Self {
         let (overlap, on_lost, budget) = (Overlap::Skip, OnLost::Skip, Budget::default());
-        Self { name, nodes, firings, runs, jobs: 1, overlap, on_lost, attempts: 1, budget }
+        let expire_after = Duration::from_millis(4_200);
+        Self { name, nodes, firings, runs, jobs: 1, overlap, on_lost, attempts: 1, expire_after, budget }
     }
 
     /// The explorations that together cover what is promised: each kind of fault with calls that go wrong around it, up to
@@ -98,7 +101,7 @@ impl Bounds {
     }
 
     /// What every node is told at its start.
-    pub(super) fn config() -> Config {
+    pub(super) fn config(&self) -> Config {
         let ms = Duration::from_millis;
         let timing = Timing {
             heartbeat: ms(1_000),
@@ -106,7 +109,7 @@ impl Bounds {
             self_kill_after: ms(3_500),
             fence_grace: ms(250),
             pause: ms(250),
-            expire_after: ms(4_200),
+            expire_after: self.expire_after,
         };
         Config {
             timing,

@@ -10,7 +10,7 @@ use carillon_domain::node::{Effect, Input, SelfKillReason};
 use carillon_domain::run::{Ending, Status};
 use carillon_domain::time::{BootTime, Timestamp};
 
-use super::bounds::{Bounds, LONGEST_RUN_MS};
+use super::bounds::LONGEST_RUN_MS;
 use super::calls::{Answer, Call};
 use super::sights::Sight;
 use super::telling;
@@ -117,7 +117,7 @@ impl World {
 
     /// The node is gone. Its keeper sees that and kills the children, who are dead at the end of the grace.
     pub(super) fn die(&mut self, n: usize) {
-        let grace = Bounds::config().timing.fence_grace.as_millis() as u64;
+        let grace = self.bounds.config().timing.fence_grace.as_millis() as u64;
         let dead_at = self.now + grace;
         let process = &mut self.processes[n];
         process.life = Life::Gone;

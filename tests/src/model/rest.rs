@@ -19,6 +19,7 @@ impl World {
         self.network_recovers();
         let until = self.now + LONGEST_REST_MS;
         while self.violation.is_none() && self.now < until && !self.is_quiet() {
+            self.boot_if_none_is_left();
             self.pass();
             self.answer_what_goes_well();
         }
@@ -45,14 +46,18 @@ impl World {
             self.act(next);
         }
         self.answer_what_goes_well();
-        if self.processes.iter().all(|process| process.life == Life::Gone) {
-            self.boot();
-        }
+        self.boot_if_none_is_left();
         if self.store.withholds() {
             self.person(Action::Accept);
         }
         let paused: Vec<JobId> = self.store.jobs().filter(|row| row.pause.is_some()).map(|row| row.id).collect();
         paused.into_iter().for_each(|job| self.person(Action::Unpause(job)));
+    }
+
+    fn boot_if_none_is_left(&mut self) {
+        if self.processes.iter().all(|process| process.life == Life::Gone) {
+            self.boot();
+        }
     }
 
     fn all_at_rest(&self) -> Verdict {

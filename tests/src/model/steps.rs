@@ -7,7 +7,6 @@ use carillon_domain::id::{JobId, RunId, SessionId};
 use carillon_domain::node::{Failure, Input};
 
 use super::actions::{Action, Fate, fates_of};
-use super::bounds::Bounds;
 use super::calls::{Answer, Call, Request};
 use super::history::Back;
 use super::sights::Sight;
@@ -202,7 +201,7 @@ impl World {
         match due {
             Due::Dead => self.children_die(n),
             Due::Deadline => {
-                let timing = Bounds::config().timing;
+                let timing = self.bounds.config().timing;
                 let process = &mut self.processes[n];
                 // As late as is allowed for: without CPU for a pause, and the killing takes all of the grace.
                 let late = timing.pause + timing.fence_grace;
@@ -222,7 +221,7 @@ impl World {
         }
     }
 
-    fn next_due(&self) -> Option<(u64, usize, Due)> {
+    pub(super) fn next_due(&self) -> Option<(u64, usize, Due)> {
         let mut due: Vec<(u64, usize, Due)> = Vec::new();
         for (n, process) in self.processes.iter().enumerate() {
             if !process.children.is_empty() {
@@ -251,7 +250,7 @@ impl World {
 
 /// What comes with time.
 #[derive(Debug, Clone, Copy)]
-enum Due {
+pub(super) enum Due {
     /// The keeper has killed the children of its node.
     Dead,
     /// The keeper's deadline is over.

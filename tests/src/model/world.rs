@@ -92,7 +92,7 @@ pub struct World {
 impl World {
     /// The jobs are stored and the nodes have met; nothing is claimed yet.
     pub fn new(bounds: &Bounds) -> Self {
-        let store = MemoryStore::new(Arc::new(clock_at(0)), Bounds::config().partitions);
+        let store = MemoryStore::new(Arc::new(clock_at(0)), bounds.config().partitions);
         let put = |job| PutJob { job, paused: None, when: PutIf::Absent };
         let jobs: Vec<PutJob> = bounds.definitions().into_iter().map(put).collect();
         let saved = at_once(store.put_jobs(&jobs)).expect("the memory store takes jobs");
@@ -133,7 +133,7 @@ impl World {
 
     /// The store as it stands, to do something with it.
     pub(super) fn open_store(&self) -> MemoryStore {
-        let store = MemoryStore::new(Arc::new(clock_at(self.now)), Bounds::config().partitions);
+        let store = MemoryStore::new(Arc::new(clock_at(self.now)), self.bounds.config().partitions);
         store.restore(&self.store);
         store
     }
@@ -147,7 +147,7 @@ impl World {
         let store = self.open_store();
         let opened = at_once(store.open_session(&new)).expect("the memory store takes sessions");
         self.store = Arc::new(store.back_up());
-        let (config, now) = (Bounds::config(), self.boot_time());
+        let (config, now) = (self.bounds.config(), self.boot_time());
         let keeper_until = (now + config.timing.self_kill_after).as_ms();
         let node = Arc::new(Node::new(config, session, opened.now, now).registered_at(now));
         let (children, unheard) = (BTreeMap::new(), VecDeque::new());
