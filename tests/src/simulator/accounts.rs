@@ -91,7 +91,9 @@ impl Account {
         for entry in &self.entries {
             let Some(dues) = self.dues_of(entry) else {
                 let Entry { first, last, count, .. } = entry;
-                return violated(format!("a record of job {job} stands for {count} due times from {first} to {last}, which are not"));
+                return violated(format!(
+                    "a record of job {job} stands for {count} due times from {first} to {last}, which are not"
+                ));
             };
             for due in dues {
                 attempted.insert(due);

@@ -12,7 +12,9 @@ use carillon_domain::time::BootTime;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Call {
     Open,
-    Beat { sent: BootTime },
+    Beat {
+        sent: BootTime,
+    },
     Peek,
     Claim,
     Start,

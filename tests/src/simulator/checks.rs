@@ -153,7 +153,10 @@ impl Checks {
         if let Some(Phase::Executing(held)) = phase.as_ref().filter(|_| started) {
             let own = commit.jobs.iter().find_map(|(row, _)| row.as_ref().filter(|row| row.id == key.job));
             let Some(own) = own else {
-                return violated(Number::S5, format!("run {} beside job {} started without its row", held.run, key.job));
+                return violated(
+                    Number::S5,
+                    format!("run {} beside job {} started without its row", held.run, key.job),
+                );
             };
             must::starts_where_it_may(own, key.trigger, commit.now)?;
             self.tokens.push((key.job, held.fencing_token));
@@ -191,7 +194,9 @@ impl Checks {
         let key = FiringKey { job: record.job, due_at: record.due_at, trigger: record.trigger };
         let again = !self.attempts.insert((key, record.attempt));
         match (self.recorded.insert(record.id), again) {
-            (true, true) => return violated(Number::S6, format!("attempt {} of {key:?} is recorded twice", record.attempt)),
+            (true, true) => {
+                return violated(Number::S6, format!("attempt {} of {key:?} is recorded twice", record.attempt));
+            }
             // The same fact.
             (false, _) => return Ok(()),
             (true, false) => {}
@@ -258,7 +263,6 @@ impl Checks {
     pub fn settle_accounts(&self) -> Result<u64, Violation> {
         self.accounts.check()
     }
-
 }
 
 /// S4: who may take a prepared firing from its holder. Which transition it was is told by the call and the rows.
@@ -276,4 +280,3 @@ fn kept(commit: &Commit, before: &Phase, after: Option<&Phase>) -> Verdict {
     };
     must::prepared_is_kept(before, after, why)
 }
-

@@ -12,7 +12,8 @@ use super::plan::Plan;
 pub(super) fn begin(plan: Plan, dice: &mut Dice) -> Timestamp {
     const ORDINARY: i64 = 1_790_000_000;
     /// Forty minutes before: Berlin and New York in autumn and spring, Lord Howe in both.
-    const CHANGES: [i64; 6] = [1_792_890_000, 1_793_512_800, 1_774_746_000, 1_772_953_200, 1_791_041_400, 1_775_314_800];
+    const CHANGES: [i64; 6] =
+        [1_792_890_000, 1_793_512_800, 1_774_746_000, 1_772_953_200, 1_791_041_400, 1_775_314_800];
     let secs = if plan == Plan::Dst { dice.pick(&CHANGES) - 2_400 } else { ORDINARY };
     Timestamp::from_ms(secs * 1_000 + i64::try_from(dice.below(1_000)).unwrap_or(0))
 }

@@ -52,7 +52,8 @@ impl Process {
 
     /// When it is to be looked at again, in true microseconds.
     pub fn wake_us(&self) -> u64 {
-        let keeper = if self.children.is_empty() || self.killing { u64::MAX } else { self.clock.when(self.keeper_until) };
+        let keeper =
+            if self.children.is_empty() || self.killing { u64::MAX } else { self.clock.when(self.keeper_until) };
         let Some(node) = self.node.as_ref().filter(|_| self.alive) else { return keeper };
         keeper.min(self.clock.when(node.next_wake()).max(self.frozen_until_us))
     }

@@ -32,13 +32,27 @@ const PEOPLES_CLIENT: u64 = 1_000;
 const BUSY: u64 = 200_000;
 
 pub(super) enum Happening {
-    Boot { place: usize },
-    ChildEnds { process: usize, run: RunId, status: Status },
-    KeeperKills { process: usize },
-    Deadline { task: TaskId },
-    Thaw { process: usize },
+    Boot {
+        place: usize,
+    },
+    ChildEnds {
+        process: usize,
+        run: RunId,
+        status: Status,
+    },
+    KeeperKills {
+        process: usize,
+    },
+    Deadline {
+        task: TaskId,
+    },
+    Thaw {
+        process: usize,
+    },
     /// A node is reachable again.
-    Mend { client: u64 },
+    Mend {
+        client: u64,
+    },
     DatabaseIsBack,
     Meddle,
     People,
@@ -232,7 +246,13 @@ impl World {
             }
             at_once = if next_us > self.now_us { 0 } else { at_once + 1 };
             if at_once > BUSY {
-                let sentence = format!("a busy loop {} us after the beginning", self.now_us);
+                let awake = self.processes.iter().filter(|process| process.wake_us() <= self.now_us);
+                let nodes: Vec<_> = awake.map(|process| (process.place, process.alive, &process.node)).collect();
+                let server = self.database.next_at_us();
+                let sentence = format!(
+                    "a busy loop {} us after the beginning: queued {queued:?}, server {server:?}, awake {nodes:?}",
+                    self.now_us
+                );
                 return Err(Violation { number: Number::L2, sentence });
             }
             self.advance_to(next_us.max(self.now_us));

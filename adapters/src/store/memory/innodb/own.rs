@@ -65,6 +65,9 @@ impl Own {
 
     /// Lays it over what is committed.
     pub fn apply(self, data: &mut Data) {
+        data.names.extend(self.names);
+        // Before the sessions: a record finds the node's name of a session that goes in the same commit.
+        self.changes.into_iter().for_each(|changes| data.apply(changes));
         for (id, view) in self.sessions {
             match view {
                 Some(view) => data.sessions.insert(id, view),
@@ -74,8 +77,6 @@ impl Own {
         for (id, seq, ended_at) in self.spent {
             data.spent.insert(id, (seq, ended_at));
         }
-        data.names.extend(self.names);
-        self.changes.into_iter().for_each(|changes| data.apply(changes));
         if let Some(windows) = self.windows {
             data.windows = windows;
         }

@@ -165,7 +165,8 @@ impl Server {
     pub fn begin(&mut self, by: &'static str) -> TrxId {
         let trx = TrxId(self.number());
         let active_us = self.now_us;
-        let one = Trx { by, own: Own::default(), standing: Standing::Open, active_us, wait: 0, heard: true, waker: None };
+        let one =
+            Trx { by, own: Own::default(), standing: Standing::Open, active_us, wait: 0, heard: true, waker: None };
         self.transactions.insert(trx, one);
         self.later(active_us + us(self.limits.holder), Due::ThrowOut(trx));
         trx

@@ -13,9 +13,7 @@ use carillon_domain::time::Timestamp;
 use super::super::data::Data;
 use super::line::Line;
 use super::locks::Row;
-use crate::store::tables::{
-    ActiveJob, Changes, JobRow, RecordQuery, Recorded, Standing, Tables, Write, at_once,
-};
+use crate::store::tables::{ActiveJob, Changes, JobRow, RecordQuery, Recorded, Standing, Tables, Write, at_once};
 use crate::store::work::key_of;
 use crate::store::{
     ClaimRequest, JobKey, JobQuery, NewSession, Output, SessionBeat, SessionState, SessionView, StoreError,
@@ -118,9 +116,9 @@ impl Transaction {
             }
             let rows: Vec<Row> = before.iter().map(|before| row(before)).collect();
             self.statement(&rows).await?;
-            let all = self.line.write(|server, trx| {
-                server.read(trx, |data| before.iter().all(|before| stands(data, before)))
-            })?;
+            let all = self
+                .line
+                .write(|server, trx| server.read(trx, |data| before.iter().all(|before| stands(data, before))))?;
             if !all {
                 return Err(self.line.moved_on());
             }
@@ -133,9 +131,8 @@ impl Transaction {
         }
         let rows: Vec<Row> = after.iter().map(|after| row(after)).collect();
         self.statement(&rows).await?;
-        let taken = self
-            .line
-            .write(|server, trx| server.read(trx, |data| after.iter().any(|after| known(data, after))))?;
+        let taken =
+            self.line.write(|server, trx| server.read(trx, |data| after.iter().any(|after| known(data, after))))?;
         if taken { Err(self.line.duplicate()) } else { Ok(()) }
     }
 
@@ -454,11 +451,8 @@ impl Transaction {
 
     pub fn job_write(&mut self, id: JobId) -> Answer<Option<Write<JobState>>> {
         let row = self.line.write(|server, trx| server.read(trx, |data| data.row(id)))?;
-        let write = |row: JobRow| Write {
-            before: Some(row.state.clone()),
-            after: Some(row.state),
-            definition: row.definition,
-        };
+        let write =
+            |row: JobRow| Write { before: Some(row.state.clone()), after: Some(row.state), definition: row.definition };
         Ok(row.map(write))
     }
 
