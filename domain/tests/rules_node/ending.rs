@@ -224,3 +224,20 @@ fn a_drain_does_not_leave_while_the_store_still_holds_a_row_for_it() {
     driver.feed(Input::Held(Ok(vec![])));
     assert_eq!(driver.drained(), 1);
 }
+
+#[test]
+fn a_node_that_has_drained_is_not_woken_by_the_deadline_of_its_drain() {
+    let mut driver = Driver::new(config());
+    driver.feed(Input::Drain);
+    driver.beat(0);
+    driver.feed(Input::Held(Ok(vec![])));
+    assert_eq!(driver.drained(), 1);
+    // The session's removal takes until after the deadline.
+    for second in 1..=60 {
+        driver.tick(second * 1_000);
+        driver.beat(second * 1_000);
+        driver.feed(Input::Held(Ok(vec![])));
+    }
+    driver.tick(60_000);
+    assert!(driver.node.next_wake() > driver.now, "it would be woken again and again: {:?}", driver.node.next_wake());
+}

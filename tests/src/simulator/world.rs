@@ -152,6 +152,10 @@ impl World {
     /// L1 and L2: what is left is worked off, and then nothing is held, and nobody remembers anything.
     fn come_to_rest(&mut self) -> Result<(), Violation> {
         let latest_us = self.now_us + 900 * SECOND_US;
+        // A pause that was on its way may have come after the resume.
+        for job in self.jobs.clone() {
+            self.resume(&job);
+        }
         while !self.rests() {
             if self.now_us > latest_us {
                 must::all_idle(&self.database.phases())?;
