@@ -40,7 +40,7 @@ enum Do {
     RollBack,
     /// The connection is closed under its client.
     Close,
-    /// From now on the server lets this connection wait for a lock as short as it can.
+    /// From now on the server lets this connection wait for a lock for a few seconds only.
     Hasty,
     /// The statement that waits is seen to wait for too long.
     OutWait,
@@ -436,7 +436,7 @@ async fn on_real(conn: &mut Conn, what: Do, jobs: &[(JobId, u64)]) -> mysql_asyn
         }
         Commit => conn.query_drop("COMMIT").await?,
         RollBack => conn.query_drop("ROLLBACK").await?,
-        Hasty => conn.query_drop("SET SESSION innodb_lock_wait_timeout = 1").await?,
+        Hasty => conn.query_drop("SET SESSION innodb_lock_wait_timeout = 4").await?,
         Close | OutWait => {}
     }
     Ok(Said::Done)
