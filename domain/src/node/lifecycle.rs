@@ -151,6 +151,8 @@ impl Node {
             LastLook::ToCome | LastLook::OnItsWay => {}
             LastLook::Clean => {
                 self.drain.done = true;
+                // Nothing is left for it to cancel: it would wake the node again and again until the session is removed.
+                self.drain.deadline = None;
                 self.emit(Effect::Drained);
             }
         }

@@ -271,3 +271,20 @@ fn a_drain_waits_for_a_claim_that_is_on_its_way_or_without_an_answer() {
     driver.feed(Input::Held(Ok(vec![late.at])));
     assert_eq!(driver.settles(), [late.at]);
 }
+
+#[test]
+fn a_node_that_has_drained_is_not_woken_by_the_deadline_of_its_drain() {
+    let mut driver = Driver::new(config());
+    driver.feed(Input::Drain);
+    driver.beat(0);
+    driver.feed(Input::Held(Ok(vec![])));
+    assert_eq!(driver.drained(), 1);
+    // The session's removal takes until after the deadline.
+    for second in 1..=60 {
+        driver.tick(second * 1_000);
+        driver.beat(second * 1_000);
+        driver.feed(Input::Held(Ok(vec![])));
+    }
+    driver.tick(60_000);
+    assert!(driver.node.next_wake() > driver.now, "it would be woken again and again: {:?}", driver.node.next_wake());
+}

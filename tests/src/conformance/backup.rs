@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
+use carillon_adapters::store::memory::innodb::InnoDb;
 use carillon_adapters::store::memory::{Backup, MemoryStore};
 use mysql_async::prelude::Queryable;
 
@@ -10,6 +11,8 @@ use mysql_async::prelude::Queryable;
 pub enum Backups {
     /// In memory.
     Memory(MemoryStore, Mutex<Option<Backup>>),
+    /// In memory, as InnoDB does it.
+    InnoDb(InnoDb, Mutex<Option<Backup>>),
     /// Beside the database file.
     Sqlite(PathBuf),
     /// In the database at this URL, in tables beside the others.
@@ -22,10 +25,16 @@ impl Backups {
         Self::Memory(store.clone(), Mutex::new(None))
     }
 
+    /// Of the store in memory that behaves as InnoDB does.
+    pub fn innodb(database: &InnoDb) -> Self {
+        Self::InnoDb(database.clone(), Mutex::new(None))
+    }
+
     /// Keeps what is stored now.
     pub async fn take(&self) {
         match self {
             Self::Memory(store, kept) => *kept.lock().unwrap() = Some(store.back_up()),
+            Self::InnoDb(database, kept) => *kept.lock().unwrap() = Some(database.back_up()),
             Self::Sqlite(path) => take_sqlite(path),
             Self::MySql(url) => take_mysql(url).await,
         }
@@ -35,6 +44,9 @@ impl Backups {
     pub async fn restore(&self) {
         match self {
             Self::Memory(store, kept) => store.restore(kept.lock().unwrap().as_ref().expect("a backup was taken")),
+            Self::InnoDb(database, kept) => {
+                database.restore(kept.lock().unwrap().as_ref().expect("a backup was taken"));
+            }
             Self::Sqlite(path) => restore_sqlite(path),
             Self::MySql(url) => restore_mysql(url).await,
         }

@@ -77,10 +77,6 @@ impl Plan {
         self.has(Plan::Clocks)
     }
 
-    pub(super) fn overload(self) -> bool {
-        self.has(Plan::Overload)
-    }
-
     pub(super) fn people(self) -> bool {
         self.has(Plan::People) || self == Plan::Locks
     }

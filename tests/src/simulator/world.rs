@@ -152,6 +152,10 @@ impl World {
     /// L1 and L2: what is left is worked off, and then nothing is held, and nobody remembers anything.
     fn come_to_rest(&mut self) -> Result<(), Violation> {
         let latest_us = self.now_us + 900 * SECOND_US;
+        // A pause that was on its way may have come after the resume.
+        for job in self.jobs.clone() {
+            self.resume(&job);
+        }
         while !self.rests() {
             if self.now_us > latest_us {
                 must::all_idle(&self.database.phases())?;
@@ -246,7 +250,13 @@ impl World {
             }
             at_once = if next_us > self.now_us { 0 } else { at_once + 1 };
             if at_once > BUSY {
-                let sentence = format!("a busy loop {} us after the beginning", self.now_us);
+                let awake = self.processes.iter().filter(|process| process.wake_us() <= self.now_us);
+                let nodes: Vec<_> = awake.map(|process| (process.place, process.alive, &process.node)).collect();
+                let server = self.database.next_at_us();
+                let sentence = format!(
+                    "a busy loop {} us after the beginning: queued {queued:?}, server {server:?}, awake {nodes:?}",
+                    self.now_us
+                );
                 return Err(Violation { number: Number::L2, sentence });
             }
             self.advance_to(next_us.max(self.now_us));

@@ -33,6 +33,7 @@ pub use self::server::{Limits, Struck};
 use self::server::{Server, Shared, lock};
 use self::tables::{Locks, Transaction};
 pub use self::weather::{Calm, CommitFate, StatementFate, Weather};
+use super::Backup;
 use super::data::Data;
 use crate::store::clock::Clock;
 use crate::store::ops::transit::without_output;
@@ -105,6 +106,16 @@ impl InnoDb {
     /// How often each lock row was written.
     pub fn epochs(&self) -> Vec<u64> {
         lock(&self.server).epochs.clone()
+    }
+
+    /// As [`super::MemoryStore::back_up`].
+    pub fn back_up(&self) -> Backup {
+        Backup(Box::new(lock(&self.server).data.clone()))
+    }
+
+    /// As [`super::MemoryStore::restore`].
+    pub fn restore(&self, backup: &Backup) {
+        lock(&self.server).data = (*backup.0).clone();
     }
 
     /// As [`super::MemoryStore::record_conflicts`].

@@ -22,7 +22,7 @@ pub type Change<R> = (Option<R>, Option<R>);
 pub struct Commit {
     /// The call that did it.
     pub by: &'static str,
-    /// The database's time in the transaction.
+    /// The database's time in the transaction: what was decided in it holds as of then, however late the COMMIT came.
     pub now: Timestamp,
     /// Jobs' rows.
     pub jobs: Vec<Change<JobState>>,
@@ -41,6 +41,8 @@ pub struct Commit {
 /// The same before it is visible.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Own {
+    /// When its clock was looked at.
+    pub now: Timestamp,
     pub changes: Vec<Changes>,
     /// Lock rows, each written once more.
     pub epochs: Vec<u32>,
@@ -65,6 +67,9 @@ impl Own {
 
     /// Lays it over what is committed.
     pub fn apply(self, data: &mut Data) {
+        data.names.extend(self.names);
+        // Before the sessions: a record finds the node's name of a session that goes in the same commit.
+        self.changes.into_iter().for_each(|changes| data.apply(changes));
         for (id, view) in self.sessions {
             match view {
                 Some(view) => data.sessions.insert(id, view),
@@ -74,22 +79,20 @@ impl Own {
         for (id, seq, ended_at) in self.spent {
             data.spent.insert(id, (seq, ended_at));
         }
-        data.names.extend(self.names);
-        self.changes.into_iter().for_each(|changes| data.apply(changes));
         if let Some(windows) = self.windows {
             data.windows = windows;
         }
     }
 
     /// What a watcher is told of it.
-    pub fn told(&self, by: &'static str, now: Timestamp) -> Commit {
+    pub fn told(&self, by: &'static str) -> Commit {
         let over = |view: &Option<SessionView>| {
             view.as_ref().is_none_or(|view| view.beat.state == crate::store::SessionState::Ended)
         };
         let ended = self.sessions.iter().filter(|(_, view)| over(view)).map(|(id, _)| *id).collect();
         let (jobs, active, defined) = (Vec::new(), Vec::new(), Vec::new());
         let (deleted, records) = (Vec::new(), Vec::new());
-        let mut told = Commit { by, now, jobs, active, defined, deleted, records, ended };
+        let mut told = Commit { by, now: self.now, jobs, active, defined, deleted, records, ended };
         for changes in &self.changes {
             for write in &changes.jobs {
                 if let (None, Some(after)) = (&write.before, &write.after) {

@@ -12,7 +12,6 @@ use super::super::data::Data;
 use super::locks::{Grant, Locks, Row, TrxId};
 use super::own::{Commit, Own};
 use super::weather::Weather;
-use crate::store::tables::Tables;
 
 /// How long the server and its clients wait.
 #[derive(Debug, Clone, Copy)]
@@ -303,9 +302,8 @@ impl Server {
         for row in &own.epochs {
             self.epochs[*row as usize] += 1;
         }
-        let now = self.data.begin().now();
         if let Some(commits) = &mut self.commits {
-            commits.push(own.told(by, now));
+            commits.push(own.told(by));
         }
         own.apply(&mut self.data);
         self.release(trx);

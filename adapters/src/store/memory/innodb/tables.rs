@@ -60,6 +60,8 @@ impl Transaction {
 
     async fn look_at_the_clock(&mut self) -> Answer<()> {
         self.now_us = self.line.read(|data| data.clock.now_us()).await?;
+        let now = self.now();
+        self.line.write(|server, trx| server.own(trx).map(|own| own.now = now))?;
         Ok(())
     }
 

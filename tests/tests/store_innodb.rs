@@ -1,0 +1,30 @@
+//! The memory store made to behave as InnoDB does passes the conformance suite and takes the same walks as the plain one.
+
+use std::sync::Arc;
+
+use carillon_adapters::store::ManualClock;
+use carillon_adapters::store::memory::MemoryStore;
+use carillon_adapters::store::memory::innodb::{Calm, InnoDb, Limits};
+use carillon_tests::conformance::bench::{BEGIN, PARTITIONS};
+use carillon_tests::conformance::walk::Walk;
+use carillon_tests::conformance::{Backups, Bench};
+
+async fn bench() -> Bench {
+    let clock = ManualClock::at(BEGIN);
+    let database = InnoDb::new(Arc::new(clock.clone()), PARTITIONS, Limits::default(), Calm);
+    let mut bench = Bench::new(Arc::new(database.client(1)), clock).await;
+    bench.backups = Some(Backups::innodb(&database));
+    bench
+}
+
+carillon_tests::store_conformance!(bench);
+
+#[tokio::test]
+async fn it_takes_the_same_walk_as_the_plain_store() {
+    for seed in 0..8 {
+        let clock = ManualClock::at(BEGIN);
+        let memory = MemoryStore::new(Arc::new(clock.clone()), PARTITIONS);
+        let left = Bench::new(Arc::new(memory), clock).await;
+        Walk::new(&left, &bench().await, seed, seed % 2 == 0).take(400).await;
+    }
+}
