@@ -1,4 +1,4 @@
-//! Whole nodes on a store in memory, in virtual time: every call is answered at once, unless the story says otherwise.
+//! Whole nodes on a store in memory, in virtual time: a call takes a millisecond, unless the story says otherwise.
 //!
 //! Keepers are as slow as the fencing inequality allows: children die `fence_grace` and `pause` after the deadline.
 
@@ -187,7 +187,7 @@ impl World {
             let wakes = self.processes.iter().filter(|one| one.alive && !one.frozen).map(|one| one.node.next_wake());
             let happens = self.queue.keys().next().map(|(at, _)| *at);
             let deaths = self.processes.iter().filter_map(|one| self.death_of(one));
-            let next = wakes.map(BootTime::as_ms).chain(happens).chain(deaths).min().unwrap_or(end);
+            let next = wakes.map(BootTime::as_ms).chain(happens).chain(deaths).min().unwrap_or(u64::MAX);
             if next > end {
                 break;
             }
@@ -301,7 +301,7 @@ impl World {
             _ => "",
         };
         let slow = self.slow.iter().position(|slow| slow.node == node && slow.call == kind);
-        let (there, back) = slow.map(|at| self.slow.remove(at)).map_or((0, 0), |slow| (slow.there, slow.back));
+        let (there, back) = slow.map(|at| self.slow.remove(at)).map_or((0, 1), |slow| (slow.there, slow.back));
         let sent = self.now;
         self.later(there, node, Happening::Arrives { call, me, sent, back });
     }
@@ -386,11 +386,12 @@ impl World {
 
     /// What broke, if anything has.
     pub fn verdict(self) -> Verdict {
+        self.broken.map_or(Ok(()), Err)?;
         for (id, job) in &self.jobs {
             let starts = self.starts.iter().filter(|(key, _)| key.job == *id).copied();
             must::starts_once(job, starts)?;
         }
-        self.broken.map_or(Ok(()), Err)
+        Ok(())
     }
 
     /// As [`World::verdict`], faults and due times having ended.
