@@ -3,8 +3,9 @@
 use carillon_domain::firing::{Firing, FiringKey, Held, JobState, Pause, Phase, Why};
 use carillon_domain::id::{JobId, RunId, SessionId};
 use carillon_domain::invariants::{
-    Number, Verdict, all_idle, child_has_its_row, dead_before_sweep, never_decreases, not_live_yet, one_live_run,
-    prepared_is_kept, recorded_once, row_goes_forward, starts_once, starts_where_it_may, starts_within_lease,
+    Number, Verdict, all_idle, child_has_its_row, dead_before_sweep, never_decreases, not_live_yet,
+    nothing_is_left_lying, one_live_run, prepared_is_kept, recorded_once, row_goes_forward, starts_in_time,
+    starts_once, starts_where_it_may, starts_within_lease,
 };
 use carillon_domain::job::{Job, OnLost};
 use carillon_domain::run::{Reason, RunRecord, Stretch, Trigger};
@@ -138,4 +139,24 @@ fn s8_a_node_past_its_deadline_is_dead() {
 fn l1_every_row_returns_to_idle() {
     assert_eq!(all_idle([&Phase::Idle, &Phase::Idle]), Ok(()));
     violates(Number::L1, all_idle([&Phase::Idle, &Phase::Prepared(held(1))]));
+}
+
+#[test]
+fn s5_in_time() {
+    let (job, regular) = (job(), Firing::regular(at(60)));
+    let grace = job.misfire.grace;
+    assert_eq!(starts_in_time(&job, &regular, at(60)), Ok(()));
+    assert_eq!(starts_in_time(&job, &regular, at(60) + grace), Ok(()));
+    assert_eq!(starts_in_time(&job, &Firing::made_good(at(60)), at(600)), Ok(()), "the policy has spoken");
+    violates(Number::S5, starts_in_time(&job, &regular, at(59)));
+    violates(Number::S5, starts_in_time(&job, &regular, at(600)));
+}
+
+#[test]
+fn l1_nothing_is_left_lying() {
+    let patience = std::time::Duration::from_secs(10);
+    let held = JobState { phase: Phase::Prepared(held(1)), ..state() };
+    assert_eq!(nothing_is_left_lying([&state(), &held], patience, at(70)), Ok(()));
+    assert_eq!(nothing_is_left_lying([&held], patience, at(71)), Ok(()), "somebody has it");
+    violates(Number::L1, nothing_is_left_lying([&state()], patience, at(71)));
 }

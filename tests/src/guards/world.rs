@@ -2,21 +2,22 @@
 //!
 //! Keepers are as slow as the fencing inequality allows: children die `fence_grace` and `pause` after the deadline.
 
+mod calls;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use carillon_adapters::store::memory::MemoryStore;
 use carillon_adapters::store::{
-    Beat, ClaimRequest, ControlStore, Finished, JobKey, JobQuery, ManualClock, Me, NewSession, NodeStore, Output,
-    PeekRequest, PutIf, PutJob, RunStage, SessionState, StoreError,
+    ControlStore, JobKey, JobQuery, ManualClock, Me, NewSession, NodeStore, PutIf, PutJob, RunStage, SessionState,
 };
 use carillon_domain::firing::{FiringKey, JobState, Phase};
 use carillon_domain::id::{JobId, RunId, SessionId};
 use carillon_domain::invariants::{self as must, Verdict, Violation};
 use carillon_domain::job::Job;
 use carillon_domain::lease::Timing;
-use carillon_domain::node::{BeatAnswer, Config, Effect, Failure, Input, Node, Peer};
+use carillon_domain::node::{Config, Effect, Input, Node};
 use carillon_domain::run::{Ending, Status};
 use carillon_domain::time::{BootTime, Timestamp};
 
@@ -83,14 +84,6 @@ fn ready<T>(future: impl Future<Output = T>) -> T {
         if let std::task::Poll::Ready(answer) = future.as_mut().poll(&mut context) {
             return answer;
         }
-    }
-}
-
-fn failed(error: &StoreError) -> Failure {
-    match error {
-        StoreError::Unknown(_) => Failure::Unknown,
-        StoreError::Permanent(_) => Failure::Refused,
-        _ => Failure::RolledBack,
     }
 }
 
@@ -306,50 +299,6 @@ impl World {
         self.later(there, node, Happening::Arrives { call, me, sent, back });
     }
 
-    fn perform(&mut self, me: Me, call: &Effect, sent: u64) -> Option<Input> {
-        let (store, session) = (self.store.clone(), me.session);
-        let looks_on = self.processes.iter().any(|one| one.session == session && one.looks_on);
-        let executors = || if looks_on { Vec::new() } else { vec!["shell".to_owned()] };
-        Some(match call.clone() {
-            Effect::Heartbeat { seq, draining } => {
-                let answer = ready(store.heartbeat(me, seq, draining)).map(beat_answer);
-                Input::Beat { sent: BootTime::from_ms(sent), answer: answer.map_err(|error| failed(&error)) }
-            }
-            Effect::Peek { partitions, until } => {
-                let request = PeekRequest { session, partitions, until, executors: executors() };
-                Input::Peeked(ready(store.peek(&request)).map_err(|error| failed(&error)))
-            }
-            Effect::Claim { partitions, until, runs, .. } => {
-                let request = ClaimRequest { me, partitions, until, runs, executors: executors() };
-                Input::Claimed(ready(store.claim(&request)).map_err(|error| failed(&error)))
-            }
-            Effect::Start(runs) => Input::Started(ready(store.start(me, &runs)).map_err(|error| failed(&error))),
-            Effect::Settle(runs) => Input::Settled(ready(store.settle(session, &runs)).map_err(|error| failed(&error))),
-            Effect::Reset(runs) => Input::Reset(ready(store.reset(session, &runs)).map_err(|error| failed(&error))),
-            Effect::ListHeld => Input::Held(ready(store.held(session)).map_err(|error| failed(&error))),
-            Effect::Finish(requests) => {
-                let finished: Vec<Finished> = requests.into_iter().map(|request| self.finished(request)).collect();
-                Input::Finished(ready(store.finish(session, &finished)).map_err(|error| failed(&error)))
-            }
-            Effect::Expire { session, seq } => {
-                if ready(store.expire(session, seq)).unwrap_or(false) {
-                    self.sweep(session);
-                }
-                Input::Swept
-            }
-            Effect::Sweep { session } => {
-                self.sweep(session);
-                Input::Swept
-            }
-            _ => return None,
-        })
-    }
-
-    fn finished(&self, request: carillon_domain::node::port::FinishRequest) -> Finished {
-        let name = ready(self.store.run(request.at.run)).map(|view| view.key.name).unwrap_or_default();
-        Finished { request, output: Output { bytes: (self.output)(&name), truncated: false } }
-    }
-
     fn sweep(&mut self, session: SessionId) {
         let live = self.processes.iter().flat_map(|one| one.children.keys().map(|run| (one.session, *run)));
         let verdict = must::dead_before_sweep(session, live.collect::<Vec<_>>());
@@ -416,20 +365,4 @@ impl World {
 
 fn ms(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
-}
-
-fn beat_answer(beat: Beat) -> BeatAnswer {
-    match beat {
-        Beat::Fenced => BeatAnswer::Fenced,
-        Beat::WentBack => BeatAnswer::WentBack,
-        Beat::Alive { now, sessions, window } => {
-            let peer = |beat: carillon_adapters::store::SessionBeat| Peer {
-                session: beat.id,
-                seq: beat.seq,
-                claims: beat.state == SessionState::Live,
-                ended: beat.state == SessionState::Ended,
-            };
-            BeatAnswer::Alive { utc: now, peers: sessions.into_iter().map(peer).collect(), window }
-        }
-    }
 }
