@@ -6,3 +6,5 @@ pub mod engine;
 pub mod http;
 pub mod serve;
 pub mod wire;
+#[cfg(debug_assertions)]
+pub mod without_guard;

@@ -6,6 +6,8 @@ use carillon_adapters::{dylib, keeper};
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1).peekable();
+    #[cfg(debug_assertions)]
+    carillon::without_guard::from_arguments(&mut arguments);
     // The keeper must begin with one thread and nothing else: it forks.
     if arguments.next_if(|argument| argument == "keeper").is_some() {
         return keeper::main(arguments);

@@ -3,9 +3,9 @@
 use carillon_domain::firing::{Firing, FiringKey, Held, JobState, Pause, Phase, Why};
 use carillon_domain::id::{JobId, RunId, SessionId};
 use carillon_domain::invariants::{
-    Number, Verdict, all_idle, child_has_its_row, dead_before_sweep, never_decreases, not_live_yet, nothing_wedged,
-    one_live_run, prepared_is_kept, recorded_once, row_goes_forward, starts_once, starts_where_it_may,
-    starts_within_lease,
+    Number, Verdict, all_idle, child_has_its_row, dead_before_sweep, never_decreases, not_live_yet,
+    nothing_is_left_lying, nothing_wedged, one_live_run, prepared_is_kept, recorded_once, row_goes_forward,
+    starts_in_time, starts_once, starts_where_it_may, starts_within_lease,
 };
 use carillon_domain::job::{Job, OnLost, Retry};
 use carillon_domain::lease::Timing;
@@ -197,4 +197,24 @@ fn config() -> Config {
         recover_every: secs(10),
         drain_timeout: secs(60),
     }
+}
+
+#[test]
+fn s5_in_time() {
+    let (job, regular) = (job(), Firing::regular(at(60)));
+    let grace = job.misfire.grace;
+    assert_eq!(starts_in_time(&job, &regular, at(60)), Ok(()));
+    assert_eq!(starts_in_time(&job, &regular, at(60) + grace), Ok(()));
+    assert_eq!(starts_in_time(&job, &Firing::made_good(at(60)), at(600)), Ok(()), "the policy has spoken");
+    violates(Number::S5, starts_in_time(&job, &regular, at(59)));
+    violates(Number::S5, starts_in_time(&job, &regular, at(600)));
+}
+
+#[test]
+fn l1_nothing_is_left_lying() {
+    let patience = std::time::Duration::from_secs(10);
+    let held = JobState { phase: Phase::Prepared(held(1)), ..state() };
+    assert_eq!(nothing_is_left_lying([&state(), &held], patience, at(70)), Ok(()));
+    assert_eq!(nothing_is_left_lying([&held], patience, at(71)), Ok(()), "somebody has it");
+    violates(Number::L1, nothing_is_left_lying([&state()], patience, at(71)));
 }

@@ -40,7 +40,13 @@ pub fn serve(args: &ServeArgs) -> ExitCode {
         Ok(config) => config,
         Err(error) => return refuse(BAD_USAGE, &error),
     };
+    #[cfg(debug_assertions)]
+    if let Err(error) = crate::without_guard::from_environment() {
+        return refuse(BAD_USAGE, &error);
+    }
     let log = logging::start(args.log_format);
+    #[cfg(debug_assertions)]
+    crate::without_guard::tell();
     let code = on_runtime(|| run(config));
     drop(log);
     if code == ExitCode::from(FENCED) {

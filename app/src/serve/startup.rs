@@ -1,5 +1,6 @@
 //! What must be true before a server serves: port, database, keeper, executors, session, in this order.
 
+use std::ffi::OsString;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
@@ -56,7 +57,7 @@ pub(super) async fn start(config: &Config) -> Result<Started, StartError> {
     let lock = database.lease.as_ref().map(|lease| lease.as_fd().try_clone_to_owned()).transpose();
     let keeper = KeeperHandle::start(KeeperOptions {
         program: "/proc/self/exe".into(),
-        arguments: vec!["keeper".into()],
+        arguments: keeper_arguments(),
         lock: lock.map_err(StartError::new)?,
         cgroups: true,
         kill_node_after: kill_node_after(config, database.is_shared()),
@@ -84,6 +85,16 @@ pub(super) async fn start(config: &Config) -> Result<Started, StartError> {
         utc: opened.now,
     };
     Ok(Started { database, parts, plugins, listener, tokens })
+}
+
+/// What leads this program to its keeper.
+fn keeper_arguments() -> Vec<OsString> {
+    let subcommand = OsString::from("keeper");
+    #[cfg(debug_assertions)]
+    let arguments = crate::without_guard::keeper_argument().into_iter().chain([subcommand]).collect();
+    #[cfg(not(debug_assertions))]
+    let arguments = vec![subcommand];
+    arguments
 }
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");

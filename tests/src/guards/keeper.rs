@@ -92,13 +92,14 @@ async fn wait_for(file: &Path) {
     }
 }
 
-/// The node was frozen between the answer of the store and its order.
+/// The node was frozen between the answer of the store and its order, and the keeper has killed what lived.
 pub fn an_order_comes_after_the_deadline() -> Verdict {
     run(async {
         let keeper = start(None);
-        let deadline_ms = boottime_ms() - 1;
+        let deadline_ms = boottime_ms() + 50;
         keeper.extend_deadline(deadline_ms);
-        let exit = child(&keeper, 1, "exit 0").exit().await;
+        child(&keeper, 1, "sleep 1000").exit().await;
+        let exit = child(&keeper, 2, "exit 0").exit().await;
         match exit.how {
             Ended::Succeeded => {
                 must::starts_within_lease(BootTime::from_ms(deadline_ms), BootTime::from_ms(boottime_ms()))

@@ -18,7 +18,7 @@ async fn end_twice(keep: &[&str]) -> Verdict {
     bench.back_up().await;
     let request = FinishRequest { at: running, ending: ending(Status::Succeeded, bench.clock_in(0)) };
     let ended = Finished { request, output: Output { bytes: b"said".to_vec(), truncated: false } };
-    bench.store.finish(bench.me, &[ended.clone()]).await.expect("an answer");
+    bench.store.finish(bench.me, std::slice::from_ref(&ended)).await.expect("an answer");
     let back = ["DELETE FROM job_state", "INSERT INTO job_state SELECT * FROM backup_job_state"];
     database().run(&back).await;
     database().run(keep).await;

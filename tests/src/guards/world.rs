@@ -1,6 +1,8 @@
-//! Whole nodes on a store in memory, in virtual time: every call is answered at once, unless the story says otherwise.
+//! Whole nodes on a store in memory, in virtual time: a call takes a millisecond, unless the story says otherwise.
 //!
 //! Keepers are as slow as the fencing inequality allows: children die `fence_grace` and `pause` after the deadline.
+
+mod calls;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,15 +10,14 @@ use std::time::Duration;
 
 use carillon_adapters::store::memory::MemoryStore;
 use carillon_adapters::store::{
-    Beat, ClaimRequest, ControlStore, Finished, JobKey, JobQuery, ManualClock, Me, NewSession, NodeStore, Output,
-    PeekRequest, PutIf, PutJob, RunStage, SessionState, StoreError,
+    ControlStore, JobKey, JobQuery, ManualClock, Me, NewSession, NodeStore, PutIf, PutJob, RunStage, SessionState,
 };
 use carillon_domain::firing::{FiringKey, JobState, Phase};
 use carillon_domain::id::{JobId, RunId, SessionId};
 use carillon_domain::invariants::{self as must, Verdict, Violation};
 use carillon_domain::job::Job;
 use carillon_domain::lease::Timing;
-use carillon_domain::node::{BeatAnswer, Config, Effect, Failure, Input, Node, Peer};
+use carillon_domain::node::{Config, Effect, Input, Node};
 use carillon_domain::run::{Ending, Status};
 use carillon_domain::time::{BootTime, Timestamp};
 
@@ -83,14 +84,6 @@ fn ready<T>(future: impl Future<Output = T>) -> T {
         if let std::task::Poll::Ready(answer) = future.as_mut().poll(&mut context) {
             return answer;
         }
-    }
-}
-
-fn failed(error: &StoreError) -> Failure {
-    match error {
-        StoreError::Unknown(_) => Failure::Unknown,
-        StoreError::Permanent(_) => Failure::Refused,
-        _ => Failure::RolledBack,
     }
 }
 
@@ -187,7 +180,7 @@ impl World {
             let wakes = self.processes.iter().filter(|one| one.alive && !one.frozen).map(|one| one.node.next_wake());
             let happens = self.queue.keys().next().map(|(at, _)| *at);
             let deaths = self.processes.iter().filter_map(|one| self.death_of(one));
-            let next = wakes.map(BootTime::as_ms).chain(happens).chain(deaths).min().unwrap_or(end);
+            let next = wakes.map(BootTime::as_ms).chain(happens).chain(deaths).min().unwrap_or(u64::MAX);
             if next > end {
                 break;
             }
@@ -301,53 +294,9 @@ impl World {
             _ => "",
         };
         let slow = self.slow.iter().position(|slow| slow.node == node && slow.call == kind);
-        let (there, back) = slow.map(|at| self.slow.remove(at)).map_or((0, 0), |slow| (slow.there, slow.back));
+        let (there, back) = slow.map(|at| self.slow.remove(at)).map_or((0, 1), |slow| (slow.there, slow.back));
         let sent = self.now;
         self.later(there, node, Happening::Arrives { call, me, sent, back });
-    }
-
-    fn perform(&mut self, me: Me, call: &Effect, sent: u64) -> Option<Input> {
-        let (store, session) = (self.store.clone(), me.session);
-        let looks_on = self.processes.iter().any(|one| one.session == session && one.looks_on);
-        let executors = || if looks_on { Vec::new() } else { vec!["shell".to_owned()] };
-        Some(match call.clone() {
-            Effect::Heartbeat { seq, draining } => {
-                let answer = ready(store.heartbeat(me, seq, draining)).map(beat_answer);
-                Input::Beat { sent: BootTime::from_ms(sent), answer: answer.map_err(|error| failed(&error)) }
-            }
-            Effect::Peek { partitions, until } => {
-                let request = PeekRequest { session, partitions, until, executors: executors() };
-                Input::Peeked(ready(store.peek(&request)).map_err(|error| failed(&error)))
-            }
-            Effect::Claim { partitions, until, runs, .. } => {
-                let request = ClaimRequest { me, partitions, until, runs, executors: executors() };
-                Input::Claimed(ready(store.claim(&request)).map_err(|error| failed(&error)))
-            }
-            Effect::Start(runs) => Input::Started(ready(store.start(me, &runs)).map_err(|error| failed(&error))),
-            Effect::Settle(runs) => Input::Settled(ready(store.settle(session, &runs)).map_err(|error| failed(&error))),
-            Effect::Reset(runs) => Input::Reset(ready(store.reset(session, &runs)).map_err(|error| failed(&error))),
-            Effect::ListHeld => Input::Held(ready(store.held(session)).map_err(|error| failed(&error))),
-            Effect::Finish(requests) => {
-                let finished: Vec<Finished> = requests.into_iter().map(|request| self.finished(request)).collect();
-                Input::Finished(ready(store.finish(session, &finished)).map_err(|error| failed(&error)))
-            }
-            Effect::Expire { session, seq } => {
-                if ready(store.expire(session, seq)).unwrap_or(false) {
-                    self.sweep(session);
-                }
-                Input::Swept
-            }
-            Effect::Sweep { session } => {
-                self.sweep(session);
-                Input::Swept
-            }
-            _ => return None,
-        })
-    }
-
-    fn finished(&self, request: carillon_domain::node::port::FinishRequest) -> Finished {
-        let name = ready(self.store.run(request.at.run)).map(|view| view.key.name).unwrap_or_default();
-        Finished { request, output: Output { bytes: (self.output)(&name), truncated: false } }
     }
 
     fn sweep(&mut self, session: SessionId) {
@@ -386,11 +335,12 @@ impl World {
 
     /// What broke, if anything has.
     pub fn verdict(self) -> Verdict {
+        self.broken.map_or(Ok(()), Err)?;
         for (id, job) in &self.jobs {
             let starts = self.starts.iter().filter(|(key, _)| key.job == *id).copied();
             must::starts_once(job, starts)?;
         }
-        self.broken.map_or(Ok(()), Err)
+        Ok(())
     }
 
     /// As [`World::verdict`], faults and due times having ended.
@@ -415,20 +365,4 @@ impl World {
 
 fn ms(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
-}
-
-fn beat_answer(beat: Beat) -> BeatAnswer {
-    match beat {
-        Beat::Fenced => BeatAnswer::Fenced,
-        Beat::WentBack => BeatAnswer::WentBack,
-        Beat::Alive { now, sessions, window } => {
-            let peer = |beat: carillon_adapters::store::SessionBeat| Peer {
-                session: beat.id,
-                seq: beat.seq,
-                claims: beat.state == SessionState::Live,
-                ended: beat.state == SessionState::Ended,
-            };
-            BeatAnswer::Alive { utc: now, peers: sessions.into_iter().map(peer).collect(), window }
-        }
-    }
 }

@@ -54,7 +54,7 @@ impl Transaction {
         let sql = guarded(Guard::LiveForward, sql, "written < ?", "0 <= ?");
         for (run, LivePart { written, tail }) in outputs {
             self.wrote = true;
-            self.line.exec(&*sql, (written, tail.as_slice(), run_bytes(*run).to_vec(), written)).await?;
+            self.line.exec(&sql, (written, tail.as_slice(), run_bytes(*run).to_vec(), written)).await?;
         }
         Ok(())
     }

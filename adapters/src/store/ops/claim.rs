@@ -19,9 +19,7 @@ pub(in crate::store) async fn claim<T: Tables>(
     tables: &mut T,
     request: &ClaimRequest,
 ) -> Result<Vec<Claimed>, StoreError> {
-    if stands(Guard::ClaimLocks) {
-        tables.lock_partitions(&request.partitions).await?;
-    }
+    tables.lock_partitions(if stands(Guard::ClaimLocks) { &request.partitions } else { &[] }).await?;
     let standing = tables.standing(request.me.session).await?;
     let lost = stands(Guard::ClaimNotices) && uncertain::notice(tables, request.me, &standing).await?.is_some();
     let withheld = lost || standing.open.is_some() && stands(Guard::WindowClaim);
