@@ -82,7 +82,15 @@ mod tests {
 
     #[test]
     fn reads_durations() {
-        let good = [("90s", 90_000), ("5m", 300_000), ("1h30m", 5_400_000), ("1.5h", 5_400_000), ("1500ms", 1_500)];
+        let good = [
+            ("90s", 90_000),
+            ("5m", 300_000),
+            ("1h30m", 5_400_000),
+            ("1.5h", 5_400_000),
+            ("1500ms", 1_500),
+            ("000000000090s", 90_000),
+            ("1.500000000s", 1_500),
+        ];
         for (text, ms) in good {
             assert_eq!(Interval::parse(text), Some(Interval(ms)), "{text}");
         }
