@@ -76,7 +76,7 @@ impl<T> Wheel<T> {
             self.in_ring -= self.slots[slot].len();
             out.append(&mut self.slots[slot]);
             self.occupied[slot / 64] &= !(1 << (slot % 64));
-            self.base_ms = at_ms + 1;
+            self.base_ms = at_ms;
         }
         self.base_ms = self.base_ms.max(end_ms);
         self.draw_in(end_ms, out);

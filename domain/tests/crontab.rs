@@ -164,6 +164,8 @@ fn every_line_tells_what_became_of_it() {
         ("MAILTO=\"\"", "env", Some("MAILTO"), Some("Carillon sends no mail")),
         ("MAILFROM=x", "env", Some("MAILFROM"), Some("Carillon sends no mail")),
         ("LOGNAME=x", "env", Some("LOGNAME"), Some("cron does not let")),
+        ("CONTENT_TYPE=x", "env", Some("CONTENT_TYPE"), Some("it only shapes cron's mail")),
+        ("CONTENT_TRANSFER_ENCODING=x", "env", Some("CONTENT_TRANSFER_ENCODING"), Some("it only shapes cron's mail")),
         ("TZ=UTC", "env", Some("TZ"), Some("CRON_TZ= is for the schedules")),
         ("TZ=UTC 0 3 * * * x", "error", None, Some("\"UTC 0 3 * * * x\" is not a time zone: in a crontab TZ= stands")),
         ("A=\"b", "error", None, Some("is not closed")),
@@ -266,6 +268,18 @@ fn variables_cannot_grow_without_bound() {
     let text: String = (0..3).map(|n| format!("A{n}={}\n", "x".repeat(30_000))).collect();
     let lines = parse(text, &USER);
     assert_eq!(lines.iter().map(Line::status).collect::<Vec<_>>(), ["env", "env", "error"]);
+
+    let of_size = |bytes: usize| format!("A={}\nB={}\n", "x".repeat(40_000 - 1), "x".repeat(bytes - 40_000 - 1));
+    for (bytes, status) in [(64 * 1024, "env"), (64 * 1024 + 1, "error")] {
+        assert_eq!(parse(of_size(bytes), &USER)[1].status(), status, "{bytes} bytes");
+    }
+}
+
+#[test]
+fn a_line_may_be_as_long_as_is_said() {
+    for (bytes, status) in [(crontab::MAX_LINE, "job"), (crontab::MAX_LINE + 1, "error")] {
+        assert_eq!(parse(format!("@daily {}", "x".repeat(bytes - 7)), &USER)[0].status(), status, "{bytes} bytes");
+    }
 }
 
 #[test]

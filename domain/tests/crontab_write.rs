@@ -42,6 +42,35 @@ fn with(change: impl FnOnce(&mut ExportJob)) -> ExportJob {
 }
 
 #[test]
+fn a_user_or_a_zone_of_several_words_is_refused() {
+    let system = |user: &str| crontab::write(&[with(|e| e.job.user = Some(user.into()))], Form::System);
+    for user in ["", " ", "a b", "a\tb", "a\u{1}b"] {
+        assert!(system(user).contains("is not one word"), "{user:?}: {}", system(user));
+    }
+    assert!(system("root").contains("\n0 3 * * * root x\n"));
+    let zoned = |zone: &str| crontab::write(&[with(|e| e.job.timezone = Some(zone.into()))], Form::User);
+    for zone in ["", "Europe/ Berlin", "Europe\tBerlin"] {
+        assert!(zoned(zone).contains("its time zone is not one word"), "{zone:?}: {}", zoned(zone));
+    }
+}
+
+#[test]
+fn zones_are_spoken_of_where_there_is_one() {
+    let speaks = |zone: Option<&str>| {
+        let text = crontab::write(&[with(|e| e.job.timezone = zone.map(str::to_owned))], Form::User);
+        text.contains("cronie follow CRON_TZ=")
+    };
+    assert_eq!((speaks(None), speaks(Some("Europe/Berlin"))), (false, true));
+}
+
+#[test]
+fn a_line_may_be_as_long_as_it_may_be_read() {
+    let line = |bytes: usize| crontab::write(&[export(&"x".repeat(bytes - "0 3 * * * ".len()))], Form::User);
+    assert!(!line(crontab::MAX_LINE).contains("bytes long"));
+    assert!(line(crontab::MAX_LINE + 1).contains("its line would be 65537 bytes long"));
+}
+
+#[test]
 fn a_written_crontab_reads_well() {
     let nightly = with(|e| {
         e.job.name = "nightly".into();

@@ -38,6 +38,7 @@ fn the_same_schedule_in_two_ways() {
     same("0 0 * * 0", "0 0 * * 7");
     same("0 0 * * FRI-SUN", "0 0 * * 5,6,0");
     same("0 0 * * 5-7/2", "0 0 * * FRI,SUN");
+    same("0 0 * * SUN-SUN", "0 0 * * SUN");
     same("0 0 * * sun-tue", "0 0 * * 0-2");
     same("0 0 * jan-Mar Mon", "0 0 * 1-3 1");
     same("5/15 * * * *", "5-59/15 * * * *");
@@ -168,4 +169,49 @@ fn jitter_moves_a_job_as_a_whole() {
     assert_eq!(due[1].since(due[0]), Duration::from_secs(300));
     assert_eq!(due[2].since(due[1]), Duration::from_secs(300));
     assert_eq!(timeline.until(due[2]).take(3).last(), Some(due[0]));
+}
+
+#[test]
+fn a_hashed_phase_runs_to_the_end_of_its_field_and_meets_no_sunday_twice() {
+    for n in 0..20 {
+        let key = format!("default/job-{n}");
+        let due = |text: &str, count: usize| -> Vec<String> {
+            let options = Options { hash_key: &key, ..Options::default() };
+            let timeline = Timeline::new(Schedule::parse(text, &options).unwrap(), Timestamp::EPOCH);
+            let due = timeline.after(at("2025-12-31T12:00:00Z")).take(count);
+            due.map(|t| t.to_rfc3339_short()[..10].to_owned()).collect()
+        };
+        let day = |text: &String| text[8..].parse::<u32>().unwrap();
+        let in_2026 = |text: &&String| text.starts_with("2026");
+        let january: Vec<u32> = due("0 0 H/5 1 *", 7).iter().filter(in_2026).map(day).collect();
+        assert!(january[0] <= 5 && january[january.len() - 1] + 5 > 31, "{key}: {january:?}");
+        assert!(january.windows(2).all(|pair| pair[1] - pair[0] == 5), "{key}: {january:?}");
+        // 4 January 2026 is a Sunday.
+        let week: Vec<u32> = due("0 0 * * H/2", 8).iter().map(day).filter(|day| (4..11).contains(day)).collect();
+        assert!(week.windows(2).all(|pair| pair[1] - pair[0] == 2), "{key}: {week:?}");
+    }
+}
+
+#[test]
+fn the_first_instant_of_all_is_a_due_time_like_any_other() {
+    let every_second = parse("* * * * * *", Dst::default());
+    assert_eq!(every_second.last_until(Timestamp::EPOCH), Some(Timestamp::EPOCH));
+    assert_eq!(every_second.next_after(Timestamp::from_ms(-1)), Some(Timestamp::EPOCH));
+    assert_eq!(every_second.last_until(Timestamp::from_ms(-1)), None);
+    assert_eq!(every_second.last_until(Timestamp::MAX), Some(at("9999-12-31T23:59:59Z")));
+    assert_eq!(every_second.count(Timestamp::from_ms(-1), Timestamp::EPOCH), 1);
+}
+
+#[test]
+fn what_fires_at_the_end_of_a_gap_is_counted_from_there_on() {
+    let swallowed = parse("CRON_TZ=Europe/Berlin 30 2 * * *", Dst::default());
+    let count = |until| swallowed.count(at("2026-03-28T12:00:00Z"), at(until));
+    assert_eq!((count("2026-03-29T00:59:59Z"), count("2026-03-29T01:00:00Z")), (0, 1));
+}
+
+#[test]
+fn a_schedule_may_be_as_long_as_is_said() {
+    let padded = |length: usize| format!("{:length$}", "* * * * *");
+    assert!(Schedule::parse(&padded(1_024), &Options::default()).is_ok());
+    assert!(Schedule::parse(&padded(1_025), &Options::default()).is_err());
 }

@@ -92,6 +92,16 @@ fn sentences() {
         ("23 0-20/2 * * *", "At minute 23 of every 2nd hour from 0 to 20, UTC"),
         ("3-58/11 * * * *", "Every 11th minute from 3 to 58 of every hour, UTC"),
         ("2-50/12 2 * * *", "At 02:02, 02:14, 02:26, 02:38 and 02:50 every day, UTC"),
+        ("0 0 L * */7", "At 00:00 on the last day of the month if it falls on a Sunday, UTC"),
+        (
+            "0 0 L,15W * */7",
+            "At 00:00 on the last day of the month and the Monday-to-Friday day nearest to day 15 of the month where they \
+             fall on a Sunday, UTC",
+        ),
+        (
+            "0 0 1,L * */7",
+            "At 00:00 on day 1 of the month and the last day of the month where they fall on a Sunday, UTC",
+        ),
         ("30 6 * * 1-4,6", "At 06:30 on Monday to Thursday and Saturday, UTC"),
     ];
     for (text, words) in table {

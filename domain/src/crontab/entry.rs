@@ -112,6 +112,8 @@ mod tests {
     fn a_dash_before_the_minute_is_taken_off() {
         let entry = Entry { schedule: "*/5 * * * *".into(), user: None, command: "x", quiet: true };
         assert_eq!(split("-*/5 * * * * x", false), Ok(entry));
+        let other = Entry { schedule: "-x 1 2 3 4".into(), user: None, command: "y", quiet: false };
+        assert_eq!(split("-x 1 2 3 4 y", false), Ok(other), "before a minute only");
     }
 
     #[test]

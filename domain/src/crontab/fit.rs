@@ -161,6 +161,8 @@ mod tests {
             ("0 3 15W * *", Err("its day of month is \"15W\", which cron does not know")),
             ("0 3 * * FRI#3", Err("its day of week is \"FRI#3\", which cron does not know")),
             ("0 3 ? * 1", Err("its day of month is \"?\", which cron does not know")),
+            ("@nightly", Err("cron has no \"@nightly\"")),
+            ("nightly", Err("its schedule is \"nightly\", which cron does not know")),
             ("0 3", Err("its schedule is \"0 3\", which cron does not know")),
         ] {
             assert_eq!(schedule(text), expected.map_err(str::to_owned), "{text}");

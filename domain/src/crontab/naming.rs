@@ -80,6 +80,7 @@ mod tests {
         for (file, expected) in [
             ("mdadm", "mdadm"),
             ("my jobs.cron", "my-jobs.cron"),
+            ("my & their jobs", "my-their-jobs"),
             ("a/../b", "a-..-b"),
             ("..", "crontab"),
             ("", "crontab"),

@@ -203,6 +203,13 @@ mod tests {
             ("if [ -x /usr/share/m/check ]; then /usr/share/m/check --quiet; fi", "check"),
             ("test -x /usr/sbin/t && { [ -r \"$D\" ] && . \"$D\" ; nice -n$N /usr/sbin/t -q ; }", "t"),
             ("command -v sa1 > /dev/null && sa1 1 1", "sa1"),
+            ("rsync -v /a /b; logger done", "rsync"),
+            ("command sync; logger done", "sync"),
+            (r#""/opt/my\"tool" x"#, r#"my\"tool"#),
+            (r"'/opt/a\' x", r"a\"),
+            (r#""/opt/ab" x"#, "ab"),
+            (r#""/opt/abc" x"#, "abc"),
+            ("/opt/`hostname`/run x", "run"),
             (
                 "d=$({ cat /etc/x.conf || true; } | tail -1); d=${d:-/var}; if [ -d \"$d\" ]; then find \"$d/\"; fi",
                 "find",

@@ -41,12 +41,11 @@ impl Cron {
         })
     }
 
-    /// The last due time at or before `until`.
+    /// The last due time at or before `until`, which lies before [`END`].
     pub fn last_until(&self, until: i64) -> Option<i64> {
         if until < FIRST {
             return None;
         }
-        let until = until.min(END - 1);
         self.zone.spans()[..=self.zone.span_at(until)].iter().rev().find_map(|span| {
             let (low, high) = self.walls(span);
             match self.calendar.last_in(low, high.min(until + 1 + span.offset)) {

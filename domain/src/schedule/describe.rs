@@ -272,3 +272,18 @@ fn join(parts: &[String], conjunction: &str) -> String {
         [first @ .., last] => format!("{} {conjunction} {last}", first.join(", ")),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_number_has_its_ending() {
+        let words =
+            ["1st", "2nd", "3rd", "4th", "10th", "11th", "12th", "13th", "14th", "21st", "22nd", "23rd", "112th"];
+        for word in words {
+            let number = word.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+            assert_eq!(ordinal(number.parse().unwrap()), word);
+        }
+    }
+}
