@@ -110,12 +110,12 @@ impl InnoDb {
 
     /// As [`super::MemoryStore::back_up`].
     pub fn back_up(&self) -> Backup {
-        Backup(Box::new(lock(&self.server).data.clone()))
+        Backup::of(&lock(&self.server).data)
     }
 
     /// As [`super::MemoryStore::restore`].
     pub fn restore(&self, backup: &Backup) {
-        lock(&self.server).data = (*backup.0).clone();
+        backup.overwrite(&mut lock(&self.server).data);
     }
 
     /// As [`super::MemoryStore::record_conflicts`].
