@@ -20,6 +20,7 @@ impl World {
         let until = self.now + LONGEST_REST_MS;
         while self.violation.is_none() && self.now < until && !self.is_quiet() {
             self.boot_if_none_is_left();
+            self.accept_what_was_lost();
             self.pass();
             self.answer_what_goes_well();
         }
@@ -47,11 +48,14 @@ impl World {
         }
         self.answer_what_goes_well();
         self.boot_if_none_is_left();
+        let paused: Vec<JobId> = self.store.jobs().filter(|row| row.pause.is_some()).map(|row| row.id).collect();
+        paused.into_iter().for_each(|job| self.person(Action::Unpause(job)));
+    }
+
+    fn accept_what_was_lost(&mut self) {
         if self.store.withholds() {
             self.person(Action::Accept);
         }
-        let paused: Vec<JobId> = self.store.jobs().filter(|row| row.pause.is_some()).map(|row| row.id).collect();
-        paused.into_iter().for_each(|job| self.person(Action::Unpause(job)));
     }
 
     fn boot_if_none_is_left(&mut self) {
