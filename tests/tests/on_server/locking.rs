@@ -266,12 +266,15 @@ fn done(answer: Result<(), Refused>) -> Said {
     answer.map_or_else(Said::Refused, |()| Said::Done)
 }
 
+/// A step under way.
+type FakeStep = Pin<Box<dyn Future<Output = Said> + Send>>;
+
 /// The fake.
 struct Fake {
     database: InnoDb,
     jobs: Vec<(JobId, u64)>,
     wires: BTreeMap<char, Arc<AsyncMutex<Connection>>>,
-    waiting: Vec<(char, Pin<Box<dyn Future<Output = Said> + Send>>)>,
+    waiting: Vec<(char, FakeStep)>,
     now_us: u64,
 }
 
@@ -330,7 +333,7 @@ impl Fake {
                     self.database.advance_to(self.now_us);
                 }
                 _ => {
-                    let mut step = Box::pin(on_fake(self.wire(*who), *what, self.jobs.clone()));
+                    let mut step: FakeStep = Box::pin(on_fake(self.wire(*who), *what, self.jobs.clone()));
                     match step.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
                         Poll::Ready(said) => heard.push((*who, said)),
                         Poll::Pending => {
