@@ -13,7 +13,7 @@ fn a_removed_guard_is_told_loudly_and_the_keeper_hears_of_it() {
     let dir = directory();
     let server = Server::start_as(dir.path(), |command| command.env(VARIABLE, "keeper-deadline,run-id"));
     for name in ["run-id", "keeper-deadline"] {
-        server.wait_for_log(&format!("THE GUARD {name} IS REMOVED"));
+        server.wait_until("it is told", || server.log().contains(&format!("THE GUARD {name} IS REMOVED")));
     }
     let words =
         std::fs::read_to_string(format!("/proc/{}/cmdline", keeper_of(server.pid()))).expect("its command line");
