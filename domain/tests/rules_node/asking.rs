@@ -55,3 +55,15 @@ fn what_failed_is_asked_again_later_and_later_and_after_a_success_from_the_begin
         driver.take();
     }
 }
+
+#[test]
+fn a_row_that_is_listed_before_its_claim_is_answered_is_left_alone() {
+    let mut driver = Driver::new(config());
+    let run = driver.claim()[0];
+    driver.tick(10_000);
+    let claimed = prepared(run, 1, 10_000);
+    driver.feed(Input::Held(Ok(vec![claimed.at])));
+    assert_eq!((driver.resets(), driver.settles()), (vec![], vec![]), "the answer will tell");
+    driver.feed(Input::Claimed(Ok(vec![claimed.clone()])));
+    assert_eq!(driver.starts(), [claimed.at]);
+}
