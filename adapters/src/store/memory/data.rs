@@ -36,6 +36,8 @@ pub(super) struct Data {
     pub active: BTreeMap<FiringKey, ActiveRow>,
     pub records: BTreeMap<Place, (RunRecord, Option<String>)>,
     pub places: BTreeMap<RunId, Place>,
+    /// The same of each job, so that its newest is found at once.
+    pub of_job: BTreeSet<(JobId, Place)>,
     facts: BTreeSet<(JobId, Timestamp, Trigger, u32)>,
     pub outputs: BTreeMap<RunId, Output>,
     pub live: BTreeMap<RunId, LiveRow>,
@@ -63,6 +65,7 @@ impl Data {
             active: BTreeMap::new(),
             records: BTreeMap::new(),
             places: BTreeMap::new(),
+            of_job: BTreeSet::new(),
             facts: BTreeSet::new(),
             outputs: BTreeMap::new(),
             live: BTreeMap::new(),
@@ -170,6 +173,12 @@ impl Data {
         Ok(())
     }
 
+    /// Where a job's row stands in the index of what is due.
+    pub fn due_place(&self, id: JobId) -> Option<(u16, Timestamp, JobId)> {
+        let at = self.states.get(&id)?.claim_at()?;
+        Some((self.partition_of(self.definitions.get(&id)?), at, id))
+    }
+
     fn write_job(&mut self, write: Write<JobState>) {
         self.highest_version = self.highest_version.max(write.deleted_version().unwrap_or(0));
         let partition = self.partition_of(&write.definition);
@@ -199,7 +208,25 @@ impl Data {
         let place = (record.due_at, record.attempt, record.id);
         let node = record.session.and_then(|session| self.sessions.get(&session)).map(|session| session.node.clone());
         self.places.insert(record.id, place);
+        self.of_job.insert((record.job, place));
         self.records.insert(place, (record, node));
+    }
+
+    /// Takes a record out, and its output.
+    pub fn forget_record(&mut self, place: &Place) {
+        if let Some((record, _)) = self.records.remove(place) {
+            self.places.remove(&record.id);
+            self.of_job.remove(&(record.job, *place));
+            self.outputs.remove(&record.id);
+            self.facts.remove(&(record.job, record.due_at, record.trigger, record.attempt));
+        }
+    }
+
+    /// The newest record of a job.
+    pub fn last_record(&self, job: JobId) -> Option<&RunRecord> {
+        let at = |ms: i64| (job, (Timestamp::from_ms(ms), 0, RunId::from_parts(0, 0)));
+        let (_, newest) = self.of_job.range(at(i64::MIN)..at(i64::MAX)).next_back()?;
+        self.records.get(newest).map(|(record, _)| record)
     }
 
     pub fn apply(&mut self, changes: Changes) {
@@ -227,13 +254,7 @@ impl Data {
     /// Deletes old history, then what is left of deleted jobs.
     pub fn purge(&mut self, before: Timestamp, max_runs_per_job: u32, limit: usize) -> usize {
         let old = self.old_records(before, max_runs_per_job, limit);
-        for place in &old {
-            if let Some((record, _)) = self.records.remove(place) {
-                self.places.remove(&record.id);
-                self.outputs.remove(&record.id);
-                self.facts.remove(&(record.job, record.due_at, record.trigger, record.attempt));
-            }
-        }
+        old.iter().for_each(|place| self.forget_record(place));
         self.forget_deleted();
         let oldest = self.clock.now() - SPENT_KEPT;
         self.spent.retain(|_, (_, ended_at)| *ended_at >= oldest);

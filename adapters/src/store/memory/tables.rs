@@ -172,11 +172,7 @@ impl Tables for Transaction<'_> {
     }
 
     fn last_records(&mut self, jobs: &[JobId]) -> impl Future<Output = Answer<BTreeMap<JobId, RunRecord>>> + Send {
-        let mut last = BTreeMap::new();
-        for (record, _) in self.data.records.values().filter(|(record, _)| jobs.contains(&record.job)) {
-            last.insert(record.job, record.clone());
-        }
-        done(last)
+        done(jobs.iter().filter_map(|job| Some((*job, self.data.last_record(*job)?.clone()))).collect())
     }
 
     fn output(&mut self, run: RunId) -> impl Future<Output = Answer<Option<Output>>> + Send {

@@ -16,6 +16,7 @@ mod locks;
 mod own;
 mod server;
 mod tables;
+mod view;
 mod weather;
 
 use std::sync::{Arc, Mutex};

@@ -11,6 +11,7 @@ use std::time::Duration;
 use super::super::data::Data;
 use super::locks::{Grant, Locks, Row, TrxId};
 use super::own::{Commit, Own};
+use super::view;
 use super::weather::Weather;
 
 /// How long the server and its clients wait.
@@ -194,16 +195,10 @@ impl Server {
     /// Runs a read on what is committed, with what the transaction has written itself laid over it.
     pub fn read<T>(&mut self, trx: TrxId, read: impl FnOnce(&mut Data) -> T) -> T {
         match self.transactions.get(&trx).map(|trx| &trx.own) {
-            // People's calls only, and of those only what they look at after they wrote.
-            Some(own) if own.has_rows() => {
-                let mut view = self.data.clone();
-                own.clone().apply(&mut view);
-                read(&mut view)
-            }
+            Some(own) if own.has_rows() => view::read(&mut self.data, own, read),
             Some(own) if !own.sessions.is_empty() => {
-                let sessions = own.sessions.clone();
                 let committed = self.data.sessions.clone();
-                Own { sessions, ..Own::default() }.apply(&mut self.data);
+                Own { sessions: own.sessions.clone(), ..Own::default() }.apply(&mut self.data);
                 let answer = read(&mut self.data);
                 self.data.sessions = committed;
                 answer
