@@ -193,6 +193,10 @@ impl World {
         let alive = self.processes.iter().filter(|process| process.life != Life::Gone);
         let witnesses: Vec<SessionId> = alive.map(|process| process.session).collect();
         self.history.back = Some(Back { unnoticed: witnesses.is_empty(), witnesses });
+        // Connections end with the server that they were made to: no stray outlives it, and who waits is told so.
+        for request in std::mem::take(&mut self.requests).into_iter().filter(|request| request.awaited) {
+            self.tell(request.call.failed(Failure::Unknown));
+        }
     }
 
     /// As long as nobody has noticed that the database went back, all who can tell must be there, and nobody else.
