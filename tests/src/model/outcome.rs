@@ -44,8 +44,9 @@ pub fn check(bounds: &Bounds, threads: usize, limit: Option<Duration>) -> Outcom
         None => checker,
     };
     let checker = checker.spawn_dfs().join();
-    let broken =
-        checker.discoveries().into_values().next().map(|path| tell(&checker.model().first, path.into_actions()));
+    // Of several the same each time, and what must never happen before what must happen at last.
+    let found = checker.discoveries().into_iter().max_by_key(|(promise, _)| *promise);
+    let broken = found.map(|(_, path)| tell(&checker.model().first, path.into_actions()));
     Outcome {
         name: bounds.name,
         states: checker.state_count(),
