@@ -1,13 +1,15 @@
 //! What may happen next in a state.
 
-use std::sync::Arc;
-
+use carillon_adapters::store::memory::Backup;
 use carillon_domain::firing::Phase;
 use carillon_domain::id::{JobId, RunId, SessionId};
 use carillon_domain::node::Effect;
 use carillon_domain::run::Status;
 use carillon_domain::uncertain::went_back;
 
+use super::bounds::Budget;
+use super::calls::{Answer, Request};
+use super::moments::Moment;
 use super::world::{Life, Process, World};
 
 /// One thing that happens.
@@ -52,7 +54,18 @@ pub enum Action {
     /// A person accepts that commits were lost.
     Accept,
     /// Faults end, and time passes until nothing is to come.
-    Rest,
+    Rest(Runs),
+}
+
+/// How all runs go while faults have ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Runs {
+    /// As long as any run does.
+    Long,
+    /// They end as soon as they are started.
+    Short,
+    /// They fail as soon as they are started.
+    Failing,
 }
 
 /// What becomes of a call to the store.
@@ -78,16 +91,16 @@ pub enum Fate {
 
 use Fate::{AnswerLate, AnswerLost, InTime, Late, Lost, Refused, RolledBack, Stray};
 
-/// How a call may fail. Of failures that mean the same to its sender one is tried.
+/// How a call may fail. Of failures that mean the same to its sender one is tried; what is lost is like a stray that never
+/// arrives; what comes late matters where a lease or a deadline waits for it.
 pub(super) fn fates_of(effect: &Effect) -> &'static [Fate] {
     match effect {
-        Effect::Claim { .. } => &[RolledBack, Lost, AnswerLost, Stray, Late, AnswerLate],
-        Effect::Start(_) => &[RolledBack, Refused, Lost, AnswerLost, Stray, Late, AnswerLate],
-        Effect::Settle(_) | Effect::Finish(_) | Effect::Reset(_) | Effect::Heartbeat { .. } => {
-            &[Lost, AnswerLost, Stray, Late, AnswerLate]
-        }
+        Effect::Claim { .. } => &[RolledBack, AnswerLost, Stray, AnswerLate],
+        Effect::Start(_) => &[RolledBack, Refused, AnswerLost, Stray, Late, AnswerLate],
+        Effect::Settle(_) | Effect::Finish(_) | Effect::Reset(_) => &[AnswerLost, Stray, AnswerLate],
+        Effect::Heartbeat { .. } => &[Stray, Late, AnswerLate],
         Effect::ListHeld => &[Lost, AnswerLate],
-        Effect::Expire { .. } | Effect::Sweep { .. } => &[Lost, Stray],
+        Effect::Expire { .. } | Effect::Sweep { .. } => &[Stray],
         // A look that fails is made again; one that is late is like one that was made earlier.
         _ => &[],
     }
@@ -104,22 +117,60 @@ impl World {
             actions.extend(fates_of(&call.effect).iter().map(|fate| Action::Call(*fate)));
             return;
         }
-        actions.extend((0..self.requests.len()).map(Action::Arrive));
-        actions.extend((0..self.answers.len()).map(Action::Hear));
-        if self.is_quiet() || self.now >= self.bounds.end_ms() || self.next_due().is_none() {
-            actions.push(Action::Rest);
+        self.latecomers(actions);
+        if self.is_over() {
+            actions.push(Action::Rest(Runs::Long));
+            return;
+        }
+        if self.is_spent() {
+            let failing = (self.bounds.attempts > 1).then_some(Runs::Failing);
+            actions.extend([Runs::Long, Runs::Short].into_iter().chain(failing).map(Action::Rest));
             return;
         }
         actions.push(Action::Pass);
         self.ends(actions);
         self.accidents(actions);
-        self.people(actions);
-        self.pasts(actions);
+        if self.moment.store {
+            self.people(actions);
+            self.pasts(actions);
+        }
+    }
+
+    fn latecomers(&self, actions: &mut Vec<Action>) {
+        let Moment { store, processes, .. } = &self.moment;
+        let meets = |request: &Request| *store || request.awaited && processes.contains(&request.call.session);
+        let arrive = |(at, request)| meets(request).then_some(Action::Arrive(at));
+        actions.extend(self.requests.iter().enumerate().filter_map(arrive));
+        let hear = |(at, answer): (usize, &Answer)| processes.contains(&answer.session).then_some(Action::Hear(at));
+        actions.extend(self.answers.iter().enumerate().filter_map(hear));
+    }
+
+    /// Whether nothing is to come, or too late.
+    pub(super) fn is_over(&self) -> bool {
+        self.is_quiet() || self.now >= self.bounds.end_ms() || self.next_due().is_none()
+    }
+
+    /// Whether all that may go wrong has gone wrong: what follows is the same as at rest, but for how long each run is.
+    fn is_spent(&self) -> bool {
+        let gone = self.processes.iter().any(|process| process.life == Life::Gone);
+        let spent = Budget { boots: if gone { self.budget.boots } else { 0 }, ..self.budget } == Budget::default();
+        let hampered = |process: &Process| process.cut || process.life == Life::Frozen;
+        let unnoticed = self.history.back.as_ref().is_some_and(|back| !back.witnesses.is_empty());
+        spent
+            && self.requests.is_empty()
+            && self.answers.is_empty()
+            && !self.processes.iter().any(hampered)
+            && self.store.jobs().all(|row| row.pause.is_none())
+            && !unnoticed
+            && !self.store.withholds()
     }
 
     fn ends(&self, actions: &mut Vec<Action>) {
         // What a gone node has left lives for as long as it can: that is the worst case.
-        for process in self.processes.iter().filter(|process| process.life != Life::Gone) {
+        let may_end = |process: &&Process| {
+            process.life != Life::Gone && (self.moment.store || self.moment.processes.contains(&process.session))
+        };
+        for process in self.processes.iter().filter(may_end) {
             for (run, child) in &process.children {
                 let end = |status| Action::Ends(process.session, *run, status);
                 match child.asked_to_stop {
@@ -135,7 +186,8 @@ impl World {
 
     fn accidents(&self, actions: &mut Vec<Action>) {
         let budget = &self.budget;
-        for (n, process) in self.processes.iter().enumerate() {
+        let met = |(_, process): &(usize, &Process)| self.moment.processes.contains(&process.session);
+        for (n, process) in self.processes.iter().enumerate().filter(met) {
             let may = |left: u8, lives: &[Life]| left > 0 && lives.contains(&process.life);
             let mut offer = |may: bool, action| actions.extend(may.then_some(action));
             offer(may(budget.crashes, &[Life::Alive, Life::Frozen]), Action::Crash(n));
@@ -144,7 +196,8 @@ impl World {
             offer(may(budget.cuts, &[Life::Alive]) && !process.cut, Action::Cut(n));
             offer(may(budget.drains, &[Life::Alive]), Action::Drain(n));
         }
-        if budget.boots > 0 && self.processes.iter().any(|process| process.life == Life::Gone) {
+        let gone = |process: &Process| process.life == Life::Gone && self.moment.processes.contains(&process.session);
+        if budget.boots > 0 && self.processes.iter().any(gone) {
             actions.push(Action::Boot);
         }
     }
@@ -163,22 +216,24 @@ impl World {
     }
 
     fn pasts(&self, actions: &mut Vec<Action>) {
-        let can_tell = |saved: &&Arc<_>| self.processes.iter().all(|process| would_tell(saved, process));
         match &self.saved {
             None if self.budget.restores > 0 => actions.push(Action::Save),
-            saved => {
-                let may = self.budget.restores > 0;
-                actions.extend(saved.as_ref().filter(can_tell).filter(|_| may).map(|_| Action::Restore));
-            }
+            Some(saved) if self.budget.restores > 0 && self.would_all_tell(saved) => actions.push(Action::Restore),
+            _ => {}
         }
         if self.store.withholds() {
             actions.push(Action::Accept);
         }
     }
+
+    /// Whether all processes would notice that the database is this one again.
+    pub(super) fn would_all_tell(&self, saved: &Backup) -> bool {
+        self.processes.iter().all(|process| would_tell(saved, process))
+    }
 }
 
 /// Whether a process would notice that the database is this one again; if not, whether it could not do anything with it.
-fn would_tell(saved: &carillon_adapters::store::memory::Backup, process: &Process) -> bool {
+fn would_tell(saved: &Backup, process: &Process) -> bool {
     let known = saved.sessions().find(|beat| beat.id == process.session).map(|beat| beat.seq);
     process.life == Life::Gone || known.is_none_or(|seq| went_back(process.node.acked(), Some(seq)))
 }

@@ -79,12 +79,11 @@ impl Bounds {
     pub fn all(nodes: u64, firings: u64, runs: usize, deviations: u8) -> Vec<Self> {
         let calm = |name| Self::calm(name, nodes, firings, runs);
         let with = |of_one: Bounds, budget: Budget| Self { budget, ..of_one };
-        let fewer = deviations.saturating_sub(1);
-        let some = Budget { deviations: fewer, ..Budget::default() };
+        let some = Budget { deviations, ..Budget::default() };
         let crash = Budget { crashes: 1, boots: 1, ..some };
         let people = Budget { pauses: 1, deletes: 1, ..some };
         vec![
-            with(calm("network"), Budget { deviations, ..Budget::default() }),
+            with(calm("network"), some),
             with(calm("crash"), crash),
             with(Self { on_lost: OnLost::Rerun, ..calm("crash, rerun") }, crash),
             with(calm("freeze"), Budget { freezes: 1, ..some }),

@@ -6,17 +6,21 @@
 //! database that goes back in time. `stateright` explores all its states, depth first; in each the promises of
 //! [`carillon_domain::invariants`] are asked.
 //!
-//! To keep that finite and small: time moves only to the next moment at which something is due; calls are answered at once
-//! unless something out of a [`Budget`] happens to them; while a call waits for its fate nothing else happens; of the times
-//! at which the keeper may kill what outlives its node the latest is taken. Clocks do not drift, and a transaction of the store
+//! To keep that finite and small: time moves only to the next moment at which something is due, and what goes wrong comes
+//! only where something has changed that it can meet (`moments.rs`); calls are answered at once unless something out of a
+//! [`Budget`] happens to them; while a call waits for its fate nothing else happens; of the times at which the keeper may
+//! kill what outlives its node the latest is taken; once all that may go wrong has gone wrong, all runs are long or all are
+//! short. Clocks do not drift, and a transaction of the store
 //! is one step: that they are that, servers must show (`tests/tests/store_*.rs`).
 
 mod actions;
 mod bounds;
 mod calls;
 mod history;
+mod moments;
 mod nodes;
 mod outcome;
+mod removed;
 mod rest;
 mod sights;
 mod steps;
@@ -24,8 +28,9 @@ mod telling;
 mod watching;
 mod world;
 
-pub use actions::{Action, Fate};
+pub use actions::{Action, Fate, Runs};
 pub use bounds::{Bounds, Budget};
 pub use outcome::{Outcome, check};
+pub use removed::{Removed, run_without};
 pub use sights::{Sight, Sights};
 pub use world::World;

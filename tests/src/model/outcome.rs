@@ -44,8 +44,9 @@ pub fn check(bounds: &Bounds, threads: usize, limit: Option<Duration>) -> Outcom
         None => checker,
     };
     let checker = checker.spawn_dfs().join();
-    let broken =
-        checker.discoveries().into_values().next().map(|path| tell(&checker.model().first, path.into_actions()));
+    // Of several the same each time, and what must never happen before what must happen at last.
+    let found = checker.discoveries().into_iter().max_by_key(|(promise, _)| *promise);
+    let broken = found.map(|(_, path)| tell(&checker.model().first, path.into_actions()));
     Outcome {
         name: bounds.name,
         states: checker.state_count(),
@@ -117,16 +118,23 @@ fn holds(world: &World, number: Number) -> bool {
     world.violation.as_ref().is_none_or(|violation| violation.number != number)
 }
 
+impl Outcome {
+    /// Whether every state was seen, in a word.
+    pub fn seen(&self) -> &'static str {
+        match self.broken {
+            None if self.complete => "complete",
+            None => "cut",
+            Some(_) => "until it broke",
+        }
+    }
+}
+
 impl fmt::Display for Outcome {
     /// On one line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { name, states, unique, depth, took, .. } = self;
-        let seen = if self.complete { "all" } else { "not all" };
-        write!(
-            f,
-            "{name}: {states} steps, {unique} states ({seen} there are), depth {depth}, {:.1} s",
-            took.as_secs_f64()
-        )?;
+        let seen = self.seen();
+        write!(f, "{name}: {states} steps, {unique} states, {seen}, depth {depth}, {:.1} s", took.as_secs_f64())?;
         for sight in Sight::ALL {
             let times = self.sights.of(sight);
             if times > 0 {

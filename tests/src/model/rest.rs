@@ -1,34 +1,54 @@
 //! The end of every path: faults stop, time passes, and then everything must be Idle, forgotten and accounted for.
 
-use carillon_domain::id::JobId;
+use carillon_domain::id::{JobId, RunId};
 use carillon_domain::invariants::{self as must, Number, Verdict, Violation};
-use carillon_domain::run::{RunRecord, Trigger};
+use carillon_domain::run::{RunRecord, Status, Trigger};
 use carillon_domain::time::Timestamp;
 
-use super::actions::Action;
+use super::actions::{Action, Runs};
 use super::bounds::Budget;
-use super::world::{Life, World};
+use super::world::{Child, Life, Process, World};
 
 /// Long after the last session that may have died was swept.
 const LONGEST_REST_MS: u64 = 30_000;
 
 impl World {
     /// Faults end, and time passes until nothing is to come. Then L1, L2 and the whole of S6.
-    pub(super) fn rest(&mut self) {
+    pub(super) fn rest(&mut self, runs: Runs) {
         self.budget = Budget::default();
         self.network_recovers();
         let until = self.now + LONGEST_REST_MS;
         while self.violation.is_none() && self.now < until && !self.is_quiet() {
             self.boot_if_none_is_left();
             self.accept_what_was_lost();
-            self.pass();
+            if !self.runs_end(runs) {
+                self.pass();
+            }
             self.answer_what_goes_well();
+            self.watch_witnesses();
         }
         if self.violation.is_none() {
             let verdict = self.all_at_rest().and_then(|()| self.all_accounted_for());
             self.must(verdict);
         }
         self.rested = true;
+    }
+
+    /// Whether runs have ended that do not go on for as long as they could.
+    fn runs_end(&mut self, runs: Runs) -> bool {
+        let alive = self.processes.iter().filter(|process| process.life == Life::Alive);
+        let of = |process: &Process| {
+            let status = |child: &Child| match runs {
+                _ if child.asked_to_stop => Status::Cancelled,
+                Runs::Failing => Status::Failed,
+                Runs::Long | Runs::Short => Status::Succeeded,
+            };
+            let end = |(run, child): (&RunId, &Child)| (process.session, *run, status(child));
+            process.children.iter().map(end).collect::<Vec<_>>()
+        };
+        let ends: Vec<_> = alive.flat_map(of).filter(|_| runs != Runs::Long).collect();
+        ends.iter().for_each(|(session, run, status)| self.child_ends(*session, *run, *status));
+        !ends.is_empty()
     }
 
     /// What is awaited comes; what nobody waits for any more is lost: that it comes was tried before.

@@ -9,6 +9,7 @@ use carillon_domain::node::{Failure, Input};
 use super::actions::{Action, Fate, fates_of};
 use super::calls::{Answer, Call, Request};
 use super::history::Back;
+use super::moments::Circumstances;
 use super::sights::Sight;
 use super::telling;
 use super::watching::Writer;
@@ -21,8 +22,9 @@ impl World {
     /// Lets it happen.
     pub(super) fn act(&mut self, action: Action) {
         self.note(|| format!("{action:?}"));
+        let before = self.circumstances();
         match action {
-            Action::Pass => self.pass(),
+            Action::Pass => self.pass_to_next_moment(&before),
             Action::Call(fate) => self.meet(fate),
             Action::Arrive(at) => self.arrive(at),
             Action::Hear(at) => {
@@ -54,7 +56,7 @@ impl World {
             }
             Action::Save => self.saved = Some(Arc::clone(&self.store)),
             Action::Restore => self.restore(),
-            Action::Rest => self.rest(),
+            Action::Rest(runs) => self.rest(runs),
             Action::Pause(_)
             | Action::Unpause(_)
             | Action::Delete(_)
@@ -64,6 +66,18 @@ impl World {
         }
         self.answer_what_goes_well();
         self.watch_witnesses();
+        self.look_for_changes(&before);
+    }
+
+    /// Time passes until something is another than it was before, or is to be decided of, or nothing more is to come.
+    fn pass_to_next_moment(&mut self, before: &Circumstances) {
+        self.moment.grows_old();
+        while self.violation.is_none() && self.outbox.is_empty() && !self.is_over() && self.moment.is_old() {
+            self.pass();
+            self.answer_what_goes_well();
+            self.watch_witnesses();
+            self.look_for_changes(before);
+        }
     }
 
     /// Decides of the call that was sent first.
@@ -71,6 +85,7 @@ impl World {
         let Some(call) = self.outbox.pop_front() else { return };
         self.note(|| format!("  {}", telling::call(&call)));
         self.budget.deviations -= u8::from(fate != Fate::InTime);
+        self.decided(&call);
         match fate {
             Fate::InTime => {
                 if let Some(answer) = self.perform(&call) {
@@ -113,7 +128,7 @@ impl World {
             if self.is_cut(call) {
                 let Some(call) = self.outbox.pop_front() else { return };
                 self.tell(call.failed(Failure::Unknown));
-            } else if self.budget.deviations == 0 || fates_of(&call.effect).is_empty() {
+            } else if self.budget.deviations == 0 || fates_of(&call.effect).is_empty() || self.is_decided(call) {
                 let Some(call) = self.outbox.pop_front() else { return };
                 if let Some(answer) = self.perform(&call) {
                     self.tell(answer);
@@ -178,10 +193,14 @@ impl World {
         let alive = self.processes.iter().filter(|process| process.life != Life::Gone);
         let witnesses: Vec<SessionId> = alive.map(|process| process.session).collect();
         self.history.back = Some(Back { unnoticed: witnesses.is_empty(), witnesses });
+        // Connections end with the server that they were made to: no stray outlives it, and who waits is told so.
+        for request in std::mem::take(&mut self.requests).into_iter().filter(|request| request.awaited) {
+            self.tell(request.call.failed(Failure::Unknown));
+        }
     }
 
     /// As long as nobody has noticed that the database went back, all who can tell must be there, and nobody else.
-    fn watch_witnesses(&mut self) {
+    pub(super) fn watch_witnesses(&mut self) {
         let alive = self.processes.iter().filter(|process| process.life != Life::Gone);
         let alive: Vec<SessionId> = alive.map(|process| process.session).collect();
         let noticed = self.store.withholds();

@@ -16,6 +16,7 @@ use carillon_domain::time::{BootTime, Timestamp};
 use super::bounds::{Bounds, Budget};
 use super::calls::{Answer, Call, Request};
 use super::history::History;
+use super::moments::Moment;
 use super::sights::Sights;
 use super::telling::Notes;
 
@@ -79,6 +80,7 @@ pub struct World {
     pub(super) answers: Vec<Answer>,
     /// What the database may go back to.
     pub(super) saved: Option<Arc<Backup>>,
+    pub(super) moment: Moment,
     pub(super) budget: Budget,
     pub(super) history: History,
     pub(super) violation: Option<Violation>,
@@ -107,6 +109,7 @@ impl World {
             requests: Vec::new(),
             answers: Vec::new(),
             saved: None,
+            moment: Moment::default(),
             budget: Budget::default(),
             history: History::default(),
             violation: None,
@@ -120,6 +123,8 @@ impl World {
         }
         world.pass_until(BEGINNING_MS);
         world.budget = bounds.budget;
+        world.moment.store = true;
+        world.moment.processes = world.processes.iter().map(|process| process.session).collect();
         world
     }
 
@@ -202,7 +207,7 @@ impl Hash for World {
         }
         (self.now, &self.store, &self.processes, self.booted).hash(state);
         (&self.outbox, &self.requests, &self.answers, &self.saved).hash(state);
-        (self.budget, &self.history).hash(state);
+        (self.budget, &self.history, &self.moment).hash(state);
     }
 }
 
