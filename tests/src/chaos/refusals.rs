@@ -74,7 +74,13 @@ async fn out_of_connections(field: &Field, root: &mut Conn, time: Duration) -> S
         let _gone = root.query_drop(format!("KILL CONNECTION {id}")).await;
         last = fill(field, &mut mine).await;
     }
-    let seen = probe::write(field, 1, WAIT);
+    // A connection that was killed may give its place back only now.
+    let until = Instant::now() + PATIENCE;
+    let mut seen = probe::write(field, 1, WAIT);
+    while seen != Write::Refused(TOO_MANY) && Instant::now() < until {
+        last = fill(field, &mut mine).await;
+        seen = probe::write(field, 1, WAIT);
+    }
     tokio::time::sleep(time).await;
     drop(mine);
     let evidence = format!(
