@@ -34,7 +34,9 @@ fn cluster(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
     let handler = async |admitted: Admitted| -> Answer {
         let call = admitted?;
         call.no_query()?;
-        let sessions = call.api.store.sessions().await?;
+        let mut sessions = call.api.store.sessions().await?;
+        // As people look for them; the ids of sessions are drawn.
+        sessions.sort_by(|one, next| (&one.node, one.started_at).cmp(&(&next.node, next.started_at)));
         let live: Vec<_> =
             sessions.iter().filter(|view| view.beat.state == SessionState::Live).map(|view| view.beat.id).collect();
         let items: Vec<_> = sessions.iter().map(|view| session_json(&call, view, &live)).collect();
