@@ -4,7 +4,7 @@
 use std::io::Write as _;
 use std::time::{Duration, Instant};
 
-use carillon_tests::chaos::{Class, Dice, Field, Outcome, Plan, Reach, Target, strike};
+use carillon_tests::chaos::{Class, Dice, Field, Outcome, Plan, Reach, Seen, Target, strike};
 use carillon_tests::cluster::Witness;
 use carillon_tests::server::{LOG, wait_until_within};
 use serde_json::json;
@@ -63,7 +63,25 @@ fn gets_over(class: Class, field: &Field, witness: &Witness) {
     }
 }
 
-/// Strikes each once and waits until the cluster works again.
+/// So often a strike may miss: the server may hang up on a packet that is held, say, before that is delivered.
+const STRIKES: usize = 6;
+
+/// What was seen of the first strike that took effect.
+fn struck(class: Class, field: &Field, dice: &mut Dice) -> Seen {
+    let mut missed = Vec::new();
+    for _ in 0..STRIKES {
+        let begun = Instant::now();
+        let outcome = strike(class, field, dice);
+        eprintln!("{} after {:?}: {outcome:?}", class.name(), begun.elapsed());
+        match outcome {
+            Outcome::Effective(seen) => return seen,
+            Outcome::NotEffective { why } => missed.push(why),
+        }
+    }
+    panic!("{} never took effect: {missed:#?}", class.name());
+}
+
+/// Strikes each until it takes effect and waits until the cluster works again.
 pub fn take_effect(classes: &[Class], field: &Field, witness: &Witness) {
     let seed = u64::from(std::process::id());
     eprintln!("seed {seed}");
@@ -75,10 +93,7 @@ pub fn take_effect(classes: &[Class], field: &Field, witness: &Witness) {
             let _unheard = std::io::stderr().write_all(words.as_bytes());
             continue;
         }
-        let begun = Instant::now();
-        let outcome = strike(*class, field, &mut dice);
-        eprintln!("{} after {:?}: {outcome:?}", class.name(), begun.elapsed());
-        let Outcome::Effective(seen) = outcome else { panic!("{}: {outcome:?}", class.name()) };
+        let seen = struck(*class, field, &mut dice);
         assert!(seen.from_us < seen.until_us, "{seen:?}");
         gets_over(*class, field, witness);
     }
