@@ -134,10 +134,11 @@ async fn a_finish_that_is_repeated_until_it_is_heard_records_once() {
         request: carillon_domain::node::port::FinishRequest {
             at: running,
             ending: carillon_tests::conformance::bench::ending(Status::Succeeded, bench.clock_in(0)),
+            next: None,
         },
         output: Default::default(),
     };
-    store.finish(bench.me, std::slice::from_ref(&finished)).await.unwrap_err();
-    assert_eq!(store.finish(bench.me, &[finished]).await.unwrap(), [FinishAnswer::AlreadyGone]);
+    store.finish(Me::new(bench.me), std::slice::from_ref(&finished), &[]).await.unwrap_err();
+    assert_eq!(store.finish(Me::new(bench.me), &[finished], &[]).await.unwrap(), [FinishAnswer::AlreadyGone]);
     assert_eq!((bench.records("a").await.len(), store.record_conflicts()), (1, 0));
 }

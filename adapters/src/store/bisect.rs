@@ -16,7 +16,9 @@ pub(super) fn finish(record: &mut dyn FnMut(&[Finished]) -> Answers, runs: &[Fin
         (Err(StoreError::Permanent(_)), _) if !runs.is_empty() && stands(Guard::Bisect) => {
             let (left, right) = runs.split_at(runs.len() / 2);
             let (left, right) = (finish(record, left), finish(record, right));
-            Ok([left?, right?].concat())
+            let mut answers = left?;
+            answers.extend(right?);
+            Ok(answers)
         }
         (answer, _) => answer,
     }

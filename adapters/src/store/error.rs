@@ -1,6 +1,7 @@
 //! What can go wrong with a store, told apart by what the caller may do about it.
 
 use carillon_domain::firing::Rejected;
+use carillon_domain::node::Failure;
 
 /// An error of the database.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -18,6 +19,17 @@ pub enum StoreError {
     /// It may have been applied, or may still be.
     #[error("it is not known whether the database took it: {0}")]
     Unknown(String),
+}
+
+/// What the node machine makes of it.
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Retryable(_) => Failure::RolledBack,
+            StoreError::Permanent(_) | StoreError::LockMissing(_) => Failure::Refused,
+            StoreError::Unknown(_) => Failure::Unknown,
+        }
+    }
 }
 
 /// Why a person's request was not done.

@@ -58,8 +58,11 @@ pub trait NodeStore: Send + Sync {
     /// order. Notices lost commits as a claim does.
     async fn start(&self, me: Me, runs: &[RunRef]) -> Result<Vec<StartAnswer>, StoreError>;
 
-    /// Executing -> Idle, with history and output. One answer a run, in order.
-    async fn finish(&self, session: SessionId, runs: &[Finished]) -> Result<Vec<FinishAnswer>, StoreError>;
+    /// Executing -> Idle, with history and output, and, where the request says so and the job's executor is one of
+    /// `executors`, Idle -> Prepared again in the same commit, under the conditions of a claim. The row is held before and
+    /// after, so that no lock of its partition is needed: whoever sweeps or writes to it finds it at another version. One
+    /// answer a run, in order.
+    async fn finish(&self, me: Me, runs: &[Finished], executors: &[String]) -> Result<Vec<FinishAnswer>, StoreError>;
 
     /// Gives back runs that were never spawned (drain, recovery, a start that is not to happen). Rows that do not carry the
     /// run, or not at the version given, are left alone: [`Self::held`] or [`Self::settle`] tell the version.

@@ -6,6 +6,7 @@ use carillon_domain::firing::{JobState, Pause};
 use carillon_domain::id::{JobId, RunId, SessionId};
 use carillon_domain::job::Job;
 use carillon_domain::node::port::FinishRequest;
+use carillon_domain::node::{BeatAnswer, Peer};
 use carillon_domain::run::{RunRecord, Status, Trigger};
 use carillon_domain::time::Timestamp;
 use carillon_domain::uncertain::Window;
@@ -77,6 +78,25 @@ pub enum Beat {
     Fenced,
     /// The session is over, and commits that were acknowledged to it are gone.
     WentBack,
+}
+
+/// What the node machine is told of it.
+impl From<Beat> for BeatAnswer {
+    fn from(beat: Beat) -> Self {
+        let peer = |beat: SessionBeat| Peer {
+            session: beat.id,
+            seq: beat.seq,
+            claims: beat.state == SessionState::Live,
+            ended: beat.state == SessionState::Ended,
+        };
+        match beat {
+            Beat::Fenced => BeatAnswer::Fenced,
+            Beat::WentBack => BeatAnswer::WentBack,
+            Beat::Alive { now, sessions, window } => {
+                BeatAnswer::Alive { utc: now, peers: sessions.into_iter().map(peer).collect(), window }
+            }
+        }
+    }
 }
 
 /// What the others see of a session.

@@ -6,12 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use carillon_adapters::executors::Executors;
-use carillon_adapters::store::{
-    Beat, ClaimRequest, Finished, Me, Output, PeekRequest, SessionState, Store, StoreError,
-};
+use carillon_adapters::store::{ClaimRequest, Finished, Me, Output, PeekRequest, Store, StoreError};
 use carillon_domain::id::{RunId, SessionId};
 use carillon_domain::node::port::FinishRequest;
-use carillon_domain::node::{BeatAnswer, Effect, Failure, Input, Peer, StoreAnswer};
+use carillon_domain::node::{BeatAnswer, Effect, Failure, Input, StoreAnswer};
 use tokio::sync::mpsc;
 use tracing::{debug, warn};
 
@@ -85,15 +83,15 @@ impl StoreCalls {
         self.executors.offered().keys().cloned().collect()
     }
 
-    /// Writes finishes, each with what its run printed.
-    pub fn finish(&self, requests: Vec<FinishRequest>, outputs: &BTreeMap<RunId, Output>) {
-        let (store, session) = (self.store.clone(), self.session);
+    /// Writes finishes, each with what its run printed; heartbeats up to `acked` were acknowledged.
+    pub fn finish(&self, requests: Vec<FinishRequest>, outputs: &BTreeMap<RunId, Output>, acked: u64) {
+        let (store, me, executors) = (self.store.clone(), Me { session: self.session, acked }, self.offered());
         let with_output = |request: FinishRequest| {
             let output = outputs.get(&request.at.run).cloned().unwrap_or_default();
             Finished { request, output }
         };
         let runs: Vec<Finished> = requests.into_iter().map(with_output).collect();
-        self.call("finish", async move { store.finish(session, &runs).await }, Input::Finished);
+        self.call("finish", async move { store.finish(me, &runs, &executors).await }, Input::Finished);
     }
 
     /// Removes the session, which holds nothing any more.
@@ -114,7 +112,7 @@ impl StoreCalls {
         let sent = boot();
         tokio::spawn(async move {
             let answer = within("heartbeat", limit, store.heartbeat(me, seq, draining)).await;
-            let answer = answer.map(beat_answer).map_err(|error| failure_of(&error));
+            let answer = answer.map(BeatAnswer::from).map_err(Failure::from);
             let _ = send.send(Message::Input(Input::Beat { sent, answer }));
         });
     }
@@ -143,7 +141,7 @@ impl StoreCalls {
                 stop_if_unfit(&send, error);
             }
             // A closed channel means that the engine has ended.
-            let _ = send.send(Message::Input(input(answer.map_err(|error| failure_of(&error)))));
+            let _ = send.send(Message::Input(input(answer.map_err(Failure::from))));
         });
     }
 }
@@ -185,37 +183,9 @@ async fn within<T>(
     Err(error)
 }
 
-fn failure_of(error: &StoreError) -> Failure {
-    match error {
-        StoreError::Retryable(_) => Failure::RolledBack,
-        StoreError::Permanent(_) | StoreError::LockMissing(_) => Failure::Refused,
-        StoreError::Unknown(_) => Failure::Unknown,
-    }
-}
-
 /// Without its lock row nobody can be kept out of a partition: the node must not go on.
 fn stop_if_unfit(send: &mpsc::UnboundedSender<Message>, error: &StoreError) {
     if let StoreError::LockMissing(sentence) = error {
         let _ = send.send(Message::Unfit(sentence.clone()));
-    }
-}
-
-fn beat_answer(beat: Beat) -> BeatAnswer {
-    match beat {
-        Beat::Fenced => BeatAnswer::Fenced,
-        Beat::WentBack => BeatAnswer::WentBack,
-        Beat::Alive { now, sessions, window } => BeatAnswer::Alive {
-            utc: now,
-            window,
-            peers: sessions
-                .into_iter()
-                .map(|session| Peer {
-                    session: session.id,
-                    seq: session.seq,
-                    claims: session.state == SessionState::Live,
-                    ended: session.state == SessionState::Ended,
-                })
-                .collect(),
-        },
     }
 }

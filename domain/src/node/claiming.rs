@@ -40,7 +40,7 @@ impl Node {
         may.then(|| if self.wish.peek { BootTime::default() } else { self.wish.next_peek })
     }
 
-    fn claim_until(&self, now: BootTime) -> Timestamp {
+    pub(super) fn claim_until(&self, now: BootTime) -> Timestamp {
         self.utc(now) + self.config.horizon
     }
 
@@ -69,7 +69,7 @@ impl Node {
 
     /// How many firings one claim may take now. Alone, a node takes all it can hold. Among others it leaves to them what it
     /// could not start soon, and takes the less at once the more it holds, so that what is due at the same time spreads.
-    fn claim_limit(&self) -> usize {
+    pub(super) fn claim_limit(&self) -> usize {
         let Config { max_in_flight, max_batch, .. } = self.config;
         // Pending ids count: each may turn out to be a row that is mine.
         let free = max_in_flight.saturating_sub(self.runs.len() + self.pending.len());
@@ -136,8 +136,12 @@ impl Node {
         }
     }
 
-    /// Ids that an acknowledged claim has not used were never written anywhere: the next claim uses them.
+    /// Ids that an acknowledged claim has not used were never written anywhere: the next claim uses them, unless a finish has
+    /// drawn others meanwhile.
     fn take_back(&mut self, sent: &[RunId], claimed: &[Claimed]) {
+        if sent.last() != Some(&RunId::drawn(self.session, self.next_run - 1)) {
+            return;
+        }
         let unused = |run: &&RunId| !claimed.iter().rev().any(|one| one.at.run == **run);
         let surplus = sent.iter().rev().take_while(unused).count();
         self.next_run -= surplus as u64;

@@ -1,9 +1,11 @@
 //! Executing -> Idle, the node's side: a run that ended is kept until its record is acknowledged, however long that takes.
+//! What comes up next of the same job may be claimed by the same commit.
 
-use super::port::{FinishAnswer, FinishRequest};
+use super::port::{FinishAnswer, FinishRequest, Next, RowKey};
 use super::{Effect, Node, Stage, StoreAnswer};
 use crate::guard::{Guard, stands};
 use crate::id::RunId;
+use crate::partition::partition_of;
 use crate::run::{Ending, Status};
 use crate::time::BootTime;
 
@@ -16,7 +18,7 @@ impl Node {
         self.set_stage(run, Stage::Ended(Ending { ended_at: utc, reason, ..ending }));
     }
 
-    pub(super) fn finish_if_needed(&mut self) {
+    pub(super) fn finish_if_needed(&mut self, now: BootTime) {
         if self.flight.finish.is_some() || !self.wish.finish_backoff.is_over() {
             return;
         }
@@ -24,15 +26,41 @@ impl Node {
         if ended.is_empty() {
             return;
         }
+        self.draw_onward(&ended);
+        let until = self.claim_until(now);
         let request = |run: &RunId| {
             let of_run = self.runs.get(run)?;
             let Stage::Ended(ending) = &of_run.stage else { return None };
-            Some(FinishRequest { at: of_run.at, ending: ending.clone() })
+            let next = self.onward.get(run).map(|next| Next { run: *next, until });
+            Some(FinishRequest { at: of_run.at, ending: ending.clone(), next })
         };
         let mut requests: Vec<FinishRequest> = ended.iter().filter_map(request).collect();
         requests.sort_unstable_by_key(|request| request.at);
         self.flight.finish = Some(requests.iter().map(|request| request.at.run).collect());
         self.emit(Effect::Finish(requests));
+    }
+
+    /// Gives ids to what may be claimed along with these finishes. One that was given stays until the finish is answered.
+    fn draw_onward(&mut self, ended: &[RunId]) {
+        // A node that is full leaves what comes up next to the order in which it does.
+        if self.drain.begun || self.withheld.is_some() || self.claim_limit() == 0 {
+            return;
+        }
+        for run in ended {
+            if !self.onward.contains_key(run) && self.is_of_my_partitions(*run) {
+                let next = self.draw();
+                self.onward.insert(*run, next);
+            }
+        }
+    }
+
+    /// What falls to another node by now goes to it with its next firing.
+    fn is_of_my_partitions(&self, run: RunId) -> bool {
+        let Some(of_run) = self.runs.get(&run) else { return false };
+        let own_row = matches!(of_run.at.row, RowKey::Job(_));
+        let job = of_run.job.as_ref().filter(|_| own_row);
+        let partition = job.map(|job| partition_of(&job.namespace, &job.name, self.config.partitions));
+        partition.is_some_and(|partition| self.partitions.binary_search(&partition).is_ok())
     }
 
     pub(super) fn finished(&mut self, answer: StoreAnswer<Vec<FinishAnswer>>, now: BootTime) {
@@ -41,7 +69,10 @@ impl Node {
             // Whatever the failure was, it is asked again for ever; the run id makes a second record impossible.
             self.wish.finish_backoff.failed(now);
             if !stands(Guard::FinishAgain) {
-                sent.into_iter().for_each(|run| self.forget(run));
+                for run in sent {
+                    self.forget(run);
+                    self.onward.remove(&run);
+                }
             }
             return;
         };
@@ -49,9 +80,13 @@ impl Node {
         let until = self.utc(now) + self.config.horizon;
         for (run, one) in sent.into_iter().zip(answers) {
             self.forget(run);
+            self.onward.remove(&run);
             self.emit(Effect::Forget(run));
-            let soon = matches!(one, FinishAnswer::Recorded { claim_at: Some(at) } if at <= until);
-            self.wish.claim |= soon;
+            match one {
+                FinishAnswer::Onward(claimed) => self.adopt(*claimed, now),
+                FinishAnswer::Recorded { claim_at } => self.wish.claim |= claim_at.is_some_and(|at| at <= until),
+                FinishAnswer::AlreadyGone => {}
+            }
         }
     }
 }

@@ -5,7 +5,7 @@
 //! simulator and the model checker.
 //!
 //! A run is in exactly one of these places from the moment its id is drawn: *pending* (a claim that carries it is on its
-//! way or of unknown outcome), or one [`Stage`] of `runs`. What the store says and what memory holds may differ after any
+//! way or of unknown outcome), *onward* (a finish is, that may claim it), or one [`Stage`] of `runs`. What the store says and what memory holds may differ after any
 //! error; [`crate::matrix`] says what then happens, and the recovery loop compares the two for ever.
 
 mod claiming;
@@ -72,6 +72,8 @@ pub struct Node {
     to_ask: ToAsk,
     /// Ids that a claim of unknown outcome may have used, with the number of recoveries they have seen.
     pending: BTreeMap<RunId, u8>,
+    /// Runs whose finish was sent, each with the id under which the same commit may claim what comes up next.
+    onward: BTreeMap<RunId, RunId>,
     wheel: Wheel<RunId>,
     /// Come up, in order, waiting to be started.
     due: VecDeque<RunId>,
@@ -149,6 +151,7 @@ impl Node {
             runs: BTreeMap::new(),
             to_ask: ToAsk::default(),
             pending: BTreeMap::new(),
+            onward: BTreeMap::new(),
             wheel: Wheel::new(span_ms, utc),
             due: VecDeque::new(),
             replaces: BTreeSet::new(),
@@ -257,7 +260,7 @@ impl Node {
 
     /// Every run id in a set of mine: what recovery must leave alone, and what invariants look at.
     pub fn known_runs(&self) -> impl Iterator<Item = RunId> + '_ {
-        self.runs.keys().chain(self.pending.keys()).copied()
+        self.runs.keys().chain(self.pending.keys()).chain(self.onward.values()).copied()
     }
 
     /// The runs that live here as far as this node knows: spawned, and not yet ended.
@@ -276,7 +279,7 @@ impl Node {
         self.replace_due(now);
         self.settle_if_needed();
         self.start_if_due();
-        self.finish_if_needed();
+        self.finish_if_needed(now);
         self.reset_if_needed();
         self.claim_if_wished(now);
         self.recover_if_due(now);
@@ -297,6 +300,11 @@ impl Node {
     /// All runs in `stage`. Looks at every run: not for what is done at every step.
     fn in_stage(&self, stage: &Stage) -> Vec<RunId> {
         self.runs.iter().filter(|(_, run)| run.stage == *stage).map(|(id, _)| *id).collect()
+    }
+
+    /// The ids under which finishes on their way may have claimed.
+    fn onward_ids(&self) -> BTreeSet<RunId> {
+        self.onward.values().copied().collect()
     }
 
     /// As many of `runs` as go into one call to the store.

@@ -73,16 +73,30 @@ pub struct FinishRequest {
     pub at: RunRef,
     /// How it ended.
     pub ending: Ending,
+    /// What may be claimed of the same row in the same commit.
+    pub next: Option<Next>,
+}
+
+/// The firing of a job that comes up when a run of it has ended: finish, then claim, two transitions in one commit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Next {
+    /// The id it is to have. A finish that is asked again carries the same one, so that what an attempt of unknown outcome
+    /// has claimed is found.
+    pub run: RunId,
+    /// Only what comes up until then.
+    pub until: Timestamp,
 }
 
 /// What became of one finish. In each case the run's record is kept and the node may forget the run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Hash)]
 pub enum FinishAnswer {
     /// Recorded; the row may be claimed again at this time, if it still exists.
     Recorded {
         /// As [`crate::firing::JobState::claim_at`].
         claim_at: Option<Timestamp>,
     },
+    /// Recorded, now or by an earlier attempt, and the row is Prepared again for [`FinishRequest::next`].
+    Onward(Box<Claimed>),
     /// The row does not carry the run: it was recorded before.
     AlreadyGone,
 }

@@ -33,8 +33,9 @@ impl Node {
         if looked && rows.is_empty() {
             self.drain.last_look = LastLook::Clean;
         }
+        let mut on_their_way = self.onward_ids();
+        on_their_way.extend(self.flight.claim.iter().flat_map(|sent| &sent.runs));
         for row in rows {
-            let on_its_way = self.flight.claim.as_ref().is_some_and(|sent| sent.runs.contains(&row.run));
             if let Some(known) = self.runs.get(&row.run) {
                 if known.at.version != row.version {
                     // Somebody wrote to it: a job that was changed or resumed may be replaced from now on.
@@ -42,7 +43,7 @@ impl Node {
                 }
                 continue;
             }
-            if on_its_way && stands(Guard::OnItsWay) || !stands(Guard::Recovery) {
+            if on_their_way.contains(&row.run) && stands(Guard::OnItsWay) || !stands(Guard::Recovery) {
                 continue;
             }
             let stage = if self.pending.remove(&row.run).is_some() { Stage::InDoubt } else { Stage::Uncertain };

@@ -257,6 +257,30 @@ pub enum Effect {
     SelfKill(SelfKillReason),
 }
 
+impl Effect {
+    /// What a node is told when the call to the store that this effect is has failed; `sent` is when it was sent. `None` when
+    /// it is none.
+    pub fn failed(&self, failure: Failure, sent: BootTime) -> Option<Input> {
+        Some(match self {
+            Effect::Heartbeat { .. } => Input::Beat { sent, answer: Err(failure) },
+            Effect::Peek { .. } => Input::Peeked(Err(failure)),
+            Effect::Claim { .. } => Input::Claimed(Err(failure)),
+            Effect::Start(_) => Input::Started(Err(failure)),
+            Effect::Settle(_) => Input::Settled(Err(failure)),
+            Effect::Finish(_) => Input::Finished(Err(failure)),
+            Effect::Reset(_) => Input::Reset(Err(failure)),
+            Effect::ListHeld => Input::Held(Err(failure)),
+            Effect::Expire { .. } | Effect::Sweep { .. } => Input::Swept,
+            Effect::RenewKeeper { .. }
+            | Effect::Spawn { .. }
+            | Effect::Stop { .. }
+            | Effect::Forget(_)
+            | Effect::Drained
+            | Effect::SelfKill(_) => return None,
+        })
+    }
+}
+
 /// What is on its way to the store: one call of a kind at a time.
 #[derive(Debug, Default, Clone, Hash)]
 pub(super) struct Flight {

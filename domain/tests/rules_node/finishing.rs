@@ -1,9 +1,11 @@
 //! What the end of a run leads to: its record, and a claim of what comes up next.
 
-use carillon_domain::node::Input;
-use carillon_domain::node::port::FinishAnswer;
+use carillon_domain::id::RunId;
+use carillon_domain::node::port::{FinishAnswer, Next};
+use carillon_domain::node::{Config, Effect, Failure, Input};
+use carillon_domain::partition::partition_of;
 
-use super::driver::{Driver, config, utc};
+use super::driver::{Driver, config, prepared, utc};
 
 #[test]
 fn a_run_ends_when_the_databases_clock_says_so() {
@@ -24,4 +26,99 @@ fn what_comes_up_within_the_horizon_after_a_run_is_claimed_at_once() {
         driver.feed(Input::Finished(Ok(vec![FinishAnswer::Recorded { claim_at: claim_at.map(utc) }])));
         assert_eq!(driver.claims().len(), claims, "it comes up at {claim_at:?}");
     }
+}
+
+/// What the finishes that were sent may claim along.
+fn onward(driver: &mut Driver) -> Vec<Option<Next>> {
+    let of = |effect: &Effect| match effect {
+        Effect::Finish(all) => Some(all.iter().map(|one| one.next).collect::<Vec<_>>()),
+        _ => None,
+    };
+    driver.pick(of).concat()
+}
+
+#[test]
+fn a_finish_may_claim_what_comes_up_next_of_its_job() {
+    let mut driver = Driver::new(config());
+    let run = driver.execute().at.run;
+    driver.tick(1_000);
+    driver.exit(run);
+    let [Some(next)] = onward(&mut driver)[..] else { panic!("nothing is claimed along") };
+    assert_eq!(next.until, utc(31_000));
+    let claimed = prepared(next.run, 1, 5_000);
+    driver.feed(Input::Finished(Ok(vec![FinishAnswer::Onward(Box::new(claimed.clone()))])));
+    assert_eq!((driver.claims(), driver.node.counts()), (vec![], (1, 0)));
+    driver.tick(5_000);
+    assert_eq!(driver.starts(), [claimed.at]);
+}
+
+#[test]
+fn a_finish_of_unknown_outcome_is_repeated_with_the_same_id_and_recovery_leaves_that_alone() {
+    let mut driver = Driver::new(config());
+    let run = driver.execute().at.run;
+    driver.exit(run);
+    let [Some(next)] = onward(&mut driver)[..] else { panic!("nothing is claimed along") };
+    driver.feed(Input::Finished(Err(Failure::Unknown)));
+    assert!(driver.node.known_runs().any(|known| known == next.run));
+    driver.tick(10_000);
+    driver.beat(10_000);
+    let [Some(again)] = onward(&mut driver)[..] else { panic!("it is not asked again") };
+    assert_eq!(again.run, next.run);
+    let claimed = prepared(next.run, 1, 12_000);
+    driver.feed(Input::Held(Ok(vec![claimed.at])));
+    assert_eq!((driver.settles(), driver.resets()), (vec![], vec![]));
+    driver.feed(Input::Finished(Ok(vec![FinishAnswer::Onward(Box::new(claimed.clone()))])));
+    driver.tick(12_000);
+    assert_eq!(driver.starts(), [claimed.at]);
+}
+
+#[test]
+fn nothing_is_claimed_along_by_a_node_that_drains_is_full_or_whose_partition_has_moved() {
+    let finish = |driver: &mut Driver, run: RunId| {
+        driver.exit(run);
+        onward(driver)
+    };
+    let mut drains = Driver::new(config());
+    let run = drains.execute().at.run;
+    drains.feed(Input::Drain);
+    assert_eq!(finish(&mut drains, run), [None]);
+
+    let mut full = Driver::new(Config { max_in_flight: 1, ..config() });
+    let run = full.execute().at.run;
+    assert_eq!(finish(&mut full, run), [None]);
+
+    let mut outcomes = Vec::new();
+    for partitions in 1..=16 {
+        let mut driver = Driver::new(Config { partitions, ..config() });
+        let run = driver.execute().at.run;
+        driver.beat_with_other(1_000);
+        let kept = driver.node.partitions().contains(&partition_of("default", "job", partitions));
+        assert_eq!(finish(&mut driver, run)[0].is_some(), kept, "of {partitions}");
+        outcomes.push(kept);
+    }
+    assert!(outcomes.contains(&true) && outcomes.contains(&false), "{outcomes:?}");
+}
+
+#[test]
+fn what_was_claimed_along_is_given_back_by_a_node_that_drains_meanwhile() {
+    let mut driver = Driver::new(config());
+    let run = driver.execute().at.run;
+    driver.exit(run);
+    let [Some(next)] = onward(&mut driver)[..] else { panic!("nothing is claimed along") };
+    driver.feed(Input::Drain);
+    let claimed = prepared(next.run, 1, 5_000);
+    driver.feed(Input::Finished(Ok(vec![FinishAnswer::Onward(Box::new(claimed.clone()))])));
+    assert_eq!(driver.resets(), [claimed.at]);
+}
+
+#[test]
+fn ids_that_a_claim_has_not_used_are_not_drawn_twice_when_a_finish_has_drawn_others() {
+    let mut driver = Driver::new(config());
+    let run = driver.execute().at.run;
+    let sent = driver.claim();
+    driver.exit(run);
+    let [Some(next)] = onward(&mut driver)[..] else { panic!("nothing is claimed along") };
+    driver.feed(Input::Claimed(Ok(vec![])));
+    let drawn = driver.claim();
+    assert!(!drawn.contains(&next.run) && !sent.contains(&next.run), "{next:?}");
 }

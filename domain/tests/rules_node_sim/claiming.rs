@@ -2,7 +2,7 @@
 
 use carillon_domain::firing::{Event, Phase, Why};
 use carillon_domain::id::{JobId, RunId, SessionId};
-use carillon_domain::node::port::{Claimed, Peek, RowKey, UNCLAIMED_PER_PARTITION, Unclaimed};
+use carillon_domain::node::port::{Claimed, FinishRequest, Next, Peek, RowKey, UNCLAIMED_PER_PARTITION, Unclaimed};
 use carillon_domain::partition::partition_of;
 use carillon_domain::time::Timestamp;
 
@@ -91,5 +91,24 @@ impl Store {
             }
         }
         claimed
+    }
+
+    /// What a finish claims of the row in which its run has just ended, or has claimed before.
+    pub fn claim_next(&mut self, who: Claimant<'_>, request: &FinishRequest, ended: Option<RowKey>) -> Option<Claimed> {
+        let Next { run, until } = request.next?;
+        let session = who.session;
+        let withheld = self.withholds((session, who.acked));
+        let Some(row) = ended else {
+            return self.carrier(session, run).and_then(|(row, ..)| self.claimed(&row));
+        };
+        let RowKey::Job(id) = row else { return None };
+        let offered = who.executors.contains(&self.jobs[&id].job.executor.as_str());
+        if withheld || !self.lives(session) || !offered {
+            return None;
+        }
+        let event = Event::Claim { session, run, until, uncertain_until: self.uncertain_until };
+        let claimed = self.apply(&row, &event) == Ok(Why::Claimed);
+        self.onward += u64::from(claimed);
+        claimed.then(|| self.claimed(&row)).flatten()
     }
 }

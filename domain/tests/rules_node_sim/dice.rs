@@ -5,9 +5,9 @@ use std::time::Duration;
 use carillon_domain::id::SessionId;
 use carillon_domain::job::{Job, Misfire, MisfirePolicy, OnLost, Overlap, Retry};
 use carillon_domain::lease::Timing;
-use carillon_domain::node::{Config, Effect, Failure, Input};
+use carillon_domain::node::Config;
 use carillon_domain::run::{Ending, Status};
-use carillon_domain::time::{BootTime, Timestamp};
+use carillon_domain::time::Timestamp;
 
 /// A small generator of its own, so that a seed means the same everywhere.
 #[derive(Debug)]
@@ -77,18 +77,4 @@ pub fn executors_of(session: SessionId) -> &'static [&'static str] {
 
 pub fn ending(status: Status) -> Ending {
     Ending { status, exit_code: None, signal: None, reason: None, ended_at: Timestamp::EPOCH }
-}
-
-pub fn failed(call: &Effect, failure: Failure, sent: u64) -> Input {
-    match call {
-        Effect::Heartbeat { .. } => Input::Beat { sent: BootTime::from_ms(sent), answer: Err(failure) },
-        Effect::Peek { .. } => Input::Peeked(Err(failure)),
-        Effect::Claim { .. } => Input::Claimed(Err(failure)),
-        Effect::Start(_) => Input::Started(Err(failure)),
-        Effect::Settle(_) => Input::Settled(Err(failure)),
-        Effect::Finish(_) => Input::Finished(Err(failure)),
-        Effect::Reset(_) => Input::Reset(Err(failure)),
-        Effect::ListHeld => Input::Held(Err(failure)),
-        _ => Input::Swept,
-    }
 }

@@ -6,19 +6,22 @@ use carillon_domain::node::{Effect, Failure, Input};
 use carillon_domain::time::BootTime;
 
 use super::{Happening, World};
-use crate::dice::{executors_of, failed};
+use crate::dice::executors_of;
 use crate::store::Me;
 use crate::store::claiming::Claimant;
 
 impl World {
     /// On its way to the store: in time, late, lost, or with its answer lost.
-    pub(super) fn send(&mut self, me: Me, call: Effect) {
+    pub(super) fn send(&mut self, me: Me, mut call: Effect) {
         let session = me.0;
         let sent = self.now;
         let there = 1 + self.dice.below(30);
         if self.stuck == Some(session) && matches!(call, Effect::Claim { .. }) {
-            let input = failed(&call, Failure::RolledBack, sent);
+            let input = call.failed(Failure::RolledBack, BootTime::from_ms(sent)).unwrap_or(Input::Tick);
             return self.later(there, Happening::Answer { session, input });
+        }
+        if let (true, Effect::Finish(requests)) = (self.stuck == Some(session), &mut call) {
+            requests.iter_mut().for_each(|request| request.next = None);
         }
         let fate = if self.faults { self.dice.below(20) } else { 19 };
         let failure = match fate {
@@ -31,7 +34,7 @@ impl World {
         let Some((failure, applied_after)) = failure else {
             return self.later(there, Happening::Arrives { me, call, sent, answered: true });
         };
-        let input = failed(&call, failure, sent);
+        let input = call.failed(failure, BootTime::from_ms(sent)).unwrap_or(Input::Tick);
         if let Some(after) = applied_after {
             self.later(after, Happening::Arrives { me, call, sent, answered: false });
         }
@@ -54,7 +57,7 @@ impl World {
             }
             Effect::Start(refs) => Input::Started(Ok(store.start(me, refs))),
             Effect::Settle(refs) => Input::Settled(Ok(store.settle(session, refs))),
-            Effect::Finish(requests) => Input::Finished(Ok(store.finish(session, requests))),
+            Effect::Finish(requests) => Input::Finished(Ok(store.finish(who, requests))),
             Effect::Reset(refs) => {
                 store.reset(session, refs);
                 Input::Reset(Ok(()))

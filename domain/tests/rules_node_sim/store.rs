@@ -21,6 +21,7 @@ use carillon_domain::run::{RunRecord, Trigger};
 use carillon_domain::schedule::Timeline;
 use carillon_domain::time::Timestamp;
 use carillon_domain::uncertain::Window;
+use claiming::Claimant;
 
 #[derive(Debug, Clone)]
 pub struct Stored {
@@ -55,6 +56,8 @@ pub struct Store {
     pub now: Timestamp,
     /// How many firings were taken from others.
     pub stolen: u64,
+    /// How many were claimed by the commit that finished the run before.
+    pub onward: u64,
 }
 
 /// Who asks, and the highest heartbeat sequence that was acknowledged to it.
@@ -204,13 +207,16 @@ impl Store {
         stored.state.as_ref()?.replace_at(&stored.job, &stored.timeline, self.now)
     }
 
-    pub fn finish(&mut self, session: SessionId, requests: &[FinishRequest]) -> Vec<FinishAnswer> {
+    pub fn finish(&mut self, who: Claimant<'_>, requests: &[FinishRequest]) -> Vec<FinishAnswer> {
+        let session = who.session;
         let mut one = |request: &FinishRequest| {
             let (run, ending) = (request.at.run, request.ending.clone());
-            let Some((row, ..)) = self.carrier(session, run) else { return FinishAnswer::AlreadyGone };
-            match self.apply(&row, &Event::Finish { session, run, ending }) {
-                Ok(_) => FinishAnswer::Recorded { claim_at: Some(self.now) },
-                Err(_) => FinishAnswer::AlreadyGone,
+            let row = self.carrier(session, run).map(|(row, ..)| row);
+            let ended = row.filter(|row| self.apply(row, &Event::Finish { session, run, ending }).is_ok());
+            match (self.claim_next(who, request, ended), ended) {
+                (Some(claimed), _) => FinishAnswer::Onward(Box::new(claimed)),
+                (None, Some(_)) => FinishAnswer::Recorded { claim_at: Some(self.now) },
+                (None, None) => FinishAnswer::AlreadyGone,
             }
         };
         requests.iter().map(&mut one).collect()

@@ -75,7 +75,7 @@ async fn cycle(bench: &Bench, store: &dyn Store, clock: &ManualClock, size: usiz
             .into_iter()
             .filter_map(|answer| match answer {
                 StartAnswer::Started { at: running, .. } => Some(Finished {
-                    request: FinishRequest { at: running, ending: ending(Status::Succeeded, at(10)) },
+                    request: FinishRequest { at: running, ending: ending(Status::Succeeded, at(10)), next: None },
                     output: Output { bytes: b"done\n".to_vec(), truncated: false },
                 }),
                 StartAnswer::Early { .. } | StartAnswer::Moved | StartAnswer::Withheld | StartAnswer::Gone => None,
@@ -83,7 +83,7 @@ async fn cycle(bench: &Bench, store: &dyn Store, clock: &ManualClock, size: usiz
             .collect();
         assert_eq!(ended.len(), size);
         let begun = Instant::now();
-        store.finish(bench.me, &ended).await.expect("finished");
+        store.finish(Me::new(bench.me), &ended, &[]).await.expect("finished");
         finishes += begun.elapsed();
         clock.set(at(0));
     }

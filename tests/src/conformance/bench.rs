@@ -182,9 +182,9 @@ impl Bench {
     /// Ends one run now.
     pub async fn finish(&self, at: RunRef, status: Status) -> FinishAnswer {
         let now = self.store.now().await.unwrap();
-        let request = FinishRequest { at, ending: ending(status, now) };
+        let request = FinishRequest { at, ending: ending(status, now), next: None };
         let finished = Finished { request, output: Output::default() };
-        self.store.finish(self.me, &[finished]).await.unwrap().remove(0)
+        self.store.finish(Me::new(self.me), &[finished], &[]).await.unwrap().remove(0)
     }
 
     /// A job as it stands.

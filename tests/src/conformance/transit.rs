@@ -73,7 +73,7 @@ pub async fn a_run_ends_once(bench: &Bench) {
 }
 
 fn finished(at: RunRef, bytes: Vec<u8>) -> Finished {
-    let request = FinishRequest { at, ending: ending(Status::Succeeded, super::bench::at(10)) };
+    let request = FinishRequest { at, ending: ending(Status::Succeeded, super::bench::at(10)), next: None };
     Finished { request, output: Output { bytes, truncated: false } }
 }
 
@@ -82,7 +82,7 @@ pub async fn output_is_kept(bench: &Bench) {
     bench.create(job("a")).await;
     let running = bench.run_next().await;
     assert_eq!(bench.store.output(running.run).await.unwrap(), Output::default());
-    bench.store.finish(bench.me, &[finished(running, vec![0, 159, 146, 150])]).await.unwrap();
+    bench.store.finish(Me::new(bench.me), &[finished(running, vec![0, 159, 146, 150])], &[]).await.unwrap();
     assert_eq!(bench.store.output(running.run).await.unwrap().bytes, [0, 159, 146, 150]);
     assert!(bench.store.output(bench.draw()).await.is_err());
 }
@@ -194,7 +194,7 @@ pub async fn a_poisoned_member_does_not_wedge_the_batch(bench: &Bench) {
         let bytes = if n == 4 { vec![b'x'; MAX_OUTPUT_BYTES + 1] } else { vec![b'y'] };
         ended.push(finished(bench.started(claimed).await, bytes));
     }
-    let answers = bench.store.finish(bench.me, &ended).await.unwrap();
+    let answers = bench.store.finish(Me::new(bench.me), &ended, &[]).await.unwrap();
     assert!(answers.iter().all(|answer| matches!(answer, FinishAnswer::Recorded { .. })), "{answers:?}");
     for (n, ended) in ended.iter().enumerate() {
         let run = ended.request.at.run;

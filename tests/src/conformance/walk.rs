@@ -180,8 +180,8 @@ impl<'a> Walk<'a> {
         self.both(async |bench| {
             let now = bench.store.now().await.unwrap();
             let output = Output { bytes: b"hello".to_vec(), truncated: false };
-            let finished = Finished { request: FinishRequest { at, ending: ending(status, now) }, output };
-            bench.store.finish(me, &[finished]).await.unwrap()
+            let finished = Finished { request: FinishRequest { at, ending: ending(status, now), next: None }, output };
+            bench.store.finish(Me::new(me), &[finished], &[]).await.unwrap()
         })
         .await;
     }

@@ -68,9 +68,9 @@ pub fn a_pause_passes_an_end_beside() -> Verdict {
         let running = bench.run_next().await;
         let (wire, late) = held_up(&bench).await;
         wire.set(Trap::Hold, ROWS);
-        let request = FinishRequest { at: running, ending: ending(Status::Failed, bench.clock_in(0)) };
+        let request = FinishRequest { at: running, ending: ending(Status::Failed, bench.clock_in(0)), next: None };
         let (me, ended) = (bench.me, Finished { request, output: Output::default() });
-        let finish = tokio::spawn(async move { late.finish(me, &[ended]).await });
+        let finish = tokio::spawn(async move { late.finish(Me::new(me), &[ended], &[]).await });
         wait_until_held(&wire);
         pause(&bench, "a").await;
         wire.release();

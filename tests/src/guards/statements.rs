@@ -1,6 +1,6 @@
 //! Stories of rows that are there already.
 
-use carillon_adapters::store::{Finished, Output};
+use carillon_adapters::store::{Finished, Me, Output};
 use carillon_domain::invariants::Verdict;
 use carillon_domain::node::port::FinishRequest;
 use carillon_domain::run::Status;
@@ -16,13 +16,13 @@ async fn end_twice(keep: &[&str]) -> Verdict {
     bench.create(job("a")).await;
     let running = bench.run_next().await;
     bench.back_up().await;
-    let request = FinishRequest { at: running, ending: ending(Status::Succeeded, bench.clock_in(0)) };
+    let request = FinishRequest { at: running, ending: ending(Status::Succeeded, bench.clock_in(0)), next: None };
     let ended = Finished { request, output: Output { bytes: b"said".to_vec(), truncated: false } };
-    bench.store.finish(bench.me, std::slice::from_ref(&ended)).await.expect("an answer");
+    bench.store.finish(Me::new(bench.me), std::slice::from_ref(&ended), &[]).await.expect("an answer");
     let back = ["DELETE FROM job_state", "INSERT INTO job_state SELECT * FROM backup_job_state"];
     database().run(&back).await;
     database().run(keep).await;
-    let _refused = bench.store.finish(bench.me, &[ended]).await;
+    let _refused = bench.store.finish(Me::new(bench.me), &[ended], &[]).await;
     all_idle(&bench).await
 }
 

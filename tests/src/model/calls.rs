@@ -3,13 +3,11 @@
 use std::sync::Arc;
 
 use carillon_adapters::store::memory::MemoryStore;
-use carillon_adapters::store::{
-    Beat, ClaimRequest, Finished, Me, NodeStore, Output, PeekRequest, SessionBeat, SessionState, StoreError,
-};
+use carillon_adapters::store::{ClaimRequest, Finished, Me, NodeStore, Output, PeekRequest};
 use carillon_domain::firing::{JobState, Phase};
 use carillon_domain::id::{RunId, SessionId};
 use carillon_domain::node::port::{RowKey, RunRef, Seen};
-use carillon_domain::node::{BeatAnswer, Effect, Failure, Input, Peer};
+use carillon_domain::node::{BeatAnswer, Effect, Failure, Input};
 use carillon_domain::time::BootTime;
 
 use super::sights::Sight;
@@ -54,17 +52,7 @@ impl Answer {
 impl Call {
     /// What its sender is told when something went wrong.
     pub fn failed(&self, failure: Failure) -> Answer {
-        let input = match &self.effect {
-            Effect::Heartbeat { .. } => Input::Beat { sent: BootTime::from_ms(self.sent), answer: Err(failure) },
-            Effect::Peek { .. } => Input::Peeked(Err(failure)),
-            Effect::Claim { .. } => Input::Claimed(Err(failure)),
-            Effect::Start(_) => Input::Started(Err(failure)),
-            Effect::Settle(_) => Input::Settled(Err(failure)),
-            Effect::Finish(_) => Input::Finished(Err(failure)),
-            Effect::Reset(_) => Input::Reset(Err(failure)),
-            Effect::ListHeld => Input::Held(Err(failure)),
-            _ => Input::Swept,
-        };
+        let input = self.effect.failed(failure, BootTime::from_ms(self.sent)).unwrap_or(Input::Swept);
         Answer::of(self.session, input)
     }
 
@@ -171,25 +159,25 @@ fn carry_out(store: &MemoryStore, call: &Call) -> Outcome {
     let executors = || vec![EXECUTOR.to_owned()];
     Outcome::Answered(match call.effect.clone() {
         Effect::Heartbeat { seq, draining } => {
-            let answer = at_once(store.heartbeat(me, seq, draining)).map(beat_answer).map_err(failure);
+            let answer = at_once(store.heartbeat(me, seq, draining)).map(BeatAnswer::from).map_err(Failure::from);
             Input::Beat { sent: BootTime::from_ms(call.sent), answer }
         }
         Effect::Peek { partitions, until } => {
             let request = PeekRequest { session, partitions, until, executors: executors() };
-            Input::Peeked(at_once(store.peek(&request)).map_err(failure))
+            Input::Peeked(at_once(store.peek(&request)).map_err(Failure::from))
         }
         Effect::Claim { partitions, until, runs, .. } => {
             let request = ClaimRequest { me, partitions, until, runs, executors: executors() };
-            Input::Claimed(at_once(store.claim(&request)).map_err(failure))
+            Input::Claimed(at_once(store.claim(&request)).map_err(Failure::from))
         }
-        Effect::Start(runs) => Input::Started(at_once(store.start(me, &runs)).map_err(failure)),
-        Effect::Settle(runs) => Input::Settled(at_once(store.settle(session, &runs)).map_err(failure)),
-        Effect::Reset(runs) => Input::Reset(at_once(store.reset(session, &runs)).map_err(failure)),
-        Effect::ListHeld => Input::Held(at_once(store.held(session)).map_err(failure)),
+        Effect::Start(runs) => Input::Started(at_once(store.start(me, &runs)).map_err(Failure::from)),
+        Effect::Settle(runs) => Input::Settled(at_once(store.settle(session, &runs)).map_err(Failure::from)),
+        Effect::Reset(runs) => Input::Reset(at_once(store.reset(session, &runs)).map_err(Failure::from)),
+        Effect::ListHeld => Input::Held(at_once(store.held(session)).map_err(Failure::from)),
         Effect::Finish(requests) => {
             let silent = |request| Finished { request, output: Output::default() };
             let runs: Vec<Finished> = requests.into_iter().map(silent).collect();
-            Input::Finished(at_once(store.finish(session, &runs)).map_err(failure))
+            Input::Finished(at_once(store.finish(me, &runs, &executors())).map_err(Failure::from))
         }
         Effect::Expire { session, seq } => {
             let ended = at_once(store.expire(session, seq)).unwrap_or(false);
@@ -201,28 +189,4 @@ fn carry_out(store: &MemoryStore, call: &Call) -> Outcome {
         }
         _ => return Outcome::Done,
     })
-}
-
-fn failure(error: StoreError) -> Failure {
-    match error {
-        StoreError::Retryable(_) => Failure::RolledBack,
-        StoreError::Permanent(_) | StoreError::LockMissing(_) => Failure::Refused,
-        StoreError::Unknown(_) => Failure::Unknown,
-    }
-}
-
-fn beat_answer(beat: Beat) -> BeatAnswer {
-    let peer = |beat: SessionBeat| Peer {
-        session: beat.id,
-        seq: beat.seq,
-        claims: beat.state == SessionState::Live,
-        ended: beat.state == SessionState::Ended,
-    };
-    match beat {
-        Beat::Fenced => BeatAnswer::Fenced,
-        Beat::WentBack => BeatAnswer::WentBack,
-        Beat::Alive { now, sessions, window } => {
-            BeatAnswer::Alive { utc: now, peers: sessions.into_iter().map(peer).collect(), window }
-        }
-    }
 }

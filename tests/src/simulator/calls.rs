@@ -1,11 +1,9 @@
 //! What a node asks of its store, as the server's engine does it: each a call with a time limit, each answer an input.
 
 use carillon_adapters::store::memory::innodb::Client;
-use carillon_adapters::store::{
-    Beat, ClaimRequest, Finished, Me, NodeStore, Output, PeekRequest, SessionState, StoreError,
-};
+use carillon_adapters::store::{ClaimRequest, Finished, Me, NodeStore, Output, PeekRequest};
 use carillon_domain::id::SessionId;
-use carillon_domain::node::{BeatAnswer, Effect, Failure, Input, Peer};
+use carillon_domain::node::{BeatAnswer, Effect, Failure, Input};
 use carillon_domain::time::BootTime;
 
 /// What a call is about, so that a time limit can be told as its failure.
@@ -35,14 +33,6 @@ pub(super) enum Done {
     Closed,
     /// Whether the person got an answer that is one.
     Told(bool),
-}
-
-fn failure(error: &StoreError) -> Failure {
-    match error {
-        StoreError::Retryable(_) => Failure::RolledBack,
-        StoreError::Permanent(_) | StoreError::LockMissing(_) => Failure::Refused,
-        StoreError::Unknown(_) => Failure::Unknown,
-    }
 }
 
 impl Call {
@@ -92,26 +82,26 @@ pub(super) async fn perform(store: Client, me: Me, executors: Vec<String>, effec
     Done::Input(match effect {
         Effect::Heartbeat { seq, draining } => {
             let answer = store.heartbeat(me, seq, draining).await;
-            Input::Beat { sent, answer: answer.map(beat_answer).map_err(|error| failure(&error)) }
+            Input::Beat { sent, answer: answer.map(BeatAnswer::from).map_err(Failure::from) }
         }
         Effect::Peek { partitions, until } => {
             let request = PeekRequest { session, partitions, until, executors };
-            Input::Peeked(store.peek(&request).await.map_err(|error| failure(&error)))
+            Input::Peeked(store.peek(&request).await.map_err(Failure::from))
         }
         Effect::Claim { partitions, until, runs, only } => {
             let executors = only.map_or(executors, |executor| vec![executor]);
             let request = ClaimRequest { me, partitions, until, runs, executors };
-            Input::Claimed(store.claim(&request).await.map_err(|error| failure(&error)))
+            Input::Claimed(store.claim(&request).await.map_err(Failure::from))
         }
-        Effect::Start(runs) => Input::Started(store.start(me, &runs).await.map_err(|error| failure(&error))),
-        Effect::Settle(runs) => Input::Settled(store.settle(session, &runs).await.map_err(|error| failure(&error))),
+        Effect::Start(runs) => Input::Started(store.start(me, &runs).await.map_err(Failure::from)),
+        Effect::Settle(runs) => Input::Settled(store.settle(session, &runs).await.map_err(Failure::from)),
         Effect::Finish(requests) => {
             let finished = |request| Finished { request, output: Output::default() };
             let runs: Vec<Finished> = requests.into_iter().map(finished).collect();
-            Input::Finished(store.finish(session, &runs).await.map_err(|error| failure(&error)))
+            Input::Finished(store.finish(me, &runs, &executors).await.map_err(Failure::from))
         }
-        Effect::Reset(runs) => Input::Reset(store.reset(session, &runs).await.map_err(|error| failure(&error))),
-        Effect::ListHeld => Input::Held(store.held(session).await.map_err(|error| failure(&error))),
+        Effect::Reset(runs) => Input::Reset(store.reset(session, &runs).await.map_err(Failure::from)),
+        Effect::ListHeld => Input::Held(store.held(session).await.map_err(Failure::from)),
         Effect::Expire { session, seq } => {
             // What could not be done now is asked for again after the next heartbeat.
             if store.expire(session, seq).await == Ok(true) {
@@ -139,24 +129,4 @@ pub(super) async fn perform(store: Client, me: Me, executors: Vec<String>, effec
 async fn sweep(store: &Client, session: SessionId) {
     const BATCH: usize = 1_000;
     while store.sweep(session, BATCH).await == Ok(BATCH) {}
-}
-
-fn beat_answer(beat: Beat) -> BeatAnswer {
-    match beat {
-        Beat::Fenced => BeatAnswer::Fenced,
-        Beat::WentBack => BeatAnswer::WentBack,
-        Beat::Alive { now, sessions, window } => BeatAnswer::Alive {
-            utc: now,
-            window,
-            peers: sessions
-                .into_iter()
-                .map(|session| Peer {
-                    session: session.id,
-                    seq: session.seq,
-                    claims: session.state == SessionState::Live,
-                    ended: session.state == SessionState::Ended,
-                })
-                .collect(),
-        },
-    }
 }

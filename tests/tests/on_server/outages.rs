@@ -47,13 +47,13 @@ async fn a_connection_cut_at_the_commit_leaves_it_unknown() {
 
     wire.set(Trap::CutAfter, COMMIT);
     let finished = Finished {
-        request: FinishRequest { at: running, ending: ending(Status::Succeeded, at(11)) },
+        request: FinishRequest { at: running, ending: ending(Status::Succeeded, at(11)), next: None },
         output: Output { bytes: b"done".to_vec(), truncated: false },
     };
-    let finish = bench.store.finish(bench.me, std::slice::from_ref(&finished)).await;
+    let finish = bench.store.finish(Me::new(bench.me), std::slice::from_ref(&finished), &[]).await;
     assert!(matches!(finish, Err(StoreError::Unknown(_))), "{finish:?}");
     wait_until("the finish is committed", async || !bench.records("a").await.is_empty()).await;
-    bench.store.finish(bench.me, &[finished]).await.unwrap();
+    bench.store.finish(Me::new(bench.me), &[finished], &[]).await.unwrap();
     assert_eq!(bench.records("a").await.len(), 1);
     assert_eq!(wire.sprung(), 4);
 }

@@ -42,7 +42,8 @@ async fn claim(bench: &Bench, limit: usize) -> Vec<Finished> {
     let mut ended = Vec::new();
     for answer in bench.store.start(Me::new(bench.me), &refs(&claimed)).await.unwrap() {
         if let StartAnswer::Started { at: running, .. } = answer {
-            let request = FinishRequest { at: running, ending: ending(Status::Succeeded, bench.clock_in(0)) };
+            let request =
+                FinishRequest { at: running, ending: ending(Status::Succeeded, bench.clock_in(0)), next: None };
             ended.push(Finished { request, output: Output { bytes: b"done".to_vec(), truncated: false } });
         }
     }
@@ -60,7 +61,7 @@ async fn work(bench: &Bench) {
     store.run(running[0].run).await.unwrap();
     store.settle(bench.me, &running).await.unwrap();
     store.reset(bench.me, &running[..1]).await.unwrap();
-    store.finish(bench.me, &ended).await.unwrap();
+    store.finish(Me::new(bench.me), &ended, &[]).await.unwrap();
     store.run(running[1].run).await.unwrap();
     store.output(running[1].run).await.unwrap();
 
@@ -101,7 +102,7 @@ async fn ten_thousand_jobs_are_not_read_for_twenty() {
     // Some run still, most are history.
     for _ in 0..4 {
         let ended = claim(&bench, 1000).await;
-        bench.store.finish(bench.me, &ended[100..]).await.unwrap();
+        bench.store.finish(Me::new(bench.me), &ended[100..], &[]).await.unwrap();
     }
     for tables_were_counted in [false, true] {
         if tables_were_counted {

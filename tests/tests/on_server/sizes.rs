@@ -50,10 +50,10 @@ async fn large_definitions_and_outputs_fit_and_the_servers_clock_is_the_clock() 
     let mut ended = Vec::new();
     for answer in store.start(Me::new(me), &refs(&claimed)).await.unwrap() {
         let StartAnswer::Started { at, .. } = answer else { panic!("{answer:?}") };
-        let request = FinishRequest { at, ending: ending(Status::Succeeded, store.now().await.unwrap()) };
+        let request = FinishRequest { at, ending: ending(Status::Succeeded, store.now().await.unwrap()), next: None };
         ended.push(Finished { request, output: output.clone() });
     }
-    store.finish(me, &ended).await.unwrap();
+    store.finish(Me::new(me), &ended, &[]).await.unwrap();
     assert_eq!(store.output(ended[59].request.at.run).await.unwrap(), output);
     assert!(store.held(me).await.unwrap().is_empty());
 }

@@ -141,10 +141,10 @@ impl NodeStore for MemoryStore {
         self.call("start", move |data| at_once(transit::start(&mut data.begin(), me, &runs)))
     }
 
-    async fn finish(&self, id: SessionId, runs: &[Finished]) -> Result<Vec<FinishAnswer>, StoreError> {
-        let runs = runs.to_vec();
+    async fn finish(&self, me: Me, runs: &[Finished], executors: &[String]) -> Result<Vec<FinishAnswer>, StoreError> {
+        let (runs, executors) = (runs.to_vec(), executors.to_vec());
         self.call("finish", move |data| {
-            let mut finish = |part: &[Finished]| at_once(transit::finish(&mut data.begin(), id, part));
+            let mut finish = |part: &[Finished]| at_once(transit::finish(&mut data.begin(), me, part, &executors));
             bisect::finish(&mut finish, &runs)
         })
     }

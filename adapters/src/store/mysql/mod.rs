@@ -127,8 +127,13 @@ impl MySqlStore {
         Transaction::new(line, self.context.clone(), locks, passed).await
     }
 
-    async fn finish_part(&self, id: SessionId, runs: &[Finished]) -> Result<Vec<FinishAnswer>, StoreError> {
-        write!(self, Locks::Rows, |tables| transit::finish(tables, id, runs))
+    async fn finish_part(
+        &self,
+        me: Me,
+        runs: &[Finished],
+        executors: &[String],
+    ) -> Result<Vec<FinishAnswer>, StoreError> {
+        write!(self, Locks::Rows, |tables| transit::finish(tables, me, runs, executors))
     }
 }
 
@@ -158,8 +163,8 @@ impl NodeStore for MySqlStore {
         write!(self, Locks::Rows, |tables| transit::start(tables, me, runs))
     }
 
-    async fn finish(&self, id: SessionId, runs: &[Finished]) -> Result<Vec<FinishAnswer>, StoreError> {
-        self.finish_in_parts(id, runs).await
+    async fn finish(&self, me: Me, runs: &[Finished], executors: &[String]) -> Result<Vec<FinishAnswer>, StoreError> {
+        self.finish_in_parts(me, runs, executors).await
     }
 
     async fn reset(&self, id: SessionId, runs: &[RunRef]) -> Result<(), StoreError> {

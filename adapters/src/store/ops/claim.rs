@@ -9,9 +9,9 @@ use carillon_domain::node::port::{Claimed, RowKey};
 use carillon_domain::time::Timestamp;
 
 use super::uncertain;
-use crate::store::tables::Tables;
+use crate::store::tables::{Standing, Tables};
 use crate::store::work::Work;
-use crate::store::{ClaimRequest, SessionState, StoreError};
+use crate::store::{ClaimRequest, Me, SessionState, StoreError};
 
 /// Takes the locks, then reads its own session: one that is not live any more gets nothing, and nobody does while the loss
 /// of commits is not accepted.
@@ -20,12 +20,7 @@ pub(in crate::store) async fn claim<T: Tables>(
     request: &ClaimRequest,
 ) -> Result<Vec<Claimed>, StoreError> {
     tables.lock_partitions(if stands(Guard::ClaimLocks) { &request.partitions } else { &[] }).await?;
-    let standing = tables.standing(request.me.session).await?;
-    let lost = stands(Guard::ClaimNotices) && uncertain::notice(tables, request.me, &standing).await?.is_some();
-    let withheld = lost || standing.open.is_some() && stands(Guard::WindowClaim);
-    if withheld || standing.state() != Some(SessionState::Live) && stands(Guard::ClaimAlive) {
-        return Ok(Vec::new());
-    }
+    let Some(standing) = standing_to_claim(tables, request.me).await? else { return Ok(Vec::new()) };
     let mut work = Work::new(tables.now());
     let rows = due_rows(tables, &mut work, request).await?;
     let mut ids: VecDeque<RunId> = request.runs.iter().copied().collect();
@@ -45,6 +40,15 @@ pub(in crate::store) async fn claim<T: Tables>(
     }
     tables.write(work.into_changes()).await?;
     Ok(claimed)
+}
+
+/// How a session stands that may claim now; `None` where it may not.
+pub(super) async fn standing_to_claim<T: Tables>(tables: &mut T, me: Me) -> Result<Option<Standing>, StoreError> {
+    let standing = tables.standing(me.session).await?;
+    let lost = stands(Guard::ClaimNotices) && uncertain::notice(tables, me, &standing).await?.is_some();
+    let withheld = lost || standing.open.is_some() && stands(Guard::WindowClaim);
+    let alive = standing.state() == Some(SessionState::Live) || !stands(Guard::ClaimAlive);
+    Ok((alive && !withheld).then_some(standing))
 }
 
 /// The rows of both tables that come up first, as many as there are ids.

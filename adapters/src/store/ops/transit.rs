@@ -6,11 +6,12 @@
 use carillon_domain::firing::{Event, JobState, Phase, Rejected, Why};
 use carillon_domain::guard::{Guard, stands};
 use carillon_domain::id::SessionId;
-use carillon_domain::node::port::{FinishAnswer, RowKey, RunRef, Seen, StartAnswer};
+use carillon_domain::node::port::{Claimed, FinishAnswer, FinishRequest, Next, RowKey, RunRef, Seen, StartAnswer};
 use carillon_domain::run::Trigger;
 use carillon_domain::time::Timestamp;
 use carillon_domain::uncertain::may_have_started;
 
+use super::claim::standing_to_claim;
 use super::{carries, load, located, uncertain};
 use crate::store::tables::Tables;
 use crate::store::work::Work;
@@ -93,12 +94,16 @@ fn replace_at(work: &Work, row: &RowKey) -> Option<Timestamp> {
     state.replace_at(&definition.job, &definition.timeline, work.now())
 }
 
-/// Executing -> Idle, with history and output.
+/// Executing -> Idle, with history and output; then, of the same rows, Idle -> Prepared where that was asked for.
 pub(in crate::store) async fn finish<T: Tables>(
     tables: &mut T,
-    session: SessionId,
+    me: Me,
     runs: &[Finished],
+    executors: &[String],
 ) -> Result<Vec<FinishAnswer>, StoreError> {
+    let session = me.session;
+    let asked = runs.iter().any(|finished| finished.request.next.is_some());
+    let standing = if asked { standing_to_claim(tables, me).await? } else { None };
     let mut work = Work::new(tables.now());
     load(tables, &mut work, runs.iter().map(|finished| &finished.request.at)).await?;
     let mut answers = Vec::with_capacity(runs.len());
@@ -106,18 +111,49 @@ pub(in crate::store) async fn finish<T: Tables>(
         let at = &finished.request.at;
         let row = located(tables, &mut work, at).await?;
         let event = Event::Finish { session, run: at.run, ending: finished.request.ending.clone() };
-        answers.push(match work.apply_to(&row, &event) {
-            Err(_) => FinishAnswer::AlreadyGone,
-            Ok(_) => {
-                if finished.output != Output::default() {
-                    work.keep_output(at.run, finished.output.clone());
-                }
-                FinishAnswer::Recorded { claim_at: claim_at(&work, &row) }
-            }
+        let ended = work.apply_to(&row, &event).is_ok();
+        if ended && finished.output != Output::default() {
+            work.keep_output(at.run, finished.output.clone());
+        }
+        let may_claim = standing.as_ref().filter(|_| ended);
+        let claimed = match may_claim {
+            Some(standing) => claim_next(&mut work, me, &row, &finished.request, (standing.uncertain_until, executors)),
+            None => claimed_before(&work, me, &row, &finished.request),
+        };
+        answers.push(match claimed {
+            Some(claimed) => FinishAnswer::Onward(Box::new(claimed)),
+            None if ended => FinishAnswer::Recorded { claim_at: claim_at(&work, &row) },
+            None => FinishAnswer::AlreadyGone,
         });
     }
     tables.write(work.into_changes()).await?;
     Ok(answers)
+}
+
+/// Claims what comes up next of the job whose run has just ended in the job's own row. The row as it is now says what is due,
+/// and whether the job is paused.
+fn claim_next(
+    work: &mut Work,
+    me: Me,
+    row: &RowKey,
+    request: &FinishRequest,
+    (uncertain_until, executors): (Option<Timestamp>, &[String]),
+) -> Option<Claimed> {
+    let (Some(Next { run, until }), RowKey::Job(id)) = (request.next, row) else { return None };
+    let (_, definition) = work.job(*id)?;
+    if !executors.contains(&definition.job.executor) {
+        return None;
+    }
+    let event = Event::Claim { session: me.session, run, until, uncertain_until };
+    let claimed = matches!(work.apply(*id, &event), Ok(applied) if applied.why == Why::Claimed);
+    claimed.then(|| work.claimed(row)).flatten()
+}
+
+/// What an earlier attempt of unknown outcome has claimed.
+fn claimed_before(work: &Work, me: Me, row: &RowKey, request: &FinishRequest) -> Option<Claimed> {
+    let next = request.next?;
+    let is_next = |claimed: &Claimed| claimed.held.session == me.session && claimed.held.run == next.run;
+    work.claimed(row).filter(is_next)
 }
 
 fn claim_at(work: &Work, row: &RowKey) -> Option<Timestamp> {

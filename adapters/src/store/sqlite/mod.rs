@@ -126,13 +126,15 @@ impl NodeStore for SqliteStore {
         self.write(move |tables| at_once(transit::start(tables, me, &runs))).await
     }
 
-    async fn finish(&self, id: SessionId, runs: &[Finished]) -> Result<Vec<FinishAnswer>, StoreError> {
-        let (runs, clock, partitions) = (runs.to_vec(), self.clock.clone(), self.partitions);
+    async fn finish(&self, me: Me, runs: &[Finished], executors: &[String]) -> Result<Vec<FinishAnswer>, StoreError> {
+        let (runs, executors) = (runs.to_vec(), executors.to_vec());
+        let (clock, partitions) = (self.clock.clone(), self.partitions);
         let finish = move |desk: &mut Desk| {
             let now_us = clock.now_us();
             let mut record = |part: &[Finished]| {
-                let recorded =
-                    savepoint(desk, |desk| at_once(transit::finish(&mut begin(desk, now_us, partitions), id, part)));
+                let recorded = savepoint(desk, |desk| {
+                    at_once(transit::finish(&mut begin(desk, now_us, partitions), me, part, &executors))
+                });
                 recorded.map_err(error::statement)?
             };
             bisect::finish(&mut record, &runs)

@@ -57,8 +57,8 @@ impl<'a> Other<'a> {
         let ended_at = start_of_2027();
         let ending = Ending { status: Status::Succeeded, exit_code: Some(0), signal: None, reason: None, ended_at };
         let output = Output { bytes: output.into(), truncated: false };
-        let finished = Finished { request: FinishRequest { at: self.at, ending }, output };
-        self.api.store.finish(self.session, &[finished]).await.unwrap();
+        let finished = Finished { request: FinishRequest { at: self.at, ending, next: None }, output };
+        self.api.store.finish(Me::new(self.session), &[finished], &[]).await.unwrap();
     }
 
     /// A reader at this node, and what it gets.

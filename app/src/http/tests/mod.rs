@@ -224,8 +224,8 @@ impl Api {
         use carillon_adapters::store::ControlStore;
         let ended_at = self.store.now().await?;
         let ending = Ending { status, exit_code: Some(0), signal: None, reason: None, ended_at };
-        let finished = Finished { request: FinishRequest { at, ending }, output };
-        self.store.finish(self.engine.session(), &[finished]).await.map(drop)
+        let finished = Finished { request: FinishRequest { at, ending, next: None }, output };
+        self.store.finish(Me::new(self.engine.session()), &[finished], &[]).await.map(drop)
     }
 }
 

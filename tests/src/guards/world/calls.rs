@@ -1,22 +1,11 @@
 //! A node's calls to the store, as its engine makes them.
 
-use carillon_adapters::store::{
-    Beat, ClaimRequest, ControlStore, Finished, Me, NodeStore, Output, PeekRequest, SessionBeat, SessionState,
-    StoreError,
-};
+use carillon_adapters::store::{ClaimRequest, ControlStore, Finished, Me, NodeStore, Output, PeekRequest};
 use carillon_domain::node::port::FinishRequest;
-use carillon_domain::node::{BeatAnswer, Effect, Failure, Input, Peer};
+use carillon_domain::node::{BeatAnswer, Effect, Failure, Input};
 use carillon_domain::time::BootTime;
 
 use super::{World, ready};
-
-fn failed(error: &StoreError) -> Failure {
-    match error {
-        StoreError::Unknown(_) => Failure::Unknown,
-        StoreError::Permanent(_) => Failure::Refused,
-        _ => Failure::RolledBack,
-    }
-}
 
 impl World {
     pub(super) fn perform(&mut self, me: Me, call: &Effect, sent: u64) -> Option<Input> {
@@ -25,24 +14,24 @@ impl World {
         let executors = || if looks_on { Vec::new() } else { vec!["shell".to_owned()] };
         Some(match call.clone() {
             Effect::Heartbeat { seq, draining } => {
-                let answer = ready(store.heartbeat(me, seq, draining)).map(beat_answer);
-                Input::Beat { sent: BootTime::from_ms(sent), answer: answer.map_err(|error| failed(&error)) }
+                let answer = ready(store.heartbeat(me, seq, draining)).map(BeatAnswer::from);
+                Input::Beat { sent: BootTime::from_ms(sent), answer: answer.map_err(Failure::from) }
             }
             Effect::Peek { partitions, until } => {
                 let request = PeekRequest { session, partitions, until, executors: executors() };
-                Input::Peeked(ready(store.peek(&request)).map_err(|error| failed(&error)))
+                Input::Peeked(ready(store.peek(&request)).map_err(Failure::from))
             }
             Effect::Claim { partitions, until, runs, .. } => {
                 let request = ClaimRequest { me, partitions, until, runs, executors: executors() };
-                Input::Claimed(ready(store.claim(&request)).map_err(|error| failed(&error)))
+                Input::Claimed(ready(store.claim(&request)).map_err(Failure::from))
             }
-            Effect::Start(runs) => Input::Started(ready(store.start(me, &runs)).map_err(|error| failed(&error))),
-            Effect::Settle(runs) => Input::Settled(ready(store.settle(session, &runs)).map_err(|error| failed(&error))),
-            Effect::Reset(runs) => Input::Reset(ready(store.reset(session, &runs)).map_err(|error| failed(&error))),
-            Effect::ListHeld => Input::Held(ready(store.held(session)).map_err(|error| failed(&error))),
+            Effect::Start(runs) => Input::Started(ready(store.start(me, &runs)).map_err(Failure::from)),
+            Effect::Settle(runs) => Input::Settled(ready(store.settle(session, &runs)).map_err(Failure::from)),
+            Effect::Reset(runs) => Input::Reset(ready(store.reset(session, &runs)).map_err(Failure::from)),
+            Effect::ListHeld => Input::Held(ready(store.held(session)).map_err(Failure::from)),
             Effect::Finish(requests) => {
                 let finished: Vec<Finished> = requests.into_iter().map(|request| self.finished(request)).collect();
-                Input::Finished(ready(store.finish(session, &finished)).map_err(|error| failed(&error)))
+                Input::Finished(ready(store.finish(me, &finished, &executors())).map_err(Failure::from))
             }
             Effect::Expire { session, seq } => {
                 if ready(store.expire(session, seq)).unwrap_or(false) {
@@ -61,21 +50,5 @@ impl World {
     fn finished(&self, request: FinishRequest) -> Finished {
         let name = ready(self.store.run(request.at.run)).map(|view| view.key.name).unwrap_or_default();
         Finished { request, output: Output { bytes: (self.output)(&name), truncated: false } }
-    }
-}
-
-fn beat_answer(beat: Beat) -> BeatAnswer {
-    match beat {
-        Beat::Fenced => BeatAnswer::Fenced,
-        Beat::WentBack => BeatAnswer::WentBack,
-        Beat::Alive { now, sessions, window } => {
-            let peer = |beat: SessionBeat| Peer {
-                session: beat.id,
-                seq: beat.seq,
-                claims: beat.state == SessionState::Live,
-                ended: beat.state == SessionState::Ended,
-            };
-            BeatAnswer::Alive { utc: now, peers: sessions.into_iter().map(peer).collect(), window }
-        }
     }
 }

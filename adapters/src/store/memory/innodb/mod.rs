@@ -205,8 +205,13 @@ impl Client {
         read(&mut lock(&self.server).data)
     }
 
-    async fn finish_part(&self, id: SessionId, part: &[Finished]) -> Result<Vec<FinishAnswer>, StoreError> {
-        write!(self, "finish", Pass::Nothing, |tables| transit::finish(tables, id, part))
+    async fn finish_part(
+        &self,
+        me: Me,
+        part: &[Finished],
+        executors: &[String],
+    ) -> Result<Vec<FinishAnswer>, StoreError> {
+        write!(self, "finish", Pass::Nothing, |tables| transit::finish(tables, me, part, executors))
     }
 }
 
@@ -237,13 +242,13 @@ impl NodeStore for Client {
     }
 
     /// In parts, as `store/mysql` does.
-    async fn finish(&self, id: SessionId, runs: &[Finished]) -> Result<Vec<FinishAnswer>, StoreError> {
+    async fn finish(&self, me: Me, runs: &[Finished], executors: &[String]) -> Result<Vec<FinishAnswer>, StoreError> {
         let mut answers = Vec::with_capacity(runs.len());
         let mut parts = vec![runs];
         while let Some(part) = parts.pop() {
-            match (self.finish_part(id, part).await, part) {
+            match (self.finish_part(me, part, executors).await, part) {
                 (Err(StoreError::Permanent(_)), [one]) => {
-                    answers.extend(self.finish_part(id, &[without_output(one)]).await?);
+                    answers.extend(self.finish_part(me, &[without_output(one)], executors).await?);
                 }
                 (Err(StoreError::Permanent(_)), _) if !part.is_empty() => {
                     let (left, right) = part.split_at(part.len() / 2);
