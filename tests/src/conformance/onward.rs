@@ -1,0 +1,110 @@
+//! A claim in the commit that finishes the run before.
+
+use carillon_adapters::store::{Finished, Me, Output};
+use carillon_domain::firing::Phase;
+use carillon_domain::id::{RunId, SessionId};
+use carillon_domain::job::Job;
+use carillon_domain::node::port::{Claimed, FinishAnswer, FinishRequest, Next, RunRef};
+use carillon_domain::run::Status;
+
+use super::bench::{Bench, at, ending, job, key};
+
+/// Ends a run of `session` as the machine does it: what comes up within 30 seconds is to be claimed under `next`.
+async fn finish_as(bench: &Bench, session: SessionId, running: RunRef, next: RunId, executor: &str) -> FinishAnswer {
+    let now = bench.store.now().await.unwrap();
+    let next = Some(Next { run: next, until: bench.clock_in(30) });
+    let request = FinishRequest { at: running, ending: ending(Status::Succeeded, now), next };
+    let finished = Finished { request, output: Output::default() };
+    bench.store.finish(Me::new(session), &[finished], &[executor.to_owned()]).await.unwrap().remove(0)
+}
+
+async fn finish(bench: &Bench, running: RunRef, next: RunId) -> FinishAnswer {
+    finish_as(bench, bench.me, running, next, "shell").await
+}
+
+fn claimed(answer: FinishAnswer) -> Claimed {
+    match answer {
+        FinishAnswer::Onward(claimed) => *claimed,
+        other => panic!("nothing was claimed along: {other:?}"),
+    }
+}
+
+/// The record is kept and the next firing held, at once; it starts in its time.
+pub async fn a_finish_claims_what_comes_up_next(bench: &Bench) {
+    bench.create(job("a")).await;
+    let running = bench.run_next().await;
+    let next = bench.draw();
+    let claimed = claimed(finish(bench, running, next).await);
+    assert_eq!((claimed.at.run, claimed.at.row), (next, running.row));
+    assert_eq!((claimed.held.firing.due_at, claimed.job.name.as_str()), (at(20), "a"));
+    assert_eq!(bench.view("a").await.state.phase, Phase::Prepared(claimed.held));
+    assert!(bench.claim().await.is_empty(), "it is held");
+    bench.go_to(20);
+    let running = bench.started(&claimed).await;
+    bench.finish(running, Status::Succeeded).await;
+    assert_eq!(bench.story("a").await, [(10, 10, "succeeded", String::new()), (20, 20, "succeeded", String::new())]);
+}
+
+/// The answer was lost: the same finish again finds what it has claimed, as long as nobody else has written to it.
+pub async fn a_finish_that_is_repeated_finds_what_it_has_claimed(bench: &Bench) {
+    bench.create(job("a")).await;
+    let running = bench.run_next().await;
+    let next = bench.draw();
+    let first = claimed(finish(bench, running, next).await);
+    assert_eq!(claimed(finish(bench, running, next).await), first);
+    assert_eq!(bench.records("a").await.len(), 1);
+    bench.store.pause(&key("a"), None, None).await.unwrap();
+    assert_eq!(finish(bench, running, next).await, FinishAnswer::AlreadyGone);
+}
+
+/// Neither a paused job nor a deleted one, nor what is far away, nor what the node cannot run.
+pub async fn a_finish_claims_nothing_that_a_claim_would_not(bench: &Bench) {
+    for name in ["paused", "deleted", "elsewhere"] {
+        bench.create(job(name)).await;
+    }
+    bench.create(Job { schedule: "@yearly".into(), ..job("rare") }).await;
+    bench.store.trigger(&key("rare"), bench.draw()).await.unwrap();
+    bench.go_to(10);
+    let mut running = Vec::new();
+    for one in bench.claim().await {
+        running.push((one.job.name.clone(), bench.started(&one).await));
+    }
+    assert_eq!(running.len(), 4);
+    bench.store.pause(&key("paused"), None, None).await.unwrap();
+    bench.store.delete_job(&key("deleted"), None).await.unwrap();
+    for (name, running) in running {
+        let executor = if name == "elsewhere" { "http" } else { "shell" };
+        let answer = finish_as(bench, bench.me, running, bench.draw(), executor).await;
+        assert!(matches!(answer, FinishAnswer::Recorded { .. }), "{name}: {answer:?}");
+    }
+    assert!(bench.store.held(bench.me).await.unwrap().is_empty());
+}
+
+/// A session that was ended, or that drains, takes nothing new; what it ran is recorded or lost as ever.
+pub async fn a_session_that_does_not_claim_gets_nothing_along(bench: &Bench) {
+    bench.create(job("a")).await;
+    let running = bench.run_next().await;
+    bench.store.heartbeat(Me::new(bench.me), 1, true).await.unwrap();
+    assert_eq!(finish(bench, running, bench.draw()).await, FinishAnswer::Recorded { claim_at: Some(at(20)) });
+
+    let other = bench.session(7).await;
+    let one = bench.store.claim(&bench.claim_request(other, at(30), 1)).await.unwrap().remove(0);
+    bench.go_to(20);
+    bench.store.start(Me::new(other), &[one.at]).await.unwrap();
+    assert!(bench.store.expire(other, 0).await.unwrap());
+    let answer = finish_as(bench, other, one.at, bench.draw(), "shell").await;
+    assert!(!matches!(answer, FinishAnswer::Onward(_)), "{answer:?}");
+}
+
+/// What is held by a session that ends then goes back as ever.
+pub async fn what_was_claimed_along_is_swept_with_its_session(bench: &Bench) {
+    bench.create(job("a")).await;
+    let running = bench.run_next().await;
+    let first = claimed(finish(bench, running, bench.draw()).await);
+    assert_eq!(bench.store.held(bench.me).await.unwrap(), [first.at]);
+    assert!(bench.store.expire(bench.me, 0).await.unwrap());
+    assert_eq!(bench.store.sweep(bench.me, 10).await.unwrap(), 1);
+    let other = bench.session(7).await;
+    let again = bench.store.claim(&bench.claim_request(other, at(30), 1)).await.unwrap().remove(0);
+    assert_eq!((again.held.firing.due_at, again.at.run != first.at.run), (at(20), true));
+}
