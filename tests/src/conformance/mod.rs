@@ -38,7 +38,7 @@ macro_rules! store_conformance {
                 overlap_replace_follows_what_was_changed_since, a_one_shot_completes,
                 a_poisoned_member_does_not_wedge_the_batch, reset_gives_back;
             onward: a_finish_claims_what_comes_up_next, a_finish_that_is_repeated_finds_what_it_has_claimed,
-                a_finish_claims_nothing_that_a_claim_would_not,
+                a_finish_claims_nothing_that_is_not_to_be_had,
                 a_session_that_does_not_claim_gets_nothing_along, what_was_claimed_along_is_swept_with_its_session;
             overlaps: older_runs_beside_are_waited_for, older_runs_beside_are_replaced,
                 a_backlog_runs_one_at_a_time_though_overlap_is_allowed, tokens_grow_over_all_rows_of_a_job,

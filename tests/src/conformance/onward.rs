@@ -3,7 +3,7 @@
 use carillon_adapters::store::{Finished, Me, Output};
 use carillon_domain::firing::Phase;
 use carillon_domain::id::{RunId, SessionId};
-use carillon_domain::job::Job;
+use carillon_domain::job::{Job, Overlap};
 use carillon_domain::node::port::{Claimed, FinishAnswer, FinishRequest, Next, RunRef};
 use carillon_domain::run::Status;
 
@@ -57,8 +57,10 @@ pub async fn a_finish_that_is_repeated_finds_what_it_has_claimed(bench: &Bench) 
     assert_eq!(finish(bench, running, next).await, FinishAnswer::AlreadyGone);
 }
 
-/// Neither a paused job nor a deleted one, nor what is far away, nor what the node cannot run.
-pub async fn a_finish_claims_nothing_that_a_claim_would_not(bench: &Bench) {
+/// Neither a paused job nor a deleted one, nor what is far away, nor what the node cannot run; nor one that waits for a manual
+/// run, which has an id of its own.
+pub async fn a_finish_claims_nothing_that_is_not_to_be_had(bench: &Bench) {
+    bench.create(Job { overlap: Overlap::Delay, ..job("asked-for") }).await;
     for name in ["paused", "deleted", "elsewhere"] {
         bench.create(job(name)).await;
     }
@@ -69,8 +71,9 @@ pub async fn a_finish_claims_nothing_that_a_claim_would_not(bench: &Bench) {
     for one in bench.claim().await {
         running.push((one.job.name.clone(), bench.started(&one).await));
     }
-    assert_eq!(running.len(), 4);
+    assert_eq!(running.len(), 5);
     bench.store.pause(&key("paused"), None, None).await.unwrap();
+    bench.store.trigger(&key("asked-for"), bench.draw()).await.unwrap();
     bench.store.delete_job(&key("deleted"), None).await.unwrap();
     for (name, running) in running {
         let executor = if name == "elsewhere" { "http" } else { "shell" };

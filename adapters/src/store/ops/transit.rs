@@ -140,8 +140,10 @@ fn claim_next(
     (uncertain_until, executors): (Option<Timestamp>, &[String]),
 ) -> Option<Claimed> {
     let (Some(Next { run, until }), RowKey::Job(id)) = (request.next, row) else { return None };
-    let (_, definition) = work.job(*id)?;
-    if !executors.contains(&definition.job.executor) {
+    let (state, definition) = work.job(*id)?;
+    // A manual run keeps its own id, by which its node would not know the row before this is answered: recovery would give it
+    // back, a claim take it again, and this answer then speak of a row that has moved on. A claim of its own takes it.
+    if state.manual.is_some() || !executors.contains(&definition.job.executor) {
         return None;
     }
     let event = Event::Claim { session: me.session, run, until, uncertain_until };
