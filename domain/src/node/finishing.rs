@@ -1,6 +1,8 @@
 //! Executing -> Idle, the node's side: a run that ended is kept until its record is acknowledged, however long that takes.
 //! What comes up next of the same job may be claimed by the same commit.
 
+use std::time::Duration;
+
 use super::port::{FinishAnswer, FinishRequest, Next, RowKey};
 use super::{Effect, Node, Stage, StoreAnswer};
 use crate::guard::{Guard, stands};
@@ -8,6 +10,9 @@ use crate::id::RunId;
 use crate::partition::partition_of;
 use crate::run::{Ending, Status};
 use crate::time::BootTime;
+
+/// How long after a finish was sent the next one is, at the soonest, unless its batch is full.
+const GATHER: Duration = Duration::from_millis(25);
 
 impl Node {
     pub(super) fn exited(&mut self, run: RunId, ending: Ending, now: BootTime) {
@@ -23,9 +28,10 @@ impl Node {
             return;
         }
         let ended = self.batch_of(&self.to_ask.ended);
-        if ended.is_empty() {
+        if ended.is_empty() || ended.len() < self.config.max_batch && self.gathers() {
             return;
         }
+        self.wish.gather_until = Some(now + GATHER);
         self.draw_onward(&ended);
         let until = self.claim_until(now);
         let request = |run: &RunId| {
@@ -38,6 +44,11 @@ impl Node {
         requests.sort_unstable_by_key(|request| request.at);
         self.flight.finish = Some(requests.iter().map(|request| request.at.run).collect());
         self.emit(Effect::Finish(requests));
+    }
+
+    /// Runs that end soon after each other share a finish; the first one after a while goes at once. Nothing waits in a drain.
+    fn gathers(&self) -> bool {
+        self.wish.gather_until.is_some() && !self.drain.begun
     }
 
     /// Gives ids to what may be claimed along with these finishes. One that was given stays until the finish is answered.

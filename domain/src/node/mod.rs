@@ -104,6 +104,8 @@ struct Wish {
     claim: bool,
     /// As the last look found it.
     steal: Option<Theft>,
+    /// Until when ended runs are gathered before the next finish is sent.
+    gather_until: Option<BootTime>,
     next_peek: BootTime,
     next_recovery: BootTime,
     claim_backoff: Backoff,
@@ -127,6 +129,7 @@ impl Wish {
     }
 
     fn forget_waits_that_are_over(&mut self, now: BootTime) {
+        self.gather_until = self.gather_until.filter(|until| *until > now);
         for backoff in [
             &mut self.claim_backoff,
             &mut self.start_backoff,
@@ -229,6 +232,11 @@ impl Node {
         }
         if !self.flight.held {
             consider(wish.next_recovery);
+        }
+        if !self.to_ask.ended.is_empty()
+            && let Some(until) = wish.gather_until
+        {
+            consider(until);
         }
         wish.backoffs().into_iter().filter_map(|backoff| backoff.until()).for_each(&mut consider);
         let replace_at = self.replaces.first().map(|(at, _)| *at);

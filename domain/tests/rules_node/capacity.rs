@@ -40,8 +40,9 @@ fn start_all(driver: &mut Driver) -> Vec<RunId> {
     }
 }
 
-/// One run ends and is recorded.
+/// One run ends and is recorded, a while after any other.
 fn finish(driver: &mut Driver, run: RunId) {
+    driver.tick(driver.now.as_ms() + 100);
     driver.feed(Input::Exited { run, ending: succeeded() });
     driver.feed(Input::Finished(Ok(vec![FinishAnswer::Recorded { claim_at: None }])));
 }
@@ -134,7 +135,7 @@ fn a_place_that_a_run_given_back_leaves_is_used_at_once() {
     let executing = start_all(&mut driver);
     finish(&mut driver, executing[0]);
     let [claim] = &driver.claims()[..] else { panic!("no stall until the next look") };
-    assert_eq!((claim.runs.len(), claim.until), (1, utc(50_000)));
+    assert_eq!((claim.runs.len(), claim.until), (1, utc(50_100)));
 }
 
 #[test]

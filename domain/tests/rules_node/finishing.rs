@@ -122,3 +122,36 @@ fn ids_that_a_claim_has_not_used_are_not_drawn_twice_when_a_finish_has_drawn_oth
     let drawn = driver.claim();
     assert!(!drawn.contains(&next.run) && !sent.contains(&next.run), "{next:?}");
 }
+
+#[test]
+fn runs_that_end_soon_after_each_other_share_a_finish() {
+    let mut driver = Driver::new(config());
+    let runs: Vec<RunId> = (0..4).map(|_| driver.execute().at.run).collect();
+    driver.exit(runs[0]);
+    assert_eq!(driver.finishes().len(), 1, "the first one goes at once");
+    driver.recorded();
+    driver.tick(5);
+    driver.exit(runs[1]);
+    driver.tick(20);
+    driver.exit(runs[2]);
+    assert_eq!((driver.finishes().len(), driver.node.next_wake().as_ms()), (0, 25));
+    driver.tick(25);
+    assert_eq!(driver.finishes().len(), 2);
+    driver.feed(Input::Finished(Ok(vec![FinishAnswer::Recorded { claim_at: None }; 2])));
+    driver.exit(runs[3]);
+    driver.feed(Input::Drain);
+    assert_eq!(driver.finishes().len(), 1, "a drain waits for nothing");
+}
+
+#[test]
+fn a_full_batch_of_ended_runs_is_not_waited_with() {
+    let mut driver = Driver::new(Config { max_batch: 2, ..config() });
+    let runs: Vec<RunId> = (0..3).map(|_| driver.execute().at.run).collect();
+    driver.exit(runs[0]);
+    assert_eq!(driver.finishes().len(), 1);
+    driver.recorded();
+    driver.exit(runs[1]);
+    assert_eq!(driver.finishes().len(), 0);
+    driver.exit(runs[2]);
+    assert_eq!(driver.finishes().len(), 2);
+}
