@@ -9,12 +9,13 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep_until};
 
 use super::discovery::Plugin;
+use super::facts::Facts;
 use super::hosts::Hosts;
 use super::link::{HostLink, NotStarted};
 use super::server::InServer;
 use super::slots::End;
 use super::verdict::{Stopped, judge};
-use super::wire::{Description, Facts};
+use super::wire::Description;
 use crate::executor::{Ended, Executor, ExecutorDescription, Exit, Isolation, PluginDescription, RunFacts, Stop};
 use crate::keeper::KeeperHandle;
 
@@ -101,8 +102,11 @@ impl Executor for DylibExecutor {
     /// Dropping the future ends the run as if it had been cancelled and did not stop.
     async fn run(&self, facts: RunFacts, live: mpsc::Sender<Vec<u8>>, stop: watch::Receiver<Stop>) -> Exit {
         let (timeout, kill_grace) = (facts.timeout, facts.kill_grace);
-        let mut limits = Limits { timeout, over_at: after(timeout.unwrap_or(FAR)), kill_grace, stop };
-        let facts = Facts::of(facts);
+        let mut limits = Limits { timeout, over_at: timeout.map(after), kill_grace, stop };
+        let facts = match Facts::of(&facts) {
+            Ok(facts) => facts,
+            Err(sentence) => return Exit::without_process(Ended::Failed, sentence),
+        };
         loop {
             let begun = tokio::select! {
                 biased;
@@ -128,7 +132,7 @@ impl Executor for DylibExecutor {
 /// What ends a run that does not end by itself.
 struct Limits {
     timeout: Option<Duration>,
-    over_at: Instant,
+    over_at: Option<Instant>,
     kill_grace: Duration,
     stop: watch::Receiver<Stop>,
 }
@@ -140,7 +144,7 @@ impl Limits {
             biased;
             // Without anybody who could ask, it is never asked.
             Ok(_) = self.stop.wait_for(|stop| *stop != Stop::No) => (Ended::Cancelled, "cancelled".to_owned()),
-            () = sleep_until(self.over_at) => {
+            () = wait_until(self.over_at) => {
                 let timeout = self.timeout.unwrap_or_default();
                 (Ended::TimedOut, format!("still running after its timeout of {timeout:?}"))
             }
@@ -158,6 +162,14 @@ impl Limits {
 
 fn after(duration: Duration) -> Instant {
     Instant::now() + duration.min(FAR)
+}
+
+/// For ever, at no price, if there is no such time.
+async fn wait_until(at: Option<Instant>) {
+    match at {
+        Some(at) => sleep_until(at).await,
+        None => std::future::pending().await,
+    }
 }
 
 /// A run that goes on.

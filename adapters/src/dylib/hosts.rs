@@ -11,10 +11,10 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
 use super::discovery::Plugin;
+use super::facts::Facts;
 use super::link::{HostLink, NotStarted};
 use super::slots::End;
 use super::verdict::{HostEnd, Killed};
-use super::wire::Facts;
 use crate::executor::{Ended, HostState};
 use crate::keeper::KeeperHandle;
 

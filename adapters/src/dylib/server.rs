@@ -7,10 +7,10 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
 use super::discovery::Plugin;
+use super::facts::Facts;
 use super::library::Library;
 use super::slots::{End, Slots};
 use super::stage::Stage;
-use super::wire::Facts;
 use crate::keeper::KeeperHandle;
 
 /// A plugin that is loaded here. It is never unloaded.
