@@ -108,7 +108,7 @@ impl HostLink {
     pub(super) fn begin(
         &self,
         facts: &Facts,
-        live: mpsc::Sender<Vec<u8>>,
+        live: &mpsc::Sender<Vec<u8>>,
         kill_grace: Duration,
     ) -> Option<Result<(u64, oneshot::Receiver<End>), String>> {
         if !self.open.load(Ordering::SeqCst) || self.slots.len() >= MOST_RUNS {
@@ -122,7 +122,7 @@ impl HostLink {
             Ok(frame) => frame,
             Err(sentence) => return Some(Err(sentence)),
         };
-        let told = self.slots.enter(key, live, kill_grace);
+        let told = self.slots.enter(key, live.clone(), kill_grace);
         // If the host has ended meanwhile, nobody is there any more who would tell this run of it.
         match self.end.get() {
             Some(end) => self.slots.end_all(end),
