@@ -222,6 +222,9 @@ impl EngineHandle {
     /// The run has ended and printed `output`, as far as it is kept. Live chunks may have been lost on the way; those who
     /// follow get the end in any case.
     pub(crate) fn complete_output(&self, run: RunId, output: &[u8]) {
+        if output.is_empty() {
+            return;
+        }
         let end = |bytes: usize| &output[output.len().saturating_sub(bytes)..];
         let missed = self.live().get(&run).is_some_and(|of_run| !of_run.kept.ends_with(end(END_COMPARED)));
         if missed {

@@ -85,7 +85,9 @@ impl Engine {
         }
         self.counters.finished(status);
         self.handle.complete_output(run, &exit.output);
-        self.outputs.insert(run, Output { bytes: exit.output, truncated: exit.output_truncated });
+        if !exit.output.is_empty() {
+            self.outputs.insert(run, Output { bytes: exit.output, truncated: exit.output_truncated });
+        }
         let ending = Ending {
             status,
             exit_code: exit.exit_code,
