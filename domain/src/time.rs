@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::{Add, Sub};
 use std::time::Duration;
 
-use chrono::{DateTime, NaiveDateTime, Utc};
+use chrono::{DateTime, Datelike, NaiveDateTime, Timelike, Utc};
 
 /// An instant in UTC, in whole milliseconds since 1970-01-01T00:00:00Z.
 ///
@@ -106,7 +106,10 @@ impl Sub<Duration> for Timestamp {
 impl fmt::Display for Timestamp {
     /// RFC 3339 in UTC with milliseconds (SPEC section 3).
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.naive().format("%Y-%m-%dT%H:%M:%S%.3fZ"))
+        let at = self.naive();
+        let (hour, minute, second, ms) = (at.hour(), at.minute(), at.second(), at.and_utc().timestamp_subsec_millis());
+        // Each run is told its due time: a pattern would be read anew for each.
+        write!(f, "{:04}-{:02}-{:02}T{hour:02}:{minute:02}:{second:02}.{ms:03}Z", at.year(), at.month(), at.day())
     }
 }
 
@@ -129,6 +132,7 @@ mod tests {
         assert_eq!(Timestamp::parse_rfc3339("1970-01-01T01:00:01+01:00"), Some(t));
         assert_eq!(Timestamp::parse_rfc3339("yesterday"), None);
         assert_eq!(Timestamp::MAX.to_string(), "9999-12-31T23:59:59.999Z");
+        assert_eq!(Timestamp::from_ms(1_740_787_201_050).to_string(), "2025-03-01T00:00:01.050Z");
     }
 
     #[test]

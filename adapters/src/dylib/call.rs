@@ -11,9 +11,9 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use carillon_plugin::abi::{FAILED, MIN_MESSAGE_CAPACITY, RunResult, SUCCEEDED};
 
-use super::facts::{Callbacks, Strings};
+use super::facts::{Callbacks, Facts};
 use super::library::Library;
-use super::wire::{Facts, MESSAGE_CAPACITY, Report};
+use super::wire::{MESSAGE_CAPACITY, Report};
 
 const _: () = assert!(MESSAGE_CAPACITY >= MIN_MESSAGE_CAPACITY as usize);
 
@@ -64,12 +64,8 @@ impl Drop for Open {
 }
 
 /// Calls the plugin on this thread and returns when it does.
-pub(super) fn call(library: &Library, key: u64, facts: Facts, port: Port) -> Report {
-    let strings = match Strings::new(facts) {
-        Ok(strings) => strings,
-        Err(sentence) => return Report::failed(sentence),
-    };
-    let mut message = vec![0_u8; MESSAGE_CAPACITY];
+pub(super) fn call(library: &Library, key: u64, facts: &Facts, port: Port) -> Report {
+    let mut message = [0_u8; MESSAGE_CAPACITY];
     let mut result = RunResult {
         struct_size: size_of::<RunResult>() as u32,
         status: FAILED,
@@ -77,10 +73,10 @@ pub(super) fn call(library: &Library, key: u64, facts: Facts, port: Port) -> Rep
         message_capacity: MESSAGE_CAPACITY as u32,
         message: message.as_mut_ptr().cast(),
     };
-    let variables = strings.variables();
+    let variables = facts.variables();
     let open = Open::new(port);
     let host = std::ptr::without_provenance_mut(open.0);
-    let facts = strings.for_plugin(&variables, &Callbacks { host, write, cancelled });
+    let facts = facts.for_plugin(&variables, &Callbacks { host, write, cancelled });
     let run = library.run();
     CURRENT.set(key);
     // SAFETY: a plugin's run function, with all that the ABI promises it.

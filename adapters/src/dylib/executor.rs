@@ -6,22 +6,21 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot, watch};
-use tokio::time::{Instant, sleep_until};
 
 use super::discovery::Plugin;
+use super::facts::Facts;
 use super::hosts::Hosts;
+use super::limits::Limits;
 use super::link::{HostLink, NotStarted};
 use super::server::InServer;
 use super::slots::End;
 use super::verdict::{Stopped, judge};
-use super::wire::{Description, Facts};
+use super::wire::Description;
 use crate::executor::{Ended, Executor, ExecutorDescription, Exit, Isolation, PluginDescription, RunFacts, Stop};
 use crate::keeper::KeeperHandle;
 
 /// A run that is to stop is told so again and again: a signal that comes just before a system call interrupts nothing.
 const ASK_EVERY: Duration = Duration::from_millis(100);
-/// Further than any run goes, and still a moment that can be computed with.
-const FAR: Duration = Duration::from_secs(100 * 365 * 86_400);
 
 /// Runs jobs by a plugin.
 pub struct DylibExecutor {
@@ -54,23 +53,33 @@ impl DylibExecutor {
         &self.plugin
     }
 
-    /// Begins the run as soon as there is a place for it.
+    /// Begins the run as soon as there is a place for it, unless it is to stop before.
     async fn begin(
         &self,
         facts: &Facts,
         live: &mpsc::Sender<Vec<u8>>,
-        kill_grace: Duration,
+        limits: &mut Limits,
     ) -> Result<Ongoing, NotStarted> {
-        match &self.way {
-            Way::Hosts(hosts) => {
-                let (host, key, end) = hosts.begin(facts, live, kill_grace).await?;
-                Ok(Ongoing { key, end, place: Place::Host(host), over: false })
-            }
+        let hosts = match &self.way {
+            Way::Hosts(hosts) => hosts,
             Way::Server(server) => {
-                let (key, end) = server.begin(facts.clone(), live.clone(), kill_grace);
-                Ok(Ongoing { key, end, place: Place::Server(server.clone()), over: false })
+                let (key, end) = server.begin(facts.clone(), live.clone(), limits.kill_grace);
+                return Ok(Ongoing { key, end, place: Place::Server(server.clone()), over: false });
             }
-        }
+        };
+        // Mostly there is a place, and nothing to wait for.
+        let begun = match hosts.begin_at_once(facts, live, limits.kill_grace) {
+            Some(begun) => begun,
+            None => {
+                let kill_grace = limits.kill_grace;
+                tokio::select! {
+                    biased;
+                    (how, reason) = limits.reached() => Err((how, format!("{reason} before it started"))),
+                    begun = hosts.begin(facts, live, kill_grace) => begun,
+                }
+            }
+        };
+        begun.map(|(host, key, end)| Ongoing { key, end, place: Place::Host(host), over: false })
     }
 }
 
@@ -100,18 +109,16 @@ impl Executor for DylibExecutor {
 
     /// Dropping the future ends the run as if it had been cancelled and did not stop.
     async fn run(&self, facts: RunFacts, live: mpsc::Sender<Vec<u8>>, stop: watch::Receiver<Stop>) -> Exit {
-        let (timeout, kill_grace) = (facts.timeout, facts.kill_grace);
-        let mut limits = Limits { timeout, over_at: after(timeout.unwrap_or(FAR)), kill_grace, stop };
-        let facts = Facts::of(facts);
+        let mut limits = Limits::new(facts.timeout, facts.kill_grace, stop);
+        let facts = match Facts::of(&facts) {
+            Ok(facts) => facts,
+            Err(sentence) => return Exit::without_process(Ended::Failed, sentence),
+        };
         loop {
-            let begun = tokio::select! {
-                biased;
-                (how, reason) = limits.reached() => {
-                    return Exit::without_process(how, format!("{reason} before it started"));
-                }
-                begun = self.begin(&facts, &live, kill_grace) => begun,
-            };
-            let ongoing = match begun {
+            if let Some((how, reason)) = limits.are_reached() {
+                return Exit::without_process(how, format!("{reason} before it started"));
+            }
+            let ongoing = match self.begin(&facts, &live, &mut limits).await {
                 Ok(ongoing) => ongoing,
                 Err((how, sentence)) => return Exit::without_process(how, sentence),
             };
@@ -123,41 +130,6 @@ impl Executor for DylibExecutor {
             }
         }
     }
-}
-
-/// What ends a run that does not end by itself.
-struct Limits {
-    timeout: Option<Duration>,
-    over_at: Instant,
-    kill_grace: Duration,
-    stop: watch::Receiver<Stop>,
-}
-
-impl Limits {
-    /// Waits until the run is to stop. Cancel safe.
-    async fn reached(&mut self) -> Stopped {
-        tokio::select! {
-            biased;
-            // Without anybody who could ask, it is never asked.
-            Ok(_) = self.stop.wait_for(|stop| *stop != Stop::No) => (Ended::Cancelled, "cancelled".to_owned()),
-            () = sleep_until(self.over_at) => {
-                let timeout = self.timeout.unwrap_or_default();
-                (Ended::TimedOut, format!("still running after its timeout of {timeout:?}"))
-            }
-        }
-    }
-
-    /// Waits until patience with a run that was told to stop is over.
-    async fn patience(&mut self) {
-        tokio::select! {
-            Ok(_) = self.stop.wait_for(|stop| *stop == Stop::Now) => {}
-            () = tokio::time::sleep(self.kill_grace.min(FAR)) => {}
-        }
-    }
-}
-
-fn after(duration: Duration) -> Instant {
-    Instant::now() + duration.min(FAR)
 }
 
 /// A run that goes on.

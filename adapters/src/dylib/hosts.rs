@@ -11,10 +11,10 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
 use super::discovery::Plugin;
+use super::facts::Facts;
 use super::link::{HostLink, NotStarted};
 use super::slots::End;
 use super::verdict::{HostEnd, Killed};
-use super::wire::Facts;
 use crate::executor::{Ended, HostState};
 use crate::keeper::KeeperHandle;
 
@@ -55,6 +55,16 @@ impl Hosts {
         Arc::new(Self { plugin, keeper, state: Mutex::default(), changed: watch::Sender::new(()) })
     }
 
+    /// Begins a run in a host that takes it now; `None` if there is none.
+    pub(super) fn begin_at_once(
+        &self,
+        facts: &Facts,
+        live: &mpsc::Sender<Vec<u8>>,
+        kill_grace: Duration,
+    ) -> Option<Result<Begun, NotStarted>> {
+        self.state().begin(facts, live, kill_grace)
+    }
+
     /// Begins a run in a host, starting one if need be. May wait for long: cancel safe until it
     /// has answered.
     pub(super) async fn begin(
@@ -68,11 +78,8 @@ impl Hosts {
         loop {
             {
                 let mut state = self.state();
-                for link in &state.links {
-                    if let Some(begun) = link.begin(facts, live.clone(), kill_grace) {
-                        let begun = begun.map_err(|sentence| (Ended::Failed, sentence));
-                        return begun.map(|(key, end)| (link.clone(), key, end));
-                    }
+                if let Some(begun) = state.begin(facts, live, kill_grace) {
+                    return begun;
                 }
                 match (&state.failed, awaited) {
                     (Some((failed, why)), Some(awaited)) if *failed >= awaited => return Err(why.clone()),
@@ -166,6 +173,18 @@ impl Drop for Hosts {
 }
 
 impl State {
+    fn begin(
+        &self,
+        facts: &Facts,
+        live: &mpsc::Sender<Vec<u8>>,
+        kill_grace: Duration,
+    ) -> Option<Result<Begun, NotStarted>> {
+        self.links.iter().find_map(|link| {
+            let begun = link.begin(facts, live, kill_grace)?.map_err(|sentence| (Ended::Failed, sentence));
+            Some(begun.map(|(key, end)| (link.clone(), key, end)))
+        })
+    }
+
     /// Notes a failure of a host that lived for so long; answers the pause before the next one.
     fn lengthen_pause(&mut self, lived: Duration) -> Duration {
         let pause = match self.pause {

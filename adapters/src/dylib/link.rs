@@ -17,12 +17,13 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use super::MOST_RUNS;
 use super::discovery::Plugin;
+use super::facts::Facts;
 use super::image::path_of;
 use super::prints;
 use super::slots::{End, Slots};
 use super::supervisor::{Supervisor, Words};
 use super::verdict::{HostEnd, Killed};
-use super::wire::{Facts, Order, Word};
+use super::wire::{Order, Word};
 use crate::executor::{Ended, LANG, PATH};
 use crate::keeper::{KeeperHandle, Spawn};
 
@@ -107,7 +108,7 @@ impl HostLink {
     pub(super) fn begin(
         &self,
         facts: &Facts,
-        live: mpsc::Sender<Vec<u8>>,
+        live: &mpsc::Sender<Vec<u8>>,
         kill_grace: Duration,
     ) -> Option<Result<(u64, oneshot::Receiver<End>), String>> {
         if !self.open.load(Ordering::SeqCst) || self.slots.len() >= MOST_RUNS {
@@ -117,12 +118,11 @@ impl HostLink {
         if key >= RUNS_IN_ALL {
             self.close();
         }
-        let order = Order::Run { key, lease_ms: self.keeper.deadline_ms(), facts: facts.clone() };
-        let frame = match order.encode() {
+        let frame = match Order::run_frame(key, self.keeper.deadline_ms(), facts) {
             Ok(frame) => frame,
             Err(sentence) => return Some(Err(sentence)),
         };
-        let told = self.slots.enter(key, live, kill_grace);
+        let told = self.slots.enter(key, live.clone(), kill_grace);
         // If the host has ended meanwhile, nobody is there any more who would tell this run of it.
         match self.end.get() {
             Some(end) => self.slots.end_all(end),
@@ -145,9 +145,7 @@ impl HostLink {
 
     /// Tells a run that it is to stop. May be said again.
     pub(super) fn cancel(&self, key: u64) {
-        if let Ok(frame) = Order::Cancel(key).encode() {
-            let _ = self.orders.send(frame);
-        }
+        let _ = self.orders.send(Order::cancel_frame(key));
     }
 
     /// A run did not stop: nothing new comes here, and the process is killed when the others are done, at the latest when

@@ -38,6 +38,7 @@ mod hosts;
 mod image;
 mod inspection;
 mod library;
+mod limits;
 mod link;
 mod prints;
 mod schema;

@@ -7,10 +7,11 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
 use super::discovery::Plugin;
+use super::facts::Facts;
 use super::library::Library;
 use super::slots::{End, Slots};
-use super::stage::Stage;
-use super::wire::Facts;
+use super::stage::{Sink, Stage};
+use super::wire::Report;
 use crate::keeper::KeeperHandle;
 
 /// A plugin that is loaded here. It is never unloaded.
@@ -18,17 +19,17 @@ pub(super) struct InServer {
     name: String,
     keeper: KeeperHandle,
     slots: Arc<Slots>,
-    stage: Stage<Arc<Slots>>,
+    stage: Stage<Ends>,
     begun: AtomicU64,
 }
 
 impl InServer {
-    /// Loads the plugin into this process; the error is a sentence.
+    /// Loads the plugin into this process; the error is a sentence. Call it within a tokio runtime.
     pub(super) fn load(plugin: &Plugin, keeper: KeeperHandle) -> Result<Arc<Self>, String> {
         let library = Library::load(&plugin.image.path())?;
         let slots = Arc::<Slots>::default();
-        let stage =
-            Stage::new(library, slots.clone(), None).map_err(|error| format!("signals cannot be set up: {error}"))?;
+        let ends = Ends::told_to(slots.clone());
+        let stage = Stage::new(library, ends, None).map_err(|error| format!("signals cannot be set up: {error}"))?;
         Ok(Arc::new(Self { name: plugin.description.name.clone(), keeper, slots, stage, begun: AtomicU64::new(0) }))
     }
 
@@ -56,5 +57,39 @@ impl InServer {
         tracing::error!(
             "run {key} of plugin {name} does not stop; it is in the server's own process, and only the end of that can end it"
         );
+    }
+}
+
+/// Where the threads of runs tell how they go. Ends pass through one task: told by a thread that is none of the runtime's,
+/// each would wake a thread of that for itself.
+struct Ends {
+    slots: Arc<Slots>,
+    ends: mpsc::UnboundedSender<(u64, Report)>,
+}
+
+impl Ends {
+    fn told_to(slots: Arc<Slots>) -> Self {
+        let (ends, mut told) = mpsc::unbounded_channel();
+        let to = slots.clone();
+        tokio::spawn(async move {
+            while let Some((key, report)) = told.recv().await {
+                to.ended(key, report);
+            }
+        });
+        Self { slots, ends }
+    }
+}
+
+impl Sink for Ends {
+    /// Only the end of a process, which here is the server's own, asks for it.
+    fn begun(&self, _key: u64) {}
+
+    fn output(&self, key: u64, bytes: &[u8]) -> Result<(), i32> {
+        self.slots.output(key, bytes)
+    }
+
+    fn ended(&self, key: u64, report: Report) {
+        // The task goes only with the runtime, and then nobody waits for an end.
+        let _ = self.ends.send((key, report));
     }
 }

@@ -1,6 +1,8 @@
 //! The runs of one loaded plugin that go on in this process, be it a host process or the server: each on a thread.
 //!
-//! Threads wait a while for the next run before they end, so that short runs do not pay for making one.
+//! Threads wait a while for the next run before they end, so that short runs do not pay for making one. As long as runs
+//! wait, one thread is on its way to them, and it sees to the next one before it begins: a run that is over at once leaves
+//! its thread to others, and none ever waits for the end of another.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
@@ -10,9 +12,10 @@ use std::time::Duration;
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
 
 use super::call::{Port, call};
+use super::facts::Facts;
 use super::library::Library;
 use super::threads::Threads;
-use super::wire::{Facts, Report};
+use super::wire::Report;
 use crate::keeper::boottime_ms;
 
 /// What a thread of a plugin may use of its stack, in bytes; what the main thread of a program gets.
@@ -30,6 +33,11 @@ pub(super) trait Sink: Send + Sync + 'static {
     fn output(&self, key: u64, bytes: &[u8]) -> Result<(), i32>;
     /// The run is over.
     fn ended(&self, key: u64, report: Report);
+    /// The same of one run and then of another, on one thread.
+    fn ended_and_begun(&self, ended: u64, report: Report, begun: u64) {
+        self.ended(ended, report);
+        self.begun(begun);
+    }
 }
 
 /// A plugin and its runs. Clones are the same.
@@ -52,7 +60,12 @@ struct State {
     /// run's.
     alone: Option<u64>,
     threads: usize,
+    /// Threads without a run.
     idle: usize,
+    /// How many of them are told to come.
+    called: usize,
+    /// Threads that were made to come and are not there yet.
+    starting: usize,
     closed: bool,
 }
 
@@ -88,20 +101,7 @@ impl<S: Sink> Stage<S> {
         state.alone = (state.going.is_empty() && self.0.plugin_has_no_threads(&state)).then_some(key);
         state.going.insert(key, going.clone());
         state.waiting.push_back(Task { key, lease_ms, facts, going });
-        if state.idle >= state.waiting.len() {
-            self.0.work.notify_one();
-            return;
-        }
-        let shared = self.0.clone();
-        let thread = std::thread::Builder::new().name("plugin-run".to_owned()).stack_size(STACK_BYTES);
-        state.threads += 1;
-        if let Err(error) = thread.spawn(move || shared.work()) {
-            state.threads -= 1;
-            state.waiting.pop_back();
-            state.going.remove(&key);
-            drop(state);
-            self.0.sink.ended(key, Report::failed(format!("there is no thread for it: {error}")));
-        }
+        self.0.see_to_waiting(state);
     }
 
     /// Tells a run that it is to stop, and interrupts what it waits for. What is over already is no error.
@@ -138,46 +138,98 @@ impl<S> Shared<S> {
 }
 
 impl<S: Sink> Shared<S> {
+    /// Sees to it that a thread comes for the run that waits, if none is on its way.
+    fn see_to_waiting(self: &Arc<Self>, mut state: MutexGuard<'_, State>) {
+        if state.waiting.is_empty() || state.called + state.starting > 0 {
+            return;
+        }
+        if state.idle > 0 {
+            state.called += 1;
+            drop(state);
+            self.work.notify_one();
+            return;
+        }
+        let shared = self.clone();
+        let thread = std::thread::Builder::new().name("plugin-run".to_owned()).stack_size(STACK_BYTES);
+        match thread.spawn(move || shared.work()) {
+            Ok(_) => (state.threads, state.starting) = (state.threads + 1, state.starting + 1),
+            Err(error) => {
+                let waiting = std::mem::take(&mut state.waiting);
+                waiting.iter().for_each(|task| drop(state.going.remove(&task.key)));
+                drop(state);
+                for task in waiting {
+                    self.sink.ended(task.key, Report::failed(format!("there is no thread for it: {error}")));
+                }
+            }
+        }
+    }
+
     /// The life of a thread.
     fn work(self: &Arc<Self>) {
-        while let Some(task) = self.next() {
-            self.run(task);
+        // SAFETY: always.
+        let thread = unsafe { libc::gettid() };
+        let mut state = self.state();
+        state.starting -= 1;
+        while let Some(mut task) = self.await_task(state) {
+            self.sink.begun(task.key);
+            loop {
+                let (key, report) = (task.key, self.run(task, thread));
+                let (report, next) = self.end(key, report);
+                let Some(next) = next else {
+                    self.sink.ended(key, report);
+                    break;
+                };
+                self.sink.ended_and_begun(key, report, next.key);
+                task = next;
+            }
+            state = self.state();
         }
     }
 
     /// The next run; `None` when the thread is to end.
-    fn next(&self) -> Option<Task> {
-        let mut state = self.state();
-        state.idle += 1;
-        let more = |state: &mut State| state.waiting.is_empty() && !state.closed;
-        let waited = self.work.wait_timeout_while(state, IDLE, more);
-        state = waited.unwrap_or_else(PoisonError::into_inner).0;
-        state.idle -= 1;
+    fn await_task(self: &Arc<Self>, mut state: MutexGuard<'_, State>) -> Option<Task> {
+        while state.waiting.is_empty() && !state.closed {
+            state.idle += 1;
+            let not_called = |state: &mut State| state.called == 0 && !state.closed;
+            let (woken, waited) =
+                self.work.wait_timeout_while(state, IDLE, not_called).unwrap_or_else(PoisonError::into_inner);
+            state = woken;
+            state.idle -= 1;
+            if waited.timed_out() {
+                break;
+            }
+            state.called = state.called.saturating_sub(1);
+        }
         let task = state.waiting.pop_front();
         if task.is_none() {
             state.threads -= 1;
         }
+        self.see_to_waiting(state);
         task
     }
 
-    fn run(self: &Arc<Self>, task: Task) {
+    /// Calls the plugin on this thread.
+    fn run(self: &Arc<Self>, task: Task, thread: libc::pid_t) -> Report {
         let Task { key, lease_ms, facts, going } = task;
-        // SAFETY: always.
-        going.thread.store(unsafe { libc::gettid() }, Ordering::Relaxed);
-        self.sink.begun(key);
+        going.thread.store(thread, Ordering::Relaxed);
         let shared = self.clone();
         let write = Box::new(move |bytes: &[u8]| shared.sink.output(key, bytes));
-        let report = match boottime_ms() < lease_ms {
-            true => call(&self.library, key, facts, Port { stop: going.stop.clone(), write }),
+        match boottime_ms() < lease_ms {
+            true => call(&self.library, key, &facts, Port { stop: going.stop.clone(), write }),
             false => Report::LeaseOver,
-        };
+        }
+    }
+
+    /// A run is over: its report, and what this thread goes on with at once.
+    fn end(self: &Arc<Self>, key: u64, report: Report) -> (Report, Option<Task>) {
         let mut state = self.state();
         // Under the lock nothing else begins, so that what is looked for can only be of this run.
         let left = self.threads.as_ref().filter(|_| state.alone == Some(key));
         let left = left.map_or(0, |threads| threads.left_behind(state.threads));
         state.going.remove(&key);
-        drop(state);
-        self.sink.ended(key, report.leaving(left));
+        let next = if left == 0 { state.waiting.pop_front() } else { None };
+        self.see_to_waiting(state);
+        (report.leaving(left), next)
     }
 
     fn plugin_has_no_threads(&self, state: &State) -> bool {

@@ -155,6 +155,8 @@ struct LastWords {
 pub(super) struct Words {
     pipe: pipe::Receiver,
     bytes: Vec<u8>,
+    /// How many of the bytes are taken.
+    taken: usize,
     closed: bool,
 }
 
@@ -163,11 +165,13 @@ impl Words {
         // More room than usual, so that a burst of output waits for nobody. A refusal leaves the usual.
         // SAFETY: takes numbers.
         unsafe { libc::fcntl(pipe.as_raw_fd(), libc::F_SETPIPE_SZ, PIPE_BYTES) };
-        Ok(Self { pipe: pipe::Receiver::from_owned_fd(pipe)?, bytes: Vec::with_capacity(READ_BYTES), closed: false })
+        let pipe = pipe::Receiver::from_owned_fd(pipe)?;
+        Ok(Self { pipe, bytes: Vec::with_capacity(READ_BYTES), taken: 0, closed: false })
     }
 
     /// Reads once; an error when nothing will come any more. Cancel safe.
     async fn read(&mut self) -> Result<(), ()> {
+        self.bytes.drain(..std::mem::take(&mut self.taken));
         self.bytes.reserve(READ_BYTES);
         match self.pipe.read_buf(&mut self.bytes).await {
             Ok(0) | Err(_) => Err(()),
@@ -177,9 +181,10 @@ impl Words {
 
     /// The next whole word.
     fn next(&mut self) -> Result<Option<Word>, ()> {
-        let Some((body, used)) = next_frame(&self.bytes, MAX_FRAME_BYTES).map_err(|_| ())? else { return Ok(None) };
+        let bytes = &self.bytes[self.taken..];
+        let Some((body, used)) = next_frame(bytes, MAX_FRAME_BYTES).map_err(|_| ())? else { return Ok(None) };
         let word = Word::decode(body).map_err(|_| ())?;
-        self.bytes.drain(..used);
+        self.taken += used;
         Ok(Some(word))
     }
 

@@ -6,6 +6,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::facts::Facts;
 use crate::keeper::fields::{BadFrame, Put, Take};
 
 /// The most output in one frame, in bytes.
@@ -14,7 +15,11 @@ pub(super) const CHUNK_BYTES: usize = 4_000;
 pub(super) const MESSAGE_CAPACITY: usize = 4_000;
 /// What surrounds the bytes of a frame: its length, its tag, a key, a few numbers.
 const MOST_AROUND: usize = 4 + 1 + 8 + 4 + 8;
-const _: () = assert!(CHUNK_BYTES + MOST_AROUND <= libc::PIPE_BUF && MESSAGE_CAPACITY + MOST_AROUND <= libc::PIPE_BUF);
+/// Of a [`Word::Begun`].
+const BEGUN_BYTES: usize = 4 + 1 + 8;
+const _: () = assert!(CHUNK_BYTES + MOST_AROUND <= libc::PIPE_BUF);
+/// A host says in one write that a run is over and that the next one has begun.
+const _: () = assert!(MESSAGE_CAPACITY + MOST_AROUND + BEGUN_BYTES <= libc::PIPE_BUF);
 
 /// Exit code of a host that cannot speak with the server any more, because the plugin has meddled with its handles.
 pub(super) const UNHEARD: u8 = 113;
@@ -43,21 +48,6 @@ pub(super) enum Inspection {
     Described(Description),
     /// It cannot be used, and why.
     Refused(String),
-}
-
-/// The facts of a run as the plugin gets them. No `Debug`: `params` and `env` may hold secrets.
-#[derive(Clone, Serialize, Deserialize)]
-pub(super) struct Facts {
-    pub(super) namespace: String,
-    pub(super) job: String,
-    pub(super) run_id: String,
-    pub(super) attempt: u32,
-    pub(super) due_at_ms: i64,
-    /// 0 for none.
-    pub(super) deadline_ms: i64,
-    pub(super) fencing_token: u64,
-    pub(super) params: Value,
-    pub(super) env: Vec<(String, String)>,
 }
 
 /// How a run of a plugin came back.
@@ -129,32 +119,28 @@ pub(super) enum Word {
 }
 
 impl Order {
-    /// The order as a frame; the error is a sentence.
-    pub(super) fn encode(&self) -> Result<Vec<u8>, String> {
+    /// The frame of a [`Order::Run`]; the error is a sentence.
+    pub(super) fn run_frame(key: u64, lease_ms: u64, facts: &Facts) -> Result<Vec<u8>, String> {
         let mut frame = Vec::with_capacity(512);
-        match self {
-            Self::Run { key, lease_ms, facts } => {
-                let facts = serde_json::to_vec(facts);
-                let facts = facts.map_err(|error| format!("the facts of the run cannot be written: {error}"))?;
-                Put::frame(&mut frame, 1).u64(*key).u64(*lease_ms).bytes(&facts).done();
-            }
-            Self::Cancel(key) => Put::frame(&mut frame, 2).u64(*key).done(),
-        }
+        facts.put(Put::frame(&mut frame, 1).u64(key).u64(lease_ms)).done();
         match frame.len() <= MAX_FRAME_BYTES {
             true => Ok(frame),
             false => Err(format!("its params are longer than {MAX_FRAME_BYTES} bytes, written as a plugin gets them")),
         }
     }
 
+    /// The frame of a [`Order::Cancel`].
+    pub(super) fn cancel_frame(key: u64) -> Vec<u8> {
+        let mut frame = Vec::with_capacity(16);
+        Put::frame(&mut frame, 2).u64(key).done();
+        frame
+    }
+
     /// Reads a frame's body.
     pub(super) fn decode(body: &[u8]) -> Result<Self, BadFrame> {
         let mut body = Take(body);
         match body.u8()? {
-            1 => {
-                let (key, lease_ms) = (body.u64()?, body.u64()?);
-                let facts = serde_json::from_slice(body.bytes()?).map_err(|_| BadFrame("the facts are not JSON"))?;
-                Ok(Self::Run { key, lease_ms, facts })
-            }
+            1 => Ok(Self::Run { key: body.u64()?, lease_ms: body.u64()?, facts: Facts::take(&mut body)? }),
             2 => Ok(Self::Cancel(body.u64()?)),
             _ => Err(BadFrame("unknown order")),
         }
@@ -179,21 +165,26 @@ impl Word {
     /// The word as a frame of at most [`libc::PIPE_BUF`] bytes. Output must not be longer than [`CHUNK_BYTES`].
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut frame = Vec::with_capacity(64);
+        self.put(&mut frame);
+        frame
+    }
+
+    /// Adds the word to others. What is to be written at once must not be longer than [`libc::PIPE_BUF`] in all.
+    pub(super) fn put(&self, frame: &mut Vec<u8>) {
         match self {
-            Self::Ready => Put::frame(&mut frame, 1).done(),
-            Self::Refused(reason) => Put::frame(&mut frame, 2).bytes(cut(reason).as_bytes()).done(),
-            Self::Begun(key) => Put::frame(&mut frame, 3).u64(*key).done(),
-            Self::Output(key, bytes) => return Self::output_frame(*key, bytes),
-            Self::Ended(key, Report::LeaseOver) => Put::frame(&mut frame, 5).u64(*key).u8(2).done(),
+            Self::Ready => Put::frame(frame, 1).done(),
+            Self::Refused(reason) => Put::frame(frame, 2).bytes(cut(reason).as_bytes()).done(),
+            Self::Begun(key) => Put::frame(frame, 3).u64(*key).done(),
+            Self::Output(key, bytes) => Put::frame(frame, 4).u64(*key).bytes(bytes).done(),
+            Self::Ended(key, Report::LeaseOver) => Put::frame(frame, 5).u64(*key).u8(2).done(),
             Self::Ended(key, Report::Returned { succeeded, exit_code, message, threads_left }) => {
-                let put = Put::frame(&mut frame, 5).u64(*key).u8(u8::from(*succeeded)).u8(*exit_code);
+                let put = Put::frame(frame, 5).u64(*key).u8(u8::from(*succeeded)).u8(*exit_code);
                 put.u32(*threads_left).bytes(cut(message).as_bytes()).done();
             }
-            Self::Dying(key) => Put::frame(&mut frame, DYING).u64(*key).done(),
-            Self::TooMuchMemory => Put::frame(&mut frame, 7).done(),
-            Self::ThreadsLeft(count) => Put::frame(&mut frame, 8).u32(*count).done(),
+            Self::Dying(key) => Put::frame(frame, DYING).u64(*key).done(),
+            Self::TooMuchMemory => Put::frame(frame, 7).done(),
+            Self::ThreadsLeft(count) => Put::frame(frame, 8).u32(*count).done(),
         }
-        frame
     }
 
     /// The frame of a [`Word::Output`] of borrowed bytes.

@@ -1,8 +1,6 @@
 //! What the engine counts, and whether it can schedule.
 
-use std::collections::BTreeMap;
-
-use super::{Counts, Readiness};
+use super::{EngineHandle, Readiness};
 use carillon_domain::firing::Held;
 use carillon_domain::invariants::Violation;
 use carillon_domain::node::{BeatAnswer, Failure, Input};
@@ -21,37 +19,46 @@ pub(super) const WHAT_TO_DO: &str = "nothing is claimed or started until somebod
 /// A difference between the clocks from which on people are told.
 const CLOCK_OFFSET_TOLD_MS: i64 = 1_000;
 
-#[derive(Default)]
 pub(super) struct Counters {
-    started: u64,
-    finished: BTreeMap<&'static str, u64>,
-    store_errors: BTreeMap<&'static str, u64>,
-    lag_ms_sum: u64,
-    lag_ms: [u64; LAG_BUCKETS_MS.len()],
-    violations: u64,
-    clock_offset_ms: i64,
+    /// Where the counts are kept, for all to see.
+    handle: EngineHandle,
     trouble: Option<String>,
     registered: bool,
     draining: bool,
 }
 
 impl Counters {
+    pub fn new(handle: EngineHandle) -> Self {
+        handle.count().lag_ms_buckets = LAG_BUCKETS_MS.map(|bound| (bound, 0)).to_vec();
+        Self { handle, trouble: None, registered: false, draining: false }
+    }
+
     pub fn started(&mut self, held: &Held) {
-        self.started += 1;
+        let mut counts = self.handle.count();
+        counts.started_total += 1;
         let Some(started_at) = held.started_at else { return };
         let lag_ms = u64::try_from(started_at.since(held.firing.start_at).as_millis()).unwrap_or(u64::MAX);
-        self.lag_ms_sum = self.lag_ms_sum.saturating_add(lag_ms);
-        if let Some(bucket) = LAG_BUCKETS_MS.iter().position(|bound| lag_ms <= *bound) {
-            self.lag_ms[bucket] += 1;
+        counts.lag_ms_sum = counts.lag_ms_sum.saturating_add(lag_ms);
+        if let Some((_, count)) = counts.lag_ms_buckets.iter_mut().find(|(bound, _)| lag_ms <= *bound) {
+            *count += 1;
         }
     }
 
     pub fn finished(&mut self, status: Status) {
-        *self.finished.entry(status.as_str()).or_default() += 1;
+        *self.handle.count().finished_total.entry(status.as_str()).or_default() += 1;
+    }
+
+    /// What the machine holds now.
+    pub fn holds(&mut self, prepared: usize, executing: usize, partitions: &[u16]) {
+        let mut counts = self.handle.count();
+        (counts.prepared, counts.executing) = (prepared, executing);
+        if counts.partitions != partitions {
+            counts.partitions = partitions.to_vec();
+        }
     }
 
     pub fn violated(&mut self, violation: &Violation) {
-        self.violations += 1;
+        self.handle.count().invariant_violations_total += 1;
         error!(%violation, "an invariant does not hold: this is a bug in Carillon");
     }
 
@@ -105,7 +112,7 @@ impl Counters {
                 Failure::Refused => "permanent",
                 Failure::Unknown => "unknown",
             };
-            *self.store_errors.entry(kind).or_default() += 1;
+            *self.handle.count().store_errors_total.entry(kind).or_default() += 1;
         }
     }
 
@@ -114,12 +121,11 @@ impl Counters {
         let since_1970 = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
         let here_ms = i64::try_from(since_1970.as_millis()).unwrap_or(i64::MAX);
         let offset_ms = database.as_ms().saturating_sub(here_ms);
-        let (was_far, is_far) =
-            (self.clock_offset_ms.abs() >= CLOCK_OFFSET_TOLD_MS, offset_ms.abs() >= CLOCK_OFFSET_TOLD_MS);
+        let known_ms = std::mem::replace(&mut self.handle.count().clock_offset_ms, offset_ms);
+        let (was_far, is_far) = (known_ms.abs() >= CLOCK_OFFSET_TOLD_MS, offset_ms.abs() >= CLOCK_OFFSET_TOLD_MS);
         if is_far && !was_far {
             warn!(offset_ms, "the database's clock differs from this machine's; due times follow the database's");
         }
-        self.clock_offset_ms = offset_ms;
     }
 
     fn trouble_if(&mut self, what: &str, failure: Option<Failure>) -> Option<Failure> {
@@ -138,32 +144,20 @@ impl Counters {
             None => withheld.map_or(Readiness::Ready, |window| Readiness::NotReady(format!("{window}; {WHAT_TO_DO}"))),
         }
     }
-
-    pub fn snapshot(&self, prepared: usize, executing: usize, partitions: &[u16]) -> Counts {
-        Counts {
-            prepared,
-            executing,
-            partitions: partitions.to_vec(),
-            started_total: self.started,
-            finished_total: self.finished.clone(),
-            store_errors_total: self.store_errors.clone(),
-            lag_ms_sum: self.lag_ms_sum,
-            lag_ms_buckets: LAG_BUCKETS_MS.into_iter().zip(self.lag_ms).collect(),
-            clock_offset_ms: self.clock_offset_ms,
-            invariant_violations_total: self.violations,
-        }
-    }
 }
 
 #[cfg(test)]
 mod tests {
+    use carillon_adapters::executors::Executors;
+    use carillon_domain::id::SessionId;
     use carillon_domain::time::{BootTime, Timestamp};
 
     use super::*;
 
     #[test]
     fn a_node_that_withholds_says_since_when_and_what_to_do() {
-        let mut counters = Counters::default();
+        let executors = Executors::new(std::time::Duration::ZERO);
+        let mut counters = Counters::new(EngineHandle::new(SessionId::from_random(1), "n1".into(), executors).0);
         let answer = Ok(BeatAnswer::Alive { utc: Timestamp::EPOCH, peers: vec![], window: None });
         counters.note(&Input::Beat { sent: BootTime::from_ms(0), answer });
         assert_eq!(counters.readiness(None), Readiness::Ready);

@@ -78,7 +78,8 @@ struct Shared {
     next_run: AtomicU64,
     asks: mpsc::UnboundedSender<Ask>,
     readiness: watch::Receiver<Readiness>,
-    counts: watch::Receiver<Counts>,
+    /// Kept up to date by the engine, event by event, and copied for whoever asks.
+    counts: Mutex<Counts>,
     /// When the loop last went round, on the boot clock in milliseconds.
     seen_ms: AtomicU64,
     executors: Executors,
@@ -90,7 +91,8 @@ struct Live {
     written: u64,
     /// The newest of them.
     kept: Vec<u8>,
-    chunks: broadcast::Sender<Vec<u8>>,
+    /// Made when somebody follows: few runs are, and the room for chunks costs more than a short run.
+    chunks: Option<broadcast::Sender<Vec<u8>>>,
 }
 
 /// The output of a running run: what was printed so far, and what comes. The channel closes when the run's record is kept.
@@ -107,7 +109,6 @@ pub struct LiveOutput {
 pub(crate) struct HandleParts {
     pub asks: mpsc::UnboundedReceiver<Ask>,
     pub readiness: watch::Sender<Readiness>,
-    pub counts: watch::Sender<Counts>,
 }
 
 impl EngineHandle {
@@ -115,19 +116,18 @@ impl EngineHandle {
     pub(crate) fn new(session: SessionId, node: String, executors: Executors) -> (Self, HandleParts) {
         let (asks, asks_rx) = mpsc::unbounded_channel();
         let (readiness_tx, readiness) = watch::channel(Readiness::NotReady("the node is starting".into()));
-        let (counts_tx, counts) = watch::channel(Counts::default());
         let shared = Shared {
             session,
             node,
             next_run: AtomicU64::new(FIRST_ASKED_RUN),
             asks,
             readiness,
-            counts,
+            counts: Mutex::default(),
             seen_ms: AtomicU64::new(boottime_ms()),
             executors,
             live: Mutex::default(),
         };
-        let parts = HandleParts { asks: asks_rx, readiness: readiness_tx, counts: counts_tx };
+        let parts = HandleParts { asks: asks_rx, readiness: readiness_tx };
         (Self { shared: Arc::new(shared) }, parts)
     }
 
@@ -174,7 +174,12 @@ impl EngineHandle {
 
     /// What the engine counts.
     pub fn counts(&self) -> Counts {
-        self.shared.counts.borrow().clone()
+        self.count().clone()
+    }
+
+    /// The same, for the engine to change.
+    pub(super) fn count(&self) -> MutexGuard<'_, Counts> {
+        self.shared.counts.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     /// The executors that this node offers now, by name.
@@ -184,9 +189,9 @@ impl EngineHandle {
 
     /// The output of a run that runs here; `None` when it does not.
     pub fn live_output(&self, run: RunId) -> Option<LiveOutput> {
-        let live = self.live();
-        let of_run = live.get(&run)?;
-        let chunks = of_run.chunks.subscribe();
+        let mut live = self.live();
+        let of_run = live.get_mut(&run)?;
+        let chunks = of_run.chunks.get_or_insert_with(|| broadcast::Sender::new(LIVE_CHUNKS_BUFFERED)).subscribe();
         Some(LiveOutput { written: of_run.written, so_far: of_run.kept.clone(), chunks })
     }
 
@@ -198,8 +203,7 @@ impl EngineHandle {
     }
 
     pub(crate) fn begin_output(&self, run: RunId) {
-        let (chunks, _) = broadcast::channel(LIVE_CHUNKS_BUFFERED);
-        self.live().insert(run, Live { written: 0, kept: Vec::new(), chunks });
+        self.live().insert(run, Live { written: 0, kept: Vec::new(), chunks: None });
     }
 
     pub(crate) fn add_output(&self, run: RunId, chunk: Vec<u8>) {
@@ -208,14 +212,19 @@ impl EngineHandle {
             of_run.kept.extend_from_slice(&chunk);
             let surplus = of_run.kept.len().saturating_sub(LIVE_OUTPUT_KEPT);
             of_run.kept.drain(..surplus);
-            // Nobody may be following.
-            let _ = of_run.chunks.send(chunk);
+            if let Some(chunks) = &of_run.chunks {
+                // Whoever followed may have gone.
+                let _ = chunks.send(chunk);
+            }
         }
     }
 
     /// The run has ended and printed `output`, as far as it is kept. Live chunks may have been lost on the way; those who
     /// follow get the end in any case.
     pub(crate) fn complete_output(&self, run: RunId, output: &[u8]) {
+        if output.is_empty() {
+            return;
+        }
         let end = |bytes: usize| &output[output.len().saturating_sub(bytes)..];
         let missed = self.live().get(&run).is_some_and(|of_run| !of_run.kept.ends_with(end(END_COMPARED)));
         if missed {

@@ -128,7 +128,7 @@ impl Engine {
             send,
             running: BTreeMap::new(),
             outputs: BTreeMap::new(),
-            counters: Counters::default(),
+            counters: Counters::new(handle.clone()),
             unfit: None,
             parts,
         };
@@ -167,6 +167,8 @@ impl Engine {
             };
             let Some(input) = input else { return self.drained() };
             self.feed(input);
+            // Runs end in crowds. The first one wakes this loop; the others go before it does.
+            tokio::task::yield_now().await;
             if let Some(end) = self.take_waiting() {
                 return end;
             }
@@ -241,7 +243,7 @@ impl Engine {
     fn publish(&mut self) {
         self.handle.seen();
         let (prepared, executing) = self.node.counts();
-        self.ends.counts.send_replace(self.counters.snapshot(prepared, executing, self.node.partitions()));
+        self.counters.holds(prepared, executing, self.node.partitions());
         let readiness = self.counters.readiness(self.node.withheld());
         self.ends.readiness.send_if_modified(|known| {
             let changed = *known != readiness;

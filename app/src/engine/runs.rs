@@ -12,7 +12,7 @@ use carillon_domain::node::{Input, StopReason};
 use carillon_domain::run::{Ending, Reason, Status};
 use carillon_domain::time::Timestamp;
 use tokio::sync::{mpsc, watch};
-use tracing::info;
+use tracing::{debug, info};
 
 use super::{Engine, Message};
 
@@ -22,7 +22,7 @@ const LIVE_CHUNKS_WAITING: usize = 64;
 /// A run that lives here.
 pub(super) struct Running {
     stop: watch::Sender<Stop>,
-    name: String,
+    job: Arc<Job>,
 }
 
 impl Engine {
@@ -34,11 +34,10 @@ impl Engine {
             return;
         }
         let (stop, stop_rx) = watch::channel(Stop::No);
-        let name = job.key();
         self.handle.begin_output(run);
         self.counters.started(&held);
-        info!(job = %name, %run, due_at = %held.firing.due_at, attempt = held.firing.attempt, "run started");
-        self.running.insert(run, Running { stop, name });
+        debug!(job = job.key(), %run, due_at = %held.firing.due_at, attempt = held.firing.attempt, "run started");
+        self.running.insert(run, Running { stop, job: job.clone() });
         let send = self.send.clone();
         let Some(executor) = self.parts.executors.find(&job.executor) else {
             let sentence = format!("this node has no executor \"{}\"", job.executor);
@@ -68,7 +67,7 @@ impl Engine {
 
     pub(super) fn stop(&mut self, run: RunId, reason: StopReason) {
         if let Some(running) = self.running.get(&run) {
-            info!(job = %running.name, %run, ?reason, "run asked to stop");
+            info!(job = running.job.key(), %run, ?reason, "run asked to stop");
             running.stop.send_replace(Stop::Politely);
         }
     }
@@ -82,12 +81,13 @@ impl Engine {
             Ended::Lost => Status::Lost,
         };
         if let Some(running) = self.running.remove(&run) {
-            let reason = exit.reason.as_deref();
-            info!(job = %running.name, %run, status = status.as_str(), exit_code = exit.exit_code, reason, "run ended");
+            tell_of_end(&running.job, run, status, &exit);
         }
         self.counters.finished(status);
         self.handle.complete_output(run, &exit.output);
-        self.outputs.insert(run, Output { bytes: exit.output, truncated: exit.output_truncated });
+        if !exit.output.is_empty() {
+            self.outputs.insert(run, Output { bytes: exit.output, truncated: exit.output_truncated });
+        }
         let ending = Ending {
             status,
             exit_code: exit.exit_code,
@@ -97,6 +97,15 @@ impl Engine {
             ended_at: Timestamp::EPOCH,
         };
         Input::Exited { run, ending }
+    }
+}
+
+/// What goes well stands in the history, and a line for each would cost more than a short run.
+fn tell_of_end(job: &Job, run: RunId, status: Status, exit: &Exit) {
+    let (name, reason) = (status.as_str(), exit.reason.as_deref());
+    match status {
+        Status::Succeeded => debug!(job = job.key(), %run, status = name, exit_code = exit.exit_code, "run ended"),
+        _ => info!(job = job.key(), %run, status = name, exit_code = exit.exit_code, reason, "run ended"),
     }
 }
 

@@ -115,7 +115,11 @@ async fn run(config: Config) -> ExitCode {
     let signals = tokio::spawn(signals::watch(order));
     let purge = tokio::spawn(purge::run(database.store.clone(), config.history.clone()));
     let plugins = tokio::spawn(plugins.watch());
-    let end = engine.run(orders).await;
+    // Among the tasks that speak with it: a loop on this thread would be woken by each of them at the price of a switch.
+    let end = match tokio::spawn(engine.run(orders)).await {
+        Ok(end) => end,
+        Err(error) => std::panic::resume_unwind(error.into_panic()),
+    };
     signals.abort();
     plugins.abort();
     purge.abort();

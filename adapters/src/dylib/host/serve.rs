@@ -75,7 +75,11 @@ pub(super) struct Words(File);
 impl Words {
     /// Says it. A host that cannot has no reason to be there.
     pub(super) fn say(&self, word: &Word) {
-        if self.write(&word.encode()).is_err() {
+        self.write_or_leave(&word.encode());
+    }
+
+    fn write_or_leave(&self, frames: &[u8]) {
+        if self.write(frames).is_err() {
             leave(UNHEARD);
         }
     }
@@ -103,6 +107,12 @@ impl Sink for Arc<Words> {
 
     fn ended(&self, key: u64, report: Report) {
         self.say(&Word::Ended(key, report));
+    }
+
+    fn ended_and_begun(&self, ended: u64, report: Report, begun: u64) {
+        let mut frames = Word::Ended(ended, report).encode();
+        Word::Begun(begun).put(&mut frames);
+        self.write_or_leave(&frames);
     }
 }
 

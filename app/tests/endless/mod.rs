@@ -1,0 +1,208 @@
+//! A store that always has something due, until it has given out as many firings as it was made with.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use carillon_adapters::store::*;
+use carillon_domain::firing::{Firing, Held};
+use carillon_domain::id::{JobId, RunId, SessionId};
+use carillon_domain::job::Job;
+use carillon_domain::node::port::{Claimed, FinishAnswer, Peek, RowKey, RunRef, Seen, StartAnswer};
+use carillon_domain::time::Timestamp;
+use tokio::sync::Notify;
+
+/// How long a call takes, as one of a full batch does on a database.
+const LATENCY: Duration = Duration::from_millis(5);
+
+/// The store.
+pub struct Endless {
+    session: SessionId,
+    job: Arc<Job>,
+    to_give: AtomicUsize,
+    to_finish: AtomicUsize,
+    calls: AtomicUsize,
+    finished: Notify,
+}
+
+impl Endless {
+    /// With so many firings to give to one session.
+    pub fn new(session: SessionId, firings: usize) -> Self {
+        let job = Job { executor: "noop".into(), ..Job::new(("default", "measured"), "* * * * *", "{\"sleep_ms\":0}") };
+        Self {
+            session,
+            job: Arc::new(job),
+            to_give: AtomicUsize::new(firings),
+            to_finish: AtomicUsize::new(firings),
+            calls: AtomicUsize::new(0),
+            finished: Notify::new(),
+        }
+    }
+
+    /// Returns when all of them are finished.
+    pub async fn all_finished(&self) {
+        self.finished.notified().await;
+    }
+
+    /// How many claims, starts and finishes there were.
+    pub fn calls(&self) -> usize {
+        self.calls.load(Ordering::Relaxed)
+    }
+
+    async fn called(&self) {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        tokio::time::sleep(LATENCY).await;
+    }
+
+    fn held(&self, run: RunId, started_at: Option<Timestamp>, fencing_token: u64) -> Held {
+        Held { firing: Firing::regular(SystemClock.now()), run, session: self.session, started_at, fencing_token }
+    }
+}
+
+#[async_trait]
+impl NodeStore for Endless {
+    async fn open_session(&self, _: &NewSession) -> Result<Opened, StoreError> {
+        unreachable!("the session is open")
+    }
+
+    async fn heartbeat(&self, _: Me, seq: u64, _: bool) -> Result<Beat, StoreError> {
+        let sessions = vec![SessionBeat { id: self.session, seq, state: SessionState::Live }];
+        Ok(Beat::Alive { now: SystemClock.now(), sessions, window: None })
+    }
+
+    async fn close_session(&self, _: SessionId) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    async fn peek(&self, _: &PeekRequest) -> Result<Peek, StoreError> {
+        let earliest_claim_at = Some(SystemClock.now());
+        Ok(Peek { earliest_claim_at, claimants: vec![self.session], ..Peek::default() })
+    }
+
+    async fn claim(&self, request: &ClaimRequest) -> Result<Vec<Claimed>, StoreError> {
+        self.called().await;
+        let left = self.to_give.load(Ordering::Relaxed);
+        let given = left.min(request.runs.len());
+        self.to_give.store(left - given, Ordering::Relaxed);
+        let claimed = |(row, run): (u64, &RunId)| {
+            let at = RunRef { row: RowKey::Job(JobId(row)), run: *run, version: 1 };
+            Claimed { at, held: self.held(*run, None, 0), job: self.job.clone(), generation: 1 }
+        };
+        Ok((1..).zip(&request.runs[..given]).map(claimed).collect())
+    }
+
+    async fn start(&self, _: Me, runs: &[RunRef]) -> Result<Vec<StartAnswer>, StoreError> {
+        self.called().await;
+        let started = |at: &RunRef| {
+            let at = RunRef { version: 2, ..*at };
+            let held = self.held(at.run, Some(SystemClock.now()), 2);
+            StartAnswer::Started { at, held, replace_at: None }
+        };
+        Ok(runs.iter().map(started).collect())
+    }
+
+    async fn finish(&self, _: SessionId, runs: &[Finished]) -> Result<Vec<FinishAnswer>, StoreError> {
+        self.called().await;
+        if self.to_finish.fetch_sub(runs.len(), Ordering::Relaxed) == runs.len() {
+            self.finished.notify_one();
+        }
+        Ok(vec![FinishAnswer::Recorded { claim_at: None }; runs.len()])
+    }
+
+    async fn reset(&self, _: SessionId, _: &[RunRef]) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    async fn settle(&self, _: SessionId, runs: &[RunRef]) -> Result<Vec<Seen>, StoreError> {
+        Ok(vec![Seen::Gone; runs.len()])
+    }
+
+    async fn held(&self, _: SessionId) -> Result<Vec<RunRef>, StoreError> {
+        Ok(vec![])
+    }
+
+    async fn expire(&self, _: SessionId, _: u64) -> Result<bool, StoreError> {
+        Ok(false)
+    }
+
+    async fn sweep(&self, _: SessionId, _: usize) -> Result<usize, StoreError> {
+        Ok(0)
+    }
+
+    async fn publish_output(&self, _: &[(RunId, LivePart)]) -> Result<(), StoreError> {
+        Ok(())
+    }
+}
+
+/// Nobody asks: there are no people.
+#[async_trait]
+impl ControlStore for Endless {
+    async fn now(&self) -> Result<Timestamp, StoreError> {
+        Ok(SystemClock.now())
+    }
+
+    async fn put_jobs(&self, _: &[PutJob]) -> Result<Vec<Result<Saved, ControlError>>, StoreError> {
+        unreachable!()
+    }
+
+    async fn delete_job(&self, _: &JobKey, _: Option<u64>) -> Result<(), ControlError> {
+        unreachable!()
+    }
+
+    async fn job(&self, _: &JobKey) -> Result<JobView, ControlError> {
+        unreachable!()
+    }
+
+    async fn jobs(&self, _: &JobQuery) -> Result<Page<JobView, JobKey>, StoreError> {
+        unreachable!()
+    }
+
+    async fn pause(&self, _: &JobKey, _: Option<Timestamp>, _: Option<String>) -> Result<JobView, ControlError> {
+        unreachable!()
+    }
+
+    async fn resume(&self, _: &JobKey) -> Result<JobView, ControlError> {
+        unreachable!()
+    }
+
+    async fn trigger(&self, _: &JobKey, _: RunId) -> Result<(), ControlError> {
+        unreachable!()
+    }
+
+    async fn cancel(&self, _: RunId) -> Result<RunView, ControlError> {
+        unreachable!()
+    }
+
+    async fn run(&self, _: RunId) -> Result<RunView, ControlError> {
+        unreachable!()
+    }
+
+    async fn runs(&self, _: &RunQuery) -> Result<Page<RunView, RunCursor>, ControlError> {
+        unreachable!()
+    }
+
+    async fn output(&self, _: RunId) -> Result<Output, ControlError> {
+        unreachable!()
+    }
+
+    async fn uncertain_windows(&self) -> Result<Vec<UncertainWindow>, StoreError> {
+        unreachable!()
+    }
+
+    async fn accept_uncertain(&self) -> Result<Vec<UncertainWindow>, StoreError> {
+        unreachable!()
+    }
+
+    async fn ask_output(&self, _: RunId) -> Result<Option<LivePart>, StoreError> {
+        unreachable!()
+    }
+
+    async fn sessions(&self) -> Result<Vec<SessionView>, StoreError> {
+        unreachable!()
+    }
+
+    async fn purge(&self, _: Timestamp, _: u32, _: usize) -> Result<usize, StoreError> {
+        unreachable!()
+    }
+}
