@@ -51,6 +51,7 @@ fn main() -> ExitCode {
     for scenario in SCENARIOS.iter().filter(|scenario| words.wants(scenario.name)) {
         eprintln!("{}: {}", scenario.name, scenario.about);
         let found = scenario.measure(&lab);
+        eprintln!("    {:.1} s", found.seconds);
         report.add(scenario, &found);
     }
     print!("{}", report.text());

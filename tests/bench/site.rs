@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use crate::http::Caller;
 use crate::lab::{Lab, Scratch};
 use crate::machine::now_ms;
+use crate::records::span;
 
 /// The longest that any load may take to end.
 const PATIENCE: Duration = Duration::from_secs(180);
@@ -171,12 +172,16 @@ impl<'a> Site<'a> {
         self.nodes.iter().map(|node| metric(node, "carillon_runs_finished_total")).sum()
     }
 
-    /// Waits until so many runs have ended.
+    /// Waits until so many runs have ended well, and that is recorded: a node counts them a little earlier.
     pub fn wait_for_finished(&self, count: usize) {
-        wait_until_within(PATIENCE, &format!("{count} runs have ended"), || {
-            std::thread::park_timeout(Duration::from_millis(100));
-            self.finished() >= count as u64
-        });
+        let wait = |what: &str, done: &mut dyn FnMut() -> u64| {
+            wait_until_within(PATIENCE, &format!("{count} runs {what}"), || {
+                std::thread::park_timeout(Duration::from_millis(100));
+                done() >= count as u64
+            });
+        };
+        wait("have ended", &mut || self.finished());
+        wait("are recorded as succeeded", &mut || span(&self.scratch).2);
     }
 }
 

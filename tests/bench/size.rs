@@ -54,7 +54,7 @@ impl Size {
         crowd: 30_000,
         warm: Duration::from_secs(5),
         window: Duration::from_secs(15),
-        ceiling: Duration::from_secs(3),
+        ceiling: Duration::from_secs(2),
         store_batches: 15,
         batch: 1_000,
         few_at_once: (1_000, 5),

@@ -50,7 +50,7 @@ fn rounds(site: &Site<'_>, work: Work, count: usize, times: usize, name: &str) -
     for round in 0..=times {
         let count = if round == 0 { count.div_ceil(10) } else { count };
         let before = site.finished() as usize;
-        let after = Duration::from_millis(4_000 + count as u64 / 4);
+        let after = Duration::from_millis(2_000 + count as u64 / 3);
         let due = site.shoot(work, count, after, &format!("{name}-{round}"));
         site.wait_for_finished(before + count);
         let late = lateness(&site.scratch, Stretch { from: due, until: i64::MAX });

@@ -44,7 +44,7 @@ fn bounds(brand: Brand) -> (f64, f64) {
 /// count as none: the rate is that of firings of which every transition fell between the first start and the last end.
 pub fn fire(lab: &Lab, setting: &Setting, work: Work, count: usize) -> (f64, Cost) {
     let site = Site::new(lab, setting);
-    let after = Duration::from_millis(3_000 + count as u64 * 1_000 / CREATED_A_SECOND);
+    let after = Duration::from_millis(2_000 + count as u64 * 1_000 / CREATED_A_SECOND);
     site.shoot(work, count, after, "shot");
     let meter = Meter::start(lab, &site);
     site.wait_for_finished(count);

@@ -35,7 +35,7 @@ struct Scan {
 
 pub fn run(lab: &Lab, found: &mut Found) {
     let [small, large] = lab.size.stored;
-    let setting = Setting { horizon: "1h", limits: (lab.size.armed * 2, 1_000), ..Setting::default() };
+    let setting = Setting { horizon: "1h", limits: (lab.size.armed * 2, lab.size.armed), ..Setting::default() };
     let mut site = prepared(lab, &setting);
     fill(&site, 0, small);
     let of_small = lab.block(scan(lab, &site));
