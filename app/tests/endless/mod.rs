@@ -102,7 +102,7 @@ impl NodeStore for Endless {
         Ok(runs.iter().map(started).collect())
     }
 
-    async fn finish(&self, _: SessionId, runs: &[Finished]) -> Result<Vec<FinishAnswer>, StoreError> {
+    async fn finish(&self, _: Me, runs: &[Finished], _: &[String]) -> Result<Vec<FinishAnswer>, StoreError> {
         self.called().await;
         if self.to_finish.fetch_sub(runs.len(), Ordering::Relaxed) == runs.len() {
             self.finished.notify_one();

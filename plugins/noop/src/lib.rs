@@ -1,6 +1,7 @@
 //! A plugin that does nothing: for measuring what a run costs, and for trying how runs end.
 
-use std::time::Duration;
+use std::io::Write;
+use std::time::{Duration, SystemTime};
 
 use carillon_plugin::{Failure, Plugin, Run, export_plugin};
 use serde::Deserialize;
@@ -19,6 +20,16 @@ pub struct Params {
     fail: Option<String>,
     /// Panic with this sentence.
     panic: Option<String>,
+    /// Say something first.
+    print: Option<Print>,
+}
+
+/// What a run can say.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Print {
+    /// When it began: microseconds since 1970 in UTC by the machine's clock.
+    Time,
 }
 
 impl Plugin for Noop {
@@ -29,13 +40,18 @@ impl Plugin for Noop {
         "properties": {
             "sleep_ms": {"type": "integer", "minimum": 0, "description": "how long to sleep, in milliseconds"},
             "fail": {"type": "string", "description": "fail with this sentence"},
-            "panic": {"type": "string", "description": "panic with this sentence"}
+            "panic": {"type": "string", "description": "panic with this sentence"},
+            "print": {"enum": ["time"], "description": "print the time of the start, in microseconds since 1970"}
         },
         "additionalProperties": false
     }"#;
     type Params = Params;
 
     fn run(&self, params: Params, run: &Run<'_>) -> Result<(), Failure> {
+        if let Some(Print::Time) = params.print {
+            let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+            writeln!(run.output(), "{}", since.as_micros())?;
+        }
         run.sleep(Duration::from_millis(params.sleep_ms))?;
         if let Some(sentence) = params.panic {
             std::panic::panic_any(sentence);

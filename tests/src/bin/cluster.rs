@@ -1,23 +1,15 @@
 //! Clusters under load, on a private database of their own.
 //!
-//! `cargo run --release -p carillon-tests --bin cluster -- join|rate|burst|upgrade [name=value ...]`
+//! `cargo run --release -p carillon-tests --bin cluster -- join|upgrade [name=value ...]`
 //!
 //! - `join`: a fourth node joins three: which partitions move, and how the share of the firings evens out. `jobs=300`
-//! - `rate`: statements that the database counts for each 1,000 firings of jobs that do nothing. `jobs=100
-//!   executor=shell|noop`
-//! - `burst`: how late runs start when many come due in the same second. `jobs=1000
-//!   executor=shell|noop`
 //! - `upgrade`: nodes of an older binary are replaced by the current one, one after another, under load.
 //!   `older=PATH jobs=100`
 //!
 //! Each takes `database=mariadb|mysql`.
 
-#[path = "cluster/burst.rs"]
-mod burst;
 #[path = "cluster/join.rs"]
 mod join;
-#[path = "cluster/rate.rs"]
-mod rate;
 #[path = "cluster/settings.rs"]
 mod settings;
 #[path = "cluster/upgrade.rs"]
@@ -33,11 +25,9 @@ fn main() -> ExitCode {
     let settings = Settings::of(words);
     let clean = match scenario.as_str() {
         "join" => join::run(&settings),
-        "rate" => rate::run(&settings),
-        "burst" => burst::run(&settings),
         "upgrade" => upgrade::run(&settings),
         other => {
-            eprintln!("{other:?} is no scenario; there are join, rate, burst and upgrade");
+            eprintln!("{other:?} is no scenario; there are join and upgrade");
             false
         }
     };

@@ -4,7 +4,6 @@ use std::time::{Duration, Instant};
 
 use carillon_tests::cluster::{Cluster, FAST, Member};
 use carillon_tests::databases::{Brand, Database, Server};
-use carillon_tests::plugins::Place;
 use carillon_tests::settings::Settings;
 use serde_json::{Value, json};
 
@@ -13,30 +12,6 @@ pub fn timing(settings: &Settings) -> &'static str {
     match settings.text("timing", "default") {
         "fast" => FAST,
         _ => "",
-    }
-}
-
-/// What each node is told when the jobs of a scenario do nothing: the plugin `noop`, and how to call it or `/bin/true`.
-pub struct Idle {
-    /// Keeps the plugin where it is.
-    _plugins: Place,
-    /// For each node.
-    pub config: String,
-    executor: String,
-}
-
-impl Idle {
-    pub fn of(settings: &Settings) -> Self {
-        let plugins = Place::new();
-        plugins.drop_built("noop", "noop.so", 0o755);
-        let config = format!("{}[plugins]\ndir = \"{}\"\n", timing(settings), plugins.plugins().display());
-        Self { _plugins: plugins, config, executor: settings.text("executor", "shell").to_owned() }
-    }
-
-    /// A job that does nothing.
-    pub fn job(&self, name: &str, schedule: &str) -> Value {
-        let params = if self.executor == "shell" { json!({"argv": ["/bin/true"]}) } else { json!({}) };
-        json!({"name": name, "schedule": schedule, "executor": self.executor, "params": params})
     }
 }
 

@@ -1,0 +1,122 @@
+//! Curves as SVG.
+
+use std::io;
+use std::path::Path;
+
+use plotters::prelude::*;
+use serde_json::Value;
+
+use crate::tables::{list, scenarios};
+
+/// A plot of the figures of one database.
+pub struct Plot {
+    /// Part of its file's name.
+    pub name: &'static str,
+    /// What stands above it.
+    pub title: &'static str,
+    across: &'static str,
+    up: &'static str,
+    curves: fn(&Value) -> Vec<Curve>,
+}
+
+/// A line with its name.
+struct Curve {
+    name: String,
+    points: Vec<(f64, f64)>,
+}
+
+/// All of them.
+pub const PLOTS: [Plot; 3] = [
+    Plot {
+        name: "lag",
+        title: "Recorded lag by percentile",
+        across: "nines of the percentile (1 = 90 %, 2 = 99 %, 3 = 99.9 %)",
+        up: "ms",
+        curves: lags,
+    },
+    Plot { name: "nodes", title: "Firings a second by nodes", across: "nodes", up: "firings/s", curves: by_nodes },
+    Plot {
+        name: "batches",
+        title: "Firings a second by batch size",
+        across: "log10 of the batch size",
+        up: "firings/s",
+        curves: by_batch,
+    },
+];
+
+const SIZE: (u32, u32) = (800, 420);
+
+/// Draws all plots of a database's figures.
+pub fn all(figures: &Value, directory: &Path, database: &str) -> io::Result<()> {
+    for plot in &PLOTS {
+        let file = directory.join(format!("bench-{database}-{}.svg", plot.name));
+        draw(plot, &(plot.curves)(figures), &file).map_err(|error| io::Error::other(error.to_string()))?;
+    }
+    Ok(())
+}
+
+/// Percentiles are shown by their nines, the last one not at all: it lies infinitely far away.
+fn lags(figures: &Value) -> Vec<Curve> {
+    let all = scenarios(figures).flat_map(|(_, scenario)| list(scenario, "lags"));
+    let shown =
+        all.filter(|lag| lag["measured"] == "recorded" && lag["load"].as_str().is_some_and(|l| l.ends_with("noop")));
+    let point = |pair: &Value| {
+        let (percent, ms) = (pair[0].as_f64()?, pair[1].as_f64()?);
+        (percent < 99.995).then(|| (-(1.0 - percent / 100.0).log10(), ms))
+    };
+    let curve = |lag: &Value| Curve {
+        name: lag["load"].as_str().unwrap_or_default().to_owned(),
+        points: list(lag, "curve").iter().filter_map(point).collect(),
+    };
+    shown.map(curve).collect()
+}
+
+fn by_nodes(figures: &Value) -> Vec<Curve> {
+    series(&figures["scenarios"]["nodes"], "firings a second by nodes", |nodes| nodes)
+}
+
+fn by_batch(figures: &Value) -> Vec<Curve> {
+    series(&figures["scenarios"]["store"], "firings a second by batch size", f64::log10)
+}
+
+fn series(scenario: &Value, name: &str, across: impl Fn(f64) -> f64) -> Vec<Curve> {
+    let point = |pair: &Value| Some((across(pair[0].as_f64()?), pair[1].as_f64()?));
+    let named = list(scenario, "series").iter().filter(|series| series["name"] == name);
+    named
+        .map(|series| Curve {
+            name: name.to_owned(),
+            points: list(series, "points").iter().filter_map(point).collect(),
+        })
+        .collect()
+}
+
+fn draw(plot: &Plot, curves: &[Curve], file: &Path) -> Result<(), Box<dyn std::error::Error>> {
+    let points = || curves.iter().flat_map(|curve| &curve.points);
+    let right = points().map(|(x, _)| *x).fold(1.0, f64::max);
+    let top = points().map(|(_, y)| *y).fold(1.0, f64::max) * 1.05;
+    let area = SVGBackend::new(file, SIZE).into_drawing_area();
+    area.fill(&WHITE)?;
+    let mut chart = ChartBuilder::on(&area)
+        .caption(plot.title, ("sans-serif", 18))
+        .margin(10)
+        .x_label_area_size(40)
+        .y_label_area_size(70)
+        .build_cartesian_2d(0.0..right, 0.0..top)?;
+    chart.configure_mesh().x_desc(plot.across).y_desc(plot.up).light_line_style(WHITE).draw()?;
+    for (number, curve) in curves.iter().enumerate() {
+        let colour = Palette99::pick(number).stroke_width(2);
+        let line = chart.draw_series(LineSeries::new(curve.points.iter().copied(), colour))?;
+        let key = move |(x, y)| PathElement::new(vec![(x, y), (x + 16, y)], colour);
+        line.label(&curve.name).legend(key);
+    }
+    if curves.len() > 1 {
+        chart
+            .configure_series_labels()
+            .position(SeriesLabelPosition::UpperLeft)
+            .background_style(WHITE.mix(0.8))
+            .border_style(BLACK)
+            .draw()?;
+    }
+    area.present()?;
+    Ok(())
+}

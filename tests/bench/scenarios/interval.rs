@@ -1,0 +1,40 @@
+//! Claims that may be folded into finishes: the next due time of each job is near when a run of it ends.
+
+use std::time::Instant;
+
+use crate::found::{Found, Row};
+use crate::lab::Lab;
+use crate::meter::{Cost, Meter};
+use crate::site::{Setting, Site, Work, pause_until};
+
+pub fn run(lab: &Lab, found: &mut Found) {
+    let ceiling = lab.sql().firings;
+    for isolation in ["process", "in_process"] {
+        let site = crowded(lab, isolation, 1);
+        let cost = measure(lab, &site);
+        let what = format!("firings/s, jobs at short intervals, plugin {isolation}");
+        found.row(
+            Row::new(what, cost.rate(), "firings/s")
+                .at_least(20_000.0, 60_000.0)
+                .beside("bare client, nothing folded", ceiling)
+                .note(format!("{} jobs at `@every 1s`, {} ms", lab.size.crowd, lab.size.window.as_millis())),
+        );
+        found.cost(&format!("jobs at `@every 1s`, plugin {isolation}"), &cost);
+    }
+}
+
+/// So many nodes with more jobs than they can run on time.
+pub fn crowded<'a>(lab: &'a Lab, isolation: &'static str, nodes: usize) -> Site<'a> {
+    let setting = Setting { isolation, limits: (lab.size.crowd, lab.size.in_flight), ..Setting::default() };
+    let site = Site::with_nodes(lab, &setting, nodes);
+    site.create(lab.size.crowd, |n| Work::Noop.job(&format!("job-{n}"), "@every 1s"));
+    site
+}
+
+/// What a site does in the window, once it is warm.
+pub fn measure(lab: &Lab, site: &Site<'_>) -> Cost {
+    pause_until(Instant::now() + lab.size.warm);
+    let meter = Meter::start(lab, site);
+    pause_until(Instant::now() + lab.size.window);
+    meter.stop(site)
+}

@@ -1,0 +1,83 @@
+//! What is measured, a file a scenario.
+
+mod api;
+mod at_once;
+mod ceilings;
+mod interval;
+mod nodes;
+mod purge;
+mod shell;
+mod shots;
+mod steady;
+mod store;
+mod stored;
+mod takeover;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Instant;
+
+use crate::found::Found;
+use crate::lab::Lab;
+
+/// Something that is measured.
+pub struct Scenario {
+    /// As `only=` calls it.
+    pub name: &'static str,
+    /// In a sentence.
+    pub about: &'static str,
+    run: fn(&Lab, &mut Found),
+}
+
+/// All of them, in the order of the report.
+pub const SCENARIOS: [Scenario; 12] = [
+    Scenario { name: "ceilings", about: "what database, disk and kernel can do without Carillon", run: ceilings::run },
+    Scenario {
+        name: "store",
+        about: "claims, starts and finishes straight through the stores, in batches",
+        run: store::run,
+    },
+    Scenario { name: "shots", about: "one-shot jobs of a plugin that does nothing, all due at once", run: shots::run },
+    Scenario {
+        name: "interval",
+        about: "jobs of a plugin that come due each second, more than the machine can do",
+        run: interval::run,
+    },
+    Scenario {
+        name: "shell",
+        about: "one-shot jobs that start a program or a shell, all due at once",
+        run: shell::run,
+    },
+    Scenario { name: "at_once", about: "how late runs begin that are due in the same second", run: at_once::run },
+    Scenario {
+        name: "steady",
+        about: "jobs that come due each second, spread over the second: lag and statements",
+        run: steady::run,
+    },
+    Scenario {
+        name: "stored",
+        about: "many jobs stored: scans, start-up, memory, pages of the list",
+        run: stored::run,
+    },
+    Scenario { name: "api", about: "calls of the API by themselves, and pauses under full load", run: api::run },
+    Scenario { name: "takeover", about: "kill -9 of one of two nodes with fast timing", run: takeover::run },
+    Scenario {
+        name: "nodes",
+        about: "the load of `interval` on several nodes that share the database",
+        run: nodes::run,
+    },
+    Scenario { name: "purge", about: "old history is deleted while jobs run", run: purge::run },
+];
+
+impl Scenario {
+    /// Measures it. What fails says so in what was found, and nothing else suffers.
+    pub fn measure(&self, lab: &Lab) -> Found {
+        let (began, mut found) = (Instant::now(), Found::default());
+        let outcome = catch_unwind(AssertUnwindSafe(|| (self.run)(lab, &mut found)));
+        found.failed = outcome.err().map(|why| {
+            let text = why.downcast_ref::<String>().map(String::as_str).or(why.downcast_ref::<&str>().copied());
+            text.unwrap_or("it panicked").to_owned()
+        });
+        found.seconds = began.elapsed().as_secs_f64();
+        found
+    }
+}

@@ -1,0 +1,29 @@
+//! What it costs that several nodes share a database.
+
+use crate::found::{Found, Row};
+use crate::lab::Lab;
+use crate::machine::now_ms;
+use crate::records::{Stretch, lateness};
+
+use super::interval::{crowded, measure};
+
+pub fn run(lab: &Lab, found: &mut Found) {
+    let mut points = Vec::new();
+    for count in lab.size.nodes {
+        let site = crowded(lab, "process", *count);
+        let from = now_ms() + i64::try_from(lab.size.warm.as_millis()).unwrap_or(0);
+        let cost = measure(lab, &site);
+        let load = format!("jobs at `@every 1s`, nodes: {count}");
+        found.lags(&load, "recorded", &lateness(&site.scratch, Stretch { from, until: now_ms() }).recorded);
+        found.cost(&load, &cost);
+        found.row(Row::new(format!("firings/s of all, nodes: {count}"), cost.rate(), "firings/s"));
+        points.push((*count as f64, cost.rate()));
+    }
+    let of = |nodes: f64| points.iter().find(|(count, _)| *count == nodes).map(|(_, rate)| *rate);
+    let (one, most) = (of(1.0), of(3.0).or(of(2.0)));
+    if let (Some(one), Some(most)) = (one, most) {
+        let lost = 100.0 - most * 100.0 / one.max(1.0);
+        found.row(Row::new("throughput lost going from 1 to 3 nodes", lost, "%").at_most(20.0, 10.0));
+    }
+    found.series("firings a second by nodes", &points);
+}

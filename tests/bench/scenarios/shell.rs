@@ -1,0 +1,27 @@
+//! Commands, beside what the machine can spawn at the most.
+
+use crate::found::{Found, Row};
+use crate::lab::Lab;
+use crate::site::{Setting, Work};
+
+use super::shots::fire;
+
+pub fn run(lab: &Lab, found: &mut Found) {
+    let spawning = *lab.spawning();
+    let kinds = [
+        ("`/bin/true`", Work::True, spawning.program, spawning.piped_program),
+        ("`bash -c true`", Work::BashTrue, spawning.shell, spawning.piped_shell),
+    ];
+    for (name, work, bare, piped) in kinds {
+        let shots = lab.size.shell_shots;
+        let (in_flight, executing) = (shots / 5, shots / 10);
+        let setting = Setting { limits: (in_flight, executing), ..Setting::default() };
+        let (rate, cost) = fire(lab, &setting, work, shots);
+        let row = Row::new(format!("shell firings/s, {name}"), rate, "firings/s");
+        found.row(row.beside("raw spawns", bare).share_at_least(70.0, 85.0).note(format!(
+            "{shots} jobs, max_executing = {executing}; {:.0} % of spawns whose output is read from a pipe",
+            rate * 100.0 / piped.max(1.0)
+        )));
+        found.cost(&format!("one-shot jobs, {name}"), &cost);
+    }
+}

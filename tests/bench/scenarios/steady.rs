@@ -1,0 +1,27 @@
+//! The same number of firings each second, spread over the second: how late they begin, and how many statements they take.
+
+use crate::found::{Found, Row};
+use crate::lab::Lab;
+use crate::machine::now_ms;
+use crate::records::{Stretch, lateness};
+use crate::site::{Setting, Site, Work};
+
+use super::interval::measure;
+
+pub fn run(lab: &Lab, found: &mut Found) {
+    for pace in lab.size.paces {
+        let setting = Setting { limits: (pace.max(5_000) * 2, pace.max(1_000)), ..Setting::default() };
+        let site = Site::new(lab, &setting);
+        site.spread(Work::NoopTime, pace);
+        let from = now_ms() + i64::try_from(lab.size.warm.as_millis()).unwrap_or(0);
+        let cost = measure(lab, &site);
+        let late = lateness(&site.scratch, Stretch { from, until: now_ms() });
+        let load = format!("{pace} firings/s, noop");
+        found.lags(&load, "recorded", &late.recorded);
+        found.lags(&load, "at the executor", &late.executor);
+        found.cost(&load, &cost);
+        let row = Row::new(format!("statements per 1,000 firings, {pace} a second"), cost.statements(), "statements");
+        let row = if pace >= 1_000 { row.at_most(60.0, 15.0) } else { row };
+        found.row(row.note(format!("{:.0} firings/s came about", cost.rate())));
+    }
+}
