@@ -8,6 +8,7 @@ mod bomb;
 mod ends;
 mod escape;
 mod fence;
+mod hang;
 mod harness;
 mod load;
 mod node;
@@ -33,6 +34,7 @@ fn main() -> ExitCode {
             ends::TESTS,
             escape::TESTS,
             fence::TESTS,
+            hang::TESTS,
             bomb::TESTS,
             shell::TESTS,
             speed::TESTS,

@@ -1,10 +1,10 @@
-//! The machine's own spawn rate: `raw PROGRAM PIPE SECONDS ARGUMENT...` starts a program and waits for it, again and again,
+//! The machine's own spawn rate: `raw PIPE SECONDS PROGRAM ARGUMENT...` starts a program and waits for it, again and again,
 //! as cheaply as Linux can, and prints how often that went.
 //!
 //! It is a process of its own for each spawner: small, with one thread and memory that it shares with nobody but the child
 //! that it waits for.
 
-use std::ffi::{CString, OsString, c_char, c_void};
+use std::ffi::{CStr, CString, OsString, c_char, c_void};
 use std::io::Read;
 use std::os::fd::{AsRawFd, RawFd};
 use std::process::{Command, ExitCode, Stdio};
@@ -13,6 +13,14 @@ use std::time::{Duration, Instant};
 
 /// For the child before its exec, which needs next to none.
 const STACK_BYTES: usize = 64 << 10;
+
+/// As a run of the shell executor finds it: a shell looks up what LANG names.
+const ENVIRONMENT: [&CStr; 4] = [
+    c"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    c"HOME=/root",
+    c"LANG=C.UTF-8",
+    c"USER=root",
+];
 
 /// Spawns of `argv` a second by so many spawners at the same time, with or without a pipe that is read to its end.
 pub fn rate(argv: &[&str], spawners: usize, pipe: bool, seconds: f64) -> f64 {
@@ -81,7 +89,9 @@ extern "C" fn become_program(child: *mut c_void) -> libc::c_int {
             libc::dup2(output, 1);
             libc::dup2(output, 2);
         }
-        libc::execve(*child.argv, child.argv, [c"PATH=/usr/bin:/bin".as_ptr(), ptr::null()].as_ptr());
+        let env = ENVIRONMENT.map(CStr::as_ptr);
+        let env = [env[0], env[1], env[2], env[3], ptr::null()];
+        libc::execve(*child.argv, child.argv, env.as_ptr());
         libc::_exit(127)
     }
 }
