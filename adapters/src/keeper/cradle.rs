@@ -1,9 +1,9 @@
 //! Where a child lives until it is its program: in the keeper's own memory.
 //!
-//! A fork copies page tables, and then each page that either side writes to; that takes longer than all the rest that the
-//! keeper does for a run. So a child borrows the keeper's memory (CLONE_VM) and gets a stack of its own. The keeper does not
-//! wait for its exec (no CLONE_VFORK): a child that hangs before it (a dead network mount, a SIGSTOP from its new user) must
-//! not hang the keeper, because the keeper's timer is what the fence stands on.
+//! A fork copies page tables, and then each page that either side writes to, all for a moment's use. So a child borrows the
+//! keeper's memory (CLONE_VM) and gets a stack of its own. The keeper does not wait for its exec (no CLONE_VFORK): a child
+//! that hangs before it (a dead network mount, a SIGSTOP from its new user) must not hang the keeper, because the keeper's
+//! timer is what the fence stands on.
 //!
 //! - *Nothing of the keeper's changes under its hands.* The child writes to its stack only; its system calls go past libc
 //!   and its errno ([`super::system`]), and no signal has a handler.
