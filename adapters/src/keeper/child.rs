@@ -1,9 +1,9 @@
-//! From a [`Spawn`] to a running program: what happens between fork and exec.
+//! From a [`Spawn`] to a running program: what happens between birth and exec.
 //!
-//! Everything that needs memory is made before the fork. What fails after it is written as a [`Failure`] to one pipe that
-//! all children share and that exec closes, so that "could not be started" costs no descriptor and no wait per child.
+//! Everything that needs memory is made before. What fails is written as a [`Failure`] to one pipe that all children share
+//! and that exec closes, so that "could not be started" costs no descriptor and no wait per child.
 
-use std::ffi::{CStr, CString, c_char};
+use std::ffi::{CString, c_char, c_int};
 use std::io::{self, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::ptr;
@@ -14,9 +14,10 @@ use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::unistd::{Whence, lseek, pipe2};
 
 use super::clock::boottime_ms;
+use super::cradle::Cradles;
 use super::failure::{Failure, Stage};
-use super::fork::fork_into;
-use super::spawn::{Spawn, UserIds};
+use super::spawn::Spawn;
+use super::system::call;
 
 /// What all children are born with.
 pub(super) struct Place {
@@ -28,9 +29,11 @@ pub(super) struct Place {
     pub(super) keeper_pid: libc::pid_t,
     /// The limit on open files that the keeper found, before it raised its own.
     pub(super) files: libc::rlimit,
+    /// Where children are before their exec.
+    pub(super) cradles: Cradles,
 }
 
-/// A child just forked.
+/// A child just born.
 pub(super) struct Born {
     /// Its process id, which is also its process group and its session.
     pub(super) pid: libc::pid_t,
@@ -38,15 +41,15 @@ pub(super) struct Born {
     pub(super) output: OwnedFd,
 }
 
-/// Forks a child that becomes `spawn` unless CLOCK_BOOTTIME has reached `deadline_ms` just before exec.
+/// Makes a child that becomes `spawn` unless CLOCK_BOOTTIME has reached `deadline_ms` just before exec.
 pub(super) fn start(
-    spawn: &Spawn,
+    mut spawn: Box<Spawn>,
     deadline_ms: u64,
-    place: &Place,
+    place: &mut Place,
     cgroup: Option<BorrowedFd<'_>>,
 ) -> Result<Born, String> {
-    let stdin = match &spawn.stdin {
-        Some(bytes) => Some(stdin_file(bytes).map_err(|error| format!("cannot make its stdin: {error}"))?),
+    let stdin = match spawn.stdin.take() {
+        Some(bytes) => Some(stdin_file(&bytes).map_err(|error| format!("cannot make its stdin: {error}"))?),
         None => None,
     };
     let no_pipe = |error| format!("cannot make the pipe for its output: {error}");
@@ -59,25 +62,21 @@ pub(super) fn start(
             nix::unistd::fchown(file, Some(uid), Some(gid)).map_err(no_pipe)?;
         }
     }
-    let programs = programs(spawn);
+    let programs = programs(&spawn);
     let image = Image {
-        programs: pointers(&programs),
+        program_pointers: pointers(&programs),
         argv: pointers(&spawn.argv),
         env: pointers(&spawn.env),
-        dir: &spawn.dir,
-        dir_or_root: spawn.dir_or_root,
-        user: spawn.user.as_ref(),
         stdin: stdin.as_ref().unwrap_or(&place.null).as_raw_fd(),
         output: writer.as_raw_fd(),
+        failures: place.failures.as_raw_fd(),
+        keeper_pid: place.keeper_pid,
+        files: place.files,
         deadline_ms,
-        place,
+        spawn,
+        _programs: programs,
     };
-    // SAFETY: the keeper has one thread; `become_program` makes only system calls on what was prepared above.
-    let pid = unsafe { fork_into(cgroup) }.map_err(|error| format!("cannot make another process: {error}"))?;
-    if pid == 0 {
-        // SAFETY: this is the child of that fork.
-        unsafe { image.become_program() }
-    }
+    let pid = place.cradles.bear(image, cgroup).map_err(|error| format!("cannot make another process: {error}"))?;
     Ok(Born { pid, output })
 }
 
@@ -106,89 +105,108 @@ fn pointers(strings: &[CString]) -> Vec<*const c_char> {
     strings.iter().map(|string| string.as_ptr()).chain([ptr::null()]).collect()
 }
 
-/// All that the child needs, allocated before the fork. The vectors of pointers end in a null pointer.
-struct Image<'a> {
-    programs: Vec<*const c_char>,
+/// All that the child needs, allocated before it is born. The vectors of pointers end in a null pointer.
+pub(super) struct Image {
+    program_pointers: Vec<*const c_char>,
     argv: Vec<*const c_char>,
     env: Vec<*const c_char>,
-    dir: &'a CStr,
-    dir_or_root: bool,
-    user: Option<&'a UserIds>,
     stdin: RawFd,
     output: RawFd,
+    failures: RawFd,
+    keeper_pid: libc::pid_t,
+    files: libc::rlimit,
     deadline_ms: u64,
-    place: &'a Place,
+    /// What the pointers point to, among others.
+    spawn: Box<Spawn>,
+    _programs: Vec<CString>,
 }
 
-impl Image<'_> {
+impl Image {
     /// Turns this process into the program, or reports why not and ends.
     ///
     /// # Safety
-    /// Only in a freshly forked child. Allocates nothing, takes no lock.
-    unsafe fn become_program(&self) -> ! {
-        // SAFETY: system calls on descriptors, strings and arrays that this process inherited intact.
-        let Err(stage) = unsafe { self.prepare() }.and_then(|()| unsafe { self.execute() });
-        let errno = io::Error::last_os_error().raw_os_error().unwrap_or(0);
-        // SAFETY: getpid, write and _exit are async-signal-safe; the failure is smaller than PIPE_BUF, so it is written
-        // whole or not at all.
+    /// Only in a child that was just born; `image` must stay as it is until its exec. Writes to no memory but its stack,
+    /// allocates nothing, takes no lock, uses nothing of libc's that knows an errno.
+    pub(super) unsafe extern "C" fn begin(image: *const Self) -> ! {
+        // SAFETY: the caller keeps the image; the rest are system calls on descriptors, strings and arrays in it.
         unsafe {
-            let failure = Failure { pid: libc::getpid(), stage, errno }.to_bytes();
-            libc::write(self.place.failures.as_raw_fd(), failure.as_ptr().cast(), failure.len());
-            libc::_exit(Failure::EXIT_CODE)
+            let image = &*image;
+            let Err((stage, errno)) = image.prepare().and_then(|()| image.execute());
+            let pid = call(libc::SYS_getpid, []).unwrap_or_default();
+            let failure = Failure { pid: pid as i32, stage, errno }.to_bytes();
+            // Smaller than PIPE_BUF, so it is written whole or not at all.
+            let _ = call(libc::SYS_write, [image.failures as usize, failure.as_ptr() as usize, failure.len()]);
+            loop {
+                let _ = call(libc::SYS_exit_group, [Failure::EXIT_CODE as usize]);
+            }
         }
     }
 
     /// The order matters: files while still the keeper's user, then the user; the death signal after it, because switching
     /// clears it, and the parent check after that; then what may hang (a directory on a dead mount).
-    unsafe fn prepare(&self) -> Result<(), Stage> {
-        // SAFETY: see `become_program`.
+    unsafe fn prepare(&self) -> Result<(), (Stage, c_int)> {
+        let at = |stage| move |errno| (stage, errno);
+        let setup = at(Stage::Setup);
+        // SAFETY: see `begin`.
         unsafe {
-            check(libc::setsid(), Stage::Setup)?;
-            check(libc::dup2(self.stdin, 0), Stage::Setup)?;
-            check(libc::dup2(self.output, 1), Stage::Setup)?;
-            check(libc::dup2(self.output, 2), Stage::Setup)?;
-            check(libc::setrlimit(libc::RLIMIT_NOFILE, &raw const self.place.files), Stage::Setup)?;
-            libc::umask(0o022);
-            if let Some(user) = self.user {
-                check(libc::setgroups(user.groups.len(), user.groups.as_ptr()), Stage::User)?;
-                check(libc::setresgid(user.gid, user.gid, user.gid), Stage::User)?;
-                check(libc::setresuid(user.uid, user.uid, user.uid), Stage::User)?;
-                check(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), Stage::User)?;
+            call(libc::SYS_setsid, []).map_err(setup)?;
+            for (from, to) in [(self.stdin, 0), (self.output, 1), (self.output, 2)] {
+                call(libc::SYS_dup3, [from as usize, to, 0]).map_err(setup)?;
             }
-            check(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0), Stage::Setup)?;
-            if libc::getppid() != self.place.keeper_pid {
-                return Err(Stage::Orphaned);
+            let (files, old) = (&raw const self.files as usize, 0);
+            call(libc::SYS_prlimit64, [0, libc::RLIMIT_NOFILE as usize, files, old]).map_err(setup)?;
+            let _ = call(libc::SYS_umask, [0o022]);
+            self.switch_user().map_err(at(Stage::User))?;
+            call(libc::SYS_prctl, [libc::PR_SET_PDEATHSIG as usize, libc::SIGKILL as usize]).map_err(setup)?;
+            if call(libc::SYS_getppid, []) != Ok(self.keeper_pid as usize) {
+                return Err((Stage::Orphaned, 0));
             }
-            if libc::chdir(self.dir.as_ptr()) != 0 && !(self.dir_or_root && libc::chdir(c"/".as_ptr()) == 0) {
-                return Err(Stage::Directory);
+            let enter = |dir: *const c_char| call(libc::SYS_chdir, [dir as usize]);
+            if let Err(errno) = enter(self.spawn.dir.as_ptr())
+                && (!self.spawn.dir_or_root || enter(c"/".as_ptr()).is_err())
+            {
+                return Err((Stage::Directory, errno));
             }
-            let mut none: libc::sigset_t = std::mem::zeroed();
-            libc::sigemptyset(&raw mut none);
-            check(libc::sigprocmask(libc::SIG_SETMASK, &raw const none, ptr::null_mut()), Stage::Setup)
+            let (none, bytes) = (0_u64, size_of::<u64>());
+            let none = &raw const none as usize;
+            call(libc::SYS_rt_sigprocmask, [libc::SIG_SETMASK as usize, none, 0, bytes]).map_err(setup)?;
         }
+        Ok(())
     }
 
-    /// Returns only on failure, with errno set. As execvp, goes on after "not found" and remembers "not permitted".
-    unsafe fn execute(&self) -> Result<std::convert::Infallible, Stage> {
-        let mut denied = false;
-        for program in self.programs.iter().take_while(|program| !program.is_null()) {
+    unsafe fn switch_user(&self) -> Result<(), c_int> {
+        let Some(user) = &self.spawn.user else { return Ok(()) };
+        let (uid, gid) = (user.uid as usize, user.gid as usize);
+        // SAFETY: see `begin`.
+        unsafe {
+            call(libc::SYS_setgroups, [user.groups.len(), user.groups.as_ptr() as usize])?;
+            call(libc::SYS_setresgid, [gid, gid, gid])?;
+            call(libc::SYS_setresuid, [uid, uid, uid])?;
+            // The switch has set it to fs.suid_dumpable, for the keeper too as far as their memory is one.
+            call(libc::SYS_prctl, [libc::PR_SET_DUMPABLE as usize, 0])?;
+            call(libc::SYS_prctl, [libc::PR_SET_NO_NEW_PRIVS as usize, 1, 0, 0, 0])?;
+        }
+        Ok(())
+    }
+
+    /// Returns only on failure. As execvp, goes on after "not found" and remembers "not permitted".
+    unsafe fn execute(&self) -> Result<std::convert::Infallible, (Stage, c_int)> {
+        let mut failed = (Stage::NotFound, libc::ENOENT);
+        let (argv, env) = (self.argv.as_ptr() as usize, self.env.as_ptr() as usize);
+        for program in self.program_pointers.iter().take_while(|program| !program.is_null()) {
             if boottime_ms() >= self.deadline_ms && stands(Guard::KeeperExec) {
-                return Err(Stage::Lease);
+                return Err((Stage::Lease, 0));
             }
             // SAFETY: both arrays end in a null pointer and point to strings that outlive the call.
-            unsafe { libc::execve(*program, self.argv.as_ptr(), self.env.as_ptr()) };
-            match io::Error::last_os_error().raw_os_error() {
-                Some(libc::EACCES) => denied = true,
-                Some(libc::ENOENT | libc::ENOTDIR) => {}
-                _ => return Err(Stage::Exec),
+            match unsafe { call(libc::SYS_execve, [*program as usize, argv, env]) } {
+                Err(libc::EACCES) => failed = (Stage::Denied, libc::EACCES),
+                Err(libc::ENOENT | libc::ENOTDIR) => {}
+                Err(errno) => return Err((Stage::Exec, errno)),
+                Ok(_) => {}
             }
         }
-        Err(if denied { Stage::Denied } else { Stage::NotFound })
+        Err(failed)
     }
-}
-
-fn check(returned: libc::c_int, stage: Stage) -> Result<(), Stage> {
-    if returned < 0 { Err(stage) } else { Ok(()) }
 }
 
 #[cfg(test)]
@@ -206,8 +224,9 @@ mod tests {
     fn born(deadline_ms: u64, keeper_pid: libc::pid_t) -> (WaitStatus, Option<Stage>) {
         let (reader, failures) = pipe2(OFlag::O_CLOEXEC).unwrap();
         let null = std::fs::File::open("/dev/null").unwrap().into();
-        let place = Place { failures, null, keeper_pid, files: libc::rlimit { rlim_cur: 64, rlim_max: 64 } };
-        let spawn = Spawn {
+        let files = libc::rlimit { rlim_cur: 64, rlim_max: 64 };
+        let mut place = Place { failures, null, keeper_pid, files, cradles: Cradles::default() };
+        let spawn = Box::new(Spawn {
             run: RunId::from_parts(1, 1),
             argv: vec![c"true".into()],
             env: vec![c"PATH=relative:/usr/bin:/bin".into()],
@@ -217,8 +236,8 @@ mod tests {
             user: None,
             timeout: None,
             kill_grace: Duration::ZERO,
-        };
-        let born = start(&spawn, deadline_ms, &place, None).unwrap();
+        });
+        let born = start(spawn, deadline_ms, &mut place, None).unwrap();
         let status = waitpid(Pid::from_raw(born.pid), None).unwrap();
         drop(place);
         let mut bytes = Vec::new();

@@ -1,7 +1,4 @@
-//! A fork that puts the child straight into its cgroup.
-//!
-//! A plain fork, never a vfork: a child that hangs before exec (a dead network mount, a SIGSTOP from its new user) must
-//! not hang the keeper with it, because the keeper's timer is what the fence stands on.
+//! clone3, and a fork that puts the child straight into its cgroup.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -12,7 +9,7 @@ const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
 /// `struct clone_args` of `linux/sched.h`, version 2 (88 bytes).
 #[repr(C)]
 #[derive(Default)]
-struct CloneArgs {
+pub(super) struct CloneArgs {
     flags: u64,
     pidfd: u64,
     child_tid: u64,
@@ -26,6 +23,29 @@ struct CloneArgs {
     cgroup: u64,
 }
 
+impl CloneArgs {
+    /// A child whose end is told by SIGCHLD, born in `cgroup`.
+    pub(super) fn child_in(cgroup: Option<BorrowedFd<'_>>) -> Self {
+        Self {
+            flags: if cgroup.is_some() { CLONE_INTO_CGROUP } else { 0 },
+            exit_signal: libc::SIGCHLD.unsigned_abs().into(),
+            cgroup: cgroup.map_or(0, |cgroup| cgroup.as_raw_fd().unsigned_abs().into()),
+            ..Self::default()
+        }
+    }
+
+    /// It shares this process's memory, on a stack of its own. `occupied` becomes 0 when it has left this memory.
+    pub(super) fn sharing_memory(self, stack: *mut u8, stack_bytes: usize, occupied: *mut i32) -> Self {
+        Self {
+            flags: self.flags | u64::from((libc::CLONE_VM | libc::CLONE_CHILD_CLEARTID).unsigned_abs()),
+            child_tid: occupied as u64,
+            stack: stack as u64,
+            stack_size: stack_bytes as u64,
+            ..self
+        }
+    }
+}
+
 /// Forks; 0 in the child. With a cgroup directory the child is born in it; where the kernel or a sandbox does not allow
 /// that, the child enters it by itself, and where it may not do that either it stays outside.
 ///
@@ -36,12 +56,7 @@ pub(super) unsafe fn fork_into(cgroup: Option<BorrowedFd<'_>>) -> io::Result<lib
         // SAFETY: the caller keeps the rules of fork.
         return result(unsafe { libc::fork() }.into());
     };
-    let args = CloneArgs {
-        flags: CLONE_INTO_CGROUP,
-        exit_signal: libc::SIGCHLD.unsigned_abs().into(),
-        cgroup: cgroup.as_raw_fd().unsigned_abs().into(),
-        ..CloneArgs::default()
-    };
+    let args = CloneArgs::child_in(Some(cgroup));
     // SAFETY: without a stack and without CLONE_VM, clone3 is a fork; the kernel only reads `args`, which is of the size
     // given. The caller keeps the rules of fork.
     let pid = result(unsafe { libc::syscall(libc::SYS_clone3, &raw const args, size_of::<CloneArgs>()) });

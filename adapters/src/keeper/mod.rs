@@ -5,8 +5,8 @@
 //! which spawns the children, holds the node's lease deadline on its own timer, and kills all of them as soon as the
 //! deadline passes or the socket to the node closes. It exits when it has reaped the last one.
 //!
-//! The keeper has one thread and no runtime: its fork is cheap, PDEATHSIG means what it says, and between two looks at
-//! the clock it does a bounded amount of work. It looks nothing up in name services and opens no file of a job's: those
+//! The keeper has one thread and no runtime: PDEATHSIG means what it says, and between two looks at the clock it does a
+//! bounded amount of work. Children borrow its memory until their exec (`cradle`). It looks nothing up in name services and opens no file of a job's: those
 //! may hang, and the fence must not. It ignores every signal but SIGKILL: only the node decides.
 //!
 //! **A run is its main process.** When that ends, whatever it left in its process group, in its cgroup or among its
@@ -23,6 +23,7 @@
 mod cgroup;
 mod child;
 mod clock;
+mod cradle;
 mod failure;
 pub(crate) mod fields;
 mod fork;
@@ -39,6 +40,7 @@ mod serve;
 mod signals;
 mod spawn;
 mod start;
+mod system;
 mod wire;
 
 pub use clock::boottime_ms;

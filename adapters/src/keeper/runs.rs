@@ -75,7 +75,7 @@ impl Runs {
     }
 
     /// Starts a child, or reports at once why not.
-    pub(super) fn spawn(&mut self, spawn: &Spawn, now_ms: u64, link: &mut Link) {
+    pub(super) fn spawn(&mut self, spawn: Box<Spawn>, now_ms: u64, link: &mut Link) {
         let run = spawn.run;
         if self.table.by_id.contains_key(&run) {
             return link.report(&Report::Note(format!("run {run} is there already and was not started again")));
@@ -84,7 +84,9 @@ impl Runs {
             return link.report(&Report::Ended { run, exit: Exit::without_process(Ended::Lost, LEASE_OVER) });
         }
         let cgroup = self.take_cgroup(link);
-        let started = child::start(spawn, self.deadline_ms, &self.place, cgroup.as_ref().map(Cgroup::directory));
+        let (timeout, kill_grace, names) = (spawn.timeout, spawn.kill_grace, Names::of(&spawn));
+        let directory = cgroup.as_ref().map(Cgroup::directory);
+        let started = child::start(spawn, self.deadline_ms, &mut self.place, directory);
         let born = match started {
             Ok(born) => born,
             Err(sentence) => {
@@ -105,14 +107,14 @@ impl Runs {
             cgroup,
             phase: Phase::Running,
             stopped: None,
-            timeout: spawn.timeout,
-            kill_grace: spawn.kill_grace,
+            timeout,
+            kill_grace,
             wake_at_ms: None,
             pipe: Some(pipe),
             output: Output::default(),
             end: (None, None),
             failure: None,
-            names: Names::of(spawn),
+            names,
         };
         self.table.by_id.insert(run.id, key);
         self.table.by_pid.insert(run.pid, key);

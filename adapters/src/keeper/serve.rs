@@ -153,7 +153,7 @@ impl Keeper {
                 }
             };
             match command {
-                Command::Spawn(spawn) => self.runs.spawn(&spawn, boottime_ms(), &mut self.link),
+                Command::Spawn(spawn) => self.runs.spawn(spawn, boottime_ms(), &mut self.link),
                 Command::Stop(run, how) => self.runs.stop(run, how, boottime_ms()),
                 Command::ExtendDeadline(deadline_ms) => self.runs.extend_deadline(deadline_ms),
             }

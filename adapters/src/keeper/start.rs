@@ -19,6 +19,7 @@ use nix::unistd::{chdir, pipe2, setsid};
 
 use super::cgroup::Cgroups;
 use super::child::Place;
+use super::cradle::Cradles;
 use super::link::Link;
 use super::node::Node;
 use super::runs::Runs;
@@ -92,6 +93,8 @@ fn come_up(socket: OwnedFd, cgroups: bool, kill_node_after_ms: Option<u64>) -> i
     chdir("/")?;
     prctl::set_name(c"carillon-keeper")?;
     prctl::set_child_subreaper(true)?;
+    // Other users' runs share this memory until their exec.
+    prctl::set_dumpable(false)?;
     close_on_exec();
     hear_children_only()?;
     let children = SignalFd::with_flags(&child_signal(), SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
@@ -101,6 +104,7 @@ fn come_up(socket: OwnedFd, cgroups: bool, kill_node_after_ms: Option<u64>) -> i
         null: std::fs::File::open("/dev/null")?.into(),
         keeper_pid: std::process::id().cast_signed(),
         files: raise_file_limit()?,
+        cradles: Cradles::default(),
     };
     let mut link = Link::new(UnixStream::from(socket))?;
     let cgroups = match if cgroups { Cgroups::open() } else { Err("switched off".to_owned()) } {
@@ -128,24 +132,20 @@ fn close_on_exec() {
     unsafe { libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC) };
 }
 
-/// Blocks every signal and ignores none: blocked ones wait for ever, and children, which unblock all of them before exec,
-/// then start with every disposition at its default without a call for each. (Rust ignores SIGPIPE; a caller like nohup
-/// may have ignored others; and what is ignored stays so across exec.)
+/// Blocks every signal and gives each its default: blocked ones wait for ever, and children, which unblock all of them
+/// before exec, then start with every disposition at its default without a call for each. (Rust ignores SIGPIPE; a caller
+/// like nohup may have ignored others; and what is ignored stays so across exec. A handler must not run in a child, whose
+/// memory is the keeper's.)
 fn hear_children_only() -> io::Result<()> {
+    sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::all()), None)?;
     for signal in 1..=libc::SIGRTMAX() {
-        // A kernel sigaction: the handler comes first; zeros are the default. Raw, because libc hides signals 32 and 33.
-        let (mut now, default) = ([0_usize; 8], [0_usize; 8]);
-        // SAFETY: both are longer than the struct and valid. Signals that cannot be changed give an error, which changes
-        // nothing; handlers of Rust's own are left alone, exec removes them.
-        unsafe {
-            libc::syscall(libc::SYS_rt_sigaction, signal, std::ptr::null::<usize>(), now.as_mut_ptr(), 8);
-            if now[0] == libc::SIG_IGN {
-                let nowhere = std::ptr::null_mut::<usize>();
-                libc::syscall(libc::SYS_rt_sigaction, signal, default.as_ptr(), nowhere, 8);
-            }
-        }
+        // A kernel sigaction of zeros is the default. Raw, because libc hides signals 32 and 33.
+        let default = [0_usize; 8];
+        // SAFETY: it is longer than the struct and valid. SIGKILL and SIGSTOP, which cannot be changed, give an error,
+        // which changes nothing.
+        unsafe { libc::syscall(libc::SYS_rt_sigaction, signal, default.as_ptr(), std::ptr::null_mut::<usize>(), 8) };
     }
-    Ok(sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::all()), None)?)
+    Ok(())
 }
 
 fn child_signal() -> SigSet {

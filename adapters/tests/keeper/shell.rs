@@ -26,7 +26,7 @@ fn executor() -> ShellExecutor {
     ShellExecutor::new(keeper(true), ShellConfig { allow_users: vec!["nobody".to_owned()] })
 }
 
-fn facts(params: Value) -> RunFacts {
+pub fn facts(params: Value) -> RunFacts {
     RunFacts {
         run_id: argv(["x"]).run,
         namespace: "default".to_owned(),

@@ -1,64 +1,49 @@
-//! A figure, not a test: spawns of `true` a second through the keeper, beside std's own. Run it with
-//! `cargo test --release -p carillon-adapters --test keeper -- --ignored`.
+//! Figures, not a test: what the shell executor and the keeper reach of the rate at which this machine spawns at all. Run it
+//! with `cargo test --release -p carillon-adapters --test keeper -- --ignored --nocapture`.
 
-use std::process::{Command, Stdio};
-use std::time::Instant;
+use serde_json::{Value, json};
 
-use carillon_adapters::executor::Ended;
-
+use crate::load::{Load, measure};
+use crate::raw;
 use crate::support::*;
 use crate::tests;
 
-tests![; ignored spawns_a_second];
+tests![; ignored shell_runs_a_second];
 
-const RUNS: usize = 10_000;
+/// Of each measurement.
+const SECONDS: f64 = 2.0;
+/// Memory of a small node, and of a large one.
+const MEMORY_MIB: [usize; 2] = [0, 4 << 10];
 
-fn spawns_a_second() {
-    let raw_1 = raw(1);
-    let raw_2 = raw(2);
-    println!("std::process, one thread: {raw_1:.0} spawns/s; two threads: {raw_2:.0} spawns/s");
-    for cgroups in BOTH {
-        for in_flight in [2, 8, 64] {
-            let rate = through_the_keeper(cgroups, in_flight);
-            let share = 100.0 * rate / raw_2.max(raw_1);
-            println!("keeper, cgroups {cgroups}, {in_flight} in flight: {rate:.0} spawns/s, {share:.0} % of raw");
+fn shell_runs_a_second() {
+    let programs: [(&[&str], Value); 2] =
+        [(&["/bin/true"], json!({"argv": ["/bin/true"]})), (&["/bin/bash", "-c", "true"], json!({"command": "true"}))];
+    for (argv, params) in programs {
+        println!("\n{}", argv.join(" "));
+        let best = best_raw(argv);
+        for cgroups in BOTH {
+            for memory_mib in MEMORY_MIB {
+                let Load { rate, cpu_ms: [node, keeper, children, machine] } =
+                    measure(memory_mib, cgroups, SECONDS, &params);
+                println!(
+                    "  shell executor, cgroups {cgroups:5}, {memory_mib:4} MiB in the node: {rate:5.0}/s, {:3.0} % of raw; \
+                     CPU ms per 1,000 runs: node {node:.0}, keeper {keeper:.0}, children {children:.0}, all {machine:.0}",
+                    100.0 * rate / best
+                );
+            }
         }
     }
 }
 
-/// Spawn and wait with pipes for output, as the keeper does it.
-fn raw(threads: usize) -> f64 {
-    let began = Instant::now();
-    std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                for _ in 0..RUNS / threads {
-                    let mut command = Command::new("/bin/true");
-                    assert!(command.stdin(Stdio::null()).stdout(Stdio::piped()).output().unwrap().status.success());
-                }
-            });
+/// The best that the machine does, after printing all.
+fn best_raw(argv: &[&str]) -> f64 {
+    let mut best: f64 = 0.0;
+    for pipe in [false, true] {
+        for spawners in [1, 2, 4] {
+            let rate = raw::rate(argv, spawners, pipe, SECONDS / 2.0);
+            println!("  raw, {spawners} spawners, {}: {rate:5.0}/s", if pipe { "with a pipe" } else { "no pipe    " });
+            best = best.max(rate);
         }
-    });
-    RUNS as f64 / began.elapsed().as_secs_f64()
-}
-
-fn through_the_keeper(cgroups: bool, in_flight: usize) -> f64 {
-    run(async {
-        let keeper = keeper(cgroups);
-        let began = Instant::now();
-        let workers: Vec<_> = (0..in_flight)
-            .map(|_| {
-                let keeper = keeper.clone();
-                tokio::spawn(async move {
-                    for _ in 0..RUNS / in_flight {
-                        assert_eq!(finish(&keeper, argv(["/bin/true"])).await.how, Ended::Succeeded);
-                    }
-                })
-            })
-            .collect();
-        for worker in workers {
-            worker.await.unwrap();
-        }
-        RUNS as f64 / began.elapsed().as_secs_f64()
-    })
+    }
+    best
 }
