@@ -1,5 +1,7 @@
 //! Idle -> Prepared, the node's side: looking, claiming, and what a claim of unknown outcome leaves behind.
 
+use std::collections::BTreeSet;
+
 use super::port::{Claimed, Peek};
 use super::stealing::Theft;
 use super::types::SentClaim;
@@ -142,8 +144,8 @@ impl Node {
         if sent.last() != Some(&RunId::drawn(self.session, self.next_run - 1)) {
             return;
         }
-        let unused = |run: &&RunId| !claimed.iter().rev().any(|one| one.at.run == **run);
-        let surplus = sent.iter().rev().take_while(unused).count();
+        let used: BTreeSet<RunId> = claimed.iter().map(|one| one.at.run).collect();
+        let surplus = sent.iter().rev().take_while(|run| !used.contains(run)).count();
         self.next_run -= surplus as u64;
     }
 

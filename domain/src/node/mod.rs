@@ -341,7 +341,9 @@ impl Node {
     fn forget(&mut self, run: RunId) {
         if let Some(gone) = self.runs.remove(&run) {
             self.count_out(run, &gone.stage);
-            self.replaces.retain(|(_, of)| *of != run);
+            if !self.replaces.is_empty() {
+                self.replaces.retain(|(_, of)| *of != run);
+            }
         }
     }
 

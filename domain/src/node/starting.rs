@@ -38,7 +38,7 @@ impl Node {
             return;
         }
         // Ascending rows, so that two batches never wait for each other.
-        batch.sort_unstable_by_key(|run| self.runs.get(run).map(|of_run| of_run.at));
+        batch.sort_by_cached_key(|run| self.runs.get(run).map(|of_run| of_run.at));
         let refs = self.refs(&batch);
         self.flight.start = Some(batch);
         self.emit(Effect::Start(refs));
