@@ -12,9 +12,10 @@ use rates::PARTITIONS;
 
 #[tokio::main]
 async fn main() {
-    let database = Server::shared(Brand::MySql).database().await;
+    let server = Server::shared(Brand::MySql);
+    let database = server.database().await;
     let clock = ManualClock::at(BEGIN);
     let options = Options { partitions: PARTITIONS, clock: Some(Arc::new(clock.clone())), ..Options::default() };
     let store = MySqlStore::open(&database.url(), options).await.expect("a store");
-    rates::print(Arc::new(store), clock).await;
+    rates::print(Arc::new(store), clock, Some(server)).await;
 }

@@ -16,5 +16,5 @@ async fn main() {
     let options = OpenOptions { partitions: PARTITIONS, ..OpenOptions::default() };
     let path = directory.path().join("carillon.db");
     let store = SqliteStore::open(&path, Arc::new(clock.clone()), options).expect("a store");
-    rates::print(Arc::new(store), clock).await;
+    rates::print(Arc::new(store), clock, None).await;
 }
