@@ -9,6 +9,7 @@ mod codec;
 mod definition;
 mod error;
 mod guarded;
+mod held;
 mod live;
 pub mod memory;
 pub mod mysql;

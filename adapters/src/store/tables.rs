@@ -13,6 +13,7 @@ use std::task::{Context, Poll, Waker};
 use carillon_domain::firing::{ActiveRow, FiringKey, JobState};
 use carillon_domain::id::{JobId, RunId, SessionId};
 use carillon_domain::job::Job;
+use carillon_domain::node::port::RunRef;
 use carillon_domain::run::{RunRecord, Status};
 use carillon_domain::time::Timestamp;
 use carillon_domain::uncertain::Window;
@@ -140,6 +141,16 @@ pub(crate) trait Tables {
     fn lock_partitions(&mut self, partitions: &[u16]) -> impl Future<Output = Answer<()>> + Send;
 
     fn jobs_by_id(&mut self, ids: &[JobId]) -> impl Future<Output = Answer<Vec<Option<JobRow>>>> + Send;
+    /// The jobs' rows `ids` that carry `runs`, which the caller holds, in any order. A database that is far away may answer what it
+    /// wrote itself at the version at which the caller saw the row: [`Self::write`] tells where the row is not at it any more,
+    /// and must then be called with a change of each.
+    fn jobs_of_runs(
+        &mut self,
+        ids: &[JobId],
+        _runs: &[RunRef],
+    ) -> impl Future<Output = Answer<Vec<Option<JobRow>>>> + Send {
+        self.jobs_by_id(ids)
+    }
     /// Living jobs only.
     fn jobs_by_key(&mut self, keys: &[JobKey]) -> impl Future<Output = Answer<Vec<Option<JobRow>>>> + Send;
     /// The job that holds the run, or where it waits as a manual one.

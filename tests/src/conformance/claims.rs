@@ -51,6 +51,27 @@ pub async fn keeps_to_partitions_limit_and_executors(bench: &Bench) {
     assert_eq!(bench.store.claim(&request).await.unwrap().len(), 1);
 }
 
+/// One partition has all that comes up first.
+pub async fn the_first_are_taken_wherever_they_are(bench: &Bench) {
+    let names = (0..).map(|n| format!("j{n}"));
+    let of =
+        |wanted: bool| names.clone().filter(move |name| (partition_of("default", name, PARTITIONS) == 1) == wanted);
+    let crowd: Vec<String> = of(true).take(30).collect();
+    for name in &crowd {
+        bench.create(job(name)).await;
+    }
+    for name in of(false).take(10) {
+        bench.create(Job { schedule: "@every 20s".into(), ..job(&name) }).await;
+    }
+    for limit in [12, 18, 5, 5] {
+        let claimed = bench.store.claim(&bench.claim_request(bench.me, at(30), limit)).await.unwrap();
+        let due: Vec<Timestamp> = claimed.iter().map(|claimed| claimed.held.firing.due_at).collect();
+        let expected = if limit > 5 { at(10) } else { at(20) };
+        assert_eq!(due, vec![expected; limit]);
+    }
+    assert!(bench.claim().await.is_empty());
+}
+
 /// Paused jobs stay.
 pub async fn a_paused_job_is_not_claimed(bench: &Bench) {
     bench.create(job("a")).await;

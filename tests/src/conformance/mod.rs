@@ -29,6 +29,7 @@ macro_rules! store_conformance {
             jobs: creates_replaces_and_leaves_unchanged, one_refused_job_does_not_hold_up_the_batch,
                 a_name_twice_in_one_batch_is_put_twice, a_lost_update_is_refused, pausing_with_a_put;
             claims: takes_what_comes_up_within_the_horizon, keeps_to_partitions_limit_and_executors,
+                the_first_are_taken_wherever_they_are,
                 a_paused_job_is_not_claimed, an_ended_session_claims_nothing, skipped_misfires_are_recorded,
                 fire_once_carries_the_latest, catch_up_works_off_the_newest_hundred, peek_tells_what_comes_up,
                 peek_tells_what_others_leave_unclaimed, peek_tells_what_waits_beside, an_unknown_partition_is_an_error;

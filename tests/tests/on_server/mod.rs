@@ -1,6 +1,7 @@
 //! What the MySQL store must do on a real server, whichever it is: `crate::BRAND` names the one of the test program.
 
 mod conformance;
+mod known;
 mod locking;
 mod opening;
 mod outages;

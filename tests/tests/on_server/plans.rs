@@ -91,6 +91,16 @@ async fn greedy(root: &mut Conn, database: &Database) -> Vec<String> {
     root.query(sql).await.unwrap()
 }
 
+/// How many statements the server was asked for one batch through all three transitions.
+async fn statements_of_a_batch(bench: &Bench, root: &mut Conn, database: &Database) -> Vec<String> {
+    root.query_drop("TRUNCATE mysql.slow_log").await.unwrap();
+    let ended = claim(bench, BATCH).await;
+    bench.store.finish(Me::new(bench.me), &ended, &[]).await.unwrap();
+    let sql =
+        format!("SELECT LEFT(CONVERT(sql_text USING utf8mb4), 80) FROM mysql.slow_log WHERE db = '{}'", database.name);
+    root.query(sql).await.unwrap()
+}
+
 #[tokio::test]
 async fn ten_thousand_jobs_are_not_read_for_twenty() {
     let logging = ["--slow-query-log=1", "--long-query-time=0", "--log-output=TABLE"];
@@ -116,4 +126,13 @@ async fn ten_thousand_jobs_are_not_read_for_twenty() {
         assert!(greedy.is_empty(), "counted: {tables_were_counted}\n{}", greedy.join("\n"));
         bench.clock.set(bench.clock_in(0) + Duration::from_secs(1));
     }
+    // Of jobs that run one at a time a batch takes few statements, whatever its size.
+    let database = server.database().await;
+    let bench = bench_on(&database).await;
+    for n in 0..BATCH {
+        bench.create(job(&format!("j{n}"))).await;
+    }
+    statements_of_a_batch(&bench, &mut root, &database).await;
+    let asked = statements_of_a_batch(&bench, &mut root, &database).await;
+    assert!((10..=15).contains(&asked.len()), "{}", asked.join("\n"));
 }

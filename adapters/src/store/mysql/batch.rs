@@ -1,7 +1,9 @@
 //! One prepared statement for a batch of any size: the rows go as one JSON parameter and come out of JSON_TABLE. A row is
 //! an array in the order of the columns; with names in it the server would need half as long again.
 
-use serde_json::Value;
+use std::fmt::Write as _;
+
+use mysql_async as sql;
 
 /// A statement stays far below the smallest `max_allowed_packet` that servers come with (16 MiB).
 const MAX_BYTES: usize = 4 << 20;
@@ -33,15 +35,21 @@ impl Column {
         format!("{name} {sql} PATH '$[{at}]' ERROR ON ERROR")
     }
 
-    fn value(&self) -> String {
+    /// Its value as a parameter of its own.
+    pub fn parameter(&self) -> String {
+        if self.1 == Kind::Bytes { "UNHEX(?)".to_owned() } else { "?".to_owned() }
+    }
+
+    /// Its value in a row of the batch.
+    pub fn value(&self) -> String {
         let Self(name, kind) = self;
         if *kind == Kind::Bytes { format!("UNHEX(t.{name})") } else { format!("t.{name}") }
     }
 }
 
 /// The batch as a table `t`.
-pub(super) fn table(columns: &[&[Column]]) -> String {
-    let columns = columns.iter().copied().flatten().enumerate();
+pub(super) fn table<'a>(columns: impl IntoIterator<Item = &'a Column>) -> String {
+    let columns = columns.into_iter().enumerate();
     let columns: Vec<String> = columns.map(|(at, column)| column.definition(at)).collect();
     format!("JSON_TABLE(?, '$[*]' COLUMNS ({})) t", columns.join(", "))
 }
@@ -69,10 +77,9 @@ pub(super) struct Batch {
 }
 
 /// The rows as few parameters as statements can carry.
-pub(super) fn batches(rows: impl IntoIterator<Item = Value>) -> Vec<Batch> {
+pub(super) fn batches(rows: impl IntoIterator<Item = String>) -> Vec<Batch> {
     let mut batches: Vec<Batch> = Vec::new();
-    for row in rows {
-        let text = row.to_string();
+    for text in rows {
         match batches.last_mut() {
             Some(last) if last.json.len() + text.len() < MAX_BYTES => {
                 last.json.push(',');
@@ -84,6 +91,88 @@ pub(super) fn batches(rows: impl IntoIterator<Item = Value>) -> Vec<Batch> {
     }
     batches.iter_mut().for_each(|batch| batch.json.push(']'));
     batches
+}
+
+/// A value on its way.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Cell<'a> {
+    Null,
+    Unsigned(u64),
+    Signed(i64),
+    Text(&'a str),
+    Bytes(&'a [u8]),
+}
+
+impl Cell<'_> {
+    /// As a parameter of its own.
+    pub fn parameter(self) -> sql::Value {
+        match self {
+            Cell::Null => sql::Value::NULL,
+            Cell::Unsigned(number) => number.into(),
+            Cell::Signed(number) => number.into(),
+            Cell::Text(text) => text.into(),
+            Cell::Bytes(bytes) => hex(bytes).into(),
+        }
+    }
+
+    fn write(self, json: &mut String) {
+        let _infallible = match self {
+            Cell::Null => json.write_str("null"),
+            Cell::Unsigned(number) => write!(json, "{number}"),
+            Cell::Signed(number) => write!(json, "{number}"),
+            Cell::Text(text) => write!(json, "{}", serde_json::Value::from(text)),
+            Cell::Bytes(bytes) => write!(json, "\"{}\"", hex(bytes)),
+        };
+    }
+}
+
+impl From<u64> for Cell<'_> {
+    fn from(number: u64) -> Self {
+        Cell::Unsigned(number)
+    }
+}
+
+impl From<i64> for Cell<'_> {
+    fn from(number: i64) -> Self {
+        Cell::Signed(number)
+    }
+}
+
+impl From<Option<u64>> for Cell<'_> {
+    fn from(number: Option<u64>) -> Self {
+        number.map_or(Cell::Null, Cell::Unsigned)
+    }
+}
+
+impl From<Option<i64>> for Cell<'_> {
+    fn from(number: Option<i64>) -> Self {
+        number.map_or(Cell::Null, Cell::Signed)
+    }
+}
+
+impl<'a> From<Option<&'a str>> for Cell<'a> {
+    fn from(text: Option<&'a str>) -> Self {
+        text.map_or(Cell::Null, Cell::Text)
+    }
+}
+
+impl<'a> From<Option<&'a [u8; 16]>> for Cell<'a> {
+    fn from(bytes: Option<&'a [u8; 16]>) -> Self {
+        bytes.map_or(Cell::Null, |bytes| Cell::Bytes(bytes))
+    }
+}
+
+/// A row of the batch.
+pub(super) fn row<'a>(cells: impl IntoIterator<Item = Cell<'a>>) -> String {
+    let mut json = String::from("[");
+    for cell in cells {
+        if json.len() > 1 {
+            json.push(',');
+        }
+        cell.write(&mut json);
+    }
+    json.push(']');
+    json
 }
 
 /// Bytes as [`Kind::Bytes`] carries them.
@@ -98,11 +187,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_row_is_json() {
+        let cells =
+            [Cell::Null, Cell::Unsigned(u64::MAX), Cell::Signed(-1), Cell::Text("\"ö\n"), Cell::Bytes(&[1, 255])];
+        assert_eq!(row(cells), format!(r#"[null,{},-1,"\"ö\n","01ff"]"#, u64::MAX));
+    }
+
+    #[test]
     fn a_batch_is_cut_where_a_packet_would_be_too_large() {
-        let row = || Value::String("x".repeat(1 << 20));
+        let row = || "x".repeat(1 << 20);
         let sizes: Vec<u64> = batches((0..7).map(|_| row())).iter().map(|batch| batch.rows).collect();
         assert_eq!(sizes, [3, 3, 1]);
-        assert_eq!(batches([Value::from(1), Value::from(2)])[0].json, "[1,2]");
+        assert_eq!(batches(["1".to_owned(), "2".to_owned()])[0].json, "[1,2]");
         assert_eq!((batches([]).len(), hex(&[0, 171, 255])), (0, "00abff".to_owned()));
     }
 }

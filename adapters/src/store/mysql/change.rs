@@ -10,11 +10,14 @@ use carillon_domain::job::Job;
 use carillon_domain::partition::partition_of;
 use carillon_domain::run::RunRecord;
 use carillon_domain::time::Timestamp;
+use mysql_async::Value as Parameter;
 use serde_json::{Value, json};
 
-use super::batch::{Batch, Column, Kind, assignments, batches, hex, names, table, values};
+use super::batch::{Batch, Cell, Column, Kind, assignments, batches, hex, names, row, table, values};
+use super::record::{self, Insert};
 use super::transaction::{Transaction, list};
-use crate::store::codec::{ActiveColumns, StateColumns, cancel_name, run_bytes};
+use super::update::{STATE, StateRow, Update, update};
+use crate::store::codec::{ActiveColumns, cancel_name, run_bytes};
 use crate::store::definition::{Definition, to_document};
 use crate::store::tables::{Changes, Write};
 use crate::store::{JobKey, Output, StoreError};
@@ -25,36 +28,6 @@ const ID: &[Column] = &[Column("id", Kind::Unsigned)];
 const GUARD: &[Column] = &[Column("guard", Kind::Unsigned)];
 const PLACE: &[Column] = &[Column("partition_id", Kind::Unsigned)];
 
-/// A column that keeps its value costs nothing: its index is not touched.
-const STATE: &[Column] = &[
-    Column("version", Kind::Unsigned),
-    Column("generation", Kind::Unsigned),
-    Column("anchor_at", Kind::Signed),
-    Column("cursor_at", Kind::Signed),
-    Column("armed", Kind::Text),
-    Column("manual", Kind::Text),
-    Column("manual_run", Kind::Bytes),
-    Column("last_manual_at", Kind::Signed),
-    Column("catch_up_until", Kind::Signed),
-    Column("held", Kind::Text),
-    Column("held_run", Kind::Bytes),
-    Column("held_session", Kind::Unsigned),
-    Column("started_at", Kind::Signed),
-    Column("fencing_token", Kind::Unsigned),
-    Column("pause_since", Kind::Signed),
-    Column("pause_until", Kind::Signed),
-    Column("pause_reason", Kind::Text),
-    Column("deleted", Kind::Unsigned),
-    Column("executor", Kind::Text),
-    Column("claim_at", Kind::Signed),
-    Column("cancel", Kind::Text),
-];
-
-static UPDATE_STATE: LazyLock<String> = LazyLock::new(|| {
-    let (rows, set) = (table(&[ID, GUARD, STATE]), assignments("s", STATE));
-    let guard = if stands(Guard::UpdateVersion) { "s.version = t.guard" } else { "TRUE" };
-    format!("UPDATE {rows} STRAIGHT_JOIN job_state s ON s.id = t.id SET {set} WHERE {guard}")
-});
 static INSERT_STATE: LazyLock<String> = LazyLock::new(|| insert("job_state", &[ID, PLACE, STATE]));
 
 const FIRING: &[Column] =
@@ -74,7 +47,7 @@ const ACTIVE: &[Column] = &[
 ];
 
 static UPDATE_ACTIVE: LazyLock<String> = LazyLock::new(|| {
-    let (rows, set) = (table(&[FIRING, GUARD, ACTIVE]), assignments("a", ACTIVE));
+    let (rows, set) = (table([FIRING, GUARD, ACTIVE].into_iter().flatten()), assignments("a", ACTIVE));
     let guard = if stands(Guard::UpdateBesideVersion) { "a.version = t.guard" } else { "TRUE" };
     format!(
         "UPDATE {rows} STRAIGHT_JOIN active a FORCE INDEX (PRIMARY) ON a.job_id = t.job_id AND a.due_at = t.due_at \
@@ -98,37 +71,8 @@ const DEFINITION: &[Column] = &[
 
 static INSERT_JOB: LazyLock<String> = LazyLock::new(|| insert("job", &[NAME, DEFINITION]));
 static UPDATE_JOB: LazyLock<String> = LazyLock::new(|| {
-    let (rows, set) = (table(&[ID, DEFINITION]), assignments("j", DEFINITION));
+    let (rows, set) = (table([ID, DEFINITION].into_iter().flatten()), assignments("j", DEFINITION));
     format!("UPDATE {rows} STRAIGHT_JOIN job j ON j.id = t.id SET {set}")
-});
-
-const RUN: &[Column] = &[
-    Column("id", Kind::Bytes),
-    Column("job_id", Kind::Unsigned),
-    Column("due_at", Kind::Signed),
-    Column("trigger_name", Kind::Text),
-    Column("attempt", Kind::Unsigned),
-    Column("status", Kind::Text),
-    Column("reason", Kind::Text),
-    Column("exit_code", Kind::Signed),
-    Column("signal_number", Kind::Signed),
-    Column("started_at", Kind::Signed),
-    Column("finished_at", Kind::Signed),
-    Column("lag_ms", Kind::Signed),
-    Column("session", Kind::Unsigned),
-    Column("fencing_token", Kind::Unsigned),
-    Column("due_count", Kind::Unsigned),
-    Column("first_due_at", Kind::Signed),
-];
-
-static INSERT_RUN: LazyLock<String> = LazyLock::new(|| {
-    let twice = if stands(Guard::RecordTwice) { " ON DUPLICATE KEY UPDATE seq = run.seq" } else { "" };
-    format!(
-        "INSERT INTO run ({}, node) SELECT {}, s.node FROM {} LEFT JOIN session s ON s.id = t.session{twice}",
-        names(&[RUN]),
-        values(&[RUN]),
-        table(&[RUN])
-    )
 });
 
 const OUTPUT: &[Column] =
@@ -140,12 +84,20 @@ static INSERT_OUTPUT: LazyLock<String> = LazyLock::new(|| {
 });
 
 fn insert(into: &str, columns: &[&[Column]]) -> String {
-    format!("INSERT INTO {into} ({}) SELECT {} FROM {}", names(columns), values(columns), table(columns))
+    format!(
+        "INSERT INTO {into} ({}) SELECT {} FROM {}",
+        names(columns),
+        values(columns),
+        table(columns.iter().copied().flatten())
+    )
 }
 
 impl Transaction {
     /// Writes all of it.
     pub(super) async fn write_changes(&mut self, changes: Changes) -> Answer<()> {
+        if !self.known.are_written(&changes.jobs) {
+            return Err(self.moved_on());
+        }
         self.write_states(&changes.jobs).await?;
         if let Some(version) = changes.jobs.iter().filter_map(Write::deleted_version).max() {
             self.keep_highest_version(version).await?;
@@ -154,7 +106,9 @@ impl Transaction {
         self.write_definitions(&changes.definitions).await?;
         self.free_names(&changes.deleted).await?;
         self.write_records(&changes.records).await?;
-        self.write_outputs(&changes.outputs).await
+        self.write_outputs(&changes.outputs).await?;
+        self.known.wrote(changes.jobs);
+        Ok(())
     }
 
     async fn keep_highest_version(&mut self, version: u64) -> Answer<()> {
@@ -173,9 +127,15 @@ impl Transaction {
 
     /// Runs a statement for all rows; each must match.
     async fn each(&mut self, sql: &str, batches: Vec<Batch>) -> Answer<()> {
+        self.each_with(sql, batches, &[]).await
+    }
+
+    /// The same with parameters behind that of the rows.
+    async fn each_with(&mut self, sql: &str, batches: Vec<Batch>, scalars: &[Parameter]) -> Answer<()> {
         for Batch { json, rows } in batches {
             self.wrote = true;
-            if self.line.exec(sql, (json,)).await?.matched != rows && stands(Guard::UpdateMatches) {
+            let params: Vec<Parameter> = std::iter::once(json.into()).chain(scalars.iter().cloned()).collect();
+            if self.line.exec(sql, params).await?.matched != rows && stands(Guard::UpdateMatches) {
                 return Err(self.moved_on());
             }
         }
@@ -196,22 +156,25 @@ impl Transaction {
     }
 
     async fn write_states(&mut self, writes: &[Write<JobState>]) -> Answer<()> {
-        let (mut updates, mut inserts, mut deletes) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut inserts, mut deletes) = (Vec::new(), Vec::new());
         for write in writes {
             match (&write.before, &write.after) {
-                (Some(before), Some(after)) => updates.push(state_row(after, before.version, write)),
                 (None, Some(after)) => {
                     let job = &write.definition.job;
                     let partition = partition_of(&job.namespace, &job.name, self.context.partitions);
-                    inserts.push(state_row(after, u64::from(partition), write));
+                    let state = StateRow::of(after, &job.executor);
+                    let place = [Cell::from(after.id.0), Cell::from(u64::from(partition))];
+                    inserts.push(row(place.into_iter().chain(state.cells())));
                 }
                 (Some(before), None) => {
                     deletes.push(format!("({},{})", before.id.0, seen(Guard::DeleteVersion, before.version)));
                 }
-                (None, None) => {}
+                (Some(_), Some(_)) | (None, None) => {}
             }
         }
-        self.each(&UPDATE_STATE, batches(updates)).await?;
+        if let Some(Update { sql, scalars, batches }) = update(writes) {
+            self.each_with(&sql, batches, &scalars).await?;
+        }
         self.delete("job_state", "id, version", &deletes).await?;
         self.each(&INSERT_STATE, batches(inserts)).await
     }
@@ -239,7 +202,7 @@ impl Transaction {
         let mut rows = Vec::with_capacity(definitions.len());
         for (id, definition) in definitions {
             let Definition { job, generation, anchor_at, updated_at, .. } = definition.as_ref();
-            rows.push(json!([id.0, generation, anchor_at.as_ms(), to_document(job)?, updated_at.as_ms()]));
+            rows.push(json!([id.0, generation, anchor_at.as_ms(), to_document(job)?, updated_at.as_ms()]).to_string());
         }
         self.each(&UPDATE_JOB, batches(rows)).await
     }
@@ -257,10 +220,15 @@ impl Transaction {
     /// A record whose id is there already is the same fact. A second one for the same attempt would be a broken rule;
     /// it must not wedge the row, so it is told and left out.
     async fn write_records(&mut self, records: &[RunRecord]) -> Answer<()> {
+        if records.is_empty() {
+            return Ok(());
+        }
         let mut duplicates = 0;
-        for Batch { json, .. } in batches(records.iter().map(record_row)) {
+        let Insert { sql, scalars, batches } = record::insert(records);
+        for Batch { json, .. } in batches {
             self.wrote = true;
-            duplicates += self.line.exec(INSERT_RUN.as_str(), (json,)).await?.duplicates;
+            let params: Vec<Parameter> = scalars.iter().cloned().chain([json.into()]).collect();
+            duplicates += self.line.exec(&sql, params).await?.duplicates;
         }
         if duplicates == 0 {
             return Ok(());
@@ -279,7 +247,7 @@ impl Transaction {
 
     async fn write_outputs(&mut self, outputs: &[(RunId, Output)]) -> Answer<()> {
         let row = |(run, output): &(RunId, Output)| {
-            json!([hex(&run_bytes(*run)), u8::from(output.truncated), hex(&output.bytes)])
+            json!([hex(&run_bytes(*run)), u8::from(output.truncated), hex(&output.bytes)]).to_string()
         };
         for Batch { json, .. } in batches(outputs.iter().map(row)) {
             self.wrote = true;
@@ -291,10 +259,10 @@ impl Transaction {
     /// Stores new definitions and answers their numbers.
     pub(super) async fn insert_jobs(&mut self, jobs: &[Arc<Job>]) -> Answer<Vec<JobId>> {
         let now: Timestamp = self.now();
-        let mut rows: Vec<Value> = Vec::with_capacity(jobs.len());
+        let mut rows: Vec<String> = Vec::with_capacity(jobs.len());
         for job in jobs {
             let (now, document) = (now.as_ms(), to_document(job)?);
-            rows.push(json!([job.namespace, job.name, 1, now, 1, now, document, now]));
+            rows.push(json!([job.namespace, job.name, 1, now, 1, now, document, now]).to_string());
         }
         self.each(&INSERT_JOB, batches(rows)).await?;
         let keys: Vec<JobKey> = jobs.iter().map(|job| crate::store::work::key_of(job)).collect();
@@ -312,38 +280,8 @@ fn run_hex(run: Option<[u8; 16]>) -> Option<String> {
     run.map(|bytes| hex(&bytes))
 }
 
-/// In the order of [`ID`], [`GUARD`] or [`PLACE`], [`STATE`].
-fn state_row(state: &JobState, second: u64, write: &Write<JobState>) -> Value {
-    let row = StateColumns::of(state);
-    json!([
-        row.id,
-        second,
-        row.version,
-        row.generation,
-        row.anchor_at,
-        row.cursor_at,
-        row.armed,
-        row.manual,
-        run_hex(row.manual_run),
-        row.last_manual_at,
-        row.catch_up_until,
-        row.held.firing,
-        run_hex(row.held.run),
-        row.held.session,
-        row.held.started_at,
-        row.held.fencing_token,
-        row.pause_since,
-        row.pause_until,
-        row.pause_reason,
-        u8::from(row.deleted),
-        write.definition.job.executor,
-        row.claim_at,
-        row.cancel.map(cancel_name),
-    ])
-}
-
 /// In the order of [`FIRING`], [`GUARD`] where there is one, [`ACTIVE`].
-fn active_row(row: &ActiveRow, guard: Option<u64>) -> Value {
+fn active_row(row: &ActiveRow, guard: Option<u64>) -> String {
     let row = ActiveColumns::of(row);
     let mut values = vec![json!(row.job_id), json!(row.due_at), json!(row.trigger.as_str())];
     values.extend(guard.map(Value::from));
@@ -360,27 +298,5 @@ fn active_row(row: &ActiveRow, guard: Option<u64>) -> Value {
         json!(row.cancel.map(cancel_name)),
         json!(u8::from(row.withdrawn)),
     ]);
-    Value::Array(values)
-}
-
-/// In the order of [`RUN`].
-fn record_row(record: &RunRecord) -> Value {
-    json!([
-        hex(&run_bytes(record.id)),
-        record.job.0,
-        record.due_at.as_ms(),
-        record.trigger.as_str(),
-        record.attempt,
-        record.status.as_str(),
-        record.reason.as_ref().map(ToString::to_string),
-        record.exit_code,
-        record.signal,
-        record.started_at.map(Timestamp::as_ms),
-        record.finished_at.as_ms(),
-        record.lag_ms,
-        record.session.map(carillon_domain::id::SessionId::as_u64),
-        record.fencing_token,
-        record.count,
-        record.first_due_at.as_ms(),
-    ])
+    Value::Array(values).to_string()
 }

@@ -33,13 +33,14 @@ pub(super) struct Line {
     server: Arc<Server>,
     shelf: Shelf,
     lost: bool,
+    silent: bool,
     conflict: bool,
     permit: Option<OwnedSemaphorePermit>,
 }
 
 impl Line {
     pub fn new(wire: Wire, server: Arc<Server>, shelf: Shelf, permit: Option<OwnedSemaphorePermit>) -> Self {
-        Self { wire: Some(wire), server, shelf, lost: false, conflict: false, permit }
+        Self { wire: Some(wire), server, shelf, lost: false, silent: false, conflict: false, permit }
     }
 
     /// Whether an error says that somebody else was faster.
@@ -53,6 +54,11 @@ impl Line {
 
     pub fn is_lost(&self) -> bool {
         self.lost
+    }
+
+    /// Whether no answer came in time, and not even an error.
+    pub fn is_silent(&self) -> bool {
+        self.silent
     }
 
     /// The right to another connection in place of this one.
@@ -70,7 +76,10 @@ impl Line {
         match outcome {
             Ok(Ok(answer)) => Ok(answer),
             Ok(Err(error)) => Err(self.failed(error::statement(&error))),
-            Err(_) => Err(self.failed(error::silence(false))),
+            Err(_) => {
+                self.silent = true;
+                Err(self.failed(error::silence(false)))
+            }
         }
     }
 
@@ -111,7 +120,8 @@ impl Line {
         self.done()
     }
 
-    fn done(&mut self) -> Answer<Done> {
+    /// What the last statement did.
+    pub fn done(&mut self) -> Answer<Done> {
         let conn = self.conn()?;
         let duplicates = duplicates_in(&conn.info());
         Ok(Done { matched: conn.affected_rows(), duplicates })

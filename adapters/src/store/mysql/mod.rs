@@ -16,6 +16,7 @@ mod live;
 mod open;
 mod pool;
 mod purge;
+mod record;
 mod rows;
 mod schema;
 mod select;
@@ -23,6 +24,7 @@ mod server;
 mod tables;
 mod tls;
 mod transaction;
+mod update;
 mod windows;
 
 use std::sync::Arc;
@@ -36,9 +38,8 @@ use self::address::Address;
 pub use self::error::OpenError;
 pub use self::open::Options;
 use self::open::{Pools, Variables};
-use self::pool::Pool;
 use self::server::Server;
-use self::transaction::{Context, Locks, TRIES, Transaction};
+use self::transaction::{Context, Kind, Locks, TRIES, Transaction};
 use super::ops::{claim, control, put, runs, session, transit, uncertain, views};
 use super::tables::Tables;
 use super::{
@@ -61,22 +62,23 @@ pub fn place_of(url: &str) -> Result<String, OpenError> {
     Address::of(url).map(|address| address.place)
 }
 
-const BEGIN: &str = "START TRANSACTION";
-/// One state of the database for all that is looked at together.
-const BEGIN_READING: &str = "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY";
-
 /// Runs an operation in a transaction, and again where it lost against another one.
 macro_rules! within {
-    ($store:expr, $pool:ident, $begin:expr, $locks:expr, |$tables:ident| $operation:expr) => {{
+    ($store:expr, $pool:ident, $kind:expr, $locks:expr, |$tables:ident| $operation:expr) => {{
         let mut tries = 0;
         loop {
-            let mut transaction = $store.begin(&$store.pools.$pool, $begin, $locks).await?;
+            tries += 1;
+            let begun = Transaction::begin(&$store.pools.$pool, $store.context.clone(), $kind, $locks).await;
+            let mut transaction = match begun {
+                Ok(transaction) => transaction,
+                Err(unbegun) if unbegun.again && tries < TRIES => continue,
+                Err(unbegun) => break Err(unbegun.error.into()),
+            };
             let answer = {
                 let $tables = &mut transaction;
                 $operation.await
             };
             let (answer, again) = transaction.end(answer).await;
-            tries += 1;
             if !again || tries >= TRIES {
                 break answer;
             }
@@ -86,13 +88,13 @@ macro_rules! within {
 
 macro_rules! write {
     ($store:expr, $locks:expr, |$tables:ident| $operation:expr) => {
-        within!($store, writers, BEGIN, $locks, |$tables| $operation)
+        within!($store, writers, Kind::Writes, $locks, |$tables| $operation)
     };
 }
 
 macro_rules! read {
     ($store:expr, |$tables:ident| $operation:expr) => {
-        within!($store, readers, BEGIN_READING, Locks::Rows, |$tables| $operation)
+        within!($store, readers, Kind::Reads, Locks::Rows, |$tables| $operation)
     };
 }
 
@@ -121,19 +123,15 @@ impl MySqlStore {
         Ok(Self { pools, context })
     }
 
-    async fn begin(&self, pool: &Pool, begin: &str, locks: Locks<'_>) -> Result<Transaction, StoreError> {
-        let passed = self.context.pass(locks).await?;
-        let line = pool.begin(begin).await?;
-        Transaction::new(line, self.context.clone(), locks, passed).await
-    }
-
     async fn finish_part(
         &self,
         me: Me,
         runs: &[Finished],
         executors: &[String],
     ) -> Result<Vec<FinishAnswer>, StoreError> {
-        write!(self, Locks::Rows, |tables| transit::finish(tables, me, runs, executors))
+        let claims = runs.iter().any(|finished| finished.request.next.is_some());
+        let locks = if claims { Locks::Standing(me.session) } else { Locks::Rows };
+        write!(self, locks, |tables| transit::finish(tables, me, runs, executors))
     }
 }
 
@@ -144,7 +142,9 @@ impl NodeStore for MySqlStore {
     }
 
     async fn heartbeat(&self, me: Me, seq: u64, draining: bool) -> Result<Beat, StoreError> {
-        within!(self, beats, BEGIN, Locks::Rows, |tables| session::heartbeat(tables, me, seq, draining))
+        within!(self, beats, Kind::Writes, Locks::Standing(me.session), |tables| session::heartbeat(
+            tables, me, seq, draining
+        ))
     }
 
     async fn close_session(&self, id: SessionId) -> Result<(), StoreError> {
@@ -156,11 +156,12 @@ impl NodeStore for MySqlStore {
     }
 
     async fn claim(&self, request: &ClaimRequest) -> Result<Vec<Claimed>, StoreError> {
-        write!(self, Locks::Partitions(&request.partitions), |tables| claim::claim(tables, request))
+        let locks = Locks::Partitions(&request.partitions, request.me.session);
+        write!(self, locks, |tables| claim::claim(tables, request))
     }
 
     async fn start(&self, me: Me, runs: &[RunRef]) -> Result<Vec<StartAnswer>, StoreError> {
-        write!(self, Locks::Rows, |tables| transit::start(tables, me, runs))
+        write!(self, Locks::Standing(me.session), |tables| transit::start(tables, me, runs))
     }
 
     async fn finish(&self, me: Me, runs: &[Finished], executors: &[String]) -> Result<Vec<FinishAnswer>, StoreError> {

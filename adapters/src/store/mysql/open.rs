@@ -146,13 +146,14 @@ impl Variables {
     /// The pools, none of them connected yet.
     pub fn pools(&self, server: &Arc<Server>, options: &Options) -> Pools {
         let fresh_for = if self.is_mariadb() { Duration::from_secs(1800) } else { options.holder_timeout * 3 / 4 };
-        let pool = |isolation: &str, size: usize| {
-            Pool::new(server.clone(), self.settings(options, isolation), size, fresh_for)
-        };
+        let pool = |settings, size| Pool::new(server.clone(), settings, size, fresh_for);
+        // What writes begins with its first statement, so that no statement does nothing but begin.
+        let mut writing = self.settings(options, "READ COMMITTED");
+        writing.push("SET SESSION autocommit = 0".to_owned());
         Pools {
-            beats: pool("READ COMMITTED", 1),
-            writers: pool("READ COMMITTED", options.writers),
-            readers: pool("REPEATABLE READ", options.readers),
+            beats: pool(writing.clone(), 1),
+            writers: pool(writing, options.writers),
+            readers: pool(self.settings(options, "REPEATABLE READ"), options.readers),
         }
     }
 }

@@ -1,8 +1,10 @@
 //! Connections that are not in use, each with its session settings made once.
 
+use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use mysql_async::{Row, Value};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
 
@@ -33,6 +35,46 @@ impl Shelf {
     }
 }
 
+/// The first statement of a transaction.
+pub(super) struct First<'a> {
+    pub sql: Cow<'a, str>,
+    pub params: Vec<Value>,
+    /// Silence may mean that it waits for a lock, and it is not asked again on another connection.
+    pub waits: bool,
+}
+
+impl<'a> First<'a> {
+    /// One that waits for nobody.
+    pub fn asking(sql: &'a str, params: Vec<Value>) -> Self {
+        Self { sql: sql.into(), params, waits: false }
+    }
+
+    /// One that takes locks.
+    pub fn locking(sql: String) -> Self {
+        Self { sql: sql.into(), params: Vec::new(), waits: true }
+    }
+
+    pub async fn ask(&self, line: &mut Line) -> Answer<Vec<Row>> {
+        if self.params.is_empty() {
+            line.query(&self.sql).await
+        } else {
+            line.select(&self.sql, self.params.clone()).await
+        }
+    }
+}
+
+/// Why a transaction did not begin, and whether it lost against another one and may be tried again.
+pub(super) struct Unbegun {
+    pub error: StoreError,
+    pub again: bool,
+}
+
+impl From<StoreError> for Unbegun {
+    fn from(error: StoreError) -> Self {
+        Self { error, again: false }
+    }
+}
+
 /// A bounded number of connections with the same settings.
 pub(super) struct Pool {
     server: Arc<Server>,
@@ -55,20 +97,25 @@ impl Pool {
         Ok(())
     }
 
-    /// A connection on which `begin` was run. An idle one that turns out to be dead costs nothing: nothing was done on
-    /// it.
-    pub async fn begin(&self, begin: &str) -> Answer<Line> {
+    /// A connection on which the first statement of a transaction was run, and its answer. An idle one that turns out to be
+    /// dead costs nothing: whatever it did was not committed.
+    pub async fn begin(&self, first: &First<'_>) -> Result<(Line, Vec<Row>), Unbegun> {
         let busy = || StoreError::Retryable("no connection to the database became free in time".to_owned());
         let waiting = timeout(self.server.statement_timeout, self.permits.clone().acquire_owned());
         let permit = waiting.await.map_err(|_| busy())?.map_err(|_| busy())?;
         let mut permit = Some(permit);
         if let Some(wire) = self.shelf.take_fresh(self.fresh_for) {
             let mut line = Line::new(wire, self.server.clone(), self.shelf.clone(), permit.take());
-            match line.run(begin).await {
-                Ok(_) => return Ok(line),
-                Err(error) if !line.is_lost() => return Err(error),
-                // The others are no better: the server was away.
-                Err(_) => self.shelf.clear(),
+            match first.ask(&mut line).await {
+                Ok(rows) => return Ok((line, rows)),
+                Err(error) if !line.is_lost() => return Err(refused(line, error).await),
+                Err(error) => {
+                    // The others are no better: the server was away.
+                    self.shelf.clear();
+                    if first.waits && line.is_silent() {
+                        return Err(refused(line, error).await);
+                    }
+                }
             }
             permit = line.take_permit();
         }
@@ -79,7 +126,16 @@ impl Pool {
             | StoreError::Unknown(text) => StoreError::Retryable(text),
         })?;
         let mut line = Line::new(wire, self.server.clone(), self.shelf.clone(), permit);
-        line.run(begin).await?;
-        Ok(line)
+        match first.ask(&mut line).await {
+            Ok(rows) => Ok((line, rows)),
+            Err(error) => Err(refused(line, error).await),
+        }
     }
+}
+
+/// The transaction did not begin.
+async fn refused(line: Line, error: StoreError) -> Unbegun {
+    let again = line.has_conflict();
+    line.give_up().await;
+    Unbegun { error, again }
 }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use carillon_domain::firing::FiringKey;
 use carillon_domain::id::{JobId, RunId};
+use carillon_domain::node::port::{RowKey, RunRef};
 use carillon_domain::time::Timestamp;
 use mysql_async::{Row, Value};
 
@@ -128,6 +129,26 @@ impl Transaction {
         Ok(ids.iter().map(|id| found.get(id).cloned()).collect())
     }
 
+    /// The jobs' rows that carry runs: those that are known at the version at which the caller saw them are not read.
+    pub(super) async fn select_jobs_of_runs(&mut self, runs: &[RunRef]) -> Answer<Vec<Option<JobRow>>> {
+        let (mut rows, mut unknown) = (BTreeMap::new(), Vec::new());
+        for at in runs {
+            let RowKey::Job(id) = at.row else { continue };
+            let state = self.context.held().get(at).cloned();
+            match state.and_then(|state| Some((self.cached(id, state.generation)?, state))) {
+                Some((definition, state)) => _ = rows.insert(id, JobRow { definition, state }),
+                None => unknown.push(id),
+            }
+        }
+        // Two runs of one row that is known at one of the versions: it is read.
+        unknown.iter().for_each(|id| _ = rows.remove(id));
+        rows.keys().for_each(|id| self.known.take(*id));
+        for (id, row) in self.jobs_of(&unknown).await? {
+            rows.insert(id, row?);
+        }
+        Ok(rows.into_values().map(Some).collect())
+    }
+
     /// The numbers of living jobs, in the order asked for.
     pub(super) async fn ids_by_key(&mut self, keys: &[JobKey]) -> Answer<Vec<Option<JobId>>> {
         let names: Vec<[&str; 2]> = keys.iter().map(|key| [key.namespace.as_str(), key.name.as_str()]).collect();
@@ -163,34 +184,52 @@ impl Transaction {
         Ok(self.jobs("job_state s WHERE s.manual_run = ?", vec![run]).await?.pop())
     }
 
-    /// The rows of the partitions that come up first. The index has all that is asked; only what is taken is read.
+    /// The rows of the partitions that come up first. The index has all that is asked; only what is taken is read. Each
+    /// partition is asked for twice its share; only if one may have more among the first, for as much as all together.
     pub(super) async fn select_due_jobs(&mut self, request: &ClaimRequest) -> Answer<Vec<JobRow>> {
-        let limit = limit_of(request.runs.len());
+        let limit = request.runs.len();
         if request.partitions.is_empty() || limit == 0 || request.executors.is_empty() {
             return Ok(Vec::new());
         }
+        let share = limit.div_ceil(request.partitions.len()).saturating_mul(2).min(limit);
+        let mut due = self.first_due(request, share).await?;
+        let last = due.get(limit - 1).copied();
+        let hides_more = |partition: &u16| {
+            let of_it = due.iter().filter(|(.., of)| of == partition);
+            let count = of_it.clone().count();
+            count >= share && (last.is_none() || of_it.last().copied() < last)
+        };
+        if share < limit && request.partitions.iter().any(hides_more) {
+            due = self.first_due(request, limit).await?;
+        }
+        let ids: Vec<JobId> = due.into_iter().take(limit).map(|(_, id, _)| id).collect();
+        self.readable(&ids).await
+    }
+
+    /// Of each partition at least so many, if there are: when they come up, ascending, their numbers and partitions. Few
+    /// different numbers are asked for, as each is a statement of its own to a server.
+    async fn first_due(&mut self, request: &ClaimRequest, of_each: usize) -> Answer<Vec<(i64, JobId, u16)>> {
+        let limit = limit_of(of_each.checked_next_power_of_two().unwrap_or(of_each));
         let places = marks(request.executors.len());
         let (mut sql, mut params) = (String::new(), Vec::new());
         for partition in &request.partitions {
             let union = if sql.is_empty() { "" } else { " UNION ALL " };
             let _infallible = write!(
                 sql,
-                "{union}(SELECT claim_at, id FROM job_state FORCE INDEX (job_state_due) \
+                "{union}(SELECT claim_at, id, partition_id FROM job_state FORCE INDEX (job_state_due) \
                  WHERE partition_id = {partition} AND claim_at <= ? AND executor IN ({places}) \
                  ORDER BY claim_at, id LIMIT {limit})"
             );
             params.push(Value::from(request.until.as_ms()));
             params.extend(request.executors.iter().map(Value::from));
         }
-        let mut due: Vec<(i64, JobId)> = Vec::new();
+        let mut due: Vec<(i64, JobId, u16)> = Vec::new();
         for row in self.line.select(&sql, params).await? {
             let mut from = Columns::of(row);
-            due.push((from.next()?, JobId(from.next()?)));
+            due.push((from.next()?, JobId(from.next()?), from.next()?));
         }
         due.sort_unstable();
-        due.truncate(request.runs.len());
-        let ids: Vec<JobId> = due.into_iter().map(|(_, id)| id).collect();
-        self.readable(&ids).await
+        Ok(due)
     }
 
     /// One row of a newer binary must not keep this one from all the others.

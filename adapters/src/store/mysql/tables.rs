@@ -7,6 +7,7 @@ use carillon_domain::firing::FiringKey;
 use carillon_domain::guard::{Guard, stands};
 use carillon_domain::id::{JobId, RunId, SessionId};
 use carillon_domain::job::Job;
+use carillon_domain::node::port::RunRef;
 use carillon_domain::run::RunRecord;
 use carillon_domain::time::Timestamp;
 
@@ -47,6 +48,10 @@ impl Tables for Transaction {
 
     async fn jobs_by_id(&mut self, ids: &[JobId]) -> Answer<Vec<Option<JobRow>>> {
         self.select_jobs(ids).await
+    }
+
+    async fn jobs_of_runs(&mut self, _ids: &[JobId], runs: &[RunRef]) -> Answer<Vec<Option<JobRow>>> {
+        self.select_jobs_of_runs(runs).await
     }
 
     async fn jobs_by_key(&mut self, keys: &[JobKey]) -> Answer<Vec<Option<JobRow>>> {
@@ -91,6 +96,9 @@ impl Tables for Transaction {
     }
 
     async fn due_active(&mut self, request: &ClaimRequest) -> Answer<Vec<ActiveJob>> {
+        if self.nothing_beside {
+            return Ok(Vec::new());
+        }
         self.select_due_active(request).await
     }
 
@@ -120,6 +128,9 @@ impl Tables for Transaction {
         match jobs {
             None => self.active("active a", Vec::new()).await,
             Some([]) => Ok(Vec::new()),
+            // A start names a version that was written before this transaction began, and its write is guarded by it. Who puts
+            // a row beside a job's writes that one as well, so it was there when this was asked, or the guard fails.
+            Some(_) if self.nothing_beside => Ok(Vec::new()),
             Some(jobs) => self.active(&format!("active a WHERE a.job_id IN ({})", list(jobs)), Vec::new()).await,
         }
     }

@@ -4,19 +4,25 @@
 //! of each stands a mutex of this process, taken first and ascending: callers of one process queue without a
 //! connection.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use carillon_domain::guard::{Guard, stands};
-use carillon_domain::id::JobId;
+use carillon_domain::id::{JobId, SessionId};
 use carillon_domain::time::Timestamp;
+use mysql_async::Row;
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 
 use super::line::Line;
+use super::pool::{First, Pool, Unbegun};
 use super::rows::Columns;
+use super::windows::{STANDING, read_standing};
 use crate::store::clock::Clock;
 use crate::store::definition::Definition;
+use crate::store::held::{HeldRows, Known};
 use crate::store::sqlite::cache::Cache;
+use crate::store::tables::Standing;
 use crate::store::{ControlError, StoreError};
 
 type Answer<T> = Result<T, StoreError>;
@@ -32,12 +38,63 @@ const SESSIONS: u32 = 0;
 pub(super) enum Locks<'a> {
     /// Nothing: known rows are compared and swapped.
     Rows,
+    /// Nothing either, for a session that is asked for first.
+    Standing(SessionId),
     /// The sessions.
     Sessions,
-    /// A set of partitions; the operation takes their lock rows.
-    Partitions(&'a [u16]),
+    /// A set of partitions, for a session that is asked for next.
+    Partitions(&'a [u16], SessionId),
     /// The sessions and all partitions.
     All,
+}
+
+/// What a transaction is for.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Kind {
+    /// It sees one state of the database throughout.
+    Reads,
+    /// It begins with its first statement, as its connection commits nothing by itself.
+    Writes,
+}
+
+/// One state of the database for all that is looked at together.
+const BEGIN_READING: &str = "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY";
+
+const CLOCK: &str = "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))";
+
+/// The question for the time and, with it, for what a session must know of itself.
+fn clock_of(session: Option<SessionId>) -> First<'static> {
+    match session {
+        None => First::asking(CLOCK, vec![]),
+        Some(session) => First::asking(STANDING, vec![session.as_u64().into()]),
+    }
+}
+
+/// The lock rows that a transaction begins with.
+fn lock_ids(locks: Locks<'_>, partitions: u16) -> Answer<Vec<u32>> {
+    match locks {
+        Locks::Rows | Locks::Standing(_) => Ok(Vec::new()),
+        Locks::Sessions | Locks::All => Ok(vec![SESSIONS]),
+        Locks::Partitions(..) if !stands(Guard::ClaimLocks) => Ok(Vec::new()),
+        Locks::Partitions(wanted, _) => match wanted.iter().find(|partition| **partition >= partitions) {
+            Some(unknown) => Err(unknown_partition(*unknown, partitions)),
+            None => Ok(ids_of(wanted)),
+        },
+    }
+}
+
+fn unknown_partition(partition: u16, count: u16) -> StoreError {
+    StoreError::Permanent(format!("there is no partition {partition} among {count}"))
+}
+
+/// Ascending.
+fn ids_of(partitions: &[u16]) -> Vec<u32> {
+    let ids: BTreeSet<u32> = partitions.iter().map(|partition| u32::from(*partition) + 1).collect();
+    ids.into_iter().collect()
+}
+
+fn lock_sql(ids: &[u32]) -> String {
+    format!("UPDATE lock_row FORCE INDEX (PRIMARY) SET epoch = epoch + 1 WHERE id IN ({})", list(ids))
 }
 
 /// What all transactions of a store share.
@@ -45,6 +102,7 @@ pub(super) struct Context {
     pub clock: Option<Arc<dyn Clock>>,
     pub partitions: u16,
     pub cache: Mutex<Cache>,
+    held: Mutex<HeldRows>,
     pub statement_timeout: Duration,
     turnstiles: Vec<Arc<AsyncMutex<()>>>,
 }
@@ -52,15 +110,28 @@ pub(super) struct Context {
 impl Context {
     pub fn new(clock: Option<Arc<dyn Clock>>, partitions: u16, statement_timeout: Duration) -> Self {
         let turnstiles = (0..=partitions).map(|_| Arc::default()).collect();
-        Self { clock, partitions, cache: Mutex::default(), statement_timeout, turnstiles }
+        Self { clock, partitions, cache: Mutex::default(), held: Mutex::default(), statement_timeout, turnstiles }
+    }
+
+    /// The rows that this process holds, as far as they are known.
+    pub fn held(&self) -> MutexGuard<'_, HeldRows> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Forgets what may be of commits that were lost.
+    pub fn forget_lost(&self, uncertain_until: Option<Timestamp>) {
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner).forget_lost(uncertain_until);
+        self.held().forget_lost(uncertain_until);
     }
 
     /// Waits in line inside this process, ascending.
     pub async fn pass(&self, locks: Locks<'_>) -> Answer<Vec<OwnedMutexGuard<()>>> {
         let mut wanted: Vec<usize> = match locks {
-            Locks::Rows => Vec::new(),
+            Locks::Rows | Locks::Standing(_) => Vec::new(),
             Locks::Sessions => vec![0],
-            Locks::Partitions(partitions) => partitions.iter().map(|partition| usize::from(*partition) + 1).collect(),
+            Locks::Partitions(partitions, _) => {
+                partitions.iter().map(|partition| usize::from(*partition) + 1).collect()
+            }
             Locks::All => (0..self.turnstiles.len()).collect(),
         };
         wanted.sort_unstable();
@@ -84,43 +155,75 @@ pub(super) struct Transaction {
     pub now_us: i64,
     /// Whether there is anything to commit.
     pub wrote: bool,
+    pub known: Known,
+    /// Whose standing is asked for with the time, and what it was.
+    session: Option<SessionId>,
+    pub standing: Option<(SessionId, Standing)>,
+    /// No row was in the active table when the time was asked.
+    pub nothing_beside: bool,
+    /// The lock rows that were written last.
+    locked: Vec<u32>,
     _passed: Vec<OwnedMutexGuard<()>>,
 }
 
 impl Transaction {
-    /// On a line on which it was begun.
-    pub async fn new(
-        line: Line,
-        context: Arc<Context>,
-        locks: Locks<'_>,
-        passed: Vec<OwnedMutexGuard<()>>,
-    ) -> Answer<Self> {
-        let mut this = Self { line, context, now_us: 0, wrote: false, _passed: passed };
-        let begun = match locks {
-            Locks::Rows => this.look_at_the_clock().await,
-            Locks::Sessions | Locks::All => this.lock(&[SESSIONS]).await,
-            Locks::Partitions(_) => Ok(()),
+    /// Begins with the first statement of the transaction: an idle connection that is dead fails there, before anything is
+    /// done on it.
+    pub async fn begin(pool: &Pool, context: Arc<Context>, kind: Kind, locks: Locks<'_>) -> Result<Self, Unbegun> {
+        let passed = context.pass(locks).await?;
+        let session = match locks {
+            Locks::Standing(session) | Locks::Partitions(_, session) => Some(session),
+            Locks::Rows | Locks::Sessions | Locks::All => None,
+        };
+        let ids = lock_ids(locks, context.partitions)?;
+        let first = match (kind, &ids[..]) {
+            (Kind::Reads, _) => First::asking(BEGIN_READING, vec![]),
+            (Kind::Writes, []) => clock_of(session),
+            (Kind::Writes, ids) => First::locking(lock_sql(ids)),
+        };
+        let (line, rows) = pool.begin(&first).await?;
+        let mut this = Self {
+            line,
+            context,
+            now_us: 0,
+            wrote: false,
+            known: Known::default(),
+            session,
+            standing: None,
+            nothing_beside: false,
+            locked: vec![],
+            _passed: passed,
+        };
+        let begun = match (kind, &ids[..]) {
+            (Kind::Reads, _) => this.look_at_the_clock().await,
+            (Kind::Writes, []) => this.read_clock(rows),
+            (Kind::Writes, ids) => this.lock_taken(ids).await,
         };
         match begun {
             Ok(()) => Ok(this),
             Err(error) => {
+                let again = this.line.has_conflict();
                 this.line.give_up().await;
-                Err(error)
+                Err(Unbegun { error, again })
             }
         }
     }
 
-    /// The database's time, which stands still until the next lock is taken.
+    /// The database's time, which stands still until the next lock is taken, and where the session stands.
     async fn look_at_the_clock(&mut self) -> Answer<()> {
-        self.now_us = match &self.context.clock {
-            Some(clock) => clock.now_us(),
-            None => {
-                let sql = "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))";
-                let row = self.line.query(sql).await?.pop();
-                let row = row.ok_or_else(|| StoreError::Retryable("the database tells no time".to_owned()))?;
-                Columns::of(row).next()?
-            }
-        };
+        let rows = clock_of(self.session).ask(&mut self.line).await?;
+        self.read_clock(rows)
+    }
+
+    fn read_clock(&mut self, mut rows: Vec<Row>) -> Answer<()> {
+        let row = rows.pop().ok_or_else(|| StoreError::Retryable("the database tells no time".to_owned()))?;
+        let mut from = Columns::of(row);
+        let now_us = from.next()?;
+        self.now_us = self.context.clock.as_ref().map_or(now_us, |clock| clock.now_us());
+        if let Some(session) = self.session {
+            self.nothing_beside = !from.next::<bool>()?;
+            self.standing = Some((session, read_standing(from, session)?));
+        }
         Ok(())
     }
 
@@ -128,23 +231,25 @@ impl Transaction {
     pub async fn lock_partition_rows(&mut self, partitions: &[u16]) -> Answer<()> {
         let count = self.context.partitions;
         if let Some(unknown) = partitions.iter().find(|partition| **partition >= count) {
-            return Err(StoreError::Permanent(format!("there is no partition {unknown} among {count}")));
+            return Err(unknown_partition(*unknown, count));
         }
-        let mut ids: Vec<u32> = partitions.iter().map(|partition| u32::from(*partition) + 1).collect();
-        ids.sort_unstable();
-        ids.dedup();
-        self.lock(&ids).await
+        let ids = ids_of(partitions);
+        if ids == self.locked {
+            return Ok(());
+        }
+        if ids.is_empty() {
+            return self.look_at_the_clock().await;
+        }
+        self.line.run(&lock_sql(&ids)).await?;
+        self.lock_taken(&ids).await
     }
 
-    /// Writes lock rows; each must be there. The time is that after the wait.
-    async fn lock(&mut self, ids: &[u32]) -> Answer<()> {
-        if !ids.is_empty() {
-            let list = list(ids);
-            let sql = format!("UPDATE lock_row FORCE INDEX (PRIMARY) SET epoch = epoch + 1 WHERE id IN ({list})");
-            if self.line.run(&sql).await?.matched != ids.len() as u64 && stands(Guard::LockThere) {
-                return Err(self.missing_lock(ids).await?);
-            }
+    /// Lock rows were written; each must be there. The time is that after the wait.
+    async fn lock_taken(&mut self, ids: &[u32]) -> Answer<()> {
+        if self.line.done()?.matched != ids.len() as u64 && stands(Guard::LockThere) {
+            return Err(self.missing_lock(ids).await?);
         }
+        self.locked = ids.to_vec();
         self.look_at_the_clock().await
     }
 
@@ -187,6 +292,7 @@ impl Transaction {
             Ok(answer) if self.wrote => self.line.commit().await.map(|()| answer).map_err(E::from),
             answer => answer,
         };
+        self.known.end(&mut self.context.held(), answer.is_ok());
         let database_failed = answer.as_ref().is_err_and(Ending::is_of_the_database);
         let again = database_failed && self.line.has_conflict();
         match answer {

@@ -1,7 +1,5 @@
 //! What is kept for the day on which the database goes back in time: windows, and sessions that are over.
 
-use std::sync::PoisonError;
-
 use carillon_domain::id::SessionId;
 use carillon_domain::time::Timestamp;
 use carillon_domain::uncertain::Window;
@@ -17,13 +15,14 @@ use crate::store::{SessionBeat, SessionState, StoreError, UncertainWindow};
 
 type Answer<T> = Result<T, StoreError>;
 
-/// The session that asks, the open window and the end of the newest one.
-const STANDING: &str = "SELECT s.state, s.seq, s.node, s.heartbeat_at, w.from_at, w.until_at, w.noticed_at, \
+/// The time, whether anything is beside the jobs' rows, the session that asks, the open window and the end of the newest one.
+pub(super) const STANDING: &str = "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), \
+     EXISTS (SELECT 1 FROM active), s.state, s.seq, s.node, s.heartbeat_at, w.from_at, w.until_at, w.noticed_at, \
      (SELECT MAX(until_at) FROM uncertain_window) FROM (SELECT 1) one LEFT JOIN session s ON s.id = ? \
      LEFT JOIN uncertain_window w ON w.is_open = 1";
 
-fn read_standing(row: Row, id: SessionId) -> Answer<Standing> {
-    let mut from = Columns::of(row);
+/// What is behind the first two columns of [`STANDING`].
+pub(super) fn read_standing(mut from: Columns, id: SessionId) -> Answer<Standing> {
     let (state, seq, node): (Option<String>, Option<u64>, Option<String>) = (from.next()?, from.next()?, from.next()?);
     let heartbeat_at = from.maybe_time()?;
     let session = match (state, seq, node, heartbeat_at) {
@@ -52,9 +51,16 @@ fn read_window(row: Row) -> Answer<UncertainWindow> {
 
 impl Transaction {
     pub(super) async fn select_standing(&mut self, session: SessionId) -> Answer<Standing> {
-        let row = self.line.select(STANDING, (session.as_u64(),)).await?.pop();
-        let standing = row.map_or_else(|| Ok(Standing::default()), |row| read_standing(row, session))?;
-        self.context.cache.lock().unwrap_or_else(PoisonError::into_inner).forget_lost(standing.uncertain_until);
+        let standing = match self.standing.take() {
+            Some((asked, standing)) if asked == session => standing,
+            _ => {
+                let row = self.line.select(STANDING, (session.as_u64(),)).await?.pop();
+                let mut from = Columns::of(row.ok_or_else(|| unreadable("a session has no standing"))?);
+                let _time_and_rows_beside: (i64, bool) = (from.next()?, from.next()?);
+                read_standing(from, session)?
+            }
+        };
+        self.context.forget_lost(standing.uncertain_until);
         Ok(standing)
     }
 
@@ -64,7 +70,7 @@ impl Transaction {
                    ON DUPLICATE KEY UPDATE from_at = LEAST(from_at, ?), until_at = GREATEST(until_at, ?)";
         let UncertainWindow { window, session, node, .. } = noticed;
         let until_at = Some(window.until_at);
-        self.context.cache.lock().unwrap_or_else(PoisonError::into_inner).forget_lost(until_at);
+        self.context.forget_lost(until_at);
         let [from, until, at] = [window.from_at, window.until_at, window.noticed_at].map(|at| Value::from(at.as_ms()));
         let (id, node) = (session.as_u64().into(), node.into());
         self.change_session(sql, vec![id, node, from.clone(), until.clone(), at, from, until]).await

@@ -20,20 +20,34 @@ use carillon_domain::firing::FiringKey;
 use carillon_domain::id::JobId;
 use carillon_domain::node::port::{RowKey, RunRef};
 
-/// Reads the rows that `runs` speak of into `work`.
-async fn load<T: Tables>(
-    tables: &mut T,
-    work: &mut Work,
-    runs: impl Iterator<Item = &RunRef>,
-) -> Result<(), StoreError> {
-    let (mut jobs, mut active): (Vec<JobId>, Vec<FiringKey>) = (Vec::new(), Vec::new());
+/// The rows of both tables that `runs` speak of.
+fn rows_of<'a>(runs: impl Iterator<Item = &'a RunRef>) -> (Vec<JobId>, Vec<FiringKey>) {
+    let (mut jobs, mut active) = (Vec::new(), Vec::new());
     for at in runs {
         match at.row {
             RowKey::Job(id) => jobs.push(id),
             RowKey::Active(key) => active.push(key),
         }
     }
+    (jobs, active)
+}
+
+/// Reads the rows that `runs` speak of into `work`.
+async fn load<T: Tables>(
+    tables: &mut T,
+    work: &mut Work,
+    runs: impl Iterator<Item = &RunRef>,
+) -> Result<(), StoreError> {
+    let (jobs, active) = rows_of(runs);
     add_jobs(work, tables.jobs_by_id(&jobs).await?);
+    add_active(work, tables.active_by_key(&active).await?);
+    Ok(())
+}
+
+/// The same for what the caller holds and is going to change: such rows need not be read, as their versions say what they are.
+async fn load_held<T: Tables>(tables: &mut T, work: &mut Work, runs: &[RunRef]) -> Result<(), StoreError> {
+    let (jobs, active) = rows_of(runs.iter());
+    add_jobs(work, tables.jobs_of_runs(&jobs, runs).await?);
     add_active(work, tables.active_by_key(&active).await?);
     Ok(())
 }

@@ -12,7 +12,7 @@ use carillon_domain::time::Timestamp;
 use carillon_domain::uncertain::may_have_started;
 
 use super::claim::standing_to_claim;
-use super::{carries, load, located, uncertain};
+use super::{carries, load, load_held, located, uncertain};
 use crate::store::tables::Tables;
 use crate::store::work::Work;
 use crate::store::{Finished, Me, Output, SessionState, StoreError};
@@ -35,7 +35,7 @@ pub(in crate::store) async fn start<T: Tables>(
         return Ok(vec![StartAnswer::Withheld; runs.len()]);
     }
     let mut work = Work::new(tables.now());
-    load(tables, &mut work, runs.iter()).await?;
+    load_held(tables, &mut work, runs).await?;
     load_other_rows(tables, &mut work, runs).await?;
     let answers = runs.iter().map(|at| start_one(&mut work, me.session, at, standing.uncertain_until)).collect();
     tables.write(work.into_changes()).await?;
@@ -105,7 +105,8 @@ pub(in crate::store) async fn finish<T: Tables>(
     let asked = runs.iter().any(|finished| finished.request.next.is_some());
     let standing = if asked { standing_to_claim(tables, me).await? } else { None };
     let mut work = Work::new(tables.now());
-    load(tables, &mut work, runs.iter().map(|finished| &finished.request.at)).await?;
+    let held: Vec<RunRef> = runs.iter().map(|finished| finished.request.at).collect();
+    load_held(tables, &mut work, &held).await?;
     let mut answers = Vec::with_capacity(runs.len());
     for finished in runs {
         let at = &finished.request.at;

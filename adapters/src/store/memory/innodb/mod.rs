@@ -37,6 +37,7 @@ pub use self::weather::{Calm, CommitFate, StatementFate, Weather};
 use super::Backup;
 use super::data::Data;
 use crate::store::clock::Clock;
+use crate::store::held::HeldRows;
 use crate::store::ops::transit::without_output;
 use crate::store::ops::{claim, control, put, runs, session, transit, uncertain, views};
 use crate::store::tables::{Tables, at_once};
@@ -66,7 +67,8 @@ impl InnoDb {
     /// The calls of one process. The weather is asked by its number.
     pub fn client(&self, number: u64) -> Client {
         let turnstiles = (0..=self.partitions).map(|_| Arc::default()).collect();
-        Client { server: self.server.clone(), number, partitions: self.partitions, turnstiles }
+        let (server, held) = (self.server.clone(), Arc::default());
+        Client { server, number, partitions: self.partitions, turnstiles, held }
     }
 
     /// A bare connection, for statements one by one.
@@ -144,6 +146,7 @@ pub struct Client {
     number: u64,
     partitions: u16,
     turnstiles: Vec<Arc<Turnstile<()>>>,
+    held: Arc<Mutex<HeldRows>>,
 }
 
 /// Which of the process's turnstiles are passed first, ascending.
@@ -190,7 +193,7 @@ impl Client {
             passed.push(turnstile.clone().lock_owned().await);
         }
         let line = Line::begin(self.server.clone(), self.number, by).await?;
-        Ok((passed, Transaction::new(line, self.partitions, locks).await?))
+        Ok((passed, Transaction::new(line, self.partitions, locks, self.held.clone()).await?))
     }
 
     /// A transaction that only reads: one state of the database, and no lock.

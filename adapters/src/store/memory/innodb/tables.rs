@@ -2,17 +2,19 @@
 //! in their order.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use carillon_domain::firing::{ActiveRow, FiringKey, JobState};
 use carillon_domain::id::{JobId, RunId, SessionId};
 use carillon_domain::job::Job;
+use carillon_domain::node::port::{RowKey, RunRef};
 use carillon_domain::run::RunRecord;
 use carillon_domain::time::Timestamp;
 
 use super::super::data::Data;
 use super::line::Line;
 use super::locks::Row;
+use crate::store::held::{HeldRows, Known};
 use crate::store::tables::{ActiveJob, Changes, JobRow, RecordQuery, Recorded, Standing, Tables, Write, at_once};
 use crate::store::work::key_of;
 use crate::store::{
@@ -40,11 +42,13 @@ pub(super) struct Transaction {
     partitions: u16,
     now_us: i64,
     wrote: bool,
+    known: Known,
+    held: Arc<Mutex<HeldRows>>,
 }
 
 impl Transaction {
-    pub async fn new(line: Line, partitions: u16, locks: Locks) -> Answer<Self> {
-        let mut this = Self { line, partitions, now_us: 0, wrote: false };
+    pub async fn new(line: Line, partitions: u16, locks: Locks, held: Arc<Mutex<HeldRows>>) -> Answer<Self> {
+        let mut this = Self { line, partitions, now_us: 0, wrote: false, known: Known::default(), held };
         let begun = match locks {
             Locks::Rows => this.look_at_the_clock().await,
             Locks::Sessions => this.lock_rows(&[SESSIONS]).await,
@@ -56,6 +60,10 @@ impl Transaction {
                 Err(error)
             }
         }
+    }
+
+    fn held(&self) -> MutexGuard<'_, HeldRows> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn look_at_the_clock(&mut self) -> Answer<()> {
@@ -86,6 +94,7 @@ impl Transaction {
             Ok(answer) if self.wrote => self.line.commit().await.map(|()| answer).map_err(E::from),
             answer => answer,
         };
+        self.known.end(&mut self.held.lock().unwrap_or_else(PoisonError::into_inner), answer.is_ok());
         let failed = answer.as_ref().is_err_and(|error| matches!(error.into(), Failed::OfTheDatabase));
         let again = failed && self.line.has_conflict();
         match answer {
@@ -211,6 +220,24 @@ impl Tables for Transaction {
         look!(self, jobs_by_id(ids))
     }
 
+    async fn jobs_of_runs(&mut self, _ids: &[JobId], runs: &[RunRef]) -> Answer<Vec<Option<JobRow>>> {
+        let (mut rows, mut unknown) = (BTreeMap::new(), Vec::new());
+        for at in runs {
+            let RowKey::Job(id) = at.row else { continue };
+            let state = self.held().get(at).cloned();
+            // Where a newer definition is stored the row has moved on.
+            let definition = self.line.write(|server, _| server.data.definitions.get(&id).cloned())?;
+            match state.zip(definition).filter(|(state, definition)| state.generation == definition.generation) {
+                Some((state, definition)) => _ = rows.insert(id, JobRow { state, definition }),
+                None => unknown.push(id),
+            }
+        }
+        unknown.iter().for_each(|id| _ = rows.remove(id));
+        rows.keys().for_each(|id| self.known.take(*id));
+        let read = if unknown.is_empty() { Vec::new() } else { self.jobs_by_id(&unknown).await? };
+        Ok(rows.into_values().map(Some).chain(read).collect())
+    }
+
     async fn jobs_by_key(&mut self, keys: &[JobKey]) -> Answer<Vec<Option<JobRow>>> {
         look!(self, jobs_by_key(keys))
     }
@@ -310,7 +337,10 @@ impl Tables for Transaction {
     }
 
     async fn standing(&mut self, session: SessionId) -> Answer<Standing> {
-        look!(self, standing(session))
+        let standing: Answer<Standing> = look!(self, standing(session));
+        let standing = standing?;
+        self.held().forget_lost(standing.uncertain_until);
+        Ok(standing)
     }
 
     async fn spent_seq(&mut self, session: SessionId) -> Answer<Option<u64>> {
@@ -322,6 +352,7 @@ impl Tables for Transaction {
     }
 
     async fn note_window(&mut self, window: &UncertainWindow) -> Answer<()> {
+        self.held().forget_lost(Some(window.window.until_at));
         self.statement(&[Row::OpenWindow]).await?;
         self.line.write(|server, trx| {
             let mut windows = server.read(trx, |data| data.windows.clone());
@@ -404,8 +435,13 @@ impl Tables for Transaction {
     }
 
     async fn write(&mut self, changes: Changes) -> Answer<()> {
+        if !self.known.are_written(&changes.jobs) {
+            return Err(self.line.moved_on());
+        }
+        let holder = |state: &JobState| state.phase.held().map(|held| held.session);
         let at_version = |data: &Data, before: &JobState| {
-            data.states.get(&before.id).is_some_and(|row| row.version == before.version)
+            let row = data.states.get(&before.id).filter(|row| row.version == before.version);
+            row.is_some_and(|row| holder(before).is_none_or(|session| holder(row) == Some(session)))
         };
         let taken = |data: &Data, after: &JobState| data.states.contains_key(&after.id);
         self.write_rows(&changes.jobs, |state| Row::State(state.id), at_version, taken).await?;
@@ -434,6 +470,7 @@ impl Tables for Transaction {
             let rows: Vec<Row> = changes.outputs.iter().map(|(run, _)| Row::Record(*run)).collect();
             self.statement(&rows).await?;
         }
+        self.known.wrote(changes.jobs.clone());
         // What is left to refuse is an output that is too large.
         self.line.write(|server, trx| {
             server.data.check_outputs(&changes)?;

@@ -1,0 +1,164 @@
+//! The rows that this process holds, as it last wrote them: a start and a finish need not read them again.
+//!
+//! A row at a version has one content, so a row that was written and acknowledged here is known for as long as it is at that
+//! version, and the guard of the next write says whether it is. What an operation answers without a write of the row would not
+//! be guarded, so a store refuses to write until [`Known::are_written`], and it is done again with reading. What was not
+//! acknowledged is not remembered; of an unknown outcome the row is forgotten. Settling and looking never ask here.
+//!
+//! Versions come twice only where the database lost commits. When that is noticed all is forgotten; before, the session that
+//! holds the row is compared as well (see `mysql/update.rs`).
+
+use std::collections::{BTreeSet, HashMap};
+
+use carillon_domain::firing::JobState;
+use carillon_domain::id::JobId;
+use carillon_domain::node::port::{RowKey, RunRef};
+use carillon_domain::time::Timestamp;
+
+use super::tables::Write;
+
+/// Of each half; together more than a node holds.
+const HALF: usize = 1 << 15;
+
+/// Bounded: when the young half is full it becomes the old one, and what was old goes.
+#[derive(Debug, Default)]
+pub(in crate::store) struct HeldRows {
+    young: HashMap<JobId, JobState>,
+    old: HashMap<JobId, JobState>,
+    uncertain_until: Option<Timestamp>,
+}
+
+impl HeldRows {
+    /// The job's row that carries the run, if it is known at the version at which the caller saw it. That of a deleted job is
+    /// read: when its run ends it is deleted, and the guard of that compares no session.
+    pub fn get(&self, at: &RunRef) -> Option<&JobState> {
+        let RowKey::Job(id) = at.row else { return None };
+        let row = self.young.get(&id).or_else(|| self.old.get(&id))?;
+        let carries = row.phase.held().is_some_and(|held| held.run == at.run);
+        (row.version == at.version && carries && !row.deleted).then_some(row)
+    }
+
+    /// Takes in what was committed.
+    fn committed(&mut self, row: JobState) {
+        self.forget(row.id);
+        if row.phase.held().is_none() {
+            return;
+        }
+        if self.young.len() >= HALF {
+            self.old = std::mem::take(&mut self.young);
+        }
+        self.young.insert(row.id, row);
+    }
+
+    fn forget(&mut self, id: JobId) {
+        self.young.remove(&id);
+        self.old.remove(&id);
+    }
+
+    /// After commits were lost up to another time than before.
+    pub fn forget_lost(&mut self, uncertain_until: Option<Timestamp>) {
+        if self.uncertain_until != uncertain_until {
+            *self = Self { uncertain_until, ..Self::default() };
+        }
+    }
+}
+
+/// What one transaction knows without having read it, and what it writes.
+#[derive(Debug, Default)]
+pub(in crate::store) struct Known {
+    rows: BTreeSet<JobId>,
+    written: Vec<JobState>,
+}
+
+impl Known {
+    /// A row is used that was not read.
+    pub fn take(&mut self, id: JobId) {
+        self.rows.insert(id);
+    }
+
+    /// Whether all that was not read is going to be written: the guard of the write is what confirms it. An answer that leaves
+    /// a row as it is (it is early, it was withheld) is given by what is read.
+    pub fn are_written(&self, writes: &[Write<JobState>]) -> bool {
+        let written: BTreeSet<JobId> = writes.iter().filter_map(|write| Some(write.before.as_ref()?.id)).collect();
+        self.rows.is_subset(&written)
+    }
+
+    /// So the rows are once the transaction is committed.
+    pub fn wrote(&mut self, writes: Vec<Write<JobState>>) {
+        self.written.extend(writes.into_iter().filter_map(|write| write.after));
+    }
+
+    /// Only what was acknowledged is known. Of what was not, nothing is: the outcome may be unknown, or a row has moved on,
+    /// and it is not told which.
+    pub fn end(&mut self, held: &mut HeldRows, acknowledged: bool) {
+        for id in std::mem::take(&mut self.rows) {
+            held.forget(id);
+        }
+        for row in self.written.drain(..) {
+            if acknowledged {
+                held.committed(row);
+            } else {
+                held.forget(row.id);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use carillon_domain::firing::{Firing, Held, Phase};
+    use carillon_domain::id::{RunId, SessionId};
+
+    use super::*;
+
+    const RUN: fn(u64) -> RunId = |n| RunId::drawn(SessionId::from_random(1), n);
+
+    fn row(id: u64, version: u64) -> JobState {
+        let at = Timestamp::from_ms(7);
+        let (firing, run, session) = (Firing::regular(at), RUN(id), SessionId::from_random(1));
+        JobState {
+            id: JobId(id),
+            version,
+            generation: 1,
+            anchor_at: at,
+            cursor: at,
+            phase: Phase::Prepared(Held { firing, run, session, started_at: None, fencing_token: 0 }),
+            armed: None,
+            manual: None,
+            last_manual_at: None,
+            catch_up_until: None,
+            pause: None,
+            cancel: None,
+            deleted: false,
+        }
+    }
+
+    fn at(id: u64, run: u64, version: u64) -> RunRef {
+        RunRef { row: RowKey::Job(JobId(id)), run: RUN(run), version }
+    }
+
+    #[test]
+    fn a_row_is_known_at_its_version_under_its_run_while_it_is_held() {
+        let mut rows = HeldRows::default();
+        rows.committed(row(1, 5));
+        assert_eq!(rows.get(&at(1, 1, 5)), Some(&row(1, 5)));
+        assert_eq!([rows.get(&at(1, 1, 4)), rows.get(&at(1, 1, 6)), rows.get(&at(1, 2, 5))], [None; 3]);
+        rows.committed(JobState { phase: Phase::Idle, ..row(1, 6) });
+        assert_eq!([rows.get(&at(1, 1, 5)), rows.get(&at(1, 1, 6))], [None; 2]);
+    }
+
+    #[test]
+    fn what_is_held_is_bounded_and_forgotten_when_commits_are_lost() {
+        let mut rows = HeldRows::default();
+        for id in 0..3 * HALF as u64 {
+            rows.committed(row(id, 1));
+        }
+        assert!(rows.young.len() + rows.old.len() <= 2 * HALF);
+        let last = 3 * HALF as u64 - 1;
+        assert_eq!([rows.get(&at(0, 0, 1)).is_some(), rows.get(&at(last, last, 1)).is_some()], [false, true]);
+        rows.forget_lost(None);
+        assert!(rows.get(&at(last, last, 1)).is_some());
+        rows.forget_lost(Some(Timestamp::from_ms(1)));
+        assert!(rows.get(&at(last, last, 1)).is_none());
+    }
+}

@@ -1,0 +1,165 @@
+//! The history of a batch, written with one INSERT in which what is alike in all records goes along once.
+
+use carillon_domain::guard::{Guard, stands};
+use carillon_domain::id::SessionId;
+use carillon_domain::run::RunRecord;
+use carillon_domain::time::Timestamp;
+use mysql_async::Value;
+
+use super::batch::{Batch, Cell, Column, Kind, batches, row, table};
+use crate::store::codec::run_bytes;
+
+/// In the order of [`cells`]. The first two are never alike.
+const RUN: &[Column] = &[
+    Column("id", Kind::Bytes),
+    Column("job_id", Kind::Unsigned),
+    Column("due_at", Kind::Signed),
+    Column("trigger_name", Kind::Text),
+    Column("attempt", Kind::Unsigned),
+    Column("status", Kind::Text),
+    Column("reason", Kind::Text),
+    Column("exit_code", Kind::Signed),
+    Column("signal_number", Kind::Signed),
+    Column("started_at", Kind::Signed),
+    Column("finished_at", Kind::Signed),
+    Column("lag_ms", Kind::Signed),
+    Column("session", Kind::Unsigned),
+    Column("fencing_token", Kind::Unsigned),
+    Column("due_count", Kind::Unsigned),
+    Column("first_due_at", Kind::Signed),
+];
+const KEYS: usize = 2;
+const SESSION: usize = 12;
+
+/// A statement and its parameters: those in front of the rows, and the rows.
+pub(super) struct Insert {
+    pub sql: String,
+    pub scalars: Vec<Value>,
+    pub batches: Vec<Batch>,
+}
+
+/// What a record says in text.
+struct Texts {
+    id: [u8; 16],
+    reason: Option<String>,
+}
+
+fn cells<'a>(record: &RunRecord, texts: &'a Texts) -> [Cell<'a>; 16] {
+    let number = |number: Option<i32>| Cell::from(number.map(i64::from));
+    [
+        Some(&texts.id).into(),
+        record.job.0.into(),
+        record.due_at.as_ms().into(),
+        Some(record.trigger.as_str()).into(),
+        u64::from(record.attempt).into(),
+        Some(record.status.as_str()).into(),
+        texts.reason.as_deref().into(),
+        number(record.exit_code),
+        number(record.signal),
+        record.started_at.map(Timestamp::as_ms).into(),
+        record.finished_at.as_ms().into(),
+        record.lag_ms.into(),
+        record.session.map(SessionId::as_u64).into(),
+        record.fencing_token.into(),
+        record.count.into(),
+        record.first_due_at.as_ms().into(),
+    ]
+}
+
+/// The statement for all records.
+pub(super) fn insert(records: &[RunRecord]) -> Insert {
+    let text = |record: &RunRecord| {
+        let reason = record.reason.as_ref().map(ToString::to_string);
+        Texts { id: run_bytes(record.id), reason }
+    };
+    let texts: Vec<Texts> = records.iter().map(text).collect();
+    let rows: Vec<_> = records.iter().zip(&texts).map(|(record, texts)| cells(record, texts)).collect();
+    let is_alike = |at: usize| at >= KEYS && rows.windows(2).all(|pair| pair[0][at] == pair[1][at]);
+    let alike: Vec<bool> = (0..RUN.len()).map(is_alike).collect();
+    let value = |(column, alike): (&Column, &bool)| if *alike { column.parameter() } else { column.value() };
+    let values: Vec<String> = RUN.iter().zip(&alike).map(value).collect();
+    let of_all = |at: usize| rows.first().filter(|_| alike[at]).map(|row| row[at].parameter());
+    let mut scalars: Vec<Value> = (0..RUN.len()).filter_map(of_all).collect();
+    let (node, join) = match of_all(SESSION) {
+        Some(session) => {
+            scalars.push(session);
+            ("(SELECT node FROM session WHERE id = ?)", "")
+        }
+        None => ("s.node", " LEFT JOIN session s ON s.id = t.session"),
+    };
+    let names: Vec<&str> = RUN.iter().map(|column| column.0).collect();
+    let in_rows = |at: &usize| !alike[*at];
+    let columns: Vec<&Column> = (0..RUN.len()).filter(in_rows).map(|at| &RUN[at]).collect();
+    let twice = if stands(Guard::RecordTwice) { " ON DUPLICATE KEY UPDATE seq = run.seq" } else { "" };
+    let sql = format!(
+        "INSERT INTO run ({}, node) SELECT {}, {node} FROM {}{join}{twice}",
+        names.join(", "),
+        values.join(", "),
+        table(columns)
+    );
+    let json = rows.iter().map(|cells| row((0..RUN.len()).filter(in_rows).map(|at| cells[at])));
+    Insert { sql, scalars, batches: batches(json) }
+}
+
+#[cfg(test)]
+mod tests {
+    use carillon_domain::id::{JobId, RunId};
+    use carillon_domain::run::{Reason, Status, Trigger};
+
+    use super::*;
+
+    fn record(job: u64) -> RunRecord {
+        let at = Timestamp::from_ms(7);
+        RunRecord {
+            id: RunId::drawn(SessionId::from_random(1), job),
+            job: JobId(job),
+            due_at: at,
+            trigger: Trigger::Schedule,
+            attempt: 1,
+            status: Status::Succeeded,
+            reason: None,
+            exit_code: Some(0),
+            signal: None,
+            started_at: Some(at),
+            finished_at: at,
+            lag_ms: Some(0),
+            session: Some(SessionId::from_random(1)),
+            fencing_token: Some(9),
+            count: 1,
+            first_due_at: at,
+        }
+    }
+
+    fn in_rows(insert: &Insert) -> Vec<&'static str> {
+        RUN.iter().map(|column| column.0).filter(|name| insert.sql.contains(&format!("t.{name}"))).collect()
+    }
+
+    #[test]
+    fn what_is_alike_goes_along_once() {
+        let alike = insert(&[record(1), record(2)]);
+        assert_eq!(in_rows(&alike), ["id", "job_id"]);
+        assert_eq!((alike.scalars.len(), alike.batches[0].rows), (15, 2));
+        assert!(!alike.sql.contains("JOIN"), "{}", alike.sql);
+        let one = insert(&[record(1)]);
+        assert_eq!(one.sql, alike.sql, "a batch of one is no statement of its own");
+    }
+
+    #[test]
+    fn what_differs_is_in_the_rows() {
+        let failed = RunRecord { status: Status::Failed, exit_code: Some(1), ..record(2) };
+        let skipped = RunRecord { session: None, reason: Some(Reason::Overlap), ..record(3) };
+        let mixed = insert(&[record(1), failed, skipped]);
+        assert_eq!(in_rows(&mixed), ["id", "job_id", "status", "reason", "exit_code", "session"]);
+        assert!(
+            mixed.sql.contains("s.node FROM JSON_TABLE") && mixed.sql.contains("LEFT JOIN session"),
+            "{}",
+            mixed.sql
+        );
+        let json = &mixed.batches[0].json;
+        assert!(
+            json.contains(r#",1,"succeeded",null,0,1],["#) && json.contains(r#",2,"failed",null,1,1],["#),
+            "{json}"
+        );
+        assert!(json.ends_with(&format!(r#",3,"succeeded","{}",0,null]]"#, Reason::Overlap)), "{json}");
+    }
+}
