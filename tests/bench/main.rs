@@ -53,14 +53,12 @@ fn main() -> ExitCode {
         let found = scenario.measure(&lab);
         eprintln!("    {:.1} s", found.seconds);
         report.add(scenario, &found);
-    }
-    print!("{}", report.text());
-    match report.keep() {
-        Ok(place) => eprintln!("kept in {}", place.display()),
-        Err(error) => {
+        // What was found stays found, should the run be cut short.
+        if let Err(error) = report.keep() {
             eprintln!("the figures could not be kept: {error}");
             return ExitCode::FAILURE;
         }
     }
+    print!("{}", report.text());
     if report.has_failures() { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }

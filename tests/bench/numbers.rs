@@ -17,8 +17,8 @@ pub fn prepare(scratch: &Scratch<'_>) {
     ]);
 }
 
-/// Adds copies of the row of `table` that `template`, a condition on it, selects, for the numbers from `from` to below `until`; `computed` are
-/// columns with what they become, `{n}` standing for the number.
+/// Adds copies of the row of `table` that `template`, a condition on it, selects, for the numbers from `from` to below
+/// `until`; `computed` are columns with what they become, `{n}` standing for the number.
 pub fn copies(scratch: &Scratch<'_>, table: &str, template: &str, computed: &[(&str, &str)], from: u64, until: u64) {
     let sql = format!(
         "SELECT column_name FROM information_schema.columns WHERE table_schema = DATABASE() \
