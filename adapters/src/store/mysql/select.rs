@@ -195,9 +195,9 @@ impl Transaction {
         let mut due = self.first_due(request, share).await?;
         let last = due.get(limit - 1).copied();
         let hides_more = |partition: &u16| {
-            let of_it = due.iter().filter(|(.., of)| of == partition);
-            let count = of_it.clone().count();
-            count >= share && (last.is_none() || of_it.last().copied() < last)
+            let of_it = |entry: &&(i64, JobId, u16)| entry.2 == *partition;
+            let (count, farthest) = (due.iter().filter(of_it).count(), due.iter().rfind(of_it).copied());
+            count >= share && (last.is_none() || farthest < last)
         };
         if share < limit && request.partitions.iter().any(hides_more) {
             due = self.first_due(request, limit).await?;
