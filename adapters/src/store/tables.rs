@@ -33,6 +33,15 @@ pub(crate) struct JobRow {
     pub definition: Arc<Definition>,
 }
 
+/// A job's row with what people see beside it.
+#[derive(Debug, Clone)]
+pub(crate) struct SeenJob {
+    pub row: JobRow,
+    /// The name of the node that holds it.
+    pub node: Option<String>,
+    pub last_run: Option<RunRecord>,
+}
+
 /// A row of the active table with its job's definition.
 #[derive(Debug, Clone)]
 pub(crate) struct ActiveJob {
@@ -142,6 +151,8 @@ pub(crate) trait Tables {
     fn jobs_by_id(&mut self, ids: &[JobId]) -> impl Future<Output = Answer<Vec<Option<JobRow>>>> + Send;
     /// Living jobs only.
     fn jobs_by_key(&mut self, keys: &[JobKey]) -> impl Future<Output = Answer<Vec<Option<JobRow>>>> + Send;
+    /// A living job as people see it.
+    fn seen_job(&mut self, key: &JobKey) -> impl Future<Output = Answer<Option<SeenJob>>> + Send;
     /// The job that holds the run, or where it waits as a manual one.
     fn job_by_run(&mut self, run: RunId) -> impl Future<Output = Answer<Option<JobRow>>> + Send;
     /// Rows that may be claimed, those that come up first in front.

@@ -12,7 +12,10 @@ use carillon_domain::run::RunRecord;
 use carillon_domain::time::Timestamp;
 
 use super::data::{Data, Place};
-use crate::store::tables::{ActiveJob, Changes, JobRow, OwnSession, RecordQuery, Recorded, Standing, Tables};
+use crate::store::ops::views;
+use crate::store::tables::{
+    ActiveJob, Changes, JobRow, OwnSession, RecordQuery, Recorded, SeenJob, Standing, Tables, at_once,
+};
 use crate::store::{
     ClaimRequest, JobKey, JobQuery, NewSession, Output, RunCursor, SessionBeat, SessionState, SessionView, StoreError,
     UncertainWindow,
@@ -74,6 +77,10 @@ impl Tables for Transaction<'_> {
 
     fn jobs_by_key(&mut self, keys: &[JobKey]) -> impl Future<Output = Answer<Vec<Option<JobRow>>>> + Send {
         done(keys.iter().map(|key| self.data.row(*self.data.names.get(key)?)).collect())
+    }
+
+    fn seen_job(&mut self, key: &JobKey) -> impl Future<Output = Answer<Option<SeenJob>>> + Send {
+        ready(at_once(views::seen_job(self, key)))
     }
 
     fn job_by_run(&mut self, run: RunId) -> impl Future<Output = Answer<Option<JobRow>>> + Send {

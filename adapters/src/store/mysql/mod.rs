@@ -18,6 +18,7 @@ mod pool;
 mod purge;
 mod rows;
 mod schema;
+mod seen;
 mod select;
 mod server;
 mod tables;
@@ -202,7 +203,8 @@ impl ControlStore for MySqlStore {
     }
 
     async fn job(&self, key: &JobKey) -> Result<JobView, ControlError> {
-        read!(self, |tables| views::job(tables, key))
+        let seen = seen::look(&self.pools.readers, &self.context, key).await?;
+        seen.map(JobView::from).ok_or_else(|| views::no_job(key))
     }
 
     async fn jobs(&self, query: &JobQuery) -> Result<Page<JobView, JobKey>, StoreError> {

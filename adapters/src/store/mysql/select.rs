@@ -39,9 +39,12 @@ pub(super) fn json<T: serde::Serialize + ?Sized>(list: &T) -> Answer<String> {
 /// A list of texts as a column `value`.
 pub(super) const TEXTS: &str = "SELECT value FROM JSON_TABLE(?, '$[*]' COLUMNS (value VARCHAR(128) PATH '$')) texts";
 
-fn read_definition(row: Row) -> Answer<(JobId, Arc<Definition>)> {
-    let mut from = Columns::of(row);
-    let id = JobId(from.next()?);
+/// What a definition is read from.
+pub(super) const DEFINITION: &str =
+    "j.namespace, j.name, j.document, j.generation, j.anchor_at, j.created_at, j.updated_at";
+
+/// The columns of [`DEFINITION`].
+pub(super) fn definition_of(from: &mut Columns) -> Answer<Arc<Definition>> {
     let key = JobKey { namespace: from.next()?, name: from.next()? };
     let (document, generation): (String, u64) = (from.next()?, from.next()?);
     let times: [i64; 3] = [from.next()?, from.next()?, from.next()?];
@@ -49,7 +52,7 @@ fn read_definition(row: Row) -> Answer<(JobId, Arc<Definition>)> {
     let job = from_document(key, &document)?;
     let timeline = job.timeline(anchor_at).map_err(|error| unreadable(format!("{}: {error}", job.key())))?;
     let job = Arc::new(job);
-    Ok((id, Arc::new(Definition { job, timeline, generation, anchor_at, created_at, updated_at })))
+    Ok(Arc::new(Definition { job, timeline, generation, anchor_at, created_at, updated_at }))
 }
 
 impl Transaction {
@@ -60,13 +63,11 @@ impl Transaction {
             return Ok(found);
         }
         let list = list(ids);
-        let sql = format!(
-            "SELECT id, namespace, name, document, generation, anchor_at, created_at, updated_at FROM job \
-             WHERE id IN ({list})"
-        );
+        let sql = format!("SELECT j.id, {DEFINITION} FROM job j WHERE j.id IN ({list})");
         for row in self.line.query(&sql).await? {
-            let id = JobId(row.get_opt(0).and_then(Result::ok).unwrap_or(0));
-            let definition = read_definition(row).map(|(_, definition)| definition);
+            let mut from = Columns::of(row);
+            let id = JobId(from.next()?);
+            let definition = definition_of(&mut from);
             if let Ok(definition) = &definition {
                 self.remember(id, definition);
             }

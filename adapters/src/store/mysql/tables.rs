@@ -14,7 +14,7 @@ use super::rows::{self, ACTIVE_ORDER};
 use super::select::limit_of;
 use super::transaction::{Transaction, list};
 use crate::store::guarded::guarded;
-use crate::store::tables::{ActiveJob, Changes, JobRow, RecordQuery, Recorded, Standing, Tables};
+use crate::store::tables::{ActiveJob, Changes, JobRow, RecordQuery, Recorded, SeenJob, Standing, Tables};
 use crate::store::{
     ClaimRequest, JobKey, JobQuery, NewSession, Output, SessionState, SessionView, StoreError, UncertainWindow,
 };
@@ -51,6 +51,10 @@ impl Tables for Transaction {
 
     async fn jobs_by_key(&mut self, keys: &[JobKey]) -> Answer<Vec<Option<JobRow>>> {
         self.select_jobs_by_key(keys).await
+    }
+
+    async fn seen_job(&mut self, key: &JobKey) -> Answer<Option<SeenJob>> {
+        self.select_seen_job(key).await
     }
 
     async fn job_by_run(&mut self, run: RunId) -> Answer<Option<JobRow>> {

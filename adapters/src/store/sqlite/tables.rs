@@ -18,7 +18,8 @@ use super::rows::{ACTIVE_ORDER, signed};
 use super::{change, history, select, windows};
 use crate::store::codec::named;
 use crate::store::guarded::guarded;
-use crate::store::tables::{ActiveJob, Changes, JobRow, RecordQuery, Recorded, Standing, Tables};
+use crate::store::ops::views;
+use crate::store::tables::{ActiveJob, Changes, JobRow, RecordQuery, Recorded, SeenJob, Standing, Tables, at_once};
 use crate::store::{
     ClaimRequest, JobKey, JobQuery, NewSession, Output, SessionState, SessionView, StoreError, UncertainWindow,
 };
@@ -122,6 +123,10 @@ impl Tables for Transaction<'_> {
 
     fn jobs_by_key(&mut self, keys: &[JobKey]) -> impl Future<Output = Answer<Vec<Option<JobRow>>>> + Send {
         ready(keys.iter().map(|key| select::job_by_key(self.conn, self.cache, key)).collect())
+    }
+
+    fn seen_job(&mut self, key: &JobKey) -> impl Future<Output = Answer<Option<SeenJob>>> + Send {
+        ready(at_once(views::seen_job(self, key)))
     }
 
     fn job_by_run(&mut self, run: RunId) -> impl Future<Output = Answer<Option<JobRow>>> + Send {

@@ -13,7 +13,9 @@ use carillon_domain::time::Timestamp;
 use super::super::data::Data;
 use super::line::Line;
 use super::locks::Row;
-use crate::store::tables::{ActiveJob, Changes, JobRow, RecordQuery, Recorded, Standing, Tables, Write, at_once};
+use crate::store::tables::{
+    ActiveJob, Changes, JobRow, RecordQuery, Recorded, SeenJob, Standing, Tables, Write, at_once,
+};
 use crate::store::work::key_of;
 use crate::store::{
     ClaimRequest, JobKey, JobQuery, NewSession, Output, SessionBeat, SessionState, SessionView, StoreError,
@@ -213,6 +215,10 @@ impl Tables for Transaction {
 
     async fn jobs_by_key(&mut self, keys: &[JobKey]) -> Answer<Vec<Option<JobRow>>> {
         look!(self, jobs_by_key(keys))
+    }
+
+    async fn seen_job(&mut self, key: &JobKey) -> Answer<Option<SeenJob>> {
+        look!(self, seen_job(key))
     }
 
     async fn job_by_run(&mut self, run: RunId) -> Answer<Option<JobRow>> {
