@@ -42,6 +42,20 @@ pub(crate) struct SeenJob {
     pub last_run: Option<RunRecord>,
 }
 
+/// Living jobs in the order of their names.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct JobRows {
+    pub rows: Vec<JobRow>,
+    /// Set where only the jobs up to this one were looked at.
+    pub looked_until: Option<JobKey>,
+}
+
+impl From<Vec<JobRow>> for JobRows {
+    fn from(rows: Vec<JobRow>) -> Self {
+        Self { rows, looked_until: None }
+    }
+}
+
 /// A row of the active table with its job's definition.
 #[derive(Debug, Clone)]
 pub(crate) struct ActiveJob {
@@ -159,7 +173,7 @@ pub(crate) trait Tables {
     fn due_jobs(&mut self, request: &ClaimRequest) -> impl Future<Output = Answer<Vec<JobRow>>> + Send;
     fn held_jobs(&mut self, session: SessionId, limit: usize) -> impl Future<Output = Answer<Vec<JobRow>>> + Send;
     /// Living jobs after `query.after`, up to `query.limit`.
-    fn job_page(&mut self, query: &JobQuery) -> impl Future<Output = Answer<Vec<JobRow>>> + Send;
+    fn job_page(&mut self, query: &JobQuery) -> impl Future<Output = Answer<JobRows>> + Send;
     /// The numbers that a name has had, deleted jobs included.
     fn ids_of_name(&mut self, key: &JobKey) -> impl Future<Output = Answer<Vec<JobId>>> + Send;
 

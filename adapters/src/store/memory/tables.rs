@@ -14,7 +14,7 @@ use carillon_domain::time::Timestamp;
 use super::data::{Data, Place};
 use crate::store::ops::views;
 use crate::store::tables::{
-    ActiveJob, Changes, JobRow, OwnSession, RecordQuery, Recorded, SeenJob, Standing, Tables, at_once,
+    ActiveJob, Changes, JobRow, JobRows, OwnSession, RecordQuery, Recorded, SeenJob, Standing, Tables, at_once,
 };
 use crate::store::{
     ClaimRequest, JobKey, JobQuery, NewSession, Output, RunCursor, SessionBeat, SessionState, SessionView, StoreError,
@@ -106,11 +106,11 @@ impl Tables for Transaction<'_> {
         done(self.data.rows(mine).take(limit).collect())
     }
 
-    fn job_page(&mut self, query: &JobQuery) -> impl Future<Output = Answer<Vec<JobRow>>> + Send {
+    fn job_page(&mut self, query: &JobQuery) -> impl Future<Output = Answer<JobRows>> + Send {
         let after = |key: &JobKey| query.after.as_ref().is_none_or(|after| key > after);
         let names = self.data.names.iter().filter(|(key, _)| after(key));
         let rows = names.filter_map(|(_, id)| self.data.row(*id)).filter(|row| matches(row, query));
-        done(rows.take(query.limit).collect())
+        done(rows.take(query.limit).collect::<Vec<_>>().into())
     }
 
     fn ids_of_name(&mut self, key: &JobKey) -> impl Future<Output = Answer<Vec<JobId>>> + Send {

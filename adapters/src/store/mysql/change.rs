@@ -172,7 +172,7 @@ impl Transaction {
     }
 
     /// Runs a statement for all rows; each must match.
-    async fn each(&mut self, sql: &str, batches: Vec<Batch>) -> Answer<()> {
+    pub(super) async fn each(&mut self, sql: &str, batches: Vec<Batch>) -> Answer<()> {
         for Batch { json, rows } in batches {
             self.wrote = true;
             if self.line.exec(sql, (json,)).await?.matched != rows && stands(Guard::UpdateMatches) {
@@ -213,7 +213,7 @@ impl Transaction {
         }
         self.each(&UPDATE_STATE, batches(updates)).await?;
         self.delete("job_state", "id, version", &deletes).await?;
-        self.each(&INSERT_STATE, batches(inserts)).await
+        self.insert_rows("job_state", &[ID, PLACE, STATE], &INSERT_STATE, &inserts).await
     }
 
     async fn write_active(&mut self, writes: &[Write<ActiveRow>]) -> Answer<()> {
@@ -296,7 +296,7 @@ impl Transaction {
             let (now, document) = (now.as_ms(), to_document(job)?);
             rows.push(json!([job.namespace, job.name, 1, now, 1, now, document, now]));
         }
-        self.each(&INSERT_JOB, batches(rows)).await?;
+        self.insert_rows("job", &[NAME, DEFINITION], &INSERT_JOB, &rows).await?;
         let keys: Vec<JobKey> = jobs.iter().map(|job| crate::store::work::key_of(job)).collect();
         let ids: Option<Vec<JobId>> = self.ids_by_key(&keys).await?.into_iter().collect();
         ids.ok_or_else(|| StoreError::Permanent("a job that was just stored is not there".to_owned()))

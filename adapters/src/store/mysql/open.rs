@@ -55,7 +55,7 @@ pub(super) struct Pools {
     /// Heartbeats: one connection, opened before all others.
     pub beats: Pool,
     pub writers: Pool,
-    pub readers: Pool,
+    pub readers: Arc<Pool>,
 }
 
 /// What the server says of itself.
@@ -152,7 +152,7 @@ impl Variables {
         Pools {
             beats: pool("READ COMMITTED", 1),
             writers: pool("READ COMMITTED", options.writers),
-            readers: pool("REPEATABLE READ", options.readers),
+            readers: Arc::new(pool("REPEATABLE READ", options.readers)),
         }
     }
 }

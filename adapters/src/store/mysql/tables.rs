@@ -14,7 +14,7 @@ use super::rows::{self, ACTIVE_ORDER};
 use super::select::limit_of;
 use super::transaction::{Transaction, list};
 use crate::store::guarded::guarded;
-use crate::store::tables::{ActiveJob, Changes, JobRow, RecordQuery, Recorded, SeenJob, Standing, Tables};
+use crate::store::tables::{ActiveJob, Changes, JobRow, JobRows, RecordQuery, Recorded, SeenJob, Standing, Tables};
 use crate::store::{
     ClaimRequest, JobKey, JobQuery, NewSession, Output, SessionState, SessionView, StoreError, UncertainWindow,
 };
@@ -70,7 +70,7 @@ impl Tables for Transaction {
         self.jobs(&rest, vec![session.as_u64().into()]).await
     }
 
-    async fn job_page(&mut self, query: &JobQuery) -> Answer<Vec<JobRow>> {
+    async fn job_page(&mut self, query: &JobQuery) -> Answer<JobRows> {
         self.select_job_page(query).await
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use carillon_domain::id::SessionId;
 use carillon_domain::run::RunRecord;
 
-use crate::store::tables::{JobRow, SeenJob, Tables};
+use crate::store::tables::{JobRow, JobRows, SeenJob, Tables};
 use crate::store::{Change, ControlError, JobKey, JobQuery, JobView, Page, Saved, StoreError};
 
 /// The node's name of each session that there is.
@@ -82,10 +82,11 @@ pub(in crate::store) async fn jobs<T: Tables>(
     query: &JobQuery,
 ) -> Result<Page<JobView, JobKey>, StoreError> {
     let limit = query.limit.max(1);
-    let mut rows = tables.job_page(&JobQuery { limit: limit + 1, ..query.clone() }).await?;
+    let JobRows { mut rows, looked_until } = tables.job_page(&JobQuery { limit: limit + 1, ..query.clone() }).await?;
     let more = rows.len() > limit;
     rows.truncate(limit);
-    let next = rows.last().filter(|_| more).map(|row| row.definition.key());
+    let last = rows.last().filter(|_| more).map(|row| row.definition.key());
+    let next = last.or(looked_until);
     Ok(Page { items: seen_jobs(tables, rows).await?.into_iter().map(JobView::from).collect(), next })
 }
 

@@ -19,7 +19,9 @@ use super::{change, history, select, windows};
 use crate::store::codec::named;
 use crate::store::guarded::guarded;
 use crate::store::ops::views;
-use crate::store::tables::{ActiveJob, Changes, JobRow, RecordQuery, Recorded, SeenJob, Standing, Tables, at_once};
+use crate::store::tables::{
+    ActiveJob, Changes, JobRow, JobRows, RecordQuery, Recorded, SeenJob, Standing, Tables, at_once,
+};
 use crate::store::{
     ClaimRequest, JobKey, JobQuery, NewSession, Output, SessionState, SessionView, StoreError, UncertainWindow,
 };
@@ -142,8 +144,8 @@ impl Tables for Transaction<'_> {
         ready(self.jobs("job_state s WHERE s.held_session = ?1 ORDER BY s.id LIMIT ?2", params))
     }
 
-    fn job_page(&mut self, query: &JobQuery) -> impl Future<Output = Answer<Vec<JobRow>>> + Send {
-        ready(select::job_page(self.conn, self.cache, query))
+    fn job_page(&mut self, query: &JobQuery) -> impl Future<Output = Answer<JobRows>> + Send {
+        ready(select::job_page(self.conn, self.cache, query).map(JobRows::from))
     }
 
     fn ids_of_name(&mut self, key: &JobKey) -> impl Future<Output = Answer<Vec<JobId>>> + Send {

@@ -14,7 +14,7 @@ use super::super::data::Data;
 use super::line::Line;
 use super::locks::Row;
 use crate::store::tables::{
-    ActiveJob, Changes, JobRow, RecordQuery, Recorded, SeenJob, Standing, Tables, Write, at_once,
+    ActiveJob, Changes, JobRow, JobRows, RecordQuery, Recorded, SeenJob, Standing, Tables, Write, at_once,
 };
 use crate::store::work::key_of;
 use crate::store::{
@@ -233,7 +233,7 @@ impl Tables for Transaction {
         look!(self, held_jobs(session, limit))
     }
 
-    async fn job_page(&mut self, query: &JobQuery) -> Answer<Vec<JobRow>> {
+    async fn job_page(&mut self, query: &JobQuery) -> Answer<JobRows> {
         look!(self, job_page(query))
     }
 
