@@ -237,7 +237,7 @@ pub async fn purge_goes_round(bench: &Bench) {
         bench.create(job(&name)).await;
         bench.store.delete_job(&key(&name), None).await.unwrap();
     }
-    for _ in 0..8 {
+    for _ in 0..30 {
         bench.store.purge(at(0), 5, 1).await.unwrap();
     }
     for n in 0..15 {
