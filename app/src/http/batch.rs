@@ -223,7 +223,7 @@ impl Writer {
             return Err(StoreError::Retryable("another part of the batch failed".into()));
         }
         let results = self.api.store.put_jobs(puts).await?;
-        self.api.look_if_soon(results.iter().flatten());
+        self.api.engine.look();
         Ok(results)
     }
 }

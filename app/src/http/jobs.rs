@@ -148,7 +148,7 @@ async fn save(
         let Definition { job, paused } = definition(body.clone(), &place).map_err(Problem::fields)?;
         match call.api.puts.put(PutJob { job, paused, when }).await {
             Ok(saved) => {
-                call.api.look_if_soon([&saved]);
+                call.api.engine.look();
                 return Ok(saved);
             }
             Err(ControlError::Stale { .. } | ControlError::NoJob { .. })
