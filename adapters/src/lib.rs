@@ -3,6 +3,7 @@
 pub mod dylib;
 pub mod executor;
 pub mod executors;
+pub mod gather;
 pub mod keeper;
 pub mod shell;
 pub mod store;

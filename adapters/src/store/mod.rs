@@ -14,6 +14,7 @@ mod live;
 pub mod memory;
 pub mod mysql;
 mod ops;
+mod rounds;
 pub mod sqlite;
 mod tables;
 mod types;
@@ -148,7 +149,8 @@ pub trait ControlStore: Send + Sync {
     async fn sessions(&self) -> Result<Vec<SessionView>, StoreError>;
 
     /// Deletes history that ended before `before`, or beyond `max_runs_per_job` of a job, up to `limit` rows; answers how
-    /// many. What is left of sessions that ended a day ago, and what was published for readers who have gone, goes too.
+    /// many. A call looks at a bounded part of the history, the next one at what follows: called again and again, it sees
+    /// all of it. What is left of sessions that ended a day ago, and what was published for readers who have gone, goes too.
     async fn purge(&self, before: Timestamp, max_runs_per_job: u32, limit: usize) -> Result<usize, StoreError>;
 }
 

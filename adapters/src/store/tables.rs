@@ -34,6 +34,29 @@ pub(crate) struct JobRow {
     pub definition: Arc<Definition>,
 }
 
+/// A job's row with what people see beside it.
+#[derive(Debug, Clone)]
+pub(crate) struct SeenJob {
+    pub row: JobRow,
+    /// The name of the node that holds it.
+    pub node: Option<String>,
+    pub last_run: Option<RunRecord>,
+}
+
+/// Living jobs in the order of their names.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct JobRows {
+    pub rows: Vec<JobRow>,
+    /// Set where only the jobs up to this one were looked at.
+    pub looked_until: Option<JobKey>,
+}
+
+impl From<Vec<JobRow>> for JobRows {
+    fn from(rows: Vec<JobRow>) -> Self {
+        Self { rows, looked_until: None }
+    }
+}
+
 /// A row of the active table with its job's definition.
 #[derive(Debug, Clone)]
 pub(crate) struct ActiveJob {
@@ -153,13 +176,15 @@ pub(crate) trait Tables {
     }
     /// Living jobs only.
     fn jobs_by_key(&mut self, keys: &[JobKey]) -> impl Future<Output = Answer<Vec<Option<JobRow>>>> + Send;
+    /// A living job as people see it.
+    fn seen_job(&mut self, key: &JobKey) -> impl Future<Output = Answer<Option<SeenJob>>> + Send;
     /// The job that holds the run, or where it waits as a manual one.
     fn job_by_run(&mut self, run: RunId) -> impl Future<Output = Answer<Option<JobRow>>> + Send;
     /// Rows that may be claimed, those that come up first in front.
     fn due_jobs(&mut self, request: &ClaimRequest) -> impl Future<Output = Answer<Vec<JobRow>>> + Send;
     fn held_jobs(&mut self, session: SessionId, limit: usize) -> impl Future<Output = Answer<Vec<JobRow>>> + Send;
     /// Living jobs after `query.after`, up to `query.limit`.
-    fn job_page(&mut self, query: &JobQuery) -> impl Future<Output = Answer<Vec<JobRow>>> + Send;
+    fn job_page(&mut self, query: &JobQuery) -> impl Future<Output = Answer<JobRows>> + Send;
     /// The numbers that a name has had, deleted jobs included.
     fn ids_of_name(&mut self, key: &JobKey) -> impl Future<Output = Answer<Vec<JobId>>> + Send;
 

@@ -146,16 +146,14 @@ async fn save(
             stored: stored.as_ref().map(|stored| stored.job.as_ref()),
         };
         let Definition { job, paused } = definition(body.clone(), &place).map_err(Problem::fields)?;
-        let put = call.api.store.put_jobs(&[PutJob { job, paused, when }]).await.map_err(Problem::from)?;
-        match put.into_iter().next() {
-            Some(Ok(saved)) => {
+        match call.api.puts.put(PutJob { job, paused, when }).await {
+            Ok(saved) => {
                 call.api.engine.look();
                 return Ok(saved);
             }
-            Some(Err(ControlError::Stale { .. } | ControlError::NoJob { .. }))
+            Err(ControlError::Stale { .. } | ControlError::NoJob { .. })
                 if !matches!(condition, Condition::Generation(_)) => {}
-            Some(Err(error)) => return Err(Unsaved::Control(error)),
-            None => break,
+            Err(error) => return Err(Unsaved::Control(error)),
         }
     }
     Err(Problem::new(StatusCode::CONFLICT, "the job is being changed by others; try again").into())

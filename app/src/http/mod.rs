@@ -11,6 +11,7 @@ mod body;
 mod call;
 mod etag;
 mod fallback;
+mod gather;
 mod health;
 mod hosts;
 mod jobs;

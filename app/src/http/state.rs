@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use carillon_adapters::store::Store;
 
+use super::gather::Puts;
 use super::{Hosts, Tokens};
 use crate::engine::EngineHandle;
 
@@ -20,13 +21,16 @@ pub struct ApiState {
     pub hosts: Hosts,
     /// How many partitions the database was made with, for `/v1/cluster`; `None` while that is not known.
     pub partitions: Option<u16>,
+    /// Where puts of single jobs wait for each other.
+    pub(super) puts: Puts,
     started: Instant,
 }
 
 impl ApiState {
     /// The API of one node; its uptime counts from here.
     pub fn new(store: Arc<dyn Store>, engine: EngineHandle, tokens: Tokens, hosts: Hosts) -> Self {
-        Self { store, engine, tokens, hosts, partitions: None, started: Instant::now() }
+        let puts = Puts::new(store.clone());
+        Self { store, engine, tokens, hosts, partitions: None, puts, started: Instant::now() }
     }
 
     /// How long the API has been up.

@@ -1,35 +1,61 @@
-//! History is kept as long as `[history]` says; a little is deleted at a time, so that nothing waits for it.
+//! History is kept as long as `[history]` says. A little is deleted at a time, and most of the time nothing is, so that what
+//! is due does not wait for it: ten million rows take their time.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use carillon_adapters::store::StoreError;
 use tracing::{debug, warn};
 
 use super::SharedStore;
 use crate::config::HistoryConfig;
 
-const EVERY: Duration = Duration::from_secs(60);
-const ROWS_AT_ONCE: usize = 1_000;
+/// How long to wait where nothing was left to delete, of what was looked at.
+const EVERY: Duration = Duration::from_secs(30);
+/// How many rows go in one transaction: it takes some milliseconds, and so does the commit that others wait for.
+const ROWS_AT_ONCE: usize = 500;
+/// For how many times as long as a transaction took nothing is deleted after it.
+const RESTS: u32 = 4;
 
 /// Deletes what has become too old or too much, for ever.
 pub(super) async fn run(store: SharedStore, history: HistoryConfig) {
+    let mut rest = EVERY;
     loop {
-        tokio::time::sleep(EVERY).await;
-        loop {
-            let now = match store.now().await {
-                Ok(now) => now,
-                Err(error) => {
-                    debug!(%error, "history is not purged while the database is away");
-                    break;
-                }
-            };
-            match store.purge(now - history.keep, history.max_runs_per_job, ROWS_AT_ONCE).await {
-                Ok(rows) if rows == ROWS_AT_ONCE => {}
-                Ok(_) => break,
-                Err(error) => {
-                    warn!(%error, "history could not be purged");
-                    break;
-                }
+        tokio::time::sleep(rest).await;
+        let begun = Instant::now();
+        rest = match purge(&store, &history).await {
+            Ok(rows) => rest_after(rows, begun.elapsed()),
+            Err(StoreError::Retryable(error)) => {
+                debug!(error, "history is not purged while the database is away");
+                EVERY
             }
-        }
+            Err(error) => {
+                warn!(%error, "history could not be purged");
+                EVERY
+            }
+        };
+    }
+}
+
+async fn purge(store: &SharedStore, history: &HistoryConfig) -> Result<usize, StoreError> {
+    let now = store.now().await?;
+    store.purge(now - history.keep, history.max_runs_per_job, ROWS_AT_ONCE).await
+}
+
+/// A full transaction has left something over; a slow one shows that others need the database.
+fn rest_after(rows: usize, took: Duration) -> Duration {
+    if rows < ROWS_AT_ONCE { EVERY } else { (took * RESTS).min(EVERY) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_slower_the_database_the_longer_the_rest() {
+        let ms = Duration::from_millis;
+        assert_eq!(rest_after(ROWS_AT_ONCE, ms(20)), ms(80));
+        assert_eq!(rest_after(ROWS_AT_ONCE, Duration::from_secs(60)), EVERY);
+        assert_eq!(rest_after(ROWS_AT_ONCE - 1, ms(20)), EVERY);
+        assert_eq!(rest_after(0, ms(1)), EVERY);
     }
 }

@@ -1,6 +1,6 @@
 //! What people look at.
 
-use carillon_adapters::store::{JobQuery, RunQuery, RunStage};
+use carillon_adapters::store::{ControlError, JobQuery, RunQuery, RunStage};
 use carillon_domain::job::{Job, Overlap};
 use carillon_domain::run::Status;
 
@@ -58,6 +58,68 @@ pub async fn jobs_by_filter(bench: &Bench) {
     assert_eq!(names(bench, state("idle")).await, ["default/beta", "other/al_pha"]);
     assert_eq!(names(bench, JobQuery { paused: Some(true), ..all() }).await, ["default/beta"]);
     bench.finish(running, Status::Succeeded).await;
+}
+
+/// However many ask at the same time, everyone is answered what he asked for.
+pub async fn many_look_at_once(bench: &Bench) {
+    for n in 0..30 {
+        let schedule = if n == 7 { "@every 10s" } else { "@every 900s" }.to_owned();
+        bench.create(Job { schedule, ..job(&format!("j{n}")) }).await;
+    }
+    let running = bench.run_next().await;
+    let ask = |n: usize| {
+        let store = bench.store.clone();
+        tokio::spawn(async move { store.job(&key(&format!("j{n}"))).await })
+    };
+    let asked: Vec<_> = (0..200).map(|n| (n % 40, ask(n % 40))).collect();
+    for (n, asked) in asked {
+        match asked.await.unwrap() {
+            Ok(view) => {
+                assert_eq!((view.job.name.as_str(), n < 30), (format!("j{n}").as_str(), true));
+                assert_eq!(
+                    (view.state.phase.held().is_some(), view.node.as_deref()),
+                    (n == 7, (n == 7).then_some("node-1"))
+                );
+            }
+            Err(error) => assert!(n >= 30 && matches!(error, ControlError::NoJob { .. }), "{n}: {error}"),
+        }
+    }
+    bench.finish(running, Status::Succeeded).await;
+}
+
+/// Whatever the filter, each job that it lets through is on one page.
+pub async fn filtered_pages_see_all(bench: &Bench) {
+    for n in 0..12 {
+        let labels = if n % 3 == 0 { [("team".to_owned(), "data".to_owned())].into() } else { Default::default() };
+        bench.create(Job { labels, ..job(&format!("j{n:02}")) }).await;
+    }
+    for name in ["j01", "j06"] {
+        bench.store.pause(&key(name), None, None).await.unwrap();
+    }
+    let held: Vec<_> = bench.claim().await.iter().map(|claimed| claimed.job.key()).collect();
+    assert_eq!(held.len(), 10);
+    let all = JobQuery::default;
+    for (query, expected) in [
+        (JobQuery { label: Some(("team".into(), None)), ..all() }, vec!["j00", "j03", "j06", "j09"]),
+        (JobQuery { paused: Some(true), ..all() }, vec!["j01", "j06"]),
+        (JobQuery { state: Some("idle".into()), ..all() }, vec!["j01", "j06"]),
+        (JobQuery { prefix: Some("j1".into()), ..all() }, vec!["j10", "j11"]),
+        (JobQuery { prefix: Some("j0".into()), paused: Some(true), ..all() }, vec!["j01", "j06"]),
+        (JobQuery { state: Some("prepared".into()), prefix: Some("j1".into()), ..all() }, vec!["j10", "j11"]),
+    ] {
+        for limit in [1, 2, 100] {
+            let (mut seen, mut after) = (Vec::new(), None);
+            loop {
+                let page = bench.store.jobs(&JobQuery { limit, after, ..query.clone() }).await.unwrap();
+                seen.extend(page.items.into_iter().map(|view| view.job.name.clone()));
+                after = page.next;
+                if after.is_none() {
+                    break;
+                }
+            }
+            assert_eq!(seen, expected, "{query:?}");
+        }
+    }
 }
 
 /// Running ones and history are one list; each run appears once.
@@ -138,6 +200,51 @@ pub async fn sessions_show_what_they_hold(bench: &Bench) {
     }
     let sessions = bench.store.sessions().await.unwrap();
     assert_eq!((sessions[0].prepared, sessions[0].executing, sessions[0].node.as_str()), (1, 2, "node-1"));
+}
+
+/// Each call sees a part of the history; all parts have their turn, again and again.
+pub async fn purge_goes_round(bench: &Bench) {
+    let names = ["a", "b", "c"];
+    for name in names {
+        bench.create(job(name)).await;
+    }
+    for _ in 0..40 {
+        for claimed in bench.claim().await {
+            bench.clock.set(claimed.held.firing.start_at);
+            let running = bench.started(&claimed).await;
+            bench.finish(running, Status::Succeeded).await;
+        }
+    }
+    let records = async || {
+        let mut records = Vec::new();
+        for name in names {
+            records.push(bench.records(name).await.len());
+        }
+        records
+    };
+    assert_eq!(records().await, [40, 40, 40]);
+    let mut purged = 0;
+    for _ in 0..150 {
+        purged += bench.store.purge(at(0), 5, 1).await.unwrap();
+    }
+    assert_eq!((purged, records().await), (105, vec![5, 5, 5]));
+    // Deleted jobs among many that keep their history.
+    for name in names {
+        bench.store.delete_job(&key(name), None).await.unwrap();
+    }
+    for n in 0..15 {
+        let name = format!("never-run-{n}");
+        bench.create(job(&name)).await;
+        bench.store.delete_job(&key(&name), None).await.unwrap();
+    }
+    for _ in 0..30 {
+        bench.store.purge(at(0), 5, 1).await.unwrap();
+    }
+    for n in 0..15 {
+        let of_job = RunQuery { job: Some(key(&format!("never-run-{n}"))), limit: 1, ..RunQuery::default() };
+        assert!(matches!(bench.store.runs(&of_job).await, Err(ControlError::NoJob { .. })), "{n}");
+    }
+    assert_eq!(records().await, [5, 5, 5]);
 }
 
 /// By age, by number, no more than asked for at once.

@@ -22,6 +22,19 @@ const BATCH: usize = 20;
 /// Rows that a statement may look at for such a batch: some for each of its rows in some indexes, far from all.
 const FEW: u64 = 1_000;
 
+/// A job with a long history.
+const OLD: &str = "j05003";
+
+/// Gives it 5,000 records.
+async fn age(database: &Database) {
+    let sql = format!(
+        "INSERT INTO run (id, job_id, due_at, trigger_name, attempt, status, finished_at, due_count, first_due_at) \
+         SELECT UNHEX(LEFT(SHA2(o.id, 256), 32)), j.id, o.id, 'schedule', 1, 'succeeded', 4000000000000, 1, o.id \
+         FROM job o STRAIGHT_JOIN job j ON j.name = '{OLD}' WHERE o.id <= 5000"
+    );
+    database.run(&[&sql]).await;
+}
+
 /// Every other job may overlap, so that both tables have rows of all kinds.
 async fn fill(bench: &Bench) {
     let put = |n: usize| {
@@ -68,6 +81,10 @@ async fn work(bench: &Bench) {
     let name = key("j05001");
     store.job(&name).await.unwrap();
     store.jobs(&JobQuery { limit: BATCH, after: Some(name.clone()), ..JobQuery::default() }).await.unwrap();
+    let prefix = JobQuery { namespace: Some("default".into()), prefix: Some("j0500".into()), ..JobQuery::default() };
+    assert_eq!(store.jobs(&JobQuery { limit: BATCH, ..prefix }).await.unwrap().items.len(), 10);
+    assert!(store.job(&key(OLD)).await.unwrap().last_run.is_some());
+    store.purge(bench.clock_in(0), 50, 5).await.unwrap();
     store.runs(&RunQuery { job: Some(name.clone()), limit: BATCH, ..RunQuery::default() }).await.unwrap();
     store.runs(&RunQuery { limit: BATCH, ..RunQuery::default() }).await.unwrap();
     let manual = bench.draw();
@@ -79,6 +96,25 @@ async fn work(bench: &Bench) {
     let dead = bench.session(99).await;
     store.expire(dead, 0).await.unwrap();
     store.sweep(dead, BATCH).await.unwrap();
+}
+
+/// A page of jobs that no index knows is a bounded part of them, and the pages together are all.
+async fn labelled(bench: &Bench) {
+    let labels = || [("team".to_owned(), "data".to_owned())].into();
+    for name in ["j00003", "j04999", "j05000", "j09999"] {
+        bench.put(Job { labels: labels(), ..job(name) }).await;
+    }
+    let (mut seen, mut pages, mut after) = (Vec::new(), 0, None);
+    loop {
+        let query = JobQuery { label: Some(("team".into(), None)), limit: BATCH, after, ..JobQuery::default() };
+        let page = bench.store.jobs(&query).await.unwrap();
+        seen.extend(page.items.into_iter().map(|view| view.job.name.clone()));
+        (pages, after) = (pages + 1, page.next);
+        if after.is_none() {
+            break;
+        }
+    }
+    assert_eq!((seen, pages), (["j00003", "j04999", "j05000", "j09999"].map(str::to_owned).to_vec(), 3));
 }
 
 /// The statements that looked at more than a few rows.
@@ -109,6 +145,8 @@ async fn ten_thousand_jobs_are_not_read_for_twenty() {
     let bench = bench_on(&database).await;
     let mut root = server.root().await;
     fill(&bench).await;
+    labelled(&bench).await;
+    age(&database).await;
     // Some run still, most are history.
     for _ in 0..4 {
         let ended = claim(&bench, 1000).await;

@@ -12,7 +12,10 @@ use carillon_domain::run::RunRecord;
 use carillon_domain::time::Timestamp;
 
 use super::data::{Data, Place};
-use crate::store::tables::{ActiveJob, Changes, JobRow, OwnSession, RecordQuery, Recorded, Standing, Tables};
+use crate::store::ops::views;
+use crate::store::tables::{
+    ActiveJob, Changes, JobRow, JobRows, OwnSession, RecordQuery, Recorded, SeenJob, Standing, Tables, at_once,
+};
 use crate::store::{
     ClaimRequest, JobKey, JobQuery, NewSession, Output, RunCursor, SessionBeat, SessionState, SessionView, StoreError,
     UncertainWindow,
@@ -76,6 +79,10 @@ impl Tables for Transaction<'_> {
         done(keys.iter().map(|key| self.data.row(*self.data.names.get(key)?)).collect())
     }
 
+    fn seen_job(&mut self, key: &JobKey) -> impl Future<Output = Answer<Option<SeenJob>>> + Send {
+        ready(at_once(views::seen_job(self, key)))
+    }
+
     fn job_by_run(&mut self, run: RunId) -> impl Future<Output = Answer<Option<JobRow>>> + Send {
         let waiting = |state: &JobState| state.manual.and_then(|manual| manual.run);
         done(self.data.rows(|state| carries(&state.phase, waiting(state), run)).next())
@@ -99,11 +106,11 @@ impl Tables for Transaction<'_> {
         done(self.data.rows(mine).take(limit).collect())
     }
 
-    fn job_page(&mut self, query: &JobQuery) -> impl Future<Output = Answer<Vec<JobRow>>> + Send {
+    fn job_page(&mut self, query: &JobQuery) -> impl Future<Output = Answer<JobRows>> + Send {
         let after = |key: &JobKey| query.after.as_ref().is_none_or(|after| key > after);
         let names = self.data.names.iter().filter(|(key, _)| after(key));
         let rows = names.filter_map(|(_, id)| self.data.row(*id)).filter(|row| matches(row, query));
-        done(rows.take(query.limit).collect())
+        done(rows.take(query.limit).collect::<Vec<_>>().into())
     }
 
     fn ids_of_name(&mut self, key: &JobKey) -> impl Future<Output = Answer<Vec<JobId>>> + Send {

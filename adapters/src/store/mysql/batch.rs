@@ -104,6 +104,15 @@ pub(super) enum Cell<'a> {
 }
 
 impl Cell<'_> {
+    /// About how many bytes it takes in a packet.
+    pub fn bytes(self) -> usize {
+        match self {
+            Cell::Null | Cell::Unsigned(_) | Cell::Signed(_) => 8,
+            Cell::Text(text) => text.len(),
+            Cell::Bytes(bytes) => 2 * bytes.len(),
+        }
+    }
+
     /// As a parameter of its own.
     pub fn parameter(self) -> sql::Value {
         match self {

@@ -9,11 +9,10 @@ use carillon_domain::id::{JobId, RunId};
 use carillon_domain::job::Job;
 use carillon_domain::partition::partition_of;
 use carillon_domain::run::RunRecord;
-use carillon_domain::time::Timestamp;
 use mysql_async::Value as Parameter;
 use serde_json::{Value, json};
 
-use super::batch::{Batch, Cell, Column, Kind, assignments, batches, hex, names, row, table, values};
+use super::batch::{Batch, Cell, Column, Kind, assignments, batches, hex, names, table, values};
 use super::record::{self, Insert};
 use super::transaction::{Transaction, list};
 use super::update::{STATE, StateRow, Update, update};
@@ -126,7 +125,7 @@ impl Transaction {
     }
 
     /// Runs a statement for all rows; each must match.
-    async fn each(&mut self, sql: &str, batches: Vec<Batch>) -> Answer<()> {
+    pub(super) async fn each(&mut self, sql: &str, batches: Vec<Batch>) -> Answer<()> {
         self.each_with(sql, batches, &[]).await
     }
 
@@ -156,15 +155,13 @@ impl Transaction {
     }
 
     async fn write_states(&mut self, writes: &[Write<JobState>]) -> Answer<()> {
-        let (mut inserts, mut deletes) = (Vec::new(), Vec::new());
+        let (mut new, mut deletes) = (Vec::new(), Vec::new());
         for write in writes {
             match (&write.before, &write.after) {
                 (None, Some(after)) => {
                     let job = &write.definition.job;
                     let partition = partition_of(&job.namespace, &job.name, self.context.partitions);
-                    let state = StateRow::of(after, &job.executor);
-                    let place = [Cell::from(after.id.0), Cell::from(u64::from(partition))];
-                    inserts.push(row(place.into_iter().chain(state.cells())));
+                    new.push((after.id.0, u64::from(partition), StateRow::of(after, &job.executor)));
                 }
                 (Some(before), None) => {
                     deletes.push(format!("({},{})", before.id.0, seen(Guard::DeleteVersion, before.version)));
@@ -176,7 +173,11 @@ impl Transaction {
             self.each_with(&sql, batches, &scalars).await?;
         }
         self.delete("job_state", "id, version", &deletes).await?;
-        self.each(&INSERT_STATE, batches(inserts)).await
+        let mut inserts: Vec<Vec<Cell<'_>>> = Vec::with_capacity(new.len());
+        for (id, partition, state) in &new {
+            inserts.push([Cell::from(*id), Cell::from(*partition)].into_iter().chain(state.cells()).collect());
+        }
+        self.insert_rows("job_state", &[ID, PLACE, STATE], &INSERT_STATE, &inserts).await
     }
 
     async fn write_active(&mut self, writes: &[Write<ActiveRow>]) -> Answer<()> {
@@ -258,13 +259,15 @@ impl Transaction {
 
     /// Stores new definitions and answers their numbers.
     pub(super) async fn insert_jobs(&mut self, jobs: &[Arc<Job>]) -> Answer<Vec<JobId>> {
-        let now: Timestamp = self.now();
-        let mut rows: Vec<String> = Vec::with_capacity(jobs.len());
-        for job in jobs {
-            let (now, document) = (now.as_ms(), to_document(job)?);
-            rows.push(json!([job.namespace, job.name, 1, now, 1, now, document, now]).to_string());
+        let now = Cell::from(self.now().as_ms());
+        let documents = jobs.iter().map(|job| to_document(job)).collect::<Answer<Vec<String>>>()?;
+        let first = Cell::from(1_u64);
+        let mut rows: Vec<Vec<Cell<'_>>> = Vec::with_capacity(jobs.len());
+        for (job, document) in jobs.iter().zip(&documents) {
+            let [namespace, name, document] = [&job.namespace, &job.name, document].map(|text| Cell::Text(text));
+            rows.push(vec![namespace, name, first, now, first, now, document, now]);
         }
-        self.each(&INSERT_JOB, batches(rows)).await?;
+        self.insert_rows("job", &[NAME, DEFINITION], &INSERT_JOB, &rows).await?;
         let keys: Vec<JobKey> = jobs.iter().map(|job| crate::store::work::key_of(job)).collect();
         let ids: Option<Vec<JobId>> = self.ids_by_key(&keys).await?.into_iter().collect();
         ids.ok_or_else(|| StoreError::Permanent("a job that was just stored is not there".to_owned()))

@@ -7,6 +7,7 @@
 
 mod address;
 mod batch;
+mod block;
 mod change;
 mod error;
 mod finish;
@@ -14,11 +15,13 @@ mod history;
 mod line;
 mod live;
 mod open;
+mod page;
 mod pool;
 mod purge;
 mod record;
 mod rows;
 mod schema;
+mod seen;
 mod select;
 mod server;
 mod tables;
@@ -38,9 +41,11 @@ use self::address::Address;
 pub use self::error::OpenError;
 pub use self::open::Options;
 use self::open::{Pools, Variables};
+use self::seen::Looks;
 use self::server::Server;
 use self::transaction::{Context, Kind, Locks, TRIES, Transaction};
 use super::ops::{claim, control, put, runs, session, transit, uncertain, views};
+use super::rounds::{Purge, Rounds};
 use super::tables::Tables;
 use super::{
     Beat, ClaimRequest, ControlError, ControlStore, Finished, JobKey, JobQuery, JobView, LivePart, Me, NewSession,
@@ -52,6 +57,8 @@ use super::{
 pub struct MySqlStore {
     pools: Pools,
     context: Arc<Context>,
+    looks: Looks,
+    rounds: Rounds,
 }
 
 /// Host, port and database of an address, without user and password.
@@ -120,7 +127,8 @@ impl MySqlStore {
         pools.beats.warm().await.map_err(unreachable)?;
         conn.disconnect().await.map_err(unreachable)?;
         let context = Arc::new(Context::new(options.clock, partitions, statement_timeout));
-        Ok(Self { pools, context })
+        let looks = Looks::new(pools.readers.clone(), context.clone());
+        Ok(Self { pools, context, looks, rounds: Rounds::default() })
     }
 
     async fn finish_part(
@@ -208,7 +216,7 @@ impl ControlStore for MySqlStore {
     }
 
     async fn job(&self, key: &JobKey) -> Result<JobView, ControlError> {
-        read!(self, |tables| views::job(tables, key))
+        self.looks.job(key).await?.map(JobView::from).ok_or_else(|| views::no_job(key))
     }
 
     async fn jobs(&self, query: &JobQuery) -> Result<Page<JobView, JobKey>, StoreError> {
@@ -269,7 +277,10 @@ impl ControlStore for MySqlStore {
     }
 
     async fn purge(&self, before: Timestamp, max_runs_per_job: u32, limit: usize) -> Result<usize, StoreError> {
-        let crowded = read!(self, |tables| tables.crowded_jobs(max_runs_per_job))?;
-        write!(self, Locks::Rows, |tables| tables.purge(before, max_runs_per_job, &crowded, limit))
+        let (purge, from) = (Purge { before, max_runs_per_job, limit }, self.rounds.places());
+        let counted = read!(self, |tables| tables.crowded_jobs(&purge, from.crowded_after))?;
+        let (purged, after) = write!(self, Locks::Rows, |tables| tables.purge(&purge, &counted, from))?;
+        self.rounds.go_on(&purge, purged, after);
+        Ok(purged)
     }
 }

@@ -55,7 +55,7 @@ pub(super) struct Pools {
     /// Heartbeats: one connection, opened before all others.
     pub beats: Pool,
     pub writers: Pool,
-    pub readers: Pool,
+    pub readers: Arc<Pool>,
 }
 
 /// What the server says of itself.
@@ -153,7 +153,7 @@ impl Variables {
         Pools {
             beats: pool(writing.clone(), 1),
             writers: pool(writing, options.writers),
-            readers: pool(self.settings(options, "REPEATABLE READ"), options.readers),
+            readers: Arc::new(pool(self.settings(options, "REPEATABLE READ"), options.readers)),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use mysql_async::{Row, Value};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout};
 
 use super::error;
@@ -100,10 +100,7 @@ impl Pool {
     /// A connection on which the first statement of a transaction was run, and its answer. An idle one that turns out to be
     /// dead costs nothing: whatever it did was not committed.
     pub async fn begin(&self, first: &First<'_>) -> Result<(Line, Vec<Row>), Unbegun> {
-        let busy = || StoreError::Retryable("no connection to the database became free in time".to_owned());
-        let waiting = timeout(self.server.statement_timeout, self.permits.clone().acquire_owned());
-        let permit = waiting.await.map_err(|_| busy())?.map_err(|_| busy())?;
-        let mut permit = Some(permit);
+        let mut permit = Some(self.permit().await?);
         if let Some(wire) = self.shelf.take_fresh(self.fresh_for) {
             let mut line = Line::new(wire, self.server.clone(), self.shelf.clone(), permit.take());
             match first.ask(&mut line).await {
@@ -119,17 +116,39 @@ impl Pool {
             }
             permit = line.take_permit();
         }
+        let mut line = self.connect(permit).await?;
+        match first.ask(&mut line).await {
+            Ok(rows) => Ok((line, rows)),
+            Err(error) => Err(refused(line, error).await),
+        }
+    }
+
+    /// A connection on which nothing was begun; a `fresh` one where an idle one turned out to be dead.
+    pub async fn line(&self, fresh: bool) -> Answer<Line> {
+        let permit = Some(self.permit().await?);
+        if fresh {
+            self.shelf.clear();
+        }
+        match self.shelf.take_fresh(self.fresh_for) {
+            Some(wire) => Ok(Line::new(wire, self.server.clone(), self.shelf.clone(), permit)),
+            None => self.connect(permit).await,
+        }
+    }
+
+    async fn permit(&self) -> Answer<OwnedSemaphorePermit> {
+        let busy = || StoreError::Retryable("no connection to the database became free in time".to_owned());
+        let waiting = timeout(self.server.statement_timeout, self.permits.clone().acquire_owned());
+        waiting.await.map_err(|_| busy())?.map_err(|_| busy())
+    }
+
+    async fn connect(&self, permit: Option<OwnedSemaphorePermit>) -> Answer<Line> {
         let wire = self.server.connect(&self.settings).await.map_err(|error| match error::statement(&error).error {
             StoreError::Permanent(text)
             | StoreError::Retryable(text)
             | StoreError::LockMissing(text)
             | StoreError::Unknown(text) => StoreError::Retryable(text),
         })?;
-        let mut line = Line::new(wire, self.server.clone(), self.shelf.clone(), permit);
-        match first.ask(&mut line).await {
-            Ok(rows) => Ok((line, rows)),
-            Err(error) => Err(refused(line, error).await),
-        }
+        Ok(Line::new(wire, self.server.clone(), self.shelf.clone(), permit))
     }
 }
 

@@ -1,57 +1,74 @@
 //! Forgetting: history that is too old or too much, and what is left of deleted jobs.
 
-use carillon_domain::time::Timestamp;
-
 use super::rows::Columns;
 use super::select::limit_of;
 use super::transaction::{Transaction, list};
 use crate::store::StoreError;
+use crate::store::rounds::{Counted, Places, Purge};
 
 type Answer<T> = Result<T, StoreError>;
+
+/// How many deleted jobs are looked at for each row that may be deleted.
+const DELETED_PER_ROW: usize = 10;
 
 impl Transaction {
     async fn numbers(&mut self, sql: &str) -> Answer<Vec<u64>> {
         self.line.query(sql).await?.into_iter().map(|row| Columns::of(row).next()).collect()
     }
 
-    /// Jobs with more records than `max`. Reads an index from end to end: not for a transaction that writes.
-    pub(super) async fn crowded_jobs(&mut self, max: u32) -> Answer<Vec<u64>> {
-        self.numbers(&format!("SELECT job_id FROM run GROUP BY job_id HAVING COUNT(*) > {max}")).await
+    /// Jobs with more records than they may have, among those of a part of the index.
+    pub(super) async fn crowded_jobs(&mut self, purge: &Purge, after: u64) -> Answer<Counted> {
+        let sql = format!(
+            "SELECT job_id, COUNT(*) FROM (SELECT job_id FROM run FORCE INDEX (run_attempt) WHERE job_id > {after} \
+             ORDER BY job_id LIMIT {}) part GROUP BY job_id ORDER BY job_id",
+            limit_of(purge.looked_at())
+        );
+        let mut jobs: Vec<(u64, usize)> = Vec::new();
+        for row in self.line.query(&sql).await? {
+            let mut from = Columns::of(row);
+            jobs.push((from.next()?, from.next()?));
+        }
+        Ok(Counted::of(&jobs, purge))
     }
 
-    /// Deletes up to `limit` records, and what is left of deleted jobs.
-    pub(super) async fn purge(&mut self, before: Timestamp, max: u32, crowded: &[u64], limit: usize) -> Answer<usize> {
-        let mut purged = self.purge_old(before, limit).await?;
-        for job in crowded {
-            purged += self.purge_surplus(*job, max, limit.saturating_sub(purged)).await?;
+    /// Deletes up to `purge.limit` records, and what is left of deleted jobs. Answers how many records, and where the next
+    /// call goes on.
+    pub(super) async fn purge(&mut self, purge: &Purge, counted: &Counted, from: Places) -> Answer<(usize, Places)> {
+        let (mut purged, old_after) = self.purge_old(purge, from.old_after).await?;
+        for job in &counted.crowded {
+            purged += self.purge_surplus(*job, purge.max_runs_per_job, purge.limit.saturating_sub(purged)).await?;
         }
-        self.purge_tombstones(limit).await?;
+        let deleted_after = self.purge_tombstones(purge.limit, from.deleted_after).await?;
         self.purge_spent().await?;
         self.purge_live().await?;
-        Ok(purged)
+        Ok((purged, Places { old_after, crowded_after: counted.next_after, deleted_after }))
     }
 
-    /// Deletes up to `limit` records that ended before `before`. History stands in the order in which it was written,
-    /// which is very nearly that in which runs ended, so only its beginning is looked at.
-    async fn purge_old(&mut self, before: Timestamp, limit: usize) -> Answer<usize> {
-        let sql = format!("SELECT seq, finished_at FROM run ORDER BY seq LIMIT {}", limit_of(limit));
+    /// Deletes records that ended too long ago. History stands in the order in which it was written, which is very nearly
+    /// that in which runs ended, so only its beginning is looked at.
+    async fn purge_old(&mut self, purge: &Purge, after: u64) -> Answer<(usize, u64)> {
+        let limit = limit_of(purge.limit);
+        let sql = format!("SELECT seq, finished_at FROM run WHERE seq > {after} ORDER BY seq LIMIT {limit}");
         let mut old = Vec::new();
         for row in self.line.query(&sql).await? {
             let mut from = Columns::of(row);
             let (seq, finished_at): (u64, i64) = (from.next()?, from.next()?);
-            if finished_at < before.as_ms() {
+            if finished_at < purge.before.as_ms() {
                 old.push(seq);
             }
         }
-        self.delete_records(&old).await
+        Ok((self.delete_records(&old).await?, old.last().copied().unwrap_or(after)))
     }
 
-    /// Deletes up to `limit` of the oldest records of a job beyond its newest `max`.
+    /// Deletes up to `limit` records of a job beyond its newest `max`.
     async fn purge_surplus(&mut self, job: u64, max: u32, limit: usize) -> Answer<usize> {
-        let limit = limit_of(limit);
+        if limit == 0 {
+            return Ok(0);
+        }
         let sql = format!(
-            "SELECT seq FROM run WHERE job_id = {job} ORDER BY due_at DESC, attempt DESC, id DESC \
-             LIMIT {limit} OFFSET {max}"
+            "SELECT seq FROM run FORCE INDEX (run_attempt) WHERE job_id = {job} \
+             ORDER BY job_id DESC, due_at DESC, trigger_name DESC, attempt DESC LIMIT {} OFFSET {max}",
+            limit_of(limit)
         );
         let surplus = self.numbers(&sql).await?;
         self.delete_records(&surplus).await
@@ -69,20 +86,28 @@ impl Transaction {
         Ok(usize::try_from(deleted).unwrap_or(usize::MAX))
     }
 
-    /// Deletes up to `limit` definitions of deleted jobs that have neither rows nor history.
-    async fn purge_tombstones(&mut self, limit: usize) -> Answer<()> {
+    /// Deletes definitions of deleted jobs that have neither rows nor history, among the next that were deleted.
+    async fn purge_tombstones(&mut self, limit: usize, (deleted_at, id): (i64, u64)) -> Answer<(i64, u64)> {
+        let most = limit.saturating_mul(DELETED_PER_ROW);
         let sql = format!(
-            "SELECT j.id FROM job j WHERE j.deleted_at IS NOT NULL \
-             AND NOT EXISTS (SELECT 1 FROM job_state s WHERE s.id = j.id) \
+            "SELECT j.id, j.deleted_at, NOT EXISTS (SELECT 1 FROM job_state s WHERE s.id = j.id) \
              AND NOT EXISTS (SELECT 1 FROM active a WHERE a.job_id = j.id) \
-             AND NOT EXISTS (SELECT 1 FROM run r WHERE r.job_id = j.id) LIMIT {}",
-            limit_of(limit)
+             AND NOT EXISTS (SELECT 1 FROM run r WHERE r.job_id = j.id) FROM \
+             (SELECT id, deleted_at FROM job FORCE INDEX (job_tombstone) WHERE deleted_at >= {deleted_at} \
+             AND (deleted_at > {deleted_at} OR id > {id}) ORDER BY deleted_at, id LIMIT {}) j",
+            limit_of(most)
         );
-        let ids = self.numbers(&sql).await?;
-        if !ids.is_empty() {
-            self.wrote = true;
-            self.line.run(&format!("DELETE FROM job WHERE id IN ({})", list(&ids))).await?;
+        let (mut looked_at, mut last, mut gone) = (0, (0, 0), Vec::new());
+        for row in self.line.query(&sql).await? {
+            let mut from = Columns::of(row);
+            let (id, deleted_at, is_gone): (u64, i64, bool) = (from.next()?, from.next()?, from.next()?);
+            (looked_at, last) = (looked_at + 1, last.max((deleted_at, id)));
+            gone.extend(is_gone.then_some(id));
         }
-        Ok(())
+        if !gone.is_empty() {
+            self.wrote = true;
+            self.line.run(&format!("DELETE FROM job WHERE id IN ({})", list(&gone))).await?;
+        }
+        Ok(if looked_at < most { (0, 0) } else { last })
     }
 }

@@ -5,8 +5,8 @@ use carillon_domain::id::{JobId, RunId, SessionId};
 use carillon_domain::node::port::Unclaimed;
 use carillon_domain::run::{Reason, RunRecord, Status};
 use carillon_domain::time::Timestamp;
-use mysql_async::Row;
 use mysql_async::prelude::FromValue;
+use mysql_async::{Row, Value};
 
 use super::error::unreadable;
 use crate::store::codec::{
@@ -54,6 +54,16 @@ impl Columns {
         }
     }
 
+    /// Leaves out as many columns as `columns` names.
+    pub fn skip(&mut self, columns: &str) {
+        self.at += columns.split(',').count();
+    }
+
+    /// Whether the next column is NULL.
+    pub fn is_null(&self) -> bool {
+        self.row.as_ref(self.at).is_none_or(|value| *value == Value::NULL)
+    }
+
     fn maybe_run(&mut self) -> Answer<Option<[u8; 16]>> {
         let bytes: Option<Vec<u8>> = self.next()?;
         let wrong = |bytes: Vec<u8>| unreadable(format!("a run id of {} bytes", bytes.len()));
@@ -94,7 +104,11 @@ impl Columns {
 
 /// A row of [`STATE`].
 pub(super) fn state(row: Row) -> Answer<JobState> {
-    let mut from = Columns::of(row);
+    state_of(&mut Columns::of(row))
+}
+
+/// The columns of [`STATE`].
+pub(super) fn state_of(from: &mut Columns) -> Answer<JobState> {
     let columns = StateColumns {
         id: from.next()?,
         claim_at: from.next()?,
@@ -135,7 +149,8 @@ pub(super) fn active(row: Row) -> Answer<ActiveRow> {
     columns.row().map_err(unreadable)
 }
 
-fn record_of(from: &mut Columns) -> Answer<RunRecord> {
+/// The columns of [`RECORD`].
+pub(super) fn record_of(from: &mut Columns) -> Answer<RunRecord> {
     Ok(RunRecord {
         id: from.run()?,
         job: JobId(from.next()?),

@@ -19,7 +19,7 @@ use super::transaction::{Transaction, list};
 use crate::store::codec::run_bytes;
 use crate::store::definition::{Definition, from_document};
 use crate::store::tables::{ActiveJob, JobRow};
-use crate::store::{ClaimRequest, JobKey, JobQuery, StoreError};
+use crate::store::{ClaimRequest, JobKey, StoreError};
 
 type Answer<T> = Result<T, StoreError>;
 
@@ -40,9 +40,22 @@ pub(super) fn json<T: serde::Serialize + ?Sized>(list: &T) -> Answer<String> {
 /// A list of texts as a column `value`.
 pub(super) const TEXTS: &str = "SELECT value FROM JSON_TABLE(?, '$[*]' COLUMNS (value VARCHAR(128) PATH '$')) texts";
 
-fn read_definition(row: Row) -> Answer<(JobId, Arc<Definition>)> {
-    let mut from = Columns::of(row);
-    let id = JobId(from.next()?);
+/// [`names_of`] jobs, each with its place from 1.
+pub(super) const NAMES: &str = "JSON_TABLE(?, '$[*]' COLUMNS (place FOR ORDINALITY, \
+     namespace VARCHAR(128) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin PATH '$[0]', \
+     name VARCHAR(128) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin PATH '$[1]'))";
+
+/// The parameter of [`NAMES`].
+pub(super) fn names_of(keys: &[JobKey]) -> Answer<String> {
+    json(&keys.iter().map(|key| [key.namespace.as_str(), key.name.as_str()]).collect::<Vec<_>>())
+}
+
+/// What a definition is read from.
+pub(super) const DEFINITION: &str =
+    "j.namespace, j.name, j.document, j.generation, j.anchor_at, j.created_at, j.updated_at";
+
+/// The columns of [`DEFINITION`].
+pub(super) fn definition_of(from: &mut Columns) -> Answer<Arc<Definition>> {
     let key = JobKey { namespace: from.next()?, name: from.next()? };
     let (document, generation): (String, u64) = (from.next()?, from.next()?);
     let times: [i64; 3] = [from.next()?, from.next()?, from.next()?];
@@ -50,7 +63,7 @@ fn read_definition(row: Row) -> Answer<(JobId, Arc<Definition>)> {
     let job = from_document(key, &document)?;
     let timeline = job.timeline(anchor_at).map_err(|error| unreadable(format!("{}: {error}", job.key())))?;
     let job = Arc::new(job);
-    Ok((id, Arc::new(Definition { job, timeline, generation, anchor_at, created_at, updated_at })))
+    Ok(Arc::new(Definition { job, timeline, generation, anchor_at, created_at, updated_at }))
 }
 
 impl Transaction {
@@ -61,13 +74,11 @@ impl Transaction {
             return Ok(found);
         }
         let list = list(ids);
-        let sql = format!(
-            "SELECT id, namespace, name, document, generation, anchor_at, created_at, updated_at FROM job \
-             WHERE id IN ({list})"
-        );
+        let sql = format!("SELECT j.id, {DEFINITION} FROM job j WHERE j.id IN ({list})");
         for row in self.line.query(&sql).await? {
-            let id = JobId(row.get_opt(0).and_then(Result::ok).unwrap_or(0));
-            let definition = read_definition(row).map(|(_, definition)| definition);
+            let mut from = Columns::of(row);
+            let id = JobId(from.next()?);
+            let definition = definition_of(&mut from);
             if let Ok(definition) = &definition {
                 self.remember(id, definition);
             }
@@ -151,14 +162,12 @@ impl Transaction {
 
     /// The numbers of living jobs, in the order asked for.
     pub(super) async fn ids_by_key(&mut self, keys: &[JobKey]) -> Answer<Vec<Option<JobId>>> {
-        let names: Vec<[&str; 2]> = keys.iter().map(|key| [key.namespace.as_str(), key.name.as_str()]).collect();
-        let sql = "SELECT t.place, j.id FROM JSON_TABLE(?, '$[*]' COLUMNS (place FOR ORDINALITY, \
-                   namespace VARCHAR(128) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin PATH '$[0]', \
-                   name VARCHAR(128) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin PATH '$[1]')) t \
-                   STRAIGHT_JOIN job j FORCE INDEX (job_name) \
-                   ON j.namespace = t.namespace AND j.name = t.name AND j.living = 1";
+        let sql = format!(
+            "SELECT t.place, j.id FROM {NAMES} t STRAIGHT_JOIN job j FORCE INDEX (job_name) \
+             ON j.namespace = t.namespace AND j.name = t.name AND j.living = 1"
+        );
         let mut ids = vec![None; keys.len()];
-        for row in self.line.select(sql, (json(&names)?,)).await? {
+        for row in self.line.select(&sql, (names_of(keys)?,)).await? {
             let mut from = Columns::of(row);
             let (place, id): (usize, u64) = (from.next()?, from.next()?);
             if let Some(at) = ids.get_mut(place.wrapping_sub(1)) {
@@ -295,48 +304,5 @@ impl Transaction {
             limit_of(request.runs.len())
         );
         self.active(&rest, vec![request.until.as_ms().into(), json(&request.executors)?.into()]).await
-    }
-
-    /// A page of living jobs in the order of their names.
-    pub(super) async fn select_job_page(&mut self, query: &JobQuery) -> Answer<Vec<JobRow>> {
-        let mut rest = "job j STRAIGHT_JOIN job_state s ON s.id = j.id WHERE j.living = 1".to_owned();
-        let mut params: Vec<Value> = Vec::new();
-        let mut add = |condition: &str, values: Vec<Value>| {
-            rest.push_str(" AND ");
-            rest.push_str(condition);
-            params.extend(values);
-        };
-        if let Some(JobKey { namespace, name }) = &query.after {
-            let after = vec![namespace.into(), name.into(), namespace.into()];
-            add("((j.namespace = ? AND j.name > ?) OR j.namespace > ?)", after);
-        }
-        if let Some(namespace) = &query.namespace {
-            add("j.namespace = ?", vec![namespace.into()]);
-        }
-        if let Some(prefix) = &query.prefix {
-            add("j.name >= ? AND LEFT(j.name, CHAR_LENGTH(?)) = ?", vec![prefix.into(), prefix.into(), prefix.into()]);
-        }
-        match query.state.as_deref() {
-            None => {}
-            Some("idle") => add("s.held_session IS NULL", vec![]),
-            Some("prepared") => add("s.held_session IS NOT NULL AND s.started_at IS NULL", vec![]),
-            Some("executing") => add("s.started_at IS NOT NULL", vec![]),
-            Some(_) => add("FALSE", vec![]),
-        }
-        if let Some(paused) = query.paused {
-            add(if paused { "s.pause_since IS NOT NULL" } else { "s.pause_since IS NULL" }, vec![]);
-        }
-        match &query.label {
-            None => {}
-            Some((label, None)) => {
-                add("JSON_CONTAINS(JSON_KEYS(j.document, '$.labels'), ?)", vec![json(label)?.into()]);
-            }
-            Some((label, Some(value))) => {
-                let wanted = json(&BTreeMap::from([(label, value)]))?;
-                add("JSON_CONTAINS(j.document, ?, '$.labels')", vec![wanted.into()]);
-            }
-        }
-        let _infallible = write!(rest, " ORDER BY j.namespace, j.name LIMIT {}", limit_of(query.limit));
-        self.jobs(&rest, params).await
     }
 }

@@ -15,7 +15,7 @@ use super::rows::{self, ACTIVE_ORDER};
 use super::select::limit_of;
 use super::transaction::{Transaction, list};
 use crate::store::guarded::guarded;
-use crate::store::tables::{ActiveJob, Changes, JobRow, RecordQuery, Recorded, Standing, Tables};
+use crate::store::tables::{ActiveJob, Changes, JobRow, JobRows, RecordQuery, Recorded, SeenJob, Standing, Tables};
 use crate::store::{
     ClaimRequest, JobKey, JobQuery, NewSession, Output, SessionState, SessionView, StoreError, UncertainWindow,
 };
@@ -58,6 +58,10 @@ impl Tables for Transaction {
         self.select_jobs_by_key(keys).await
     }
 
+    async fn seen_job(&mut self, key: &JobKey) -> Answer<Option<SeenJob>> {
+        self.select_seen_job(key).await
+    }
+
     async fn job_by_run(&mut self, run: RunId) -> Answer<Option<JobRow>> {
         self.select_job_by_run(run).await
     }
@@ -71,7 +75,7 @@ impl Tables for Transaction {
         self.jobs(&rest, vec![session.as_u64().into()]).await
     }
 
-    async fn job_page(&mut self, query: &JobQuery) -> Answer<Vec<JobRow>> {
+    async fn job_page(&mut self, query: &JobQuery) -> Answer<JobRows> {
         self.select_job_page(query).await
     }
 

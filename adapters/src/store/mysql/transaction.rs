@@ -182,18 +182,7 @@ impl Transaction {
             (Kind::Writes, ids) => First::locking(lock_sql(ids)),
         };
         let (line, rows) = pool.begin(&first).await?;
-        let mut this = Self {
-            line,
-            context,
-            now_us: 0,
-            wrote: false,
-            known: Known::default(),
-            session,
-            standing: None,
-            nothing_beside: false,
-            locked: vec![],
-            _passed: passed,
-        };
+        let mut this = Self::on(line, context, session, passed);
         let begun = match (kind, &ids[..]) {
             (Kind::Reads, _) => this.look_at_the_clock().await,
             (Kind::Writes, []) => this.read_clock(rows),
@@ -206,6 +195,26 @@ impl Transaction {
                 this.line.give_up().await;
                 Err(Unbegun { error, again })
             }
+        }
+    }
+
+    /// No transaction at all: for one statement that reads, and asks for no time.
+    pub fn looking(line: Line, context: Arc<Context>) -> Self {
+        Self::on(line, context, None, Vec::new())
+    }
+
+    fn on(line: Line, context: Arc<Context>, session: Option<SessionId>, passed: Vec<OwnedMutexGuard<()>>) -> Self {
+        Self {
+            line,
+            context,
+            now_us: 0,
+            wrote: false,
+            known: Known::default(),
+            session,
+            standing: None,
+            nothing_beside: false,
+            locked: vec![],
+            _passed: passed,
         }
     }
 

@@ -7,14 +7,9 @@ use carillon_domain::node::port::RowKey;
 use carillon_domain::time::Timestamp;
 
 use super::{runs, views};
-use crate::store::tables::{JobRow, Tables};
+use crate::store::tables::{SeenJob, Tables};
 use crate::store::work::Work;
 use crate::store::{ControlError, JobKey, JobView, RunView, StoreError};
-
-async fn find<T: Tables>(tables: &mut T, key: &JobKey) -> Result<JobRow, ControlError> {
-    let row = tables.jobs_by_key(std::slice::from_ref(key)).await?.pop().flatten();
-    row.ok_or_else(|| ControlError::NoJob { namespace: key.namespace.clone(), name: key.name.clone() })
-}
 
 /// Tells the rows beside a job's own what has become of it; most of them do not mind.
 pub(super) async fn tell_active<T: Tables>(
@@ -38,7 +33,7 @@ pub(in crate::store) async fn delete<T: Tables>(
     key: &JobKey,
     if_generation: Option<u64>,
 ) -> Result<(), ControlError> {
-    let row = find(tables, key).await?;
+    let row = views::find(tables, key).await?.row;
     let current = row.state.generation;
     if let Some(expected) = if_generation.filter(|expected| *expected != current) {
         return Err(ControlError::Stale { expected, current });
@@ -66,17 +61,20 @@ pub(in crate::store) async fn resume<T: Tables>(tables: &mut T, key: &JobKey) ->
 
 async fn change<T: Tables>(tables: &mut T, key: &JobKey, event: &Event) -> Result<JobView, ControlError> {
     let mut work = Work::new(tables.now());
-    let id = work.add_job(find(tables, key).await?);
+    let SeenJob { row, node, last_run } = views::find(tables, key).await?;
+    let id = work.add_job(row);
     work.apply(id, event)?;
     tell_active(tables, &mut work, id, event).await?;
     let row = work.job_row(id).ok_or(Rejected::Deleted)?;
-    tables.write(work.into_changes()).await?;
-    Ok(views::job_view(tables, row).await?)
+    let changes = work.into_changes();
+    let recorded = !changes.records.is_empty();
+    tables.write(changes).await?;
+    Ok(views::changed_view(tables, (node, last_run), row, recorded).await?)
 }
 
 pub(in crate::store) async fn trigger<T: Tables>(tables: &mut T, key: &JobKey, run: RunId) -> Result<(), ControlError> {
     let mut work = Work::new(tables.now());
-    let id = work.add_job(find(tables, key).await?);
+    let id = work.add_job(views::find(tables, key).await?.row);
     work.apply(id, &Event::Trigger { run })?;
     Ok(tables.write(work.into_changes()).await?)
 }

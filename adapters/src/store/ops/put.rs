@@ -9,6 +9,8 @@ use std::sync::Arc;
 use carillon_domain::firing::{Event, JobState, Rejected};
 use carillon_domain::guard::{Guard, stands};
 use carillon_domain::id::JobId;
+use carillon_domain::job::Job;
+use carillon_domain::schedule::Timeline;
 use carillon_domain::time::Timestamp;
 
 use super::{control, views};
@@ -45,28 +47,30 @@ async fn put_batch<T: Tables>(tables: &mut T, puts: &[PutJob]) -> Result<Vec<Res
     let now = tables.now();
     let mut work = Work::new(now);
     let mut answers: Vec<Option<Answer>> = Vec::with_capacity(puts.len());
-    let mut fresh: Vec<usize> = Vec::new();
+    let mut fresh: Vec<New> = Vec::new();
     for (position, (put, row)) in puts.iter().zip(found).enumerate() {
         answers.push(match row {
             Some(row) => Some(replace(tables, &mut work, put, row).await?),
-            None => match creatable(put, now) {
+            None => match New::of(position, put, now) {
                 Err(refused) => Some(Err(refused)),
-                Ok(()) => {
-                    fresh.push(position);
+                Ok(new) => {
+                    fresh.push(new);
                     None
                 }
             },
         });
     }
-    let jobs: Vec<Arc<_>> = fresh.iter().map(|position| Arc::new(puts[*position].job.clone())).collect();
-    let ids = if jobs.is_empty() { Vec::new() } else { tables.create_jobs(&jobs).await? };
-    let version = match ids.is_empty() || !stands(Guard::HighestVersion) {
-        true => tables.now_us(),
-        false => tables.now_us().max(tables.highest_version().await? + 1),
-    };
-    for ((position, job), id) in fresh.into_iter().zip(jobs).zip(ids) {
-        let created = create(&mut work, puts[position].paused == Some(true), job, (id, version), now);
-        answers[position] = Some(created.map(|()| (id, Change::Created)));
+    if !fresh.is_empty() {
+        let jobs: Vec<Arc<Job>> = fresh.iter().map(|new| new.job.clone()).collect();
+        let ids = tables.create_jobs(&jobs).await?;
+        let version = match stands(Guard::HighestVersion) {
+            true => tables.now_us().max(tables.highest_version().await? + 1),
+            false => tables.now_us(),
+        };
+        for (new, id) in fresh.into_iter().zip(ids) {
+            let position = new.position;
+            answers[position] = Some(new.add(&mut work, id, version).map(|()| (id, Change::Created)));
+        }
     }
     let rows: Vec<_> = answers.into_iter().flatten().map(|answer| saved_row(&work, answer)).collect();
     tables.write(work.into_changes()).await?;
@@ -78,32 +82,39 @@ fn saved_row(work: &Work, answer: Answer) -> Result<(JobRow, Change), ControlErr
     Ok((work.job_row(id).ok_or(Rejected::Deleted)?, change))
 }
 
-/// Everything that can refuse a new job is asked before its row is made.
-fn creatable(put: &PutJob, now: Timestamp) -> Result<(), ControlError> {
-    if let PutIf::Generation(_) = put.when {
-        return Err(ControlError::NoJob { namespace: put.job.namespace.clone(), name: put.job.name.clone() });
-    }
-    let timeline = put.job.timeline(now).map_err(|e| Rejected::BadSchedule(e.to_string()))?;
-    JobState::new(JobId(0), &timeline, 0, now)?;
-    Ok(())
+/// A job that is not there yet. Everything that can refuse it was asked before a row is made of it.
+struct New {
+    /// Among the puts.
+    position: usize,
+    job: Arc<Job>,
+    timeline: Timeline,
+    /// As it will stand, but for its number and version.
+    state: JobState,
+    paused: bool,
 }
 
-fn create(
-    work: &mut Work,
-    paused: bool,
-    job: Arc<carillon_domain::job::Job>,
-    (id, version): (JobId, u64),
-    now: Timestamp,
-) -> Result<(), ControlError> {
-    let timeline = job.timeline(now).map_err(|e| Rejected::BadSchedule(e.to_string()))?;
-    let state = JobState::new(id, &timeline, version, now)?;
-    let generation = state.generation;
-    let definition = Definition { job, timeline, generation, anchor_at: now, created_at: now, updated_at: now };
-    work.add_new_job(state, Arc::new(definition));
-    if paused {
-        work.apply(id, &Event::Pause { until: None, reason: None })?;
+impl New {
+    fn of(position: usize, put: &PutJob, now: Timestamp) -> Result<Self, ControlError> {
+        if let PutIf::Generation(_) = put.when {
+            return Err(views::no_job(&key_of(&put.job)));
+        }
+        let timeline = put.job.timeline(now).map_err(|e| Rejected::BadSchedule(e.to_string()))?;
+        let state = JobState::new(JobId(0), &timeline, 0, now)?;
+        Ok(Self { position, job: Arc::new(put.job.clone()), timeline, state, paused: put.paused == Some(true) })
     }
-    Ok(())
+
+    fn add(self, work: &mut Work, id: JobId, version: u64) -> Result<(), ControlError> {
+        let Self { job, timeline, state, paused, .. } = self;
+        let state = JobState { id, version, ..state };
+        let (generation, anchor_at) = (state.generation, state.anchor_at);
+        let (created_at, updated_at) = (anchor_at, anchor_at);
+        let definition = Definition { job, timeline, generation, anchor_at, created_at, updated_at };
+        work.add_new_job(state, Arc::new(definition));
+        if paused {
+            work.apply(id, &Event::Pause { until: None, reason: None })?;
+        }
+        Ok(())
+    }
 }
 
 async fn replace<T: Tables>(tables: &mut T, work: &mut Work, put: &PutJob, row: JobRow) -> Result<Answer, StoreError> {

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use carillon_domain::id::SessionId;
+use carillon_domain::run::RunRecord;
 
-use crate::store::tables::{JobRow, Tables};
+use crate::store::tables::{JobRow, JobRows, SeenJob, Tables};
 use crate::store::{Change, ControlError, JobKey, JobQuery, JobView, Page, Saved, StoreError};
 
 /// The node's name of each session that there is.
@@ -13,31 +14,67 @@ pub(super) async fn node_names<T: Tables>(tables: &mut T) -> Result<BTreeMap<Ses
     Ok(sessions.into_iter().map(|session| (session.beat.id, session.node)).collect())
 }
 
-async fn job_views<T: Tables>(tables: &mut T, rows: Vec<JobRow>) -> Result<Vec<JobView>, StoreError> {
+impl From<SeenJob> for JobView {
+    fn from(SeenJob { row: JobRow { state, definition }, node, last_run }: SeenJob) -> Self {
+        Self {
+            job: definition.job.clone(),
+            created_at: definition.created_at,
+            updated_at: definition.updated_at,
+            node: node.filter(|_| state.phase.held().is_some()),
+            last_run,
+            state,
+        }
+    }
+}
+
+/// What is answered where there is no such job.
+pub(in crate::store) fn no_job(key: &JobKey) -> ControlError {
+    ControlError::NoJob { namespace: key.namespace.clone(), name: key.name.clone() }
+}
+
+async fn seen_jobs<T: Tables>(tables: &mut T, rows: Vec<JobRow>) -> Result<Vec<SeenJob>, StoreError> {
     let ids: Vec<_> = rows.iter().map(|row| row.state.id).collect();
     let mut last_runs = tables.last_records(&ids).await?;
     let held = rows.iter().any(|row| row.state.phase.held().is_some());
     let nodes = if held { node_names(tables).await? } else { BTreeMap::new() };
-    let view = |row: JobRow| JobView {
-        job: row.definition.job.clone(),
-        created_at: row.definition.created_at,
-        updated_at: row.definition.updated_at,
+    let see = |row: JobRow| SeenJob {
         node: row.state.phase.held().and_then(|held| nodes.get(&held.session).cloned()),
         last_run: last_runs.remove(&row.state.id),
-        state: row.state,
+        row,
     };
-    Ok(rows.into_iter().map(view).collect())
+    Ok(rows.into_iter().map(see).collect())
 }
 
-pub(super) async fn job_view<T: Tables>(tables: &mut T, row: JobRow) -> Result<JobView, StoreError> {
-    let view = job_views(tables, vec![row]).await?.pop();
-    view.ok_or_else(|| StoreError::Permanent("a job has no view".to_owned()))
+/// A living job as people see it, for databases that answer at once.
+pub(in crate::store) async fn seen_job<T: Tables>(tables: &mut T, key: &JobKey) -> Result<Option<SeenJob>, StoreError> {
+    match tables.jobs_by_key(std::slice::from_ref(key)).await?.pop().flatten() {
+        Some(row) => Ok(seen_jobs(tables, vec![row]).await?.pop()),
+        None => Ok(None),
+    }
+}
+
+/// The same, or the error that tells that there is none.
+pub(super) async fn find<T: Tables>(tables: &mut T, key: &JobKey) -> Result<SeenJob, ControlError> {
+    let seen = tables.seen_job(key).await?;
+    seen.ok_or_else(|| no_job(key))
+}
+
+/// A job that was `seen`, as `row` is what became of it; what was written may have added to its history.
+pub(super) async fn changed_view<T: Tables>(
+    tables: &mut T,
+    (node, last_run): (Option<String>, Option<RunRecord>),
+    row: JobRow,
+    recorded: bool,
+) -> Result<JobView, StoreError> {
+    let last_run = match recorded {
+        true => tables.last_records(&[row.state.id]).await?.remove(&row.state.id),
+        false => last_run,
+    };
+    Ok(SeenJob { row, node, last_run }.into())
 }
 
 pub(in crate::store) async fn job<T: Tables>(tables: &mut T, key: &JobKey) -> Result<JobView, ControlError> {
-    let row = tables.jobs_by_key(std::slice::from_ref(key)).await?.pop().flatten();
-    let row = row.ok_or_else(|| ControlError::NoJob { namespace: key.namespace.clone(), name: key.name.clone() })?;
-    Ok(job_view(tables, row).await?)
+    find(tables, key).await.map(JobView::from)
 }
 
 pub(in crate::store) async fn jobs<T: Tables>(
@@ -45,11 +82,12 @@ pub(in crate::store) async fn jobs<T: Tables>(
     query: &JobQuery,
 ) -> Result<Page<JobView, JobKey>, StoreError> {
     let limit = query.limit.max(1);
-    let mut rows = tables.job_page(&JobQuery { limit: limit + 1, ..query.clone() }).await?;
+    let JobRows { mut rows, looked_until } = tables.job_page(&JobQuery { limit: limit + 1, ..query.clone() }).await?;
     let more = rows.len() > limit;
     rows.truncate(limit);
-    let next = rows.last().filter(|_| more).map(|row| row.definition.key());
-    Ok(Page { items: job_views(tables, rows).await?, next })
+    let last = rows.last().filter(|_| more).map(|row| row.definition.key());
+    let next = last.or(looked_until);
+    Ok(Page { items: seen_jobs(tables, rows).await?.into_iter().map(JobView::from).collect(), next })
 }
 
 /// The answers to a put, in order.
@@ -57,20 +95,19 @@ pub(super) async fn saved<T: Tables>(
     tables: &mut T,
     rows: Vec<Result<(JobRow, Change), ControlError>>,
 ) -> Result<Vec<Result<Saved, ControlError>>, StoreError> {
-    let (mut changes, mut known) = (Vec::with_capacity(rows.len()), Vec::new());
-    for row in rows {
-        changes.push(row.map(|(row, change)| {
-            known.push(row);
-            change
-        }));
-    }
-    let mut views = job_views(tables, known).await?.into_iter();
-    Ok(changes
-        .into_iter()
-        .map(|change| {
-            let change = change?;
-            let view = views.next().ok_or_else(|| StoreError::Permanent("a saved job has no view".to_owned()))?;
-            Ok(Saved { view, change })
-        })
-        .collect())
+    // A job that was just created has neither history nor a node that holds it.
+    let known = rows.iter().flatten().filter(|(_, change)| *change != Change::Created).map(|(row, _)| row.clone());
+    let known = known.collect::<Vec<_>>();
+    let known = if known.is_empty() { Vec::new() } else { seen_jobs(tables, known).await? };
+    let mut known = known.into_iter();
+    let saved = |row: Result<(JobRow, Change), ControlError>| {
+        let (row, change) = row?;
+        let seen = match change {
+            Change::Created => Some(SeenJob { row, node: None, last_run: None }),
+            Change::Updated | Change::Unchanged => known.next(),
+        };
+        let seen = seen.ok_or_else(|| StoreError::Permanent("a saved job has no view".to_owned()))?;
+        Ok(Saved { view: seen.into(), change })
+    };
+    Ok(rows.into_iter().map(saved).collect())
 }

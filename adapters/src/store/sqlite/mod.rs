@@ -34,6 +34,7 @@ use self::tables::Transaction;
 use self::writer::{Desk, Writer, savepoint};
 use super::clock::Clock;
 use super::ops::{claim, control, put, runs, session, transit, uncertain, views};
+use super::rounds::{Places, Purge, Rounds};
 use super::tables::{Tables, at_once};
 use super::{
     Beat, ClaimRequest, ControlError, ControlStore, Finished, JobKey, JobQuery, JobView, LivePart, Me, NewSession,
@@ -50,6 +51,7 @@ pub struct SqliteStore {
     /// that writes may.
     readers: Readers,
     writer: Writer,
+    rounds: Rounds,
 }
 
 impl SqliteStore {
@@ -62,7 +64,7 @@ impl SqliteStore {
         let (conn, partitions) = open::writer(&path, &options)?;
         let other = |reason: std::io::Error| OpenError::Other { path: path.clone(), reason: reason.to_string() };
         let writer = Writer::spawn(conn).map_err(other)?;
-        Ok(Self { clock, partitions, readers: Readers::new(path, options.readers), writer })
+        Ok(Self { clock, partitions, readers: Readers::new(path, options.readers), writer, rounds: Rounds::default() })
     }
 
     /// One writing transaction.
@@ -255,17 +257,17 @@ impl ControlStore for SqliteStore {
     }
 
     async fn purge(&self, before: Timestamp, max_runs_per_job: u32, limit: usize) -> Result<usize, StoreError> {
-        let crowded = self.read(move |tables| purge::crowded_jobs(tables.conn, max_runs_per_job)).await?;
-        self.write(move |tables| {
-            let mut purged = purge::old_records(tables.conn, before, limit)?;
-            for job in crowded {
-                purged += purge::surplus(tables.conn, job, max_runs_per_job, limit - purged)?;
-            }
-            purge::tombstones(tables.conn, limit)?;
+        let (purge, from) = (Purge { before, max_runs_per_job, limit }, self.rounds.places());
+        let counted = self.read(move |tables| purge::crowded_jobs(tables.conn, &purge, from.crowded_after)).await?;
+        let after = Places { crowded_after: counted.next_after, ..from };
+        let purging = self.write(move |tables| {
+            let purged = purge::purge(tables.conn, &purge, &counted)?;
             windows::purge(tables.conn, tables.now())?;
             live::purge(tables.conn, tables.now())?;
-            Ok(purged)
-        })
-        .await
+            Ok::<_, StoreError>(purged)
+        });
+        let purged = purging.await?;
+        self.rounds.go_on(&purge, purged, after);
+        Ok(purged)
     }
 }

@@ -5,19 +5,37 @@ use rusqlite::{Connection, Row, params};
 
 use super::change::execute;
 use super::error::statement;
+use super::rows::signed;
 use super::select::{all, column};
 use crate::store::StoreError;
+use crate::store::rounds::{Counted, Purge};
 
 type Answer<T> = Result<T, StoreError>;
 
-/// Jobs with more records than `max`, and how many they have. Reads an index from end to end: not for the writing thread.
-pub(super) fn crowded_jobs(conn: &Connection, max: u32) -> Answer<Vec<i64>> {
-    all(conn, "SELECT job_id FROM run GROUP BY job_id HAVING count(*) > ?1", [max], column)
+/// Jobs with more records than they may have, among those of a part of the index. Not for the writing thread.
+pub(super) fn crowded_jobs(conn: &Connection, purge: &Purge, after: u64) -> Answer<Counted> {
+    let sql = "SELECT job_id, count(*) FROM (SELECT job_id FROM run WHERE job_id > ?1 ORDER BY job_id LIMIT ?2) \
+               GROUP BY job_id ORDER BY job_id";
+    let params = [signed(after), i64::try_from(purge.looked_at()).unwrap_or(i64::MAX)];
+    let read = |row: &Row<'_>| -> rusqlite::Result<(i64, i64)> { Ok((row.get(0)?, row.get(1)?)) };
+    let jobs = all(conn, sql, params, |row| read(row).map_err(statement))?;
+    let counted = jobs.into_iter().map(|(job, records)| (job.cast_unsigned(), usize::try_from(records).unwrap_or(0)));
+    Ok(Counted::of(&counted.collect::<Vec<_>>(), purge))
+}
+
+/// Deletes up to `purge.limit` records, and what is left of deleted jobs.
+pub(super) fn purge(conn: &Connection, purge: &Purge, counted: &Counted) -> Answer<usize> {
+    let mut purged = old_records(conn, purge.before, purge.limit)?;
+    for job in &counted.crowded {
+        purged += surplus(conn, signed(*job), purge.max_runs_per_job, purge.limit.saturating_sub(purged))?;
+    }
+    tombstones(conn, purge.limit)?;
+    Ok(purged)
 }
 
 /// Deletes up to `limit` records that ended before `before`. History stands in the order in which it was written, which is
 /// very nearly that in which runs ended, so only its beginning is looked at.
-pub(super) fn old_records(conn: &Connection, before: Timestamp, limit: usize) -> Answer<usize> {
+fn old_records(conn: &Connection, before: Timestamp, limit: usize) -> Answer<usize> {
     let read = |row: &Row<'_>| -> rusqlite::Result<(i64, i64)> { Ok((row.get(0)?, row.get(1)?)) };
     let sql = "SELECT seq, finished_at FROM run ORDER BY seq LIMIT ?1";
     let oldest = all(conn, sql, [i64::try_from(limit).unwrap_or(i64::MAX)], |row| read(row).map_err(statement))?;
@@ -26,7 +44,7 @@ pub(super) fn old_records(conn: &Connection, before: Timestamp, limit: usize) ->
 }
 
 /// Deletes up to `limit` of the oldest records of a job beyond its newest `max`.
-pub(super) fn surplus(conn: &Connection, job: i64, max: u32, limit: usize) -> Answer<usize> {
+fn surplus(conn: &Connection, job: i64, max: u32, limit: usize) -> Answer<usize> {
     let sql = "SELECT seq FROM run WHERE job_id = ?1 ORDER BY due_at DESC, attempt DESC, id DESC LIMIT ?2 OFFSET ?3";
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     delete(conn, all(conn, sql, params![job, limit, max], column)?.into_iter())
@@ -41,7 +59,7 @@ fn delete(conn: &Connection, records: impl Iterator<Item = i64>) -> Answer<usize
 }
 
 /// Deletes up to `limit` definitions of deleted jobs that have neither rows nor history.
-pub(super) fn tombstones(conn: &Connection, limit: usize) -> Answer<usize> {
+fn tombstones(conn: &Connection, limit: usize) -> Answer<usize> {
     let sql = "DELETE FROM job WHERE id IN (SELECT j.id FROM job j WHERE j.deleted_at IS NOT NULL \
                AND NOT EXISTS (SELECT 1 FROM job_state WHERE id = j.id) \
                AND NOT EXISTS (SELECT 1 FROM active WHERE job_id = j.id) \

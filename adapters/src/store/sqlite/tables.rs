@@ -18,7 +18,10 @@ use super::rows::{ACTIVE_ORDER, signed};
 use super::{change, history, select, windows};
 use crate::store::codec::named;
 use crate::store::guarded::guarded;
-use crate::store::tables::{ActiveJob, Changes, JobRow, RecordQuery, Recorded, Standing, Tables};
+use crate::store::ops::views;
+use crate::store::tables::{
+    ActiveJob, Changes, JobRow, JobRows, RecordQuery, Recorded, SeenJob, Standing, Tables, at_once,
+};
 use crate::store::{
     ClaimRequest, JobKey, JobQuery, NewSession, Output, SessionState, SessionView, StoreError, UncertainWindow,
 };
@@ -124,6 +127,10 @@ impl Tables for Transaction<'_> {
         ready(keys.iter().map(|key| select::job_by_key(self.conn, self.cache, key)).collect())
     }
 
+    fn seen_job(&mut self, key: &JobKey) -> impl Future<Output = Answer<Option<SeenJob>>> + Send {
+        ready(at_once(views::seen_job(self, key)))
+    }
+
     fn job_by_run(&mut self, run: RunId) -> impl Future<Output = Answer<Option<JobRow>>> + Send {
         ready(select::job_by_run(self.conn, self.cache, run))
     }
@@ -137,8 +144,8 @@ impl Tables for Transaction<'_> {
         ready(self.jobs("job_state s WHERE s.held_session = ?1 ORDER BY s.id LIMIT ?2", params))
     }
 
-    fn job_page(&mut self, query: &JobQuery) -> impl Future<Output = Answer<Vec<JobRow>>> + Send {
-        ready(select::job_page(self.conn, self.cache, query))
+    fn job_page(&mut self, query: &JobQuery) -> impl Future<Output = Answer<JobRows>> + Send {
+        ready(select::job_page(self.conn, self.cache, query).map(JobRows::from))
     }
 
     fn ids_of_name(&mut self, key: &JobKey) -> impl Future<Output = Answer<Vec<JobId>>> + Send {

@@ -15,7 +15,9 @@ use super::super::data::Data;
 use super::line::Line;
 use super::locks::Row;
 use crate::store::held::{HeldRows, Known};
-use crate::store::tables::{ActiveJob, Changes, JobRow, RecordQuery, Recorded, Standing, Tables, Write, at_once};
+use crate::store::tables::{
+    ActiveJob, Changes, JobRow, JobRows, RecordQuery, Recorded, SeenJob, Standing, Tables, Write, at_once,
+};
 use crate::store::work::key_of;
 use crate::store::{
     ClaimRequest, JobKey, JobQuery, NewSession, Output, SessionBeat, SessionState, SessionView, StoreError,
@@ -242,6 +244,10 @@ impl Tables for Transaction {
         look!(self, jobs_by_key(keys))
     }
 
+    async fn seen_job(&mut self, key: &JobKey) -> Answer<Option<SeenJob>> {
+        look!(self, seen_job(key))
+    }
+
     async fn job_by_run(&mut self, run: RunId) -> Answer<Option<JobRow>> {
         look!(self, job_by_run(run))
     }
@@ -254,7 +260,7 @@ impl Tables for Transaction {
         look!(self, held_jobs(session, limit))
     }
 
-    async fn job_page(&mut self, query: &JobQuery) -> Answer<Vec<JobRow>> {
+    async fn job_page(&mut self, query: &JobQuery) -> Answer<JobRows> {
         look!(self, job_page(query))
     }
 
