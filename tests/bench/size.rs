@@ -11,7 +11,7 @@ pub struct Size {
     pub shell_shots: usize,
     /// Firings that a node holds at the most in those two.
     pub in_flight: usize,
-    /// Jobs that come due each second, more than the machine can do.
+    /// Jobs that come due each second.
     pub crowd: usize,
     /// How long a steady load goes on before it is measured.
     pub warm: Duration,
@@ -51,7 +51,7 @@ impl Size {
         noop_shots: 60_000,
         shell_shots: 10_000,
         in_flight: 10_000,
-        crowd: 30_000,
+        crowd: 10_000,
         warm: Duration::from_secs(5),
         window: Duration::from_secs(15),
         ceiling: Duration::from_secs(2),

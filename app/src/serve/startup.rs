@@ -23,7 +23,7 @@ use crate::engine::Parts;
 use crate::http::{self, Tokens};
 
 /// How many rows go into one call to the store at the most.
-const MAX_BATCH: usize = 500;
+const MAX_BATCH: usize = 1_000;
 /// How long between two looks for work.
 const PEEK_EVERY: Duration = Duration::from_secs(1);
 /// How long between two recoveries.
