@@ -4,13 +4,15 @@
 use std::time::Duration;
 
 use super::port::{FinishAnswer, FinishRequest, Next, RowKey};
-use super::{Effect, Node, Stage, StoreAnswer};
+use super::{Effect, Node, Rush, Stage, StoreAnswer};
 use crate::guard::{Guard, stands};
 use crate::id::RunId;
 use crate::partition::partition_of;
 use crate::run::{Ending, Status};
 use crate::time::BootTime;
 
+/// For how long at the most starts go before finishes.
+const RUSH: Duration = Duration::from_millis(250);
 /// How long after a finish was sent the next one is, at the soonest, unless its batch is full.
 const GATHER: Duration = Duration::from_millis(25);
 
@@ -28,7 +30,7 @@ impl Node {
             return;
         }
         let ended = self.batch_of(&self.to_ask.ended);
-        if ended.is_empty() || ended.len() < self.config.max_batch && self.gathers() {
+        if ended.is_empty() || self.is_in_a_rush(now) || ended.len() < self.config.max_batch && self.gathers() {
             return;
         }
         self.wish.gather_until = Some(now + GATHER);
@@ -49,6 +51,21 @@ impl Node {
     /// Runs that end soon after each other share a finish; the first one after a while goes at once. Nothing waits in a drain.
     fn gathers(&self) -> bool {
         self.wish.gather_until.is_some() && !self.drain.begun
+    }
+
+    /// Many firings that come due together are started before the first of them to end are recorded: how late they start is
+    /// seen, when they are recorded hardly. For a short while only, as a node that is behind has always some waiting, and only
+    /// while there is a place for each.
+    fn is_in_a_rush(&mut self, now: BootTime) -> bool {
+        let starting = !self.due.is_empty() || self.flight.start.is_some();
+        let starts_first = starting && self.executing < self.config.max_executing && !self.drain.begun;
+        self.wish.rush = match self.wish.rush {
+            _ if !starts_first => Rush::Off,
+            Rush::Off => Rush::Until(now + RUSH),
+            Rush::Until(at) if at > now => Rush::Until(at),
+            Rush::Until(_) | Rush::Over => Rush::Over,
+        };
+        matches!(self.wish.rush, Rush::Until(_))
     }
 
     /// Gives ids to what may be claimed along with these finishes. One that was given stays until the finish is answered.

@@ -33,7 +33,7 @@ use crate::uncertain::Window;
 use crate::wheel::Wheel;
 use port::RunRef;
 use stealing::{Neighbours, Theft};
-use types::{Backoff, Flight};
+use types::{Backoff, Flight, Rush};
 
 /// Where a run of mine stands in memory.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -106,6 +106,7 @@ struct Wish {
     steal: Option<Theft>,
     /// Until when ended runs are gathered before the next finish is sent.
     gather_until: Option<BootTime>,
+    rush: Rush,
     next_peek: BootTime,
     next_recovery: BootTime,
     claim_backoff: Backoff,
@@ -233,10 +234,8 @@ impl Node {
         if !self.flight.held {
             consider(wish.next_recovery);
         }
-        if !self.to_ask.ended.is_empty()
-            && let Some(until) = wish.gather_until
-        {
-            consider(until);
+        if !self.to_ask.ended.is_empty() {
+            wish.gather_until.into_iter().chain(wish.rush.until()).for_each(&mut consider);
         }
         wish.backoffs().into_iter().filter_map(|backoff| backoff.until()).for_each(&mut consider);
         let replace_at = self.replaces.first().map(|(at, _)| *at);

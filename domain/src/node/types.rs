@@ -364,6 +364,25 @@ pub(super) enum LastLook {
     Clean,
 }
 
+/// Whether starts go before finishes.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Rush {
+    #[default]
+    Off,
+    Until(BootTime),
+    /// It has lasted long enough, and begins again when no start waits any more.
+    Over,
+}
+
+impl Rush {
+    pub const fn until(self) -> Option<BootTime> {
+        match self {
+            Rush::Until(at) => Some(at),
+            Rush::Off | Rush::Over => None,
+        }
+    }
+}
+
 /// Asking again, later and later: 50 ms, doubling up to 5 s.
 #[derive(Debug, Default, Clone, Copy, Hash)]
 pub(super) struct Backoff {

@@ -5,7 +5,7 @@ use carillon_domain::node::port::{FinishAnswer, Next};
 use carillon_domain::node::{Config, Effect, Failure, Input};
 use carillon_domain::partition::partition_of;
 
-use super::driver::{Driver, config, prepared, utc};
+use super::driver::{Driver, config, prepared, started, utc};
 
 #[test]
 fn a_run_ends_when_the_databases_clock_says_so() {
@@ -154,4 +154,47 @@ fn a_full_batch_of_ended_runs_is_not_waited_with() {
     assert_eq!(driver.finishes().len(), 0);
     driver.exit(runs[2]);
     assert_eq!(driver.finishes().len(), 2);
+}
+
+/// Runs that come due at the same moment, more than one batch of them; what ends first waits to be recorded.
+#[test]
+fn what_waits_to_start_goes_before_what_has_ended() {
+    let mut driver = Driver::new(Config { max_batch: 2, max_executing: 5, ..config() });
+    let runs = driver.claim();
+    let all: Vec<_> = runs.iter().map(|run| prepared(*run, run.parts().1, 0)).collect();
+    driver.feed(Input::Claimed(Ok(all.clone())));
+    let more = driver.claims().remove(0).runs;
+    let rest: Vec<_> = more.iter().map(|run| prepared(*run, run.parts().1, 0)).collect();
+    driver.feed(Input::Claimed(Ok(rest.clone())));
+    assert_eq!(driver.starts().len(), 2);
+    driver.feed(Input::Started(Ok(all.iter().map(started).collect())));
+    assert_eq!(driver.starts().len(), 2, "the others follow");
+    driver.exit(runs[0]);
+    driver.exit(runs[1]);
+    assert_eq!((driver.finishes().len(), driver.node.next_wake().as_ms()), (0, 250));
+    driver.feed(Input::Started(Ok(rest.iter().map(started).collect())));
+    assert_eq!(driver.finishes().len(), 2, "none waits to start any more");
+}
+
+#[test]
+fn a_start_that_takes_long_keeps_no_record_waiting_for_long() {
+    let mut driver = Driver::new(Config { max_batch: 2, ..config() });
+    let first = driver.execute();
+    let second = driver.prepare(0);
+    assert_eq!(driver.starts(), [second.at]);
+    driver.exit(first.at.run);
+    assert_eq!(driver.finishes().len(), 0);
+    driver.tick(249);
+    assert_eq!(driver.finishes().len(), 0);
+    driver.tick(250);
+    assert_eq!(driver.finishes().len(), 1);
+}
+
+#[test]
+fn where_no_place_is_free_what_has_ended_makes_one() {
+    let mut driver = Driver::new(Config { max_executing: 1, ..config() });
+    let first = driver.execute();
+    driver.prepare(0);
+    driver.exit(first.at.run);
+    assert_eq!(driver.finishes().len(), 1);
 }
