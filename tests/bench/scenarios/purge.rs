@@ -12,8 +12,9 @@ use crate::numbers;
 use crate::records::{Stretch, lateness};
 use crate::site::{Setting, Site, Work, pause_until};
 
-/// As much as a server deletes at once, and what it keeps.
-const ROWS_AT_ONCE: usize = 1_000;
+/// As much as a server deletes at once, how many times as long as that took it rests, and what it keeps.
+const ROWS_AT_ONCE: usize = 500;
+const RESTS: u32 = 4;
 const KEEP: Duration = Duration::from_secs(30 * 86_400);
 const MAX_RUNS_PER_JOB: u32 = 10_000;
 const AGE_MS: i64 = 60 * 86_400_000;
@@ -80,11 +81,13 @@ fn purge(lab: &Lab, site: &Site<'_>) -> (usize, Duration) {
         let (began, mut deleted) = (Instant::now(), 0);
         while began.elapsed() < lab.size.window {
             let now = store.now().await.expect("the database's time");
+            let call = Instant::now();
             let rows = store.purge(now - KEEP, MAX_RUNS_PER_JOB, ROWS_AT_ONCE).await.expect("history is purged");
             deleted += rows;
-            if rows < ROWS_AT_ONCE {
+            if rows == 0 {
                 break;
             }
+            tokio::time::sleep(call.elapsed() * RESTS).await;
         }
         (deleted, began.elapsed())
     })
