@@ -61,8 +61,18 @@ impl Witness {
 
     /// What is judged by where jobs come due each second and may not overlap, as far as all their records, `runs`, reach.
     pub fn evidence(&self, runs: &[Value]) -> Evidence {
+        self.evidence_every(1, runs)
+    }
+
+    /// The same where they come due every so many seconds.
+    pub fn evidence_every(&self, seconds: i64, runs: &[Value]) -> Evidence {
         let records: Vec<Record> =
             runs.iter().map(|run| Record::from_json(run).unwrap_or_else(|error| panic!("{error}"))).collect();
-        Evidence { plan: Plan::seen(&records, time::SECOND_US), lives: self.lives(), records, ..Evidence::default() }
+        Evidence {
+            plan: Plan::seen(&records, seconds * time::SECOND_US),
+            lives: self.lives(),
+            records,
+            ..Evidence::default()
+        }
     }
 }
