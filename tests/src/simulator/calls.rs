@@ -7,23 +7,19 @@ use carillon_domain::node::{BeatAnswer, Effect, Failure, Input};
 use carillon_domain::time::BootTime;
 
 /// What a call is about, so that a time limit can be told as its failure.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(super) enum Call {
     Open,
-    Beat {
-        sent: BootTime,
-    },
-    Peek,
-    Claim,
-    Start,
-    Settle,
-    Finish,
-    Reset,
-    Held,
-    Sweep,
     Close,
     /// A person's.
     Control,
+    /// A node's.
+    Asked {
+        /// Whether it is a heartbeat, which has a time limit of its own.
+        beat: bool,
+        /// What the node is told when no answer came in time.
+        late: Input,
+    },
 }
 
 /// What comes of a call.
@@ -38,41 +34,17 @@ pub(super) enum Done {
 impl Call {
     /// How it ends when no answer came in time: it may still be applied.
     pub fn late(self) -> Done {
-        let unknown = Failure::Unknown;
-        Done::Input(match self {
-            Call::Open => return Done::Opened(None),
-            Call::Close => return Done::Closed,
-            Call::Control => return Done::Told(false),
-            Call::Beat { sent } => Input::Beat { sent, answer: Err(unknown) },
-            Call::Peek => Input::Peeked(Err(unknown)),
-            Call::Claim => Input::Claimed(Err(unknown)),
-            Call::Start => Input::Started(Err(unknown)),
-            Call::Settle => Input::Settled(Err(unknown)),
-            Call::Finish => Input::Finished(Err(unknown)),
-            Call::Reset => Input::Reset(Err(unknown)),
-            Call::Held => Input::Held(Err(unknown)),
-            Call::Sweep => Input::Swept,
-        })
+        match self {
+            Call::Open => Done::Opened(None),
+            Call::Close => Done::Closed,
+            Call::Control => Done::Told(false),
+            Call::Asked { late, .. } => Done::Input(late),
+        }
     }
 
     pub fn of(effect: &Effect, sent: BootTime) -> Option<Self> {
-        Some(match effect {
-            Effect::Heartbeat { .. } => Call::Beat { sent },
-            Effect::Peek { .. } => Call::Peek,
-            Effect::Claim { .. } => Call::Claim,
-            Effect::Start(_) => Call::Start,
-            Effect::Settle(_) => Call::Settle,
-            Effect::Finish(_) => Call::Finish,
-            Effect::Reset(_) => Call::Reset,
-            Effect::ListHeld => Call::Held,
-            Effect::Expire { .. } | Effect::Sweep { .. } => Call::Sweep,
-            Effect::RenewKeeper { .. }
-            | Effect::Spawn { .. }
-            | Effect::Stop { .. }
-            | Effect::Forget(_)
-            | Effect::Drained
-            | Effect::SelfKill(_) => return None,
-        })
+        let late = effect.failed(Failure::Unknown, sent)?;
+        Some(Call::Asked { beat: matches!(effect, Effect::Heartbeat { .. }), late })
     }
 }
 

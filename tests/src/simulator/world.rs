@@ -532,11 +532,11 @@ impl World {
         let call = if closes { Some(Call::Close) } else { Call::of(&effect, now) };
         let Some(call) = call else { return };
         let calling = perform(process.client.clone(), process.me(), process.executors(), effect, now);
-        let task = self.tasks.spawn(n, call, calling);
         let limit_us = match call {
-            Call::Beat { .. } => config(self.plan).timing.heartbeat_timeout.as_micros() as u64,
+            Call::Asked { beat: true, .. } => config(self.plan).timing.heartbeat_timeout.as_micros() as u64,
             _ => STATEMENT_TIMEOUT_US,
         };
+        let task = self.tasks.spawn(n, call, calling);
         self.later(limit_us, Happening::Deadline { task });
     }
 
