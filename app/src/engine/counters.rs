@@ -90,9 +90,9 @@ impl Counters {
             },
             Input::Peeked(answer) => answer.as_ref().err().copied(),
             Input::Claimed(answer) => self.trouble_if("claims", answer.as_ref().err().copied()),
-            Input::Started(answer) => self.trouble_if("starts", answer.as_ref().err().copied()),
+            Input::Started { answer, .. } => self.trouble_if("starts", answer.as_ref().err().copied()),
             Input::Settled(answer) => answer.as_ref().err().copied(),
-            Input::Finished(answer) => self.trouble_if("records of runs", answer.as_ref().err().copied()),
+            Input::Finished { answer, .. } => self.trouble_if("records of runs", answer.as_ref().err().copied()),
             Input::Reset(answer) => answer.as_ref().err().copied(),
             Input::Held(answer) => answer.as_ref().err().copied(),
             Input::Drain | Input::DrainNow => {

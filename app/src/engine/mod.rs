@@ -228,7 +228,7 @@ impl Engine {
                     self.outputs.remove(&run);
                     self.handle.end_output(run);
                 }
-                Effect::Finish(requests) => self.calls.finish(requests, &self.outputs, self.node.acked()),
+                Effect::Finish { lane, runs } => self.calls.finish(lane, runs, &self.outputs, self.node.acked()),
                 Effect::Drained => {
                     info!("everything is recorded or given back; the session is closed");
                     self.calls.close();

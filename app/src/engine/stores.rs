@@ -9,7 +9,7 @@ use carillon_adapters::executors::Executors;
 use carillon_adapters::store::{ClaimRequest, Finished, Me, Output, PeekRequest, Store, StoreError};
 use carillon_domain::id::{RunId, SessionId};
 use carillon_domain::node::port::FinishRequest;
-use carillon_domain::node::{BeatAnswer, Effect, Failure, Input, StoreAnswer};
+use carillon_domain::node::{BeatAnswer, Effect, Failure, Input, Lane, StoreAnswer};
 use tokio::sync::mpsc;
 use tracing::{debug, warn};
 
@@ -55,8 +55,9 @@ impl StoreCalls {
                 let request = ClaimRequest { me, partitions, until, runs, executors };
                 self.call("claim", async move { store.claim(&request).await }, Input::Claimed);
             }
-            Effect::Start(runs) => {
-                self.call("start", async move { store.start(me, &runs).await }, Input::Started);
+            Effect::Start { lane, runs } => {
+                let started = move |answer| Input::Started { lane, answer };
+                self.call("start", async move { store.start(me, &runs).await }, started);
             }
             Effect::Settle(runs) => {
                 self.call("settle", async move { store.settle(session, &runs).await }, Input::Settled);
@@ -71,7 +72,7 @@ impl StoreCalls {
             Effect::RenewKeeper { .. }
             | Effect::Spawn { .. }
             | Effect::Stop { .. }
-            | Effect::Finish(_)
+            | Effect::Finish { .. }
             | Effect::Forget(_)
             | Effect::Drained
             | Effect::SelfKill(_) => {}
@@ -84,14 +85,15 @@ impl StoreCalls {
     }
 
     /// Writes finishes, each with what its run printed; heartbeats up to `acked` were acknowledged.
-    pub fn finish(&self, requests: Vec<FinishRequest>, outputs: &BTreeMap<RunId, Output>, acked: u64) {
+    pub fn finish(&self, lane: Lane, requests: Vec<FinishRequest>, outputs: &BTreeMap<RunId, Output>, acked: u64) {
         let (store, me, executors) = (self.store.clone(), Me { session: self.session, acked }, self.offered());
         let with_output = |request: FinishRequest| {
             let output = outputs.get(&request.at.run).cloned().unwrap_or_default();
             Finished { request, output }
         };
         let runs: Vec<Finished> = requests.into_iter().map(with_output).collect();
-        self.call("finish", async move { store.finish(me, &runs, &executors).await }, Input::Finished);
+        let finished = move |answer| Input::Finished { lane, answer };
+        self.call("finish", async move { store.finish(me, &runs, &executors).await }, finished);
     }
 
     /// Removes the session, which holds nothing any more.

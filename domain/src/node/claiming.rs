@@ -86,8 +86,7 @@ impl Node {
     /// that quarter has gone, so that a busy node claims in batches and not one by one.
     fn room_to_start(&self) -> usize {
         let queue = (self.config.max_executing / 4).max(1);
-        let starting = self.flight.start.as_ref().map_or(0, Vec::len);
-        let taken = self.executing + starting + self.due.len();
+        let taken = self.executing + self.flight.start.runs() + self.due.len();
         let room = (self.config.max_executing + queue).saturating_sub(taken);
         if room >= queue.div_ceil(2) { room } else { 0 }
     }
@@ -154,7 +153,13 @@ impl Node {
         let run = claimed.at.run;
         self.pending.remove(&run);
         let start_at = claimed.held.firing.start_at;
-        self.enter(Run { at: claimed.at, job: Some(claimed.job), stage: Stage::Prepared, stop: None });
+        self.enter(Run {
+            at: claimed.at,
+            job: Some(claimed.job),
+            stage: Stage::Prepared,
+            stop: None,
+            patient_until: Timestamp::EPOCH,
+        });
         if self.drain.begun || self.withheld.is_some() {
             self.set_stage(run, Stage::Uncertain);
         } else if start_at <= self.utc(now) {

@@ -10,6 +10,8 @@
 
 mod claiming;
 mod finishing;
+mod gathering;
+mod lanes;
 mod lifecycle;
 pub mod port;
 mod recovery;
@@ -18,6 +20,7 @@ mod stealing;
 mod types;
 mod withholding;
 
+pub use lanes::Lane;
 pub use types::{BeatAnswer, Config, Effect, Failure, Input, Peer, SelfKillReason, StopReason, StoreAnswer};
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -31,9 +34,10 @@ use crate::run::Ending;
 use crate::time::{BootTime, Timestamp};
 use crate::uncertain::Window;
 use crate::wheel::Wheel;
+use gathering::{Gather, Rush};
 use port::RunRef;
 use stealing::{Neighbours, Theft};
-use types::{Backoff, Flight, Rush};
+use types::{Backoff, Flight};
 
 /// Where a run of mine stands in memory.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -46,8 +50,10 @@ enum Stage {
     InDoubt,
     /// It runs.
     Executing,
-    /// It has ended; its finish is to be sent, or is on its way.
+    /// It has ended; its finish is to be sent.
     Ended(Ending),
+    /// Its finish is on its way.
+    Finishing(Ending),
     /// *Uncertain* (the source's *reset*): to be given back unstarted.
     Uncertain,
 }
@@ -60,6 +66,8 @@ struct Run {
     stage: Stage,
     /// Why it was asked to stop, if it was.
     stop: Option<StopReason>,
+    /// How long its record may wait for those of others, by the database's clock.
+    patient_until: Timestamp,
 }
 
 /// One node, from its registration to its end.
@@ -104,8 +112,7 @@ struct Wish {
     claim: bool,
     /// As the last look found it.
     steal: Option<Theft>,
-    /// Until when ended runs are gathered before the next finish is sent.
-    gather_until: Option<BootTime>,
+    gather: Gather,
     rush: Rush,
     next_peek: BootTime,
     next_recovery: BootTime,
@@ -130,7 +137,7 @@ impl Wish {
     }
 
     fn forget_waits_that_are_over(&mut self, now: BootTime) {
-        self.gather_until = self.gather_until.filter(|until| *until > now);
+        self.gather.forget_if_over(now);
         for backoff in [
             &mut self.claim_backoff,
             &mut self.start_backoff,
@@ -199,10 +206,10 @@ impl Node {
             Input::Beat { sent, answer } => self.beaten(sent, answer, now),
             Input::Peeked(answer) => self.peeked(answer, now),
             Input::Claimed(answer) => self.claimed(answer, now),
-            Input::Started(answer) => self.started(answer, now),
+            Input::Started { lane, answer } => self.started(lane, answer, now),
             Input::Settled(answer) => self.settled(answer, now),
             Input::Exited { run, ending } => self.exited(run, ending, now),
-            Input::Finished(answer) => self.finished(answer, now),
+            Input::Finished { lane, answer } => self.finished(lane, answer, now),
             Input::Reset(answer) => self.reset_done(answer, now),
             Input::Held(answer) => self.held(answer, now),
             Input::Swept => self.flight.sweep = None,
@@ -235,7 +242,7 @@ impl Node {
             consider(wish.next_recovery);
         }
         if !self.to_ask.ended.is_empty() {
-            wish.gather_until.into_iter().chain(wish.rush.until()).for_each(&mut consider);
+            wish.gather.until.into_iter().chain(wish.rush.until()).for_each(&mut consider);
         }
         wish.backoffs().into_iter().filter_map(|backoff| backoff.until()).for_each(&mut consider);
         let replace_at = self.replaces.first().map(|(at, _)| *at);
@@ -374,7 +381,7 @@ impl ToAsk {
             Stage::InDoubt => Some(&mut self.in_doubt),
             Stage::Ended(_) => Some(&mut self.ended),
             Stage::Uncertain => Some(&mut self.uncertain),
-            Stage::Prepared | Stage::Starting | Stage::Executing => None,
+            Stage::Prepared | Stage::Starting | Stage::Executing | Stage::Finishing(_) => None,
         }
     }
 }
@@ -382,5 +389,5 @@ impl ToAsk {
 /// Whether a stage counts as executing: its place is taken until the record is kept, and what is in doubt may be running
 /// the moment that it is settled.
 const fn lives(stage: &Stage) -> bool {
-    matches!(stage, Stage::InDoubt | Stage::Executing | Stage::Ended(_))
+    matches!(stage, Stage::InDoubt | Stage::Executing | Stage::Ended(_) | Stage::Finishing(_))
 }

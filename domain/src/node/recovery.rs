@@ -5,7 +5,7 @@ use super::types::LastLook;
 use super::{Effect, Node, Run, Stage, StoreAnswer};
 use crate::guard::{Guard, stands};
 use crate::id::RunId;
-use crate::time::BootTime;
+use crate::time::{BootTime, Timestamp};
 
 /// How many recoveries a run id of a claim of unknown outcome stays in *pending*. A row that turns up later still is given
 /// back instead of adopted, which is as safe.
@@ -47,7 +47,7 @@ impl Node {
                 continue;
             }
             let stage = if self.pending.remove(&row.run).is_some() { Stage::InDoubt } else { Stage::Uncertain };
-            self.enter(Run { at: row, job: None, stage, stop: None });
+            self.enter(Run { at: row, job: None, stage, stop: None, patient_until: Timestamp::EPOCH });
         }
         self.pending.retain(|_, recoveries| {
             *recoveries += 1;

@@ -1,12 +1,17 @@
 //! Prepared -> Executing, the node's side: only what the store acknowledged, or a settling write confirmed, is spawned.
 
+use super::gathering::patient_until;
+use super::lanes::ENOUGH;
 use super::port::{RunRef, Seen, StartAnswer};
-use super::{Effect, Node, Stage, StopReason, StoreAnswer};
+use super::{Effect, Lane, Node, Stage, StopReason, StoreAnswer};
 use crate::firing::Held;
 use crate::guard::{Guard, stands};
 use crate::id::RunId;
 use crate::matrix::{Answer, Found, Reaction, Step, react, settled};
 use crate::time::{BootTime, Timestamp};
+
+/// Of what is due together, each start takes one of so many parts, but no less than is worth a call.
+const PARTS: usize = 4;
 
 impl Node {
     pub(super) fn collect_due(&mut self, now: BootTime) {
@@ -16,14 +21,28 @@ impl Node {
     }
 
     pub(super) fn start_if_due(&mut self) {
-        if self.flight.start.is_some()
-            || self.due.is_empty()
-            || self.withheld.is_some()
-            || !self.wish.start_backoff.is_over()
+        while let Some(lane) = self.flight.start.free()
+            && self.withheld.is_none()
+            && self.wish.start_backoff.is_over()
+            && self.may_send_beside(&self.flight.start, self.due.len())
         {
-            return;
+            let mut batch = self.next_to_start();
+            if batch.is_empty() {
+                return;
+            }
+            // Ascending rows, so that two batches never wait for each other.
+            batch.sort_by_cached_key(|run| self.runs.get(run).map(|of_run| of_run.at));
+            let runs = self.refs(&batch);
+            self.flight.start.send(lane, batch);
+            self.emit(Effect::Start { lane, runs });
         }
-        let places = self.config.max_executing.saturating_sub(self.executing).min(self.config.max_batch);
+    }
+
+    /// A part of what is due, so that the first begin while the others are still being written.
+    fn next_to_start(&mut self) -> Vec<RunId> {
+        let taken = self.executing + self.flight.start.runs();
+        let part = self.due.len().div_ceil(PARTS).max(ENOUGH).min(self.config.max_batch);
+        let places = self.config.max_executing.saturating_sub(taken).min(part);
         let mut batch = Vec::new();
         while batch.len() < places
             && let Some(run) = self.due.pop_front()
@@ -34,18 +53,11 @@ impl Node {
                 batch.push(run);
             }
         }
-        if batch.is_empty() {
-            return;
-        }
-        // Ascending rows, so that two batches never wait for each other.
-        batch.sort_by_cached_key(|run| self.runs.get(run).map(|of_run| of_run.at));
-        let refs = self.refs(&batch);
-        self.flight.start = Some(batch);
-        self.emit(Effect::Start(refs));
+        batch
     }
 
-    pub(super) fn started(&mut self, answer: StoreAnswer<Vec<StartAnswer>>, now: BootTime) {
-        let Some(sent) = self.flight.start.take() else { return };
+    pub(super) fn started(&mut self, lane: Lane, answer: StoreAnswer<Vec<StartAnswer>>, now: BootTime) {
+        let Some(sent) = self.flight.start.take(lane) else { return };
         match answer {
             Ok(answers) => {
                 self.wish.start_backoff.succeeded();
@@ -102,6 +114,7 @@ impl Node {
         let run = at.run;
         let Some(of_run) = self.runs.get_mut(&run) else { return };
         of_run.at = at;
+        of_run.patient_until = patient_until(held.firing.trigger, held.firing.start_at);
         let stop = of_run.stop;
         // Recovery found the row and nothing else is known of it, or there is no keeper to start it: it never ran here.
         let Some(job) = of_run.job.clone().filter(|_| !self.drain.keeper_died) else {
@@ -186,7 +199,8 @@ impl Node {
                 Some(Stage::InDoubt) => self.doubt_settled(run, one, now),
                 Some(Stage::Executing) => self.looked_at(run, one, now),
                 // It has ended meanwhile.
-                Some(Stage::Prepared | Stage::Starting | Stage::Ended(_) | Stage::Uncertain) | None => {}
+                Some(Stage::Prepared | Stage::Starting | Stage::Ended(_) | Stage::Finishing(_) | Stage::Uncertain)
+                | None => {}
             }
         }
     }

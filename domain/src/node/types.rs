@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::lanes::{Lane, Lanes};
 use super::port::{Claimed, FinishAnswer, FinishRequest, Peek, RunRef, Seen, StartAnswer};
 use super::stealing::Theft;
 use crate::firing::Held;
@@ -117,7 +118,12 @@ pub enum Input {
     /// The answer to [`Effect::Claim`].
     Claimed(StoreAnswer<Vec<Claimed>>),
     /// The answer to [`Effect::Start`].
-    Started(StoreAnswer<Vec<StartAnswer>>),
+    Started {
+        /// Of the one in this lane.
+        lane: Lane,
+        /// What came back, for each run in the order in which they were sent.
+        answer: StoreAnswer<Vec<StartAnswer>>,
+    },
     /// The answer to [`Effect::Settle`].
     Settled(StoreAnswer<Vec<Seen>>),
     /// A spawned run has ended.
@@ -128,7 +134,12 @@ pub enum Input {
         ending: Ending,
     },
     /// The answer to [`Effect::Finish`].
-    Finished(StoreAnswer<Vec<FinishAnswer>>),
+    Finished {
+        /// Of the one in this lane.
+        lane: Lane,
+        /// What came back, for each run in the order in which they were sent.
+        answer: StoreAnswer<Vec<FinishAnswer>>,
+    },
     /// The answer to [`Effect::Reset`].
     Reset(StoreAnswer<()>),
     /// The answer to [`Effect::ListHeld`].
@@ -214,7 +225,12 @@ pub enum Effect {
         only: Option<String>,
     },
     /// Write starts.
-    Start(Vec<RunRef>),
+    Start {
+        /// What the answer is to name.
+        lane: Lane,
+        /// Which.
+        runs: Vec<RunRef>,
+    },
     /// Really start a run: its start is acknowledged.
     Spawn {
         /// What is held; the id, the token and the start are in it.
@@ -230,7 +246,12 @@ pub enum Effect {
         reason: StopReason,
     },
     /// Write finishes.
-    Finish(Vec<FinishRequest>),
+    Finish {
+        /// What the answer is to name.
+        lane: Lane,
+        /// Which, and how they ended.
+        runs: Vec<FinishRequest>,
+    },
     /// The record of this run is kept; whatever the driver holds of it may go.
     Forget(RunId),
     /// Settle doubt.
@@ -265,9 +286,9 @@ impl Effect {
             Effect::Heartbeat { .. } => Input::Beat { sent, answer: Err(failure) },
             Effect::Peek { .. } => Input::Peeked(Err(failure)),
             Effect::Claim { .. } => Input::Claimed(Err(failure)),
-            Effect::Start(_) => Input::Started(Err(failure)),
+            Effect::Start { lane, .. } => Input::Started { lane: *lane, answer: Err(failure) },
             Effect::Settle(_) => Input::Settled(Err(failure)),
-            Effect::Finish(_) => Input::Finished(Err(failure)),
+            Effect::Finish { lane, .. } => Input::Finished { lane: *lane, answer: Err(failure) },
             Effect::Reset(_) => Input::Reset(Err(failure)),
             Effect::ListHeld => Input::Held(Err(failure)),
             Effect::Expire { .. } | Effect::Sweep { .. } => Input::Swept,
@@ -281,15 +302,15 @@ impl Effect {
     }
 }
 
-/// What is on its way to the store: one call of a kind at a time.
+/// What is on its way to the store: one call of a kind at a time, but for starts and finishes.
 #[derive(Debug, Default, Clone, Hash)]
 pub(super) struct Flight {
     /// When it was sent.
     pub peek: Option<BootTime>,
     pub claim: Option<SentClaim>,
-    pub start: Option<Vec<RunId>>,
+    pub start: Lanes,
     pub settle: Option<Vec<RunId>>,
-    pub finish: Option<Vec<RunId>>,
+    pub finish: Lanes,
     pub reset: Option<Vec<RunId>>,
     pub held: bool,
     pub sweep: Option<SessionId>,
@@ -362,25 +383,6 @@ pub(super) enum LastLook {
     ToCome,
     OnItsWay,
     Clean,
-}
-
-/// Whether starts go before finishes.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Rush {
-    #[default]
-    Off,
-    Until(BootTime),
-    /// It has lasted long enough, and begins again when no start waits any more.
-    Over,
-}
-
-impl Rush {
-    pub const fn until(self) -> Option<BootTime> {
-        match self {
-            Rush::Until(at) => Some(at),
-            Rush::Off | Rush::Over => None,
-        }
-    }
 }
 
 /// Asking again, later and later: 50 ms, doubling up to 5 s.

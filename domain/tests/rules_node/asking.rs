@@ -1,7 +1,8 @@
-//! One call of a kind to the store at a time, and how long an answer that never came is waited for.
+//! How many calls of a kind are on their way to the store at a time, and how long an answer that never came is waited for.
 
-use carillon_domain::node::port::Claimed;
-use carillon_domain::node::{Config, Failure, Input};
+use carillon_domain::id::RunId;
+use carillon_domain::node::port::{Claimed, StartAnswer};
+use carillon_domain::node::{Config, Effect, Failure, Input, Lane};
 
 use super::driver::{Driver, config, prepared, started};
 
@@ -15,8 +16,82 @@ fn a_start_is_sent_when_the_one_before_it_was_answered() {
     assert_eq!(driver.starts(), [all[0].at]);
     driver.tick(10_100);
     assert_eq!(driver.starts(), [], "one is on its way");
-    driver.feed(Input::Started(Ok(vec![started(&all[0])])));
+    driver.answer_start(Ok(vec![started(&all[0])]));
     assert_eq!((driver.spawns(), driver.starts()), (vec![ids[0]], vec![all[1].at]));
+}
+
+/// Runs that are due at `due_ms`, all of them claimed, of jobs with the numbers from `from` on.
+fn due_together(driver: &mut Driver, ids: &[RunId], from: u64, due_ms: i64) -> Vec<Claimed> {
+    let all: Vec<Claimed> = ids.iter().zip(from..).map(|(run, job)| prepared(*run, job, due_ms)).collect();
+    driver.feed(Input::Claimed(Ok(all.clone())));
+    all
+}
+
+/// The starts that were sent: in which lane, and how many runs.
+fn lanes(driver: &mut Driver) -> Vec<(Lane, usize)> {
+    driver.pick(|effect| if let Effect::Start { lane, runs } = effect { Some((*lane, runs.len())) } else { None })
+}
+
+#[test]
+fn what_fills_a_batch_goes_beside_the_start_that_is_on_its_way() {
+    let mut driver = Driver::new(Config { max_batch: 2, max_in_flight: 5, ..config() });
+    let ids = driver.claim();
+    let first = due_together(&mut driver, &ids, 1, 0);
+    let [(one, 2)] = lanes(&mut driver)[..] else { panic!("the first two start") };
+    let ids = driver.claims()[0].runs.clone();
+    let second = due_together(&mut driver, &ids, 3, 0);
+    let [(two, 2)] = lanes(&mut driver)[..] else { panic!("two more go beside them") };
+    assert_ne!(one, two);
+    let ids = driver.claims()[0].runs.clone();
+    due_together(&mut driver, &ids, 5, 0);
+    assert_eq!(lanes(&mut driver), [], "a third never");
+    driver.feed(Input::Started { lane: two, answer: Ok(second.iter().map(started).collect()) });
+    assert_eq!((driver.spawns().len(), lanes(&mut driver)), (2, vec![]), "one more is worth no call of its own");
+    driver.feed(Input::Started { lane: one, answer: Ok(first.iter().map(started).collect()) });
+    assert_eq!((driver.spawns().len(), lanes(&mut driver)), (2, vec![(one, 1)]));
+}
+
+#[test]
+fn many_that_are_due_together_start_in_parts() {
+    let mut driver = Driver::new(Config { max_batch: 1_000, max_in_flight: 4_000, max_executing: 3_900, ..config() });
+    let mut claims = vec![driver.claim()];
+    while let Some(ids) = claims.pop() {
+        due_together(&mut driver, &ids, ids[0].parts().1, 10_000);
+        claims.extend(driver.claims().into_iter().map(|claim| claim.runs));
+    }
+    driver.tick(10_000);
+    let (mut sizes, mut sent) = (Vec::new(), lanes(&mut driver));
+    while !sent.is_empty() {
+        let (lane, runs) = sent.remove(0);
+        sizes.push(runs);
+        driver.feed(Input::Started { lane, answer: Ok(vec![StartAnswer::Gone; runs]) });
+        sent.extend(lanes(&mut driver));
+    }
+    assert_eq!(sizes[..4], [1_000, 750, 563, 422], "each a quarter of what waits");
+    assert_eq!((sizes.iter().sum::<usize>(), sizes.iter().rev().nth(1)), (4_000, Some(&250)), "{sizes:?}");
+}
+
+#[test]
+fn finishes_go_in_two_lanes_as_well_and_one_that_fails_is_repeated_alone() {
+    let mut driver = Driver::new(Config { max_batch: 2, ..config() });
+    let runs: Vec<RunId> = (0..4).map(|_| driver.execute().at.run).collect();
+    let sent = |driver: &mut Driver| {
+        driver.pick(|effect| match effect {
+            Effect::Finish { lane, runs } => Some((*lane, runs.iter().map(|one| one.at.run).collect::<Vec<_>>())),
+            _ => None,
+        })
+    };
+    driver.exit(runs[0]);
+    let [(one, _)] = sent(&mut driver)[..] else { panic!("the first goes at once") };
+    driver.exit(runs[1]);
+    driver.exit(runs[2]);
+    let two = sent(&mut driver);
+    assert_eq!(two[0].1, [runs[1], runs[2]]);
+    assert_ne!(two[0].0, one);
+    driver.exit(runs[3]);
+    driver.feed(Input::Finished { lane: two[0].0, answer: Err(Failure::Unknown) });
+    driver.tick(50);
+    assert_eq!(sent(&mut driver)[0].1, [runs[1], runs[2]], "the first of those that wait");
 }
 
 #[test]
@@ -45,7 +120,7 @@ fn what_failed_is_asked_again_later_and_later_and_after_a_success_from_the_begin
         driver.exit(run);
         for wait in waits {
             assert_eq!(driver.finishes().len(), 1);
-            driver.feed(Input::Finished(Err(Failure::RolledBack)));
+            driver.answer_finish(Err(Failure::RolledBack));
             let failed = driver.now.as_ms();
             driver.tick(failed + wait - 1);
             assert_eq!(driver.finishes().len(), 0, "{wait} ms are not over");
@@ -53,7 +128,7 @@ fn what_failed_is_asked_again_later_and_later_and_after_a_success_from_the_begin
         }
         driver.recorded();
         // The next finish does not share a batch with this one.
-        driver.tick(driver.now.as_ms() + 100);
+        driver.tick(driver.now.as_ms() + 250);
         driver.take();
     }
 }

@@ -35,7 +35,7 @@ fn start_all(driver: &mut Driver) -> Vec<RunId> {
         if runs.is_empty() {
             return all;
         }
-        driver.feed(Input::Started(Ok(runs.iter().map(|run| started(&due(*run))).collect())));
+        driver.answer_start(Ok(runs.iter().map(|run| started(&due(*run))).collect()));
         all.extend(runs);
     }
 }
@@ -44,7 +44,8 @@ fn start_all(driver: &mut Driver) -> Vec<RunId> {
 fn finish(driver: &mut Driver, run: RunId) {
     driver.tick(driver.now.as_ms() + 100);
     driver.feed(Input::Exited { run, ending: succeeded() });
-    driver.feed(Input::Finished(Ok(vec![FinishAnswer::Recorded { claim_at: None }])));
+    driver.tick(driver.now.as_ms() + 250);
+    driver.answer_finish(Ok(vec![FinishAnswer::Recorded { claim_at: None }]));
 }
 
 #[test]
@@ -135,7 +136,7 @@ fn a_place_that_a_run_given_back_leaves_is_used_at_once() {
     let executing = start_all(&mut driver);
     finish(&mut driver, executing[0]);
     let [claim] = &driver.claims()[..] else { panic!("no stall until the next look") };
-    assert_eq!((claim.runs.len(), claim.until), (1, utc(50_100)));
+    assert_eq!((claim.runs.len(), claim.until), (1, utc(50_350)));
 }
 
 #[test]

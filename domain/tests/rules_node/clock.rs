@@ -36,7 +36,7 @@ fn a_heartbeat_on_its_way_wakes_nobody_where_the_lease_is_a_file() {
 fn a_failure_that_leaves_nothing_to_ask_again_wakes_nobody_for_ever() {
     let mut start = Driver::new(config());
     start.prepare(0);
-    start.feed(Input::Started(Err(Failure::Unknown)));
+    start.answer_start(Err(Failure::Unknown));
     start.feed(Input::Settled(Ok(vec![carillon_domain::node::port::Seen::Gone])));
     idles(&mut start, 11_000);
 
@@ -92,7 +92,7 @@ fn a_clock_that_was_set_forward_makes_a_prepared_run_due() {
     driver.tick(3_000);
     driver.beat_with(3_000, vec![peer(me(), 2)], UTC0_MS + 3_000 + 22_000);
     assert_eq!(driver.starts(), [claimed.at]);
-    driver.feed(Input::Started(Ok(vec![StartAnswer::Early { start_at: utc(25_000) }])));
+    driver.answer_start(Ok(vec![StartAnswer::Early { start_at: utc(25_000) }]));
     assert!(driver.starts().is_empty(), "not in the same millisecond");
     driver.tick(3_001);
     assert_eq!(driver.starts(), [claimed.at]);

@@ -8,7 +8,9 @@ use carillon_domain::id::{JobId, RunId, SessionId};
 use carillon_domain::job::Job;
 use carillon_domain::lease::Timing;
 use carillon_domain::node::port::{Claimed, FinishAnswer, Peek, RowKey, RunRef, Seen, StartAnswer};
-use carillon_domain::node::{BeatAnswer, Config, Effect, Input, Node, Peer, SelfKillReason, StopReason};
+use carillon_domain::node::{
+    BeatAnswer, Config, Effect, Input, Lane, Node, Peer, SelfKillReason, StopReason, StoreAnswer,
+};
 use carillon_domain::run::{Ending, Status};
 use carillon_domain::time::{BootTime, Timestamp};
 
@@ -132,7 +134,7 @@ impl Driver {
     pub fn execute(&mut self) -> Claimed {
         let claimed = self.prepare(self.now.as_ms() as i64);
         assert_eq!(self.starts(), vec![claimed.at]);
-        self.feed(Input::Started(Ok(vec![started(&claimed)])));
+        self.answer_start(Ok(vec![started(&claimed)]));
         assert_eq!(self.spawns(), [claimed.at.run]);
         claimed
     }
@@ -158,7 +160,7 @@ impl Driver {
 
     /// The runs of the start that was sent, if one was.
     pub fn starts(&mut self) -> Vec<RunRef> {
-        self.pick(|effect| if let Effect::Start(refs) = effect { Some(refs.clone()) } else { None }).concat()
+        self.pick(|effect| if let Effect::Start { runs, .. } = effect { Some(runs.clone()) } else { None }).concat()
     }
 
     pub fn settles(&mut self) -> Vec<RunRef> {
@@ -179,7 +181,9 @@ impl Driver {
 
     pub fn finishes(&mut self) -> Vec<(RunId, Ending)> {
         let of = |effect: &Effect| match effect {
-            Effect::Finish(all) => Some(all.iter().map(|one| (one.at.run, one.ending.clone())).collect::<Vec<_>>()),
+            Effect::Finish { runs: all, .. } => {
+                Some(all.iter().map(|one| (one.at.run, one.ending.clone())).collect::<Vec<_>>())
+            }
             _ => None,
         };
         self.pick(of).concat()
@@ -204,8 +208,18 @@ impl Driver {
         self.feed(Input::Exited { run, ending: succeeded() });
     }
 
+    /// The start that was sent first is answered; where two are on their way, the other one's lane is not the first.
+    pub fn answer_start(&mut self, answer: StoreAnswer<Vec<StartAnswer>>) {
+        self.feed(Input::Started { lane: Lane::default(), answer });
+    }
+
+    /// The same of a finish.
+    pub fn answer_finish(&mut self, answer: StoreAnswer<Vec<FinishAnswer>>) {
+        self.feed(Input::Finished { lane: Lane::default(), answer });
+    }
+
     pub fn recorded(&mut self) {
-        self.feed(Input::Finished(Ok(vec![FinishAnswer::Recorded { claim_at: None }])));
+        self.answer_finish(Ok(vec![FinishAnswer::Recorded { claim_at: None }]));
     }
 }
 

@@ -15,7 +15,7 @@ fn a_node_past_its_deadline_ends_itself_and_starts_nothing() {
     assert_eq!(driver.starts(), [claimed.at]);
     assert!(driver.node.next_wake() <= BootTime::from_ms(12_000));
     driver.now = BootTime::from_ms(12_000);
-    driver.feed(Input::Started(Ok(vec![started(&claimed)])));
+    driver.answer_start(Ok(vec![started(&claimed)]));
     assert_eq!((driver.kills(), driver.spawns()), (vec![SelfKillReason::LeaseOver], vec![]));
     driver.take();
     for input in [Input::Tick, Input::Look, Input::Drain, Input::KeeperDied] {
@@ -50,7 +50,7 @@ fn a_fenced_node_starts_nothing() {
     driver.take();
     driver.feed(Input::Beat { sent: BootTime::from_ms(0), answer: Ok(BeatAnswer::Fenced) });
     assert_eq!(driver.kills(), [SelfKillReason::Fenced]);
-    driver.feed(Input::Started(Ok(vec![started(&claimed)])));
+    driver.answer_start(Ok(vec![started(&claimed)]));
     assert!(driver.take().is_empty());
 }
 
@@ -117,7 +117,7 @@ fn the_deadline_of_a_drain_or_a_second_signal_cancels_what_runs() {
     hurried.feed(Input::Drain);
     hurried.feed(Input::DrainNow);
     assert_eq!(hurried.stops(), [(running, StopReason::ShutDown)]);
-    hurried.feed(Input::Started(Ok(vec![started(&starting)])));
+    hurried.answer_start(Ok(vec![started(&starting)]));
     assert_eq!(hurried.spawns(), [starting.at.run]);
     assert_eq!(hurried.stops(), [(starting.at.run, StopReason::ShutDown)], "it had been started");
 }
@@ -131,7 +131,7 @@ fn runs_that_died_with_the_keeper_are_recorded_as_lost_before_the_node_ends() {
     driver.feed(Input::KeeperDied);
     let finishes = driver.finishes();
     assert_eq!((finishes[0].0, finishes[0].1.status), (running.at.run, Status::Lost));
-    driver.feed(Input::Started(Ok(vec![started(&starting)])));
+    driver.answer_start(Ok(vec![started(&starting)]));
     assert!(driver.spawns().is_empty(), "there is nobody to start it");
     assert_eq!(driver.resets().len(), 1, "so it is given back");
     assert!(driver.kills().is_empty());
@@ -144,7 +144,7 @@ fn runs_that_died_with_the_keeper_are_recorded_as_lost_before_the_node_ends() {
 fn a_start_in_doubt_is_not_spawned_without_a_keeper() {
     let mut driver = Driver::new(config());
     let claimed = driver.prepare(0);
-    driver.feed(Input::Started(Err(Failure::Unknown)));
+    driver.answer_start(Err(Failure::Unknown));
     driver.feed(Input::KeeperDied);
     driver.feed(Input::Settled(Ok(vec![found_executing(&claimed, false)])));
     assert_eq!((driver.spawns().len(), driver.resets().len()), (0, 1));
@@ -156,7 +156,7 @@ fn a_run_may_be_cancelled_at_every_moment() {
     let claimed = starting.prepare(0);
     starting.feed(Input::CancelAsked(claimed.at.run));
     assert!(starting.stops().is_empty());
-    starting.feed(Input::Started(Ok(vec![started(&claimed)])));
+    starting.answer_start(Ok(vec![started(&claimed)]));
     assert_eq!(starting.spawns(), [claimed.at.run]);
     assert_eq!(starting.stops(), [(claimed.at.run, StopReason::Cancelled)], "the start had won");
 

@@ -4,6 +4,7 @@ use carillon_domain::id::RunId;
 use carillon_domain::node::port::{FinishAnswer, Next};
 use carillon_domain::node::{Config, Effect, Failure, Input};
 use carillon_domain::partition::partition_of;
+use carillon_domain::run::Trigger;
 
 use super::driver::{Driver, config, prepared, started, utc};
 
@@ -23,7 +24,7 @@ fn what_comes_up_within_the_horizon_after_a_run_is_claimed_at_once() {
         let run = driver.execute().at.run;
         driver.exit(run);
         driver.take();
-        driver.feed(Input::Finished(Ok(vec![FinishAnswer::Recorded { claim_at: claim_at.map(utc) }])));
+        driver.answer_finish(Ok(vec![FinishAnswer::Recorded { claim_at: claim_at.map(utc) }]));
         assert_eq!(driver.claims().len(), claims, "it comes up at {claim_at:?}");
     }
 }
@@ -31,7 +32,7 @@ fn what_comes_up_within_the_horizon_after_a_run_is_claimed_at_once() {
 /// What the finishes that were sent may claim along.
 fn onward(driver: &mut Driver) -> Vec<Option<Next>> {
     let of = |effect: &Effect| match effect {
-        Effect::Finish(all) => Some(all.iter().map(|one| one.next).collect::<Vec<_>>()),
+        Effect::Finish { runs: all, .. } => Some(all.iter().map(|one| one.next).collect::<Vec<_>>()),
         _ => None,
     };
     driver.pick(of).concat()
@@ -46,7 +47,7 @@ fn a_finish_may_claim_what_comes_up_next_of_its_job() {
     let [Some(next)] = onward(&mut driver)[..] else { panic!("nothing is claimed along") };
     assert_eq!(next.until, utc(31_000));
     let claimed = prepared(next.run, 1, 5_000);
-    driver.feed(Input::Finished(Ok(vec![FinishAnswer::Onward(Box::new(claimed.clone()))])));
+    driver.answer_finish(Ok(vec![FinishAnswer::Onward(Box::new(claimed.clone()))]));
     assert_eq!((driver.claims(), driver.node.counts()), (vec![], (1, 0)));
     driver.tick(5_000);
     assert_eq!(driver.starts(), [claimed.at]);
@@ -58,7 +59,7 @@ fn a_finish_of_unknown_outcome_is_repeated_with_the_same_id_and_recovery_leaves_
     let run = driver.execute().at.run;
     driver.exit(run);
     let [Some(next)] = onward(&mut driver)[..] else { panic!("nothing is claimed along") };
-    driver.feed(Input::Finished(Err(Failure::Unknown)));
+    driver.answer_finish(Err(Failure::Unknown));
     assert!(driver.node.known_runs().any(|known| known == next.run));
     driver.tick(10_000);
     driver.beat(10_000);
@@ -67,7 +68,7 @@ fn a_finish_of_unknown_outcome_is_repeated_with_the_same_id_and_recovery_leaves_
     let claimed = prepared(next.run, 1, 12_000);
     driver.feed(Input::Held(Ok(vec![claimed.at])));
     assert_eq!((driver.settles(), driver.resets()), (vec![], vec![]));
-    driver.feed(Input::Finished(Ok(vec![FinishAnswer::Onward(Box::new(claimed.clone()))])));
+    driver.answer_finish(Ok(vec![FinishAnswer::Onward(Box::new(claimed.clone()))]));
     driver.tick(12_000);
     assert_eq!(driver.starts(), [claimed.at]);
 }
@@ -107,7 +108,7 @@ fn what_was_claimed_along_is_given_back_by_a_node_that_drains_meanwhile() {
     let [Some(next)] = onward(&mut driver)[..] else { panic!("nothing is claimed along") };
     driver.feed(Input::Drain);
     let claimed = prepared(next.run, 1, 5_000);
-    driver.feed(Input::Finished(Ok(vec![FinishAnswer::Onward(Box::new(claimed.clone()))])));
+    driver.answer_finish(Ok(vec![FinishAnswer::Onward(Box::new(claimed.clone()))]));
     assert_eq!(driver.resets(), [claimed.at]);
 }
 
@@ -132,15 +133,76 @@ fn runs_that_end_soon_after_each_other_share_a_finish() {
     driver.recorded();
     driver.tick(5);
     driver.exit(runs[1]);
-    driver.tick(20);
+    driver.tick(200);
     driver.exit(runs[2]);
-    assert_eq!((driver.finishes().len(), driver.node.next_wake().as_ms()), (0, 25));
-    driver.tick(25);
+    assert_eq!((driver.finishes().len(), driver.node.next_wake().as_ms()), (0, 250));
+    driver.tick(250);
     assert_eq!(driver.finishes().len(), 2);
-    driver.feed(Input::Finished(Ok(vec![FinishAnswer::Recorded { claim_at: None }; 2])));
+    driver.answer_finish(Ok(vec![FinishAnswer::Recorded { claim_at: None }; 2]));
     driver.exit(runs[3]);
     driver.feed(Input::Drain);
     assert_eq!(driver.finishes().len(), 1, "a drain waits for nothing");
+}
+
+#[test]
+fn the_first_of_many_that_execute_waits_for_others_to_end() {
+    let mut driver = Driver::new(Config { max_executing: 20, ..config() });
+    let runs: Vec<RunId> = (0..11).map(|_| driver.execute().at.run).collect();
+    driver.exit(runs[0]);
+    assert_eq!((driver.finishes().len(), driver.node.next_wake().as_ms()), (0, 250));
+    driver.tick(100);
+    runs[1..].iter().for_each(|run| driver.exit(*run));
+    assert_eq!(driver.finishes().len(), 0);
+    driver.tick(250);
+    assert_eq!(driver.finishes().len(), 11);
+}
+
+/// When the record of a run that ends at `end_ms` is on its way, where one was sent shortly before.
+fn recorded_at(driver: &mut Driver, run: RunId, end_ms: u64) -> u64 {
+    driver.tick(end_ms - 1);
+    let first = driver.execute().at.run;
+    driver.exit(first);
+    driver.recorded();
+    driver.take();
+    driver.tick(end_ms);
+    driver.exit(run);
+    let mut at = end_ms;
+    while driver.finishes().is_empty() {
+        at = driver.node.next_wake().as_ms();
+        driver.tick(at);
+    }
+    at
+}
+
+#[test]
+fn nobody_waits_for_a_record_until_half_a_second_after_the_run_was_due() {
+    for (end_ms, recorded_ms) in [(100, 349), (250, 499), (300, 500), (460, 500), (490, 515), (800, 825)] {
+        let mut driver = Driver::new(config());
+        let run = driver.execute().at.run;
+        assert_eq!(recorded_at(&mut driver, run, end_ms), recorded_ms, "it ended at {end_ms}");
+    }
+    let mut driver = Driver::new(config());
+    let sent = driver.claim()[0];
+    let mut manual = prepared(sent, 1, 0);
+    manual.held.firing.trigger = Trigger::Manual;
+    driver.feed(Input::Claimed(Ok(vec![manual.clone()])));
+    driver.answer_start(Ok(vec![started(&manual)]));
+    assert_eq!(recorded_at(&mut driver, sent, 100), 125, "whoever asked for the run may look at it");
+}
+
+#[test]
+fn a_record_that_keeps_a_place_is_not_waited_with_for_long() {
+    let mut driver = Driver::new(Config { max_executing: 2, ..config() });
+    let runs: Vec<RunId> = (0..2).map(|_| driver.execute().at.run).collect();
+    driver.exit(runs[0]);
+    driver.recorded();
+    driver.execute();
+    driver.prepare(0);
+    driver.take();
+    driver.exit(runs[1]);
+    assert_eq!((driver.finishes().len(), driver.node.next_wake().as_ms()), (0, 25));
+    driver.tick(25);
+    assert_eq!(driver.finishes().len(), 1);
 }
 
 #[test]
@@ -166,13 +228,12 @@ fn what_waits_to_start_goes_before_what_has_ended() {
     let more = driver.claims().remove(0).runs;
     let rest: Vec<_> = more.iter().map(|run| prepared(*run, run.parts().1, 0)).collect();
     driver.feed(Input::Claimed(Ok(rest.clone())));
-    assert_eq!(driver.starts().len(), 2);
-    driver.feed(Input::Started(Ok(all.iter().map(started).collect())));
-    assert_eq!(driver.starts().len(), 2, "the others follow");
+    let lanes = driver.pick(|effect| if let Effect::Start { lane, .. } = effect { Some(*lane) } else { None });
+    driver.feed(Input::Started { lane: lanes[0], answer: Ok(all.iter().map(started).collect()) });
     driver.exit(runs[0]);
     driver.exit(runs[1]);
     assert_eq!((driver.finishes().len(), driver.node.next_wake().as_ms()), (0, 250));
-    driver.feed(Input::Started(Ok(rest.iter().map(started).collect())));
+    driver.feed(Input::Started { lane: lanes[1], answer: Ok(rest.iter().map(started).collect()) });
     assert_eq!(driver.finishes().len(), 2, "none waits to start any more");
 }
 

@@ -61,24 +61,24 @@ fn a_start_follows_its_answer() {
     let mut driver = Driver::new(config());
     let claimed = driver.prepare(0);
     driver.take();
-    driver.feed(Input::Started(Err(Failure::RolledBack)));
+    driver.answer_start(Err(Failure::RolledBack));
     assert!(driver.starts().is_empty());
     driver.tick(50);
     assert_eq!(driver.starts(), [claimed.at], "rolled back: asked again");
-    driver.feed(Input::Started(Err(Failure::Refused)));
+    driver.answer_start(Err(Failure::Refused));
     assert_eq!(driver.resets(), [claimed.at], "refused: given back");
     driver.feed(Input::Reset(Ok(())));
     assert!(driver.spawns().is_empty());
 
     let mut driver = Driver::new(config());
     let claimed = driver.prepare(0);
-    driver.feed(Input::Started(Ok(vec![StartAnswer::Gone])));
+    driver.answer_start(Ok(vec![StartAnswer::Gone]));
     assert!(!driver.node.known_runs().any(|run| run == claimed.at.run), "gone: forgotten");
 
     let mut driver = Driver::new(config());
     let claimed = driver.prepare(0);
     driver.take();
-    driver.feed(Input::Started(Ok(vec![StartAnswer::Early { start_at: utc(7) }])));
+    driver.answer_start(Ok(vec![StartAnswer::Early { start_at: utc(7) }]));
     assert!(driver.starts().is_empty());
     assert!(driver.node.next_wake().as_ms() <= 7);
     driver.tick(7);
@@ -91,7 +91,7 @@ fn a_start_of_unknown_outcome_is_settled_and_follows_what_is_found() {
         let mut driver = Driver::new(config());
         let claimed = driver.prepare(0);
         driver.take();
-        driver.feed(Input::Started(Err(Failure::Unknown)));
+        driver.answer_start(Err(Failure::Unknown));
         assert_eq!(driver.settles(), [claimed.at]);
         driver.feed(Input::Settled(Err(Failure::Unknown)));
         driver.tick(50);
@@ -124,7 +124,7 @@ fn a_finish_is_asked_for_ever_and_kept_until_it_is_recorded() {
     let mut now = 0;
     for failure in [Failure::Unknown, Failure::RolledBack, Failure::Refused].repeat(4) {
         assert_eq!(driver.finishes().len(), 1);
-        driver.feed(Input::Finished(Err(failure)));
+        driver.answer_finish(Err(failure));
         assert_eq!(driver.node.counts(), (0, 1), "its place stays taken");
         now += 5_000;
         driver.now = carillon_domain::time::BootTime::from_ms(now - 4_999);
@@ -149,7 +149,7 @@ fn a_reset_that_is_acknowledged_late_takes_nothing_from_a_run_that_was_claimed_a
     driver.claim();
     driver.feed(Input::Claimed(Ok(vec![manual.clone()])));
     assert_eq!(driver.starts(), [manual.at]);
-    driver.feed(Input::Started(Ok(vec![started(&manual)])));
+    driver.answer_start(Ok(vec![started(&manual)]));
     driver.feed(Input::Reset(Ok(())));
     assert_eq!(driver.node.executing_runs().count(), 1, "the child lives: its run is not forgotten");
     driver.take();
@@ -164,7 +164,7 @@ fn no_more_runs_execute_than_allowed_even_if_starts_are_in_doubt() {
     let all: Vec<_> = (0..5).map(|n| prepared(ids[n], n as u64, 0)).collect();
     driver.feed(Input::Claimed(Ok(all.clone())));
     assert_eq!(driver.starts().len(), 2);
-    driver.feed(Input::Started(Err(Failure::Unknown)));
+    driver.answer_start(Err(Failure::Unknown));
     assert_eq!(driver.settles().len(), 2);
     driver.tick(50);
     assert!(driver.starts().is_empty(), "both places may be taken");
@@ -181,10 +181,10 @@ fn no_more_runs_are_held_than_allowed_and_a_free_place_is_used_at_once() {
     let full = |effects: Vec<Effect>| !effects.iter().any(|effect| matches!(effect, Effect::Claim { .. }));
     let all: Vec<_> = (0..2).map(|n| prepared(ids[n], n as u64, 0)).collect();
     driver.feed(Input::Claimed(Ok(all.clone())));
-    driver.feed(Input::Started(Ok(all.iter().map(started).collect())));
+    driver.answer_start(Ok(all.iter().map(started).collect()));
     assert!(full(driver.take()), "it is full although there is more");
     driver.feed(Input::Exited { run: ids[0], ending: succeeded() });
-    driver.feed(Input::Finished(Ok(vec![FinishAnswer::Recorded { claim_at: None }])));
+    driver.answer_finish(Ok(vec![FinishAnswer::Recorded { claim_at: None }]));
     assert!(driver.take().iter().any(|effect| matches!(effect, Effect::Claim { runs, .. } if runs.len() == 1)));
 }
 
@@ -193,7 +193,7 @@ fn a_row_that_was_written_to_before_its_start_is_settled_and_started_at_once() {
     let mut driver = Driver::new(config());
     let claimed = driver.prepare(0);
     assert_eq!(driver.starts(), [claimed.at]);
-    driver.feed(Input::Started(Ok(vec![StartAnswer::Moved])));
+    driver.answer_start(Ok(vec![StartAnswer::Moved]));
     assert_eq!((driver.settles(), driver.spawns()), (vec![claimed.at], vec![]));
     let now = RunRef { version: claimed.at.version + 2, ..claimed.at };
     driver.feed(Input::Settled(Ok(vec![Seen::Prepared(Claimed { at: now, ..claimed })])));

@@ -11,7 +11,7 @@ fn to_be_replaced() -> (Driver, Claimed) {
     let mut driver = Driver::new(config());
     let claimed = driver.prepare(0);
     let StartAnswer::Started { at, held, .. } = started(&claimed) else { unreachable!() };
-    driver.feed(Input::Started(Ok(vec![StartAnswer::Started { at, held, replace_at: Some(utc(2_000)) }])));
+    driver.answer_start(Ok(vec![StartAnswer::Started { at, held, replace_at: Some(utc(2_000)) }]));
     driver.take();
     (driver, claimed)
 }
@@ -94,7 +94,7 @@ fn two_to_be_replaced(at_ms: [i64; 2]) -> (Driver, Vec<Claimed>) {
         StartAnswer::Started { at, held, .. } => StartAnswer::Started { at, held, replace_at: Some(utc(at_ms)) },
         _ => unreachable!(),
     };
-    driver.feed(Input::Started(Ok(all.iter().zip(at_ms).map(replaced).collect())));
+    driver.answer_start(Ok(all.iter().zip(at_ms).map(replaced).collect()));
     (driver, all)
 }
 

@@ -87,7 +87,7 @@ fn a_start_that_the_store_withholds_is_given_back_and_the_reason_asked_for() {
     let claimed = driver.prepare(0);
     driver.take();
     driver.now = BootTime::from_ms(500);
-    driver.feed(Input::Started(Ok(vec![StartAnswer::Withheld])));
+    driver.answer_start(Ok(vec![StartAnswer::Withheld]));
     assert_eq!((driver.spawns(), driver.resets()), (vec![], vec![claimed.at]));
     assert!(driver.take().iter().any(|effect| matches!(effect, Effect::Heartbeat { .. })), "at once");
 }
@@ -98,7 +98,7 @@ fn a_start_in_doubt_that_is_found_is_given_back() {
         let mut driver = Driver::new(config());
         let claimed = driver.prepare(0);
         driver.take();
-        driver.feed(Input::Started(Err(carillon_domain::node::Failure::Unknown)));
+        driver.answer_start(Err(carillon_domain::node::Failure::Unknown));
         told(&mut driver, withheld);
         let seen: Seen = found_executing(&claimed, false);
         driver.feed(Input::Settled(Ok(vec![seen])));
@@ -113,7 +113,7 @@ fn an_acknowledged_start_is_spawned_whatever_is_told_meanwhile() {
     let claimed = driver.prepare(0);
     driver.take();
     told(&mut driver, Some(window()));
-    driver.feed(Input::Started(Ok(vec![started(&claimed)])));
+    driver.answer_start(Ok(vec![started(&claimed)]));
     assert_eq!(driver.spawns(), [claimed.at.run], "its row says so: nobody else starts it");
 }
 
@@ -140,7 +140,7 @@ fn a_start_that_failed_on_the_way_is_not_asked_for_again_but_given_back() {
     let claimed = driver.prepare(0);
     driver.take();
     told(&mut driver, Some(window()));
-    driver.feed(Input::Started(Err(carillon_domain::node::Failure::RolledBack)));
+    driver.answer_start(Err(carillon_domain::node::Failure::RolledBack));
     driver.tick(3_000);
     assert_eq!((driver.starts(), driver.resets()), (vec![], vec![]), "nobody knows yet whether it is over");
     told(&mut driver, Some(window()));

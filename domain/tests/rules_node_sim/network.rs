@@ -20,8 +20,8 @@ impl World {
             let input = call.failed(Failure::RolledBack, BootTime::from_ms(sent)).unwrap_or(Input::Tick);
             return self.later(there, Happening::Answer { session, input });
         }
-        if let (true, Effect::Finish(requests)) = (self.stuck == Some(session), &mut call) {
-            requests.iter_mut().for_each(|request| request.next = None);
+        if let (true, Effect::Finish { runs, .. }) = (self.stuck == Some(session), &mut call) {
+            runs.iter_mut().for_each(|request| request.next = None);
         }
         let fate = if self.faults { self.dice.below(20) } else { 19 };
         let failure = match fate {
@@ -55,9 +55,9 @@ impl World {
             Effect::Claim { partitions, until, runs, only } => {
                 Input::Claimed(Ok(store.claim(who, partitions, *until, runs, only.as_deref())))
             }
-            Effect::Start(refs) => Input::Started(Ok(store.start(me, refs))),
+            Effect::Start { lane, runs } => Input::Started { lane: *lane, answer: Ok(store.start(me, runs)) },
             Effect::Settle(refs) => Input::Settled(Ok(store.settle(session, refs))),
-            Effect::Finish(requests) => Input::Finished(Ok(store.finish(who, requests))),
+            Effect::Finish { lane, runs } => Input::Finished { lane: *lane, answer: Ok(store.finish(who, runs)) },
             Effect::Reset(refs) => {
                 store.reset(session, refs);
                 Input::Reset(Ok(()))

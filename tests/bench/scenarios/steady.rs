@@ -1,4 +1,5 @@
-//! The same number of firings each second, spread over the second: how late they begin, and how many statements they take.
+//! The same number of firings each second, spread over the second as those of `@every`, or all together as those of a crontab:
+//! how late they begin, and how many statements they take.
 
 use crate::found::{Found, Row};
 use crate::lab::Lab;
@@ -10,18 +11,26 @@ use super::interval::measure;
 
 pub fn run(lab: &Lab, found: &mut Found) {
     for pace in lab.size.paces {
-        let setting = Setting { limits: (pace.max(5_000) * 2, pace.max(1_000)), ..Setting::default() };
-        let site = Site::new(lab, &setting);
-        site.spread(Work::NoopTime, pace);
-        let from = now_ms() + i64::try_from(lab.size.warm.as_millis()).unwrap_or(0);
-        let cost = measure(lab, &site);
-        let late = lateness(&site.scratch, Stretch { from, until: now_ms() });
-        let load = format!("{pace} firings/s, noop");
-        found.lags(&load, "recorded", &late.recorded);
-        found.lags(&load, "at the executor", &late.executor);
-        found.cost(&load, &cost);
-        let row = Row::new(format!("statements per 1,000 firings, {pace} a second"), cost.statements(), "statements");
-        let row = if pace >= 1_000 { row.at_most(60.0, 15.0) } else { row };
-        found.row(row.note(format!("{:.0} firings/s came about", cost.rate())));
+        steady(lab, found, pace, "", |site| site.spread(Work::NoopTime, pace));
     }
+    let pace = lab.size.paces[1];
+    let due = |site: &Site<'_>| site.create(pace, |n| Work::NoopTime.job(&format!("second-{n}"), "* * * * * *"));
+    steady(lab, found, pace, ", all at the full second", due);
+}
+
+fn steady(lab: &Lab, found: &mut Found, pace: usize, how: &str, create: impl FnOnce(&Site<'_>)) {
+    let setting = Setting { limits: (pace.max(5_000) * 2, pace.max(1_000)), ..Setting::default() };
+    let site = Site::new(lab, &setting);
+    create(&site);
+    let from = now_ms() + i64::try_from(lab.size.warm.as_millis()).unwrap_or(0);
+    let cost = measure(lab, &site);
+    let late = lateness(&site.scratch, Stretch { from, until: now_ms() });
+    let load = format!("{pace} firings/s{how}, noop");
+    found.lags(&load, "recorded", &late.recorded);
+    found.lags(&load, "at the executor", &late.executor);
+    found.cost(&load, &cost);
+    let what = format!("statements per 1,000 firings, {pace} a second{how}");
+    let row = Row::new(what, cost.statements(), "statements");
+    let row = if pace >= 1_000 { row.at_most(60.0, 15.0) } else { row };
+    found.row(row.note(format!("{:.0} firings/s came about", cost.rate())));
 }

@@ -96,8 +96,8 @@ use Fate::{AnswerLate, AnswerLost, InTime, Late, Lost, Refused, RolledBack, Stra
 pub(super) fn fates_of(effect: &Effect) -> &'static [Fate] {
     match effect {
         Effect::Claim { .. } => &[RolledBack, AnswerLost, Stray, AnswerLate],
-        Effect::Start(_) => &[RolledBack, Refused, AnswerLost, Stray, Late, AnswerLate],
-        Effect::Settle(_) | Effect::Finish(_) | Effect::Reset(_) => &[AnswerLost, Stray, AnswerLate],
+        Effect::Start { .. } => &[RolledBack, Refused, AnswerLost, Stray, Late, AnswerLate],
+        Effect::Settle(_) | Effect::Finish { .. } | Effect::Reset(_) => &[AnswerLost, Stray, AnswerLate],
         Effect::Heartbeat { .. } => &[Stray, Late, AnswerLate],
         Effect::ListHeld => &[Lost, AnswerLate],
         Effect::Expire { .. } | Effect::Sweep { .. } => &[Stray],

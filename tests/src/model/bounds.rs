@@ -49,6 +49,8 @@ pub struct Bounds {
     pub runs: usize,
     /// Jobs, which are alike.
     pub jobs: u64,
+    /// Rows of a call: what waits beyond that goes beside it in a call of its own.
+    pub max_batch: usize,
     /// What happens when a job comes due while it runs.
     pub overlap: Overlap,
     /// What happens to a run whose node died.
@@ -71,7 +73,8 @@ impl Bounds {
     pub fn calm(name: &'static str, nodes: u64, firings: u64, runs: usize) -> Self {
         let (overlap, on_lost, budget) = (Overlap::Skip, OnLost::Skip, Budget::default());
         let expire_after = Duration::from_millis(4_200);
-        Self { name, nodes, firings, runs, jobs: 1, overlap, on_lost, attempts: 1, expire_after, budget }
+        let (jobs, max_batch) = (1, 2);
+        Self { name, nodes, firings, runs, jobs, max_batch, overlap, on_lost, attempts: 1, expire_after, budget }
     }
 
     /// The explorations that together cover what is promised: each kind of fault with calls that go wrong around it, up to
@@ -94,6 +97,7 @@ impl Bounds {
             with(Self { overlap: Overlap::Replace, ..calm("replace") }, Budget { cancels: 1, ..some }),
             with(Self { overlap: Overlap::Allow, ..calm("allow") }, Budget { crashes: 1, pauses: 1, ..some }),
             with(Self { jobs: 2, ..calm("two jobs") }, some),
+            with(Self { jobs: 2, max_batch: 1, ..calm("two lanes") }, some),
             with(calm("drain"), Budget { drains: 1, ..some }),
             with(calm("restore"), Budget { restores: 1, ..some }),
         ]
@@ -117,7 +121,7 @@ impl Bounds {
             horizon: ms(1_000),
             max_in_flight: 4,
             max_executing: 4,
-            max_batch: 2,
+            max_batch: self.max_batch,
             peek_every: ms(1_000),
             steal_after: ms(2_000),
             recover_every: ms(2_000),

@@ -59,7 +59,7 @@ impl Call {
     /// Who writes, as far as S4 minds.
     fn writer(&self) -> Writer {
         match &self.effect {
-            Effect::Start(_) => Writer::Start(self.session),
+            Effect::Start { .. } => Writer::Start(self.session),
             Effect::Reset(_) => Writer::Reset(self.session),
             Effect::Sweep { session } => Writer::Sweep(*session),
             Effect::Claim { .. } => Writer::Claim,
@@ -170,14 +170,16 @@ fn carry_out(store: &MemoryStore, call: &Call) -> Outcome {
             let request = ClaimRequest { me, partitions, until, runs, executors: executors() };
             Input::Claimed(at_once(store.claim(&request)).map_err(Failure::from))
         }
-        Effect::Start(runs) => Input::Started(at_once(store.start(me, &runs)).map_err(Failure::from)),
+        Effect::Start { lane, runs } => {
+            Input::Started { lane, answer: at_once(store.start(me, &runs)).map_err(Failure::from) }
+        }
         Effect::Settle(runs) => Input::Settled(at_once(store.settle(session, &runs)).map_err(Failure::from)),
         Effect::Reset(runs) => Input::Reset(at_once(store.reset(session, &runs)).map_err(Failure::from)),
         Effect::ListHeld => Input::Held(at_once(store.held(session)).map_err(Failure::from)),
-        Effect::Finish(requests) => {
+        Effect::Finish { lane, runs } => {
             let silent = |request| Finished { request, output: Output::default() };
-            let runs: Vec<Finished> = requests.into_iter().map(silent).collect();
-            Input::Finished(at_once(store.finish(me, &runs, &executors())).map_err(Failure::from))
+            let runs: Vec<Finished> = runs.into_iter().map(silent).collect();
+            Input::Finished { lane, answer: at_once(store.finish(me, &runs, &executors())).map_err(Failure::from) }
         }
         Effect::Expire { session, seq } => {
             let ended = at_once(store.expire(session, seq)).unwrap_or(false);

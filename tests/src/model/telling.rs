@@ -75,10 +75,10 @@ pub(super) fn call(call: &Call) -> String {
             let theft = if only.is_some() { " from others" } else { "" };
             format!("claim{theft} as {}", runs.iter().map(|one| run(*one)).collect::<Vec<_>>().join(", "))
         }
-        Effect::Start(runs) => format!("start {}", refs(runs)),
+        Effect::Start { runs, .. } => format!("start {}", refs(runs)),
         Effect::Settle(runs) => format!("settle {}", refs(runs)),
         Effect::Reset(runs) => format!("give back {}", refs(runs)),
-        Effect::Finish(requests) => format!("finish {}", refs(&requests.iter().map(|one| one.at).collect::<Vec<_>>())),
+        Effect::Finish { runs, .. } => format!("finish {}", refs(&runs.iter().map(|one| one.at).collect::<Vec<_>>())),
         Effect::ListHeld => "list what is mine".to_owned(),
         Effect::Expire { session: silent, seq } => format!("expire {} if at heartbeat {seq}", session(*silent)),
         Effect::Sweep { session: ended } => format!("sweep {}", session(*ended)),
@@ -103,7 +103,7 @@ pub(super) fn answer(outcome: &Outcome) -> String {
         Input::Claimed(Ok(claimed)) => {
             format!("[{}]", claimed.iter().map(|one| held(&one.held)).collect::<Vec<_>>().join(", "))
         }
-        Input::Started(Ok(answers)) => answers.iter().map(start_answer).collect::<Vec<_>>().join(", "),
+        Input::Started { answer: Ok(answers), .. } => answers.iter().map(start_answer).collect::<Vec<_>>().join(", "),
         Input::Settled(Ok(seen)) => seen.iter().map(seen_row).collect::<Vec<_>>().join(", "),
         Input::Held(Ok(rows)) => format!("[{}]", refs(rows)),
         Input::Reset(Ok(())) => "done".to_owned(),

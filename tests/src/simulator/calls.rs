@@ -65,12 +65,14 @@ pub(super) async fn perform(store: Client, me: Me, executors: Vec<String>, effec
             let request = ClaimRequest { me, partitions, until, runs, executors };
             Input::Claimed(store.claim(&request).await.map_err(Failure::from))
         }
-        Effect::Start(runs) => Input::Started(store.start(me, &runs).await.map_err(Failure::from)),
+        Effect::Start { lane, runs } => {
+            Input::Started { lane, answer: store.start(me, &runs).await.map_err(Failure::from) }
+        }
         Effect::Settle(runs) => Input::Settled(store.settle(session, &runs).await.map_err(Failure::from)),
-        Effect::Finish(requests) => {
+        Effect::Finish { lane, runs: requests } => {
             let finished = |request| Finished { request, output: Output::default() };
             let runs: Vec<Finished> = requests.into_iter().map(finished).collect();
-            Input::Finished(store.finish(me, &runs, &executors).await.map_err(Failure::from))
+            Input::Finished { lane, answer: store.finish(me, &runs, &executors).await.map_err(Failure::from) }
         }
         Effect::Reset(runs) => Input::Reset(store.reset(session, &runs).await.map_err(Failure::from)),
         Effect::ListHeld => Input::Held(store.held(session).await.map_err(Failure::from)),

@@ -25,13 +25,18 @@ impl World {
                 let request = ClaimRequest { me, partitions, until, runs, executors: executors() };
                 Input::Claimed(ready(store.claim(&request)).map_err(Failure::from))
             }
-            Effect::Start(runs) => Input::Started(ready(store.start(me, &runs)).map_err(Failure::from)),
+            Effect::Start { lane, runs } => {
+                Input::Started { lane, answer: ready(store.start(me, &runs)).map_err(Failure::from) }
+            }
             Effect::Settle(runs) => Input::Settled(ready(store.settle(session, &runs)).map_err(Failure::from)),
             Effect::Reset(runs) => Input::Reset(ready(store.reset(session, &runs)).map_err(Failure::from)),
             Effect::ListHeld => Input::Held(ready(store.held(session)).map_err(Failure::from)),
-            Effect::Finish(requests) => {
+            Effect::Finish { lane, runs: requests } => {
                 let finished: Vec<Finished> = requests.into_iter().map(|request| self.finished(request)).collect();
-                Input::Finished(ready(store.finish(me, &finished, &executors())).map_err(Failure::from))
+                Input::Finished {
+                    lane,
+                    answer: ready(store.finish(me, &finished, &executors())).map_err(Failure::from),
+                }
             }
             Effect::Expire { session, seq } => {
                 if ready(store.expire(session, seq)).unwrap_or(false) {

@@ -1,0 +1,112 @@
+//! When finishes are sent: what ends within a while shares a commit. How late a run starts is seen, when it is recorded hardly;
+//! so this is where a busy node saves the database work, and an idle one waits for nothing.
+
+use std::time::Duration;
+
+use super::{Node, Run};
+use crate::run::Trigger;
+use crate::time::{BootTime, Timestamp};
+
+/// How long after a finish was sent the next one waits for more, where nobody waits for its record.
+const GATHER: Duration = Duration::from_millis(250);
+/// The same where somebody may: a person, the next firing of the job, or one that has no place to run.
+const HURRY: Duration = Duration::from_millis(25);
+/// No schedule is closer than a second. Half of that after a run was due, the next one is not yet.
+const NOT_YET_DUE_AGAIN: Duration = Duration::from_millis(500);
+/// Where more than this execute, others will end soon after the first one.
+const FEW: usize = 10;
+/// For how long at the most starts go before finishes.
+const RUSH: Duration = Duration::from_millis(250);
+
+/// What has been sent lately, and how long what has ended since then may wait.
+#[derive(Debug, Default, Clone, Hash)]
+pub(super) struct Gather {
+    /// When the last finish was sent, if that is no longer ago than [`GATHER`].
+    sent: Option<BootTime>,
+    /// When the most urgent of the runs that have ended is to be recorded.
+    record_by: Option<BootTime>,
+    /// Until when what has ended waits, if it does: when the node is to come back.
+    pub until: Option<BootTime>,
+}
+
+impl Gather {
+    pub fn forget_if_over(&mut self, now: BootTime) {
+        self.sent = self.sent.filter(|sent| *sent + GATHER > now);
+    }
+
+    pub fn was_sent(&mut self, now: BootTime) {
+        *self = Self { sent: Some(now), ..Self::default() };
+    }
+
+    /// Something has ended that is to be recorded by then.
+    pub fn ended(&mut self, record_by: BootTime) {
+        self.record_by = Some(self.record_by.map_or(record_by, |at| at.min(record_by)));
+    }
+}
+
+/// Whether starts go before finishes.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Rush {
+    #[default]
+    Off,
+    Until(BootTime),
+    /// It has lasted long enough, and begins again when no start waits any more.
+    Over,
+}
+
+impl Rush {
+    pub const fn until(self) -> Option<BootTime> {
+        match self {
+            Rush::Until(at) => Some(at),
+            Rush::Off | Rush::Over => None,
+        }
+    }
+}
+
+impl Run {
+    /// By when the record of this run, which ends now, is to be on its way.
+    pub(super) fn record_by(&self, utc: Timestamp, now: BootTime) -> BootTime {
+        now + self.patient_until.since(utc).clamp(HURRY, GATHER)
+    }
+}
+
+/// Until when the record of a firing that should start at `start_at` keeps nobody waiting.
+pub(super) fn patient_until(trigger: Trigger, start_at: Timestamp) -> Timestamp {
+    if trigger == Trigger::Manual { start_at } else { start_at + NOT_YET_DUE_AGAIN }
+}
+
+impl Node {
+    /// Until when what has ended waits for more to end. The first one after a while goes at once where few execute, and nothing
+    /// waits in a drain.
+    fn gathers_until(&self) -> Option<BootTime> {
+        if self.drain.begun || self.to_ask.ended.len() >= self.config.max_batch {
+            return None;
+        }
+        let Gather { sent, record_by, .. } = self.wish.gather;
+        let Some(sent) = sent else { return record_by.filter(|_| self.executing > FEW) };
+        // Each keeps its place until it is recorded, and others have none.
+        let is_full = self.executing >= self.config.max_executing && !self.due.is_empty();
+        let until = if is_full { sent + HURRY } else { sent + GATHER };
+        Some(record_by.map_or(until, |by| by.min(until)))
+    }
+
+    /// Whether what has ended is still to wait.
+    pub(super) fn gathers(&mut self, now: BootTime) -> bool {
+        self.wish.gather.until = self.gathers_until().filter(|until| *until > now);
+        self.wish.gather.until.is_some()
+    }
+
+    /// Many firings that come due together are started before the first of them to end are recorded. For a short while only,
+    /// as a node that is behind has always some waiting, and only while there is a place for each.
+    pub(super) fn is_in_a_rush(&mut self, now: BootTime) -> bool {
+        let starting = !self.due.is_empty() || !self.flight.start.are_empty();
+        let starts_first = starting && self.executing < self.config.max_executing && !self.drain.begun;
+        self.wish.rush = match self.wish.rush {
+            _ if !starts_first => Rush::Off,
+            Rush::Off => Rush::Until(now + RUSH),
+            Rush::Until(at) if at > now => Rush::Until(at),
+            Rush::Until(_) | Rush::Over => Rush::Over,
+        };
+        matches!(self.wish.rush, Rush::Until(_))
+    }
+}
