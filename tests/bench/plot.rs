@@ -14,9 +14,15 @@ pub struct Plot {
     pub name: &'static str,
     /// What stands above it.
     pub title: &'static str,
-    across: &'static str,
-    up: &'static str,
+    across: Axis,
+    up: Axis,
     curves: fn(&Value) -> Vec<Curve>,
+}
+
+/// What is along a side, and how its values are written.
+struct Axis {
+    what: &'static str,
+    value: fn(f64) -> String,
 }
 
 /// A line with its name.
@@ -29,20 +35,43 @@ struct Curve {
 pub const PLOTS: [Plot; 3] = [
     Plot {
         name: "lag",
-        title: "Recorded lag by percentile",
-        across: "nines of the percentile (1 = 90 %, 2 = 99 %, 3 = 99.9 %)",
-        up: "ms",
+        title: "From the due time until the job itself begins",
+        across: Axis { what: "percentile", value: percentile },
+        up: Axis { what: "ms", value: power },
         curves: lags,
     },
-    Plot { name: "nodes", title: "Firings a second by nodes", across: "nodes", up: "firings/s", curves: by_nodes },
+    Plot {
+        name: "nodes",
+        title: "Firings a second by nodes",
+        across: Axis { what: "nodes", value: number },
+        up: Axis { what: "firings/s", value: number },
+        curves: by_nodes,
+    },
     Plot {
         name: "batches",
         title: "Firings a second by batch size",
-        across: "log10 of the batch size",
-        up: "firings/s",
+        across: Axis { what: "rows of a batch", value: power },
+        up: Axis { what: "firings/s", value: number },
         curves: by_batch,
     },
 ];
+
+fn number(value: f64) -> String {
+    format!("{value:.0}")
+}
+
+/// Of what is drawn by its logarithm.
+fn power(exponent: f64) -> String {
+    let value = 10_f64.powf(exponent);
+    if value < 10.0 { format!("{value:.1}") } else { number(value) }
+}
+
+/// One nine is 90 %, two are 99 %.
+fn percentile(nines: f64) -> String {
+    let percent = 100.0 * (1.0 - 10_f64.powf(-nines));
+    let decimals = (nines - 2.0).ceil().max(0.0) as usize;
+    format!("{percent:.decimals$} %")
+}
 
 const SIZE: (u32, u32) = (800, 420);
 
@@ -58,11 +87,12 @@ pub fn all(figures: &Value, directory: &Path, database: &str) -> io::Result<()> 
 /// Percentiles are shown by their nines, the last one not at all: it lies infinitely far away.
 fn lags(figures: &Value) -> Vec<Curve> {
     let all = scenarios(figures).flat_map(|(_, scenario)| list(scenario, "lags"));
-    let shown =
-        all.filter(|lag| lag["measured"] == "recorded" && lag["load"].as_str().is_some_and(|l| l.ends_with("noop")));
+    let shown = all.filter(|lag| {
+        lag["measured"] == "at the executor" && lag["load"].as_str().is_some_and(|l| l.ends_with("noop"))
+    });
     let point = |pair: &Value| {
         let (percent, ms) = (pair[0].as_f64()?, pair[1].as_f64()?);
-        (percent < 99.995).then(|| (-(1.0 - percent / 100.0).log10(), ms))
+        (percent < 99.995).then(|| (-(1.0 - percent / 100.0).log10(), ms.max(0.1).log10()))
     };
     let curve = |lag: &Value| Curve {
         name: lag["load"].as_str().unwrap_or_default().to_owned(),
@@ -94,6 +124,8 @@ fn draw(plot: &Plot, curves: &[Curve], file: &Path) -> Result<(), Box<dyn std::e
     let points = || curves.iter().flat_map(|curve| &curve.points);
     let right = points().map(|(x, _)| *x).fold(1.0, f64::max);
     let top = points().map(|(_, y)| *y).fold(1.0, f64::max) * 1.05;
+    // The names of the curves stand below them.
+    let bottom = if curves.len() > 1 { -0.4 * top } else { 0.0 };
     let area = SVGBackend::new(file, SIZE).into_drawing_area();
     area.fill(&WHITE)?;
     let mut chart = ChartBuilder::on(&area)
@@ -101,8 +133,15 @@ fn draw(plot: &Plot, curves: &[Curve], file: &Path) -> Result<(), Box<dyn std::e
         .margin(10)
         .x_label_area_size(40)
         .y_label_area_size(70)
-        .build_cartesian_2d(0.0..right, 0.0..top)?;
-    chart.configure_mesh().x_desc(plot.across).y_desc(plot.up).light_line_style(WHITE).draw()?;
+        .build_cartesian_2d(0.0..right, bottom..top)?;
+    chart
+        .configure_mesh()
+        .x_desc(plot.across.what)
+        .y_desc(plot.up.what)
+        .x_label_formatter(&|x| (plot.across.value)(*x))
+        .y_label_formatter(&|y| (plot.up.value)(*y))
+        .light_line_style(WHITE)
+        .draw()?;
     for (number, curve) in curves.iter().enumerate() {
         let colour = Palette99::pick(number).stroke_width(2);
         let line = chart.draw_series(LineSeries::new(curve.points.iter().copied(), colour))?;
@@ -112,7 +151,7 @@ fn draw(plot: &Plot, curves: &[Curve], file: &Path) -> Result<(), Box<dyn std::e
     if curves.len() > 1 {
         chart
             .configure_series_labels()
-            .position(SeriesLabelPosition::UpperLeft)
+            .position(SeriesLabelPosition::LowerRight)
             .background_style(WHITE.mix(0.8))
             .border_style(BLACK)
             .draw()?;

@@ -1,4 +1,4 @@
-//! Heartbeats, the lease, the sessions of others, and the end: in good order (drain) or at once (self-kill).
+//! Heartbeats, the lease, and the end: in good order (drain) or at once (self-kill).
 
 use super::types::{BeatAnswer, LastLook};
 use super::{Effect, Node, SelfKillReason, Stage, StopReason, StoreAnswer};
@@ -49,10 +49,7 @@ impl Node {
                 let live: Vec<SessionId> = peers.iter().filter(|peer| peer.claims).map(|peer| peer.session).collect();
                 self.share_with(live);
                 self.survey.note(peers.iter().filter(|peer| !peer.ended).map(|peer| (peer.session, peer.seq)), now);
-                if let Some(ended) = peers.iter().find(|peer| peer.ended && peer.session != self.session) {
-                    self.sweep(Effect::Sweep { session: ended.session }, ended.session);
-                }
-                self.expire_silent(now);
+                self.note_what_is_over(&peers, now);
             }
         }
     }
@@ -65,22 +62,6 @@ impl Node {
             let share = share_of(self.session, &live, self.config.partitions);
             self.wish.peek |= share != self.partitions;
             (self.partitions, self.live) = (share, live);
-        }
-    }
-
-    /// Only with sequences that were just read: a node that was cut off itself has nobody to blame.
-    fn expire_silent(&mut self, now: BootTime) {
-        let silent = self.survey.expired(self.session, self.config.timing.expire_after, now);
-        if let Some((session, seq)) = silent.first().copied() {
-            self.sweep(Effect::Expire { session, seq }, session);
-        }
-    }
-
-    /// One at a time; the next heartbeat shows what is left to do.
-    fn sweep(&mut self, effect: Effect, session: SessionId) {
-        if self.flight.sweep.is_none() {
-            self.flight.sweep = Some(session);
-            self.emit(effect);
         }
     }
 

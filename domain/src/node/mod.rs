@@ -17,6 +17,7 @@ pub mod port;
 mod recovery;
 mod starting;
 mod stealing;
+mod sweeping;
 mod types;
 mod withholding;
 
@@ -90,6 +91,8 @@ pub struct Node {
     /// Runs that execute here and whose rows are to be looked at: that time has come, or somebody wrote to the row.
     to_look_at: BTreeSet<RunId>,
     flight: Flight,
+    /// Sessions that are over, as the last heartbeat showed them, each with what is to be done about it.
+    to_sweep: VecDeque<(SessionId, Effect)>,
     clock: DatabaseClock,
     survey: Survey,
     /// The sessions that claim, as the last heartbeat saw them; none before the first one.
@@ -168,6 +171,7 @@ impl Node {
             replaces: BTreeSet::new(),
             to_look_at: BTreeSet::new(),
             flight: Flight::default(),
+            to_sweep: VecDeque::new(),
             clock,
             survey: Survey::default(),
             live: Vec::new(),
@@ -212,7 +216,7 @@ impl Node {
             Input::Finished { lane, answer } => self.finished(lane, answer, now),
             Input::Reset(answer) => self.reset_done(answer, now),
             Input::Held(answer) => self.held(answer, now),
-            Input::Swept => self.flight.sweep = None,
+            Input::Swept => self.swept(),
             Input::CancelAsked(run) => self.stop(run, StopReason::Cancelled),
             Input::Drain => self.begin_drain(now),
             Input::DrainNow => self.hurry_drain(now),

@@ -1,5 +1,6 @@
 //! Lease, fencing, drain, keeper death: how a node ends, and that nothing starts after it.
 
+use carillon_domain::id::SessionId;
 use carillon_domain::node::port::Peek;
 use carillon_domain::node::{BeatAnswer, Effect, Failure, Input, Peer, SelfKillReason, StopReason};
 use carillon_domain::run::{Ending, Reason, Status};
@@ -203,6 +204,24 @@ fn an_ended_session_is_swept_at_every_heartbeat_until_it_is_gone() {
     }
     driver.exit(carillon_domain::id::RunId::drawn(me(), 1));
     let _never_started = succeeded();
+}
+
+/// A storm ends many: nobody waits a heartbeat's time for each.
+#[test]
+fn sessions_that_are_over_are_swept_one_right_after_another() {
+    let mut driver = Driver::new(config());
+    let over: Vec<Peer> =
+        (2..=4).map(|n| Peer { ended: true, claims: false, ..peer(SessionId::from_random(n), 7) }).collect();
+    driver.tick(3_000);
+    driver.beat_with(3_000, [vec![peer(me(), 3)], over.clone()].concat(), UTC0_MS + 3_000);
+    let mut swept = Vec::new();
+    while let [session] =
+        driver.pick(|effect| if let Effect::Sweep { session } = effect { Some(*session) } else { None })[..]
+    {
+        swept.push(session);
+        driver.feed(Input::Swept);
+    }
+    assert_eq!(swept, over.iter().map(|one| one.session).collect::<Vec<_>>());
 }
 
 #[test]

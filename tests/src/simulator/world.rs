@@ -174,8 +174,11 @@ impl World {
     }
 
     fn rests(&self) -> bool {
-        let idle = self.database.phases().iter().all(|phase| phase.held().is_none());
-        idle && self.database.states().iter().all(carillon_domain::firing::JobState::is_completed)
+        let (phases, states) = (self.database.phases(), self.database.states());
+        let idle = phases.iter().all(|phase| phase.held().is_none());
+        // A retry beside a job's own row is held by nobody until its backoff is over.
+        let none_waits_beside = phases.len() == states.len();
+        idle && none_waits_beside && states.iter().all(carillon_domain::firing::JobState::is_completed)
     }
 
     fn summary(self) -> Result<Summary, Violation> {
