@@ -17,18 +17,22 @@ use carillon_domain::time::Timestamp;
 
 use super::tables::Write;
 
-/// Of each half; together more than a node holds.
-const HALF: usize = 1 << 15;
-
-/// Bounded: when the young half is full it becomes the old one, and what was old goes.
-#[derive(Debug, Default)]
+/// Bounded: when the young half is full it becomes the old one, and what was old goes. Each half has room for all that the node
+/// holds; together they keep what was written last while answers are on their way.
+#[derive(Debug)]
 pub(in crate::store) struct HeldRows {
+    half: usize,
     young: HashMap<JobId, JobState>,
     old: HashMap<JobId, JobState>,
     uncertain_until: Option<Timestamp>,
 }
 
 impl HeldRows {
+    /// Of a node that holds so many firings at the most.
+    pub fn of(held: usize) -> Self {
+        Self { half: held.max(1), young: HashMap::new(), old: HashMap::new(), uncertain_until: None }
+    }
+
     /// The job's row that carries the run, if it is known at the version at which the caller saw it. That of a deleted job is
     /// read: when its run ends it is deleted, and the guard of that compares no session.
     pub fn get(&self, at: &RunRef) -> Option<&JobState> {
@@ -44,7 +48,7 @@ impl HeldRows {
         if row.phase.held().is_none() {
             return;
         }
-        if self.young.len() >= HALF {
+        if self.young.len() >= self.half {
             self.old = std::mem::take(&mut self.young);
         }
         self.young.insert(row.id, row);
@@ -58,7 +62,7 @@ impl HeldRows {
     /// After commits were lost up to another time than before.
     pub fn forget_lost(&mut self, uncertain_until: Option<Timestamp>) {
         if self.uncertain_until != uncertain_until {
-            *self = Self { uncertain_until, ..Self::default() };
+            *self = Self { uncertain_until, ..Self::of(self.half) };
         }
     }
 }
@@ -139,7 +143,7 @@ mod tests {
 
     #[test]
     fn a_row_is_known_at_its_version_under_its_run_while_it_is_held() {
-        let mut rows = HeldRows::default();
+        let mut rows = HeldRows::of(1);
         rows.committed(row(1, 5));
         assert_eq!(rows.get(&at(1, 1, 5)), Some(&row(1, 5)));
         assert_eq!([rows.get(&at(1, 1, 4)), rows.get(&at(1, 1, 6)), rows.get(&at(1, 2, 5))], [None; 3]);
@@ -149,7 +153,8 @@ mod tests {
 
     #[test]
     fn what_is_held_is_bounded_and_forgotten_when_commits_are_lost() {
-        let mut rows = HeldRows::default();
+        const HALF: usize = 100;
+        let mut rows = HeldRows::of(HALF);
         for id in 0..3 * HALF as u64 {
             rows.committed(row(id, 1));
         }

@@ -68,10 +68,10 @@ impl Database {
 
 /// Opens the database, making or migrating it.
 pub(super) async fn open(config: &Config) -> Result<Arc<dyn Store>, StartError> {
-    let partitions = config.scheduler.partitions;
+    let (partitions, held) = (config.scheduler.partitions, config.scheduler.max_in_flight);
     match &config.store.url {
         StoreUrl::Sqlite(path) => {
-            let options = OpenOptions { partitions, ..OpenOptions::default() };
+            let options = OpenOptions { partitions, held, ..OpenOptions::default() };
             let store = SqliteStore::open(path, Arc::new(SystemClock), options).map_err(StartError::new)?;
             Ok(Arc::new(store))
         }
@@ -81,6 +81,7 @@ pub(super) async fn open(config: &Config) -> Result<Arc<dyn Store>, StartError> 
                 statement_timeout: config.store.statement_timeout,
                 // One that froze inside a transaction must not hold up the others until it is fenced.
                 holder_timeout: config.session.self_kill_after / 2,
+                held,
                 single_writer: config.store.single_writer,
                 ..mysql::Options::default()
             };

@@ -126,7 +126,7 @@ impl MySqlStore {
         let pools = variables.pools(&server, &options);
         pools.beats.warm().await.map_err(unreachable)?;
         conn.disconnect().await.map_err(unreachable)?;
-        let context = Arc::new(Context::new(options.clock, partitions, statement_timeout));
+        let context = Arc::new(Context::new(options, partitions));
         let looks = Looks::new(pools.readers.clone(), context.clone());
         Ok(Self { pools, context, looks, rounds: Rounds::default() })
     }

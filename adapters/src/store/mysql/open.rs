@@ -26,6 +26,8 @@ pub struct Options {
     pub statement_timeout: Duration,
     /// After how long the server throws out a transaction whose client says nothing: half of `self_kill_after`.
     pub holder_timeout: Duration,
+    /// How many firings the node holds at the most: so many rows and definitions are remembered.
+    pub held: usize,
     /// Declares that a Galera cluster is written through one server only.
     pub single_writer: bool,
     /// Tells the time in place of the server; for tests.
@@ -43,6 +45,7 @@ impl Default for Options {
             readers: 4,
             statement_timeout: Duration::from_secs(5),
             holder_timeout: Duration::from_secs(6),
+            held: 10_000,
             single_writer: false,
             clock: None,
             knows_up_to: None,

@@ -15,6 +15,7 @@ use mysql_async::Row;
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 
 use super::line::Line;
+use super::open::Options;
 use super::pool::{First, Pool, Unbegun};
 use super::rows::Columns;
 use super::windows::{STANDING, read_standing};
@@ -108,9 +109,12 @@ pub(super) struct Context {
 }
 
 impl Context {
-    pub fn new(clock: Option<Arc<dyn Clock>>, partitions: u16, statement_timeout: Duration) -> Self {
+    /// Of a store that was opened with `options` on a database of so many partitions.
+    pub fn new(options: Options, partitions: u16) -> Self {
+        let Options { clock, statement_timeout, held, .. } = options;
+        let (cache, rows) = (Mutex::new(Cache::of(held)), Mutex::new(HeldRows::of(held)));
         let turnstiles = (0..=partitions).map(|_| Arc::default()).collect();
-        Self { clock, partitions, cache: Mutex::default(), held: Mutex::default(), statement_timeout, turnstiles }
+        Self { clock, partitions, cache, held: rows, statement_timeout, turnstiles }
     }
 
     /// The rows that this process holds, as far as they are known.

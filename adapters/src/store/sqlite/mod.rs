@@ -26,6 +26,7 @@ use carillon_domain::id::{RunId, SessionId};
 use carillon_domain::node::port::{Claimed, FinishAnswer, Peek, RunRef, Seen, StartAnswer};
 use carillon_domain::time::Timestamp;
 
+use self::cache::Cache;
 pub use self::error::OpenError;
 pub use self::lease::{Lease, LeaseError};
 pub use self::open::{OpenOptions, path_of_url};
@@ -63,7 +64,7 @@ impl SqliteStore {
         let path = absolute(path)?;
         let (conn, partitions) = open::writer(&path, &options)?;
         let other = |reason: std::io::Error| OpenError::Other { path: path.clone(), reason: reason.to_string() };
-        let writer = Writer::spawn(conn).map_err(other)?;
+        let writer = Writer::spawn(conn, Cache::of(options.held)).map_err(other)?;
         Ok(Self { clock, partitions, readers: Readers::new(path, options.readers), writer, rounds: Rounds::default() })
     }
 

@@ -26,13 +26,15 @@ pub struct OpenOptions {
     pub partitions: u16,
     /// How many connections read beside the one that writes.
     pub readers: usize,
+    /// How many firings the node holds at the most: so many definitions are remembered.
+    pub held: usize,
     /// The file grows to no more than this many pages (`PRAGMA max_page_count`).
     pub max_pages: Option<u32>,
 }
 
 impl Default for OpenOptions {
     fn default() -> Self {
-        Self { partitions: 16, readers: 2, max_pages: None }
+        Self { partitions: 16, readers: 2, held: 10_000, max_pages: None }
     }
 }
 

@@ -52,7 +52,7 @@ impl Readers {
             return Ok(idle);
         }
         let conn = open::reader(&self.path).map_err(error::statement)?;
-        Ok(Reader { conn, cache: Cache::default() })
+        Ok(Reader { conn, cache: Cache::of(0) })
     }
 }
 

@@ -70,10 +70,10 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// Hands the connection to a thread of its own.
-    pub fn spawn(conn: Connection) -> std::io::Result<Self> {
+    /// Hands the connection and what it remembers to a thread of its own.
+    pub fn spawn(conn: Connection, cache: Cache) -> std::io::Result<Self> {
         let (requests, mut queue) = mpsc::channel(QUEUE);
-        let mut desk = Desk { conn, cache: Cache::default() };
+        let mut desk = Desk { conn, cache };
         let thread = std::thread::Builder::new().name("carillon-sqlite".to_owned()).spawn(move || {
             while let Some(first) = queue.blocking_recv() {
                 let further = std::iter::from_fn(|| queue.try_recv().ok());

@@ -67,7 +67,7 @@ impl InnoDb {
     /// The calls of one process. The weather is asked by its number.
     pub fn client(&self, number: u64) -> Client {
         let turnstiles = (0..=self.partitions).map(|_| Arc::default()).collect();
-        let (server, held) = (self.server.clone(), Arc::default());
+        let (server, held) = (self.server.clone(), held_rows());
         Client { server, number, partitions: self.partitions, turnstiles, held }
     }
 
@@ -147,6 +147,11 @@ pub struct Client {
     partitions: u16,
     turnstiles: Vec<Arc<Turnstile<()>>>,
     held: Arc<Mutex<HeldRows>>,
+}
+
+/// Of a process that holds fewer rows than this.
+fn held_rows() -> Arc<Mutex<HeldRows>> {
+    Arc::new(Mutex::new(HeldRows::of(10_000)))
 }
 
 /// Which of the process's turnstiles are passed first, ascending.
