@@ -3,7 +3,7 @@
 use carillon_adapters::store::ManualClock;
 use carillon_adapters::store::mysql::{MySqlStore, OpenError, Options};
 use carillon_domain::run::Status;
-use carillon_tests::conformance::bench::{BEGIN, job};
+use carillon_tests::conformance::bench::{BEGIN, job, key};
 use carillon_tests::databases::Database;
 use mysql_async::prelude::Queryable;
 
@@ -65,6 +65,24 @@ async fn an_older_binary_works_beside_a_newer_schema_unless_it_says_otherwise() 
     }
     database.run(&["DELETE FROM meta WHERE name = 'oldest_friend'"]).await;
     assert!(refused(&database, options(&bench.clock)).await, "nobody said that it is a friend");
+}
+
+#[tokio::test]
+async fn a_schema_from_before_gets_what_it_lacks_even_where_that_was_interrupted() {
+    let (mut bench, database) = bench().await;
+    let newest = version(&database).await;
+    let (lacking, unrecorded) =
+        ("ALTER TABLE job_state DROP COLUMN room", "DELETE FROM refinery_schema_history WHERE version >= 12");
+    for (name, before) in [("a", vec![lacking, unrecorded]), ("b", vec![unrecorded])] {
+        bench.create(job(name)).await;
+        let running = bench.run_next().await;
+        database.run(&before).await;
+        bench.store = open(&database.url(), options(&bench.clock)).await;
+        assert_eq!(version(&database).await, newest);
+        bench.finish(running, Status::Succeeded).await;
+        assert_eq!(bench.records(name).await.len(), 1, "{name}");
+        bench.store.delete_job(&key(name), None).await.unwrap();
+    }
 }
 
 #[tokio::test]

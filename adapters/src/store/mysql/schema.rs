@@ -96,12 +96,21 @@ async fn migrate(conn: &mut Conn, address: &Address, up_to: i64) -> Result<(), O
             Some(_) => return Err(address.unfit(format!("step {version} of its schema was made by another program"))),
             None => {}
         }
-        conn.query_drop(step.sql().unwrap_or_default()).await.map_err(unreachable)?;
+        apply(conn, step.sql().unwrap_or_default()).await.map_err(unreachable)?;
         let record = "INSERT INTO refinery_schema_history (version, name, applied_on, checksum) \
                       VALUES (?, ?, DATE_FORMAT(UTC_TIMESTAMP(), '%Y-%m-%dT%H:%i:%sZ'), ?)";
         conn.exec_drop(record, (version, step.name(), checksum)).await.map_err(unreachable)?;
     }
     befriend(conn, known).await.map_err(unreachable)
+}
+
+/// A column that is there already was added by whoever was interrupted before it could say so.
+async fn apply(conn: &mut Conn, step: &str) -> Result<(), Error> {
+    const COLUMN_IS_THERE: u16 = 1060;
+    match conn.query_drop(step).await {
+        Err(Error::Server(error)) if error.code == COLUMN_IS_THERE => Ok(()),
+        done => done,
+    }
 }
 
 /// Tells older binaries whether they may work beside this one.

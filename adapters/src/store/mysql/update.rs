@@ -54,8 +54,23 @@ impl<'a> StateRow<'a> {
             17 => u64::from(row.deleted).into(),
             18 => Some(*executor).into(),
             19 => row.claim_at.into(),
-            _ => row.cancel.map(cancel_name).into(),
+            20 => row.cancel.map(cancel_name).into(),
+            _ => Some(self.room()).into(),
         }
+    }
+
+    /// What fills the row up to the same length in every phase: a row that grows costs its page a reorganization.
+    fn room(&self) -> &'static str {
+        const WIDEST: &str = "................................";
+        let (row, held) = (&self.columns, &self.columns.held);
+        let taken = [
+            (row.claim_at.is_some(), 8),
+            (held.run.is_some(), 16),
+            (held.session.is_some(), 8),
+            (held.started_at.is_some(), 8),
+        ];
+        let taken: usize = taken.iter().filter(|(is_there, _)| *is_there).map(|(_, bytes)| bytes).sum();
+        WIDEST.get(taken..).unwrap_or_default()
     }
 }
 
@@ -82,6 +97,7 @@ pub(super) const STATE: &[Column] = &[
     Column("executor", Kind::Text),
     Column("claim_at", Kind::Signed),
     Column("cancel", Kind::Text),
+    Column("room", Kind::Text),
 ];
 const VERSION: usize = 0;
 const SESSION: usize = 11;
@@ -249,12 +265,12 @@ mod tests {
     fn only_what_changes_is_named_and_only_what_differs_is_in_the_rows() {
         let claims = claimed(&[10, 10, 12]);
         let (set, rows) = columns(&claims);
-        assert_eq!(set, ["version", "armed", "held", "held_run", "held_session", "claim_at"]);
+        assert_eq!(set, ["version", "armed", "held", "held_run", "held_session", "claim_at", "room"]);
         assert_eq!(rows, ["held", "held_run"]);
         let starts =
             after(claims, BEGIN + std::time::Duration::from_secs(12), |run| Event::Start { session: me(), run });
         let (set, rows) = columns(&starts);
-        assert_eq!(set, ["version", "cursor_at", "started_at", "fencing_token"]);
+        assert_eq!(set, ["version", "cursor_at", "started_at", "fencing_token", "room"]);
         assert_eq!(rows, ["cursor_at"]);
         let ending =
             Ending { status: Status::Succeeded, exit_code: Some(0), signal: None, reason: None, ended_at: BEGIN };
@@ -265,6 +281,26 @@ mod tests {
         });
         let (_, rows) = columns(&finishes);
         assert_eq!(rows, ["armed", "claim_at"], "the next due times differ");
+    }
+
+    #[test]
+    fn a_row_is_as_long_in_every_phase() {
+        let length = |writes: &[Write<JobState>]| {
+            let state = writes[0].after.as_ref().unwrap();
+            let (row, text) =
+                (StateRow::of(state, "shell"), |text: &Option<String>| text.as_ref().map_or(0, String::len));
+            let columns = &row.columns;
+            let fixed = [columns.claim_at, columns.held.started_at].iter().flatten().count() * 8;
+            let held = columns.held.run.map_or(0, |_| 16) + columns.held.session.map_or(0, |_| 8);
+            fixed + held + text(&columns.armed) + text(&columns.held.firing) + row.room().len()
+        };
+        let claims = claimed(&[10]);
+        let starts = after(claims.clone(), BEGIN + std::time::Duration::from_secs(12), |run| Event::Start {
+            session: me(),
+            run,
+        });
+        assert_eq!(length(&jobs(&[10])), length(&claims));
+        assert_eq!(length(&claims), length(&starts));
     }
 
     #[test]
