@@ -16,6 +16,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+use super::files::keep;
 use super::fork::fork_into;
 
 const PREFIX: &str = "carillon-keeper-";
@@ -84,8 +85,9 @@ impl Cgroups {
         let path = self.root.join(format!("run-{}", self.made));
         fs::create_dir(&path)?;
         self.made += 1;
-        let (directory, events) = (File::open(&path)?.into(), File::open(path.join("cgroup.events"))?);
-        Ok(Cgroup { path, directory, events, killed: Cell::new(false) })
+        let [directory, events] =
+            [File::open(&path)?, File::open(path.join("cgroup.events"))?].map(|file| keep(file.into()));
+        Ok(Cgroup { path, directory, events: events.into(), killed: Cell::new(false) })
     }
 
     /// Keeps an empty cgroup for a later run, unless it was killed.

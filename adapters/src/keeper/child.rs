@@ -16,6 +16,7 @@ use nix::unistd::{Whence, lseek, pipe2};
 use super::clock::boottime_ms;
 use super::cradle::Cradles;
 use super::failure::{Failure, Stage};
+use super::files::{self, KEPT};
 use super::spawn::Spawn;
 use super::system::call;
 
@@ -29,6 +30,8 @@ pub(super) struct Place {
     pub(super) keeper_pid: libc::pid_t,
     /// The limit on open files that the keeper found, before it raised its own.
     pub(super) files: libc::rlimit,
+    /// Whether children may borrow the keeper's table of files: whether the kernel has close_range.
+    pub(super) lends_files: bool,
     /// Where children are before their exec.
     pub(super) cradles: Cradles,
 }
@@ -54,6 +57,7 @@ pub(super) fn start(
     };
     let no_pipe = |error| format!("cannot make the pipe for its output: {error}");
     let (output, writer) = pipe2(OFlag::O_CLOEXEC).map_err(no_pipe)?;
+    let output = files::keep(output);
     fcntl(&output, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).map_err(no_pipe)?;
     if let Some(user) = &spawn.user {
         // So that the program may open /dev/stdout and /dev/stdin again.
@@ -70,11 +74,13 @@ pub(super) fn start(
         stdin: stdin.as_ref().unwrap_or(&place.null).as_raw_fd(),
         output: writer.as_raw_fd(),
         failures: place.failures.as_raw_fd(),
+        lends_files: place.lends_files,
         keeper_pid: place.keeper_pid,
         files: place.files,
         deadline_ms,
         spawn,
         _programs: programs,
+        _files: (writer, stdin),
     };
     let pid = place.cradles.bear(image, cgroup).map_err(|error| format!("cannot make another process: {error}"))?;
     Ok(Born { pid, output })
@@ -113,15 +119,23 @@ pub(super) struct Image {
     stdin: RawFd,
     output: RawFd,
     failures: RawFd,
+    lends_files: bool,
     keeper_pid: libc::pid_t,
     files: libc::rlimit,
     deadline_ms: u64,
     /// What the pointers point to, among others.
     spawn: Box<Spawn>,
     _programs: Vec<CString>,
+    /// What the numbers above mean, among others.
+    _files: (OwnedFd, Option<OwnedFd>),
 }
 
 impl Image {
+    /// Whether the child borrows the keeper's table of files, and takes from it what it needs. All that has a place there.
+    pub(super) fn borrows_files(&self) -> bool {
+        self.lends_files && [self.stdin, self.output, self.failures].into_iter().all(|number| number < KEPT)
+    }
+
     /// Turns this process into the program, or reports why not and ends.
     ///
     /// # Safety
@@ -131,7 +145,7 @@ impl Image {
         // SAFETY: the caller keeps the image; the rest are system calls on descriptors, strings and arrays in it.
         unsafe {
             let image = &*image;
-            let Err((stage, errno)) = image.prepare().and_then(|()| image.execute());
+            let Err((stage, errno)) = image.take_files().and_then(|()| image.prepare()).and_then(|()| image.execute());
             let pid = call(libc::SYS_getpid, []).unwrap_or_default();
             let failure = Failure { pid: pid as i32, stage, errno }.to_bytes();
             // Smaller than PIPE_BUF, so it is written whole or not at all.
@@ -140,6 +154,15 @@ impl Image {
                 let _ = call(libc::SYS_exit_group, [Failure::EXIT_CODE as usize]);
             }
         }
+    }
+
+    /// Until this is done a borrowed table must stay as it is.
+    unsafe fn take_files(&self) -> Result<(), (Stage, c_int)> {
+        if !self.borrows_files() {
+            return Ok(());
+        }
+        // SAFETY: see `begin`.
+        unsafe { files::own_the_needed() }.map_err(|errno| (Stage::Setup, errno))
     }
 
     /// The order matters: files while still the keeper's user, then the user; the death signal after it, because switching
@@ -225,7 +248,8 @@ mod tests {
         let (reader, failures) = pipe2(OFlag::O_CLOEXEC).unwrap();
         let null = std::fs::File::open("/dev/null").unwrap().into();
         let files = libc::rlimit { rlim_cur: 64, rlim_max: 64 };
-        let mut place = Place { failures, null, keeper_pid, files, cradles: Cradles::default() };
+        let cradles = Cradles::default();
+        let mut place = Place { failures, null, keeper_pid, files, lends_files: true, cradles };
         let spawn = Box::new(Spawn {
             run: RunId::from_parts(1, 1),
             argv: vec![c"true".into()],

@@ -7,8 +7,9 @@
 //!
 //! - *Nothing of the keeper's changes under its hands.* The child writes to its stack only; its system calls go past libc
 //!   and its errno ([`super::system`]), and no signal has a handler.
-//! - *Nothing of the child's goes away.* What it reads is in its cradle, which is left alone until the kernel says that the
-//!   child has left this memory, by exec or by death (CLONE_CHILD_CLEARTID).
+//! - *Nothing of the child's goes away.* What it reads is in its cradle, and the files that it needs, which may be the keeper's
+//!   own at first ([`super::files`]). A cradle is left alone until the kernel says that the child has left this memory, by
+//!   exec or by death (CLONE_CHILD_CLEARTID).
 //! - *Nobody else gets in.* Before its exec a child may have become another user, who could trace it and so write into the
 //!   keeper. Memory that is not dumpable cannot be traced but by root ([`super::start`] and [`super::child`] see to that),
 //!   and no death of a child dumps it, which would take the keeper along.
@@ -45,11 +46,17 @@ impl Cradles {
     /// Makes a child that becomes `image`, in `cgroup`; its process id.
     pub(super) fn bear(&mut self, image: Image, cgroup: Option<BorrowedFd<'_>>) -> io::Result<libc::pid_t> {
         let cradle = self.vacant();
+        let borrows_files = image.borrows_files();
         let image = ptr::from_ref(cradle.image.insert(image));
         cradle.occupied.store(1, Ordering::Relaxed);
         let stack = cradle.stack.0.get().cast();
-        let arguments = CloneArgs::child_in(cgroup).sharing_memory(stack, STACK_BYTES, cradle.occupied.as_ptr());
-        // SAFETY: stack and image stay where they are and as they are until `occupied` is 0; the stack is aligned.
+        let arguments = CloneArgs::child_in(cgroup).borrowing_files(borrows_files).sharing_memory(
+            stack,
+            STACK_BYTES,
+            cradle.occupied.as_ptr(),
+        );
+        // SAFETY: stack and image stay where they are and as they are until `occupied` is 0; the stack is aligned. A child
+        // that borrows files leaves them as they are.
         let born = unsafe { clone_into(&arguments, Image::begin, image) };
         let pid = match born {
             Ok(pid) => return Ok(libc::pid_t::try_from(pid).unwrap_or_default()),
@@ -66,8 +73,8 @@ impl Cradles {
         pid
     }
 
-    /// One without a child. What the others of them held, secrets perhaps, is given up.
-    fn vacant(&mut self) -> &mut Cradle {
+    /// Gives up what the cradles without a child held: files, secrets perhaps. Answers where one of them is.
+    pub(super) fn tidy(&mut self) -> Option<usize> {
         let mut vacant = None;
         for (place, cradle) in self.0.iter_mut().enumerate() {
             // Acquire: what the child read, it has read.
@@ -76,7 +83,11 @@ impl Cradles {
                 vacant = vacant.or(Some(place));
             }
         }
-        let place = vacant.unwrap_or_else(|| {
+        vacant
+    }
+
+    fn vacant(&mut self) -> &mut Cradle {
+        let place = self.tidy().unwrap_or_else(|| {
             let stack = Stack(UnsafeCell::new(MaybeUninit::uninit()));
             self.0.push(Box::new(Cradle { stack, occupied: AtomicI32::new(0), image: None }));
             self.0.len() - 1

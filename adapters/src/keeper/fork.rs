@@ -34,6 +34,12 @@ impl CloneArgs {
         }
     }
 
+    /// It borrows this process's table of files ([`super::files`]), if `borrows`.
+    pub(super) fn borrowing_files(self, borrows: bool) -> Self {
+        let files = if borrows { u64::from(libc::CLONE_FILES.unsigned_abs()) } else { 0 };
+        Self { flags: self.flags | files, ..self }
+    }
+
     /// It shares this process's memory, on a stack of its own. `occupied` becomes 0 when it has left this memory.
     pub(super) fn sharing_memory(self, stack: *mut u8, stack_bytes: usize, occupied: *mut i32) -> Self {
         Self {

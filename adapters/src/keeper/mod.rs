@@ -6,8 +6,9 @@
 //! deadline passes or the socket to the node closes. It exits when it has reaped the last one.
 //!
 //! The keeper has one thread and no runtime: PDEATHSIG means what it says, and between two looks at the clock it does a
-//! bounded amount of work. Children borrow its memory until their exec (`cradle`). It looks nothing up in name services and opens no file of a job's: those
-//! may hang, and the fence must not. It ignores every signal but SIGKILL: only the node decides.
+//! bounded amount of work. Children borrow its memory until their exec (`cradle`), and its files for a moment (`files`). It
+//! looks nothing up in name services and opens no file of a job's: those may hang, and the fence must not. It ignores every
+//! signal but SIGKILL: only the node decides.
 //!
 //! **A run is its main process.** When that ends, whatever it left in its process group, in its cgroup or among its
 //! descendants is killed, and only when nothing is left is the exit reported. Background processes do not outlive a run,
@@ -26,6 +27,7 @@ mod clock;
 mod cradle;
 mod failure;
 pub(crate) mod fields;
+mod files;
 mod fork;
 mod handle;
 mod leftovers;

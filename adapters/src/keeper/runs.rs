@@ -275,6 +275,9 @@ impl Runs {
                 self.read_failures();
             }
         }
+        if any {
+            self.place.cradles.tidy();
+        }
         any
     }
 

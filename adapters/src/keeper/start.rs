@@ -20,6 +20,7 @@ use nix::unistd::{chdir, pipe2, setsid};
 use super::cgroup::Cgroups;
 use super::child::Place;
 use super::cradle::Cradles;
+use super::files::make_room;
 use super::link::Link;
 use super::node::Node;
 use super::runs::Runs;
@@ -95,15 +96,18 @@ fn come_up(socket: OwnedFd, cgroups: bool, kill_node_after_ms: Option<u64>) -> i
     prctl::set_child_subreaper(true)?;
     // Other users' runs share this memory until their exec.
     prctl::set_dumpable(false)?;
-    close_on_exec();
+    let lends_files = close_on_exec();
     hear_children_only()?;
     let children = SignalFd::with_flags(&child_signal(), SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
     let (failures, failures_writer) = pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK)?;
+    let files = raise_file_limit()?;
+    make_room(&failures);
     let place = Place {
         failures: failures_writer,
         null: std::fs::File::open("/dev/null")?.into(),
         keeper_pid: std::process::id().cast_signed(),
-        files: raise_file_limit()?,
+        files,
+        lends_files,
         cradles: Cradles::default(),
     };
     let mut link = Link::new(UnixStream::from(socket))?;
@@ -126,10 +130,11 @@ fn come_up(socket: OwnedFd, cgroups: bool, kill_node_after_ms: Option<u64>) -> i
     Ok(Keeper::new(epoll, link, children, runs, node)?)
 }
 
-/// Marks everything that was inherited, so that no child ever gets it.
-fn close_on_exec() {
-    // SAFETY: only sets a flag on descriptors; kernels before 5.11 refuse, and the two that matter are marked already.
-    unsafe { libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC) };
+/// Marks everything that was inherited, so that no child ever gets it. Whether there is such a call: kernels before 5.11
+/// refuse, and the two descriptors that matter are marked already.
+fn close_on_exec() -> bool {
+    // SAFETY: only sets a flag on descriptors.
+    unsafe { libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC) == 0 }
 }
 
 /// Blocks every signal and gives each its default: blocked ones wait for ever, and children, which unblock all of them

@@ -8,12 +8,16 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use carillon_adapters::executor::{Ended, Stop};
-use carillon_adapters::keeper::{KeeperHandle, boottime_ms};
+use carillon_adapters::keeper::{KeeperHandle, Spawn, boottime_ms};
 
 use crate::support::*;
 use crate::tests;
 
-tests![a_child_that_hangs_before_its_exec_hangs_nobody_and_can_be_killed, the_end_of_the_lease_kills_it];
+tests![
+    a_child_that_hangs_before_its_exec_hangs_nobody_and_can_be_killed,
+    more_hang_than_can_borrow_the_keepers_files,
+    the_end_of_the_lease_kills_it,
+];
 
 /// A file system whose server never says a word. Whoever asks it something waits until killed, or until this is dropped.
 struct Deaf {
@@ -75,6 +79,30 @@ fn a_child_that_hangs_before_its_exec_hangs_nobody_and_can_be_killed() {
             }
         });
     }
+}
+
+/// Those that come when the low numbers are taken are born with a copy of the whole table; nothing else is different.
+fn more_hang_than_can_borrow_the_keepers_files() {
+    let Some(deaf) = Deaf::mount() else { return };
+    run(async {
+        let keeper = keeper(true);
+        let hanging = || {
+            let mut spawn = argv(["true"]);
+            spawn.dir = c_path(deaf.directory.path());
+            start(&keeper, spawn)
+        };
+        let mut hanging: Vec<_> = (0..400).map(|_| hanging()).collect();
+        let looks = || script("cat; ls /proc/self/fd | tr '\\n' ' '");
+        for _ in 0..10 {
+            let exit = finish(&keeper, Spawn { stdin: Some(b"in ".to_vec()), ..looks() }).await;
+            assert_eq!((exit.how, text(&exit)), (Ended::Succeeded, "in 0 1 2 3 "));
+        }
+        for child in &mut hanging {
+            child.stop(Stop::Now);
+            assert_eq!(child.exit().await.signal, Some(libc::SIGKILL));
+        }
+        assert_eq!(finish(&keeper, looks()).await.how, Ended::Succeeded);
+    });
 }
 
 fn the_end_of_the_lease_kills_it() {
