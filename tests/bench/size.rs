@@ -49,7 +49,7 @@ impl Size {
     /// Worth keeping.
     pub const FULL: Self = Self {
         noop_shots: 60_000,
-        shell_shots: 10_000,
+        shell_shots: 40_000,
         in_flight: 10_000,
         crowd: 15_000,
         warm: Duration::from_secs(5),
@@ -72,7 +72,7 @@ impl Size {
     /// All of it within seconds.
     pub const QUICK: Self = Self {
         noop_shots: 400,
-        shell_shots: 60,
+        shell_shots: 80,
         in_flight: 100,
         crowd: 200,
         warm: Duration::from_millis(500),
