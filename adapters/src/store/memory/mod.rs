@@ -17,13 +17,14 @@ use carillon_domain::time::Timestamp;
 pub use self::backup::Backup;
 use self::data::Data;
 pub use self::faults::{Fault, Faults};
+use super::bisect::Parts;
 use super::clock::Clock;
 use super::ops::{claim, control, put, runs, session, transit, uncertain, views};
 use super::tables::{Tables, at_once};
 use super::{
     Beat, ClaimRequest, ControlError, ControlStore, Finished, JobKey, JobQuery, JobView, LivePart, Me, NewSession,
     NodeStore, Opened, Output, Page, PeekRequest, PutJob, RunCursor, RunQuery, RunView, Saved, SessionView, StoreError,
-    UncertainWindow, bisect,
+    UncertainWindow,
 };
 
 type Stray = Box<dyn FnOnce(&mut Data) + Send>;
@@ -144,8 +145,12 @@ impl NodeStore for MemoryStore {
     async fn finish(&self, me: Me, runs: &[Finished], executors: &[String]) -> Result<Vec<FinishAnswer>, StoreError> {
         let (runs, executors) = (runs.to_vec(), executors.to_vec());
         self.call("finish", move |data| {
-            let mut finish = |part: &[Finished]| at_once(transit::finish(&mut data.begin(), me, part, &executors));
-            bisect::finish(&mut finish, &runs)
+            let mut parts = Parts::of(&runs);
+            while let Some(part) = parts.next() {
+                let answer = at_once(transit::finish(&mut data.begin(), me, &part, &executors));
+                parts.recorded(part, answer)?;
+            }
+            Ok(parts.answers())
         })
     }
 

@@ -10,7 +10,6 @@ mod batch;
 mod block;
 mod change;
 mod error;
-mod finish;
 mod history;
 mod line;
 mod live;
@@ -44,6 +43,7 @@ use self::open::{Pools, Variables};
 use self::seen::Looks;
 use self::server::Server;
 use self::transaction::{Context, Kind, Locks, TRIES, Transaction};
+use super::bisect::Parts;
 use super::ops::{claim, control, put, runs, session, transit, uncertain, views};
 use super::rounds::{Purge, Rounds};
 use super::tables::Tables;
@@ -173,7 +173,12 @@ impl NodeStore for MySqlStore {
     }
 
     async fn finish(&self, me: Me, runs: &[Finished], executors: &[String]) -> Result<Vec<FinishAnswer>, StoreError> {
-        self.finish_in_parts(me, runs, executors).await
+        let mut parts = Parts::of(runs);
+        while let Some(part) = parts.next() {
+            let answer = self.finish_part(me, &part, executors).await;
+            parts.recorded(part, answer)?;
+        }
+        Ok(parts.answers())
     }
 
     async fn reset(&self, id: SessionId, runs: &[RunRef]) -> Result<(), StoreError> {

@@ -33,6 +33,7 @@ pub use self::open::{OpenOptions, path_of_url};
 use self::readers::{Reader, Readers};
 use self::tables::Transaction;
 use self::writer::{Desk, Writer, savepoint};
+use super::bisect::Parts;
 use super::clock::Clock;
 use super::ops::{claim, control, put, runs, session, transit, uncertain, views};
 use super::rounds::{Places, Purge, Rounds};
@@ -40,7 +41,7 @@ use super::tables::{Tables, at_once};
 use super::{
     Beat, ClaimRequest, ControlError, ControlStore, Finished, JobKey, JobQuery, JobView, LivePart, Me, NewSession,
     NodeStore, Opened, Output, Page, PeekRequest, PutJob, RunCursor, RunQuery, RunView, Saved, SessionView, StoreError,
-    UncertainWindow, bisect,
+    UncertainWindow,
 };
 
 /// Jobs, runs and sessions in one file. Dropping it waits until what was accepted is written; everything is in the one
@@ -134,13 +135,14 @@ impl NodeStore for SqliteStore {
         let (clock, partitions) = (self.clock.clone(), self.partitions);
         let finish = move |desk: &mut Desk| {
             let now_us = clock.now_us();
-            let mut record = |part: &[Finished]| {
+            let mut parts = Parts::of(&runs);
+            while let Some(part) = parts.next() {
                 let recorded = savepoint(desk, |desk| {
-                    at_once(transit::finish(&mut begin(desk, now_us, partitions), me, part, &executors))
+                    at_once(transit::finish(&mut begin(desk, now_us, partitions), me, &part, &executors))
                 });
-                recorded.map_err(error::statement)?
-            };
-            bisect::finish(&mut record, &runs)
+                parts.recorded(part, recorded.map_err(error::statement).flatten())?;
+            }
+            Ok(parts.answers())
         };
         self.writer.call(finish).await
     }

@@ -1,13 +1,12 @@
 //! One connection whose statements are given one by one, so that scripts can be run here and on a real server alike.
 
-
 use carillon_domain::id::{JobId, SessionId};
 
 use super::held_rows;
 use super::line::Line;
 use super::locks::Row;
 use super::server::{Shared, lock};
-use super::tables::{Locks, Transaction};
+use super::transaction::{Locks, Transaction};
 use crate::store::tables::Tables;
 use crate::store::{NewSession, SessionState, StoreError};
 

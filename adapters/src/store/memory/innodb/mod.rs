@@ -16,6 +16,7 @@ mod locks;
 mod own;
 mod server;
 mod tables;
+mod transaction;
 mod view;
 mod weather;
 
@@ -32,13 +33,13 @@ use self::line::Line;
 pub use self::own::{Change, Commit};
 pub use self::server::{Limits, Struck};
 use self::server::{Server, Shared, lock};
-use self::tables::{Locks, Transaction};
+use self::transaction::{Locks, Transaction};
 pub use self::weather::{Calm, CommitFate, StatementFate, Weather};
 use super::Backup;
 use super::data::Data;
+use crate::store::bisect::Parts;
 use crate::store::clock::Clock;
 use crate::store::held::HeldRows;
-use crate::store::ops::transit::without_output;
 use crate::store::ops::{claim, control, put, runs, session, transit, uncertain, views};
 use crate::store::tables::{Tables, at_once};
 use crate::store::{
@@ -249,23 +250,13 @@ impl NodeStore for Client {
         write!(self, "start", Pass::Nothing, |tables| transit::start(tables, me, runs))
     }
 
-    /// In parts, as `store/mysql` does.
     async fn finish(&self, me: Me, runs: &[Finished], executors: &[String]) -> Result<Vec<FinishAnswer>, StoreError> {
-        let mut answers = Vec::with_capacity(runs.len());
-        let mut parts = vec![runs];
-        while let Some(part) = parts.pop() {
-            match (self.finish_part(me, part, executors).await, part) {
-                (Err(StoreError::Permanent(_)), [one]) => {
-                    answers.extend(self.finish_part(me, &[without_output(one)], executors).await?);
-                }
-                (Err(StoreError::Permanent(_)), _) if !part.is_empty() => {
-                    let (left, right) = part.split_at(part.len() / 2);
-                    parts.extend([right, left]);
-                }
-                (answer, _) => answers.extend(answer?),
-            }
+        let mut parts = Parts::of(runs);
+        while let Some(part) = parts.next() {
+            let answer = self.finish_part(me, &part, executors).await;
+            parts.recorded(part, answer)?;
         }
-        Ok(answers)
+        Ok(parts.answers())
     }
 
     async fn reset(&self, id: SessionId, runs: &[RunRef]) -> Result<(), StoreError> {
