@@ -171,6 +171,12 @@ impl<'a> From<Option<&'a [u8; 16]>> for Cell<'a> {
     }
 }
 
+/// What a column is in every row, where that is the same: it goes along once, as a parameter in place of the batch's column.
+pub(super) fn of_all<'a>(mut cells: impl Iterator<Item = Cell<'a>>) -> Option<Cell<'a>> {
+    let first = cells.next()?;
+    cells.all(|cell| cell == first).then_some(first)
+}
+
 /// A row of the batch.
 pub(super) fn row<'a>(cells: impl IntoIterator<Item = Cell<'a>>) -> String {
     let mut json = String::from("[");

@@ -6,7 +6,7 @@ use carillon_domain::run::RunRecord;
 use carillon_domain::time::Timestamp;
 use mysql_async::Value;
 
-use super::batch::{Batch, Cell, Column, Kind, batches, row, table};
+use super::batch::{Batch, Cell, Column, Kind, batches, of_all, row, table};
 use crate::store::codec::run_bytes;
 
 /// In the order of [`cells`]. The first two are never alike.
@@ -74,21 +74,23 @@ pub(super) fn insert(records: &[RunRecord]) -> Insert {
     };
     let texts: Vec<Texts> = records.iter().map(text).collect();
     let rows: Vec<_> = records.iter().zip(&texts).map(|(record, texts)| cells(record, texts)).collect();
-    let is_alike = |at: usize| at >= KEYS && rows.windows(2).all(|pair| pair[0][at] == pair[1][at]);
-    let alike: Vec<bool> = (0..RUN.len()).map(is_alike).collect();
-    let value = |(column, alike): (&Column, &bool)| if *alike { column.parameter() } else { column.value() };
+    let alike = |at: usize| if at < KEYS { None } else { of_all(rows.iter().map(|cells| cells[at])) };
+    let alike: Vec<Option<Cell<'_>>> = (0..RUN.len()).map(alike).collect();
+    let value = |(column, alike): (&Column, &Option<Cell<'_>>)| match alike {
+        Some(_) => column.parameter(),
+        None => column.value(),
+    };
     let values: Vec<String> = RUN.iter().zip(&alike).map(value).collect();
-    let of_all = |at: usize| rows.first().filter(|_| alike[at]).map(|row| row[at].parameter());
-    let mut scalars: Vec<Value> = (0..RUN.len()).filter_map(of_all).collect();
-    let (node, join) = match of_all(SESSION) {
+    let mut scalars: Vec<Value> = alike.iter().flatten().map(|cell| cell.parameter()).collect();
+    let (node, join) = match alike[SESSION] {
         Some(session) => {
-            scalars.push(session);
+            scalars.push(session.parameter());
             ("(SELECT node FROM session WHERE id = ?)", "")
         }
         None => ("s.node", " LEFT JOIN session s ON s.id = t.session"),
     };
     let names: Vec<&str> = RUN.iter().map(|column| column.0).collect();
-    let in_rows = |at: &usize| !alike[*at];
+    let in_rows = |at: &usize| alike[*at].is_none();
     let columns: Vec<&Column> = (0..RUN.len()).filter(in_rows).map(|at| &RUN[at]).collect();
     let twice = if stands(Guard::RecordTwice) { " ON DUPLICATE KEY UPDATE seq = run.seq" } else { "" };
     let sql = format!(

@@ -11,7 +11,7 @@ use carillon_domain::firing::JobState;
 use carillon_domain::guard::{Guard, stands};
 use mysql_async::Value;
 
-use super::batch::{Batch, Cell, Column, Kind, batches, row, table};
+use super::batch::{Batch, Cell, Column, Kind, batches, of_all, row, table};
 use crate::store::codec::{StateColumns, cancel_name};
 use crate::store::tables::Write;
 
@@ -146,6 +146,9 @@ impl<'a> Pair<'a> {
 /// The statement for all writes that change a row which is there. `None` where there is none.
 pub(super) fn update(writes: &[Write<JobState>]) -> Option<Update> {
     let pairs: Vec<Pair<'_>> = writes.iter().filter_map(Pair::of).collect();
+    if pairs.is_empty() {
+        return None;
+    }
     let ways: Vec<(usize, Way)> = (0..STATE.len()).filter_map(|column| Some((column, way(&pairs, column)?))).collect();
     let in_rows: Vec<usize> = ways.iter().filter(|(_, way)| matches!(way, Way::Row)).map(|(at, _)| *at).collect();
     let (mut set, mut scalars) = (String::new(), Vec::new());
@@ -162,7 +165,7 @@ pub(super) fn update(writes: &[Write<JobState>]) -> Option<Update> {
         };
         let _infallible = write!(set, "{comma}s.{} = {value}", column.0);
     }
-    let guard = guard(pairs.first()?, &pairs, &mut scalars);
+    let guard = guard(&pairs, &mut scalars);
     let columns: Vec<&Column> = [&ID, &GUARD].into_iter().chain(in_rows.iter().map(|at| &STATE[*at])).collect();
     let rows = table(columns);
     let sql = format!("UPDATE {rows} STRAIGHT_JOIN job_state s ON s.id = t.id SET {set} WHERE {guard}");
@@ -175,7 +178,6 @@ pub(super) fn update(writes: &[Write<JobState>]) -> Option<Update> {
 
 /// How a column goes along, if it changes in any row.
 fn way(pairs: &[Pair<'_>], column: usize) -> Option<Way> {
-    let first = pairs.first()?;
     if pairs.iter().all(|pair| pair.before.cell(column) == pair.after.cell(column)) {
         return None;
     }
@@ -183,23 +185,24 @@ fn way(pairs: &[Pair<'_>], column: usize) -> Option<Way> {
     if follows && pairs.iter().all(|pair| pair.is_next_version(column)) {
         return Some(Way::NextVersion);
     }
-    let value = first.after.cell(column);
-    let alike = pairs.iter().all(|pair| pair.after.cell(column) == value);
-    Some(if alike { Way::Once(value.parameter()) } else { Way::Row })
+    Some(
+        of_all(pairs.iter().map(|pair| pair.after.cell(column))).map_or(Way::Row, |value| Way::Once(value.parameter())),
+    )
 }
 
 /// The row is the one that was read. Where all of them were held by one session they still are: a version comes twice only
 /// where the database lost commits, and what another session has written since then is not to be written over.
-fn guard(first: &Pair<'_>, pairs: &[Pair<'_>], scalars: &mut Vec<Value>) -> &'static str {
+fn guard(pairs: &[Pair<'_>], scalars: &mut Vec<Value>) -> &'static str {
     if !stands(Guard::UpdateVersion) {
         return "TRUE";
     }
-    let session = first.before.cell(SESSION);
-    if session == Cell::Null || pairs.iter().any(|pair| pair.before.cell(SESSION) != session) {
-        return "s.version = t.guard";
+    match of_all(pairs.iter().map(|pair| pair.before.cell(SESSION))) {
+        None | Some(Cell::Null) => "s.version = t.guard",
+        Some(session) => {
+            scalars.push(session.parameter());
+            "s.version = t.guard AND s.held_session = ?"
+        }
     }
-    scalars.push(session.parameter());
-    "s.version = t.guard AND s.held_session = ?"
 }
 
 #[cfg(test)]
