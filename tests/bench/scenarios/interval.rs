@@ -23,9 +23,10 @@ pub fn run(lab: &Lab, found: &mut Found) {
     }
 }
 
-/// So many nodes with more jobs than they can run on time.
+/// So many nodes with about as many jobs as they can run on time. One that is full claims nothing along with a finish, so each
+/// may hold more firings than there are jobs.
 pub fn crowded<'a>(lab: &'a Lab, isolation: &'static str, nodes: usize) -> Site<'a> {
-    let setting = Setting { isolation, limits: (lab.size.crowd, lab.size.in_flight), ..Setting::default() };
+    let setting = Setting { isolation, limits: (2 * lab.size.crowd, lab.size.in_flight), ..Setting::default() };
     let site = Site::with_nodes(lab, &setting, nodes);
     site.create(lab.size.crowd, |n| Work::Noop.job(&format!("job-{n}"), "@every 1s"));
     site
