@@ -131,9 +131,14 @@ pub(super) struct Image {
 }
 
 impl Image {
-    /// Whether the child borrows the keeper's table of files, and takes from it what it needs. All that has a place there.
+    /// Whether the child borrows the keeper's table of files, and takes from it what it needs.
     pub(super) fn borrows_files(&self) -> bool {
-        self.lends_files && [self.stdin, self.output, self.failures].into_iter().all(|number| number < KEPT)
+        self.lends_files && self.last_needed() < KEPT
+    }
+
+    /// The highest of the descriptors that it needs.
+    fn last_needed(&self) -> RawFd {
+        self.stdin.max(self.output).max(self.failures)
     }
 
     /// Turns this process into the program, or reports why not and ends.
@@ -162,7 +167,7 @@ impl Image {
             return Ok(());
         }
         // SAFETY: see `begin`.
-        unsafe { files::own_the_needed() }.map_err(|errno| (Stage::Setup, errno))
+        unsafe { files::own_the_needed(self.last_needed()) }.map_err(|errno| (Stage::Setup, errno))
     }
 
     /// The order matters: files while still the keeper's user, then the user; the death signal after it, because switching

@@ -3,7 +3,7 @@
 //! A child is born with all files of its parent, and closes them when it becomes its program. With a thousand runs those are
 //! thousands, and to copy and to close them takes longer than all else about a start. So what the keeper keeps is numbered
 //! from [`KEPT`] on, what a child needs stands below, and a child borrows the keeper's table of files for as long as it takes
-//! to ask for a copy of the part below.
+//! to ask for a copy of as much of the part below as it needs.
 
 use std::ffi::c_int;
 use std::os::fd::{AsFd, FromRawFd, OwnedFd, RawFd};
@@ -14,7 +14,7 @@ use super::system::call;
 
 /// The first of the numbers that no child needs. Below is room for the outputs of as many children as are on their way to
 /// their exec at one time, usually: others are born with a copy of the whole table.
-pub(super) const KEPT: RawFd = 256;
+pub(super) const KEPT: RawFd = 512;
 /// Room for a thousand runs. A table that grows while a child borrows it holds the keeper up for some milliseconds.
 const ROOM: RawFd = 4_096;
 
@@ -35,12 +35,13 @@ pub(super) fn make_room(file: impl AsFd) {
     }
 }
 
-/// In a child that borrows the keeper's table: takes a copy of what is below [`KEPT`], and leaves the borrowed one alone.
+/// In a child that borrows the keeper's table: takes a copy of it up to the descriptor `last`, and leaves the borrowed one
+/// alone.
 ///
 /// # Safety
 /// Only in such a child, which must touch no descriptor before, and none at all if this fails.
-pub(super) unsafe fn own_the_needed() -> Result<(), c_int> {
-    let (from, until) = (KEPT.unsigned_abs() as usize, u32::MAX as usize);
+pub(super) unsafe fn own_the_needed(last: RawFd) -> Result<(), c_int> {
+    let (from, until) = (last.unsigned_abs() as usize + 1, u32::MAX as usize);
     // SAFETY: numbers only.
     unsafe { call(libc::SYS_close_range, [from, until, libc::CLOSE_RANGE_UNSHARE as usize]) }.map(drop)
 }

@@ -91,7 +91,7 @@ fn more_hang_than_can_borrow_the_keepers_files() {
             spawn.dir = c_path(deaf.directory.path());
             start(&keeper, spawn)
         };
-        let mut hanging: Vec<_> = (0..400).map(|_| hanging()).collect();
+        let mut hanging: Vec<_> = (0..600).map(|_| hanging()).collect();
         let looks = || script("cat; ls /proc/self/fd | tr '\\n' ' '");
         for _ in 0..10 {
             let exit = finish(&keeper, Spawn { stdin: Some(b"in ".to_vec()), ..looks() }).await;
