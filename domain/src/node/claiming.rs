@@ -24,6 +24,11 @@ impl Node {
         self.look_if_wished(now);
     }
 
+    /// Whether a claim is on its way, or goes next.
+    pub(super) fn claims(&self) -> bool {
+        self.flight.claim.is_some() || self.wish.claim && self.claim_limit() > 0
+    }
+
     /// Looks each `peek_every` and when asked to. A node that drains claims no more, but people may still cancel its runs.
     fn look_if_wished(&mut self, now: BootTime) {
         if self.next_look().is_some_and(|at| at <= now) {

@@ -1,14 +1,16 @@
 //! Two calls of a kind on their way to the store at the same time.
 //!
-//! While one is on its way the next gathers what comes up, so that a busy node sends few large batches. More than a batch
-//! waiting is another matter: then a second call goes beside the first, and the database works while the node takes in an
-//! answer. No run is in two of them, and each answer names its lane.
+//! While one is on its way the next gathers what comes up, so that a busy node sends few large batches. Many waiting is another
+//! matter: then a second call goes beside the first, and the database works while the node takes in an answer. But not where
+//! calls of all kinds keep it busy already. No run is in two of them, and each answer names its lane.
 
 use super::Node;
 use crate::id::RunId;
 
 /// So many are worth a call of their own while another is on its way.
 pub(super) const ENOUGH: usize = 250;
+/// Claims, starts and finishes at a time. More than these only get into each other's way.
+const BUSY: usize = 3;
 
 /// Which of the calls of a kind.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Hash)]
@@ -26,7 +28,12 @@ impl Lanes {
 
     /// Whether nothing is on its way.
     pub fn are_empty(&self) -> bool {
-        self.0.iter().all(Option::is_none)
+        self.calls() == 0
+    }
+
+    /// How many calls are on their way.
+    fn calls(&self) -> usize {
+        self.0.iter().flatten().count()
     }
 
     /// How many runs are.
@@ -49,6 +56,7 @@ impl Lanes {
 impl Node {
     /// Whether `waiting` runs are worth a call beside those of the kind that are on their way.
     pub(super) fn may_send_beside(&self, on_their_way: &Lanes, waiting: usize) -> bool {
-        on_their_way.are_empty() || waiting >= ENOUGH.min(self.config.max_batch)
+        let calls = usize::from(self.claims()) + self.flight.start.calls() + self.flight.finish.calls();
+        on_their_way.are_empty() || waiting >= ENOUGH.min(self.config.max_batch) && calls < BUSY
     }
 }

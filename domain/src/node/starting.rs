@@ -10,7 +10,8 @@ use crate::id::RunId;
 use crate::matrix::{Answer, Found, Reaction, Step, react, settled};
 use crate::time::{BootTime, Timestamp};
 
-/// Of what is due together, each start takes one of so many parts, but no less than is worth a call.
+/// Of what is due together, each start takes one of so many parts, but no less than is worth a call, nor where the database has
+/// more to do than to start.
 const PARTS: usize = 4;
 
 impl Node {
@@ -38,11 +39,13 @@ impl Node {
         }
     }
 
-    /// A part of what is due, so that the first begin while the others are still being written.
+    /// A part of what is due, so that the first begin while the others are still being written; as much as goes into a call
+    /// where claims or finishes keep the database busy besides.
     fn next_to_start(&mut self) -> Vec<RunId> {
         let taken = self.executing + self.flight.start.runs();
-        let part = self.due.len().div_ceil(PARTS).max(ENOUGH).min(self.config.max_batch);
-        let places = self.config.max_executing.saturating_sub(taken).min(part);
+        let nothing_else = !self.claims() && self.flight.finish.are_empty();
+        let part = if nothing_else { self.due.len().div_ceil(PARTS).max(ENOUGH) } else { self.due.len() };
+        let places = self.config.max_executing.saturating_sub(taken).min(part).min(self.config.max_batch);
         let mut batch = Vec::new();
         while batch.len() < places
             && let Some(run) = self.due.pop_front()

@@ -1,7 +1,7 @@
 //! How many calls of a kind are on their way to the store at a time, and how long an answer that never came is waited for.
 
 use carillon_domain::id::RunId;
-use carillon_domain::node::port::{Claimed, StartAnswer};
+use carillon_domain::node::port::{Claimed, FinishAnswer, StartAnswer};
 use carillon_domain::node::{Config, Effect, Failure, Input, Lane};
 
 use super::driver::{Driver, config, prepared, started};
@@ -66,9 +66,30 @@ fn many_that_are_due_together_start_in_parts() {
         sizes.push(runs);
         driver.feed(Input::Started { lane, answer: Ok(vec![StartAnswer::Gone; runs]) });
         sent.extend(lanes(&mut driver));
+        if !driver.claims().is_empty() {
+            driver.feed(Input::Claimed(Ok(vec![])));
+        }
     }
-    assert_eq!(sizes[..4], [1_000, 750, 563, 422], "each a quarter of what waits");
-    assert_eq!((sizes.iter().sum::<usize>(), sizes.iter().rev().nth(1)), (4_000, Some(&250)), "{sizes:?}");
+    assert_eq!(sizes[..2], [1_000, 750], "each a quarter of what waits");
+    assert_eq!(sizes[2], 1_000, "a claim goes next: as much as goes into a call");
+    assert_eq!(sizes.iter().sum::<usize>(), 4_000, "{sizes:?}");
+}
+
+#[test]
+fn a_second_call_goes_only_where_the_others_leave_the_database_time() {
+    let mut driver = Driver::new(Config { max_batch: 2, max_in_flight: 20, max_executing: 20, ..config() });
+    let running: Vec<RunId> = (0..2).map(|_| driver.execute().at.run).collect();
+    driver.exit(running[0]);
+    assert_eq!(driver.finishes().len(), 1);
+    let ids = driver.claim();
+    due_together(&mut driver, &ids, 10, 0);
+    let [(_, 2)] = lanes(&mut driver)[..] else { panic!("two start") };
+    let ids = driver.claims()[0].runs.clone();
+    due_together(&mut driver, &ids, 20, 0);
+    assert_eq!(driver.claims().len(), 1, "a claim, a start and a finish are on their way");
+    assert_eq!(lanes(&mut driver), []);
+    driver.answer_finish(Ok(vec![FinishAnswer::AlreadyGone]));
+    assert_eq!(lanes(&mut driver).len(), 1);
 }
 
 #[test]
