@@ -38,6 +38,11 @@ impl Deaf {
             unsafe { libc::mount(c"deaf".as_ptr(), path.as_ptr(), c"fuse".as_ptr(), 0, options.as_ptr().cast()) };
         if mounted == 0 { Some(Self { directory, _server: server }) } else { none("mounting is not allowed") }
     }
+
+    /// A run that hangs in it.
+    fn spawn(&self) -> Spawn {
+        Spawn { dir: c_path(self.directory.path()), ..argv(["true"]) }
+    }
 }
 
 impl Drop for Deaf {
@@ -61,12 +66,7 @@ fn a_child_that_hangs_before_its_exec_hangs_nobody_and_can_be_killed() {
     for cgroups in BOTH {
         run(async {
             let keeper = keeper(cgroups);
-            let hanging = || {
-                let mut spawn = argv(["true"]);
-                spawn.dir = c_path(deaf.directory.path());
-                start(&keeper, spawn)
-            };
-            let mut hanging = [hanging(), hanging()];
+            let mut hanging = [0, 1].map(|_| start(&keeper, deaf.spawn()));
             for number in 0..100 {
                 let exit = finish(&keeper, argv(["printf", "%s", &number.to_string()])).await;
                 assert_eq!((exit.how, text(&exit)), (Ended::Succeeded, &*number.to_string()));
@@ -86,12 +86,7 @@ fn more_hang_than_can_borrow_the_keepers_files() {
     let Some(deaf) = Deaf::mount() else { return };
     run(async {
         let keeper = keeper(true);
-        let hanging = || {
-            let mut spawn = argv(["true"]);
-            spawn.dir = c_path(deaf.directory.path());
-            start(&keeper, spawn)
-        };
-        let mut hanging: Vec<_> = (0..600).map(|_| hanging()).collect();
+        let mut hanging: Vec<_> = (0..600).map(|_| start(&keeper, deaf.spawn())).collect();
         let looks = || script("cat; ls /proc/self/fd | tr '\\n' ' '");
         for _ in 0..10 {
             let exit = finish(&keeper, Spawn { stdin: Some(b"in ".to_vec()), ..looks() }).await;
@@ -110,9 +105,7 @@ fn the_end_of_the_lease_kills_it() {
     run(async {
         let keeper = KeeperHandle::start(options(true)).unwrap();
         keeper.extend_deadline(boottime_ms() + 300);
-        let mut spawn = argv(["true"]);
-        spawn.dir = c_path(deaf.directory.path());
-        let exit = start(&keeper, spawn).exit().await;
+        let exit = start(&keeper, deaf.spawn()).exit().await;
         assert_eq!((exit.how, exit.signal), (Ended::Lost, Some(libc::SIGKILL)));
     });
 }

@@ -5,8 +5,9 @@
 //! simulator and the model checker.
 //!
 //! A run is in exactly one of these places from the moment its id is drawn: *pending* (a claim that carries it is on its
-//! way or of unknown outcome), *onward* (a finish is, that may claim it), or one [`Stage`] of `runs`. What the store says and what memory holds may differ after any
-//! error; [`crate::matrix`] says what then happens, and the recovery loop compares the two for ever.
+//! way or of unknown outcome), *onward* (a finish is, that may claim it), or one [`Stage`] of `runs`. What the store says and
+//! what memory holds may differ after any error; [`crate::matrix`] says what then happens, and the recovery loop compares the
+//! two for ever.
 
 mod claiming;
 mod finishing;

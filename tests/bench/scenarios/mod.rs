@@ -50,7 +50,7 @@ pub const SCENARIOS: [Scenario; 12] = [
     Scenario { name: "at_once", about: "how late runs begin that are due in the same second", run: at_once::run },
     Scenario {
         name: "steady",
-        about: "jobs that come due each second, spread over the second: lag and statements",
+        about: "jobs that come due each second, spread over it or all together: lag and statements",
         run: steady::run,
     },
     Scenario {
