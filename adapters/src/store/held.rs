@@ -8,62 +8,51 @@
 //! Versions come twice only where the database lost commits. When that is noticed all is forgotten; before, the session that
 //! holds the row is compared as well (see `mysql/update.rs`).
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
 use carillon_domain::firing::JobState;
 use carillon_domain::id::JobId;
 use carillon_domain::node::port::{RowKey, RunRef};
 use carillon_domain::time::Timestamp;
 
+use super::recent::Recent;
 use super::tables::Write;
 
-/// Bounded: when the young half is full it becomes the old one, and what was old goes. Each half has room for all that the node
-/// holds; together they keep what was written last while answers are on their way.
+/// There is room for all that the node holds, and for what was written last while answers are on their way.
 #[derive(Debug)]
-pub(in crate::store) struct HeldRows {
-    half: usize,
-    young: HashMap<JobId, JobState>,
-    old: HashMap<JobId, JobState>,
-    uncertain_until: Option<Timestamp>,
-}
+pub(in crate::store) struct HeldRows(Recent<JobId, JobState>);
 
 impl HeldRows {
     /// Of a node that holds so many firings at the most.
     pub fn of(held: usize) -> Self {
-        Self { half: held.max(1), young: HashMap::new(), old: HashMap::new(), uncertain_until: None }
+        Self(Recent::of(held))
     }
 
     /// The job's row that carries the run, if it is known at the version at which the caller saw it. That of a deleted job is
     /// read: when its run ends it is deleted, and the guard of that compares no session.
     pub fn get(&self, at: &RunRef) -> Option<&JobState> {
         let RowKey::Job(id) = at.row else { return None };
-        let row = self.young.get(&id).or_else(|| self.old.get(&id))?;
+        let row = self.0.get(&id)?;
         let carries = row.phase.held().is_some_and(|held| held.run == at.run);
         (row.version == at.version && carries && !row.deleted).then_some(row)
     }
 
     /// Takes in what was committed.
     fn committed(&mut self, row: JobState) {
-        self.forget(row.id);
-        if row.phase.held().is_none() {
-            return;
+        if row.phase.held().is_some() {
+            self.0.put(row.id, row);
+        } else {
+            self.forget(row.id);
         }
-        if self.young.len() >= self.half {
-            self.old = std::mem::take(&mut self.young);
-        }
-        self.young.insert(row.id, row);
     }
 
     fn forget(&mut self, id: JobId) {
-        self.young.remove(&id);
-        self.old.remove(&id);
+        self.0.remove(&id);
     }
 
-    /// After commits were lost up to another time than before.
+    /// See [`Recent::forget_lost`].
     pub fn forget_lost(&mut self, uncertain_until: Option<Timestamp>) {
-        if self.uncertain_until != uncertain_until {
-            *self = Self { uncertain_until, ..Self::of(self.half) };
-        }
+        self.0.forget_lost(uncertain_until);
     }
 }
 
@@ -158,7 +147,7 @@ mod tests {
         for id in 0..3 * HALF as u64 {
             rows.committed(row(id, 1));
         }
-        assert!(rows.young.len() + rows.old.len() <= 2 * HALF);
+        assert!(rows.0.len() <= 2 * HALF);
         let last = 3 * HALF as u64 - 1;
         assert_eq!([rows.get(&at(0, 0, 1)).is_some(), rows.get(&at(last, last, 1)).is_some()], [false, true]);
         rows.forget_lost(None);

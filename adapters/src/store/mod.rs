@@ -4,6 +4,7 @@
 //! calls of the node side are batches. Every instant in the database is that database's own time.
 
 mod bisect;
+mod cache;
 mod clock;
 mod codec;
 mod definition;
@@ -14,6 +15,7 @@ mod live;
 pub mod memory;
 pub mod mysql;
 mod ops;
+mod recent;
 mod rounds;
 pub mod sqlite;
 mod tables;

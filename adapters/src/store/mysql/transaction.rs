@@ -19,10 +19,10 @@ use super::open::Options;
 use super::pool::{First, Pool, Unbegun};
 use super::rows::Columns;
 use super::windows::{STANDING, read_standing};
+use crate::store::cache::Cache;
 use crate::store::clock::Clock;
 use crate::store::definition::Definition;
 use crate::store::held::{HeldRows, Known};
-use crate::store::sqlite::cache::Cache;
 use crate::store::tables::Standing;
 use crate::store::{ControlError, StoreError};
 

@@ -3,7 +3,6 @@
 //! One thread writes (`writer`), a few connections read (`readers`), and the operations are the same as everywhere. Whoever
 //! serves the file holds its [`Lease`] first, so what former lives left can be ended and swept at once.
 
-pub(super) mod cache;
 mod change;
 mod error;
 mod history;
@@ -26,7 +25,6 @@ use carillon_domain::id::{RunId, SessionId};
 use carillon_domain::node::port::{Claimed, FinishAnswer, Peek, RunRef, Seen, StartAnswer};
 use carillon_domain::time::Timestamp;
 
-use self::cache::Cache;
 pub use self::error::OpenError;
 pub use self::lease::{Lease, LeaseError};
 pub use self::open::{OpenOptions, path_of_url};
@@ -34,6 +32,7 @@ use self::readers::{Reader, Readers};
 use self::tables::Transaction;
 use self::writer::{Desk, Writer, savepoint};
 use super::bisect::Parts;
+use super::cache::Cache;
 use super::clock::Clock;
 use super::ops::{claim, control, put, runs, session, transit, uncertain, views};
 use super::rounds::{Places, Purge, Rounds};

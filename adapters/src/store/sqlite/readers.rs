@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rusqlite::Connection;
 use tokio::sync::Semaphore;
 
-use super::cache::Cache;
 use super::{error, open};
 use crate::store::StoreError;
+use crate::store::cache::Cache;
 
 /// A connection with what it has read before.
 pub(super) struct Reader {

@@ -8,9 +8,9 @@ use carillon_domain::time::Timestamp;
 use rusqlite::types::Value;
 use rusqlite::{Connection, Params, Row, params, params_from_iter};
 
-use super::cache::Cache;
 use super::error::{statement, unreadable};
 use super::rows::{self, ACTIVE, ACTIVE_ORDER, STATE, signed};
+use crate::store::cache::Cache;
 use crate::store::codec::run_bytes;
 use crate::store::definition::{Definition, from_document};
 use crate::store::tables::{ActiveJob, JobRow};

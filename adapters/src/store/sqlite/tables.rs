@@ -12,10 +12,10 @@ use carillon_domain::run::RunRecord;
 use carillon_domain::time::Timestamp;
 use rusqlite::{Connection, Row, params};
 
-use super::cache::Cache;
 use super::error::unreadable;
 use super::rows::{ACTIVE_ORDER, signed};
 use super::{change, history, select, windows};
+use crate::store::cache::Cache;
 use crate::store::codec::named;
 use crate::store::guarded::guarded;
 use crate::store::ops::views;

@@ -9,9 +9,9 @@ use std::thread::JoinHandle;
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
-use super::cache::Cache;
 use super::error;
 use crate::store::StoreError;
+use crate::store::cache::Cache;
 
 /// No more than this is gathered into one transaction.
 const GROUP: usize = 64;
