@@ -39,7 +39,13 @@ pub(super) fn claim(
     Ok(Transition::to(next, Why::Claimed).with(records))
 }
 
-fn deal_with_misfires(job: &Job, timeline: &Timeline, next: &mut JobState, now: Timestamp) -> Option<RunRecord> {
+/// Lets the misfire policy speak of what is armed, if it has not yet, and answers what is skipped for it.
+pub(super) fn deal_with_misfires(
+    job: &Job,
+    timeline: &Timeline,
+    next: &mut JobState,
+    now: Timestamp,
+) -> Option<RunRecord> {
     if next.pause.is_some() {
         return None;
     }

@@ -119,7 +119,7 @@ pub enum Why {
     Rearmed,
     /// Prepared -> Executing.
     Started,
-    /// Prepared -> Idle: it came up too late to start as it is; the next claim applies the misfire policy.
+    /// Prepared -> Idle: it came up too late to start as it is, and the misfire policy makes nothing good at once.
     Misfired,
     /// Prepared -> Idle (`allow`): the run lives on in the active table.
     StartedBeside,

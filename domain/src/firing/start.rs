@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{ActiveRow, Firing, Held, JobState, Owner, Phase, Rejected, Transition, Why, control, held_by};
+use super::{ActiveRow, Firing, Held, JobState, Owner, Phase, Rejected, Transition, Why, claim, control, held_by};
 use crate::guard::{Guard, stands};
 use crate::job::{Job, Overlap};
 use crate::policy;
@@ -15,7 +15,8 @@ pub(super) const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// Starts what its holder prepared. The holder spawns only after this was acknowledged.
 ///
-/// A firing that has become a misfire meanwhile goes back to Idle, so that the policy is applied in one place: the claim.
+/// Of a firing that has become a misfire meanwhile the policy says, as at a claim, what becomes of it. What is made good
+/// starts in the same commit: a node that is behind would otherwise write, and come to be late again, once for nothing.
 pub(super) fn start(
     job: &Job,
     timeline: &Timeline,
@@ -24,23 +25,38 @@ pub(super) fn start(
     now: Timestamp,
 ) -> Result<Transition, Rejected> {
     let held = due(state, owner, now)?;
-    if let Some(misfired) = misfired(job, timeline, state, &held, now) {
-        return Ok(misfired);
+    if !is_late(job, timeline, &held, now) {
+        return Ok(started(job, timeline, state.clone(), held, now));
     }
     let mut next = state.clone();
-    let fencing_token = state.version + 1;
+    let displaced = next.put_back(&held, now);
+    let skipped = claim::deal_with_misfires(job, timeline, &mut next, now);
+    // A manual run goes under its own id, which its holder does not know yet: the next claim takes what comes first.
+    let made_good = next.armed.filter(|armed| armed.settled && armed.start_at <= now && next.manual.is_none());
+    let transition = match made_good {
+        None => Transition::to(next, Why::Misfired),
+        Some(firing) => {
+            next.armed = None;
+            started(job, timeline, next, Held { firing, ..held }, now)
+        }
+    };
+    Ok(transition.with(displaced).with(skipped))
+}
+
+fn started(job: &Job, timeline: &Timeline, mut next: JobState, held: Held, now: Timestamp) -> Transition {
+    let fencing_token = next.version + 1;
     let started = Held { started_at: Some(now), fencing_token, ..held };
     // What `catch_up` works off runs one at a time, whatever the overlap.
     let of_backlog = started.firing.trigger == Trigger::Misfire && next.catch_up_until >= Some(started.firing.due_at);
     if job.overlap == Overlap::Allow && !of_backlog {
-        return Ok(beside(timeline, next, started));
+        return beside(timeline, next, started);
     }
     if started.firing.trigger != Trigger::Manual {
         next.cursor = next.cursor.max(started.firing.due_at);
     }
     next.phase = Phase::Executing(started);
     next.cancel = None;
-    Ok(Transition::to(next, Why::Started))
+    Transition::to(next, Why::Started)
 }
 
 /// Runs from a time when the job allowed them still live beside the row: they are the previous run, and `skip` records the
@@ -53,10 +69,11 @@ pub(super) fn hold_back(
     now: Timestamp,
 ) -> Result<Transition, Rejected> {
     let held = due(state, owner, now)?;
-    if let Some(misfired) = misfired(job, timeline, state, &held, now) {
-        return Ok(misfired);
-    }
     let mut next = state.clone();
+    if is_late(job, timeline, &held, now) {
+        let displaced = next.put_back(&held, now);
+        return Ok(Transition::to(next, Why::Misfired).with(displaced));
+    }
     let record = if job.overlap == Overlap::Skip && held.firing.attempt == 1 {
         control::drop_held(timeline, &mut next, &held, Reason::Overlap, now)
     } else {
@@ -78,13 +95,10 @@ fn due(state: &JobState, owner: Owner, now: Timestamp) -> Result<Held, Rejected>
     if early { Err(Rejected::Early(held.firing.start_at)) } else { Ok(held) }
 }
 
-fn misfired(job: &Job, timeline: &Timeline, state: &JobState, held: &Held, now: Timestamp) -> Option<Transition> {
-    let late = !held.firing.settled && policy::misfire(timeline, &job.misfire, held.firing.due_at, now).is_some();
-    (late && stands(Guard::NotLate)).then(|| {
-        let mut next = state.clone();
-        let displaced = next.put_back(held, now);
-        Transition::to(next, Why::Misfired).with(displaced)
-    })
+/// Whether it has become a misfire while it was prepared.
+fn is_late(job: &Job, timeline: &Timeline, held: &Held, now: Timestamp) -> bool {
+    let Firing { due_at, settled, .. } = held.firing;
+    !settled && policy::misfire(timeline, &job.misfire, due_at, now).is_some() && stands(Guard::NotLate)
 }
 
 /// `allow`: the run moves to the active table and the row is armed for the next due time.

@@ -60,14 +60,54 @@ fn catch_up_runs_the_backlog_one_at_a_time_and_then_goes_on() {
     assert_eq!((desk.armed().due_at, desk.row().catch_up_until), (at(240), None));
 }
 
+/// Prepared for 60 with a grace of ten seconds, and started too late: `Some` is the due time that starts instead.
 #[test]
-fn a_misfire_seen_at_the_start_goes_back_to_the_claim() {
-    let mut desk = Desk::new(misfire(MisfirePolicy::FireOnce, 10));
+fn a_misfire_seen_at_the_start_is_dealt_with_there() {
+    type Row = (MisfirePolicy, i64, Why, Option<i64>, Option<i64>, &'static [&'static str]);
+    let table: [Row; 6] = [
+        (MisfirePolicy::FireOnce, 70, Why::Started, Some(60), None, &[]),
+        (MisfirePolicy::FireOnce, 71, Why::Started, Some(60), None, &[]),
+        (MisfirePolicy::FireOnce, 190, Why::Started, Some(180), None, &["schedule 60..120 x2 skipped(misfire)"]),
+        (MisfirePolicy::CatchUp, 190, Why::Started, Some(60), None, &[]),
+        (MisfirePolicy::Skip, 71, Why::Misfired, None, Some(120), &["schedule 60 skipped(misfire)"]),
+        (MisfirePolicy::Skip, 190, Why::Misfired, None, Some(240), &["schedule 60..180 x3 skipped(misfire)"]),
+    ];
+    for (policy, now, why, due, armed, history) in table {
+        let mut desk = Desk::new(misfire(policy, 10));
+        desk.claim_ahead(50, 30).unwrap();
+        let run = desk.held().run;
+        assert_eq!(desk.start(now), Ok(why), "{policy:?} at {now}");
+        let held = desk.row().phase.held().copied();
+        assert_eq!(
+            held.map(|held| (held.firing.due_at, held.run)),
+            due.map(|due| (at(due), run)),
+            "{policy:?} at {now}"
+        );
+        assert_eq!(desk.row().armed.map(|armed| armed.due_at), armed.map(at), "{policy:?} at {now}");
+        assert_eq!(desk.history(), history, "{policy:?} at {now}");
+    }
+}
+
+#[test]
+fn a_backlog_that_is_seen_at_the_start_is_worked_off_one_at_a_time() {
+    let mut desk = Desk::new(misfire(MisfirePolicy::CatchUp, 10));
     desk.claim_ahead(50, 30).unwrap();
-    assert_eq!(desk.start(71), Ok(Why::Misfired));
-    desk.claim(130).unwrap();
-    assert_eq!(desk.held().firing.due_at, at(120));
-    assert_eq!(desk.history(), ["schedule 60 skipped(misfire)"]);
+    desk.start(190).unwrap();
+    desk.finish(191, Status::Succeeded).unwrap();
+    assert_eq!((desk.run(192).firing.due_at, desk.row().catch_up_until), (at(120), Some(at(180))));
+}
+
+/// Its id is not known to the holder before a claim of its own has told it.
+#[test]
+fn a_misfire_seen_at_the_start_leaves_a_manual_run_that_waits_to_the_claim() {
+    let mut desk = Desk::new(Job { overlap: Overlap::Delay, ..misfire(MisfirePolicy::FireOnce, 10) });
+    desk.claim_ahead(50, 30).unwrap();
+    let (why, manual) = desk.trigger(65).unwrap();
+    assert_eq!((why, desk.held().firing.due_at), (Why::Triggered, at(60)), "it waits behind what is prepared");
+    assert_eq!(desk.start(130), Ok(Why::Misfired));
+    assert_eq!((desk.history(), desk.armed().due_at), (vec!["schedule 60 skipped(misfire)".to_owned()], at(120)));
+    desk.claim(131).unwrap();
+    assert_eq!(desk.held().run, manual);
 }
 
 /// Made good at second 130 for 120, and given back unstarted: what passes meanwhile belongs to the same batch.

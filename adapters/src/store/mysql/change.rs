@@ -225,11 +225,12 @@ impl Transaction {
             return Ok(());
         }
         let mut duplicates = 0;
-        let Insert { sql, scalars, batches } = record::insert(records);
-        for Batch { json, .. } in batches {
-            self.wrote = true;
-            let params: Vec<Parameter> = scalars.iter().cloned().chain([json.into()]).collect();
-            duplicates += self.line.exec(&sql, params).await?.duplicates;
+        for Insert { sql, scalars, batches } in record::inserts(records) {
+            for Batch { json, .. } in batches {
+                self.wrote = true;
+                let params: Vec<Parameter> = scalars.iter().cloned().chain([json.into()]).collect();
+                duplicates += self.line.exec(&sql, params).await?.duplicates;
+            }
         }
         if duplicates == 0 {
             return Ok(());

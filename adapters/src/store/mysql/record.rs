@@ -1,4 +1,4 @@
-//! The history of a batch, written with one INSERT in which what is alike in all records goes along once.
+//! The history of a batch, written with an INSERT in which what is alike in all records goes along once.
 
 use carillon_domain::guard::{Guard, stands};
 use carillon_domain::id::SessionId;
@@ -30,6 +30,9 @@ const RUN: &[Column] = &[
 ];
 const KEYS: usize = 2;
 const SESSION: usize = 12;
+
+/// So many runs, and so many due times that did not run, are worth a statement for each: they differ in nearly every column.
+const ENOUGH: usize = 50;
 
 /// A statement and its parameters: those in front of the rows, and the rows.
 pub(super) struct Insert {
@@ -66,9 +69,17 @@ fn cells<'a>(record: &RunRecord, texts: &'a Texts) -> [Cell<'a>; 16] {
     ]
 }
 
-/// The statement for all records.
-pub(super) fn insert(records: &[RunRecord]) -> Insert {
-    let text = |record: &RunRecord| {
+/// The statements for all records.
+pub(super) fn inserts(records: &[RunRecord]) -> Vec<Insert> {
+    let (ran, skipped): (Vec<_>, Vec<_>) = records.iter().partition(|record| record.session.is_some());
+    if ran.len().min(skipped.len()) < ENOUGH {
+        return vec![insert(&records.iter().collect::<Vec<_>>())];
+    }
+    vec![insert(&ran), insert(&skipped)]
+}
+
+fn insert(records: &[&RunRecord]) -> Insert {
+    let text = |record: &&RunRecord| {
         let reason = record.reason.as_ref().map(ToString::to_string);
         Texts { id: run_bytes(record.id), reason }
     };
@@ -132,6 +143,13 @@ mod tests {
         }
     }
 
+    /// The one statement for a few records.
+    fn insert(records: &[RunRecord]) -> Insert {
+        let mut inserts = inserts(records);
+        assert_eq!(inserts.len(), 1);
+        inserts.remove(0)
+    }
+
     fn in_rows(insert: &Insert) -> Vec<&'static str> {
         RUN.iter().map(|column| column.0).filter(|name| insert.sql.contains(&format!("t.{name}"))).collect()
     }
@@ -165,5 +183,20 @@ mod tests {
         ] {
             assert!(json.contains(&row), "{row} in {json}");
         }
+    }
+
+    #[test]
+    fn many_runs_and_many_skipped_due_times_have_a_statement_each() {
+        let skipped = |job| RunRecord {
+            status: Status::Skipped,
+            reason: Some(Reason::Overlap),
+            session: None,
+            count: 2,
+            ..record(job)
+        };
+        let mixed: Vec<RunRecord> = (0..2 * ENOUGH as u64).flat_map(|job| [record(job), skipped(job)]).collect();
+        let statements = inserts(&mixed);
+        assert_eq!(statements.iter().map(|insert| insert.batches[0].rows).collect::<Vec<_>>(), [100, 100]);
+        assert!(statements.iter().all(|insert| in_rows(insert) == ["id", "job_id"]));
     }
 }
