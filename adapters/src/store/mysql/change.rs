@@ -92,11 +92,14 @@ fn insert(into: &str, columns: &[&[Column]]) -> String {
 }
 
 impl Transaction {
-    /// Writes all of it.
+    /// Writes all of it. The history comes first: it takes as long as the rest, nobody else waits for its rows, and who wants
+    /// to write to a job's row, as a pause does, waits from when it is written until the COMMIT.
     pub(super) async fn write_changes(&mut self, changes: Changes) -> Answer<()> {
         if !self.known.are_written(&changes.jobs) {
             return Err(self.moved_on());
         }
+        let duplicates = self.insert_records(&changes.records).await?;
+        self.write_outputs(&changes.outputs).await?;
         self.write_states(&changes.jobs).await?;
         if let Some(version) = changes.jobs.iter().filter_map(Write::deleted_version).max() {
             self.keep_highest_version(version).await?;
@@ -104,8 +107,9 @@ impl Transaction {
         self.write_active(&changes.active).await?;
         self.write_definitions(&changes.definitions).await?;
         self.free_names(&changes.deleted).await?;
-        self.write_records(&changes.records).await?;
-        self.write_outputs(&changes.outputs).await?;
+        if duplicates > 0 {
+            self.tell_left_out(&changes.records).await?;
+        }
         self.known.wrote(changes.jobs);
         Ok(())
     }
@@ -218,12 +222,8 @@ impl Transaction {
         self.line.run(&sql).await.map(|_| ())
     }
 
-    /// A record whose id is there already is the same fact. A second one for the same attempt would be a broken rule;
-    /// it must not wedge the row, so it is told and left out.
-    async fn write_records(&mut self, records: &[RunRecord]) -> Answer<()> {
-        if records.is_empty() {
-            return Ok(());
-        }
+    /// Answers how many were there already.
+    async fn insert_records(&mut self, records: &[RunRecord]) -> Answer<u64> {
         let mut duplicates = 0;
         for Insert { sql, scalars, batches } in record::inserts(records) {
             for Batch { json, .. } in batches {
@@ -232,9 +232,12 @@ impl Transaction {
                 duplicates += self.line.exec(&sql, params).await?.duplicates;
             }
         }
-        if duplicates == 0 {
-            return Ok(());
-        }
+        Ok(duplicates)
+    }
+
+    /// A record whose id is there already is the same fact. A second one for the same attempt would be a broken rule;
+    /// it must not wedge the row, so it is told and left out.
+    async fn tell_left_out(&mut self, records: &[RunRecord]) -> Answer<()> {
         let ids: Vec<String> = records.iter().map(|record| format!("x'{}'", hex(&run_bytes(record.id)))).collect();
         let sql = format!("SELECT id FROM run WHERE id IN ({})", ids.join(","));
         let mut known = Vec::new();

@@ -69,13 +69,14 @@ fn cells<'a>(record: &RunRecord, texts: &'a Texts) -> [Cell<'a>; 16] {
     ]
 }
 
-/// The statements for all records.
+/// The statements for all records, none where there are none.
 pub(super) fn inserts(records: &[RunRecord]) -> Vec<Insert> {
     let (ran, skipped): (Vec<_>, Vec<_>) = records.iter().partition(|record| record.session.is_some());
-    if ran.len().min(skipped.len()) < ENOUGH {
-        return vec![insert(&records.iter().collect::<Vec<_>>())];
+    match ran.len().min(skipped.len()) {
+        _ if records.is_empty() => Vec::new(),
+        ..ENOUGH => vec![insert(&records.iter().collect::<Vec<_>>())],
+        ENOUGH.. => vec![insert(&ran), insert(&skipped)],
     }
-    vec![insert(&ran), insert(&skipped)]
 }
 
 fn insert(records: &[&RunRecord]) -> Insert {

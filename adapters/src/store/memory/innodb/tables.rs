@@ -286,6 +286,19 @@ impl Tables for Transaction {
         if !self.known.are_written(&changes.jobs) {
             return Err(self.line.moved_on());
         }
+        // The history first, as in MySQL.
+        if !changes.records.is_empty() {
+            let keys = |record: &RunRecord| {
+                let attempt = Row::Attempt(record.job, record.due_at, record.trigger, record.attempt);
+                [Row::Record(record.id), attempt]
+            };
+            let rows: Vec<Row> = changes.records.iter().flat_map(keys).collect();
+            self.statement(&rows).await?;
+        }
+        if !changes.outputs.is_empty() {
+            let rows: Vec<Row> = changes.outputs.iter().map(|(run, _)| Row::Record(*run)).collect();
+            self.statement(&rows).await?;
+        }
         let holder = |state: &JobState| state.phase.held().map(|held| held.session);
         let at_version = |data: &Data, before: &JobState| {
             let row = data.states.get(&before.id).filter(|row| row.version == before.version);
@@ -304,18 +317,6 @@ impl Tables for Transaction {
         let defined = changes.definitions.iter().map(|(id, _)| *id);
         let rows: Vec<Row> = defined.chain(changes.deleted.iter().copied()).map(Row::Definition).collect();
         if !rows.is_empty() {
-            self.statement(&rows).await?;
-        }
-        if !changes.records.is_empty() {
-            let keys = |record: &RunRecord| {
-                let attempt = Row::Attempt(record.job, record.due_at, record.trigger, record.attempt);
-                [Row::Record(record.id), attempt]
-            };
-            let rows: Vec<Row> = changes.records.iter().flat_map(keys).collect();
-            self.statement(&rows).await?;
-        }
-        if !changes.outputs.is_empty() {
-            let rows: Vec<Row> = changes.outputs.iter().map(|(run, _)| Row::Record(*run)).collect();
             self.statement(&rows).await?;
         }
         self.known.wrote(changes.jobs.clone());
