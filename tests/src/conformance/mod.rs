@@ -33,7 +33,9 @@ macro_rules! store_conformance {
                 a_paused_job_is_not_claimed, an_ended_session_claims_nothing, skipped_misfires_are_recorded,
                 fire_once_carries_the_latest, catch_up_works_off_the_newest_hundred, peek_tells_what_comes_up,
                 peek_tells_what_others_leave_unclaimed, peek_tells_what_waits_beside, an_unknown_partition_is_an_error;
-            transit: starts_on_time_only, a_late_start_goes_back_and_is_claimed_again, allow_runs_beside,
+            transit: starts_on_time_only, a_late_start_carries_the_latest,
+                a_late_start_goes_back_where_misfires_are_skipped, many_that_outlive_due_times_are_recorded_together,
+                allow_runs_beside,
                 a_run_ends_once, output_is_kept, a_retry_draws_a_new_run, overlap_skip_records_what_passed,
                 overlap_delay_keeps_one_waiter, overlap_replace_arms_the_newest,
                 overlap_replace_follows_what_was_changed_since, a_one_shot_completes,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use carillon_adapters::store::{Finished, MAX_OUTPUT_BYTES, Me, Output, RunStage};
 use carillon_domain::firing::Phase;
-use carillon_domain::job::{Job, Overlap, Retry};
+use carillon_domain::job::{Job, Misfire, MisfirePolicy, Overlap, Retry};
 use carillon_domain::node::port::{FinishAnswer, FinishRequest, RowKey, RunRef, Seen, StartAnswer};
 use carillon_domain::run::{Status, Trigger};
 
@@ -25,16 +25,55 @@ pub async fn starts_on_time_only(bench: &Bench) {
     assert_eq!(bench.start(&claimed).await, StartAnswer::Gone);
 }
 
-/// What came up too late goes back to the policy, under a new claim.
-pub async fn a_late_start_goes_back_and_is_claimed_again(bench: &Bench) {
+/// What came to be late after its claim: the policy makes the latest good, under the run that was claimed.
+pub async fn a_late_start_carries_the_latest(bench: &Bench) {
     bench.create(job("a")).await;
+    let claimed = bench.claim_one().await;
+    bench.go_to(45);
+    let StartAnswer::Started { at: running, held, .. } = bench.start(&claimed).await else { panic!("not started") };
+    assert_eq!((held.run, held.firing.due_at, held.firing.trigger), (claimed.at.run, at(40), Trigger::Misfire));
+    assert_eq!(bench.view("a").await.state.phase, Phase::Executing(held));
+    assert_eq!(bench.start(&claimed).await, StartAnswer::Gone);
+    bench.finish(running, Status::Succeeded).await;
+    let (skipped, ran) = ((10, 30, "skipped", "misfire".into()), (40, 40, "succeeded", String::new()));
+    assert_eq!(bench.story("a").await, [skipped, ran]);
+}
+
+/// The same where the policy makes nothing good: the row goes back, and what comes up next is claimed.
+pub async fn a_late_start_goes_back_where_misfires_are_skipped(bench: &Bench) {
+    let skip = Misfire { policy: MisfirePolicy::Skip, ..Misfire::default() };
+    bench.create(Job { misfire: skip, ..job("a") }).await;
     let claimed = bench.claim_one().await;
     bench.go_to(45);
     assert_eq!(bench.start(&claimed).await, StartAnswer::Gone);
     let again = bench.claim_one().await;
-    assert_eq!((again.held.firing.due_at, again.held.firing.trigger), (at(40), Trigger::Misfire));
+    assert_eq!((again.held.firing.due_at, again.held.firing.trigger), (at(50), Trigger::Schedule));
     assert_ne!(again.at.run, claimed.at.run);
-    assert_eq!(bench.story("a").await, [(10, 30, "skipped", "misfire".into())]);
+    assert_eq!(bench.story("a").await, [(10, 40, "skipped", "misfire".into())]);
+}
+
+/// As many as are worth a statement for what ran and another for what was skipped.
+pub async fn many_that_outlive_due_times_are_recorded_together(bench: &Bench) {
+    let names: Vec<String> = (0..60).map(|n| format!("job-{n}")).collect();
+    for name in &names {
+        bench.create(job(name)).await;
+    }
+    let claimed = bench.claim().await;
+    bench.go_to(10);
+    let answers = bench.store.start(Me::new(bench.me), &refs(&claimed)).await.unwrap();
+    bench.go_to(35);
+    let ended = answers.iter().map(|answer| match answer {
+        StartAnswer::Started { at: running, .. } => {
+            FinishRequest { at: *running, ending: ending(Status::Succeeded, at(35)), next: None }
+        }
+        other => panic!("not started: {other:?}"),
+    });
+    let ended: Vec<_> = ended.map(|request| Finished { request, output: Output::default() }).collect();
+    bench.store.finish(Me::new(bench.me), &ended, &[]).await.unwrap();
+    for name in &names {
+        let (ran, skipped) = ((10, 10, "succeeded", String::new()), (20, 30, "skipped", "overlap".into()));
+        assert_eq!(bench.story(name).await, [ran, skipped], "{name}");
+    }
 }
 
 /// `allow`: both run, each in a row of its own.
