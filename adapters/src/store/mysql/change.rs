@@ -107,6 +107,7 @@ impl Transaction {
         self.write_active(&changes.active).await?;
         self.write_definitions(&changes.definitions).await?;
         self.free_names(&changes.deleted).await?;
+        // Not before the rows have matched: a stale write is tried again, and its record breaks no rule.
         if duplicates > 0 {
             self.tell_left_out(&changes.records).await?;
         }

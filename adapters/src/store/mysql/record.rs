@@ -71,11 +71,14 @@ fn cells<'a>(record: &RunRecord, texts: &'a Texts) -> [Cell<'a>; 16] {
 
 /// The statements for all records, none where there are none.
 pub(super) fn inserts(records: &[RunRecord]) -> Vec<Insert> {
+    if records.is_empty() {
+        return Vec::new();
+    }
     let (ran, skipped): (Vec<_>, Vec<_>) = records.iter().partition(|record| record.session.is_some());
-    match ran.len().min(skipped.len()) {
-        _ if records.is_empty() => Vec::new(),
-        ..ENOUGH => vec![insert(&records.iter().collect::<Vec<_>>())],
-        ENOUGH.. => vec![insert(&ran), insert(&skipped)],
+    if ran.len() >= ENOUGH && skipped.len() >= ENOUGH {
+        vec![insert(&ran), insert(&skipped)]
+    } else {
+        vec![insert(&records.iter().collect::<Vec<_>>())]
     }
 }
 
