@@ -1,6 +1,5 @@
-//! What all scenarios share: the database server, the plugin that does nothing, the ceilings of this run.
+//! What all scenarios share: the database server and the plugin that does nothing.
 
-use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
 use carillon_tests::databases::{Brand, Database, Server};
@@ -8,7 +7,6 @@ use carillon_tests::plugins::Place;
 use mysql_async::prelude::Queryable;
 use tokio::runtime::Runtime;
 
-use crate::ceilings::{Spawning, Sql};
 use crate::size::Size;
 
 /// What a production server would be given on a machine of this size, and durable. The later of two options counts.
@@ -44,8 +42,6 @@ pub struct Lab {
     /// The plugin `noop`.
     pub plugins: Place,
     runtime: Runtime,
-    sql: OnceCell<Sql>,
-    spawning: OnceCell<Spawning>,
 }
 
 impl Lab {
@@ -60,7 +56,7 @@ impl Lab {
         plugins.drop_built("noop", "noop.so", 0o755);
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
         let runtime = runtime.expect("a runtime");
-        let lab = Self { size, server, plugins, runtime, sql: OnceCell::new(), spawning: OnceCell::new() };
+        let lab = Self { size, server, plugins, runtime };
         let settings = lab.variables();
         for (name, value) in [("log_bin", "ON"), ("sync_binlog", "1"), ("innodb_flush_log_at_trx_commit", "1")] {
             assert_eq!(settings.get(name).map(String::as_str), Some(value), "{name} of a durable server");
@@ -85,16 +81,6 @@ impl Lab {
     /// An empty database, gone when it is dropped.
     pub fn database(&self) -> Scratch<'_> {
         Scratch { lab: self, database: self.block(self.server.database()) }
-    }
-
-    /// The raw ceilings of the store's SQL, measured when first asked for.
-    pub fn sql(&self) -> &Sql {
-        self.sql.get_or_init(|| Sql::measure(self))
-    }
-
-    /// The raw ceilings of spawning, measured when first asked for.
-    pub fn spawning(&self) -> &Spawning {
-        self.spawning.get_or_init(|| Spawning::measure(self.size.ceiling))
     }
 }
 

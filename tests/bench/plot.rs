@@ -43,7 +43,7 @@ pub const PLOTS: [Plot; 3] = [
     Plot {
         name: "nodes",
         title: "Firings a second by nodes",
-        across: Axis { what: "nodes", value: number },
+        across: Axis { what: "nodes", value: whole },
         up: Axis { what: "firings/s", value: number },
         curves: by_nodes,
     },
@@ -58,6 +58,11 @@ pub const PLOTS: [Plot; 3] = [
 
 fn number(value: f64) -> String {
     format!("{value:.0}")
+}
+
+/// Of what there are no parts of: nothing where the value is not whole.
+fn whole(value: f64) -> String {
+    if value.fract() == 0.0 { number(value) } else { String::new() }
 }
 
 /// Of what is drawn by its logarithm.

@@ -26,7 +26,7 @@ impl Node {
         if waiting == 0 || !self.may_send_beside(&self.flight.finish, waiting) || self.is_in_a_rush(now) || gathers {
             return;
         }
-        let ended = self.batch_of(&self.to_ask.ended);
+        let ended: Vec<RunId> = self.to_ask.ended.iter().take(self.recorded_together()).copied().collect();
         self.wish.gather.was_sent(now);
         self.draw_onward(&ended);
         let until = self.claim_until(now);

@@ -218,6 +218,19 @@ fn a_full_batch_of_ended_runs_is_not_waited_with() {
     assert_eq!(driver.finishes().len(), 2);
 }
 
+/// A thousand rows that a commit holds keep a pause of one of them waiting for too long.
+#[test]
+fn a_finish_records_no_more_than_others_can_wait_for() {
+    let limits = Config { max_batch: 1_000, max_in_flight: 1_200, max_executing: 1_200, ..config() };
+    let mut driver = Driver::new(limits);
+    let runs: Vec<RunId> = (0..1_200).map(|_| driver.execute().at.run).collect();
+    for run in runs {
+        driver.exit(run);
+    }
+    let sizes = driver.pick(|effect| if let Effect::Finish { runs, .. } = effect { Some(runs.len()) } else { None });
+    assert_eq!(sizes, [500, 500], "two lanes");
+}
+
 /// Runs that come due at the same moment, more than one batch of them; what ends first waits to be recorded.
 #[test]
 fn what_waits_to_start_goes_before_what_has_ended() {

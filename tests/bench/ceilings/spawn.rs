@@ -12,31 +12,24 @@ pub const SPAWNER: &str = "spawner";
 /// How many spawners at a time are tried.
 const SPAWNERS: [usize; 3] = [1, 2, 4];
 
-/// Spawns a second, of the number of spawners that does best.
+/// A program that does nothing.
+pub const PROGRAM: &[&str] = &["/bin/true"];
+/// A shell that does nothing.
+pub const SHELL: &[&str] = &["/bin/bash", "-c", "true"];
+
+/// Spawns a second of a command, of the number of spawners that does best.
 #[derive(Debug, Clone, Copy)]
-pub struct Spawning {
-    /// `/bin/true`, its output dropped.
-    pub program: f64,
-    /// `/bin/true`, its output read through a pipe to its end.
-    pub piped_program: f64,
-    /// `bash -c true`, its output dropped.
-    pub shell: f64,
-    /// `bash -c true`, its output read through a pipe to its end.
-    pub piped_shell: f64,
+pub struct Spawns {
+    /// Its output dropped.
+    pub bare: f64,
+    /// Its output read through a pipe to its end.
+    pub piped: f64,
 }
 
-const PROGRAM: [&str; 1] = ["/bin/true"];
-const SHELL: [&str; 3] = ["/bin/bash", "-c", "true"];
-
-impl Spawning {
+impl Spawns {
     /// Measures for so long with each number of spawners.
-    pub fn measure(time: Duration) -> Self {
-        Self {
-            program: best(&PROGRAM, false, time),
-            piped_program: best(&PROGRAM, true, time),
-            shell: best(&SHELL, false, time),
-            piped_shell: best(&SHELL, true, time),
-        }
+    pub fn of(words: &[&str], time: Duration) -> Self {
+        Self { bare: best(words, false, time), piped: best(words, true, time) }
     }
 }
 

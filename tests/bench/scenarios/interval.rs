@@ -2,13 +2,14 @@
 
 use std::time::Instant;
 
+use crate::ceilings::Sql;
 use crate::found::{Found, Row};
 use crate::lab::Lab;
 use crate::meter::{Cost, Meter};
 use crate::site::{Setting, Site, Work, pause_until};
 
 pub fn run(lab: &Lab, found: &mut Found) {
-    let ceiling = lab.sql().firings;
+    let ceiling = Sql::measure(lab).firings;
     for isolation in ["process", "in_process"] {
         let site = crowded(lab, isolation, 1);
         let cost = measure(lab, &site);

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use carillon_tests::databases::Brand;
 
+use crate::ceilings::Sql;
 use crate::found::{Found, Row};
 use crate::lab::Lab;
 use crate::meter::{Cost, Meter};
@@ -15,7 +16,7 @@ const CREATED_A_SECOND: u64 = 5_000;
 
 pub fn run(lab: &Lab, found: &mut Found) {
     let (must, aim) = bounds(lab.server.brand());
-    let ceiling = lab.sql().firings;
+    let ceiling = Sql::measure(lab).firings;
     for isolation in ["process", "in_process"] {
         let in_flight = lab.size.in_flight;
         let setting = Setting { isolation, limits: (in_flight, in_flight), ..Setting::default() };

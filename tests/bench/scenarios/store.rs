@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::cycles::{Cycles, Times};
+use crate::ceilings::Sql;
 use crate::found::{Found, Row};
 use crate::lab::Lab;
 
@@ -12,7 +13,7 @@ const CALLERS: [usize; 2] = [1, 3];
 
 pub fn run(lab: &Lab, found: &mut Found) {
     let (batches, size) = (lab.size.store_batches, lab.size.batch);
-    let ceiling = lab.sql().firings;
+    let ceiling = Sql::measure(lab).firings;
     for callers in CALLERS {
         let scratch = lab.database();
         let cycles = Arc::new(lab.block(Cycles::on_server(&scratch.url())));
