@@ -227,9 +227,14 @@ fn the_lease_ends_every_run() {
         let there = watch::Sender::new(false);
         keeper.extend_deadline(boottime_ms() + 1_000);
         let renew = async {
-            while !*there.borrow() {
-                keeper.extend_deadline(boottime_ms() + 1_000);
-                tokio::time::sleep(Duration::from_millis(20)).await;
+            let (mut run, mut beats) = (there.subscribe(), tokio::time::interval(Duration::from_millis(20)));
+            let is_there = run.wait_for(|there| *there);
+            tokio::pin!(is_there);
+            loop {
+                tokio::select! {
+                    _ = &mut is_there => break,
+                    _ = beats.tick() => keeper.extend_deadline(boottime_ms() + 1_000),
+                }
             }
         };
         let (exit, ()) = tokio::join!(waiting(&executor, asking("wait"), watch::channel(Stop::No).1, &there), renew);

@@ -7,6 +7,7 @@ use carillon_adapters::dylib::DylibExecutor;
 use carillon_adapters::executor::{Ended, Executor, Exit, Isolation, RunFacts, Stop};
 use carillon_adapters::keeper::{KeeperHandle, boottime_ms};
 use serde_json::json;
+use tokio::io::AsyncReadExt as _;
 use tokio::sync::{mpsc, watch};
 
 use crate::fixtures::*;
@@ -228,6 +229,8 @@ fn runs_go_on_side_by_side() {
         let executor = Arc::new(fixture(&keeper, isolation, &body));
         let place = tempfile::tempdir().unwrap();
         let file = place.path().join("there");
+        nix::unistd::mkfifo(&file, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        let mut there = tokio::net::unix::pipe::OpenOptions::new().read_write(true).open_receiver(&file).unwrap();
         let (stop, stopped) = watch::channel(Stop::No);
         let runs: Vec<_> = (0..300)
             .map(|number| {
@@ -236,9 +239,7 @@ fn runs_go_on_side_by_side() {
                 tokio::spawn(async move { executor.run(facts, mpsc::channel(1).0, stopped).await })
             })
             .collect();
-        while std::fs::metadata(&file).map_or(0, |file| file.len()) < 300 {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        there.read_exact(&mut [0; 300]).await.unwrap();
         stop.send(Stop::Politely).unwrap();
         let mut exits = Vec::new();
         for run in runs {
@@ -259,9 +260,8 @@ fn a_run_does_not_begin_when_the_lease_is_over() {
             for lease_ms in [0, boottime_ms() + 200] {
                 keeper.extend_deadline(lease_ms);
                 let executor = fixture(&keeper, isolation, "run->write(run->host, \"called\", 6);");
-                while boottime_ms() <= lease_ms {
-                    tokio::time::sleep(Duration::from_millis(10)).await;
-                }
+                let left = Duration::from_millis(lease_ms.saturating_sub(boottime_ms()) + 1);
+                tokio::time::sleep(left).await;
                 let exit = run_to_end(&executor, facts(json!({}))).await;
                 let reason = exit.reason.as_deref().unwrap_or_default();
                 assert_eq!((exit.how, text(&exit)), (Ended::Lost, ""), "{reason}");

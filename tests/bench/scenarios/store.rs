@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::cycles::{Cycles, Times};
 use crate::ceilings::Sql;
+use crate::cycles::{Cycles, Times};
 use crate::found::{Found, Row};
 use crate::lab::Lab;
 

@@ -6,7 +6,7 @@
 //! thread or a clock: the one who drives it moves its time ([`InnoDb::advance_to`]), decides what goes wrong ([`Weather`]) and
 //! polls the calls, so that a seed replays to the letter. With [`Calm`] nothing takes time and any executor will do.
 //!
-//! `tests/tests/on_server/locking.rs` holds it against real servers, step by step. What is left out: gap locks (whose deadlocks
+//! `tests/tests/on_server/locking/` holds it against real servers, step by step. What is left out: gap locks (whose deadlocks
 //! [`StatementFate::RolledBack`] stands for), the number of connections a process may have, and MySQL's habit of granting a
 //! lock to the waiter on whom most others wait.
 
