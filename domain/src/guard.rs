@@ -163,6 +163,8 @@ guards! {
     EndSeen "end-seen" keeps S8 in "adapters/src/store/*/tables.rs";
     /// `version = ?` where a job's row is updated.
     UpdateVersion "update-version" keeps S5 in "adapters/src/store/{sqlite,mysql}/change.rs";
+    /// What a start of known rows has not asked for is asked by its statement.
+    StandingHolds "standing-holds" keeps S8 in "adapters/src/store/mysql/known.rs";
     /// `version = ?` where a row beside it is updated.
     UpdateBesideVersion "update-beside-version" keeps S5 in "adapters/src/store/{sqlite,mysql}/change.rs";
     /// An update must match every row that it names.

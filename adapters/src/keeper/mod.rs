@@ -46,6 +46,7 @@ mod system;
 mod wire;
 
 pub use clock::boottime_ms;
+pub(crate) use clock::boottime_us;
 pub use handle::{KeeperHandle, KeeperOptions, RunningChild};
 pub use spawn::{Spawn, UserIds};
 pub use start::main;

@@ -16,6 +16,7 @@ pub mod memory;
 pub mod mysql;
 mod ops;
 mod recent;
+mod reckoning;
 mod rounds;
 pub mod sqlite;
 mod tables;

@@ -60,6 +60,7 @@ pub fn proof(guard: Guard) -> Proof {
         Guard::TokenOfJob => Alone(beside::tokens_of_all_rows),
         Guard::ClaimAlive => Alone(sessions::a_session_that_is_gone_claims),
         Guard::StartAlive => Alone(sessions::a_session_that_was_ended_starts),
+        Guard::StandingHolds => Alone(sessions::a_session_that_was_ended_starts_what_it_knows),
         Guard::SweepEnded => Alone(sessions::a_session_that_lives_is_swept),
         Guard::TombstoneStays => Alone(sessions::a_sweep_takes_less_than_all),
         Guard::BeatNotEnded => Alone(sessions::a_heartbeat_comes_after_the_end),

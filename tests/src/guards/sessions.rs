@@ -9,7 +9,7 @@ use carillon_domain::job::Job;
 use carillon_domain::lease::Timing;
 use carillon_domain::time::BootTime;
 
-use super::shop::{child_has_its_row, memory, on_every_store, run, survivors_leave_nothing_held, try_start};
+use super::shop::{child_has_its_row, mariadb, memory, on_every_store, run, survivors_leave_nothing_held, try_start};
 use crate::conformance::Bench;
 use crate::conformance::bench::{at, job};
 
@@ -27,20 +27,27 @@ pub fn a_session_that_is_gone_claims() -> Verdict {
 }
 
 /// Its lease was over before it was ended; its start was on its way all the time.
+async fn ended_before_a_start(bench: Bench) -> Verdict {
+    bench.create(Job::new(("default", "a"), "@every 60s", "{}")).await;
+    bench.go_to(45);
+    let (timing, registered) = (Timing::default(), BootTime::from_ms(45_000));
+    let claimed = bench.claim_one().await;
+    bench.clock.set(at(45) + timing.expire_after);
+    bench.store.expire(bench.me, 0).await.expect("an answer");
+    match try_start(&bench, Me::new(bench.me), &claimed).await {
+        None => Ok(()),
+        Some(_) => must::starts_within_lease(registered + timing.self_kill_after, registered + timing.expire_after),
+    }
+}
+
+/// It asks how it stands.
 pub fn a_session_that_was_ended_starts() -> Verdict {
-    run(async {
-        let bench = memory().await;
-        bench.create(Job::new(("default", "a"), "@every 60s", "{}")).await;
-        bench.go_to(45);
-        let (timing, registered) = (Timing::default(), BootTime::from_ms(45_000));
-        let claimed = bench.claim_one().await;
-        bench.clock.set(at(45) + timing.expire_after);
-        bench.store.expire(bench.me, 0).await.expect("an answer");
-        match try_start(&bench, Me::new(bench.me), &claimed).await {
-            None => Ok(()),
-            Some(_) => must::starts_within_lease(registered + timing.self_kill_after, registered + timing.expire_after),
-        }
-    })
+    run(async { ended_before_a_start(memory().await).await })
+}
+
+/// It knows what it claimed, and how it stood then.
+pub fn a_session_that_was_ended_starts_what_it_knows() -> Verdict {
+    run(async { ended_before_a_start(mariadb().await).await })
 }
 
 /// S8 of a sweep of this bench's session, whose child lives: it swept so many rows.

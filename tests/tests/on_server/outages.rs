@@ -39,17 +39,17 @@ async fn a_connection_cut_at_the_commit_leaves_it_unknown() {
     let Seen::Prepared(settled) = seen else { panic!("{seen:?}") };
     bench.go_to(10);
 
-    // Before the COMMIT was sent nothing can have been applied.
-    wire.set(Trap::CutBefore, ROWS);
-    let start = bench.store.start(Me::new(bench.me), &[settled.at]).await;
-    assert!(matches!(start, Err(StoreError::Retryable(_))), "{start:?}");
     let running = bench.started(&settled).await;
-
-    wire.set(Trap::CutAfter, COMMIT);
     let finished = Finished {
         request: FinishRequest { at: running, ending: ending(Status::Succeeded, at(11)), next: None },
         output: Output { bytes: b"done".to_vec(), truncated: false },
     };
+    // Before the COMMIT was sent nothing can have been applied.
+    wire.set(Trap::CutBefore, ROWS);
+    let finish = bench.store.finish(Me::new(bench.me), std::slice::from_ref(&finished), &[]).await;
+    assert!(matches!(finish, Err(StoreError::Retryable(_))), "{finish:?}");
+
+    wire.set(Trap::CutAfter, COMMIT);
     let finish = bench.store.finish(Me::new(bench.me), std::slice::from_ref(&finished), &[]).await;
     assert!(matches!(finish, Err(StoreError::Unknown(_))), "{finish:?}");
     wait_until("the finish is committed", async || !bench.records("a").await.is_empty()).await;

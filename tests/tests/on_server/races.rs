@@ -21,11 +21,12 @@ use super::{ROWS, bench, open, options, server, wait_until};
 pub(super) async fn waiting(root: &mut Conn, database: &Database) -> usize {
     let found: Vec<Row> = root.query("SHOW FULL PROCESSLIST").await.unwrap();
     let text = |row: &Row, column: &str| row.get::<Option<String>, _>(column).flatten().unwrap_or_default();
-    let waits = |row: &&Row| text(row, "db") == database.name && text(row, "Info").starts_with("UPDATE JSON_TABLE");
+    let updates = |info: String| ["UPDATE JSON_TABLE", "UPDATE job_state"].iter().any(|begin| info.starts_with(begin));
+    let waits = |row: &&Row| text(row, "db") == database.name && updates(text(row, "Info"));
     found.iter().filter(waits).count()
 }
 
-async fn wait_for_waiters(database: &Database, count: usize) {
+pub(super) async fn wait_for_waiters(database: &Database, count: usize) {
     let mut root = server().root().await;
     wait_until("transactions that wait", async || waiting(&mut root, database).await == count).await;
 }

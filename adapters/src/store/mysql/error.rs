@@ -46,7 +46,7 @@ pub(super) fn statement(error: &Error) -> Failure {
     }
 }
 
-/// An error of the COMMIT itself: only where the server says that it rolled back is it known.
+/// An error of the COMMIT itself, or of a statement that commits by itself: only where the server says that it rolled back is it known.
 pub(super) fn commit(error: &Error) -> Failure {
     let text = error.to_string();
     match error {

@@ -120,6 +120,16 @@ impl Line {
         self.done()
     }
 
+    /// A statement without parameters that writes and commits by itself: only an acknowledged one is believed.
+    pub async fn run_alone(&mut self, sql: &str) -> Answer<Done> {
+        let limit = self.server.statement_timeout;
+        match timeout(limit, self.conn()?.query_drop(sql)).await {
+            Ok(Ok(())) => self.done(),
+            Ok(Err(error)) => Err(self.failed(error::commit(&error))),
+            Err(_) => Err(self.failed(error::silence(true))),
+        }
+    }
+
     /// What the last statement did.
     pub fn done(&mut self) -> Answer<Done> {
         let conn = self.conn()?;

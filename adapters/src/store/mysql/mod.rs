@@ -1,9 +1,9 @@
 //! The store of a cluster: one MySQL or MariaDB database that any number of nodes share.
 //!
 //! A transaction takes its locks first and reads after, under READ COMMITTED. What acts on a set of rows (claim, sweep)
-//! takes the lock rows of the partitions, what acts on known rows compares and swaps them, ascending. A transaction
-//! that loses against another one is tried again; one whose COMMIT was not acknowledged is [`StoreError::Unknown`] and
-//! its connection is ended. The database's clock is the clock.
+//! takes the lock rows of the partitions, what acts on known rows compares and swaps them, ascending; a start of few of them
+//! is one statement that commits by itself. A transaction that loses against another one is tried again; one whose COMMIT
+//! was not acknowledged is [`StoreError::Unknown`] and its connection is ended. The database's clock is the clock.
 
 mod address;
 mod batch;
@@ -11,6 +11,7 @@ mod block;
 mod change;
 mod error;
 mod history;
+mod known;
 mod line;
 mod live;
 mod open;
@@ -169,6 +170,9 @@ impl NodeStore for MySqlStore {
     }
 
     async fn start(&self, me: Me, runs: &[RunRef]) -> Result<Vec<StartAnswer>, StoreError> {
+        if let Some(answers) = self.start_known(me, runs).await? {
+            return Ok(answers);
+        }
         write!(self, Locks::Standing(me.session), |tables| transit::start(tables, me, runs))
     }
 

@@ -59,7 +59,12 @@ pub(super) struct Pools {
     pub beats: Pool,
     pub writers: Pool,
     pub readers: Arc<Pool>,
+    /// For statements that commit by themselves.
+    pub lone: Pool,
 }
+
+/// How many statements that commit by themselves are on their way at a time: so many starts are.
+const LONE: usize = 2;
 
 /// What the server says of itself.
 pub(super) struct Variables(BTreeMap<String, String>);
@@ -148,15 +153,20 @@ impl Variables {
 
     /// The pools, none of them connected yet.
     pub fn pools(&self, server: &Arc<Server>, options: &Options) -> Pools {
-        let fresh_for = if self.is_mariadb() { Duration::from_secs(1800) } else { options.holder_timeout * 3 / 4 };
+        let long = Duration::from_secs(1800);
+        let fresh_for = if self.is_mariadb() { long } else { options.holder_timeout * 3 / 4 };
         let pool = |settings, size| Pool::new(server.clone(), settings, size, fresh_for);
         // What writes begins with its first statement, so that no statement does nothing but begin.
         let mut writing = self.settings(options, "READ COMMITTED");
         writing.push("SET SESSION autocommit = 0".to_owned());
+        // Between its statements such a connection holds nothing that others wait for.
+        let mut lone = self.settings(options, "READ COMMITTED");
+        lone.push("SET SESSION autocommit = 1, wait_timeout = 3600".to_owned());
         Pools {
             beats: pool(writing.clone(), 1),
             writers: pool(writing, options.writers),
             readers: Arc::new(pool(self.settings(options, "REPEATABLE READ"), options.readers)),
+            lone: Pool::new(server.clone(), lone, LONE, long),
         }
     }
 }

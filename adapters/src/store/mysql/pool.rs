@@ -91,6 +91,11 @@ impl Pool {
         Self { server, settings, shelf: Shelf::default(), permits, fresh_for }
     }
 
+    /// None of those that are idle is to be used: one of them turned out to be dead.
+    pub fn clear(&self) {
+        self.shelf.clear();
+    }
+
     /// Opens one connection ahead of need.
     pub async fn warm(&self) -> Result<(), mysql_async::Error> {
         self.shelf.put(self.server.connect(&self.settings).await?);

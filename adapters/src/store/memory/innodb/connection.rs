@@ -1,8 +1,9 @@
 //! One connection whose statements are given one by one, so that scripts can be run here and on a real server alike.
 
+use std::sync::Arc;
+
 use carillon_domain::id::{JobId, SessionId};
 
-use super::held_rows;
 use super::line::Line;
 use super::locks::Row;
 use super::server::{Shared, lock};
@@ -58,7 +59,7 @@ impl Connection {
         self.transaction = None;
         let line = Line::begin(self.server.clone(), 0, "script").await.map_err(|error| refused(&error))?;
         let partitions = lock(&self.server).data.partitions;
-        let begun = Transaction::new(line, partitions, Locks::Rows, held_rows()).await;
+        let begun = Transaction::new(line, partitions, Locks::Rows, Arc::default()).await;
         self.transaction = Some(begun.map_err(|error| refused(&error))?);
         Ok(())
     }

@@ -64,6 +64,11 @@ impl Line {
         Ok(line)
     }
 
+    /// Whether the connection is not to be used again.
+    pub fn is_lost(&self) -> bool {
+        self.lost
+    }
+
     /// Whether somebody else was faster.
     pub fn has_conflict(&self) -> bool {
         self.conflict

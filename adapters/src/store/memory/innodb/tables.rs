@@ -188,6 +188,7 @@ impl Tables for Transaction {
         let standing: Answer<Standing> = look!(self, standing(session));
         let standing = standing?;
         self.held().forget_lost(standing.uncertain_until);
+        self.saw(session, &standing)?;
         Ok(standing)
     }
 

@@ -1,16 +1,17 @@
 //! A transaction on one connection, the locks that its statements take, and how it ends.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 
 use carillon_domain::firing::JobState;
 use carillon_domain::id::{JobId, SessionId};
 use carillon_domain::time::Timestamp;
 
 use super::super::data::Data;
+use super::Memory;
 use super::line::Line;
 use super::locks::Row;
 use crate::store::held::{HeldRows, Known};
-use crate::store::tables::{Changes, JobRow, Tables, Write};
+use crate::store::tables::{self, Changes, JobRow, Tables, Write};
 use crate::store::{SessionView, StoreError};
 
 type Answer<T> = Result<T, StoreError>;
@@ -34,12 +35,12 @@ pub(super) struct Transaction {
     pub now_us: i64,
     wrote: bool,
     pub known: Known,
-    held: Arc<Mutex<HeldRows>>,
+    memory: Arc<Memory>,
 }
 
 impl Transaction {
-    pub async fn new(line: Line, partitions: u16, locks: Locks, held: Arc<Mutex<HeldRows>>) -> Answer<Self> {
-        let mut this = Self { line, partitions, now_us: 0, wrote: false, known: Known::default(), held };
+    pub async fn new(line: Line, partitions: u16, locks: Locks, memory: Arc<Memory>) -> Answer<Self> {
+        let mut this = Self { line, partitions, now_us: 0, wrote: false, known: Known::default(), memory };
         let begun = match locks {
             Locks::Rows => this.look_at_the_clock().await,
             Locks::Sessions => this.lock_rows(&[SESSIONS]).await,
@@ -54,7 +55,14 @@ impl Transaction {
     }
 
     pub fn held(&self) -> MutexGuard<'_, HeldRows> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+        self.memory.held()
+    }
+
+    /// A session was looked at.
+    pub fn saw(&mut self, session: SessionId, standing: &tables::Standing) -> Answer<()> {
+        let beside = self.line.write(|server, _| !server.data.active.is_empty())?;
+        self.memory.reckoning().see(session, standing, beside);
+        Ok(())
     }
 
     pub async fn look_at_the_clock(&mut self) -> Answer<()> {
@@ -85,7 +93,7 @@ impl Transaction {
             Ok(answer) if self.wrote => self.line.commit().await.map(|()| answer).map_err(E::from),
             answer => answer,
         };
-        self.known.end(&mut self.held.lock().unwrap_or_else(PoisonError::into_inner), answer.is_ok());
+        self.known.end(&mut self.memory.held(), answer.is_ok());
         let failed = answer.as_ref().is_err_and(|error| matches!(error.into(), Failed::OfTheDatabase));
         let again = failed && self.line.has_conflict();
         match answer {

@@ -1,0 +1,113 @@
+//! As `store/mysql/known.rs`: starting what is known, with one statement that commits by itself.
+
+use carillon_domain::firing::JobState;
+use carillon_domain::guard::{Guard, stands};
+use carillon_domain::node::port::{RowKey, RunRef, StartAnswer};
+
+use super::super::data::Data;
+use super::Client;
+use super::line::Line;
+use super::locks::Row;
+use super::server::lock;
+use crate::store::held;
+use crate::store::ops::transit;
+use crate::store::reckoning::Known;
+use crate::store::tables::{Changes, JobRow, Tables, Write, at_once};
+use crate::store::{Me, SessionState, StoreError};
+
+type Answer<T> = Result<T, StoreError>;
+
+impl Client {
+    /// `None` where not all is known, more is to be done than to start, or it is not as it was known to be.
+    pub(super) async fn start_known(&self, me: Me, runs: &[RunRef]) -> Answer<Option<Vec<StartAnswer>>> {
+        let Some((known, writes, answers)) = self.lone_start(me, runs) else { return Ok(None) };
+        let mut line = Line::begin(self.server.clone(), self.number, "start").await?;
+        let outcome = write_alone(&mut line, me, known, &writes).await;
+        let all = outcome.as_ref().is_ok_and(|matched| *matched == runs.len());
+        let mut written = held::Known::default();
+        written.wrote(writes);
+        written.end(&mut self.memory.held(), all);
+        match outcome {
+            Ok(0) => {
+                line.give_up().await;
+                Ok(None)
+            }
+            Ok(_) => {
+                line.give_back();
+                Ok(Some(if all { answers } else { vec![StartAnswer::Moved; runs.len()] }))
+            }
+            Err(error) => {
+                let lost = line.is_lost();
+                line.give_up().await;
+                if !lost {
+                    return Ok(None);
+                }
+                self.memory.reckoning().forget();
+                Err(StoreError::Unknown(error.to_string()))
+            }
+        }
+    }
+
+    fn lone_start(&self, me: Me, runs: &[RunRef]) -> Option<(Known, Vec<Write<JobState>>, Vec<StartAnswer>)> {
+        let server = lock(&self.server);
+        let mut reckoning = self.memory.reckoning();
+        // As if an answer had just come.
+        reckoning.hear(server.data.clock.now_us(), server.now_us);
+        let known = reckoning.known(me.session, server.now_us)?;
+        let held = self.memory.held();
+        let row = |at: &RunRef| {
+            let RowKey::Job(id) = at.row else { return None };
+            let state = held.get(at)?.clone();
+            let definition = server.data.definitions.get(&id)?.clone();
+            (state.generation == definition.generation).then_some(JobRow { state, definition })
+        };
+        let rows = runs.iter().map(row).collect::<Option<Vec<JobRow>>>()?;
+        let (writes, answers) = transit::start_known(known, me.session, runs, rows)?;
+        (!writes.is_empty()).then_some((known, writes, answers))
+    }
+}
+
+/// Answers how many rows matched.
+async fn write_alone(line: &mut Line, me: Me, known: Known, writes: &[Write<JobState>]) -> Answer<usize> {
+    line.statement().await?;
+    if stands(Guard::StandingHolds) && !line.write(|server, _| holds(&mut server.data, me, known))? {
+        return Ok(0);
+    }
+    let before = || writes.iter().filter_map(|write| write.before.as_ref());
+    line.lock(&before().map(|row| Row::State(row.id)).collect::<Vec<_>>()).await?;
+    let matched = line.write(|server, trx| {
+        let stand = |write: &&Write<JobState>| {
+            let before = write.before.as_ref();
+            before.is_some_and(|before| server.data.states.get(&before.id).is_some_and(|row| is_known(row, before)))
+        };
+        let jobs: Vec<Write<JobState>> = writes.iter().filter(stand).cloned().collect();
+        let matched = jobs.len();
+        if let Some(own) = server.own(trx) {
+            own.changes.push(Changes { jobs, ..Changes::default() });
+        }
+        matched
+    })?;
+    if matched > 0 {
+        line.commit().await?;
+    }
+    Ok(matched)
+}
+
+/// The row is the one that was known.
+fn is_known(row: &JobState, before: &JobState) -> bool {
+    let session = |row: &JobState| row.phase.held().map(|held| held.session);
+    !stands(Guard::UpdateVersion) || (row.version == before.version && session(row) == session(before))
+}
+
+/// What the statement asks besides.
+fn holds(data: &mut Data, me: Me, known: Known) -> bool {
+    let early = data.clock.now() < known.now;
+    let Ok(standing) = at_once(data.begin().standing(me.session)) else { return false };
+    let in_order =
+        |own: &crate::store::tables::OwnSession| own.beat.state != SessionState::Ended && own.beat.seq >= me.acked;
+    !early
+        && standing.session.as_ref().is_some_and(in_order)
+        && standing.open.is_none()
+        && standing.uncertain_until == known.uncertain_until
+        && data.active.is_empty()
+}
