@@ -154,7 +154,7 @@ impl World {
         idle && none_waits_beside && states.iter().all(carillon_domain::firing::JobState::is_completed)
     }
 
-    fn summary(self) -> Result<Summary, Violation> {
+    fn summary(mut self) -> Result<Summary, Violation> {
         let conflicts = self.database.record_conflicts();
         if conflicts > 0 {
             let sentence = format!("{conflicts} records were refused as second ones of their attempt");
@@ -168,7 +168,11 @@ impl World {
         faults.insert("a deadlock", struck.deadlocks);
         faults.insert("a silent transaction thrown out", struck.thrown_out);
         faults.insert("a COMMIT nobody waited for any more", struck.strays);
+        faults.insert("a start of a part of its rows", struck.parted_starts);
         faults.retain(|_, times| *times > 0);
+        if struck.lone_starts > 0 {
+            self.checks.counted.insert("started by a statement of its own", struck.lone_starts);
+        }
         Ok(Summary {
             firings: self.checks.firings,
             due_times,

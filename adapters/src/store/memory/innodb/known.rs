@@ -24,6 +24,11 @@ impl Client {
         let mut line = Line::begin(self.server.clone(), self.number, "start").await?;
         let outcome = write_alone(&mut line, me, known, &writes).await;
         let all = outcome.as_ref().is_ok_and(|matched| *matched == runs.len());
+        match outcome {
+            Ok(_) if all => lock(&self.server).struck.lone_starts += runs.len() as u64,
+            Ok(1..) => lock(&self.server).struck.parted_starts += 1,
+            Ok(0) | Err(_) => {}
+        }
         let mut written = held::Known::default();
         written.wrote(writes);
         written.end(&mut self.memory.held(), all);

@@ -78,6 +78,10 @@ pub struct Struck {
     pub thrown_out: u64,
     /// COMMITs carried out after their client had stopped waiting.
     pub strays: u64,
+    /// Rows started by a statement that commits by itself and found all of its rows.
+    pub lone_starts: u64,
+    /// Such statements that found a part of them.
+    pub parted_starts: u64,
 }
 
 pub(super) struct Server {
