@@ -1,5 +1,5 @@
-//! The same number of firings each second, spread over the second as those of `@every`, or all together as those of a crontab:
-//! how late they begin, and how many statements they take.
+//! The same number of firings each second, spread over some moments of the second as those of `@every`, all together as those
+//! of a crontab, or each at a moment of its own, as jitter makes it: how late they begin, and how many statements they take.
 
 use crate::found::{Found, Row};
 use crate::lab::Lab;
@@ -16,6 +16,14 @@ pub fn run(lab: &Lab, found: &mut Found) {
     let pace = lab.size.paces[1];
     let due = |site: &Site<'_>| site.create(pace, |n| Work::NoopTime.job(&format!("second-{n}"), "* * * * * *"));
     steady(lab, found, pace, ", all at the full second", due);
+    let due = |site: &Site<'_>| {
+        site.create(pace, |n| {
+            let mut job = Work::NoopTime.job(&format!("jitter-{n}"), "* * * * * *");
+            job["jitter"] = "1s".into();
+            job
+        });
+    };
+    steady(lab, found, pace, ", each at a moment of its own", due);
 }
 
 fn steady(lab: &Lab, found: &mut Found, pace: usize, how: &str, create: impl FnOnce(&Site<'_>)) {

@@ -78,6 +78,29 @@ async fn what_is_known_starts_without_a_transaction() {
     }
 }
 
+#[tokio::test]
+async fn those_that_were_due_at_different_times_start_together() {
+    let due = Due::of(&["a"]).await;
+    let other = Job::new(("default", "b"), "@every 13s", "{}");
+    due.bench.clock.set(at(0));
+    due.bench.create(other).await;
+    let both =
+        [due.claimed, due.store.claim(&due.bench.claim_request(due.bench.me, at(30), 5)).await.unwrap()].concat();
+    due.bench.go_to(13);
+    due.wire.set(Trap::CutBefore, COMMIT);
+    let answers = due.store.start(Me::new(due.bench.me), &refs(&both)).await.unwrap();
+    assert_eq!(due.wire.sprung(), 0, "there was nothing to commit");
+    for ((answer, name), cursor) in answers.iter().zip(["a", "b"]).zip([at(10), at(13)]) {
+        let StartAnswer::Started { at: running, held, .. } = answer else { panic!("{answer:?}") };
+        let row = due.bench.view(name).await.state;
+        assert_eq!(
+            (row.version, row.phase, row.cursor),
+            (running.version, Phase::Executing(*held), cursor),
+            "of {name}"
+        );
+    }
+}
+
 /// What changed behind the store's back, and what it answers then: the same as one that has asked.
 #[tokio::test]
 async fn what_holds_no_longer_starts_nothing() {

@@ -13,7 +13,7 @@ use carillon_domain::node::port::{RowKey, RunRef, StartAnswer};
 
 use super::MySqlStore;
 use super::transaction::{Context, list};
-use super::update::assignments_alike;
+use super::update::assignments;
 use crate::store::held;
 use crate::store::ops::transit;
 use crate::store::reckoning::Known;
@@ -66,7 +66,7 @@ impl Context {
         }
         let known = self.reckoned(me.session)?;
         let (writes, answers) = transit::start_known(known, me.session, runs, self.known_rows(runs)?)?;
-        let set = assignments_alike(&writes)?;
+        let set = assignments(&writes)?;
         let holds = if stands(Guard::StandingHolds) { self.holds(me, known) } else { String::new() };
         let rows = rows(me.session, &writes);
         Some((format!("UPDATE job_state FORCE INDEX (PRIMARY) SET {set} WHERE {rows}{holds}"), writes, answers))

@@ -177,17 +177,23 @@ pub(super) fn update(writes: &[Write<JobState>]) -> Option<Update> {
 }
 
 /// The assignments for all writes, each of which changes a row that is there, as the text of a statement over `job_state` alone.
-/// `None` where the rows differ in more than their versions.
-pub(super) fn assignments_alike(writes: &[Write<JobState>]) -> Option<String> {
+/// Where the rows differ their number tells which value is theirs; that is for few rows, as it is looked for one by one.
+pub(super) fn assignments(writes: &[Write<JobState>]) -> Option<String> {
     let pairs: Vec<Pair<'_>> = writes.iter().map(Pair::of).collect::<Option<_>>()?;
     let mut set = String::new();
     // From the left to the right, and a column that was assigned is the new one from there on: the version comes last.
     for at in (0..STATE.len()).rev() {
         let column = &STATE[at];
+        let text = |value: Value| column.parameter().replace('?', &value.as_sql(false));
         let value = match way(&pairs, at) {
             None => continue,
-            Some(Way::Row) => return None,
-            Some(Way::Once(value)) => column.parameter().replace('?', &value.as_sql(false)),
+            Some(Way::Row) => {
+                let of_row = |Pair { after, .. }: &Pair<'_>| {
+                    format!("WHEN {} THEN {}", after.columns.id, text(after.cell(at).parameter()))
+                };
+                format!("CASE id {} END", pairs.iter().map(of_row).collect::<Vec<_>>().join(" "))
+            }
+            Some(Way::Once(value)) => text(value),
             Some(Way::NextVersion) => "version + 1".to_owned(),
         };
         let comma = if set.is_empty() { "" } else { ", " };
@@ -304,6 +310,24 @@ mod tests {
         });
         let (_, rows) = columns(&finishes);
         assert_eq!(rows, ["armed", "claim_at"], "the next due times differ");
+    }
+
+    #[test]
+    fn few_rows_are_told_apart_by_their_numbers() {
+        let start = |every: &[u64]| {
+            let now = BEGIN + std::time::Duration::from_secs(12);
+            after(claimed(every), now, |run| Event::Start { session: me(), run })
+        };
+        let begin = BEGIN.as_ms();
+        let (ten, twelve) = (begin + 10_000, begin + 12_000);
+        let rest = format!("room = '', fencing_token = version + 1, started_at = {twelve}, cursor_at");
+        let texts = [&[10, 10][..], &[10, 12]].map(|every| assignments(&start(every)).unwrap());
+        let one_by_one = format!("CASE id WHEN 1 THEN {ten} WHEN 2 THEN {twelve} END");
+        assert_eq!(
+            texts,
+            [ten.to_string(), one_by_one].map(|cursor| format!("{rest} = {cursor}, version = version + 1"))
+        );
+        assert_eq!(assignments(&jobs(&[10])), None, "what is new is not updated");
     }
 
     #[test]
