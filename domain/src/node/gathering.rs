@@ -107,7 +107,8 @@ impl Node {
     /// Many firings that come due together are started before the first of them to end are recorded. For a short while only,
     /// as a node that is behind has always some waiting, and only while there is a place for each.
     pub(super) fn is_in_a_rush(&mut self, now: BootTime) -> bool {
-        let starting = !self.due.is_empty() || !self.flight.start.are_empty();
+        let waits_for_the_store = !self.due.is_empty() && self.wish.pace.until.is_none();
+        let starting = waits_for_the_store || !self.flight.start.are_empty();
         let starts_first = starting && self.executing < self.config.max_executing && !self.drain.begun;
         self.wish.rush = match self.wish.rush {
             _ if !starts_first => Rush::Off,

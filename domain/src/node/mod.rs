@@ -14,6 +14,7 @@ mod finishing;
 mod gathering;
 mod lanes;
 mod lifecycle;
+mod pace;
 pub mod port;
 mod recovery;
 mod starting;
@@ -37,6 +38,7 @@ use crate::time::{BootTime, Timestamp};
 use crate::uncertain::Window;
 use crate::wheel::Wheel;
 use gathering::{Gather, Rush};
+use pace::Pace;
 use port::RunRef;
 use stealing::{Neighbours, Theft};
 use types::{Backoff, Flight};
@@ -117,6 +119,7 @@ struct Wish {
     /// As the last look found it.
     steal: Option<Theft>,
     gather: Gather,
+    pace: Pace,
     rush: Rush,
     next_peek: BootTime,
     next_recovery: BootTime,
@@ -246,6 +249,7 @@ impl Node {
         if !self.flight.held {
             consider(wish.next_recovery);
         }
+        wish.pace.until.into_iter().for_each(&mut consider);
         if !self.to_ask.ended.is_empty() {
             wish.gather.until.into_iter().chain(wish.rush.until()).for_each(&mut consider);
         }
@@ -297,7 +301,7 @@ impl Node {
         self.collect_due(now);
         self.replace_due(now);
         self.settle_if_needed();
-        self.start_if_due();
+        self.start_if_due(now);
         self.finish_if_needed(now);
         self.reset_if_needed();
         self.claim_if_wished(now);

@@ -21,11 +21,13 @@ impl Node {
         self.due.extend(up);
     }
 
-    pub(super) fn start_if_due(&mut self) {
+    pub(super) fn start_if_due(&mut self, now: BootTime) {
+        self.wish.pace.until = None;
         while let Some(lane) = self.flight.start.free()
             && self.withheld.is_none()
             && self.wish.start_backoff.is_over()
             && self.may_send_beside(&self.flight.start, self.due.len())
+            && !self.paces(now)
         {
             let mut batch = self.next_to_start();
             if batch.is_empty() {
@@ -34,6 +36,7 @@ impl Node {
             // Ascending rows, so that two batches never wait for each other.
             batch.sort_by_cached_key(|run| self.runs.get(run).map(|of_run| of_run.at));
             let runs = self.refs(&batch);
+            self.wish.pace.sent(batch.len(), now);
             self.flight.start.send(lane, batch);
             self.emit(Effect::Start { lane, runs });
         }

@@ -7,6 +7,7 @@ mod driver;
 mod ending;
 mod finishing;
 mod matrix;
+mod pacing;
 mod replacing;
 mod stealing;
 mod withholding;

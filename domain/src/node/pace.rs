@@ -1,0 +1,144 @@
+//! How soon one start follows another. What comes due together starts together; but of many firings that come due each at a
+//! moment of its own each would have a statement and a commit for itself, as fast as the database answers, and it would spend
+//! several times as much on them. So the more there are, the longer a start waits for others: up to a thirtieth of a second
+//! from a thousand firings a second on, a tenth of that at a hundred, and not at all below thirty.
+
+use std::time::Duration;
+
+use super::Node;
+use super::lanes::ENOUGH;
+use crate::time::BootTime;
+
+/// So many starts a second there are at a thousand firings a second, and at the least at more.
+const STARTS: u32 = 30;
+/// The longest that a start waits for others, in milliseconds.
+const LONGEST_MS: u32 = 1_000 / STARTS;
+/// So many starts may follow each other at once after a while without any: what comes due at the full second does not wait.
+const SAVED: u32 = 4;
+
+/// What was started lately, and how long the next start waits.
+#[derive(Debug, Default, Clone, Hash)]
+pub(super) struct Pace {
+    /// A second of the boot clock, how many runs were started in it, and in the one before.
+    second: u64,
+    runs: u32,
+    runs_before: u32,
+    /// How many starts were spent of those that were saved, as of then.
+    spent: u32,
+    as_of: BootTime,
+    /// Until when what is due waits, if it does: when the node is to come back.
+    pub until: Option<BootTime>,
+}
+
+impl Pace {
+    /// From one start to the next.
+    fn gap(&self) -> Duration {
+        Duration::from_millis(u64::from((self.runs_before / STARTS).min(LONGEST_MS)))
+    }
+
+    /// Lets the time pass.
+    fn pass(&mut self, now: BootTime) {
+        let second = now.as_ms() / 1_000;
+        if second != self.second {
+            let follows = second == self.second + 1;
+            (self.runs_before, self.runs) = (if follows { self.runs } else { 0 }, 0);
+            self.second = second;
+        }
+        let gap = self.gap();
+        while self.spent > 0 && self.as_of + gap <= now {
+            (self.spent, self.as_of) = (self.spent - 1, self.as_of + gap);
+        }
+        if self.spent == 0 {
+            self.as_of = BootTime::default();
+        }
+    }
+
+    /// Whether a start of so many runs waits for more.
+    fn waits(&mut self, runs: usize, now: BootTime) -> bool {
+        self.pass(now);
+        let is_spent = self.spent >= SAVED && runs < ENOUGH;
+        self.until = is_spent.then(|| self.as_of + self.gap());
+        is_spent
+    }
+
+    /// A start of so many runs goes.
+    pub fn sent(&mut self, runs: usize, now: BootTime) {
+        self.pass(now);
+        self.runs = self.runs.saturating_add(u32::try_from(runs).unwrap_or(u32::MAX));
+        if runs < ENOUGH && !self.gap().is_zero() {
+            if self.spent == 0 {
+                self.as_of = now;
+            }
+            self.spent += 1;
+        }
+    }
+}
+
+impl Node {
+    /// Whether what is due waits for more, for a moment.
+    pub(super) fn paces(&mut self, now: BootTime) -> bool {
+        let waiting = self.due.len();
+        waiting > 0 && self.wish.pace.waits(waiting, now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How many starts there are in the last of some seconds, in which `each` runs come due every so many milliseconds, and the
+    /// longest that any of them waited.
+    fn starts(each: usize, every_ms: u64) -> (u32, u64) {
+        let (mut pace, mut due, mut since) = (Pace::default(), 0, None);
+        let (mut count, mut longest) = (0, 0);
+        for ms in 0..5_000 {
+            let now = BootTime::from_ms(1_000_000 + ms);
+            if ms % every_ms == 0 {
+                due += each;
+                since = since.or(Some(ms));
+            }
+            if due > 0 && !pace.waits(due, now) {
+                pace.sent(due, now);
+                if ms >= 4_000 {
+                    (count, longest) = (count + 1, longest.max(ms - since.unwrap_or(ms)));
+                }
+                (due, since) = (0, None);
+            }
+        }
+        (count, longest)
+    }
+
+    #[test]
+    fn the_more_there_is_the_longer_a_start_waits_for_others() {
+        assert_eq!(starts(1, 50), (20, 0), "few wait for nobody");
+        assert_eq!(starts(1, 10), (100, 0), "nor do a hundred a second that are apart");
+        assert_eq!(starts(50, 50), (20, 0), "nor those that come together");
+        assert_eq!(starts(1_000, 1_000), (1, 0));
+        let (busy, waited) = starts(1, 1);
+        assert!((30..=32).contains(&busy) && (30..=33).contains(&waited), "{busy} starts, {waited} ms");
+        let (some, waited) = starts(1, 3);
+        assert!((80..=100).contains(&some) && waited <= 12, "{some} starts, {waited} ms");
+        let (most, waited) = starts(10, 1);
+        assert!(most <= 75 && waited <= 25, "{most} starts, {waited} ms: enough for a call of their own go at once");
+    }
+
+    #[test]
+    fn what_was_saved_is_for_those_that_come_together() {
+        let mut pace = Pace::default();
+        let at = |ms: u64| BootTime::from_ms(10_000 + ms);
+        (0..20).for_each(|n| pace.sent(50, at(50 * n)));
+        // The next second: four at once, then one at a time.
+        let now = at(1_000);
+        for _ in 0..SAVED {
+            assert!(!pace.waits(50, now));
+            pace.sent(50, now);
+        }
+        assert!(pace.waits(50, now) && pace.until == Some(at(1_033)));
+        assert!(!pace.waits(ENOUGH, now), "many go at once");
+        assert!(pace.waits(1, at(1_032)) && !pace.waits(1, at(1_033)));
+        pace.sent(1, at(1_033));
+        assert!(pace.waits(1, at(1_034)));
+        // A second without any, and nothing waits.
+        assert!(!pace.waits(1, at(3_000)));
+    }
+}
