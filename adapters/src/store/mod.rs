@@ -60,7 +60,8 @@ pub trait NodeStore: Send + Sync {
     async fn claim(&self, request: &ClaimRequest) -> Result<Vec<Claimed>, StoreError>;
 
     /// Prepared -> Executing, only at the versions given and only while the session is not ended. One answer a run, in
-    /// order. Notices lost commits as a claim does.
+    /// order. Notices lost commits as a claim does. Where a part of the runs may have started and it is not known which, all
+    /// are told to have [moved](StartAnswer::Moved).
     async fn start(&self, me: Me, runs: &[RunRef]) -> Result<Vec<StartAnswer>, StoreError>;
 
     /// Executing -> Idle, with history and output, and, where the request says so and the job's executor is one of

@@ -58,7 +58,8 @@ pub enum StartAnswer {
         /// Not before this.
         start_at: Timestamp,
     },
-    /// Still prepared for the run, but written to since: settle, which tells the new version.
+    /// Written to since: still prepared for the run at another version, or, where only a part of those that were to start
+    /// together did, perhaps started. Settle, which tells.
     Moved,
     /// The database lost commits, and this firing may have started in them, or nobody has accepted that yet: give it back.
     Withheld,
