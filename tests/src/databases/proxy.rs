@@ -16,9 +16,19 @@ pub enum Trap {
     Hold,
 }
 
+/// A trap that is set.
+struct Set {
+    trap: Trap,
+    /// What must have come by on the same connection since it was set.
+    after: Option<String>,
+    words: String,
+    number: u64,
+}
+
 #[derive(Default)]
 struct State {
-    trap: Option<(Trap, String)>,
+    set: Option<Set>,
+    numbered: u64,
     held: bool,
     sprung: usize,
 }
@@ -57,7 +67,18 @@ impl Proxy {
 
     /// Sets the trap for the next packet with these words.
     pub fn set(&self, trap: Trap, words: &str) {
-        self.state().trap = Some((trap, words.to_owned()));
+        self.put(trap, None, words);
+    }
+
+    /// Sets the trap for the next packet with these words that comes on a connection after one with those.
+    pub fn set_after(&self, trap: Trap, after: &str, words: &str) {
+        self.put(trap, Some(after.to_owned()), words);
+    }
+
+    fn put(&self, trap: Trap, after: Option<String>, words: &str) {
+        let mut state = self.state();
+        state.numbered += 1;
+        state.set = Some(Set { trap, after, words: words.to_owned(), number: state.numbered });
     }
 
     /// How many packets went into a trap.
@@ -100,8 +121,9 @@ fn answers(mut server: TcpStream, mut client: TcpStream, mute: &AtomicBool) {
 
 fn questions(mut client: TcpStream, mut server: TcpStream, mute: &AtomicBool, shared: &(Mutex<State>, Condvar)) {
     let mut buffer = vec![0; 1 << 16];
+    let mut armed = 0;
     while let Ok(length @ 1..) = client.read(&mut buffer) {
-        match sprung(&buffer[..length], shared) {
+        match sprung(&buffer[..length], &mut armed, shared) {
             Some(Trap::CutBefore) => break,
             Some(Trap::CutAfter) => mute.store(true, Ordering::SeqCst),
             Some(Trap::Hold) => wait_for_release(shared),
@@ -117,12 +139,23 @@ fn questions(mut client: TcpStream, mut server: TcpStream, mute: &AtomicBool, sh
     }
 }
 
-fn sprung(packet: &[u8], (state, changed): &(Mutex<State>, Condvar)) -> Option<Trap> {
+/// `armed` is the number of the trap for which this connection has carried what must come before.
+fn sprung(packet: &[u8], armed: &mut u64, (state, changed): &(Mutex<State>, Condvar)) -> Option<Trap> {
     let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
-    let (trap, words) = state.trap.as_ref()?;
-    packet.windows(words.len()).find(|window| *window == words.as_bytes())?;
+    let Set { trap, after, words, number } = state.set.as_ref()?;
+    let has = |words: &str| packet.windows(words.len()).any(|window| window == words.as_bytes());
+    match after {
+        Some(after) if *armed != *number => {
+            if has(after) {
+                *armed = *number;
+            }
+            return None;
+        }
+        _ if !has(words) => return None,
+        _ => {}
+    }
     let trap = *trap;
-    state.trap = None;
+    state.set = None;
     state.held = trap == Trap::Hold;
     state.sprung += 1;
     changed.notify_all();

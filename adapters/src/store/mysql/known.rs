@@ -48,9 +48,11 @@ impl MySqlStore {
                 line.give_up().await;
                 Err(StoreError::Unknown(text))
             }
-            Err(_rolled_back) => {
+            // It has waited for a row as long as a start may.
+            Err(error) => {
+                let again = line.has_conflict();
                 line.give_up().await;
-                Ok(None)
+                if again { Ok(None) } else { Err(error) }
             }
         }
     }

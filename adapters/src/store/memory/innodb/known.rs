@@ -42,13 +42,13 @@ impl Client {
                 Ok(Some(if all { answers } else { vec![StartAnswer::Moved; runs.len()] }))
             }
             Err(error) => {
-                let lost = line.is_lost();
+                let (lost, again) = (line.is_lost(), line.has_conflict());
                 line.give_up().await;
-                if !lost {
-                    return Ok(None);
+                if lost {
+                    self.memory.reckoning().forget();
+                    return Err(StoreError::Unknown(error.to_string()));
                 }
-                self.memory.reckoning().forget();
-                Err(StoreError::Unknown(error.to_string()))
+                if again { Ok(None) } else { Err(error) }
             }
         }
     }
