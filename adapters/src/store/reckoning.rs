@@ -7,7 +7,6 @@
 use carillon_domain::id::SessionId;
 use carillon_domain::time::Timestamp;
 
-use super::SessionState;
 use super::tables::Standing;
 
 /// After so long the best bound of a time is forgotten, as clocks are set now and then; at the latest after twice as long.
@@ -49,9 +48,7 @@ impl Reckoning {
     /// The session stands like this, with any run `beside` its job's row or none. One that may not start, or not without a look
     /// at other rows, is asked for each time.
     pub fn see(&mut self, session: SessionId, standing: &Standing, beside: bool) {
-        let live = matches!(standing.state(), Some(SessionState::Live | SessionState::Draining));
-        let in_order = live && standing.open.is_none() && !beside;
-        self.in_order = in_order.then_some((session, standing.uncertain_until));
+        self.in_order = (standing.is_in_order() && !beside).then_some((session, standing.uncertain_until));
     }
 
     /// Until it is looked at again nothing is known of the session.
@@ -75,7 +72,7 @@ mod tests {
 
     use super::super::tables::OwnSession;
     use super::*;
-    use crate::store::SessionBeat;
+    use crate::store::{SessionBeat, SessionState};
 
     const ME: fn() -> SessionId = || SessionId::from_random(1);
 

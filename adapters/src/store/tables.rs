@@ -129,6 +129,11 @@ impl Standing {
     pub fn state(&self) -> Option<SessionState> {
         self.session.as_ref().map(|own| own.beat.state)
     }
+
+    /// Whether the session is there and not ended, and no window is open.
+    pub fn is_in_order(&self) -> bool {
+        matches!(self.state(), Some(SessionState::Live | SessionState::Draining)) && self.open.is_none()
+    }
 }
 
 /// Which history.

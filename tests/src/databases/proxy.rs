@@ -5,6 +5,11 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
+/// A query packet that says COMMIT, and not the settings that speak of READ COMMITTED.
+pub const COMMIT: &str = "\u{3}COMMIT";
+/// A query packet that starts known rows and commits by itself.
+pub const LONE_START: &str = "\u{3}UPDATE job_state";
+
 /// What happens to the next packet that contains the words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trap {

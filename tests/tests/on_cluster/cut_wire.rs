@@ -6,17 +6,15 @@ use std::time::{Duration, Instant};
 use carillon_checker::judge;
 use carillon_tests::cluster::{Cluster, Witness};
 use carillon_tests::databases::Server;
-use carillon_tests::databases::proxy::{Proxy, Trap};
+use carillon_tests::databases::proxy::{COMMIT, LONE_START, Proxy, Trap};
 use carillon_tests::jobs::{job, status};
 use carillon_tests::server::wait_until;
 use serde_json::json;
 
 use super::{PATIENT, database, settled, wait_for_more};
 
-/// A query packet that says COMMIT, one that locks partitions for what follows, and a start that commits by itself.
-const COMMIT: &str = "\u{3}COMMIT";
+/// A query packet that locks partitions for what follows.
 const LOCKS: &str = "\u{3}UPDATE lock_row";
-const LONE: &str = "\u{3}UPDATE job_state";
 /// The transitions of the matrix that a node makes all the time.
 const STEPS: [&str; 3] = ["claim", "start", "finish"];
 /// How often each is to be hit in each way at least, and how long that may take: which COMMIT comes next is a matter of chance.
@@ -59,7 +57,7 @@ fn commits_of_unknown_outcome_start_nothing_twice_and_lose_nothing() {
                 let sprung = wire.sprung();
                 match STEPS[step] {
                     "claim" => wire.set_after(trap, LOCKS, COMMIT),
-                    "start" => wire.set(trap, LONE),
+                    "start" => wire.set(trap, LONE_START),
                     _ => wire.set(trap, COMMIT),
                 }
                 wait_until("a commit is cut", || wire.sprung() > sprung);

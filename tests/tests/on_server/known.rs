@@ -7,9 +7,9 @@ use carillon_domain::node::port::{Claimed, FinishAnswer, FinishRequest, RunRef, 
 use carillon_domain::run::Status;
 use carillon_tests::conformance::Bench;
 use carillon_tests::conformance::bench::{at, ending, job, key, refs};
-use carillon_tests::databases::proxy::{Proxy, Trap};
+use carillon_tests::databases::proxy::{COMMIT, LONE_START, Proxy, Trap};
 
-use super::{COMMIT, LONE, bench, open, options, server, wait_until};
+use super::{bench, open, options, server, wait_until};
 
 async fn start(store: &dyn Store, bench: &Bench, at: RunRef) -> StartAnswer {
     store.start(Me::new(bench.me), &[at]).await.unwrap().remove(0)
@@ -113,7 +113,7 @@ async fn what_was_not_acknowledged_is_not_known() {
     let claimed = store.claim(&bench.claim_request(bench.me, at(30), 5)).await.unwrap().remove(0);
     bench.go_to(10);
     // Not applied: it starts when it is asked again.
-    wire.set(Trap::CutBefore, LONE);
+    wire.set(Trap::CutBefore, LONE_START);
     let lost = store.start(Me::new(bench.me), &[claimed.at]).await;
     assert!(matches!(lost, Err(StoreError::Unknown(_))), "{lost:?}");
     let seen = store.settle(bench.me, &[claimed.at]).await.unwrap().remove(0);

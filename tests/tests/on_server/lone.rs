@@ -12,12 +12,12 @@ use carillon_domain::run::Status;
 use carillon_domain::time::Timestamp;
 use carillon_tests::conformance::Bench;
 use carillon_tests::conformance::bench::{at, job, key, refs};
-use carillon_tests::databases::proxy::{Proxy, Trap};
+use carillon_tests::databases::proxy::{COMMIT, LONE_START, Proxy, Trap};
 use carillon_tests::databases::{Database, Server, Surroundings};
 use mysql_async::prelude::Queryable;
 
 use super::races::{holder, wait_for_waiters};
-use super::{COMMIT, LONE, bench, open, options, server, wait_until};
+use super::{bench, open, options, server, wait_until};
 
 /// Jobs that a store of its own has claimed, of which its every packet can be seen, and which are due now.
 struct Due {
@@ -160,13 +160,13 @@ async fn of_those_that_start_together_one_was_paused() {
 #[tokio::test(flavor = "multi_thread")]
 async fn without_an_answer_it_is_unknown_and_settled() {
     let due = Due::of(&["a"]).await;
-    due.wire.set(Trap::CutBefore, LONE);
+    due.wire.set(Trap::CutBefore, LONE_START);
     let lost = due.start().await;
     assert!(matches!(lost, Err(StoreError::Unknown(_))), "{lost:?}");
     assert!(matches!(due.settle_one().await, Seen::Prepared(_)), "it was not applied");
 
     let due = Due::of(&["a"]).await;
-    due.wire.set(Trap::CutAfter, LONE);
+    due.wire.set(Trap::CutAfter, LONE_START);
     let lost = due.start().await;
     assert!(matches!(lost, Err(StoreError::Unknown(_))), "{lost:?}");
     let before = due.claimed[0].at.version;
@@ -180,7 +180,7 @@ async fn without_an_answer_it_is_unknown_and_settled() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stray_one_lands_on_nothing_after_it_was_settled() {
     let due = Due::of(&["a"]).await;
-    due.wire.set(Trap::Hold, LONE);
+    due.wire.set(Trap::Hold, LONE_START);
     let (store, me, at) = (due.store.clone(), due.bench.me, due.claimed[0].at);
     let stray = tokio::spawn(async move { store.start(Me::new(me), &[at]).await });
     tokio::task::block_in_place(|| due.wire.wait_until_sprung());

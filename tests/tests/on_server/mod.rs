@@ -26,10 +26,6 @@ fn server() -> &'static Server {
     Server::shared(crate::BRAND)
 }
 
-/// A query packet that says COMMIT, and not the settings that speak of READ COMMITTED.
-const COMMIT: &str = "\u{3}COMMIT";
-/// A query packet that starts known rows and commits by itself.
-const LONE: &str = "\u{3}UPDATE job_state";
 /// What only a packet with rows to be written has in it: a batch whose first column is the row's number.
 const ROWS: &str = "[[";
 

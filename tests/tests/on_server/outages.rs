@@ -10,9 +10,9 @@ use carillon_domain::run::Status;
 use carillon_tests::conformance::Bench;
 use carillon_tests::conformance::bench::{BEGIN, at, ending, job};
 use carillon_tests::databases::Server;
-use carillon_tests::databases::proxy::{Proxy, Trap};
+use carillon_tests::databases::proxy::{COMMIT, Proxy, Trap};
 
-use super::{COMMIT, ROWS, bench, bench_on, open, options, server, wait_until};
+use super::{ROWS, bench, bench_on, open, options, server, wait_until};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_connection_cut_at_the_commit_leaves_it_unknown() {

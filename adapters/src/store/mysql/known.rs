@@ -9,7 +9,7 @@
 use carillon_domain::firing::JobState;
 use carillon_domain::guard::{Guard, stands};
 use carillon_domain::id::SessionId;
-use carillon_domain::node::port::{RowKey, RunRef, StartAnswer};
+use carillon_domain::node::port::{RunRef, StartAnswer};
 
 use super::MySqlStore;
 use super::transaction::{Context, list};
@@ -67,22 +67,19 @@ impl Context {
             return None;
         }
         let known = self.reckoned(me.session)?;
-        let (writes, answers) = transit::start_known(known, me.session, runs, self.known_rows(runs)?)?;
+        let known_rows = runs.iter().map(|at| self.known_row(at)).collect::<Option<_>>()?;
+        let (writes, answers) = transit::start_known(known, me.session, runs, known_rows)?;
         let set = assignments(&writes)?;
         let holds = if stands(Guard::StandingHolds) { self.holds(me, known) } else { String::new() };
         let rows = rows(me.session, &writes);
         Some((format!("UPDATE job_state FORCE INDEX (PRIMARY) SET {set} WHERE {rows}{holds}"), writes, answers))
     }
 
-    fn known_rows(&self, runs: &[RunRef]) -> Option<Vec<JobRow>> {
-        let (held, mut cache) = (self.held(), self.cache());
-        let row = |at: &RunRef| {
-            let RowKey::Job(id) = at.row else { return None };
-            let state = held.get(at)?.clone();
-            let definition = cache.get(id, state.generation)?;
-            Some(JobRow { state, definition })
-        };
-        runs.iter().map(row).collect()
+    /// The job's row that carries the run, as this process wrote it, with its definition.
+    pub(super) fn known_row(&self, at: &RunRef) -> Option<JobRow> {
+        let state = self.held().get(at)?.clone();
+        let definition = self.cache().get(state.id, state.generation)?;
+        Some(JobRow { state, definition })
     }
 
     /// That a transaction would be told the same by `STANDING`: the session is not ended and has not lost a heartbeat, no

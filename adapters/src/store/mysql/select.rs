@@ -146,9 +146,8 @@ impl Transaction {
         let (mut rows, mut unknown) = (BTreeMap::new(), Vec::new());
         for at in runs {
             let RowKey::Job(id) = at.row else { continue };
-            let state = self.context.held().get(at).cloned();
-            match state.and_then(|state| Some((self.cached(id, state.generation)?, state))) {
-                Some((definition, state)) => _ = rows.insert(id, JobRow { definition, state }),
+            match self.context.known_row(at) {
+                Some(row) => _ = rows.insert(id, row),
                 None => unknown.push(id),
             }
         }

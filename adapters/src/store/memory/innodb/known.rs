@@ -2,18 +2,19 @@
 
 use carillon_domain::firing::JobState;
 use carillon_domain::guard::{Guard, stands};
-use carillon_domain::node::port::{RowKey, RunRef, StartAnswer};
+use carillon_domain::node::port::{RunRef, StartAnswer};
+use carillon_domain::uncertain::went_back;
 
 use super::super::data::Data;
-use super::Client;
 use super::line::Line;
 use super::locks::Row;
 use super::server::lock;
+use super::{Client, Memory};
 use crate::store::held;
 use crate::store::ops::transit;
 use crate::store::reckoning::Known;
 use crate::store::tables::{Changes, JobRow, Tables, Write, at_once};
-use crate::store::{Me, SessionState, StoreError};
+use crate::store::{Me, StoreError};
 
 type Answer<T> = Result<T, StoreError>;
 
@@ -59,16 +60,18 @@ impl Client {
         // As if an answer had just come.
         reckoning.hear(server.data.clock.now_us(), server.now_us);
         let known = reckoning.known(me.session, server.now_us)?;
-        let held = self.memory.held();
-        let row = |at: &RunRef| {
-            let RowKey::Job(id) = at.row else { return None };
-            let state = held.get(at)?.clone();
-            let definition = server.data.definitions.get(&id)?.clone();
-            (state.generation == definition.generation).then_some(JobRow { state, definition })
-        };
-        let rows = runs.iter().map(row).collect::<Option<Vec<JobRow>>>()?;
+        let rows = runs.iter().map(|at| self.memory.known_row(at, &server.data)).collect::<Option<_>>()?;
         let (writes, answers) = transit::start_known(known, me.session, runs, rows)?;
         (!writes.is_empty()).then_some((known, writes, answers))
+    }
+}
+
+impl Memory {
+    /// The job's row that carries the run, as this process wrote it. Where a newer definition is stored it has moved on.
+    pub(super) fn known_row(&self, at: &RunRef, data: &Data) -> Option<JobRow> {
+        let state = self.held().get(at)?.clone();
+        let definition = data.definitions.get(&state.id)?.clone();
+        (state.generation == definition.generation).then_some(JobRow { state, definition })
     }
 }
 
@@ -108,11 +111,9 @@ fn is_known(row: &JobState, before: &JobState) -> bool {
 fn holds(data: &mut Data, me: Me, known: Known) -> bool {
     let early = data.clock.now() < known.now;
     let Ok(standing) = at_once(data.begin().standing(me.session)) else { return false };
-    let in_order =
-        |own: &crate::store::tables::OwnSession| own.beat.state != SessionState::Ended && own.beat.seq >= me.acked;
     !early
-        && standing.session.as_ref().is_some_and(in_order)
-        && standing.open.is_none()
+        && standing.is_in_order()
+        && !went_back(me.acked, standing.session.as_ref().map(|own| own.beat.seq))
         && standing.uncertain_until == known.uncertain_until
         && data.active.is_empty()
 }

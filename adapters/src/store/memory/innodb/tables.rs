@@ -68,11 +68,9 @@ impl Tables for Transaction {
         let (mut rows, mut unknown) = (BTreeMap::new(), Vec::new());
         for at in runs {
             let RowKey::Job(id) = at.row else { continue };
-            let state = self.held().get(at).cloned();
-            // Where a newer definition is stored the row has moved on.
-            let definition = self.line.write(|server, _| server.data.definitions.get(&id).cloned())?;
-            match state.zip(definition).filter(|(state, definition)| state.generation == definition.generation) {
-                Some((state, definition)) => _ = rows.insert(id, JobRow { state, definition }),
+            let memory = self.memory.clone();
+            match self.line.write(|server, _| memory.known_row(at, &server.data))? {
+                Some(row) => _ = rows.insert(id, row),
                 None => unknown.push(id),
             }
         }

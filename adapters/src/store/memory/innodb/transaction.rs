@@ -35,7 +35,7 @@ pub(super) struct Transaction {
     pub now_us: i64,
     wrote: bool,
     pub known: Known,
-    memory: Arc<Memory>,
+    pub memory: Arc<Memory>,
 }
 
 impl Transaction {
