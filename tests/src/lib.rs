@@ -18,5 +18,6 @@ pub mod report;
 pub mod server;
 pub mod settings;
 pub mod simulator;
+pub mod skipped;
 pub mod stranger;
 pub mod trial;

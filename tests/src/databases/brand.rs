@@ -1,7 +1,6 @@
 //! What differs between the servers: where they live, how an empty one is made and how it is started.
 
 use std::fs;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -93,10 +92,7 @@ impl Brand {
         let program = std::env::args().next().unwrap_or_default();
         let program = Path::new(&program).file_name().unwrap_or_default().to_string_lossy();
         let program = program.rsplit_once('-').map_or(&*program, |(name, _)| name);
-        let words =
-            format!("\n\nSKIPPED, NOT TESTED HERE: all of {program}, as there is no {}: {why}\n\n", self.name());
-        // Not through the macros, which tests capture.
-        let _unheard = std::io::stderr().write_all(words.as_bytes());
+        crate::skipped::tell(&format!("all of {program}, as there is no {}: {why}", self.name()));
         std::process::exit(status);
     }
 

@@ -233,7 +233,9 @@ async fn a_clock_that_was_put_back_starts_nothing_early() {
     let server = Server::start_in(crate::BRAND, surroundings, &[]);
     let clock = match server.clock() {
         Ok(clock) => clock,
-        Err(why) => return println!("skipped: the server's clock cannot be moved: {why}"),
+        Err(why) => {
+            return carillon_tests::skipped::tell(&format!("a start after the server's clock was put back: {why}"));
+        }
     };
     let database = server.database().await;
     let by_itself = Options { clock: None, ..options(&carillon_adapters::store::ManualClock::at(Timestamp::EPOCH)) };
