@@ -1,5 +1,7 @@
 //! The README's commands and configuration, executed word for word.
 
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -7,6 +9,8 @@ use carillon_tests::databases::{self, Brand};
 use carillon_tests::markdown::{Block, blocks};
 use carillon_tests::server::{Server, binary};
 use mysql_async::prelude::Queryable;
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests/ lies in the repository")
@@ -24,6 +28,10 @@ fn chapter(title: &str) -> Vec<Block> {
     blocks(&rest[..rest.find("\n## ").unwrap_or(rest.len())])
 }
 
+fn free_port() -> u16 {
+    std::net::TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port").port()
+}
+
 #[test]
 fn the_first_two_commands_exist_and_can_be_run() {
     let first: Vec<_> = blocks(&readme()).into_iter().take(2).map(|block| block.text).collect();
@@ -33,6 +41,61 @@ fn the_first_two_commands_exist_and_can_be_run() {
         let mode = std::fs::metadata(root().join(script)).expect(script).permissions().mode();
         assert_ne!(mode & 0o111, 0, "{script} must be executable");
     }
+}
+
+/// Processes of which none outlives the test.
+struct Group(Pid);
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        // Mostly they have ended.
+        let _ = killpg(self.0, Signal::SIGKILL);
+    }
+}
+
+/// As it stands there but for the build, which is done, and the port, which may be taken.
+#[test]
+fn the_demo_shows_runs_happening_until_it_is_stopped() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut script = std::fs::read_to_string(root().join("demo")).expect("demo");
+    let address = format!("127.0.0.1:{}", free_port());
+    let http = format!("export CARILLON__HTTP__BIND={address} CARILLON_SERVER=http://{address}\n");
+    let path = format!("export PATH='{}':$PATH\n", binary().parent().expect("a directory").display());
+    for (words, instead) in [
+        ("cargo build --package carillon\n", ""),
+        ("export PATH=\"$PWD/target/debug:$PATH\"\n", &path),
+        ("mkdir -p demo-data\n", &format!("{http}mkdir -p demo-data\n")),
+    ] {
+        assert_eq!(script.matches(words).count(), 1, "{words}");
+        script = script.replace(words, instead);
+    }
+    let crontab = dir.path().join("examples/crontab");
+    std::fs::create_dir(dir.path().join("examples")).expect("a directory");
+    std::fs::copy(root().join("examples/crontab"), crontab).expect("copied");
+    std::fs::write(dir.path().join("demo"), script).expect("written");
+    let (lines, writer) = std::io::pipe().expect("a pipe");
+    let mut demo = Command::new("bash");
+    demo.arg("demo").current_dir(dir.path()).stdin(Stdio::null()).process_group(0);
+    demo.stdout(writer.try_clone().expect("a pipe")).stderr(writer);
+    let mut running = demo.spawn().expect("bash");
+    let group = Group(Pid::from_raw(i32::try_from(running.id()).expect("a process id")));
+    // The last of the pipe's writers here.
+    drop(demo);
+    let mut lines = BufReader::new(lines).lines().map(|line| line.expect("the demo is read"));
+    let mut said = String::new();
+    // One of its jobs fails each minute: so this test ends, whatever is shown.
+    let enough = |said: &str| said.contains("status=\"succeeded\"") || said.matches("status=\"failed\"").count() > 1;
+    while !enough(&said) {
+        let line = lines.next().unwrap_or_else(|| panic!("it ended by itself:\n{said}"));
+        said.push_str(&format!("{line}\n"));
+    }
+    assert!(said.contains("status=\"succeeded\""), "runs that go well are not shown:\n{said}");
+    assert!(said.contains("15 lines: 5 jobs (5 created)"), "{said}");
+    // Ctrl-C goes to all that the terminal has in front.
+    killpg(group.0, Signal::SIGINT).expect("it is there");
+    let rest: Vec<String> = lines.collect();
+    assert!(running.wait().expect("it ends").success(), "{said}{rest:?}");
+    assert!(rest.last().is_some_and(|line| line.ends_with("stopped")), "{rest:?}");
 }
 
 #[test]
@@ -61,9 +124,7 @@ fn the_cluster_works_word_for_word() {
             root.query_drop(statement).await.unwrap_or_else(|error| panic!("{statement}: {error}"));
         }
     });
-    let port =
-        |taken: &str| std::net::TcpListener::bind(taken).and_then(|free| free.local_addr()).expect("a port").port();
-    let (a, b) = (port("127.0.0.1:0"), port("127.0.0.1:0"));
+    let (a, b) = (free_port(), free_port());
     let here = |words: &str| {
         let words = words.replace(":3306/", &format!(":{}/", server.port()));
         words.replace(":7650", &format!(":{a}")).replace(":7651", &format!(":{b}"))
