@@ -2,15 +2,17 @@
 //!
 //! An executor starts what a job asks for and tells how it ended. It decides nothing about schedules, retries or rows.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use carillon_domain::id::RunId;
 use carillon_domain::time::Timestamp;
 use serde_json::Value;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 
 /// The facts of one run, the same for every executor (SPEC section 4).
 #[derive(Clone)]
@@ -44,16 +46,16 @@ pub(crate) const RESERVED: &str = "CARILLON_";
 
 impl RunFacts {
     /// What every child's environment holds (SPEC section 4): the facts of the run, and nothing of the server's own.
-    pub(crate) fn variables(&self) -> [(&'static str, String); 8] {
+    pub(crate) fn variables(&self) -> [(&'static str, Cow<'_, str>); 8] {
         [
-            ("PATH", PATH.to_owned()),
-            ("LANG", LANG.to_owned()),
-            ("CARILLON_NAMESPACE", self.namespace.clone()),
-            ("CARILLON_JOB", self.job.clone()),
-            ("CARILLON_RUN_ID", self.run_id.to_string()),
-            ("CARILLON_DUE_AT", self.due_at.to_string()),
-            ("CARILLON_ATTEMPT", self.attempt.to_string()),
-            ("CARILLON_FENCING_TOKEN", self.fencing_token.to_string()),
+            ("PATH", PATH.into()),
+            ("LANG", LANG.into()),
+            ("CARILLON_NAMESPACE", self.namespace.as_str().into()),
+            ("CARILLON_JOB", self.job.as_str().into()),
+            ("CARILLON_RUN_ID", self.run_id.to_string().into()),
+            ("CARILLON_DUE_AT", self.due_at.to_string().into()),
+            ("CARILLON_ATTEMPT", self.attempt.to_string().into()),
+            ("CARILLON_FENCING_TOKEN", self.fencing_token.to_string().into()),
         ]
     }
 }
@@ -69,6 +71,37 @@ impl fmt::Debug for RunFacts {
             .field("attempt", &self.attempt)
             .field("fencing_token", &self.fencing_token)
             .finish_non_exhaustive()
+    }
+}
+
+/// Where what a run prints goes while it runs.
+#[derive(Clone)]
+pub struct Live(Option<Arc<Take>>);
+
+type Take = dyn Fn(&[u8]) + Send + Sync;
+
+impl Live {
+    /// To a function, which is called with each part, in order, by whoever reads for all runs: it must not block.
+    pub fn to(take: impl Fn(&[u8]) + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(take)))
+    }
+
+    /// Nowhere.
+    pub const fn unheard() -> Self {
+        Self(None)
+    }
+
+    /// The run has printed this.
+    pub(crate) fn printed(&self, bytes: &[u8]) {
+        if let Some(take) = &self.0 {
+            take(bytes);
+        }
+    }
+}
+
+impl fmt::Debug for Live {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "Live(heard)" } else { "Live(unheard)" })
     }
 }
 
@@ -206,8 +239,7 @@ pub trait Executor: Send + Sync {
     /// `("params.command", "must be a string")`.
     fn check(&self, params: &Value) -> Result<(), Vec<(String, String)>>;
 
-    /// Runs to the end. Output goes to `live` as it comes (best effort: a full channel loses chunks, never blocks the run)
-    /// and, bounded, into the [`Exit`]. A change of `stop` ends the run. Never panics; what cannot start is an [`Exit`]
+    /// Runs to the end. Output goes to `live` as it comes and, bounded, into the [`Exit`]. A change of `stop` ends the run. Never panics; what cannot start is an [`Exit`]
     /// that says why.
-    async fn run(&self, facts: RunFacts, live: mpsc::Sender<Vec<u8>>, stop: watch::Receiver<Stop>) -> Exit;
+    async fn run(&self, facts: RunFacts, live: Live, stop: watch::Receiver<Stop>) -> Exit;
 }

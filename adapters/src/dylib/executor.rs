@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::Value;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{oneshot, watch};
 
 use super::discovery::Plugin;
 use super::facts::Facts;
@@ -16,7 +16,7 @@ use super::server::InServer;
 use super::slots::End;
 use super::verdict::{Stopped, judge};
 use super::wire::Description;
-use crate::executor::{Ended, Executor, ExecutorDescription, Exit, Isolation, PluginDescription, RunFacts, Stop};
+use crate::executor::{Ended, Executor, ExecutorDescription, Exit, Isolation, Live, PluginDescription, RunFacts, Stop};
 use crate::keeper::KeeperHandle;
 
 /// A run that is to stop is told so again and again: a signal that comes just before a system call interrupts nothing.
@@ -54,12 +54,7 @@ impl DylibExecutor {
     }
 
     /// Begins the run as soon as there is a place for it, unless it is to stop before.
-    async fn begin(
-        &self,
-        facts: &Facts,
-        live: &mpsc::Sender<Vec<u8>>,
-        limits: &mut Limits,
-    ) -> Result<Ongoing, NotStarted> {
+    async fn begin(&self, facts: &Facts, live: &Live, limits: &mut Limits) -> Result<Ongoing, NotStarted> {
         let hosts = match &self.way {
             Way::Hosts(hosts) => hosts,
             Way::Server(server) => {
@@ -108,7 +103,7 @@ impl Executor for DylibExecutor {
     }
 
     /// Dropping the future ends the run as if it had been cancelled and did not stop.
-    async fn run(&self, facts: RunFacts, live: mpsc::Sender<Vec<u8>>, stop: watch::Receiver<Stop>) -> Exit {
+    async fn run(&self, facts: RunFacts, live: Live, stop: watch::Receiver<Stop>) -> Exit {
         let mut limits = Limits::new(facts.timeout, facts.kill_grace, stop);
         let facts = match Facts::of(&facts) {
             Ok(facts) => facts,

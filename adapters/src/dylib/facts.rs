@@ -131,7 +131,7 @@ pub(super) struct Callbacks {
 /// The variables of any run, and `params.env` where the plugin's schema allows one. They are told to the plugin, never put
 /// into the environment of a process: that is shared by many runs, and LD_PRELOAD would make other code run in it.
 fn variables(facts: &RunFacts) -> Vec<(&str, Cow<'_, str>)> {
-    let mut variables: Vec<(&str, Cow<'_, str>)> = facts.variables().map(|(name, value)| (name, value.into())).into();
+    let mut variables: Vec<(&str, Cow<'_, str>)> = facts.variables().into();
     let own = facts.params.get("env").and_then(Value::as_object).into_iter().flatten();
     let own = own.filter_map(|(name, value)| Some((name, secrets::text(value)?)));
     for (name, value) in own.filter(|(name, _)| !name.starts_with(RESERVED)) {

@@ -7,7 +7,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
 use super::discovery::Plugin;
@@ -15,7 +15,7 @@ use super::facts::Facts;
 use super::link::{HostLink, NotStarted};
 use super::slots::End;
 use super::verdict::{HostEnd, Killed};
-use crate::executor::{Ended, HostState};
+use crate::executor::{Ended, HostState, Live};
 use crate::keeper::KeeperHandle;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
@@ -59,7 +59,7 @@ impl Hosts {
     pub(super) fn begin_at_once(
         &self,
         facts: &Facts,
-        live: &mpsc::Sender<Vec<u8>>,
+        live: &Live,
         kill_grace: Duration,
     ) -> Option<Result<Begun, NotStarted>> {
         self.state().begin(facts, live, kill_grace)
@@ -70,7 +70,7 @@ impl Hosts {
     pub(super) async fn begin(
         self: &Arc<Self>,
         facts: &Facts,
-        live: &mpsc::Sender<Vec<u8>>,
+        live: &Live,
         kill_grace: Duration,
     ) -> Result<Begun, NotStarted> {
         let mut changed = self.changed.subscribe();
@@ -173,12 +173,7 @@ impl Drop for Hosts {
 }
 
 impl State {
-    fn begin(
-        &self,
-        facts: &Facts,
-        live: &mpsc::Sender<Vec<u8>>,
-        kill_grace: Duration,
-    ) -> Option<Result<Begun, NotStarted>> {
+    fn begin(&self, facts: &Facts, live: &Live, kill_grace: Duration) -> Option<Result<Begun, NotStarted>> {
         self.links.iter().find_map(|link| {
             let begun = link.begin(facts, live, kill_grace)?.map_err(|sentence| (Ended::Failed, sentence));
             Some(begun.map(|(key, end)| (link.clone(), key, end)))

@@ -24,7 +24,7 @@ use super::slots::{End, Slots};
 use super::supervisor::{Supervisor, Words};
 use super::verdict::{HostEnd, Killed};
 use super::wire::{Order, Word};
-use crate::executor::{Ended, LANG, PATH};
+use crate::executor::{Ended, LANG, Live, PATH};
 use crate::keeper::{KeeperHandle, Spawn};
 
 /// Runs after which a host makes room for a fresh one: what a plugin leaks does not add up for ever.
@@ -64,10 +64,8 @@ impl HostLink {
         let (orders_end, orders) = pipe2(OFlag::O_CLOEXEC).map_err(|error| cannot(error.into()))?;
         let (words, words_end) = pipe2(OFlag::O_CLOEXEC).map_err(|error| cannot(error.into()))?;
         let (orders_end, words_end) = (File::from(orders_end), File::from(words_end));
-        let (print, printed) = mpsc::channel(prints::CHUNKS_WAITING);
         let spawn = spawn(plugin, &path_of(&orders_end), &path_of(&words_end)).map_err(failed)?;
-        let mut child = keeper.spawn(spawn, print);
-        tokio::spawn(prints::log(plugin.description.name.clone(), printed));
+        let mut child = keeper.spawn(spawn, prints::to_log(plugin.description.name.clone()));
         let mut words = Words::new(words).map_err(cannot)?;
         let first = tokio::select! {
             biased;
@@ -108,7 +106,7 @@ impl HostLink {
     pub(super) fn begin(
         &self,
         facts: &Facts,
-        live: &mpsc::Sender<Vec<u8>>,
+        live: &Live,
         kill_grace: Duration,
     ) -> Option<Result<(u64, oneshot::Receiver<End>), String>> {
         if !self.open.load(Ordering::SeqCst) || self.slots.len() >= MOST_RUNS {

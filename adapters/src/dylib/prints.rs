@@ -1,45 +1,63 @@
 //! What a plugin prints to stdout or stderr instead of handing it to its run: many runs share these, so it is nobody's
 //! output, and goes to the server's log.
 
-use std::time::Duration;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
-use tokio::sync::mpsc;
-use tokio::time::Instant;
+use crate::executor::Live;
 
-/// How many chunks may wait for the log before some are lost.
-pub(super) const CHUNKS_WAITING: usize = 16;
 /// Lines of one host in [`PERIOD`]; what is more is counted only.
 const LINES: u32 = 100;
 const PERIOD: Duration = Duration::from_secs(10);
 /// Bytes of a line; what is longer is cut.
 const LINE_BYTES: usize = 1_000;
 
-/// Logs line by line until the host has ended.
-pub(super) async fn log(plugin: String, mut printed: mpsc::Receiver<Vec<u8>>) {
-    let mut rest: Vec<u8> = Vec::new();
-    let (mut began, mut lines, mut left_out) = (Instant::now(), 0, 0_u64);
-    while let Some(chunk) = printed.recv().await {
-        if began.elapsed() >= PERIOD {
-            if left_out > 0 {
-                tracing::warn!("plugin {plugin} printed {left_out} more lines, which are left out");
+/// To the log, line by line, as long as the host is there.
+pub(super) fn to_log(plugin: String) -> Live {
+    let lines = Lines { plugin, rest: Vec::new(), began: Instant::now(), said: 0, left_out: 0 };
+    let lines = Mutex::new(lines);
+    Live::to(move |bytes| lines.lock().unwrap_or_else(PoisonError::into_inner).take(bytes))
+}
+
+/// The lines of one host.
+struct Lines {
+    plugin: String,
+    /// Of the line that has no end yet.
+    rest: Vec<u8>,
+    /// When the period began.
+    began: Instant,
+    said: u32,
+    left_out: u64,
+}
+
+impl Lines {
+    fn take(&mut self, bytes: &[u8]) {
+        if self.began.elapsed() >= PERIOD {
+            if self.left_out > 0 {
+                tracing::warn!("plugin {} printed {} more lines, which are left out", self.plugin, self.left_out);
             }
-            (began, lines, left_out) = (Instant::now(), 0, 0);
+            (self.began, self.said, self.left_out) = (Instant::now(), 0, 0);
         }
-        for piece in chunk.split_inclusive(|byte| *byte == b'\n') {
-            let room = LINE_BYTES.saturating_sub(rest.len());
-            rest.extend_from_slice(&piece[..piece.len().min(room)]);
+        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
+            let room = LINE_BYTES.saturating_sub(self.rest.len());
+            self.rest.extend_from_slice(&piece[..piece.len().min(room)]);
             if piece.ends_with(b"\n") {
-                match lines < LINES {
-                    true => say(&plugin, &rest),
-                    false => left_out += 1,
+                match self.said < LINES {
+                    true => say(&self.plugin, &self.rest),
+                    false => self.left_out += 1,
                 }
-                lines = lines.saturating_add(1);
-                rest.clear();
+                self.said = self.said.saturating_add(1);
+                self.rest.clear();
             }
         }
     }
-    if !rest.is_empty() {
-        say(&plugin, &rest);
+}
+
+impl Drop for Lines {
+    fn drop(&mut self) {
+        if !self.rest.is_empty() {
+            say(&self.plugin, &self.rest);
+        }
     }
 }
 

@@ -12,6 +12,7 @@ use super::library::Library;
 use super::slots::{End, Slots};
 use super::stage::{Sink, Stage};
 use super::wire::Report;
+use crate::executor::Live;
 use crate::keeper::KeeperHandle;
 
 /// A plugin that is loaded here. It is never unloaded.
@@ -34,12 +35,7 @@ impl InServer {
     }
 
     /// Begins a run.
-    pub(super) fn begin(
-        &self,
-        facts: Facts,
-        live: mpsc::Sender<Vec<u8>>,
-        kill_grace: Duration,
-    ) -> (u64, oneshot::Receiver<End>) {
+    pub(super) fn begin(&self, facts: Facts, live: Live, kill_grace: Duration) -> (u64, oneshot::Receiver<End>) {
         let key = self.begun.fetch_add(1, Ordering::Relaxed) + 1;
         let told = self.slots.enter(key, live, kill_grace);
         self.stage.begin(key, self.keeper.deadline_ms(), facts);

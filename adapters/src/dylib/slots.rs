@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 
 use super::stage::Sink;
 use super::verdict::HostEnd;
 use super::wire::Report;
+use crate::executor::Live;
 use crate::keeper::output::Output;
 
 /// How a run came to its end.
@@ -27,7 +28,7 @@ struct Slot {
     given_up: bool,
     kill_grace: Duration,
     output: Output,
-    live: mpsc::Sender<Vec<u8>>,
+    live: Live,
     end: oneshot::Sender<End>,
 }
 
@@ -37,7 +38,7 @@ pub(super) struct Slots(Mutex<BTreeMap<u64, Slot>>);
 
 impl Slots {
     /// Enters a run, and answers where its end will be told.
-    pub(super) fn enter(&self, key: u64, live: mpsc::Sender<Vec<u8>>, kill_grace: Duration) -> oneshot::Receiver<End> {
+    pub(super) fn enter(&self, key: u64, live: Live, kill_grace: Duration) -> oneshot::Receiver<End> {
         let (end, told) = oneshot::channel();
         let slot = Slot { begun: false, given_up: false, kill_grace, output: Output::default(), live, end };
         self.lock().insert(key, slot);
@@ -94,8 +95,7 @@ impl Sink for Arc<Slots> {
     fn output(&self, key: u64, bytes: &[u8]) -> Result<(), i32> {
         if let Some(slot) = self.lock().get_mut(&key) {
             slot.output.push(bytes);
-            // Live output is best effort: a slow reader loses chunks.
-            let _ = slot.live.try_send(bytes.to_vec());
+            slot.live.printed(bytes);
         }
         Ok(())
     }

@@ -21,7 +21,7 @@ use super::registry::{Registry, Slot};
 use super::spawn::Spawn;
 use super::start::{arguments, before_exec};
 use super::wire::{Command, MAX_FRAME_BYTES, Report};
-use crate::executor::{Ended, Exit, Stop};
+use crate::executor::{Ended, Exit, Live, Stop};
 
 /// Taken from the socket at a time.
 const READ_BYTES: usize = 64 << 10;
@@ -91,10 +91,10 @@ impl KeeperHandle {
         self.pid
     }
 
-    /// Starts a run. Its output goes to `live` as it comes; a full channel loses chunks. Never fails: what could not be
+    /// Starts a run. Its output goes to `live` as it comes. Never fails: what could not be
     /// started is an [`Exit`] that says why. Does not block, but is not ordered with an `extend_deadline` that is called
     /// later; one called earlier holds for it.
-    pub fn spawn(&self, spawn: Spawn, live: mpsc::Sender<Vec<u8>>) -> RunningChild {
+    pub fn spawn(&self, spawn: Spawn, live: Live) -> RunningChild {
         let (run, (sender, exit)) = (spawn.run, oneshot::channel());
         let mut frame = Vec::with_capacity(512);
         Command::Spawn(Box::new(spawn)).encode(&mut frame);

@@ -8,15 +8,15 @@ use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use carillon_domain::id::RunId;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{oneshot, watch};
 
 use super::cgroup::kill_and_remove;
 use super::wire::Report;
-use crate::executor::{Ended, Exit};
+use crate::executor::{Ended, Exit, Live};
 
 /// Where a run's output and exit go.
 pub(super) struct Slot {
-    pub(super) live: mpsc::Sender<Vec<u8>>,
+    pub(super) live: Live,
     pub(super) exit: oneshot::Sender<Exit>,
     /// Known once the keeper has started it.
     pub(super) group: Option<i32>,
@@ -76,8 +76,7 @@ impl Registry {
             }
             Report::Chunk { run, bytes } => {
                 if let Some(slot) = self.state().slots.get(&run) {
-                    // Live output is best effort: a slow reader loses chunks.
-                    let _ = slot.live.try_send(bytes);
+                    slot.live.printed(&bytes);
                 }
             }
             Report::Ended { run, exit } => {

@@ -7,9 +7,9 @@ use crate::executor::{RESERVED, RunFacts};
 
 /// `NAME=value` of each variable, sorted by name.
 pub(super) fn build(account: &Account, facts: &RunFacts, own: BTreeMap<String, String>) -> Vec<String> {
-    let account = [("HOME", account.home.clone()), ("USER", account.name.clone())];
+    let account = [("HOME", account.home.as_str().into()), ("USER", account.name.as_str().into())];
     let given = facts.variables().into_iter().chain(account);
-    let mut all: BTreeMap<String, String> = given.map(|(name, value)| (name.to_owned(), value)).collect();
+    let mut all: BTreeMap<String, String> = given.map(|(name, value)| (name.to_owned(), value.into_owned())).collect();
     all.extend(own.into_iter().filter(|(name, _)| !name.starts_with(RESERVED)));
     all.into_iter().map(|(name, value)| format!("{name}={value}")).collect()
 }

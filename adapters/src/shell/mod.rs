@@ -17,9 +17,9 @@ use std::ffi::CString;
 
 use async_trait::async_trait;
 use serde_json::Value;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 
-use crate::executor::{Ended, Executor, ExecutorDescription, Exit, RunFacts, Stop};
+use crate::executor::{Ended, Executor, ExecutorDescription, Exit, Live, RunFacts, Stop};
 use crate::keeper::{KeeperHandle, Spawn};
 use account::{Account, Accounts};
 use params::{Params, Program};
@@ -107,7 +107,7 @@ impl Executor for ShellExecutor {
     }
 
     /// Dropping the future kills the run.
-    async fn run(&self, facts: RunFacts, live: mpsc::Sender<Vec<u8>>, mut stop: watch::Receiver<Stop>) -> Exit {
+    async fn run(&self, facts: RunFacts, live: Live, mut stop: watch::Receiver<Stop>) -> Exit {
         let plan = if facts.params.get("user").is_some() {
             let accounts = self.accounts.clone();
             let planned = tokio::task::spawn_blocking(move || Self::plan(&accounts, &facts)).await;

@@ -23,8 +23,8 @@ pub(crate) struct StateColumns {
     pub generation: u64,
     pub anchor_at: i64,
     pub cursor_at: i64,
-    pub armed: Option<String>,
-    pub manual: Option<String>,
+    pub armed: Option<Firing>,
+    pub manual: Option<Firing>,
     pub manual_run: Option<[u8; 16]>,
     pub last_manual_at: Option<i64>,
     pub catch_up_until: Option<i64>,
@@ -39,7 +39,7 @@ pub(crate) struct StateColumns {
 /// What is held, in both tables: all `NULL` while Idle, `started_at` while Prepared too.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct HeldColumns {
-    pub firing: Option<String>,
+    pub firing: Option<Firing>,
     pub run: Option<[u8; 16]>,
     pub session: Option<u64>,
     pub started_at: Option<i64>,
@@ -54,7 +54,7 @@ pub(crate) struct ActiveColumns {
     pub trigger: Trigger,
     pub claim_at: Option<i64>,
     pub version: u64,
-    pub waiting: Option<String>,
+    pub waiting: Option<Firing>,
     pub waiting_run: Option<[u8; 16]>,
     pub held: HeldColumns,
     pub cancel: Option<CancelledBy>,
@@ -98,13 +98,15 @@ pub(crate) fn cancel_from(text: &str) -> Result<CancelledBy, String> {
     named(&[CancelledBy::Person, CancelledBy::NewerFiring], cancel_name, text)
 }
 
-fn firing_text(firing: &Firing) -> String {
+/// A firing as the text of a column.
+pub(crate) fn firing_text(firing: &Firing) -> String {
     let policy = if firing.settled { "settled" } else { "open" };
     let (due, start) = (firing.due_at.as_ms(), firing.start_at.as_ms());
     format!("{due} {start} {} {} {policy}", firing.trigger.as_str(), firing.attempt)
 }
 
-fn firing_from(text: &str) -> Result<Firing, String> {
+/// Reads back what [`firing_text`] wrote.
+pub(crate) fn firing_from(text: &str) -> Result<Firing, String> {
     let bad = || format!("\"{text}\" is not a firing");
     let mut words = text.split(' ');
     let mut word = || words.next().ok_or_else(bad);
@@ -125,7 +127,7 @@ fn firing_from(text: &str) -> Result<Firing, String> {
 impl HeldColumns {
     fn of(phase: &Phase) -> Self {
         phase.held().map_or_else(Self::default, |held| Self {
-            firing: Some(firing_text(&held.firing)),
+            firing: Some(held.firing),
             run: Some(run_bytes(held.run)),
             session: Some(held.session.as_u64()),
             started_at: held.started_at.map(Timestamp::as_ms),
@@ -133,23 +135,23 @@ impl HeldColumns {
         })
     }
 
-    fn phase(&self) -> Result<Phase, String> {
-        let (Some(firing), Some(run), Some(session)) = (&self.firing, self.run, self.session) else {
-            return Ok(Phase::Idle);
+    fn phase(&self) -> Phase {
+        let (Some(firing), Some(run), Some(session)) = (self.firing, self.run, self.session) else {
+            return Phase::Idle;
         };
         let held = Held {
-            firing: firing_from(firing)?,
+            firing,
             run: run_from(run),
             session: SessionId::from_random(session),
             started_at: self.started_at.map(Timestamp::from_ms),
             fencing_token: self.fencing_token,
         };
-        Ok(if held.started_at.is_some() { Phase::Executing(held) } else { Phase::Prepared(held) })
+        if held.started_at.is_some() { Phase::Executing(held) } else { Phase::Prepared(held) }
     }
 }
 
-fn waiting_from(firing: Option<&str>, run: Option<[u8; 16]>) -> Result<Option<Waiting>, String> {
-    firing.map(|text| Ok(Waiting { run: run.map(run_from), firing: firing_from(text)? })).transpose()
+fn waiting_from(firing: Option<Firing>, run: Option<[u8; 16]>) -> Option<Waiting> {
+    firing.map(|firing| Waiting { run: run.map(run_from), firing })
 }
 
 impl StateColumns {
@@ -162,8 +164,8 @@ impl StateColumns {
             generation: state.generation,
             anchor_at: state.anchor_at.as_ms(),
             cursor_at: state.cursor.as_ms(),
-            armed: state.armed.as_ref().map(firing_text),
-            manual: state.manual.map(|manual| firing_text(&manual.firing)),
+            armed: state.armed,
+            manual: state.manual.map(|manual| manual.firing),
             manual_run: state.manual.and_then(|manual| manual.run).map(run_bytes),
             last_manual_at: state.last_manual_at.map(Timestamp::as_ms),
             catch_up_until: state.catch_up_until.map(Timestamp::as_ms),
@@ -176,27 +178,27 @@ impl StateColumns {
         }
     }
 
-    pub fn state(self) -> Result<JobState, String> {
+    pub fn state(self) -> JobState {
         let pause = self.pause_since.map(|since| Pause {
             since: Timestamp::from_ms(since),
             until: self.pause_until.map(Timestamp::from_ms),
             reason: self.pause_reason,
         });
-        Ok(JobState {
+        JobState {
             id: JobId(self.id),
             version: self.version,
             generation: self.generation,
             anchor_at: Timestamp::from_ms(self.anchor_at),
             cursor: Timestamp::from_ms(self.cursor_at),
-            phase: self.held.phase()?,
-            armed: self.armed.as_deref().map(firing_from).transpose()?,
-            manual: waiting_from(self.manual.as_deref(), self.manual_run)?,
+            phase: self.held.phase(),
+            armed: self.armed,
+            manual: waiting_from(self.manual, self.manual_run),
             last_manual_at: self.last_manual_at.map(Timestamp::from_ms),
             catch_up_until: self.catch_up_until.map(Timestamp::from_ms),
             pause,
             cancel: self.cancel,
             deleted: self.deleted,
-        })
+        }
     }
 }
 
@@ -208,7 +210,7 @@ impl ActiveColumns {
             trigger: row.key.trigger,
             claim_at: row.claim_at().map(Timestamp::as_ms),
             version: row.version,
-            waiting: row.waiting.map(|waiting| firing_text(&waiting.firing)),
+            waiting: row.waiting.map(|waiting| waiting.firing),
             waiting_run: row.waiting.and_then(|waiting| waiting.run).map(run_bytes),
             held: HeldColumns::of(&row.phase),
             cancel: row.cancel,
@@ -216,15 +218,15 @@ impl ActiveColumns {
         }
     }
 
-    pub fn row(self) -> Result<ActiveRow, String> {
-        Ok(ActiveRow {
+    pub fn row(self) -> ActiveRow {
+        ActiveRow {
             key: FiringKey { job: JobId(self.job_id), due_at: Timestamp::from_ms(self.due_at), trigger: self.trigger },
             version: self.version,
-            phase: self.held.phase()?,
-            waiting: waiting_from(self.waiting.as_deref(), self.waiting_run)?,
+            phase: self.held.phase(),
+            waiting: waiting_from(self.waiting, self.waiting_run),
             cancel: self.cancel,
             withdrawn: self.withdrawn,
-        })
+        }
     }
 }
 
@@ -268,7 +270,19 @@ mod tests {
             ..idle.clone()
         };
         for state in [idle, prepared, executing] {
-            assert_eq!(StateColumns::of(&state).state(), Ok(state));
+            assert_eq!(StateColumns::of(&state).state(), state);
+        }
+    }
+
+    #[test]
+    fn a_firing_survives_its_text() {
+        for firing in [held(None).firing, Firing::manual(Timestamp::from_ms(-8))] {
+            for firing in [firing, Firing { settled: !firing.settled, ..firing }] {
+                assert_eq!(firing_from(&firing_text(&firing)), Ok(firing));
+            }
+        }
+        for text in ["", "7 9 schedule 2", "7 9 schedule 2 perhaps", "7 x schedule 2 open", "7 9 never 2 open"] {
+            assert!(firing_from(text).is_err(), "{text}");
         }
     }
 
@@ -278,7 +292,7 @@ mod tests {
         let phase = Phase::Executing(held(Some(Timestamp::from_ms(8))));
         let row =
             ActiveRow { key, version: 4, phase, waiting: None, cancel: Some(CancelledBy::Person), withdrawn: true };
-        assert_eq!(ActiveColumns::of(&row).row(), Ok(row));
+        assert_eq!(ActiveColumns::of(&row).row(), row);
     }
 
     #[test]

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use carillon_adapters::dylib::Host;
-use carillon_adapters::executor::{Ended, Executor, HostState, Isolation, RunFacts, Stop};
+use carillon_adapters::executor::{Ended, Executor, HostState, Isolation, Live, RunFacts, Stop};
 use carillon_adapters::keeper::{KeeperHandle, boottime_ms};
 use serde_json::{Value, json};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 
 use crate::fixtures::*;
 use crate::support::*;
@@ -49,7 +49,7 @@ fn whatever_ends_the_process_is_told() {
             let (noop, broken) = (noop(&keeper, Isolation::Process), hosted(&keeper, &broken(body)));
             // Beside it, a run of another plugin that lives until the end has been seen.
             let (stop, stopped) = watch::channel(Stop::No);
-            let other = noop.run(facts(json!({"sleep_ms": 3_600_000})), mpsc::channel(1).0, stopped);
+            let other = noop.run(facts(json!({"sleep_ms": 3_600_000})), Live::unheard(), stopped);
             let crash = async {
                 let exit = run_to_end(&broken, asking("break")).await;
                 stop.send(Stop::Politely).unwrap();
@@ -147,7 +147,7 @@ fn a_dead_process_is_started_again_after_a_pause() {
         assert_eq!(trouble.as_deref(), Some("plugin fixture crashed: SIGABRT"));
         // A run that comes meanwhile waits, and may be called off.
         let (_stop, stopped) = watch::channel(Stop::Politely);
-        let exit = executor.run(asking("nothing"), mpsc::channel(1).0, stopped).await;
+        let exit = executor.run(asking("nothing"), Live::unheard(), stopped).await;
         assert_eq!((exit.how, exit.reason.as_deref()), (Ended::Cancelled, Some("cancelled before it started")));
         assert_eq!(run_to_end(&executor, asking("nothing")).await.how, Ended::Succeeded);
         assert_eq!(state(&executor), Some(HostState::Running));

@@ -10,16 +10,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use carillon_adapters::dylib::{Change, DylibExecutor, Folder, Host, Plugin, Refused};
-use carillon_adapters::executor::{Executor, Exit, HostState, Isolation, RunFacts, Stop};
+use carillon_adapters::executor::{Executor, Exit, HostState, Isolation, Live, RunFacts, Stop};
 use carillon_adapters::keeper::KeeperHandle;
 use carillon_domain::id::RunId;
 use carillon_domain::time::Timestamp;
 use serde_json::{Value, json};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 
-use crate::support::text;
+use crate::support::{heard, text};
 
 /// A plugin in C that is in order, but for what the test puts into `run`.
 pub const WHOLE: &str = r#"
@@ -155,7 +155,7 @@ pub fn facts(params: Value) -> RunFacts {
 
 /// Runs to the end with nobody asking for a stop.
 pub async fn run_to_end(executor: &DylibExecutor, facts: RunFacts) -> Exit {
-    executor.run(facts, mpsc::channel(1).0, watch::channel(Stop::No).1).await
+    executor.run(facts, Live::unheard(), watch::channel(Stop::No).1).await
 }
 
 /// Writes its process id; then does what params ask for, or waits until it is to stop.
@@ -201,7 +201,7 @@ pub async fn waiting(
     stop: watch::Receiver<Stop>,
     there: &watch::Sender<bool>,
 ) -> Exit {
-    let (live, mut output) = mpsc::channel(8);
+    let (live, mut output) = heard();
     let heard = async {
         output.recv().await.unwrap();
         there.send_replace(true);

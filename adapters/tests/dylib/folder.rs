@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use carillon_adapters::dylib::{Change, Folder};
-use carillon_adapters::executor::{Ended, Isolation, Stop};
+use carillon_adapters::executor::{Ended, Isolation, Live, Stop};
 use carillon_adapters::executors::Executors;
 use serde_json::json;
 use tokio::sync::{mpsc, watch};
@@ -154,7 +154,7 @@ fn replacing_a_plugin_loses_no_run() {
             follow();
             // One of the first version goes on all the time.
             let (stop, stopped) = watch::channel(Stop::No);
-            let (live, mut output) = mpsc::channel(8);
+            let (live, mut output) = heard();
             let first = executors.find("fixture").unwrap();
             let long = tokio::spawn(async move { first.run(facts(json!({"wait": true})), live, stopped).await });
             let said = String::from_utf8(output.recv().await.unwrap()).unwrap();
@@ -166,7 +166,7 @@ fn replacing_a_plugin_loses_no_run() {
                     tokio::spawn(async move {
                         while !*is_over.borrow() {
                             let executor = executors.find("fixture").unwrap();
-                            let (live, stop) = (mpsc::channel(1).0, watch::channel(Stop::No).1);
+                            let (live, stop) = (Live::unheard(), watch::channel(Stop::No).1);
                             let exit = executor.run(facts(json!({})), live, stop).await;
                             assert_eq!(exit.how, Ended::Succeeded, "{:?}", exit.reason);
                             seen.send(text(&exit).split(' ').next().unwrap().to_owned()).unwrap();

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use carillon_adapters::dylib::DylibExecutor;
-use carillon_adapters::executor::{Ended, Executor, Exit, Isolation, RunFacts, Stop};
+use carillon_adapters::executor::{Ended, Executor, Exit, Isolation, Live, RunFacts, Stop};
 use carillon_adapters::keeper::{KeeperHandle, boottime_ms};
 use serde_json::json;
 use tokio::io::AsyncReadExt as _;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 
 use crate::fixtures::*;
 use crate::support::*;
@@ -137,7 +137,7 @@ fn endless_output_is_cut_and_comes_live() {
     "#;
     both(async |keeper, isolation| {
         let executor = fixture(&keeper, isolation, body);
-        let (live, mut chunks) = mpsc::channel(4);
+        let (live, mut chunks) = heard();
         let exit = executor.run(facts(json!({})), live, watch::channel(Stop::No).1).await;
         assert_eq!((exit.how, exit.output.len(), exit.output_truncated), (Ended::Succeeded, 64 << 10, true));
         assert!(text(&exit).ends_with("aaz"));
@@ -148,7 +148,7 @@ fn endless_output_is_cut_and_comes_live() {
 /// A run that is asked to stop as soon as it has said that it is there.
 async fn stopped_once_up(executor: &DylibExecutor) -> Exit {
     let (stop, stopped) = watch::channel(Stop::No);
-    let (live, mut output) = mpsc::channel(8);
+    let (live, mut output) = heard();
     let asked = async {
         assert_eq!(output.recv().await.unwrap(), b"up");
         stop.send(Stop::Politely).unwrap();
@@ -171,7 +171,7 @@ fn a_plugin_hears_that_it_is_to_stop() {
         assert_eq!((exit.how, exit.reason.as_deref()), (Ended::Cancelled, Some(reason)));
 
         let (_stop, stopped) = watch::channel(Stop::Politely);
-        let exit = executor.run(facts(json!({})), mpsc::channel(1).0, stopped).await;
+        let exit = executor.run(facts(json!({})), Live::unheard(), stopped).await;
         assert_eq!((exit.how, exit.reason.as_deref()), (Ended::Cancelled, Some("cancelled before it started")));
     });
 }
@@ -236,7 +236,7 @@ fn runs_go_on_side_by_side() {
             .map(|number| {
                 let facts = RunFacts { job: number.to_string(), ..facts(json!({"file": file})) };
                 let (executor, stopped) = (executor.clone(), stopped.clone());
-                tokio::spawn(async move { executor.run(facts, mpsc::channel(1).0, stopped).await })
+                tokio::spawn(async move { executor.run(facts, Live::unheard(), stopped).await })
             })
             .collect();
         there.read_exact(&mut [0; 300]).await.unwrap();

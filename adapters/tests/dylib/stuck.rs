@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use carillon_adapters::executor::{Ended, Executor, HostState, Isolation, RunFacts, Stop};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 
 use crate::fixtures::*;
 use crate::support::*;
@@ -179,7 +179,7 @@ fn a_run_that_nobody_waits_for_is_ended() {
         let keeper = keeper(true);
         let executor = hosted(&keeper, &broken(""));
         let first = run_to_end(&executor, asking("nothing")).await;
-        let (live, mut output) = mpsc::channel(8);
+        let (live, mut output) = heard();
         tokio::select! {
             _ = executor.run(asking("wait"), live, watch::channel(Stop::No).1) => panic!("it ended"),
             _ = output.recv() => {}

@@ -1,7 +1,6 @@
 //! Output: its order, its bounds, and that nobody's output is anybody else's problem.
 
 use carillon_adapters::executor::{Ended, Stop};
-use tokio::sync::mpsc;
 
 use crate::node::Node;
 use crate::support::*;
@@ -26,7 +25,7 @@ fn live_output_comes_before_the_end() {
     let mut witness = Witness::new();
     let fifo = witness.path();
     run(async {
-        let (sender, mut live) = mpsc::channel(8);
+        let (sender, mut live) = heard();
         let keeper = keeper(true);
         let mut child = keeper
             .spawn(script(&format!("echo first; exec 9>{}; echo up >&9; exec sleep 1000", fifo.display())), sender);

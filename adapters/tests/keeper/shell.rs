@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use carillon_adapters::executor::{Ended, Executor, Exit, RunFacts, Stop};
+use carillon_adapters::executor::{Ended, Executor, Exit, Live, RunFacts, Stop};
 use carillon_adapters::shell::{ShellConfig, ShellExecutor};
 use carillon_domain::time::Timestamp;
 use serde_json::{Value, json};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 
 use crate::support::*;
 use crate::tests;
@@ -44,14 +44,14 @@ fn exit_of(params: Value) -> Exit {
     run(async {
         let executor = executor();
         executor.check(&params).unwrap();
-        executor.run(facts(params), mpsc::channel(1).0, watch::channel(Stop::No).1).await
+        executor.run(facts(params), Live::unheard(), watch::channel(Stop::No).1).await
     })
 }
 
 fn the_environment_is_what_is_documented() {
     let facts = facts(json!({"argv": ["env"], "env": {"B": {"value": "s3", "secret": true}, "LANG": "C", "A": "a b"}}));
     let id = facts.run_id;
-    let exit = run(async { executor().run(facts, mpsc::channel(1).0, watch::channel(Stop::No).1).await });
+    let exit = run(async { executor().run(facts, Live::unheard(), watch::channel(Stop::No).1).await });
     let own = nix::unistd::User::from_uid(nix::unistd::geteuid()).unwrap().unwrap();
     let expected = format!(
         "A=a b\nB=s3\nCARILLON_ATTEMPT=2\nCARILLON_DUE_AT=2027-01-15T08:00:00.000Z\nCARILLON_FENCING_TOKEN=77\n\
@@ -102,7 +102,7 @@ fn stopping_reaches_the_run() {
         let executor = executor();
         let running =
             tokio::spawn(
-                async move { executor.run(facts(json!({"command": command})), mpsc::channel(1).0, stopped).await },
+                async move { executor.run(facts(json!({"command": command})), Live::unheard(), stopped).await },
             );
         assert_eq!(witness.line(), "up");
         stop.send(Stop::Politely).unwrap();
@@ -115,7 +115,7 @@ fn stopping_reaches_the_run() {
 
 fn a_run_stopped_before_it_starts_never_starts() {
     let exit = run(async {
-        executor().run(facts(json!({"command": "true"})), mpsc::channel(1).0, watch::channel(Stop::Politely).1).await
+        executor().run(facts(json!({"command": "true"})), Live::unheard(), watch::channel(Stop::Politely).1).await
     });
     assert_eq!((exit.how, exit.exit_code), (Ended::Cancelled, None));
 }
@@ -125,7 +125,7 @@ fn users_are_checked_when_saved_and_at_start() {
     let (field, sentence) = check("daemon").unwrap_err().remove(0);
     assert!(field == "params.user" && sentence.contains("allow_users"), "{sentence}");
     let forbidden = facts(json!({"command": "id", "user": "daemon"}));
-    let exit = run(async { executor().run(forbidden, mpsc::channel(1).0, watch::channel(Stop::No).1).await });
+    let exit = run(async { executor().run(forbidden, Live::unheard(), watch::channel(Stop::No).1).await });
     assert!(exit.how == Ended::Failed && exit.reason.unwrap().starts_with("params.user must be"));
     if !is_root() {
         assert!(check("nobody").unwrap_err()[0].1.contains("root"));
@@ -139,7 +139,7 @@ fn users_are_checked_when_saved_and_at_start() {
 
 fn output_is_live() {
     run(async {
-        let ((sender, mut live), (_stop, stopped)) = (mpsc::channel(8), watch::channel(Stop::No));
+        let ((sender, mut live), (_stop, stopped)) = (heard(), watch::channel(Stop::No));
         let executor = executor();
         let running = executor.run(facts(json!({"command": "echo live; exec sleep 1000"})), sender, stopped);
         tokio::select! {

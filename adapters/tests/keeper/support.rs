@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use carillon_adapters::executor::Exit;
+use carillon_adapters::executor::Live;
 use carillon_adapters::keeper::{KeeperHandle, KeeperOptions, RunningChild, Spawn};
 use carillon_domain::id::RunId;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -67,7 +68,7 @@ pub fn script(text: &str) -> Spawn {
 
 /// Starts a run whose live output nobody wants.
 pub fn start(keeper: &KeeperHandle, spawn: Spawn) -> RunningChild {
-    keeper.spawn(spawn, mpsc::channel(1).0)
+    keeper.spawn(spawn, Live::unheard())
 }
 
 /// Starts a run and waits for its end.
@@ -194,4 +195,10 @@ pub fn skip(why: &str) {
 
 pub fn is_root() -> bool {
     nix::unistd::geteuid().is_root()
+}
+
+/// Where a run prints to, and what it has printed.
+pub fn heard() -> (Live, mpsc::UnboundedReceiver<Vec<u8>>) {
+    let (send, printed) = mpsc::unbounded_channel();
+    (Live::to(move |bytes| send.send(bytes.to_vec()).unwrap_or_default()), printed)
 }

@@ -206,15 +206,15 @@ impl EngineHandle {
         self.live().insert(run, Live { written: 0, kept: Vec::new(), chunks: None });
     }
 
-    pub(crate) fn add_output(&self, run: RunId, chunk: Vec<u8>) {
+    pub(crate) fn add_output(&self, run: RunId, chunk: &[u8]) {
         if let Some(of_run) = self.live().get_mut(&run) {
             of_run.written += chunk.len() as u64;
-            of_run.kept.extend_from_slice(&chunk);
+            of_run.kept.extend_from_slice(chunk);
             let surplus = of_run.kept.len().saturating_sub(LIVE_OUTPUT_KEPT);
             of_run.kept.drain(..surplus);
             if let Some(chunks) = &of_run.chunks {
                 // Whoever followed may have gone.
-                let _ = chunks.send(chunk);
+                let _ = chunks.send(chunk.to_vec());
             }
         }
     }
@@ -230,7 +230,7 @@ impl EngineHandle {
         if missed {
             let mut chunk = b"\n[some output was left out here]\n".to_vec();
             chunk.extend_from_slice(end(END_REPEATED));
-            self.add_output(run, chunk);
+            self.add_output(run, &chunk);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use carillon_adapters::executor::{Ended, Exit, RunFacts, Stop};
+use carillon_adapters::executor::{Ended, Exit, Live, RunFacts, Stop};
 use carillon_adapters::store::Output;
 use carillon_domain::firing::Held;
 use carillon_domain::id::RunId;
@@ -11,13 +11,10 @@ use carillon_domain::job::Job;
 use carillon_domain::node::{Input, StopReason};
 use carillon_domain::run::{Ending, Reason, Status};
 use carillon_domain::time::Timestamp;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 use tracing::{debug, info};
 
 use super::{Engine, Message};
-
-/// How many chunks of output may wait before some are lost to those who follow live; the kept output loses nothing.
-const LIVE_CHUNKS_WAITING: usize = 64;
 
 /// A run that lives here.
 pub(super) struct Running {
@@ -52,15 +49,10 @@ impl Engine {
                 return;
             }
         };
-        let (live, mut chunks) = mpsc::channel(LIVE_CHUNKS_WAITING);
         let handle = self.handle.clone();
+        let live = Live::to(move |printed| handle.add_output(run, printed));
         tokio::spawn(async move {
-            let relay = async {
-                while let Some(chunk) = chunks.recv().await {
-                    handle.add_output(run, chunk);
-                }
-            };
-            let (exit, ()) = tokio::join!(executor.run(facts, live, stop_rx), relay);
+            let exit = executor.run(facts, live, stop_rx).await;
             let _ = send.send(Message::Exited(run, Box::new(exit)));
         });
     }

@@ -6,14 +6,13 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use carillon_adapters::executor::{Ended, Stop};
+use carillon_adapters::executor::{Ended, Live, Stop};
 use carillon_adapters::keeper::{self, KeeperHandle, KeeperOptions, RunningChild, Spawn, boottime_ms};
 use carillon_adapters::store::sqlite::Lease;
 use carillon_domain::guard::{self, Guard, stands};
 use carillon_domain::id::{RunId, SessionId};
 use carillon_domain::invariants::{self as must, Verdict};
 use carillon_domain::time::BootTime;
-use tokio::sync::mpsc;
 
 use super::shop::run;
 
@@ -55,7 +54,7 @@ fn child(keeper: &KeeperHandle, number: u64, script: &str) -> RunningChild {
         timeout: None,
         kill_grace: Duration::from_secs(1),
     };
-    keeper.spawn(spawn, mpsc::channel(1).0)
+    keeper.spawn(spawn, Live::unheard())
 }
 
 fn lives(number: u64) -> Verdict {

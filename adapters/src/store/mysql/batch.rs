@@ -3,7 +3,10 @@
 
 use std::fmt::Write as _;
 
+use carillon_domain::firing::Firing;
 use mysql_async as sql;
+
+use crate::store::codec::firing_text;
 
 /// A statement stays far below the smallest `max_allowed_packet` that servers come with (16 MiB).
 const MAX_BYTES: usize = 4 << 20;
@@ -100,6 +103,8 @@ pub(super) enum Cell<'a> {
     Unsigned(u64),
     Signed(i64),
     Text(&'a str),
+    /// Its text is made when it is written: a row is compared more often than it is sent.
+    Firing(Firing),
     Bytes(&'a [u8]),
 }
 
@@ -108,6 +113,7 @@ impl Cell<'_> {
     pub fn bytes(self) -> usize {
         match self {
             Cell::Null | Cell::Unsigned(_) | Cell::Signed(_) => 8,
+            Cell::Firing(_) => 64,
             Cell::Text(text) => text.len(),
             Cell::Bytes(bytes) => 2 * bytes.len(),
         }
@@ -120,6 +126,7 @@ impl Cell<'_> {
             Cell::Unsigned(number) => number.into(),
             Cell::Signed(number) => number.into(),
             Cell::Text(text) => text.into(),
+            Cell::Firing(firing) => firing_text(&firing).into(),
             Cell::Bytes(bytes) => hex(bytes).into(),
         }
     }
@@ -130,6 +137,8 @@ impl Cell<'_> {
             Cell::Unsigned(number) => write!(json, "{number}"),
             Cell::Signed(number) => write!(json, "{number}"),
             Cell::Text(text) => write!(json, "{}", serde_json::Value::from(text)),
+            // Digits, letters and spaces.
+            Cell::Firing(firing) => write!(json, "\"{}\"", firing_text(&firing)),
             Cell::Bytes(bytes) => write!(json, "\"{}\"", hex(bytes)),
         };
     }
@@ -165,6 +174,12 @@ impl<'a> From<Option<&'a str>> for Cell<'a> {
     }
 }
 
+impl From<Option<Firing>> for Cell<'_> {
+    fn from(firing: Option<Firing>) -> Self {
+        firing.map_or(Cell::Null, Cell::Firing)
+    }
+}
+
 impl<'a> From<Option<&'a [u8; 16]>> for Cell<'a> {
     fn from(bytes: Option<&'a [u8; 16]>) -> Self {
         bytes.map_or(Cell::Null, |bytes| Cell::Bytes(bytes))
@@ -194,7 +209,9 @@ pub(super) fn row<'a>(cells: impl IntoIterator<Item = Cell<'a>>) -> String {
 pub(super) fn hex(bytes: &[u8]) -> String {
     const DIGITS: [char; 16] = ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f'];
     let digits = |byte: &u8| [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]];
-    bytes.iter().flat_map(digits).collect()
+    let mut text = String::with_capacity(2 * bytes.len());
+    bytes.iter().flat_map(digits).for_each(|digit| text.push(digit));
+    text
 }
 
 #[cfg(test)]

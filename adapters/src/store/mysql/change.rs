@@ -16,7 +16,7 @@ use super::batch::{Batch, Cell, Column, Kind, assignments, batches, hex, names, 
 use super::record::{self, Insert};
 use super::transaction::{Transaction, list};
 use super::update::{STATE, StateRow, Update, update};
-use crate::store::codec::{ActiveColumns, cancel_name, run_bytes};
+use crate::store::codec::{ActiveColumns, cancel_name, firing_text, run_bytes};
 use crate::store::definition::{Definition, to_document};
 use crate::store::tables::{Changes, Write};
 use crate::store::{JobKey, Output, StoreError};
@@ -296,9 +296,9 @@ fn active_row(row: &ActiveRow, guard: Option<u64>) -> String {
     values.extend([
         json!(row.claim_at),
         json!(row.version),
-        json!(row.waiting),
+        json!(row.waiting.as_ref().map(firing_text)),
         json!(run_hex(row.waiting_run)),
-        json!(row.held.firing),
+        json!(row.held.firing.as_ref().map(firing_text)),
         json!(run_hex(row.held.run)),
         json!(row.held.session),
         json!(row.held.started_at),

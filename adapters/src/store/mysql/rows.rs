@@ -1,6 +1,6 @@
 //! Rows of MySQL as the codec's columns, read from left to right.
 
-use carillon_domain::firing::{ActiveRow, JobState};
+use carillon_domain::firing::{ActiveRow, Firing, JobState};
 use carillon_domain::id::{JobId, RunId, SessionId};
 use carillon_domain::node::port::Unclaimed;
 use carillon_domain::run::{Reason, RunRecord, Status};
@@ -10,7 +10,7 @@ use mysql_async::{Row, Value};
 
 use super::error::unreadable;
 use crate::store::codec::{
-    ActiveColumns, HeldColumns, StateColumns, cancel_from, named, row_key, run_from, trigger_from,
+    ActiveColumns, HeldColumns, StateColumns, cancel_from, firing_from, named, row_key, run_from, trigger_from,
 };
 use crate::store::tables::Recorded;
 use crate::store::{JobKey, SessionBeat, SessionState, SessionView, StoreError};
@@ -87,9 +87,13 @@ impl Columns {
         named(all, name, &self.next::<String>()?).map_err(unreadable)
     }
 
+    fn firing(&mut self) -> Answer<Option<Firing>> {
+        self.next::<Option<String>>()?.map(|text| firing_from(&text)).transpose().map_err(unreadable)
+    }
+
     fn held(&mut self) -> Answer<HeldColumns> {
         Ok(HeldColumns {
-            firing: self.next()?,
+            firing: self.firing()?,
             run: self.maybe_run()?,
             session: self.next()?,
             started_at: self.next()?,
@@ -116,8 +120,8 @@ pub(super) fn state_of(from: &mut Columns) -> Answer<JobState> {
         generation: from.next()?,
         anchor_at: from.next()?,
         cursor_at: from.next()?,
-        armed: from.next()?,
-        manual: from.next()?,
+        armed: from.firing()?,
+        manual: from.firing()?,
         manual_run: from.maybe_run()?,
         last_manual_at: from.next()?,
         catch_up_until: from.next()?,
@@ -128,7 +132,7 @@ pub(super) fn state_of(from: &mut Columns) -> Answer<JobState> {
         cancel: from.cancel()?,
         deleted: from.next()?,
     };
-    columns.state().map_err(unreadable)
+    Ok(columns.state())
 }
 
 /// A row of [`ACTIVE`].
@@ -140,13 +144,13 @@ pub(super) fn active(row: Row) -> Answer<ActiveRow> {
         trigger: trigger_from(&from.next::<String>()?).map_err(unreadable)?,
         claim_at: from.next()?,
         version: from.next()?,
-        waiting: from.next()?,
+        waiting: from.firing()?,
         waiting_run: from.maybe_run()?,
         held: from.held()?,
         cancel: from.cancel()?,
         withdrawn: from.next()?,
     };
-    columns.row().map_err(unreadable)
+    Ok(columns.row())
 }
 
 /// The columns of [`RECORD`].

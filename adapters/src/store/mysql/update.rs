@@ -38,12 +38,12 @@ impl<'a> StateRow<'a> {
             1 => row.generation.into(),
             2 => row.anchor_at.into(),
             3 => row.cursor_at.into(),
-            4 => row.armed.as_deref().into(),
-            5 => row.manual.as_deref().into(),
+            4 => row.armed.into(),
+            5 => row.manual.into(),
             6 => row.manual_run.as_ref().into(),
             7 => row.last_manual_at.into(),
             8 => row.catch_up_until.into(),
-            9 => row.held.firing.as_deref().into(),
+            9 => row.held.firing.into(),
             10 => row.held.run.as_ref().into(),
             11 => row.held.session.into(),
             12 => row.held.started_at.into(),
@@ -235,13 +235,14 @@ fn guard(pairs: &[Pair<'_>], scalars: &mut Vec<Value>) -> &'static str {
 mod tests {
     use std::sync::Arc;
 
-    use carillon_domain::firing::{Event, apply};
+    use carillon_domain::firing::{Event, Firing, apply};
     use carillon_domain::id::{JobId, RunId, SessionId};
     use carillon_domain::job::Job;
     use carillon_domain::run::{Ending, Status};
     use carillon_domain::time::Timestamp;
 
     use super::*;
+    use crate::store::codec::firing_text;
     use crate::store::definition::Definition;
 
     const BEGIN: Timestamp = Timestamp::from_secs(1_767_225_600);
@@ -334,8 +335,9 @@ mod tests {
     fn a_row_is_as_long_in_every_phase() {
         let length = |writes: &[Write<JobState>]| {
             let state = writes[0].after.as_ref().unwrap();
-            let (row, text) =
-                (StateRow::of(state, "shell"), |text: &Option<String>| text.as_ref().map_or(0, String::len));
+            let (row, text) = (StateRow::of(state, "shell"), |firing: &Option<Firing>| {
+                firing.as_ref().map_or(0, |firing| firing_text(firing).len())
+            });
             let columns = &row.columns;
             let fixed = [columns.claim_at, columns.held.started_at].iter().flatten().count() * 8;
             let held = columns.held.run.map_or(0, |_| 16) + columns.held.session.map_or(0, |_| 8);

@@ -14,7 +14,7 @@ use rusqlite::{Connection, Params, ToSql, params};
 use super::error::statement;
 use super::rows::signed;
 use super::select;
-use crate::store::codec::{ActiveColumns, StateColumns, cancel_name, run_bytes};
+use crate::store::codec::{ActiveColumns, StateColumns, cancel_name, firing_text, run_bytes};
 use crate::store::definition::{Definition, to_document};
 use crate::store::guarded::guarded;
 use crate::store::tables::{Changes, Write};
@@ -96,6 +96,7 @@ fn write_job(conn: &Connection, write: &Write<JobState>, partitions: u16) -> Ans
     let (id, version, generation) = (signed(row.id), signed(row.version), signed(row.generation));
     let (token, session) = (signed(row.held.fencing_token), row.held.session.map(signed));
     let job = &write.definition.job;
+    let [armed, manual, held] = [row.armed, row.manual, row.held.firing].map(|firing| firing.as_ref().map(firing_text));
     let cancel = row.cancel.map(cancel_name);
     let partition = partition_of(&job.namespace, &job.name, partitions);
     let all: [&dyn ToSql; 24] = [
@@ -105,11 +106,11 @@ fn write_job(conn: &Connection, write: &Write<JobState>, partitions: u16) -> Ans
         &generation,
         &row.anchor_at,
         &row.cursor_at,
-        &row.armed,
-        &row.manual,
+        &armed,
+        &manual,
         &row.last_manual_at,
         &row.catch_up_until,
-        &row.held.firing,
+        &held,
         &row.held.started_at,
         &token,
         &row.pause_since,
@@ -178,9 +179,9 @@ fn write_active(conn: &Connection, write: &Write<ActiveRow>) -> Answer<()> {
         guard,
         row.claim_at,
         signed(row.version),
-        row.waiting,
+        row.waiting.as_ref().map(firing_text),
         row.waiting_run,
-        row.held.firing,
+        row.held.firing.as_ref().map(firing_text),
         row.held.run,
         row.held.session.map(signed),
         row.held.started_at,

@@ -1,15 +1,16 @@
 //! Rows of SQLite as the codec's columns.
 
-use carillon_domain::firing::{ActiveRow, JobState};
+use carillon_domain::firing::{ActiveRow, Firing, JobState};
 use carillon_domain::id::{JobId, SessionId};
 use carillon_domain::node::port::Unclaimed;
 use carillon_domain::run::{Reason, RunRecord, Status};
 use carillon_domain::time::Timestamp;
 use rusqlite::Row;
+use rusqlite::types::Type;
 
 use super::error::{statement, unreadable};
 use crate::store::codec::{
-    ActiveColumns, HeldColumns, StateColumns, cancel_from, named, row_key, run_from, trigger_from,
+    ActiveColumns, HeldColumns, StateColumns, cancel_from, firing_from, named, row_key, run_from, trigger_from,
 };
 use crate::store::tables::Recorded;
 use crate::store::{JobKey, SessionBeat, SessionState, SessionView, StoreError};
@@ -42,9 +43,15 @@ fn session_bits(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<u64>> {
     row.get::<_, Option<i64>>(column).map(|number| number.map(|number| number as u64))
 }
 
+fn firing(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Firing>> {
+    let text: Option<String> = row.get(column)?;
+    let unreadable = |why: String| rusqlite::Error::FromSqlConversionFailure(column, Type::Text, why.into());
+    text.map(|text| firing_from(&text)).transpose().map_err(unreadable)
+}
+
 fn held(row: &Row<'_>, from: usize) -> rusqlite::Result<HeldColumns> {
     Ok(HeldColumns {
-        firing: row.get(from)?,
+        firing: firing(row, from)?,
         run: row.get(from + 1)?,
         session: session_bits(row, from + 2)?,
         started_at: row.get(from + 3)?,
@@ -64,8 +71,8 @@ fn state_columns(row: &Row<'_>) -> rusqlite::Result<(StateColumns, Option<String
         generation: unsigned(row, 3)?,
         anchor_at: row.get(4)?,
         cursor_at: row.get(5)?,
-        armed: row.get(6)?,
-        manual: row.get(7)?,
+        armed: firing(row, 6)?,
+        manual: firing(row, 7)?,
         manual_run: row.get(8)?,
         last_manual_at: row.get(9)?,
         catch_up_until: row.get(10)?,
@@ -82,7 +89,7 @@ fn state_columns(row: &Row<'_>) -> rusqlite::Result<(StateColumns, Option<String
 /// A row of [`STATE`].
 pub(super) fn state(row: &Row<'_>) -> Answer<JobState> {
     let (columns, who) = state_columns(row).map_err(statement)?;
-    StateColumns { cancel: cancel(who)?, ..columns }.state().map_err(unreadable)
+    Ok(StateColumns { cancel: cancel(who)?, ..columns }.state())
 }
 
 /// A row of [`ACTIVE`].
@@ -96,7 +103,7 @@ pub(super) fn active(row: &Row<'_>) -> Answer<ActiveRow> {
             trigger,
             claim_at: row.get(3)?,
             version: unsigned(row, 4)?,
-            waiting: row.get(5)?,
+            waiting: firing(row, 5)?,
             waiting_run: row.get(6)?,
             held: held(row, 7)?,
             cancel: None,
@@ -104,7 +111,7 @@ pub(super) fn active(row: &Row<'_>) -> Answer<ActiveRow> {
         })
     };
     let who = row.get(12).map_err(statement)?;
-    ActiveColumns { cancel: cancel(who)?, ..columns().map_err(statement)? }.row().map_err(unreadable)
+    Ok(ActiveColumns { cancel: cancel(who)?, ..columns().map_err(statement)? }.row())
 }
 
 /// A row of [`RECORD`].

@@ -29,7 +29,7 @@ async fn a_run_is_asked_for_watched_and_read() {
     let (at, held) = api.started("a").await;
     let path = format!("/v1/runs/{}", held.run);
     api.engine.begin_output(held.run);
-    api.engine.add_output(held.run, b"hello ".to_vec());
+    api.engine.add_output(held.run, b"hello ");
     let running = api.call("GET", &path, None).await;
     assert_eq!((&running.json["status"], &running.json["output"]), (&json!("running"), &json!("hello ")));
     assert_eq!((&running.json["node"], &running.json["lag_ms"]), (&json!("n1"), &json!(0)));
@@ -139,12 +139,12 @@ async fn output_is_followed_until_the_run_ends() {
     api.job("a", json!({})).await;
     let (at, held) = api.started("a").await;
     api.engine.begin_output(held.run);
-    api.engine.add_output(held.run, b"one\n".to_vec());
+    api.engine.add_output(held.run, b"one\n");
     let path = format!("/v1/runs/{}/output?follow=true", held.run);
     let follower = api.call("GET", &path, None);
     let rest = async {
         // Without a reader the chunks are kept, so that it does not matter who comes first.
-        api.engine.add_output(held.run, b"two\n".to_vec());
+        api.engine.add_output(held.run, b"two\n");
         api.finish(at, Status::Succeeded, printed(b"one\ntwo\n")).await.unwrap();
         api.engine.end_output(held.run);
     };
@@ -169,7 +169,7 @@ async fn a_waiting_run_is_followed_from_its_start() {
         let (at, _) = api.store_start(&claimed[0]).await;
         let run = claimed[0].held.run;
         api.engine.begin_output(run);
-        api.engine.add_output(run, b"live".to_vec());
+        api.engine.add_output(run, b"live");
         api.engine.end_output(run);
         api.finish(at, Status::Succeeded, printed(b"live")).await.unwrap();
     };
@@ -185,7 +185,7 @@ async fn a_follower_that_lags_is_told_so() {
     api.engine.begin_output(held.run);
     let live = api.engine.live_output(held.run).unwrap();
     for _ in 0..1_000 {
-        api.engine.add_output(held.run, b"x".to_vec());
+        api.engine.add_output(held.run, b"x");
     }
     api.engine.end_output(held.run);
     let (reader, mut chunks) = tokio::sync::mpsc::channel::<Bytes>(1_000);
