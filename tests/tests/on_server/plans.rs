@@ -64,7 +64,41 @@ async fn claim(bench: &Bench, limit: usize) -> Vec<Finished> {
     ended
 }
 
-/// What nodes ask all the time, and what people ask of one job.
+/// What the optimizer goes by.
+#[derive(Debug, Clone, Copy)]
+enum Statistics {
+    /// As the server happened to make them.
+    Automatic,
+    /// The tables were counted a moment ago.
+    Counted,
+    /// A few pages are drawn by lot, and of a large table they may all look alike: as if no index told any rows apart.
+    Misleading,
+}
+
+impl Statistics {
+    const ALL: [Self; 3] = [Self::Automatic, Self::Counted, Self::Misleading];
+
+    async fn set(self, root: &mut Conn, database: &Database) {
+        let tables = ["job", "job_state", "active", "run", "output", "session", "lock_row", "meta"];
+        let tables = tables.map(|table| format!("{}.{table}", database.name)).join(", ");
+        match self {
+            Self::Automatic => {}
+            Self::Counted => root.query_drop(format!("ANALYZE TABLE {tables}")).await.unwrap(),
+            Self::Misleading => {
+                let alike = format!(
+                    "UPDATE mysql.innodb_index_stats SET stat_value = 1 WHERE database_name = '{}' \
+                     AND index_name <> 'PRIMARY' AND stat_name LIKE 'n\\_diff\\_pfx%'",
+                    database.name
+                );
+                root.query_drop(alike).await.unwrap();
+                // They are read when a table is opened.
+                root.query_drop(format!("FLUSH TABLES {tables}")).await.unwrap();
+            }
+        }
+    }
+}
+
+/// What nodes ask all the time, what they ask when others come and go, and what people ask of one job.
 async fn work(bench: &Bench) {
     let store = &bench.store;
     store.peek(&bench.peek_request(bench.me, &[0, 1], bench.clock_in(30))).await.unwrap();
@@ -93,9 +127,23 @@ async fn work(bench: &Bench) {
     store.pause(&name, None, None).await.unwrap();
     store.resume(&name).await.unwrap();
     bench.put(Job { params: "{\"command\":\"true\"}".into(), ..job("j05001") }).await;
-    let dead = bench.session(99).await;
+    let waiting = bench.draw();
+    store.trigger(&key("j05002"), waiting).await.unwrap();
+    store.run(waiting).await.unwrap();
+    store.cancel(waiting).await.unwrap();
+    store.ask_output(running[0].run).await.unwrap();
+    store.peek(&bench.peek_request(bench.me, &[0, 1], bench.clock_in(30))).await.unwrap();
+    store.sessions().await.unwrap();
+    assert!(store.held(bench.me).await.unwrap().len() > BATCH);
+    let now = bench.clock_in(0).as_ms().unsigned_abs();
+    let [dead, gone] = [bench.session(now).await, bench.session(now + 1).await];
     store.expire(dead, 0).await.unwrap();
-    store.sweep(dead, BATCH).await.unwrap();
+    assert_eq!(store.sweep(dead, BATCH).await.unwrap(), 0);
+    for _ in 0..10 {
+        let claimed = store.claim(&bench.claim_request(gone, bench.clock_in(30), BATCH)).await.unwrap();
+        store.reset(gone, &refs(&claimed)).await.unwrap();
+    }
+    store.close_session(gone).await.unwrap();
 }
 
 /// A page of jobs that no index knows is a bounded part of them, and the pages together are all.
@@ -152,16 +200,18 @@ async fn ten_thousand_jobs_are_not_read_for_twenty() {
         let ended = claim(&bench, 1000).await;
         bench.store.finish(Me::new(bench.me), &ended[100..], &[]).await.unwrap();
     }
-    for tables_were_counted in [false, true] {
-        if tables_were_counted {
-            database.run(&["ANALYZE TABLE job, job_state, active, run, output, session, lock_row, meta"]).await;
-        }
+    // What was given back stays in the indexes, marked as deleted, for as long as anybody looks at an older state; estimates
+    // count it.
+    let mut reader = server.root().await;
+    reader.query_drop("START TRANSACTION WITH CONSISTENT SNAPSHOT").await.unwrap();
+    for statistics in Statistics::ALL {
+        statistics.set(&mut root, &database).await;
         root.query_drop("TRUNCATE mysql.slow_log").await.unwrap();
         work(&bench).await;
         let seen: u64 = root.query_first("SELECT COUNT(*) FROM mysql.slow_log").await.unwrap().unwrap();
         assert!(seen > 50, "the server tells of {seen} statements");
         let greedy = greedy(&mut root, &database).await;
-        assert!(greedy.is_empty(), "counted: {tables_were_counted}\n{}", greedy.join("\n"));
+        assert!(greedy.is_empty(), "{statistics:?}\n{}", greedy.join("\n"));
         bench.clock.set(bench.clock_in(0) + Duration::from_secs(1));
     }
     // Of jobs that run one at a time a batch takes few statements, whatever its size.

@@ -240,7 +240,7 @@ impl Transaction {
     /// it must not wedge the row, so it is told and left out.
     async fn tell_left_out(&mut self, records: &[RunRecord]) -> Answer<()> {
         let ids: Vec<String> = records.iter().map(|record| format!("x'{}'", hex(&run_bytes(record.id)))).collect();
-        let sql = format!("SELECT id FROM run WHERE id IN ({})", ids.join(","));
+        let sql = format!("SELECT id FROM run FORCE INDEX (run_id) WHERE id IN ({})", ids.join(","));
         let mut known = Vec::new();
         for row in self.line.query(&sql).await? {
             known.push(super::rows::Columns::of(row).run()?);

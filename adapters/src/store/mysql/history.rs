@@ -32,7 +32,7 @@ pub(super) fn newest_due(job: &str) -> String {
 
 impl Transaction {
     pub(super) async fn select_ids_of_name(&mut self, key: &JobKey) -> Answer<Vec<JobId>> {
-        let sql = "SELECT id FROM job WHERE namespace = ? AND name = ? ORDER BY id";
+        let sql = "SELECT id FROM job FORCE INDEX (job_name) WHERE namespace = ? AND name = ? ORDER BY id";
         let rows = self.line.select(sql, (&key.namespace, &key.name)).await?;
         rows.into_iter().map(|row| Columns::of(row).next().map(JobId)).collect()
     }
@@ -125,7 +125,7 @@ impl Transaction {
         }
         for table in ["job_state", "active"] {
             let sql = format!(
-                "SELECT held_session, started_at IS NOT NULL AS started, COUNT(*) FROM {table} \
+                "SELECT held_session, started_at IS NOT NULL AS started, COUNT(*) FROM {table} FORCE INDEX ({table}_held) \
                  WHERE held_session IS NOT NULL GROUP BY held_session, started"
             );
             for row in self.line.query(&sql).await? {
@@ -169,8 +169,8 @@ impl Transaction {
         let me = request.session.as_u64();
         let news = format!(
             "SELECT id, NULL FROM session WHERE state = 'live' UNION ALL \
-             SELECT NULL, held_run FROM job_state WHERE held_session = {me} AND cancel IS NOT NULL UNION ALL \
-             SELECT NULL, held_run FROM active WHERE held_session = {me} AND cancel IS NOT NULL"
+             SELECT NULL, held_run FROM job_state FORCE INDEX (job_state_held) WHERE held_session = {me} AND cancel IS NOT NULL UNION ALL \
+             SELECT NULL, held_run FROM active FORCE INDEX (active_held) WHERE held_session = {me} AND cancel IS NOT NULL"
         );
         let (mut claimants, mut cancels) = (Vec::new(), Vec::new());
         for row in self.line.query(&news).await? {
@@ -186,14 +186,20 @@ impl Transaction {
 
     pub(super) async fn held(&mut self, session: SessionId) -> Answer<Vec<RunRef>> {
         let session = session.as_u64();
-        let jobs = format!("SELECT id, held_run, version FROM job_state WHERE held_session = {session} ORDER BY id");
+        let jobs = format!(
+            "SELECT id, held_run, version FROM job_state FORCE INDEX (job_state_held) \
+             WHERE held_session = {session} ORDER BY id"
+        );
         let mut held = Vec::new();
         for row in self.line.query(&jobs).await? {
             let mut from = Columns::of(row);
             let row = RowKey::Job(JobId(from.next()?));
             held.push(RunRef { row, run: from.run()?, version: from.next()? });
         }
-        let active = format!("SELECT {ACTIVE} FROM active a WHERE a.held_session = {session} ORDER BY {ACTIVE_ORDER}");
+        let active = format!(
+            "SELECT {ACTIVE} FROM active a FORCE INDEX (active_held) \
+             WHERE a.held_session = {session} ORDER BY {ACTIVE_ORDER}"
+        );
         for row in self.line.query(&active).await? {
             let row = rows::active(row)?;
             let run = row.phase.held().map(|held| held.run);

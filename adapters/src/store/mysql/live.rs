@@ -37,8 +37,10 @@ impl Transaction {
         let (session, since) = (session.as_u64(), wanted_since(self.now()).as_ms());
         let sql = format!(
             "SELECT l.run, l.written FROM live_output l WHERE l.asked_at >= {since} AND (\
-             EXISTS (SELECT 1 FROM job_state s WHERE s.held_session = {session} AND s.held_run = l.run) OR \
-             EXISTS (SELECT 1 FROM active a WHERE a.held_session = {session} AND a.held_run = l.run))"
+             EXISTS (SELECT 1 FROM job_state s FORCE INDEX (job_state_held) \
+             WHERE s.held_session = {session} AND s.held_run = l.run) OR \
+             EXISTS (SELECT 1 FROM active a FORCE INDEX (active_held) \
+             WHERE a.held_session = {session} AND a.held_run = l.run))"
         );
         let rows = self.line.query(&sql).await?.into_iter();
         let wanted = rows.map(|row| {

@@ -92,7 +92,7 @@ impl Transaction {
         let sql = format!(
             "SELECT j.id, j.deleted_at, NOT EXISTS (SELECT 1 FROM job_state s WHERE s.id = j.id) \
              AND NOT EXISTS (SELECT 1 FROM active a WHERE a.job_id = j.id) \
-             AND NOT EXISTS (SELECT 1 FROM run r WHERE r.job_id = j.id) FROM \
+             AND NOT EXISTS (SELECT 1 FROM run r FORCE INDEX (run_attempt) WHERE r.job_id = j.id) FROM \
              (SELECT id, deleted_at FROM job FORCE INDEX (job_tombstone) WHERE deleted_at >= {deleted_at} \
              AND (deleted_at > {deleted_at} OR id > {id}) ORDER BY deleted_at, id LIMIT {}) j",
             limit_of(most)

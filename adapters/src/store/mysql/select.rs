@@ -186,11 +186,11 @@ impl Transaction {
 
     pub(super) async fn select_job_by_run(&mut self, run: RunId) -> Answer<Option<JobRow>> {
         let run = Value::Bytes(run_bytes(run).to_vec());
-        let held = "job_state s WHERE s.held_session IN (SELECT id FROM session) AND s.held_run = ?";
+        let held = "session n STRAIGHT_JOIN job_state s FORCE INDEX (job_state_held) ON s.held_session = n.id AND s.held_run = ?";
         if let Some(row) = self.jobs(held, vec![run.clone()]).await?.pop() {
             return Ok(Some(row));
         }
-        Ok(self.jobs("job_state s WHERE s.manual_run = ?", vec![run]).await?.pop())
+        Ok(self.jobs("job_state s FORCE INDEX (job_state_manual) WHERE s.manual_run = ?", vec![run]).await?.pop())
     }
 
     /// The rows of the partitions that come up first. The index has all that is asked; only what is taken is read. Each
@@ -286,11 +286,12 @@ impl Transaction {
 
     pub(super) async fn select_active_by_run(&mut self, run: RunId) -> Answer<Option<ActiveJob>> {
         let run = Value::Bytes(run_bytes(run).to_vec());
-        let held = "active a WHERE a.held_session IN (SELECT id FROM session) AND a.held_run = ?";
+        let held =
+            "session n STRAIGHT_JOIN active a FORCE INDEX (active_held) ON a.held_session = n.id AND a.held_run = ?";
         if let Some(row) = self.active(held, vec![run.clone()]).await?.pop() {
             return Ok(Some(row));
         }
-        Ok(self.active("active a WHERE a.waiting_run = ?", vec![run]).await?.pop())
+        Ok(self.active("active a FORCE INDEX (active_waiting) WHERE a.waiting_run = ?", vec![run]).await?.pop())
     }
 
     pub(super) async fn select_due_active(&mut self, request: &ClaimRequest) -> Answer<Vec<ActiveJob>> {

@@ -71,7 +71,9 @@ impl Tables for Transaction {
     }
 
     async fn held_jobs(&mut self, session: SessionId, limit: usize) -> Answer<Vec<JobRow>> {
-        let rest = format!("job_state s WHERE s.held_session = ? ORDER BY s.id LIMIT {}", limit_of(limit));
+        // To an optimizer that thinks it common, what nobody holds any more is worth a look at each row in the order of numbers.
+        let held = "job_state s FORCE INDEX (job_state_held) WHERE s.held_session = ?";
+        let rest = format!("{held} ORDER BY s.id LIMIT {}", limit_of(limit));
         self.jobs(&rest, vec![session.as_u64().into()]).await
     }
 
@@ -108,7 +110,8 @@ impl Tables for Transaction {
 
     async fn held_active(&mut self, session: SessionId, limit: usize) -> Answer<Vec<ActiveJob>> {
         let limit = limit_of(limit);
-        let rest = format!("active a WHERE a.held_session = ? ORDER BY {ACTIVE_ORDER} LIMIT {limit}");
+        let held = "active a FORCE INDEX (active_held) WHERE a.held_session = ?";
+        let rest = format!("{held} ORDER BY {ACTIVE_ORDER} LIMIT {limit}");
         self.active(&rest, vec![session.as_u64().into()]).await
     }
 
@@ -121,7 +124,7 @@ impl Tables for Transaction {
                 .to_owned(),
             Some([]) => return Ok(Vec::new()),
             Some(jobs) => format!(
-                "job_state s WHERE s.id IN ({}) AND (s.held_session IS NOT NULL OR s.manual_run IS NOT NULL)",
+                "job_state s FORCE INDEX (PRIMARY) WHERE s.id IN ({}) AND (s.held_session IS NOT NULL OR s.manual_run IS NOT NULL)",
                 list(jobs)
             ),
         };
