@@ -86,6 +86,20 @@ fn a_newer_schema_is_refused() {
     assert!(said.contains("made by a newer Carillon") && said.contains("version 99"), "{said}");
 }
 
+#[tokio::test]
+async fn a_firing_that_cannot_be_read_is_told_in_a_sentence() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("carillon.db");
+    let (store, clock) = open(&path).unwrap();
+    let bench = Bench::new(Arc::new(store), clock).await;
+    bench.create(job("a")).await;
+    Connection::open(&path).unwrap().execute("UPDATE job_state SET armed = 'tomorrow'", []).unwrap();
+    let said = bench.store.job(&key("a")).await.unwrap_err().to_string();
+    let sentence =
+        "a stored row cannot be read: \"tomorrow\" is not a firing; it may have been written by a newer Carillon";
+    assert!(said.contains(sentence), "{said}");
+}
+
 #[test]
 fn a_damaged_file_is_refused() {
     let directory = tempfile::tempdir().unwrap();

@@ -8,6 +8,9 @@ use crate::store::StoreError;
 
 /// An error of a statement before the COMMIT: the transaction is rolled back in any case, so nothing was applied.
 pub(super) fn statement(error: rusqlite::Error) -> StoreError {
+    if let rusqlite::Error::FromSqlConversionFailure(_, _, problem) = &error {
+        return unreadable(problem.to_string());
+    }
     let text = error.to_string();
     match error.sqlite_error_code() {
         Some(
