@@ -5,7 +5,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use carillon_tests::databases::{self, Brand};
+use carillon_tests::databases::{self, Brand, free_port};
 use carillon_tests::markdown::{Block, blocks};
 use carillon_tests::server::{Server, binary};
 use mysql_async::prelude::Queryable;
@@ -26,10 +26,6 @@ fn chapter(title: &str) -> Vec<Block> {
     let begin = text.find(&format!("## {title}\n")).unwrap_or_else(|| panic!("README has no chapter {title:?}"));
     let rest = &text[begin + 3..];
     blocks(&rest[..rest.find("\n## ").unwrap_or(rest.len())])
-}
-
-fn free_port() -> u16 {
-    std::net::TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port").port()
 }
 
 #[test]

@@ -99,7 +99,7 @@ pub(crate) fn cancel_from(text: &str) -> Result<CancelledBy, String> {
 }
 
 /// A firing as the text of a column.
-pub(crate) fn firing_text(firing: &Firing) -> String {
+pub(crate) fn firing_text(firing: Firing) -> String {
     let policy = if firing.settled { "settled" } else { "open" };
     let (due, start) = (firing.due_at.as_ms(), firing.start_at.as_ms());
     format!("{due} {start} {} {} {policy}", firing.trigger.as_str(), firing.attempt)
@@ -278,7 +278,7 @@ mod tests {
     fn a_firing_survives_its_text() {
         for firing in [held(None).firing, Firing::manual(Timestamp::from_ms(-8))] {
             for firing in [firing, Firing { settled: !firing.settled, ..firing }] {
-                assert_eq!(firing_from(&firing_text(&firing)), Ok(firing));
+                assert_eq!(firing_from(&firing_text(firing)), Ok(firing));
             }
         }
         for text in ["", "7 9 schedule 2", "7 9 schedule 2 perhaps", "7 x schedule 2 open", "7 9 never 2 open"] {

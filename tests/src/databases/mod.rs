@@ -11,4 +11,4 @@ pub use brand::Brand;
 pub use clock::Clock;
 pub use database::Database;
 pub use disk::Disk;
-pub use server::{Server, Surroundings};
+pub use server::{Server, Surroundings, free_port};

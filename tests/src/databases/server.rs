@@ -54,6 +54,14 @@ pub struct Server {
     made: AtomicU32,
 }
 
+/// A port of 127.0.0.1 that nobody listens on.
+///
+/// # Panics
+/// If there is none.
+pub fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a free port").port()
+}
+
 impl Server {
     /// The server of a brand that all tests of one process share. Where it cannot be had, says loudly that nothing of
     /// this process is tested, and ends it.
@@ -90,7 +98,7 @@ impl Server {
         own(&home, &[disk.as_ref().map(Disk::place).unwrap_or(&directory).to_owned()]);
         let data = disk.as_ref().map(Disk::place).unwrap_or(&directory).join("data");
         let inside = home.inside(&directory);
-        let port = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a free port").port();
+        let port = free_port();
         let seen_from_inside = |clock: &Clock| clock.environment(|path| home.inside(path));
         let environment = clock.as_ref().map(seen_from_inside).unwrap_or_default();
         let mut words = brand.start(&home, &environment);

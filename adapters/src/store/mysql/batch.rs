@@ -126,7 +126,7 @@ impl Cell<'_> {
             Cell::Unsigned(number) => number.into(),
             Cell::Signed(number) => number.into(),
             Cell::Text(text) => text.into(),
-            Cell::Firing(firing) => firing_text(&firing).into(),
+            Cell::Firing(firing) => firing_text(firing).into(),
             Cell::Bytes(bytes) => hex(bytes).into(),
         }
     }
@@ -138,7 +138,7 @@ impl Cell<'_> {
             Cell::Signed(number) => write!(json, "{number}"),
             Cell::Text(text) => write!(json, "{}", serde_json::Value::from(text)),
             // Digits, letters and spaces.
-            Cell::Firing(firing) => write!(json, "\"{}\"", firing_text(&firing)),
+            Cell::Firing(firing) => write!(json, "\"{}\"", firing_text(firing)),
             Cell::Bytes(bytes) => write!(json, "\"{}\"", hex(bytes)),
         };
     }

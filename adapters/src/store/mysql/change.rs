@@ -296,9 +296,9 @@ fn active_row(row: &ActiveRow, guard: Option<u64>) -> String {
     values.extend([
         json!(row.claim_at),
         json!(row.version),
-        json!(row.waiting.as_ref().map(firing_text)),
+        json!(row.waiting.map(firing_text)),
         json!(run_hex(row.waiting_run)),
-        json!(row.held.firing.as_ref().map(firing_text)),
+        json!(row.held.firing.map(firing_text)),
         json!(run_hex(row.held.run)),
         json!(row.held.session),
         json!(row.held.started_at),

@@ -186,7 +186,8 @@ impl Transaction {
 
     pub(super) async fn select_job_by_run(&mut self, run: RunId) -> Answer<Option<JobRow>> {
         let run = Value::Bytes(run_bytes(run).to_vec());
-        let held = "session n STRAIGHT_JOIN job_state s FORCE INDEX (job_state_held) ON s.held_session = n.id AND s.held_run = ?";
+        let held = "session n STRAIGHT_JOIN job_state s FORCE INDEX (job_state_held) \
+                    ON s.held_session = n.id AND s.held_run = ?";
         if let Some(row) = self.jobs(held, vec![run.clone()]).await?.pop() {
             return Ok(Some(row));
         }

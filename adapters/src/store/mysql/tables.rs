@@ -124,7 +124,8 @@ impl Tables for Transaction {
                 .to_owned(),
             Some([]) => return Ok(Vec::new()),
             Some(jobs) => format!(
-                "job_state s FORCE INDEX (PRIMARY) WHERE s.id IN ({}) AND (s.held_session IS NOT NULL OR s.manual_run IS NOT NULL)",
+                "job_state s FORCE INDEX (PRIMARY) WHERE s.id IN ({}) \
+                 AND (s.held_session IS NOT NULL OR s.manual_run IS NOT NULL)",
                 list(jobs)
             ),
         };

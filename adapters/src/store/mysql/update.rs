@@ -335,13 +335,13 @@ mod tests {
     fn a_row_is_as_long_in_every_phase() {
         let length = |writes: &[Write<JobState>]| {
             let state = writes[0].after.as_ref().unwrap();
-            let (row, text) = (StateRow::of(state, "shell"), |firing: &Option<Firing>| {
-                firing.as_ref().map_or(0, |firing| firing_text(firing).len())
+            let (row, text) = (StateRow::of(state, "shell"), |firing: Option<Firing>| {
+                firing.map_or(0, |firing| firing_text(firing).len())
             });
             let columns = &row.columns;
             let fixed = [columns.claim_at, columns.held.started_at].iter().flatten().count() * 8;
             let held = columns.held.run.map_or(0, |_| 16) + columns.held.session.map_or(0, |_| 8);
-            fixed + held + text(&columns.armed) + text(&columns.held.firing) + row.room().len()
+            fixed + held + text(columns.armed) + text(columns.held.firing) + row.room().len()
         };
         let claims = claimed(&[10]);
         let starts = after(claims.clone(), BEGIN + std::time::Duration::from_secs(12), |run| Event::Start {

@@ -96,7 +96,7 @@ fn write_job(conn: &Connection, write: &Write<JobState>, partitions: u16) -> Ans
     let (id, version, generation) = (signed(row.id), signed(row.version), signed(row.generation));
     let (token, session) = (signed(row.held.fencing_token), row.held.session.map(signed));
     let job = &write.definition.job;
-    let [armed, manual, held] = [row.armed, row.manual, row.held.firing].map(|firing| firing.as_ref().map(firing_text));
+    let [armed, manual, held] = [row.armed, row.manual, row.held.firing].map(|firing| firing.map(firing_text));
     let cancel = row.cancel.map(cancel_name);
     let partition = partition_of(&job.namespace, &job.name, partitions);
     let all: [&dyn ToSql; 24] = [
@@ -179,9 +179,9 @@ fn write_active(conn: &Connection, write: &Write<ActiveRow>) -> Answer<()> {
         guard,
         row.claim_at,
         signed(row.version),
-        row.waiting.as_ref().map(firing_text),
+        row.waiting.map(firing_text),
         row.waiting_run,
-        row.held.firing.as_ref().map(firing_text),
+        row.held.firing.map(firing_text),
         row.held.run,
         row.held.session.map(signed),
         row.held.started_at,
