@@ -91,7 +91,7 @@ fn arm_next(
     if held.firing.trigger != Trigger::Manual {
         next.armed = policy::next_of_backlog(timeline, held.firing.due_at, next.catch_up_until);
         if next.armed.is_some() {
-            return None;
+            return skip_beside_backlog(job, timeline, next, held, ending, now);
         }
     } else if let Some(armed) = next.armed {
         // What has come due in a pause is recorded by its end.
@@ -105,11 +105,40 @@ fn arm_next(
     // Of a lost run nobody knows until when it lived: what passed meanwhile goes to the misfire policy at the next claim.
     let selection = match ending.status {
         Status::Lost => policy::next_regular(timeline, from),
+        // Nor did what passed before this run of a backlog began come due while it lived.
+        _ if job.overlap == Overlap::Skip && came_before(timeline, from, held) => policy::next_regular(timeline, from),
         _ => policy::after_run(timeline, job.overlap, from, ending.ended_at),
     };
     let record = selection.skipped.map(|skipped| RunRecord::skipped(next.id, skipped, Reason::Overlap, now));
     next.take(selection);
     record
+}
+
+/// What came due while a run of a backlog lived, with more of the backlog to come, is recorded as at any run's end: by then the
+/// runs that follow would not tell it from what came due between them.
+fn skip_beside_backlog(
+    job: &Job,
+    timeline: &Timeline,
+    next: &mut JobState,
+    held: &Held,
+    ending: &Ending,
+    now: Timestamp,
+) -> Option<RunRecord> {
+    let overlaps = job.overlap == Overlap::Skip && ending.status != Status::Lost;
+    if !overlaps || came_before(timeline, next.cursor, held) {
+        return None;
+    }
+    let passed = policy::stretch(timeline, next.cursor, ending.ended_at)?;
+    next.cursor = passed.last;
+    Some(RunRecord::skipped(next.id, passed, Reason::Overlap, now))
+}
+
+/// Whether the first due time after `cursor` came before this run of what is made good began: nobody could start it, and no run
+/// of the job lived. A further attempt counts as running since the first one.
+fn came_before(timeline: &Timeline, cursor: Timestamp, held: &Held) -> bool {
+    let made_good = held.firing.trigger == Trigger::Misfire && held.firing.attempt == 1;
+    let began = held.started_at.filter(|_| made_good);
+    began.is_some_and(|began| timeline.next_after(cursor).is_some_and(|first| first <= began))
 }
 
 /// The history row of a run that ended.

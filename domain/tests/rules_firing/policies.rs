@@ -60,6 +60,51 @@ fn catch_up_runs_the_backlog_one_at_a_time_and_then_goes_on() {
     assert_eq!((desk.armed().due_at, desk.row().catch_up_until), (at(240), None));
 }
 
+/// 60, 120 and 180 are made good one by one, by a node that is behind: 240 comes due while none of them runs.
+#[test]
+fn what_comes_due_between_the_runs_of_a_backlog_is_made_good_too() {
+    let mut desk = Desk::new(misfire(MisfirePolicy::CatchUp, 0));
+    for (started, ended) in [(190, 191), (245, 246), (247, 248)] {
+        desk.run(started);
+        desk.finish(ended, Status::Succeeded).unwrap();
+    }
+    assert_eq!(desk.armed().due_at, at(240), "no run lived when it came due");
+    let next = desk.run(310).firing;
+    assert_eq!((next.trigger, next.due_at, desk.row().catch_up_until), (Trigger::Misfire, at(240), Some(at(300))));
+    assert_eq!(desk.history().len(), 3, "{:?}", desk.history());
+}
+
+/// A job whose runs take longer than its interval comes back to its schedule.
+#[test]
+fn what_comes_due_while_a_run_of_a_backlog_lives_is_recorded_at_its_end() {
+    let mut desk = Desk::new(misfire(MisfirePolicy::CatchUp, 0));
+    for (due, from) in [(60, 190), (120, 281), (180, 372)] {
+        assert_eq!(desk.run(from).firing.due_at, at(due));
+        desk.finish(from + 90, Status::Succeeded).unwrap();
+    }
+    let skipped: Vec<_> = desk.history().into_iter().filter(|record| record.contains("skipped")).collect();
+    let expected = ["240 skipped(overlap)", "300..360 x2 skipped(overlap)", "420 skipped(overlap)"];
+    assert_eq!(skipped, expected.map(|record| format!("schedule {record}")));
+    assert_eq!((desk.armed().due_at, desk.row().catch_up_until), (at(480), None));
+}
+
+/// The one firing of `fire_once` was prepared at 190, and the node started it behind 240.
+#[test]
+fn what_comes_due_before_a_made_good_run_begins_does_not_overlap_with_it() {
+    let run = |overlap| {
+        let mut desk = Desk::new(Job { overlap, ..misfire(MisfirePolicy::FireOnce, 30) });
+        desk.claim(190).unwrap();
+        desk.start(241).unwrap();
+        desk.finish(242, Status::Succeeded).unwrap();
+        let last = desk.history().pop();
+        desk.claim(243).unwrap();
+        (desk.held().firing.trigger, desk.held().firing.due_at, last)
+    };
+    let made_good = Some("misfire 180 succeeded".to_owned());
+    assert_eq!(run(Overlap::Skip), (Trigger::Schedule, at(240), made_good.clone()), "late, and within its grace");
+    assert_eq!(run(Overlap::Delay), (Trigger::Schedule, at(240), made_good), "it waited");
+}
+
 /// Prepared for 60 with a grace of ten seconds, and started too late: `Some` is the due time that starts instead.
 #[test]
 fn a_misfire_seen_at_the_start_is_dealt_with_there() {
