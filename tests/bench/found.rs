@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::ceilings::Around;
 use crate::lags::Lags;
 use crate::meter::Cost;
 
@@ -14,7 +15,7 @@ pub struct Row {
     /// What it must be and what is aimed at; either may be more or less than that, as `less_is_better` says.
     bounds: Option<(f64, f64)>,
     less_is_better: bool,
-    ceiling: Option<(String, f64)>,
+    ceiling: Option<(String, Around)>,
     /// The same for its share of the ceiling, in per cent.
     share_bounds: Option<(f64, f64)>,
     note: String,
@@ -50,8 +51,8 @@ impl Row {
     }
 
     /// The raw ceiling beside which it stands.
-    pub fn beside(mut self, ceiling: &str, value: f64) -> Self {
-        self.ceiling = Some((ceiling.to_owned(), value));
+    pub fn beside(mut self, ceiling: &str, around: Around) -> Self {
+        self.ceiling = Some((ceiling.to_owned(), around));
         self
     }
 
@@ -68,7 +69,8 @@ impl Row {
     }
 
     fn share(&self) -> Option<f64> {
-        self.ceiling.as_ref().filter(|(_, most)| *most > 0.0).map(|(_, most)| self.value * 100.0 / most)
+        let most = self.ceiling.as_ref().map(|(_, around)| around.mean());
+        most.filter(|most| *most > 0.0).map(|most| self.value * 100.0 / most)
     }
 
     /// `aim`, `must` or `below`: what of its bounds it keeps.
@@ -96,13 +98,17 @@ impl Row {
 
     fn json(&self, judged: bool) -> Value {
         let bounds = |(must, aim): (f64, f64)| json!({"must": must, "aim": aim});
+        let ceiling = |(name, around): &(String, Around)| {
+            let Around { before, after } = around;
+            json!({"what": name, "value": around.mean(), "before": before, "after": after})
+        };
         json!({
             "what": self.what,
             "value": self.value,
             "unit": self.unit,
             "less is better": self.less_is_better,
             "bounds": self.bounds.map(bounds),
-            "ceiling": self.ceiling.as_ref().map(|(name, value)| json!({"what": name, "value": value})),
+            "ceiling": self.ceiling.as_ref().map(ceiling),
             "share": self.share(),
             "share bounds": self.share_bounds.map(bounds),
             "verdict": self.verdict().filter(|_| judged),

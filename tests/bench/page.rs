@@ -19,8 +19,9 @@ ceiling, measured in the same run without Carillon: for firings the store's own 
 nothing else; for commands a loop that only spawns. *Recorded* lag ends when the start is committed, that *at the executor*
 when the job itself begins. Firings of one-shot jobs that were claimed before they came due are not counted in their rate.
 
-The machine is a virtual one, and what it can do changes within an hour by up to a half. So each scenario measures the raw
-ceiling that it is compared with right before it begins, and the share says more than the figure.
+The machine is a virtual one, and what it can do changes within minutes by up to a half. So the raw ceiling is measured right
+before and right after each load that is compared with it, the share is that of the mean of the two, and it says more than the
+figure.
 ";
 
 /// The page about the figures in a directory of reports, to which `beside` leads from the page.

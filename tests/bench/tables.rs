@@ -78,9 +78,7 @@ fn figure(row: &Value) -> Vec<String> {
         Some(_) => format!("{measured} (reaches aim)"),
         None => measured,
     };
-    let ceiling = row["ceiling"]["value"]
-        .as_f64()
-        .map(|value| format!("{} ({})", number(value), row["ceiling"]["what"].as_str().unwrap_or_default()));
+    let ceiling = ceiling(&row["ceiling"]);
     let share = row["share"].as_f64().map(|share| format!("{share:.0} %"));
     let text = |key: &str| row[key].as_str().unwrap_or_default().to_owned();
     vec![
@@ -92,6 +90,17 @@ fn figure(row: &Value) -> Vec<String> {
         share.unwrap_or_default(),
         text("note"),
     ]
+}
+
+/// The raw ceiling beside a figure, and between what it lies.
+fn ceiling(ceiling: &Value) -> Option<String> {
+    let value = number(ceiling["value"].as_f64()?);
+    let what = ceiling["what"].as_str().unwrap_or_default();
+    let around = match (ceiling["before"].as_f64(), ceiling["after"].as_f64()) {
+        (Some(before), Some(after)) => format!(": {} before, {} after", number(before), number(after)),
+        _ => String::new(),
+    };
+    Some(format!("{value} ({what}{around})"))
 }
 
 fn cell(value: &Value) -> String {

@@ -2,25 +2,28 @@
 
 use std::time::Instant;
 
-use crate::ceilings::Sql;
+use crate::ceilings::{Around, Sql};
 use crate::found::{Found, Row};
 use crate::lab::Lab;
 use crate::meter::{Cost, Meter};
 use crate::site::{Setting, Site, Work, pause_until};
 
 pub fn run(lab: &Lab, found: &mut Found) {
-    let ceiling = Sql::measure(lab).firings;
+    let mut before = Sql::measure(lab).firings;
     for isolation in ["process", "in_process"] {
         let site = crowded(lab, isolation, 1);
         let cost = measure(lab, &site);
+        drop(site);
+        let after = Sql::measure(lab).firings;
         let what = format!("firings/s, jobs at short intervals, plugin {isolation}");
         found.row(
             Row::new(what, cost.rate(), "firings/s")
                 .at_least(20_000.0, 60_000.0)
-                .beside("bare client, nothing folded", ceiling)
+                .beside("bare client, nothing folded", Around { before, after })
                 .note(format!("{} jobs at `@every 1s`, {} ms", lab.size.crowd, lab.size.window.as_millis())),
         );
         found.cost(&format!("jobs at `@every 1s`, plugin {isolation}"), &cost);
+        before = after;
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use carillon_tests::databases::Brand;
 
-use crate::ceilings::Sql;
+use crate::ceilings::{Around, Sql};
 use crate::found::{Found, Row};
 use crate::lab::Lab;
 use crate::meter::{Cost, Meter};
@@ -16,20 +16,22 @@ const CREATED_A_SECOND: u64 = 5_000;
 
 pub fn run(lab: &Lab, found: &mut Found) {
     let (must, aim) = bounds(lab.server.brand());
-    let ceiling = Sql::measure(lab).firings;
+    let mut before = Sql::measure(lab).firings;
     for isolation in ["process", "in_process"] {
         let in_flight = lab.size.in_flight;
         let setting = Setting { isolation, limits: (in_flight, in_flight), ..Setting::default() };
         let (rate, cost) = fire(lab, &setting, Work::Noop, lab.size.noop_shots);
+        let after = Sql::measure(lab).firings;
         let what = format!("firings/s through all three transitions, plugin {isolation}");
         found.row(
             Row::new(what, rate, "firings/s")
                 .at_least(must, aim)
-                .beside("bare client", ceiling)
+                .beside("bare client", Around { before, after })
                 .share_at_least(40.0, 80.0)
                 .note(format!("{} jobs, max_in_flight = max_executing = {in_flight}", lab.size.noop_shots)),
         );
         found.cost(&format!("one-shot jobs, plugin {isolation}"), &cost);
+        before = after;
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::ceilings::Sql;
+use crate::ceilings::{Around, Sql};
 use crate::cycles::{Cycles, Times};
 use crate::found::{Found, Row};
 use crate::lab::Lab;
@@ -13,7 +13,7 @@ const CALLERS: [usize; 2] = [1, 3];
 
 pub fn run(lab: &Lab, found: &mut Found) {
     let (batches, size) = (lab.size.store_batches, lab.size.batch);
-    let ceiling = Sql::measure(lab).firings;
+    let mut before = Sql::measure(lab).firings;
     for callers in CALLERS {
         let scratch = lab.database();
         let cycles = Arc::new(lab.block(Cycles::on_server(&scratch.url())));
@@ -22,9 +22,12 @@ pub fn run(lab: &Lab, found: &mut Found) {
             found.row(Row::new("store: creates, 1,000 a transaction", created, "jobs/s"));
         }
         let (rate, times) = lab.block(together(&cycles, callers, batches, size));
+        drop((cycles, scratch));
+        let after = Sql::measure(lab).firings;
         let what = format!("store: batches of {size}, callers: {callers}");
-        let row = Row::new(what, rate, "firings/s").beside("bare client", ceiling);
+        let row = Row::new(what, rate, "firings/s").beside("bare client", Around { before, after });
         found.row(row.note(if callers == 1 { transitions(times) } else { String::new() }));
+        before = after;
     }
     by_batch_size(lab, found);
     sqlite(lab, found);
