@@ -15,7 +15,7 @@ const KEPT_US: u64 = 15_000_000;
 
 /// A session that may start, as far as is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Known {
+pub(super) struct Reckoned {
     /// The database's time, never later than it shows.
     pub now: Timestamp,
     /// The end of the newest window of lost commits there ever was.
@@ -57,12 +57,12 @@ impl Reckoning {
     }
 
     /// What may be reckoned with, when the boot clock shows `at_us`.
-    pub fn known(&self, session: SessionId, at_us: u64) -> Option<Known> {
+    pub fn known(&self, session: SessionId, at_us: u64) -> Option<Reckoned> {
         let (_, uncertain_until) = self.in_order.filter(|(of, _)| *of == session)?;
         let offset_us = self.offset_us.max(self.older_offset_us)?;
         let fresh = at_us.saturating_sub(self.since_us) < 2 * KEPT_US;
         let now_us = i64::try_from(at_us).unwrap_or(i64::MAX).saturating_add(offset_us);
-        fresh.then_some(Known { now: Timestamp::from_ms(now_us.div_euclid(1000)), uncertain_until })
+        fresh.then_some(Reckoned { now: Timestamp::from_ms(now_us.div_euclid(1000)), uncertain_until })
     }
 }
 
@@ -134,7 +134,8 @@ mod tests {
             let mut reckoning = Reckoning::default();
             reckoning.hear(1_000, 0);
             reckoning.see(ME(), seen, beside);
-            let expected = known.then_some(Known { now: Timestamp::from_ms(1), uncertain_until: live.uncertain_until });
+            let expected =
+                known.then_some(Reckoned { now: Timestamp::from_ms(1), uncertain_until: live.uncertain_until });
             assert_eq!(reckoning.known(ME(), 0), expected, "{seen:?}, {beside}");
             assert_eq!(reckoning.known(SessionId::from_random(2), 0), None);
             reckoning.forget();

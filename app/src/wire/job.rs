@@ -4,6 +4,7 @@ use carillon_adapters::store::{JobKey, JobView};
 use carillon_domain::duration;
 use carillon_domain::firing::Phase;
 use carillon_domain::job::Job;
+use carillon_domain::policy;
 use carillon_domain::run::Trigger;
 use carillon_domain::schedule::{Gap, Overlap as Repeated};
 use carillon_domain::time::Timestamp;
@@ -78,9 +79,9 @@ fn next_due_at(view: &JobView) -> Option<Timestamp> {
     match &state.phase {
         Phase::Executing(held) if held.firing.trigger != Trigger::Manual && state.armed.is_none() => {
             let due = held.firing.due_at;
-            // What is left of a backlog comes before the cursor.
-            let after = if state.catch_up_until.is_some() { due } else { due.max(state.cursor) };
-            view.job.timeline(state.anchor_at).ok()?.next_after(after)
+            let timeline = view.job.timeline(state.anchor_at).ok()?;
+            let of_backlog = policy::next_of_backlog(&timeline, due, state.catch_up_until);
+            of_backlog.map(|firing| firing.due_at).or_else(|| timeline.next_after(due.max(state.cursor)))
         }
         _ => state.next_due_at(),
     }

@@ -16,7 +16,7 @@ use super::transaction::{Context, list};
 use super::update::assignments;
 use crate::store::held;
 use crate::store::ops::transit;
-use crate::store::reckoning::Known;
+use crate::store::reckoning::Reckoned;
 use crate::store::tables::{JobRow, Write};
 use crate::store::{Me, StoreError};
 
@@ -84,7 +84,7 @@ impl Context {
 
     /// That a transaction would be told the same by `STANDING`: the session is not ended and has not lost a heartbeat, no
     /// window of lost commits is open or new, no run is beside its job's row, and it is not before the time that was reckoned.
-    fn holds(&self, me: Me, known: Known) -> String {
+    fn holds(&self, me: Me, known: Reckoned) -> String {
         let (session, acked) = (me.session.as_u64(), me.acked);
         let until = known.uncertain_until.map_or("NULL".to_owned(), |until| until.as_ms().to_string());
         let time = match self.clock {

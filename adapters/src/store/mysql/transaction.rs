@@ -131,9 +131,9 @@ impl Context {
     }
 
     /// What may be reckoned with for a session, without asking.
-    pub fn reckoned(&self, session: SessionId) -> Option<reckoning::Known> {
+    pub fn reckoned(&self, session: SessionId) -> Option<reckoning::Reckoned> {
         let known = self.reckoning().known(session, boottime_us())?;
-        Some(reckoning::Known { now: self.clock.as_ref().map_or(known.now, |clock| clock.now()), ..known })
+        Some(reckoning::Reckoned { now: self.clock.as_ref().map_or(known.now, |clock| clock.now()), ..known })
     }
 
     pub fn reckoning(&self) -> MutexGuard<'_, Reckoning> {

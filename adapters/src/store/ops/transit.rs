@@ -13,7 +13,7 @@ use carillon_domain::uncertain::may_have_started;
 
 use super::claim::standing_to_claim;
 use super::{carries, load, load_held, located, uncertain};
-use crate::store::reckoning::Known;
+use crate::store::reckoning::Reckoned;
 use crate::store::tables::{Changes, JobRow, Tables, Write};
 use crate::store::work::Work;
 use crate::store::{Finished, Me, Output, SessionState, StoreError};
@@ -47,7 +47,7 @@ pub(in crate::store) async fn start<T: Tables>(
 /// is more than that. `rows` are the jobs' rows of all of `runs`, known and not read, and what is reckoned with is not certain
 /// either, so that the one statement that writes must confirm all of it.
 pub(in crate::store) fn start_known(
-    known: Known,
+    known: Reckoned,
     session: SessionId,
     runs: &[RunRef],
     rows: Vec<JobRow>,

@@ -67,6 +67,22 @@ async fn a_job_that_runs_says_what_comes_next() {
     }
 }
 
+/// What came due while an earlier run of the backlog lived has its record.
+#[tokio::test]
+async fn the_last_run_of_a_backlog_says_what_comes_after_what_is_recorded() {
+    let api = Api::new().await;
+    api.job("a", json!({"misfire": {"policy": "catch_up", "grace": "1s"}})).await;
+    api.clock.advance(std::time::Duration::from_secs(2 * 3_600 + 1_800));
+    for next in ["2027-01-01T02:00:00.000Z", "2027-01-01T04:00:00.000Z"] {
+        let claimed = api.claimed().await.remove(0);
+        api.store_start(&claimed).await;
+        let job = api.call("GET", "/v1/jobs/a", None).await.json;
+        assert_eq!((&job["state"], &job["next_due_at"]), (&json!("executing"), &json!(next)), "{job}");
+        api.clock.advance(std::time::Duration::from_secs(3_600));
+        api.finish(claimed.at, Status::Succeeded, printed(b"")).await.unwrap();
+    }
+}
+
 #[tokio::test]
 async fn a_running_run_is_cancelled() {
     let mut api = Api::new().await;

@@ -12,7 +12,7 @@ use super::server::lock;
 use super::{Client, Memory};
 use crate::store::held;
 use crate::store::ops::transit;
-use crate::store::reckoning::Known;
+use crate::store::reckoning::Reckoned;
 use crate::store::tables::{Changes, JobRow, Tables, Write, at_once};
 use crate::store::{Me, StoreError};
 
@@ -54,7 +54,7 @@ impl Client {
         }
     }
 
-    fn lone_start(&self, me: Me, runs: &[RunRef]) -> Option<(Known, Vec<Write<JobState>>, Vec<StartAnswer>)> {
+    fn lone_start(&self, me: Me, runs: &[RunRef]) -> Option<(Reckoned, Vec<Write<JobState>>, Vec<StartAnswer>)> {
         let server = lock(&self.server);
         let mut reckoning = self.memory.reckoning();
         // As if an answer had just come.
@@ -76,7 +76,7 @@ impl Memory {
 }
 
 /// Answers how many rows matched.
-async fn write_alone(line: &mut Line, me: Me, known: Known, writes: &[Write<JobState>]) -> Answer<usize> {
+async fn write_alone(line: &mut Line, me: Me, known: Reckoned, writes: &[Write<JobState>]) -> Answer<usize> {
     line.statement().await?;
     if stands(Guard::StandingHolds) && !line.write(|server, _| holds(&mut server.data, me, known))? {
         return Ok(0);
@@ -108,7 +108,7 @@ fn is_known(row: &JobState, before: &JobState) -> bool {
 }
 
 /// What the statement asks besides.
-fn holds(data: &mut Data, me: Me, known: Known) -> bool {
+fn holds(data: &mut Data, me: Me, known: Reckoned) -> bool {
     let early = data.clock.now() < known.now;
     let Ok(standing) = at_once(data.begin().standing(me.session)) else { return false };
     !early
