@@ -5,6 +5,7 @@ use std::time::Duration;
 use carillon_domain::time::Timestamp;
 use serde_json::{Value, json};
 
+use crate::chaos::now_us;
 use crate::server::{PATIENCE, Server, wait_until_within};
 
 /// Never comes up while a test runs.
@@ -81,34 +82,27 @@ impl Server {
         runs
     }
 
-    /// Pauses jobs and waits until nothing of theirs runs; all their runs then, newest first. What was left of a backlog is
-    /// recorded: it may lie before due times that came while the backlog ran, and those have their records.
+    /// Pauses jobs and waits until nothing of theirs runs; all their runs then, newest first. What is left of a backlog is
+    /// waited for: what came due while it ran has its records already, and a pause would leave the rest without.
     pub fn settle(&self, names: &[&str]) -> Vec<Value> {
-        self.pause_until_idle(names);
-        let left: Vec<&str> = names.iter().copied().filter(|name| self.has_backlog(name)).collect();
-        for name in &left {
-            self.post(&format!("/v1/jobs/{name}/resume"), &json!({}));
-        }
-        self.pause_until_idle(&left);
-        names.iter().flat_map(|name| self.runs(name)).collect()
-    }
-
-    fn pause_until_idle(&self, names: &[&str]) {
+        self.wait_until("backlogs are worked off", || !names.iter().any(|name| self.has_backlog(name)));
         for name in names {
             self.post(&format!("/v1/jobs/{name}/pause"), &json!({}));
         }
         self.wait_until("the last runs end", || {
             names.iter().all(|name| self.get(&format!("/v1/jobs/{name}"))["state"] == "idle")
         });
+        names.iter().flat_map(|name| self.runs(name)).collect()
     }
 
-    /// Whether what is to come lies before what has been recorded.
+    /// Whether due times that passed wait for their start.
     fn has_backlog(&self, name: &str) -> bool {
-        let time = |value: &Value, field: &str| value[field].as_str().and_then(Timestamp::parse_rfc3339);
-        let next = time(&self.get(&format!("/v1/jobs/{name}")), "next_due_at");
-        let recorded =
-            self.runs(name).iter().filter(|run| run["trigger"] != "manual").filter_map(|run| time(run, "due_at")).max();
-        next.is_some_and(|next| recorded.is_some_and(|recorded| next < recorded))
+        let job = self.get(&format!("/v1/jobs/{name}"));
+        if job["paused"] == true || job["state"] == "executing" {
+            return job["current_run"]["trigger"] == "misfire";
+        }
+        let next = job["next_due_at"].as_str().and_then(Timestamp::parse_rfc3339);
+        next.is_some_and(|next| u64::try_from(next.as_ms()).expect("a time after 1970") <= now_us() / 1_000)
     }
 }
 
