@@ -1,7 +1,7 @@
 //! The facts of a run, from the executor's to the plugin's: the same in a host process and in the server.
 
 use std::borrow::Cow;
-use std::ffi::{c_char, c_void};
+use std::ffi::{CStr, c_char, c_void};
 use std::ptr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -103,7 +103,12 @@ impl Facts {
 
     /// Where each text begins. Each is followed by a NUL.
     fn pointers(&self) -> impl Iterator<Item = *const c_char> {
-        self.texts.split_inclusive(|byte| *byte == 0).map(|text| text.as_ptr().cast())
+        let mut rest = &self.texts[..];
+        std::iter::from_fn(move || {
+            let text = CStr::from_bytes_until_nul(rest).ok()?;
+            rest = rest.get(text.count_bytes() + 1..).unwrap_or_default();
+            Some(text.as_ptr())
+        })
     }
 }
 
@@ -148,8 +153,6 @@ fn deadline_ms(timeout: Duration) -> i64 {
 
 #[cfg(test)]
 mod tests {
-    use std::ffi::CStr;
-
     use carillon_domain::id::RunId;
     use carillon_domain::time::Timestamp;
     use serde_json::json;

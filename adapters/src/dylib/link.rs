@@ -218,10 +218,12 @@ fn spawn(plugin: &Plugin, orders: &std::path::Path, words: &std::path::Path) -> 
     })
 }
 
-/// Writes what is queued, as much at a time as there is. A host that is gone is the supervisor's business.
+/// Writes what is queued, as much at a time as there is. Whoever is about to begin a run as well goes first: many that begin
+/// together are one write, and wake the host once. A host that is gone is the supervisor's business.
 async fn write_orders(mut pipe: pipe::Sender, mut queue: mpsc::UnboundedReceiver<Vec<u8>>) {
     let mut bytes = Vec::new();
     while let Some(frame) = queue.recv().await {
+        tokio::task::yield_now().await;
         bytes.clear();
         bytes.extend_from_slice(&frame);
         while bytes.len() < WRITE_BYTES
