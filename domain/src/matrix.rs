@@ -38,7 +38,7 @@ pub enum Answer {
 /// What the node does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reaction {
-    /// Puts it into *prepared*.
+    /// Puts it into *prepared*; what its claim has started in the same commit is spawned.
     Adopt,
     /// Spawns it and puts it into *executing*: the only way to a start.
     Spawn,

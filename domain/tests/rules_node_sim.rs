@@ -31,16 +31,20 @@ fn each_seed(count: u64, run: impl Fn(u64) + std::panic::RefUnwindSafe) {
 
 #[test]
 fn nodes_keep_every_invariant_under_faults_and_come_to_rest_after_them() {
-    let [steps, stolen, onward] = [0; 3].map(AtomicU64::new);
+    let [steps, stolen, onward, along] = [0; 4].map(AtomicU64::new);
     each_seed(2_000, |seed| {
         let done = World::new(seed).run();
         steps.fetch_add(done.steps, Relaxed);
         stolen.fetch_add(done.stolen(), Relaxed);
         onward.fetch_add(done.onward(), Relaxed);
+        along.fetch_add(done.along(), Relaxed);
     });
-    let [steps, stolen, onward] = [steps, stolen, onward].map(AtomicU64::into_inner);
-    assert!(steps > 0 && (stolen > 0 && onward > 0 || from_env("SIM_SEED").is_some()));
-    println!("{steps} steps, {stolen} firings taken from others, {onward} claimed by the finish before them");
+    let [steps, stolen, onward, along] = [steps, stolen, onward, along].map(AtomicU64::into_inner);
+    assert!(steps > 0 && ([stolen, onward, along].iter().all(|count| *count > 0) || from_env("SIM_SEED").is_some()));
+    println!(
+        "{steps} steps, {stolen} firings taken from others, {onward} claimed by the finish before them, {along} started by \
+         the commit that claimed them"
+    );
 }
 
 #[test]

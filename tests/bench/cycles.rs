@@ -95,7 +95,7 @@ impl Cycles {
         let me = Me::new(self.me);
         let runs = (0..size).map(|_| RunId::drawn(self.me, self.drawn.fetch_add(1, Ordering::Relaxed) + 1)).collect();
         let executors = vec!["shell".to_owned()];
-        let request = ClaimRequest { me, partitions: partitions.to_vec(), until: at(DUE), runs, executors };
+        let request = ClaimRequest { me, partitions: partitions.to_vec(), until: at(DUE), runs, places: 0, executors };
         let began = Instant::now();
         let claimed = self.store.claim(&request).await.expect("claimed");
         times.claims += began.elapsed();

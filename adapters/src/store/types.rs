@@ -159,6 +159,8 @@ pub struct ClaimRequest {
     pub until: Timestamp,
     /// One id for each firing, drawn and remembered before the call; their number is the limit.
     pub runs: Vec<RunId>,
+    /// How many of these may start in the same commit, where they are due already.
+    pub places: usize,
     /// The executors that the node has; jobs of others are left alone.
     pub executors: Vec<String>,
 }

@@ -118,7 +118,7 @@ impl Work {
         };
         let (_, definition) = self.job(job).ok_or(Rejected::Deleted)?;
         let overlap = definition.job.overlap;
-        if overlap != Overlap::Allow && self.others_live(job, row) && stands(Guard::OthersLive) {
+        if self.must_wait(job, row) && stands(Guard::OthersLive) {
             let held_back = self.apply_to(row, &Event::HoldBack { session, run })?;
             if held_back.why == Why::HeldBack && overlap == Overlap::Replace && *row == RowKey::Job(job) {
                 for key in self.beside(job) {
@@ -142,6 +142,12 @@ impl Work {
         let (state, done) = start_beside(state, row, (session, run), self.now)?;
         (own.after, entry.after) = (Some(state), done.next);
         Ok(Applied { why: done.why, beside: None })
+    }
+
+    /// Whether others of its job live that a run in `row` may not overlap.
+    pub fn must_wait(&self, job: JobId, row: &RowKey) -> bool {
+        let alone = self.job(job).is_some_and(|(_, definition)| definition.job.overlap != Overlap::Allow);
+        alone && self.others_live(job, row)
     }
 
     /// Whether a run lives that one in `row` must not overlap: any beside the job's own row, any other that executes for one
@@ -223,16 +229,25 @@ impl Work {
         }
     }
 
-    /// The row as its holder is told after a claim.
+    /// The row as its holder is told after a claim, or after a start in the same commit.
     pub fn claimed(&self, row: &RowKey) -> Option<Claimed> {
         let (phase, version, definition) = self.phase(row)?;
-        let Phase::Prepared(held) = phase else { return None };
+        let held = *phase.held()?;
+        let executes = matches!(phase, Phase::Executing(_));
         Some(Claimed {
             at: RunRef { row: *row, run: held.run, version },
             held,
+            replace_at: self.replace_at(row).filter(|_| executes),
             job: definition.job.clone(),
             generation: definition.generation,
         })
+    }
+
+    /// When a newer firing takes the place of the run in this row.
+    pub fn replace_at(&self, row: &RowKey) -> Option<Timestamp> {
+        let RowKey::Job(id) = row else { return None };
+        let (state, definition) = self.job(*id)?;
+        state.replace_at(&definition.job, &definition.timeline, self.now)
     }
 
     /// What is to be written.

@@ -50,9 +50,9 @@ impl StoreCalls {
                 let request = PeekRequest { session, partitions, until, executors: self.offered() };
                 self.call("peek", async move { store.peek(&request).await }, Input::Peeked);
             }
-            Effect::Claim { partitions, until, runs, only } => {
+            Effect::Claim { partitions, until, runs, places, only } => {
                 let executors = only.map_or_else(|| self.offered(), |executor| vec![executor]);
-                let request = ClaimRequest { me, partitions, until, runs, executors };
+                let request = ClaimRequest { me, partitions, until, runs, places, executors };
                 self.call("claim", async move { store.claim(&request).await }, Input::Claimed);
             }
             Effect::Start { lane, runs } => {

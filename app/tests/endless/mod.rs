@@ -87,7 +87,7 @@ impl NodeStore for Endless {
         self.to_give.store(left - given, Ordering::Relaxed);
         let claimed = |(row, run): (u64, &RunId)| {
             let at = RunRef { row: RowKey::Job(JobId(row)), run: *run, version: 1 };
-            Claimed { at, held: self.held(*run, None, 0), job: self.job.clone(), generation: 1 }
+            Claimed { at, held: self.held(*run, None, 0), replace_at: None, job: self.job.clone(), generation: 1 }
         };
         Ok((1..).zip(&request.runs[..given]).map(claimed).collect())
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::port::{Claimed, Peek};
 use super::stealing::Theft;
 use super::types::SentClaim;
-use super::{Config, Effect, Node, Run, Stage, StopReason, StoreAnswer};
+use super::{Config, Effect, Node, Run, Stage, StopReason, StoreAnswer, lives};
 use crate::guard::{Guard, stands};
 use crate::id::RunId;
 use crate::matrix::{Answer, Reaction, Step, react};
@@ -70,8 +70,17 @@ impl Node {
     fn send_claim_of(&mut self, limit: usize, partitions: Vec<u16>, until: Timestamp, theft: Option<Theft>) {
         let runs: Vec<RunId> = (0..limit).map(|_| self.draw()).collect();
         let only = theft.as_ref().map(|theft| theft.executor.clone());
-        self.flight.claim = Some(SentClaim { runs: runs.clone(), theft });
-        self.emit(Effect::Claim { partitions, until, runs, only });
+        let places = self.places_for_overdue(theft.as_ref()).min(runs.len());
+        self.flight.claim = Some(SentClaim { runs: runs.clone(), places, theft });
+        self.emit(Effect::Claim { partitions, until, runs, places, only });
+    }
+
+    /// How many of a claim may start in its own commit. They are kept for it until it is answered: so none where all may come up
+    /// later, none for which others wait that have come up already, and a quarter is left to what comes up meanwhile.
+    fn places_for_overdue(&self, theft: Option<&Theft>) -> usize {
+        let spare = self.free_places().saturating_sub(self.due.len());
+        let overdue = self.wish.overdue && theft.is_none();
+        if overdue { spare - spare.div_ceil(4) } else { 0 }
     }
 
     /// How many firings one claim may take now. Alone, a node takes all it can hold. Among others it leaves to them what it
@@ -103,6 +112,7 @@ impl Node {
         let Ok(peek) = answer else { return };
         self.share_with(peek.claimants);
         self.wish.claim |= peek.earliest_claim_at.is_some_and(|at| at <= self.claim_until(now));
+        self.wish.overdue = peek.earliest_claim_at.is_some_and(|at| at <= self.utc(now));
         let mine = &self.partitions;
         self.neighbours.note(peek.unclaimed.into_iter().filter(|row| !mine.contains(&row.partition)), now);
         let (steal_after, by_clock) = (self.config.steal_after, self.claim_until(now) - self.config.steal_after);
@@ -114,16 +124,20 @@ impl Node {
     }
 
     pub(super) fn claimed(&mut self, answer: StoreAnswer<Vec<Claimed>>, now: BootTime) {
-        let Some(SentClaim { runs: sent, theft }) = self.flight.claim.take() else { return };
+        let Some(SentClaim { runs: sent, theft, .. }) = self.flight.claim.take() else { return };
         match answer {
             Ok(claimed) => {
                 self.wish.claim_backoff.succeeded();
-                // A full answer means that there is more.
-                if claimed.len() == sent.len() {
-                    match theft {
-                        None => self.wish.claim = true,
-                        more => self.wish.steal = more,
+                // A full answer means that there is more, and they come in order.
+                let full = claimed.len() == sent.len();
+                match theft {
+                    None => {
+                        let last = claimed.last().filter(|_| full);
+                        self.wish.claim |= full;
+                        self.wish.overdue = last.is_some_and(|one| one.held.firing.start_at <= self.utc(now));
                     }
+                    more if full => self.wish.steal = more,
+                    _ => {}
                 }
                 self.take_back(&sent, &claimed);
                 for one in claimed {
@@ -153,20 +167,21 @@ impl Node {
         self.next_run -= surplus as u64;
     }
 
-    /// Puts an acknowledged row into *prepared* and the wheel.
+    /// Puts an acknowledged row into *prepared* and the wheel, or spawns what it has started.
     pub(super) fn adopt(&mut self, claimed: Claimed, now: BootTime) {
-        let run = claimed.at.run;
+        let Claimed { at, held, replace_at, job, .. } = claimed;
+        let (run, start_at) = (at.run, held.firing.start_at);
         self.pending.remove(&run);
-        let start_at = claimed.held.firing.start_at;
-        self.enter(Run {
-            at: claimed.at,
-            job: Some(claimed.job),
-            stage: Stage::Prepared,
-            stop: None,
-            patient_until: Timestamp::EPOCH,
-        });
+        // A manual run keeps its id: where the database lost commits it comes up again while it lives here. Once it has ended,
+        // recovery gives it back.
+        if self.runs.get(&run).is_some_and(|of_run| lives(&of_run.stage)) {
+            return;
+        }
+        self.enter(Run { at, job: Some(job), stage: Stage::Prepared, stop: None, patient_until: Timestamp::EPOCH });
         if self.drain.begun || self.withheld.is_some() {
             self.set_stage(run, Stage::Uncertain);
+        } else if held.started_at.is_some() {
+            self.spawn(at, held, replace_at);
         } else if start_at <= self.utc(now) {
             self.due.push_back(run);
         } else {

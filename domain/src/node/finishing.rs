@@ -7,7 +7,7 @@ use crate::guard::{Guard, stands};
 use crate::id::RunId;
 use crate::partition::partition_of;
 use crate::run::{Ending, Status};
-use crate::time::{BootTime, Timestamp};
+use crate::time::BootTime;
 
 impl Node {
     pub(super) fn exited(&mut self, run: RunId, ending: Ending, now: BootTime) {
@@ -30,17 +30,20 @@ impl Node {
         self.wish.gather.was_sent(now);
         self.draw_onward(&ended);
         let until = self.claim_until(now);
-        let mut requests: Vec<FinishRequest> = ended.iter().filter_map(|run| self.finish_of(*run, until)).collect();
+        // That of the run that has ended, unless places are what the next start is short of.
+        let has_place = self.free_places() >= self.due.len().min(self.config.max_batch);
+        let next = |run| Next { run, until, has_place };
+        let mut requests: Vec<FinishRequest> = ended.iter().filter_map(|run| self.finish_of(*run, next)).collect();
         requests.sort_unstable_by_key(|request| request.at);
         self.flight.finish.send(lane, requests.iter().map(|request| request.at.run).collect());
         self.emit(Effect::Finish { lane, runs: requests });
     }
 
     /// What is to be recorded of a run that has ended, which is on its way from now on.
-    fn finish_of(&mut self, run: RunId, until: Timestamp) -> Option<FinishRequest> {
+    fn finish_of(&mut self, run: RunId, next: impl Fn(RunId) -> Next) -> Option<FinishRequest> {
         let of_run = self.runs.get(&run)?;
         let Stage::Ended(ending) = of_run.stage.clone() else { return None };
-        let next = self.onward.get(&run).map(|next| Next { run: *next, until });
+        let next = self.onward.get(&run).map(|onward| next(*onward));
         let request = FinishRequest { at: of_run.at, ending: ending.clone(), next };
         self.set_stage(run, Stage::Finishing(ending));
         Some(request)

@@ -116,6 +116,8 @@ pub struct Node {
 struct Wish {
     peek: bool,
     claim: bool,
+    /// Some of what is to be claimed was due already when it was heard of.
+    overdue: bool,
     /// As the last look found it.
     steal: Option<Theft>,
     gather: Gather,

@@ -28,13 +28,15 @@ pub struct RunRef {
     pub version: u64,
 }
 
-/// A row that the session now holds as Prepared.
+/// A row that the session now holds: Prepared, or, where it was due and there was a place, started in the same commit.
 #[derive(Debug, Clone, PartialEq, Hash)]
 pub struct Claimed {
-    /// Which row, with the version just written.
+    /// Which row (`allow` moves what starts to the active table), with the version just written.
     pub at: RunRef,
-    /// What is held.
+    /// What is held. Where it has started, with the start and the token: spawn it.
     pub held: Held,
+    /// As in [`StartAnswer::Started`].
+    pub replace_at: Option<Timestamp>,
     /// The definition as it stood at the claim; what runs is what `start` confirms.
     pub job: Arc<Job>,
     /// Its generation.
@@ -86,6 +88,8 @@ pub struct Next {
     pub run: RunId,
     /// Only what comes up until then.
     pub until: Timestamp,
+    /// Whether it may start in the same commit, where it is due already: three transitions in one.
+    pub has_place: bool,
 }
 
 /// What became of one finish. In each case the run's record is kept and the node may forget the run.
@@ -96,7 +100,7 @@ pub enum FinishAnswer {
         /// As [`crate::firing::JobState::claim_at`].
         claim_at: Option<Timestamp>,
     },
-    /// Recorded, now or by an earlier attempt, and the row is Prepared again for [`FinishRequest::next`].
+    /// Recorded, now or by an earlier attempt, and the row is held again for [`FinishRequest::next`].
     Onward(Box<Claimed>),
     /// The row does not carry the run: it was recorded before.
     AlreadyGone,

@@ -45,10 +45,9 @@ impl Node {
     /// A part of what is due, so that the first begin while the others are still being written; as much as goes into a call
     /// where claims or finishes keep the database busy besides.
     fn next_to_start(&mut self) -> Vec<RunId> {
-        let taken = self.executing + self.flight.start.runs();
         let nothing_else = !self.claims() && self.flight.finish.are_empty();
         let part = if nothing_else { self.due.len().div_ceil(PARTS).max(ENOUGH) } else { self.due.len() };
-        let places = self.config.max_executing.saturating_sub(taken).min(part).min(self.config.max_batch);
+        let places = self.free_places().min(part).min(self.config.max_batch);
         let mut batch = Vec::new();
         while batch.len() < places
             && let Some(run) = self.due.pop_front()
@@ -60,6 +59,12 @@ impl Node {
             }
         }
         batch
+    }
+
+    /// How many more may start.
+    pub(super) fn free_places(&self) -> usize {
+        let kept = self.flight.claim.as_ref().map_or(0, |sent| sent.places);
+        self.config.max_executing.saturating_sub(self.executing + self.flight.start.runs() + kept)
     }
 
     pub(super) fn started(&mut self, lane: Lane, answer: StoreAnswer<Vec<StartAnswer>>, now: BootTime) {
@@ -116,7 +121,7 @@ impl Node {
     }
 
     /// The one place from which anything is ever started.
-    fn spawn(&mut self, at: RunRef, held: Held, replace_at: Option<Timestamp>) {
+    pub(super) fn spawn(&mut self, at: RunRef, held: Held, replace_at: Option<Timestamp>) {
         let run = at.run;
         let Some(of_run) = self.runs.get_mut(&run) else { return };
         of_run.at = at;

@@ -221,6 +221,8 @@ pub enum Effect {
         until: Timestamp,
         /// The ids to use.
         runs: Vec<RunId>,
+        /// How many of them may start in the same commit, where they are due already.
+        places: usize,
         /// Of this executor only; `None` for all that the node has.
         only: Option<String>,
     },
@@ -320,6 +322,8 @@ pub(super) struct Flight {
 #[derive(Debug, Clone, Hash)]
 pub(super) struct SentClaim {
     pub runs: Vec<RunId>,
+    /// Kept for those that may start along.
+    pub places: usize,
     /// What it takes from others; `None` in my own partitions.
     pub theft: Option<Theft>,
 }

@@ -59,6 +59,7 @@ pub struct SentClaim {
     pub partitions: Vec<u16>,
     pub until: Timestamp,
     pub runs: Vec<RunId>,
+    pub places: usize,
     pub only: Option<String>,
 }
 
@@ -148,10 +149,11 @@ impl Driver {
     /// The claims that were sent.
     pub fn claims(&mut self) -> Vec<SentClaim> {
         self.pick(|effect| match effect {
-            Effect::Claim { partitions, until, runs, only } => Some(SentClaim {
+            Effect::Claim { partitions, until, runs, places, only } => Some(SentClaim {
                 partitions: partitions.clone(),
                 until: *until,
                 runs: runs.clone(),
+                places: *places,
                 only: only.clone(),
             }),
             _ => None,
@@ -232,7 +234,7 @@ pub fn prepared(run: RunId, job_number: u64, due_ms: i64) -> Claimed {
     let at = RunRef { row: RowKey::Job(JobId(job_number)), run, version: 10 };
     let firing = Firing::regular(utc(due_ms));
     let held = Held { firing, run, session: me(), started_at: None, fencing_token: 0 };
-    Claimed { at, held, job: job(), generation: 1 }
+    Claimed { at, held, replace_at: None, job: job(), generation: 1 }
 }
 
 fn executing(claimed: &Claimed) -> (RunRef, Held) {

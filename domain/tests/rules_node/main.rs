@@ -1,5 +1,6 @@
 //! The node machine under a scripted driver: every cell of the matrix, the lease, the drain and the clock.
 
+mod along;
 mod asking;
 mod capacity;
 mod clock;

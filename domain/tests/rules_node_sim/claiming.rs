@@ -2,7 +2,9 @@
 
 use carillon_domain::firing::{Event, Phase, Why};
 use carillon_domain::id::{JobId, RunId, SessionId};
-use carillon_domain::node::port::{Claimed, FinishRequest, Next, Peek, RowKey, UNCLAIMED_PER_PARTITION, Unclaimed};
+use carillon_domain::node::port::{
+    Claimed, FinishRequest, Next, Peek, RowKey, StartAnswer, UNCLAIMED_PER_PARTITION, Unclaimed,
+};
 use carillon_domain::partition::partition_of;
 use carillon_domain::time::Timestamp;
 
@@ -67,7 +69,7 @@ impl Store {
         who: Claimant<'_>,
         partitions: &[u16],
         until: Timestamp,
-        ids: &[RunId],
+        (ids, mut places): (&[RunId], usize),
         only: Option<&str>,
     ) -> Vec<Claimed> {
         if self.withholds((who.session, who.acked)) || !self.lives(who.session) {
@@ -85,9 +87,16 @@ impl Store {
             let uncertain_until = self.uncertain_until;
             let event = Event::Claim { session: who.session, run, until, uncertain_until };
             if self.apply(&row.row, &event) == Ok(Why::Claimed) {
-                ids.next();
                 self.stolen += u64::from(only.is_some());
-                claimed.extend(self.claimed(&row.row));
+                let Some(mut one) = self.claimed(&row.row) else { continue };
+                if one.at.run == run {
+                    ids.next();
+                    if places > 0 {
+                        one = self.start_along(who.session, one);
+                        places -= usize::from(one.held.started_at.is_some());
+                    }
+                }
+                claimed.push(one);
             }
         }
         claimed
@@ -95,11 +104,17 @@ impl Store {
 
     /// What a finish claims of the row in which its run has just ended, or has claimed before.
     pub fn claim_next(&mut self, who: Claimant<'_>, request: &FinishRequest, ended: Option<RowKey>) -> Option<Claimed> {
-        let Next { run, until } = request.next?;
+        let Next { run, until, has_place } = request.next?;
         let session = who.session;
         let withheld = self.withholds((session, who.acked));
         let Some(row) = ended else {
-            return self.carrier(session, run).and_then(|(row, ..)| self.claimed(&row));
+            let (row, ..) = self.carrier(session, run)?;
+            let before = self.claimed(&row)?;
+            if before.held.started_at.is_some() {
+                self.disarm(&before.at);
+            }
+            let withdrawn = before.held.started_at.is_some() && self.withdrawn(&row, &before.held);
+            return if withdrawn { None } else { self.claimed(&row) };
         };
         let RowKey::Job(id) = row else { return None };
         let offered = who.executors.contains(&self.jobs[&id].job.executor.as_str());
@@ -109,6 +124,22 @@ impl Store {
         let event = Event::Claim { session, run, until, uncertain_until: self.uncertain_until };
         let claimed = self.apply(&row, &event) == Ok(Why::Claimed);
         self.onward += u64::from(claimed);
-        claimed.then(|| self.claimed(&row)).flatten()
+        let one = self.claimed(&row).filter(|_| claimed)?;
+        Some(if has_place && one.at.run == run { self.start_along(session, one) } else { one })
+    }
+
+    /// Starts what was claimed just now where that goes at once.
+    fn start_along(&mut self, session: SessionId, claimed: Claimed) -> Claimed {
+        let due = claimed.held.firing.start_at <= self.now && matches!(claimed.at.row, RowKey::Job(_));
+        if !due || self.must_wait(&claimed.at.row) {
+            return claimed;
+        }
+        match self.start_one(session, &claimed.at) {
+            StartAnswer::Started { at, held, replace_at } => {
+                self.along += 1;
+                Claimed { at, held, replace_at, ..claimed }
+            }
+            _ => claimed,
+        }
     }
 }

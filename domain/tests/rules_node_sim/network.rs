@@ -52,8 +52,8 @@ impl World {
                 Input::Beat { sent: BootTime::from_ms(sent), answer }
             }
             Effect::Peek { partitions, until } => Input::Peeked(Ok(store.peek(who, partitions, *until))),
-            Effect::Claim { partitions, until, runs, only } => {
-                Input::Claimed(Ok(store.claim(who, partitions, *until, runs, only.as_deref())))
+            Effect::Claim { partitions, until, runs, places, only } => {
+                Input::Claimed(Ok(store.claim(who, partitions, *until, (runs, *places), only.as_deref())))
             }
             Effect::Start { lane, runs } => Input::Started { lane: *lane, answer: Ok(store.start(me, runs)) },
             Effect::Settle(refs) => Input::Settled(Ok(store.settle(session, refs))),

@@ -66,6 +66,10 @@ impl World {
         self.store.onward
     }
 
+    pub fn along(&self) -> u64 {
+        self.store.along
+    }
+
     /// How long after its due time each firing that was due since `from_ms` has started.
     pub fn lags_ms(&self, from_ms: u64) -> Vec<u64> {
         let from = Timestamp::from_ms(UTC0_MS + from_ms as i64);

@@ -19,7 +19,7 @@ impl Store {
         refs.iter().map(|at| if lives { self.start_one(session, at) } else { StartAnswer::Gone }).collect()
     }
 
-    fn start_one(&mut self, session: SessionId, at: &RunRef) -> StartAnswer {
+    pub fn start_one(&mut self, session: SessionId, at: &RunRef) -> StartAnswer {
         let carries = |held: &Held| held.run == at.run && held.session == session;
         match self.row(&at.row).filter(|(phase, _)| matches!(phase, Phase::Prepared(held) if carries(held))) {
             None => return StartAnswer::Gone,
@@ -47,6 +47,12 @@ impl Store {
         };
         let lost = |held: &Held| may_have_started(&self.jobs[id].job, held.firing.due_at, self.uncertain_until);
         phase.held().is_some_and(lost)
+    }
+
+    /// Whether anything stands beside the row of a job that allows no overlap.
+    pub fn must_wait(&self, row: &RowKey) -> bool {
+        let RowKey::Job(id) = row else { return false };
+        self.jobs[id].job.overlap != Overlap::Allow && self.active.keys().any(|key| key.job == *id)
     }
 
     /// As real stores do: unless others of the job live that it may not overlap.

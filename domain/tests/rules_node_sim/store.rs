@@ -58,6 +58,8 @@ pub struct Store {
     pub stolen: u64,
     /// How many were claimed by the commit that finished the run before.
     pub onward: u64,
+    /// How many started in the commit that claimed them.
+    pub along: u64,
 }
 
 /// Who asks, and the highest heartbeat sequence that was acknowledged to it.
@@ -196,6 +198,7 @@ impl Store {
         Some(Claimed {
             at: RunRef { row: *key, run: held.run, version },
             held,
+            replace_at: self.replace_at(key).filter(|_| held.started_at.is_some()),
             job: self.jobs[&id].job.clone(),
             generation: 1,
         })

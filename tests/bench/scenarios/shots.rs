@@ -1,4 +1,5 @@
-//! Firings through all three transitions, none of which could be folded into another: each job fires once.
+//! Firings through all three transitions, of which no finish could claim another: each job fires once. What is due already when
+//! it is claimed may start in the same commit.
 
 use std::time::Duration;
 
@@ -28,7 +29,11 @@ pub fn run(lab: &Lab, found: &mut Found) {
                 .at_least(must, aim)
                 .beside("bare client", Around { before, after })
                 .share_at_least(40.0, 80.0)
-                .note(format!("{} jobs, max_in_flight = max_executing = {in_flight}", lab.size.noop_shots)),
+                .note(format!(
+                    "{} jobs, max_in_flight = max_executing = {in_flight}; what was due when it was claimed may have \
+                     started in that commit",
+                    lab.size.noop_shots
+                )),
         );
         found.cost(&format!("one-shot jobs, plugin {isolation}"), &cost);
         before = after;

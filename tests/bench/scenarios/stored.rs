@@ -119,6 +119,7 @@ async fn scan(lab: &Lab, site: &Site<'_>) -> Scan {
             partitions: partitions.clone(),
             until,
             runs: runs.collect(),
+            places: 0,
             executors: executors.clone(),
         };
         let began = Instant::now();

@@ -130,7 +130,7 @@ impl Bench {
     pub fn claim_request(&self, session: SessionId, until: Timestamp, limit: usize) -> ClaimRequest {
         let runs = (0..limit).map(|_| self.draw()).collect();
         let executors = vec!["shell".into()];
-        ClaimRequest { me: Me::new(session), partitions: (0..PARTITIONS).collect(), until, runs, executors }
+        ClaimRequest { me: Me::new(session), partitions: (0..PARTITIONS).collect(), until, runs, places: 0, executors }
     }
 
     /// A look of `session` whose own partitions are `mine`.

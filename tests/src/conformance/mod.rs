@@ -2,6 +2,7 @@
 //!
 //! [`store_conformance!`](crate::store_conformance) makes one test of each for a database.
 
+pub mod along;
 pub mod backup;
 pub mod bench;
 pub mod claims;
@@ -42,6 +43,10 @@ macro_rules! store_conformance {
             onward: a_finish_claims_what_comes_up_next, a_finish_that_is_repeated_finds_what_it_has_claimed,
                 a_finish_claims_nothing_that_is_not_to_be_had,
                 a_session_that_does_not_claim_gets_nothing_along, what_was_claimed_along_is_swept_with_its_session;
+            along: a_finish_starts_what_is_due_already, a_backlog_is_worked_off_by_finishes,
+                a_repeated_finish_settles_what_it_has_started, a_claim_starts_what_is_due_already,
+                what_starts_along_keeps_to_the_overlap, what_starts_along_is_replaced_in_its_time,
+                a_manual_run_starts_by_itself, what_an_unanswered_claim_has_started_is_found;
             overlaps: older_runs_beside_are_waited_for, older_runs_beside_are_replaced,
                 a_backlog_runs_one_at_a_time_though_overlap_is_allowed, tokens_grow_over_all_rows_of_a_job,
                 a_row_that_was_written_to_since_says_so;

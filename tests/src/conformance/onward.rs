@@ -12,7 +12,7 @@ use super::bench::{Bench, at, ending, job, key};
 /// Ends a run of `session` as the machine does it: what comes up within 30 seconds is to be claimed under `next`.
 async fn finish_as(bench: &Bench, session: SessionId, running: RunRef, next: RunId, executor: &str) -> FinishAnswer {
     let now = bench.store.now().await.unwrap();
-    let next = Some(Next { run: next, until: bench.clock_in(30) });
+    let next = Some(Next { run: next, until: bench.clock_in(30), has_place: false });
     let request = FinishRequest { at: running, ending: ending(Status::Succeeded, now), next };
     let finished = Finished { request, output: Output::default() };
     bench.store.finish(Me::new(session), &[finished], &[executor.to_owned()]).await.unwrap().remove(0)

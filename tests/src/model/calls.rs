@@ -166,8 +166,8 @@ fn carry_out(store: &MemoryStore, call: &Call) -> Outcome {
             let request = PeekRequest { session, partitions, until, executors: executors() };
             Input::Peeked(at_once(store.peek(&request)).map_err(Failure::from))
         }
-        Effect::Claim { partitions, until, runs, .. } => {
-            let request = ClaimRequest { me, partitions, until, runs, executors: executors() };
+        Effect::Claim { partitions, until, runs, places, .. } => {
+            let request = ClaimRequest { me, partitions, until, runs, places, executors: executors() };
             Input::Claimed(at_once(store.claim(&request)).map_err(Failure::from))
         }
         Effect::Start { lane, runs } => {

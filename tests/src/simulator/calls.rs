@@ -60,9 +60,9 @@ pub(super) async fn perform(store: Client, me: Me, executors: Vec<String>, effec
             let request = PeekRequest { session, partitions, until, executors };
             Input::Peeked(store.peek(&request).await.map_err(Failure::from))
         }
-        Effect::Claim { partitions, until, runs, only } => {
+        Effect::Claim { partitions, until, runs, places, only } => {
             let executors = only.map_or(executors, |executor| vec![executor]);
-            let request = ClaimRequest { me, partitions, until, runs, executors };
+            let request = ClaimRequest { me, partitions, until, runs, places, executors };
             Input::Claimed(store.claim(&request).await.map_err(Failure::from))
         }
         Effect::Start { lane, runs } => {

@@ -40,6 +40,7 @@ async fn large_definitions_and_outputs_fit_and_the_servers_clock_is_the_clock() 
         partitions: (0..opened.partitions).collect(),
         until,
         runs,
+        places: 0,
         executors: vec!["shell".into()],
     };
     let claimed = store.claim(&request).await.unwrap();

@@ -1,4 +1,4 @@
-//! Idle -> Prepared, for all that comes up in some partitions.
+//! Idle -> Prepared, for all that comes up in some partitions; what is due already starts in the same commit.
 
 use std::collections::VecDeque;
 
@@ -8,6 +8,7 @@ use carillon_domain::id::RunId;
 use carillon_domain::node::port::{Claimed, RowKey};
 use carillon_domain::time::Timestamp;
 
+use super::transit::{load_beside, start_along};
 use super::uncertain;
 use crate::store::tables::{Standing, Tables};
 use crate::store::work::Work;
@@ -24,6 +25,10 @@ pub(in crate::store) async fn claim<T: Tables>(
     let mut work = Work::new(tables.now());
     let rows = due_rows(tables, &mut work, request).await?;
     let mut ids: VecDeque<RunId> = request.runs.iter().copied().collect();
+    let mut places = request.places;
+    if places > 0 {
+        load_beside(tables, &mut work).await?;
+    }
     let mut claimed = Vec::with_capacity(rows.len());
     for row in rows {
         let Some(run) = ids.front().copied() else { break };
@@ -32,9 +37,14 @@ pub(in crate::store) async fn claim<T: Tables>(
         if !matches!(work.apply_to(&row, &event), Ok(applied) if applied.why == Why::Claimed) {
             continue;
         }
-        let Some(answer) = work.claimed(&row) else { continue };
+        let Some(mut answer) = work.claimed(&row) else { continue };
+        // A manual run has an id of its own: recovery, which does not know it before this is answered, may give it back meanwhile.
         if answer.held.run == run {
             ids.pop_front();
+            if places > 0 {
+                answer = start_along(&mut work, session, answer, uncertain_until);
+                places -= usize::from(answer.held.started_at.is_some());
+            }
         }
         claimed.push(answer);
     }

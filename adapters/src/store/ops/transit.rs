@@ -71,7 +71,7 @@ pub(in crate::store) fn start_known(
     nothing_else.then_some((jobs, answers))
 }
 
-/// The job's row of each run beside it, and, of jobs that allow no overlap, every run beside the row.
+/// The job's row of each run beside it, and what stands beside those of jobs that allow no overlap.
 async fn load_other_rows<T: Tables>(tables: &mut T, work: &mut Work, runs: &[RunRef]) -> Result<(), StoreError> {
     let jobs_of = |at: &RunRef| match at.row {
         RowKey::Active(key) => Some(key.job),
@@ -79,6 +79,11 @@ async fn load_other_rows<T: Tables>(tables: &mut T, work: &mut Work, runs: &[Run
     };
     let beside: Vec<_> = runs.iter().filter_map(jobs_of).collect();
     super::add_jobs(work, tables.jobs_by_id(&beside).await?);
+    load_beside(tables, work).await
+}
+
+/// Of the jobs read that allow no overlap, every run beside the row.
+pub(super) async fn load_beside<T: Tables>(tables: &mut T, work: &mut Work) -> Result<(), StoreError> {
     let alone: Vec<_> = work.jobs_without_overlap().collect();
     if !alone.is_empty() {
         let rows = tables.live_active(Some(&alone)).await?;
@@ -107,7 +112,7 @@ fn start_one(work: &mut Work, session: SessionId, at: &RunRef, uncertain_until: 
                 Some((Phase::Executing(held), version, _)) => StartAnswer::Started {
                     at: RunRef { row, run: at.run, version },
                     held,
-                    replace_at: replace_at(work, &row),
+                    replace_at: work.replace_at(&row),
                 },
                 _ => StartAnswer::Gone,
             }
@@ -116,14 +121,26 @@ fn start_one(work: &mut Work, session: SessionId, at: &RunRef, uncertain_until: 
     }
 }
 
-/// When a newer firing takes the place of the run in this row.
-fn replace_at(work: &Work, row: &RowKey) -> Option<Timestamp> {
-    let RowKey::Job(id) = row else { return None };
-    let (state, definition) = work.job(*id)?;
-    state.replace_at(&definition.job, &definition.timeline, work.now())
+/// Starts what was claimed just now, where it is due and nothing stands in its way. What cannot start stays prepared: its own
+/// start holds it back or withholds it.
+pub(super) fn start_along(
+    work: &mut Work,
+    session: SessionId,
+    claimed: Claimed,
+    uncertain_until: Option<Timestamp>,
+) -> Claimed {
+    let RowKey::Job(job) = claimed.at.row else { return claimed };
+    if claimed.held.firing.start_at > work.now() || work.must_wait(job, &claimed.at.row) {
+        return claimed;
+    }
+    match start_one(work, session, &claimed.at, uncertain_until) {
+        StartAnswer::Started { at, .. } => work.claimed(&at.row).unwrap_or(claimed),
+        _ => claimed,
+    }
 }
 
-/// Executing -> Idle, with history and output; then, of the same rows, Idle -> Prepared where that was asked for.
+/// Executing -> Idle, with history and output; then, of the same rows, Idle -> Prepared and, of what is due already, Prepared ->
+/// Executing, where that was asked for.
 pub(in crate::store) async fn finish<T: Tables>(
     tables: &mut T,
     me: Me,
@@ -136,6 +153,9 @@ pub(in crate::store) async fn finish<T: Tables>(
     let mut work = Work::new(tables.now());
     let held: Vec<RunRef> = runs.iter().map(|finished| finished.request.at).collect();
     load_held(tables, &mut work, &held).await?;
+    if runs.iter().any(|finished| finished.request.next.is_some_and(|next| next.has_place)) {
+        load_beside(tables, &mut work).await?;
+    }
     let mut answers = Vec::with_capacity(runs.len());
     for finished in runs {
         let at = &finished.request.at;
@@ -148,7 +168,7 @@ pub(in crate::store) async fn finish<T: Tables>(
         let may_claim = standing.as_ref().filter(|_| ended);
         let claimed = match may_claim {
             Some(standing) => claim_next(&mut work, me, &row, &finished.request, (standing.uncertain_until, executors)),
-            None => claimed_before(&work, me, &row, &finished.request),
+            None => claimed_before(&mut work, me, &row, &finished.request),
         };
         answers.push(match claimed {
             Some(claimed) => FinishAnswer::Onward(Box::new(claimed)),
@@ -160,8 +180,8 @@ pub(in crate::store) async fn finish<T: Tables>(
     Ok(answers)
 }
 
-/// Claims what comes up next of the job whose run has just ended in the job's own row. The row as it is now says what is due,
-/// and whether the job is paused.
+/// Claims what comes up next of the job whose run has just ended in the job's own row, and starts it where it is due already. The
+/// row as it is now says what is due, and whether the job is paused.
 fn claim_next(
     work: &mut Work,
     me: Me,
@@ -169,7 +189,7 @@ fn claim_next(
     request: &FinishRequest,
     (uncertain_until, executors): (Option<Timestamp>, &[String]),
 ) -> Option<Claimed> {
-    let (Some(Next { run, until }), RowKey::Job(id)) = (request.next, row) else { return None };
+    let (Some(Next { run, until, has_place }), RowKey::Job(id)) = (request.next, row) else { return None };
     let (state, definition) = work.job(*id)?;
     // A manual run keeps its own id, by which its node would not know the row before this is answered: recovery would give it
     // back, a claim take it again, and this answer then speak of a row that has moved on. A claim of its own takes it.
@@ -177,15 +197,27 @@ fn claim_next(
         return None;
     }
     let event = Event::Claim { session: me.session, run, until, uncertain_until };
-    let claimed = matches!(work.apply(*id, &event), Ok(applied) if applied.why == Why::Claimed);
-    claimed.then(|| work.claimed(row)).flatten()
+    if !matches!(work.apply(*id, &event), Ok(applied) if applied.why == Why::Claimed) {
+        return None;
+    }
+    let claimed = work.claimed(row)?;
+    Some(if has_place { start_along(work, me.session, claimed, uncertain_until) } else { claimed })
 }
 
-/// What an earlier attempt of unknown outcome has claimed.
-fn claimed_before(work: &Work, me: Me, row: &RowKey, request: &FinishRequest) -> Option<Claimed> {
+/// What an earlier attempt of unknown outcome has claimed. What it has started is settled as a start is; what was withdrawn since
+/// is left to recovery, which gives it back.
+fn claimed_before(work: &mut Work, me: Me, row: &RowKey, request: &FinishRequest) -> Option<Claimed> {
     let next = request.next?;
     let is_next = |claimed: &Claimed| claimed.held.session == me.session && claimed.held.run == next.run;
-    work.claimed(row).filter(is_next)
+    let claimed = work.claimed(row).filter(is_next)?;
+    if claimed.held.started_at.is_none() {
+        return Some(claimed);
+    }
+    if stands(Guard::SettleDisarms) {
+        work.disarm(row, claimed.at.version);
+    }
+    let withdrawn = withdrawn(work, row, claimed.held.firing.trigger);
+    if withdrawn { None } else { work.claimed(row) }
 }
 
 fn claim_at(work: &Work, row: &RowKey) -> Option<Timestamp> {
@@ -256,7 +288,7 @@ fn look(work: &Work, session: SessionId, at: &RunRef, row: &RowKey) -> Seen {
             Seen::Executing {
                 at: RunRef { row: *row, run: at.run, version },
                 held,
-                replace_at: replace_at(work, row),
+                replace_at: work.replace_at(row),
                 withdrawn: withdrawn(work, row, held.firing.trigger),
             }
         }

@@ -30,6 +30,7 @@ impl<'a> Other<'a> {
             partitions: (0..4).collect(),
             until: start_of_2027(),
             runs: vec![api.engine.draw_run_id()],
+            places: 0,
             executors: vec!["shell".into()],
         };
         let claimed = api.store.claim(&claim).await.unwrap();

@@ -206,6 +206,7 @@ impl Api {
             partitions: (0..4).collect(),
             until: self.store.now().await.unwrap(),
             runs: (0..10).map(|_| self.engine.draw_run_id()).collect(),
+            places: 0,
             executors: vec!["shell".into()],
         };
         self.store.claim(&request).await.unwrap()

@@ -21,8 +21,8 @@ impl World {
                 let request = PeekRequest { session, partitions, until, executors: executors() };
                 Input::Peeked(ready(store.peek(&request)).map_err(Failure::from))
             }
-            Effect::Claim { partitions, until, runs, .. } => {
-                let request = ClaimRequest { me, partitions, until, runs, executors: executors() };
+            Effect::Claim { partitions, until, runs, places, .. } => {
+                let request = ClaimRequest { me, partitions, until, runs, places, executors: executors() };
                 Input::Claimed(ready(store.claim(&request)).map_err(Failure::from))
             }
             Effect::Start { lane, runs } => {
