@@ -245,3 +245,28 @@ fn five_hundred_requests_at_once_are_all_answered() {
     assert_eq!(server.all("/v1/jobs?prefix=parallel-").len(), 100);
     check(&server);
 }
+
+/// What comes of the body then would be taken for the next request, so the connection ends, and whoever keeps it must know.
+#[test]
+fn an_answer_before_its_body_has_come_says_that_the_connection_ends() {
+    let dir = directory();
+    let server = start(dir.path());
+    let body = job("shared", NEVER, "true", json!({})).to_string();
+    for (headers, expected, ends) in
+        [(vec![("If-Match", "garbage")], 400, true), (vec![], 201, false), (vec![("Authorization", "")], 401, true)]
+    {
+        let mut stream = connect(&server);
+        let whole = request(&server, "PUT", "/v1/jobs/shared", &headers, body.as_bytes());
+        let kept = String::from_utf8(whole).expect("plain text").replace("Connection: close\r\n", "");
+        let (head, rest) = kept.split_at(kept.len() - body.len());
+        stream.write_all(head.as_bytes()).expect("the head can be sent");
+        if !ends {
+            stream.write_all(rest.as_bytes()).expect("the body can be sent");
+        }
+        let reply = read_reply(&mut stream);
+        ok(&reply);
+        let says = reply.text.to_ascii_lowercase().contains("\r\nconnection: close\r\n");
+        assert_eq!((reply.status, says), (expected, ends), "{reply:?}");
+    }
+    check(&server);
+}

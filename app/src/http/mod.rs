@@ -26,6 +26,7 @@ mod runs;
 mod server;
 mod state;
 mod token_file;
+mod unread;
 
 #[cfg(test)]
 mod tests;
