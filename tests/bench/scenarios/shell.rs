@@ -12,16 +12,15 @@ pub fn run(lab: &Lab, found: &mut Found) {
         let before = Spawns::of(words, lab.size.ceiling);
         let shots = lab.size.shell_shots;
         // Few are claimed before they are due, and so left out of the rate although they are spawned like the others.
-        let (in_flight, executing) = (shots / 20, shots / 40);
-        let setting = Setting { limits: (in_flight, executing), ..Setting::default() };
+        let executing = shots / 40;
+        let setting = Setting { limits: (executing, executing), ..Setting::default() };
         let (rate, cost) = fire(lab, &setting, work, shots);
         let after = Spawns::of(words, lab.size.ceiling);
         let bare = Around { before: before.bare, after: after.bare };
         let piped = Around { before: before.piped, after: after.piped };
         let row = Row::new(format!("shell firings/s, {name}"), rate, "firings/s");
         found.row(row.beside("raw spawns", bare).share_at_least(70.0, 85.0).note(format!(
-            "{shots} jobs, max_executing = {executing}, {in_flight} claimed before they were due; {:.0} % of spawns whose \
-             output is read from a pipe",
+            "{shots} jobs, max_in_flight = max_executing = {executing}; {:.0} % of spawns whose output is read from a pipe",
             rate * 100.0 / piped.mean().max(1.0)
         )));
         found.cost(&format!("one-shot jobs, {name}"), &cost);
