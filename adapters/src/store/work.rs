@@ -229,25 +229,17 @@ impl Work {
         }
     }
 
-    /// The row as its holder is told after a claim, or after a start in the same commit.
+    /// The row as its holder is told after a claim.
     pub fn claimed(&self, row: &RowKey) -> Option<Claimed> {
         let (phase, version, definition) = self.phase(row)?;
         let held = *phase.held()?;
-        let executes = matches!(phase, Phase::Executing(_));
         Some(Claimed {
             at: RunRef { row: *row, run: held.run, version },
             held,
-            replace_at: self.replace_at(row).filter(|_| executes),
+            replace_at: None,
             job: definition.job.clone(),
             generation: definition.generation,
         })
-    }
-
-    /// When a newer firing takes the place of the run in this row.
-    pub fn replace_at(&self, row: &RowKey) -> Option<Timestamp> {
-        let RowKey::Job(id) = row else { return None };
-        let (state, definition) = self.job(*id)?;
-        state.replace_at(&definition.job, &definition.timeline, self.now)
     }
 
     /// What is to be written.

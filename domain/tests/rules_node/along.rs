@@ -1,40 +1,26 @@
 //! What is due already when it is claimed, and starts in the same commit.
 
 use carillon_domain::id::RunId;
-use carillon_domain::node::port::{Claimed, FinishAnswer, Next, Peek, StartAnswer};
-use carillon_domain::node::{Config, Effect, Failure, Input};
+use carillon_domain::node::port::{Claimed, FinishAnswer};
+use carillon_domain::node::{Config, Failure, Input};
 
-use super::driver::{Driver, SentClaim, config, prepared, started, succeeded, utc};
+use super::driver::{Driver, config, executing, prepared, succeeded, utc};
+use super::finishing::onward;
 
 /// As the store answers where it has started what it claimed.
-fn executing(run: RunId) -> Claimed {
+fn started_along(run: RunId) -> Claimed {
     let claimed = prepared(run, run.parts().1, 0);
-    let StartAnswer::Started { at, held, replace_at } = started(&claimed) else { panic!("it has started") };
-    Claimed { at, held, replace_at, ..claimed }
-}
-
-/// Looks, and finds that the first comes up then.
-fn claim(driver: &mut Driver, earliest_ms: i64) -> SentClaim {
-    driver.feed(Input::Look);
-    driver.feed(Input::Peeked(Ok(Peek { earliest_claim_at: Some(utc(earliest_ms)), ..Peek::default() })));
-    driver.claims().remove(0)
-}
-
-fn next_of(driver: &mut Driver) -> Option<Next> {
-    let of = |effect: &Effect| match effect {
-        Effect::Finish { runs, .. } => Some(runs[0].next),
-        _ => None,
-    };
-    driver.pick(of)[0]
+    let (at, held) = executing(&claimed);
+    Claimed { at, held, ..claimed }
 }
 
 #[test]
 fn a_claim_keeps_places_only_where_something_was_due_and_leaves_a_quarter() {
     let mut driver = Driver::new(config());
     driver.tick(5_000);
-    assert_eq!(claim(&mut driver, 5_001).places, 0, "nothing is due");
+    assert_eq!(driver.claim_from(utc(5_001)).places, 0, "nothing is due");
     driver.feed(Input::Claimed(Ok(vec![])));
-    assert_eq!(claim(&mut driver, 5_000).places, 7, "of 10");
+    assert_eq!(driver.claim_from(utc(5_000)).places, 7, "of 10");
 }
 
 #[test]
@@ -42,7 +28,7 @@ fn the_claim_after_a_full_one_keeps_places_where_the_last_of_that_was_due() {
     for (last_ms, keeps) in [(5_000, true), (5_001, false)] {
         let mut driver = Driver::new(Config { max_executing: 1_000, ..config() });
         driver.tick(5_000);
-        let first = claim(&mut driver, 5_000);
+        let first = driver.claim_from(utc(5_000));
         assert_eq!(first.places, 50, "no more than one claim takes");
         let all = first.runs.iter().map(|run| prepared(*run, run.parts().1, last_ms)).collect();
         driver.feed(Input::Claimed(Ok(all)));
@@ -55,7 +41,7 @@ fn the_claim_after_a_full_one_keeps_places_where_the_last_of_that_was_due() {
 fn what_a_claim_has_started_is_spawned_at_once() {
     let mut driver = Driver::new(config());
     let run = driver.claim()[0];
-    driver.feed(Input::Claimed(Ok(vec![executing(run)])));
+    driver.feed(Input::Claimed(Ok(vec![started_along(run)])));
     assert_eq!((driver.spawns(), driver.node.counts()), (vec![run], (0, 1)));
     assert!(driver.starts().is_empty(), "it has started");
 }
@@ -67,7 +53,7 @@ fn places_that_are_kept_are_nobody_elses() {
         driver.prepare(1_000);
     }
     driver.take();
-    assert_eq!(claim(&mut driver, 0).places, 7);
+    assert_eq!(driver.claim_from(utc(0)).places, 7);
     driver.tick(1_000);
     assert_eq!(driver.starts().len(), 3, "of 10, 7 are kept");
     driver.feed(Input::Claimed(Ok(vec![])));
@@ -82,10 +68,10 @@ fn a_finish_may_start_what_is_due_unless_the_next_start_is_short_of_places() {
     let mut driver = Driver::new(Config { max_executing: 2, ..config() });
     let run = driver.execute().at.run;
     driver.exit(run);
-    let next = next_of(&mut driver).unwrap();
+    let next = onward(&mut driver)[0].unwrap();
     assert!(next.has_place);
-    let onward = executing(next.run);
-    driver.answer_finish(Ok(vec![FinishAnswer::Onward(Box::new(onward.clone()))]));
+    let along = started_along(next.run);
+    driver.answer_finish(Ok(vec![FinishAnswer::Onward(Box::new(along.clone()))]));
     assert_eq!((driver.spawns(), driver.node.counts()), (vec![next.run], (0, 1)));
 
     let other = driver.execute().at.run;
@@ -94,7 +80,7 @@ fn a_finish_may_start_what_is_due_unless_the_next_start_is_short_of_places() {
     driver.tick(1_000);
     driver.exit(other);
     driver.tick(2_000);
-    assert!(!next_of(&mut driver).unwrap().has_place, "another one waits for it");
+    assert!(!onward(&mut driver)[0].unwrap().has_place, "another one waits for it");
 }
 
 #[test]
@@ -102,11 +88,11 @@ fn what_was_started_along_is_given_back_by_a_node_that_drains_meanwhile() {
     let mut driver = Driver::new(config());
     let run = driver.execute().at.run;
     driver.exit(run);
-    let next = next_of(&mut driver).unwrap();
+    let next = onward(&mut driver)[0].unwrap();
     driver.feed(Input::Drain);
-    let onward = executing(next.run);
-    driver.answer_finish(Ok(vec![FinishAnswer::Onward(Box::new(onward.clone()))]));
-    assert_eq!((driver.spawns(), driver.resets()), (vec![], vec![onward.at]));
+    let along = started_along(next.run);
+    driver.answer_finish(Ok(vec![FinishAnswer::Onward(Box::new(along.clone()))]));
+    assert_eq!((driver.spawns(), driver.resets()), (vec![], vec![along.at]));
 }
 
 #[test]
@@ -114,7 +100,7 @@ fn a_claim_of_unknown_outcome_spawns_nothing_before_it_is_settled() {
     let mut driver = Driver::new(config());
     let run = driver.claim()[0];
     driver.feed(Input::Claimed(Err(Failure::Unknown)));
-    let found = executing(run);
+    let found = started_along(run);
     driver.feed(Input::Held(Ok(vec![found.at])));
     assert_eq!((driver.settles(), driver.spawns()), (vec![found.at], vec![]));
     driver.feed(Input::Exited { run, ending: succeeded() });

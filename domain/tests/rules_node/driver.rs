@@ -11,7 +11,7 @@ use carillon_domain::node::port::{Claimed, FinishAnswer, Peek, RowKey, RunRef, S
 use carillon_domain::node::{
     BeatAnswer, Config, Effect, Input, Lane, Node, Peer, SelfKillReason, StopReason, StoreAnswer,
 };
-use carillon_domain::run::{Ending, Status};
+use carillon_domain::run::{Ending, Status, Trigger};
 use carillon_domain::time::{BootTime, Timestamp};
 
 /// The database's time at boot second 0.
@@ -113,13 +113,15 @@ impl Driver {
 
     /// Asks for work until a claim is sent; answers its ids.
     pub fn claim(&mut self) -> Vec<RunId> {
+        self.claim_from(self.node.utc(self.now)).runs
+    }
+
+    /// Looks, finds that the first comes up at `earliest`, and answers the claim that is sent.
+    pub fn claim_from(&mut self, earliest: Timestamp) -> SentClaim {
         self.feed(Input::Look);
-        let peek = Peek { earliest_claim_at: Some(self.node.utc(self.now)), ..Peek::default() };
-        self.feed(Input::Peeked(Ok(peek)));
-        let claim = self.take().into_iter().find_map(|effect| match effect {
-            Effect::Claim { runs, .. } => Some(runs),
-            _ => None,
-        });
+        self.feed(Input::Peeked(Ok(Peek { earliest_claim_at: Some(earliest), ..Peek::default() })));
+        let claim = self.claims().into_iter().next();
+        self.take();
         claim.expect("a claim is sent")
     }
 
@@ -138,6 +140,15 @@ impl Driver {
         self.answer_start(Ok(vec![started(&claimed)]));
         assert_eq!(self.spawns(), [claimed.at.run]);
         claimed
+    }
+
+    /// The same of a run that a person asked for.
+    pub fn execute_manual(&mut self) -> Claimed {
+        let mut manual = prepared(self.claim()[0], 1, 0);
+        manual.held.firing.trigger = Trigger::Manual;
+        self.feed(Input::Claimed(Ok(vec![manual.clone()])));
+        self.answer_start(Ok(vec![started(&manual)]));
+        manual
     }
 
     /// The clock moves to `ms`, where heartbeats show that the other node lives too.
@@ -237,7 +248,8 @@ pub fn prepared(run: RunId, job_number: u64, due_ms: i64) -> Claimed {
     Claimed { at, held, replace_at: None, job: job(), generation: 1 }
 }
 
-fn executing(claimed: &Claimed) -> (RunRef, Held) {
+/// Where and as what it executes once it has started.
+pub fn executing(claimed: &Claimed) -> (RunRef, Held) {
     let at = RunRef { version: claimed.at.version + 1, ..claimed.at };
     (at, Held { started_at: Some(claimed.held.firing.start_at), fencing_token: at.version, ..claimed.held })
 }

@@ -4,7 +4,6 @@ use carillon_domain::id::RunId;
 use carillon_domain::node::port::{FinishAnswer, Next};
 use carillon_domain::node::{Config, Effect, Failure, Input};
 use carillon_domain::partition::partition_of;
-use carillon_domain::run::Trigger;
 
 use super::driver::{Driver, config, prepared, started, utc};
 
@@ -30,7 +29,7 @@ fn what_comes_up_within_the_horizon_after_a_run_is_claimed_at_once() {
 }
 
 /// What the finishes that were sent may claim along.
-fn onward(driver: &mut Driver) -> Vec<Option<Next>> {
+pub fn onward(driver: &mut Driver) -> Vec<Option<Next>> {
     let of = |effect: &Effect| match effect {
         Effect::Finish { runs: all, .. } => Some(all.iter().map(|one| one.next).collect::<Vec<_>>()),
         _ => None,
@@ -182,12 +181,8 @@ fn nobody_waits_for_a_record_until_half_a_second_after_the_run_was_due() {
         assert_eq!(recorded_at(&mut driver, run, end_ms), recorded_ms, "it ended at {end_ms}");
     }
     let mut driver = Driver::new(config());
-    let sent = driver.claim()[0];
-    let mut manual = prepared(sent, 1, 0);
-    manual.held.firing.trigger = Trigger::Manual;
-    driver.feed(Input::Claimed(Ok(vec![manual.clone()])));
-    driver.answer_start(Ok(vec![started(&manual)]));
-    assert_eq!(recorded_at(&mut driver, sent, 100), 125, "whoever asked for the run may look at it");
+    let manual = driver.execute_manual();
+    assert_eq!(recorded_at(&mut driver, manual.at.run, 100), 125, "whoever asked for the run may look at it");
 }
 
 #[test]

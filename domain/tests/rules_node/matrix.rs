@@ -3,7 +3,6 @@
 use carillon_domain::matrix::Found;
 use carillon_domain::node::port::{Claimed, FinishAnswer, RunRef, Seen, StartAnswer};
 use carillon_domain::node::{Config, Effect, Failure, Input};
-use carillon_domain::run::Trigger;
 
 use super::driver::{Driver, config, found_executing, prepared, started, succeeded, utc};
 
@@ -162,16 +161,12 @@ fn a_reset_that_is_acknowledged_late_takes_nothing_from_a_run_that_was_claimed_a
 #[test]
 fn a_manual_run_that_comes_up_again_while_it_lives_is_not_taken_for_another() {
     let mut driver = Driver::new(config());
-    let sent = driver.claim()[0];
-    let mut manual = prepared(sent, 1, 0);
-    manual.held.firing.trigger = Trigger::Manual;
-    driver.feed(Input::Claimed(Ok(vec![manual.clone()])));
-    driver.answer_start(Ok(vec![started(&manual)]));
+    let manual = driver.execute_manual();
     driver.claim();
     driver.feed(Input::Claimed(Ok(vec![manual.clone()])));
     assert_eq!((driver.starts(), driver.node.executing_runs().count()), (vec![], 1), "the child lives");
     driver.tick(1_000);
-    driver.exit(sent);
+    driver.exit(manual.at.run);
     assert_eq!(driver.finishes().len(), 1);
     driver.answer_finish(Ok(vec![FinishAnswer::AlreadyGone]));
     driver.tick(10_000);

@@ -3,7 +3,7 @@
 use carillon_domain::firing::{Event, Phase, Why};
 use carillon_domain::id::{JobId, RunId, SessionId};
 use carillon_domain::node::port::{
-    Claimed, FinishRequest, Next, Peek, RowKey, StartAnswer, UNCLAIMED_PER_PARTITION, Unclaimed,
+    Claimed, FinishRequest, Next, Peek, RowKey, Seen, StartAnswer, UNCLAIMED_PER_PARTITION, Unclaimed,
 };
 use carillon_domain::partition::partition_of;
 use carillon_domain::time::Timestamp;
@@ -110,11 +110,15 @@ impl Store {
         let Some(row) = ended else {
             let (row, ..) = self.carrier(session, run)?;
             let before = self.claimed(&row)?;
-            if before.held.started_at.is_some() {
-                self.disarm(&before.at);
+            if before.held.started_at.is_none() {
+                return Some(before);
             }
-            let withdrawn = before.held.started_at.is_some() && self.withdrawn(&row, &before.held);
-            return if withdrawn { None } else { self.claimed(&row) };
+            return match self.settle(session, &[before.at]).remove(0) {
+                Seen::Executing { at, held, replace_at, withdrawn: false } => {
+                    Some(Claimed { at, held, replace_at, ..before })
+                }
+                _ => None,
+            };
         };
         let RowKey::Job(id) = row else { return None };
         let offered = who.executors.contains(&self.jobs[&id].job.executor.as_str());

@@ -198,7 +198,7 @@ impl Store {
         Some(Claimed {
             at: RunRef { row: *key, run: held.run, version },
             held,
-            replace_at: self.replace_at(key).filter(|_| held.started_at.is_some()),
+            replace_at: None,
             job: self.jobs[&id].job.clone(),
             generation: 1,
         })

@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
-use carillon_adapters::store::{ClaimRequest, Finished, Me, Output};
+use carillon_adapters::store::ClaimRequest;
 use carillon_domain::firing::Phase;
 use carillon_domain::id::RunId;
 use carillon_domain::job::{Job, Misfire, MisfirePolicy, Overlap};
-use carillon_domain::node::port::{Claimed, FinishAnswer, FinishRequest, Next, RowKey, RunRef, Seen, StartAnswer};
+use carillon_domain::node::port::{Claimed, FinishAnswer, RowKey, RunRef, Seen, StartAnswer};
 use carillon_domain::run::Status;
 
-use super::bench::{Bench, at, ending, job, key};
+use super::bench::{Bench, at, job, key};
+use super::onward::{claimed, finish_as};
 
 /// What comes due while a run lives waits for its end.
 fn delayed(name: &str) -> Job {
@@ -18,22 +19,12 @@ fn delayed(name: &str) -> Job {
 
 /// Ends a run as a node does that has a place for what comes up next.
 async fn finish(bench: &Bench, running: RunRef, next: RunId) -> FinishAnswer {
-    let next = Some(Next { run: next, until: bench.clock_in(30), has_place: true });
-    let request = FinishRequest { at: running, ending: ending(Status::Succeeded, bench.clock_in(0)), next };
-    let finished = Finished { request, output: Output::default() };
-    bench.store.finish(Me::new(bench.me), &[finished], &["shell".to_owned()]).await.unwrap().remove(0)
+    finish_as(bench, bench.me, running, (next, true), "shell").await
 }
 
 async fn claim_with(bench: &Bench, places: usize) -> Vec<Claimed> {
     let request = ClaimRequest { places, ..bench.claim_request(bench.me, bench.clock_in(30), 10) };
     bench.store.claim(&request).await.unwrap()
-}
-
-fn onward(answer: FinishAnswer) -> Claimed {
-    match answer {
-        FinishAnswer::Onward(claimed) => *claimed,
-        other => panic!("nothing was claimed along: {other:?}"),
-    }
 }
 
 /// It runs, as the row says, from now on and under the token that the row has now.
@@ -48,12 +39,12 @@ pub async fn a_finish_starts_what_is_due_already(bench: &Bench) {
     bench.create(delayed("a")).await;
     let first = bench.run_next().await;
     bench.go_to(21);
-    let second = onward(finish(bench, first, bench.draw()).await);
+    let second = claimed(finish(bench, first, bench.draw()).await);
     assert_eq!(second.held.firing.due_at, at(20));
     must_execute(bench, &second).await;
     assert!(bench.claim().await.is_empty(), "it is held");
     bench.go_to(22);
-    let third = onward(finish(bench, second.at, bench.draw()).await);
+    let third = claimed(finish(bench, second.at, bench.draw()).await);
     assert_eq!((third.held.firing.due_at, third.held.started_at), (at(30), None), "it is not due");
     bench.go_to(30);
     bench.started(&third).await;
@@ -71,7 +62,7 @@ pub async fn a_backlog_is_worked_off_by_finishes(bench: &Bench) {
     while one.held.started_at.is_some() {
         must_execute(bench, &one).await;
         due.push(one.held.firing.due_at);
-        one = onward(finish(bench, one.at, bench.draw()).await);
+        one = claimed(finish(bench, one.at, bench.draw()).await);
     }
     assert_eq!((due, one.held.firing.due_at), (vec![at(10), at(20), at(30)], at(40)));
 }
@@ -82,8 +73,8 @@ pub async fn a_repeated_finish_settles_what_it_has_started(bench: &Bench) {
     let running = bench.run_next().await;
     bench.go_to(21);
     let next = bench.draw();
-    let first = onward(finish(bench, running, next).await);
-    let again = onward(finish(bench, running, next).await);
+    let first = claimed(finish(bench, running, next).await);
+    let again = claimed(finish(bench, running, next).await);
     assert_eq!((again.held, again.at.run), (first.held, next));
     assert!(again.at.version > first.at.version, "what an earlier attempt still does matches nothing");
     assert_eq!(bench.view("a").await.state.version, again.at.version);
@@ -102,14 +93,14 @@ pub async fn a_claim_starts_what_is_due_already(bench: &Bench) {
         bench.create(Job { schedule: every.into(), ..job(name) }).await;
     }
     bench.go_to(15);
-    let claimed = claim_with(bench, 2).await;
-    let told: Vec<_> = claimed.iter().map(|one| (one.job.name.as_str(), one.held.started_at.is_some())).collect();
+    let all = claim_with(bench, 2).await;
+    let told: Vec<_> = all.iter().map(|one| (one.job.name.as_str(), one.held.started_at.is_some())).collect();
     assert_eq!(told, [("a", true), ("b", true), ("c", false), ("d", false)]);
-    for one in &claimed[..2] {
+    for one in &all[..2] {
         must_execute(bench, one).await;
         bench.finish(one.at, Status::Succeeded).await;
     }
-    bench.started(&claimed[2]).await;
+    bench.started(&all[2]).await;
 }
 
 /// A run of a job that allows overlap goes beside its row at once; one that may not overlap those that do so still waits.
@@ -142,9 +133,9 @@ pub async fn a_manual_run_starts_by_itself(bench: &Bench) {
     bench.create(job("a")).await;
     let run = bench.draw();
     bench.store.trigger(&key("a"), run).await.unwrap();
-    let claimed = claim_with(bench, 5).await.remove(0);
-    assert_eq!((claimed.at.run, claimed.held.started_at), (run, None));
-    bench.started(&claimed).await;
+    let manual = claim_with(bench, 5).await.remove(0);
+    assert_eq!((manual.at.run, manual.held.started_at), (run, None));
+    bench.started(&manual).await;
 }
 
 /// A claim whose answer was lost: recovery settles what it has started.

@@ -9,20 +9,27 @@ use carillon_domain::run::Status;
 
 use super::bench::{Bench, at, ending, job, key};
 
-/// Ends a run of `session` as the machine does it: what comes up within 30 seconds is to be claimed under `next`.
-async fn finish_as(bench: &Bench, session: SessionId, running: RunRef, next: RunId, executor: &str) -> FinishAnswer {
+/// Ends a run of `session` as the machine does it: what comes up within 30 seconds is to be claimed under `run`, and, where it
+/// `has_place`, started if it is due.
+pub(super) async fn finish_as(
+    bench: &Bench,
+    session: SessionId,
+    running: RunRef,
+    (run, has_place): (RunId, bool),
+    executor: &str,
+) -> FinishAnswer {
     let now = bench.store.now().await.unwrap();
-    let next = Some(Next { run: next, until: bench.clock_in(30), has_place: false });
+    let next = Some(Next { run, until: bench.clock_in(30), has_place });
     let request = FinishRequest { at: running, ending: ending(Status::Succeeded, now), next };
     let finished = Finished { request, output: Output::default() };
     bench.store.finish(Me::new(session), &[finished], &[executor.to_owned()]).await.unwrap().remove(0)
 }
 
 async fn finish(bench: &Bench, running: RunRef, next: RunId) -> FinishAnswer {
-    finish_as(bench, bench.me, running, next, "shell").await
+    finish_as(bench, bench.me, running, (next, false), "shell").await
 }
 
-fn claimed(answer: FinishAnswer) -> Claimed {
+pub(super) fn claimed(answer: FinishAnswer) -> Claimed {
     match answer {
         FinishAnswer::Onward(claimed) => *claimed,
         other => panic!("nothing was claimed along: {other:?}"),
@@ -77,7 +84,7 @@ pub async fn a_finish_claims_nothing_that_is_not_to_be_had(bench: &Bench) {
     bench.store.delete_job(&key("deleted"), None).await.unwrap();
     for (name, running) in running {
         let executor = if name == "elsewhere" { "http" } else { "shell" };
-        let answer = finish_as(bench, bench.me, running, bench.draw(), executor).await;
+        let answer = finish_as(bench, bench.me, running, (bench.draw(), false), executor).await;
         assert!(matches!(answer, FinishAnswer::Recorded { .. }), "{name}: {answer:?}");
     }
     assert!(bench.store.held(bench.me).await.unwrap().is_empty());
@@ -95,7 +102,7 @@ pub async fn a_session_that_does_not_claim_gets_nothing_along(bench: &Bench) {
     bench.go_to(20);
     bench.store.start(Me::new(other), &[one.at]).await.unwrap();
     assert!(bench.store.expire(other, 0).await.unwrap());
-    let answer = finish_as(bench, other, one.at, bench.draw(), "shell").await;
+    let answer = finish_as(bench, other, one.at, (bench.draw(), false), "shell").await;
     assert!(!matches!(answer, FinishAnswer::Onward(_)), "{answer:?}");
 }
 

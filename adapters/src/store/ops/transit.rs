@@ -112,13 +112,20 @@ fn start_one(work: &mut Work, session: SessionId, at: &RunRef, uncertain_until: 
                 Some((Phase::Executing(held), version, _)) => StartAnswer::Started {
                     at: RunRef { row, run: at.run, version },
                     held,
-                    replace_at: work.replace_at(&row),
+                    replace_at: replace_at(work, &row),
                 },
                 _ => StartAnswer::Gone,
             }
         }
         Ok(_) | Err(_) => StartAnswer::Gone,
     }
+}
+
+/// When a newer firing takes the place of the run in this row.
+fn replace_at(work: &Work, row: &RowKey) -> Option<Timestamp> {
+    let RowKey::Job(id) = row else { return None };
+    let (state, definition) = work.job(*id)?;
+    state.replace_at(&definition.job, &definition.timeline, work.now())
 }
 
 /// Starts what was claimed just now, where it is due and nothing stands in its way. What cannot start stays prepared: its own
@@ -134,7 +141,7 @@ pub(super) fn start_along(
         return claimed;
     }
     match start_one(work, session, &claimed.at, uncertain_until) {
-        StartAnswer::Started { at, .. } => work.claimed(&at.row).unwrap_or(claimed),
+        StartAnswer::Started { at, held, replace_at } => Claimed { at, held, replace_at, ..claimed },
         _ => claimed,
     }
 }
@@ -210,14 +217,14 @@ fn claimed_before(work: &mut Work, me: Me, row: &RowKey, request: &FinishRequest
     let next = request.next?;
     let is_next = |claimed: &Claimed| claimed.held.session == me.session && claimed.held.run == next.run;
     let claimed = work.claimed(row).filter(is_next)?;
-    if claimed.held.started_at.is_none() {
-        return Some(claimed);
-    }
-    if stands(Guard::SettleDisarms) {
+    if claimed.held.started_at.is_some() && stands(Guard::SettleDisarms) {
         work.disarm(row, claimed.at.version);
     }
-    let withdrawn = withdrawn(work, row, claimed.held.firing.trigger);
-    if withdrawn { None } else { work.claimed(row) }
+    match look(work, me.session, &claimed.at, row) {
+        Seen::Prepared(claimed) => Some(claimed),
+        Seen::Executing { at, held, replace_at, withdrawn: false } => Some(Claimed { at, held, replace_at, ..claimed }),
+        Seen::Executing { .. } | Seen::Gone => None,
+    }
 }
 
 fn claim_at(work: &Work, row: &RowKey) -> Option<Timestamp> {
@@ -288,7 +295,7 @@ fn look(work: &Work, session: SessionId, at: &RunRef, row: &RowKey) -> Seen {
             Seen::Executing {
                 at: RunRef { row: *row, run: at.run, version },
                 held,
-                replace_at: work.replace_at(row),
+                replace_at: replace_at(work, row),
                 withdrawn: withdrawn(work, row, held.firing.trigger),
             }
         }
