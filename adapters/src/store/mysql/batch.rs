@@ -136,6 +136,7 @@ impl Cell<'_> {
             Cell::Null => json.write_str("null"),
             Cell::Unsigned(number) => write!(json, "{number}"),
             Cell::Signed(number) => write!(json, "{number}"),
+            Cell::Text(text) if is_plain(text) => write!(json, "\"{text}\""),
             Cell::Text(text) => write!(json, "{}", serde_json::Value::from(text)),
             // Digits, letters and spaces.
             Cell::Firing(firing) => write!(json, "\"{}\"", firing_text(firing)),
@@ -203,6 +204,11 @@ pub(super) fn row<'a>(cells: impl IntoIterator<Item = Cell<'a>>) -> String {
     }
     json.push(']');
     json
+}
+
+/// Whether JSON writes it as it is.
+fn is_plain(text: &str) -> bool {
+    text.bytes().all(|byte| byte >= b' ' && byte != b'"' && byte != b'\\')
 }
 
 /// Bytes as [`Kind::Bytes`] carries them.

@@ -15,6 +15,7 @@ mod known;
 mod line;
 mod live;
 mod open;
+mod packed;
 mod page;
 mod pool;
 mod purge;

@@ -7,6 +7,7 @@ use carillon_domain::time::Timestamp;
 use mysql_async::Value;
 
 use super::batch::{Batch, Cell, Column, Kind, batches, of_all, row, table};
+use super::packed::Packed;
 use crate::store::codec::run_bytes;
 
 /// In the order of [`cells`]. The first two are never alike.
@@ -29,7 +30,11 @@ const RUN: &[Column] = &[
     Column("first_due_at", Kind::Signed),
 ];
 const KEYS: usize = 2;
+const DUE: usize = 2;
+const STARTED: usize = 9;
+const LAG: usize = 11;
 const SESSION: usize = 12;
+const FIRST_DUE: usize = 15;
 
 /// So many runs, and so many due times that did not run, are worth a statement for each: they differ in nearly every column.
 const ENOUGH: usize = 50;
@@ -89,33 +94,82 @@ fn insert(records: &[&RunRecord]) -> Insert {
     };
     let texts: Vec<Texts> = records.iter().map(text).collect();
     let rows: Vec<_> = records.iter().zip(&texts).map(|(record, texts)| cells(record, texts)).collect();
-    let alike = |at: usize| if at < KEYS { None } else { of_all(rows.iter().map(|cells| cells[at])) };
-    let alike: Vec<Option<Cell<'_>>> = (0..RUN.len()).map(alike).collect();
-    let value = |(column, alike): (&Column, &Option<Cell<'_>>)| match alike {
-        Some(_) => column.parameter(),
-        None => column.value(),
-    };
-    let values: Vec<String> = RUN.iter().zip(&alike).map(value).collect();
-    let mut scalars: Vec<Value> = alike.iter().flatten().map(|cell| cell.parameter()).collect();
-    let (node, join) = match alike[SESSION] {
-        Some(session) => {
+    let ways: Vec<Way<'_>> = (0..RUN.len()).map(|at| way(&rows, at)).collect();
+    let mut scalars = Vec::new();
+    let values: Vec<String> = (0..RUN.len()).map(|at| value(&ways, at, &mut scalars)).collect();
+    let (node, join) = match &ways[SESSION] {
+        Way::Once(session) => {
             scalars.push(session.parameter());
             ("(SELECT node FROM session WHERE id = ?)", "")
         }
-        None => ("s.node", " LEFT JOIN session s ON s.id = t.session"),
+        _ => ("s.node", " LEFT JOIN session s ON s.id = t.session"),
     };
     let names: Vec<&str> = RUN.iter().map(|column| column.0).collect();
-    let in_rows = |at: &usize| alike[*at].is_none();
-    let columns: Vec<&Column> = (0..RUN.len()).filter(in_rows).map(|at| &RUN[at]).collect();
+    let mut in_rows: Vec<&Packed<'_>> = ways.iter().filter_map(Way::in_rows).collect();
+    in_rows.sort_by_key(|packed| packed.is_long());
     let twice = if stands(Guard::RecordTwice) { " ON DUPLICATE KEY UPDATE seq = run.seq" } else { "" };
     let sql = format!(
         "INSERT INTO run ({}, node) SELECT {}, {node} FROM {}{join}{twice}",
         names.join(", "),
         values.join(", "),
-        table(columns)
+        table(in_rows.iter().map(|packed| packed.column()))
     );
-    let json = rows.iter().map(|cells| row((0..RUN.len()).filter(in_rows).map(|at| cells[at])));
+    let json = (0..rows.len()).map(|at| row(in_rows.iter().map(|packed| packed.cell(at))));
     Insert { sql, scalars, batches: batches(json) }
+}
+
+/// How a column goes along.
+enum Way<'a> {
+    /// Once for all rows.
+    Once(Cell<'a>),
+    /// With each row.
+    Row(Packed<'a>),
+    /// It is what another column is.
+    As(usize),
+    /// It is one column less another.
+    Less(usize, usize),
+}
+
+impl<'a> Way<'a> {
+    fn in_rows(&self) -> Option<&Packed<'a>> {
+        match self {
+            Way::Row(packed) => Some(packed),
+            Way::Once(_) | Way::As(_) | Way::Less(..) => None,
+        }
+    }
+}
+
+fn way<'a>(rows: &[[Cell<'a>; 16]], at: usize) -> Way<'a> {
+    let all = |of: fn(&[Cell<'a>; 16]) -> bool| rows.iter().all(of);
+    match of_all(rows.iter().map(|cells| cells[at])) {
+        Some(cell) if at >= KEYS => Way::Once(cell),
+        _ if at == FIRST_DUE && all(|cells| cells[FIRST_DUE] == cells[DUE]) => Way::As(DUE),
+        _ if at == LAG && all(|cells| cells[LAG] == less(cells[STARTED], cells[DUE])) => Way::Less(STARTED, DUE),
+        _ => Way::Row(Packed::of(&RUN[at], rows.iter().map(|cells| cells[at]))),
+    }
+}
+
+fn less<'a>(one: Cell<'a>, other: Cell<'a>) -> Cell<'a> {
+    match (one, other) {
+        (Cell::Signed(one), Cell::Signed(other)) => one.checked_sub(other).into(),
+        _ => Cell::Null,
+    }
+}
+
+/// The value of a column, with its parameters.
+fn value(ways: &[Way<'_>], at: usize, scalars: &mut Vec<Value>) -> String {
+    match &ways[at] {
+        Way::Once(cell) => {
+            scalars.push(cell.parameter());
+            RUN[at].parameter()
+        }
+        Way::Row(packed) => packed.value(scalars),
+        Way::As(other) => value(ways, *other, scalars),
+        Way::Less(one, other) => {
+            let one = value(ways, *one, scalars);
+            format!("{one} - {}", value(ways, *other, scalars))
+        }
+    }
 }
 
 #[cfg(test)]
@@ -162,7 +216,7 @@ mod tests {
     fn what_is_alike_goes_along_once() {
         let alike = insert(&[record(1), record(2)]);
         assert_eq!(in_rows(&alike), ["id", "job_id"]);
-        assert_eq!((alike.scalars.len(), alike.batches[0].rows), (15, 2));
+        assert_eq!((alike.scalars.len(), alike.batches[0].rows), (16, 2));
         assert!(!alike.sql.contains("JOIN"), "{}", alike.sql);
         let one = insert(&[record(1)]);
         assert_eq!(one.sql, alike.sql, "a batch of one is no statement of its own");
@@ -179,14 +233,31 @@ mod tests {
             "{}",
             mixed.sql
         );
-        let (json, session) = (&mixed.batches[0].json, SessionId::from_random(1).as_u64());
-        for row in [
-            format!(r#",1,"succeeded",null,0,{session}],["#),
-            format!(r#",2,"failed",null,1,{session}],["#),
-            format!(r#",3,"succeeded","{}",0,null]]"#, Reason::Overlap),
-        ] {
-            assert!(json.contains(&row), "{row} in {json}");
-        }
+        let session = SessionId::from_random(1).as_u64();
+        let rows = [
+            format!(r#"1,0,{session},"01","succeed",null"#),
+            format!(r#"2,1,{session},"02","fail",null"#),
+            r#"3,0,null,"03","succeed","""#.to_owned(),
+        ];
+        assert_eq!(mixed.batches[0].json, format!("[[{}]]", rows.join("],[")));
+    }
+
+    #[test]
+    fn what_follows_from_other_columns_does_not_go_along() {
+        let late = |job, due_ms, lag_ms| {
+            let due_at = Timestamp::from_ms(due_ms);
+            let started_at = Some(due_at + std::time::Duration::from_millis(lag_ms));
+            let lag_ms = i64::try_from(lag_ms).ok();
+            RunRecord { due_at, first_due_at: due_at, started_at, lag_ms, ..record(job) }
+        };
+        let follows = insert(&[late(1, 7, 1), late(2, 8, 2)]);
+        assert_eq!(in_rows(&follows), ["id", "job_id", "due_at", "started_at"]);
+        assert!(follows.sql.contains(", t.started_at - t.due_at, "), "{}", follows.sql);
+        assert_eq!(follows.batches[0].json, r#"[[1,7,8,"01"],[2,8,10,"02"]]"#);
+        let together = RunRecord { first_due_at: Timestamp::from_ms(1), ..late(2, 8, 2) };
+        assert_eq!(in_rows(&insert(&[late(1, 7, 1), together]))[4..], ["first_due_at"]);
+        let otherwise = RunRecord { lag_ms: Some(0), ..late(2, 8, 2) };
+        assert_eq!(in_rows(&insert(&[late(1, 7, 1), otherwise]))[4..], ["lag_ms"]);
     }
 
     #[test]

@@ -12,6 +12,7 @@ use carillon_domain::guard::{Guard, stands};
 use mysql_async::Value;
 
 use super::batch::{Batch, Cell, Column, Kind, batches, of_all, row, table};
+use super::packed::Packed;
 use crate::store::codec::{StateColumns, cancel_name};
 use crate::store::tables::Write;
 
@@ -112,8 +113,8 @@ enum Way {
     Row,
     /// Once for all rows.
     Once(Value),
-    /// It is the version that follows the one that was read.
-    NextVersion,
+    /// It is so many versions behind the one that was read.
+    Version(u64),
 }
 
 /// A statement, its parameter of rows, and those behind it.
@@ -138,8 +139,10 @@ impl<'a> Pair<'a> {
         Some(Self { before: StateRow::of(before, old), after: StateRow::of(after, executor) })
     }
 
-    fn is_next_version(&self, column: usize) -> bool {
-        self.after.cell(column) == Cell::from(self.before.columns.version + 1)
+    /// How many versions behind the one that was read the column is.
+    fn versions_on(&self, column: usize) -> Option<u64> {
+        let Cell::Unsigned(after) = self.after.cell(column) else { return None };
+        after.checked_sub(self.before.columns.version)
     }
 }
 
@@ -150,28 +153,32 @@ pub(super) fn update(writes: &[Write<JobState>]) -> Option<Update> {
         return None;
     }
     let ways: Vec<(usize, Way)> = (0..STATE.len()).filter_map(|column| Some((column, way(&pairs, column)?))).collect();
-    let in_rows: Vec<usize> = ways.iter().filter(|(_, way)| matches!(way, Way::Row)).map(|(at, _)| *at).collect();
-    let (mut set, mut scalars) = (String::new(), Vec::new());
+    let (mut set, mut scalars, mut in_rows) = (String::new(), Vec::new(), Vec::new());
     for (at, way) in ways {
         let column = &STATE[at];
         let comma = if set.is_empty() { "" } else { ", " };
         let value = match way {
-            Way::Row => column.value(),
+            Way::Row => {
+                let packed = Packed::of(column, pairs.iter().map(|pair| pair.after.cell(at)));
+                let value = packed.value(&mut scalars);
+                in_rows.push(packed);
+                value
+            }
             Way::Once(value) => {
                 scalars.push(value);
                 column.parameter()
             }
-            Way::NextVersion => "t.guard + 1".to_owned(),
+            Way::Version(further) => format!("t.guard + {further}"),
         };
         let _infallible = write!(set, "{comma}s.{} = {value}", column.0);
     }
     let guard = guard(&pairs, &mut scalars);
-    let columns: Vec<&Column> = [&ID, &GUARD].into_iter().chain(in_rows.iter().map(|at| &STATE[*at])).collect();
-    let rows = table(columns);
+    in_rows.sort_by_key(Packed::is_long);
+    let rows = table([&ID, &GUARD].into_iter().chain(in_rows.iter().map(Packed::column)));
     let sql = format!("UPDATE {rows} STRAIGHT_JOIN job_state s ON s.id = t.id SET {set} WHERE {guard}");
-    let json = pairs.iter().map(|Pair { before, after }| {
+    let json = pairs.iter().enumerate().map(|(at, Pair { before, .. })| {
         let key = [before.columns.id.into(), before.columns.version.into()];
-        row(key.into_iter().chain(in_rows.iter().map(|at| after.cell(*at))))
+        row(key.into_iter().chain(in_rows.iter().map(|packed| packed.cell(at))))
     });
     Some(Update { sql, scalars, batches: batches(json) })
 }
@@ -194,7 +201,7 @@ pub(super) fn assignments(writes: &[Write<JobState>]) -> Option<String> {
                 format!("CASE id {} END", pairs.iter().map(of_row).collect::<Vec<_>>().join(" "))
             }
             Some(Way::Once(value)) => text(value),
-            Some(Way::NextVersion) => "version + 1".to_owned(),
+            Some(Way::Version(further)) => format!("version + {further}"),
         };
         let comma = if set.is_empty() { "" } else { ", " };
         let _infallible = write!(set, "{comma}{} = {value}", column.0);
@@ -207,9 +214,11 @@ fn way(pairs: &[Pair<'_>], column: usize) -> Option<Way> {
     if pairs.iter().all(|pair| pair.before.cell(column) == pair.after.cell(column)) {
         return None;
     }
-    let follows = matches!(column, VERSION | TOKEN);
-    if follows && pairs.iter().all(|pair| pair.is_next_version(column)) {
-        return Some(Way::NextVersion);
+    if matches!(column, VERSION | TOKEN)
+        && let Some(further) = pairs.first().and_then(|pair| pair.versions_on(column))
+        && pairs.iter().all(|pair| pair.versions_on(column) == Some(further))
+    {
+        return Some(Way::Version(further));
     }
     Some(
         of_all(pairs.iter().map(|pair| pair.after.cell(column))).map_or(Way::Row, |value| Way::Once(value.parameter())),
@@ -357,8 +366,7 @@ mod tests {
         let one = update(&claimed(&[10])).unwrap();
         assert_eq!((one.batches.len(), one.batches[0].json.as_str(), one.batches[0].rows), (1, "[[1,10]]", 1));
         let two = update(&claimed(&[10, 10])).unwrap();
-        let hex_of = |id| super::super::batch::hex(&crate::store::codec::run_bytes(run(id)));
-        assert_eq!(two.batches[0].json, format!("[[1,10,\"{}\"],[2,20,\"{}\"]]", hex_of(1), hex_of(2)));
+        assert_eq!(two.batches[0].json, r#"[[1,10,"01"],[2,20,"02"]]"#, "what their runs begin with goes along once");
         assert!(update(&jobs(&[10])).is_none(), "what is new is not updated");
     }
 
