@@ -2,7 +2,6 @@
 //!
 //! An executor starts what a job asks for and tells how it ended. It decides nothing about schedules, retries or rows.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,6 +10,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use carillon_domain::id::RunId;
 use carillon_domain::time::Timestamp;
+use serde::de::IgnoredAny;
 use serde_json::Value;
 use tokio::sync::watch;
 
@@ -33,8 +33,44 @@ pub struct RunFacts {
     pub timeout: Option<Duration>,
     /// How long after SIGTERM (or the executor's own polite request) the run is killed.
     pub kill_grace: Duration,
-    /// The job's `params`, already checked by [`Executor::check`] when the job was saved.
-    pub params: Value,
+    /// The job's `params`.
+    pub params: StoredParams,
+}
+
+/// A job's `params`, checked by [`Executor::check`] when the job was saved. They stay text until somebody asks for a part of
+/// them: a plugin gets them as text, and most runs are over before a tree of them would have been worth its making.
+#[derive(Clone)]
+pub struct StoredParams(String);
+
+impl StoredParams {
+    /// As they stand in the store; the error is a sentence.
+    pub fn of(text: &str) -> Result<Self, String> {
+        serde_json::from_str::<IgnoredAny>(text).map_err(|error| format!("the stored params are not JSON: {error}"))?;
+        Ok(Self(text.to_owned()))
+    }
+
+    /// The JSON text.
+    pub(crate) fn text(&self) -> &str {
+        &self.0
+    }
+
+    /// All of them.
+    pub(crate) fn value(&self) -> Value {
+        serde_json::from_str(&self.0).unwrap_or_default()
+    }
+
+    /// One field, if they have it.
+    pub(crate) fn field(&self, name: &str) -> Option<Value> {
+        // Only an escape can hide a name from the eye.
+        let may_be_there = self.0.contains(name) || self.0.contains('\\');
+        may_be_there.then(|| self.value().get_mut(name).map(Value::take))?
+    }
+}
+
+impl From<Value> for StoredParams {
+    fn from(params: Value) -> Self {
+        Self(params.to_string())
+    }
 }
 
 /// What a program finds on its PATH: as Debian's login gives it to root, for everybody.
@@ -46,16 +82,16 @@ pub(crate) const RESERVED: &str = "CARILLON_";
 
 impl RunFacts {
     /// What every child's environment holds (SPEC section 4): the facts of the run, and nothing of the server's own.
-    pub(crate) fn variables(&self) -> [(&'static str, Cow<'_, str>); 8] {
+    pub(crate) fn variables(&self) -> [(&'static str, &dyn fmt::Display); 8] {
         [
-            ("PATH", PATH.into()),
-            ("LANG", LANG.into()),
-            ("CARILLON_NAMESPACE", self.namespace.as_str().into()),
-            ("CARILLON_JOB", self.job.as_str().into()),
-            ("CARILLON_RUN_ID", self.run_id.to_string().into()),
-            ("CARILLON_DUE_AT", self.due_at.to_string().into()),
-            ("CARILLON_ATTEMPT", self.attempt.to_string().into()),
-            ("CARILLON_FENCING_TOKEN", self.fencing_token.to_string().into()),
+            ("PATH", &PATH),
+            ("LANG", &LANG),
+            ("CARILLON_NAMESPACE", &self.namespace),
+            ("CARILLON_JOB", &self.job),
+            ("CARILLON_RUN_ID", &self.run_id),
+            ("CARILLON_DUE_AT", &self.due_at),
+            ("CARILLON_ATTEMPT", &self.attempt),
+            ("CARILLON_FENCING_TOKEN", &self.fencing_token),
         ]
     }
 }
@@ -242,4 +278,29 @@ pub trait Executor: Send + Sync {
     /// Runs to the end. Output goes to `live` as it comes and, bounded, into the [`Exit`]. A change of `stop` ends the run. Never panics; what cannot start is an [`Exit`]
     /// that says why.
     async fn run(&self, facts: RunFacts, live: Live, stop: watch::Receiver<Stop>) -> Exit;
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_field_of_stored_params_is_found_however_its_name_is_written() {
+        let field = |text: &str| StoredParams::of(text).unwrap().field("env");
+        assert_eq!(field(r#"{"env": {"A": "b"}}"#), Some(json!({"A": "b"})));
+        assert_eq!(field(r#"{"\u0065nv": 1}"#), Some(json!(1)));
+        for text in [r#"{"envy": 1}"#, r#"{"other": "env"}"#, "{}", r#"["env"]"#] {
+            assert_eq!(field(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn stored_params_that_are_not_json_are_refused_with_a_sentence() {
+        let refused = StoredParams::of("{").err().unwrap();
+        assert!(refused.starts_with("the stored params are not JSON: "), "{refused}");
+        let params = json!({"b": 1, "a": [null, "\n"]});
+        assert_eq!(StoredParams::of(StoredParams::from(params.clone()).text()).unwrap().value(), params);
+    }
 }

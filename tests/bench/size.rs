@@ -51,7 +51,7 @@ impl Size {
         noop_shots: 60_000,
         shell_shots: 40_000,
         in_flight: 10_000,
-        crowd: 30_000,
+        crowd: 60_000,
         warm: Duration::from_secs(5),
         window: Duration::from_secs(15),
         ceiling: Duration::from_secs(2),

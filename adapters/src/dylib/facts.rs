@@ -1,9 +1,9 @@
 //! The facts of a run, from the executor's to the plugin's: the same in a host process and in the server.
 
-use std::borrow::Cow;
 use std::ffi::{CStr, c_char, c_void};
-use std::ptr;
+use std::io::Write as _;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::{fmt, ptr};
 
 use carillon_plugin::abi::{Env, RunFacts as AbiFacts};
 use serde_json::Value;
@@ -34,13 +34,15 @@ impl Facts {
         let mut texts = Texts(Vec::with_capacity(512));
         texts.push(&facts.namespace, || "the namespace".to_owned())?;
         texts.push(&facts.job, || "the job's name".to_owned())?;
-        texts.push(&facts.run_id.to_string(), || "the run's id".to_owned())?;
-        texts.push(&facts.params.to_string(), || "params".to_owned())?;
-        for (name, value) in variables(facts) {
-            let what = || format!("the variable {name:?}");
-            texts.push(name, what)?;
-            texts.push(&value, what)?;
+        texts.push(facts.run_id, || "the run's id".to_owned())?;
+        texts.push(facts.params.text(), || "params".to_owned())?;
+        let own = own_variables(facts);
+        for (name, value) in facts.variables() {
+            if own.iter().all(|(given, _)| given != name) {
+                texts.push_variable(name, value)?;
+            }
         }
+        own.iter().try_for_each(|(name, value)| texts.push_variable(name, value))?;
         Ok(Self {
             attempt: facts.attempt,
             due_at_ms: facts.due_at.as_ms(),
@@ -116,13 +118,20 @@ impl Facts {
 struct Texts(Vec<u8>);
 
 impl Texts {
-    fn push(&mut self, text: &str, what: impl Fn() -> String) -> Result<(), String> {
-        if text.as_bytes().contains(&0) {
+    fn push(&mut self, text: impl fmt::Display, what: impl Fn() -> String) -> Result<(), String> {
+        let begin = self.0.len();
+        let _infallible = write!(self.0, "{text}");
+        if self.0[begin..].contains(&0) {
             return Err(format!("{} holds a NUL character", what()));
         }
-        self.0.extend_from_slice(text.as_bytes());
         self.0.push(0);
         Ok(())
+    }
+
+    fn push_variable(&mut self, name: &str, value: impl fmt::Display) -> Result<(), String> {
+        let what = || format!("the variable {name:?}");
+        self.push(name, what)?;
+        self.push(value, what)
     }
 }
 
@@ -133,17 +142,12 @@ pub(super) struct Callbacks {
     pub(super) cancelled: unsafe extern "C" fn(*mut c_void) -> i32,
 }
 
-/// The variables of any run, and `params.env` where the plugin's schema allows one. They are told to the plugin, never put
-/// into the environment of a process: that is shared by many runs, and LD_PRELOAD would make other code run in it.
-fn variables(facts: &RunFacts) -> Vec<(&str, Cow<'_, str>)> {
-    let mut variables: Vec<(&str, Cow<'_, str>)> = facts.variables().into();
-    let own = facts.params.get("env").and_then(Value::as_object).into_iter().flatten();
-    let own = own.filter_map(|(name, value)| Some((name, secrets::text(value)?)));
-    for (name, value) in own.filter(|(name, _)| !name.starts_with(RESERVED)) {
-        variables.retain(|(given, _)| given != name);
-        variables.push((name.as_str(), Cow::Borrowed(value)));
-    }
-    variables
+/// `params.env`, where the plugin's schema allows one. Variables are told to the plugin, never put into the environment of a
+/// process: that is shared by many runs, and LD_PRELOAD would make other code run in it.
+fn own_variables(facts: &RunFacts) -> Vec<(String, String)> {
+    let Some(Value::Object(env)) = facts.params.field("env") else { return Vec::new() };
+    let own = env.iter().filter_map(|(name, value)| Some((name.clone(), secrets::text(value)?.to_owned())));
+    own.filter(|(name, _)| !name.starts_with(RESERVED)).collect()
 }
 
 fn deadline_ms(timeout: Duration) -> i64 {
@@ -170,7 +174,7 @@ mod tests {
             fencing_token: u64::MAX,
             timeout: None,
             kill_grace: Duration::ZERO,
-            params,
+            params: params.into(),
         }
     }
 

@@ -49,7 +49,7 @@ impl ShellExecutor {
             let each = problems.into_iter().map(|(field, sentence)| format!("{field} {sentence}"));
             each.collect::<Vec<_>>().join("; ")
         };
-        let params = Params::read(&facts.params).map_err(sentences)?;
+        let params = Params::read(&facts.params.value()).map_err(sentences)?;
         let account = match &params.user {
             Some(user) => accounts.allowed(user).map_err(|sentence| format!("params.user {sentence}"))?,
             None => accounts.own(),
@@ -108,7 +108,7 @@ impl Executor for ShellExecutor {
 
     /// Dropping the future kills the run.
     async fn run(&self, facts: RunFacts, live: Live, mut stop: watch::Receiver<Stop>) -> Exit {
-        let plan = if facts.params.get("user").is_some() {
+        let plan = if facts.params.field("user").is_some() {
             let accounts = self.accounts.clone();
             let planned = tokio::task::spawn_blocking(move || Self::plan(&accounts, &facts)).await;
             planned.unwrap_or_else(|_| Err("the server is shutting down".to_owned()))

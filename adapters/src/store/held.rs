@@ -78,6 +78,7 @@ impl Known {
 
     /// So the rows are once the transaction is committed.
     pub fn wrote(&mut self, writes: Vec<Write<JobState>>) {
+        self.written.reserve(writes.len());
         self.written.extend(writes.into_iter().filter_map(|write| write.after));
     }
 

@@ -5,21 +5,25 @@ use std::collections::HashMap;
 use std::hash::Hash;
 
 use carillon_domain::time::Timestamp;
+use foldhash::fast::RandomState;
+
+/// Its keys are numbers that the database gave out, so nobody can choose them to make it slow.
+type Map<K, V> = HashMap<K, V, RandomState>;
 
 /// Bounded, and a little forgetful.
 #[derive(Debug)]
 pub(in crate::store) struct Recent<K, V> {
     /// How many go into each of the maps.
     half: usize,
-    young: HashMap<K, V>,
-    old: HashMap<K, V>,
+    young: Map<K, V>,
+    old: Map<K, V>,
     uncertain_until: Option<Timestamp>,
 }
 
 impl<K: Eq + Hash, V> Recent<K, V> {
     /// The `half` newest are in it, and no more than twice as many.
     pub fn of(half: usize) -> Self {
-        Self { half: half.max(1), young: HashMap::new(), old: HashMap::new(), uncertain_until: None }
+        Self { half: half.max(1), young: Map::default(), old: Map::default(), uncertain_until: None }
     }
 
     pub fn get(&self, key: &K) -> Option<&V> {
@@ -41,7 +45,11 @@ impl<K: Eq + Hash, V> Recent<K, V> {
 
     /// In place of what was there.
     pub fn put(&mut self, key: K, value: V) {
-        self.remove(&key);
+        if let Some(there) = self.young.get_mut(&key) {
+            *there = value;
+            return;
+        }
+        self.old.remove(&key);
         self.make_room();
         self.young.insert(key, value);
     }

@@ -244,7 +244,9 @@ impl Work {
 
     /// What is to be written.
     pub fn into_changes(self) -> Changes {
-        let jobs = self.jobs.into_values().filter(|write| write.before != write.after).collect();
+        // The rows are large: a vector that grows would copy them again and again.
+        let mut jobs = Vec::with_capacity(self.jobs.len());
+        jobs.extend(self.jobs.into_values().filter(|write| write.before != write.after));
         let active = self.active.into_values().filter(|write| write.before != write.after).collect();
         Changes { jobs, active, ..self.changes }
     }

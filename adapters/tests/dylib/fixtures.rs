@@ -149,7 +149,7 @@ pub fn facts(params: Value) -> RunFacts {
         fencing_token: u64::MAX - 1,
         timeout: None,
         kill_grace: Duration::from_secs(10),
-        params,
+        params: params.into(),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use carillon_adapters::executor::{Ended, Exit, Live, RunFacts, Stop};
+use carillon_adapters::executor::{Ended, Exit, Live, RunFacts, Stop, StoredParams};
 use carillon_adapters::store::Output;
 use carillon_domain::firing::Held;
 use carillon_domain::id::RunId;
@@ -102,8 +102,6 @@ fn tell_of_end(job: &Job, run: RunId, status: Status, exit: &Exit) {
 }
 
 fn facts(held: &Held, job: &Job) -> Result<RunFacts, String> {
-    let params =
-        serde_json::from_str(&job.params).map_err(|error| format!("the stored params are not JSON: {error}"))?;
     Ok(RunFacts {
         run_id: held.run,
         namespace: job.namespace.clone(),
@@ -113,6 +111,6 @@ fn facts(held: &Held, job: &Job) -> Result<RunFacts, String> {
         fencing_token: held.fencing_token,
         timeout: job.timeout,
         kill_grace: job.kill_grace,
-        params,
+        params: StoredParams::of(&job.params)?,
     })
 }

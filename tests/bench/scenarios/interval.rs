@@ -32,7 +32,7 @@ pub fn run(lab: &Lab, found: &mut Found) {
     }
 }
 
-/// So many nodes with about as many jobs as they can run on time. One that is full claims nothing along with a finish, and where
+/// So many nodes with more jobs than they can run on time. One that is full claims nothing along with a finish, and where
 /// places are short it starts nothing along, so each may hold more firings than there are jobs, and execute all of them.
 pub fn crowded<'a>(lab: &'a Lab, isolation: &'static str, nodes: usize) -> Site<'a> {
     let setting = Setting { isolation, limits: (2 * lab.size.crowd, lab.size.crowd), ..Setting::default() };

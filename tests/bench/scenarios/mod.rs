@@ -39,7 +39,7 @@ pub const SCENARIOS: [Scenario; 12] = [
     Scenario { name: "shots", about: "one-shot jobs of a plugin that does nothing, all due at once", run: shots::run },
     Scenario {
         name: "interval",
-        about: "jobs of a plugin that come due each second, about as many as the machine can do",
+        about: "jobs of a plugin that come due each second, more than the machine can do",
         run: interval::run,
     },
     Scenario {

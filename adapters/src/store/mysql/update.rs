@@ -148,7 +148,8 @@ impl<'a> Pair<'a> {
 
 /// The statement for all writes that change a row which is there. `None` where there is none.
 pub(super) fn update(writes: &[Write<JobState>]) -> Option<Update> {
-    let pairs: Vec<Pair<'_>> = writes.iter().filter_map(Pair::of).collect();
+    let mut pairs: Vec<Pair<'_>> = Vec::with_capacity(writes.len());
+    pairs.extend(writes.iter().filter_map(Pair::of));
     if pairs.is_empty() {
         return None;
     }
