@@ -9,6 +9,7 @@
 //! holds the row is compared as well (see `mysql/update.rs`).
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use carillon_domain::firing::JobState;
 use carillon_domain::id::JobId;
@@ -20,7 +21,7 @@ use super::tables::Write;
 
 /// There is room for all that the node holds, and for what was written last while answers are on their way.
 #[derive(Debug)]
-pub(in crate::store) struct HeldRows(Recent<JobId, JobState>);
+pub(in crate::store) struct HeldRows(Recent<JobId, Arc<JobState>>);
 
 impl HeldRows {
     /// Of a node that holds so many firings at the most.
@@ -30,7 +31,7 @@ impl HeldRows {
 
     /// The job's row that carries the run, if it is known at the version at which the caller saw it. That of a deleted job is
     /// read: when its run ends it is deleted, and the guard of that compares no session.
-    pub fn get(&self, at: &RunRef) -> Option<&JobState> {
+    pub fn get(&self, at: &RunRef) -> Option<&Arc<JobState>> {
         let RowKey::Job(id) = at.row else { return None };
         let row = self.0.get(&id)?;
         let carries = row.phase.held().is_some_and(|held| held.run == at.run);
@@ -38,7 +39,7 @@ impl HeldRows {
     }
 
     /// Takes in what was committed.
-    fn committed(&mut self, row: JobState) {
+    fn committed(&mut self, row: Arc<JobState>) {
         if row.phase.held().is_some() {
             self.0.put(row.id, row);
         } else {
@@ -60,7 +61,7 @@ impl HeldRows {
 #[derive(Debug, Default)]
 pub(in crate::store) struct Known {
     rows: BTreeSet<JobId>,
-    written: Vec<JobState>,
+    written: Vec<Arc<JobState>>,
 }
 
 impl Known {
@@ -78,7 +79,6 @@ impl Known {
 
     /// So the rows are once the transaction is committed.
     pub fn wrote(&mut self, writes: Vec<Write<JobState>>) {
-        self.written.reserve(writes.len());
         self.written.extend(writes.into_iter().filter_map(|write| write.after));
     }
 
@@ -107,7 +107,7 @@ mod tests {
 
     const RUN: fn(u64) -> RunId = |n| RunId::drawn(SessionId::from_random(1), n);
 
-    fn row(id: u64, version: u64) -> JobState {
+    fn state(id: u64, version: u64) -> JobState {
         let at = Timestamp::from_ms(7);
         let (firing, run, session) = (Firing::regular(at), RUN(id), SessionId::from_random(1));
         JobState {
@@ -127,6 +127,10 @@ mod tests {
         }
     }
 
+    fn row(id: u64, version: u64) -> Arc<JobState> {
+        Arc::new(state(id, version))
+    }
+
     fn at(id: u64, run: u64, version: u64) -> RunRef {
         RunRef { row: RowKey::Job(JobId(id)), run: RUN(run), version }
     }
@@ -137,7 +141,7 @@ mod tests {
         rows.committed(row(1, 5));
         assert_eq!(rows.get(&at(1, 1, 5)), Some(&row(1, 5)));
         assert_eq!([rows.get(&at(1, 1, 4)), rows.get(&at(1, 1, 6)), rows.get(&at(1, 2, 5))], [None; 3]);
-        rows.committed(JobState { phase: Phase::Idle, ..row(1, 6) });
+        rows.committed(Arc::new(JobState { phase: Phase::Idle, ..state(1, 6) }));
         assert_eq!([rows.get(&at(1, 1, 5)), rows.get(&at(1, 1, 6))], [None; 2]);
     }
 

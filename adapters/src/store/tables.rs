@@ -30,7 +30,7 @@ pub const MAX_OUTPUT_BYTES: usize = 1 << 20;
 /// A job's row with its definition.
 #[derive(Debug, Clone)]
 pub(crate) struct JobRow {
-    pub state: JobState,
+    pub state: Arc<JobState>,
     pub definition: Arc<Definition>,
 }
 
@@ -64,11 +64,12 @@ pub(crate) struct ActiveJob {
     pub definition: Arc<Definition>,
 }
 
-/// A row before and after. `before = None` inserts, `after = None` deletes; a write matches only the version in `before`.
+/// A row before and after. `before = None` inserts, `after = None` deletes; a write matches only the version in `before`. The
+/// rows are large, and known for longer than they are written: they are shared, not copied.
 #[derive(Debug, Clone)]
 pub(crate) struct Write<R> {
-    pub before: Option<R>,
-    pub after: Option<R>,
+    pub before: Option<Arc<R>>,
+    pub after: Option<Arc<R>>,
     pub definition: Arc<Definition>,
 }
 

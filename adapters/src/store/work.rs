@@ -57,23 +57,24 @@ impl Work {
     pub fn add_active(&mut self, active: ActiveJob) -> FiringKey {
         let key = active.row.key;
         let ActiveJob { row, definition } = active;
+        let row = Arc::new(row);
         self.active.entry(key).or_insert_with(|| Write { before: Some(row.clone()), after: Some(row), definition });
         key
     }
 
     /// Takes in the row of a job whose definition was just created.
     pub fn add_new_job(&mut self, state: JobState, definition: Arc<Definition>) {
-        self.jobs.insert(state.id, Write { before: None, after: Some(state), definition });
+        self.jobs.insert(state.id, Write { before: None, after: Some(Arc::new(state)), definition });
     }
 
-    pub fn job(&self, id: JobId) -> Option<(&JobState, &Arc<Definition>)> {
+    pub fn job(&self, id: JobId) -> Option<(&Arc<JobState>, &Arc<Definition>)> {
         let entry = self.jobs.get(&id)?;
         entry.after.as_ref().map(|state| (state, &entry.definition))
     }
 
     pub fn active(&self, key: &FiringKey) -> Option<(&ActiveRow, &Arc<Definition>)> {
         let entry = self.active.get(key)?;
-        entry.after.as_ref().map(|row| (row, &entry.definition))
+        entry.after.as_deref().map(|row| (row, &entry.definition))
     }
 
     pub fn job_row(&self, id: JobId) -> Option<JobRow> {
@@ -86,10 +87,10 @@ impl Work {
         let definition = entry.definition.clone();
         let done = apply(&definition.job, &definition.timeline, state, event, self.now)?;
         let Transition { next, why, records, active } = done;
-        entry.after = next;
+        entry.after = next.map(Arc::new);
         let beside = active.map(|row| {
             let key = row.key;
-            self.active.insert(key, Write { before: None, after: Some(row), definition });
+            self.active.insert(key, Write { before: None, after: Some(Arc::new(row)), definition });
             key
         });
         self.changes.records.extend(records);
@@ -100,7 +101,7 @@ impl Work {
         let entry = self.active.get_mut(key).ok_or(Rejected::NothingDue)?;
         let row = entry.after.as_ref().ok_or(Rejected::NothingDue)?;
         let done = apply_active(&entry.definition.job, row, event, self.now)?;
-        entry.after = done.next;
+        entry.after = done.next.map(Arc::new);
         self.changes.records.extend(done.records);
         Ok(Applied { why: done.why, beside: None })
     }
@@ -140,7 +141,7 @@ impl Work {
         let state = own.after.as_ref().ok_or(Rejected::Deleted)?;
         let row = entry.after.as_ref().ok_or(Rejected::NothingDue)?;
         let (state, done) = start_beside(state, row, (session, run), self.now)?;
-        (own.after, entry.after) = (Some(state), done.next);
+        (own.after, entry.after) = (Some(Arc::new(state)), done.next.map(Arc::new));
         Ok(Applied { why: done.why, beside: None })
     }
 
@@ -193,7 +194,7 @@ impl Work {
             created_at: previous.created_at,
             updated_at: self.now,
         });
-        entry.after = done.next;
+        entry.after = done.next.map(Arc::new);
         self.changes.definitions.push((id, entry.definition.clone()));
         self.changes.records.extend(done.records);
         Ok(())
@@ -211,12 +212,16 @@ impl Work {
     /// Moves the version on, if it is still `version`, and nothing else: a stray statement guarded on it is disarmed.
     pub fn disarm(&mut self, row: &RowKey, version: u64) {
         let found = match row {
-            RowKey::Job(id) => self.jobs.get_mut(id).and_then(|entry| entry.after.as_mut()).map(|row| &mut row.version),
+            RowKey::Job(id) => {
+                let row = self.jobs.get_mut(id).and_then(|entry| entry.after.as_mut());
+                row.filter(|row| row.version == version).map(|row| &mut Arc::make_mut(row).version)
+            }
             RowKey::Active(key) => {
-                self.active.get_mut(key).and_then(|entry| entry.after.as_mut()).map(|row| &mut row.version)
+                let row = self.active.get_mut(key).and_then(|entry| entry.after.as_mut());
+                row.filter(|row| row.version == version).map(|row| &mut Arc::make_mut(row).version)
             }
         };
-        if let Some(found) = found.filter(|found| **found == version) {
+        if let Some(found) = found {
             *found += 1;
         }
     }
@@ -244,9 +249,7 @@ impl Work {
 
     /// What is to be written.
     pub fn into_changes(self) -> Changes {
-        // The rows are large: a vector that grows would copy them again and again.
-        let mut jobs = Vec::with_capacity(self.jobs.len());
-        jobs.extend(self.jobs.into_values().filter(|write| write.before != write.after));
+        let jobs = self.jobs.into_values().filter(|write| write.before != write.after).collect();
         let active = self.active.into_values().filter(|write| write.before != write.after).collect();
         Changes { jobs, active, ..self.changes }
     }

@@ -151,7 +151,7 @@ impl World {
         let idle = phases.iter().all(|phase| phase.held().is_none());
         // A retry beside a job's own row is held by nobody until its backoff is over.
         let none_waits_beside = phases.len() == states.len();
-        idle && none_waits_beside && states.iter().all(carillon_domain::firing::JobState::is_completed)
+        idle && none_waits_beside && states.iter().all(|state| state.is_completed())
     }
 
     fn summary(mut self) -> Result<Summary, Violation> {

@@ -1,6 +1,7 @@
 //! What a store held at one moment: to go back to it, to look at it, and to tell whether two stores are the same.
 
 use std::hash::{Hash, Hasher};
+use std::sync::Arc;
 
 use carillon_domain::firing::{ActiveRow, JobState, Phase};
 use carillon_domain::id::JobId;
@@ -31,12 +32,12 @@ impl Backup {
 
     /// The rows of the jobs.
     pub fn jobs(&self) -> impl Iterator<Item = &JobState> {
-        self.0.states.values()
+        self.0.states.values().map(Arc::as_ref)
     }
 
     /// The row of one job.
     pub fn job(&self, id: JobId) -> Option<&JobState> {
-        self.0.states.get(&id)
+        self.0.states.get(&id).map(Arc::as_ref)
     }
 
     /// The rows beside those of the jobs.

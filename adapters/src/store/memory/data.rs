@@ -31,7 +31,7 @@ pub(super) struct Data {
     pub last_id: u64,
     pub definitions: BTreeMap<JobId, Arc<Definition>>,
     pub names: BTreeMap<JobKey, JobId>,
-    pub states: BTreeMap<JobId, JobState>,
+    pub states: BTreeMap<JobId, Arc<JobState>>,
     pub due: BTreeSet<(u16, Timestamp, JobId)>,
     pub active: BTreeMap<FiringKey, ActiveRow>,
     pub records: BTreeMap<Place, (RunRecord, Option<String>)>,
@@ -238,7 +238,7 @@ impl Data {
                 self.active.remove(&before.key);
             }
             if let Some(after) = write.after {
-                self.active.insert(after.key, after);
+                self.active.insert(after.key, Arc::unwrap_or_clone(after));
             }
         }
         for (id, definition) in changes.definitions {

@@ -191,7 +191,8 @@ impl Transaction {
             match (&write.before, &write.after) {
                 (Some(before), Some(after)) => updates.push(active_row(after, Some(before.version))),
                 (None, Some(after)) => inserts.push(active_row(after, None)),
-                (Some(ActiveRow { key, version, .. }), None) => {
+                (Some(before), None) => {
+                    let ActiveRow { key, version, .. } = before.as_ref();
                     let (job, due_at, trigger) = (key.job.0, key.due_at.as_ms(), key.trigger.as_str());
                     let version = seen(Guard::DeleteBesideVersion, *version);
                     deletes.push(format!("({job},{due_at},'{trigger}',{version})"));

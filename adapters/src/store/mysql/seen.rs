@@ -72,7 +72,7 @@ impl Transaction {
             Some(rows::record_of(&mut from)?)
         };
         let definition = self.definition(&state, &mut from)?;
-        Ok(SeenJob { row: JobRow { state, definition }, node, last_run })
+        Ok(SeenJob { row: JobRow { state: Arc::new(state), definition }, node, last_run })
     }
 
     /// The definition of a row, which follows in `from`: read, unless it is known.

@@ -112,7 +112,7 @@ impl Transaction {
             {
                 return Err(self.moved_on());
             }
-            answer.push((id, state.and_then(|state| Ok(JobRow { definition: definition?, state }))));
+            answer.push((id, state.and_then(|state| Ok(JobRow { definition: definition?, state: Arc::new(state) }))));
         }
         Ok(answer)
     }

@@ -273,7 +273,7 @@ mod tests {
             let state = JobState::new(JobId(id), &timeline, 10 * id, BEGIN).unwrap();
             let (anchor_at, created_at, updated_at) = (BEGIN, BEGIN, BEGIN);
             let definition = Arc::new(Definition { job, timeline, generation: 1, anchor_at, created_at, updated_at });
-            Write { before: None, after: Some(state), definition }
+            Write { before: None, after: Some(Arc::new(state)), definition }
         });
         made.collect()
     }
@@ -282,7 +282,7 @@ mod tests {
         let step = |Write { after, definition, .. }: Write<JobState>| {
             let (before, job) = (after.unwrap(), &definition.job);
             let next = apply(job, &definition.timeline, &before, &event(run(before.id.0)), now).unwrap().next;
-            Write { before: Some(before), after: next, definition }
+            Write { before: Some(before), after: next.map(Arc::new), definition }
         };
         writes.into_iter().map(step).collect()
     }

@@ -1,6 +1,7 @@
 //! Jobs as people see them.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use carillon_domain::id::SessionId;
 use carillon_domain::run::RunRecord;
@@ -22,7 +23,7 @@ impl From<SeenJob> for JobView {
             updated_at: definition.updated_at,
             node: node.filter(|_| state.phase.held().is_some()),
             last_run,
-            state,
+            state: Arc::unwrap_or_clone(state),
         }
     }
 }

@@ -147,7 +147,7 @@ fn same_place(before: &JobState, after: &JobState) -> bool {
 
 fn write_active(conn: &Connection, write: &Write<ActiveRow>) -> Answer<()> {
     let guard = write.before.as_ref().map_or(0, |before| signed(before.version));
-    let Some(row) = write.after.as_ref().or(write.before.as_ref()).map(ActiveColumns::of) else { return Ok(()) };
+    let Some(row) = write.after.as_deref().or(write.before.as_deref()).map(ActiveColumns::of) else { return Ok(()) };
     let (job, trigger) = (signed(row.job_id), row.trigger.as_str());
     if write.after.is_none() {
         let sql = "DELETE FROM active WHERE job_id = ?1 AND due_at = ?2 AND trigger = ?3 AND version = ?4";

@@ -93,7 +93,8 @@ pub(super) fn jobs(conn: &Connection, cache: &mut Cache, rest: &str, params: imp
     let states = all(conn, &format!("SELECT {STATE} FROM {rest}"), params, rows::state)?;
     let mut found = Vec::with_capacity(states.len());
     for state in states {
-        found.push(JobRow { definition: definition(conn, cache, state.id, Some(state.generation))?, state });
+        let definition = definition(conn, cache, state.id, Some(state.generation))?;
+        found.push(JobRow { definition, state: Arc::new(state) });
     }
     Ok(found)
 }

@@ -149,7 +149,7 @@ impl Transaction {
         let Some(mut write) = self.job_write(id)? else { return Ok(0) };
         let stands = write.before.as_ref().is_some_and(|before| before.version == version);
         if let Some(after) = write.after.as_mut().filter(|_| stands) {
-            after.version += 1;
+            Arc::make_mut(after).version += 1;
             self.keep_job(write)?;
         }
         Ok(u64::from(stands))

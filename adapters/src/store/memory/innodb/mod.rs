@@ -137,7 +137,7 @@ impl InnoDb {
     }
 
     /// Every job's row.
-    pub fn states(&self) -> Vec<carillon_domain::firing::JobState> {
+    pub fn states(&self) -> Vec<Arc<carillon_domain::firing::JobState>> {
         lock(&self.server).data.states.values().cloned().collect()
     }
 }

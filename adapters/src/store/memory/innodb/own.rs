@@ -15,7 +15,7 @@ use crate::store::tables::Changes;
 use crate::store::{JobKey, SessionView, UncertainWindow};
 
 /// A row before and after a commit.
-pub type Change<R> = (Option<R>, Option<R>);
+pub type Change<R> = (Option<Arc<R>>, Option<Arc<R>>);
 
 /// What one transaction has made visible.
 #[derive(Debug)]

@@ -120,7 +120,7 @@ impl Transaction {
     ) -> Answer<()> {
         for gone in [false, true] {
             let of_kind = writes.iter().filter(|write| write.after.is_none() == gone);
-            let before: Vec<&R> = of_kind.filter_map(|write| write.before.as_ref()).collect();
+            let before: Vec<&R> = of_kind.filter_map(|write| write.before.as_deref()).collect();
             if before.is_empty() {
                 continue;
             }
@@ -135,7 +135,7 @@ impl Transaction {
         }
         let fresh = |write: &Write<R>| write.before.is_none();
         let after: Vec<&R> =
-            writes.iter().filter(|write| fresh(write)).filter_map(|write| write.after.as_ref()).collect();
+            writes.iter().filter(|write| fresh(write)).filter_map(|write| write.after.as_deref()).collect();
         if after.is_empty() {
             return Ok(());
         }

@@ -22,9 +22,12 @@ pub(super) fn read<T>(data: &mut Data, own: &Own, read: impl FnOnce(&mut Data) -
     answer
 }
 
+/// A job's number, its row and its definition.
+type OfJob = (JobId, Option<Arc<JobState>>, Option<Arc<Definition>>);
+
 /// What was committed of all that a transaction has written.
 struct Before {
-    jobs: Vec<(JobId, Option<JobState>, Option<Arc<Definition>>)>,
+    jobs: Vec<OfJob>,
     active: Vec<(FiringKey, Option<ActiveRow>)>,
     names: Vec<(JobKey, Option<JobId>)>,
     new_records: Vec<Place>,
