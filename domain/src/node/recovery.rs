@@ -16,6 +16,11 @@ impl Node {
         if self.flight.held || now < self.wish.next_recovery {
             return;
         }
+        // Of many rows the list is long, and what comes due now is in a hurry.
+        if self.is_in_a_rush(now) {
+            self.wish.next_recovery = self.wish.rush.until().unwrap_or(now);
+            return;
+        }
         self.wish.next_recovery = now + self.config.recover_every;
         self.flight.held = true;
         self.emit(Effect::ListHeld);
@@ -37,7 +42,8 @@ impl Node {
         on_their_way.extend(self.flight.claim.iter().flat_map(|sent| &sent.runs));
         for row in rows {
             if let Some(known) = self.runs.get(&row.run) {
-                if known.at.version != row.version {
+                // One from before what this node has written itself tells nothing.
+                if row.version > known.at.version {
                     // Somebody wrote to it: a job that was changed or resumed may be replaced from now on.
                     self.look_at(row.run);
                 }

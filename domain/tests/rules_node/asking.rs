@@ -165,3 +165,17 @@ fn a_row_that_is_listed_before_its_claim_is_answered_is_left_alone() {
     driver.feed(Input::Claimed(Ok(vec![claimed.clone()])));
     assert_eq!(driver.starts(), [claimed.at]);
 }
+
+#[test]
+fn recovery_lets_starts_go_first_for_a_while() {
+    let mut driver = Driver::new(config());
+    driver.prepare(10_000);
+    let lists = |driver: &mut Driver| driver.pick(|effect| matches!(effect, Effect::ListHeld).then_some(())).len();
+    driver.tick(10_000);
+    assert_eq!((driver.starts().len(), lists(&mut driver)), (1, 0));
+    assert_eq!(driver.node.next_wake().as_ms(), 10_250);
+    driver.tick(10_249);
+    assert_eq!(lists(&mut driver), 0);
+    driver.tick(10_250);
+    assert_eq!(lists(&mut driver), 1);
+}

@@ -1,7 +1,7 @@
 //! `overlap = replace`: the node knows when, the store knows whether.
 
 use carillon_domain::node::port::{Claimed, RunRef, Seen, StartAnswer};
-use carillon_domain::node::{Failure, Input, StopReason};
+use carillon_domain::node::{Effect, Failure, Input, StopReason};
 use carillon_domain::time::{BootTime, Timestamp};
 
 use super::driver::{Driver, config, found_executing, prepared, started, utc};
@@ -82,6 +82,16 @@ fn a_row_that_somebody_wrote_to_is_looked_at_because_replace_may_be_new() {
     assert_eq!(driver.settles(), [now]);
     driver.feed(Input::Settled(Ok(vec![seen(&claimed, now.version + 3, Some(utc(19_000)))])));
     assert_eq!(driver.stops(), [(claimed.at.run, StopReason::Replaced)]);
+}
+
+#[test]
+fn a_list_from_before_the_start_tells_nothing_of_the_row() {
+    let mut driver = Driver::new(config());
+    driver.tick(10_000);
+    assert!(driver.take().iter().any(|effect| matches!(effect, Effect::ListHeld)));
+    let claimed = driver.execute();
+    driver.feed(Input::Held(Ok(vec![claimed.at])));
+    assert!(driver.settles().is_empty(), "nobody but the start has written to it");
 }
 
 /// Two runs that newer firings replace, each at its time.
