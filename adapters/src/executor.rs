@@ -12,7 +12,9 @@ use carillon_domain::id::RunId;
 use carillon_domain::time::Timestamp;
 use serde::de::IgnoredAny;
 use serde_json::Value;
-use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use crate::execution::{Begun, NewRun};
 
 /// The facts of one run, the same for every executor (SPEC section 4).
 #[derive(Clone)]
@@ -141,7 +143,7 @@ impl fmt::Debug for Live {
     }
 }
 
-/// Why somebody wants a run to stop.
+/// How somebody wants a child of the keeper to stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stop {
     /// Keep going.
@@ -186,7 +188,7 @@ pub enum Ended {
     Failed,
     /// Ended because its timeout passed.
     TimedOut,
-    /// Ended because [`Stop`] asked for it.
+    /// Ended because somebody asked for it.
     Cancelled,
     /// Killed by a fence: the node did not answer the keeper in time, or the keeper died.
     Lost,
@@ -275,9 +277,15 @@ pub trait Executor: Send + Sync {
     /// `("params.command", "must be a string")`.
     fn check(&self, params: &Value) -> Result<(), Vec<(String, String)>>;
 
-    /// Runs to the end. Output goes to `live` as it comes and, bounded, into the [`Exit`]. A change of `stop` ends the run. Never panics; what cannot start is an [`Exit`]
-    /// that says why.
-    async fn run(&self, facts: RunFacts, live: Live, stop: watch::Receiver<Stop>) -> Exit;
+    /// Runs to the end. Output goes to `live` as it comes and, bounded, into the [`Exit`]. `stop` ends the run: politely, then
+    /// by force after its `kill_grace`. Never panics; what cannot start is an [`Exit`] that says why.
+    async fn run(&self, facts: RunFacts, live: Live, stop: CancellationToken) -> Exit;
+
+    /// Begins a run now and lets it go on by itself, without a task that follows it, which costs more than a short run. Gives it
+    /// back where something is to be waited for: a place for it, or its timeout.
+    fn begin(self: Arc<Self>, run: Box<NewRun>) -> Result<Box<dyn Begun>, Box<NewRun>> {
+        Err(run)
+    }
 }
 
 #[cfg(test)]

@@ -79,10 +79,10 @@ impl Executors {
 mod tests {
     use async_trait::async_trait;
     use serde_json::Value;
-    use tokio::sync::watch;
+    use tokio_util::sync::CancellationToken;
 
     use super::*;
-    use crate::executor::{Ended, ExecutorDescription, Exit, Live, RunFacts, Stop};
+    use crate::executor::{Ended, ExecutorDescription, Exit, Live, RunFacts};
 
     struct Named(&'static str, &'static str);
 
@@ -100,7 +100,7 @@ mod tests {
             Ok(())
         }
 
-        async fn run(&self, _facts: RunFacts, _live: Live, _stop: watch::Receiver<Stop>) -> Exit {
+        async fn run(&self, _facts: RunFacts, _live: Live, _stop: CancellationToken) -> Exit {
             Exit::without_process(Ended::Failed, "")
         }
     }

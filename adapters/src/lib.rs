@@ -1,6 +1,7 @@
 //! The outside of Carillon: stores, the keeper and the executors.
 
 pub mod dylib;
+pub mod execution;
 pub mod executor;
 pub mod executors;
 pub mod gather;

@@ -1,26 +1,25 @@
 //! A plugin as an executor. Where its code runs, in host processes or in the server, makes no difference to a job.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::Value;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
 
+use super::alone::{Alone, Unfollowed};
 use super::discovery::Plugin;
 use super::facts::Facts;
 use super::hosts::Hosts;
 use super::limits::Limits;
-use super::link::{HostLink, NotStarted};
+use super::ongoing::{Ongoing, Place};
 use super::server::InServer;
-use super::slots::End;
-use super::verdict::{Stopped, judge};
+use super::slots::{Entry, Told};
+use super::verdict::{NotStarted, judge};
 use super::wire::Description;
-use crate::executor::{Ended, Executor, ExecutorDescription, Exit, Isolation, Live, PluginDescription, RunFacts, Stop};
+use crate::execution::{Begun, NewRun};
+use crate::executor::{Ended, Executor, ExecutorDescription, Exit, Isolation, Live, PluginDescription, RunFacts};
 use crate::keeper::KeeperHandle;
-
-/// A run that is to stop is told so again and again: a signal that comes just before a system call interrupts nothing.
-const ASK_EVERY: Duration = Duration::from_millis(100);
 
 /// Runs jobs by a plugin.
 pub struct DylibExecutor {
@@ -54,27 +53,34 @@ impl DylibExecutor {
     }
 
     /// Begins the run as soon as there is a place for it, unless it is to stop before.
-    async fn begin(&self, facts: &Facts, live: &Live, limits: &mut Limits) -> Result<Ongoing, NotStarted> {
-        let hosts = match &self.way {
-            Way::Hosts(hosts) => hosts,
-            Way::Server(server) => {
-                let (key, end) = server.begin(facts.clone(), live.clone(), limits.kill_grace);
-                return Ok(Ongoing { key, end, place: Place::Server(server.clone()), over: false });
-            }
+    async fn begin_in_time(&self, facts: &Facts, live: &Live, limits: &Limits) -> Result<Ongoing, NotStarted> {
+        let (told, end) = oneshot::channel();
+        let entry = Entry { live: live.clone(), kill_grace: limits.kill_grace, told };
+        let (place, key) = match self.way.begin(facts, entry) {
+            Ok(begun) => begun,
+            Err((entry, hosts)) => tokio::select! {
+                biased;
+                (how, reason) = limits.reached() => return Err((how, format!("{reason} before it started"))),
+                begun = hosts.begin(facts, entry) => begun.map(|(host, key)| (Place::Host(host), key))?,
+            },
         };
-        // Mostly there is a place, and nothing to wait for.
-        let begun = match hosts.begin_at_once(facts, live, limits.kill_grace) {
-            Some(begun) => begun,
-            None => {
-                let kill_grace = limits.kill_grace;
-                tokio::select! {
-                    biased;
-                    (how, reason) = limits.reached() => Err((how, format!("{reason} before it started"))),
-                    begun = hosts.begin(facts, live, kill_grace) => begun,
-                }
-            }
-        };
-        begun.map(|(host, key, end)| Ongoing { key, end, place: Place::Host(host), over: false })
+        Ok(Ongoing::new(key, end, place))
+    }
+}
+
+/// Where a run goes on, and under which key; or the run, and those who will make a place for it.
+type Placed<'a, T> = Result<(Place, u64), (Entry<T>, &'a Arc<Hosts>)>;
+
+impl Way {
+    /// Begins a run if there is a place for it now; gives it back if there is none.
+    fn begin<T: Into<Told>>(&self, facts: &Facts, entry: Entry<T>) -> Placed<'_, T> {
+        match self {
+            Self::Hosts(hosts) => match hosts.begin_at_once(facts, entry) {
+                Ok((host, key)) => Ok((Place::Host(host), key)),
+                Err(entry) => Err((entry, hosts)),
+            },
+            Self::Server(server) => Ok((Place::Server(server.clone()), server.begin(facts.clone(), entry))),
+        }
     }
 }
 
@@ -103,8 +109,8 @@ impl Executor for DylibExecutor {
     }
 
     /// Dropping the future ends the run as if it had been cancelled and did not stop.
-    async fn run(&self, facts: RunFacts, live: Live, stop: watch::Receiver<Stop>) -> Exit {
-        let mut limits = Limits::new(facts.timeout, facts.kill_grace, stop);
+    async fn run(&self, facts: RunFacts, live: Live, stop: CancellationToken) -> Exit {
+        let limits = Limits::new(facts.timeout, facts.kill_grace, stop);
         let facts = match Facts::of(&facts) {
             Ok(facts) => facts,
             Err(sentence) => return Exit::without_process(Ended::Failed, sentence),
@@ -113,97 +119,28 @@ impl Executor for DylibExecutor {
             if let Some((how, reason)) = limits.are_reached() {
                 return Exit::without_process(how, format!("{reason} before it started"));
             }
-            let ongoing = match self.begin(&facts, &live, &mut limits).await {
+            let ongoing = match self.begin_in_time(&facts, &live, &limits).await {
                 Ok(ongoing) => ongoing,
                 Err((how, sentence)) => return Exit::without_process(how, sentence),
             };
-            let (end, stopped) = ongoing.follow(&mut limits).await;
-            match end {
-                // The process ended before the plugin was called: the run goes to the next one.
-                End::NotBegun(host) if stopped.is_none() && host.exit.how != Ended::Lost => {}
-                end => return judge(self.name(), end, stopped),
-            }
-        }
-    }
-}
-
-/// A run that goes on.
-struct Ongoing {
-    key: u64,
-    end: oneshot::Receiver<End>,
-    place: Place,
-    over: bool,
-}
-
-enum Place {
-    Host(Arc<HostLink>),
-    Server(Arc<InServer>),
-}
-
-impl Ongoing {
-    /// Waits for the end of the run, and sees to it that it comes. The second answer is why it was to stop, if it was.
-    async fn follow(mut self, limits: &mut Limits) -> (End, Option<Stopped>) {
-        let (how, mut reason) = tokio::select! {
-            biased;
-            end = Self::ended(&mut self.end, &mut self.over) => return (end, None),
-            stopped = limits.reached() => stopped,
-        };
-        let kill_grace = limits.kill_grace;
-        let mut patience = std::pin::pin!(limits.patience());
-        let mut patient = true;
-        loop {
-            self.cancel();
-            tokio::select! {
-                biased;
-                end = Self::ended(&mut self.end, &mut self.over) => return (end, Some((how, reason))),
-                () = &mut patience, if patient => {
-                    patient = false;
-                    let killed = self.give_up();
-                    reason = format!("{reason}; it did not return within {kill_grace:?}{killed}");
-                }
-                () = tokio::time::sleep(ASK_EVERY) => {}
+            let (end, stopped) = ongoing.follow(&limits).await;
+            if !end.goes_elsewhere(stopped.as_ref()) {
+                return judge(self.name(), end, stopped);
             }
         }
     }
 
-    async fn ended(end: &mut oneshot::Receiver<End>, over: &mut bool) -> End {
-        match end.await {
-            Ok(end) => {
-                *over = true;
-                end
-            }
-            // Whoever holds the other side tells every run of its end before it goes; then this is the server's own end.
-            Err(_) => std::future::pending().await,
+    fn begin(self: Arc<Self>, run: Box<NewRun>) -> Result<Box<dyn Begun>, Box<NewRun>> {
+        if run.facts.timeout.is_some() || run.stop.is_cancelled() {
+            return Err(run);
         }
-    }
-
-    fn cancel(&self) {
-        match &self.place {
-            Place::Host(host) => host.cancel(self.key),
-            Place::Server(server) => server.cancel(self.key),
-        }
-    }
-
-    /// Ends it by force, if there is one; how, as a part of a sentence.
-    fn give_up(&self) -> &'static str {
-        match &self.place {
-            Place::Host(host) => {
-                host.give_up(self.key);
-                ", so its process was killed"
-            }
-            Place::Server(server) => {
-                server.give_up(self.key);
-                ""
-            }
-        }
-    }
-}
-
-impl Drop for Ongoing {
-    fn drop(&mut self) {
-        if !self.over {
-            self.cancel();
-            self.give_up();
+        // Whoever runs it in a task finds the same error, and says it.
+        let Ok(facts) = Facts::of(&run.facts) else { return Err(run) };
+        let (live, kill_grace) = (run.live.clone(), run.facts.kill_grace);
+        let told = Alone { run, executor: self.clone() };
+        match self.way.begin(&facts, Entry { live, kill_grace, told }) {
+            Ok((place, key)) => Ok(Box::new(Unfollowed { key, place })),
+            Err((refused, _)) => Err(refused.told.run),
         }
     }
 }

@@ -7,15 +7,15 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use tokio::sync::{oneshot, watch};
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::discovery::Plugin;
 use super::facts::Facts;
-use super::link::{HostLink, NotStarted};
-use super::slots::End;
-use super::verdict::{HostEnd, Killed};
-use crate::executor::{Ended, HostState, Live};
+use super::link::HostLink;
+use super::slots::{Entry, Told};
+use super::verdict::{HostEnd, Killed, NotStarted};
+use crate::executor::{Ended, HostState};
 use crate::keeper::KeeperHandle;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
@@ -46,8 +46,8 @@ struct State {
     not_before: Option<Instant>,
 }
 
-/// A run in a host.
-pub(super) type Begun = (Arc<HostLink>, u64, oneshot::Receiver<End>);
+/// A host and the key of a run in it.
+pub(super) type InHost = (Arc<HostLink>, u64);
 
 impl Hosts {
     /// None is started yet.
@@ -55,32 +55,27 @@ impl Hosts {
         Arc::new(Self { plugin, keeper, state: Mutex::default(), changed: watch::Sender::new(()) })
     }
 
-    /// Begins a run in a host that takes it now; `None` if there is none.
-    pub(super) fn begin_at_once(
-        &self,
-        facts: &Facts,
-        live: &Live,
-        kill_grace: Duration,
-    ) -> Option<Result<Begun, NotStarted>> {
-        self.state().begin(facts, live, kill_grace)
+    /// Begins a run in a host that takes it now; gives it back if there is none.
+    pub(super) fn begin_at_once<T: Into<Told>>(&self, facts: &Facts, entry: Entry<T>) -> Result<InHost, Entry<T>> {
+        self.state().begin(facts, entry)
     }
 
     /// Begins a run in a host, starting one if need be. May wait for long: cancel safe until it
     /// has answered.
-    pub(super) async fn begin(
+    pub(super) async fn begin<T: Into<Told>>(
         self: &Arc<Self>,
         facts: &Facts,
-        live: &Live,
-        kill_grace: Duration,
-    ) -> Result<Begun, NotStarted> {
+        mut entry: Entry<T>,
+    ) -> Result<InHost, NotStarted> {
         let mut changed = self.changed.subscribe();
         let mut awaited = None;
         loop {
             {
                 let mut state = self.state();
-                if let Some(begun) = state.begin(facts, live, kill_grace) {
-                    return begun;
-                }
+                entry = match state.begin(facts, entry) {
+                    Ok(begun) => return Ok(begun),
+                    Err(entry) => entry,
+                };
                 match (&state.failed, awaited) {
                     (Some((failed, why)), Some(awaited)) if *failed >= awaited => return Err(why.clone()),
                     _ => awaited = Some(self.ensure_start(&mut state)),
@@ -173,11 +168,14 @@ impl Drop for Hosts {
 }
 
 impl State {
-    fn begin(&self, facts: &Facts, live: &Live, kill_grace: Duration) -> Option<Result<Begun, NotStarted>> {
-        self.links.iter().find_map(|link| {
-            let begun = link.begin(facts, live, kill_grace)?.map_err(|sentence| (Ended::Failed, sentence));
-            Some(begun.map(|(key, end)| (link.clone(), key, end)))
-        })
+    fn begin<T: Into<Told>>(&self, facts: &Facts, mut entry: Entry<T>) -> Result<InHost, Entry<T>> {
+        for link in &self.links {
+            entry = match link.begin(facts, entry) {
+                Ok(key) => return Ok((link.clone(), key)),
+                Err(entry) => entry,
+            };
+        }
+        Err(entry)
     }
 
     /// Notes a failure of a host that lived for so long; answers the pause before the next one.

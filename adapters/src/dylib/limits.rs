@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
 
 use super::verdict::Stopped;
-use crate::executor::{Ended, Stop};
+use crate::executor::Ended;
 
 /// Further than any run goes, and still a moment that can be computed with.
 const FAR: Duration = Duration::from_secs(100 * 365 * 86_400);
@@ -16,39 +16,35 @@ pub(super) struct Limits {
     timeout: Option<Duration>,
     over_at: Option<Instant>,
     pub(super) kill_grace: Duration,
-    stop: watch::Receiver<Stop>,
+    stop: CancellationToken,
 }
 
 impl Limits {
     /// Time counts from now.
-    pub(super) fn new(timeout: Option<Duration>, kill_grace: Duration, stop: watch::Receiver<Stop>) -> Self {
+    pub(super) fn new(timeout: Option<Duration>, kill_grace: Duration, stop: CancellationToken) -> Self {
         Self { timeout, over_at: timeout.map(after), kill_grace, stop }
     }
 
     /// Why the run is to stop now, if it is.
     pub(super) fn are_reached(&self) -> Option<Stopped> {
-        if *self.stop.borrow() != Stop::No {
+        if self.stop.is_cancelled() {
             return Some(cancelled());
         }
         self.over_at.filter(|at| *at <= Instant::now()).map(|_| timed_out(self.timeout))
     }
 
     /// Waits until the run is to stop. Cancel safe.
-    pub(super) async fn reached(&mut self) -> Stopped {
+    pub(super) async fn reached(&self) -> Stopped {
         tokio::select! {
             biased;
-            // Without anybody who could ask, it is never asked.
-            Ok(_) = self.stop.wait_for(|stop| *stop != Stop::No) => cancelled(),
+            () = self.stop.cancelled() => cancelled(),
             () = wait_until(self.over_at) => timed_out(self.timeout),
         }
     }
 
     /// Waits until patience with a run that was told to stop is over.
-    pub(super) async fn patience(&mut self) {
-        tokio::select! {
-            Ok(_) = self.stop.wait_for(|stop| *stop == Stop::Now) => {}
-            () = tokio::time::sleep(self.kill_grace.min(FAR)) => {}
-        }
+    pub(super) async fn patience(&self) {
+        tokio::time::sleep(self.kill_grace.min(FAR)).await;
     }
 }
 

@@ -13,28 +13,24 @@ use nix::fcntl::OFlag;
 use nix::unistd::pipe2;
 use tokio::io::AsyncWriteExt;
 use tokio::net::unix::pipe;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, watch};
 
 use super::MOST_RUNS;
 use super::discovery::Plugin;
 use super::facts::Facts;
 use super::image::path_of;
 use super::prints;
-use super::slots::{End, Slots};
+use super::slots::{End, Entry, Slots, Told};
 use super::supervisor::{Supervisor, Words};
-use super::verdict::{HostEnd, Killed};
+use super::verdict::{HostEnd, Killed, NotStarted};
 use super::wire::{Order, Word};
-use crate::executor::{Ended, LANG, Live, PATH};
+use crate::executor::{Ended, LANG, PATH};
 use crate::keeper::{KeeperHandle, Spawn};
 
 /// Runs after which a host makes room for a fresh one: what a plugin leaks does not add up for ever.
 const RUNS_IN_ALL: u64 = 1_000_000;
 /// Written to the pipe at a time, in bytes; a frame may be longer.
 const WRITE_BYTES: usize = 64 << 10;
-
-/// Why there is no host: a sentence, and whether it is for the plugin's own fault ([`Ended::Failed`]) or for the lease or
-/// the keeper ([`Ended::Lost`]).
-pub(super) type NotStarted = (Ended, String);
 
 fn failed(sentence: String) -> NotStarted {
     (Ended::Failed, sentence)
@@ -102,15 +98,10 @@ impl HostLink {
         Ok(link)
     }
 
-    /// Begins a run. `None` if the host takes no more: the run is to go elsewhere.
-    pub(super) fn begin(
-        &self,
-        facts: &Facts,
-        live: &Live,
-        kill_grace: Duration,
-    ) -> Option<Result<(u64, oneshot::Receiver<End>), String>> {
+    /// Begins a run and answers its key. Gives it back if the host takes no more: it is to go elsewhere.
+    pub(super) fn begin<T: Into<Told>>(&self, facts: &Facts, entry: Entry<T>) -> Result<u64, Entry<T>> {
         if !self.open.load(Ordering::SeqCst) || self.slots.len() >= MOST_RUNS {
-            return None;
+            return Err(entry);
         }
         let key = self.begun.fetch_add(1, Ordering::SeqCst) + 1;
         if key >= RUNS_IN_ALL {
@@ -118,15 +109,18 @@ impl HostLink {
         }
         let frame = match Order::run_frame(key, self.keeper.deadline_ms(), facts) {
             Ok(frame) => frame,
-            Err(sentence) => return Some(Err(sentence)),
+            Err(sentence) => {
+                entry.told.into().tell(End::NotStarted(failed(sentence)));
+                return Ok(key);
+            }
         };
-        let told = self.slots.enter(key, live.clone(), kill_grace);
+        self.slots.enter(key, entry);
         // If the host has ended meanwhile, nobody is there any more who would tell this run of it.
         match self.end.get() {
             Some(end) => self.slots.end_all(end),
             None => drop(self.orders.send(frame)),
         }
-        Some(Ok((key, told)))
+        Ok(key)
     }
 
     /// The process is gone: nothing new comes here, and every run is told.

@@ -13,7 +13,8 @@
 //! 3. A host process loads the copy and prints its descriptor (`inspection`).
 //! 4. [`DylibExecutor`] checks params against the plugin's JSON Schema, and begins runs in the plugin's host (`hosts`,
 //!    `link`), which has a thread for each (`stage`, `call`), or, if the plugin is trusted, on threads of the server
-//!    (`server`). Both tell the same table of runs how they go (`slots`), and the same judge makes the exit (`verdict`).
+//!    (`server`). Both tell the same table of runs how they go (`slots`), and the same judge makes the exit (`verdict`). A
+//!    task follows a run that has a timeout, waits for its place or is to stop (`ongoing`); the others need none (`alone`).
 //!
 //! **When a host ends**, the run that it happened in is known for crashes and `exit`, because the dying host says so
 //! (`host::dying`); every run that the plugin had been called for fails with a reason that says what happened, and by
@@ -28,6 +29,7 @@
 //! processes reach the copy through /proc/PID/fd of the server, so a server that makes itself undumpable while not being
 //! root cannot have plugins.
 
+mod alone;
 mod call;
 mod discovery;
 mod executor;
@@ -40,6 +42,7 @@ mod inspection;
 mod library;
 mod limits;
 mod link;
+mod ongoing;
 mod prints;
 mod schema;
 mod server;

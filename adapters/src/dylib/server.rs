@@ -2,24 +2,22 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 
 use super::discovery::Plugin;
 use super::facts::Facts;
 use super::library::Library;
-use super::slots::{End, Slots};
+use super::slots::{Entry, Slots, Told};
 use super::stage::{Sink, Stage};
 use super::wire::Report;
-use crate::executor::Live;
 use crate::keeper::KeeperHandle;
 
 /// A plugin that is loaded here. It is never unloaded.
 pub(super) struct InServer {
     name: String,
     keeper: KeeperHandle,
-    slots: Arc<Slots>,
+    pub(super) slots: Arc<Slots>,
     stage: Stage<Ends>,
     begun: AtomicU64,
 }
@@ -34,12 +32,12 @@ impl InServer {
         Ok(Arc::new(Self { name: plugin.description.name.clone(), keeper, slots, stage, begun: AtomicU64::new(0) }))
     }
 
-    /// Begins a run.
-    pub(super) fn begin(&self, facts: Facts, live: Live, kill_grace: Duration) -> (u64, oneshot::Receiver<End>) {
+    /// Begins a run and answers its key.
+    pub(super) fn begin(&self, facts: Facts, entry: Entry<impl Into<Told>>) -> u64 {
         let key = self.begun.fetch_add(1, Ordering::Relaxed) + 1;
-        let told = self.slots.enter(key, live, kill_grace);
+        self.slots.enter(key, entry);
         self.stage.begin(key, self.keeper.deadline_ms(), facts);
-        (key, told)
+        key
     }
 
     /// Tells a run that it is to stop. May be said again.

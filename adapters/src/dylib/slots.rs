@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
+use super::alone::Alone;
 use super::stage::Sink;
-use super::verdict::HostEnd;
+use super::verdict::{HostEnd, NotStarted, Stopped};
 use super::wire::Report;
-use crate::executor::Live;
+use crate::executor::{Ended, Live};
 use crate::keeper::output::Output;
 
 /// How a run came to its end.
@@ -20,16 +21,60 @@ pub(super) enum End {
     HostEnded { key: u64, host: Arc<HostEnd>, alone: bool, output: Output },
     /// The process is gone, and the plugin had not been called for this run: it can go to another one.
     NotBegun(Arc<HostEnd>),
+    /// It was never handed over, and why.
+    NotStarted(NotStarted),
+}
+
+impl End {
+    /// Whether the run is not over, but is to go to another process.
+    pub(super) fn goes_elsewhere(&self, stopped: Option<&Stopped>) -> bool {
+        matches!(self, Self::NotBegun(host) if stopped.is_none() && host.exit.how != Ended::Lost)
+    }
+}
+
+/// Who is told of the end of a run.
+pub(super) enum Told {
+    /// Somebody who waits for it.
+    Waiting(oneshot::Sender<End>),
+    /// Nobody waits: what is to be done then.
+    Alone(Alone),
+}
+
+impl Told {
+    pub(super) fn tell(self, end: End) {
+        match self {
+            // Nobody may be waiting any more.
+            Self::Waiting(waiting) => drop(waiting.send(end)),
+            Self::Alone(run) => run.ended(end, None),
+        }
+    }
+}
+
+impl From<oneshot::Sender<End>> for Told {
+    fn from(waiting: oneshot::Sender<End>) -> Self {
+        Self::Waiting(waiting)
+    }
+}
+
+impl From<Alone> for Told {
+    fn from(run: Alone) -> Self {
+        Self::Alone(run)
+    }
+}
+
+/// A run that is to be entered, and who is told of its end.
+pub(super) struct Entry<T> {
+    pub(super) live: Live,
+    pub(super) kill_grace: Duration,
+    pub(super) told: T,
 }
 
 struct Slot {
     begun: bool,
     /// It was to stop and did not.
     given_up: bool,
-    kill_grace: Duration,
     output: Output,
-    live: Live,
-    end: oneshot::Sender<End>,
+    entry: Entry<Told>,
 }
 
 /// The runs in one place, by key.
@@ -37,12 +82,17 @@ struct Slot {
 pub(super) struct Slots(Mutex<BTreeMap<u64, Slot>>);
 
 impl Slots {
-    /// Enters a run, and answers where its end will be told.
-    pub(super) fn enter(&self, key: u64, live: Live, kill_grace: Duration) -> oneshot::Receiver<End> {
-        let (end, told) = oneshot::channel();
-        let slot = Slot { begun: false, given_up: false, kill_grace, output: Output::default(), live, end };
+    /// Enters a run, under a key that no other has had.
+    pub(super) fn enter(&self, key: u64, entry: Entry<impl Into<Told>>) {
+        let Entry { live, kill_grace, told } = entry;
+        let entry = Entry { live, kill_grace, told: told.into() };
+        let slot = Slot { begun: false, given_up: false, output: Output::default(), entry };
         self.lock().insert(key, slot);
-        told
+    }
+
+    /// From now on somebody else is told of the end of a run; answers who was to be. `None` if it is over.
+    pub(super) fn tell_instead(&self, key: u64, told: Told) -> Option<Told> {
+        self.lock().get_mut(&key).map(|slot| std::mem::replace(&mut slot.entry.told, told))
     }
 
     /// How many runs there are.
@@ -56,7 +106,7 @@ impl Slots {
         if let Some(slot) = slots.get_mut(&key) {
             slot.given_up = true;
         }
-        slots.values().filter(|slot| !slot.given_up).map(|slot| slot.kill_grace).max()
+        slots.values().filter(|slot| !slot.given_up).map(|slot| slot.entry.kill_grace).max()
     }
 
     /// Whether all that is left does not stop.
@@ -74,8 +124,7 @@ impl Slots {
                 true => End::HostEnded { key, host, alone, output: slot.output },
                 false => End::NotBegun(host),
             };
-            // Nobody may be waiting any more.
-            let _ = slot.end.send(end);
+            slot.entry.told.tell(end);
         }
     }
 
@@ -95,13 +144,15 @@ impl Sink for Arc<Slots> {
     fn output(&self, key: u64, bytes: &[u8]) -> Result<(), i32> {
         if let Some(slot) = self.lock().get_mut(&key) {
             slot.output.push(bytes);
-            slot.live.printed(bytes);
+            slot.entry.live.printed(bytes);
         }
         Ok(())
     }
 
     fn ended(&self, key: u64, report: Report) {
         let slot = self.lock().remove(&key);
-        let _ = slot.map(|slot| slot.end.send(End::Reported(report, slot.output)));
+        if let Some(Slot { output, entry, .. }) = slot {
+            entry.told.tell(End::Reported(report, output));
+        }
     }
 }

@@ -69,6 +69,10 @@ impl HostEnd {
 /// Why a run was to stop: how it will have ended, and the beginning of a sentence.
 pub(super) type Stopped = (Ended, String);
 
+/// Why a run cannot begin, or there is no host for it: a sentence, and whether it is for the plugin's own fault
+/// ([`Ended::Failed`]) or for the lease or the keeper ([`Ended::Lost`]).
+pub(super) type NotStarted = (Ended, String);
+
 /// The exit of a run of the plugin of that name.
 pub(super) fn judge(plugin: &str, end: End, stopped: Option<Stopped>) -> Exit {
     match end {
@@ -111,6 +115,7 @@ pub(super) fn judge(plugin: &str, end: End, stopped: Option<Stopped>) -> Exit {
             Some((how, reason)) if host.exit.how != Ended::Lost => Exit::without_process(how, reason),
             _ => Exit::without_process(Ended::Lost, host.exit.reason.clone().unwrap_or_default()),
         },
+        End::NotStarted((how, reason)) => Exit::without_process(how, reason),
     }
 }
 

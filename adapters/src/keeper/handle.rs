@@ -14,6 +14,7 @@ use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::process::Child;
 use tokio::sync::{mpsc, oneshot, watch};
+use tokio_util::sync::CancellationToken;
 
 use super::fields::BadFrame;
 use super::fields::next_frame;
@@ -175,18 +176,13 @@ impl RunningChild {
         self.keeper.stop(self.run, how);
     }
 
-    /// Waits for the end of the run as [`RunningChild::exit`] does, handing on what is asked of it meanwhile.
-    pub async fn follow(mut self, mut stop: watch::Receiver<Stop>) -> Exit {
-        loop {
-            tokio::select! {
-                exit = self.exit() => return exit,
-                changed = stop.changed() => match changed {
-                    Ok(()) => self.stop(*stop.borrow_and_update()),
-                    // Nobody is left who could ask.
-                    Err(_) => return self.exit().await,
-                },
-            }
+    /// Waits for the end of the run as [`RunningChild::exit`] does, asking it to end politely when `stop` is cancelled.
+    pub async fn follow(mut self, stop: &CancellationToken) -> Exit {
+        tokio::select! {
+            exit = self.exit() => return exit,
+            () = stop.cancelled() => self.stop(Stop::Politely),
         }
+        self.exit().await
     }
 }
 

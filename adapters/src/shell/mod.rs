@@ -17,9 +17,9 @@ use std::ffi::CString;
 
 use async_trait::async_trait;
 use serde_json::Value;
-use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 
-use crate::executor::{Ended, Executor, ExecutorDescription, Exit, Live, RunFacts, Stop};
+use crate::executor::{Ended, Executor, ExecutorDescription, Exit, Live, RunFacts};
 use crate::keeper::{KeeperHandle, Spawn};
 use account::{Account, Accounts};
 use params::{Params, Program};
@@ -107,7 +107,7 @@ impl Executor for ShellExecutor {
     }
 
     /// Dropping the future kills the run.
-    async fn run(&self, facts: RunFacts, live: Live, mut stop: watch::Receiver<Stop>) -> Exit {
+    async fn run(&self, facts: RunFacts, live: Live, stop: CancellationToken) -> Exit {
         let plan = if facts.params.field("user").is_some() {
             let accounts = self.accounts.clone();
             let planned = tokio::task::spawn_blocking(move || Self::plan(&accounts, &facts)).await;
@@ -119,9 +119,9 @@ impl Executor for ShellExecutor {
             Ok(spawn) => spawn,
             Err(sentence) => return Exit::without_process(Ended::Failed, sentence),
         };
-        if *stop.borrow_and_update() != Stop::No {
+        if stop.is_cancelled() {
             return Exit::without_process(Ended::Cancelled, "cancelled before it started");
         }
-        self.keeper.spawn(spawn, live).follow(stop).await
+        self.keeper.spawn(spawn, live).follow(&stop).await
     }
 }

@@ -1,14 +1,14 @@
 //! Plugins that take their process down: runs end with the reason, and the next one finds a new process.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::time::Duration;
 
 use carillon_adapters::dylib::Host;
-use carillon_adapters::executor::{Ended, Executor, HostState, Isolation, Live, RunFacts, Stop};
+use carillon_adapters::executor::{Ended, Executor, HostState, Isolation, Live, RunFacts};
 use carillon_adapters::keeper::{KeeperHandle, boottime_ms};
 use serde_json::{Value, json};
 use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 
 use crate::fixtures::*;
 use crate::support::*;
@@ -48,11 +48,12 @@ fn whatever_ends_the_process_is_told() {
             let keeper = keeper(true);
             let (noop, broken) = (noop(&keeper, Isolation::Process), hosted(&keeper, &broken(body)));
             // Beside it, a run of another plugin that lives until the end has been seen.
-            let (stop, stopped) = watch::channel(Stop::No);
-            let other = noop.run(facts(json!({"sleep_ms": 3_600_000})), Live::unheard(), stopped);
+            let stop = CancellationToken::new();
+            let stopped = stop.clone();
+            let other = follow(&noop, facts(json!({"sleep_ms": 3_600_000})), Live::unheard(), stopped);
             let crash = async {
                 let exit = run_to_end(&broken, asking("break")).await;
-                stop.send(Stop::Politely).unwrap();
+                stop.cancel();
                 exit
             };
             let (other, exit) = tokio::join!(other, crash);
@@ -76,7 +77,7 @@ fn others_in_the_process_are_told_whose_fault_it_is() {
         run(async {
             let executor = hosted(&keeper(true), &broken(body));
             let there = watch::Sender::new(false);
-            let other = waiting(&executor, asking("wait"), watch::channel(Stop::No).1, &there);
+            let other = waiting(&executor, asking("wait"), CancellationToken::new(), &there);
             let culprit = async {
                 wait_for(&there).await;
                 run_to_end(&executor, asking("break")).await
@@ -146,7 +147,8 @@ fn a_dead_process_is_started_again_after_a_pause() {
         let trouble = executor.description().plugin.unwrap().trouble;
         assert_eq!(trouble.as_deref(), Some("plugin fixture crashed: SIGABRT"));
         // A run that comes meanwhile waits, and may be called off.
-        let (_stop, stopped) = watch::channel(Stop::Politely);
+        let stopped = CancellationToken::new();
+        stopped.cancel();
         let exit = executor.run(asking("nothing"), Live::unheard(), stopped).await;
         assert_eq!((exit.how, exit.reason.as_deref()), (Ended::Cancelled, Some("cancelled before it started")));
         assert_eq!(run_to_end(&executor, asking("nothing")).await.how, Ended::Succeeded);
@@ -190,7 +192,7 @@ fn no_run_is_called_twice_or_forgotten_when_its_process_dies() {
         let place = tempfile::tempdir().unwrap();
         let witness = place.path().join("called");
         std::fs::write(&witness, "").unwrap();
-        let executor = Arc::new(hosted(&keeper(true), body));
+        let executor = hosted(&keeper(true), body);
         let runs: Vec<_> = (0..600)
             .map(|number| {
                 let job = if number % 150 == 149 { "crash" } else { "short" };
@@ -237,7 +239,7 @@ fn the_lease_ends_every_run() {
                 }
             }
         };
-        let (exit, ()) = tokio::join!(waiting(&executor, asking("wait"), watch::channel(Stop::No).1, &there), renew);
+        let (exit, ()) = tokio::join!(waiting(&executor, asking("wait"), CancellationToken::new(), &there), renew);
         let reason = "the node did not renew its lease in time";
         assert_eq!((exit.how, exit.reason.as_deref(), text(&exit).is_empty()), (Ended::Lost, Some(reason), false));
         let process = format!("/proc/{}", pid(&exit));

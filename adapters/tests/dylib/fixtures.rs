@@ -6,18 +6,21 @@ use std::os::fd::{FromRawFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use carillon_adapters::dylib::{Change, DylibExecutor, Folder, Host, Plugin, Refused};
-use carillon_adapters::executor::{Executor, Exit, HostState, Isolation, Live, RunFacts, Stop};
+use carillon_adapters::execution::Execution;
+use carillon_adapters::executor::{Executor, Exit, HostState, Isolation, Live, RunFacts};
 use carillon_adapters::keeper::KeeperHandle;
 use carillon_domain::id::RunId;
 use carillon_domain::time::Timestamp;
 use serde_json::{Value, json};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
+use tokio_util::sync::CancellationToken;
 
 use crate::support::{heard, text};
 
@@ -85,7 +88,7 @@ impl Directory {
     }
 
     /// The only plugin, as an executor.
-    pub fn executor(&self, keeper: &KeeperHandle, isolation: Isolation) -> DylibExecutor {
+    pub fn executor(&self, keeper: &KeeperHandle, isolation: Isolation) -> Arc<DylibExecutor> {
         let mut found = self.discover();
         assert_eq!(found.len(), 1);
         executor(found.remove(0).unwrap(), keeper, isolation)
@@ -106,10 +109,10 @@ pub fn discover(directory: &Path, host: &Host) -> Vec<Result<Plugin, Refused>> {
     found.collect()
 }
 
-pub fn executor(plugin: Plugin, keeper: &KeeperHandle, isolation: Isolation) -> DylibExecutor {
+pub fn executor(plugin: Plugin, keeper: &KeeperHandle, isolation: Isolation) -> Arc<DylibExecutor> {
     match isolation {
-        Isolation::Process => DylibExecutor::in_hosts(plugin, keeper.clone()),
-        Isolation::InProcess => DylibExecutor::in_process(plugin, keeper.clone()).unwrap(),
+        Isolation::Process => Arc::new(DylibExecutor::in_hosts(plugin, keeper.clone())),
+        Isolation::InProcess => Arc::new(DylibExecutor::in_process(plugin, keeper.clone()).unwrap()),
     }
 }
 
@@ -119,19 +122,19 @@ pub fn host() -> Host {
 }
 
 /// An executor for a plugin in C with this body of `run`.
-pub fn fixture(keeper: &KeeperHandle, isolation: Isolation, body: &str) -> DylibExecutor {
+pub fn fixture(keeper: &KeeperHandle, isolation: Isolation, body: &str) -> Arc<DylibExecutor> {
     let directory = Directory::new();
     directory.compile_run("fixture.so", body);
     directory.executor(keeper, isolation)
 }
 
 /// The same in a host process.
-pub fn hosted(keeper: &KeeperHandle, body: &str) -> DylibExecutor {
+pub fn hosted(keeper: &KeeperHandle, body: &str) -> Arc<DylibExecutor> {
     fixture(keeper, Isolation::Process, body)
 }
 
 /// The executor `noop`. Its file is gone when this returns.
-pub fn noop(keeper: &KeeperHandle, isolation: Isolation) -> DylibExecutor {
+pub fn noop(keeper: &KeeperHandle, isolation: Isolation) -> Arc<DylibExecutor> {
     let directory = Directory::new();
     directory.add_noop("noop.so");
     directory.executor(keeper, isolation)
@@ -154,8 +157,20 @@ pub fn facts(params: Value) -> RunFacts {
 }
 
 /// Runs to the end with nobody asking for a stop.
-pub async fn run_to_end(executor: &DylibExecutor, facts: RunFacts) -> Exit {
-    executor.run(facts, Live::unheard(), watch::channel(Stop::No).1).await
+pub async fn run_to_end(executor: &Arc<DylibExecutor>, facts: RunFacts) -> Exit {
+    follow(executor, facts, Live::unheard(), CancellationToken::new()).await
+}
+
+/// Runs to the end as in the server: by itself, until it is to stop.
+pub async fn follow(executor: &Arc<DylibExecutor>, facts: RunFacts, live: Live, stop: CancellationToken) -> Exit {
+    let (tell, mut told) = oneshot::channel();
+    let execution = Execution::start(executor.clone(), facts, live, |exit| drop(tell.send(exit)));
+    tokio::select! {
+        biased;
+        exit = &mut told => return exit.unwrap(),
+        () = stop.cancelled() => execution.stop(),
+    }
+    told.await.unwrap()
 }
 
 /// Writes its process id; then does what params ask for, or waits until it is to stop.
@@ -196,9 +211,9 @@ pub fn pid(exit: &Exit) -> u32 {
 
 /// A run that waits, and its first words, which it says when it is there.
 pub async fn waiting(
-    executor: &DylibExecutor,
+    executor: &Arc<DylibExecutor>,
     facts: RunFacts,
-    stop: watch::Receiver<Stop>,
+    stop: CancellationToken,
     there: &watch::Sender<bool>,
 ) -> Exit {
     let (live, mut output) = heard();
@@ -206,7 +221,7 @@ pub async fn waiting(
         output.recv().await.unwrap();
         there.send_replace(true);
     };
-    tokio::join!(executor.run(facts, live, stop), heard).0
+    tokio::join!(follow(executor, facts, live, stop), heard).0
 }
 
 pub async fn wait_for(there: &watch::Sender<bool>) {
@@ -214,6 +229,6 @@ pub async fn wait_for(there: &watch::Sender<bool>) {
 }
 
 /// How its process is.
-pub fn state(executor: &DylibExecutor) -> Option<HostState> {
+pub fn state(executor: &Arc<DylibExecutor>) -> Option<HostState> {
     executor.description().plugin.unwrap().host
 }

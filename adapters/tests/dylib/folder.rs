@@ -3,13 +3,13 @@
 use std::fs::{Permissions, set_permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use carillon_adapters::dylib::{Change, Folder};
-use carillon_adapters::executor::{Ended, Isolation, Live, Stop};
+use carillon_adapters::executor::{Ended, Isolation, Live};
 use carillon_adapters::executors::Executors;
 use serde_json::json;
 use tokio::sync::{mpsc, watch};
+use tokio_util::sync::CancellationToken;
 
 use crate::fixtures::*;
 use crate::support::*;
@@ -147,13 +147,14 @@ fn replacing_a_plugin_loses_no_run() {
             let mut follow = || {
                 for change in folder.look() {
                     let Change::Found(plugin) = change else { panic!("{change:?}") };
-                    executors.offer(Arc::new(executor(plugin, &keeper, isolation)));
+                    executors.offer(executor(plugin, &keeper, isolation));
                 }
             };
             std::fs::copy(&files[0], directory.path().join("fixture.so")).unwrap();
             follow();
             // One of the first version goes on all the time.
-            let (stop, stopped) = watch::channel(Stop::No);
+            let stop = CancellationToken::new();
+            let stopped = stop.clone();
             let (live, mut output) = heard();
             let first = executors.find("fixture").unwrap();
             let long = tokio::spawn(async move { first.run(facts(json!({"wait": true})), live, stopped).await });
@@ -166,7 +167,7 @@ fn replacing_a_plugin_loses_no_run() {
                     tokio::spawn(async move {
                         while !*is_over.borrow() {
                             let executor = executors.find("fixture").unwrap();
-                            let (live, stop) = (Live::unheard(), watch::channel(Stop::No).1);
+                            let (live, stop) = (Live::unheard(), CancellationToken::new());
                             let exit = executor.run(facts(json!({})), live, stop).await;
                             assert_eq!(exit.how, Ended::Succeeded, "{:?}", exit.reason);
                             seen.send(text(&exit).split(' ').next().unwrap().to_owned()).unwrap();
@@ -184,7 +185,7 @@ fn replacing_a_plugin_loses_no_run() {
             for worker in workers {
                 worker.await.unwrap();
             }
-            stop.send_replace(Stop::Politely);
+            stop.cancel();
             let long = long.await.unwrap();
             assert_eq!((long.how, text(&long)), (Ended::Cancelled, said.as_str()));
             // The process of the first version has nothing to do any more.

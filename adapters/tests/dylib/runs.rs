@@ -4,11 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use carillon_adapters::dylib::DylibExecutor;
-use carillon_adapters::executor::{Ended, Executor, Exit, Isolation, Live, RunFacts, Stop};
+use carillon_adapters::execution::NewRun;
+use carillon_adapters::executor::{Ended, Executor, Exit, Isolation, Live, RunFacts};
 use carillon_adapters::keeper::{KeeperHandle, boottime_ms};
 use serde_json::json;
 use tokio::io::AsyncReadExt as _;
-use tokio::sync::watch;
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
 
 use crate::fixtures::*;
 use crate::support::*;
@@ -22,6 +24,7 @@ tests![
     output_is_kept_in_order,
     endless_output_is_cut_and_comes_live,
     a_plugin_hears_that_it_is_to_stop,
+    a_run_that_has_nothing_to_wait_for_needs_no_task,
     waiting_is_interrupted_when_a_run_is_to_stop,
     a_plugin_hears_that_its_time_is_over,
     overwriting_the_file_changes_nothing,
@@ -138,7 +141,7 @@ fn endless_output_is_cut_and_comes_live() {
     both(async |keeper, isolation| {
         let executor = fixture(&keeper, isolation, body);
         let (live, mut chunks) = heard();
-        let exit = executor.run(facts(json!({})), live, watch::channel(Stop::No).1).await;
+        let exit = follow(&executor, facts(json!({})), live, CancellationToken::new()).await;
         assert_eq!((exit.how, exit.output.len(), exit.output_truncated), (Ended::Succeeded, 64 << 10, true));
         assert!(text(&exit).ends_with("aaz"));
         assert_eq!(chunks.recv().await.unwrap(), b"aaaaaaaaaa");
@@ -146,14 +149,15 @@ fn endless_output_is_cut_and_comes_live() {
 }
 
 /// A run that is asked to stop as soon as it has said that it is there.
-async fn stopped_once_up(executor: &DylibExecutor) -> Exit {
-    let (stop, stopped) = watch::channel(Stop::No);
+async fn stopped_once_up(executor: &Arc<DylibExecutor>) -> Exit {
+    let stop = CancellationToken::new();
+    let stopped = stop.clone();
     let (live, mut output) = heard();
     let asked = async {
         assert_eq!(output.recv().await.unwrap(), b"up");
-        stop.send(Stop::Politely).unwrap();
+        stop.cancel();
     };
-    tokio::join!(executor.run(facts(json!({})), live, stopped), asked).0
+    tokio::join!(follow(executor, facts(json!({})), live, stopped), asked).0
 }
 
 /// Says that it is there, waits until it is to stop, and says so.
@@ -170,9 +174,35 @@ fn a_plugin_hears_that_it_is_to_stop() {
         let reason = "cancelled; the plugin says: half of it is done";
         assert_eq!((exit.how, exit.reason.as_deref()), (Ended::Cancelled, Some(reason)));
 
-        let (_stop, stopped) = watch::channel(Stop::Politely);
+        let stopped = CancellationToken::new();
+        stopped.cancel();
         let exit = executor.run(facts(json!({})), Live::unheard(), stopped).await;
         assert_eq!((exit.how, exit.reason.as_deref()), (Ended::Cancelled, Some("cancelled before it started")));
+    });
+}
+
+/// It is given back where there is no process yet, or its time is limited.
+fn a_run_that_has_nothing_to_wait_for_needs_no_task() {
+    both(async |keeper, isolation| {
+        let executor = fixture(&keeper, isolation, OBEDIENT);
+        let begin = |timeout| {
+            let (tell, told) = oneshot::channel();
+            let facts = RunFacts { timeout, ..facts(json!({})) };
+            let (stop, done) = (CancellationToken::new(), Box::new(|exit| drop(tell.send(exit))));
+            let run = NewRun { facts, live: Live::unheard(), done, stop: stop.clone() };
+            (executor.clone().begin(Box::new(run)).ok(), stop, told)
+        };
+        if isolation == Isolation::Process {
+            assert!(begin(None).0.is_none());
+            stopped_once_up(&executor).await;
+        }
+        assert!(begin(Some(PATIENCE)).0.is_none());
+        let (begun, stop, told) = begin(None);
+        stop.cancel();
+        begun.unwrap().stopped();
+        let exit = told.await.unwrap();
+        let reason = "cancelled; the plugin says: half of it is done";
+        assert_eq!((exit.how, exit.reason.as_deref()), (Ended::Cancelled, Some(reason)));
     });
 }
 
@@ -226,21 +256,22 @@ fn runs_go_on_side_by_side() {
     // The path ends where the JSON does; a string ends there only if it is cut.
     let body = format!("char *end = strrchr(run->params_json, '\"'); if (end) *end = 0;{body}");
     both(async |keeper, isolation| {
-        let executor = Arc::new(fixture(&keeper, isolation, &body));
+        let executor = fixture(&keeper, isolation, &body);
         let place = tempfile::tempdir().unwrap();
         let file = place.path().join("there");
         nix::unistd::mkfifo(&file, nix::sys::stat::Mode::S_IRWXU).unwrap();
         let mut there = tokio::net::unix::pipe::OpenOptions::new().read_write(true).open_receiver(&file).unwrap();
-        let (stop, stopped) = watch::channel(Stop::No);
+        let stop = CancellationToken::new();
+        let stopped = stop.clone();
         let runs: Vec<_> = (0..300)
             .map(|number| {
                 let facts = RunFacts { job: number.to_string(), ..facts(json!({"file": file})) };
                 let (executor, stopped) = (executor.clone(), stopped.clone());
-                tokio::spawn(async move { executor.run(facts, Live::unheard(), stopped).await })
+                tokio::spawn(async move { follow(&executor, facts, Live::unheard(), stopped).await })
             })
             .collect();
         there.read_exact(&mut [0; 300]).await.unwrap();
-        stop.send(Stop::Politely).unwrap();
+        stop.cancel();
         let mut exits = Vec::new();
         for run in runs {
             exits.push(run.await.unwrap());

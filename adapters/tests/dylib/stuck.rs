@@ -3,8 +3,9 @@
 use std::path::Path;
 use std::time::Duration;
 
-use carillon_adapters::executor::{Ended, Executor, HostState, Isolation, RunFacts, Stop};
+use carillon_adapters::executor::{Ended, Executor, HostState, Isolation, RunFacts};
 use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 
 use crate::fixtures::*;
 use crate::support::*;
@@ -28,8 +29,10 @@ fn a_run_that_does_not_stop_is_killed_and_others_have_time() {
         run(async {
             let executor = hosted(&keeper(true), &body);
             let (there, deaf_there) = (watch::Sender::new(false), watch::Sender::new(false));
-            let (stop, stopped) = watch::channel(Stop::No);
-            let (stop_other, other_stopped) = watch::channel(Stop::No);
+            let stop = CancellationToken::new();
+            let stopped = stop.clone();
+            let stop_other = CancellationToken::new();
+            let other_stopped = stop_other.clone();
             let patient = if other_stops { PATIENCE } else { Duration::from_millis(100) };
             let other = RunFacts { kill_grace: patient, ..asking("wait") };
             let other = waiting(&executor, other, other_stopped, &there);
@@ -40,7 +43,7 @@ fn a_run_that_does_not_stop_is_killed_and_others_have_time() {
             };
             let later = async {
                 wait_for(&deaf_there).await;
-                stop.send(Stop::Politely).unwrap();
+                stop.cancel();
                 // The first process takes runs until patience is over; then they go to a fresh one at once.
                 let mut first = None;
                 loop {
@@ -52,7 +55,7 @@ fn a_run_that_does_not_stop_is_killed_and_others_have_time() {
                     }
                 }
                 if other_stops {
-                    stop_other.send(Stop::Politely).unwrap();
+                    stop_other.cancel();
                 }
             };
             let (other, deaf, ()) = tokio::join!(other, deaf, later);
@@ -154,12 +157,13 @@ fn threads_that_may_be_of_another_run_end_with_their_process() {
         directory.compile("fixture.so", &with_threads());
         let executor = directory.executor(&keeper(true), Isolation::Process);
         let there = watch::Sender::new(false);
-        let (stop, stopped) = watch::channel(Stop::No);
+        let stop = CancellationToken::new();
+        let stopped = stop.clone();
         let other = waiting(&executor, asking("wait"), stopped, &there);
         let leaving = async {
             wait_for(&there).await;
             let exit = run_to_end(&executor, asking("break")).await;
-            stop.send(Stop::Politely).unwrap();
+            stop.cancel();
             exit
         };
         let (other, leaving) = tokio::join!(other, leaving);
@@ -181,7 +185,7 @@ fn a_run_that_nobody_waits_for_is_ended() {
         let first = run_to_end(&executor, asking("nothing")).await;
         let (live, mut output) = heard();
         tokio::select! {
-            _ = executor.run(asking("wait"), live, watch::channel(Stop::No).1) => panic!("it ended"),
+            _ = executor.run(asking("wait"), live, CancellationToken::new()) => panic!("it ended"),
             _ = output.recv() => {}
         }
         until_gone(pid(&first)).await;

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use carillon_adapters::executor::{Ended, Executor, Live, Stop};
+use carillon_adapters::executor::{Ended, Executor, Live};
 use carillon_adapters::keeper::KeeperHandle;
 use carillon_adapters::shell::{ShellConfig, ShellExecutor};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 use serde_json::Value;
-use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 
 use crate::shell::facts;
 use crate::support::keeper;
@@ -73,7 +73,7 @@ async fn load(keeper: KeeperHandle, time: Duration, params: Value) -> Load {
             let (executor, params, ended, over) = (executor.clone(), params.clone(), ended.clone(), over.clone());
             tokio::spawn(async move {
                 while !over.load(Ordering::Relaxed) {
-                    let (_asks, stop) = watch::channel(Stop::No);
+                    let stop = CancellationToken::new();
                     let exit = executor.run(facts(params.clone()), Live::unheard(), stop).await;
                     assert_eq!(exit.how, Ended::Succeeded, "{exit:?}");
                     ended.fetch_add(1, Ordering::Relaxed);

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use carillon_adapters::executor::{Ended, Executor, Exit, Live, RunFacts, Stop};
+use carillon_adapters::executor::{Ended, Executor, Exit, Live, RunFacts};
 use carillon_adapters::shell::{ShellConfig, ShellExecutor};
 use carillon_domain::time::Timestamp;
 use serde_json::{Value, json};
-use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 
 use crate::support::*;
 use crate::tests;
@@ -44,14 +44,14 @@ fn exit_of(params: Value) -> Exit {
     run(async {
         let executor = executor();
         executor.check(&params).unwrap();
-        executor.run(facts(params), Live::unheard(), watch::channel(Stop::No).1).await
+        executor.run(facts(params), Live::unheard(), CancellationToken::new()).await
     })
 }
 
 fn the_environment_is_what_is_documented() {
     let facts = facts(json!({"argv": ["env"], "env": {"B": {"value": "s3", "secret": true}, "LANG": "C", "A": "a b"}}));
     let id = facts.run_id;
-    let exit = run(async { executor().run(facts, Live::unheard(), watch::channel(Stop::No).1).await });
+    let exit = run(async { executor().run(facts, Live::unheard(), CancellationToken::new()).await });
     let own = nix::unistd::User::from_uid(nix::unistd::geteuid()).unwrap().unwrap();
     let expected = format!(
         "A=a b\nB=s3\nCARILLON_ATTEMPT=2\nCARILLON_DUE_AT=2027-01-15T08:00:00.000Z\nCARILLON_FENCING_TOKEN=77\n\
@@ -98,14 +98,15 @@ fn stopping_reaches_the_run() {
         witness.path().display()
     );
     run(async {
-        let (stop, stopped) = watch::channel(Stop::No);
+        let stop = CancellationToken::new();
+        let stopped = stop.clone();
         let executor = executor();
         let running =
             tokio::spawn(
                 async move { executor.run(facts(json!({"command": command})), Live::unheard(), stopped).await },
             );
         assert_eq!(witness.line(), "up");
-        stop.send(Stop::Politely).unwrap();
+        stop.cancel();
         let exit = running.await.unwrap();
         // The group's `sleep` got SIGTERM too, and bash may say so.
         assert!(text(&exit).ends_with("bye\n"), "{exit:?}");
@@ -115,7 +116,9 @@ fn stopping_reaches_the_run() {
 
 fn a_run_stopped_before_it_starts_never_starts() {
     let exit = run(async {
-        executor().run(facts(json!({"command": "true"})), Live::unheard(), watch::channel(Stop::Politely).1).await
+        let stop = CancellationToken::new();
+        stop.cancel();
+        executor().run(facts(json!({"command": "true"})), Live::unheard(), stop).await
     });
     assert_eq!((exit.how, exit.exit_code), (Ended::Cancelled, None));
 }
@@ -125,7 +128,7 @@ fn users_are_checked_when_saved_and_at_start() {
     let (field, sentence) = check("daemon").unwrap_err().remove(0);
     assert!(field == "params.user" && sentence.contains("allow_users"), "{sentence}");
     let forbidden = facts(json!({"command": "id", "user": "daemon"}));
-    let exit = run(async { executor().run(forbidden, Live::unheard(), watch::channel(Stop::No).1).await });
+    let exit = run(async { executor().run(forbidden, Live::unheard(), CancellationToken::new()).await });
     assert!(exit.how == Ended::Failed && exit.reason.unwrap().starts_with("params.user must be"));
     if !is_root() {
         assert!(check("nobody").unwrap_err()[0].1.contains("root"));
@@ -139,9 +142,9 @@ fn users_are_checked_when_saved_and_at_start() {
 
 fn output_is_live() {
     run(async {
-        let ((sender, mut live), (_stop, stopped)) = (heard(), watch::channel(Stop::No));
+        let ((sender, mut live), stop) = (heard(), CancellationToken::new());
         let executor = executor();
-        let running = executor.run(facts(json!({"command": "echo live; exec sleep 1000"})), sender, stopped);
+        let running = executor.run(facts(json!({"command": "echo live; exec sleep 1000"})), sender, stop);
         tokio::select! {
             exit = running => panic!("ended with {exit:?}"),
             chunk = live.recv() => assert_eq!(chunk.unwrap(), b"live\n"),

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use carillon_adapters::executor::{Ended, Exit, Live, RunFacts, Stop, StoredParams};
+use carillon_adapters::execution::Execution;
+use carillon_adapters::executor::{Ended, Exit, Live, RunFacts, StoredParams};
 use carillon_adapters::store::Output;
 use carillon_domain::firing::Held;
 use carillon_domain::id::RunId;
@@ -11,14 +12,14 @@ use carillon_domain::job::Job;
 use carillon_domain::node::{Input, StopReason};
 use carillon_domain::run::{Ending, Reason, Status};
 use carillon_domain::time::Timestamp;
-use tokio::sync::watch;
 use tracing::{debug, info};
 
 use super::{Engine, Message};
 
 /// A run that lives here.
 pub(super) struct Running {
-    stop: watch::Sender<Stop>,
+    /// `None` where it could not even begin.
+    execution: Option<Execution>,
     job: Arc<Job>,
 }
 
@@ -30,37 +31,34 @@ impl Engine {
             self.counters.violated(&violation);
             return;
         }
-        let (stop, stop_rx) = watch::channel(Stop::No);
         self.handle.begin_output(run);
         self.counters.started(&held);
         debug!(job = job.key(), %run, due_at = %held.firing.due_at, attempt = held.firing.attempt, "run started");
-        self.running.insert(run, Running { stop, job: job.clone() });
-        let send = self.send.clone();
-        let Some(executor) = self.parts.executors.find(&job.executor) else {
-            let sentence = format!("this node has no executor \"{}\"", job.executor);
-            let exit = Exit::without_process(Ended::Failed, sentence);
-            let _ = send.send(Message::Exited(run, Box::new(exit)));
-            return;
-        };
-        let facts = match facts(&held, &job) {
-            Ok(facts) => facts,
+        let execution = match self.begin(&held, &job) {
+            Ok(execution) => Some(execution),
             Err(sentence) => {
-                let _ = send.send(Message::Exited(run, Box::new(Exit::without_process(Ended::Failed, sentence))));
-                return;
+                let exit = Exit::without_process(Ended::Failed, sentence);
+                let _ = self.send.send(Message::Exited(run, Box::new(exit)));
+                None
             }
         };
-        let handle = self.handle.clone();
+        self.running.insert(run, Running { execution, job });
+    }
+
+    /// Hands a run to its executor; the error is a sentence.
+    fn begin(&self, held: &Held, job: &Job) -> Result<Execution, String> {
+        let executor = self.parts.executors.find(&job.executor);
+        let executor = executor.ok_or_else(|| format!("this node has no executor \"{}\"", job.executor))?;
+        let (run, handle, send) = (held.run, self.handle.clone(), self.send.clone());
         let live = Live::to(move |printed| handle.add_output(run, printed));
-        tokio::spawn(async move {
-            let exit = executor.run(facts, live, stop_rx).await;
-            let _ = send.send(Message::Exited(run, Box::new(exit)));
-        });
+        let done = move |exit| drop(send.send(Message::Exited(run, Box::new(exit))));
+        Ok(Execution::start(executor, facts(held, job)?, live, done))
     }
 
     pub(super) fn stop(&mut self, run: RunId, reason: StopReason) {
         if let Some(running) = self.running.get(&run) {
             info!(job = running.job.key(), %run, ?reason, "run asked to stop");
-            running.stop.send_replace(Stop::Politely);
+            running.execution.iter().for_each(Execution::stop);
         }
     }
 

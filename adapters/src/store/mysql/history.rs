@@ -125,7 +125,7 @@ impl Transaction {
         }
         for table in ["job_state", "active"] {
             let sql = format!(
-                "SELECT held_session, started_at IS NOT NULL AS started, COUNT(*) FROM {table} FORCE INDEX ({table}_held) \
+                "SELECT held_session, COALESCE(started_at, 0) <> 0 AS started, COUNT(*) FROM {table} FORCE INDEX ({table}_held) \
                  WHERE held_session IS NOT NULL GROUP BY held_session, started"
             );
             for row in self.line.query(&sql).await? {

@@ -53,8 +53,8 @@ impl Conditions {
         match query.state.as_deref() {
             None => {}
             Some("idle") => of_rows.add("s.held_session IS NULL", vec![]),
-            Some("prepared") => of_rows.add("s.held_session IS NOT NULL AND s.started_at IS NULL", vec![]),
-            Some("executing") => of_rows.add("s.started_at IS NOT NULL", vec![]),
+            Some("prepared") => of_rows.add("s.held_session IS NOT NULL AND COALESCE(s.started_at, 0) = 0", vec![]),
+            Some("executing") => of_rows.add("s.started_at <> 0", vec![]),
             Some(_) => of_rows.add("FALSE", vec![]),
         }
         if let Some(paused) = query.paused {

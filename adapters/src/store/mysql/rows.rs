@@ -9,6 +9,7 @@ use mysql_async::prelude::FromValue;
 use mysql_async::{Row, Value};
 
 use super::error::unreadable;
+use super::update::NOT_STARTED;
 use crate::store::codec::{
     ActiveColumns, HeldColumns, StateColumns, cancel_from, firing_from, named, row_key, run_from, trigger_from,
 };
@@ -96,7 +97,7 @@ impl Columns {
             firing: self.firing()?,
             run: self.maybe_run()?,
             session: self.next()?,
-            started_at: self.next()?,
+            started_at: self.next::<Option<i64>>()?.filter(|at| *at != NOT_STARTED),
             fencing_token: self.next()?,
         })
     }

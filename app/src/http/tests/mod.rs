@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use carillon_adapters::executor::{Ended, Executor, ExecutorDescription, Exit, Live, RunFacts, Stop};
+use carillon_adapters::executor::{Ended, Executor, ExecutorDescription, Exit, Live, RunFacts};
 use carillon_adapters::executors::Executors;
 use carillon_adapters::store::memory::MemoryStore;
 use carillon_adapters::store::{ClaimRequest, Finished, ManualClock, Me, NewSession, NodeStore, Output, StoreError};
@@ -24,7 +24,7 @@ use carillon_domain::node::port::{Claimed, FinishRequest, RunRef, StartAnswer};
 use carillon_domain::run::{Ending, Status};
 use carillon_domain::time::Timestamp;
 use serde_json::{Value, json};
-use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 use warp::filters::BoxedFilter;
 use warp::http::{HeaderMap, StatusCode};
 use warp::reply::Response;
@@ -53,7 +53,7 @@ impl Executor for Shell {
         }
     }
 
-    async fn run(&self, _: RunFacts, _: Live, _: watch::Receiver<Stop>) -> Exit {
+    async fn run(&self, _: RunFacts, _: Live, _: CancellationToken) -> Exit {
         Exit {
             how: Ended::Succeeded,
             exit_code: Some(0),
