@@ -282,7 +282,7 @@ pub trait Executor: Send + Sync {
     async fn run(&self, facts: RunFacts, live: Live, stop: CancellationToken) -> Exit;
 
     /// Begins a run now and lets it go on by itself, without a task that follows it, which costs more than a short run. Gives it
-    /// back where something is to be waited for: a place for it, or its timeout.
+    /// back where something is to be waited for, a place for it or its timeout, and where there is much to be done to begin it.
     fn begin(self: Arc<Self>, run: Box<NewRun>) -> Result<Box<dyn Begun>, Box<NewRun>> {
         Err(run)
     }

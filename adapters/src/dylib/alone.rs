@@ -3,12 +3,10 @@
 
 use std::sync::Arc;
 
-use tokio::sync::oneshot;
-
 use super::executor::DylibExecutor;
 use super::limits::Limits;
 use super::ongoing::{Ongoing, Place};
-use super::slots::{End, Told};
+use super::slots::End;
 use super::verdict::{Stopped, judge};
 use crate::execution::{Begun, NewRun};
 use crate::executor::Executor as _;
@@ -39,9 +37,8 @@ pub(super) struct Unfollowed {
 
 impl Begun for Unfollowed {
     fn stopped(&self) {
-        let (waiting, end) = oneshot::channel();
-        // It may be over, and where it went on elsewhere it is followed.
-        let Some(Told::Alone(run)) = self.place.slots().tell_instead(self.key, Told::Waiting(waiting)) else { return };
+        // It may be over; and where it went elsewhere it is followed.
+        let Some((run, end)) = self.place.slots().wait_for(self.key) else { return };
         let limits = Limits::new(None, run.run.facts.kill_grace, run.run.stop.clone());
         let ongoing = Ongoing::new(self.key, end, self.place.clone());
         tokio::spawn(async move {

@@ -21,6 +21,9 @@ use crate::execution::{Begun, NewRun};
 use crate::executor::{Ended, Executor, ExecutorDescription, Exit, Isolation, Live, PluginDescription, RunFacts};
 use crate::keeper::KeeperHandle;
 
+/// Longer params than these, in bytes, keep whoever begins a run for too long.
+const SHORT_PARAMS: usize = 4 << 10;
+
 /// Runs jobs by a plugin.
 pub struct DylibExecutor {
     plugin: Arc<Plugin>,
@@ -131,7 +134,8 @@ impl Executor for DylibExecutor {
     }
 
     fn begin(self: Arc<Self>, run: Box<NewRun>) -> Result<Box<dyn Begun>, Box<NewRun>> {
-        if run.facts.timeout.is_some() || run.stop.is_cancelled() {
+        let is_long = run.facts.params.text().len() > SHORT_PARAMS;
+        if is_long || run.facts.timeout.is_some() || run.stop.is_cancelled() {
             return Err(run);
         }
         // Whoever runs it in a task finds the same error, and says it.

@@ -90,9 +90,18 @@ impl Slots {
         self.lock().insert(key, slot);
     }
 
-    /// From now on somebody else is told of the end of a run; answers who was to be. `None` if it is over.
-    pub(super) fn tell_instead(&self, key: u64, told: Told) -> Option<Told> {
-        self.lock().get_mut(&key).map(|slot| std::mem::replace(&mut slot.entry.told, told))
+    /// The end of a run that nobody waits for is waited for from now on. `None` if it is over, or waited for already.
+    pub(super) fn wait_for(&self, key: u64) -> Option<(Alone, oneshot::Receiver<End>)> {
+        let mut slots = self.lock();
+        let told = &mut slots.get_mut(&key)?.entry.told;
+        let (waiting, end) = oneshot::channel();
+        match std::mem::replace(told, Told::Waiting(waiting)) {
+            Told::Alone(run) => Some((run, end)),
+            as_before => {
+                *told = as_before;
+                None
+            }
+        }
     }
 
     /// How many runs there are.
