@@ -8,22 +8,23 @@ use crate::records::{Stretch, lateness};
 
 use super::interval::{crowded, measure};
 
+/// One node comes right before and right after the number of nodes that it is compared with, as the machine's speed changes
+/// within minutes; the numbers that are only shown come first.
 pub fn run(lab: &Lab, found: &mut Found) {
-    let mut points = Vec::new();
-    for count in lab.size.nodes {
-        points.push((*count as f64, together(lab, found, *count, "")));
-    }
-    // Of three nodes, where so many were tried.
-    let most = points.iter().rev().find(|(count, _)| *count <= 3.0);
-    if let (Some((_, before)), Some((count, most))) = (points.first(), most) {
-        // One node before and after the others, as the machine's speed changes meanwhile.
-        let after = together(lab, found, lab.size.nodes[0], ", again");
-        let one = Around { before: *before, after };
-        let lost = 100.0 - most * 100.0 / one.mean().max(1.0);
-        let what = format!("throughput lost going from 1 to {count} nodes");
-        found
-            .row(Row::new(what, lost, "%").at_most(20.0, 10.0).note("1 node: the mean of before and after the others"));
-    }
+    let counts = lab.size.nodes;
+    let compared = counts.iter().copied().filter(|count| *count <= 3).max().unwrap_or(1);
+    let shown = counts.iter().copied().filter(|count| *count != 1 && *count != compared);
+    let mut points: Vec<(f64, f64)> = shown.map(|count| (count as f64, together(lab, found, count, ""))).collect();
+
+    let before = together(lab, found, 1, "");
+    let several = together(lab, found, compared, "");
+    let one = Around { before, after: together(lab, found, 1, ", again") };
+    let lost = 100.0 - several * 100.0 / one.mean().max(1.0);
+    let what = format!("throughput lost going from 1 to {compared} nodes");
+    found.row(Row::new(what, lost, "%").at_most(20.0, 10.0).note("1 node: the mean of right before and right after"));
+
+    points.extend([(1.0, one.mean()), (compared as f64, several)]);
+    points.sort_by(|a, b| a.0.total_cmp(&b.0));
     found.series("firings a second by nodes", &points);
 }
 
