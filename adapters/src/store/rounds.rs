@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use carillon_domain::time::Timestamp;
 
 /// How many entries of an index are looked at for each row that may be deleted.
-const LOOKED_AT_PER_ROW: usize = 40;
+const LOOKED_AT_PER_ROW: usize = 60;
 
 /// What is done with history that is too old or too much.
 #[derive(Debug, Clone, Copy)]
@@ -19,10 +19,31 @@ pub(super) struct Purge {
 }
 
 impl Purge {
-    /// How many entries a call looks at, to see which jobs have too many: enough for one such job at least.
+    /// How many entries a call looks at, to see which jobs have too many. However many a job may have, they are counted in as
+    /// many calls as it takes.
     pub const fn looked_at(&self) -> usize {
-        self.max_runs_per_job as usize + self.limit.saturating_mul(LOOKED_AT_PER_ROW)
+        self.limit.saturating_mul(LOOKED_AT_PER_ROW)
     }
+}
+
+/// Records of a job in a part of the history, which is ordered by job and due time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct PartOfJob {
+    pub job: u64,
+    pub records: usize,
+    /// The due time of the last of them, in milliseconds.
+    pub last_due_at: i64,
+}
+
+/// Where a part of the history ended, within a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Place {
+    pub job: u64,
+    /// Up to this due time, in milliseconds, the job's records are counted.
+    pub due_at: i64,
+    /// How many they were. Where the end of a part fell among records of one due time those behind it are not in it, so that a
+    /// job is told to have too many a little late, and never wrongly.
+    pub counted: usize,
 }
 
 /// Jobs of which a part of the history was counted.
@@ -30,23 +51,34 @@ impl Purge {
 pub(super) struct Counted {
     /// Those with too many records.
     pub crowded: Vec<u64>,
-    /// After which job the next part begins.
-    pub next_after: u64,
+    /// Where the next part begins.
+    pub next_after: Place,
 }
 
 impl Counted {
-    /// From the records of each job, in the order of the jobs; where all entries that may be looked at were, there are more,
-    /// and the last job may have more than were counted.
-    pub fn of(jobs: &[(u64, usize)], purge: &Purge) -> Self {
-        let is_crowded = |(job, records): &(u64, usize)| (*records > purge.max_runs_per_job as usize).then_some(*job);
-        let counted: usize = jobs.iter().map(|(_, records)| records).sum();
-        let next_after = match jobs {
-            _ if counted < purge.looked_at() => 0,
-            [.., (last, _)] if jobs.len() > 1 => last - 1,
-            [.., (last, _)] => *last,
-            [] => 0,
+    /// From the part of the history behind `from`, in its order. Where it holds as many entries as may be looked at there may be
+    /// more behind it; else the next part is the first again.
+    pub fn of(parts: &[PartOfJob], purge: &Purge, from: Place) -> Self {
+        let max = purge.max_runs_per_job as usize;
+        let before = |job: u64| if job == from.job { from.counted } else { 0 };
+        let has_too_many = |part: &PartOfJob| before(part.job) + part.records > max;
+        let looked_at: usize = parts.iter().map(|part| part.records).sum();
+        let next_after = match parts.last() {
+            Some(last) if looked_at >= purge.looked_at() && has_too_many(last) => Place::behind(last.job),
+            Some(last) if looked_at >= purge.looked_at() => {
+                Place { job: last.job, due_at: last.last_due_at, counted: before(last.job) + last.records }
+            }
+            _ => Place::default(),
         };
-        Self { crowded: jobs.iter().filter_map(is_crowded).collect(), next_after }
+        let crowded = parts.iter().filter(|part| has_too_many(part)).map(|part| part.job).collect();
+        Self { crowded, next_after }
+    }
+}
+
+impl Place {
+    /// Nothing more is to be counted of a job.
+    const fn behind(job: u64) -> Self {
+        Self { job, due_at: i64::MAX, counted: 0 }
     }
 }
 
@@ -55,8 +87,8 @@ impl Counted {
 pub(super) struct Places {
     /// After this record are the oldest: those before it are deleted, and the database may not have cleared them away yet.
     pub old_after: u64,
-    /// After this job.
-    pub crowded_after: u64,
+    /// After this record of the history as it is ordered by job.
+    pub crowded_after: Place,
     /// After this deleted job, in the order of deletion.
     pub deleted_after: (i64, u64),
 }
@@ -86,27 +118,47 @@ mod tests {
 
     const PURGE: Purge = Purge { before: Timestamp::EPOCH, max_runs_per_job: 10, limit: 1 };
 
+    fn parts(parts: &[(u64, usize)]) -> Vec<PartOfJob> {
+        parts.iter().map(|(job, records)| PartOfJob { job: *job, records: *records, last_due_at: 7 }).collect()
+    }
+
     #[test]
     fn parts_follow_each_other_and_begin_anew() {
-        assert_eq!(PURGE.looked_at(), 50);
-        for (jobs, crowded, next_after) in [
-            (&[][..], &[][..], 0),
-            (&[(3, 10), (4, 11), (9, 28)], &[4, 9], 0),
-            (&[(3, 10), (4, 11), (9, 29)], &[4, 9], 8),
-            (&[(3, 45), (9, 5)], &[3], 8),
-            (&[(9, 50)], &[9], 9),
+        assert_eq!(PURGE.looked_at(), 60);
+        let within = |job, counted| Place { job, due_at: 7, counted };
+        for (from, found, crowded, next_after) in [
+            (Place::default(), &[][..], &[][..], Place::default()),
+            (Place::default(), &[(3, 10), (4, 11), (9, 38)], &[4, 9], Place::default()),
+            (Place::default(), &[(3, 51), (9, 9)], &[3], within(9, 9)),
+            (Place::default(), &[(9, 60)], &[9], Place::behind(9)),
+            (within(9, 9), &[(9, 1), (10, 2)], &[], Place::default()),
+            (within(9, 9), &[(9, 2), (10, 2)], &[9], Place::default()),
+            (within(9, 9), &[(10, 10)], &[], Place::default()),
+            (within(9, 9), &[(9, 60)], &[9], Place::behind(9)),
         ] {
             let counted = Counted { crowded: crowded.to_vec(), next_after };
-            assert_eq!(Counted::of(jobs, &PURGE), counted, "{jobs:?}");
+            assert_eq!(Counted::of(&parts(found), &PURGE, from), counted, "{from:?} {found:?}");
         }
+    }
+
+    #[test]
+    fn a_job_with_more_than_a_part_is_counted_in_several() {
+        let many = Purge { max_runs_per_job: 150, ..PURGE };
+        let mut at = Place::default();
+        for counted in [60, 120] {
+            let part = Counted::of(&parts(&[(9, 60)]), &many, at);
+            at = Place { job: 9, due_at: 7, counted };
+            assert_eq!(part, Counted { crowded: vec![], next_after: at });
+        }
+        assert_eq!(Counted::of(&parts(&[(9, 31)]), &many, at).crowded, [9]);
     }
 
     #[test]
     fn what_had_too_much_is_looked_at_again() {
         let rounds = Rounds::default();
-        let after = Places { old_after: 7, crowded_after: 8, deleted_after: (9, 1) };
+        let after = Places { old_after: 7, crowded_after: Place::behind(8), deleted_after: (9, 1) };
         rounds.go_on(&PURGE, 1, after);
-        assert_eq!(rounds.places(), Places { crowded_after: 0, ..after });
+        assert_eq!(rounds.places(), Places { crowded_after: Place::default(), ..after });
         rounds.go_on(&PURGE, 0, after);
         assert_eq!(rounds.places(), Places { old_after: 0, ..after });
     }

@@ -118,7 +118,9 @@ async fn work(bench: &Bench) {
     let prefix = JobQuery { namespace: Some("default".into()), prefix: Some("j0500".into()), ..JobQuery::default() };
     assert_eq!(store.jobs(&JobQuery { limit: BATCH, ..prefix }).await.unwrap().items.len(), 10);
     assert!(store.job(&key(OLD)).await.unwrap().last_run.is_some());
-    store.purge(bench.clock_in(0), 50, 5).await.unwrap();
+    for max_runs_per_job in [50, 10_000_000] {
+        store.purge(bench.clock_in(0), max_runs_per_job, 3).await.unwrap();
+    }
     store.runs(&RunQuery { job: Some(name.clone()), limit: BATCH, ..RunQuery::default() }).await.unwrap();
     store.runs(&RunQuery { limit: BATCH, ..RunQuery::default() }).await.unwrap();
     let manual = bench.draw();

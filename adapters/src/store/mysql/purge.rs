@@ -4,7 +4,7 @@ use super::rows::Columns;
 use super::select::limit_of;
 use super::transaction::{Transaction, list};
 use crate::store::StoreError;
-use crate::store::rounds::{Counted, Places, Purge};
+use crate::store::rounds::{Counted, PartOfJob, Place, Places, Purge};
 
 type Answer<T> = Result<T, StoreError>;
 
@@ -16,19 +16,25 @@ impl Transaction {
         self.line.query(sql).await?.into_iter().map(|row| Columns::of(row).next()).collect()
     }
 
-    /// Jobs with more records than they may have, among those of a part of the index.
-    pub(super) async fn crowded_jobs(&mut self, purge: &Purge, after: u64) -> Answer<Counted> {
-        let sql = format!(
-            "SELECT job_id, COUNT(*) FROM (SELECT job_id FROM run FORCE INDEX (run_attempt) WHERE job_id > {after} \
-             ORDER BY job_id LIMIT {}) part GROUP BY job_id ORDER BY job_id",
-            limit_of(purge.looked_at())
-        );
-        let mut jobs: Vec<(u64, usize)> = Vec::new();
-        for row in self.line.query(&sql).await? {
-            let mut from = Columns::of(row);
-            jobs.push((from.next()?, from.next()?));
+    /// Jobs with more records than they may have, as far as a part of the index tells.
+    pub(super) async fn crowded_jobs(&mut self, purge: &Purge, from: Place) -> Answer<Counted> {
+        let mut left = purge.looked_at();
+        let mut parts: Vec<PartOfJob> = Vec::new();
+        let Place { job, due_at, .. } = from;
+        for further in [format!("job_id = {job} AND due_at > {due_at}"), format!("job_id > {job}")] {
+            let sql = format!(
+                "SELECT job_id, COUNT(*), MAX(due_at) FROM (SELECT job_id, due_at FROM run FORCE INDEX (run_attempt) \
+                 WHERE {further} ORDER BY job_id, due_at LIMIT {}) part GROUP BY job_id ORDER BY job_id",
+                limit_of(left)
+            );
+            for row in self.line.query(&sql).await? {
+                let mut from = Columns::of(row);
+                let (job, records, last_due_at): (_, usize, _) = (from.next()?, from.next()?, from.next()?);
+                left = left.saturating_sub(records);
+                parts.push(PartOfJob { job, records, last_due_at });
+            }
         }
-        Ok(Counted::of(&jobs, purge))
+        Ok(Counted::of(&parts, purge, from))
     }
 
     /// Deletes up to `purge.limit` records, and what is left of deleted jobs. Answers how many records, and where the next

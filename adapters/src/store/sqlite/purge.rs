@@ -8,19 +8,28 @@ use super::error::statement;
 use super::rows::signed;
 use super::select::{all, column};
 use crate::store::StoreError;
-use crate::store::rounds::{Counted, Purge};
+use crate::store::rounds::{Counted, PartOfJob, Place, Purge};
 
 type Answer<T> = Result<T, StoreError>;
 
-/// Jobs with more records than they may have, among those of a part of the index. Not for the writing thread.
-pub(super) fn crowded_jobs(conn: &Connection, purge: &Purge, after: u64) -> Answer<Counted> {
-    let sql = "SELECT job_id, count(*) FROM (SELECT job_id FROM run WHERE job_id > ?1 ORDER BY job_id LIMIT ?2) \
-               GROUP BY job_id ORDER BY job_id";
-    let params = [signed(after), i64::try_from(purge.looked_at()).unwrap_or(i64::MAX)];
-    let read = |row: &Row<'_>| -> rusqlite::Result<(i64, i64)> { Ok((row.get(0)?, row.get(1)?)) };
-    let jobs = all(conn, sql, params, |row| read(row).map_err(statement))?;
-    let counted = jobs.into_iter().map(|(job, records)| (job.cast_unsigned(), usize::try_from(records).unwrap_or(0)));
-    Ok(Counted::of(&counted.collect::<Vec<_>>(), purge))
+/// Jobs with more records than they may have, as far as a part of the index tells. Not for the writing thread.
+pub(super) fn crowded_jobs(conn: &Connection, purge: &Purge, from: Place) -> Answer<Counted> {
+    let mut left = purge.looked_at();
+    let mut parts: Vec<PartOfJob> = Vec::new();
+    for further in ["job_id = ?1 AND due_at > ?2", "job_id > ?1 AND ?2 IS NOT NULL"] {
+        let sql = format!(
+            "SELECT job_id, count(*), max(due_at) FROM (SELECT job_id, due_at FROM run WHERE {further} \
+             ORDER BY job_id, due_at LIMIT ?3) GROUP BY job_id ORDER BY job_id"
+        );
+        let params = [signed(from.job), from.due_at, i64::try_from(left).unwrap_or(i64::MAX)];
+        let read = |row: &Row<'_>| -> rusqlite::Result<(i64, i64, i64)> { Ok((row.get(0)?, row.get(1)?, row.get(2)?)) };
+        for (job, records, last_due_at) in all(conn, &sql, params, |row| read(row).map_err(statement))? {
+            let records = usize::try_from(records).unwrap_or(0);
+            left = left.saturating_sub(records);
+            parts.push(PartOfJob { job: job.cast_unsigned(), records, last_due_at });
+        }
+    }
+    Ok(Counted::of(&parts, purge, from))
 }
 
 /// Deletes up to `purge.limit` records, and what is left of deleted jobs.
