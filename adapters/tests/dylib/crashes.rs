@@ -210,8 +210,9 @@ fn no_run_is_called_twice_or_forgotten_when_its_process_dies() {
                     assert_eq!(job, "short");
                     succeeded.insert(id);
                 }
-                Ended::Failed if job == "crash" => assert!(reason.starts_with("plugin fixture crashed"), "{reason}"),
-                Ended::Failed => assert!(reason.contains("ended in the midst of this run"), "{reason}"),
+                // One that was about to crash may be in the process of another that does.
+                Ended::Failed if job == "crash" && reason.starts_with("plugin fixture crashed") => {}
+                Ended::Failed => assert!(reason.contains("ended in the midst of this run, by another run"), "{reason}"),
                 how => panic!("{how:?}: {reason}"),
             }
         }

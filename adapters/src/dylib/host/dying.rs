@@ -19,7 +19,7 @@ static WORDS: AtomicI32 = AtomicI32::new(-1);
 pub(super) fn tell_of_crashes(words: RawFd) -> nix::Result<()> {
     WORDS.store(words, Ordering::Relaxed);
     // On the other stack that Rust gives to each of its threads: the crash may be an overflow of the first.
-    let flags = SaFlags::SA_ONSTACK | SaFlags::SA_RESETHAND | SaFlags::SA_NODEFER;
+    let flags = SaFlags::SA_ONSTACK | SaFlags::SA_NODEFER;
     on_crash(&SigAction::new(SigHandler::Handler(crashed), flags, SigSet::empty()))
 }
 
@@ -41,10 +41,15 @@ pub(super) fn tell_of_exits() {
     unsafe { libc::atexit(exiting) };
 }
 
+/// Whoever crashes first says so before the process can end: until then the next crash comes here as well.
 extern "C" fn crashed(signal: i32) {
     say();
-    // SAFETY: the disposition is the default one again, and the signal is not blocked: this ends the process.
-    unsafe { libc::raise(signal) };
+    // SAFETY: both may be called in a handler. The disposition is the default one then, and the signal is not blocked: this ends
+    // the process.
+    unsafe {
+        libc::signal(signal, libc::SIG_DFL);
+        libc::raise(signal);
+    }
 }
 
 extern "C" fn exiting() {
