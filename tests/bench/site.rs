@@ -17,6 +17,8 @@ const PATIENCE: Duration = Duration::from_secs(180);
 const AT_ONCE: usize = 5_000;
 /// A steady load comes in so many parts within a second, so that it comes due spread over each later second.
 const PARTS: usize = 20;
+/// How many jobs the API creates a second at the least, in the worst of times of a machine that others use as well.
+const CREATED_A_SECOND: u64 = 2_500;
 
 /// What the jobs of a load run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -184,6 +186,11 @@ impl<'a> Site<'a> {
         wait("have ended", &mut || self.finished());
         wait("are recorded as succeeded", &mut || span(&self.scratch).2);
     }
+}
+
+/// How long before they are due so many jobs are begun to be created.
+pub fn time_to_create(count: usize) -> Duration {
+    Duration::from_millis(2_000 + count as u64 * 1_000 / CREATED_A_SECOND)
 }
 
 /// A number of `/metrics`, all its labels together.

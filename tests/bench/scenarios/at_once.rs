@@ -1,12 +1,10 @@
 //! Many runs that are due in the same second.
 
-use std::time::Duration;
-
 use crate::found::{Found, Row};
 use crate::lab::Lab;
 use crate::lags::Lags;
 use crate::records::{Lateness, Stretch, lateness};
-use crate::site::{Setting, Site, Work};
+use crate::site::{Setting, Site, Work, time_to_create};
 
 pub fn run(lab: &Lab, found: &mut Found) {
     let (few, few_times) = lab.size.few_at_once;
@@ -50,8 +48,7 @@ fn rounds(site: &Site<'_>, work: Work, count: usize, times: usize, name: &str) -
     for round in 0..=times {
         let count = if round == 0 { count.div_ceil(10) } else { count };
         let before = site.finished() as usize;
-        let after = Duration::from_millis(2_000 + count as u64 / 3);
-        let due = site.shoot(work, count, after, &format!("{name}-{round}"));
+        let due = site.shoot(work, count, time_to_create(count), &format!("{name}-{round}"));
         site.wait_for_finished(before + count);
         let late = lateness(&site.scratch, Stretch { from: due, until: i64::MAX });
         assert_eq!((late.recorded.count(), late.executor.count()), (count as u64, count as u64), "runs that tell");

@@ -1,8 +1,6 @@
 //! Firings through all three transitions, of which no finish could claim another: each job fires once. What is due already when
 //! it is claimed may start in the same commit.
 
-use std::time::Duration;
-
 use carillon_tests::databases::Brand;
 
 use crate::ceilings::{Around, Sql};
@@ -10,10 +8,7 @@ use crate::found::{Found, Row};
 use crate::lab::Lab;
 use crate::meter::{Cost, Meter};
 use crate::records;
-use crate::site::{Setting, Site, Work};
-
-/// What the API creates a second at the least: the jobs must be there before they are due.
-const CREATED_A_SECOND: u64 = 5_000;
+use crate::site::{Setting, Site, Work, time_to_create};
 
 pub fn run(lab: &Lab, found: &mut Found) {
     let (must, aim) = bounds(lab.server.brand());
@@ -52,8 +47,7 @@ fn bounds(brand: Brand) -> (f64, f64) {
 /// count as none: the rate is that of firings of which every transition fell between the first start and the last end.
 pub fn fire(lab: &Lab, setting: &Setting, work: Work, count: usize) -> (f64, Cost) {
     let site = Site::new(lab, setting);
-    let after = Duration::from_millis(2_000 + count as u64 * 1_000 / CREATED_A_SECOND);
-    site.shoot(work, count, after, "shot");
+    site.shoot(work, count, time_to_create(count), "shot");
     let meter = Meter::start(lab, &site);
     site.wait_for_finished(count);
     let mut cost = meter.stop(&site);
