@@ -7,7 +7,7 @@ use carillon_domain::id::{JobId, RunId, SessionId};
 use carillon_domain::job::{Job, Overlap};
 use carillon_domain::node::Input;
 
-use super::World;
+use super::{Happening, World};
 
 impl World {
     pub(super) fn meddle(&mut self) {
@@ -22,7 +22,9 @@ impl World {
             3 if alive && process.node.counts().1 > 0 => self.feed_awake(n, Input::DrainNow),
             4 if alive => {
                 self.kill_children(n, false);
-                self.feed_awake(n, Input::KeeperDied);
+                self.processes[n].keeper_died = true;
+                // A frozen node hears of it when it goes on.
+                self.happen(Happening::Answer { session, input: Input::KeeperDied });
             }
             5..=8 => {
                 let until = self.dice.one_in(2).then(|| self.store.now + Duration::from_millis(self.dice.below(3_000)));

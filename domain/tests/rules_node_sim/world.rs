@@ -35,6 +35,8 @@ struct Process {
     frozen_until: u64,
     /// When the keeper kills every child.
     keeper_until: u64,
+    /// It spawns nothing more, and its node hears of that in time.
+    keeper_died: bool,
     children: BTreeMap<RunId, JobId>,
     alive: bool,
     drained: bool,
@@ -252,8 +254,9 @@ impl World {
         let config = config();
         let keeper_until = self.now + config.timing.self_kill_after.as_millis() as u64;
         let node = Node::new(config, session, self.store.now, now);
-        let (children, alive, drained) = (BTreeMap::new(), true, false);
-        self.processes.push(Process { node, session, frozen_until: 0, keeper_until, children, alive, drained });
+        let (children, alive, drained, keeper_died) = (BTreeMap::new(), true, false, false);
+        let process = Process { node, session, frozen_until: 0, keeper_until, keeper_died, children, alive, drained };
+        self.processes.push(process);
         self.feed(self.processes.len() - 1, Input::Tick);
     }
 
@@ -294,6 +297,7 @@ impl World {
         let session = self.processes[n].session;
         match effect {
             Effect::RenewKeeper { until } => self.processes[n].keeper_until = until.as_ms(),
+            Effect::Spawn { .. } if self.processes[n].keeper_died => {}
             Effect::Spawn { held, job } => {
                 let lease = BootTime::from_ms(self.processes[n].keeper_until);
                 must::starts_within_lease(lease, BootTime::from_ms(self.now)).unwrap();
