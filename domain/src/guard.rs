@@ -111,6 +111,8 @@ guards! {
     SelfKill "self-kill" keeps S8 in "domain/src/node/lifecycle.rs";
     /// A sequence that changes is a sign of life: its silence begins anew.
     SignOfLife "sign-of-life" keeps S8 in "domain/src/lease.rs";
+    /// While a loss of commits is not accepted nobody's silence counts, as sequences may have come back.
+    SilenceAnew "silence-anew" keeps S8 in "domain/src/node/withholding.rs";
     /// Timings by which others would act before the children are dead are refused.
     FencingInequality "fencing-inequality" keeps S8 in "domain/src/lease.rs";
     /// A node that drains asks the store what it holds before it leaves.
@@ -132,6 +134,8 @@ guards! {
     StartAlive "start-alive" keeps S8 in "adapters/src/store/ops/transit.rs";
     /// Only a session that was ended is swept.
     SweepEnded "sweep-ended" keeps S8 in "adapters/src/store/ops/session.rs";
+    /// Nobody is ended by a sequence that was seen before commits were lost.
+    ExpireCertain "expire-certain" keeps S8 in "adapters/src/store/ops/session.rs";
     /// The tombstone stays until the last row is swept.
     TombstoneStays "tombstone-stays" keeps L1 in "adapters/src/store/ops/session.rs";
     /// A session that closes while it holds something leaves a tombstone.

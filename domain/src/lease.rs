@@ -172,6 +172,11 @@ pub struct Survey {
 }
 
 impl Survey {
+    /// What was seen counts no more: every silence begins anew.
+    pub fn forget(&mut self) {
+        self.seen.clear();
+    }
+
     /// Notes the heartbeat sequences as just read. Sessions that are gone are forgotten.
     pub fn note(&mut self, beats: impl IntoIterator<Item = (SessionId, u64)>, now: BootTime) {
         let mut seen = BTreeMap::new();

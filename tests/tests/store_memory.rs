@@ -94,7 +94,7 @@ async fn a_stray_claim_of_an_ended_session_takes_nothing() {
     let other = bench.session(2).await;
     store.faults().at("claim", 1, Fault::Stray);
     store.claim(&bench.claim_request(other, bench.clock_in(30), 5)).await.unwrap_err();
-    assert!(store.expire(other, 0).await.unwrap());
+    assert!(store.expire(None, other, 0).await.unwrap());
     store.land_stray();
     assert!(store.held(other).await.unwrap().is_empty());
     store.sweep(other, 10).await.unwrap();

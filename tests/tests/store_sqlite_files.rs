@@ -47,7 +47,7 @@ async fn what_is_stored_is_there_after_a_restart() {
     assert_eq!(store.held(me).await.unwrap(), [running]);
     // Holding the lease, whoever starts ends the former session and sweeps it at once.
     let former = store.sessions().await.unwrap().remove(0).beat;
-    assert!(store.expire(former.id, former.seq).await.unwrap());
+    assert!(store.expire(None, former.id, former.seq).await.unwrap());
     assert_eq!(store.sweep(former.id, 100).await.unwrap(), 1);
     assert!(store.sessions().await.unwrap().is_empty());
     let new = carillon_adapters::store::NewSession {

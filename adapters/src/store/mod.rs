@@ -82,8 +82,10 @@ pub trait NodeStore: Send + Sync {
     async fn held(&self, session: SessionId) -> Result<Vec<RunRef>, StoreError>;
 
     /// Ends another session, if its heartbeat sequence is still `seen_seq`: the tombstone is committed before any sweep.
-    /// `true` when the session is ended now.
-    async fn expire(&self, session: SessionId, seen_seq: u64) -> Result<bool, StoreError>;
+    /// `true` when the session is ended now. `by` is who has found it silent: notices lost commits as a claim does, and ends
+    /// nobody while they are not accepted, as the sequence may be one that came back. `None` where something else proves that
+    /// the session is dead.
+    async fn expire(&self, by: Option<Me>, session: SessionId, seen_seq: u64) -> Result<bool, StoreError>;
 
     /// Moves up to `limit` rows of an ended session back to Idle; answers how many. Called again and again, as a stray
     /// statement of the dead may still come; the session's row goes once nothing is held.

@@ -42,7 +42,7 @@ impl StoreCalls {
 
     /// Performs an effect that is one call to the store, to which heartbeats up to `acked` were acknowledged.
     pub fn perform(&self, effect: Effect, acked: u64) {
-        let (store, session) = (self.store.clone(), self.session);
+        let (store, session, limit) = (self.store.clone(), self.session, self.statement_timeout);
         let me = Me { session, acked };
         match effect {
             Effect::Heartbeat { seq, draining } => self.heartbeat(me, seq, draining),
@@ -66,8 +66,12 @@ impl StoreCalls {
                 self.call("reset", async move { store.reset(session, &runs).await }, Input::Reset);
             }
             Effect::ListHeld => self.call("held", async move { store.held(session).await }, Input::Held),
-            Effect::Expire { session, seq } => self.sweep(session, Some(seq)),
-            Effect::Sweep { session } => self.sweep(session, None),
+            Effect::Expire { session, seq } => {
+                self.sweep(session, async move { end_and_sweep(&*store, Some(me), (session, seq), limit).await });
+            }
+            Effect::Sweep { session } => {
+                self.sweep(session, async move { sweep_all(&*store, session, limit).await });
+            }
             // The loop performs these itself.
             Effect::RenewKeeper { .. }
             | Effect::Spawn { .. }
@@ -119,10 +123,10 @@ impl StoreCalls {
         });
     }
 
-    fn sweep(&self, ended: SessionId, if_seq: Option<u64>) {
-        let (store, send, limit) = (self.store.clone(), self.send.clone(), self.statement_timeout);
+    fn sweep(&self, ended: SessionId, work: impl Future<Output = Result<usize, StoreError>> + Send + 'static) {
+        let send = self.send.clone();
         tokio::spawn(async move {
-            if let Err(error) = end_and_sweep(&*store, ended, if_seq, limit).await {
+            if let Err(error) = work.await {
                 debug!(%ended, %error, "an ended session could not be swept yet");
                 stop_if_unfit(&send, &error);
             }
@@ -148,18 +152,22 @@ impl StoreCalls {
     }
 }
 
-/// Ends a session if its heartbeat is still the one seen, and moves what it held back to Idle.
+/// Ends a session if its heartbeat is still the one seen, and moves what it held back to Idle. `by` is who has found it silent,
+/// if that is why ([`NodeStore::expire`](carillon_adapters::store::NodeStore::expire)).
 pub(crate) async fn end_and_sweep(
     store: &dyn Store,
-    ended: SessionId,
-    if_seq: Option<u64>,
+    by: Option<Me>,
+    (ended, seq): (SessionId, u64),
     limit: Duration,
 ) -> Result<usize, StoreError> {
-    if let Some(seq) = if_seq
-        && !within("expire", limit, store.expire(ended, seq)).await?
-    {
-        return Ok(0);
+    match within("expire", limit, store.expire(by, ended, seq)).await? {
+        true => sweep_all(store, ended, limit).await,
+        false => Ok(0),
     }
+}
+
+/// Moves what an ended session held back to Idle.
+async fn sweep_all(store: &dyn Store, ended: SessionId, limit: Duration) -> Result<usize, StoreError> {
     let mut swept = 0;
     loop {
         let rows = within("sweep", limit, store.sweep(ended, SWEEP_BATCH)).await?;

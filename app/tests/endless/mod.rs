@@ -122,7 +122,7 @@ impl NodeStore for Endless {
         Ok(vec![])
     }
 
-    async fn expire(&self, _: SessionId, _: u64) -> Result<bool, StoreError> {
+    async fn expire(&self, _: Option<Me>, _: SessionId, _: u64) -> Result<bool, StoreError> {
         Ok(false)
     }
 

@@ -1,8 +1,10 @@
 //! While nobody has accepted that the database lost commits ([`crate::uncertain`]): nothing is claimed, nothing is started,
-//! what is prepared is given back. What runs goes on, and its record is kept.
+//! what is prepared is given back, and nobody is ended for its silence: a sequence that came back says nothing of when its
+//! session was last there. What runs goes on, and its record is kept.
 
 use super::types::Heartbeat;
 use super::{Node, Stage};
+use crate::guard::{Guard, stands};
 use crate::uncertain::Window;
 
 impl Heartbeat {
@@ -29,6 +31,9 @@ impl Node {
         self.wish.peek |= self.withheld.is_some() && window.is_none();
         self.withheld = window;
         if window.is_some() {
+            if stands(Guard::SilenceAnew) {
+                self.survey.forget();
+            }
             for run in self.in_stage(&Stage::Prepared) {
                 self.set_stage(run, Stage::Uncertain);
             }

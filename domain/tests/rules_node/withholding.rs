@@ -1,11 +1,11 @@
 //! A database that went back in time, as a node sees it: nothing is claimed or started until somebody has accepted it.
 
 use carillon_domain::node::port::{Seen, StartAnswer};
-use carillon_domain::node::{BeatAnswer, Effect, Input, SelfKillReason};
+use carillon_domain::node::{BeatAnswer, Effect, Input, Peer, SelfKillReason};
 use carillon_domain::time::BootTime;
 use carillon_domain::uncertain::Window;
 
-use super::driver::{Driver, UTC0_MS, config, found_executing, me, peer, started, utc};
+use super::driver::{Driver, UTC0_MS, config, found_executing, me, other, peer, started, utc};
 
 fn window() -> Window {
     Window { from_at: utc(-5_000), until_at: utc(0), noticed_at: utc(0) }
@@ -13,9 +13,13 @@ fn window() -> Window {
 
 /// The answer to a heartbeat, with or without a window.
 fn told(driver: &mut Driver, window: Option<Window>) {
+    told_of(driver, vec![peer(me(), 1)], window);
+}
+
+fn told_of(driver: &mut Driver, peers: Vec<Peer>, window: Option<Window>) {
     let now = driver.now;
     let utc = carillon_domain::time::Timestamp::from_ms(UTC0_MS + now.as_ms() as i64);
-    driver.feed(Input::Beat { sent: now, answer: Ok(BeatAnswer::Alive { utc, peers: vec![peer(me(), 1)], window }) });
+    driver.feed(Input::Beat { sent: now, answer: Ok(BeatAnswer::Alive { utc, peers, window }) });
 }
 
 fn claims(driver: &mut Driver) -> usize {
@@ -145,4 +149,22 @@ fn a_start_that_failed_on_the_way_is_not_asked_for_again_but_given_back() {
     assert_eq!((driver.starts(), driver.resets()), (vec![], vec![]), "nobody knows yet whether it is over");
     told(&mut driver, Some(window()));
     assert_eq!((driver.starts(), driver.resets()), (vec![], vec![claimed.at]));
+}
+
+#[test]
+fn while_it_lasts_and_for_a_while_after_it_nobody_is_ended_for_its_silence() {
+    let mut driver = Driver::new(config());
+    let mut ended_at = None;
+    for ms in (3_000..60_000).step_by(3_000) {
+        driver.tick(ms);
+        let window = (12_000..=18_000).contains(&ms).then(window);
+        told_of(&mut driver, vec![peer(me(), 1), peer(other(), 7)], window);
+        let ends = driver.pick(|effect| matches!(effect, Effect::Expire { .. }).then_some(ms));
+        ended_at = ended_at.or(ends.first().copied());
+    }
+    assert_eq!(
+        ended_at,
+        Some(39_000),
+        "20 s after the last answer that told of it, and not 20 s after the first of all"
+    );
 }

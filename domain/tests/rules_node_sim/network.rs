@@ -64,7 +64,8 @@ impl World {
             }
             Effect::ListHeld => Input::Held(Ok(store.held(session))),
             Effect::Expire { session: silent, seq } => {
-                if let Some(row) = store.sessions.get_mut(silent).filter(|row| row.seq == *seq) {
+                let withholds = store.withholds(me);
+                if let Some(row) = store.sessions.get_mut(silent).filter(|row| row.seq == *seq && !withholds) {
                     row.ended = true;
                     self.sweep(*silent);
                 }

@@ -17,7 +17,7 @@ impl Store {
     }
 
     /// Nothing is claimed or started.
-    pub(super) fn withholds(&mut self, me: Me) -> bool {
+    pub fn withholds(&mut self, me: Me) -> bool {
         self.notices(me) || self.open.is_some()
     }
 

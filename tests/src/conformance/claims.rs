@@ -89,7 +89,7 @@ pub async fn an_ended_session_claims_nothing(bench: &Bench) {
     bench.create(job("a")).await;
     let other = bench.session(2).await;
     let request = bench.claim_request(other, at(30), 5);
-    assert!(bench.store.expire(other, 0).await.unwrap());
+    assert!(bench.store.expire(None, other, 0).await.unwrap());
     assert!(bench.store.claim(&request).await.unwrap().is_empty());
     assert_eq!(bench.store.sweep(other, 10).await.unwrap(), 0);
     assert!(bench.store.claim(&request).await.unwrap().is_empty());

@@ -61,6 +61,7 @@ macro_rules! store_conformance {
                 those_who_notice_later_extend_the_window, nobody_claims_or_starts_until_it_is_accepted,
                 what_may_have_started_is_lost_or_started_again_as_asked,
                 what_was_prepared_before_is_not_started_either, a_definition_of_lost_commits_is_forgotten,
+                nobody_is_ended_by_a_silence_before_it_is_accepted,
                 a_session_that_is_over_is_remembered_for_a_day;
             settling: a_settled_start_disarms_the_stray, a_settled_run_that_started_is_found,
                 a_withdrawn_run_says_so, a_settled_run_beside_is_found, what_is_gone_is_gone;

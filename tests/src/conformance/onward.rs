@@ -101,7 +101,7 @@ pub async fn a_session_that_does_not_claim_gets_nothing_along(bench: &Bench) {
     let one = bench.store.claim(&bench.claim_request(other, at(30), 1)).await.unwrap().remove(0);
     bench.go_to(20);
     bench.store.start(Me::new(other), &[one.at]).await.unwrap();
-    assert!(bench.store.expire(other, 0).await.unwrap());
+    assert!(bench.store.expire(None, other, 0).await.unwrap());
     let answer = finish_as(bench, other, one.at, (bench.draw(), false), "shell").await;
     assert!(!matches!(answer, FinishAnswer::Onward(_)), "{answer:?}");
 }
@@ -112,7 +112,7 @@ pub async fn what_was_claimed_along_is_swept_with_its_session(bench: &Bench) {
     let running = bench.run_next().await;
     let first = claimed(finish(bench, running, bench.draw()).await);
     assert_eq!(bench.store.held(bench.me).await.unwrap(), [first.at]);
-    assert!(bench.store.expire(bench.me, 0).await.unwrap());
+    assert!(bench.store.expire(None, bench.me, 0).await.unwrap());
     assert_eq!(bench.store.sweep(bench.me, 10).await.unwrap(), 1);
     let other = bench.session(7).await;
     let again = bench.store.claim(&bench.claim_request(other, at(30), 1)).await.unwrap().remove(0);

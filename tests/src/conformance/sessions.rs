@@ -20,7 +20,7 @@ pub async fn heartbeats_are_fenced_after_expiry(bench: &Bench) {
     let mut both = vec![bench.me, other];
     both.sort_unstable();
     assert_eq!(claimants, both);
-    assert!(bench.store.expire(other, 1).await.unwrap());
+    assert!(bench.store.expire(None, other, 1).await.unwrap());
     assert_eq!(bench.peek().await.claimants, [bench.me], "a look tells at once who is left");
     assert_eq!(bench.store.heartbeat(Me::new(other), 2, false).await.unwrap(), Beat::Fenced);
     bench.store.sweep(other, 10).await.unwrap();
@@ -33,12 +33,12 @@ pub async fn expiry_only_of_the_sequence_seen(bench: &Bench) {
     let other = bench.session(2).await;
     bench.store.heartbeat(Me::new(other), 7, true).await.unwrap();
     bench.store.heartbeat(Me::new(other), 6, false).await.unwrap();
-    assert!(!bench.store.expire(other, 6).await.unwrap());
+    assert!(!bench.store.expire(None, other, 6).await.unwrap());
     let sessions = bench.store.sessions().await.unwrap();
     let beat = sessions.iter().find(|session| session.beat.id == other).unwrap().beat;
     assert_eq!((beat.seq, beat.state), (7, SessionState::Draining));
-    assert!(bench.store.expire(other, 7).await.unwrap());
-    assert!(bench.store.expire(other, 3).await.unwrap(), "it is ended already");
+    assert!(bench.store.expire(None, other, 7).await.unwrap());
+    assert!(bench.store.expire(None, other, 3).await.unwrap(), "it is ended already");
 }
 
 /// Never started: claimed again for the same due time, and the dead start nothing.
@@ -46,7 +46,7 @@ pub async fn a_swept_preparation_keeps_its_due_time(bench: &Bench) {
     bench.create(job("a")).await;
     let other = bench.session(2).await;
     let claimed = bench.store.claim(&bench.claim_request(other, at(30), 5)).await.unwrap();
-    assert!(bench.store.expire(other, 0).await.unwrap());
+    assert!(bench.store.expire(None, other, 0).await.unwrap());
     bench.go_to(10);
     let start = bench.store.start(Me::new(other), &[claimed[0].at]).await.unwrap();
     assert_eq!(start, [StartAnswer::Gone]);
@@ -61,7 +61,7 @@ async fn lost(bench: &Bench, job: Job) {
     let (me, name) = (bench.me, job.name.clone());
     bench.create(job).await;
     let running = bench.run_next().await;
-    assert!(bench.store.expire(me, 0).await.unwrap());
+    assert!(bench.store.expire(None, me, 0).await.unwrap());
     bench.session(2).await;
     assert_eq!(bench.store.sweep(me, 10).await.unwrap(), 1);
     assert_eq!(bench.finish(running, Status::Succeeded).await, FinishAnswer::AlreadyGone);

@@ -223,13 +223,28 @@ pub async fn a_definition_of_lost_commits_is_forgotten(bench: &Bench) {
     assert_eq!(claimed, [("a".to_owned(), r#"{"again":true}"#.to_owned()), ("new".to_owned(), "{}".to_owned())]);
 }
 
+/// A sequence of a silent session may be one that came back: nobody is ended by it until the loss is accepted, unless it is
+/// known otherwise that the session is dead.
+pub async fn nobody_is_ended_by_a_silence_before_it_is_accepted(bench: &Bench) {
+    let (silent, dead) = (bench.session(2).await, bench.session(3).await);
+    keep(bench).await;
+    let me = acked(go_back(bench, 12).await.session, 2);
+    assert!(!bench.store.expire(Some(me), silent, 0).await.unwrap());
+    assert_eq!(windows(bench).await.len(), 1, "it notices what was lost");
+    let kept = Some(acked(bench.me, 1));
+    assert!(!bench.store.expire(kept, silent, 0).await.unwrap(), "nor does anybody to whom nothing was lost");
+    assert!(bench.store.expire(None, dead, 0).await.unwrap());
+    bench.store.accept_uncertain().await.unwrap();
+    assert!(bench.store.expire(kept, silent, 0).await.unwrap());
+}
+
 /// A session that was swept or has closed is over, and nothing else; a day later nobody remembers it.
 pub async fn a_session_that_is_over_is_remembered_for_a_day(bench: &Bench) {
     let (swept, closed) = (bench.session(2).await, bench.session(3).await);
     for session in [swept, closed] {
         assert_eq!(beat(bench, Me::new(session)).await, None);
     }
-    assert!(bench.store.expire(swept, 1).await.unwrap());
+    assert!(bench.store.expire(None, swept, 1).await.unwrap());
     bench.store.sweep(swept, 10).await.unwrap();
     bench.store.close_session(closed).await.unwrap();
     assert_eq!(bench.store.sessions().await.unwrap().len(), 1);

@@ -250,7 +250,7 @@ impl<'a> Walk<'a> {
         let number = self.session;
         self.both(async |bench| bench.session(number).await).await;
         let seq = self.beat;
-        assert!(self.both(async |bench| bench.store.expire(dead, seq).await.unwrap()).await);
+        assert!(self.both(async |bench| bench.store.expire(None, dead, seq).await.unwrap()).await);
         while self.both(async |bench| bench.store.sweep(dead, 2).await.unwrap()).await > 0 {}
         self.beat = 0;
         self.prepared.clear();

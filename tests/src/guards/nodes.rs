@@ -149,6 +149,26 @@ pub fn two_nodes_live_for_long() -> Verdict {
     world.verdict()
 }
 
+/// A node beats, and is cut off right after the database lost that commit. The survivor had not seen this heartbeat: to it
+/// the node is silent for longer than it really is. It notices the loss, and a person accepts it soon.
+pub fn a_heartbeat_is_lost_that_a_survivor_had_not_seen() -> Verdict {
+    let mut world =
+        World::timed(vec![job("a")], Timing { heartbeat: Duration::from_millis(3_500), ..Timing::default() });
+    world.run_ms = 300_000;
+    let beating = world.boot();
+    world.pass(1);
+    world.boot_onlooker();
+    world.pass(10);
+    let backup = world.store.back_up();
+    world.pass(3);
+    world.store.restore(&backup);
+    world.cut_off(beating);
+    world.pass(6);
+    world.accept();
+    world.pass(40);
+    world.verdict()
+}
+
 /// Somebody has configured `expire_after` for a quick takeover.
 pub fn others_are_told_to_act_too_soon() -> Verdict {
     let hasty = Timing { expire_after: Duration::from_secs(14), ..Timing::default() };

@@ -152,7 +152,7 @@ async fn sweep_while_claiming(bench: &Bench, before: &[&str], after: &[&str]) ->
     }
     let (store, me) = (bench.store.clone(), bench.me);
     let sweep = tokio::spawn(async move {
-        store.expire(me, 0).await.expect("an answer");
+        store.expire(None, me, 0).await.expect("an answer");
         store.sweep(me, 10).await
     });
     wait_until_done_or_waiting(&sweep).await;

@@ -52,7 +52,7 @@ pub fn a_finish_speaks_of_a_manual_run_that_another_has() -> Verdict {
         bench.create(job("a")).await;
         bench.store.trigger(&key("a"), bench.draw()).await.expect("an answer");
         let mine = bench.claim_one().await;
-        bench.store.expire(bench.me, 0).await.expect("an answer");
+        bench.store.expire(None, bench.me, 0).await.expect("an answer");
         bench.store.sweep(bench.me, 10).await.expect("an answer");
         let other = bench.session(2).await;
         let theirs = claim_as(&bench, other).await.remove(0);
@@ -196,7 +196,7 @@ pub fn a_manual_run_is_lost_before_what_was_given_back() -> Verdict {
         bench.started(&manual).await;
         bench.go_to(11);
         let before = state(&bench, "a").await;
-        bench.store.expire(bench.me, 0).await.expect("an answer");
+        bench.store.expire(None, bench.me, 0).await.expect("an answer");
         bench.store.sweep(bench.me, 10).await.expect("an answer");
         let after = state(&bench, "a").await;
         assert_eq!(after.phase, Phase::Idle);

@@ -19,7 +19,7 @@ pub fn a_session_that_is_gone_claims() -> Verdict {
         let bench = memory().await;
         bench.create(job("a")).await;
         let other = bench.session(2).await;
-        bench.store.expire(bench.me, 0).await.expect("an answer");
+        bench.store.expire(None, bench.me, 0).await.expect("an answer");
         bench.store.sweep(bench.me, 10).await.expect("an answer");
         bench.claim().await;
         survivors_leave_nothing_held(&bench, other).await
@@ -33,7 +33,7 @@ async fn ended_before_a_start(bench: Bench) -> Verdict {
     let (timing, registered) = (Timing::default(), BootTime::from_ms(45_000));
     let claimed = bench.claim_one().await;
     bench.clock.set(at(45) + timing.expire_after);
-    bench.store.expire(bench.me, 0).await.expect("an answer");
+    bench.store.expire(None, bench.me, 0).await.expect("an answer");
     match try_start(&bench, Me::new(bench.me), &claimed).await {
         None => Ok(()),
         Some(_) => must::starts_within_lease(registered + timing.self_kill_after, registered + timing.expire_after),
@@ -74,7 +74,7 @@ pub fn a_sweep_takes_less_than_all() -> Verdict {
         bench.create(job("b")).await;
         assert_eq!(bench.claim().await.len(), 2);
         let other = bench.session(2).await;
-        bench.store.expire(bench.me, 0).await.expect("an answer");
+        bench.store.expire(None, bench.me, 0).await.expect("an answer");
         bench.store.sweep(bench.me, 1).await.expect("an answer");
         survivors_leave_nothing_held(&bench, other).await
     })
@@ -90,7 +90,7 @@ pub fn a_heartbeat_comes_after_the_end() -> Verdict {
             bench.go_to(10);
             children.push(bench.started(&claimed).await.run);
         }
-        bench.store.expire(bench.me, 0).await.expect("an answer");
+        bench.store.expire(None, bench.me, 0).await.expect("an answer");
         bench.store.sweep(bench.me, 1).await.expect("an answer");
         match bench.store.heartbeat(Me::new(bench.me), 1, false).await.expect("an answer") {
             Beat::Fenced | Beat::WentBack => Ok(()),
@@ -122,12 +122,38 @@ pub fn an_end_comes_after_a_new_heartbeat() -> Verdict {
         bench.create(job("a")).await;
         let child = bench.run_next().await.run;
         bench.store.heartbeat(Me::new(bench.me), 5, false).await.expect("an answer");
-        let rows = match bench.store.expire(bench.me, 4).await.expect("an answer") {
+        let rows = match bench.store.expire(None, bench.me, 4).await.expect("an answer") {
             true => bench.store.sweep(bench.me, 10).await.expect("an answer"),
             false => 0,
         };
         swept(&bench, child, rows)
     }))
+}
+
+/// A survivor saw it silent for long enough; then the commits were lost in which its heartbeats had come back.
+pub fn an_end_comes_after_a_loss() -> Verdict {
+    run(async {
+        let bench = memory().await;
+        bench.create(job("a")).await;
+        let child = bench.run_next().await.run;
+        let other = bench.session(2).await;
+        let beat = async |session, seq| {
+            let me = Me { session, acked: seq - 1 };
+            bench.store.heartbeat(me, seq, false).await.expect("an answer");
+        };
+        beat(bench.me, 1).await;
+        beat(other, 1).await;
+        bench.back_up().await;
+        beat(other, 2).await;
+        beat(bench.me, 2).await;
+        bench.restore().await;
+        let by = Some(Me { session: other, acked: 2 });
+        let rows = match bench.store.expire(by, bench.me, 1).await.expect("an answer") {
+            true => bench.store.sweep(bench.me, 10).await.expect("an answer"),
+            false => 0,
+        };
+        swept(&bench, child, rows)
+    })
 }
 
 /// An older part of an output is overtaken by a newer one.
@@ -158,7 +184,7 @@ pub fn a_second_server_comes_to_a_file() -> Verdict {
         if Lease::acquire(&path, Duration::ZERO).is_err() {
             return Ok(());
         }
-        bench.store.expire(bench.me, 0).await.expect("an answer");
+        bench.store.expire(None, bench.me, 0).await.expect("an answer");
         let rows = bench.store.sweep(bench.me, 10).await.expect("an answer");
         swept(&bench, child, rows)
     })

@@ -173,6 +173,11 @@ impl World {
         ready(self.store.resume(key)).expect("an answer");
     }
 
+    /// A person accepts that commits were lost.
+    pub fn accept(&self) {
+        ready(self.store.accept_uncertain()).expect("an answer");
+    }
+
     /// So many seconds pass.
     pub fn pass(&mut self, secs: u64) {
         let end = self.now + secs * 1_000;

@@ -182,7 +182,7 @@ fn carry_out(store: &MemoryStore, call: &Call) -> Outcome {
             Input::Finished { lane, answer: at_once(store.finish(me, &runs, &executors())).map_err(Failure::from) }
         }
         Effect::Expire { session, seq } => {
-            let ended = at_once(store.expire(session, seq)).unwrap_or(false);
+            let ended = at_once(store.expire(Some(me), session, seq)).unwrap_or(false);
             return if ended { Outcome::Ended } else { Outcome::Done };
         }
         Effect::Sweep { session } => {

@@ -78,7 +78,7 @@ pub(super) async fn perform(store: Client, me: Me, executors: Vec<String>, effec
         Effect::ListHeld => Input::Held(store.held(session).await.map_err(Failure::from)),
         Effect::Expire { session, seq } => {
             // What could not be done now is asked for again after the next heartbeat.
-            if store.expire(session, seq).await == Ok(true) {
+            if store.expire(Some(me), session, seq).await == Ok(true) {
                 sweep(&store, session).await;
             }
             Input::Swept

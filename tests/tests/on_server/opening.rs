@@ -55,7 +55,7 @@ async fn a_missing_lock_row_is_named_by_all_who_need_it() {
     let new = NewSession { id: SessionId::from_random(7), node: "n".into(), address: "a".into(), version: "v".into() };
     for error in [
         store.open_session(&new).await.unwrap_err(),
-        store.expire(me, 0).await.unwrap_err(),
+        store.expire(None, me, 0).await.unwrap_err(),
         store.sweep(me, 5).await.unwrap_err(),
         store.close_session(me).await.unwrap_err(),
     ] {

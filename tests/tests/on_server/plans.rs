@@ -139,7 +139,7 @@ async fn work(bench: &Bench) {
     assert!(store.held(bench.me).await.unwrap().len() > BATCH);
     let now = bench.clock_in(0).as_ms().unsigned_abs();
     let [dead, gone] = [bench.session(now).await, bench.session(now + 1).await];
-    store.expire(dead, 0).await.unwrap();
+    store.expire(None, dead, 0).await.unwrap();
     assert_eq!(store.sweep(dead, BATCH).await.unwrap(), 0);
     for _ in 0..10 {
         let claimed = store.claim(&bench.claim_request(gone, bench.clock_in(30), BATCH)).await.unwrap();

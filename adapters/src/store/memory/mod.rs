@@ -168,8 +168,8 @@ impl NodeStore for MemoryStore {
         self.call("held", move |data| Ok(data.held(id)))
     }
 
-    async fn expire(&self, id: SessionId, seen_seq: u64) -> Result<bool, StoreError> {
-        self.call("expire", move |data| at_once(session::expire(&mut data.begin(), id, seen_seq)))
+    async fn expire(&self, by: Option<Me>, id: SessionId, seen_seq: u64) -> Result<bool, StoreError> {
+        self.call("expire", move |data| at_once(session::expire(&mut data.begin(), by, id, seen_seq)))
     }
 
     async fn sweep(&self, id: SessionId, limit: usize) -> Result<usize, StoreError> {

@@ -198,8 +198,8 @@ impl NodeStore for MySqlStore {
         read!(self, |tables| tables.held(id))
     }
 
-    async fn expire(&self, id: SessionId, seen_seq: u64) -> Result<bool, StoreError> {
-        write!(self, Locks::Sessions, |tables| session::expire(tables, id, seen_seq))
+    async fn expire(&self, by: Option<Me>, id: SessionId, seen_seq: u64) -> Result<bool, StoreError> {
+        write!(self, Locks::Sessions, |tables| session::expire(tables, by, id, seen_seq))
     }
 
     async fn sweep(&self, id: SessionId, limit: usize) -> Result<usize, StoreError> {

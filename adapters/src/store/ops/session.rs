@@ -65,11 +65,21 @@ pub(in crate::store) async fn close<T: Tables>(tables: &mut T, session: SessionI
     }
 }
 
+/// Nobody is ended by a sequence that was seen before commits were lost: it may have come back, while its session went on.
 pub(in crate::store) async fn expire<T: Tables>(
     tables: &mut T,
+    by: Option<Me>,
     session: SessionId,
     seen_seq: u64,
 ) -> Result<bool, StoreError> {
+    if let Some(me) = by
+        && stands(Guard::ExpireCertain)
+    {
+        let standing = tables.standing(me.session).await?;
+        if uncertain::notice(tables, me, &standing).await?.is_some() || standing.open.is_some() {
+            return Ok(false);
+        }
+    }
     tables.end_session(session, seen_seq).await?;
     Ok(matches!(tables.session_state(session).await?, None | Some(SessionState::Ended)))
 }

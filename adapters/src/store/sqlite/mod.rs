@@ -160,8 +160,8 @@ impl NodeStore for SqliteStore {
         self.read(move |tables| history::held(tables.conn, id)).await
     }
 
-    async fn expire(&self, id: SessionId, seen_seq: u64) -> Result<bool, StoreError> {
-        self.write(move |tables| at_once(session::expire(tables, id, seen_seq))).await
+    async fn expire(&self, by: Option<Me>, id: SessionId, seen_seq: u64) -> Result<bool, StoreError> {
+        self.write(move |tables| at_once(session::expire(tables, by, id, seen_seq))).await
     }
 
     async fn sweep(&self, id: SessionId, limit: usize) -> Result<usize, StoreError> {

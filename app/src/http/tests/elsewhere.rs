@@ -141,7 +141,7 @@ async fn a_reader_does_not_outlast_the_node_that_ran_it() {
     let mut chunks = other.follow();
     other.publish(4, "one\n").await;
     assert_eq!(chunks.recv().await.unwrap(), "one\n");
-    assert!(api.store.expire(other.session, 0).await.unwrap());
+    assert!(api.store.expire(None, other.session, 0).await.unwrap());
     api.store.sweep(other.session, 10).await.unwrap();
     let mut rest = Vec::new();
     while let Some(chunk) = chunks.recv().await {

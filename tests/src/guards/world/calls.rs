@@ -39,7 +39,7 @@ impl World {
                 }
             }
             Effect::Expire { session, seq } => {
-                if ready(store.expire(session, seq)).unwrap_or(false) {
+                if ready(store.expire(Some(me), session, seq)).unwrap_or(false) {
                     self.sweep(session);
                 }
                 Input::Swept

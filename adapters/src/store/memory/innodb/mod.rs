@@ -294,8 +294,8 @@ impl NodeStore for Client {
         self.look(|data| Ok(data.held(id))).await
     }
 
-    async fn expire(&self, id: SessionId, seen_seq: u64) -> Result<bool, StoreError> {
-        write!(self, "expire", Pass::Sessions, |tables| session::expire(tables, id, seen_seq))
+    async fn expire(&self, by: Option<Me>, id: SessionId, seen_seq: u64) -> Result<bool, StoreError> {
+        write!(self, "expire", Pass::Sessions, |tables| session::expire(tables, by, id, seen_seq))
     }
 
     async fn sweep(&self, id: SessionId, limit: usize) -> Result<usize, StoreError> {
