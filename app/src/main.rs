@@ -2,7 +2,8 @@
 
 use std::process::ExitCode;
 
-use carillon_adapters::{dylib, keeper};
+use carillon_executors::dylib;
+use carillon_keeper as keeper;
 
 /// A firing makes and drops some dozens of small values on several threads; with the C library's allocator a quarter of a busy
 /// node's time went there. It is built not to ask for huge pages, of which small values here and there kept many.

@@ -71,13 +71,13 @@ guards! {
     /// A run beside its row that was withdrawn while it ran gets no further attempt.
     WithdrawnEnds "withdrawn-ends" keeps S5 in "domain/src/firing/active.rs";
     /// A pause or a deletion is told to the rows beside the job's own.
-    TellBeside "tell-beside" keeps S5 in "adapters/src/store/ops/control.rs";
+    TellBeside "tell-beside" keeps S5 in "adapters/store/src/ops/control.rs";
     /// The row of a job that was deleted while it ran goes with the run's end.
     FinishDeleted "finish-deleted" keeps S5 in "domain/src/firing/finish.rs";
     /// The row of a job that was deleted while its start was in doubt goes with the hand-back.
     ResetDeleted "reset-deleted" keeps S5 in "domain/src/firing/recover.rs";
     /// Nothing starts beside a run that it may not overlap.
-    OthersLive "others-live" keeps S1 in "adapters/src/store/work.rs";
+    OthersLive "others-live" keeps S1 in "adapters/store/src/work.rs";
     /// The cursor never goes back, although a manual run that was lost is looked at from before it.
     CursorForward "cursor-forward" keeps S7 in "domain/src/firing/state.rs";
     /// The first claim after a loss of commits lifts the version above every token that was given out in them.
@@ -87,7 +87,7 @@ guards! {
     /// A firing that may have started in lost commits is recorded, and not claimed again.
     UncertainClaim "uncertain-claim" keeps S2 in "domain/src/firing/uncertain.rs";
     /// Nor is it started, if it was claimed before the loss was noticed.
-    UncertainStart "uncertain-start" keeps S2 in "adapters/src/store/ops/transit.rs";
+    UncertainStart "uncertain-start" keeps S2 in "adapters/store/src/ops/transit.rs";
 
     // What a node does.
 
@@ -121,91 +121,91 @@ guards! {
     // What a store does in one transaction.
 
     /// A start matches only the version of the row that its sender was told.
-    StartVersion "start-version" keeps L1 in "adapters/src/store/ops/transit.rs";
+    StartVersion "start-version" keeps L1 in "adapters/store/src/ops/transit.rs";
     /// So does a reset.
-    ResetVersion "reset-version" keeps S3 in "adapters/src/store/ops/transit.rs";
+    ResetVersion "reset-version" keeps S3 in "adapters/store/src/ops/transit.rs";
     /// Settling writes before it looks, so that a stray start matches nothing.
-    SettleDisarms "settle-disarms" keeps L1 in "adapters/src/store/ops/transit.rs";
+    SettleDisarms "settle-disarms" keeps L1 in "adapters/store/src/ops/transit.rs";
     /// Settling tells of a pause or a deletion that came meanwhile.
-    SettleRechecks "settle-rechecks" keeps S5 in "adapters/src/store/ops/transit.rs";
+    SettleRechecks "settle-rechecks" keeps S5 in "adapters/store/src/ops/transit.rs";
     /// A session that is over claims nothing.
-    ClaimAlive "claim-alive" keeps L1 in "adapters/src/store/ops/claim.rs";
+    ClaimAlive "claim-alive" keeps L1 in "adapters/store/src/ops/claim.rs";
     /// A session that is over starts nothing.
-    StartAlive "start-alive" keeps S8 in "adapters/src/store/ops/transit.rs";
+    StartAlive "start-alive" keeps S8 in "adapters/store/src/ops/transit.rs";
     /// Only a session that was ended is swept.
-    SweepEnded "sweep-ended" keeps S8 in "adapters/src/store/ops/session.rs";
+    SweepEnded "sweep-ended" keeps S8 in "adapters/store/src/ops/session.rs";
     /// Nobody is ended by a sequence that was seen before commits were lost.
-    ExpireCertain "expire-certain" keeps S8 in "adapters/src/store/ops/session.rs";
+    ExpireCertain "expire-certain" keeps S8 in "adapters/store/src/ops/session.rs";
     /// The tombstone stays until the last row is swept.
-    TombstoneStays "tombstone-stays" keeps L1 in "adapters/src/store/ops/session.rs";
+    TombstoneStays "tombstone-stays" keeps L1 in "adapters/store/src/ops/session.rs";
     /// A session that closes while it holds something leaves a tombstone.
-    CloseEntombs "close-entombs" keeps L1 in "adapters/src/store/ops/session.rs";
+    CloseEntombs "close-entombs" keeps L1 in "adapters/store/src/ops/session.rs";
     /// A claim notices that commits were lost.
-    ClaimNotices "claim-notices" keeps S2 in "adapters/src/store/ops/claim.rs";
+    ClaimNotices "claim-notices" keeps S2 in "adapters/store/src/ops/claim.rs";
     /// A start notices that commits were lost.
-    StartNotices "start-notices" keeps S2 in "adapters/src/store/ops/transit.rs";
+    StartNotices "start-notices" keeps S2 in "adapters/store/src/ops/transit.rs";
     /// A heartbeat notices that commits were lost.
-    BeatNotices "beat-notices" keeps S2 in "adapters/src/store/ops/session.rs";
+    BeatNotices "beat-notices" keeps S2 in "adapters/store/src/ops/session.rs";
     /// Nothing is claimed while a loss is not accepted.
-    WindowClaim "window-claim" keeps S2 in "adapters/src/store/ops/claim.rs";
+    WindowClaim "window-claim" keeps S2 in "adapters/store/src/ops/claim.rs";
     /// Nothing is started while a loss is not accepted.
-    WindowStart "window-start" keeps S2 in "adapters/src/store/ops/transit.rs";
+    WindowStart "window-start" keeps S2 in "adapters/store/src/ops/transit.rs";
     /// A session that is over leaves its last sequence, so that a fenced node does not take itself for forgotten.
-    SpentKnown "spent-known" keeps L1 in "adapters/src/store/ops/uncertain.rs";
+    SpentKnown "spent-known" keeps L1 in "adapters/store/src/ops/uncertain.rs";
     /// The versions of a new job begin above those of deleted ones.
-    HighestVersion "highest-version" keeps S7 in "adapters/src/store/ops/put.rs";
+    HighestVersion "highest-version" keeps S7 in "adapters/store/src/ops/put.rs";
     /// A batch of records that is refused is halved until the one to blame stands alone.
-    Bisect "bisect" keeps L2 in "adapters/src/store/bisect.rs";
+    Bisect "bisect" keeps L2 in "adapters/store/src/bisect.rs";
 
     // What the statements of a database match.
 
     /// `state <> 'ended'`: a heartbeat does not bring an ended session back.
-    BeatNotEnded "beat-not-ended" keeps S3 in "adapters/src/store/*/tables.rs";
+    BeatNotEnded "beat-not-ended" keeps S3 in "adapters/store/src/*/tables.rs";
     /// `seq < ?`: a heartbeat that comes late takes nothing back.
-    BeatNewer "beat-newer" keeps S7 in "adapters/src/store/*/tables.rs";
+    BeatNewer "beat-newer" keeps S7 in "adapters/store/src/*/tables.rs";
     /// `seq = ?`: a session is ended only if its heartbeat is still the one that was seen.
-    EndSeen "end-seen" keeps S8 in "adapters/src/store/*/tables.rs";
+    EndSeen "end-seen" keeps S8 in "adapters/store/src/*/tables.rs";
     /// `version = ?` where a job's row is updated.
-    UpdateVersion "update-version" keeps S5 in "adapters/src/store/{sqlite,mysql}/change.rs";
+    UpdateVersion "update-version" keeps S5 in "adapters/store/src/{sqlite,mysql}/change.rs";
     /// What a start of known rows has not asked for is asked by its statement.
-    StandingHolds "standing-holds" keeps S8 in "adapters/src/store/mysql/known.rs";
+    StandingHolds "standing-holds" keeps S8 in "adapters/store/src/mysql/known.rs";
     /// `version = ?` where a row beside it is updated.
-    UpdateBesideVersion "update-beside-version" keeps S5 in "adapters/src/store/{sqlite,mysql}/change.rs";
+    UpdateBesideVersion "update-beside-version" keeps S5 in "adapters/store/src/{sqlite,mysql}/change.rs";
     /// An update must match every row that it names.
-    UpdateMatches "update-matches" keeps S5 in "adapters/src/store/{sqlite,mysql}/change.rs";
+    UpdateMatches "update-matches" keeps S5 in "adapters/store/src/{sqlite,mysql}/change.rs";
     /// `version = ?` where a job's row is deleted.
-    DeleteVersion "delete-version" keeps S3 in "adapters/src/store/{sqlite,mysql}/change.rs";
+    DeleteVersion "delete-version" keeps S3 in "adapters/store/src/{sqlite,mysql}/change.rs";
     /// `version = ?` where a row beside it is deleted.
-    DeleteBesideVersion "delete-beside-version" keeps S3 in "adapters/src/store/{sqlite,mysql}/change.rs";
+    DeleteBesideVersion "delete-beside-version" keeps S3 in "adapters/store/src/{sqlite,mysql}/change.rs";
     /// A deletion must match every row that it names.
-    DeleteMatches "delete-matches" keeps S5 in "adapters/src/store/{sqlite,mysql}/change.rs";
+    DeleteMatches "delete-matches" keeps S5 in "adapters/store/src/{sqlite,mysql}/change.rs";
     /// A claim has the locks of its partitions before it reads.
-    ClaimLocks "claim-locks" keeps L1 in "adapters/src/store/ops/claim.rs";
+    ClaimLocks "claim-locks" keeps L1 in "adapters/store/src/ops/claim.rs";
     /// A sweep has the locks of all partitions before it reads.
-    SweepLocks "sweep-locks" keeps L1 in "adapters/src/store/ops/session.rs";
+    SweepLocks "sweep-locks" keeps L1 in "adapters/store/src/ops/session.rs";
     /// A lock row that is missing is an error, not a free pass.
-    LockThere "lock-there" keeps L1 in "adapters/src/store/mysql/transaction.rs";
+    LockThere "lock-there" keeps L1 in "adapters/store/src/mysql/transaction.rs";
     /// `ON DUPLICATE KEY`: a record that is there already is the same fact, and no error for ever.
-    RecordTwice "record-twice" keeps L1 in "adapters/src/store/{sqlite,mysql}/change.rs";
+    RecordTwice "record-twice" keeps L1 in "adapters/store/src/{sqlite,mysql}/change.rs";
     /// `ON DUPLICATE KEY`: so is an output.
-    OutputTwice "output-twice" keeps L1 in "adapters/src/store/{sqlite,mysql}/change.rs";
+    OutputTwice "output-twice" keeps L1 in "adapters/store/src/{sqlite,mysql}/change.rs";
     /// `written < ?`: what is shown of a run's output never goes back.
-    LiveForward "live-forward" keeps S7 in "adapters/src/store/*/live.rs";
+    LiveForward "live-forward" keeps S7 in "adapters/store/src/*/live.rs";
 
     // One server a file, and the keeper.
 
     /// One server at a time has a database file.
-    FileLease "file-lease" keeps S8 in "adapters/src/store/sqlite/lease.rs";
+    FileLease "file-lease" keeps S8 in "adapters/store/src/sqlite/lease.rs";
     /// The keeper holds the lease on the file until its last child is dead.
-    KeeperHolds "keeper-holds" keeps S8 in "adapters/src/keeper/start.rs";
+    KeeperHolds "keeper-holds" keeps S8 in "adapters/keeper/src/start.rs";
     /// The keeper kills every child when the deadline passes.
-    KeeperDeadline "keeper-deadline" keeps S8 in "adapters/src/keeper/runs.rs";
+    KeeperDeadline "keeper-deadline" keeps S8 in "adapters/keeper/src/runs.rs";
     /// The keeper kills every child when its node is gone.
-    KeeperAbandons "keeper-abandons" keeps S8 in "adapters/src/keeper/runs.rs";
+    KeeperAbandons "keeper-abandons" keeps S8 in "adapters/keeper/src/runs.rs";
     /// The keeper forks nothing after the deadline.
-    KeeperSpawn "keeper-spawn" keeps S8 in "adapters/src/keeper/runs.rs";
+    KeeperSpawn "keeper-spawn" keeps S8 in "adapters/keeper/src/runs.rs";
     /// A child looks at the deadline again right before it becomes the program.
-    KeeperExec "keeper-exec" keeps S8 in "adapters/src/keeper/child.rs";
+    KeeperExec "keeper-exec" keeps S8 in "adapters/keeper/src/child.rs";
 }
 
 impl Guard {

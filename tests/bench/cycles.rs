@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use carillon_adapters::store::mysql::{MySqlStore, Options};
-use carillon_adapters::store::sqlite::{OpenOptions, SqliteStore};
-use carillon_adapters::store::{ClaimRequest, Finished, ManualClock, Me, NewSession, Output, PutIf, PutJob, Store};
 use carillon_domain::id::{RunId, SessionId};
 use carillon_domain::node::port::{FinishRequest, StartAnswer};
 use carillon_domain::run::Status;
+use carillon_store::mysql::{MySqlStore, Options};
+use carillon_store::sqlite::{OpenOptions, SqliteStore};
+use carillon_store::{ClaimRequest, Finished, ManualClock, Me, NewSession, Output, PutIf, PutJob, Store};
 use carillon_tests::conformance::bench::{BEGIN, at, ending, job, refs};
 
 /// Of every store that is measured: enough for callers that have nothing to do with each other.

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use carillon_adapters::store::ManualClock;
-use carillon_adapters::store::memory::MemoryStore;
-use carillon_adapters::store::memory::innodb::{Calm, InnoDb, Limits};
+use carillon_store::ManualClock;
+use carillon_store::memory::MemoryStore;
+use carillon_store::memory::innodb::{Calm, InnoDb, Limits};
 use carillon_tests::conformance::bench::{BEGIN, PARTITIONS};
 use carillon_tests::conformance::walk::Walk;
 use carillon_tests::conformance::{Backups, Bench};

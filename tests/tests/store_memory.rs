@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use carillon_adapters::store::memory::{Fault, MemoryStore};
-use carillon_adapters::store::{ControlStore, ManualClock, Me, NodeStore, StoreError};
 use carillon_domain::node::port::{FinishAnswer, Seen, StartAnswer};
 use carillon_domain::run::Status;
+use carillon_store::memory::{Fault, MemoryStore};
+use carillon_store::{ControlStore, ManualClock, Me, NodeStore, StoreError};
 use carillon_tests::conformance::bench::{BEGIN, PARTITIONS, job, key};
 use carillon_tests::conformance::{Backups, Bench};
 
@@ -27,8 +27,7 @@ carillon_tests::store_conformance!(bench);
 async fn a_refused_call_changes_nothing() {
     let (bench, store) = faulty().await;
     store.faults().at("put_jobs", 1, Fault::Refused);
-    let put =
-        [carillon_adapters::store::PutJob { job: job("a"), paused: None, when: carillon_adapters::store::PutIf::Any }];
+    let put = [carillon_store::PutJob { job: job("a"), paused: None, when: carillon_store::PutIf::Any }];
     assert!(matches!(store.put_jobs(&put).await, Err(StoreError::Retryable(_))));
     assert!(store.job(&key("a")).await.is_err());
     bench.create(job("a")).await;
@@ -130,7 +129,7 @@ async fn a_finish_that_is_repeated_until_it_is_heard_records_once() {
     bench.create(job("a")).await;
     let running = bench.run_next().await;
     store.faults().at("finish", 1, Fault::AnswerLost);
-    let finished = carillon_adapters::store::Finished {
+    let finished = carillon_store::Finished {
         request: carillon_domain::node::port::FinishRequest {
             at: running,
             ending: carillon_tests::conformance::bench::ending(Status::Succeeded, bench.clock_in(0)),

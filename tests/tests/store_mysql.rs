@@ -1,6 +1,6 @@
 //! The MySQL store on MySQL.
 
-use carillon_adapters::store::mysql::{MySqlStore, Options};
+use carillon_store::mysql::{MySqlStore, Options};
 use carillon_tests::databases::{Brand, Server};
 
 mod on_server;

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use carillon_adapters::store::ManualClock;
-use carillon_adapters::store::sqlite::{OpenOptions, SqliteStore};
+use carillon_store::ManualClock;
+use carillon_store::sqlite::{OpenOptions, SqliteStore};
 use carillon_tests::conformance::bench::{BEGIN, PARTITIONS};
 use carillon_tests::conformance::walk::beside_memory;
 use carillon_tests::conformance::{Backups, Bench};

@@ -6,8 +6,8 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use carillon_adapters::store::sqlite::{Lease, OpenError, OpenOptions, SqliteStore};
-use carillon_adapters::store::{ControlStore, JobQuery, ManualClock, Me, NodeStore, PutIf, PutJob, StoreError};
+use carillon_store::sqlite::{Lease, OpenError, OpenOptions, SqliteStore};
+use carillon_store::{ControlStore, JobQuery, ManualClock, Me, NodeStore, PutIf, PutJob, StoreError};
 use carillon_tests::conformance::Bench;
 use carillon_tests::conformance::bench::{BEGIN, PARTITIONS, at, job, key};
 use rusqlite::Connection;
@@ -50,7 +50,7 @@ async fn what_is_stored_is_there_after_a_restart() {
     assert!(store.expire(None, former.id, former.seq).await.unwrap());
     assert_eq!(store.sweep(former.id, 100).await.unwrap(), 1);
     assert!(store.sessions().await.unwrap().is_empty());
-    let new = carillon_adapters::store::NewSession {
+    let new = carillon_store::NewSession {
         id: carillon_domain::id::SessionId::from_random(9),
         node: "n".into(),
         address: "a".into(),

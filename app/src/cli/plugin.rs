@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use carillon_adapters::dylib::{Host, inspect};
+use carillon_executors::dylib::{Host, inspect};
 use clap::{Args, Subcommand};
 use serde_json::json;
 

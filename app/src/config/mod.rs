@@ -18,9 +18,9 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use carillon_adapters::executor::Isolation;
 use carillon_domain::lease::Timing;
 use carillon_domain::name::{check_label_key, check_label_value};
+use carillon_executors::executor::Isolation;
 
 use self::section::Root;
 

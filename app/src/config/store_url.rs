@@ -7,7 +7,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use carillon_adapters::store::mysql;
+use carillon_store::mysql;
 
 /// A database.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -148,9 +148,9 @@ impl Counters {
 
 #[cfg(test)]
 mod tests {
-    use carillon_adapters::executors::Executors;
     use carillon_domain::id::SessionId;
     use carillon_domain::time::{BootTime, Timestamp};
+    use carillon_executors::executors::Executors;
 
     use super::*;
 

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use carillon_adapters::executors::{ByName, Executors};
-use carillon_adapters::keeper::boottime_ms;
-use carillon_adapters::store::LivePart;
 use carillon_domain::id::{RunId, SessionId};
+use carillon_executors::executors::{ByName, Executors};
+use carillon_keeper::boottime_ms;
+use carillon_store::LivePart;
 use tokio::sync::{broadcast, mpsc, watch};
 
 /// How much of a running run's output is kept for those who begin to follow it late, in bytes.

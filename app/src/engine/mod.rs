@@ -15,14 +15,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use carillon_adapters::executor::Exit;
-use carillon_adapters::executors::Executors;
-use carillon_adapters::keeper::{KeeperHandle, boottime_ms};
-use carillon_adapters::store::{Output, Store};
 use carillon_domain::id::{RunId, SessionId};
 use carillon_domain::node::{Config, Effect, Input, Node, SelfKillReason};
 use carillon_domain::time::{BootTime, Timestamp};
 use carillon_domain::uncertain::Window;
+use carillon_executors::executor::Exit;
+use carillon_executors::executors::Executors;
+use carillon_keeper::{KeeperHandle, boottime_ms};
+use carillon_store::{Output, Store};
 use tokio::sync::mpsc;
 use tracing::{error, info, warn};
 

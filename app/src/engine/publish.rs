@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use carillon_adapters::store::{LivePart, Store};
 use carillon_domain::id::RunId;
 use carillon_domain::node::port::WantedOutput;
+use carillon_store::{LivePart, Store};
 use tokio::sync::watch;
 use tracing::debug;
 

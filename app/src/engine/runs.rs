@@ -2,9 +2,6 @@
 
 use std::sync::Arc;
 
-use carillon_adapters::execution::Execution;
-use carillon_adapters::executor::{Ended, Exit, Live, RunFacts, StoredParams};
-use carillon_adapters::store::Output;
 use carillon_domain::firing::Held;
 use carillon_domain::id::RunId;
 use carillon_domain::invariants;
@@ -12,6 +9,9 @@ use carillon_domain::job::Job;
 use carillon_domain::node::{Input, StopReason};
 use carillon_domain::run::{Ending, Reason, Status};
 use carillon_domain::time::Timestamp;
+use carillon_executors::execution::Execution;
+use carillon_executors::executor::{Ended, Exit, Live, RunFacts, StoredParams};
+use carillon_store::Output;
 use tracing::{debug, info};
 
 use super::{Engine, Message};

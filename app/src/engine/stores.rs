@@ -5,11 +5,11 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use carillon_adapters::executors::Executors;
-use carillon_adapters::store::{ClaimRequest, Finished, Me, Output, PeekRequest, Store, StoreError};
 use carillon_domain::id::{RunId, SessionId};
 use carillon_domain::node::port::FinishRequest;
 use carillon_domain::node::{BeatAnswer, Effect, Failure, Input, Lane, StoreAnswer};
+use carillon_executors::executors::Executors;
+use carillon_store::{ClaimRequest, Finished, Me, Output, PeekRequest, Store, StoreError};
 use tokio::sync::mpsc;
 use tracing::{debug, warn};
 
@@ -153,7 +153,7 @@ impl StoreCalls {
 }
 
 /// Ends a session if its heartbeat is still the one seen, and moves what it held back to Idle. `by` is who has found it silent,
-/// if that is why ([`NodeStore::expire`](carillon_adapters::store::NodeStore::expire)).
+/// if that is why ([`NodeStore::expire`](carillon_store::NodeStore::expire)).
 pub(crate) async fn end_and_sweep(
     store: &dyn Store,
     by: Option<Me>,

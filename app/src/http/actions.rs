@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use carillon_adapters::store::RunStage;
 use carillon_domain::time::Timestamp;
+use carillon_store::RunStage;
 use serde_json::{Value, json};
 use warp::filters::BoxedFilter;
 use warp::http::StatusCode;

@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use carillon_adapters::store::{ControlError, JobKey, PutIf, PutJob, Saved, StoreError};
 use carillon_domain::job::Job;
+use carillon_store::{ControlError, JobKey, PutIf, PutJob, Saved, StoreError};
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use warp::filters::BoxedFilter;

@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
-use carillon_adapters::store::JobKey;
 use carillon_domain::name::check_job_name;
+use carillon_store::JobKey;
 use serde_json::Value;
 use warp::Filter;
 use warp::filters::BoxedFilter;

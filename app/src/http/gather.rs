@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use carillon_adapters::gather::Gatherer;
-use carillon_adapters::store::{ControlError, PutJob, Saved, Store, StoreError};
+use carillon_store::gather::Gatherer;
+use carillon_store::{ControlError, PutJob, Saved, Store, StoreError};
 use futures_util::future::join_all;
 
 /// How many transactions are on their way at once: a row that somebody has locked holds up one of them.
@@ -52,10 +52,10 @@ async fn put_alone(store: &Arc<dyn Store>, put: &PutJob) -> Answer {
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use carillon_adapters::store::memory::{Fault, MemoryStore};
-    use carillon_adapters::store::{ControlStore, JobKey, ManualClock, PutIf};
     use carillon_domain::job::Job;
     use carillon_domain::time::Timestamp;
+    use carillon_store::memory::{Fault, MemoryStore};
+    use carillon_store::{ControlStore, JobKey, ManualClock, PutIf};
     use futures_util::FutureExt;
 
     use super::*;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use carillon_adapters::store::{Change, ControlError, JobKey, JobView, PutIf, PutJob, Saved};
+use carillon_store::{Change, ControlError, JobKey, JobView, PutIf, PutJob, Saved};
 use serde_json::Value;
 use warp::filters::BoxedFilter;
 use warp::http::StatusCode;

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use carillon_adapters::store::JobQuery;
 use carillon_domain::name::{check_label_key, check_label_value};
+use carillon_store::JobQuery;
 use serde_json::json;
 use warp::filters::BoxedFilter;
 use warp::http::StatusCode;

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use carillon_adapters::executor::{Executor, ExecutorDescription, HostState, PluginDescription};
-use carillon_adapters::store::{SessionState, SessionView, UncertainWindow};
 use carillon_domain::id::SessionId;
 use carillon_domain::name::{check_job_name, check_namespace};
 use carillon_domain::partition::share_of;
 use carillon_domain::schedule::{Options, Schedule};
 use carillon_domain::time::Timestamp;
+use carillon_executors::executor::{Executor, ExecutorDescription, HostState, PluginDescription};
+use carillon_store::{SessionState, SessionView, UncertainWindow};
 use serde_json::{Value, json};
 use tracing::warn;
 use warp::filters::BoxedFilter;

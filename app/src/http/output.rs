@@ -8,8 +8,8 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use carillon_adapters::store::{ControlError, LivePart, RunStage, RunView};
 use carillon_domain::id::RunId;
+use carillon_store::{ControlError, LivePart, RunStage, RunView};
 use futures_util::StreamExt;
 use futures_util::stream::poll_fn;
 use tokio::sync::broadcast::error::RecvError;

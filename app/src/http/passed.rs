@@ -3,7 +3,7 @@
 //! The other node publishes how much was printed and the newest part of it; in the end there is the record, which keeps the
 //! beginning and the end. What is passed on stands in order and nothing twice; where something is missing, that is said.
 
-use carillon_adapters::store::{LivePart, Output};
+use carillon_store::{LivePart, Output};
 
 /// How many bytes at the end of what was passed on tell where in the record that is.
 const COMPARED: usize = 4 * 1024;

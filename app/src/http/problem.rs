@@ -5,8 +5,8 @@
 
 use std::future::Future;
 
-use carillon_adapters::store::{ControlError, StoreError};
 use carillon_domain::firing::Rejected;
+use carillon_store::{ControlError, StoreError};
 use serde_json::{Value, json};
 use warp::http::header::{CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
 use warp::http::{Response as HttpResponse, StatusCode};

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use carillon_adapters::store::{ControlError, RunQuery, RunStage, RunView};
 use carillon_domain::id::RunId;
 use carillon_domain::run::Status;
+use carillon_store::{ControlError, RunQuery, RunStage, RunView};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 use warp::filters::BoxedFilter;

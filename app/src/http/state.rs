@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use carillon_adapters::store::Store;
+use carillon_store::Store;
 
 use super::gather::Puts;
 use super::{Hosts, Tokens};

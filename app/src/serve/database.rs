@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use carillon_adapters::store::mysql::{self, MySqlStore};
-use carillon_adapters::store::sqlite::{Lease, OpenOptions, SqliteStore};
-use carillon_adapters::store::{Store, StoreError, SystemClock};
 use carillon_domain::id::SessionId;
+use carillon_store::mysql::{self, MySqlStore};
+use carillon_store::sqlite::{Lease, OpenOptions, SqliteStore};
+use carillon_store::{Store, StoreError, SystemClock};
 use tracing::info;
 
 use super::SharedStore;

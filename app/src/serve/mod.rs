@@ -12,9 +12,9 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use carillon_adapters::dylib::leave;
-use carillon_adapters::keeper::KeeperHandle;
 use carillon_domain::node::SelfKillReason;
+use carillon_executors::dylib::leave;
+use carillon_keeper::KeeperHandle;
 use tokio::sync::{mpsc, oneshot};
 use tracing::{error, info};
 
@@ -168,4 +168,4 @@ fn refuse(code: u8, error: &dyn std::fmt::Display) -> ExitCode {
 }
 
 /// What the server shares among its parts.
-pub(crate) type SharedStore = Arc<dyn carillon_adapters::store::Store>;
+pub(crate) type SharedStore = Arc<dyn carillon_store::Store>;

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use carillon_adapters::dylib::{Change, DylibExecutor, Folder, Host, Plugin, Refused};
-use carillon_adapters::executor::Isolation;
-use carillon_adapters::executors::Executors;
-use carillon_adapters::keeper::KeeperHandle;
+use carillon_executors::dylib::{Change, DylibExecutor, Folder, Host, Plugin, Refused};
+use carillon_executors::executor::Isolation;
+use carillon_executors::executors::Executors;
+use carillon_keeper::KeeperHandle;
 use tracing::{info, warn};
 
 use crate::config::PluginsConfig;

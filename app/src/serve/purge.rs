@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use carillon_adapters::store::StoreError;
+use carillon_store::StoreError;
 use tracing::{debug, warn};
 
 use super::SharedStore;

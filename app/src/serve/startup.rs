@@ -5,13 +5,13 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-use carillon_adapters::executors::Executors;
-use carillon_adapters::keeper::{KeeperHandle, KeeperOptions, boottime_ms};
-use carillon_adapters::shell::{ShellConfig, ShellExecutor};
-use carillon_adapters::store::{NewSession, Opened};
 use carillon_domain::id::SessionId;
 use carillon_domain::node;
 use carillon_domain::time::BootTime;
+use carillon_executors::executors::Executors;
+use carillon_executors::shell::{ShellConfig, ShellExecutor};
+use carillon_keeper::{KeeperHandle, KeeperOptions, boottime_ms};
+use carillon_store::{NewSession, Opened};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use tokio::net::TcpListener;
 use tracing::warn;

@@ -3,9 +3,9 @@
 //! A cursor names the last item of the page before. It is checked completely when it comes back; a made-up one can do no
 //! more than begin a listing at another place, and what the caller may see is decided elsewhere.
 
-use carillon_adapters::store::{JobKey, RunCursor};
 use carillon_domain::name::{check_job_name, check_namespace};
 use carillon_domain::time::Timestamp;
+use carillon_store::{JobKey, RunCursor};
 
 /// The cursor after this job.
 pub fn job_cursor(after: &JobKey) -> String {

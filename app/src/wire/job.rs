@@ -1,6 +1,5 @@
 //! A job as clients read it: the definition and how it stands (SPEC section 3).
 
-use carillon_adapters::store::{JobKey, JobView};
 use carillon_domain::duration;
 use carillon_domain::firing::Phase;
 use carillon_domain::job::Job;
@@ -8,6 +7,7 @@ use carillon_domain::policy;
 use carillon_domain::run::Trigger;
 use carillon_domain::schedule::{Gap, Overlap as Repeated};
 use carillon_domain::time::Timestamp;
+use carillon_store::{JobKey, JobView};
 use serde_json::{Value, json};
 
 use super::run::{held_json, recorded_json};

@@ -3,9 +3,9 @@
 //! A run that was asked for, or is prepared, and has not started has the status `waiting`, which SPEC does not list: the
 //! id that `/run` answers can be asked about at once, and it neither runs nor ended.
 
-use carillon_adapters::store::{JobKey, RunStage, RunView};
 use carillon_domain::firing::Held;
 use carillon_domain::run::{RunRecord, Status};
+use carillon_store::{JobKey, RunStage, RunView};
 use serde_json::{Value, json};
 
 /// A run, wherever it stands.

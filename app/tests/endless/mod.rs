@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use carillon_adapters::store::*;
 use carillon_domain::firing::{Firing, Held};
 use carillon_domain::id::{JobId, RunId, SessionId};
 use carillon_domain::job::Job;
 use carillon_domain::node::port::{Claimed, FinishAnswer, Peek, RowKey, RunRef, Seen, StartAnswer};
 use carillon_domain::time::Timestamp;
+use carillon_store::*;
 use tokio::sync::Notify;
 
 /// How long a call takes, as one of a full batch does on a database.

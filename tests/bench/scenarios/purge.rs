@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use carillon_adapters::store::ControlStore;
-use carillon_adapters::store::mysql::{MySqlStore, Options};
+use carillon_store::ControlStore;
+use carillon_store::mysql::{MySqlStore, Options};
 
 use crate::found::{Found, Row};
 use crate::lab::Lab;

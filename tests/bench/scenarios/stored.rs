@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use carillon_adapters::store::mysql::{MySqlStore, Options};
-use carillon_adapters::store::{ClaimRequest, Me, NewSession, NodeStore, PeekRequest};
 use carillon_domain::id::{RunId, SessionId};
 use carillon_domain::time::Timestamp;
+use carillon_store::mysql::{MySqlStore, Options};
+use carillon_store::{ClaimRequest, Me, NewSession, NodeStore, PeekRequest};
 use carillon_tests::processes::{keeper, resident_kib};
 use carillon_tests::server::wait_until_within;
 

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use carillon_adapters::store::ClaimRequest;
 use carillon_domain::firing::Phase;
 use carillon_domain::id::RunId;
 use carillon_domain::job::{Job, Misfire, MisfirePolicy, Overlap};
 use carillon_domain::node::port::{Claimed, FinishAnswer, RowKey, RunRef, Seen, StartAnswer};
 use carillon_domain::run::Status;
+use carillon_store::ClaimRequest;
 
 use super::bench::{Bench, at, job, key};
 use super::onward::{claimed, finish_as};

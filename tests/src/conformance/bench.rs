@@ -4,15 +4,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use carillon_adapters::store::{
-    Change, ClaimRequest, Clock, ControlError, Finished, JobKey, JobView, ManualClock, Me, NewSession, Output,
-    PeekRequest, PutIf, PutJob, RunQuery, RunStage, RunView, Saved, Store,
-};
 use carillon_domain::id::{RunId, SessionId};
 use carillon_domain::job::Job;
 use carillon_domain::node::port::{Claimed, FinishAnswer, FinishRequest, Peek, RowKey, RunRef, StartAnswer};
 use carillon_domain::run::{Ending, RunRecord, Status};
 use carillon_domain::time::Timestamp;
+use carillon_store::{
+    Change, ClaimRequest, Clock, ControlError, Finished, JobKey, JobView, ManualClock, Me, NewSession, Output,
+    PeekRequest, PutIf, PutJob, RunQuery, RunStage, RunView, Saved, Store,
+};
 
 use super::Backups;
 

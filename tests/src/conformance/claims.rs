@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use carillon_adapters::store::{ClaimRequest, Me, PeekRequest, StoreError};
 use carillon_domain::firing::Phase;
 use carillon_domain::job::{Job, Misfire, MisfirePolicy, Overlap};
 use carillon_domain::node::port::{Peek, RowKey, UNCLAIMED_PER_PARTITION};
 use carillon_domain::partition::partition_of;
 use carillon_domain::run::{Status, Trigger};
 use carillon_domain::time::Timestamp;
+use carillon_store::{ClaimRequest, Me, PeekRequest, StoreError};
 
 use super::bench::{Bench, PARTITIONS, at, job, key};
 

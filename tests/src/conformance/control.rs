@@ -1,10 +1,10 @@
 //! Pause, resume, update, run now, cancel: each may come at any moment.
 
-use carillon_adapters::store::{ControlError, RunStage};
 use carillon_domain::firing::{CancelledBy, Phase, Rejected};
 use carillon_domain::job::{Job, Overlap};
 use carillon_domain::node::port::StartAnswer;
 use carillon_domain::run::{Status, Trigger};
+use carillon_store::{ControlError, RunStage};
 
 use super::bench::{Bench, at, job, key};
 

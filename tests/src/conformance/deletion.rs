@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use carillon_adapters::store::{ControlError, RunStage};
 use carillon_domain::job::{Job, Overlap};
 use carillon_domain::node::port::{FinishAnswer, StartAnswer};
 use carillon_domain::run::Status;
+use carillon_store::{ControlError, RunStage};
 
 use super::bench::{BEGIN, Bench, at, job, key};
 
@@ -63,7 +63,7 @@ pub async fn history_outlives_its_job(bench: &Bench) {
     assert_eq!(bench.store.run(running.run).await.unwrap().key, key("a"));
     bench.go_to(100);
     assert_eq!(bench.store.purge(at(50), 1000, 100).await.unwrap(), 1);
-    let gone = carillon_adapters::store::RunQuery { job: Some(key("a")), limit: 1, ..Default::default() };
+    let gone = carillon_store::RunQuery { job: Some(key("a")), limit: 1, ..Default::default() };
     assert!(matches!(bench.store.runs(&gone).await, Err(ControlError::NoJob { .. })));
     assert!(bench.create(job("a")).await.state.id.0 > 1, "a number is never used twice");
 }

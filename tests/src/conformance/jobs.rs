@@ -1,8 +1,8 @@
 //! Storing jobs.
 
-use carillon_adapters::store::{Change, ControlError, PutIf, PutJob};
 use carillon_domain::job::Job;
 use carillon_domain::time::Timestamp;
+use carillon_store::{Change, ControlError, PutIf, PutJob};
 
 use super::bench::{Bench, at, job, key};
 

@@ -1,8 +1,8 @@
 //! What people look at.
 
-use carillon_adapters::store::{ControlError, JobQuery, RunQuery, RunStage};
 use carillon_domain::job::{Job, Overlap};
 use carillon_domain::run::Status;
+use carillon_store::{ControlError, JobQuery, RunQuery, RunStage};
 
 use super::bench::{Bench, at, job, key};
 

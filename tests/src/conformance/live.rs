@@ -1,10 +1,10 @@
 //! The output of runs that run, between the node that runs them and readers at other nodes.
 
-use carillon_adapters::store::LivePart;
 use carillon_domain::id::RunId;
 use carillon_domain::job::{Job, Overlap};
 use carillon_domain::node::port::{RowKey, WantedOutput};
 use carillon_domain::run::Status;
+use carillon_store::LivePart;
 
 use super::bench::{Bench, at, job};
 

@@ -1,11 +1,11 @@
 //! A claim in the commit that finishes the run before.
 
-use carillon_adapters::store::{Finished, Me, Output};
 use carillon_domain::firing::Phase;
 use carillon_domain::id::{RunId, SessionId};
 use carillon_domain::job::{Job, Overlap};
 use carillon_domain::node::port::{Claimed, FinishAnswer, FinishRequest, Next, RunRef};
 use carillon_domain::run::Status;
+use carillon_store::{Finished, Me, Output};
 
 use super::bench::{Bench, at, ending, job, key};
 

@@ -1,9 +1,9 @@
 //! Heartbeats, expiry, sweeps.
 
-use carillon_adapters::store::{Beat, Me, SessionState};
 use carillon_domain::job::{Job, OnLost, Overlap};
 use carillon_domain::node::port::{FinishAnswer, StartAnswer};
 use carillon_domain::run::Status;
+use carillon_store::{Beat, Me, SessionState};
 
 use super::bench::{Bench, at, job};
 

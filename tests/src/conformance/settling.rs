@@ -1,9 +1,9 @@
 //! Settling doubt: a write that disarms whatever is still under way, then a look.
 
-use carillon_adapters::store::Me;
 use carillon_domain::job::{Job, Overlap};
 use carillon_domain::node::port::{RunRef, Seen, StartAnswer};
 use carillon_domain::run::Status;
+use carillon_store::Me;
 
 use super::bench::{Bench, at, job, key};
 

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use carillon_adapters::store::{Finished, MAX_OUTPUT_BYTES, Me, Output, RunStage};
 use carillon_domain::firing::Phase;
 use carillon_domain::job::{Job, Misfire, MisfirePolicy, Overlap, Retry};
 use carillon_domain::node::port::{FinishAnswer, FinishRequest, RowKey, RunRef, Seen, StartAnswer};
 use carillon_domain::run::{Status, Trigger};
+use carillon_store::{Finished, MAX_OUTPUT_BYTES, Me, Output, RunStage};
 
 use super::bench::{Bench, at, ending, job, key, refs};
 

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use carillon_adapters::store::{Beat, Me, UncertainWindow};
 use carillon_domain::firing::Phase;
 use carillon_domain::id::SessionId;
 use carillon_domain::job::{Job, OnLost, Overlap};
 use carillon_domain::node::port::StartAnswer;
 use carillon_domain::run::Status;
 use carillon_domain::uncertain::Window;
+use carillon_store::{Beat, Me, UncertainWindow};
 
 use super::bench::{Bench, at, job, key};
 
@@ -68,7 +68,7 @@ pub async fn a_claim_notices_and_does_nothing_else(bench: &Bench) {
     keep(bench).await;
     let me = acked(go_back(bench, 12).await.session, 2);
     let request = bench.claim_request(bench.me, at(40), 5);
-    let claimed = bench.store.claim(&carillon_adapters::store::ClaimRequest { me, ..request }).await.unwrap();
+    let claimed = bench.store.claim(&carillon_store::ClaimRequest { me, ..request }).await.unwrap();
     assert!(claimed.is_empty());
     assert_eq!(bench.view("a").await.state.phase, Phase::Idle);
     assert_eq!(windows(bench).await[0].window, Window { from_at: at(5), until_at: at(12), noticed_at: at(12) });
@@ -257,7 +257,7 @@ pub async fn a_session_that_is_over_is_remembered_for_a_day(bench: &Bench) {
         }
         let request = bench.claim_request(swept, at(secs) + Duration::from_secs(30), 5);
         let me = acked(swept, 1);
-        assert!(bench.store.claim(&carillon_adapters::store::ClaimRequest { me, ..request }).await.unwrap().is_empty());
+        assert!(bench.store.claim(&carillon_store::ClaimRequest { me, ..request }).await.unwrap().is_empty());
         assert!(windows(bench).await.is_empty());
     }
     let behind = bench.store.heartbeat(acked(closed, 2), 3, false).await.unwrap();

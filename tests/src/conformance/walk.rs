@@ -5,13 +5,13 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use carillon_adapters::store::memory::MemoryStore;
-use carillon_adapters::store::{Finished, JobView, ManualClock, Me, Output, PutIf, RunQuery, RunStage, RunView};
 use carillon_domain::firing::Phase;
 use carillon_domain::id::{RunId, SessionId};
 use carillon_domain::job::{Job, Misfire, MisfirePolicy, OnLost, Overlap, Retry};
 use carillon_domain::node::port::{Claimed, FinishRequest, RunRef, StartAnswer};
 use carillon_domain::run::{Status, Trigger};
+use carillon_store::memory::MemoryStore;
+use carillon_store::{Finished, JobView, ManualClock, Me, Output, PutIf, RunQuery, RunStage, RunView};
 
 use super::bench::{BEGIN, Bench, PARTITIONS, ending, job, key};
 
@@ -285,8 +285,8 @@ impl<'a> Walk<'a> {
     }
 }
 
-fn jobs_query() -> carillon_adapters::store::JobQuery {
-    carillon_adapters::store::JobQuery { limit: 100, ..Default::default() }
+fn jobs_query() -> carillon_store::JobQuery {
+    carillon_store::JobQuery { limit: 100, ..Default::default() }
 }
 
 fn all_runs() -> RunQuery {

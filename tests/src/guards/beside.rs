@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use carillon_adapters::store::Me;
 use carillon_domain::id::JobId;
 use carillon_domain::invariants::{self as must, Verdict};
 use carillon_domain::job::{Job, Overlap, Retry};
 use carillon_domain::node::port::StartAnswer;
 use carillon_domain::run::Status;
+use carillon_store::Me;
 
 use super::shop::{may_start, memory, pause, run, state, try_start};
 use crate::conformance::Bench;

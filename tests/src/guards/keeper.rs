@@ -6,13 +6,13 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use carillon_adapters::executor::{Ended, Live, Stop};
-use carillon_adapters::keeper::{self, KeeperHandle, KeeperOptions, RunningChild, Spawn, boottime_ms};
-use carillon_adapters::store::sqlite::Lease;
 use carillon_domain::guard::{self, Guard, stands};
 use carillon_domain::id::{RunId, SessionId};
 use carillon_domain::invariants::{self as must, Verdict};
 use carillon_domain::time::BootTime;
+use carillon_executors::executor::{Ended, Live, Stop};
+use carillon_keeper::{KeeperHandle, KeeperOptions, RunningChild, Spawn, boottime_ms};
+use carillon_store::sqlite::Lease;
 
 use super::shop::run;
 
@@ -25,7 +25,7 @@ pub fn main(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
         [one] => _ = guard::remove(one),
         [one, other, ..] => _ = guard::remove_both([one, other]),
     }
-    keeper::main(arguments)
+    carillon_keeper::main(arguments)
 }
 
 fn start(lock: Option<&Lease>) -> KeeperHandle {

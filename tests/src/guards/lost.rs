@@ -1,11 +1,11 @@
 //! Stories of a database that loses commits.
 
-use carillon_adapters::store::Me;
 use carillon_domain::firing::FiringKey;
 use carillon_domain::invariants::{self as must, Verdict};
 use carillon_domain::job::{Job, OnLost};
 use carillon_domain::node::port::Claimed;
 use carillon_domain::run::Status;
+use carillon_store::Me;
 
 use super::shop::{firing, memory, run, state, try_start};
 use crate::conformance::Bench;
@@ -48,7 +48,7 @@ impl Lossy {
 
     async fn claim_as(&self, me: Me) -> Vec<Claimed> {
         let request = self.bench.claim_request(me.session, self.bench.clock_in(5), 10);
-        let request = carillon_adapters::store::ClaimRequest { me, ..request };
+        let request = carillon_store::ClaimRequest { me, ..request };
         self.bench.store.claim(&request).await.expect("an answer")
     }
 

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use carillon_adapters::store::MAX_OUTPUT_BYTES;
-use carillon_adapters::store::memory::Fault;
 use carillon_domain::invariants::Verdict;
 use carillon_domain::job::Job;
 use carillon_domain::lease::Timing;
+use carillon_store::MAX_OUTPUT_BYTES;
+use carillon_store::memory::Fault;
 
 use super::world::{Slow, World};
 use crate::conformance::bench::{at, job, key};

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use carillon_adapters::store::mysql::MySqlStore;
-use carillon_adapters::store::{ControlStore, Finished, Me, NodeStore, Output};
 use carillon_domain::invariants::{self as must, Verdict};
 use carillon_domain::node::port::{FinishRequest, StartAnswer};
 use carillon_domain::run::{Status, Trigger};
+use carillon_store::mysql::MySqlStore;
+use carillon_store::{ControlStore, Finished, Me, NodeStore, Output};
 use mysql_async::prelude::Queryable;
 use tokio::task::{JoinHandle, block_in_place};
 

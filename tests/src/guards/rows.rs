@@ -1,11 +1,11 @@
 //! Stories of a job's row.
 
-use carillon_adapters::store::Me;
 use carillon_domain::firing::{Event, JobState, Phase, Why, apply};
 use carillon_domain::invariants::{self as must, Verdict};
 use carillon_domain::job::{Job, Overlap};
 use carillon_domain::node::port::Seen;
 use carillon_domain::run::{Status, Trigger};
+use carillon_store::Me;
 
 use super::shop::{child_has_its_row, may_start, memory, pause, run, state, try_start};
 use crate::conformance::Bench;

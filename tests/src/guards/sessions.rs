@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use carillon_adapters::store::sqlite::Lease;
-use carillon_adapters::store::{Beat, LivePart, Me};
 use carillon_domain::invariants::{self as must, Verdict};
 use carillon_domain::job::Job;
 use carillon_domain::lease::Timing;
 use carillon_domain::time::BootTime;
+use carillon_store::sqlite::Lease;
+use carillon_store::{Beat, LivePart, Me};
 
 use super::shop::{child_has_its_row, mariadb, memory, on_every_store, run, survivors_leave_nothing_held, try_start};
 use crate::conformance::Bench;

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use carillon_adapters::store::memory::MemoryStore;
-use carillon_adapters::store::mysql::{MySqlStore, Options};
-use carillon_adapters::store::sqlite::{OpenOptions, SqliteStore};
-use carillon_adapters::store::{Beat, JobQuery, ManualClock, Me, RunStage, SessionState};
 use carillon_domain::firing::{FiringKey, Held, JobState, Phase};
 use carillon_domain::id::{RunId, SessionId};
 use carillon_domain::invariants::{self as must, Verdict};
 use carillon_domain::node::port::{Claimed, RunRef, StartAnswer};
+use carillon_store::memory::MemoryStore;
+use carillon_store::mysql::{MySqlStore, Options};
+use carillon_store::sqlite::{OpenOptions, SqliteStore};
+use carillon_store::{Beat, JobQuery, ManualClock, Me, RunStage, SessionState};
 
 use crate::conformance::bench::{BEGIN, PARTITIONS, key};
 use crate::conformance::{Backups, Bench};
@@ -53,7 +53,7 @@ pub fn database() -> Database {
 
 /// A store on MariaDB, as another process would have one.
 pub async fn open(url: &str, clock: &ManualClock) -> MySqlStore {
-    let clock = Some(Arc::new(clock.clone()) as Arc<dyn carillon_adapters::store::Clock>);
+    let clock = Some(Arc::new(clock.clone()) as Arc<dyn carillon_store::Clock>);
     let statement_timeout = std::time::Duration::from_secs(60);
     MySqlStore::open(url, Options { partitions: PARTITIONS, clock, statement_timeout, ..Options::default() })
         .await

@@ -1,9 +1,9 @@
 //! Stories of rows that are there already.
 
-use carillon_adapters::store::{Finished, Me, Output};
 use carillon_domain::invariants::Verdict;
 use carillon_domain::node::port::FinishRequest;
 use carillon_domain::run::Status;
+use carillon_store::{Finished, Me, Output};
 
 use super::shop::{all_idle, database, mariadb, run};
 use crate::conformance::Backups;

@@ -8,10 +8,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use carillon_adapters::store::memory::MemoryStore;
-use carillon_adapters::store::{
-    ControlStore, JobKey, JobQuery, ManualClock, Me, NewSession, NodeStore, PutIf, PutJob, RunStage, SessionState,
-};
 use carillon_domain::firing::{FiringKey, JobState, Phase};
 use carillon_domain::id::{JobId, RunId, SessionId};
 use carillon_domain::invariants::{self as must, Verdict, Violation};
@@ -20,6 +16,10 @@ use carillon_domain::lease::Timing;
 use carillon_domain::node::{Config, Effect, Input, Node};
 use carillon_domain::run::{Ending, Status};
 use carillon_domain::time::{BootTime, Timestamp};
+use carillon_store::memory::MemoryStore;
+use carillon_store::{
+    ControlStore, JobKey, JobQuery, ManualClock, Me, NewSession, NodeStore, PutIf, PutJob, RunStage, SessionState,
+};
 
 use crate::conformance::bench::{BEGIN, PARTITIONS};
 

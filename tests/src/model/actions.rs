@@ -1,11 +1,11 @@
 //! What may happen next in a state.
 
-use carillon_adapters::store::memory::Backup;
 use carillon_domain::firing::Phase;
 use carillon_domain::id::{JobId, RunId, SessionId};
 use carillon_domain::node::Effect;
 use carillon_domain::run::Status;
 use carillon_domain::uncertain::went_back;
+use carillon_store::memory::Backup;
 
 use super::bounds::Budget;
 use super::calls::{Answer, Request};

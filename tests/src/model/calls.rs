@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use carillon_adapters::store::memory::MemoryStore;
-use carillon_adapters::store::{ClaimRequest, Finished, Me, NodeStore, Output, PeekRequest};
 use carillon_domain::firing::{JobState, Phase};
 use carillon_domain::id::{RunId, SessionId};
 use carillon_domain::node::port::{RowKey, RunRef, Seen};
 use carillon_domain::node::{BeatAnswer, Effect, Failure, Input};
 use carillon_domain::time::BootTime;
+use carillon_store::memory::MemoryStore;
+use carillon_store::{ClaimRequest, Finished, Me, NodeStore, Output, PeekRequest};
 
 use super::sights::Sight;
 use super::watching::{self, Writer};
@@ -109,12 +109,12 @@ impl World {
         seen.iter().filter_map(refused).collect()
     }
 
-    fn count_sights(&mut self, before: &carillon_adapters::store::memory::Backup, call: &Call) {
+    fn count_sights(&mut self, before: &carillon_store::memory::Backup, call: &Call) {
         let held = |session: SessionId| {
             let holds = move |phase: &Phase| phase.held().is_some_and(|held| held.session == session);
             before.rows().filter(|(_, phase, _)| holds(phase)).count()
         };
-        let lost = |store: &carillon_adapters::store::memory::Backup| {
+        let lost = |store: &carillon_store::memory::Backup| {
             store.records().filter(|record| record.status == carillon_domain::run::Status::Lost).count()
         };
         if matches!(call.effect, Effect::Sweep { session } if held(session) > 0) {
@@ -133,7 +133,7 @@ impl World {
     }
 }
 
-fn held_by(store: &carillon_adapters::store::memory::Backup, session: SessionId) -> usize {
+fn held_by(store: &carillon_store::memory::Backup, session: SessionId) -> usize {
     store.rows().filter(|(_, phase, _)| phase.held().is_some_and(|held| held.session == session)).count()
 }
 

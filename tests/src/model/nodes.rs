@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use carillon_adapters::store::NodeStore;
 use carillon_domain::firing::Held;
 use carillon_domain::id::{JobId, RunId, SessionId};
 use carillon_domain::invariants as must;
 use carillon_domain::node::{Effect, Input, SelfKillReason};
 use carillon_domain::run::{Ending, Status};
 use carillon_domain::time::{BootTime, Timestamp};
+use carillon_store::NodeStore;
 
 use super::bounds::LONGEST_RUN_MS;
 use super::calls::{Answer, Call};

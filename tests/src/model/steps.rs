@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use carillon_adapters::store::{ControlStore, JobKey};
 use carillon_domain::id::{JobId, RunId, SessionId};
 use carillon_domain::node::{Failure, Input};
+use carillon_store::{ControlStore, JobKey};
 
 use super::actions::{Action, Fate, fates_of};
 use super::calls::{Answer, Call, Request};

@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use carillon_adapters::store::SessionState;
-use carillon_adapters::store::memory::Backup;
 use carillon_domain::firing::{Held, JobState, Phase, Why};
 use carillon_domain::id::{JobId, SessionId};
 use carillon_domain::invariants::{self as must, Number, Verdict, Violation};
@@ -11,6 +9,8 @@ use carillon_domain::job::{OnLost, Overlap};
 use carillon_domain::node::port::RowKey;
 use carillon_domain::run::Trigger;
 use carillon_domain::time::Timestamp;
+use carillon_store::SessionState;
+use carillon_store::memory::Backup;
 
 use super::sights::Sight;
 use super::world::{Life, World};
@@ -122,8 +122,7 @@ impl World {
         }
         for process in self.processes.iter().filter(|process| process.life == Life::Alive) {
             let session = process.session;
-            let lives =
-                |beat: carillon_adapters::store::SessionBeat| beat.id == session && beat.state != SessionState::Ended;
+            let lives = |beat: carillon_store::SessionBeat| beat.id == session && beat.state != SessionState::Ended;
             if !self.store.sessions().any(lives) {
                 continue;
             }

@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-use carillon_adapters::store::memory::{Backup, MemoryStore};
-use carillon_adapters::store::{ControlStore, ManualClock, NewSession, NodeStore, PutIf, PutJob};
 use carillon_domain::firing::FiringKey;
 use carillon_domain::id::{JobId, RunId, SessionId};
 use carillon_domain::invariants::Violation;
 use carillon_domain::node::{Input, Node};
 use carillon_domain::time::{BootTime, Timestamp};
+use carillon_store::memory::{Backup, MemoryStore};
+use carillon_store::{ControlStore, ManualClock, NewSession, NodeStore, PutIf, PutJob};
 
 use super::bounds::{Bounds, Budget};
 use super::calls::{Answer, Call, Request};

@@ -1,10 +1,10 @@
 //! What a node asks of its store, as the server's engine does it: each a call with a time limit, each answer an input.
 
-use carillon_adapters::store::memory::innodb::Client;
-use carillon_adapters::store::{ClaimRequest, Finished, Me, NodeStore, Output, PeekRequest};
 use carillon_domain::id::SessionId;
 use carillon_domain::node::{BeatAnswer, Effect, Failure, Input};
 use carillon_domain::time::BootTime;
+use carillon_store::memory::innodb::Client;
+use carillon_store::{ClaimRequest, Finished, Me, NodeStore, Output, PeekRequest};
 
 /// What a call is about, so that a time limit can be told as its failure.
 #[derive(Debug, Clone)]

@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use carillon_adapters::store::memory::innodb::{Change, Commit};
 use carillon_domain::firing::{ActiveRow, FiringKey, Held, JobState, Phase, Why};
 use carillon_domain::id::{JobId, RunId, SessionId};
 use carillon_domain::invariants::{self as must, Number, Verdict, Violation};
 use carillon_domain::job::{Job, OnLost, Overlap};
 use carillon_domain::run::RunRecord;
 use carillon_domain::time::BootTime;
+use carillon_store::memory::innodb::{Change, Commit};
 
 use super::accounts::Accounts;
 use super::trace::Trace;

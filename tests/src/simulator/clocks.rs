@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use carillon_adapters::store::Clock;
 use carillon_domain::time::BootTime;
+use carillon_store::Clock;
 
 const MILLION: i128 = 1_000_000;
 

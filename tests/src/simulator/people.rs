@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use carillon_adapters::store::{ControlStore, JobKey, PutIf, PutJob};
 use carillon_domain::id::{RunId, SessionId};
 use carillon_domain::job::Job;
+use carillon_store::{ControlStore, JobKey, PutIf, PutJob};
 
 use super::jobs;
 use super::plan::Plan;

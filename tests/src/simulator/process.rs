@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use carillon_adapters::store::Me;
-use carillon_adapters::store::memory::innodb::Client;
 use carillon_domain::id::{RunId, SessionId};
 use carillon_domain::lease::Timing;
 use carillon_domain::node::{Config, Input, Node};
 use carillon_domain::time::BootTime;
+use carillon_store::Me;
+use carillon_store::memory::innodb::Client;
 
 use super::clocks::BootClock;
 use super::plan::Plan;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use carillon_adapters::store::memory::innodb::{CommitFate, StatementFate, Weather};
+use carillon_store::memory::innodb::{CommitFate, StatementFate, Weather};
 
 use super::dice::Dice;
 use super::plan::Plan;

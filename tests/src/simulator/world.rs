@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use carillon_adapters::store::memory::innodb::{Client, InnoDb, Limits};
-use carillon_adapters::store::{Clock, ControlStore, PutIf, PutJob};
 use carillon_domain::invariants::{self as must, Number, Violation};
 use carillon_domain::job::Job;
 use carillon_domain::time::Timestamp;
+use carillon_store::memory::innodb::{Client, InnoDb, Limits};
+use carillon_store::{Clock, ControlStore, PutIf, PutJob};
 
 use super::calls::{Call, Done};
 use super::checks::Checks;
@@ -203,7 +203,7 @@ impl World {
     fn resume(&mut self, job: &Job) {
         let (people, key) = (self.people.clone(), super::people::key(job));
         let asking = async move {
-            use carillon_adapters::store::ControlError;
+            use carillon_store::ControlError;
             while let Err(ControlError::Store(_)) = people.resume(&key).await {}
             Done::Told(true)
         };

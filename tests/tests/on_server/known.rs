@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use carillon_adapters::store::{Finished, Me, NodeStore, Output, Store, StoreError};
 use carillon_domain::node::port::{Claimed, FinishAnswer, FinishRequest, RunRef, Seen, StartAnswer};
 use carillon_domain::run::Status;
+use carillon_store::{Finished, Me, NodeStore, Output, Store, StoreError};
 use carillon_tests::conformance::Bench;
 use carillon_tests::conformance::bench::{at, ending, job, key, refs};
 use carillon_tests::databases::proxy::{COMMIT, LONE_START, Proxy, Trap};

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use carillon_adapters::store::mysql::Options;
-use carillon_adapters::store::{Beat, ClaimRequest, Me, NodeStore, Store, StoreError};
 use carillon_domain::firing::Phase;
 use carillon_domain::job::{Job, Overlap};
 use carillon_domain::node::port::{Claimed, Seen, StartAnswer};
 use carillon_domain::run::Status;
 use carillon_domain::time::Timestamp;
+use carillon_store::mysql::Options;
+use carillon_store::{Beat, ClaimRequest, Me, NodeStore, Store, StoreError};
 use carillon_tests::conformance::Bench;
 use carillon_tests::conformance::bench::{at, job, key, refs};
 use carillon_tests::databases::proxy::{COMMIT, LONE_START, Proxy, Trap};
@@ -238,9 +238,9 @@ async fn a_clock_that_was_put_back_starts_nothing_early() {
         }
     };
     let database = server.database().await;
-    let by_itself = Options { clock: None, ..options(&carillon_adapters::store::ManualClock::at(Timestamp::EPOCH)) };
+    let by_itself = Options { clock: None, ..options(&carillon_store::ManualClock::at(Timestamp::EPOCH)) };
     let store = open(&database.url(), by_itself).await;
-    let bench = Bench::new(store.clone(), carillon_adapters::store::ManualClock::at(Timestamp::EPOCH)).await;
+    let bench = Bench::new(store.clone(), carillon_store::ManualClock::at(Timestamp::EPOCH)).await;
     bench.create(Job::new(("default", "a"), "@every 1s", "{}")).await;
     let until = Timestamp::from_ms(i64::MAX / 2);
     let request = ClaimRequest { until, ..bench.claim_request(bench.me, until, 5) };

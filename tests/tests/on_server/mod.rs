@@ -15,8 +15,8 @@ mod versions;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use carillon_adapters::store::ManualClock;
-use carillon_adapters::store::mysql::{MySqlStore, Options};
+use carillon_store::ManualClock;
+use carillon_store::mysql::{MySqlStore, Options};
 use carillon_tests::conformance::Bench;
 use carillon_tests::conformance::bench::{BEGIN, PARTITIONS};
 use carillon_tests::databases::{Database, Server};

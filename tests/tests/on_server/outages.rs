@@ -2,11 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use carillon_adapters::store::Me;
-use carillon_adapters::store::mysql::Options;
-use carillon_adapters::store::{Beat, Finished, ManualClock, NodeStore, Output, StoreError};
 use carillon_domain::node::port::{FinishRequest, Seen};
 use carillon_domain::run::Status;
+use carillon_store::Me;
+use carillon_store::mysql::Options;
+use carillon_store::{Beat, Finished, ManualClock, NodeStore, Output, StoreError};
 use carillon_tests::conformance::Bench;
 use carillon_tests::conformance::bench::{BEGIN, at, ending, job};
 use carillon_tests::databases::Server;

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use carillon_adapters::store::Me;
-use carillon_adapters::store::{Finished, JobQuery, Output, PutIf, PutJob, RunQuery};
 use carillon_domain::job::{Job, Overlap};
 use carillon_domain::node::port::{FinishRequest, StartAnswer};
 use carillon_domain::run::Status;
+use carillon_store::Me;
+use carillon_store::{Finished, JobQuery, Output, PutIf, PutJob, RunQuery};
 use carillon_tests::conformance::Bench;
 use carillon_tests::conformance::bench::{ending, job, key, refs};
 use carillon_tests::databases::{Database, Server};

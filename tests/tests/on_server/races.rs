@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use carillon_adapters::store::Me;
-use carillon_adapters::store::mysql::Options;
-use carillon_adapters::store::{Beat, NodeStore, PutIf, PutJob, StoreError};
 use carillon_domain::node::port::{Claimed, Seen, StartAnswer};
+use carillon_store::Me;
+use carillon_store::mysql::Options;
+use carillon_store::{Beat, NodeStore, PutIf, PutJob, StoreError};
 use carillon_tests::conformance::bench::{at, job};
 use carillon_tests::databases::Database;
 use carillon_tests::databases::proxy::{Proxy, Trap};

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use carillon_adapters::store::Me;
-use carillon_adapters::store::mysql::Options;
-use carillon_adapters::store::{ControlStore, Finished, NewSession, NodeStore, Output, PutIf, PutJob};
 use carillon_domain::id::SessionId;
 use carillon_domain::job::Job;
 use carillon_domain::node::port::{FinishRequest, StartAnswer};
 use carillon_domain::run::Status;
+use carillon_store::Me;
+use carillon_store::mysql::Options;
+use carillon_store::{ControlStore, Finished, NewSession, NodeStore, Output, PutIf, PutJob};
 use carillon_tests::conformance::bench::{ending, job, key, refs};
 
 use super::{open, server, wait_until};
@@ -35,7 +35,7 @@ async fn large_definitions_and_outputs_fit_and_the_servers_clock_is_the_clock() 
 
     let runs = (1..=60).map(|n| carillon_domain::id::RunId::drawn(me, n)).collect();
     let until = store.now().await.unwrap() + Duration::from_secs(30);
-    let request = carillon_adapters::store::ClaimRequest {
+    let request = carillon_store::ClaimRequest {
         me: Me::new(me),
         partitions: (0..opened.partitions).collect(),
         until,

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::process::Command;
 
-use carillon_adapters::store::ManualClock;
-use carillon_adapters::store::Me;
+use carillon_store::ManualClock;
+use carillon_store::Me;
 use carillon_tests::conformance::Bench;
 use carillon_tests::conformance::bench::{BEGIN, job};
 use carillon_tests::databases::proxy::{Proxy, Trap};

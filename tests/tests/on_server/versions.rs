@@ -1,8 +1,8 @@
 //! An older binary and a newer one beside each other, one version of the schema apart.
 
-use carillon_adapters::store::ManualClock;
-use carillon_adapters::store::mysql::{MySqlStore, OpenError, Options};
 use carillon_domain::run::Status;
+use carillon_store::ManualClock;
+use carillon_store::mysql::{MySqlStore, OpenError, Options};
 use carillon_tests::conformance::bench::{BEGIN, job, key};
 use carillon_tests::databases::Database;
 use mysql_async::prelude::Queryable;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use carillon_adapters::store::{Me, NodeStore};
+use carillon_store::{Me, NodeStore};
 use serde_json::{Value, json};
 
 use super::Api;

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use carillon_adapters::store::{ClaimRequest, Finished, LivePart, Me, NewSession, NodeStore, Output, PeekRequest};
 use carillon_domain::id::SessionId;
 use carillon_domain::node::port::{FinishRequest, RunRef, StartAnswer};
 use carillon_domain::run::{Ending, Status};
+use carillon_store::{ClaimRequest, Finished, LivePart, Me, NewSession, NodeStore, Output, PeekRequest};
 use serde_json::json;
 use tokio::sync::mpsc;
 

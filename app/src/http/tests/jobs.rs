@@ -1,6 +1,6 @@
 //! Creating, replacing, reading, pausing and deleting jobs.
 
-use carillon_adapters::store::memory::Fault;
+use carillon_store::memory::Fault;
 use serde_json::{Value, json};
 
 use super::{Api, job};
@@ -237,7 +237,7 @@ async fn secrets_are_kept_and_never_shown() {
     edited["schedule"] = json!("@daily");
     let put = api.call("PUT", "/v1/jobs/a", Some(edited)).await;
     assert_eq!((put.status.as_u16(), put.json["generation"].as_u64()), (200, Some(2)), "{}", put.json);
-    use carillon_adapters::store::{ControlStore, JobKey};
+    use carillon_store::{ControlStore, JobKey};
     let key = JobKey { namespace: "default".into(), name: "a".into() };
     assert!(api.store.job(&key).await.unwrap().job.params.contains("hush"), "the value is still stored");
     let mut moved = job("b");

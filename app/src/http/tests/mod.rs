@@ -14,15 +14,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use carillon_adapters::executor::{Ended, Executor, ExecutorDescription, Exit, Live, RunFacts};
-use carillon_adapters::executors::Executors;
-use carillon_adapters::store::memory::MemoryStore;
-use carillon_adapters::store::{ClaimRequest, Finished, ManualClock, Me, NewSession, NodeStore, Output, StoreError};
 use carillon_domain::firing::Held;
 use carillon_domain::id::{RunId, SessionId};
 use carillon_domain::node::port::{Claimed, FinishRequest, RunRef, StartAnswer};
 use carillon_domain::run::{Ending, Status};
 use carillon_domain::time::Timestamp;
+use carillon_executors::executor::{Ended, Executor, ExecutorDescription, Exit, Live, RunFacts};
+use carillon_executors::executors::Executors;
+use carillon_store::memory::MemoryStore;
+use carillon_store::{ClaimRequest, Finished, ManualClock, Me, NewSession, NodeStore, Output, StoreError};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use warp::filters::BoxedFilter;
@@ -200,7 +200,7 @@ impl Api {
     }
 
     pub async fn claimed(&self) -> Vec<Claimed> {
-        use carillon_adapters::store::ControlStore;
+        use carillon_store::ControlStore;
         let request = ClaimRequest {
             me: Me::new(self.engine.session()),
             partitions: (0..4).collect(),
@@ -222,7 +222,7 @@ impl Api {
     }
 
     pub async fn finish(&self, at: RunRef, status: Status, output: Output) -> Result<(), StoreError> {
-        use carillon_adapters::store::ControlStore;
+        use carillon_store::ControlStore;
         let ended_at = self.store.now().await?;
         let ending = Ending { status, exit_code: Some(0), signal: None, reason: None, ended_at };
         let finished = Finished { request: FinishRequest { at, ending, next: None }, output };

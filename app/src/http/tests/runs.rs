@@ -1,7 +1,7 @@
 //! Runs: asking for one, watching it, cancelling it, reading what it left.
 
-use carillon_adapters::store::Output;
 use carillon_domain::run::Status;
+use carillon_store::Output;
 use serde_json::{Value, json};
 use warp::hyper::body::Bytes;
 

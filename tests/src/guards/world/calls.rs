@@ -1,9 +1,9 @@
 //! A node's calls to the store, as its engine makes them.
 
-use carillon_adapters::store::{ClaimRequest, ControlStore, Finished, Me, NodeStore, Output, PeekRequest};
 use carillon_domain::node::port::FinishRequest;
 use carillon_domain::node::{BeatAnswer, Effect, Failure, Input};
 use carillon_domain::time::BootTime;
+use carillon_store::{ClaimRequest, ControlStore, Finished, Me, NodeStore, Output, PeekRequest};
 
 use super::{World, ready};
 

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use carillon_adapters::store::{NewSession, NodeStore};
 use carillon_domain::id::SessionId;
 use carillon_domain::node::{Effect, Input, Node};
 use carillon_domain::run::{Ending, Status};
 use carillon_domain::time::{BootTime, Timestamp};
+use carillon_store::{NewSession, NodeStore};
 
 use super::{Happening, World};
 use crate::simulator::calls::{Call, Done, perform};

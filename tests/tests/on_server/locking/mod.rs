@@ -9,9 +9,9 @@ mod scripts;
 
 use std::time::Duration;
 
-use carillon_adapters::store::memory::innodb::Refused;
-use carillon_adapters::store::{ControlStore, NodeStore, PutIf, PutJob};
 use carillon_domain::id::JobId;
+use carillon_store::memory::innodb::Refused;
+use carillon_store::{ControlStore, NodeStore, PutIf, PutJob};
 use carillon_tests::conformance::bench::{job, key};
 
 use fake::Fake;

@@ -1,0 +1,7 @@
+//! The executors: what runs a job, from a shell command to a plugin.
+
+pub mod dylib;
+pub mod execution;
+pub mod executor;
+pub mod executors;
+pub mod shell;

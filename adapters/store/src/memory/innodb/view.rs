@@ -1,0 +1,96 @@
+//! What a transaction sees: its own writes, laid over what is committed for as long as it looks. Only what it has touched is
+//! kept and put back, so that a look costs nothing beside a long history.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use carillon_domain::firing::{ActiveRow, FiringKey, JobState};
+use carillon_domain::id::{JobId, RunId, SessionId};
+use carillon_domain::time::Timestamp;
+
+use super::super::data::{Data, Place};
+use super::own::Own;
+use crate::definition::Definition;
+use crate::{JobKey, Output, SessionView, UncertainWindow};
+
+/// Reads with the transaction's own writes.
+pub(super) fn read<T>(data: &mut Data, own: &Own, read: impl FnOnce(&mut Data) -> T) -> T {
+    let before = Before::of(data, own);
+    own.clone().apply(data);
+    let answer = read(data);
+    before.put_back(data);
+    answer
+}
+
+/// A job's number, its row and its definition.
+type OfJob = (JobId, Option<Arc<JobState>>, Option<Arc<Definition>>);
+
+/// What was committed of all that a transaction has written.
+struct Before {
+    jobs: Vec<OfJob>,
+    active: Vec<(FiringKey, Option<ActiveRow>)>,
+    names: Vec<(JobKey, Option<JobId>)>,
+    new_records: Vec<Place>,
+    outputs: Vec<(RunId, Option<Output>)>,
+    sessions: BTreeMap<SessionId, SessionView>,
+    spent: BTreeMap<SessionId, (u64, Timestamp)>,
+    windows: Vec<UncertainWindow>,
+    highest_version: u64,
+    record_conflicts: usize,
+}
+
+impl Before {
+    fn of(data: &Data, own: &Own) -> Self {
+        let (mut jobs, mut active, mut names) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+        let (mut new_records, mut outputs) = (Vec::new(), BTreeSet::new());
+        names.extend(own.names.iter().map(|(key, _)| key.clone()));
+        for changes in &own.changes {
+            let rows = changes.jobs.iter().flat_map(|write| [&write.before, &write.after]).flatten();
+            jobs.extend(rows.map(|row| row.id).chain(changes.definitions.iter().map(|(id, _)| *id)));
+            let beside = changes.active.iter().flat_map(|write| [&write.before, &write.after]).flatten();
+            active.extend(beside.map(|row| row.key));
+            let freed = data.names.iter().filter(|(_, id)| changes.deleted.contains(id));
+            names.extend(freed.map(|(key, _)| key.clone()));
+            let new = changes.records.iter().filter(|record| !data.places.contains_key(&record.id));
+            new_records.extend(new.map(|record| (record.due_at, record.attempt, record.id)));
+            outputs.extend(changes.outputs.iter().map(|(run, _)| *run));
+        }
+        let of_job = |id: JobId| (id, data.states.get(&id).cloned(), data.definitions.get(&id).cloned());
+        Self {
+            jobs: jobs.into_iter().map(of_job).collect(),
+            active: active.into_iter().map(|key| (key, data.active.get(&key).cloned())).collect(),
+            names: names.into_iter().map(|key| (key.clone(), data.names.get(&key).copied())).collect(),
+            new_records,
+            outputs: outputs.into_iter().map(|run| (run, data.outputs.get(&run).cloned())).collect(),
+            sessions: data.sessions.clone(),
+            spent: data.spent.clone(),
+            windows: data.windows.clone(),
+            highest_version: data.highest_version,
+            record_conflicts: data.record_conflicts,
+        }
+    }
+
+    fn put_back(self, data: &mut Data) {
+        self.new_records.iter().for_each(|place| data.forget_record(place));
+        for (id, state, definition) in self.jobs {
+            let here = data.due_place(id);
+            here.map(|place| data.due.remove(&place));
+            put(&mut data.states, id, state);
+            put(&mut data.definitions, id, definition);
+            let back = data.due_place(id);
+            data.due.extend(back);
+        }
+        self.active.into_iter().for_each(|(key, row)| put(&mut data.active, key, row));
+        self.names.into_iter().for_each(|(key, id)| put(&mut data.names, key, id));
+        self.outputs.into_iter().for_each(|(run, output)| put(&mut data.outputs, run, output));
+        (data.sessions, data.spent, data.windows) = (self.sessions, self.spent, self.windows);
+        (data.highest_version, data.record_conflicts) = (self.highest_version, self.record_conflicts);
+    }
+}
+
+fn put<K: Ord, V>(map: &mut BTreeMap<K, V>, key: K, value: Option<V>) {
+    match value {
+        Some(value) => map.insert(key, value),
+        None => map.remove(&key),
+    };
+}

@@ -1,0 +1,242 @@
+//! MySQL behind the operations.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use carillon_domain::firing::FiringKey;
+use carillon_domain::guard::{Guard, stands};
+use carillon_domain::id::{JobId, RunId, SessionId};
+use carillon_domain::job::Job;
+use carillon_domain::node::port::RunRef;
+use carillon_domain::run::RunRecord;
+use carillon_domain::time::Timestamp;
+
+use super::rows::{self, ACTIVE_ORDER};
+use super::select::limit_of;
+use super::transaction::{Transaction, list};
+use crate::guarded::guarded;
+use crate::tables::{ActiveJob, Changes, JobRow, JobRows, RecordQuery, Recorded, SeenJob, Standing, Tables};
+use crate::{
+    ClaimRequest, JobKey, JobQuery, NewSession, Output, SessionState, SessionView, StoreError, UncertainWindow,
+};
+
+type Answer<T> = Result<T, StoreError>;
+
+impl Transaction {
+    pub(super) async fn change_session(&mut self, sql: &str, params: Vec<mysql_async::Value>) -> Answer<()> {
+        self.wrote = true;
+        self.line.exec(sql, params).await.map(|_| ())
+    }
+}
+
+impl Tables for Transaction {
+    fn now(&self) -> Timestamp {
+        Transaction::now(self)
+    }
+
+    fn now_us(&self) -> u64 {
+        u64::try_from(self.now_us).unwrap_or(0)
+    }
+
+    fn partitions(&self) -> u16 {
+        self.context.partitions
+    }
+
+    async fn lock_partitions(&mut self, partitions: &[u16]) -> Answer<()> {
+        self.lock_partition_rows(partitions).await
+    }
+
+    async fn jobs_by_id(&mut self, ids: &[JobId]) -> Answer<Vec<Option<JobRow>>> {
+        self.select_jobs(ids).await
+    }
+
+    async fn jobs_of_runs(&mut self, _ids: &[JobId], runs: &[RunRef]) -> Answer<Vec<Option<JobRow>>> {
+        self.select_jobs_of_runs(runs).await
+    }
+
+    async fn jobs_by_key(&mut self, keys: &[JobKey]) -> Answer<Vec<Option<JobRow>>> {
+        self.select_jobs_by_key(keys).await
+    }
+
+    async fn seen_job(&mut self, key: &JobKey) -> Answer<Option<SeenJob>> {
+        self.select_seen_job(key).await
+    }
+
+    async fn job_by_run(&mut self, run: RunId) -> Answer<Option<JobRow>> {
+        self.select_job_by_run(run).await
+    }
+
+    async fn due_jobs(&mut self, request: &ClaimRequest) -> Answer<Vec<JobRow>> {
+        self.select_due_jobs(request).await
+    }
+
+    async fn held_jobs(&mut self, session: SessionId, limit: usize) -> Answer<Vec<JobRow>> {
+        // To an optimizer that thinks it common, what nobody holds any more is worth a look at each row in the order of numbers.
+        let held = "job_state s FORCE INDEX (job_state_held) WHERE s.held_session = ?";
+        let rest = format!("{held} ORDER BY s.id LIMIT {}", limit_of(limit));
+        self.jobs(&rest, vec![session.as_u64().into()]).await
+    }
+
+    async fn job_page(&mut self, query: &JobQuery) -> Answer<JobRows> {
+        self.select_job_page(query).await
+    }
+
+    async fn highest_version(&mut self) -> Answer<u64> {
+        self.select_highest_version().await
+    }
+
+    async fn ids_of_name(&mut self, key: &JobKey) -> Answer<Vec<JobId>> {
+        self.select_ids_of_name(key).await
+    }
+
+    async fn active_by_key(&mut self, keys: &[FiringKey]) -> Answer<Vec<Option<ActiveJob>>> {
+        self.select_active(keys).await
+    }
+
+    async fn active_by_run(&mut self, run: RunId) -> Answer<Option<ActiveJob>> {
+        self.select_active_by_run(run).await
+    }
+
+    async fn active_of_job(&mut self, job: JobId) -> Answer<Vec<ActiveJob>> {
+        self.active(&format!("active a WHERE a.job_id = ? ORDER BY {ACTIVE_ORDER}"), vec![job.0.into()]).await
+    }
+
+    async fn due_active(&mut self, request: &ClaimRequest) -> Answer<Vec<ActiveJob>> {
+        if self.nothing_beside {
+            return Ok(Vec::new());
+        }
+        self.select_due_active(request).await
+    }
+
+    async fn held_active(&mut self, session: SessionId, limit: usize) -> Answer<Vec<ActiveJob>> {
+        let limit = limit_of(limit);
+        let held = "active a FORCE INDEX (active_held) WHERE a.held_session = ?";
+        let rest = format!("{held} ORDER BY {ACTIVE_ORDER} LIMIT {limit}");
+        self.active(&rest, vec![session.as_u64().into()]).await
+    }
+
+    async fn live_jobs(&mut self, jobs: Option<&[JobId]>) -> Answer<Vec<JobRow>> {
+        let rest = match jobs {
+            // Left to itself, the optimizer reads the whole table now and then, as its statistics are drawn by lot.
+            None => "(SELECT id FROM job_state FORCE INDEX (job_state_held) WHERE held_session IS NOT NULL UNION \
+                     SELECT id FROM job_state FORCE INDEX (job_state_manual) WHERE manual_run IS NOT NULL) live \
+                     STRAIGHT_JOIN job_state s ON s.id = live.id"
+                .to_owned(),
+            Some([]) => return Ok(Vec::new()),
+            Some(jobs) => format!(
+                "job_state s FORCE INDEX (PRIMARY) WHERE s.id IN ({}) \
+                 AND (s.held_session IS NOT NULL OR s.manual_run IS NOT NULL)",
+                list(jobs)
+            ),
+        };
+        self.jobs(&rest, Vec::new()).await
+    }
+
+    async fn live_active(&mut self, jobs: Option<&[JobId]>) -> Answer<Vec<ActiveJob>> {
+        match jobs {
+            None => self.active("active a", Vec::new()).await,
+            Some([]) => Ok(Vec::new()),
+            // A start names a version that was written before this transaction began, and its write is guarded by it. Who puts
+            // a row beside a job's writes that one as well, so it was there when this was asked, or the guard fails.
+            Some(_) if self.nothing_beside => Ok(Vec::new()),
+            Some(jobs) => self.active(&format!("active a WHERE a.job_id IN ({})", list(jobs)), Vec::new()).await,
+        }
+    }
+
+    async fn record(&mut self, run: RunId) -> Answer<Option<Recorded>> {
+        self.select_record(run).await
+    }
+
+    async fn records(&mut self, query: &RecordQuery) -> Answer<Vec<Recorded>> {
+        self.select_records(query).await
+    }
+
+    async fn last_records(&mut self, jobs: &[JobId]) -> Answer<BTreeMap<JobId, RunRecord>> {
+        self.select_last_records(jobs).await
+    }
+
+    async fn output(&mut self, run: RunId) -> Answer<Option<Output>> {
+        self.select_output(run).await
+    }
+
+    async fn insert_session(&mut self, session: &NewSession) -> Answer<()> {
+        let sql = "INSERT INTO session (id, node, address, version, state, seq, started_at, heartbeat_at) \
+                   VALUES (?, ?, ?, ?, ?, 0, ?, ?)";
+        let (id, now) = (session.id.as_u64(), Transaction::now(self).as_ms());
+        let NewSession { node, address, version, .. } = session;
+        let params = vec![
+            id.into(),
+            node.into(),
+            address.into(),
+            version.into(),
+            SessionState::Live.as_str().into(),
+            now.into(),
+            now.into(),
+        ];
+        self.change_session(sql, params).await
+    }
+
+    async fn session_state(&mut self, session: SessionId) -> Answer<Option<SessionState>> {
+        let sql = "SELECT state FROM session WHERE id = ?";
+        let row = self.line.select(sql, (session.as_u64(),)).await?.pop();
+        row.map(rows::session_state).transpose()
+    }
+
+    async fn beat(&mut self, session: SessionId, seq: u64, state: SessionState) -> Answer<()> {
+        let sql =
+            "UPDATE session SET seq = ?, state = ?, heartbeat_at = ? WHERE id = ? AND state <> 'ended' AND seq < ?";
+        let sql = match stands(Guard::BeatNotEnded) {
+            true => guarded(Guard::BeatNewer, sql, "seq < ?", "0 <= ?"),
+            false => guarded(Guard::BeatNotEnded, sql, "state <> 'ended'", "TRUE"),
+        };
+        let (now, id) = (Transaction::now(self).as_ms(), session.as_u64());
+        self.change_session(&sql, vec![seq.into(), state.as_str().into(), now.into(), id.into(), seq.into()]).await
+    }
+
+    async fn end_session(&mut self, session: SessionId, seen_seq: u64) -> Answer<()> {
+        let sql = "UPDATE session SET state = 'ended' WHERE id = ? AND seq = ? AND state <> 'ended'";
+        let sql = guarded(Guard::EndSeen, sql, "seq = ?", "0 <= ?");
+        self.change_session(&sql, vec![session.as_u64().into(), seen_seq.into()]).await
+    }
+
+    async fn spend_session(&mut self, session: SessionId) -> Answer<()> {
+        self.move_to_spent(session).await
+    }
+
+    async fn standing(&mut self, session: SessionId) -> Answer<Standing> {
+        self.select_standing(session).await
+    }
+
+    async fn spent_seq(&mut self, session: SessionId) -> Answer<Option<u64>> {
+        self.select_spent_seq(session).await
+    }
+
+    async fn last_spent_at(&mut self) -> Answer<Option<Timestamp>> {
+        self.select_last_spent_at().await
+    }
+
+    async fn note_window(&mut self, window: &UncertainWindow) -> Answer<()> {
+        self.upsert_window(window).await
+    }
+
+    async fn windows(&mut self, accepted_since: Timestamp) -> Answer<Vec<UncertainWindow>> {
+        self.select_windows(accepted_since).await
+    }
+
+    async fn accept_windows(&mut self) -> Answer<()> {
+        let sql = "UPDATE uncertain_window SET is_open = NULL, accepted_at = ? WHERE is_open = 1";
+        self.change_session(sql, vec![Transaction::now(self).as_ms().into()]).await
+    }
+
+    async fn sessions(&mut self, with_counts: bool) -> Answer<Vec<SessionView>> {
+        self.select_sessions(with_counts).await
+    }
+
+    async fn create_jobs(&mut self, jobs: &[Arc<Job>]) -> Answer<Vec<JobId>> {
+        self.insert_jobs(jobs).await
+    }
+
+    async fn write(&mut self, changes: Changes) -> Answer<()> {
+        self.write_changes(changes).await
+    }
+}

@@ -1,0 +1,79 @@
+//! Idle -> Prepared, for all that comes up in some partitions; what is due already starts in the same commit.
+
+use std::collections::VecDeque;
+
+use carillon_domain::firing::{Event, Why};
+use carillon_domain::guard::{Guard, stands};
+use carillon_domain::id::RunId;
+use carillon_domain::node::port::{Claimed, RowKey};
+use carillon_domain::time::Timestamp;
+
+use super::transit::{load_beside, start_along};
+use super::uncertain;
+use crate::tables::{Standing, Tables};
+use crate::work::Work;
+use crate::{ClaimRequest, Me, SessionState, StoreError};
+
+/// Takes the locks, then reads its own session: one that is not live any more gets nothing, and nobody does while the loss
+/// of commits is not accepted.
+pub(crate) async fn claim<T: Tables>(tables: &mut T, request: &ClaimRequest) -> Result<Vec<Claimed>, StoreError> {
+    tables.lock_partitions(if stands(Guard::ClaimLocks) { &request.partitions } else { &[] }).await?;
+    let Some(standing) = standing_to_claim(tables, request.me).await? else { return Ok(Vec::new()) };
+    let mut work = Work::new(tables.now());
+    let rows = due_rows(tables, &mut work, request).await?;
+    let mut ids: VecDeque<RunId> = request.runs.iter().copied().collect();
+    let mut places = request.places;
+    if places > 0 {
+        load_beside(tables, &mut work).await?;
+    }
+    let mut claimed = Vec::with_capacity(rows.len());
+    for row in rows {
+        let Some(run) = ids.front().copied() else { break };
+        let (session, uncertain_until) = (request.me.session, standing.uncertain_until);
+        let event = Event::Claim { session, run, until: request.until, uncertain_until };
+        if !matches!(work.apply_to(&row, &event), Ok(applied) if applied.why == Why::Claimed) {
+            continue;
+        }
+        let Some(mut answer) = work.claimed(&row) else { continue };
+        // A manual run has an id of its own: recovery, which does not know it before this is answered, may give it back meanwhile.
+        if answer.held.run == run {
+            ids.pop_front();
+            if places > 0 {
+                answer = start_along(&mut work, session, answer, uncertain_until);
+                places -= usize::from(answer.held.started_at.is_some());
+            }
+        }
+        claimed.push(answer);
+    }
+    tables.write(work.into_changes()).await?;
+    Ok(claimed)
+}
+
+/// How a session stands that may claim now; `None` where it may not.
+pub(super) async fn standing_to_claim<T: Tables>(tables: &mut T, me: Me) -> Result<Option<Standing>, StoreError> {
+    let standing = tables.standing(me.session).await?;
+    let lost = stands(Guard::ClaimNotices) && uncertain::notice(tables, me, &standing).await?.is_some();
+    let withheld = lost || standing.open.is_some() && stands(Guard::WindowClaim);
+    let alive = standing.state() == Some(SessionState::Live) || !stands(Guard::ClaimAlive);
+    Ok((alive && !withheld).then_some(standing))
+}
+
+/// The rows of both tables that come up first, as many as there are ids.
+async fn due_rows<T: Tables>(
+    tables: &mut T,
+    work: &mut Work,
+    request: &ClaimRequest,
+) -> Result<Vec<RowKey>, StoreError> {
+    let mut rows: Vec<(Timestamp, RowKey)> = Vec::new();
+    for row in tables.due_jobs(request).await? {
+        let at = row.state.claim_at().unwrap_or(Timestamp::MAX);
+        rows.push((at, RowKey::Job(work.add_job(row))));
+    }
+    for row in tables.due_active(request).await? {
+        let at = row.row.claim_at().unwrap_or(Timestamp::MAX);
+        rows.push((at, RowKey::Active(work.add_active(row))));
+    }
+    rows.sort_unstable();
+    rows.truncate(request.runs.len());
+    Ok(rows.into_iter().map(|(_, row)| row).collect())
+}

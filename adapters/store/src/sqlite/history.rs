@@ -1,0 +1,152 @@
+//! Reading history, sessions, and what a node asks without a lock.
+
+use carillon_domain::id::{JobId, RunId, SessionId};
+use carillon_domain::node::port::{Peek, RowKey, RunRef, UNCLAIMED_PER_PARTITION};
+use carillon_domain::run::RunRecord;
+use carillon_domain::time::Timestamp;
+use rusqlite::types::Value;
+use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter};
+
+use super::error::statement;
+use super::live;
+use super::rows::{self, ACTIVE, ACTIVE_ORDER, RECORD, signed};
+use super::select::{all, column, first, json};
+use crate::codec::{run_bytes, run_from};
+use crate::ops::peek;
+use crate::tables::{RecordQuery, Recorded};
+use crate::{JobKey, PeekRequest, SessionState, SessionView, StoreError};
+
+type Answer<T> = Result<T, StoreError>;
+
+pub(super) fn ids_of_name(conn: &Connection, key: &JobKey) -> Answer<Vec<JobId>> {
+    let sql = "SELECT id FROM job WHERE namespace = ?1 AND name = ?2 AND deleted_at IS NULL UNION ALL \
+               SELECT id FROM job WHERE namespace = ?1 AND name = ?2 AND deleted_at IS NOT NULL";
+    all(conn, sql, [&key.namespace, &key.name], |row| Ok(JobId(column::<i64>(row)? as u64)))
+}
+
+/// The text of a list of jobs to look in, where one is given.
+pub(super) fn job_list(jobs: Option<&[JobId]>) -> Answer<Option<String>> {
+    jobs.map(|jobs| json(&jobs.iter().map(|job| job.0).collect::<Vec<_>>())).transpose()
+}
+
+const HISTORY: &str = "run r JOIN job j ON j.id = r.job_id LEFT JOIN output o ON o.run_seq = r.seq";
+
+pub(super) fn record(conn: &Connection, run: RunId) -> Answer<Option<Recorded>> {
+    let sql = format!("SELECT {RECORD}, r.node, j.namespace, j.name, o.truncated FROM {HISTORY} WHERE r.id = ?1");
+    first(conn, &sql, [run_bytes(run)], rows::recorded)
+}
+
+pub(super) fn records(conn: &Connection, query: &RecordQuery) -> Answer<Vec<Recorded>> {
+    let mut sql = format!("SELECT {RECORD}, r.node, j.namespace, j.name, o.truncated FROM {HISTORY} WHERE TRUE");
+    let mut params: Vec<Value> = Vec::new();
+    let mut add = |condition: &str, values: Vec<Value>| {
+        sql.push_str(" AND ");
+        sql.push_str(condition);
+        params.extend(values);
+    };
+    match query.jobs.as_deref() {
+        None => {}
+        Some([one]) => add("r.job_id = ?", vec![signed(one.0).into()]),
+        Some(several) => {
+            let list = job_list(Some(several))?.unwrap_or_default();
+            add("r.job_id IN (SELECT value FROM json_each(?))", vec![list.into()]);
+        }
+    }
+    if let Some(namespace) = &query.namespace {
+        add("j.namespace = ?", vec![namespace.clone().into()]);
+    }
+    if let Some(status) = query.status {
+        add("r.status = ?", vec![status.as_str().to_owned().into()]);
+    }
+    if let Some(since) = query.since {
+        add("r.due_at >= ?", vec![since.as_ms().into()]);
+    }
+    if let Some(until) = query.until {
+        add("r.due_at < ?", vec![until.as_ms().into()]);
+    }
+    if let Some(after) = query.after {
+        let place =
+            vec![after.due_at.as_ms().into(), i64::from(after.attempt).into(), run_bytes(after.run).to_vec().into()];
+        add("r.due_at <= ?", vec![after.due_at.as_ms().into()]);
+        add("(r.due_at, r.attempt, r.id) < (?, ?, ?)", place);
+    }
+    sql.push_str(" ORDER BY r.due_at DESC, r.attempt DESC, r.id DESC LIMIT ?");
+    params.push(i64::try_from(query.limit).unwrap_or(i64::MAX).into());
+    all(conn, &sql, params_from_iter(params), rows::recorded)
+}
+
+/// The newest record of a job.
+pub(super) fn last_record(conn: &Connection, job: JobId) -> Answer<Option<RunRecord>> {
+    let sql = format!(
+        "SELECT {RECORD} FROM run r WHERE r.job_id = ?1 ORDER BY r.due_at DESC, r.attempt DESC, r.id DESC LIMIT 1"
+    );
+    first(conn, &sql, [signed(job.0)], rows::record)
+}
+
+const SESSION: &str = "SELECT id, node, address, version, state, seq, started_at, heartbeat_at FROM session";
+
+pub(super) fn sessions(conn: &Connection, with_counts: bool) -> Answer<Vec<SessionView>> {
+    let mut sessions = all(conn, &format!("{SESSION} ORDER BY id"), [], rows::session)?;
+    if with_counts {
+        let sql = "SELECT held_session, started_at IS NOT NULL, count(*) FROM \
+                   (SELECT held_session, started_at FROM job_state WHERE held_session IS NOT NULL UNION ALL \
+                   SELECT held_session, started_at FROM active WHERE held_session IS NOT NULL) GROUP BY 1, 2";
+        let read =
+            |row: &Row<'_>| -> rusqlite::Result<(i64, bool, i64)> { Ok((row.get(0)?, row.get(1)?, row.get(2)?)) };
+        for (session, started, count) in all(conn, sql, [], |row| read(row).map_err(statement))? {
+            let holder = sessions.iter_mut().find(|view| signed(view.beat.id.as_u64()) == session);
+            if let Some(view) = holder {
+                *(if started { &mut view.executing } else { &mut view.prepared }) = count as u64;
+            }
+        }
+    }
+    Ok(sessions)
+}
+
+/// One statement for all partitions and both tables: of each partition the first entries in the index.
+pub(super) fn peek(conn: &Connection, request: &PeekRequest, partitions: u16, now: Timestamp) -> Answer<Peek> {
+    let sql = format!(
+        "SELECT s.partition_id, s.executor, s.claim_at, s.version, s.id, NULL, NULL FROM json_each(?1) p \
+         CROSS JOIN job_state s WHERE s.id IN (SELECT id FROM job_state WHERE partition_id = p.value \
+         AND claim_at <= ?2 AND executor IN (SELECT value FROM json_each(?3)) ORDER BY claim_at, id LIMIT ?4) UNION ALL \
+         SELECT partition_id, executor, claim_at, version, job_id, due_at, trigger FROM (SELECT s.partition_id, \
+         s.executor, a.claim_at, a.version, a.job_id, a.due_at, a.trigger, row_number() OVER \
+         (PARTITION BY s.partition_id ORDER BY a.claim_at, {ACTIVE_ORDER}) AS place \
+         FROM active a CROSS JOIN job_state s ON s.id = a.job_id WHERE a.claim_at <= ?2 \
+         AND s.executor IN (SELECT value FROM json_each(?3))) WHERE place <= ?4"
+    );
+    let (all_partitions, executors) = (json(&(0..partitions).collect::<Vec<_>>())?, json(&request.executors)?);
+    let params = params![all_partitions, request.until.as_ms(), executors, UNCLAIMED_PER_PARTITION as i64];
+    let found = all(conn, &sql, params, rows::unclaimed)?;
+    let cancels = "SELECT held_run FROM job_state WHERE cancel IS NOT NULL AND held_session = ?1 UNION ALL \
+                   SELECT held_run FROM active WHERE cancel IS NOT NULL AND held_session = ?1";
+    let cancels = all(conn, cancels, [signed(request.session.as_u64())], |row| Ok(run_from(column(row)?)))?;
+    let wanted_outputs = live::wanted(conn, request.session, now)?;
+    let live = [SessionState::Live.as_str()];
+    let claimants = all(conn, "SELECT id FROM session WHERE state = ?1", live, |row| {
+        Ok(SessionId::from_random(column::<i64>(row)? as u64))
+    })?;
+    Ok(Peek { claimants, cancels, wanted_outputs, ..peek::answer(&request.partitions, found) })
+}
+
+pub(super) fn held(conn: &Connection, session: SessionId) -> Answer<Vec<RunRef>> {
+    let session = signed(session.as_u64());
+    let jobs = "SELECT id, held_run, version FROM job_state WHERE held_session = ?1 ORDER BY id";
+    let of_job = |row: &Row<'_>| -> rusqlite::Result<RunRef> {
+        let row_key = RowKey::Job(JobId(row.get::<_, i64>(0)? as u64));
+        Ok(RunRef { row: row_key, run: run_from(row.get(1)?), version: row.get::<_, i64>(2)? as u64 })
+    };
+    let mut held = all(conn, jobs, [session], |row| of_job(row).map_err(statement))?;
+    let active = format!("SELECT {ACTIVE} FROM active a WHERE a.held_session = ?1 ORDER BY {ACTIVE_ORDER}");
+    for row in all(conn, &active, [session], rows::active)? {
+        let run = row.phase.held().map(|held| held.run);
+        held.extend(run.map(|run| RunRef { row: RowKey::Active(row.key), run, version: row.version }));
+    }
+    Ok(held)
+}
+
+pub(super) fn output(conn: &Connection, run: RunId) -> Answer<Option<crate::Output>> {
+    let sql = "SELECT o.bytes, o.truncated FROM run r JOIN output o ON o.run_seq = r.seq WHERE r.id = ?1";
+    let read = |row: &Row<'_>| Ok(crate::Output { bytes: row.get(0)?, truncated: row.get(1)? });
+    conn.prepare_cached(sql).and_then(|mut found| found.query_row([run_bytes(run)], read).optional()).map_err(statement)
+}

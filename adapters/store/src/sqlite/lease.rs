@@ -1,0 +1,164 @@
+//! The single-server lease: an exclusive `flock` on a file beside the database (DESIGN section 5).
+//!
+//! The lock belongs to the open file, not to the process: the keeper inherits the descriptor, so the lock is free only
+//! once the server *and* its keeper, with its last child, are gone. Nothing here ever unlocks; closing does.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{Read, Seek, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use carillon_domain::guard::{Guard, stands};
+
+use crate::clock::{Clock, SystemClock};
+
+const POLL: Duration = Duration::from_millis(50);
+
+/// The right to be the one server of a database file; lasts until the last copy of its descriptor is closed.
+#[derive(Debug)]
+pub struct Lease {
+    file: File,
+    path: PathBuf,
+}
+
+/// Why there is no lease.
+#[derive(Debug, thiserror::Error)]
+pub enum LeaseError {
+    /// Another server, or the keeper of one, holds it.
+    #[error(
+        "{} is served by another Carillon ({holder}); it holds the lock on {}. Stop it, or wait until its last run has \
+         ended",
+        database.display(), path.display()
+    )]
+    Held {
+        /// The database.
+        database: PathBuf,
+        /// The lock file.
+        path: PathBuf,
+        /// What the holder wrote about itself.
+        holder: String,
+    },
+    /// The lock file cannot be used.
+    #[error("the lock file {} cannot be used: {source}", path.display())]
+    Io {
+        /// The lock file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+}
+
+impl Lease {
+    /// Takes the lease of `database`, waiting up to `wait` for its holder to go. Blocks the thread.
+    ///
+    /// # Errors
+    /// [`LeaseError::Held`] when the holder stayed.
+    pub fn acquire(database: &Path, wait: Duration) -> Result<Self, LeaseError> {
+        let path = lock_path(database);
+        let io = |source| LeaseError::Io { path: path.clone(), source };
+        let mut file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(&path)
+            .map_err(io)?;
+        let begun = Instant::now();
+        loop {
+            match file.try_lock() {
+                Ok(()) => break,
+                Err(TryLockError::WouldBlock) if !stands(Guard::FileLease) => break,
+                Err(TryLockError::Error(source)) => return Err(io(source)),
+                Err(TryLockError::WouldBlock) if begun.elapsed() >= wait => {
+                    let holder = holder(&mut file);
+                    return Err(LeaseError::Held { database: database.to_owned(), path, holder });
+                }
+                Err(TryLockError::WouldBlock) => std::thread::sleep(POLL.min(wait)),
+            }
+        }
+        sign(&mut file).map_err(io)?;
+        Ok(Self { file, path })
+    }
+
+    /// The lock file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl AsFd for Lease {
+    /// What the keeper inherits. It is closed on exec unless the caller clears that.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+/// Beside the file itself, whatever name it was reached by: two names of one database have one lock.
+fn lock_path(database: &Path) -> PathBuf {
+    let itself = std::fs::canonicalize(database).ok().or_else(|| {
+        // It is not made yet: its directory is.
+        let parent = database.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        Some(std::fs::canonicalize(parent).ok()?.join(database.file_name()?))
+    });
+    let mut path = itself.unwrap_or_else(|| database.to_owned()).into_os_string();
+    path.push(".lock");
+    path.into()
+}
+
+fn sign(file: &mut File) -> std::io::Result<()> {
+    file.set_len(0)?;
+    file.rewind()?;
+    write!(file, "pid {}, since {}", std::process::id(), SystemClock.now().to_rfc3339_short())
+}
+
+fn holder(file: &mut File) -> String {
+    let mut text = String::new();
+    let read = file.rewind().and_then(|()| file.take(200).read_to_string(&mut text));
+    if read.is_err() || text.is_empty() { "it has not said who it is".to_owned() } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Another test of this process may be between fork and exec, and its child hold a copy of the descriptor until then.
+    const AWHILE: Duration = Duration::from_secs(10);
+
+    #[test]
+    fn a_second_lease_names_the_first() {
+        let directory = tempfile::tempdir().unwrap();
+        let database = directory.path().join("carillon.db");
+        let first = Lease::acquire(&database, Duration::ZERO).unwrap();
+        let sentence = Lease::acquire(&database, Duration::ZERO).unwrap_err().to_string();
+        assert!(sentence.contains(&format!("pid {}", std::process::id())), "{sentence}");
+        assert!(sentence.contains("carillon.db.lock"), "{sentence}");
+        drop(first);
+        Lease::acquire(&database, AWHILE).unwrap();
+    }
+
+    #[test]
+    fn another_name_of_the_same_file_is_the_same_lease() {
+        let directory = tempfile::tempdir().unwrap();
+        let database = directory.path().join("carillon.db");
+        std::fs::write(&database, "").unwrap();
+        let alias = directory.path().join("alias.db");
+        std::os::unix::fs::symlink(&database, &alias).unwrap();
+        let _first = Lease::acquire(&alias, Duration::ZERO).unwrap();
+        assert!(Lease::acquire(&database, Duration::ZERO).is_err());
+    }
+
+    #[test]
+    fn a_copy_of_the_descriptor_keeps_the_lease() {
+        let directory = tempfile::tempdir().unwrap();
+        let database = directory.path().join("carillon.db");
+        let first = Lease::acquire(&database, Duration::ZERO).unwrap();
+        let keepers = first.as_fd().try_clone_to_owned().unwrap();
+        drop(first);
+        assert!(Lease::acquire(&database, Duration::ZERO).is_err());
+        drop(keepers);
+        Lease::acquire(&database, AWHILE).unwrap();
+    }
+}
