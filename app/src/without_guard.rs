@@ -4,7 +4,7 @@
 use std::ffi::{OsStr, OsString};
 use std::iter::Peekable;
 
-use carillon_domain::guard::{self, Guard, stands};
+use carillon_domain::guard::{self, Guard, enabled};
 use tracing::warn;
 
 /// Names the guard that is removed, or two with a comma between them.
@@ -61,5 +61,5 @@ fn remove(names: &OsStr) -> Option<()> {
 }
 
 fn removed() -> impl Iterator<Item = Guard> {
-    Guard::ALL.into_iter().filter(|guard| !stands(*guard))
+    Guard::ALL.into_iter().filter(|guard| !enabled(*guard))
 }

@@ -141,7 +141,7 @@ fn lost_commits_are_shown_and_accepted() {
     assert!(shown.contains(row) && shown.contains("carillon cluster accept"), "{shown}");
     let lines = fake.out(&["cluster", "--json"], 0);
     let window: serde_json::Value = serde_json::from_str(lines.lines().nth(1).unwrap()).unwrap();
-    assert_eq!(window["uncertain_window"]["session"], "8000000000000009");
+    assert_eq!(window["loss_window"]["session"], "8000000000000009");
     let accepted = fake.out(&["cluster", "accept"], 0);
     assert!(accepted.contains(row) && accepted.contains("2026-01-01T00:01:00.000Z"), "{accepted}");
     assert_eq!(fake.out(&["cluster", "accept"], 0), "There was nothing to accept.\n");

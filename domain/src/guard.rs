@@ -69,9 +69,9 @@ guards! {
     /// Of a paused job nothing but a manual run is claimed.
     ClaimUnpaused "claim-unpaused" keeps S5 in "domain/src/firing/claim.rs";
     /// A run beside its row that was withdrawn while it ran gets no further attempt.
-    WithdrawnEnds "withdrawn-ends" keeps S5 in "domain/src/firing/active.rs";
+    WithdrawnEnds "withdrawn-ends" keeps S5 in "domain/src/firing/concurrent.rs";
     /// A pause or a deletion is told to the rows beside the job's own.
-    TellBeside "tell-beside" keeps S5 in "adapters/store/src/ops/control.rs";
+    PropagateToConcurrent "propagate-to-concurrent" keeps S5 in "adapters/store/src/ops/control.rs";
     /// The row of a job that was deleted while it ran goes with the run's end.
     FinishDeleted "finish-deleted" keeps S5 in "domain/src/firing/finish.rs";
     /// The row of a job that was deleted while its start was in doubt goes with the hand-back.
@@ -83,11 +83,11 @@ guards! {
     /// The first claim after a loss of commits lifts the version above every token that was given out in them.
     VersionLift "version-lift" keeps S7 in "domain/src/firing/mod.rs";
     /// The token of a run beside its row is drawn from the version of the job's row.
-    TokenOfJob "token-of-job" keeps S7 in "domain/src/firing/active.rs";
+    TokenOfJob "token-of-job" keeps S7 in "domain/src/firing/concurrent.rs";
     /// A firing that may have started in lost commits is recorded, and not claimed again.
-    UncertainClaim "uncertain-claim" keeps S2 in "domain/src/firing/uncertain.rs";
+    LostCommitsClaim "lost-commits-claim" keeps S2 in "domain/src/firing/lost_commits.rs";
     /// Nor is it started, if it was claimed before the loss was noticed.
-    UncertainStart "uncertain-start" keeps S2 in "adapters/store/src/ops/transit.rs";
+    LostCommitsStart "lost-commits-start" keeps S2 in "adapters/store/src/ops/transit.rs";
 
     // What a node does.
 
@@ -151,7 +151,7 @@ guards! {
     /// Nothing is started while a loss is not accepted.
     WindowStart "window-start" keeps S2 in "adapters/store/src/ops/transit.rs";
     /// A session that is over leaves its last sequence, so that a fenced node does not take itself for forgotten.
-    SpentKnown "spent-known" keeps L1 in "adapters/store/src/ops/uncertain.rs";
+    SpentKnown "spent-known" keeps L1 in "adapters/store/src/ops/lost_commits.rs";
     /// The versions of a new job begin above those of deleted ones.
     HighestVersion "highest-version" keeps S7 in "adapters/store/src/ops/put.rs";
     /// A batch of records that is refused is halved until the one to blame stands alone.
@@ -170,13 +170,13 @@ guards! {
     /// What a start of known rows has not asked for is asked by its statement.
     StandingHolds "standing-holds" keeps S8 in "adapters/store/src/mysql/known.rs";
     /// `version = ?` where a row beside it is updated.
-    UpdateBesideVersion "update-beside-version" keeps S5 in "adapters/store/src/{sqlite,mysql}/change.rs";
+    UpdateConcurrentVersion "update-concurrent-version" keeps S5 in "adapters/store/src/{sqlite,mysql}/change.rs";
     /// An update must match every row that it names.
     UpdateMatches "update-matches" keeps S5 in "adapters/store/src/{sqlite,mysql}/change.rs";
     /// `version = ?` where a job's row is deleted.
     DeleteVersion "delete-version" keeps S3 in "adapters/store/src/{sqlite,mysql}/change.rs";
     /// `version = ?` where a row beside it is deleted.
-    DeleteBesideVersion "delete-beside-version" keeps S3 in "adapters/store/src/{sqlite,mysql}/change.rs";
+    DeleteConcurrentVersion "delete-concurrent-version" keeps S3 in "adapters/store/src/{sqlite,mysql}/change.rs";
     /// A deletion must match every row that it names.
     DeleteMatches "delete-matches" keeps S5 in "adapters/store/src/{sqlite,mysql}/change.rs";
     /// A claim has the locks of its partitions before it reads.
@@ -225,7 +225,7 @@ static REMOVED: AtomicU16 = AtomicU16::new(0);
 
 /// Whether a guard does its work.
 #[inline]
-pub fn stands(guard: Guard) -> bool {
+pub fn enabled(guard: Guard) -> bool {
     !cfg!(debug_assertions) || !REMOVED.load(Ordering::Relaxed).to_le_bytes().contains(&guard.number())
 }
 
@@ -264,7 +264,7 @@ mod tests {
     fn every_guard_has_a_name_of_its_own_and_stands() {
         for guard in Guard::ALL {
             assert_eq!(Guard::from_name(guard.name()), Some(guard));
-            assert!(stands(guard));
+            assert!(enabled(guard));
         }
         assert_eq!(Guard::from_name("no-such-guard"), None);
     }

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;
 
-use crate::firing::{Firing, FiringKey, Held, JobState, Phase, Why};
+use crate::firing::{Firing, FiringKey, Held, JobState, Phase, TransitionKind};
 use crate::id::{JobId, RunId, SessionId};
 use crate::job::{Job, OnLost};
 use crate::node::Node;
@@ -84,7 +84,7 @@ pub fn starts_once(job: &Job, starts: impl IntoIterator<Item = (FiringKey, u32)>
     Ok(())
 }
 
-/// S3: the row that carries a live child of a live session. `row` is the phase of the job's or the active row that holds
+/// S3: the row that carries a live child of a live session. `row` is the phase of the job's or the concurrent run that holds
 /// the run, if one does.
 pub fn child_has_its_row(session: SessionId, run: RunId, row: Option<&Phase>) -> Verdict {
     let mine = |held: &Held| held.run == run && held.session == session;
@@ -93,17 +93,35 @@ pub fn child_has_its_row(session: SessionId, run: RunId, row: Option<&Phase>) ->
 }
 
 /// S4 over one write: what was Prepared changes hands only for a reason that may change it.
-pub fn prepared_is_kept(before: &Phase, after: Option<&Phase>, why: Why) -> Verdict {
+pub fn prepared_is_kept(before: &Phase, after: Option<&Phase>, why: TransitionKind) -> Verdict {
     let Phase::Prepared(held) = before else { return Ok(()) };
     let kept = matches!(after, Some(Phase::Prepared(now)) if now == held);
     let may_change = match why {
         // Its holder, a fence.
-        Why::Started | Why::StartedBeside | Why::Misfired | Why::HeldBack | Why::Reset | Why::SweptUnstarted => true,
+        TransitionKind::Started
+        | TransitionKind::StartedConcurrently
+        | TransitionKind::Misfired
+        | TransitionKind::HeldBack
+        | TransitionKind::Reset
+        | TransitionKind::SweptUnstarted => true,
         // An answered call; a manual run goes before what is claimed ahead of its time.
-        Why::Paused | Why::Updated | Why::Deleted | Why::CancelledUnstarted | Why::Triggered => true,
-        Why::TriggerSkipped | Why::TriggeredBeside | Why::Resumed | Why::DeletedLater | Why::CancelRequested => false,
-        Why::Claimed | Why::Rearmed | Why::Finished | Why::Retried | Why::FinishedDeleted | Why::SweptLost => false,
-        Why::GivenUp => false,
+        TransitionKind::Paused
+        | TransitionKind::Updated
+        | TransitionKind::Deleted
+        | TransitionKind::CancelledUnstarted
+        | TransitionKind::Triggered => true,
+        TransitionKind::TriggerSkipped
+        | TransitionKind::TriggeredConcurrently
+        | TransitionKind::Resumed
+        | TransitionKind::DeletedLater
+        | TransitionKind::CancelRequested => false,
+        TransitionKind::Claimed
+        | TransitionKind::Rearmed
+        | TransitionKind::Finished
+        | TransitionKind::Retried
+        | TransitionKind::FinishedDeleted
+        | TransitionKind::SweptLost => false,
+        TransitionKind::GivenUp => false,
     };
     hold(kept || may_change, Number::S4, || format!("run {} was prepared and was lost to {why:?}", held.run))
 }

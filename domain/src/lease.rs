@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::guard::{Guard, stands};
+use crate::guard::{Guard, enabled};
 use crate::id::SessionId;
 use crate::time::{BootTime, Timestamp};
 
@@ -106,7 +106,7 @@ impl Timing {
             (ms(self.self_kill_after), ms(self.fence_grace), ms(self.pause), ms(self.expire_after));
         let needed = (self_kill_ms + fence_ms + pause_ms) * 101;
         let given = expire_ms * 99;
-        if needed >= given && stands(Guard::FencingInequality) {
+        if needed >= given && enabled(Guard::FencingInequality) {
             let (needed_ms, given_ms) = (needed.div_ceil(100), given / 100);
             return Err(TimingError::ExpiresTooSoon {
                 self_kill_ms,
@@ -182,7 +182,7 @@ impl Survey {
         let mut seen = BTreeMap::new();
         for (session, seq) in beats {
             let since = match self.seen.get(&session) {
-                Some((known, since)) if *known == seq || !stands(Guard::SignOfLife) => *since,
+                Some((known, since)) if *known == seq || !enabled(Guard::SignOfLife) => *since,
                 _ => now,
             };
             seen.insert(session, (seq, since));

@@ -95,7 +95,7 @@ pub enum Reason {
     /// The session that ran it ended without a word.
     SessionEnded,
     /// It may have started in commits that the database lost.
-    Uncertain,
+    CommitsLost,
     /// What the executor said.
     Said(String),
 }
@@ -112,7 +112,7 @@ impl Reason {
             Reason::Replaced,
             Reason::Cancelled,
             Reason::SessionEnded,
-            Reason::Uncertain,
+            Reason::CommitsLost,
         ];
         fixed.into_iter().find(|reason| reason.to_string() == text).unwrap_or_else(|| Reason::Said(text.to_owned()))
     }
@@ -129,7 +129,7 @@ impl Reason {
             Reason::Cancelled => 7,
             Reason::SessionEnded => 8,
             Reason::Said(_) => 9,
-            Reason::Uncertain => 10,
+            Reason::CommitsLost => 10,
         }
     }
 }
@@ -145,7 +145,7 @@ impl fmt::Display for Reason {
             Reason::Replaced => "replaced",
             Reason::Cancelled => "cancelled",
             Reason::SessionEnded => "the node's session ended while it ran",
-            Reason::Uncertain => "the database went back in time: nobody knows whether it started",
+            Reason::CommitsLost => "the database went back in time: nobody knows whether it started",
             Reason::Said(text) => text,
         })
     }
@@ -256,7 +256,7 @@ impl RunRecord {
     }
 
     /// The record of a firing that may have started in commits that were lost. `run` is its id, if somebody was told one.
-    pub fn uncertain(
+    pub fn commits_lost(
         job: JobId,
         run: Option<RunId>,
         (due_at, trigger, attempt): (Timestamp, Trigger, u32),
@@ -266,9 +266,9 @@ impl RunRecord {
         // A manual run may bear the due time of another firing of the job.
         let derived = match trigger {
             Trigger::Manual => RunId::derived(job, due_at.as_ms(), UNCERTAIN_MANUAL),
-            Trigger::Schedule | Trigger::Misfire => RunId::derived(job, due_at.as_ms(), Reason::Uncertain.kind()),
+            Trigger::Schedule | Trigger::Misfire => RunId::derived(job, due_at.as_ms(), Reason::CommitsLost.kind()),
         };
-        let record = Self::skipped(job, stretch, Reason::Uncertain, now);
+        let record = Self::skipped(job, stretch, Reason::CommitsLost, now);
         Self { id: run.unwrap_or(derived), trigger, attempt, status: Status::Lost, ..record }
     }
 }
@@ -280,7 +280,7 @@ mod tests {
     #[test]
     fn a_reason_survives_text() {
         for reason in
-            [Reason::Overlap, Reason::SessionEnded, Reason::Uncertain, Reason::Said("no such program: foo".into())]
+            [Reason::Overlap, Reason::SessionEnded, Reason::CommitsLost, Reason::Said("no such program: foo".into())]
         {
             assert_eq!(Reason::from_text(&reason.to_string()), reason);
         }
@@ -311,13 +311,13 @@ mod tests {
             Reason::Replaced,
             Reason::Cancelled,
             Reason::SessionEnded,
-            Reason::Uncertain,
+            Reason::CommitsLost,
             Reason::Said("no".into()),
         ];
         let (at, job) = (Timestamp::from_ms(5), JobId(1));
         let stretch = Stretch { count: 1, first: at, last: at };
         let mut ids: Vec<_> = reasons.map(|reason| RunRecord::skipped(job, stretch, reason, at).id).to_vec();
-        let doubtful = |run, trigger| RunRecord::uncertain(job, run, (at, trigger, 1), at).id;
+        let doubtful = |run, trigger| RunRecord::commits_lost(job, run, (at, trigger, 1), at).id;
         assert_eq!(doubtful(None, Trigger::Schedule), ids[8]);
         ids.push(doubtful(None, Trigger::Manual));
         let told = RunId::drawn(SessionId::from_random(1), 1);

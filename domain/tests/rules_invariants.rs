@@ -1,6 +1,6 @@
 //! Each numbered predicate with something that holds and something that does not.
 
-use carillon_domain::firing::{Firing, FiringKey, Held, JobState, Pause, Phase, Why};
+use carillon_domain::firing::{Firing, FiringKey, Held, JobState, Pause, Phase, TransitionKind};
 use carillon_domain::id::{JobId, RunId, SessionId};
 use carillon_domain::invariants::{
     Number, Verdict, all_idle, child_has_its_row, dead_before_sweep, never_decreases, not_live_yet,
@@ -83,16 +83,29 @@ fn s3_a_child_has_its_row() {
 #[test]
 fn s4_what_is_prepared_is_kept() {
     let before = Phase::Prepared(held(1));
-    assert_eq!(prepared_is_kept(&before, Some(&before), Why::Resumed), Ok(()));
-    assert_eq!(prepared_is_kept(&before, Some(&Phase::Idle), Why::Paused), Ok(()));
-    assert_eq!(prepared_is_kept(&before, None, Why::Deleted), Ok(()));
-    assert_eq!(prepared_is_kept(&Phase::Idle, Some(&before), Why::Claimed), Ok(()));
-    violates(Number::S4, prepared_is_kept(&before, Some(&Phase::Prepared(held(2))), Why::Claimed));
-    violates(Number::S4, prepared_is_kept(&before, Some(&Phase::Idle), Why::Resumed));
-    let by_its_holder = [Why::Started, Why::StartedBeside, Why::Misfired, Why::HeldBack, Why::Reset];
-    let by_a_call = [Why::Paused, Why::Updated, Why::Deleted, Why::CancelledUnstarted, Why::Triggered];
-    let may: Vec<Why> = by_its_holder.into_iter().chain(by_a_call).chain([Why::SweptUnstarted]).collect();
-    for why in Why::ALL {
+    assert_eq!(prepared_is_kept(&before, Some(&before), TransitionKind::Resumed), Ok(()));
+    assert_eq!(prepared_is_kept(&before, Some(&Phase::Idle), TransitionKind::Paused), Ok(()));
+    assert_eq!(prepared_is_kept(&before, None, TransitionKind::Deleted), Ok(()));
+    assert_eq!(prepared_is_kept(&Phase::Idle, Some(&before), TransitionKind::Claimed), Ok(()));
+    violates(Number::S4, prepared_is_kept(&before, Some(&Phase::Prepared(held(2))), TransitionKind::Claimed));
+    violates(Number::S4, prepared_is_kept(&before, Some(&Phase::Idle), TransitionKind::Resumed));
+    let by_its_holder = [
+        TransitionKind::Started,
+        TransitionKind::StartedConcurrently,
+        TransitionKind::Misfired,
+        TransitionKind::HeldBack,
+        TransitionKind::Reset,
+    ];
+    let by_a_call = [
+        TransitionKind::Paused,
+        TransitionKind::Updated,
+        TransitionKind::Deleted,
+        TransitionKind::CancelledUnstarted,
+        TransitionKind::Triggered,
+    ];
+    let may: Vec<TransitionKind> =
+        by_its_holder.into_iter().chain(by_a_call).chain([TransitionKind::SweptUnstarted]).collect();
+    for why in TransitionKind::ALL {
         assert_eq!(prepared_is_kept(&before, Some(&Phase::Idle), why).is_ok(), may.contains(&why), "{why:?}");
         assert_eq!(prepared_is_kept(&before, Some(&before), why), Ok(()), "{why:?}");
     }

@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::ptr;
 
-use carillon_domain::guard::{Guard, stands};
+use carillon_domain::guard::{Guard, enabled};
 use nix::fcntl::{FcntlArg, OFlag, SealFlag, fcntl};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::unistd::{Whence, lseek, pipe2};
@@ -222,7 +222,7 @@ impl Image {
         let mut failed = (Stage::NotFound, libc::ENOENT);
         let (argv, env) = (self.argv.as_ptr() as usize, self.env.as_ptr() as usize);
         for program in self.program_pointers.iter().take_while(|program| !program.is_null()) {
-            if boottime_ms() >= self.deadline_ms && stands(Guard::KeeperExec) {
+            if boottime_ms() >= self.deadline_ms && enabled(Guard::KeeperExec) {
                 return Err((Stage::Lease, 0));
             }
             // SAFETY: both arrays end in a null pointer and point to strings that outlive the call.

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::Read;
 use std::rc::Rc;
 
-use carillon_domain::guard::{Guard, stands};
+use carillon_domain::guard::{Guard, enabled};
 use carillon_domain::id::RunId;
 use nix::sys::epoll::Epoll;
 
@@ -80,7 +80,7 @@ impl Runs {
         if self.table.by_id.contains_key(&run) {
             return link.report(&Report::Note(format!("run {run} is there already and was not started again")));
         }
-        if now_ms >= self.deadline_ms && stands(Guard::KeeperSpawn) {
+        if now_ms >= self.deadline_ms && enabled(Guard::KeeperSpawn) {
             return link.report(&Report::Ended { run, exit: Exit::without_process(Ended::Lost, LEASE_OVER) });
         }
         let cgroup = self.take_cgroup(link);
@@ -150,7 +150,7 @@ impl Runs {
     pub(super) fn keep_time(&mut self, now_ms: u64) {
         if !self.fenced && now_ms >= self.deadline_ms {
             self.fenced = true;
-            if stands(Guard::KeeperDeadline) {
+            if enabled(Guard::KeeperDeadline) {
                 self.kill_all(LEASE_OVER);
             }
         }
@@ -184,7 +184,7 @@ impl Runs {
     pub(super) fn abandon(&mut self) {
         if !self.abandoned {
             self.abandoned = true;
-            if stands(Guard::KeeperAbandons) {
+            if enabled(Guard::KeeperAbandons) {
                 self.kill_all("the node went away");
             }
             // From now on strays count too.

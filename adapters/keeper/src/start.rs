@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use std::rc::Rc;
 use std::time::Duration;
 
-use carillon_domain::guard::{Guard, stands};
+use carillon_domain::guard::{Guard, enabled};
 use nix::fcntl::{FcntlArg, FdFlag, OFlag, fcntl};
 use nix::sys::epoll::{Epoll, EpollCreateFlags};
 use nix::sys::prctl;
@@ -41,7 +41,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         complain("is started by `carillon serve`, not by hand");
         return ExitCode::from(2);
     };
-    let _lock = lock.filter(|_| stands(Guard::KeeperHolds));
+    let _lock = lock.filter(|_| enabled(Guard::KeeperHolds));
     match come_up(socket, cgroups, kill_node_after_ms).and_then(|mut keeper| Ok(keeper.serve()?)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use carillon_domain::guard::{Guard, stands};
+use carillon_domain::guard::{Guard, enabled};
 use carillon_domain::node::port::FinishAnswer;
 
 use super::ops::transit::without_output;
@@ -40,7 +40,7 @@ impl<'a> Parts<'a> {
                 tracing::error!(run = %one.request.at.run, problem, "a run is recorded without its output");
                 self.left.push(Cow::Owned(vec![without_output(one)]));
             }
-            (Err(StoreError::Permanent(_)), Cow::Borrowed(part)) if !part.is_empty() && stands(Guard::Bisect) => {
+            (Err(StoreError::Permanent(_)), Cow::Borrowed(part)) if !part.is_empty() && enabled(Guard::Bisect) => {
                 let (left, right) = part.split_at(part.len() / 2);
                 self.left.extend([Cow::Borrowed(right), Cow::Borrowed(left)]);
             }

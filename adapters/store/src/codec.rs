@@ -1,9 +1,9 @@
-//! Rows as columns: the one place that knows how a job's state and an active row are laid out in a table.
+//! Rows as columns: the one place that knows how a job's state and an concurrent run are laid out in a table.
 //!
 //! What is searched or guarded on has a column of its own. A firing is never searched by its parts, so it is one short
 //! text, `due start trigger attempt policy`, which a person can read in a database shell.
 
-use carillon_domain::firing::{ActiveRow, CancelledBy, Firing, FiringKey, Held, JobState, Pause, Phase, Waiting};
+use carillon_domain::firing::{CancelledBy, ConcurrentRun, Firing, FiringKey, Held, JobState, Pause, Phase, Waiting};
 use carillon_domain::id::{JobId, RunId, SessionId};
 use carillon_domain::node::port::RowKey;
 use carillon_domain::run::Trigger;
@@ -46,9 +46,9 @@ pub(crate) struct HeldColumns {
     pub fencing_token: u64,
 }
 
-/// A row of `active`. While nobody holds it `waiting` says what waits, `waiting_run` under which id.
+/// A row of `concurrent`. While nobody holds it `waiting` says what waits, `waiting_run` under which id.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct ActiveColumns {
+pub(crate) struct ConcurrentColumns {
     pub job_id: u64,
     pub due_at: i64,
     pub trigger: Trigger,
@@ -82,7 +82,7 @@ pub(crate) fn trigger_from(text: &str) -> Result<Trigger, String> {
 pub(crate) fn row_key(job: JobId, due_at: Option<i64>, trigger: Option<&str>) -> Result<RowKey, String> {
     let (Some(due_at), Some(trigger)) = (due_at, trigger) else { return Ok(RowKey::Job(job)) };
     let due_at = Timestamp::from_ms(due_at);
-    Ok(RowKey::Active(FiringKey { job, due_at, trigger: trigger_from(trigger)? }))
+    Ok(RowKey::Concurrent(FiringKey { job, due_at, trigger: trigger_from(trigger)? }))
 }
 
 /// The name in the column.
@@ -202,8 +202,8 @@ impl StateColumns {
     }
 }
 
-impl ActiveColumns {
-    pub fn of(row: &ActiveRow) -> Self {
+impl ConcurrentColumns {
+    pub fn of(row: &ConcurrentRun) -> Self {
         Self {
             job_id: row.key.job.0,
             due_at: row.key.due_at.as_ms(),
@@ -218,8 +218,8 @@ impl ActiveColumns {
         }
     }
 
-    pub fn row(self) -> ActiveRow {
-        ActiveRow {
+    pub fn row(self) -> ConcurrentRun {
+        ConcurrentRun {
             key: FiringKey { job: JobId(self.job_id), due_at: Timestamp::from_ms(self.due_at), trigger: self.trigger },
             version: self.version,
             phase: self.held.phase(),
@@ -291,8 +291,8 @@ mod tests {
         let key = FiringKey { job: JobId(1), due_at: Timestamp::from_ms(7), trigger: Trigger::Manual };
         let phase = Phase::Executing(held(Some(Timestamp::from_ms(8))));
         let row =
-            ActiveRow { key, version: 4, phase, waiting: None, cancel: Some(CancelledBy::Person), withdrawn: true };
-        assert_eq!(ActiveColumns::of(&row).row(), row);
+            ConcurrentRun { key, version: 4, phase, waiting: None, cancel: Some(CancelledBy::Person), withdrawn: true };
+        assert_eq!(ConcurrentColumns::of(&row).row(), row);
     }
 
     #[test]

@@ -2,12 +2,12 @@
 
 use std::borrow::Cow;
 
-use carillon_domain::guard::{Guard, stands};
+use carillon_domain::guard::{Guard, enabled};
 
 /// The statement as it is; where the guard is removed, with `instead` in the place of the clause that is the guard.
 #[inline]
 pub(super) fn guarded(guard: Guard, sql: &'static str, clause: &str, instead: &str) -> Cow<'static, str> {
-    if stands(guard) {
+    if enabled(guard) {
         return Cow::Borrowed(sql);
     }
     debug_assert!(sql.contains(clause), "no {clause:?} in {sql}");

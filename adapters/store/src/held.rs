@@ -52,8 +52,8 @@ impl HeldRows {
     }
 
     /// See [`Recent::forget_lost`].
-    pub fn forget_lost(&mut self, uncertain_until: Option<Timestamp>) {
-        self.0.forget_lost(uncertain_until);
+    pub fn forget_lost(&mut self, losses_until: Option<Timestamp>) {
+        self.0.forget_lost(losses_until);
     }
 }
 

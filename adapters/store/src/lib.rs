@@ -29,6 +29,9 @@ pub use error::{ControlError, StoreError};
 pub use tables::MAX_OUTPUT_BYTES;
 pub use types::*;
 
+/// What a call to a store comes back with.
+pub(crate) type StoreResult<T> = Result<T, StoreError>;
+
 use async_trait::async_trait;
 use carillon_domain::id::{RunId, SessionId};
 use carillon_domain::node::port::{Claimed, FinishAnswer, Peek, RunRef, Seen, StartAnswer};
@@ -143,10 +146,10 @@ pub trait ControlStore: Send + Sync {
     async fn output(&self, run: RunId) -> Result<Output, ControlError>;
 
     /// The times of which nobody knows what was committed in them: the open one, and those accepted within the last day.
-    async fn uncertain_windows(&self) -> Result<Vec<UncertainWindow>, StoreError>;
+    async fn recorded_losses(&self) -> Result<Vec<RecordedLoss>, StoreError>;
 
     /// Accepts the open one, so that claims go on; answers what was open.
-    async fn accept_uncertain(&self) -> Result<Vec<UncertainWindow>, StoreError>;
+    async fn accept_losses(&self) -> Result<Vec<RecordedLoss>, StoreError>;
 
     /// Asks the node that runs `run` for its output, and answers what it has published; `None` before it has. Asked again
     /// and again, at the latest every few seconds, as long as somebody reads.

@@ -17,13 +17,13 @@ pub(crate) struct Recent<K, V> {
     half: usize,
     young: Map<K, V>,
     old: Map<K, V>,
-    uncertain_until: Option<Timestamp>,
+    losses_until: Option<Timestamp>,
 }
 
 impl<K: Eq + Hash, V> Recent<K, V> {
     /// The `half` newest are in it, and no more than twice as many.
     pub fn of(half: usize) -> Self {
-        Self { half: half.max(1), young: Map::default(), old: Map::default(), uncertain_until: None }
+        Self { half: half.max(1), young: Map::default(), old: Map::default(), losses_until: None }
     }
 
     pub fn get(&self, key: &K) -> Option<&V> {
@@ -66,9 +66,9 @@ impl<K: Eq + Hash, V> Recent<K, V> {
 
     /// After commits were lost up to another time than before: what is known may be of one of them, and its number and version
     /// come again.
-    pub fn forget_lost(&mut self, uncertain_until: Option<Timestamp>) {
-        if self.uncertain_until != uncertain_until {
-            self.uncertain_until = uncertain_until;
+    pub fn forget_lost(&mut self, losses_until: Option<Timestamp>) {
+        if self.losses_until != losses_until {
+            self.losses_until = losses_until;
             self.clear();
         }
     }

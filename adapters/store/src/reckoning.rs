@@ -19,7 +19,7 @@ pub(super) struct Reckoned {
     /// The database's time, never later than it shows.
     pub now: Timestamp,
     /// The end of the newest window of lost commits there ever was.
-    pub uncertain_until: Option<Timestamp>,
+    pub losses_until: Option<Timestamp>,
 }
 
 /// What was heard of the database.
@@ -48,7 +48,7 @@ impl Reckoning {
     /// The session stands like this, with any run `beside` its job's row or none. One that may not start, or not without a look
     /// at other rows, is asked for each time.
     pub fn see(&mut self, session: SessionId, standing: &Standing, beside: bool) {
-        self.in_order = (standing.is_in_order() && !beside).then_some((session, standing.uncertain_until));
+        self.in_order = (standing.is_in_order() && !beside).then_some((session, standing.losses_until));
     }
 
     /// Until it is looked at again nothing is known of the session.
@@ -58,17 +58,17 @@ impl Reckoning {
 
     /// What may be reckoned with, when the boot clock shows `at_us`.
     pub fn known(&self, session: SessionId, at_us: u64) -> Option<Reckoned> {
-        let (_, uncertain_until) = self.in_order.filter(|(of, _)| *of == session)?;
+        let (_, losses_until) = self.in_order.filter(|(of, _)| *of == session)?;
         let offset_us = self.offset_us.max(self.older_offset_us)?;
         let fresh = at_us.saturating_sub(self.since_us) < 2 * KEPT_US;
         let now_us = i64::try_from(at_us).unwrap_or(i64::MAX).saturating_add(offset_us);
-        fresh.then_some(Reckoned { now: Timestamp::from_ms(now_us.div_euclid(1000)), uncertain_until })
+        fresh.then_some(Reckoned { now: Timestamp::from_ms(now_us.div_euclid(1000)), losses_until })
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use carillon_domain::uncertain::Window;
+    use carillon_domain::lost_commits::LossWindow;
 
     use super::super::tables::OwnSession;
     use super::*;
@@ -79,7 +79,7 @@ mod tests {
     fn standing(state: SessionState) -> Standing {
         let beat = SessionBeat { id: ME(), seq: 3, state };
         let own = OwnSession { beat, node: "n".to_owned(), heartbeat_at: Timestamp::EPOCH };
-        Standing { session: Some(own), open: None, uncertain_until: Some(Timestamp::from_ms(7)) }
+        Standing { session: Some(own), open: None, losses_until: Some(Timestamp::from_ms(7)) }
     }
 
     fn in_order() -> Reckoning {
@@ -121,7 +121,7 @@ mod tests {
     #[test]
     fn only_a_session_in_order_is_known() {
         let at = Timestamp::from_ms(9);
-        let open = Some(Window { from_at: at, until_at: at, noticed_at: at });
+        let open = Some(LossWindow { from_at: at, until_at: at, noticed_at: at });
         let (live, draining) = (standing(SessionState::Live), standing(SessionState::Draining));
         for (seen, beside, known) in [
             (&live, false, true),
@@ -134,8 +134,7 @@ mod tests {
             let mut reckoning = Reckoning::default();
             reckoning.hear(1_000, 0);
             reckoning.see(ME(), seen, beside);
-            let expected =
-                known.then_some(Reckoned { now: Timestamp::from_ms(1), uncertain_until: live.uncertain_until });
+            let expected = known.then_some(Reckoned { now: Timestamp::from_ms(1), losses_until: live.losses_until });
             assert_eq!(reckoning.known(ME(), 0), expected, "{seen:?}, {beside}");
             assert_eq!(reckoning.known(SessionId::from_random(2), 0), None);
             reckoning.forget();

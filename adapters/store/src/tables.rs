@@ -4,24 +4,24 @@
 //! and the transaction around it. Methods take and answer batches, so that a server far away is asked once a batch. The
 //! stores inside the process answer at once; [`at_once`] runs the operations for them.
 
+use crate::StoreResult;
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use carillon_domain::firing::{ActiveRow, FiringKey, JobState};
+use carillon_domain::firing::{ConcurrentRun, FiringKey, JobState};
 use carillon_domain::id::{JobId, RunId, SessionId};
 use carillon_domain::job::Job;
+use carillon_domain::lost_commits::LossWindow;
 use carillon_domain::node::port::RunRef;
 use carillon_domain::run::{RunRecord, Status};
 use carillon_domain::time::Timestamp;
-use carillon_domain::uncertain::Window;
 
 use super::definition::Definition;
 use super::{
-    ClaimRequest, JobKey, JobQuery, NewSession, Output, RunCursor, SessionBeat, SessionState, SessionView, StoreError,
-    UncertainWindow,
+    ClaimRequest, JobKey, JobQuery, NewSession, Output, RecordedLoss, RunCursor, SessionBeat, SessionState, SessionView,
 };
 
 /// No output larger than this is kept; what executors hand over is far smaller.
@@ -57,10 +57,10 @@ impl From<Vec<JobRow>> for JobRows {
     }
 }
 
-/// A row of the active table with its job's definition.
+/// A row of the table `concurrent_run` with its job's definition.
 #[derive(Debug, Clone)]
-pub(crate) struct ActiveJob {
-    pub row: ActiveRow,
+pub(crate) struct ConcurrentJob {
+    pub row: ConcurrentRun,
     pub definition: Arc<Definition>,
 }
 
@@ -87,7 +87,7 @@ impl Write<JobState> {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Changes {
     pub jobs: Vec<Write<JobState>>,
-    pub active: Vec<Write<ActiveRow>>,
+    pub concurrent: Vec<Write<ConcurrentRun>>,
     /// New definitions of existing jobs.
     pub definitions: Vec<(JobId, Arc<Definition>)>,
     /// Jobs whose name is free from now on; the definition stays for their history.
@@ -121,9 +121,9 @@ pub(crate) struct Standing {
     /// The session that asks.
     pub session: Option<OwnSession>,
     /// The window that nobody has accepted yet.
-    pub open: Option<Window>,
+    pub open: Option<LossWindow>,
     /// The end of the newest window there ever was.
-    pub uncertain_until: Option<Timestamp>,
+    pub losses_until: Option<Timestamp>,
 }
 
 impl Standing {
@@ -150,8 +150,6 @@ pub(crate) struct RecordQuery {
     pub limit: usize,
 }
 
-type Answer<T> = Result<T, StoreError>;
-
 /// One transaction of a database. Lists answer in the order asked for, with `None` where there is no such row.
 pub(crate) trait Tables {
     /// The database's time, the same throughout the transaction.
@@ -160,16 +158,16 @@ pub(crate) trait Tables {
     fn now_us(&self) -> u64;
     /// The highest version of a row that was deleted; 0 where no such mark is kept. Versions start above it, so that a clock
     /// that was set back takes no fencing token of a name back.
-    fn highest_version(&mut self) -> impl Future<Output = Answer<u64>> + Send {
+    fn highest_version(&mut self) -> impl Future<Output = StoreResult<u64>> + Send {
         std::future::ready(Ok(0))
     }
     /// How many partitions there are.
     fn partitions(&self) -> u16;
 
     /// Takes the lock of each partition, ascending; a partition that has no lock row is an error.
-    fn lock_partitions(&mut self, partitions: &[u16]) -> impl Future<Output = Answer<()>> + Send;
+    fn lock_partitions(&mut self, partitions: &[u16]) -> impl Future<Output = StoreResult<()>> + Send;
 
-    fn jobs_by_id(&mut self, ids: &[JobId]) -> impl Future<Output = Answer<Vec<Option<JobRow>>>> + Send;
+    fn jobs_by_id(&mut self, ids: &[JobId]) -> impl Future<Output = StoreResult<Vec<Option<JobRow>>>> + Send;
     /// The jobs' rows `ids` that carry `runs`, which the caller holds, in any order. A database that is far away may answer what it
     /// wrote itself at the version at which the caller saw the row: [`Self::write`] tells where the row is not at it any more,
     /// and must then be called with a change of each.
@@ -177,66 +175,84 @@ pub(crate) trait Tables {
         &mut self,
         ids: &[JobId],
         _runs: &[RunRef],
-    ) -> impl Future<Output = Answer<Vec<Option<JobRow>>>> + Send {
+    ) -> impl Future<Output = StoreResult<Vec<Option<JobRow>>>> + Send {
         self.jobs_by_id(ids)
     }
     /// Living jobs only.
-    fn jobs_by_key(&mut self, keys: &[JobKey]) -> impl Future<Output = Answer<Vec<Option<JobRow>>>> + Send;
+    fn jobs_by_key(&mut self, keys: &[JobKey]) -> impl Future<Output = StoreResult<Vec<Option<JobRow>>>> + Send;
     /// A living job as people see it.
-    fn seen_job(&mut self, key: &JobKey) -> impl Future<Output = Answer<Option<SeenJob>>> + Send;
+    fn seen_job(&mut self, key: &JobKey) -> impl Future<Output = StoreResult<Option<SeenJob>>> + Send;
     /// The job that holds the run, or where it waits as a manual one.
-    fn job_by_run(&mut self, run: RunId) -> impl Future<Output = Answer<Option<JobRow>>> + Send;
+    fn job_by_run(&mut self, run: RunId) -> impl Future<Output = StoreResult<Option<JobRow>>> + Send;
     /// Rows that may be claimed, those that come up first in front.
-    fn due_jobs(&mut self, request: &ClaimRequest) -> impl Future<Output = Answer<Vec<JobRow>>> + Send;
-    fn held_jobs(&mut self, session: SessionId, limit: usize) -> impl Future<Output = Answer<Vec<JobRow>>> + Send;
+    fn due_jobs(&mut self, request: &ClaimRequest) -> impl Future<Output = StoreResult<Vec<JobRow>>> + Send;
+    fn held_jobs(&mut self, session: SessionId, limit: usize) -> impl Future<Output = StoreResult<Vec<JobRow>>> + Send;
     /// Living jobs after `query.after`, up to `query.limit`.
-    fn job_page(&mut self, query: &JobQuery) -> impl Future<Output = Answer<JobRows>> + Send;
+    fn job_page(&mut self, query: &JobQuery) -> impl Future<Output = StoreResult<JobRows>> + Send;
     /// The numbers that a name has had, deleted jobs included.
-    fn ids_of_name(&mut self, key: &JobKey) -> impl Future<Output = Answer<Vec<JobId>>> + Send;
+    fn ids_of_name(&mut self, key: &JobKey) -> impl Future<Output = StoreResult<Vec<JobId>>> + Send;
 
-    fn active_by_key(&mut self, keys: &[FiringKey]) -> impl Future<Output = Answer<Vec<Option<ActiveJob>>>> + Send;
-    fn active_by_run(&mut self, run: RunId) -> impl Future<Output = Answer<Option<ActiveJob>>> + Send;
-    fn active_of_job(&mut self, job: JobId) -> impl Future<Output = Answer<Vec<ActiveJob>>> + Send;
-    fn due_active(&mut self, request: &ClaimRequest) -> impl Future<Output = Answer<Vec<ActiveJob>>> + Send;
-    fn held_active(&mut self, session: SessionId, limit: usize) -> impl Future<Output = Answer<Vec<ActiveJob>>> + Send;
+    fn concurrent_by_key(
+        &mut self,
+        keys: &[FiringKey],
+    ) -> impl Future<Output = StoreResult<Vec<Option<ConcurrentJob>>>> + Send;
+    fn concurrent_by_run(&mut self, run: RunId) -> impl Future<Output = StoreResult<Option<ConcurrentJob>>> + Send;
+    fn concurrent_of_job(&mut self, job: JobId) -> impl Future<Output = StoreResult<Vec<ConcurrentJob>>> + Send;
+    fn due_concurrent(
+        &mut self,
+        request: &ClaimRequest,
+    ) -> impl Future<Output = StoreResult<Vec<ConcurrentJob>>> + Send;
+    fn held_concurrent(
+        &mut self,
+        session: SessionId,
+        limit: usize,
+    ) -> impl Future<Output = StoreResult<Vec<ConcurrentJob>>> + Send;
 
     /// Rows that hold a run or in which one waits under an id, of the jobs asked for.
-    fn live_jobs(&mut self, jobs: Option<&[JobId]>) -> impl Future<Output = Answer<Vec<JobRow>>> + Send;
-    fn live_active(&mut self, jobs: Option<&[JobId]>) -> impl Future<Output = Answer<Vec<ActiveJob>>> + Send;
-    fn record(&mut self, run: RunId) -> impl Future<Output = Answer<Option<Recorded>>> + Send;
+    fn live_jobs(&mut self, jobs: Option<&[JobId]>) -> impl Future<Output = StoreResult<Vec<JobRow>>> + Send;
+    fn live_concurrent(
+        &mut self,
+        jobs: Option<&[JobId]>,
+    ) -> impl Future<Output = StoreResult<Vec<ConcurrentJob>>> + Send;
+    fn record(&mut self, run: RunId) -> impl Future<Output = StoreResult<Option<Recorded>>> + Send;
     /// History, newest first.
-    fn records(&mut self, query: &RecordQuery) -> impl Future<Output = Answer<Vec<Recorded>>> + Send;
+    fn records(&mut self, query: &RecordQuery) -> impl Future<Output = StoreResult<Vec<Recorded>>> + Send;
     /// The newest record of each job that has one.
-    fn last_records(&mut self, jobs: &[JobId]) -> impl Future<Output = Answer<BTreeMap<JobId, RunRecord>>> + Send;
-    fn output(&mut self, run: RunId) -> impl Future<Output = Answer<Option<Output>>> + Send;
+    fn last_records(&mut self, jobs: &[JobId]) -> impl Future<Output = StoreResult<BTreeMap<JobId, RunRecord>>> + Send;
+    fn output(&mut self, run: RunId) -> impl Future<Output = StoreResult<Option<Output>>> + Send;
 
-    fn insert_session(&mut self, session: &NewSession) -> impl Future<Output = Answer<()>> + Send;
-    fn session_state(&mut self, session: SessionId) -> impl Future<Output = Answer<Option<SessionState>>> + Send;
+    fn insert_session(&mut self, session: &NewSession) -> impl Future<Output = StoreResult<()>> + Send;
+    fn session_state(&mut self, session: SessionId) -> impl Future<Output = StoreResult<Option<SessionState>>> + Send;
     /// In one statement: every claim and every start asks for it. What was remembered of transactions that may be lost is
     /// forgotten.
-    fn standing(&mut self, session: SessionId) -> impl Future<Output = Answer<Standing>> + Send;
+    fn standing(&mut self, session: SessionId) -> impl Future<Output = StoreResult<Standing>> + Send;
     /// The last heartbeat sequence of a session that is over and holds nothing.
-    fn spent_seq(&mut self, session: SessionId) -> impl Future<Output = Answer<Option<u64>>> + Send;
+    fn spent_seq(&mut self, session: SessionId) -> impl Future<Output = StoreResult<Option<u64>>> + Send;
     /// When the newest of the sessions that are over and remembered had ended.
-    fn last_spent_at(&mut self) -> impl Future<Output = Answer<Option<Timestamp>>> + Send;
+    fn last_spent_at(&mut self) -> impl Future<Output = StoreResult<Option<Timestamp>>> + Send;
     /// Opens a window; where one is open, it is extended.
-    fn note_window(&mut self, window: &UncertainWindow) -> impl Future<Output = Answer<()>> + Send;
+    fn note_window(&mut self, window: &RecordedLoss) -> impl Future<Output = StoreResult<()>> + Send;
     /// The open window and those accepted since then, oldest first.
-    fn windows(&mut self, accepted_since: Timestamp) -> impl Future<Output = Answer<Vec<UncertainWindow>>> + Send;
-    fn accept_windows(&mut self) -> impl Future<Output = Answer<()>> + Send;
+    fn windows(&mut self, accepted_since: Timestamp) -> impl Future<Output = StoreResult<Vec<RecordedLoss>>> + Send;
+    fn accept_windows(&mut self) -> impl Future<Output = StoreResult<()>> + Send;
     /// Writes a heartbeat where the session is not ended and `seq` is newer.
-    fn beat(&mut self, session: SessionId, seq: u64, state: SessionState) -> impl Future<Output = Answer<()>> + Send;
+    fn beat(
+        &mut self,
+        session: SessionId,
+        seq: u64,
+        state: SessionState,
+    ) -> impl Future<Output = StoreResult<()>> + Send;
     /// Ends a session whose heartbeat sequence is still `seen_seq`.
-    fn end_session(&mut self, session: SessionId, seen_seq: u64) -> impl Future<Output = Answer<()>> + Send;
+    fn end_session(&mut self, session: SessionId, seen_seq: u64) -> impl Future<Output = StoreResult<()>> + Send;
     /// Removes a session that is over and holds nothing, and keeps its last sequence.
-    fn spend_session(&mut self, session: SessionId) -> impl Future<Output = Answer<()>> + Send;
+    fn spend_session(&mut self, session: SessionId) -> impl Future<Output = StoreResult<()>> + Send;
     /// All sessions; how many rows each holds is counted only `with_counts`.
-    fn sessions(&mut self, with_counts: bool) -> impl Future<Output = Answer<Vec<SessionView>>> + Send;
+    fn sessions(&mut self, with_counts: bool) -> impl Future<Output = StoreResult<Vec<SessionView>>> + Send;
 
     /// Stores new definitions, each under a number that was never used.
-    fn create_jobs(&mut self, jobs: &[Arc<Job>]) -> impl Future<Output = Answer<Vec<JobId>>> + Send;
+    fn create_jobs(&mut self, jobs: &[Arc<Job>]) -> impl Future<Output = StoreResult<Vec<JobId>>> + Send;
     /// Writes everything or nothing; a row that is not at its version any more is an error.
-    fn write(&mut self, changes: Changes) -> impl Future<Output = Answer<()>> + Send;
+    fn write(&mut self, changes: Changes) -> impl Future<Output = StoreResult<()>> + Send;
 }
 
 /// Runs an operation over tables that never make it wait.

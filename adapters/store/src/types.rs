@@ -5,11 +5,11 @@ use std::sync::Arc;
 use carillon_domain::firing::{JobState, Pause};
 use carillon_domain::id::{JobId, RunId, SessionId};
 use carillon_domain::job::Job;
+use carillon_domain::lost_commits::LossWindow;
 use carillon_domain::node::port::FinishRequest;
 use carillon_domain::node::{BeatAnswer, Peer};
 use carillon_domain::run::{RunRecord, Status, Trigger};
 use carillon_domain::time::Timestamp;
-use carillon_domain::uncertain::Window;
 
 /// A node that registers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,9 +51,9 @@ impl Me {
 
 /// A time of which nobody knows what was committed in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UncertainWindow {
+pub struct RecordedLoss {
     /// From when until when, and when it was noticed.
-    pub window: Window,
+    pub window: LossWindow,
     /// Who noticed it first.
     pub session: SessionId,
     /// Its node's name; `None` where the database has forgotten the session.
@@ -72,7 +72,7 @@ pub enum Beat {
         /// All sessions with their heartbeat sequence, this one included.
         sessions: Vec<SessionBeat>,
         /// Set while nobody has accepted that commits were lost.
-        window: Option<Window>,
+        window: Option<LossWindow>,
     },
     /// The session was ended by another one, or was removed.
     Fenced,

@@ -7,9 +7,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use carillon_domain::firing::{
-    ActiveRow, Event, FiringKey, JobState, Phase, Rejected, Transition, Why, apply, apply_active, start_beside,
+    ConcurrentRun, Event, FiringKey, JobState, Phase, Rejected, Transition, TransitionKind, apply, apply_concurrent,
+    start_concurrent,
 };
-use carillon_domain::guard::{Guard, stands};
+use carillon_domain::guard::{Guard, enabled};
 use carillon_domain::id::{JobId, RunId, SessionId};
 use carillon_domain::job::{Job, Overlap};
 use carillon_domain::node::port::{Claimed, RowKey, RunRef};
@@ -17,13 +18,13 @@ use carillon_domain::run::Trigger;
 use carillon_domain::time::Timestamp;
 
 use super::definition::Definition;
-use super::tables::{ActiveJob, Changes, JobRow, Write};
+use super::tables::{Changes, ConcurrentJob, JobRow, Write};
 use super::{JobKey, Output};
 
 /// What one event did to a job's row.
 pub(super) struct Applied {
-    pub why: Why,
-    /// The run that went to the active table.
+    pub why: TransitionKind,
+    /// The run that went to the table `concurrent_run`.
     pub beside: Option<FiringKey>,
 }
 
@@ -31,13 +32,13 @@ pub(super) struct Applied {
 pub(super) struct Work {
     now: Timestamp,
     jobs: BTreeMap<JobId, Write<JobState>>,
-    active: BTreeMap<FiringKey, Write<ActiveRow>>,
+    concurrent: BTreeMap<FiringKey, Write<ConcurrentRun>>,
     changes: Changes,
 }
 
 impl Work {
     pub fn new(now: Timestamp) -> Self {
-        Self { now, jobs: BTreeMap::new(), active: BTreeMap::new(), changes: Changes::default() }
+        Self { now, jobs: BTreeMap::new(), concurrent: BTreeMap::new(), changes: Changes::default() }
     }
 
     /// The time of the transaction.
@@ -54,11 +55,11 @@ impl Work {
     }
 
     /// Takes a row in, unless it is here already.
-    pub fn add_active(&mut self, active: ActiveJob) -> FiringKey {
-        let key = active.row.key;
-        let ActiveJob { row, definition } = active;
+    pub fn add_concurrent(&mut self, concurrent: ConcurrentJob) -> FiringKey {
+        let key = concurrent.row.key;
+        let ConcurrentJob { row, definition } = concurrent;
         let row = Arc::new(row);
-        self.active.entry(key).or_insert_with(|| Write { before: Some(row.clone()), after: Some(row), definition });
+        self.concurrent.entry(key).or_insert_with(|| Write { before: Some(row.clone()), after: Some(row), definition });
         key
     }
 
@@ -72,8 +73,8 @@ impl Work {
         entry.after.as_ref().map(|state| (state, &entry.definition))
     }
 
-    pub fn active(&self, key: &FiringKey) -> Option<(&ActiveRow, &Arc<Definition>)> {
-        let entry = self.active.get(key)?;
+    pub fn concurrent(&self, key: &FiringKey) -> Option<(&ConcurrentRun, &Arc<Definition>)> {
+        let entry = self.concurrent.get(key)?;
         entry.after.as_deref().map(|row| (row, &entry.definition))
     }
 
@@ -86,21 +87,21 @@ impl Work {
         let state = entry.after.as_ref().ok_or(Rejected::Deleted)?;
         let definition = entry.definition.clone();
         let done = apply(&definition.job, &definition.timeline, state, event, self.now)?;
-        let Transition { next, why, records, active } = done;
+        let Transition { next, why, records, concurrent } = done;
         entry.after = next.map(Arc::new);
-        let beside = active.map(|row| {
+        let beside = concurrent.map(|row| {
             let key = row.key;
-            self.active.insert(key, Write { before: None, after: Some(Arc::new(row)), definition });
+            self.concurrent.insert(key, Write { before: None, after: Some(Arc::new(row)), definition });
             key
         });
         self.changes.records.extend(records);
         Ok(Applied { why, beside })
     }
 
-    pub fn apply_active(&mut self, key: &FiringKey, event: &Event) -> Result<Applied, Rejected> {
-        let entry = self.active.get_mut(key).ok_or(Rejected::NothingDue)?;
+    pub fn apply_concurrent(&mut self, key: &FiringKey, event: &Event) -> Result<Applied, Rejected> {
+        let entry = self.concurrent.get_mut(key).ok_or(Rejected::NothingDue)?;
         let row = entry.after.as_ref().ok_or(Rejected::NothingDue)?;
-        let done = apply_active(&entry.definition.job, row, event, self.now)?;
+        let done = apply_concurrent(&entry.definition.job, row, event, self.now)?;
         entry.after = done.next.map(Arc::new);
         self.changes.records.extend(done.records);
         Ok(Applied { why: done.why, beside: None })
@@ -115,32 +116,32 @@ impl Work {
     pub fn start(&mut self, row: &RowKey, session: SessionId, run: RunId) -> Result<Applied, Rejected> {
         let job = match row {
             RowKey::Job(id) => *id,
-            RowKey::Active(key) => key.job,
+            RowKey::Concurrent(key) => key.job,
         };
         let (_, definition) = self.job(job).ok_or(Rejected::Deleted)?;
         let overlap = definition.job.overlap;
-        if self.must_wait(job, row) && stands(Guard::OthersLive) {
+        if self.must_wait(job, row) && enabled(Guard::OthersLive) {
             let held_back = self.apply_to(row, &Event::HoldBack { session, run })?;
-            if held_back.why == Why::HeldBack && overlap == Overlap::Replace && *row == RowKey::Job(job) {
+            if held_back.why == TransitionKind::HeldBack && overlap == Overlap::Replace && *row == RowKey::Job(job) {
                 for key in self.beside(job) {
                     // One that was asked to end before is asked once.
-                    let _asked_before = self.apply_active(&key, &Event::Supersede);
+                    let _asked_before = self.apply_concurrent(&key, &Event::Supersede);
                 }
             }
             return Ok(held_back);
         }
         match row {
             RowKey::Job(id) => self.apply(*id, &Event::Start { session, run }),
-            RowKey::Active(key) => self.start_beside(key, session, run),
+            RowKey::Concurrent(key) => self.start_concurrent(key, session, run),
         }
     }
 
-    fn start_beside(&mut self, key: &FiringKey, session: SessionId, run: RunId) -> Result<Applied, Rejected> {
+    fn start_concurrent(&mut self, key: &FiringKey, session: SessionId, run: RunId) -> Result<Applied, Rejected> {
         let own = self.jobs.get_mut(&key.job).ok_or(Rejected::Deleted)?;
-        let entry = self.active.get_mut(key).ok_or(Rejected::NothingDue)?;
+        let entry = self.concurrent.get_mut(key).ok_or(Rejected::NothingDue)?;
         let state = own.after.as_ref().ok_or(Rejected::Deleted)?;
         let row = entry.after.as_ref().ok_or(Rejected::NothingDue)?;
-        let (state, done) = start_beside(state, row, (session, run), self.now)?;
+        let (state, done) = start_concurrent(state, row, (session, run), self.now)?;
         (own.after, entry.after) = (Some(Arc::new(state)), done.next.map(Arc::new));
         Ok(Applied { why: done.why, beside: None })
     }
@@ -154,17 +155,17 @@ impl Work {
     /// Whether a run lives that one in `row` must not overlap: any beside the job's own row, any other that executes for one
     /// beside it.
     fn others_live(&self, job: JobId, row: &RowKey) -> bool {
-        let RowKey::Active(me) = row else { return !self.beside(job).is_empty() };
+        let RowKey::Concurrent(me) = row else { return !self.beside(job).is_empty() };
         let executes = |phase: &Phase| matches!(phase, Phase::Executing(_));
         let own = self.job(job).is_some_and(|(state, _)| executes(&state.phase));
-        let other = |key: &FiringKey| self.active(key).is_some_and(|(row, _)| executes(&row.phase));
+        let other = |key: &FiringKey| self.concurrent(key).is_some_and(|(row, _)| executes(&row.phase));
         own || self.beside(job).iter().any(|key| key != me && other(key))
     }
 
-    /// The rows of the active table that were read of a job and are still there.
+    /// The rows of the table `concurrent_run` that were read of a job and are still there.
     fn beside(&self, job: JobId) -> Vec<FiringKey> {
         let first = FiringKey { job, due_at: Timestamp::from_ms(i64::MIN), trigger: Trigger::Schedule };
-        let of_job = self.active.range(first..).take_while(|(key, _)| key.job == job);
+        let of_job = self.concurrent.range(first..).take_while(|(key, _)| key.job == job);
         of_job.filter(|(_, write)| write.after.is_some()).map(|(key, _)| *key).collect()
     }
 
@@ -172,7 +173,7 @@ impl Work {
     pub fn apply_to(&mut self, row: &RowKey, event: &Event) -> Result<Applied, Rejected> {
         match row {
             RowKey::Job(id) => self.apply(*id, event),
-            RowKey::Active(key) => self.apply_active(key, event),
+            RowKey::Concurrent(key) => self.apply_concurrent(key, event),
         }
     }
 
@@ -216,8 +217,8 @@ impl Work {
                 let row = self.jobs.get_mut(id).and_then(|entry| entry.after.as_mut());
                 row.filter(|row| row.version == version).map(|row| &mut Arc::make_mut(row).version)
             }
-            RowKey::Active(key) => {
-                let row = self.active.get_mut(key).and_then(|entry| entry.after.as_mut());
+            RowKey::Concurrent(key) => {
+                let row = self.concurrent.get_mut(key).and_then(|entry| entry.after.as_mut());
                 row.filter(|row| row.version == version).map(|row| &mut Arc::make_mut(row).version)
             }
         };
@@ -230,7 +231,9 @@ impl Work {
     pub fn phase(&self, row: &RowKey) -> Option<(Phase, u64, &Arc<Definition>)> {
         match row {
             RowKey::Job(id) => self.job(*id).map(|(state, definition)| (state.phase, state.version, definition)),
-            RowKey::Active(key) => self.active(key).map(|(row, definition)| (row.phase, row.version, definition)),
+            RowKey::Concurrent(key) => {
+                self.concurrent(key).map(|(row, definition)| (row.phase, row.version, definition))
+            }
         }
     }
 
@@ -250,8 +253,8 @@ impl Work {
     /// What is to be written.
     pub fn into_changes(self) -> Changes {
         let jobs = self.jobs.into_values().filter(|write| write.before != write.after).collect();
-        let active = self.active.into_values().filter(|write| write.before != write.after).collect();
-        Changes { jobs, active, ..self.changes }
+        let concurrent = self.concurrent.into_values().filter(|write| write.before != write.after).collect();
+        Changes { jobs, concurrent, ..self.changes }
     }
 }
 

@@ -21,7 +21,7 @@ fn show(server: &ServerArgs, out: &mut Out) -> Result<(), Failure> {
     let (sessions, windows) = (reply.take_items(), windows_of(&reply.body));
     if server.json {
         sessions.iter().try_for_each(|session| out.json(session))?;
-        return windows.iter().try_for_each(|window| out.json(&json!({"uncertain_window": window})));
+        return windows.iter().try_for_each(|window| out.json(&json!({"loss_window": window})));
     }
     out.bytes(sessions_table(&sessions).as_bytes())?;
     if windows.is_empty() {
@@ -52,7 +52,7 @@ fn accept(server: &ServerArgs, out: &mut Out) -> Result<(), Failure> {
 }
 
 fn windows_of(body: &Value) -> Vec<Value> {
-    body["uncertain_windows"].as_array().cloned().unwrap_or_default()
+    body["lost_commits"].as_array().cloned().unwrap_or_default()
 }
 
 fn sessions_table(sessions: &[Value]) -> String {

@@ -3,10 +3,10 @@
 use super::{EngineHandle, Readiness};
 use carillon_domain::firing::Held;
 use carillon_domain::invariants::Violation;
+use carillon_domain::lost_commits::LossWindow;
 use carillon_domain::node::{BeatAnswer, Failure, Input};
 use carillon_domain::run::Status;
 use carillon_domain::time::Timestamp;
-use carillon_domain::uncertain::Window;
 use tracing::{error, warn};
 
 /// Upper bounds of the lag buckets, in milliseconds; the last one takes everything.
@@ -136,7 +136,7 @@ impl Counters {
     }
 
     /// `withheld`: the time in which commits were lost, until somebody accepts that.
-    pub fn readiness(&self, withheld: Option<Window>) -> Readiness {
+    pub fn readiness(&self, withheld: Option<LossWindow>) -> Readiness {
         match &self.trouble {
             _ if self.draining => Readiness::NotReady("the node is draining".into()),
             Some(trouble) => Readiness::NotReady(trouble.clone()),
@@ -162,7 +162,7 @@ mod tests {
         counters.note(&Input::Beat { sent: BootTime::from_ms(0), answer });
         assert_eq!(counters.readiness(None), Readiness::Ready);
         let [from_at, until_at, noticed_at] = [3, 9, 8].map(Timestamp::from_secs);
-        let Readiness::NotReady(why) = counters.readiness(Some(Window { from_at, until_at, noticed_at })) else {
+        let Readiness::NotReady(why) = counters.readiness(Some(LossWindow { from_at, until_at, noticed_at })) else {
             panic!("ready although commits were lost")
         };
         for part in ["00:00:03.000Z", "00:00:09.000Z", "noticed at 1970-01-01T00:00:08.000Z", "carillon cluster accept"]

@@ -16,9 +16,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use carillon_domain::id::{RunId, SessionId};
+use carillon_domain::lost_commits::LossWindow;
 use carillon_domain::node::{Config, Effect, Input, Node, SelfKillReason};
 use carillon_domain::time::{BootTime, Timestamp};
-use carillon_domain::uncertain::Window;
 use carillon_executors::executor::Exit;
 use carillon_executors::executors::Executors;
 use carillon_keeper::{KeeperHandle, boottime_ms};
@@ -254,7 +254,7 @@ impl Engine {
 }
 
 /// Once a window, not once a heartbeat.
-fn tell_lost_commits(before: Option<Window>, after: Option<Window>) {
+fn tell_lost_commits(before: Option<LossWindow>, after: Option<LossWindow>) {
     match (before, after) {
         (None, Some(window)) => error!("{window}; {WHAT_TO_DO}"),
         (Some(_), None) => info!("the loss of commits was accepted: claims and starts go on"),

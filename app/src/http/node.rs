@@ -8,7 +8,7 @@ use carillon_domain::partition::share_of;
 use carillon_domain::schedule::{Options, Schedule};
 use carillon_domain::time::Timestamp;
 use carillon_executors::executor::{Executor, ExecutorDescription, HostState, PluginDescription};
-use carillon_store::{SessionState, SessionView, UncertainWindow};
+use carillon_store::{RecordedLoss, SessionState, SessionView};
 use serde_json::{Value, json};
 use tracing::warn;
 use warp::filters::BoxedFilter;
@@ -40,8 +40,8 @@ fn cluster(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
         let live: Vec<_> =
             sessions.iter().filter(|view| view.beat.state == SessionState::Live).map(|view| view.beat.id).collect();
         let items: Vec<_> = sessions.iter().map(|view| session_json(&call, view, &live)).collect();
-        let windows: Vec<_> = call.api.store.uncertain_windows().await?.iter().map(window_json).collect();
-        Ok(json_response(StatusCode::OK, &json!({"items": items, "uncertain_windows": windows})))
+        let windows: Vec<_> = call.api.store.recorded_losses().await?.iter().map(window_json).collect();
+        Ok(json_response(StatusCode::OK, &json!({"items": items, "lost_commits": windows})))
     };
     route.then(move |call| answer(handler(call))).boxed()
 }
@@ -54,17 +54,17 @@ fn accept(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
         call.no_query()?;
         call.nothing_more().await?;
         call.caller.enters_all()?;
-        let accepted = call.api.store.accept_uncertain().await?;
-        for UncertainWindow { window, .. } in &accepted {
+        let accepted = call.api.store.accept_losses().await?;
+        for RecordedLoss { window, .. } in &accepted {
             warn!("accepted: {window}");
         }
         let windows: Vec<_> = accepted.iter().map(window_json).collect();
-        Ok(json_response(StatusCode::OK, &json!({"uncertain_windows": windows})))
+        Ok(json_response(StatusCode::OK, &json!({"lost_commits": windows})))
     };
     route.then(move |call| answer(handler(call))).boxed()
 }
 
-fn window_json(noticed: &UncertainWindow) -> Value {
+fn window_json(noticed: &RecordedLoss) -> Value {
     json!({
         "from_at": noticed.window.from_at.to_string(),
         "until_at": noticed.window.until_at.to_string(),

@@ -158,11 +158,11 @@ fn answer(state: &mut State, request: &Request) -> (u16, Value) {
             json!({"items": [{"id": "8000000000000007", "node": "n1", "address":
             "127.0.0.1:7650", "version": "0.1.0", "partitions": [0, 1, 2], "prepared": 1, "executing": 2, "state": "live",
             "started_at": "2026-01-01T00:00:00.000Z", "heartbeat_at": "2026-01-01T00:00:03.000Z"}],
-            "uncertain_windows": window(state.accepted)}),
+            "lost_commits": window(state.accepted)}),
         ),
         ("POST", ["cluster", "accept"]) => {
             let accepted = if std::mem::replace(&mut state.accepted, true) { json!([]) } else { window(true) };
-            (200, json!({"uncertain_windows": accepted}))
+            (200, json!({"lost_commits": accepted}))
         }
         (_, ["jobs", name, rest @ ..]) => one(state, method, name, rest, request),
         _ => problem(404, "there is no such call"),

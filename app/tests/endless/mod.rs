@@ -186,11 +186,11 @@ impl ControlStore for Endless {
         unreachable!()
     }
 
-    async fn uncertain_windows(&self) -> Result<Vec<UncertainWindow>, StoreError> {
+    async fn recorded_losses(&self) -> Result<Vec<RecordedLoss>, StoreError> {
         unreachable!()
     }
 
-    async fn accept_uncertain(&self) -> Result<Vec<UncertainWindow>, StoreError> {
+    async fn accept_losses(&self) -> Result<Vec<RecordedLoss>, StoreError> {
         unreachable!()
     }
 

@@ -1,7 +1,7 @@
 //! Idle -> Prepared.
 
-use super::{Firing, Held, JobState, Owner, Phase, Rejected, Transition, Why, uncertain};
-use crate::guard::{Guard, stands};
+use super::{Firing, Held, JobState, Owner, Phase, Rejected, Transition, TransitionKind, lost_commits};
+use crate::guard::{Guard, enabled};
 use crate::id::RunId;
 use crate::job::Job;
 use crate::policy;
@@ -16,27 +16,27 @@ pub(super) fn claim(
     timeline: &Timeline,
     state: &JobState,
     owner: Owner,
-    (until, uncertain_until): (Timestamp, Option<Timestamp>),
+    (until, losses_until): (Timestamp, Option<Timestamp>),
     now: Timestamp,
 ) -> Result<Transition, Rejected> {
-    if let Some(held) = state.phase.held().filter(|_| stands(Guard::ClaimIdle)) {
+    if let Some(held) = state.phase.held().filter(|_| enabled(Guard::ClaimIdle)) {
         return Err(Rejected::Held(held.run));
     }
     if state.claim_at().is_none_or(|at| at > until) {
         return Err(Rejected::NothingDue);
     }
     let mut next = state.clone();
-    let mut records = uncertain::give_up(job, timeline, &mut next, uncertain_until, now);
+    let mut records = lost_commits::give_up(job, timeline, &mut next, losses_until, now);
     records.extend(deal_with_misfires(job, timeline, &mut next, now));
     let (session, run) = owner;
     let Some((firing, run)) = earliest(&mut next, until, run) else {
         if next == *state {
             return Err(Rejected::NothingDue);
         }
-        return Ok(Transition::to(next, Why::Rearmed).with(records));
+        return Ok(Transition::to(next, TransitionKind::Rearmed).with(records));
     };
     next.phase = Phase::Prepared(Held { firing, run, session, started_at: None, fencing_token: 0 });
-    Ok(Transition::to(next, Why::Claimed).with(records))
+    Ok(Transition::to(next, TransitionKind::Claimed).with(records))
 }
 
 /// Lets the misfire policy speak of what is armed, if it has not yet, and answers what is skipped for it.
@@ -59,7 +59,7 @@ pub(super) fn deal_with_misfires(
 /// Takes the firing that starts first out of the row, with the id of its run.
 fn earliest(next: &mut JobState, until: Timestamp, run: RunId) -> Option<(Firing, RunId)> {
     let armed = next.armed.filter(|armed| armed.start_at <= until);
-    let armed = armed.filter(|_| next.pause.is_none() || !stands(Guard::ClaimUnpaused));
+    let armed = armed.filter(|_| next.pause.is_none() || !enabled(Guard::ClaimUnpaused));
     let manual = next.manual.filter(|manual| manual.firing.start_at <= until && !next.in_backoff());
     match (armed, manual) {
         (Some(armed), Some(manual)) if armed.start_at <= manual.firing.start_at => take_armed(next, armed, run),

@@ -1,6 +1,6 @@
 //! What people do to a job: update, delete, run now, cancel. Each may come at any moment.
 
-use super::{ActiveRow, CancelledBy, Firing, Held, JobState, Phase, Rejected, Transition, Waiting, Why};
+use super::{CancelledBy, ConcurrentRun, Firing, Held, JobState, Phase, Rejected, Transition, TransitionKind, Waiting};
 use crate::id::{JobId, RunId};
 use crate::job::{Job, Overlap};
 use crate::policy::{self, Selection};
@@ -23,12 +23,12 @@ pub(super) fn update(
     put_back_scheduled(&mut next);
     let retimed = job.timing_differs(&previous.0);
     if !retimed && next.pause.is_some() {
-        return Ok(Transition::to(next, Why::Updated));
+        return Ok(Transition::to(next, TransitionKind::Updated));
     }
     let reason = if next.pause.is_some() { Reason::Paused } else { Reason::Updated };
     let records = unrun_records(&previous.1, &next, reason, now, now);
     if !retimed && records.is_empty() {
-        return Ok(Transition::to(next, Why::Updated));
+        return Ok(Transition::to(next, TransitionKind::Updated));
     }
     // Not before the cursor: what a clock that was set back shows again has been dealt with.
     let fresh = policy::next_regular(timeline, now.max(next.cursor));
@@ -40,7 +40,7 @@ pub(super) fn update(
     let runs = matches!(next.phase, Phase::Executing(held) if held.firing.trigger != Trigger::Manual);
     let again = next.armed.filter(|armed| armed.attempt > 1 && !retimed);
     next.take(Selection { armed: again.or(fresh.armed.filter(|_| !runs)), ..fresh });
-    Ok(Transition::to(next, Why::Updated).with(records))
+    Ok(Transition::to(next, TransitionKind::Updated).with(records))
 }
 
 /// Lets a running run finish; otherwise the row goes. What was due and unstarted is recorded.
@@ -54,8 +54,10 @@ pub(super) fn delete(timeline: &Timeline, state: &JobState, now: Timestamp) -> R
     let manual = prepared.into_iter().chain(next.manual.take());
     let manual = manual.filter_map(|manual| waiting_record(state.id, manual, Reason::Deleted, now));
     let transition = match next.phase {
-        Phase::Executing(_) => Transition::to(JobState { deleted: true, armed: None, ..next }, Why::DeletedLater),
-        Phase::Idle | Phase::Prepared(_) => Transition::gone(Why::Deleted),
+        Phase::Executing(_) => {
+            Transition::to(JobState { deleted: true, armed: None, ..next }, TransitionKind::DeletedLater)
+        }
+        Phase::Idle | Phase::Prepared(_) => Transition::gone(TransitionKind::Deleted),
     };
     Ok(transition.with(records).with(manual))
 }
@@ -73,8 +75,11 @@ pub(super) fn trigger(
     let manual = Waiting { run: Some(run), firing: Firing::manual(due_at) };
     let mut next = JobState { last_manual_at: Some(due_at), ..state.clone() };
     if job.overlap == Overlap::Allow {
-        let active = ActiveRow::waiting(&next, run, manual.firing);
-        return Ok(Transition { active: Some(active), ..Transition::to(next, Why::TriggeredBeside) });
+        let concurrent = ConcurrentRun::waiting(&next, run, manual.firing);
+        return Ok(Transition {
+            concurrent: Some(concurrent),
+            ..Transition::to(next, TransitionKind::TriggeredConcurrently)
+        });
     }
     // Claimed ahead of its time: the person's run goes first. At its time it is as good as running.
     let ahead = next.phase.held().is_some_and(|held| held.firing.start_at > now);
@@ -89,7 +94,7 @@ pub(super) fn trigger(
             let record = waiting_record(state.id, manual, Reason::Overlap, now);
             // Nothing goes first, so nothing is put back.
             let unmoved = JobState { last_manual_at: Some(due_at), ..state.clone() };
-            return Ok(Transition::to(unmoved, Why::TriggerSkipped).with(record));
+            return Ok(Transition::to(unmoved, TransitionKind::TriggerSkipped).with(record));
         }
         (_, _, Some(waits)) if waits.firing.attempt == 1 => {
             return Err(Rejected::ManualWaiting(waits.run.unwrap_or(run)));
@@ -98,7 +103,7 @@ pub(super) fn trigger(
         (Overlap::Skip | Overlap::Delay | Overlap::Replace | Overlap::Allow, _, _) => {}
     }
     next.manual = Some(manual);
-    Ok(Transition::to(next, Why::Triggered).with(replaced))
+    Ok(Transition::to(next, TransitionKind::Triggered).with(replaced))
 }
 
 /// A newer firing takes the place of what runs, of what is prepared, or of the further attempt that waits.
@@ -127,12 +132,12 @@ pub(super) fn cancel(
     if let Some(manual) = state.manual.filter(|manual| manual.run == Some(run)) {
         next.manual = None;
         let record = waiting_record(state.id, manual, Reason::Cancelled, now);
-        return Ok(Transition::to(next, Why::CancelledUnstarted).with(record));
+        return Ok(Transition::to(next, TransitionKind::CancelledUnstarted).with(record));
     }
     match state.phase {
         Phase::Executing(held) if held.run == run => {
             next.cancel = Some(CancelledBy::Person);
-            Ok(Transition::to(next, Why::CancelRequested))
+            Ok(Transition::to(next, TransitionKind::CancelRequested))
         }
         Phase::Prepared(held) if held.run == run => Ok(drop_unstarted(timeline, next, &held, CancelledBy::Person, now)),
         Phase::Idle | Phase::Prepared(_) | Phase::Executing(_) => Err(Rejected::NotHeld(run)),
@@ -148,7 +153,7 @@ pub(super) fn drop_unstarted(
     now: Timestamp,
 ) -> Transition {
     let record = drop_held(timeline, &mut next, held, by.reason(), now);
-    Transition::to(next, Why::CancelledUnstarted).with(record)
+    Transition::to(next, TransitionKind::CancelledUnstarted).with(record)
 }
 
 /// Takes a held firing that has not started out of the row, and arms what comes after it.

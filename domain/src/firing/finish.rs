@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use super::{CancelledBy, Firing, Held, JobState, Owner, Phase, Rejected, Transition, Waiting, Why, held_by};
-use crate::guard::{Guard, stands};
+use super::{
+    CancelledBy, Firing, Held, JobState, Owner, Phase, Rejected, Transition, TransitionKind, Waiting, held_by,
+};
+use crate::guard::{Guard, enabled};
 use crate::id::JobId;
 use crate::job::{Job, OnLost, Overlap};
 use crate::policy;
@@ -40,8 +42,8 @@ pub(super) fn ended(
 ) -> Transition {
     let ending = Ending { ended_at: ending.ended_at.min(now), ..ending.clone() };
     let record = run_record(state.id, held, &ending, state.cancel);
-    if state.deleted && stands(Guard::FinishDeleted) {
-        return Transition::gone(Why::FinishedDeleted).with([record]);
+    if state.deleted && enabled(Guard::FinishDeleted) {
+        return Transition::gone(TransitionKind::FinishedDeleted).with([record]);
     }
     let mut next = JobState { phase: Phase::Idle, cancel: None, ..state.clone() };
     let may_go_on = state.pause.is_none() && state.cancel.is_none();
@@ -51,10 +53,10 @@ pub(super) fn ended(
             Trigger::Manual => next.manual = Some(Waiting { run: None, firing }),
             Trigger::Schedule | Trigger::Misfire => next.armed = Some(firing),
         }
-        return Transition::to(next, Why::Retried).with([record]);
+        return Transition::to(next, TransitionKind::Retried).with([record]);
     }
     let skipped = arm_next(job, timeline, &mut next, held, &ending, now);
-    Transition::to(next, Why::Finished).with([record]).with(skipped)
+    Transition::to(next, TransitionKind::Finished).with([record]).with(skipped)
 }
 
 /// The next attempt that retry or `on_lost` asks for.

@@ -8,22 +8,22 @@
 //! schedule) and a *manual* one that waits. Everything on the schedule up to `cursor` has run, is recorded, or is one of
 //! those three.
 
-mod active;
 mod claim;
+mod concurrent;
 mod control;
 mod diagram;
 mod finish;
+mod lost_commits;
 mod pause;
 mod recover;
 mod start;
 mod state;
-mod uncertain;
 
-pub use active::{ActiveRow, ActiveTransition, FiringKey, apply_active, start_beside};
+pub use concurrent::{ConcurrentRun, ConcurrentTransition, FiringKey, apply_concurrent, start_concurrent};
 pub use diagram::states_as_mermaid;
 pub use state::{CancelledBy, Firing, Held, JobState, Pause, Phase, Waiting};
 
-use crate::guard::{Guard, stands};
+use crate::guard::{Guard, enabled};
 use crate::id::{RunId, SessionId};
 use crate::job::Job;
 use crate::run::{Ending, RunRecord};
@@ -41,10 +41,10 @@ pub enum Event {
         run: RunId,
         /// The claim horizon.
         until: Timestamp,
-        /// The end of the newest time of which the database lost commits, if it ever did ([`crate::uncertain`]).
-        uncertain_until: Option<Timestamp>,
+        /// The end of the newest time of which the database lost commits, if it ever did ([`crate::lost_commits`]).
+        losses_until: Option<Timestamp>,
     },
-    /// The holder starts what it prepared. Of a run beside the row, see [`start_beside`].
+    /// The holder starts what it prepared. Of a run beside the row, see [`start_concurrent`].
     Start {
         /// Who starts.
         session: SessionId,
@@ -112,7 +112,7 @@ pub enum Event {
 
 /// Why a row was written: one for each legal transition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Why {
+pub enum TransitionKind {
     /// Idle -> Prepared: it comes up within the horizon.
     Claimed,
     /// Idle -> Idle: the due times that passed were dealt with, nothing is due yet.
@@ -121,8 +121,8 @@ pub enum Why {
     Started,
     /// Prepared -> Idle: it came up too late to start as it is, and the misfire policy makes nothing good at once.
     Misfired,
-    /// Prepared -> Idle (`allow`): the run lives on in the active table.
-    StartedBeside,
+    /// Prepared -> Idle (`allow`): the run lives on in the table `concurrent_run`.
+    StartedConcurrently,
     /// Prepared -> Idle: runs that it must not overlap live beside it.
     HeldBack,
     /// Executing -> Idle: the run ended.
@@ -151,8 +151,8 @@ pub enum Why {
     Triggered,
     /// A manual run is recorded as skipped: the job is running.
     TriggerSkipped,
-    /// A manual run goes to the active table (`allow`).
-    TriggeredBeside,
+    /// A manual run goes to the table `concurrent_run` (`allow`).
+    TriggeredConcurrently,
     /// The running run is asked to end.
     CancelRequested,
     /// It will not start.
@@ -167,11 +167,11 @@ pub struct Transition {
     /// The row; `None` when it goes.
     pub next: Option<JobState>,
     /// Which transition this is.
-    pub why: Why,
+    pub why: TransitionKind,
     /// History rows.
     pub records: Vec<RunRecord>,
-    /// A row for the active table (`overlap = allow`).
-    pub active: Option<ActiveRow>,
+    /// A row for the table `concurrent_run` (`overlap = allow`).
+    pub concurrent: Option<ConcurrentRun>,
 }
 
 /// Why an event does not apply to a row as it stands.
@@ -222,7 +222,7 @@ pub fn apply(
         Some((resumed, paused)) => {
             let decided = match decide(job, timeline, &resumed, event, now) {
                 Err(Rejected::NothingDue) if matches!(event, Event::Claim { .. }) => {
-                    Transition::to(resumed, Why::Rearmed)
+                    Transition::to(resumed, TransitionKind::Rearmed)
                 }
                 decided => decided?,
             };
@@ -240,7 +240,7 @@ pub fn apply(
 /// microseconds and grow more slowly than that. Tokens that were given out then must stay smaller than those to come.
 fn highest_lost(event: &Event) -> u64 {
     match event {
-        Event::Claim { uncertain_until: Some(until), .. } if stands(Guard::VersionLift) => {
+        Event::Claim { losses_until: Some(until), .. } if enabled(Guard::VersionLift) => {
             u64::try_from(until.as_ms()).unwrap_or(0).saturating_add(1).saturating_mul(1_000)
         }
         _ => 0,
@@ -255,8 +255,8 @@ fn decide(
     now: Timestamp,
 ) -> Result<Transition, Rejected> {
     match event {
-        Event::Claim { session, run, until, uncertain_until } => {
-            claim::claim(job, timeline, state, (*session, *run), (*until, *uncertain_until), now)
+        Event::Claim { session, run, until, losses_until } => {
+            claim::claim(job, timeline, state, (*session, *run), (*until, *losses_until), now)
         }
         Event::Start { session, run } => start::start(job, timeline, state, (*session, *run), now),
         Event::HoldBack { session, run } => start::hold_back(job, timeline, state, (*session, *run), now),
@@ -274,12 +274,12 @@ fn decide(
 }
 
 impl Transition {
-    fn to(next: JobState, why: Why) -> Self {
-        Self { next: Some(next), why, records: Vec::new(), active: None }
+    fn to(next: JobState, why: TransitionKind) -> Self {
+        Self { next: Some(next), why, records: Vec::new(), concurrent: None }
     }
 
-    fn gone(why: Why) -> Self {
-        Self { next: None, why, records: Vec::new(), active: None }
+    fn gone(why: TransitionKind) -> Self {
+        Self { next: None, why, records: Vec::new(), concurrent: None }
     }
 
     fn with(mut self, records: impl IntoIterator<Item = RunRecord>) -> Self {
@@ -292,7 +292,7 @@ impl Transition {
 type Owner = (SessionId, RunId);
 
 fn held_by(phase: &Phase, (session, run): Owner) -> Result<&Held, Rejected> {
-    let mine = |held: &&Held| held.session == session || !stands(Guard::Owner);
-    let this = |held: &&Held| held.run == run || !stands(Guard::RunId);
+    let mine = |held: &&Held| held.session == session || !enabled(Guard::Owner);
+    let this = |held: &&Held| held.run == run || !enabled(Guard::RunId);
     phase.held().filter(mine).filter(this).ok_or(Rejected::NotHeld(run))
 }

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::control::{put_back_scheduled, refuse_deleted, unrun_records};
-use super::{JobState, Pause, Rejected, Transition, Why};
-use crate::guard::{Guard, stands};
+use super::{JobState, Pause, Rejected, Transition, TransitionKind};
+use crate::guard::{Guard, enabled};
 use crate::policy;
 use crate::run::{Reason, RunRecord};
 use crate::schedule::Timeline;
@@ -22,22 +22,22 @@ pub(super) fn pause(
 ) -> Result<Transition, Rejected> {
     refuse_deleted(state)?;
     let mut next = state.clone();
-    if stands(Guard::PausePutsBack) {
+    if enabled(Guard::PausePutsBack) {
         put_back_scheduled(&mut next);
     }
     let since = state.pause.as_ref().map_or(now, |pause| pause.since);
     next.pause = Some(Pause { since, until, reason });
-    Ok(Transition::to(next, Why::Paused))
+    Ok(Transition::to(next, TransitionKind::Paused))
 }
 
 /// Records the due times that passed during the pause and goes on with the next.
 pub(super) fn resume(timeline: &Timeline, state: &JobState, now: Timestamp) -> Result<Transition, Rejected> {
     refuse_deleted(state)?;
     if state.pause.is_none() {
-        return Ok(Transition::to(state.clone(), Why::Resumed));
+        return Ok(Transition::to(state.clone(), TransitionKind::Resumed));
     }
     let (next, records) = ended(timeline, state, now, now);
-    Ok(Transition::to(next, Why::Resumed).with(records))
+    Ok(Transition::to(next, TransitionKind::Resumed).with(records))
 }
 
 /// The row after a pause whose end has come, and what it swallowed; `None` when there is no such pause. What came due

@@ -1,8 +1,8 @@
 //! Prepared or Executing -> Idle without the run's own word: hand-back, recovery, and the sweep of an ended session.
 
 use super::control::{drop_unstarted, waiting_record};
-use super::{JobState, Owner, Phase, Rejected, Transition, Why, finish, held_by};
-use crate::guard::{Guard, stands};
+use super::{JobState, Owner, Phase, Rejected, Transition, TransitionKind, finish, held_by};
+use crate::guard::{Guard, enabled};
 use crate::id::SessionId;
 use crate::job::Job;
 use crate::run::{Ending, Reason};
@@ -17,17 +17,17 @@ pub(super) fn reset(
     now: Timestamp,
 ) -> Result<Transition, Rejected> {
     let held = *held_by(&state.phase, owner)?;
-    if state.deleted && stands(Guard::ResetDeleted) {
+    if state.deleted && enabled(Guard::ResetDeleted) {
         let first = Some(held.waiting()).filter(|waiting| waiting.firing.attempt == 1);
         let unstarted = first.and_then(|first| waiting_record(state.id, first, Reason::Deleted, now));
-        return Ok(Transition::gone(Why::FinishedDeleted).with(unstarted));
+        return Ok(Transition::gone(TransitionKind::FinishedDeleted).with(unstarted));
     }
     let mut next = state.clone();
     if let Some(by) = state.cancel {
         return Ok(drop_unstarted(timeline, next, &held, by, now));
     }
     let displaced = next.put_back(&held, now);
-    Ok(Transition::to(next, Why::Reset).with(displaced))
+    Ok(Transition::to(next, TransitionKind::Reset).with(displaced))
 }
 
 /// The holder's session is over and its children are dead. What it only prepared never started and is claimed again for
@@ -39,16 +39,16 @@ pub(super) fn sweep(
     session: SessionId,
     now: Timestamp,
 ) -> Result<Transition, Rejected> {
-    let mine = |of: SessionId| of == session || !stands(Guard::SweepOwn);
+    let mine = |of: SessionId| of == session || !enabled(Guard::SweepOwn);
     match state.phase {
         Phase::Prepared(held) if mine(held.session) => {
             let mut next = state.clone();
             let displaced = next.put_back(&held, now);
-            Ok(Transition::to(next, Why::SweptUnstarted).with(displaced))
+            Ok(Transition::to(next, TransitionKind::SweptUnstarted).with(displaced))
         }
         Phase::Executing(held) if mine(held.session) => {
             let lost = finish::ended(job, timeline, state, &held, &Ending::lost(now), now);
-            let why = if lost.next.is_some() { Why::SweptLost } else { lost.why };
+            let why = if lost.next.is_some() { TransitionKind::SweptLost } else { lost.why };
             Ok(Transition { why, ..lost })
         }
         Phase::Prepared(held) | Phase::Executing(held) => Err(Rejected::NotHeld(held.run)),

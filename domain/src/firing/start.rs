@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use super::{ActiveRow, Firing, Held, JobState, Owner, Phase, Rejected, Transition, Why, claim, control, held_by};
-use crate::guard::{Guard, stands};
+use super::{
+    ConcurrentRun, Firing, Held, JobState, Owner, Phase, Rejected, Transition, TransitionKind, claim, control, held_by,
+};
+use crate::guard::{Guard, enabled};
 use crate::job::{Job, Overlap};
 use crate::policy;
 use crate::run::{Reason, Trigger};
@@ -34,7 +36,7 @@ pub(super) fn start(
     // A manual run goes under its own id, which its holder does not know yet: the next claim takes what comes first.
     let made_good = next.armed.filter(|armed| armed.settled && armed.start_at <= now && next.manual.is_none());
     let transition = match made_good {
-        None => Transition::to(next, Why::Misfired),
+        None => Transition::to(next, TransitionKind::Misfired),
         Some(firing) => {
             next.armed = None;
             started(job, timeline, next, Held { firing, ..held }, now)
@@ -56,7 +58,7 @@ fn started(job: &Job, timeline: &Timeline, mut next: JobState, held: Held, now: 
     }
     next.phase = Phase::Executing(started);
     next.cancel = None;
-    Transition::to(next, Why::Started)
+    Transition::to(next, TransitionKind::Started)
 }
 
 /// Runs from a time when the job allowed them still live beside the row: they are the previous run, and `skip` records the
@@ -72,7 +74,7 @@ pub(super) fn hold_back(
     let mut next = state.clone();
     if is_late(job, timeline, &held, now) {
         let displaced = next.put_back(&held, now);
-        return Ok(Transition::to(next, Why::Misfired).with(displaced));
+        return Ok(Transition::to(next, TransitionKind::Misfired).with(displaced));
     }
     let record = if job.overlap == Overlap::Skip && held.firing.attempt == 1 {
         control::drop_held(timeline, &mut next, &held, Reason::Overlap, now)
@@ -84,30 +86,30 @@ pub(super) fn hold_back(
         }
         displaced
     };
-    Ok(Transition::to(next, Why::HeldBack).with(record))
+    Ok(Transition::to(next, TransitionKind::HeldBack).with(record))
 }
 
 /// What is prepared under that run, its time having come.
 fn due(state: &JobState, owner: Owner, now: Timestamp) -> Result<Held, Rejected> {
     let Phase::Prepared(_) = state.phase else { return Err(Rejected::NotHeld(owner.1)) };
     let held = *held_by(&state.phase, owner)?;
-    let early = now < held.firing.start_at && stands(Guard::NotEarly);
+    let early = now < held.firing.start_at && enabled(Guard::NotEarly);
     if early { Err(Rejected::Early(held.firing.start_at)) } else { Ok(held) }
 }
 
 /// Whether it has become a misfire while it was prepared.
 fn is_late(job: &Job, timeline: &Timeline, held: &Held, now: Timestamp) -> bool {
     let Firing { due_at, settled, .. } = held.firing;
-    !settled && policy::misfire(timeline, &job.misfire, due_at, now).is_some() && stands(Guard::NotLate)
+    !settled && policy::misfire(timeline, &job.misfire, due_at, now).is_some() && enabled(Guard::NotLate)
 }
 
-/// `allow`: the run moves to the active table and the row is armed for the next due time.
+/// `allow`: the run moves to the table `concurrent_run` and the row is armed for the next due time.
 fn beside(timeline: &Timeline, mut next: JobState, started: Held) -> Transition {
     let due_at = started.firing.due_at;
     next.phase = Phase::Idle;
     if started.firing.trigger != Trigger::Manual {
         next.arm_after(timeline, due_at);
     }
-    let active = ActiveRow::started(&next, started);
-    Transition { active: Some(active), ..Transition::to(next, Why::StartedBeside) }
+    let concurrent = ConcurrentRun::started(&next, started);
+    Transition { concurrent: Some(concurrent), ..Transition::to(next, TransitionKind::StartedConcurrently) }
 }

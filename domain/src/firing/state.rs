@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{Rejected, control};
-use crate::guard::{Guard, stands};
+use crate::guard::{Guard, enabled};
 use crate::id::{JobId, RunId, SessionId};
 use crate::job::{Job, Overlap};
 use crate::policy::{self, Selection};
@@ -207,7 +207,7 @@ impl JobState {
     /// When the row may be claimed, as stores index it: `None` exactly while it is held, [`Timestamp::MAX`] when nothing
     /// is to come (paused without end, schedule over).
     pub fn claim_at(&self) -> Option<Timestamp> {
-        if self.phase.held().is_some() && stands(Guard::HeldNotDue) {
+        if self.phase.held().is_some() && enabled(Guard::HeldNotDue) {
             return None;
         }
         let scheduled = match &self.pause {
@@ -247,7 +247,7 @@ impl JobState {
 
     pub(super) fn take(&mut self, selection: Selection) {
         self.armed = selection.armed;
-        self.cursor = if stands(Guard::CursorForward) { selection.cursor.max(self.cursor) } else { selection.cursor };
+        self.cursor = if enabled(Guard::CursorForward) { selection.cursor.max(self.cursor) } else { selection.cursor };
         self.catch_up_until = selection.catch_up_until;
     }
 

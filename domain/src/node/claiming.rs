@@ -6,7 +6,7 @@ use super::port::{Claimed, Peek};
 use super::stealing::Theft;
 use super::types::SentClaim;
 use super::{Config, Effect, Node, Run, Stage, StopReason, StoreAnswer, lives};
-use crate::guard::{Guard, stands};
+use crate::guard::{Guard, enabled};
 use crate::id::RunId;
 use crate::matrix::{Answer, Reaction, Step, react};
 use crate::time::{BootTime, Timestamp};
@@ -148,7 +148,7 @@ impl Node {
                 self.wish.claim_backoff.failed(now);
                 self.wish.claim |= theft.is_none();
                 let kept = react(Step::Claim, Answer::from(failure)) == Reaction::KeepPending;
-                if kept && stands(Guard::PendingKept) {
+                if kept && enabled(Guard::PendingKept) {
                     self.pending.extend(sent.into_iter().map(|run| (run, 0)));
                     self.wish.next_recovery = now;
                 }

@@ -3,7 +3,7 @@
 
 use super::port::{FinishAnswer, FinishRequest, Next, RowKey};
 use super::{Effect, Lane, Node, Stage, StoreAnswer};
-use crate::guard::{Guard, stands};
+use crate::guard::{Guard, enabled};
 use crate::id::RunId;
 use crate::partition::partition_of;
 use crate::run::{Ending, Status};
@@ -96,7 +96,7 @@ impl Node {
     }
 
     fn finish_again(&mut self, run: RunId) {
-        if !stands(Guard::FinishAgain) {
+        if !enabled(Guard::FinishAgain) {
             self.forget(run);
             self.onward.remove(&run);
         } else if let Some(Stage::Finishing(ending)) = self.runs.get(&run).map(|of_run| of_run.stage.clone()) {

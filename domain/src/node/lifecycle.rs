@@ -2,7 +2,7 @@
 
 use super::types::{BeatAnswer, LastLook};
 use super::{Effect, Node, SelfKillReason, Stage, StopReason, StoreAnswer};
-use crate::guard::{Guard, stands};
+use crate::guard::{Guard, enabled};
 use crate::id::SessionId;
 use crate::partition::share_of;
 use crate::run::{Ending, Reason, Status};
@@ -10,7 +10,7 @@ use crate::time::BootTime;
 
 impl Node {
     pub(super) fn end_if_lease_is_over(&mut self, now: BootTime) {
-        if self.beat.self_kill && now >= self.beat.lease_until && stands(Guard::SelfKill) {
+        if self.beat.self_kill && now >= self.beat.lease_until && enabled(Guard::SelfKill) {
             self.self_kill(SelfKillReason::LeaseOver);
         }
     }
@@ -40,7 +40,7 @@ impl Node {
             Ok(BeatAnswer::Alive { utc, peers, window }) => {
                 self.beat.acknowledged();
                 self.withhold(window);
-                let from = if stands(Guard::LeaseFromSending) { sent } else { now };
+                let from = if enabled(Guard::LeaseFromSending) { sent } else { now };
                 self.beat.lease_until = from + self.config.timing.self_kill_after;
                 if self.beat.self_kill {
                     self.emit(Effect::RenewKeeper { until: self.beat.lease_until });
@@ -120,7 +120,7 @@ impl Node {
     /// session that has left: the store has the last word.
     fn leave_if_nothing_is_held(&mut self, now: BootTime) {
         match self.drain.last_look {
-            _ if !stands(Guard::LastLook) => {
+            _ if !enabled(Guard::LastLook) => {
                 self.drain.done = true;
                 self.emit(Effect::Drained);
             }

@@ -29,13 +29,13 @@ pub use types::{BeatAnswer, Config, Effect, Failure, Input, Peer, SelfKillReason
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use crate::guard::{Guard, stands};
+use crate::guard::{Guard, enabled};
 use crate::id::{RunId, SessionId};
 use crate::job::Job;
 use crate::lease::{DatabaseClock, Survey};
+use crate::lost_commits::LossWindow;
 use crate::run::Ending;
 use crate::time::{BootTime, Timestamp};
-use crate::uncertain::Window;
 use crate::wheel::Wheel;
 use gathering::{Gather, Rush};
 use pace::Pace;
@@ -106,7 +106,7 @@ pub struct Node {
     executing: usize,
     wish: Wish,
     beat: types::Heartbeat,
-    withheld: Option<Window>,
+    withheld: Option<LossWindow>,
     drain: types::Drain,
     effects: VecDeque<Effect>,
 }
@@ -197,7 +197,7 @@ impl Node {
     /// The lease counts from when the registration was *sent*, as it does for a heartbeat.
     #[must_use]
     pub fn registered_at(mut self, sent: BootTime) -> Self {
-        if stands(Guard::LeaseFromRegistering) {
+        if enabled(Guard::LeaseFromRegistering) {
             self.beat.lease_until = sent + self.config.timing.self_kill_after;
         }
         self

@@ -13,8 +13,8 @@ use crate::time::Timestamp;
 pub enum RowKey {
     /// The job's own row.
     Job(JobId),
-    /// A row of the active table.
-    Active(FiringKey),
+    /// A row of the table `concurrent_run`.
+    Concurrent(FiringKey),
 }
 
 /// A run and the row that carries it, as one side last saw it.
@@ -31,7 +31,7 @@ pub struct RunRef {
 /// A row that the session now holds: Prepared, or, where it was due and there was a place, started in the same commit.
 #[derive(Debug, Clone, PartialEq, Hash)]
 pub struct Claimed {
-    /// Which row (`allow` moves what starts to the active table), with the version just written.
+    /// Which row (`allow` moves what starts to the table `concurrent_run`), with the version just written.
     pub at: RunRef,
     /// What is held. Where it has started, with the start and the token: spawn it.
     pub held: Held,
@@ -48,7 +48,7 @@ pub struct Claimed {
 pub enum StartAnswer {
     /// Executing: spawn it.
     Started {
-        /// Where it runs now (`allow` moves it to the active table), with the version just written.
+        /// Where it runs now (`allow` moves it to the table `concurrent_run`), with the version just written.
         at: RunRef,
         /// What is held, with the start and the token.
         held: Held,

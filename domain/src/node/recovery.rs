@@ -3,7 +3,7 @@
 use super::port::RunRef;
 use super::types::LastLook;
 use super::{Effect, Node, Run, Stage, StoreAnswer};
-use crate::guard::{Guard, stands};
+use crate::guard::{Guard, enabled};
 use crate::id::RunId;
 use crate::time::{BootTime, Timestamp};
 
@@ -49,7 +49,7 @@ impl Node {
                 }
                 continue;
             }
-            if on_their_way.contains(&row.run) && stands(Guard::OnItsWay) || !stands(Guard::Recovery) {
+            if on_their_way.contains(&row.run) && enabled(Guard::OnItsWay) || !enabled(Guard::Recovery) {
                 continue;
             }
             let stage = if self.pending.remove(&row.run).is_some() { Stage::InDoubt } else { Stage::Uncertain };
@@ -86,7 +86,7 @@ impl Node {
             }
             Err(_) => {
                 self.wish.reset_backoff.failed(now);
-                if !stands(Guard::ResetAgain) {
+                if !enabled(Guard::ResetAgain) {
                     sent.into_iter().for_each(|run| self.forget(run));
                 }
             }

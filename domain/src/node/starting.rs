@@ -5,7 +5,7 @@ use super::lanes::ENOUGH;
 use super::port::{RunRef, Seen, StartAnswer};
 use super::{Effect, Lane, Node, Stage, StopReason, StoreAnswer};
 use crate::firing::Held;
-use crate::guard::{Guard, stands};
+use crate::guard::{Guard, enabled};
 use crate::id::RunId;
 use crate::matrix::{Answer, Found, Reaction, Step, react, settled};
 use crate::time::{BootTime, Timestamp};
@@ -88,7 +88,7 @@ impl Node {
 
     fn start_failed(&mut self, run: RunId, reaction: Reaction) {
         match reaction {
-            Reaction::Settle if stands(Guard::SettleUnknown) => self.set_stage(run, Stage::InDoubt),
+            Reaction::Settle if enabled(Guard::SettleUnknown) => self.set_stage(run, Stage::InDoubt),
             Reaction::GiveBack => self.set_stage(run, Stage::Uncertain),
             Reaction::Forget | Reaction::Settle => self.forget(run),
             Reaction::AskAgain | Reaction::Adopt | Reaction::Spawn | Reaction::KeepPending | Reaction::Done => {

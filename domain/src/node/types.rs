@@ -7,14 +7,14 @@ use super::lanes::{Lane, Lanes};
 use super::port::{Claimed, FinishAnswer, FinishRequest, Peek, RunRef, Seen, StartAnswer};
 use super::stealing::Theft;
 use crate::firing::Held;
-use crate::guard::{Guard, stands};
+use crate::guard::{Guard, enabled};
 use crate::id::{RunId, SessionId};
 use crate::job::Job;
 use crate::lease::Timing;
+use crate::lost_commits::LossWindow;
 use crate::matrix::Answer;
 use crate::run::{Ending, Reason};
 use crate::time::{BootTime, Timestamp};
-use crate::uncertain::Window;
 
 /// What a node is told at its start.
 #[derive(Debug, Clone, Hash)]
@@ -91,7 +91,7 @@ pub enum BeatAnswer {
         /// All sessions, this one included.
         peers: Vec<Peer>,
         /// Set while nobody has accepted that the database lost commits.
-        window: Option<Window>,
+        window: Option<LossWindow>,
     },
     /// Another session has ended this one.
     Fenced,
@@ -363,7 +363,7 @@ impl Heartbeat {
             return NEVER;
         }
         let beat = if self.in_flight { NEVER } else { self.next_at };
-        if self.self_kill && stands(Guard::SelfKill) { beat.min(self.lease_until) } else { beat }
+        if self.self_kill && enabled(Guard::SelfKill) { beat.min(self.lease_until) } else { beat }
     }
 }
 

@@ -1,11 +1,11 @@
-//! While nobody has accepted that the database lost commits ([`crate::uncertain`]): nothing is claimed, nothing is started,
+//! While nobody has accepted that the database lost commits ([`crate::lost_commits`]): nothing is claimed, nothing is started,
 //! what is prepared is given back, and nobody is ended for its silence: a sequence that came back says nothing of when its
 //! session was last there. What runs goes on, and its record is kept.
 
 use super::types::Heartbeat;
 use super::{Node, Stage};
-use crate::guard::{Guard, stands};
-use crate::uncertain::Window;
+use crate::guard::{Guard, enabled};
+use crate::lost_commits::LossWindow;
 
 impl Heartbeat {
     /// The database lives and knows the newest heartbeat.
@@ -22,16 +22,16 @@ impl Node {
     }
 
     /// Why nothing is claimed or started, as the newest heartbeat's answer tells it.
-    pub fn withheld(&self) -> Option<Window> {
+    pub fn withheld(&self) -> Option<LossWindow> {
         self.withheld
     }
 
-    pub(super) fn withhold(&mut self, window: Option<Window>) {
+    pub(super) fn withhold(&mut self, window: Option<LossWindow>) {
         // A look tells what came up meanwhile.
         self.wish.peek |= self.withheld.is_some() && window.is_none();
         self.withheld = window;
         if window.is_some() {
-            if stands(Guard::SilenceAnew) {
+            if enabled(Guard::SilenceAnew) {
                 self.survey.forget();
             }
             for run in self.in_stage(&Stage::Prepared) {

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use carillon_domain::firing::{Event, Firing, Phase, Why};
+use carillon_domain::firing::{Event, Firing, Phase, TransitionKind};
 use carillon_domain::id::RunId;
 use carillon_domain::job::{Job, Misfire, MisfirePolicy, Overlap};
 use carillon_domain::run::Trigger;
@@ -69,12 +69,12 @@ impl Trial {
                 return;
             }
             Op::GoBack => {
-                desk.uncertain_until = Some(desk.now);
+                desk.losses_until = Some(desk.now);
                 return;
             }
             Op::Claim { ahead } => {
-                let uncertain_until = desk.uncertain_until;
-                Event::Claim { session, run, until: desk.now + secs(*ahead), uncertain_until }
+                let losses_until = desk.losses_until;
+                Event::Claim { session, run, until: desk.now + secs(*ahead), losses_until }
             }
             Op::Start => Event::Start { session, run: held_run },
             Op::Finish { status, ago_ms } => {
@@ -105,7 +105,7 @@ impl Trial {
             Op::Pause { .. } | Op::Resume | Op::Sweep => self.desk.tell(&event),
             _ => self.desk.apply(&event),
         };
-        if let (Ok(Why::CancelledUnstarted), Some(held)) = (&answer, held) {
+        if let (Ok(TransitionKind::CancelledUnstarted), Some(held)) = (&answer, held) {
             let of_schedule = matches!(op, Op::CancelHeld) && held.firing.trigger != Trigger::Manual;
             let early = of_schedule && held.firing.attempt == 1 && held.firing.due_at > self.desk.now;
             self.early.extend(early.then_some(held.firing.due_at.as_ms()));
@@ -113,7 +113,7 @@ impl Trial {
         if matches!(op, Op::Trigger) && answer.is_ok() {
             self.told.insert(run);
         }
-        if let Ok(Why::Started | Why::StartedBeside) = answer {
+        if let Ok(TransitionKind::Started | TransitionKind::StartedConcurrently) = answer {
             let held = *self.desk.starts.last().unwrap();
             assert!(held.firing.start_at <= self.desk.now, "nothing starts early");
             assert!(held.firing.due_at <= held.firing.start_at);
@@ -159,15 +159,15 @@ impl Trial {
     }
 
     fn beside(&mut self, which: usize, op: &Op) {
-        let Some(key) = self.desk.active.keys().nth(which).copied() else { return };
-        let row = &self.desk.active[&key];
+        let Some(key) = self.desk.concurrent.keys().nth(which).copied() else { return };
+        let row = &self.desk.concurrent[&key];
         let run = row.phase.held().map(|held| held.run);
         let drawn = self.desk.draw();
         let (session, held_run, now) = (me(), run.unwrap_or(drawn), self.desk.now);
         let event = match op {
             Op::Claim { ahead } => {
-                let uncertain_until = self.desk.uncertain_until;
-                Event::Claim { session, run: drawn, until: now + secs(*ahead), uncertain_until }
+                let losses_until = self.desk.losses_until;
+                Event::Claim { session, run: drawn, until: now + secs(*ahead), losses_until }
             }
             Op::Start => Event::Start { session, run: held_run },
             Op::Finish { status, .. } => Event::Finish { session, run: held_run, ending: ending(*status, now) },
@@ -176,7 +176,7 @@ impl Trial {
             _ => return,
         };
         let paused = self.paused();
-        if let Ok(Why::Started) = self.desk.apply_active(key, &event) {
+        if let Ok(TransitionKind::Started) = self.desk.apply_concurrent(key, &event) {
             let held = self.desk.starts.last().unwrap();
             assert!(held.firing.start_at <= now, "nothing starts early");
             assert!(!paused || held.firing.trigger == Trigger::Manual, "nothing starts while paused");
@@ -239,9 +239,9 @@ impl Trial {
     }
 
     fn mark_rows(&self, count: &mut Count, now_ms: i64) -> Result<(), String> {
-        for row in self.desk.active.values() {
+        for row in self.desk.concurrent.values() {
             let firing = row.phase.held().map(|held| held.firing).or(row.waiting.map(|waiting| waiting.firing));
-            count.mark_firing("beside", &firing.ok_or("an active row without a firing")?, now_ms)?;
+            count.mark_firing("beside", &firing.ok_or("an concurrent run without a firing")?, now_ms)?;
         }
         let Some(state) = &self.desk.state else { return Ok(()) };
         let held = state.phase.held().map(|held| held.firing);
@@ -262,7 +262,7 @@ impl Trial {
 
     fn check_runs(&self) -> Result<(), String> {
         let desk = &self.desk;
-        let executing = desk.active.values().filter(|row| matches!(row.phase, Phase::Executing(_))).count();
+        let executing = desk.concurrent.values().filter(|row| matches!(row.phase, Phase::Executing(_))).count();
         if executing > 0 && !self.ever_allowed {
             return Err("a run beside the row of a job that never allowed it".into());
         }
@@ -270,7 +270,7 @@ impl Trial {
         let manual = state.and_then(|state| state.manual).and_then(|manual| manual.run);
         let held = state.and_then(|state| state.phase.held()).map(|held| held.run);
         let beside = desk
-            .active
+            .concurrent
             .values()
             .flat_map(|row| [row.phase.held().map(|held| held.run), row.waiting.and_then(|waiting| waiting.run)]);
         let known: BTreeSet<RunId> =

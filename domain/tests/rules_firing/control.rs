@@ -1,6 +1,6 @@
 //! What people do, at every moment at which they may do it.
 
-use carillon_domain::firing::{Rejected, Why};
+use carillon_domain::firing::{Rejected, TransitionKind};
 use carillon_domain::job::{Job, MisfirePolicy, Overlap};
 use carillon_domain::run::Status;
 
@@ -10,7 +10,7 @@ use super::desk::{Desk, at, every, misfire, overlap, retrying};
 fn a_firing_claimed_ahead_and_put_back_hides_no_due_time_of_a_new_timing() {
     let mut desk = Desk::new(every(60));
     desk.claim_ahead(31, 30).unwrap();
-    assert_eq!(desk.update(32, every(10)), Ok(Why::Updated));
+    assert_eq!(desk.update(32, every(10)), Ok(TransitionKind::Updated));
     assert_eq!(desk.armed().due_at, at(42));
     desk.run(42);
     desk.finish(43, Status::Succeeded).unwrap();
@@ -34,13 +34,13 @@ fn what_comes_due_after_the_end_of_a_pause_was_not_paused() {
     let mut desk = Desk::new(every(60));
     desk.pause(10, Some(180)).unwrap();
     assert_eq!(desk.claim(179), Err(Rejected::NothingDue));
-    assert_eq!(desk.claim(181), Ok(Why::Claimed), "claimed a moment after the pause ended");
+    assert_eq!(desk.claim(181), Ok(TransitionKind::Claimed), "claimed a moment after the pause ended");
     assert_eq!(desk.held().firing.due_at, at(180), "due exactly as the pause ended");
     assert_eq!(desk.history(), ["schedule 60..120 x2 skipped(paused)"]);
 
     let mut desk = Desk::new(misfire(MisfirePolicy::CatchUp, 0));
     desk.pause(10, Some(130)).unwrap();
-    assert_eq!(desk.claim(400), Ok(Why::Claimed), "nobody was there when it ended");
+    assert_eq!(desk.claim(400), Ok(TransitionKind::Claimed), "nobody was there when it ended");
     assert_eq!(desk.history(), ["schedule 60..120 x2 skipped(paused)"]);
     assert_eq!((desk.held().firing.due_at, desk.row().catch_up_until), (at(180), Some(at(360))));
 }
@@ -68,7 +68,7 @@ fn a_pause_that_ended_holds_nothing_up_whoever_looks_first() {
     let mut retried = Desk::new(retrying(Overlap::Skip, 2, 1));
     retried.run(60);
     retried.pause(61, Some(70)).unwrap();
-    assert_eq!(retried.finish(80, Status::Failed), Ok(Why::Retried));
+    assert_eq!(retried.finish(80, Status::Failed), Ok(TransitionKind::Retried));
 }
 
 #[test]
@@ -172,7 +172,7 @@ fn of_two_manual_runs_neither_is_forgotten() {
 
     let (mut failed, _, second) = two_manual();
     failed.start(2).unwrap();
-    assert_eq!(failed.finish(4, Status::Failed), Ok(Why::Finished));
+    assert_eq!(failed.finish(4, Status::Failed), Ok(TransitionKind::Finished));
     assert_eq!(failed.row().manual.and_then(|manual| manual.run), Some(second), "it takes the next attempt's place");
 }
 
@@ -182,7 +182,7 @@ fn a_manual_run_that_never_started_leaves_a_record_when_its_job_goes() {
     let (_, run) = desk.trigger(1).unwrap();
     desk.run(1);
     desk.delete(2).unwrap();
-    assert_eq!(desk.reset(3), Ok(Why::FinishedDeleted));
+    assert_eq!(desk.reset(3), Ok(TransitionKind::FinishedDeleted));
     assert_eq!((desk.records[0].id, desk.history()), (run, vec!["manual 1 skipped(deleted)".into()]));
 }
 
@@ -197,25 +197,29 @@ fn backing_off(policy: Overlap) -> Desk {
 #[test]
 fn a_backoff_counts_as_running_for_a_manual_run() {
     let mut skip = backing_off(Overlap::Skip);
-    assert_eq!(skip.trigger(62).map(|(why, _)| why), Ok(Why::TriggerSkipped));
+    assert_eq!(skip.trigger(62).map(|(why, _)| why), Ok(TransitionKind::TriggerSkipped));
     assert_eq!((skip.history()[1].as_str(), skip.armed().attempt), ("manual 62 skipped(overlap)", 2));
     let mut claimed = backing_off(Overlap::Skip);
     claimed.claim_ahead(63, 30).unwrap();
-    assert_eq!(claimed.trigger(64).map(|(why, _)| why), Ok(Why::TriggerSkipped));
+    assert_eq!(claimed.trigger(64).map(|(why, _)| why), Ok(TransitionKind::TriggerSkipped));
     assert_eq!(claimed.held().firing.attempt, 2, "what is prepared stays prepared");
 
     let mut delay = backing_off(Overlap::Delay);
     let (why, run) = delay.trigger(62).unwrap();
-    assert_eq!((why, delay.row().claim_at()), (Why::Triggered, Some(at(91))), "it waits for the last attempt");
+    assert_eq!(
+        (why, delay.row().claim_at()),
+        (TransitionKind::Triggered, Some(at(91))),
+        "it waits for the last attempt"
+    );
     assert_eq!(delay.claim(63), Err(Rejected::NothingDue));
-    assert_eq!(delay.trigger(64).map(|(why, _)| why), Ok(Why::TriggerSkipped), "one waits");
+    assert_eq!(delay.trigger(64).map(|(why, _)| why), Ok(TransitionKind::TriggerSkipped), "one waits");
     assert_eq!(delay.run(91).firing.attempt, 2);
     delay.finish(92, Status::Succeeded).unwrap();
     assert_eq!(delay.run(92).run, run);
 
     let mut replace = backing_off(Overlap::Replace);
     let (why, run) = replace.trigger(62).unwrap();
-    assert_eq!((why, replace.armed().due_at), (Why::Triggered, at(120)), "the newer firing takes its place");
+    assert_eq!((why, replace.armed().due_at), (TransitionKind::Triggered, at(120)), "the newer firing takes its place");
     assert_eq!(replace.run(62).run, run);
 }
 
@@ -225,16 +229,20 @@ fn a_backoff_of_a_manual_run_counts_as_running_too() {
         let mut desk = Desk::new(retrying(policy, 2, 30));
         desk.trigger(1).unwrap();
         desk.run(1);
-        assert_eq!(desk.finish(2, Status::Failed), Ok(Why::Retried));
+        assert_eq!(desk.finish(2, Status::Failed), Ok(TransitionKind::Retried));
         desk
     };
     for policy in [Overlap::Skip, Overlap::Delay] {
         let mut desk = backing_off(policy);
-        assert_eq!(desk.trigger(3).map(|(why, _)| why), Ok(Why::TriggerSkipped), "{policy:?}: its place is taken");
+        assert_eq!(
+            desk.trigger(3).map(|(why, _)| why),
+            Ok(TransitionKind::TriggerSkipped),
+            "{policy:?}: its place is taken"
+        );
     }
     let mut replace = backing_off(Overlap::Replace);
     let (why, run) = replace.trigger(3).unwrap();
-    assert_eq!((why, replace.row().manual.and_then(|manual| manual.run)), (Why::Triggered, Some(run)));
+    assert_eq!((why, replace.row().manual.and_then(|manual| manual.run)), (TransitionKind::Triggered, Some(run)));
 }
 
 #[test]
@@ -283,7 +291,7 @@ fn with_replace_a_manual_run_takes_the_place_of_one_that_is_due_and_has_not_star
     let mut desk = Desk::new(overlap(Overlap::Replace));
     desk.claim(60).unwrap();
     let (why, run) = desk.trigger(61).unwrap();
-    assert_eq!((why, desk.armed().due_at), (Why::Triggered, at(120)));
+    assert_eq!((why, desk.armed().due_at), (TransitionKind::Triggered, at(120)));
     assert_eq!(desk.history(), ["schedule 60 cancelled(replaced)"], "it is as good as running");
     assert_eq!(desk.run(61).run, run);
 
@@ -373,6 +381,6 @@ fn a_deleted_job_has_no_due_time_to_come_while_its_last_run_ends() {
     let mut desk = Desk::new(every(60));
     desk.trigger(1).unwrap();
     desk.run(1);
-    assert_eq!((desk.row().next_due_at(), desk.delete(2)), (Some(at(60)), Ok(Why::DeletedLater)));
+    assert_eq!((desk.row().next_due_at(), desk.delete(2)), (Some(at(60)), Ok(TransitionKind::DeletedLater)));
     assert_eq!(desk.row().next_due_at(), None);
 }

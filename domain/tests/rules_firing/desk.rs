@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use carillon_domain::firing::{
-    ActiveRow, ActiveTransition, Event, Firing, FiringKey, Held, JobState, Phase, Rejected, Why,
+    ConcurrentRun, ConcurrentTransition, Event, Firing, FiringKey, Held, JobState, Phase, Rejected, TransitionKind,
 };
-use carillon_domain::firing::{apply, apply_active, start_beside};
+use carillon_domain::firing::{apply, apply_concurrent, start_concurrent};
 use carillon_domain::id::{JobId, RunId, SessionId};
 use carillon_domain::job::{Job, Misfire, MisfirePolicy, Overlap, Retry};
+use carillon_domain::lost_commits::may_have_started;
 use carillon_domain::run::{Ending, RunRecord, Status};
 use carillon_domain::schedule::Timeline;
 use carillon_domain::time::Timestamp;
-use carillon_domain::uncertain::may_have_started;
 
 /// Every desk's clock begins here; due times count from it.
 pub const ZERO: i64 = 1_800_000_000;
@@ -58,13 +58,13 @@ pub struct Desk {
     pub timeline: Timeline,
     /// `None` once the row is gone.
     pub state: Option<JobState>,
-    pub active: BTreeMap<FiringKey, ActiveRow>,
+    pub concurrent: BTreeMap<FiringKey, ConcurrentRun>,
     pub records: Vec<RunRecord>,
     /// Every start, in order, with the token it got.
     pub starts: Vec<Held>,
     pub now: Timestamp,
     /// Commits were lost up to here.
-    pub uncertain_until: Option<Timestamp>,
+    pub losses_until: Option<Timestamp>,
     drawn: u64,
     /// The latest token of the job, whichever row it started in.
     token: u64,
@@ -75,9 +75,9 @@ impl Desk {
     pub fn new(job: Job) -> Self {
         let timeline = job.timeline(at(0)).unwrap();
         let state = JobState::new(JobId(7), &timeline, 1_000, at(0)).unwrap();
-        let (active, records, starts) = (BTreeMap::new(), Vec::new(), Vec::new());
-        let (state, now, uncertain_until) = (Some(state), at(0), None);
-        Self { job, timeline, state, active, records, starts, now, uncertain_until, drawn: 0, token: 0 }
+        let (concurrent, records, starts) = (BTreeMap::new(), Vec::new(), Vec::new());
+        let (state, now, losses_until) = (Some(state), at(0), None);
+        Self { job, timeline, state, concurrent, records, starts, now, losses_until, drawn: 0, token: 0 }
     }
 
     pub fn draw(&mut self) -> RunId {
@@ -98,12 +98,12 @@ impl Desk {
     }
 
     /// Applies an event to the job's row and keeps what comes of it.
-    pub fn apply(&mut self, event: &Event) -> Result<Why, Rejected> {
+    pub fn apply(&mut self, event: &Event) -> Result<TransitionKind, Rejected> {
         let given_back = self.state.as_ref().and_then(|row| self.given_back(&row.phase, event));
         let event = given_back.as_ref().unwrap_or(event);
         if let Event::Start { session, run } = *event
             && self.job.overlap != Overlap::Allow
-            && !self.active.is_empty()
+            && !self.concurrent.is_empty()
         {
             return self.hold_back(session, run);
         }
@@ -114,42 +114,44 @@ impl Desk {
     fn given_back(&self, phase: &Phase, event: &Event) -> Option<Event> {
         let Event::Start { session, run } = *event else { return None };
         let firing = phase.held()?.firing;
-        may_have_started(&self.job, firing.due_at, self.uncertain_until).then_some(Event::Reset { session, run })
+        may_have_started(&self.job, firing.due_at, self.losses_until).then_some(Event::Reset { session, run })
     }
 
     /// As stores do when runs live beside the row of a job that does not allow them.
-    fn hold_back(&mut self, session: SessionId, run: RunId) -> Result<Why, Rejected> {
+    fn hold_back(&mut self, session: SessionId, run: RunId) -> Result<TransitionKind, Rejected> {
         let why = self.apply_as_it_is(&Event::HoldBack { session, run })?;
-        if why == Why::HeldBack && self.job.overlap == Overlap::Replace {
-            for key in self.active.keys().copied().collect::<Vec<_>>() {
-                let _asked_before = self.apply_active(key, &Event::Supersede);
+        if why == TransitionKind::HeldBack && self.job.overlap == Overlap::Replace {
+            for key in self.concurrent.keys().copied().collect::<Vec<_>>() {
+                let _asked_before = self.apply_concurrent(key, &Event::Supersede);
             }
         }
         Ok(why)
     }
 
-    fn apply_as_it_is(&mut self, event: &Event) -> Result<Why, Rejected> {
+    fn apply_as_it_is(&mut self, event: &Event) -> Result<TransitionKind, Rejected> {
         let before = self.state.clone().ok_or(Rejected::Deleted)?;
         let done = apply(&self.job, &self.timeline, &before, event, self.now)?;
         let arc = (state_of(Some(&before)), state_of(done.next.as_ref()));
-        assert!(Why::ALL.contains(&done.why), "{:?} is in no list", done.why);
+        assert!(TransitionKind::ALL.contains(&done.why), "{:?} is in no list", done.why);
         assert!(done.why.arcs().contains(&arc), "{:?} led from {} to {}", done.why, arc.0, arc.1);
         if let Some(next) = &done.next {
             let one_more = next.version == before.version + 1;
-            assert!(one_more || self.uncertain_until.is_some(), "an accepted event writes one version");
+            assert!(one_more || self.losses_until.is_some(), "an accepted event writes one version");
             assert!(next.version > before.version);
             assert_eq!(next.claim_at().is_none(), next.phase.held().is_some(), "claim_at is None while held");
             self.check_claim(&next.phase, done.why);
         }
         self.state = done.next;
-        if let (Some(Phase::Executing(held)), Why::Started) = (self.state.as_ref().map(|row| row.phase), done.why) {
+        if let (Some(Phase::Executing(held)), TransitionKind::Started) =
+            (self.state.as_ref().map(|row| row.phase), done.why)
+        {
             self.started(held);
         }
-        if let Some(row) = done.active {
+        if let Some(row) = done.concurrent {
             if let Phase::Executing(held) = row.phase {
                 self.started(held);
             }
-            assert!(self.active.insert(row.key, row).is_none(), "a firing is in the active table once");
+            assert!(self.concurrent.insert(row.key, row).is_none(), "a firing is in the table `concurrent_run` once");
         }
         self.records.extend(done.records);
         self.check_overlap(done.why);
@@ -157,17 +159,22 @@ impl Desk {
     }
 
     /// S1 at the moment of each start.
-    fn check_overlap(&self, why: Why) {
+    fn check_overlap(&self, why: TransitionKind) {
         let own = self.state.as_ref().map(|row| row.phase);
-        let phases = own.into_iter().chain(self.active.values().map(|row| row.phase));
+        let phases = own.into_iter().chain(self.concurrent.values().map(|row| row.phase));
         let executing = phases.filter(|phase| matches!(phase, Phase::Executing(_))).count();
-        assert!(why != Why::Started || self.job.overlap == Overlap::Allow || executing == 1, "{executing} runs live");
+        assert!(
+            why != TransitionKind::Started || self.job.overlap == Overlap::Allow || executing == 1,
+            "{executing} runs live"
+        );
     }
 
     /// What may have started in commits that were lost is not claimed.
-    fn check_claim(&self, phase: &Phase, why: Why) {
-        let Some(firing) = phase.held().map(|held| held.firing).filter(|_| why == Why::Claimed) else { return };
-        let lost = may_have_started(&self.job, firing.due_at, self.uncertain_until);
+    fn check_claim(&self, phase: &Phase, why: TransitionKind) {
+        let Some(firing) = phase.held().map(|held| held.firing).filter(|_| why == TransitionKind::Claimed) else {
+            return;
+        };
+        let lost = may_have_started(&self.job, firing.due_at, self.losses_until);
         assert!(!lost, "{firing:?} is claimed and may have started before");
     }
 
@@ -184,28 +191,28 @@ impl Desk {
     }
 
     /// Applies an event to a row beside the job's.
-    pub fn apply_active(&mut self, key: FiringKey, event: &Event) -> Result<Why, Rejected> {
-        let before = self.active.get(&key).cloned().ok_or(Rejected::NothingDue)?;
+    pub fn apply_concurrent(&mut self, key: FiringKey, event: &Event) -> Result<TransitionKind, Rejected> {
+        let before = self.concurrent.get(&key).cloned().ok_or(Rejected::NothingDue)?;
         let given_back = self.given_back(&before.phase, event);
         let event = given_back.as_ref().unwrap_or(event);
         let done = match *event {
-            Event::Start { session, run } if !self.overlaps(key) => self.start_beside(&before, session, run)?,
+            Event::Start { session, run } if !self.overlaps(key) => self.start_concurrent(&before, session, run)?,
             Event::Start { session, run } => {
-                apply_active(&self.job, &before, &Event::HoldBack { session, run }, self.now)?
+                apply_concurrent(&self.job, &before, &Event::HoldBack { session, run }, self.now)?
             }
-            _ => apply_active(&self.job, &before, event, self.now)?,
+            _ => apply_concurrent(&self.job, &before, event, self.now)?,
         };
         match done.next {
-            None => drop(self.active.remove(&key)),
+            None => drop(self.concurrent.remove(&key)),
             Some(next) => {
                 assert_eq!(next.version, before.version + 1, "an accepted event writes one version");
                 assert_eq!(next.claim_at().is_none(), next.phase.held().is_some(), "claim_at is None while held");
                 assert!(next.phase.held().is_none() || next.waiting.is_none(), "what is held does not wait");
                 self.check_claim(&next.phase, done.why);
-                if let (Phase::Executing(held), Why::Started) = (next.phase, done.why) {
+                if let (Phase::Executing(held), TransitionKind::Started) = (next.phase, done.why) {
                     self.started(held);
                 }
-                self.active.insert(key, next);
+                self.concurrent.insert(key, next);
             }
         }
         self.records.extend(done.records);
@@ -215,42 +222,43 @@ impl Desk {
 
     /// Whether another run executes that the one beside the row must not overlap.
     fn overlaps(&self, key: FiringKey) -> bool {
-        let others = self.active.iter().filter(|(other, _)| **other != key).map(|(_, row)| row.phase);
+        let others = self.concurrent.iter().filter(|(other, _)| **other != key).map(|(_, row)| row.phase);
         let mut phases = others.chain(self.state.as_ref().map(|row| row.phase));
         self.job.overlap != Overlap::Allow && phases.any(|phase| matches!(phase, Phase::Executing(_)))
     }
 
-    fn start_beside(&mut self, row: &ActiveRow, session: SessionId, run: RunId) -> Result<ActiveTransition, Rejected> {
-        let (state, done) = start_beside(self.state.as_ref().ok_or(Rejected::Deleted)?, row, (session, run), self.now)?;
+    fn start_concurrent(
+        &mut self,
+        row: &ConcurrentRun,
+        session: SessionId,
+        run: RunId,
+    ) -> Result<ConcurrentTransition, Rejected> {
+        let (state, done) =
+            start_concurrent(self.state.as_ref().ok_or(Rejected::Deleted)?, row, (session, run), self.now)?;
         self.state = Some(state);
         Ok(done)
     }
 
     /// As a person's call does: the job's row, then every row beside it.
-    pub fn tell(&mut self, event: &Event) -> Result<Why, Rejected> {
+    pub fn tell(&mut self, event: &Event) -> Result<TransitionKind, Rejected> {
         let why = self.apply(event)?;
-        for key in self.active.keys().copied().collect::<Vec<_>>() {
-            let _unconcerned = self.apply_active(key, event);
+        for key in self.concurrent.keys().copied().collect::<Vec<_>>() {
+            let _unconcerned = self.apply_concurrent(key, event);
         }
         Ok(why)
     }
 
-    pub fn claim(&mut self, now: i64) -> Result<Why, Rejected> {
+    pub fn claim(&mut self, now: i64) -> Result<TransitionKind, Rejected> {
         self.claim_ahead(now, 0)
     }
 
-    pub fn claim_ahead(&mut self, now: i64, ahead: u64) -> Result<Why, Rejected> {
+    pub fn claim_ahead(&mut self, now: i64, ahead: u64) -> Result<TransitionKind, Rejected> {
         self.now = at(now);
         let run = self.draw();
-        self.apply(&Event::Claim {
-            session: me(),
-            run,
-            until: self.now + secs(ahead),
-            uncertain_until: self.uncertain_until,
-        })
+        self.apply(&Event::Claim { session: me(), run, until: self.now + secs(ahead), losses_until: self.losses_until })
     }
 
-    pub fn start(&mut self, now: i64) -> Result<Why, Rejected> {
+    pub fn start(&mut self, now: i64) -> Result<TransitionKind, Rejected> {
         self.now = at(now);
         let run = self.held().run;
         self.apply(&Event::Start { session: me(), run })
@@ -259,62 +267,62 @@ impl Desk {
     /// Claims and starts what is due at second `now`.
     pub fn run(&mut self, now: i64) -> Held {
         self.claim(now).unwrap();
-        assert_eq!(self.start(now), Ok(Why::Started));
+        assert_eq!(self.start(now), Ok(TransitionKind::Started));
         self.held()
     }
 
-    pub fn finish(&mut self, now: i64, status: Status) -> Result<Why, Rejected> {
+    pub fn finish(&mut self, now: i64, status: Status) -> Result<TransitionKind, Rejected> {
         self.now = at(now);
         let run = self.held().run;
         self.apply(&Event::Finish { session: me(), run, ending: ending(status, self.now) })
     }
 
-    pub fn reset(&mut self, now: i64) -> Result<Why, Rejected> {
+    pub fn reset(&mut self, now: i64) -> Result<TransitionKind, Rejected> {
         self.now = at(now);
         let run = self.held().run;
         self.apply(&Event::Reset { session: me(), run })
     }
 
-    pub fn sweep(&mut self, now: i64) -> Result<Why, Rejected> {
+    pub fn sweep(&mut self, now: i64) -> Result<TransitionKind, Rejected> {
         self.now = at(now);
         self.apply(&Event::Sweep { session: me() })
     }
 
-    pub fn pause(&mut self, now: i64, until: Option<i64>) -> Result<Why, Rejected> {
+    pub fn pause(&mut self, now: i64, until: Option<i64>) -> Result<TransitionKind, Rejected> {
         self.now = at(now);
         self.tell(&Event::Pause { until: until.map(at), reason: None })
     }
 
-    pub fn resume(&mut self, now: i64) -> Result<Why, Rejected> {
+    pub fn resume(&mut self, now: i64) -> Result<TransitionKind, Rejected> {
         self.now = at(now);
         self.tell(&Event::Resume)
     }
 
-    pub fn delete(&mut self, now: i64) -> Result<Why, Rejected> {
+    pub fn delete(&mut self, now: i64) -> Result<TransitionKind, Rejected> {
         self.now = at(now);
         self.tell(&Event::Delete)
     }
 
-    pub fn trigger(&mut self, now: i64) -> Result<(Why, RunId), Rejected> {
+    pub fn trigger(&mut self, now: i64) -> Result<(TransitionKind, RunId), Rejected> {
         self.now = at(now);
         let run = self.draw();
         self.apply(&Event::Trigger { run }).map(|why| (why, run))
     }
 
-    pub fn cancel(&mut self, now: i64, run: RunId) -> Result<Why, Rejected> {
+    pub fn cancel(&mut self, now: i64, run: RunId) -> Result<TransitionKind, Rejected> {
         self.now = at(now);
         let answer = self.apply(&Event::Cancel { run });
-        let beside = self.active.keys().copied().collect::<Vec<_>>();
-        beside.into_iter().fold(answer, |answer, key| answer.or(self.apply_active(key, &Event::Cancel { run })))
+        let beside = self.concurrent.keys().copied().collect::<Vec<_>>();
+        beside.into_iter().fold(answer, |answer, key| answer.or(self.apply_concurrent(key, &Event::Cancel { run })))
     }
 
-    pub fn update(&mut self, now: i64, job: Job) -> Result<Why, Rejected> {
+    pub fn update(&mut self, now: i64, job: Job) -> Result<TransitionKind, Rejected> {
         self.now = at(now);
         self.redefine(job)
     }
 
     /// Stores a new definition, as stores do.
-    pub fn redefine(&mut self, job: Job) -> Result<Why, Rejected> {
+    pub fn redefine(&mut self, job: Job) -> Result<TransitionKind, Rejected> {
         let anchor = if job.timing_differs(&self.job) { self.now } else { self.row().anchor_at };
         let timeline = job.timeline(anchor).unwrap();
         let previous = (std::mem::replace(&mut self.job, job), std::mem::replace(&mut self.timeline, timeline));

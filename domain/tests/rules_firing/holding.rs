@@ -1,6 +1,6 @@
 //! Whose word moves a row: its holder's, of that very run, and not before its time.
 
-use carillon_domain::firing::{Event, FiringKey, Rejected, Why};
+use carillon_domain::firing::{Event, FiringKey, Rejected, TransitionKind};
 use carillon_domain::id::{RunId, SessionId};
 use carillon_domain::job::{Misfire, MisfirePolicy, Overlap};
 use carillon_domain::run::Status;
@@ -22,8 +22,8 @@ fn strangers(run: RunId) -> [(SessionId, RunId); 2] {
 fn prepared_beside() -> (Desk, FiringKey, RunId) {
     let mut desk = Desk::new(overlap(Overlap::Allow));
     let (_, run) = desk.trigger(60).unwrap();
-    let key = *desk.active.keys().next().unwrap();
-    desk.apply_active(key, &Event::Claim { session: me(), run, until: at(60), uncertain_until: None }).unwrap();
+    let key = *desk.concurrent.keys().next().unwrap();
+    desk.apply_concurrent(key, &Event::Claim { session: me(), run, until: at(60), losses_until: None }).unwrap();
     (desk, key, run)
 }
 
@@ -50,17 +50,17 @@ fn nobody_but_the_holder_moves_a_row_and_only_with_the_run_that_it_holds() {
 fn nor_a_row_beside_it() {
     let (prepared, key, run) = prepared_beside();
     let mut executing = prepared.clone();
-    executing.apply_active(key, &Event::Start { session: me(), run }).unwrap();
+    executing.apply_concurrent(key, &Event::Start { session: me(), run }).unwrap();
     for mut desk in [prepared, executing] {
-        let before = desk.active.clone();
+        let before = desk.concurrent.clone();
         for (session, other) in strangers(run) {
             for word in words(session, other) {
-                assert_eq!(desk.apply_active(key, &word), Err(Rejected::NotHeld(other)), "{word:?}");
+                assert_eq!(desk.apply_concurrent(key, &word), Err(Rejected::NotHeld(other)), "{word:?}");
             }
         }
         let sweep = Event::Sweep { session: SessionId::from_random(2) };
-        assert_eq!(desk.apply_active(key, &sweep), Err(Rejected::NotHeld(run)));
-        assert_eq!(desk.active, before);
+        assert_eq!(desk.apply_concurrent(key, &sweep), Err(Rejected::NotHeld(run)));
+        assert_eq!(desk.concurrent, before);
     }
 }
 
@@ -70,7 +70,7 @@ fn a_cancel_of_another_run_leaves_every_row_as_it_is() {
     waiting.trigger(60).unwrap();
     let (prepared, key, run) = prepared_beside();
     let mut executing = prepared.clone();
-    executing.apply_active(key, &Event::Start { session: me(), run }).unwrap();
+    executing.apply_concurrent(key, &Event::Start { session: me(), run }).unwrap();
     let mut own = Desk::new(every(60));
     own.trigger(1).unwrap();
     let mut own_prepared = own.clone();
@@ -78,10 +78,10 @@ fn a_cancel_of_another_run_leaves_every_row_as_it_is() {
     let mut own_executing = own.clone();
     own_executing.run(1);
     for mut desk in [waiting, prepared, executing, own, own_prepared, own_executing] {
-        let before = (desk.state.clone(), desk.active.clone());
+        let before = (desk.state.clone(), desk.concurrent.clone());
         let another = RunId::drawn(me(), 999);
         assert_eq!(desk.cancel(61, another), Err(Rejected::NotHeld(another)));
-        assert_eq!((desk.state, desk.active), before);
+        assert_eq!((desk.state, desk.concurrent), before);
     }
 }
 
@@ -91,10 +91,10 @@ fn a_run_beside_its_row_starts_at_its_time_and_not_a_moment_before() {
     let start = Event::Start { session: me(), run };
     let hold_back = Event::HoldBack { session: me(), run };
     desk.now = at(60) - secs(1);
-    assert_eq!(desk.apply_active(key, &start), Err(Rejected::Early(at(60))));
-    assert_eq!(desk.apply_active(key, &hold_back), Err(Rejected::Early(at(60))));
+    assert_eq!(desk.apply_concurrent(key, &start), Err(Rejected::Early(at(60))));
+    assert_eq!(desk.apply_concurrent(key, &hold_back), Err(Rejected::Early(at(60))));
     desk.now = at(60);
-    assert_eq!(desk.apply_active(key, &start), Ok(Why::Started));
+    assert_eq!(desk.apply_concurrent(key, &start), Ok(TransitionKind::Started));
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn an_event_that_does_not_apply_writes_nothing_though_a_pause_has_lapsed() {
         assert_eq!(desk.apply(&event), Err(Rejected::NothingDue), "{event:?}");
     }
     assert_eq!((desk.row(), desk.records.len()), (&before, 0));
-    assert_eq!(desk.claim(110), Ok(Why::Rearmed), "whoever claims finds the pause over");
+    assert_eq!(desk.claim(110), Ok(TransitionKind::Rearmed), "whoever claims finds the pause over");
     assert_eq!((desk.row().claim_at(), desk.history()), (Some(at(120)), vec!["schedule 60 skipped(paused)".into()]));
 }
 
@@ -117,7 +117,7 @@ fn the_one_firing_that_is_made_good_is_no_backlog() {
     let mut desk = Desk::new(carillon_domain::job::Job { misfire: fire_once, ..overlap(Overlap::Allow) });
     desk.claim(130).unwrap();
     assert_eq!(desk.row().catch_up_until, None);
-    assert_eq!(desk.start(130), Ok(Why::StartedBeside), "nothing follows that it would hold up");
+    assert_eq!(desk.start(130), Ok(TransitionKind::StartedConcurrently), "nothing follows that it would hold up");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Runs that people ask for: which goes first, which is refused, and that each is a firing of its own.
 
-use carillon_domain::firing::{Rejected, Why};
+use carillon_domain::firing::{Rejected, TransitionKind};
 use carillon_domain::invariants::recorded_once;
 use carillon_domain::job::{MisfirePolicy, Overlap};
 use carillon_domain::run::Status;
@@ -24,10 +24,10 @@ fn runs_asked_for_in_the_same_moment_are_different_firings() {
     let mut recorded = Desk::new(every(600));
     recorded.run(600);
     for _ in 0..3 {
-        assert_eq!(beside.trigger(601).map(|(why, _)| why), Ok(Why::TriggeredBeside));
-        assert_eq!(recorded.trigger(601).map(|(why, _)| why), Ok(Why::TriggerSkipped));
+        assert_eq!(beside.trigger(601).map(|(why, _)| why), Ok(TransitionKind::TriggeredConcurrently));
+        assert_eq!(recorded.trigger(601).map(|(why, _)| why), Ok(TransitionKind::TriggerSkipped));
     }
-    assert_eq!((beside.active.len(), recorded.records.len()), (3, 3));
+    assert_eq!((beside.concurrent.len(), recorded.records.len()), (3, 3));
     recorded_once(&recorded.records).unwrap();
 }
 
@@ -43,7 +43,10 @@ fn a_second_run_now_is_refused_while_the_first_waits_and_skipped_once_the_firing
         desk.claim_ahead(40, 30).unwrap();
         desk.trigger(asked_at).map(|(why, _)| why)
     };
-    assert_eq!((prepared_for_60(59), prepared_for_60(60)), (Ok(Why::Triggered), Ok(Why::TriggerSkipped)));
+    assert_eq!(
+        (prepared_for_60(59), prepared_for_60(60)),
+        (Ok(TransitionKind::Triggered), Ok(TransitionKind::TriggerSkipped))
+    );
 }
 
 #[test]
@@ -81,7 +84,7 @@ fn a_cancel_ends_with_the_run_that_it_was_meant_for() {
     desk.claim(120).unwrap();
     assert_eq!(
         (desk.reset(120), desk.armed().due_at),
-        (Ok(Why::Reset), at(120)),
+        (Ok(TransitionKind::Reset), at(120)),
         "the next one is given back, no more"
     );
 }

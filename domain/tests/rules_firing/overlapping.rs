@@ -1,23 +1,23 @@
 //! Runs that were let overlap, and what they do to those that may not; tokens over all of them.
 
-use carillon_domain::firing::{Event, FiringKey, Why};
+use carillon_domain::firing::{Event, FiringKey, TransitionKind};
 use carillon_domain::job::{Job, Misfire, MisfirePolicy, Overlap};
 use carillon_domain::run::Status;
 
 use super::desk::{Desk, at, ending, me, misfire, retrying, secs};
 
-fn finish_beside(desk: &mut Desk, key: FiringKey, now: i64, status: Status) {
+fn finish_concurrent(desk: &mut Desk, key: FiringKey, now: i64, status: Status) {
     desk.now = at(now);
-    let run = desk.active[&key].phase.held().unwrap().run;
-    desk.apply_active(key, &Event::Finish { session: me(), run, ending: ending(status, at(now)) }).unwrap();
+    let run = desk.concurrent[&key].phase.held().unwrap().run;
+    desk.apply_concurrent(key, &Event::Finish { session: me(), run, ending: ending(status, at(now)) }).unwrap();
 }
 
 /// The run of second 60 executes beside the row, and the job allows no overlap any more.
 fn once_allowed(overlap: Overlap) -> (Desk, FiringKey) {
     let mut desk = Desk::new(retrying(Overlap::Allow, 2, 30));
     desk.claim(60).unwrap();
-    assert_eq!(desk.start(60), Ok(Why::StartedBeside));
-    let key = *desk.active.keys().next().unwrap();
+    assert_eq!(desk.start(60), Ok(TransitionKind::StartedConcurrently));
+    let key = *desk.concurrent.keys().next().unwrap();
     desk.update(70, Job { overlap, ..desk.job.clone() }).unwrap();
     (desk, key)
 }
@@ -26,50 +26,54 @@ fn once_allowed(overlap: Overlap) -> (Desk, FiringKey) {
 fn what_runs_beside_the_row_is_the_previous_run_of_a_job_that_ceased_to_allow_it() {
     let (mut skip, key) = once_allowed(Overlap::Skip);
     skip.claim(120).unwrap();
-    assert_eq!((skip.start(120), skip.armed().due_at), (Ok(Why::HeldBack), at(180)));
+    assert_eq!((skip.start(120), skip.armed().due_at), (Ok(TransitionKind::HeldBack), at(180)));
     assert_eq!(skip.history(), ["schedule 120 skipped(overlap)"]);
-    finish_beside(&mut skip, key, 130, Status::Succeeded);
+    finish_concurrent(&mut skip, key, 130, Status::Succeeded);
     assert_eq!(skip.run(180).firing.due_at, at(180));
 
     let (mut delay, key) = once_allowed(Overlap::Delay);
     delay.claim(120).unwrap();
-    assert_eq!(delay.start(120), Ok(Why::HeldBack));
+    assert_eq!(delay.start(120), Ok(TransitionKind::HeldBack));
     assert_eq!((delay.armed().due_at, delay.row().claim_at()), (at(120), Some(at(121))), "looked at again in a second");
     delay.claim(121).unwrap();
-    finish_beside(&mut delay, key, 170, Status::Succeeded);
-    assert_eq!((delay.start(170), delay.held().firing.due_at), (Ok(Why::Started), at(120)), "a delay is no misfire");
+    finish_concurrent(&mut delay, key, 170, Status::Succeeded);
+    assert_eq!(
+        (delay.start(170), delay.held().firing.due_at),
+        (Ok(TransitionKind::Started), at(120)),
+        "a delay is no misfire"
+    );
 
     let (mut replace, key) = once_allowed(Overlap::Replace);
     replace.claim(120).unwrap();
-    assert_eq!(replace.start(120), Ok(Why::HeldBack));
-    assert!(replace.active[&key].cancel.is_some(), "the older run is asked to end");
+    assert_eq!(replace.start(120), Ok(TransitionKind::HeldBack));
+    assert!(replace.concurrent[&key].cancel.is_some(), "the older run is asked to end");
     replace.claim(121).unwrap();
-    finish_beside(&mut replace, key, 122, Status::Cancelled);
-    assert_eq!(replace.start(122), Ok(Why::Started));
+    finish_concurrent(&mut replace, key, 122, Status::Cancelled);
+    assert_eq!(replace.start(122), Ok(TransitionKind::Started));
     assert_eq!(replace.history(), ["schedule 60 cancelled(replaced)"]);
 }
 
 #[test]
 fn a_backoff_beside_the_row_counts_as_running_and_waits_for_what_executes() {
     let (mut desk, key) = once_allowed(Overlap::Delay);
-    finish_beside(&mut desk, key, 80, Status::Failed);
+    finish_concurrent(&mut desk, key, 80, Status::Failed);
     desk.claim(120).unwrap();
-    assert_eq!(desk.start(120), Ok(Why::HeldBack));
+    assert_eq!(desk.start(120), Ok(TransitionKind::HeldBack));
 
     let mut manual = Desk::new(Job { overlap: Overlap::Allow, ..misfire(MisfirePolicy::Skip, 30) });
     let (_, first) = manual.trigger(1).unwrap();
     let (_, second) = manual.trigger(2).unwrap();
     manual.update(3, misfire(MisfirePolicy::Skip, 30)).unwrap();
-    let keys: Vec<FiringKey> = manual.active.keys().copied().collect();
+    let keys: Vec<FiringKey> = manual.concurrent.keys().copied().collect();
     for (key, run) in keys.iter().zip([first, second]) {
-        manual.apply_active(*key, &Event::Claim { session: me(), run, until: at(3), uncertain_until: None }).unwrap();
+        manual.apply_concurrent(*key, &Event::Claim { session: me(), run, until: at(3), losses_until: None }).unwrap();
     }
     let mut start = |which: usize| {
         let run = [first, second][which];
-        manual.apply_active(keys[which], &Event::Start { session: me(), run })
+        manual.apply_concurrent(keys[which], &Event::Start { session: me(), run })
     };
-    assert_eq!((start(0), start(1)), (Ok(Why::Started), Ok(Why::HeldBack)));
-    assert_eq!(manual.active[&keys[1]].claim_at(), Some(at(4)));
+    assert_eq!((start(0), start(1)), (Ok(TransitionKind::Started), Ok(TransitionKind::HeldBack)));
+    assert_eq!(manual.concurrent[&keys[1]].claim_at(), Some(at(4)));
 }
 
 #[test]
@@ -77,15 +81,15 @@ fn a_manual_run_is_held_back_like_any_other() {
     let (mut skip, _) = once_allowed(Overlap::Skip);
     let (_, run) = skip.trigger(71).unwrap();
     skip.claim(71).unwrap();
-    assert_eq!(skip.start(71), Ok(Why::HeldBack));
+    assert_eq!(skip.start(71), Ok(TransitionKind::HeldBack));
     assert_eq!((skip.records[0].id, skip.history()[0].as_str()), (run, "manual 71 skipped(overlap)"));
     assert_eq!(skip.armed().due_at, at(120));
 
     let (mut delay, key) = once_allowed(Overlap::Delay);
     let (_, run) = delay.trigger(71).unwrap();
     delay.claim(71).unwrap();
-    assert_eq!((delay.start(71), delay.row().claim_at()), (Ok(Why::HeldBack), Some(at(72))), "not at once");
-    finish_beside(&mut delay, key, 72, Status::Succeeded);
+    assert_eq!((delay.start(71), delay.row().claim_at()), (Ok(TransitionKind::HeldBack), Some(at(72))), "not at once");
+    finish_concurrent(&mut delay, key, 72, Status::Succeeded);
     assert_eq!(delay.run(72).run, run);
 }
 
@@ -95,12 +99,12 @@ fn a_backlog_runs_one_at_a_time_though_the_job_allows_overlap() {
     let mut desk = Desk::new(Job { overlap: Overlap::Allow, misfire: catch_up, ..misfire(MisfirePolicy::CatchUp, 0) });
     for due in [60, 120, 180] {
         desk.claim(190).unwrap();
-        assert_eq!((desk.start(190), desk.held().firing.due_at), (Ok(Why::Started), at(due)));
+        assert_eq!((desk.start(190), desk.held().firing.due_at), (Ok(TransitionKind::Started), at(due)));
         assert!(desk.claim(190).is_err(), "one at a time");
         desk.finish(190, Status::Succeeded).unwrap();
     }
     desk.claim(240).unwrap();
-    assert_eq!(desk.start(240), Ok(Why::StartedBeside), "what is on time runs beside again");
+    assert_eq!(desk.start(240), Ok(TransitionKind::StartedConcurrently), "what is on time runs beside again");
 }
 
 #[test]
@@ -112,7 +116,7 @@ fn a_manual_run_is_no_part_of_a_backlog() {
     desk.pause(312, None).unwrap();
     desk.update(313, Job { overlap: Overlap::Allow, ..desk.job.clone() }).unwrap();
     desk.claim(314).unwrap();
-    assert_eq!((desk.start(314), desk.active.len()), (Ok(Why::StartedBeside), 1));
+    assert_eq!((desk.start(314), desk.concurrent.len()), (Ok(TransitionKind::StartedConcurrently), 1));
 }
 
 #[test]
@@ -120,20 +124,20 @@ fn tokens_grow_over_the_starts_of_all_rows_of_a_job() {
     let mut desk = Desk::new(retrying(Overlap::Allow, 3, 30));
     desk.claim(60).unwrap();
     desk.start(60).unwrap();
-    let key = *desk.active.keys().next().unwrap();
-    finish_beside(&mut desk, key, 61, Status::Failed);
+    let key = *desk.concurrent.keys().next().unwrap();
+    finish_concurrent(&mut desk, key, 61, Status::Failed);
     desk.claim(120).unwrap();
     desk.start(120).unwrap();
     for (event, now) in [("claim", 121), ("start", 121)] {
         desk.now = at(now);
-        let run = desk.active[&key].phase.held().map_or(desk.clone().draw(), |held| held.run);
+        let run = desk.concurrent[&key].phase.held().map_or(desk.clone().draw(), |held| held.run);
         let session = me();
         let event = if event == "claim" {
-            Event::Claim { session, run, until: at(121), uncertain_until: None }
+            Event::Claim { session, run, until: at(121), losses_until: None }
         } else {
             Event::Start { session, run }
         };
-        desk.apply_active(key, &event).unwrap();
+        desk.apply_concurrent(key, &event).unwrap();
     }
     let tokens: Vec<u64> = desk.starts.iter().map(|held| held.fencing_token).collect();
     assert!(tokens.is_sorted_by(|before, after| before < after), "{tokens:?}");

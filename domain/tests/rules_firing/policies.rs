@@ -1,6 +1,6 @@
 //! Misfire, overlap, retry: what becomes of due times that passed.
 
-use carillon_domain::firing::{Event, Why};
+use carillon_domain::firing::{Event, TransitionKind};
 use carillon_domain::job::{Job, MisfirePolicy, OnLost, Overlap};
 use carillon_domain::run::{Status, Trigger};
 
@@ -11,7 +11,7 @@ fn claimed(job: Job, now: i64) -> (Option<(Trigger, i64)>, Vec<String>) {
     let mut desk = Desk::new(job);
     let answer = desk.claim(now);
     let held = desk.row().phase.held().map(|held| held.firing);
-    assert_eq!(held.is_some(), answer == Ok(Why::Claimed));
+    assert_eq!(held.is_some(), answer == Ok(TransitionKind::Claimed));
     let rel = |ms: i64| ms / 1_000 - super::desk::ZERO;
     (held.map(|firing| (firing.trigger, rel(firing.due_at.as_ms()))), desk.history())
 }
@@ -108,14 +108,28 @@ fn what_comes_due_before_a_made_good_run_begins_does_not_overlap_with_it() {
 /// Prepared for 60 with a grace of ten seconds, and started too late: `Some` is the due time that starts instead.
 #[test]
 fn a_misfire_seen_at_the_start_is_dealt_with_there() {
-    type Row = (MisfirePolicy, i64, Why, Option<i64>, Option<i64>, &'static [&'static str]);
+    type Row = (MisfirePolicy, i64, TransitionKind, Option<i64>, Option<i64>, &'static [&'static str]);
     let table: [Row; 6] = [
-        (MisfirePolicy::FireOnce, 70, Why::Started, Some(60), None, &[]),
-        (MisfirePolicy::FireOnce, 71, Why::Started, Some(60), None, &[]),
-        (MisfirePolicy::FireOnce, 190, Why::Started, Some(180), None, &["schedule 60..120 x2 skipped(misfire)"]),
-        (MisfirePolicy::CatchUp, 190, Why::Started, Some(60), None, &[]),
-        (MisfirePolicy::Skip, 71, Why::Misfired, None, Some(120), &["schedule 60 skipped(misfire)"]),
-        (MisfirePolicy::Skip, 190, Why::Misfired, None, Some(240), &["schedule 60..180 x3 skipped(misfire)"]),
+        (MisfirePolicy::FireOnce, 70, TransitionKind::Started, Some(60), None, &[]),
+        (MisfirePolicy::FireOnce, 71, TransitionKind::Started, Some(60), None, &[]),
+        (
+            MisfirePolicy::FireOnce,
+            190,
+            TransitionKind::Started,
+            Some(180),
+            None,
+            &["schedule 60..120 x2 skipped(misfire)"],
+        ),
+        (MisfirePolicy::CatchUp, 190, TransitionKind::Started, Some(60), None, &[]),
+        (MisfirePolicy::Skip, 71, TransitionKind::Misfired, None, Some(120), &["schedule 60 skipped(misfire)"]),
+        (
+            MisfirePolicy::Skip,
+            190,
+            TransitionKind::Misfired,
+            None,
+            Some(240),
+            &["schedule 60..180 x3 skipped(misfire)"],
+        ),
     ];
     for (policy, now, why, due, armed, history) in table {
         let mut desk = Desk::new(misfire(policy, 10));
@@ -148,8 +162,12 @@ fn a_misfire_seen_at_the_start_leaves_a_manual_run_that_waits_to_the_claim() {
     let mut desk = Desk::new(Job { overlap: Overlap::Delay, ..misfire(MisfirePolicy::FireOnce, 10) });
     desk.claim_ahead(50, 30).unwrap();
     let (why, manual) = desk.trigger(65).unwrap();
-    assert_eq!((why, desk.held().firing.due_at), (Why::Triggered, at(60)), "it waits behind what is prepared");
-    assert_eq!(desk.start(130), Ok(Why::Misfired));
+    assert_eq!(
+        (why, desk.held().firing.due_at),
+        (TransitionKind::Triggered, at(60)),
+        "it waits behind what is prepared"
+    );
+    assert_eq!(desk.start(130), Ok(TransitionKind::Misfired));
     assert_eq!((desk.history(), desk.armed().due_at), (vec!["schedule 60 skipped(misfire)".to_owned()], at(120)));
     desk.claim(131).unwrap();
     assert_eq!(desk.held().run, manual);
@@ -203,9 +221,9 @@ fn a_run_that_outlives_due_times_follows_overlap() {
     let mut allow = Desk::new(overlap(Overlap::Allow));
     for due in [60, 120, 180] {
         allow.claim(due).unwrap();
-        assert_eq!(allow.start(due), Ok(Why::StartedBeside));
+        assert_eq!(allow.start(due), Ok(TransitionKind::StartedConcurrently));
     }
-    assert_eq!((allow.active.len(), allow.armed().due_at), (3, at(240)));
+    assert_eq!((allow.concurrent.len(), allow.armed().due_at), (3, at(240)));
 }
 
 #[test]
@@ -218,7 +236,7 @@ fn attempts_follow_one_another_and_the_last_lets_the_schedule_go_on() {
     desk.finish(102, Status::TimedOut).unwrap();
     assert_eq!(desk.armed().start_at, at(182), "twice as long");
     desk.run(182);
-    assert_eq!(desk.finish(183, Status::Failed), Ok(Why::Finished));
+    assert_eq!(desk.finish(183, Status::Failed), Ok(TransitionKind::Finished));
     assert_eq!(desk.history()[3], "schedule 120..180 x2 skipped(overlap)", "a backoff counts as running");
     assert_eq!(desk.armed().due_at, at(240));
 }
@@ -227,7 +245,7 @@ fn attempts_follow_one_another_and_the_last_lets_the_schedule_go_on() {
 fn a_newer_firing_takes_the_place_of_an_attempt_that_would_come_after_it() {
     let mut desk = Desk::new(retrying(Overlap::Replace, 3, 40));
     desk.run(60);
-    assert_eq!(desk.finish(90, Status::Failed), Ok(Why::Finished), "the attempt would be at 130");
+    assert_eq!(desk.finish(90, Status::Failed), Ok(TransitionKind::Finished), "the attempt would be at 130");
     assert_eq!(desk.armed().due_at, at(120));
 }
 

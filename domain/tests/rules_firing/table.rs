@@ -1,6 +1,6 @@
 //! State x event: what each event does in each phase, as one table.
 
-use carillon_domain::firing::{Event, Phase, Rejected, Why};
+use carillon_domain::firing::{Event, Phase, Rejected, TransitionKind};
 use carillon_domain::job::{OnLost, Overlap};
 use carillon_domain::run::Status;
 
@@ -44,7 +44,7 @@ fn in_phase(phase: &str) -> Desk {
 }
 
 /// What came of it: `why -> phase[, armed second]; records`, or the refusal.
-fn told(desk: &Desk, answer: Result<Why, Rejected>) -> String {
+fn told(desk: &Desk, answer: Result<TransitionKind, Rejected>) -> String {
     let why = match answer {
         Ok(why) => format!("{why:?}"),
         Err(refused) => return format!("{refused:?}").split(['(', ' ']).next().unwrap().to_owned(),

@@ -1,22 +1,22 @@
 //! A database that went back in time, as a node sees it: nothing is claimed or started until somebody has accepted it.
 
+use carillon_domain::lost_commits::LossWindow;
 use carillon_domain::node::port::{Seen, StartAnswer};
 use carillon_domain::node::{BeatAnswer, Effect, Input, Peer, SelfKillReason};
 use carillon_domain::time::BootTime;
-use carillon_domain::uncertain::Window;
 
 use super::driver::{Driver, UTC0_MS, config, found_executing, me, other, peer, started, utc};
 
-fn window() -> Window {
-    Window { from_at: utc(-5_000), until_at: utc(0), noticed_at: utc(0) }
+fn window() -> LossWindow {
+    LossWindow { from_at: utc(-5_000), until_at: utc(0), noticed_at: utc(0) }
 }
 
 /// The answer to a heartbeat, with or without a window.
-fn told(driver: &mut Driver, window: Option<Window>) {
+fn told(driver: &mut Driver, window: Option<LossWindow>) {
     told_of(driver, vec![peer(me(), 1)], window);
 }
 
-fn told_of(driver: &mut Driver, peers: Vec<Peer>, window: Option<Window>) {
+fn told_of(driver: &mut Driver, peers: Vec<Peer>, window: Option<LossWindow>) {
     let now = driver.now;
     let utc = carillon_domain::time::Timestamp::from_ms(UTC0_MS + now.as_ms() as i64);
     driver.feed(Input::Beat { sent: now, answer: Ok(BeatAnswer::Alive { utc, peers, window }) });

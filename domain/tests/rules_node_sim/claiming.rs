@@ -1,6 +1,6 @@
 //! Looking and claiming in the tiny store, partition by partition.
 
-use carillon_domain::firing::{Event, Phase, Why};
+use carillon_domain::firing::{Event, Phase, TransitionKind};
 use carillon_domain::id::{JobId, RunId, SessionId};
 use carillon_domain::node::port::{
     Claimed, FinishRequest, Next, Peek, RowKey, Seen, StartAnswer, UNCLAIMED_PER_PARTITION, Unclaimed,
@@ -27,7 +27,7 @@ impl Store {
         for (row, _, version) in self.rows() {
             let (job, claim_at) = match &row {
                 RowKey::Job(id) => (*id, self.jobs[id].state.as_ref().and_then(|state| state.claim_at())),
-                RowKey::Active(key) => (key.job, self.active[key].claim_at()),
+                RowKey::Concurrent(key) => (key.job, self.concurrent[key].claim_at()),
             };
             let Some(claim_at) = claim_at.filter(|at| *at <= until) else { continue };
             let (partition, executor) = (self.partition(job), self.jobs[&job].job.executor.clone());
@@ -60,7 +60,7 @@ impl Store {
     fn cancels(&self, session: SessionId) -> Vec<RunId> {
         let mine = |phase: &Phase| phase.held().filter(|held| held.session == session).map(|held| held.run);
         let jobs = self.jobs.values().filter_map(|one| one.state.as_ref()).filter(|row| row.cancel.is_some());
-        let beside = self.active.values().filter(|row| row.cancel.is_some());
+        let beside = self.concurrent.values().filter(|row| row.cancel.is_some());
         jobs.filter_map(|row| mine(&row.phase)).chain(beside.filter_map(|row| mine(&row.phase))).collect()
     }
 
@@ -84,9 +84,9 @@ impl Store {
                 continue;
             }
             let Some(run) = ids.clone().next() else { break };
-            let uncertain_until = self.uncertain_until;
-            let event = Event::Claim { session: who.session, run, until, uncertain_until };
-            if self.apply(&row.row, &event) == Ok(Why::Claimed) {
+            let losses_until = self.losses_until;
+            let event = Event::Claim { session: who.session, run, until, losses_until };
+            if self.apply(&row.row, &event) == Ok(TransitionKind::Claimed) {
                 self.stolen += u64::from(only.is_some());
                 let Some(mut one) = self.claimed(&row.row) else { continue };
                 if one.at.run == run {
@@ -125,8 +125,8 @@ impl Store {
         if withheld || !self.lives(session) || !offered {
             return None;
         }
-        let event = Event::Claim { session, run, until, uncertain_until: self.uncertain_until };
-        let claimed = self.apply(&row, &event) == Ok(Why::Claimed);
+        let event = Event::Claim { session, run, until, losses_until: self.losses_until };
+        let claimed = self.apply(&row, &event) == Ok(TransitionKind::Claimed);
         self.onward += u64::from(claimed);
         let one = self.claimed(&row).filter(|_| claimed)?;
         Some(if has_place && one.at.run == run { self.start_along(session, one) } else { one })

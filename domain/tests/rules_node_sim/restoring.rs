@@ -1,7 +1,7 @@
 //! The tiny store goes back in time, and those who were told more than it knows notice.
 
 use carillon_domain::id::SessionId;
-use carillon_domain::uncertain::{Window, went_back};
+use carillon_domain::lost_commits::{LossWindow, went_back};
 
 use super::{Me, Store};
 
@@ -10,7 +10,7 @@ impl Store {
         let known = self.sessions.get(&session).map(|row| row.seq).or(self.spent.get(&session).copied());
         let lost = went_back(acked, known);
         if lost {
-            let found = Window { from_at: self.now, until_at: self.now, noticed_at: self.now };
+            let found = LossWindow { from_at: self.now, until_at: self.now, noticed_at: self.now };
             self.open = Some(self.open.map_or(found, |open| open.with(found)));
         }
         lost
@@ -30,7 +30,7 @@ impl Store {
     /// Somebody has looked at it.
     pub fn accept(&mut self) {
         if let Some(window) = self.open.take() {
-            self.uncertain_until = self.uncertain_until.max(Some(window.until_at));
+            self.losses_until = self.losses_until.max(Some(window.until_at));
         }
     }
 

@@ -1,11 +1,11 @@
 //! Prepared -> Executing in the tiny store, with what a real one asks before: whether others of the job live.
 
-use carillon_domain::firing::{Event, FiringKey, Held, Phase, Rejected, Why, start_beside};
+use carillon_domain::firing::{Event, FiringKey, Held, Phase, Rejected, TransitionKind, start_concurrent};
 use carillon_domain::id::{RunId, SessionId};
 use carillon_domain::invariants as must;
 use carillon_domain::job::Overlap;
+use carillon_domain::lost_commits::may_have_started;
 use carillon_domain::node::port::{RowKey, RunRef, StartAnswer};
-use carillon_domain::uncertain::may_have_started;
 
 use super::{Me, Store};
 
@@ -29,7 +29,7 @@ impl Store {
         }
         match self.apply_start(&at.row, session, at.run) {
             Err(Rejected::Early(start_at)) => StartAnswer::Early { start_at },
-            Ok(Why::Started | Why::StartedBeside) => match self.carrier(session, at.run) {
+            Ok(TransitionKind::Started | TransitionKind::StartedConcurrently) => match self.carrier(session, at.run) {
                 Some((row, Phase::Executing(held), version)) => {
                     let at = RunRef { row, run: at.run, version };
                     StartAnswer::Started { at, held, replace_at: self.replace_at(&row) }
@@ -43,33 +43,33 @@ impl Store {
     fn may_have_started(&self, row: &RowKey, phase: &Phase) -> bool {
         let id = match row {
             RowKey::Job(id) => id,
-            RowKey::Active(key) => &key.job,
+            RowKey::Concurrent(key) => &key.job,
         };
-        let lost = |held: &Held| may_have_started(&self.jobs[id].job, held.firing.due_at, self.uncertain_until);
+        let lost = |held: &Held| may_have_started(&self.jobs[id].job, held.firing.due_at, self.losses_until);
         phase.held().is_some_and(lost)
     }
 
     /// Whether anything stands beside the row of a job that allows no overlap.
     pub fn must_wait(&self, row: &RowKey) -> bool {
         let RowKey::Job(id) = row else { return false };
-        self.jobs[id].job.overlap != Overlap::Allow && self.active.keys().any(|key| key.job == *id)
+        self.jobs[id].job.overlap != Overlap::Allow && self.concurrent.keys().any(|key| key.job == *id)
     }
 
     /// As real stores do: unless others of the job live that it may not overlap.
-    fn apply_start(&mut self, row: &RowKey, session: SessionId, run: RunId) -> Result<Why, Rejected> {
+    fn apply_start(&mut self, row: &RowKey, session: SessionId, run: RunId) -> Result<TransitionKind, Rejected> {
         let id = match row {
             RowKey::Job(id) => *id,
-            RowKey::Active(key) => key.job,
+            RowKey::Concurrent(key) => key.job,
         };
         let overlap = self.jobs[&id].job.overlap;
         let of_job =
-            |other: &RowKey| matches!(other, RowKey::Active(key) if key.job == id) || *other == RowKey::Job(id);
+            |other: &RowKey| matches!(other, RowKey::Concurrent(key) if key.job == id) || *other == RowKey::Job(id);
         let executes = |phase: &Phase| matches!(phase, Phase::Executing(_));
         let others: Vec<_> = self.rows().into_iter().filter(|(other, ..)| of_job(other) && other != row).collect();
         let blocks = |(_, phase, _): &(RowKey, Phase, u64)| matches!(row, RowKey::Job(_)) || executes(phase);
         if overlap != Overlap::Allow && others.iter().any(blocks) {
             let why = self.apply(row, &Event::HoldBack { session, run })?;
-            if why == Why::HeldBack && overlap == Overlap::Replace && *row == RowKey::Job(id) {
+            if why == TransitionKind::HeldBack && overlap == Overlap::Replace && *row == RowKey::Job(id) {
                 for (other, ..) in &others {
                     let _asked_before = self.apply(other, &Event::Supersede);
                 }
@@ -79,9 +79,9 @@ impl Store {
         let alone = !others.iter().any(|(_, phase, _)| executes(phase));
         let why = match row {
             RowKey::Job(_) => self.apply(row, &Event::Start { session, run })?,
-            RowKey::Active(key) => self.start_beside(*key, session, run)?,
+            RowKey::Concurrent(key) => self.start_concurrent(*key, session, run)?,
         };
-        if !matches!(why, Why::Started | Why::StartedBeside) {
+        if !matches!(why, TransitionKind::Started | TransitionKind::StartedConcurrently) {
             return Ok(why);
         }
         assert!(overlap == Overlap::Allow || alone, "S1: another run of job {id} executes");
@@ -92,12 +92,12 @@ impl Store {
         Ok(why)
     }
 
-    fn start_beside(&mut self, key: FiringKey, session: SessionId, run: RunId) -> Result<Why, Rejected> {
+    fn start_concurrent(&mut self, key: FiringKey, session: SessionId, run: RunId) -> Result<TransitionKind, Rejected> {
         let stored = self.jobs.get_mut(&key.job).ok_or(Rejected::Deleted)?;
         let state = stored.state.as_ref().ok_or(Rejected::Deleted)?;
         must::starts_where_it_may(state, key.trigger, self.now).unwrap();
-        let row = self.active.get_mut(&key).ok_or(Rejected::NothingDue)?;
-        let (after, done) = start_beside(state, row, (session, run), self.now)?;
+        let row = self.concurrent.get_mut(&key).ok_or(Rejected::NothingDue)?;
+        let (after, done) = start_concurrent(state, row, (session, run), self.now)?;
         must::row_goes_forward(state, &after).unwrap();
         stored.state = Some(after);
         *row = done.next.ok_or(Rejected::NothingDue)?;

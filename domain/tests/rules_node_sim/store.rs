@@ -10,17 +10,17 @@ mod starting;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use carillon_domain::firing::{ActiveRow, Event, FiringKey, Held, JobState, Phase, Rejected, Why};
-use carillon_domain::firing::{apply, apply_active};
+use carillon_domain::firing::{ConcurrentRun, Event, FiringKey, Held, JobState, Phase, Rejected, TransitionKind};
+use carillon_domain::firing::{apply, apply_concurrent};
 use carillon_domain::id::{JobId, RunId, SessionId};
 use carillon_domain::invariants as must;
 use carillon_domain::job::{Job, Overlap};
+use carillon_domain::lost_commits::LossWindow;
 use carillon_domain::node::port::{Claimed, FinishAnswer, FinishRequest, RowKey, RunRef, Seen};
 use carillon_domain::node::{BeatAnswer, Peer};
 use carillon_domain::run::{RunRecord, Trigger};
 use carillon_domain::schedule::Timeline;
 use carillon_domain::time::Timestamp;
-use carillon_domain::uncertain::Window;
 use claiming::Claimant;
 
 #[derive(Debug, Clone)]
@@ -42,14 +42,14 @@ pub struct Session {
 #[derive(Debug, Default, Clone)]
 pub struct Store {
     pub jobs: BTreeMap<JobId, Stored>,
-    pub active: BTreeMap<FiringKey, ActiveRow>,
+    pub concurrent: BTreeMap<FiringKey, ConcurrentRun>,
     pub sessions: BTreeMap<SessionId, Session>,
     /// The last sequence of sessions that are over.
     pub spent: BTreeMap<SessionId, u64>,
     /// Commits were lost, and nobody has accepted that.
-    pub open: Option<Window>,
+    pub open: Option<LossWindow>,
     /// The end of the newest window that was accepted.
-    pub uncertain_until: Option<Timestamp>,
+    pub losses_until: Option<Timestamp>,
     pub records: Vec<RunRecord>,
     /// The latest fencing token of each job.
     pub tokens: BTreeMap<JobId, u64>,
@@ -66,14 +66,14 @@ pub struct Store {
 pub type Me = (SessionId, u64);
 
 impl Store {
-    pub fn apply(&mut self, row: &RowKey, event: &Event) -> Result<Why, Rejected> {
+    pub fn apply(&mut self, row: &RowKey, event: &Event) -> Result<TransitionKind, Rejected> {
         match row {
             RowKey::Job(id) => self.apply_job(*id, event),
-            RowKey::Active(key) => self.apply_active(*key, event),
+            RowKey::Concurrent(key) => self.apply_concurrent(*key, event),
         }
     }
 
-    fn apply_job(&mut self, id: JobId, event: &Event) -> Result<Why, Rejected> {
+    fn apply_job(&mut self, id: JobId, event: &Event) -> Result<TransitionKind, Rejected> {
         let now = self.now;
         let stored = self.jobs.get_mut(&id).ok_or(Rejected::Deleted)?;
         let before = stored.state.clone().ok_or(Rejected::Deleted)?;
@@ -83,27 +83,29 @@ impl Store {
         }
         let after = done.next.as_ref().map(|next| next.phase);
         must::prepared_is_kept(&before.phase, after.as_ref(), done.why).unwrap();
-        if let (Why::Started | Why::StartedBeside, Phase::Prepared(held)) = (done.why, before.phase) {
+        if let (TransitionKind::Started | TransitionKind::StartedConcurrently, Phase::Prepared(held)) =
+            (done.why, before.phase)
+        {
             must::starts_where_it_may(&before, held.firing.trigger, now).unwrap();
             assert!(held.firing.start_at <= now, "nothing starts early");
         }
         stored.state = done.next;
         self.records.extend(done.records);
-        if let Some(row) = done.active {
-            assert!(self.active.insert(row.key, row).is_none());
+        if let Some(row) = done.concurrent {
+            assert!(self.concurrent.insert(row.key, row).is_none());
         }
         Ok(done.why)
     }
 
-    fn apply_active(&mut self, key: FiringKey, event: &Event) -> Result<Why, Rejected> {
-        let before = self.active.get(&key).cloned().ok_or(Rejected::NothingDue)?;
-        let done = apply_active(&self.jobs[&key.job].job, &before, event, self.now)?;
+    fn apply_concurrent(&mut self, key: FiringKey, event: &Event) -> Result<TransitionKind, Rejected> {
+        let before = self.concurrent.get(&key).cloned().ok_or(Rejected::NothingDue)?;
+        let done = apply_concurrent(&self.jobs[&key.job].job, &before, event, self.now)?;
         must::prepared_is_kept(&before.phase, done.next.as_ref().map(|next| &next.phase), done.why).unwrap();
         match done.next {
-            None => drop(self.active.remove(&key)),
+            None => drop(self.concurrent.remove(&key)),
             Some(next) => {
                 assert_eq!(next.version, before.version + 1);
-                self.active.insert(key, next);
+                self.concurrent.insert(key, next);
             }
         }
         self.records.extend(done.records);
@@ -115,9 +117,9 @@ impl Store {
         if self.apply_job(id, event).is_err() {
             return;
         }
-        let beside: Vec<_> = self.active.keys().filter(|key| key.job == id).copied().collect();
+        let beside: Vec<_> = self.concurrent.keys().filter(|key| key.job == id).copied().collect();
         for key in beside {
-            let _unconcerned = self.apply_active(key, event);
+            let _unconcerned = self.apply_concurrent(key, event);
         }
     }
 
@@ -148,14 +150,14 @@ impl Store {
     pub fn rows(&self) -> Vec<(RowKey, Phase, u64)> {
         let own =
             |(id, one): (&JobId, &Stored)| one.state.as_ref().map(|row| (RowKey::Job(*id), row.phase, row.version));
-        let beside = self.active.iter().map(|(key, row)| (RowKey::Active(*key), row.phase, row.version));
+        let beside = self.concurrent.iter().map(|(key, row)| (RowKey::Concurrent(*key), row.phase, row.version));
         self.jobs.iter().filter_map(own).chain(beside).collect()
     }
 
     fn row(&self, key: &RowKey) -> Option<(Phase, u64)> {
         match key {
             RowKey::Job(id) => self.jobs.get(id)?.state.as_ref().map(|row| (row.phase, row.version)),
-            RowKey::Active(key) => self.active.get(key).map(|row| (row.phase, row.version)),
+            RowKey::Concurrent(key) => self.concurrent.get(key).map(|row| (row.phase, row.version)),
         }
     }
 
@@ -193,7 +195,7 @@ impl Store {
         let held = *phase.held()?;
         let id = match key {
             RowKey::Job(id) => *id,
-            RowKey::Active(key) => key.job,
+            RowKey::Concurrent(key) => key.job,
         };
         Some(Claimed {
             at: RunRef { row: *key, run: held.run, version },
@@ -247,7 +249,7 @@ impl Store {
     fn disarm(&mut self, at: &RunRef) {
         let version = match &at.row {
             RowKey::Job(id) => self.jobs.get_mut(id).and_then(|one| one.state.as_mut()).map(|row| &mut row.version),
-            RowKey::Active(key) => self.active.get_mut(key).map(|row| &mut row.version),
+            RowKey::Concurrent(key) => self.concurrent.get_mut(key).map(|row| &mut row.version),
         };
         if let Some(version) = version.filter(|version| **version == at.version) {
             *version += 1;
@@ -264,8 +266,8 @@ impl Store {
                 let state = self.jobs[id].state.as_ref();
                 paused(id) || state.is_none_or(|state| state.deleted || state.cancel.is_some())
             }
-            RowKey::Active(key) => {
-                let row = &self.active[key];
+            RowKey::Concurrent(key) => {
+                let row = &self.concurrent[key];
                 row.withdrawn || row.cancel.is_some() || paused(&key.job)
             }
         }

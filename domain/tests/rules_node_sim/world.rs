@@ -337,7 +337,7 @@ impl World {
     fn job_of(&self, session: SessionId, run: RunId, job: &Job) -> JobId {
         match self.store.carrier(session, run) {
             Some((RowKey::Job(id), ..)) => id,
-            Some((RowKey::Active(key), ..)) => key.job,
+            Some((RowKey::Concurrent(key), ..)) => key.job,
             None if self.went_back() => past::number_of(job),
             None => panic!("S3: its row carries run {run}"),
         }

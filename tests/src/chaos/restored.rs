@@ -121,7 +121,7 @@ fn sequences(field: &Field) -> Option<Vec<(String, String, u64)>> {
 }
 
 fn is_window_open(field: &Field) -> bool {
-    let sql = format!("SELECT COUNT(*) FROM {}.uncertain_window WHERE is_open IS NOT NULL", field.database.name);
+    let sql = format!("SELECT COUNT(*) FROM {}.loss_window WHERE is_open IS NOT NULL", field.database.name);
     let open = blocking(async { field.server.try_root().await.ok()?.query_first::<u64, _>(sql).await.ok()? });
     open.is_some_and(|count| count > 0)
 }

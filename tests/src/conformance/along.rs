@@ -108,7 +108,7 @@ pub async fn what_starts_along_keeps_to_the_overlap(bench: &Bench) {
     bench.create(Job { overlap: Overlap::Allow, ..job("a") }).await;
     bench.go_to(11);
     let beside = claim_with(bench, 5).await.remove(0);
-    assert!(matches!(beside.at.row, RowKey::Active(_)) && beside.held.started_at.is_some(), "{beside:?}");
+    assert!(matches!(beside.at.row, RowKey::Concurrent(_)) && beside.held.started_at.is_some(), "{beside:?}");
     bench.put(delayed("a")).await;
     bench.go_to(21);
     let waits = claim_with(bench, 5).await.remove(0);

@@ -56,7 +56,7 @@ pub async fn a_full_part_comes_through(bench: &Bench) {
 pub async fn runs_beside_are_asked_for_until_they_end(bench: &Bench) {
     bench.create(Job { overlap: Overlap::Allow, ..job("a") }).await;
     let beside = bench.run_next().await;
-    assert!(matches!(beside.row, RowKey::Active(_)));
+    assert!(matches!(beside.row, RowKey::Concurrent(_)));
     ask(bench, beside.run).await;
     assert_eq!(wanted(bench).await, [WantedOutput { run: beside.run, published: None }]);
     bench.finish(beside, Status::Succeeded).await;

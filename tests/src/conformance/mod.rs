@@ -11,12 +11,12 @@ pub mod deletion;
 pub mod jobs;
 pub mod listing;
 pub mod live;
+pub mod lost_commits;
 pub mod onward;
 pub mod overlaps;
 pub mod sessions;
 pub mod settling;
 pub mod transit;
-pub mod uncertain;
 pub mod walk;
 
 pub use backup::Backups;
@@ -55,7 +55,7 @@ macro_rules! store_conformance {
                 a_swept_run_beside_is_lost, a_live_session_is_not_swept,
                 a_session_that_closes_while_it_holds_is_swept, a_tombstone_stays_until_the_last_row_is_swept,
                 a_session_that_holds_nothing_is_removed_when_it_closes;
-            uncertain: a_sequence_behind_what_was_acknowledged_is_noticed, a_claim_notices_and_does_nothing_else,
+            lost_commits: a_sequence_behind_what_was_acknowledged_is_noticed, a_claim_notices_and_does_nothing_else,
                 a_start_notices_and_does_nothing_else, a_session_that_was_forgotten_is_over,
                 the_last_that_is_known_may_be_the_end_of_a_session,
                 those_who_notice_later_extend_the_window, nobody_claims_or_starts_until_it_is_accepted,

@@ -83,7 +83,7 @@ pub async fn allow_runs_beside(bench: &Bench) {
         .await;
     let first = bench.run_next().await;
     let second = bench.run_next().await;
-    assert!(matches!((first.row, second.row), (RowKey::Active(_), RowKey::Active(_))));
+    assert!(matches!((first.row, second.row), (RowKey::Concurrent(_), RowKey::Concurrent(_))));
     assert_eq!(bench.store.held(bench.me).await.unwrap().len(), 2);
     assert_eq!(bench.view("a").await.state.next_due_at(), Some(at(30)));
     bench.finish(second, Status::Succeeded).await;

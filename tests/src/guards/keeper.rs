@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use carillon_domain::guard::{self, Guard, stands};
+use carillon_domain::guard::{self, Guard, enabled};
 use carillon_domain::id::{RunId, SessionId};
 use carillon_domain::invariants::{self as must, Verdict};
 use carillon_domain::time::BootTime;
@@ -29,7 +29,7 @@ pub fn main(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
 }
 
 fn start(lock: Option<&Lease>) -> KeeperHandle {
-    let removed: Vec<&str> = Guard::ALL.into_iter().filter(|guard| !stands(*guard)).map(Guard::name).collect();
+    let removed: Vec<&str> = Guard::ALL.into_iter().filter(|guard| !enabled(*guard)).map(Guard::name).collect();
     let lock = lock.map(|lease| std::os::fd::AsFd::as_fd(lease).try_clone_to_owned().expect("a descriptor"));
     let program = std::env::current_exe().expect("this program");
     let arguments = vec!["keeper".into(), removed.join(",").into()];

@@ -4,7 +4,7 @@
 //! removed. Where another guard stands behind the first one, the story passes without either of them and fails without both.
 //! `tests/tests/guards.rs` runs all of them.
 
-mod beside;
+mod concurrent;
 mod keeper;
 mod lost;
 mod nodes;
@@ -54,10 +54,10 @@ pub fn proof(guard: Guard) -> Proof {
         Guard::CursorForward => Alone(rows::a_manual_run_is_lost_before_what_was_given_back),
         Guard::ResetVersion => Alone(rows::a_stray_reset_lands_on_the_same_manual_run),
         Guard::HighestVersion => Alone(rows::a_name_is_used_again_after_the_clock_was_set_back),
-        Guard::WithdrawnEnds => Alone(beside::a_run_beside_fails_after_a_pause),
-        Guard::TellBeside => Alone(beside::a_further_attempt_waits_beside_when_a_pause_comes),
-        Guard::OthersLive => Alone(beside::an_older_run_lives_beside_when_overlap_ends),
-        Guard::TokenOfJob => Alone(beside::tokens_of_all_rows),
+        Guard::WithdrawnEnds => Alone(concurrent::a_run_beside_fails_after_a_pause),
+        Guard::PropagateToConcurrent => Alone(concurrent::a_further_attempt_waits_beside_when_a_pause_comes),
+        Guard::OthersLive => Alone(concurrent::an_older_run_lives_beside_when_overlap_ends),
+        Guard::TokenOfJob => Alone(concurrent::tokens_of_all_rows),
         Guard::ClaimAlive => Alone(sessions::a_session_that_is_gone_claims),
         Guard::StartAlive => Alone(sessions::a_session_that_was_ended_starts),
         Guard::StandingHolds => Alone(sessions::a_session_that_was_ended_starts_what_it_knows),
@@ -70,8 +70,8 @@ pub fn proof(guard: Guard) -> Proof {
         Guard::LiveForward => Alone(sessions::an_output_comes_late),
         Guard::FileLease => Alone(sessions::a_second_server_comes_to_a_file),
         Guard::VersionLift => Alone(lost::tokens_after_a_loss),
-        Guard::UncertainStart => Alone(lost::claimed_before_the_loss_was_noticed),
-        Guard::UncertainClaim => WithBehind(Guard::UncertainStart, lost::claimed_after_the_loss_was_accepted),
+        Guard::LostCommitsStart => Alone(lost::claimed_before_the_loss_was_noticed),
+        Guard::LostCommitsClaim => WithBehind(Guard::LostCommitsStart, lost::claimed_after_the_loss_was_accepted),
         Guard::StartNotices => Alone(lost::a_start_after_a_loss),
         Guard::ClaimNotices => WithBehind(Guard::StartNotices, lost::a_claim_after_a_loss),
         Guard::BeatNotices => Alone(lost::a_heartbeat_before_the_claim_of_another),
@@ -99,10 +99,10 @@ pub fn proof(guard: Guard) -> Proof {
         Guard::CloseEntombs => WithBehind(Guard::LastLook, nodes::a_row_is_written_to_while_it_is_given_back),
         Guard::Bisect => Alone(nodes::one_of_two_outputs_is_refused),
         Guard::UpdateVersion | Guard::UpdateMatches => Alone(races::a_pause_passes_a_start),
-        Guard::UpdateBesideVersion => Alone(races::a_pause_passes_an_end_beside),
+        Guard::UpdateConcurrentVersion => Alone(races::a_pause_passes_an_end_beside),
         Guard::DeleteVersion => Alone(races::a_start_passes_a_deletion),
         Guard::DeleteMatches => Alone(races::a_start_passes_a_deletion_that_is_answered),
-        Guard::DeleteBesideVersion => Alone(races::a_start_passes_a_cancellation_beside),
+        Guard::DeleteConcurrentVersion => Alone(races::a_start_passes_a_cancellation_beside),
         Guard::ClaimLocks | Guard::SweepLocks => Alone(races::a_sweep_passes_a_claim),
         Guard::LockThere => Alone(races::a_sweep_passes_a_claim_without_lock_rows),
         Guard::RecordTwice => Alone(statements::a_record_is_there_already),

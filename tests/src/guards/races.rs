@@ -11,7 +11,7 @@ use carillon_store::{ControlStore, Finished, Me, NodeStore, Output};
 use mysql_async::prelude::Queryable;
 use tokio::task::{JoinHandle, block_in_place};
 
-use super::beside::{overlapping, start_what_comes};
+use super::concurrent::{overlapping, start_what_comes};
 use super::shop::survivors_leave_nothing_held;
 use super::shop::{child_has_its_row, database, mariadb, may_start, open, pause, run, state};
 use crate::conformance::Bench;
@@ -126,7 +126,7 @@ pub fn a_start_passes_a_cancellation_beside() -> Verdict {
         bench.store.trigger(&key("a"), manual).await.expect("an answer");
         let claimed = bench.claim().await.into_iter().find(|one| one.at.run == manual).expect("the manual run");
         let (wire, late) = held_up(&bench).await;
-        wire.set(Trap::Hold, "DELETE FROM active");
+        wire.set(Trap::Hold, "DELETE FROM concurrent_run");
         let cancellation = tokio::spawn(async move { late.cancel(manual).await });
         wait_until_held(&wire);
         bench.started(&claimed).await;

@@ -1,6 +1,6 @@
 //! Stories of a job's row.
 
-use carillon_domain::firing::{Event, JobState, Phase, Why, apply};
+use carillon_domain::firing::{Event, JobState, Phase, TransitionKind, apply};
 use carillon_domain::invariants::{self as must, Verdict};
 use carillon_domain::job::{Job, Overlap};
 use carillon_domain::node::port::Seen;
@@ -28,7 +28,7 @@ pub fn another_claims_what_is_held() -> Verdict {
         let other = bench.session(2).await;
         claim_as(&bench, other).await;
         let after = state(&bench, "a").await;
-        must::prepared_is_kept(&before.phase, Some(&after.phase), Why::Claimed)
+        must::prepared_is_kept(&before.phase, Some(&after.phase), TransitionKind::Claimed)
     })
 }
 

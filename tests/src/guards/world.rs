@@ -175,7 +175,7 @@ impl World {
 
     /// A person accepts that commits were lost.
     pub fn accept(&self) {
-        ready(self.store.accept_uncertain()).expect("an answer");
+        ready(self.store.accept_losses()).expect("an answer");
     }
 
     /// So many seconds pass.

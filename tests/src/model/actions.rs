@@ -2,9 +2,9 @@
 
 use carillon_domain::firing::Phase;
 use carillon_domain::id::{JobId, RunId, SessionId};
+use carillon_domain::lost_commits::went_back;
 use carillon_domain::node::Effect;
 use carillon_domain::run::Status;
-use carillon_domain::uncertain::went_back;
 use carillon_store::memory::Backup;
 
 use super::bounds::Budget;

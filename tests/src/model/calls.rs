@@ -140,7 +140,7 @@ fn held_by(store: &carillon_store::memory::Backup, session: SessionId) -> usize 
 fn job_of(at: &RunRef) -> carillon_domain::id::JobId {
     match at.row {
         RowKey::Job(id) => id,
-        RowKey::Active(key) => key.job,
+        RowKey::Concurrent(key) => key.job,
     }
 }
 

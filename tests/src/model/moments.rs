@@ -90,7 +90,7 @@ impl World {
 
     fn hash_store(&self, state: &mut DefaultHasher) {
         self.store.jobs().for_each(|row| row.hash(state));
-        self.store.active().for_each(|row| row.hash(state));
+        self.store.concurrent().for_each(|row| row.hash(state));
         self.store.sessions().for_each(|beat| (beat.id, beat.state).hash(state));
         (self.store.records().count(), self.store.withholds()).hash(state);
         self.requests.iter().filter(|request| self.is_overtaken(request)).count().hash(state);

@@ -108,7 +108,7 @@ impl World {
         let carries = |phase: &carillon_domain::firing::Phase| phase.held().is_some_and(|known| known.run == run);
         let row = self.store.rows().find(|(_, phase, _)| carries(phase)).map(|(key, ..)| match key {
             RowKey::Job(id) => id,
-            RowKey::Active(key) => key.job,
+            RowKey::Concurrent(key) => key.job,
         });
         let known =
             || self.history.starts.iter().find(|(key, _)| key.due_at == held.firing.due_at).map(|(key, _)| key.job);

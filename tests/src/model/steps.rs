@@ -179,7 +179,7 @@ impl World {
                 let _refused = at_once(store.cancel(run));
             }
             _ => {
-                let _refused = at_once(store.accept_uncertain());
+                let _refused = at_once(store.accept_losses());
             }
         }
         let before = std::mem::replace(&mut self.store, Arc::new(store.back_up()));

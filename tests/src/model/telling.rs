@@ -58,7 +58,7 @@ pub(super) fn held(held: &Held) -> String {
 fn row_name(key: RowKey) -> String {
     match key {
         RowKey::Job(id) => format!("job {id}"),
-        RowKey::Active(key) => format!("beside job {} (due at {} ms)", key.job, key.due_at.as_ms() - UTC0_MS),
+        RowKey::Concurrent(key) => format!("beside job {} (due at {} ms)", key.job, key.due_at.as_ms() - UTC0_MS),
     }
 }
 

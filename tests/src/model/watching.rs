@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use carillon_domain::firing::{Held, JobState, Phase, Why};
+use carillon_domain::firing::{Held, JobState, Phase, TransitionKind};
 use carillon_domain::id::{JobId, SessionId};
 use carillon_domain::invariants::{self as must, Number, Verdict, Violation};
 use carillon_domain::job::{OnLost, Overlap};
@@ -34,13 +34,13 @@ pub(super) enum Writer {
 
 impl Writer {
     /// A reason that this writer may have for changing what `held` says, or one that no write may have.
-    fn why(self, held: &Held) -> Why {
+    fn why(self, held: &Held) -> TransitionKind {
         match self {
-            Writer::Start(session) if session == held.session => Why::Started,
-            Writer::Reset(session) if session == held.session => Why::Reset,
-            Writer::Sweep(session) if session == held.session => Why::SweptUnstarted,
-            Writer::Person => Why::Paused,
-            _ => Why::Claimed,
+            Writer::Start(session) if session == held.session => TransitionKind::Started,
+            Writer::Reset(session) if session == held.session => TransitionKind::Reset,
+            Writer::Sweep(session) if session == held.session => TransitionKind::SweptUnstarted,
+            Writer::Person => TransitionKind::Paused,
+            _ => TransitionKind::Claimed,
         }
     }
 
@@ -156,7 +156,7 @@ impl World {
 fn job_of(key: &RowKey) -> JobId {
     match key {
         RowKey::Job(id) => *id,
-        RowKey::Active(key) => key.job,
+        RowKey::Concurrent(key) => key.job,
     }
 }
 
@@ -166,8 +166,8 @@ fn rows_go_forward(before: &Backup, after: &Backup) -> Verdict {
             must::row_goes_forward(row, now)?;
         }
     }
-    for row in before.active() {
-        let changed = after.active().find(|now| now.key == row.key && *now != row);
+    for row in before.concurrent() {
+        let changed = after.concurrent().find(|now| now.key == row.key && *now != row);
         if changed.is_some_and(|now| now.version <= row.version) {
             broken(Number::S7, format!("{:?} was written and its version did not grow", row.key))?;
         }

@@ -170,7 +170,7 @@ impl World {
         let owes = |process: &Process| process.node.known_runs().next().is_some() || process.life == Life::Frozen;
         self.outbox.is_empty()
             && self.store.jobs().all(|row| over(row.claim_at()))
-            && self.store.active().next().is_none()
+            && self.store.concurrent().next().is_none()
             && self.processes.iter().all(|process| process.children.is_empty())
             && !self.processes.iter().filter(alive).any(owes)
     }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use carillon_domain::firing::{ActiveRow, FiringKey, Held, JobState, Phase, Why};
+use carillon_domain::firing::{ConcurrentRun, FiringKey, Held, JobState, Phase, TransitionKind};
 use carillon_domain::id::{JobId, RunId, SessionId};
 use carillon_domain::invariants::{self as must, Number, Verdict, Violation};
 use carillon_domain::job::{Job, OnLost, Overlap};
@@ -72,19 +72,19 @@ impl Checks {
         for (before, after) in &commit.jobs {
             self.left(before.as_ref().map(|row| &row.phase), after.as_ref().map(|row| &row.phase));
         }
-        for (before, after) in &commit.active {
+        for (before, after) in &commit.concurrent {
             self.left(before.as_ref().map(|row| &row.phase), after.as_ref().map(|row| &row.phase));
         }
         for change in &commit.jobs {
             self.job_written(commit, change)?;
         }
-        for change in &commit.active {
-            self.active_written(commit, change)?;
+        for change in &commit.concurrent {
+            self.concurrent_written(commit, change)?;
         }
         for (before, _) in &commit.jobs {
             self.still_carried(before.as_ref().map(|row| &row.phase))?;
         }
-        for (before, _) in &commit.active {
+        for (before, _) in &commit.concurrent {
             self.still_carried(before.as_ref().map(|row| &row.phase))?;
         }
         // Several may start in one commit, in an order that the rows do not tell.
@@ -143,7 +143,7 @@ impl Checks {
         Ok(())
     }
 
-    fn active_written(&mut self, commit: &Commit, (before, after): &Change<ActiveRow>) -> Verdict {
+    fn concurrent_written(&mut self, commit: &Commit, (before, after): &Change<ConcurrentRun>) -> Verdict {
         let Some(key) = before.as_ref().or(after.as_ref()).map(|row| row.key) else { return Ok(()) };
         let phase = after.as_ref().map(|row| row.phase);
         if let (Some(before), Some(after)) = (before, after) {
@@ -268,15 +268,15 @@ impl Checks {
 /// S4: who may take a prepared firing from its holder. Which transition it was is told by the call and the rows.
 fn kept(commit: &Commit, before: &Phase, after: Option<&Phase>) -> Verdict {
     let why = match commit.by {
-        "start" => Why::Started,
-        "reset" => Why::Reset,
-        "sweep" => Why::SweptUnstarted,
-        "pause" | "resume" => Why::Paused,
-        "put_jobs" => Why::Updated,
-        "delete_job" => Why::Deleted,
-        "cancel" => Why::CancelledUnstarted,
-        "trigger" => Why::Triggered,
-        _ => Why::Claimed,
+        "start" => TransitionKind::Started,
+        "reset" => TransitionKind::Reset,
+        "sweep" => TransitionKind::SweptUnstarted,
+        "pause" | "resume" => TransitionKind::Paused,
+        "put_jobs" => TransitionKind::Updated,
+        "delete_job" => TransitionKind::Deleted,
+        "cancel" => TransitionKind::CancelledUnstarted,
+        "trigger" => TransitionKind::Triggered,
+        _ => TransitionKind::Claimed,
     };
     must::prepared_is_kept(before, after, why)
 }

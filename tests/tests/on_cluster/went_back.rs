@@ -88,7 +88,7 @@ fn is_withheld(node: &Server) -> bool {
 }
 
 fn windows(node: &Server) -> Vec<Value> {
-    node.get("/v1/cluster")["uncertain_windows"].as_array().expect("windows").clone()
+    node.get("/v1/cluster")["lost_commits"].as_array().expect("windows").clone()
 }
 
 /// The one open window, which all nodes tell of, people too.
@@ -240,7 +240,7 @@ fn nodes_that_a_restored_backup_does_not_know_end_and_wait_for_people() {
     assert!((before..after).contains(&time(&window, "from_at")), "{window} from {before} and before {after}");
     assert!(witness.lives().iter().all(|life| due(life) <= time(&window, "until_at")), "{window}");
     let accepted = nodes[0].post("/v1/cluster/accept", &json!({}));
-    let [of_answer] = &accepted["uncertain_windows"].as_array().expect("windows")[..] else { panic!("{accepted}") };
+    let [of_answer] = &accepted["lost_commits"].as_array().expect("windows")[..] else { panic!("{accepted}") };
     for field in ["from_at", "until_at", "noticed_at", "session"] {
         assert_eq!(of_answer[field], window[field], "{accepted}");
     }

@@ -104,9 +104,9 @@ async fn those_that_were_due_at_different_times_start_together() {
 /// What changed behind the store's back, and what it answers then: the same as one that has asked.
 #[tokio::test]
 async fn what_holds_no_longer_starts_nothing() {
-    let open_window = "INSERT INTO uncertain_window (is_open, session, node, from_at, until_at, noticed_at) \
+    let open_window = "INSERT INTO loss_window (is_open, session, node, from_at, until_at, noticed_at) \
                        VALUES (1, 9, 'n', 1, 2, 3)";
-    let accepted_since = "INSERT INTO uncertain_window (session, node, from_at, until_at, noticed_at, accepted_at) \
+    let accepted_since = "INSERT INTO loss_window (session, node, from_at, until_at, noticed_at, accepted_at) \
                           VALUES (9, 'n', 1, 9999999999999, 3, 4)";
     for (change, acked, expected) in [
         ("DO 0", 0, None),
@@ -138,7 +138,7 @@ async fn a_run_beside_that_is_not_known_holds_it_back() {
     due.bench.clock.set(claimed.held.firing.start_at);
     due.bench.started(&claimed).await;
     // It is one of the other job's now, whose row does not tell of it.
-    due.database.run(&["UPDATE active SET job_id = (SELECT id FROM job WHERE name = 'a')"]).await;
+    due.database.run(&["UPDATE concurrent_run SET job_id = (SELECT id FROM job WHERE name = 'a')"]).await;
     assert_eq!(due.start_one().await, StartAnswer::Gone);
     assert!(!matches!(due.bench.view("a").await.state.phase, Phase::Executing(_)));
 }

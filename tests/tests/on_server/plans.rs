@@ -79,7 +79,7 @@ impl Statistics {
     const ALL: [Self; 3] = [Self::Automatic, Self::Counted, Self::Misleading];
 
     async fn set(self, root: &mut Conn, database: &Database) {
-        let tables = ["job", "job_state", "active", "run", "output", "session", "lock_row", "meta"];
+        let tables = ["job", "job_state", "concurrent_run", "run", "output", "session", "lock_row", "meta"];
         let tables = tables.map(|table| format!("{}.{table}", database.name)).join(", ");
         match self {
             Self::Automatic => {}

@@ -18,7 +18,7 @@ async fn version(database: &Database) -> i64 {
 async fn migrate_as_the_next_release_would(database: &Database) -> i64 {
     let known = version(database).await;
     let mut steps = vec!["CREATE TABLE novelty (id INT NOT NULL PRIMARY KEY)".to_owned()];
-    for table in ["meta", "lock_row", "job", "job_state", "active", "run", "output", "session"] {
+    for table in ["meta", "lock_row", "job", "job_state", "concurrent_run", "run", "output", "session"] {
         steps.push(format!("ALTER TABLE {table} ADD COLUMN novel BIGINT, ADD COLUMN told INT NOT NULL DEFAULT 7"));
     }
     steps.push(format!("INSERT INTO refinery_schema_history VALUES ({}, 'the_next_release', 'x', '1')", known + 1));

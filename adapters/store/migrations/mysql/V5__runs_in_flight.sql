@@ -1,5 +1,5 @@
 -- Runs beside the job's own. Their number is that of runs in flight.
-CREATE TABLE IF NOT EXISTS active (
+CREATE TABLE IF NOT EXISTS concurrent_run (
     job_id        BIGINT UNSIGNED  NOT NULL,
     due_at        BIGINT           NOT NULL,
     trigger_name  VARCHAR(16)      NOT NULL,
@@ -15,7 +15,7 @@ CREATE TABLE IF NOT EXISTS active (
     cancel        VARCHAR(16),
     withdrawn     TINYINT UNSIGNED NOT NULL,
     PRIMARY KEY (job_id, due_at, trigger_name),
-    KEY active_due (claim_at),
-    KEY active_held (held_session, held_run, cancel),
-    KEY active_waiting (waiting_run)
+    KEY concurrent_due (claim_at),
+    KEY concurrent_held (held_session, held_run, cancel),
+    KEY concurrent_waiting (waiting_run)
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;

@@ -53,7 +53,7 @@ CREATE INDEX job_state_manual ON job_state (manual_run) WHERE manual_run IS NOT 
 CREATE INDEX job_state_cancel ON job_state (held_session) WHERE cancel IS NOT NULL;
 
 -- Runs beside the job's own. Their number is that of runs in flight.
-CREATE TABLE active (
+CREATE TABLE concurrent_run (
     job_id        INTEGER NOT NULL REFERENCES job (id),
     due_at        INTEGER NOT NULL,
     trigger       TEXT    NOT NULL,
@@ -70,9 +70,9 @@ CREATE TABLE active (
     withdrawn     INTEGER NOT NULL,
     PRIMARY KEY (job_id, due_at, trigger)
 ) WITHOUT ROWID;
-CREATE INDEX active_due ON active (claim_at) WHERE claim_at IS NOT NULL;
-CREATE INDEX active_held ON active (held_session, held_run) WHERE held_session IS NOT NULL;
-CREATE INDEX active_waiting ON active (waiting_run) WHERE waiting_run IS NOT NULL;
+CREATE INDEX concurrent_due ON concurrent_run (claim_at) WHERE claim_at IS NOT NULL;
+CREATE INDEX concurrent_held ON concurrent_run (held_session, held_run) WHERE held_session IS NOT NULL;
+CREATE INDEX concurrent_waiting ON concurrent_run (waiting_run) WHERE waiting_run IS NOT NULL;
 
 -- History, in the order in which it was written.
 CREATE TABLE run (

@@ -3,7 +3,7 @@
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use carillon_domain::firing::{ActiveRow, JobState, Phase};
+use carillon_domain::firing::{ConcurrentRun, JobState, Phase};
 use carillon_domain::id::JobId;
 use carillon_domain::node::port::RowKey;
 use carillon_domain::run::RunRecord;
@@ -41,14 +41,14 @@ impl Backup {
     }
 
     /// The rows beside those of the jobs.
-    pub fn active(&self) -> impl Iterator<Item = &ActiveRow> {
-        self.0.active.values()
+    pub fn concurrent(&self) -> impl Iterator<Item = &ConcurrentRun> {
+        self.0.concurrent.values()
     }
 
     /// Every row of both kinds: which, where it stands, its version.
     pub fn rows(&self) -> impl Iterator<Item = (RowKey, &Phase, u64)> {
         let own = self.jobs().map(|row| (RowKey::Job(row.id), &row.phase, row.version));
-        own.chain(self.active().map(|row| (RowKey::Active(row.key), &row.phase, row.version)))
+        own.chain(self.concurrent().map(|row| (RowKey::Concurrent(row.key), &row.phase, row.version)))
     }
 
     /// The history.
@@ -86,7 +86,7 @@ impl Hash for Backup {
     fn hash<H: Hasher>(&self, state: &mut H) {
         let data = &*self.0;
         (data.last_id, data.highest_version, data.partitions, data.record_conflicts).hash(state);
-        (&data.names, &data.states, &data.active, &data.outputs, &data.live).hash(state);
+        (&data.names, &data.states, &data.concurrent, &data.outputs, &data.live).hash(state);
         for (id, definition) in &data.definitions {
             (id, definition.generation, definition.anchor_at, &definition.job).hash(state);
         }

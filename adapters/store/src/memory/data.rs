@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use carillon_domain::firing::{ActiveRow, FiringKey, JobState, Phase};
+use carillon_domain::firing::{ConcurrentRun, FiringKey, JobState, Phase};
 use carillon_domain::id::{JobId, RunId, SessionId};
 use carillon_domain::node::port::{Peek, RowKey, RunRef, UNCLAIMED_PER_PARTITION, Unclaimed};
 use carillon_domain::partition::partition_of;
@@ -15,10 +15,8 @@ use crate::definition::Definition;
 use crate::live::LiveRow;
 use crate::ops::peek;
 use crate::ops::session::SPENT_KEPT;
-use crate::tables::{ActiveJob, Changes, JobRow, MAX_OUTPUT_BYTES, Recorded, Write};
-use crate::{JobKey, Output, PeekRequest, SessionState, SessionView, StoreError, UncertainWindow};
-
-type Answer<T> = Result<T, StoreError>;
+use crate::tables::{Changes, ConcurrentJob, JobRow, MAX_OUTPUT_BYTES, Recorded, Write};
+use crate::{JobKey, Output, PeekRequest, RecordedLoss, SessionState, SessionView, StoreError, StoreResult};
 
 /// A record's place in the order in which runs are listed.
 pub(super) type Place = (Timestamp, u32, RunId);
@@ -33,7 +31,7 @@ pub(super) struct Data {
     pub names: BTreeMap<JobKey, JobId>,
     pub states: BTreeMap<JobId, Arc<JobState>>,
     pub due: BTreeSet<(u16, Timestamp, JobId)>,
-    pub active: BTreeMap<FiringKey, ActiveRow>,
+    pub concurrent: BTreeMap<FiringKey, ConcurrentRun>,
     pub records: BTreeMap<Place, (RunRecord, Option<String>)>,
     pub places: BTreeMap<RunId, Place>,
     /// The same of each job, so that its newest is found at once.
@@ -44,7 +42,7 @@ pub(super) struct Data {
     pub sessions: BTreeMap<SessionId, SessionView>,
     /// Sessions that are over: their last sequence, and when they went.
     pub spent: BTreeMap<SessionId, (u64, Timestamp)>,
-    pub windows: Vec<UncertainWindow>,
+    pub windows: Vec<RecordedLoss>,
     pub record_conflicts: usize,
     /// How often the lock row of each partition was written.
     pub epochs: Vec<u64>,
@@ -62,7 +60,7 @@ impl Data {
             names: BTreeMap::new(),
             states: BTreeMap::new(),
             due: BTreeSet::new(),
-            active: BTreeMap::new(),
+            concurrent: BTreeMap::new(),
             records: BTreeMap::new(),
             places: BTreeMap::new(),
             of_job: BTreeSet::new(),
@@ -89,18 +87,18 @@ impl Data {
             });
             found.extend(due.take(UNCLAIMED_PER_PARTITION));
         }
-        let beside = |row: &ActiveRow| Some((row.claim_at()?, RowKey::Active(row.key), row.version));
-        let due = |row: &ActiveRow| beside(row).filter(|(at, ..)| *at <= request.until);
-        found.extend(self.active.values().filter_map(|row| self.unclaimed(request, row.key.job, due(row)?)));
+        let beside = |row: &ConcurrentRun| Some((row.claim_at()?, RowKey::Concurrent(row.key), row.version));
+        let due = |row: &ConcurrentRun| beside(row).filter(|(at, ..)| *at <= request.until);
+        found.extend(self.concurrent.values().filter_map(|row| self.unclaimed(request, row.key.job, due(row)?)));
         let mine = |phase: &Phase, asked: bool| {
             phase.held().filter(|held| asked && held.session == request.session).map(|held| held.run)
         };
         let jobs = self.states.values().filter_map(|state| mine(&state.phase, state.cancel.is_some()));
-        let active = self.active.values().filter_map(|row| mine(&row.phase, row.cancel.is_some()));
+        let concurrent = self.concurrent.values().filter_map(|row| mine(&row.phase, row.cancel.is_some()));
         let wanted_outputs = self.wanted_outputs(request.session);
         let live = self.sessions.values().filter(|view| view.beat.state == SessionState::Live);
         let claimants = live.map(|view| view.beat.id).collect();
-        let cancels = jobs.chain(active).collect();
+        let cancels = jobs.chain(concurrent).collect();
         Peek { cancels, claimants, wanted_outputs, ..peek::answer(&request.partitions, found) }
     }
 
@@ -117,10 +115,10 @@ impl Data {
         let jobs = self.states.values().filter_map(|state| {
             mine(&state.phase).map(|run| RunRef { row: RowKey::Job(state.id), run, version: state.version })
         });
-        let active = self.active.values().filter_map(|row| {
-            mine(&row.phase).map(|run| RunRef { row: RowKey::Active(row.key), run, version: row.version })
+        let concurrent = self.concurrent.values().filter_map(|row| {
+            mine(&row.phase).map(|run| RunRef { row: RowKey::Concurrent(row.key), run, version: row.version })
         });
-        jobs.chain(active).collect()
+        jobs.chain(concurrent).collect()
     }
 
     pub fn partition_of(&self, definition: &Definition) -> u16 {
@@ -131,17 +129,17 @@ impl Data {
         Some(JobRow { state: self.states.get(&id)?.clone(), definition: self.definitions.get(&id)?.clone() })
     }
 
-    pub fn beside(&self, key: &FiringKey) -> Option<ActiveJob> {
-        let row = self.active.get(key)?.clone();
-        Some(ActiveJob { definition: self.definitions.get(&key.job)?.clone(), row })
+    pub fn beside(&self, key: &FiringKey) -> Option<ConcurrentJob> {
+        let row = self.concurrent.get(key)?.clone();
+        Some(ConcurrentJob { definition: self.definitions.get(&key.job)?.clone(), row })
     }
 
     pub fn rows(&self, wanted: impl Fn(&JobState) -> bool) -> impl Iterator<Item = JobRow> {
         self.states.values().filter(move |state| wanted(state)).filter_map(|state| self.row(state.id))
     }
 
-    pub fn besides(&self, wanted: impl Fn(&ActiveRow) -> bool) -> impl Iterator<Item = ActiveJob> {
-        self.active.values().filter(move |row| wanted(row)).filter_map(|row| self.beside(&row.key))
+    pub fn besides(&self, wanted: impl Fn(&ConcurrentRun) -> bool) -> impl Iterator<Item = ConcurrentJob> {
+        self.concurrent.values().filter(move |row| wanted(row)).filter_map(|row| self.beside(&row.key))
     }
 
     pub fn recorded(&self, place: &Place) -> Option<Recorded> {
@@ -151,21 +149,23 @@ impl Data {
         Some(Recorded { record: record.clone(), key, node: node.clone(), output_truncated })
     }
 
-    pub fn check(&self, changes: &Changes) -> Answer<()> {
+    pub fn check(&self, changes: &Changes) -> StoreResult<()> {
         let moved = |at: bool| if at { Ok(()) } else { Err(StoreError::Retryable("a row has moved on".to_owned())) };
         for write in &changes.jobs {
             let before = write.before.as_ref().map(|before| (before.id, before.version));
             moved(before.is_none_or(|(id, version)| self.states.get(&id).is_some_and(|row| row.version == version)))?;
         }
-        for write in &changes.active {
+        for write in &changes.concurrent {
             let before = write.before.as_ref().map(|before| (before.key, before.version));
-            moved(before.is_none_or(|(key, version)| self.active.get(&key).is_some_and(|row| row.version == version)))?;
+            moved(
+                before.is_none_or(|(key, version)| self.concurrent.get(&key).is_some_and(|row| row.version == version)),
+            )?;
         }
         self.check_outputs(changes)
     }
 
     /// What is too large is refused, whatever else is written.
-    pub fn check_outputs(&self, changes: &Changes) -> Answer<()> {
+    pub fn check_outputs(&self, changes: &Changes) -> StoreResult<()> {
         let largest = changes.outputs.iter().map(|(_, output)| output.bytes.len()).max().unwrap_or(0);
         if largest > MAX_OUTPUT_BYTES {
             return Err(StoreError::Permanent(format!("an output of {largest} bytes is too large")));
@@ -233,12 +233,12 @@ impl Data {
         for write in changes.jobs {
             self.write_job(write);
         }
-        for write in changes.active {
+        for write in changes.concurrent {
             if let Some(before) = write.before {
-                self.active.remove(&before.key);
+                self.concurrent.remove(&before.key);
             }
             if let Some(after) = write.after {
-                self.active.insert(after.key, Arc::unwrap_or_clone(after));
+                self.concurrent.insert(after.key, Arc::unwrap_or_clone(after));
             }
         }
         for (id, definition) in changes.definitions {
@@ -280,7 +280,7 @@ impl Data {
     fn forget_deleted(&mut self) {
         let mut used: BTreeSet<JobId> = self.states.keys().copied().collect();
         used.extend(self.names.values());
-        used.extend(self.active.keys().map(|key| key.job));
+        used.extend(self.concurrent.keys().map(|key| key.job));
         used.extend(self.records.values().map(|(record, _)| record.job));
         self.definitions.retain(|id, _| used.contains(id));
     }

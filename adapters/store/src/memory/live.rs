@@ -1,7 +1,7 @@
 //! The output of runs that run, between whoever runs them and readers elsewhere.
 
 use carillon_domain::firing::Phase;
-use carillon_domain::guard::{Guard, stands};
+use carillon_domain::guard::{Guard, enabled};
 use carillon_domain::id::{RunId, SessionId};
 use carillon_domain::node::port::WantedOutput;
 
@@ -24,7 +24,7 @@ impl Data {
         let holds = |phase: &Phase, run| phase.held().is_some_and(|held| held.session == session && held.run == run);
         let mine = |run| {
             self.states.values().any(|state| holds(&state.phase, run))
-                || self.active.values().any(|row| holds(&row.phase, run))
+                || self.concurrent.values().any(|row| holds(&row.phase, run))
         };
         let wanted = self.live.iter().filter(|(run, row)| row.asked_at >= since && mine(**run));
         let published = |row: &LiveRow| row.published.as_ref().map(|output| output.written);
@@ -33,7 +33,7 @@ impl Data {
 
     pub fn publish_output(&mut self, outputs: Vec<(RunId, LivePart)>) {
         for (run, output) in outputs {
-            let forward = |known: &LivePart| known.written < output.written || !stands(Guard::LiveForward);
+            let forward = |known: &LivePart| known.written < output.written || !enabled(Guard::LiveForward);
             if let Some(row) = self.live.get_mut(&run)
                 && row.published.as_ref().is_none_or(forward)
             {

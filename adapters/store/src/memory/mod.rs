@@ -19,12 +19,12 @@ use self::data::Data;
 pub use self::faults::{Fault, Faults};
 use super::bisect::Parts;
 use super::clock::Clock;
-use super::ops::{claim, control, put, runs, session, transit, uncertain, views};
+use super::ops::{claim, control, lost_commits, put, runs, session, transit, views};
 use super::tables::{Tables, at_once};
 use super::{
     Beat, ClaimRequest, ControlError, ControlStore, Finished, JobKey, JobQuery, JobView, LivePart, Me, NewSession,
-    NodeStore, Opened, Output, Page, PeekRequest, PutJob, RunCursor, RunQuery, RunView, Saved, SessionView, StoreError,
-    UncertainWindow,
+    NodeStore, Opened, Output, Page, PeekRequest, PutJob, RecordedLoss, RunCursor, RunQuery, RunView, Saved,
+    SessionView, StoreError,
 };
 
 type Stray = Box<dyn FnOnce(&mut Data) + Send>;
@@ -248,12 +248,12 @@ impl ControlStore for MemoryStore {
         self.call("output", move |data| at_once(runs::output(&mut data.begin(), run)))
     }
 
-    async fn uncertain_windows(&self) -> Result<Vec<UncertainWindow>, StoreError> {
-        self.call("uncertain_windows", |data| at_once(uncertain::windows(&mut data.begin())))
+    async fn recorded_losses(&self) -> Result<Vec<RecordedLoss>, StoreError> {
+        self.call("recorded_losses", |data| at_once(lost_commits::windows(&mut data.begin())))
     }
 
-    async fn accept_uncertain(&self) -> Result<Vec<UncertainWindow>, StoreError> {
-        self.call("accept_uncertain", |data| at_once(uncertain::accept(&mut data.begin())))
+    async fn accept_losses(&self) -> Result<Vec<RecordedLoss>, StoreError> {
+        self.call("accept_losses", |data| at_once(lost_commits::accept(&mut data.begin())))
     }
 
     async fn ask_output(&self, run: RunId) -> Result<Option<LivePart>, StoreError> {

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::future::{Future, ready};
 use std::sync::Arc;
 
-use carillon_domain::firing::{ActiveRow, FiringKey, JobState, Phase};
-use carillon_domain::guard::{Guard, stands};
+use carillon_domain::firing::{ConcurrentRun, FiringKey, JobState, Phase};
+use carillon_domain::guard::{Guard, enabled};
 use carillon_domain::id::{JobId, RunId, SessionId};
 use carillon_domain::job::Job;
 use carillon_domain::run::RunRecord;
@@ -14,14 +14,12 @@ use carillon_domain::time::Timestamp;
 use super::data::{Data, Place};
 use crate::ops::views;
 use crate::tables::{
-    ActiveJob, Changes, JobRow, JobRows, OwnSession, RecordQuery, Recorded, SeenJob, Standing, Tables, at_once,
+    Changes, ConcurrentJob, JobRow, JobRows, OwnSession, RecordQuery, Recorded, SeenJob, Standing, Tables, at_once,
 };
 use crate::{
-    ClaimRequest, JobKey, JobQuery, NewSession, Output, RunCursor, SessionBeat, SessionState, SessionView, StoreError,
-    UncertainWindow,
+    ClaimRequest, JobKey, JobQuery, NewSession, Output, RecordedLoss, RunCursor, SessionBeat, SessionState,
+    SessionView, StoreError, StoreResult,
 };
-
-type Answer<T> = Result<T, StoreError>;
 
 impl Data {
     /// A transaction: the time stands still in it.
@@ -37,7 +35,7 @@ pub(super) struct Transaction<'a> {
     now_us: i64,
 }
 
-fn done<T: Send>(value: T) -> impl Future<Output = Answer<T>> + Send {
+fn done<T: Send>(value: T) -> impl Future<Output = StoreResult<T>> + Send {
     ready(Ok(value))
 }
 
@@ -54,7 +52,7 @@ impl Tables for Transaction<'_> {
         u64::try_from(self.now_us).unwrap_or(0)
     }
 
-    fn highest_version(&mut self) -> impl Future<Output = Answer<u64>> + Send {
+    fn highest_version(&mut self) -> impl Future<Output = StoreResult<u64>> + Send {
         done(self.data.highest_version)
     }
 
@@ -62,7 +60,7 @@ impl Tables for Transaction<'_> {
         self.data.partitions
     }
 
-    fn lock_partitions(&mut self, partitions: &[u16]) -> impl Future<Output = Answer<()>> + Send {
+    fn lock_partitions(&mut self, partitions: &[u16]) -> impl Future<Output = StoreResult<()>> + Send {
         let missing = partitions.iter().find(|partition| **partition >= self.data.partitions);
         if let Some(missing) = missing {
             return ready(Err(StoreError::Permanent(format!("partition {missing} has no lock row"))));
@@ -71,24 +69,24 @@ impl Tables for Transaction<'_> {
         ready(Ok(()))
     }
 
-    fn jobs_by_id(&mut self, ids: &[JobId]) -> impl Future<Output = Answer<Vec<Option<JobRow>>>> + Send {
+    fn jobs_by_id(&mut self, ids: &[JobId]) -> impl Future<Output = StoreResult<Vec<Option<JobRow>>>> + Send {
         done(ids.iter().map(|id| self.data.row(*id)).collect())
     }
 
-    fn jobs_by_key(&mut self, keys: &[JobKey]) -> impl Future<Output = Answer<Vec<Option<JobRow>>>> + Send {
+    fn jobs_by_key(&mut self, keys: &[JobKey]) -> impl Future<Output = StoreResult<Vec<Option<JobRow>>>> + Send {
         done(keys.iter().map(|key| self.data.row(*self.data.names.get(key)?)).collect())
     }
 
-    fn seen_job(&mut self, key: &JobKey) -> impl Future<Output = Answer<Option<SeenJob>>> + Send {
+    fn seen_job(&mut self, key: &JobKey) -> impl Future<Output = StoreResult<Option<SeenJob>>> + Send {
         ready(at_once(views::seen_job(self, key)))
     }
 
-    fn job_by_run(&mut self, run: RunId) -> impl Future<Output = Answer<Option<JobRow>>> + Send {
+    fn job_by_run(&mut self, run: RunId) -> impl Future<Output = StoreResult<Option<JobRow>>> + Send {
         let waiting = |state: &JobState| state.manual.and_then(|manual| manual.run);
         done(self.data.rows(|state| carries(&state.phase, waiting(state), run)).next())
     }
 
-    fn due_jobs(&mut self, request: &ClaimRequest) -> impl Future<Output = Answer<Vec<JobRow>>> + Send {
+    fn due_jobs(&mut self, request: &ClaimRequest) -> impl Future<Output = StoreResult<Vec<JobRow>>> + Send {
         let mut due: Vec<(Timestamp, JobId)> = Vec::new();
         for partition in &request.partitions {
             let from = (*partition, Timestamp::from_ms(i64::MIN), JobId(0));
@@ -101,69 +99,82 @@ impl Tables for Transaction<'_> {
         done(runnable.take(request.runs.len()).collect())
     }
 
-    fn held_jobs(&mut self, session: SessionId, limit: usize) -> impl Future<Output = Answer<Vec<JobRow>>> + Send {
+    fn held_jobs(&mut self, session: SessionId, limit: usize) -> impl Future<Output = StoreResult<Vec<JobRow>>> + Send {
         let mine = |state: &JobState| state.phase.held().is_some_and(|held| held.session == session);
         done(self.data.rows(mine).take(limit).collect())
     }
 
-    fn job_page(&mut self, query: &JobQuery) -> impl Future<Output = Answer<JobRows>> + Send {
+    fn job_page(&mut self, query: &JobQuery) -> impl Future<Output = StoreResult<JobRows>> + Send {
         let after = |key: &JobKey| query.after.as_ref().is_none_or(|after| key > after);
         let names = self.data.names.iter().filter(|(key, _)| after(key));
         let rows = names.filter_map(|(_, id)| self.data.row(*id)).filter(|row| matches(row, query));
         done(rows.take(query.limit).collect::<Vec<_>>().into())
     }
 
-    fn ids_of_name(&mut self, key: &JobKey) -> impl Future<Output = Answer<Vec<JobId>>> + Send {
+    fn ids_of_name(&mut self, key: &JobKey) -> impl Future<Output = StoreResult<Vec<JobId>>> + Send {
         let named = self.data.definitions.iter().filter(|(_, definition)| definition.key() == *key);
         done(named.map(|(id, _)| *id).collect())
     }
 
-    fn active_by_key(&mut self, keys: &[FiringKey]) -> impl Future<Output = Answer<Vec<Option<ActiveJob>>>> + Send {
+    fn concurrent_by_key(
+        &mut self,
+        keys: &[FiringKey],
+    ) -> impl Future<Output = StoreResult<Vec<Option<ConcurrentJob>>>> + Send {
         done(keys.iter().map(|key| self.data.beside(key)).collect())
     }
 
-    fn active_by_run(&mut self, run: RunId) -> impl Future<Output = Answer<Option<ActiveJob>>> + Send {
-        let waiting = |row: &ActiveRow| row.waiting.and_then(|waiting| waiting.run);
+    fn concurrent_by_run(&mut self, run: RunId) -> impl Future<Output = StoreResult<Option<ConcurrentJob>>> + Send {
+        let waiting = |row: &ConcurrentRun| row.waiting.and_then(|waiting| waiting.run);
         done(self.data.besides(|row| carries(&row.phase, waiting(row), run)).next())
     }
 
-    fn active_of_job(&mut self, job: JobId) -> impl Future<Output = Answer<Vec<ActiveJob>>> + Send {
+    fn concurrent_of_job(&mut self, job: JobId) -> impl Future<Output = StoreResult<Vec<ConcurrentJob>>> + Send {
         done(self.data.besides(|row| row.key.job == job).collect())
     }
 
-    fn due_active(&mut self, request: &ClaimRequest) -> impl Future<Output = Answer<Vec<ActiveJob>>> + Send {
-        let due = |row: &ActiveRow| row.claim_at().is_some_and(|at| at <= request.until);
-        let here = |active: &ActiveJob| {
-            request.partitions.contains(&self.data.partition_of(&active.definition))
-                && request.executors.contains(&active.definition.job.executor)
+    fn due_concurrent(
+        &mut self,
+        request: &ClaimRequest,
+    ) -> impl Future<Output = StoreResult<Vec<ConcurrentJob>>> + Send {
+        let due = |row: &ConcurrentRun| row.claim_at().is_some_and(|at| at <= request.until);
+        let here = |concurrent: &ConcurrentJob| {
+            request.partitions.contains(&self.data.partition_of(&concurrent.definition))
+                && request.executors.contains(&concurrent.definition.job.executor)
         };
-        let mut rows: Vec<ActiveJob> = self.data.besides(due).filter(here).collect();
-        rows.sort_by_key(|active| (active.row.claim_at(), active.row.key));
+        let mut rows: Vec<ConcurrentJob> = self.data.besides(due).filter(here).collect();
+        rows.sort_by_key(|concurrent| (concurrent.row.claim_at(), concurrent.row.key));
         rows.truncate(request.runs.len());
         done(rows)
     }
 
-    fn held_active(&mut self, session: SessionId, limit: usize) -> impl Future<Output = Answer<Vec<ActiveJob>>> + Send {
-        let mine = |row: &ActiveRow| row.phase.held().is_some_and(|held| held.session == session);
+    fn held_concurrent(
+        &mut self,
+        session: SessionId,
+        limit: usize,
+    ) -> impl Future<Output = StoreResult<Vec<ConcurrentJob>>> + Send {
+        let mine = |row: &ConcurrentRun| row.phase.held().is_some_and(|held| held.session == session);
         done(self.data.besides(mine).take(limit).collect())
     }
 
-    fn live_jobs(&mut self, jobs: Option<&[JobId]>) -> impl Future<Output = Answer<Vec<JobRow>>> + Send {
+    fn live_jobs(&mut self, jobs: Option<&[JobId]>) -> impl Future<Output = StoreResult<Vec<JobRow>>> + Send {
         let live = |state: &JobState| {
             jobs.is_none_or(|jobs| jobs.contains(&state.id)) && (state.phase.held().is_some() || state.manual.is_some())
         };
         done(self.data.rows(live).collect())
     }
 
-    fn live_active(&mut self, jobs: Option<&[JobId]>) -> impl Future<Output = Answer<Vec<ActiveJob>>> + Send {
+    fn live_concurrent(
+        &mut self,
+        jobs: Option<&[JobId]>,
+    ) -> impl Future<Output = StoreResult<Vec<ConcurrentJob>>> + Send {
         done(self.data.besides(|row| jobs.is_none_or(|jobs| jobs.contains(&row.key.job))).collect())
     }
 
-    fn record(&mut self, run: RunId) -> impl Future<Output = Answer<Option<Recorded>>> + Send {
+    fn record(&mut self, run: RunId) -> impl Future<Output = StoreResult<Option<Recorded>>> + Send {
         done(self.data.places.get(&run).and_then(|place| self.data.recorded(place)))
     }
 
-    fn records(&mut self, query: &RecordQuery) -> impl Future<Output = Answer<Vec<Recorded>>> + Send {
+    fn records(&mut self, query: &RecordQuery) -> impl Future<Output = StoreResult<Vec<Recorded>>> + Send {
         let wanted = |at: &Place, recorded: &Recorded| {
             let cursor = RunCursor { due_at: at.0, attempt: at.1, run: at.2 };
             query.after.is_none_or(|after| cursor < after)
@@ -178,15 +189,15 @@ impl Tables for Transaction<'_> {
         done(rows.take(query.limit).collect())
     }
 
-    fn last_records(&mut self, jobs: &[JobId]) -> impl Future<Output = Answer<BTreeMap<JobId, RunRecord>>> + Send {
+    fn last_records(&mut self, jobs: &[JobId]) -> impl Future<Output = StoreResult<BTreeMap<JobId, RunRecord>>> + Send {
         done(jobs.iter().filter_map(|job| Some((*job, self.data.last_record(*job)?.clone()))).collect())
     }
 
-    fn output(&mut self, run: RunId) -> impl Future<Output = Answer<Option<Output>>> + Send {
+    fn output(&mut self, run: RunId) -> impl Future<Output = StoreResult<Option<Output>>> + Send {
         done(self.data.outputs.get(&run).cloned())
     }
 
-    fn insert_session(&mut self, session: &NewSession) -> impl Future<Output = Answer<()>> + Send {
+    fn insert_session(&mut self, session: &NewSession) -> impl Future<Output = StoreResult<()>> + Send {
         let now = self.now();
         let view = SessionView {
             beat: SessionBeat { id: session.id, seq: 0, state: SessionState::Live },
@@ -202,15 +213,20 @@ impl Tables for Transaction<'_> {
         done(())
     }
 
-    fn session_state(&mut self, session: SessionId) -> impl Future<Output = Answer<Option<SessionState>>> + Send {
+    fn session_state(&mut self, session: SessionId) -> impl Future<Output = StoreResult<Option<SessionState>>> + Send {
         done(self.data.sessions.get(&session).map(|session| session.beat.state))
     }
 
-    fn beat(&mut self, session: SessionId, seq: u64, state: SessionState) -> impl Future<Output = Answer<()>> + Send {
+    fn beat(
+        &mut self,
+        session: SessionId,
+        seq: u64,
+        state: SessionState,
+    ) -> impl Future<Output = StoreResult<()>> + Send {
         let now = self.now();
         let found = self.data.sessions.get_mut(&session);
-        let lives = |beat: SessionBeat| beat.state != SessionState::Ended || !stands(Guard::BeatNotEnded);
-        let newer = |beat: SessionBeat| beat.seq < seq || !stands(Guard::BeatNewer);
+        let lives = |beat: SessionBeat| beat.state != SessionState::Ended || !enabled(Guard::BeatNotEnded);
+        let newer = |beat: SessionBeat| beat.seq < seq || !enabled(Guard::BeatNewer);
         if let Some(found) = found.filter(|found| lives(found.beat) && newer(found.beat)) {
             found.beat = SessionBeat { id: session, seq, state };
             found.heartbeat_at = now;
@@ -218,15 +234,15 @@ impl Tables for Transaction<'_> {
         done(())
     }
 
-    fn end_session(&mut self, session: SessionId, seen_seq: u64) -> impl Future<Output = Answer<()>> + Send {
-        let seen = |beat: SessionBeat| beat.seq == seen_seq || !stands(Guard::EndSeen);
+    fn end_session(&mut self, session: SessionId, seen_seq: u64) -> impl Future<Output = StoreResult<()>> + Send {
+        let seen = |beat: SessionBeat| beat.seq == seen_seq || !enabled(Guard::EndSeen);
         if let Some(found) = self.data.sessions.get_mut(&session).filter(|found| seen(found.beat)) {
             found.beat.state = SessionState::Ended;
         }
         done(())
     }
 
-    fn spend_session(&mut self, session: SessionId) -> impl Future<Output = Answer<()>> + Send {
+    fn spend_session(&mut self, session: SessionId) -> impl Future<Output = StoreResult<()>> + Send {
         let now = self.now();
         if let Some(gone) = self.data.sessions.remove(&session) {
             self.data.spent.insert(session, (gone.beat.seq, now));
@@ -234,7 +250,7 @@ impl Tables for Transaction<'_> {
         done(())
     }
 
-    fn standing(&mut self, session: SessionId) -> impl Future<Output = Answer<Standing>> + Send {
+    fn standing(&mut self, session: SessionId) -> impl Future<Output = StoreResult<Standing>> + Send {
         let own = self.data.sessions.get(&session).map(|view| OwnSession {
             beat: view.beat,
             node: view.node.clone(),
@@ -242,19 +258,19 @@ impl Tables for Transaction<'_> {
         });
         let windows = &self.data.windows;
         let open = windows.iter().find(|window| window.accepted_at.is_none()).map(|window| window.window);
-        let uncertain_until = windows.iter().map(|window| window.window.until_at).max();
-        done(Standing { session: own, open, uncertain_until })
+        let losses_until = windows.iter().map(|window| window.window.until_at).max();
+        done(Standing { session: own, open, losses_until })
     }
 
-    fn spent_seq(&mut self, session: SessionId) -> impl Future<Output = Answer<Option<u64>>> + Send {
+    fn spent_seq(&mut self, session: SessionId) -> impl Future<Output = StoreResult<Option<u64>>> + Send {
         done(self.data.spent.get(&session).map(|(seq, _)| *seq))
     }
 
-    fn last_spent_at(&mut self) -> impl Future<Output = Answer<Option<Timestamp>>> + Send {
+    fn last_spent_at(&mut self) -> impl Future<Output = StoreResult<Option<Timestamp>>> + Send {
         done(self.data.spent.values().map(|(_, ended_at)| *ended_at).max())
     }
 
-    fn note_window(&mut self, window: &UncertainWindow) -> impl Future<Output = Answer<()>> + Send {
+    fn note_window(&mut self, window: &RecordedLoss) -> impl Future<Output = StoreResult<()>> + Send {
         match self.data.windows.iter_mut().find(|known| known.accepted_at.is_none()) {
             Some(open) => open.window = open.window.with(window.window),
             None => self.data.windows.push(window.clone()),
@@ -262,12 +278,12 @@ impl Tables for Transaction<'_> {
         done(())
     }
 
-    fn windows(&mut self, accepted_since: Timestamp) -> impl Future<Output = Answer<Vec<UncertainWindow>>> + Send {
-        let shown = |window: &&UncertainWindow| window.accepted_at.is_none_or(|at| at >= accepted_since);
+    fn windows(&mut self, accepted_since: Timestamp) -> impl Future<Output = StoreResult<Vec<RecordedLoss>>> + Send {
+        let shown = |window: &&RecordedLoss| window.accepted_at.is_none_or(|at| at >= accepted_since);
         done(self.data.windows.iter().filter(shown).cloned().collect())
     }
 
-    fn accept_windows(&mut self) -> impl Future<Output = Answer<()>> + Send {
+    fn accept_windows(&mut self) -> impl Future<Output = StoreResult<()>> + Send {
         let now = self.now();
         for window in &mut self.data.windows {
             window.accepted_at = window.accepted_at.or(Some(now));
@@ -275,11 +291,11 @@ impl Tables for Transaction<'_> {
         done(())
     }
 
-    fn sessions(&mut self, with_counts: bool) -> impl Future<Output = Answer<Vec<SessionView>>> + Send {
+    fn sessions(&mut self, with_counts: bool) -> impl Future<Output = StoreResult<Vec<SessionView>>> + Send {
         let mut sessions: Vec<SessionView> = self.data.sessions.values().cloned().collect();
         if with_counts {
             let phases = self.data.states.values().map(|state| &state.phase);
-            let phases: Vec<&Phase> = phases.chain(self.data.active.values().map(|row| &row.phase)).collect();
+            let phases: Vec<&Phase> = phases.chain(self.data.concurrent.values().map(|row| &row.phase)).collect();
             for session in &mut sessions {
                 let mine =
                     phases.iter().filter(|phase| phase.held().is_some_and(|held| held.session == session.beat.id));
@@ -291,7 +307,7 @@ impl Tables for Transaction<'_> {
         done(sessions)
     }
 
-    fn create_jobs(&mut self, jobs: &[Arc<Job>]) -> impl Future<Output = Answer<Vec<JobId>>> + Send {
+    fn create_jobs(&mut self, jobs: &[Arc<Job>]) -> impl Future<Output = StoreResult<Vec<JobId>>> + Send {
         let mut ids = Vec::with_capacity(jobs.len());
         for job in jobs {
             self.data.last_id += 1;
@@ -302,7 +318,7 @@ impl Tables for Transaction<'_> {
         done(ids)
     }
 
-    fn write(&mut self, changes: Changes) -> impl Future<Output = Answer<()>> + Send {
+    fn write(&mut self, changes: Changes) -> impl Future<Output = StoreResult<()>> + Send {
         ready(self.data.check(&changes).map(|()| self.data.apply(changes)))
     }
 }

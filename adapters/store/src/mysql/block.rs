@@ -7,9 +7,7 @@ use mysql_async::{Params, Value};
 
 use super::batch::{Batch, Cell, Column, Kind, batches, names, row};
 use super::transaction::Transaction;
-use crate::StoreError;
-
-type Answer<T> = Result<T, StoreError>;
+use crate::StoreResult;
 
 /// How many rows a block has; a server takes 65,535 parameters, and a table here has some 20 columns.
 const ROWS: usize = 250;
@@ -43,7 +41,7 @@ impl Transaction {
         columns: &[&[Column]],
         batched: &str,
         rows: &[Vec<Cell<'_>>],
-    ) -> Answer<()> {
+    ) -> StoreResult<()> {
         let (whole, rest) = rows.split_at(rows.len() / ROWS * ROWS);
         if !whole.is_empty() {
             let sql = statement(into, columns);

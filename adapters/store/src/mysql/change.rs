@@ -3,8 +3,8 @@
 
 use std::sync::{Arc, LazyLock};
 
-use carillon_domain::firing::{ActiveRow, JobState};
-use carillon_domain::guard::{Guard, stands};
+use carillon_domain::firing::{ConcurrentRun, JobState};
+use carillon_domain::guard::{Guard, enabled};
 use carillon_domain::id::{JobId, RunId};
 use carillon_domain::job::Job;
 use carillon_domain::partition::partition_of;
@@ -16,12 +16,10 @@ use super::batch::{Batch, Cell, Column, Kind, assignments, batches, hex, names, 
 use super::record::{self, Insert};
 use super::transaction::{Transaction, list};
 use super::update::{STATE, StateRow, Update, update};
-use crate::codec::{ActiveColumns, cancel_name, firing_text, run_bytes};
+use crate::codec::{ConcurrentColumns, cancel_name, firing_text, run_bytes};
 use crate::definition::{Definition, to_document};
 use crate::tables::{Changes, Write};
-use crate::{JobKey, Output, StoreError};
-
-type Answer<T> = Result<T, StoreError>;
+use crate::{JobKey, Output, StoreError, StoreResult};
 
 const ID: &[Column] = &[Column("id", Kind::Unsigned)];
 const GUARD: &[Column] = &[Column("guard", Kind::Unsigned)];
@@ -31,7 +29,7 @@ static INSERT_STATE: LazyLock<String> = LazyLock::new(|| insert("job_state", &[I
 
 const FIRING: &[Column] =
     &[Column("job_id", Kind::Unsigned), Column("due_at", Kind::Signed), Column("trigger_name", Kind::Text)];
-const ACTIVE: &[Column] = &[
+const CONCURRENT: &[Column] = &[
     Column("claim_at", Kind::Signed),
     Column("version", Kind::Unsigned),
     Column("waiting", Kind::Text),
@@ -46,14 +44,14 @@ const ACTIVE: &[Column] = &[
 ];
 
 static UPDATE_ACTIVE: LazyLock<String> = LazyLock::new(|| {
-    let (rows, set) = (table([FIRING, GUARD, ACTIVE].into_iter().flatten()), assignments("a", ACTIVE));
-    let guard = if stands(Guard::UpdateBesideVersion) { "a.version = t.guard" } else { "TRUE" };
+    let (rows, set) = (table([FIRING, GUARD, CONCURRENT].into_iter().flatten()), assignments("a", CONCURRENT));
+    let guard = if enabled(Guard::UpdateConcurrentVersion) { "a.version = t.guard" } else { "TRUE" };
     format!(
-        "UPDATE {rows} STRAIGHT_JOIN active a FORCE INDEX (PRIMARY) ON a.job_id = t.job_id AND a.due_at = t.due_at \
+        "UPDATE {rows} STRAIGHT_JOIN concurrent_run a FORCE INDEX (PRIMARY) ON a.job_id = t.job_id AND a.due_at = t.due_at \
          AND a.trigger_name = t.trigger_name COLLATE utf8mb4_bin SET {set} WHERE {guard}"
     )
 });
-static INSERT_ACTIVE: LazyLock<String> = LazyLock::new(|| insert("active", &[FIRING, ACTIVE]));
+static INSERT_CONCURRENT: LazyLock<String> = LazyLock::new(|| insert("concurrent_run", &[FIRING, CONCURRENT]));
 
 const NAME: &[Column] = &[
     Column("namespace", Kind::Text),
@@ -78,7 +76,7 @@ const OUTPUT: &[Column] =
     &[Column("run", Kind::Bytes), Column("truncated", Kind::Unsigned), Column("bytes", Kind::Bytes)];
 
 static INSERT_OUTPUT: LazyLock<String> = LazyLock::new(|| {
-    let twice = if stands(Guard::OutputTwice) { " ON DUPLICATE KEY UPDATE run = output.run" } else { "" };
+    let twice = if enabled(Guard::OutputTwice) { " ON DUPLICATE KEY UPDATE run = output.run" } else { "" };
     insert("output", &[OUTPUT]) + twice
 });
 
@@ -94,7 +92,7 @@ fn insert(into: &str, columns: &[&[Column]]) -> String {
 impl Transaction {
     /// Writes all of it. The history comes first: it takes as long as the rest, nobody else waits for its rows, and who wants
     /// to write to a job's row, as a pause does, waits from when it is written until the COMMIT.
-    pub(super) async fn write_changes(&mut self, changes: Changes) -> Answer<()> {
+    pub(super) async fn write_changes(&mut self, changes: Changes) -> StoreResult<()> {
         if !self.known.are_written(&changes.jobs) {
             return Err(self.moved_on());
         }
@@ -104,7 +102,7 @@ impl Transaction {
         if let Some(version) = changes.jobs.iter().filter_map(Write::deleted_version).max() {
             self.keep_highest_version(version).await?;
         }
-        self.write_active(&changes.active).await?;
+        self.write_concurrent(&changes.concurrent).await?;
         self.write_definitions(&changes.definitions).await?;
         self.free_names(&changes.deleted).await?;
         // Not before the rows have matched: a stale write is tried again, and its record breaks no rule.
@@ -115,7 +113,7 @@ impl Transaction {
         Ok(())
     }
 
-    async fn keep_highest_version(&mut self, version: u64) -> Answer<()> {
+    async fn keep_highest_version(&mut self, version: u64) -> StoreResult<()> {
         let sql = "INSERT INTO meta (name, value) VALUES ('highest_version', ?) \
                    ON DUPLICATE KEY UPDATE value = GREATEST(CAST(value AS UNSIGNED), ?)";
         self.wrote = true;
@@ -123,23 +121,23 @@ impl Transaction {
     }
 
     /// The highest version of a deleted job, 0 if there was none.
-    pub(super) async fn select_highest_version(&mut self) -> Answer<u64> {
+    pub(super) async fn select_highest_version(&mut self) -> StoreResult<u64> {
         let sql = "SELECT CAST(value AS UNSIGNED) FROM meta WHERE name = 'highest_version'";
         let row = self.line.select(sql, ()).await?.pop();
         Ok(row.and_then(|mut row| row.take::<u64, _>(0)).unwrap_or(0))
     }
 
     /// Runs a statement for all rows; each must match.
-    pub(super) async fn each(&mut self, sql: &str, batches: Vec<Batch>) -> Answer<()> {
+    pub(super) async fn each(&mut self, sql: &str, batches: Vec<Batch>) -> StoreResult<()> {
         self.each_with(sql, batches, &[]).await
     }
 
     /// The same with parameters behind that of the rows.
-    async fn each_with(&mut self, sql: &str, batches: Vec<Batch>, scalars: &[Parameter]) -> Answer<()> {
+    async fn each_with(&mut self, sql: &str, batches: Vec<Batch>, scalars: &[Parameter]) -> StoreResult<()> {
         for Batch { json, rows } in batches {
             self.wrote = true;
             let params: Vec<Parameter> = std::iter::once(json.into()).chain(scalars.iter().cloned()).collect();
-            if self.line.exec(sql, params).await?.matched != rows && stands(Guard::UpdateMatches) {
+            if self.line.exec(sql, params).await?.matched != rows && enabled(Guard::UpdateMatches) {
                 return Err(self.moved_on());
             }
         }
@@ -147,19 +145,19 @@ impl Transaction {
     }
 
     /// Deletes rows named by constants; each must match.
-    async fn delete(&mut self, from: &str, columns: &str, rows: &[String]) -> Answer<()> {
+    async fn delete(&mut self, from: &str, columns: &str, rows: &[String]) -> StoreResult<()> {
         if rows.is_empty() {
             return Ok(());
         }
         self.wrote = true;
         let sql = format!("DELETE FROM {from} WHERE ({columns}) IN ({})", rows.join(","));
-        if self.line.run(&sql).await?.matched != rows.len() as u64 && stands(Guard::DeleteMatches) {
+        if self.line.run(&sql).await?.matched != rows.len() as u64 && enabled(Guard::DeleteMatches) {
             return Err(self.moved_on());
         }
         Ok(())
     }
 
-    async fn write_states(&mut self, writes: &[Write<JobState>]) -> Answer<()> {
+    async fn write_states(&mut self, writes: &[Write<JobState>]) -> StoreResult<()> {
         let (mut new, mut deletes) = (Vec::new(), Vec::new());
         for write in writes {
             match (&write.before, &write.after) {
@@ -185,27 +183,27 @@ impl Transaction {
         self.insert_rows("job_state", &[ID, PLACE, STATE], &INSERT_STATE, &inserts).await
     }
 
-    async fn write_active(&mut self, writes: &[Write<ActiveRow>]) -> Answer<()> {
+    async fn write_concurrent(&mut self, writes: &[Write<ConcurrentRun>]) -> StoreResult<()> {
         let (mut updates, mut inserts, mut deletes) = (Vec::new(), Vec::new(), Vec::new());
         for write in writes {
             match (&write.before, &write.after) {
-                (Some(before), Some(after)) => updates.push(active_row(after, Some(before.version))),
-                (None, Some(after)) => inserts.push(active_row(after, None)),
+                (Some(before), Some(after)) => updates.push(concurrent_row(after, Some(before.version))),
+                (None, Some(after)) => inserts.push(concurrent_row(after, None)),
                 (Some(before), None) => {
-                    let ActiveRow { key, version, .. } = before.as_ref();
+                    let ConcurrentRun { key, version, .. } = before.as_ref();
                     let (job, due_at, trigger) = (key.job.0, key.due_at.as_ms(), key.trigger.as_str());
-                    let version = seen(Guard::DeleteBesideVersion, *version);
+                    let version = seen(Guard::DeleteConcurrentVersion, *version);
                     deletes.push(format!("({job},{due_at},'{trigger}',{version})"));
                 }
                 (None, None) => {}
             }
         }
         self.each(&UPDATE_ACTIVE, batches(updates)).await?;
-        self.delete("active", "job_id, due_at, trigger_name, version", &deletes).await?;
-        self.each(&INSERT_ACTIVE, batches(inserts)).await
+        self.delete("concurrent_run", "job_id, due_at, trigger_name, version", &deletes).await?;
+        self.each(&INSERT_CONCURRENT, batches(inserts)).await
     }
 
-    async fn write_definitions(&mut self, definitions: &[(JobId, Arc<Definition>)]) -> Answer<()> {
+    async fn write_definitions(&mut self, definitions: &[(JobId, Arc<Definition>)]) -> StoreResult<()> {
         let mut rows = Vec::with_capacity(definitions.len());
         for (id, definition) in definitions {
             let Definition { job, generation, anchor_at, updated_at, .. } = definition.as_ref();
@@ -214,7 +212,7 @@ impl Transaction {
         self.each(&UPDATE_JOB, batches(rows)).await
     }
 
-    async fn free_names(&mut self, jobs: &[JobId]) -> Answer<()> {
+    async fn free_names(&mut self, jobs: &[JobId]) -> StoreResult<()> {
         if jobs.is_empty() {
             return Ok(());
         }
@@ -225,7 +223,7 @@ impl Transaction {
     }
 
     /// Answers how many were there already.
-    async fn insert_records(&mut self, records: &[RunRecord]) -> Answer<u64> {
+    async fn insert_records(&mut self, records: &[RunRecord]) -> StoreResult<u64> {
         let mut duplicates = 0;
         for Insert { sql, scalars, batches } in record::inserts(records) {
             for Batch { json, .. } in batches {
@@ -239,7 +237,7 @@ impl Transaction {
 
     /// A record whose id is there already is the same fact. A second one for the same attempt would be a broken rule;
     /// it must not wedge the row, so it is told and left out.
-    async fn tell_left_out(&mut self, records: &[RunRecord]) -> Answer<()> {
+    async fn tell_left_out(&mut self, records: &[RunRecord]) -> StoreResult<()> {
         let ids: Vec<String> = records.iter().map(|record| format!("x'{}'", hex(&run_bytes(record.id)))).collect();
         let sql = format!("SELECT id FROM run FORCE INDEX (run_id) WHERE id IN ({})", ids.join(","));
         let mut known = Vec::new();
@@ -252,7 +250,7 @@ impl Transaction {
         Ok(())
     }
 
-    async fn write_outputs(&mut self, outputs: &[(RunId, Output)]) -> Answer<()> {
+    async fn write_outputs(&mut self, outputs: &[(RunId, Output)]) -> StoreResult<()> {
         let row = |(run, output): &(RunId, Output)| {
             json!([hex(&run_bytes(*run)), u8::from(output.truncated), hex(&output.bytes)]).to_string()
         };
@@ -264,9 +262,9 @@ impl Transaction {
     }
 
     /// Stores new definitions and answers their numbers.
-    pub(super) async fn insert_jobs(&mut self, jobs: &[Arc<Job>]) -> Answer<Vec<JobId>> {
+    pub(super) async fn insert_jobs(&mut self, jobs: &[Arc<Job>]) -> StoreResult<Vec<JobId>> {
         let now = Cell::from(self.now().as_ms());
-        let documents = jobs.iter().map(|job| to_document(job)).collect::<Answer<Vec<String>>>()?;
+        let documents = jobs.iter().map(|job| to_document(job)).collect::<StoreResult<Vec<String>>>()?;
         let first = Cell::from(1_u64);
         let mut rows: Vec<Vec<Cell<'_>>> = Vec::with_capacity(jobs.len());
         for (job, document) in jobs.iter().zip(&documents) {
@@ -282,16 +280,16 @@ impl Transaction {
 
 /// The version that a deletion must find; where the guard is removed, whichever is there.
 fn seen(guard: Guard, version: u64) -> String {
-    if stands(guard) { version.to_string() } else { "version".to_owned() }
+    if enabled(guard) { version.to_string() } else { "version".to_owned() }
 }
 
 fn run_hex(run: Option<[u8; 16]>) -> Option<String> {
     run.map(|bytes| hex(&bytes))
 }
 
-/// In the order of [`FIRING`], [`GUARD`] where there is one, [`ACTIVE`].
-fn active_row(row: &ActiveRow, guard: Option<u64>) -> String {
-    let row = ActiveColumns::of(row);
+/// In the order of [`FIRING`], [`GUARD`] where there is one, [`CONCURRENT`].
+fn concurrent_row(row: &ConcurrentRun, guard: Option<u64>) -> String {
+    let row = ConcurrentColumns::of(row);
     let mut values = vec![json!(row.job_id), json!(row.due_at), json!(row.trigger.as_str())];
     values.extend(guard.map(Value::from));
     values.extend([

@@ -8,15 +8,13 @@ use carillon_domain::node::port::{Peek, RowKey, RunRef, UNCLAIMED_PER_PARTITION}
 use carillon_domain::run::RunRecord;
 use mysql_async::Value;
 
-use super::rows::{self, ACTIVE, ACTIVE_ORDER, Columns, RECORD, SESSION};
+use super::rows::{self, CONCURRENT, CONCURRENT_ORDER, Columns, RECORD, SESSION};
 use super::select::{limit_of, marks};
 use super::transaction::{Transaction, list};
 use crate::codec::run_bytes;
 use crate::ops::peek;
 use crate::tables::{RecordQuery, Recorded};
-use crate::{JobKey, Output, PeekRequest, SessionView, StoreError};
-
-type Answer<T> = Result<T, StoreError>;
+use crate::{JobKey, Output, PeekRequest, SessionView, StoreResult};
 
 /// What goes with a row of `run r`.
 const HISTORY: &str = "STRAIGHT_JOIN job j ON j.id = r.job_id LEFT JOIN output o ON o.run = r.id";
@@ -31,20 +29,20 @@ pub(super) fn newest_due(job: &str) -> String {
 }
 
 impl Transaction {
-    pub(super) async fn select_ids_of_name(&mut self, key: &JobKey) -> Answer<Vec<JobId>> {
+    pub(super) async fn select_ids_of_name(&mut self, key: &JobKey) -> StoreResult<Vec<JobId>> {
         let sql = "SELECT id FROM job FORCE INDEX (job_name) WHERE namespace = ? AND name = ? ORDER BY id";
         let rows = self.line.select(sql, (&key.namespace, &key.name)).await?;
         rows.into_iter().map(|row| Columns::of(row).next().map(JobId)).collect()
     }
 
-    pub(super) async fn select_record(&mut self, run: RunId) -> Answer<Option<Recorded>> {
+    pub(super) async fn select_record(&mut self, run: RunId) -> StoreResult<Option<Recorded>> {
         let sql =
             format!("SELECT {RECORD}, r.node, j.namespace, j.name, o.truncated FROM run r {HISTORY} WHERE r.id = ?");
         let mut rows = self.line.select(&sql, (run_bytes(run).to_vec(),)).await?;
         rows.pop().map(rows::recorded).transpose()
     }
 
-    pub(super) async fn select_records(&mut self, query: &RecordQuery) -> Answer<Vec<Recorded>> {
+    pub(super) async fn select_records(&mut self, query: &RecordQuery) -> StoreResult<Vec<Recorded>> {
         // MariaDB would read and sort all of a history that it has not counted yet.
         let newest_first = if query.jobs.is_none() { "FORCE INDEX (run_due)" } else { "" };
         let mut sql = format!(
@@ -85,7 +83,7 @@ impl Transaction {
     }
 
     /// The newest record of each job: the newest due time from the index, then the last of its attempts.
-    pub(super) async fn select_last_records(&mut self, jobs: &[JobId]) -> Answer<BTreeMap<JobId, RunRecord>> {
+    pub(super) async fn select_last_records(&mut self, jobs: &[JobId]) -> StoreResult<BTreeMap<JobId, RunRecord>> {
         let mut last: BTreeMap<JobId, RunRecord> = BTreeMap::new();
         if jobs.is_empty() {
             return Ok(last);
@@ -107,7 +105,7 @@ impl Transaction {
         Ok(last)
     }
 
-    pub(super) async fn select_output(&mut self, run: RunId) -> Answer<Option<Output>> {
+    pub(super) async fn select_output(&mut self, run: RunId) -> StoreResult<Option<Output>> {
         let sql = "SELECT bytes, truncated FROM output WHERE run = ?";
         let row = self.line.select(sql, (run_bytes(run).to_vec(),)).await?.pop();
         row.map(|row| {
@@ -117,13 +115,13 @@ impl Transaction {
         .transpose()
     }
 
-    pub(super) async fn select_sessions(&mut self, with_counts: bool) -> Answer<Vec<SessionView>> {
+    pub(super) async fn select_sessions(&mut self, with_counts: bool) -> StoreResult<Vec<SessionView>> {
         let rows = self.line.query(&format!("SELECT {SESSION} FROM session ORDER BY id")).await?;
-        let mut sessions = rows.into_iter().map(rows::session).collect::<Answer<Vec<_>>>()?;
+        let mut sessions = rows.into_iter().map(rows::session).collect::<StoreResult<Vec<_>>>()?;
         if !with_counts {
             return Ok(sessions);
         }
-        for table in ["job_state", "active"] {
+        for table in ["job_state", "concurrent_run"] {
             let sql = format!(
                 "SELECT held_session, COALESCE(started_at, 0) <> 0 AS started, COUNT(*) FROM {table} FORCE INDEX ({table}_held) \
                  WHERE held_session IS NOT NULL GROUP BY held_session, started"
@@ -140,7 +138,7 @@ impl Transaction {
     }
 
     /// One statement for all partitions and both tables: of each partition the first entries in the index.
-    pub(super) async fn peek(&mut self, request: &PeekRequest) -> Answer<Peek> {
+    pub(super) async fn peek(&mut self, request: &PeekRequest) -> StoreResult<Peek> {
         let places = if request.executors.is_empty() { "NULL".to_owned() } else { marks(request.executors.len()) };
         let first_of = |partition: u16| {
             format!(
@@ -155,8 +153,8 @@ impl Transaction {
              STRAIGHT_JOIN job_state s ON s.id = t.id UNION ALL \
              SELECT partition_id, executor, claim_at, version, job_id, due_at, trigger_name FROM \
              (SELECT s.partition_id, s.executor, a.claim_at, a.version, a.job_id, a.due_at, a.trigger_name, \
-             ROW_NUMBER() OVER (PARTITION BY s.partition_id ORDER BY a.claim_at, {ACTIVE_ORDER}) AS place \
-             FROM active a STRAIGHT_JOIN job_state s ON s.id = a.job_id WHERE a.claim_at <= ? \
+             ROW_NUMBER() OVER (PARTITION BY s.partition_id ORDER BY a.claim_at, {CONCURRENT_ORDER}) AS place \
+             FROM concurrent_run a STRAIGHT_JOIN job_state s ON s.id = a.job_id WHERE a.claim_at <= ? \
              AND s.executor IN ({places})) beside WHERE place <= {UNCLAIMED_PER_PARTITION}",
             (0..partitions).map(first_of).collect::<Vec<_>>().join(" UNION ALL ")
         );
@@ -165,12 +163,13 @@ impl Transaction {
             params.push(request.until.as_ms().into());
             params.extend(request.executors.iter().map(Value::from));
         }
-        let found = self.line.select(&sql, params).await?.into_iter().map(rows::unclaimed).collect::<Answer<_>>()?;
+        let found =
+            self.line.select(&sql, params).await?.into_iter().map(rows::unclaimed).collect::<StoreResult<_>>()?;
         let me = request.session.as_u64();
         let news = format!(
             "SELECT id, NULL FROM session WHERE state = 'live' UNION ALL \
              SELECT NULL, held_run FROM job_state FORCE INDEX (job_state_held) WHERE held_session = {me} AND cancel IS NOT NULL UNION ALL \
-             SELECT NULL, held_run FROM active FORCE INDEX (active_held) WHERE held_session = {me} AND cancel IS NOT NULL"
+             SELECT NULL, held_run FROM concurrent_run FORCE INDEX (concurrent_held) WHERE held_session = {me} AND cancel IS NOT NULL"
         );
         let (mut claimants, mut cancels) = (Vec::new(), Vec::new());
         for row in self.line.query(&news).await? {
@@ -184,7 +183,7 @@ impl Transaction {
         Ok(Peek { claimants, cancels, wanted_outputs, ..peek::answer(&request.partitions, found) })
     }
 
-    pub(super) async fn held(&mut self, session: SessionId) -> Answer<Vec<RunRef>> {
+    pub(super) async fn held(&mut self, session: SessionId) -> StoreResult<Vec<RunRef>> {
         let session = session.as_u64();
         let jobs = format!(
             "SELECT id, held_run, version FROM job_state FORCE INDEX (job_state_held) \
@@ -196,14 +195,14 @@ impl Transaction {
             let row = RowKey::Job(JobId(from.next()?));
             held.push(RunRef { row, run: from.run()?, version: from.next()? });
         }
-        let active = format!(
-            "SELECT {ACTIVE} FROM active a FORCE INDEX (active_held) \
-             WHERE a.held_session = {session} ORDER BY {ACTIVE_ORDER}"
+        let concurrent = format!(
+            "SELECT {CONCURRENT} FROM concurrent_run a FORCE INDEX (concurrent_held) \
+             WHERE a.held_session = {session} ORDER BY {CONCURRENT_ORDER}"
         );
-        for row in self.line.query(&active).await? {
-            let row = rows::active(row)?;
+        for row in self.line.query(&concurrent).await? {
+            let row = rows::concurrent(row)?;
             let run = row.phase.held().map(|held| held.run);
-            held.extend(run.map(|run| RunRef { row: RowKey::Active(row.key), run, version: row.version }));
+            held.extend(run.map(|run| RunRef { row: RowKey::Concurrent(row.key), run, version: row.version }));
         }
         Ok(held)
     }

@@ -7,7 +7,7 @@
 //! of the rows these run and the others do not: each is told to have moved, and settled.
 
 use carillon_domain::firing::JobState;
-use carillon_domain::guard::{Guard, stands};
+use carillon_domain::guard::{Guard, enabled};
 use carillon_domain::id::SessionId;
 use carillon_domain::node::port::{RunRef, StartAnswer};
 
@@ -18,9 +18,7 @@ use crate::held;
 use crate::ops::transit;
 use crate::reckoning::Reckoned;
 use crate::tables::{JobRow, Write};
-use crate::{Me, StoreError};
-
-type Answer<T> = Result<T, StoreError>;
+use crate::{Me, StoreError, StoreResult};
 
 /// Of more rows than this the round trips that are spared are a small part of what is done; and MariaDB makes something else of
 /// an `IN` from a thousand values on.
@@ -28,11 +26,12 @@ const MOST: usize = 250;
 
 impl MySqlStore {
     /// `None` where not all is known, more is to be done than to start, or it is not as it was known to be.
-    pub(super) async fn start_known(&self, me: Me, runs: &[RunRef]) -> Answer<Option<Vec<StartAnswer>>> {
+    pub(super) async fn start_known(&self, me: Me, runs: &[RunRef]) -> StoreResult<Option<Vec<StartAnswer>>> {
         let Some((sql, writes, answers)) = self.context.lone_start(me, runs) else { return Ok(None) };
         let mut line = self.pools.lone.line(false).await?;
         let outcome = line.run_alone(&sql).await;
-        let all = outcome.as_ref().is_ok_and(|done| done.matched == runs.len() as u64 || !stands(Guard::UpdateMatches));
+        let all =
+            outcome.as_ref().is_ok_and(|done| done.matched == runs.len() as u64 || !enabled(Guard::UpdateMatches));
         let mut written = held::Known::default();
         written.wrote(writes);
         written.end(&mut self.context.held(), all);
@@ -70,7 +69,7 @@ impl Context {
         let known_rows = runs.iter().map(|at| self.known_row(at)).collect::<Option<_>>()?;
         let (writes, answers) = transit::start_known(known, me.session, runs, known_rows)?;
         let set = assignments(&writes)?;
-        let holds = if stands(Guard::StandingHolds) { self.holds(me, known) } else { String::new() };
+        let holds = if enabled(Guard::StandingHolds) { self.holds(me, known) } else { String::new() };
         let rows = rows(me.session, &writes);
         Some((format!("UPDATE job_state FORCE INDEX (PRIMARY) SET {set} WHERE {rows}{holds}"), writes, answers))
     }
@@ -86,7 +85,7 @@ impl Context {
     /// window of lost commits is open or new, no run is beside its job's row, and it is not before the time that was reckoned.
     fn holds(&self, me: Me, known: Reckoned) -> String {
         let (session, acked) = (me.session.as_u64(), me.acked);
-        let until = known.uncertain_until.map_or("NULL".to_owned(), |until| until.as_ms().to_string());
+        let until = known.losses_until.map_or("NULL".to_owned(), |until| until.as_ms().to_string());
         let time = match self.clock {
             None => {
                 format!(" AND TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) >= {}000", known.now.as_ms())
@@ -95,8 +94,8 @@ impl Context {
         };
         format!(
             " AND EXISTS (SELECT 1 FROM session WHERE id = {session} AND state <> 'ended' AND seq >= {acked}) \
-             AND NOT EXISTS (SELECT 1 FROM uncertain_window WHERE is_open = 1) \
-             AND (SELECT MAX(until_at) FROM uncertain_window) <=> {until} AND NOT EXISTS (SELECT 1 FROM active){time}"
+             AND NOT EXISTS (SELECT 1 FROM loss_window WHERE is_open = 1) \
+             AND (SELECT MAX(until_at) FROM loss_window) <=> {until} AND NOT EXISTS (SELECT 1 FROM concurrent_run){time}"
         )
     }
 }
@@ -106,7 +105,7 @@ fn rows(session: SessionId, writes: &[Write<JobState>]) -> String {
     let before = || writes.iter().filter_map(|write| write.before.as_ref());
     let ids: Vec<u64> = before().map(|row| row.id.0).collect();
     let versions: Vec<String> = before().map(|row| format!("({},{})", row.id.0, row.version)).collect();
-    let as_known = match stands(Guard::UpdateVersion) {
+    let as_known = match enabled(Guard::UpdateVersion) {
         true => format!(" AND (id, version) IN ({}) AND held_session = {}", versions.join(","), session.as_u64()),
         false => String::new(),
     };

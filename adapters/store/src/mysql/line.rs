@@ -14,9 +14,7 @@ use tokio::time::timeout;
 use super::error::{self, Failure};
 use super::pool::Shelf;
 use super::server::{Server, Wire};
-use crate::StoreError;
-
-type Answer<T> = Result<T, StoreError>;
+use crate::{StoreError, StoreResult};
 
 /// What a statement did.
 #[derive(Debug, Clone, Copy)]
@@ -72,7 +70,7 @@ impl Line {
         failure.error
     }
 
-    fn outcome<T>(&mut self, outcome: Result<mysql_async::Result<T>, tokio::time::error::Elapsed>) -> Answer<T> {
+    fn outcome<T>(&mut self, outcome: Result<mysql_async::Result<T>, tokio::time::error::Elapsed>) -> StoreResult<T> {
         match outcome {
             Ok(Ok(answer)) => Ok(answer),
             Ok(Err(error)) => Err(self.failed(error::statement(&error))),
@@ -83,13 +81,13 @@ impl Line {
         }
     }
 
-    fn conn(&mut self) -> Answer<&mut Conn> {
+    fn conn(&mut self) -> StoreResult<&mut Conn> {
         let usable = if self.lost { None } else { self.wire.as_mut() };
         usable.map(|wire| &mut wire.conn).ok_or_else(|| StoreError::Retryable("the connection is gone".to_owned()))
     }
 
     /// A prepared statement that answers rows.
-    pub async fn select(&mut self, sql: &str, params: impl Into<Params> + Send) -> Answer<Vec<Row>> {
+    pub async fn select(&mut self, sql: &str, params: impl Into<Params> + Send) -> StoreResult<Vec<Row>> {
         let limit = self.server.statement_timeout;
         let params = params.into();
         let outcome = timeout(limit, self.conn()?.exec(sql, params)).await;
@@ -97,14 +95,14 @@ impl Line {
     }
 
     /// A statement without parameters that answers rows.
-    pub async fn query(&mut self, sql: &str) -> Answer<Vec<Row>> {
+    pub async fn query(&mut self, sql: &str) -> StoreResult<Vec<Row>> {
         let limit = self.server.statement_timeout;
         let outcome = timeout(limit, self.conn()?.query(sql)).await;
         self.outcome(outcome)
     }
 
     /// A prepared statement that writes.
-    pub async fn exec(&mut self, sql: &str, params: impl Into<Params> + Send) -> Answer<Done> {
+    pub async fn exec(&mut self, sql: &str, params: impl Into<Params> + Send) -> StoreResult<Done> {
         let limit = self.server.statement_timeout;
         let params = params.into();
         let outcome = timeout(limit, self.conn()?.exec_drop(sql, params)).await;
@@ -113,7 +111,7 @@ impl Line {
     }
 
     /// A statement without parameters that writes.
-    pub async fn run(&mut self, sql: &str) -> Answer<Done> {
+    pub async fn run(&mut self, sql: &str) -> StoreResult<Done> {
         let limit = self.server.statement_timeout;
         let outcome = timeout(limit, self.conn()?.query_drop(sql)).await;
         self.outcome(outcome)?;
@@ -121,7 +119,7 @@ impl Line {
     }
 
     /// A statement without parameters that writes and commits by itself: only an acknowledged one is believed.
-    pub async fn run_alone(&mut self, sql: &str) -> Answer<Done> {
+    pub async fn run_alone(&mut self, sql: &str) -> StoreResult<Done> {
         let limit = self.server.statement_timeout;
         match timeout(limit, self.conn()?.query_drop(sql)).await {
             Ok(Ok(())) => self.done(),
@@ -131,14 +129,14 @@ impl Line {
     }
 
     /// What the last statement did.
-    pub fn done(&mut self) -> Answer<Done> {
+    pub fn done(&mut self) -> StoreResult<Done> {
         let conn = self.conn()?;
         let duplicates = duplicates_in(&conn.info());
         Ok(Done { matched: conn.affected_rows(), duplicates })
     }
 
     /// Sends the COMMIT. Only an acknowledged one is believed.
-    pub async fn commit(&mut self) -> Answer<()> {
+    pub async fn commit(&mut self) -> StoreResult<()> {
         let limit = self.server.statement_timeout;
         match timeout(limit, self.conn()?.query_drop("COMMIT")).await {
             Ok(Ok(())) => Ok(()),

@@ -9,12 +9,10 @@ use super::transaction::Transaction;
 use crate::codec::run_bytes;
 use crate::guarded::guarded;
 use crate::live::{LiveRow, kept_since, wanted_since};
-use crate::{LivePart, StoreError};
-
-type Answer<T> = Result<T, StoreError>;
+use crate::{LivePart, StoreResult};
 
 impl Transaction {
-    pub(super) async fn select_live(&mut self, run: RunId) -> Answer<Option<LiveRow>> {
+    pub(super) async fn select_live(&mut self, run: RunId) -> StoreResult<Option<LiveRow>> {
         let sql = "SELECT asked_at, written, tail FROM live_output WHERE run = ?";
         let Some(row) = self.line.select(sql, (run_bytes(run).to_vec(),)).await?.pop() else { return Ok(None) };
         let mut from = Columns::of(row);
@@ -24,7 +22,7 @@ impl Transaction {
     }
 
     /// Writes down that somebody reads; what was published for readers who have long gone goes.
-    pub(super) async fn ask_live(&mut self, run: RunId) -> Answer<()> {
+    pub(super) async fn ask_live(&mut self, run: RunId) -> StoreResult<()> {
         let sql = "INSERT INTO live_output (run, asked_at) VALUES (?, ?) ON DUPLICATE KEY UPDATE \
                    written = IF(asked_at < ?, NULL, written), tail = IF(asked_at < ?, NULL, tail), asked_at = ?";
         let (now, since) = (self.now().as_ms(), wanted_since(self.now()).as_ms());
@@ -33,13 +31,13 @@ impl Transaction {
     }
 
     /// The table is nearly always empty: it is read first.
-    pub(super) async fn wanted_outputs(&mut self, session: SessionId) -> Answer<Vec<WantedOutput>> {
+    pub(super) async fn wanted_outputs(&mut self, session: SessionId) -> StoreResult<Vec<WantedOutput>> {
         let (session, since) = (session.as_u64(), wanted_since(self.now()).as_ms());
         let sql = format!(
             "SELECT l.run, l.written FROM live_output l WHERE l.asked_at >= {since} AND (\
              EXISTS (SELECT 1 FROM job_state s FORCE INDEX (job_state_held) \
              WHERE s.held_session = {session} AND s.held_run = l.run) OR \
-             EXISTS (SELECT 1 FROM active a FORCE INDEX (active_held) \
+             EXISTS (SELECT 1 FROM concurrent_run a FORCE INDEX (concurrent_held) \
              WHERE a.held_session = {session} AND a.held_run = l.run))"
         );
         let rows = self.line.query(&sql).await?.into_iter();
@@ -51,7 +49,7 @@ impl Transaction {
     }
 
     /// Only where it is asked for, and never back to an older state.
-    pub(super) async fn write_live(&mut self, outputs: &[(RunId, LivePart)]) -> Answer<()> {
+    pub(super) async fn write_live(&mut self, outputs: &[(RunId, LivePart)]) -> StoreResult<()> {
         let sql = "UPDATE live_output SET written = ?, tail = ? WHERE run = ? AND (written IS NULL OR written < ?)";
         let sql = guarded(Guard::LiveForward, sql, "written < ?", "0 <= ?");
         for (run, LivePart { written, tail }) in outputs {
@@ -61,7 +59,7 @@ impl Transaction {
         Ok(())
     }
 
-    pub(super) async fn purge_live(&mut self) -> Answer<()> {
+    pub(super) async fn purge_live(&mut self) -> StoreResult<()> {
         let sql = format!("DELETE FROM live_output WHERE asked_at < {}", kept_since(self.now()).as_ms());
         self.wrote |= self.line.run(&sql).await?.matched > 0;
         Ok(())

@@ -46,13 +46,13 @@ use self::seen::Looks;
 use self::server::Server;
 use self::transaction::{Context, Kind, Locks, TRIES, Transaction};
 use super::bisect::Parts;
-use super::ops::{claim, control, put, runs, session, transit, uncertain, views};
+use super::ops::{claim, control, lost_commits, put, runs, session, transit, views};
 use super::rounds::{Purge, Rounds};
 use super::tables::Tables;
 use super::{
     Beat, ClaimRequest, ControlError, ControlStore, Finished, JobKey, JobQuery, JobView, LivePart, Me, NewSession,
-    NodeStore, Opened, Output, Page, PeekRequest, PutJob, RunCursor, RunQuery, RunView, Saved, SessionView, StoreError,
-    UncertainWindow,
+    NodeStore, Opened, Output, Page, PeekRequest, PutJob, RecordedLoss, RunCursor, RunQuery, RunView, Saved,
+    SessionView, StoreError,
 };
 
 /// Jobs, runs and sessions in a database that other nodes use too.
@@ -266,12 +266,12 @@ impl ControlStore for MySqlStore {
         read!(self, |tables| runs::output(tables, run))
     }
 
-    async fn uncertain_windows(&self) -> Result<Vec<UncertainWindow>, StoreError> {
-        read!(self, |tables| uncertain::windows(tables))
+    async fn recorded_losses(&self) -> Result<Vec<RecordedLoss>, StoreError> {
+        read!(self, |tables| lost_commits::windows(tables))
     }
 
-    async fn accept_uncertain(&self) -> Result<Vec<UncertainWindow>, StoreError> {
-        write!(self, Locks::Rows, |tables| uncertain::accept(tables))
+    async fn accept_losses(&self) -> Result<Vec<RecordedLoss>, StoreError> {
+        write!(self, Locks::Rows, |tables| lost_commits::accept(tables))
     }
 
     async fn ask_output(&self, run: RunId) -> Result<Option<LivePart>, StoreError> {

@@ -8,9 +8,7 @@ use super::rows::Columns;
 use super::select::{json, limit_of};
 use super::transaction::Transaction;
 use crate::tables::JobRows;
-use crate::{JobKey, JobQuery, StoreError};
-
-type Answer<T> = Result<T, StoreError>;
+use crate::{JobKey, JobQuery, StoreResult};
 
 /// How many jobs are looked at for a page of those that have something that no index knows. A page of few jobs out of very
 /// many has fewer items than it may have, and says where the next one begins.
@@ -48,7 +46,7 @@ impl Conditions {
     }
 
     /// What the rows answer.
-    fn of_rows(query: &JobQuery) -> Answer<Self> {
+    fn of_rows(query: &JobQuery) -> StoreResult<Self> {
         let mut of_rows = Self::default();
         match query.state.as_deref() {
             None => {}
@@ -97,7 +95,7 @@ impl Among {
 
 impl Transaction {
     /// A page of living jobs in the order of their names.
-    pub(super) async fn select_job_page(&mut self, query: &JobQuery) -> Answer<JobRows> {
+    pub(super) async fn select_job_page(&mut self, query: &JobQuery) -> StoreResult<JobRows> {
         let (names, rows) = (Conditions::of_names(query), Conditions::of_rows(query)?);
         let (of_names, of_rows, limit) = (&names.sql, &rows.sql, limit_of(query.limit));
         let among = Among::of(query);
@@ -126,7 +124,7 @@ impl Transaction {
     }
 
     /// The last job that was looked at, unless there are no more.
-    async fn end_of_part(&mut self, names: Conditions) -> Answer<Option<JobKey>> {
+    async fn end_of_part(&mut self, names: Conditions) -> StoreResult<Option<JobKey>> {
         let sql = format!(
             "SELECT j.namespace, j.name FROM job j FORCE INDEX (job_name) WHERE j.living = 1{} \
              ORDER BY j.namespace, j.name LIMIT 1 OFFSET {}",

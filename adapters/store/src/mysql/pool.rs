@@ -11,9 +11,7 @@ use tokio::time::{Instant, timeout};
 use super::error;
 use super::line::Line;
 use super::server::{Server, Wire};
-use crate::StoreError;
-
-type Answer<T> = Result<T, StoreError>;
+use crate::{StoreError, StoreResult};
 
 /// Where idle connections stand, with the time at which they came back.
 #[derive(Clone, Default)]
@@ -54,7 +52,7 @@ impl<'a> First<'a> {
         Self { sql: sql.into(), params: Vec::new(), waits: true }
     }
 
-    pub async fn ask(&self, line: &mut Line) -> Answer<Vec<Row>> {
+    pub async fn ask(&self, line: &mut Line) -> StoreResult<Vec<Row>> {
         if self.params.is_empty() {
             line.query(&self.sql).await
         } else {
@@ -129,7 +127,7 @@ impl Pool {
     }
 
     /// A connection on which nothing was begun; a `fresh` one where an idle one turned out to be dead.
-    pub async fn line(&self, fresh: bool) -> Answer<Line> {
+    pub async fn line(&self, fresh: bool) -> StoreResult<Line> {
         let permit = Some(self.permit().await?);
         if fresh {
             self.shelf.clear();
@@ -140,13 +138,13 @@ impl Pool {
         }
     }
 
-    async fn permit(&self) -> Answer<OwnedSemaphorePermit> {
+    async fn permit(&self) -> StoreResult<OwnedSemaphorePermit> {
         let busy = || StoreError::Retryable("no connection to the database became free in time".to_owned());
         let waiting = timeout(self.server.statement_timeout, self.permits.clone().acquire_owned());
         waiting.await.map_err(|_| busy())?.map_err(|_| busy())
     }
 
-    async fn connect(&self, permit: Option<OwnedSemaphorePermit>) -> Answer<Line> {
+    async fn connect(&self, permit: Option<OwnedSemaphorePermit>) -> StoreResult<Line> {
         let wire = self.server.connect(&self.settings).await.map_err(|error| match error::statement(&error).error {
             StoreError::Permanent(text)
             | StoreError::Retryable(text)

@@ -3,21 +3,19 @@
 use super::rows::Columns;
 use super::select::limit_of;
 use super::transaction::{Transaction, list};
-use crate::StoreError;
+use crate::StoreResult;
 use crate::rounds::{Counted, PartOfJob, Place, Places, Purge};
-
-type Answer<T> = Result<T, StoreError>;
 
 /// How many deleted jobs are looked at for each row that may be deleted.
 const DELETED_PER_ROW: usize = 10;
 
 impl Transaction {
-    async fn numbers(&mut self, sql: &str) -> Answer<Vec<u64>> {
+    async fn numbers(&mut self, sql: &str) -> StoreResult<Vec<u64>> {
         self.line.query(sql).await?.into_iter().map(|row| Columns::of(row).next()).collect()
     }
 
     /// Jobs with more records than they may have, as far as a part of the index tells.
-    pub(super) async fn crowded_jobs(&mut self, purge: &Purge, from: Place) -> Answer<Counted> {
+    pub(super) async fn crowded_jobs(&mut self, purge: &Purge, from: Place) -> StoreResult<Counted> {
         let mut left = purge.looked_at();
         let mut parts: Vec<PartOfJob> = Vec::new();
         let Place { job, due_at, .. } = from;
@@ -39,7 +37,12 @@ impl Transaction {
 
     /// Deletes up to `purge.limit` records, and what is left of deleted jobs. Answers how many records, and where the next
     /// call goes on.
-    pub(super) async fn purge(&mut self, purge: &Purge, counted: &Counted, from: Places) -> Answer<(usize, Places)> {
+    pub(super) async fn purge(
+        &mut self,
+        purge: &Purge,
+        counted: &Counted,
+        from: Places,
+    ) -> StoreResult<(usize, Places)> {
         let (mut purged, old_after) = self.purge_old(purge, from.old_after).await?;
         for job in &counted.crowded {
             purged += self.purge_surplus(*job, purge.max_runs_per_job, purge.limit.saturating_sub(purged)).await?;
@@ -52,7 +55,7 @@ impl Transaction {
 
     /// Deletes records that ended too long ago. History stands in the order in which it was written, which is very nearly
     /// that in which runs ended, so only its beginning is looked at.
-    async fn purge_old(&mut self, purge: &Purge, after: u64) -> Answer<(usize, u64)> {
+    async fn purge_old(&mut self, purge: &Purge, after: u64) -> StoreResult<(usize, u64)> {
         let limit = limit_of(purge.limit);
         let sql = format!("SELECT seq, finished_at FROM run WHERE seq > {after} ORDER BY seq LIMIT {limit}");
         let mut old = Vec::new();
@@ -67,7 +70,7 @@ impl Transaction {
     }
 
     /// Deletes up to `limit` records of a job beyond its newest `max`.
-    async fn purge_surplus(&mut self, job: u64, max: u32, limit: usize) -> Answer<usize> {
+    async fn purge_surplus(&mut self, job: u64, max: u32, limit: usize) -> StoreResult<usize> {
         if limit == 0 {
             return Ok(0);
         }
@@ -80,7 +83,7 @@ impl Transaction {
         self.delete_records(&surplus).await
     }
 
-    async fn delete_records(&mut self, records: &[u64]) -> Answer<usize> {
+    async fn delete_records(&mut self, records: &[u64]) -> StoreResult<usize> {
         if records.is_empty() {
             return Ok(0);
         }
@@ -93,11 +96,11 @@ impl Transaction {
     }
 
     /// Deletes definitions of deleted jobs that have neither rows nor history, among the next that were deleted.
-    async fn purge_tombstones(&mut self, limit: usize, (deleted_at, id): (i64, u64)) -> Answer<(i64, u64)> {
+    async fn purge_tombstones(&mut self, limit: usize, (deleted_at, id): (i64, u64)) -> StoreResult<(i64, u64)> {
         let most = limit.saturating_mul(DELETED_PER_ROW);
         let sql = format!(
             "SELECT j.id, j.deleted_at, NOT EXISTS (SELECT 1 FROM job_state s WHERE s.id = j.id) \
-             AND NOT EXISTS (SELECT 1 FROM active a WHERE a.job_id = j.id) \
+             AND NOT EXISTS (SELECT 1 FROM concurrent_run a WHERE a.job_id = j.id) \
              AND NOT EXISTS (SELECT 1 FROM run r FORCE INDEX (run_attempt) WHERE r.job_id = j.id) FROM \
              (SELECT id, deleted_at FROM job FORCE INDEX (job_tombstone) WHERE deleted_at >= {deleted_at} \
              AND (deleted_at > {deleted_at} OR id > {id}) ORDER BY deleted_at, id LIMIT {}) j",

@@ -1,6 +1,6 @@
 //! The history of a batch, written with an INSERT in which what is alike in all records goes along once.
 
-use carillon_domain::guard::{Guard, stands};
+use carillon_domain::guard::{Guard, enabled};
 use carillon_domain::id::SessionId;
 use carillon_domain::run::RunRecord;
 use carillon_domain::time::Timestamp;
@@ -107,7 +107,7 @@ fn insert(records: &[&RunRecord]) -> Insert {
     let names: Vec<&str> = RUN.iter().map(|column| column.0).collect();
     let mut in_rows: Vec<&Packed<'_>> = ways.iter().filter_map(Way::in_rows).collect();
     in_rows.sort_by_key(|packed| packed.is_long());
-    let twice = if stands(Guard::RecordTwice) { " ON DUPLICATE KEY UPDATE seq = run.seq" } else { "" };
+    let twice = if enabled(Guard::RecordTwice) { " ON DUPLICATE KEY UPDATE seq = run.seq" } else { "" };
     let sql = format!(
         "INSERT INTO run ({}, node) SELECT {}, {node} FROM {}{join}{twice}",
         names.join(", "),

@@ -1,6 +1,6 @@
 //! Rows of MySQL as the codec's columns, read from left to right.
 
-use carillon_domain::firing::{ActiveRow, Firing, JobState};
+use carillon_domain::firing::{ConcurrentRun, Firing, JobState};
 use carillon_domain::id::{JobId, RunId, SessionId};
 use carillon_domain::node::port::Unclaimed;
 use carillon_domain::run::{Reason, RunRecord, Status};
@@ -11,27 +11,25 @@ use mysql_async::{Row, Value};
 use super::error::unreadable;
 use super::update::NOT_STARTED;
 use crate::codec::{
-    ActiveColumns, HeldColumns, StateColumns, cancel_from, firing_from, named, row_key, run_from, trigger_from,
+    ConcurrentColumns, HeldColumns, StateColumns, cancel_from, firing_from, named, row_key, run_from, trigger_from,
 };
 use crate::tables::Recorded;
-use crate::{JobKey, SessionBeat, SessionState, SessionView, StoreError};
+use crate::{JobKey, SessionBeat, SessionState, SessionView, StoreResult};
 
 pub(super) const STATE: &str = "s.id, s.claim_at, s.version, s.generation, s.anchor_at, s.cursor_at, s.armed, \
      s.manual, s.manual_run, s.last_manual_at, s.catch_up_until, s.held, s.held_run, s.held_session, s.started_at, \
      s.fencing_token, s.pause_since, s.pause_until, s.pause_reason, s.cancel, s.deleted";
 
-pub(super) const ACTIVE: &str = "a.job_id, a.due_at, a.trigger_name, a.claim_at, a.version, a.waiting, a.waiting_run, \
+pub(super) const CONCURRENT: &str = "a.job_id, a.due_at, a.trigger_name, a.claim_at, a.version, a.waiting, a.waiting_run, \
      a.held, a.held_run, a.held_session, a.started_at, a.fencing_token, a.cancel, a.withdrawn";
 
 /// The order of `FiringKey`.
-pub(super) const ACTIVE_ORDER: &str = "a.job_id, a.due_at, FIELD(a.trigger_name, 'schedule', 'manual', 'misfire')";
+pub(super) const CONCURRENT_ORDER: &str = "a.job_id, a.due_at, FIELD(a.trigger_name, 'schedule', 'manual', 'misfire')";
 
 pub(super) const RECORD: &str = "r.id, r.job_id, r.due_at, r.trigger_name, r.attempt, r.status, r.reason, r.exit_code, \
      r.signal_number, r.started_at, r.finished_at, r.lag_ms, r.session, r.fencing_token, r.due_count, r.first_due_at";
 
 pub(super) const SESSION: &str = "id, node, address, version, state, seq, started_at, heartbeat_at";
-
-type Answer<T> = Result<T, StoreError>;
 
 /// The columns of one row.
 pub(super) struct Columns {
@@ -45,7 +43,7 @@ impl Columns {
     }
 
     /// The next column.
-    pub fn next<T: FromValue>(&mut self) -> Answer<T> {
+    pub fn next<T: FromValue>(&mut self) -> StoreResult<T> {
         let at = self.at;
         self.at += 1;
         match self.row.take_opt(at) {
@@ -65,34 +63,34 @@ impl Columns {
         self.row.as_ref(self.at).is_none_or(|value| *value == Value::NULL)
     }
 
-    fn maybe_run(&mut self) -> Answer<Option<[u8; 16]>> {
+    fn maybe_run(&mut self) -> StoreResult<Option<[u8; 16]>> {
         let bytes: Option<Vec<u8>> = self.next()?;
         let wrong = |bytes: Vec<u8>| unreadable(format!("a run id of {} bytes", bytes.len()));
         bytes.map(|bytes| bytes.try_into().map_err(wrong)).transpose()
     }
 
-    pub fn run(&mut self) -> Answer<RunId> {
+    pub fn run(&mut self) -> StoreResult<RunId> {
         self.maybe_run()?.map(run_from).ok_or_else(|| unreadable("a run id is NULL"))
     }
 
-    pub fn time(&mut self) -> Answer<Timestamp> {
+    pub fn time(&mut self) -> StoreResult<Timestamp> {
         self.next().map(Timestamp::from_ms)
     }
 
-    pub fn maybe_time(&mut self) -> Answer<Option<Timestamp>> {
+    pub fn maybe_time(&mut self) -> StoreResult<Option<Timestamp>> {
         self.next::<Option<i64>>().map(|at| at.map(Timestamp::from_ms))
     }
 
     /// A name of which `all` has the value.
-    fn name<T: Copy>(&mut self, all: &[T], name: impl Fn(T) -> &'static str) -> Answer<T> {
+    fn name<T: Copy>(&mut self, all: &[T], name: impl Fn(T) -> &'static str) -> StoreResult<T> {
         named(all, name, &self.next::<String>()?).map_err(unreadable)
     }
 
-    fn firing(&mut self) -> Answer<Option<Firing>> {
+    fn firing(&mut self) -> StoreResult<Option<Firing>> {
         self.next::<Option<String>>()?.map(|text| firing_from(&text)).transpose().map_err(unreadable)
     }
 
-    fn held(&mut self) -> Answer<HeldColumns> {
+    fn held(&mut self) -> StoreResult<HeldColumns> {
         Ok(HeldColumns {
             firing: self.firing()?,
             run: self.maybe_run()?,
@@ -102,18 +100,18 @@ impl Columns {
         })
     }
 
-    fn cancel(&mut self) -> Answer<Option<carillon_domain::firing::CancelledBy>> {
+    fn cancel(&mut self) -> StoreResult<Option<carillon_domain::firing::CancelledBy>> {
         self.next::<Option<String>>()?.map(|text| cancel_from(&text)).transpose().map_err(unreadable)
     }
 }
 
 /// A row of [`STATE`].
-pub(super) fn state(row: Row) -> Answer<JobState> {
+pub(super) fn state(row: Row) -> StoreResult<JobState> {
     state_of(&mut Columns::of(row))
 }
 
 /// The columns of [`STATE`].
-pub(super) fn state_of(from: &mut Columns) -> Answer<JobState> {
+pub(super) fn state_of(from: &mut Columns) -> StoreResult<JobState> {
     let columns = StateColumns {
         id: from.next()?,
         claim_at: from.next()?,
@@ -136,10 +134,10 @@ pub(super) fn state_of(from: &mut Columns) -> Answer<JobState> {
     Ok(columns.state())
 }
 
-/// A row of [`ACTIVE`].
-pub(super) fn active(row: Row) -> Answer<ActiveRow> {
+/// A row of [`CONCURRENT`].
+pub(super) fn concurrent(row: Row) -> StoreResult<ConcurrentRun> {
     let mut from = Columns::of(row);
-    let columns = ActiveColumns {
+    let columns = ConcurrentColumns {
         job_id: from.next()?,
         due_at: from.next()?,
         trigger: trigger_from(&from.next::<String>()?).map_err(unreadable)?,
@@ -155,7 +153,7 @@ pub(super) fn active(row: Row) -> Answer<ActiveRow> {
 }
 
 /// The columns of [`RECORD`].
-pub(super) fn record_of(from: &mut Columns) -> Answer<RunRecord> {
+pub(super) fn record_of(from: &mut Columns) -> StoreResult<RunRecord> {
     Ok(RunRecord {
         id: from.run()?,
         job: JobId(from.next()?),
@@ -177,12 +175,12 @@ pub(super) fn record_of(from: &mut Columns) -> Answer<RunRecord> {
 }
 
 /// A row of [`RECORD`].
-pub(super) fn record(row: Row) -> Answer<RunRecord> {
+pub(super) fn record(row: Row) -> StoreResult<RunRecord> {
     record_of(&mut Columns::of(row))
 }
 
 /// A row of [`RECORD`], `node, namespace, name, truncated`.
-pub(super) fn recorded(row: Row) -> Answer<Recorded> {
+pub(super) fn recorded(row: Row) -> StoreResult<Recorded> {
     let mut from = Columns::of(row);
     let record = record_of(&mut from)?;
     let node = from.next()?;
@@ -191,7 +189,7 @@ pub(super) fn recorded(row: Row) -> Answer<Recorded> {
 }
 
 /// A row of `partition_id, executor, claim_at, version, job_id, due_at, trigger_name`, the last two NULL for a job's own row.
-pub(super) fn unclaimed(row: Row) -> Answer<Unclaimed> {
+pub(super) fn unclaimed(row: Row) -> StoreResult<Unclaimed> {
     let mut from = Columns::of(row);
     let (partition, executor, claim_at, version) = (from.next()?, from.next()?, from.time()?, from.next()?);
     let (job, due_at, trigger) = (JobId(from.next()?), from.next()?, from.next::<Option<String>>()?);
@@ -200,7 +198,7 @@ pub(super) fn unclaimed(row: Row) -> Answer<Unclaimed> {
 }
 
 /// A row of [`SESSION`].
-pub(super) fn session(row: Row) -> Answer<SessionView> {
+pub(super) fn session(row: Row) -> StoreResult<SessionView> {
     let mut from = Columns::of(row);
     let id = SessionId::from_random(from.next()?);
     let (node, address, version) = (from.next()?, from.next()?, from.next()?);
@@ -211,6 +209,6 @@ pub(super) fn session(row: Row) -> Answer<SessionView> {
 }
 
 /// The state of a session.
-pub(super) fn session_state(row: Row) -> Answer<SessionState> {
+pub(super) fn session_state(row: Row) -> StoreResult<SessionState> {
     Columns::of(row).name(&SessionState::ALL, SessionState::as_str)
 }

@@ -142,8 +142,8 @@ async fn ask_for_friendship(conn: &mut Conn, address: &Address, found: i64, know
 async fn refuse_other_engines(conn: &mut Conn, address: &Address) -> Result<(), OpenError> {
     let sql = "SELECT CONCAT(TABLE_NAME, ' is ', ENGINE) FROM information_schema.TABLES \
                WHERE TABLE_SCHEMA = DATABASE() AND ENGINE <> 'InnoDB' AND TABLE_NAME IN \
-               ('meta', 'lock_row', 'job', 'job_state', 'active', 'run', 'output', 'live_output', \
-               'session', 'uncertain_window', 'spent_session')";
+               ('meta', 'lock_row', 'job', 'job_state', 'concurrent_run', 'run', 'output', 'live_output', \
+               'session', 'loss_window', 'spent_session')";
     let others: Vec<String> = conn.query(sql).await.map_err(|error| address.unreachable(&error))?;
     if others.is_empty() {
         return Ok(());

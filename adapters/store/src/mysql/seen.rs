@@ -16,11 +16,10 @@ use super::transaction::{Context, Transaction};
 use crate::definition::Definition;
 use crate::gather::Gatherer;
 use crate::tables::{JobRow, SeenJob};
-use crate::{JobKey, StoreError};
+use crate::{JobKey, StoreError, StoreResult};
 
-type Answer<T> = Result<T, StoreError>;
 /// One that cannot be read is an error of its own.
-type Seen = Answer<Option<SeenJob>>;
+type Seen = StoreResult<Option<SeenJob>>;
 
 /// How many statements are on their way at once; the other readers have connections too.
 const LANES: usize = 2;
@@ -29,7 +28,7 @@ const MOST_TOGETHER: usize = 100;
 
 impl Transaction {
     /// Living jobs, in the order asked for.
-    async fn select_seen_jobs(&mut self, keys: &[JobKey]) -> Answer<Vec<Seen>> {
+    async fn select_seen_jobs(&mut self, keys: &[JobKey]) -> StoreResult<Vec<Seen>> {
         // A row for each attempt at the newest due time; the last of them is the newest record.
         let sql = format!(
             "SELECT t.place, {STATE}, n.node, {RECORD}, {DEFINITION} FROM {NAMES} t \
@@ -60,7 +59,7 @@ impl Transaction {
         answers.pop().unwrap_or(Ok(None))
     }
 
-    fn seen(&mut self, row: Row) -> Answer<SeenJob> {
+    fn seen(&mut self, row: Row) -> StoreResult<SeenJob> {
         let mut from = Columns::of(row);
         let _place: u64 = from.next()?;
         let state = rows::state_of(&mut from)?;
@@ -76,7 +75,7 @@ impl Transaction {
     }
 
     /// The definition of a row, which follows in `from`: read, unless it is known.
-    fn definition(&mut self, state: &JobState, from: &mut Columns) -> Answer<Arc<Definition>> {
+    fn definition(&mut self, state: &JobState, from: &mut Columns) -> StoreResult<Arc<Definition>> {
         if let Some(known) = self.cached(state.id, state.generation) {
             return Ok(known);
         }
@@ -118,7 +117,7 @@ impl Looks {
 }
 
 /// A connection that was closed while it was idle costs nothing but another one.
-async fn look(readers: &Pool, context: &Arc<Context>, keys: &[JobKey]) -> Answer<Vec<Seen>> {
+async fn look(readers: &Pool, context: &Arc<Context>, keys: &[JobKey]) -> StoreResult<Vec<Seen>> {
     let mut fresh = false;
     loop {
         let mut looking = Transaction::looking(readers.line(fresh).await?, context.clone());

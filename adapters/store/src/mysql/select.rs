@@ -14,14 +14,12 @@ use carillon_domain::time::Timestamp;
 use mysql_async::{Row, Value};
 
 use super::error::unreadable;
-use super::rows::{self, ACTIVE, ACTIVE_ORDER, Columns, STATE};
+use super::rows::{self, CONCURRENT, CONCURRENT_ORDER, Columns, STATE};
 use super::transaction::{Transaction, list};
 use crate::codec::run_bytes;
 use crate::definition::{Definition, from_document};
-use crate::tables::{ActiveJob, JobRow};
-use crate::{ClaimRequest, JobKey, StoreError};
-
-type Answer<T> = Result<T, StoreError>;
+use crate::tables::{ConcurrentJob, JobRow};
+use crate::{ClaimRequest, JobKey, StoreError, StoreResult};
 
 /// More than any database holds.
 pub(super) fn limit_of(limit: usize) -> u64 {
@@ -33,7 +31,7 @@ pub(super) fn marks(count: usize) -> String {
     vec!["?"; count].join(",")
 }
 
-pub(super) fn json<T: serde::Serialize + ?Sized>(list: &T) -> Answer<String> {
+pub(super) fn json<T: serde::Serialize + ?Sized>(list: &T) -> StoreResult<String> {
     serde_json::to_string(list).map_err(|error| StoreError::Permanent(error.to_string()))
 }
 
@@ -46,7 +44,7 @@ pub(super) const NAMES: &str = "JSON_TABLE(?, '$[*]' COLUMNS (place FOR ORDINALI
      name VARCHAR(128) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin PATH '$[1]'))";
 
 /// The parameter of [`NAMES`].
-pub(super) fn names_of(keys: &[JobKey]) -> Answer<String> {
+pub(super) fn names_of(keys: &[JobKey]) -> StoreResult<String> {
     json(&keys.iter().map(|key| [key.namespace.as_str(), key.name.as_str()]).collect::<Vec<_>>())
 }
 
@@ -55,7 +53,7 @@ pub(super) const DEFINITION: &str =
     "j.namespace, j.name, j.document, j.generation, j.anchor_at, j.created_at, j.updated_at";
 
 /// The columns of [`DEFINITION`].
-pub(super) fn definition_of(from: &mut Columns) -> Answer<Arc<Definition>> {
+pub(super) fn definition_of(from: &mut Columns) -> StoreResult<Arc<Definition>> {
     let key = JobKey { namespace: from.next()?, name: from.next()? };
     let (document, generation): (String, u64) = (from.next()?, from.next()?);
     let times: [i64; 3] = [from.next()?, from.next()?, from.next()?];
@@ -68,7 +66,7 @@ pub(super) fn definition_of(from: &mut Columns) -> Answer<Arc<Definition>> {
 
 impl Transaction {
     /// The definitions of jobs; one that cannot be read is an error of its own.
-    async fn definitions(&mut self, ids: &[JobId]) -> Answer<BTreeMap<JobId, Answer<Arc<Definition>>>> {
+    async fn definitions(&mut self, ids: &[JobId]) -> StoreResult<BTreeMap<JobId, StoreResult<Arc<Definition>>>> {
         let mut found = BTreeMap::new();
         if ids.is_empty() {
             return Ok(found);
@@ -89,7 +87,7 @@ impl Transaction {
     }
 
     /// Job rows of a statement that answers [`STATE`], each with its definition or why it has none.
-    async fn with_definitions(&mut self, found: Vec<Row>) -> Answer<Vec<(JobId, Answer<JobRow>)>> {
+    async fn with_definitions(&mut self, found: Vec<Row>) -> StoreResult<Vec<(JobId, StoreResult<JobRow>)>> {
         let mut states = Vec::with_capacity(found.len());
         for row in found {
             let id = JobId(row.get_opt(0).and_then(Result::ok).unwrap_or(0));
@@ -118,13 +116,13 @@ impl Transaction {
     }
 
     /// Job rows, each with its definition. `rest` begins after FROM.
-    pub(super) async fn jobs(&mut self, rest: &str, params: Vec<Value>) -> Answer<Vec<JobRow>> {
+    pub(super) async fn jobs(&mut self, rest: &str, params: Vec<Value>) -> StoreResult<Vec<JobRow>> {
         let found = self.line.select(&format!("SELECT {STATE} FROM {rest}"), params).await?;
         self.with_definitions(found).await?.into_iter().map(|(_, row)| row).collect()
     }
 
     /// Rows of numbers that are known.
-    async fn jobs_of(&mut self, ids: &[JobId]) -> Answer<Vec<(JobId, Answer<JobRow>)>> {
+    async fn jobs_of(&mut self, ids: &[JobId]) -> StoreResult<Vec<(JobId, StoreResult<JobRow>)>> {
         if ids.is_empty() {
             return Ok(Vec::new());
         }
@@ -133,7 +131,7 @@ impl Transaction {
         self.with_definitions(found).await
     }
 
-    pub(super) async fn select_jobs(&mut self, ids: &[JobId]) -> Answer<Vec<Option<JobRow>>> {
+    pub(super) async fn select_jobs(&mut self, ids: &[JobId]) -> StoreResult<Vec<Option<JobRow>>> {
         let mut found = BTreeMap::new();
         for (id, row) in self.jobs_of(ids).await? {
             found.insert(id, row?);
@@ -142,7 +140,7 @@ impl Transaction {
     }
 
     /// The jobs' rows that carry runs: those that are known at the version at which the caller saw them are not read.
-    pub(super) async fn select_jobs_of_runs(&mut self, runs: &[RunRef]) -> Answer<Vec<Option<JobRow>>> {
+    pub(super) async fn select_jobs_of_runs(&mut self, runs: &[RunRef]) -> StoreResult<Vec<Option<JobRow>>> {
         let (mut rows, mut unknown) = (BTreeMap::new(), Vec::new());
         for at in runs {
             let RowKey::Job(id) = at.row else { continue };
@@ -161,7 +159,7 @@ impl Transaction {
     }
 
     /// The numbers of living jobs, in the order asked for.
-    pub(super) async fn ids_by_key(&mut self, keys: &[JobKey]) -> Answer<Vec<Option<JobId>>> {
+    pub(super) async fn ids_by_key(&mut self, keys: &[JobKey]) -> StoreResult<Vec<Option<JobId>>> {
         let sql = format!(
             "SELECT t.place, j.id FROM {NAMES} t STRAIGHT_JOIN job j FORCE INDEX (job_name) \
              ON j.namespace = t.namespace AND j.name = t.name AND j.living = 1"
@@ -177,14 +175,14 @@ impl Transaction {
         Ok(ids)
     }
 
-    pub(super) async fn select_jobs_by_key(&mut self, keys: &[JobKey]) -> Answer<Vec<Option<JobRow>>> {
+    pub(super) async fn select_jobs_by_key(&mut self, keys: &[JobKey]) -> StoreResult<Vec<Option<JobRow>>> {
         let ids = self.ids_by_key(keys).await?;
         let known: Vec<JobId> = ids.iter().copied().flatten().collect();
         let mut rows = self.select_jobs(&known).await?.into_iter();
         Ok(ids.into_iter().map(|id| id.and_then(|_| rows.next().flatten())).collect())
     }
 
-    pub(super) async fn select_job_by_run(&mut self, run: RunId) -> Answer<Option<JobRow>> {
+    pub(super) async fn select_job_by_run(&mut self, run: RunId) -> StoreResult<Option<JobRow>> {
         let run = Value::Bytes(run_bytes(run).to_vec());
         let held = "session n STRAIGHT_JOIN job_state s FORCE INDEX (job_state_held) \
                     ON s.held_session = n.id AND s.held_run = ?";
@@ -196,7 +194,7 @@ impl Transaction {
 
     /// The rows of the partitions that come up first. The index has all that is asked; only what is taken is read. Each
     /// partition is asked for twice its share; only if one may have more among the first, for as much as all together.
-    pub(super) async fn select_due_jobs(&mut self, request: &ClaimRequest) -> Answer<Vec<JobRow>> {
+    pub(super) async fn select_due_jobs(&mut self, request: &ClaimRequest) -> StoreResult<Vec<JobRow>> {
         let limit = request.runs.len();
         if request.partitions.is_empty() || limit == 0 || request.executors.is_empty() {
             return Ok(Vec::new());
@@ -218,7 +216,7 @@ impl Transaction {
 
     /// Of each partition at least so many, if there are: when they come up, ascending, their numbers and partitions. Few
     /// different numbers are asked for, as each is a statement of its own to a server.
-    async fn first_due(&mut self, request: &ClaimRequest, of_each: usize) -> Answer<Vec<(i64, JobId, u16)>> {
+    async fn first_due(&mut self, request: &ClaimRequest, of_each: usize) -> StoreResult<Vec<(i64, JobId, u16)>> {
         let limit = limit_of(of_each.checked_next_power_of_two().unwrap_or(of_each));
         let places = marks(request.executors.len());
         let (mut sql, mut params) = (String::new(), Vec::new());
@@ -243,7 +241,7 @@ impl Transaction {
     }
 
     /// One row of a newer binary must not keep this one from all the others.
-    async fn readable(&mut self, ids: &[JobId]) -> Answer<Vec<JobRow>> {
+    async fn readable(&mut self, ids: &[JobId]) -> StoreResult<Vec<JobRow>> {
         let mut found = BTreeMap::new();
         for (id, row) in self.jobs_of(ids).await? {
             match row {
@@ -258,10 +256,10 @@ impl Transaction {
     }
 
     /// Active rows, each with its job's definition. `rest` begins after FROM.
-    pub(super) async fn active(&mut self, rest: &str, params: Vec<Value>) -> Answer<Vec<ActiveJob>> {
+    pub(super) async fn concurrent(&mut self, rest: &str, params: Vec<Value>) -> StoreResult<Vec<ConcurrentJob>> {
         let mut found = Vec::new();
-        for row in self.line.select(&format!("SELECT {ACTIVE} FROM {rest}"), params).await? {
-            found.push(rows::active(row)?);
+        for row in self.line.select(&format!("SELECT {CONCURRENT} FROM {rest}"), params).await? {
+            found.push(rows::concurrent(row)?);
         }
         let mut jobs: Vec<JobId> = found.iter().map(|row| row.key.job).collect();
         jobs.dedup();
@@ -270,41 +268,47 @@ impl Transaction {
             Some(definition) => definition.clone(),
             None => Err(unreadable(format!("job {id} has no definition"))),
         };
-        found.into_iter().map(|row| Ok(ActiveJob { definition: of(row.key.job)?, row })).collect()
+        found.into_iter().map(|row| Ok(ConcurrentJob { definition: of(row.key.job)?, row })).collect()
     }
 
-    pub(super) async fn select_active(&mut self, keys: &[FiringKey]) -> Answer<Vec<Option<ActiveJob>>> {
+    pub(super) async fn select_concurrent(&mut self, keys: &[FiringKey]) -> StoreResult<Vec<Option<ConcurrentJob>>> {
         if keys.is_empty() {
             return Ok(Vec::new());
         }
         let place = |key: &FiringKey| format!("({},{},'{}')", key.job.0, key.due_at.as_ms(), key.trigger.as_str());
         let places: Vec<String> = keys.iter().map(place).collect();
-        let rest = format!("active a WHERE (a.job_id, a.due_at, a.trigger_name) IN ({})", places.join(","));
-        let found: BTreeMap<FiringKey, ActiveJob> =
-            self.active(&rest, Vec::new()).await?.into_iter().map(|active| (active.row.key, active)).collect();
+        let rest = format!("concurrent_run a WHERE (a.job_id, a.due_at, a.trigger_name) IN ({})", places.join(","));
+        let found: BTreeMap<FiringKey, ConcurrentJob> = self
+            .concurrent(&rest, Vec::new())
+            .await?
+            .into_iter()
+            .map(|concurrent| (concurrent.row.key, concurrent))
+            .collect();
         Ok(keys.iter().map(|key| found.get(key).cloned()).collect())
     }
 
-    pub(super) async fn select_active_by_run(&mut self, run: RunId) -> Answer<Option<ActiveJob>> {
+    pub(super) async fn select_active_by_run(&mut self, run: RunId) -> StoreResult<Option<ConcurrentJob>> {
         let run = Value::Bytes(run_bytes(run).to_vec());
-        let held =
-            "session n STRAIGHT_JOIN active a FORCE INDEX (active_held) ON a.held_session = n.id AND a.held_run = ?";
-        if let Some(row) = self.active(held, vec![run.clone()]).await?.pop() {
+        let held = "session n STRAIGHT_JOIN concurrent_run a FORCE INDEX (concurrent_held) ON a.held_session = n.id AND a.held_run = ?";
+        if let Some(row) = self.concurrent(held, vec![run.clone()]).await?.pop() {
             return Ok(Some(row));
         }
-        Ok(self.active("active a FORCE INDEX (active_waiting) WHERE a.waiting_run = ?", vec![run]).await?.pop())
+        Ok(self
+            .concurrent("concurrent_run a FORCE INDEX (concurrent_waiting) WHERE a.waiting_run = ?", vec![run])
+            .await?
+            .pop())
     }
 
-    pub(super) async fn select_due_active(&mut self, request: &ClaimRequest) -> Answer<Vec<ActiveJob>> {
+    pub(super) async fn select_due_concurrent(&mut self, request: &ClaimRequest) -> StoreResult<Vec<ConcurrentJob>> {
         if request.partitions.is_empty() || request.runs.is_empty() {
             return Ok(Vec::new());
         }
         let rest = format!(
-            "active a STRAIGHT_JOIN job_state s ON s.id = a.job_id WHERE a.claim_at <= ? AND s.partition_id IN ({}) \
-             AND s.executor IN ({TEXTS}) ORDER BY a.claim_at, {ACTIVE_ORDER} LIMIT {}",
+            "concurrent_run a STRAIGHT_JOIN job_state s ON s.id = a.job_id WHERE a.claim_at <= ? AND s.partition_id IN ({}) \
+             AND s.executor IN ({TEXTS}) ORDER BY a.claim_at, {CONCURRENT_ORDER} LIMIT {}",
             list(&request.partitions),
             limit_of(request.runs.len())
         );
-        self.active(&rest, vec![request.until.as_ms().into(), json(&request.executors)?.into()]).await
+        self.concurrent(&rest, vec![request.until.as_ms().into(), json(&request.executors)?.into()]).await
     }
 }

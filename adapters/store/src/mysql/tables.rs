@@ -4,26 +4,22 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use carillon_domain::firing::FiringKey;
-use carillon_domain::guard::{Guard, stands};
+use carillon_domain::guard::{Guard, enabled};
 use carillon_domain::id::{JobId, RunId, SessionId};
 use carillon_domain::job::Job;
 use carillon_domain::node::port::RunRef;
 use carillon_domain::run::RunRecord;
 use carillon_domain::time::Timestamp;
 
-use super::rows::{self, ACTIVE_ORDER};
+use super::rows::{self, CONCURRENT_ORDER};
 use super::select::limit_of;
 use super::transaction::{Transaction, list};
 use crate::guarded::guarded;
-use crate::tables::{ActiveJob, Changes, JobRow, JobRows, RecordQuery, Recorded, SeenJob, Standing, Tables};
-use crate::{
-    ClaimRequest, JobKey, JobQuery, NewSession, Output, SessionState, SessionView, StoreError, UncertainWindow,
-};
-
-type Answer<T> = Result<T, StoreError>;
+use crate::tables::{Changes, ConcurrentJob, JobRow, JobRows, RecordQuery, Recorded, SeenJob, Standing, Tables};
+use crate::{ClaimRequest, JobKey, JobQuery, NewSession, Output, RecordedLoss, SessionState, SessionView, StoreResult};
 
 impl Transaction {
-    pub(super) async fn change_session(&mut self, sql: &str, params: Vec<mysql_async::Value>) -> Answer<()> {
+    pub(super) async fn change_session(&mut self, sql: &str, params: Vec<mysql_async::Value>) -> StoreResult<()> {
         self.wrote = true;
         self.line.exec(sql, params).await.map(|_| ())
     }
@@ -42,80 +38,81 @@ impl Tables for Transaction {
         self.context.partitions
     }
 
-    async fn lock_partitions(&mut self, partitions: &[u16]) -> Answer<()> {
+    async fn lock_partitions(&mut self, partitions: &[u16]) -> StoreResult<()> {
         self.lock_partition_rows(partitions).await
     }
 
-    async fn jobs_by_id(&mut self, ids: &[JobId]) -> Answer<Vec<Option<JobRow>>> {
+    async fn jobs_by_id(&mut self, ids: &[JobId]) -> StoreResult<Vec<Option<JobRow>>> {
         self.select_jobs(ids).await
     }
 
-    async fn jobs_of_runs(&mut self, _ids: &[JobId], runs: &[RunRef]) -> Answer<Vec<Option<JobRow>>> {
+    async fn jobs_of_runs(&mut self, _ids: &[JobId], runs: &[RunRef]) -> StoreResult<Vec<Option<JobRow>>> {
         self.select_jobs_of_runs(runs).await
     }
 
-    async fn jobs_by_key(&mut self, keys: &[JobKey]) -> Answer<Vec<Option<JobRow>>> {
+    async fn jobs_by_key(&mut self, keys: &[JobKey]) -> StoreResult<Vec<Option<JobRow>>> {
         self.select_jobs_by_key(keys).await
     }
 
-    async fn seen_job(&mut self, key: &JobKey) -> Answer<Option<SeenJob>> {
+    async fn seen_job(&mut self, key: &JobKey) -> StoreResult<Option<SeenJob>> {
         self.select_seen_job(key).await
     }
 
-    async fn job_by_run(&mut self, run: RunId) -> Answer<Option<JobRow>> {
+    async fn job_by_run(&mut self, run: RunId) -> StoreResult<Option<JobRow>> {
         self.select_job_by_run(run).await
     }
 
-    async fn due_jobs(&mut self, request: &ClaimRequest) -> Answer<Vec<JobRow>> {
+    async fn due_jobs(&mut self, request: &ClaimRequest) -> StoreResult<Vec<JobRow>> {
         self.select_due_jobs(request).await
     }
 
-    async fn held_jobs(&mut self, session: SessionId, limit: usize) -> Answer<Vec<JobRow>> {
+    async fn held_jobs(&mut self, session: SessionId, limit: usize) -> StoreResult<Vec<JobRow>> {
         // To an optimizer that thinks it common, what nobody holds any more is worth a look at each row in the order of numbers.
         let held = "job_state s FORCE INDEX (job_state_held) WHERE s.held_session = ?";
         let rest = format!("{held} ORDER BY s.id LIMIT {}", limit_of(limit));
         self.jobs(&rest, vec![session.as_u64().into()]).await
     }
 
-    async fn job_page(&mut self, query: &JobQuery) -> Answer<JobRows> {
+    async fn job_page(&mut self, query: &JobQuery) -> StoreResult<JobRows> {
         self.select_job_page(query).await
     }
 
-    async fn highest_version(&mut self) -> Answer<u64> {
+    async fn highest_version(&mut self) -> StoreResult<u64> {
         self.select_highest_version().await
     }
 
-    async fn ids_of_name(&mut self, key: &JobKey) -> Answer<Vec<JobId>> {
+    async fn ids_of_name(&mut self, key: &JobKey) -> StoreResult<Vec<JobId>> {
         self.select_ids_of_name(key).await
     }
 
-    async fn active_by_key(&mut self, keys: &[FiringKey]) -> Answer<Vec<Option<ActiveJob>>> {
-        self.select_active(keys).await
+    async fn concurrent_by_key(&mut self, keys: &[FiringKey]) -> StoreResult<Vec<Option<ConcurrentJob>>> {
+        self.select_concurrent(keys).await
     }
 
-    async fn active_by_run(&mut self, run: RunId) -> Answer<Option<ActiveJob>> {
+    async fn concurrent_by_run(&mut self, run: RunId) -> StoreResult<Option<ConcurrentJob>> {
         self.select_active_by_run(run).await
     }
 
-    async fn active_of_job(&mut self, job: JobId) -> Answer<Vec<ActiveJob>> {
-        self.active(&format!("active a WHERE a.job_id = ? ORDER BY {ACTIVE_ORDER}"), vec![job.0.into()]).await
+    async fn concurrent_of_job(&mut self, job: JobId) -> StoreResult<Vec<ConcurrentJob>> {
+        self.concurrent(&format!("concurrent_run a WHERE a.job_id = ? ORDER BY {CONCURRENT_ORDER}"), vec![job.0.into()])
+            .await
     }
 
-    async fn due_active(&mut self, request: &ClaimRequest) -> Answer<Vec<ActiveJob>> {
-        if self.nothing_beside {
+    async fn due_concurrent(&mut self, request: &ClaimRequest) -> StoreResult<Vec<ConcurrentJob>> {
+        if self.none_concurrent {
             return Ok(Vec::new());
         }
-        self.select_due_active(request).await
+        self.select_due_concurrent(request).await
     }
 
-    async fn held_active(&mut self, session: SessionId, limit: usize) -> Answer<Vec<ActiveJob>> {
+    async fn held_concurrent(&mut self, session: SessionId, limit: usize) -> StoreResult<Vec<ConcurrentJob>> {
         let limit = limit_of(limit);
-        let held = "active a FORCE INDEX (active_held) WHERE a.held_session = ?";
-        let rest = format!("{held} ORDER BY {ACTIVE_ORDER} LIMIT {limit}");
-        self.active(&rest, vec![session.as_u64().into()]).await
+        let held = "concurrent_run a FORCE INDEX (concurrent_held) WHERE a.held_session = ?";
+        let rest = format!("{held} ORDER BY {CONCURRENT_ORDER} LIMIT {limit}");
+        self.concurrent(&rest, vec![session.as_u64().into()]).await
     }
 
-    async fn live_jobs(&mut self, jobs: Option<&[JobId]>) -> Answer<Vec<JobRow>> {
+    async fn live_jobs(&mut self, jobs: Option<&[JobId]>) -> StoreResult<Vec<JobRow>> {
         let rest = match jobs {
             // Left to itself, the optimizer reads the whole table now and then, as its statistics are drawn by lot.
             None => "(SELECT id FROM job_state FORCE INDEX (job_state_held) WHERE held_session IS NOT NULL UNION \
@@ -132,34 +129,36 @@ impl Tables for Transaction {
         self.jobs(&rest, Vec::new()).await
     }
 
-    async fn live_active(&mut self, jobs: Option<&[JobId]>) -> Answer<Vec<ActiveJob>> {
+    async fn live_concurrent(&mut self, jobs: Option<&[JobId]>) -> StoreResult<Vec<ConcurrentJob>> {
         match jobs {
-            None => self.active("active a", Vec::new()).await,
+            None => self.concurrent("concurrent_run a", Vec::new()).await,
             Some([]) => Ok(Vec::new()),
             // A start names a version that was written before this transaction began, and its write is guarded by it. Who puts
             // a row beside a job's writes that one as well, so it was there when this was asked, or the guard fails.
-            Some(_) if self.nothing_beside => Ok(Vec::new()),
-            Some(jobs) => self.active(&format!("active a WHERE a.job_id IN ({})", list(jobs)), Vec::new()).await,
+            Some(_) if self.none_concurrent => Ok(Vec::new()),
+            Some(jobs) => {
+                self.concurrent(&format!("concurrent_run a WHERE a.job_id IN ({})", list(jobs)), Vec::new()).await
+            }
         }
     }
 
-    async fn record(&mut self, run: RunId) -> Answer<Option<Recorded>> {
+    async fn record(&mut self, run: RunId) -> StoreResult<Option<Recorded>> {
         self.select_record(run).await
     }
 
-    async fn records(&mut self, query: &RecordQuery) -> Answer<Vec<Recorded>> {
+    async fn records(&mut self, query: &RecordQuery) -> StoreResult<Vec<Recorded>> {
         self.select_records(query).await
     }
 
-    async fn last_records(&mut self, jobs: &[JobId]) -> Answer<BTreeMap<JobId, RunRecord>> {
+    async fn last_records(&mut self, jobs: &[JobId]) -> StoreResult<BTreeMap<JobId, RunRecord>> {
         self.select_last_records(jobs).await
     }
 
-    async fn output(&mut self, run: RunId) -> Answer<Option<Output>> {
+    async fn output(&mut self, run: RunId) -> StoreResult<Option<Output>> {
         self.select_output(run).await
     }
 
-    async fn insert_session(&mut self, session: &NewSession) -> Answer<()> {
+    async fn insert_session(&mut self, session: &NewSession) -> StoreResult<()> {
         let sql = "INSERT INTO session (id, node, address, version, state, seq, started_at, heartbeat_at) \
                    VALUES (?, ?, ?, ?, ?, 0, ?, ?)";
         let (id, now) = (session.id.as_u64(), Transaction::now(self).as_ms());
@@ -176,16 +175,16 @@ impl Tables for Transaction {
         self.change_session(sql, params).await
     }
 
-    async fn session_state(&mut self, session: SessionId) -> Answer<Option<SessionState>> {
+    async fn session_state(&mut self, session: SessionId) -> StoreResult<Option<SessionState>> {
         let sql = "SELECT state FROM session WHERE id = ?";
         let row = self.line.select(sql, (session.as_u64(),)).await?.pop();
         row.map(rows::session_state).transpose()
     }
 
-    async fn beat(&mut self, session: SessionId, seq: u64, state: SessionState) -> Answer<()> {
+    async fn beat(&mut self, session: SessionId, seq: u64, state: SessionState) -> StoreResult<()> {
         let sql =
             "UPDATE session SET seq = ?, state = ?, heartbeat_at = ? WHERE id = ? AND state <> 'ended' AND seq < ?";
-        let sql = match stands(Guard::BeatNotEnded) {
+        let sql = match enabled(Guard::BeatNotEnded) {
             true => guarded(Guard::BeatNewer, sql, "seq < ?", "0 <= ?"),
             false => guarded(Guard::BeatNotEnded, sql, "state <> 'ended'", "TRUE"),
         };
@@ -193,50 +192,50 @@ impl Tables for Transaction {
         self.change_session(&sql, vec![seq.into(), state.as_str().into(), now.into(), id.into(), seq.into()]).await
     }
 
-    async fn end_session(&mut self, session: SessionId, seen_seq: u64) -> Answer<()> {
+    async fn end_session(&mut self, session: SessionId, seen_seq: u64) -> StoreResult<()> {
         let sql = "UPDATE session SET state = 'ended' WHERE id = ? AND seq = ? AND state <> 'ended'";
         let sql = guarded(Guard::EndSeen, sql, "seq = ?", "0 <= ?");
         self.change_session(&sql, vec![session.as_u64().into(), seen_seq.into()]).await
     }
 
-    async fn spend_session(&mut self, session: SessionId) -> Answer<()> {
+    async fn spend_session(&mut self, session: SessionId) -> StoreResult<()> {
         self.move_to_spent(session).await
     }
 
-    async fn standing(&mut self, session: SessionId) -> Answer<Standing> {
+    async fn standing(&mut self, session: SessionId) -> StoreResult<Standing> {
         self.select_standing(session).await
     }
 
-    async fn spent_seq(&mut self, session: SessionId) -> Answer<Option<u64>> {
+    async fn spent_seq(&mut self, session: SessionId) -> StoreResult<Option<u64>> {
         self.select_spent_seq(session).await
     }
 
-    async fn last_spent_at(&mut self) -> Answer<Option<Timestamp>> {
+    async fn last_spent_at(&mut self) -> StoreResult<Option<Timestamp>> {
         self.select_last_spent_at().await
     }
 
-    async fn note_window(&mut self, window: &UncertainWindow) -> Answer<()> {
+    async fn note_window(&mut self, window: &RecordedLoss) -> StoreResult<()> {
         self.upsert_window(window).await
     }
 
-    async fn windows(&mut self, accepted_since: Timestamp) -> Answer<Vec<UncertainWindow>> {
+    async fn windows(&mut self, accepted_since: Timestamp) -> StoreResult<Vec<RecordedLoss>> {
         self.select_windows(accepted_since).await
     }
 
-    async fn accept_windows(&mut self) -> Answer<()> {
-        let sql = "UPDATE uncertain_window SET is_open = NULL, accepted_at = ? WHERE is_open = 1";
+    async fn accept_windows(&mut self) -> StoreResult<()> {
+        let sql = "UPDATE loss_window SET is_open = NULL, accepted_at = ? WHERE is_open = 1";
         self.change_session(sql, vec![Transaction::now(self).as_ms().into()]).await
     }
 
-    async fn sessions(&mut self, with_counts: bool) -> Answer<Vec<SessionView>> {
+    async fn sessions(&mut self, with_counts: bool) -> StoreResult<Vec<SessionView>> {
         self.select_sessions(with_counts).await
     }
 
-    async fn create_jobs(&mut self, jobs: &[Arc<Job>]) -> Answer<Vec<JobId>> {
+    async fn create_jobs(&mut self, jobs: &[Arc<Job>]) -> StoreResult<Vec<JobId>> {
         self.insert_jobs(jobs).await
     }
 
-    async fn write(&mut self, changes: Changes) -> Answer<()> {
+    async fn write(&mut self, changes: Changes) -> StoreResult<()> {
         self.write_changes(changes).await
     }
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use carillon_domain::guard::{Guard, stands};
+use carillon_domain::guard::{Guard, enabled};
 use carillon_domain::id::{JobId, SessionId};
 use carillon_domain::time::Timestamp;
 use mysql_async::Row;
@@ -26,9 +26,7 @@ use crate::definition::Definition;
 use crate::held::{HeldRows, Known};
 use crate::reckoning::{self, Reckoning};
 use crate::tables::Standing;
-use crate::{ControlError, StoreError};
-
-type Answer<T> = Result<T, StoreError>;
+use crate::{ControlError, StoreError, StoreResult};
 
 /// How often a transaction is tried that lost against another one.
 pub(super) const TRIES: u32 = 8;
@@ -74,11 +72,11 @@ fn clock_of(session: Option<SessionId>) -> First<'static> {
 }
 
 /// The lock rows that a transaction begins with.
-fn lock_ids(locks: Locks<'_>, partitions: u16) -> Answer<Vec<u32>> {
+fn lock_ids(locks: Locks<'_>, partitions: u16) -> StoreResult<Vec<u32>> {
     match locks {
         Locks::Rows | Locks::Standing(_) => Ok(Vec::new()),
         Locks::Sessions | Locks::All => Ok(vec![SESSIONS]),
-        Locks::Partitions(..) if !stands(Guard::ClaimLocks) => Ok(Vec::new()),
+        Locks::Partitions(..) if !enabled(Guard::ClaimLocks) => Ok(Vec::new()),
         Locks::Partitions(wanted, _) => match wanted.iter().find(|partition| **partition >= partitions) {
             Some(unknown) => Err(unknown_partition(*unknown, partitions)),
             None => Ok(ids_of(wanted)),
@@ -141,13 +139,13 @@ impl Context {
     }
 
     /// Forgets what may be of commits that were lost.
-    pub fn forget_lost(&self, uncertain_until: Option<Timestamp>) {
-        self.cache().forget_lost(uncertain_until);
-        self.held().forget_lost(uncertain_until);
+    pub fn forget_lost(&self, losses_until: Option<Timestamp>) {
+        self.cache().forget_lost(losses_until);
+        self.held().forget_lost(losses_until);
     }
 
     /// Waits in line inside this process, ascending.
-    pub async fn pass(&self, locks: Locks<'_>) -> Answer<Vec<OwnedMutexGuard<()>>> {
+    pub async fn pass(&self, locks: Locks<'_>) -> StoreResult<Vec<OwnedMutexGuard<()>>> {
         let mut wanted: Vec<usize> = match locks {
             Locks::Rows | Locks::Standing(_) => Vec::new(),
             Locks::Sessions => vec![0],
@@ -181,8 +179,8 @@ pub(super) struct Transaction {
     /// Whose standing is asked for with the time, and what it was.
     session: Option<SessionId>,
     pub standing: Option<(SessionId, Standing)>,
-    /// No row was in the active table when the time was asked.
-    pub nothing_beside: bool,
+    /// No row was in the table `concurrent_run` when the time was asked.
+    pub none_concurrent: bool,
     /// The lock rows that were written last.
     locked: Vec<u32>,
     _passed: Vec<OwnedMutexGuard<()>>,
@@ -234,35 +232,35 @@ impl Transaction {
             known: Known::default(),
             session,
             standing: None,
-            nothing_beside: false,
+            none_concurrent: false,
             locked: vec![],
             _passed: passed,
         }
     }
 
     /// The database's time, which stands still until the next lock is taken, and where the session stands.
-    async fn look_at_the_clock(&mut self) -> Answer<()> {
+    async fn look_at_the_clock(&mut self) -> StoreResult<()> {
         let rows = clock_of(self.session).ask(&mut self.line).await?;
         self.read_clock(rows)
     }
 
-    fn read_clock(&mut self, mut rows: Vec<Row>) -> Answer<()> {
+    fn read_clock(&mut self, mut rows: Vec<Row>) -> StoreResult<()> {
         let row = rows.pop().ok_or_else(|| StoreError::Retryable("the database tells no time".to_owned()))?;
         let mut from = Columns::of(row);
         let now_us = from.next()?;
         self.context.reckoning().hear(now_us, boottime_us());
         self.now_us = self.context.clock.as_ref().map_or(now_us, |clock| clock.now_us());
         if let Some(session) = self.session {
-            self.nothing_beside = !from.next::<bool>()?;
+            self.none_concurrent = !from.next::<bool>()?;
             let standing = read_standing(from, session)?;
-            self.context.reckoning().see(session, &standing, !self.nothing_beside);
+            self.context.reckoning().see(session, &standing, !self.none_concurrent);
             self.standing = Some((session, standing));
         }
         Ok(())
     }
 
     /// Writes the lock rows of partitions.
-    pub async fn lock_partition_rows(&mut self, partitions: &[u16]) -> Answer<()> {
+    pub async fn lock_partition_rows(&mut self, partitions: &[u16]) -> StoreResult<()> {
         let count = self.context.partitions;
         if let Some(unknown) = partitions.iter().find(|partition| **partition >= count) {
             return Err(unknown_partition(*unknown, count));
@@ -279,15 +277,15 @@ impl Transaction {
     }
 
     /// Lock rows were written; each must be there. The time is that after the wait.
-    async fn lock_taken(&mut self, ids: &[u32]) -> Answer<()> {
-        if self.line.done()?.matched != ids.len() as u64 && stands(Guard::LockThere) {
+    async fn lock_taken(&mut self, ids: &[u32]) -> StoreResult<()> {
+        if self.line.done()?.matched != ids.len() as u64 && enabled(Guard::LockThere) {
             return Err(self.missing_lock(ids).await?);
         }
         self.locked = ids.to_vec();
         self.look_at_the_clock().await
     }
 
-    async fn missing_lock(&mut self, ids: &[u32]) -> Answer<StoreError> {
+    async fn missing_lock(&mut self, ids: &[u32]) -> StoreResult<StoreError> {
         let mut found = Vec::new();
         for row in self.line.query("SELECT id FROM lock_row").await? {
             found.push(Columns::of(row).next::<u32>()?);

@@ -8,7 +8,7 @@
 use std::fmt::Write as _;
 
 use carillon_domain::firing::JobState;
-use carillon_domain::guard::{Guard, stands};
+use carillon_domain::guard::{Guard, enabled};
 use mysql_async::Value;
 
 use super::batch::{Batch, Cell, Column, Kind, batches, of_all, row, table};
@@ -227,7 +227,7 @@ fn way(pairs: &[Pair<'_>], column: usize) -> Option<Way> {
 /// The row is the one that was read. Where all of them were held by one session they still are: a version comes twice only
 /// where the database lost commits, and what another session has written since then is not to be written over.
 fn guard(pairs: &[Pair<'_>], scalars: &mut Vec<Value>) -> &'static str {
-    if !stands(Guard::UpdateVersion) {
+    if !enabled(Guard::UpdateVersion) {
         return "TRUE";
     }
     match of_all(pairs.iter().map(|pair| pair.before.cell(SESSION))) {
@@ -287,7 +287,7 @@ mod tests {
 
     fn claimed(every: &[u64]) -> Vec<Write<JobState>> {
         let until = BEGIN + std::time::Duration::from_secs(100);
-        after(jobs(every), BEGIN, |run| Event::Claim { session: me(), run, until, uncertain_until: None })
+        after(jobs(every), BEGIN, |run| Event::Claim { session: me(), run, until, losses_until: None })
     }
 
     /// The columns that are set, and those that are in the rows behind the number and the version.

@@ -1,8 +1,8 @@
 //! What is kept for the day on which the database goes back in time: windows, and sessions that are over.
 
 use carillon_domain::id::SessionId;
+use carillon_domain::lost_commits::LossWindow;
 use carillon_domain::time::Timestamp;
-use carillon_domain::uncertain::Window;
 use mysql_async::{Row, Value};
 
 use super::error::unreadable;
@@ -11,18 +11,16 @@ use super::transaction::Transaction;
 use crate::codec::named;
 use crate::ops::session::SPENT_KEPT;
 use crate::tables::{OwnSession, Standing};
-use crate::{SessionBeat, SessionState, StoreError, UncertainWindow};
-
-type Answer<T> = Result<T, StoreError>;
+use crate::{RecordedLoss, SessionBeat, SessionState, StoreResult};
 
 /// The time, whether anything is beside the jobs' rows, the session that asks, the open window and the end of the newest one.
 pub(super) const STANDING: &str = "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), \
-     EXISTS (SELECT 1 FROM active), s.state, s.seq, s.node, s.heartbeat_at, w.from_at, w.until_at, w.noticed_at, \
-     (SELECT MAX(until_at) FROM uncertain_window) FROM (SELECT 1) one LEFT JOIN session s ON s.id = ? \
-     LEFT JOIN uncertain_window w ON w.is_open = 1";
+     EXISTS (SELECT 1 FROM concurrent_run), s.state, s.seq, s.node, s.heartbeat_at, w.from_at, w.until_at, w.noticed_at, \
+     (SELECT MAX(until_at) FROM loss_window) FROM (SELECT 1) one LEFT JOIN session s ON s.id = ? \
+     LEFT JOIN loss_window w ON w.is_open = 1";
 
 /// What is behind the first two columns of [`STANDING`].
-pub(super) fn read_standing(mut from: Columns, id: SessionId) -> Answer<Standing> {
+pub(super) fn read_standing(mut from: Columns, id: SessionId) -> StoreResult<Standing> {
     let (state, seq, node): (Option<String>, Option<u64>, Option<String>) = (from.next()?, from.next()?, from.next()?);
     let heartbeat_at = from.maybe_time()?;
     let session = match (state, seq, node, heartbeat_at) {
@@ -34,23 +32,23 @@ pub(super) fn read_standing(mut from: Columns, id: SessionId) -> Answer<Standing
     };
     let times = [from.maybe_time()?, from.maybe_time()?, from.maybe_time()?];
     let open = match times {
-        [Some(from_at), Some(until_at), Some(noticed_at)] => Some(Window { from_at, until_at, noticed_at }),
+        [Some(from_at), Some(until_at), Some(noticed_at)] => Some(LossWindow { from_at, until_at, noticed_at }),
         _ => None,
     };
-    Ok(Standing { session, open, uncertain_until: from.maybe_time()? })
+    Ok(Standing { session, open, losses_until: from.maybe_time()? })
 }
 
-fn read_window(row: Row) -> Answer<UncertainWindow> {
+fn read_window(row: Row) -> StoreResult<RecordedLoss> {
     let mut from = Columns::of(row);
     let times: [i64; 3] = [from.next()?, from.next()?, from.next()?];
     let [from_at, until_at, noticed_at] = times.map(Timestamp::from_ms);
     let session = SessionId::from_random(from.next()?);
     let (node, accepted_at) = (from.next()?, from.maybe_time()?);
-    Ok(UncertainWindow { window: Window { from_at, until_at, noticed_at }, session, node, accepted_at })
+    Ok(RecordedLoss { window: LossWindow { from_at, until_at, noticed_at }, session, node, accepted_at })
 }
 
 impl Transaction {
-    pub(super) async fn select_standing(&mut self, session: SessionId) -> Answer<Standing> {
+    pub(super) async fn select_standing(&mut self, session: SessionId) -> StoreResult<Standing> {
         let standing = match self.standing.take() {
             Some((asked, standing)) if asked == session => standing,
             _ => {
@@ -60,15 +58,15 @@ impl Transaction {
                 read_standing(from, session)?
             }
         };
-        self.context.forget_lost(standing.uncertain_until);
+        self.context.forget_lost(standing.losses_until);
         Ok(standing)
     }
 
-    pub(super) async fn upsert_window(&mut self, noticed: &UncertainWindow) -> Answer<()> {
-        let sql = "INSERT INTO uncertain_window (is_open, session, node, from_at, until_at, noticed_at) \
+    pub(super) async fn upsert_window(&mut self, noticed: &RecordedLoss) -> StoreResult<()> {
+        let sql = "INSERT INTO loss_window (is_open, session, node, from_at, until_at, noticed_at) \
                    VALUES (1, ?, ?, ?, ?, ?) \
                    ON DUPLICATE KEY UPDATE from_at = LEAST(from_at, ?), until_at = GREATEST(until_at, ?)";
-        let UncertainWindow { window, session, node, .. } = noticed;
+        let RecordedLoss { window, session, node, .. } = noticed;
         let until_at = Some(window.until_at);
         self.context.forget_lost(until_at);
         let [from, until, at] = [window.from_at, window.until_at, window.noticed_at].map(|at| Value::from(at.as_ms()));
@@ -76,14 +74,14 @@ impl Transaction {
         self.change_session(sql, vec![id, node, from.clone(), until.clone(), at, from, until]).await
     }
 
-    pub(super) async fn select_windows(&mut self, accepted_since: Timestamp) -> Answer<Vec<UncertainWindow>> {
-        let sql = "SELECT from_at, until_at, noticed_at, session, node, accepted_at FROM uncertain_window \
+    pub(super) async fn select_windows(&mut self, accepted_since: Timestamp) -> StoreResult<Vec<RecordedLoss>> {
+        let sql = "SELECT from_at, until_at, noticed_at, session, node, accepted_at FROM loss_window \
                    WHERE is_open = 1 OR accepted_at >= ? ORDER BY id";
         self.line.select(sql, (accepted_since.as_ms(),)).await?.into_iter().map(read_window).collect()
     }
 
     /// Its row is locked first: a heartbeat that comes between would have a later sequence.
-    pub(super) async fn move_to_spent(&mut self, session: SessionId) -> Answer<()> {
+    pub(super) async fn move_to_spent(&mut self, session: SessionId) -> StoreResult<()> {
         let keep = "REPLACE INTO spent_session (id, seq, ended_at) \
                     SELECT id, seq, ? FROM session WHERE id = ? FOR UPDATE";
         let (id, now) = (session.as_u64(), self.now().as_ms());
@@ -91,18 +89,18 @@ impl Transaction {
         self.change_session("DELETE FROM session WHERE id = ?", vec![id.into()]).await
     }
 
-    pub(super) async fn select_spent_seq(&mut self, session: SessionId) -> Answer<Option<u64>> {
+    pub(super) async fn select_spent_seq(&mut self, session: SessionId) -> StoreResult<Option<u64>> {
         let row = self.line.select("SELECT seq FROM spent_session WHERE id = ?", (session.as_u64(),)).await?.pop();
         row.map(|row| Columns::of(row).next()).transpose()
     }
 
-    pub(super) async fn select_last_spent_at(&mut self) -> Answer<Option<Timestamp>> {
+    pub(super) async fn select_last_spent_at(&mut self) -> StoreResult<Option<Timestamp>> {
         let row = self.line.select("SELECT MAX(ended_at) FROM spent_session", ()).await?.pop();
         row.map_or(Ok(None), |row| Columns::of(row).maybe_time())
     }
 
     /// Forgets sessions that ended long ago.
-    pub(super) async fn purge_spent(&mut self) -> Answer<()> {
+    pub(super) async fn purge_spent(&mut self) -> StoreResult<()> {
         let oldest = (self.now() - SPENT_KEPT).as_ms();
         self.change_session("DELETE FROM spent_session WHERE ended_at < ?", vec![oldest.into()]).await
     }

@@ -2,14 +2,14 @@
 
 use std::collections::VecDeque;
 
-use carillon_domain::firing::{Event, Why};
-use carillon_domain::guard::{Guard, stands};
+use carillon_domain::firing::{Event, TransitionKind};
+use carillon_domain::guard::{Guard, enabled};
 use carillon_domain::id::RunId;
 use carillon_domain::node::port::{Claimed, RowKey};
 use carillon_domain::time::Timestamp;
 
-use super::transit::{load_beside, start_along};
-use super::uncertain;
+use super::lost_commits;
+use super::transit::{load_concurrent, start_along};
 use crate::tables::{Standing, Tables};
 use crate::work::Work;
 use crate::{ClaimRequest, Me, SessionState, StoreError};
@@ -17,21 +17,21 @@ use crate::{ClaimRequest, Me, SessionState, StoreError};
 /// Takes the locks, then reads its own session: one that is not live any more gets nothing, and nobody does while the loss
 /// of commits is not accepted.
 pub(crate) async fn claim<T: Tables>(tables: &mut T, request: &ClaimRequest) -> Result<Vec<Claimed>, StoreError> {
-    tables.lock_partitions(if stands(Guard::ClaimLocks) { &request.partitions } else { &[] }).await?;
+    tables.lock_partitions(if enabled(Guard::ClaimLocks) { &request.partitions } else { &[] }).await?;
     let Some(standing) = standing_to_claim(tables, request.me).await? else { return Ok(Vec::new()) };
     let mut work = Work::new(tables.now());
     let rows = due_rows(tables, &mut work, request).await?;
     let mut ids: VecDeque<RunId> = request.runs.iter().copied().collect();
     let mut places = request.places;
     if places > 0 {
-        load_beside(tables, &mut work).await?;
+        load_concurrent(tables, &mut work).await?;
     }
     let mut claimed = Vec::with_capacity(rows.len());
     for row in rows {
         let Some(run) = ids.front().copied() else { break };
-        let (session, uncertain_until) = (request.me.session, standing.uncertain_until);
-        let event = Event::Claim { session, run, until: request.until, uncertain_until };
-        if !matches!(work.apply_to(&row, &event), Ok(applied) if applied.why == Why::Claimed) {
+        let (session, losses_until) = (request.me.session, standing.losses_until);
+        let event = Event::Claim { session, run, until: request.until, losses_until };
+        if !matches!(work.apply_to(&row, &event), Ok(applied) if applied.why == TransitionKind::Claimed) {
             continue;
         }
         let Some(mut answer) = work.claimed(&row) else { continue };
@@ -39,7 +39,7 @@ pub(crate) async fn claim<T: Tables>(tables: &mut T, request: &ClaimRequest) -> 
         if answer.held.run == run {
             ids.pop_front();
             if places > 0 {
-                answer = start_along(&mut work, session, answer, uncertain_until);
+                answer = start_along(&mut work, session, answer, losses_until);
                 places -= usize::from(answer.held.started_at.is_some());
             }
         }
@@ -52,9 +52,9 @@ pub(crate) async fn claim<T: Tables>(tables: &mut T, request: &ClaimRequest) -> 
 /// How a session stands that may claim now; `None` where it may not.
 pub(super) async fn standing_to_claim<T: Tables>(tables: &mut T, me: Me) -> Result<Option<Standing>, StoreError> {
     let standing = tables.standing(me.session).await?;
-    let lost = stands(Guard::ClaimNotices) && uncertain::notice(tables, me, &standing).await?.is_some();
-    let withheld = lost || standing.open.is_some() && stands(Guard::WindowClaim);
-    let alive = standing.state() == Some(SessionState::Live) || !stands(Guard::ClaimAlive);
+    let lost = enabled(Guard::ClaimNotices) && lost_commits::notice(tables, me, &standing).await?.is_some();
+    let withheld = lost || standing.open.is_some() && enabled(Guard::WindowClaim);
+    let alive = standing.state() == Some(SessionState::Live) || !enabled(Guard::ClaimAlive);
     Ok((alive && !withheld).then_some(standing))
 }
 
@@ -69,9 +69,9 @@ async fn due_rows<T: Tables>(
         let at = row.state.claim_at().unwrap_or(Timestamp::MAX);
         rows.push((at, RowKey::Job(work.add_job(row))));
     }
-    for row in tables.due_active(request).await? {
+    for row in tables.due_concurrent(request).await? {
         let at = row.row.claim_at().unwrap_or(Timestamp::MAX);
-        rows.push((at, RowKey::Active(work.add_active(row))));
+        rows.push((at, RowKey::Concurrent(work.add_concurrent(row))));
     }
     rows.sort_unstable();
     rows.truncate(request.runs.len());

@@ -1,7 +1,7 @@
 //! What people do to one job or one run.
 
 use carillon_domain::firing::{Event, Rejected};
-use carillon_domain::guard::{Guard, stands};
+use carillon_domain::guard::{Guard, enabled};
 use carillon_domain::id::{JobId, RunId};
 use carillon_domain::node::port::RowKey;
 use carillon_domain::time::Timestamp;
@@ -12,18 +12,18 @@ use crate::work::Work;
 use crate::{ControlError, JobKey, JobView, RunView, StoreError};
 
 /// Tells the rows beside a job's own what has become of it; most of them do not mind.
-pub(super) async fn tell_active<T: Tables>(
+pub(super) async fn propagate<T: Tables>(
     tables: &mut T,
     work: &mut Work,
     job: JobId,
     event: &Event,
 ) -> Result<(), StoreError> {
-    if !stands(Guard::TellBeside) {
+    if !enabled(Guard::PropagateToConcurrent) {
         return Ok(());
     }
-    for active in tables.active_of_job(job).await? {
-        let key = work.add_active(active);
-        let _unconcerned = work.apply_active(&key, event);
+    for concurrent in tables.concurrent_of_job(job).await? {
+        let key = work.add_concurrent(concurrent);
+        let _unconcerned = work.apply_concurrent(&key, event);
     }
     Ok(())
 }
@@ -41,7 +41,7 @@ pub(crate) async fn delete<T: Tables>(
     let mut work = Work::new(tables.now());
     let id = work.add_job(row);
     work.apply(id, &Event::Delete)?;
-    tell_active(tables, &mut work, id, &Event::Delete).await?;
+    propagate(tables, &mut work, id, &Event::Delete).await?;
     work.free_name(id);
     Ok(tables.write(work.into_changes()).await?)
 }
@@ -64,7 +64,7 @@ async fn change<T: Tables>(tables: &mut T, key: &JobKey, event: &Event) -> Resul
     let SeenJob { row, node, last_run } = views::find(tables, key).await?;
     let id = work.add_job(row);
     work.apply(id, event)?;
-    tell_active(tables, &mut work, id, event).await?;
+    propagate(tables, &mut work, id, event).await?;
     let row = work.job_row(id).ok_or(Rejected::Deleted)?;
     let changes = work.into_changes();
     let recorded = !changes.records.is_empty();
@@ -83,8 +83,8 @@ pub(crate) async fn cancel<T: Tables>(tables: &mut T, run: RunId) -> Result<RunV
     let mut work = Work::new(tables.now());
     let row = if let Some(row) = tables.job_by_run(run).await? {
         RowKey::Job(work.add_job(row))
-    } else if let Some(active) = tables.active_by_run(run).await? {
-        RowKey::Active(work.add_active(active))
+    } else if let Some(concurrent) = tables.concurrent_by_run(run).await? {
+        RowKey::Concurrent(work.add_concurrent(concurrent))
     } else {
         let ended = tables.record(run).await?.is_some();
         return Err(if ended { ControlError::RunEnded(run) } else { ControlError::NoRun(run) });

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use carillon_domain::firing::{Event, JobState, Rejected};
-use carillon_domain::guard::{Guard, stands};
+use carillon_domain::guard::{Guard, enabled};
 use carillon_domain::id::JobId;
 use carillon_domain::job::Job;
 use carillon_domain::schedule::Timeline;
@@ -63,7 +63,7 @@ async fn put_batch<T: Tables>(tables: &mut T, puts: &[PutJob]) -> Result<Vec<Res
     if !fresh.is_empty() {
         let jobs: Vec<Arc<Job>> = fresh.iter().map(|new| new.job.clone()).collect();
         let ids = tables.create_jobs(&jobs).await?;
-        let version = match stands(Guard::HighestVersion) {
+        let version = match enabled(Guard::HighestVersion) {
             true => tables.now_us().max(tables.highest_version().await? + 1),
             false => tables.now_us(),
         };
@@ -143,7 +143,7 @@ async fn replace<T: Tables>(tables: &mut T, work: &mut Work, put: &PutJob, row: 
         if let Err(refused) = work.apply(id, event) {
             return Ok(Err(refused.into()));
         }
-        control::tell_active(tables, work, id, event).await?;
+        control::propagate(tables, work, id, event).await?;
     }
     let change = if same && event.is_none() { Change::Unchanged } else { Change::Updated };
     Ok(Ok((id, change)))

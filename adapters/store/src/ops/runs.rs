@@ -11,7 +11,7 @@ use carillon_domain::run::{Status, Trigger};
 
 use super::views::node_names;
 use crate::definition::Definition;
-use crate::tables::{ActiveJob, JobRow, RecordQuery, Recorded, Tables};
+use crate::tables::{ConcurrentJob, JobRow, RecordQuery, Recorded, Tables};
 use crate::{ControlError, Output, Page, RunCursor, RunQuery, RunStage, RunView, StoreError};
 
 pub(crate) async fn run<T: Tables>(tables: &mut T, run: RunId) -> Result<RunView, ControlError> {
@@ -20,8 +20,8 @@ pub(crate) async fn run<T: Tables>(tables: &mut T, run: RunId) -> Result<RunView
     if let Some(row) = tables.job_by_run(run).await? {
         of_job(&row, &nodes, &mut views);
     }
-    if let Some(active) = tables.active_by_run(run).await? {
-        of_active(&active, &nodes, &mut views);
+    if let Some(concurrent) = tables.concurrent_by_run(run).await? {
+        of_concurrent(&concurrent, &nodes, &mut views);
     }
     if let Some(view) = views.into_iter().find(|view| view.id == run) {
         return Ok(view);
@@ -74,7 +74,7 @@ async fn live<T: Tables>(tables: &mut T, query: &RunQuery, jobs: Option<&[JobId]
     // What the job's own row has claimed ahead of its time is not a run before it starts. What a person asked for is, as
     // they hold its id.
     views.retain(|view| !matches!(view.stage, RunStage::Waiting { trigger, .. } if trigger != Trigger::Manual));
-    tables.live_active(jobs).await?.iter().for_each(|active| of_active(active, &nodes, &mut views));
+    tables.live_concurrent(jobs).await?.iter().for_each(|concurrent| of_concurrent(concurrent, &nodes, &mut views));
     views.retain(|view| {
         let at = cursor(view);
         query.namespace.as_ref().is_none_or(|namespace| *namespace == view.key.namespace)
@@ -115,8 +115,8 @@ fn of_job(row: &JobRow, nodes: &BTreeMap<SessionId, String>, views: &mut Vec<Run
     views.extend(state.manual.and_then(|manual| of_waiting(state.id, definition, manual)));
 }
 
-fn of_active(active: &ActiveJob, nodes: &BTreeMap<SessionId, String>, views: &mut Vec<RunView>) {
-    let ActiveJob { row, definition } = active;
+fn of_concurrent(concurrent: &ConcurrentJob, nodes: &BTreeMap<SessionId, String>, views: &mut Vec<RunView>) {
+    let ConcurrentJob { row, definition } = concurrent;
     views.extend(of_phase(row.key.job, definition, &row.phase, row.cancel.is_some(), nodes));
     views.extend(row.waiting.and_then(|waiting| of_waiting(row.key.job, definition, waiting)));
 }

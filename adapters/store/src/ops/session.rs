@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use carillon_domain::firing::Event;
-use carillon_domain::guard::{Guard, stands};
+use carillon_domain::guard::{Guard, enabled};
 use carillon_domain::id::SessionId;
 use carillon_domain::node::port::RowKey;
 
-use super::uncertain;
+use super::lost_commits;
 use crate::tables::Tables;
 use crate::work::Work;
 use crate::{Beat, Me, NewSession, Opened, SessionBeat, SessionState, StoreError};
@@ -25,8 +25,8 @@ pub(crate) async fn open<T: Tables>(tables: &mut T, session: &NewSession) -> Res
 /// The sessions are read after the write: whoever ends this one waits for it, or came before and is seen there.
 pub(crate) async fn heartbeat<T: Tables>(tables: &mut T, me: Me, seq: u64, draining: bool) -> Result<Beat, StoreError> {
     let standing = tables.standing(me.session).await?;
-    let lost = match stands(Guard::BeatNotices) {
-        true => uncertain::notice(tables, me, &standing).await?,
+    let lost = match enabled(Guard::BeatNotices) {
+        true => lost_commits::notice(tables, me, &standing).await?,
         false => None,
     };
     let state = if draining { SessionState::Draining } else { SessionState::Live };
@@ -47,8 +47,8 @@ pub(crate) async fn close<T: Tables>(tables: &mut T, session: SessionId) -> Resu
     let sessions = tables.sessions(false).await?;
     let Some(mine) = sessions.into_iter().find(|view| view.beat.id == session) else { return Ok(()) };
     let jobs = tables.held_jobs(session, 1).await?.len();
-    let active = tables.held_active(session, 1).await?.len();
-    if jobs + active == 0 || !stands(Guard::CloseEntombs) {
+    let concurrent = tables.held_concurrent(session, 1).await?.len();
+    if jobs + concurrent == 0 || !enabled(Guard::CloseEntombs) {
         return tables.spend_session(session).await;
     }
     tables.end_session(session, mine.beat.seq).await?;
@@ -68,10 +68,10 @@ pub(crate) async fn expire<T: Tables>(
     seen_seq: u64,
 ) -> Result<bool, StoreError> {
     if let Some(me) = by
-        && stands(Guard::ExpireCertain)
+        && enabled(Guard::ExpireCertain)
     {
         let standing = tables.standing(me.session).await?;
-        if uncertain::notice(tables, me, &standing).await?.is_some() || standing.open.is_some() {
+        if lost_commits::notice(tables, me, &standing).await?.is_some() || standing.open.is_some() {
             return Ok(false);
         }
     }
@@ -81,11 +81,11 @@ pub(crate) async fn expire<T: Tables>(
 
 /// Under the locks of all partitions, so that no claim of the dead is half way.
 pub(crate) async fn sweep<T: Tables>(tables: &mut T, session: SessionId, limit: usize) -> Result<usize, StoreError> {
-    if stands(Guard::SweepLocks) {
+    if enabled(Guard::SweepLocks) {
         lock_all(tables).await?;
     }
     let state = tables.session_state(session).await?;
-    if matches!(state, Some(SessionState::Live | SessionState::Draining)) && stands(Guard::SweepEnded) {
+    if matches!(state, Some(SessionState::Live | SessionState::Draining)) && enabled(Guard::SweepEnded) {
         return Ok(0);
     }
     let mut work = Work::new(tables.now());
@@ -93,13 +93,13 @@ pub(crate) async fn sweep<T: Tables>(tables: &mut T, session: SessionId, limit: 
     for row in tables.held_jobs(session, limit).await? {
         rows.push(RowKey::Job(work.add_job(row)));
     }
-    for row in tables.held_active(session, limit.saturating_sub(rows.len())).await? {
-        rows.push(RowKey::Active(work.add_active(row)));
+    for row in tables.held_concurrent(session, limit.saturating_sub(rows.len())).await? {
+        rows.push(RowKey::Concurrent(work.add_concurrent(row)));
     }
     let swept = rows.iter().filter(|row| work.apply_to(row, &Event::Sweep { session }).is_ok()).count();
     tables.write(work.into_changes()).await?;
     // A row that would not move keeps the tombstone, and with it the next sweep.
-    let all = rows.len() < limit && swept == rows.len() || !stands(Guard::TombstoneStays);
+    let all = rows.len() < limit && swept == rows.len() || !enabled(Guard::TombstoneStays);
     if all && state.is_some() {
         tables.spend_session(session).await?;
     }

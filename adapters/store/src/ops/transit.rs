@@ -3,16 +3,16 @@
 //! Start and reset apply only at the version that the caller saw, so that a stray one that lands after a settling write
 //! matches nothing. Finish is guarded by its run id alone: a run ends once, whatever was written to its row meanwhile.
 
-use carillon_domain::firing::{Event, JobState, Phase, Rejected, Why};
-use carillon_domain::guard::{Guard, stands};
+use carillon_domain::firing::{Event, JobState, Phase, Rejected, TransitionKind};
+use carillon_domain::guard::{Guard, enabled};
 use carillon_domain::id::SessionId;
+use carillon_domain::lost_commits::may_have_started;
 use carillon_domain::node::port::{Claimed, FinishAnswer, FinishRequest, Next, RowKey, RunRef, Seen, StartAnswer};
 use carillon_domain::run::Trigger;
 use carillon_domain::time::Timestamp;
-use carillon_domain::uncertain::may_have_started;
 
 use super::claim::standing_to_claim;
-use super::{carries, load, load_held, located, uncertain};
+use super::{carries, load, load_held, located, lost_commits};
 use crate::reckoning::Reckoned;
 use crate::tables::{Changes, JobRow, Tables, Write};
 use crate::work::Work;
@@ -22,19 +22,19 @@ use crate::{Finished, Me, Output, SessionState, StoreError};
 /// What may have started in them was claimed before that was noticed: the next claim records it.
 pub(crate) async fn start<T: Tables>(tables: &mut T, me: Me, runs: &[RunRef]) -> Result<Vec<StartAnswer>, StoreError> {
     let standing = tables.standing(me.session).await?;
-    if stands(Guard::StartNotices) && uncertain::notice(tables, me, &standing).await?.is_some() {
+    if enabled(Guard::StartNotices) && lost_commits::notice(tables, me, &standing).await?.is_some() {
         return Ok(vec![StartAnswer::Withheld; runs.len()]);
     }
-    if matches!(standing.state(), None | Some(SessionState::Ended)) && stands(Guard::StartAlive) {
+    if matches!(standing.state(), None | Some(SessionState::Ended)) && enabled(Guard::StartAlive) {
         return Ok(vec![StartAnswer::Gone; runs.len()]);
     }
-    if standing.open.is_some() && stands(Guard::WindowStart) {
+    if standing.open.is_some() && enabled(Guard::WindowStart) {
         return Ok(vec![StartAnswer::Withheld; runs.len()]);
     }
     let mut work = Work::new(tables.now());
     load_held(tables, &mut work, runs).await?;
     load_other_rows(tables, &mut work, runs).await?;
-    let answers = runs.iter().map(|at| start_one(&mut work, me.session, at, standing.uncertain_until)).collect();
+    let answers = runs.iter().map(|at| start_one(&mut work, me.session, at, standing.losses_until)).collect();
     tables.write(work.into_changes()).await?;
     Ok(answers)
 }
@@ -52,13 +52,13 @@ pub(crate) fn start_known(
     for row in rows {
         work.add_job(row);
     }
-    let start = |at: &RunRef| match start_one(&mut work, session, at, known.uncertain_until) {
+    let start = |at: &RunRef| match start_one(&mut work, session, at, known.losses_until) {
         started @ StartAnswer::Started { at: RunRef { row: RowKey::Job(_), .. }, .. } => Some(started),
         _ => None,
     };
     let answers: Vec<StartAnswer> = runs.iter().map(start).collect::<Option<_>>()?;
-    let Changes { jobs, active, definitions, deleted, records, outputs } = work.into_changes();
-    let nothing_else = active.is_empty()
+    let Changes { jobs, concurrent, definitions, deleted, records, outputs } = work.into_changes();
+    let nothing_else = concurrent.is_empty()
         && definitions.is_empty()
         && deleted.is_empty()
         && records.is_empty()
@@ -70,40 +70,40 @@ pub(crate) fn start_known(
 /// The job's row of each run beside it, and what stands beside those of jobs that allow no overlap.
 async fn load_other_rows<T: Tables>(tables: &mut T, work: &mut Work, runs: &[RunRef]) -> Result<(), StoreError> {
     let jobs_of = |at: &RunRef| match at.row {
-        RowKey::Active(key) => Some(key.job),
+        RowKey::Concurrent(key) => Some(key.job),
         RowKey::Job(_) => None,
     };
     let beside: Vec<_> = runs.iter().filter_map(jobs_of).collect();
     super::add_jobs(work, tables.jobs_by_id(&beside).await?);
-    load_beside(tables, work).await
+    load_concurrent(tables, work).await
 }
 
 /// Of the jobs read that allow no overlap, every run beside the row.
-pub(super) async fn load_beside<T: Tables>(tables: &mut T, work: &mut Work) -> Result<(), StoreError> {
+pub(super) async fn load_concurrent<T: Tables>(tables: &mut T, work: &mut Work) -> Result<(), StoreError> {
     let alone: Vec<_> = work.jobs_without_overlap().collect();
     if !alone.is_empty() {
-        let rows = tables.live_active(Some(&alone)).await?;
-        super::add_active(work, rows.into_iter().map(Some).collect());
+        let rows = tables.live_concurrent(Some(&alone)).await?;
+        super::add_concurrent(work, rows.into_iter().map(Some).collect());
     }
     Ok(())
 }
 
-fn start_one(work: &mut Work, session: SessionId, at: &RunRef, uncertain_until: Option<Timestamp>) -> StartAnswer {
+fn start_one(work: &mut Work, session: SessionId, at: &RunRef, losses_until: Option<Timestamp>) -> StartAnswer {
     let Some((Phase::Prepared(held), version, definition)) = work.phase(&at.row) else { return StartAnswer::Gone };
     if held.run != at.run || held.session != session {
         return StartAnswer::Gone;
     }
     // A stray start must match nothing; a holder that is still there settles.
-    if version != at.version && stands(Guard::StartVersion) {
+    if version != at.version && enabled(Guard::StartVersion) {
         return StartAnswer::Moved;
     }
-    if may_have_started(&definition.job, held.firing.due_at, uncertain_until) && stands(Guard::UncertainStart) {
+    if may_have_started(&definition.job, held.firing.due_at, losses_until) && enabled(Guard::LostCommitsStart) {
         return StartAnswer::Withheld;
     }
     match work.start(&at.row, session, at.run) {
         Err(Rejected::Early(start_at)) => StartAnswer::Early { start_at },
-        Ok(applied) if matches!(applied.why, Why::Started | Why::StartedBeside) => {
-            let row = applied.beside.map_or(at.row, RowKey::Active);
+        Ok(applied) if matches!(applied.why, TransitionKind::Started | TransitionKind::StartedConcurrently) => {
+            let row = applied.beside.map_or(at.row, RowKey::Concurrent);
             match work.phase(&row) {
                 Some((Phase::Executing(held), version, _)) => StartAnswer::Started {
                     at: RunRef { row, run: at.run, version },
@@ -130,13 +130,13 @@ pub(super) fn start_along(
     work: &mut Work,
     session: SessionId,
     claimed: Claimed,
-    uncertain_until: Option<Timestamp>,
+    losses_until: Option<Timestamp>,
 ) -> Claimed {
     let RowKey::Job(job) = claimed.at.row else { return claimed };
     if claimed.held.firing.start_at > work.now() || work.must_wait(job, &claimed.at.row) {
         return claimed;
     }
-    match start_one(work, session, &claimed.at, uncertain_until) {
+    match start_one(work, session, &claimed.at, losses_until) {
         StartAnswer::Started { at, held, replace_at } => Claimed { at, held, replace_at, ..claimed },
         _ => claimed,
     }
@@ -157,7 +157,7 @@ pub(crate) async fn finish<T: Tables>(
     let held: Vec<RunRef> = runs.iter().map(|finished| finished.request.at).collect();
     load_held(tables, &mut work, &held).await?;
     if runs.iter().any(|finished| finished.request.next.is_some_and(|next| next.has_place)) {
-        load_beside(tables, &mut work).await?;
+        load_concurrent(tables, &mut work).await?;
     }
     let mut answers = Vec::with_capacity(runs.len());
     for finished in runs {
@@ -170,7 +170,7 @@ pub(crate) async fn finish<T: Tables>(
         }
         let may_claim = standing.as_ref().filter(|_| ended);
         let claimed = match may_claim {
-            Some(standing) => claim_next(&mut work, me, &row, &finished.request, (standing.uncertain_until, executors)),
+            Some(standing) => claim_next(&mut work, me, &row, &finished.request, (standing.losses_until, executors)),
             None => claimed_before(&mut work, me, &row, &finished.request),
         };
         answers.push(match claimed {
@@ -190,7 +190,7 @@ fn claim_next(
     me: Me,
     row: &RowKey,
     request: &FinishRequest,
-    (uncertain_until, executors): (Option<Timestamp>, &[String]),
+    (losses_until, executors): (Option<Timestamp>, &[String]),
 ) -> Option<Claimed> {
     let (Some(Next { run, until, has_place }), RowKey::Job(id)) = (request.next, row) else { return None };
     let (state, definition) = work.job(*id)?;
@@ -199,12 +199,12 @@ fn claim_next(
     if state.manual.is_some() || !executors.contains(&definition.job.executor) {
         return None;
     }
-    let event = Event::Claim { session: me.session, run, until, uncertain_until };
-    if !matches!(work.apply(*id, &event), Ok(applied) if applied.why == Why::Claimed) {
+    let event = Event::Claim { session: me.session, run, until, losses_until };
+    if !matches!(work.apply(*id, &event), Ok(applied) if applied.why == TransitionKind::Claimed) {
         return None;
     }
     let claimed = work.claimed(row)?;
-    Some(if has_place { start_along(work, me.session, claimed, uncertain_until) } else { claimed })
+    Some(if has_place { start_along(work, me.session, claimed, losses_until) } else { claimed })
 }
 
 /// What an earlier attempt of unknown outcome has claimed. What it has started is settled as a start is; what was withdrawn since
@@ -213,7 +213,7 @@ fn claimed_before(work: &mut Work, me: Me, row: &RowKey, request: &FinishRequest
     let next = request.next?;
     let is_next = |claimed: &Claimed| claimed.held.session == me.session && claimed.held.run == next.run;
     let claimed = work.claimed(row).filter(is_next)?;
-    if claimed.held.started_at.is_some() && stands(Guard::SettleDisarms) {
+    if claimed.held.started_at.is_some() && enabled(Guard::SettleDisarms) {
         work.disarm(row, claimed.at.version);
     }
     match look(work, me.session, &claimed.at, row) {
@@ -226,7 +226,7 @@ fn claimed_before(work: &mut Work, me: Me, row: &RowKey, request: &FinishRequest
 fn claim_at(work: &Work, row: &RowKey) -> Option<Timestamp> {
     match row {
         RowKey::Job(id) => work.job(*id).and_then(|(state, _)| state.claim_at()),
-        RowKey::Active(key) => work.active(key).and_then(|(row, _)| row.claim_at()),
+        RowKey::Concurrent(key) => work.concurrent(key).and_then(|(row, _)| row.claim_at()),
     }
 }
 
@@ -241,7 +241,7 @@ pub(crate) async fn reset<T: Tables>(tables: &mut T, session: SessionId, runs: &
     load(tables, &mut work, runs.iter()).await?;
     for at in runs {
         let as_told = work.phase(&at.row).is_some_and(|(_, version, _)| version == at.version);
-        if carries(&work, at) && (as_told || !stands(Guard::ResetVersion)) {
+        if carries(&work, at) && (as_told || !enabled(Guard::ResetVersion)) {
             // A row that does not carry the run for this session is left alone.
             let _not_mine = work.apply_to(&at.row, &Event::Reset { session, run: at.run });
         }
@@ -259,7 +259,7 @@ pub(crate) async fn settle<T: Tables>(
     load(tables, &mut work, runs.iter()).await?;
     let mut rows = Vec::with_capacity(runs.len());
     for at in runs {
-        if stands(Guard::SettleDisarms) {
+        if enabled(Guard::SettleDisarms) {
             work.disarm(&at.row, at.version);
         }
         rows.push(located(tables, &mut work, at).await?);
@@ -268,7 +268,7 @@ pub(crate) async fn settle<T: Tables>(
     let jobs: Vec<_> = rows
         .iter()
         .filter_map(|row| match row {
-            RowKey::Active(key) => Some(key.job),
+            RowKey::Concurrent(key) => Some(key.job),
             RowKey::Job(_) => None,
         })
         .collect();
@@ -297,7 +297,7 @@ fn look(work: &Work, session: SessionId, at: &RunRef, row: &RowKey) -> Seen {
 
 /// Deleted, cancelled, or, unless a person asked for the run, paused.
 fn withdrawn(work: &Work, row: &RowKey, trigger: Trigger) -> bool {
-    if !stands(Guard::SettleRechecks) {
+    if !enabled(Guard::SettleRechecks) {
         return false;
     }
     let paused = |state: &JobState| state.pause.is_some() && trigger != Trigger::Manual;
@@ -305,8 +305,8 @@ fn withdrawn(work: &Work, row: &RowKey, trigger: Trigger) -> bool {
         RowKey::Job(id) => {
             work.job(*id).is_none_or(|(state, _)| state.deleted || state.cancel.is_some() || paused(state))
         }
-        RowKey::Active(key) => {
-            work.active(key).is_none_or(|(row, _)| row.withdrawn || row.cancel.is_some())
+        RowKey::Concurrent(key) => {
+            work.concurrent(key).is_none_or(|(row, _)| row.withdrawn || row.cancel.is_some())
                 || work.job(key.job).is_none_or(|(state, _)| paused(state))
         }
     }

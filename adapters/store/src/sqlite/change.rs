@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use carillon_domain::firing::{ActiveRow, JobState};
-use carillon_domain::guard::{Guard, stands};
+use carillon_domain::firing::{ConcurrentRun, JobState};
+use carillon_domain::guard::{Guard, enabled};
 use carillon_domain::id::{JobId, RunId};
 use carillon_domain::job::Job;
 use carillon_domain::partition::partition_of;
@@ -14,36 +14,34 @@ use rusqlite::{Connection, Params, ToSql, params};
 use super::error::statement;
 use super::rows::signed;
 use super::select;
-use crate::codec::{ActiveColumns, StateColumns, cancel_name, firing_text, run_bytes};
+use crate::codec::{ConcurrentColumns, StateColumns, cancel_name, firing_text, run_bytes};
 use crate::definition::{Definition, to_document};
 use crate::guarded::guarded;
 use crate::tables::{Changes, Write};
-use crate::{Output, StoreError};
+use crate::{Output, StoreError, StoreResult};
 
-type Answer<T> = Result<T, StoreError>;
-
-pub(super) fn execute(conn: &Connection, sql: &str, params: impl Params) -> Answer<usize> {
+pub(super) fn execute(conn: &Connection, sql: &str, params: impl Params) -> StoreResult<usize> {
     conn.prepare_cached(sql).and_then(|mut prepared| prepared.execute(params)).map_err(statement)
 }
 
-fn exactly_one(conn: &Connection, sql: &str, params: impl Params) -> Answer<()> {
+fn exactly_one(conn: &Connection, sql: &str, params: impl Params) -> StoreResult<()> {
     match execute(conn, sql, params)? {
         1 => Ok(()),
-        _ if !stands(Guard::UpdateMatches) => Ok(()),
+        _ if !enabled(Guard::UpdateMatches) => Ok(()),
         _ => Err(StoreError::Retryable("a row has moved on since it was read".to_owned())),
     }
 }
 
 /// Writes all of it, inside the transaction of the caller.
-pub(super) fn write(conn: &Connection, changes: Changes, partitions: u16, now: Timestamp) -> Answer<()> {
+pub(super) fn write(conn: &Connection, changes: Changes, partitions: u16, now: Timestamp) -> StoreResult<()> {
     for write in &changes.jobs {
         write_job(conn, write, partitions)?;
     }
     if let Some(version) = changes.jobs.iter().filter_map(Write::deleted_version).max() {
         keep_highest_version(conn, version)?;
     }
-    for write in &changes.active {
-        write_active(conn, write)?;
+    for write in &changes.concurrent {
+        write_concurrent(conn, write)?;
     }
     for (id, definition) in &changes.definitions {
         write_definition(conn, *id, definition)?;
@@ -55,14 +53,14 @@ pub(super) fn write(conn: &Connection, changes: Changes, partitions: u16, now: T
     changes.outputs.iter().try_for_each(|(run, output)| write_output(conn, *run, output))
 }
 
-fn keep_highest_version(conn: &Connection, version: u64) -> Answer<()> {
+fn keep_highest_version(conn: &Connection, version: u64) -> StoreResult<()> {
     let sql = "INSERT INTO meta (name, value) VALUES ('highest_version', ?1) ON CONFLICT (name) \
                DO UPDATE SET value = max(CAST(value AS INTEGER), CAST(excluded.value AS INTEGER))";
     execute(conn, sql, [version.to_string()]).map(|_| ())
 }
 
 /// The highest version of a deleted job, 0 if there was none.
-pub(super) fn highest_version(conn: &Connection) -> Answer<u64> {
+pub(super) fn highest_version(conn: &Connection) -> StoreResult<u64> {
     let sql = "SELECT CAST(value AS INTEGER) FROM meta WHERE name = 'highest_version'";
     Ok(select::first(conn, sql, [], select::column::<i64>)?.unwrap_or(0) as u64)
 }
@@ -84,7 +82,7 @@ const INSERT: &str = "INSERT INTO job_state (id, version, generation, anchor_at,
      executor, claim_at, manual_run, held_run, held_session, cancel, partition_id) VALUES (?1, ?3, ?4, ?5, ?6, ?7, ?8, \
      ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24)";
 
-fn write_job(conn: &Connection, write: &Write<JobState>, partitions: u16) -> Answer<()> {
+fn write_job(conn: &Connection, write: &Write<JobState>, partitions: u16) -> StoreResult<()> {
     let guard = write.before.as_ref().map_or(0, |before| signed(before.version));
     let Some(after) = &write.after else {
         let Some(before) = &write.before else { return Ok(()) };
@@ -145,23 +143,25 @@ fn same_place(before: &JobState, after: &JobState) -> bool {
         && before.generation == after.generation
 }
 
-fn write_active(conn: &Connection, write: &Write<ActiveRow>) -> Answer<()> {
+fn write_concurrent(conn: &Connection, write: &Write<ConcurrentRun>) -> StoreResult<()> {
     let guard = write.before.as_ref().map_or(0, |before| signed(before.version));
-    let Some(row) = write.after.as_deref().or(write.before.as_deref()).map(ActiveColumns::of) else { return Ok(()) };
+    let Some(row) = write.after.as_deref().or(write.before.as_deref()).map(ConcurrentColumns::of) else {
+        return Ok(());
+    };
     let (job, trigger) = (signed(row.job_id), row.trigger.as_str());
     if write.after.is_none() {
-        let sql = "DELETE FROM active WHERE job_id = ?1 AND due_at = ?2 AND trigger = ?3 AND version = ?4";
-        let sql = guarded(Guard::DeleteBesideVersion, sql, "version = ?4", "0 <= ?4");
+        let sql = "DELETE FROM concurrent_run WHERE job_id = ?1 AND due_at = ?2 AND trigger = ?3 AND version = ?4";
+        let sql = guarded(Guard::DeleteConcurrentVersion, sql, "version = ?4", "0 <= ?4");
         return exactly_one(conn, &sql, params![job, row.due_at, trigger, guard]);
     }
     let sql = match write.before {
         None => {
-            "INSERT INTO active (job_id, due_at, trigger, claim_at, version, waiting, waiting_run, held, held_run, \
+            "INSERT INTO concurrent_run (job_id, due_at, trigger, claim_at, version, waiting, waiting_run, held, held_run, \
              held_session, started_at, fencing_token, cancel, withdrawn) \
              VALUES (?1, ?2, ?3, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)"
         }
         Some(_) => {
-            "UPDATE active SET claim_at = ?5, version = ?6, waiting = ?7, waiting_run = ?8, held = ?9, held_run = ?10, \
+            "UPDATE concurrent_run SET claim_at = ?5, version = ?6, waiting = ?7, waiting_run = ?8, held = ?9, held_run = ?10, \
              held_session = ?11, started_at = ?12, fencing_token = ?13, cancel = ?14, withdrawn = ?15 \
              WHERE job_id = ?1 AND due_at = ?2 AND trigger = ?3 AND version = ?4"
         }
@@ -169,7 +169,7 @@ fn write_active(conn: &Connection, write: &Write<ActiveRow>) -> Answer<()> {
     let sql = match write.before {
         None => sql.into(),
         Some(_) => {
-            guarded(Guard::UpdateBesideVersion, sql, "trigger = ?3 AND version = ?4", "trigger = ?3 AND 0 <= ?4")
+            guarded(Guard::UpdateConcurrentVersion, sql, "trigger = ?3 AND version = ?4", "trigger = ?3 AND 0 <= ?4")
         }
     };
     let params = params![
@@ -192,7 +192,7 @@ fn write_active(conn: &Connection, write: &Write<ActiveRow>) -> Answer<()> {
     exactly_one(conn, &sql, params)
 }
 
-fn write_definition(conn: &Connection, id: JobId, definition: &Definition) -> Answer<()> {
+fn write_definition(conn: &Connection, id: JobId, definition: &Definition) -> StoreResult<()> {
     let sql = "UPDATE job SET document = ?2, generation = ?3, anchor_at = ?4, updated_at = ?5 WHERE id = ?1";
     let document = to_document(&definition.job)?;
     let (anchor, updated) = (definition.anchor_at.as_ms(), definition.updated_at.as_ms());
@@ -201,7 +201,7 @@ fn write_definition(conn: &Connection, id: JobId, definition: &Definition) -> An
 
 /// A record whose id is there already is the same fact. A second one for the same attempt would be a broken rule; it must
 /// not wedge the row, so it is told and left out.
-fn write_record(conn: &Connection, record: &RunRecord) -> Answer<()> {
+fn write_record(conn: &Connection, record: &RunRecord) -> StoreResult<()> {
     let sql = "INSERT INTO run (id, job_id, due_at, trigger, attempt, status, reason, exit_code, signal, started_at, \
                finished_at, lag_ms, session, node, fencing_token, count, first_due_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, \
                ?7, ?8, ?9, ?10, ?11, ?12, ?13, (SELECT node FROM session WHERE id = ?13), ?14, ?15, ?16) \
@@ -234,7 +234,7 @@ fn write_record(conn: &Connection, record: &RunRecord) -> Answer<()> {
     Ok(())
 }
 
-fn write_output(conn: &Connection, run: RunId, output: &Output) -> Answer<()> {
+fn write_output(conn: &Connection, run: RunId, output: &Output) -> StoreResult<()> {
     let sql = "INSERT INTO output (run_seq, truncated, bytes) SELECT seq, ?2, ?3 FROM run WHERE id = ?1 \
                ON CONFLICT DO NOTHING";
     let sql = guarded(Guard::OutputTwice, sql, "ON CONFLICT DO NOTHING", "");
@@ -242,7 +242,7 @@ fn write_output(conn: &Connection, run: RunId, output: &Output) -> Answer<()> {
 }
 
 /// Stores new definitions.
-pub(super) fn create_jobs(conn: &Connection, jobs: &[Arc<Job>], now: Timestamp) -> Answer<Vec<JobId>> {
+pub(super) fn create_jobs(conn: &Connection, jobs: &[Arc<Job>], now: Timestamp) -> StoreResult<Vec<JobId>> {
     let sql = "INSERT INTO job (namespace, name, generation, anchor_at, document, created_at, updated_at) \
                VALUES (?1, ?2, 1, ?3, ?4, ?3, ?3)";
     let mut ids = Vec::with_capacity(jobs.len());

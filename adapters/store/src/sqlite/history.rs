@@ -9,34 +9,32 @@ use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter};
 
 use super::error::statement;
 use super::live;
-use super::rows::{self, ACTIVE, ACTIVE_ORDER, RECORD, signed};
+use super::rows::{self, CONCURRENT, CONCURRENT_ORDER, RECORD, signed};
 use super::select::{all, column, first, json};
 use crate::codec::{run_bytes, run_from};
 use crate::ops::peek;
 use crate::tables::{RecordQuery, Recorded};
-use crate::{JobKey, PeekRequest, SessionState, SessionView, StoreError};
+use crate::{JobKey, PeekRequest, SessionState, SessionView, StoreResult};
 
-type Answer<T> = Result<T, StoreError>;
-
-pub(super) fn ids_of_name(conn: &Connection, key: &JobKey) -> Answer<Vec<JobId>> {
+pub(super) fn ids_of_name(conn: &Connection, key: &JobKey) -> StoreResult<Vec<JobId>> {
     let sql = "SELECT id FROM job WHERE namespace = ?1 AND name = ?2 AND deleted_at IS NULL UNION ALL \
                SELECT id FROM job WHERE namespace = ?1 AND name = ?2 AND deleted_at IS NOT NULL";
     all(conn, sql, [&key.namespace, &key.name], |row| Ok(JobId(column::<i64>(row)? as u64)))
 }
 
 /// The text of a list of jobs to look in, where one is given.
-pub(super) fn job_list(jobs: Option<&[JobId]>) -> Answer<Option<String>> {
+pub(super) fn job_list(jobs: Option<&[JobId]>) -> StoreResult<Option<String>> {
     jobs.map(|jobs| json(&jobs.iter().map(|job| job.0).collect::<Vec<_>>())).transpose()
 }
 
 const HISTORY: &str = "run r JOIN job j ON j.id = r.job_id LEFT JOIN output o ON o.run_seq = r.seq";
 
-pub(super) fn record(conn: &Connection, run: RunId) -> Answer<Option<Recorded>> {
+pub(super) fn record(conn: &Connection, run: RunId) -> StoreResult<Option<Recorded>> {
     let sql = format!("SELECT {RECORD}, r.node, j.namespace, j.name, o.truncated FROM {HISTORY} WHERE r.id = ?1");
     first(conn, &sql, [run_bytes(run)], rows::recorded)
 }
 
-pub(super) fn records(conn: &Connection, query: &RecordQuery) -> Answer<Vec<Recorded>> {
+pub(super) fn records(conn: &Connection, query: &RecordQuery) -> StoreResult<Vec<Recorded>> {
     let mut sql = format!("SELECT {RECORD}, r.node, j.namespace, j.name, o.truncated FROM {HISTORY} WHERE TRUE");
     let mut params: Vec<Value> = Vec::new();
     let mut add = |condition: &str, values: Vec<Value>| {
@@ -76,7 +74,7 @@ pub(super) fn records(conn: &Connection, query: &RecordQuery) -> Answer<Vec<Reco
 }
 
 /// The newest record of a job.
-pub(super) fn last_record(conn: &Connection, job: JobId) -> Answer<Option<RunRecord>> {
+pub(super) fn last_record(conn: &Connection, job: JobId) -> StoreResult<Option<RunRecord>> {
     let sql = format!(
         "SELECT {RECORD} FROM run r WHERE r.job_id = ?1 ORDER BY r.due_at DESC, r.attempt DESC, r.id DESC LIMIT 1"
     );
@@ -85,12 +83,12 @@ pub(super) fn last_record(conn: &Connection, job: JobId) -> Answer<Option<RunRec
 
 const SESSION: &str = "SELECT id, node, address, version, state, seq, started_at, heartbeat_at FROM session";
 
-pub(super) fn sessions(conn: &Connection, with_counts: bool) -> Answer<Vec<SessionView>> {
+pub(super) fn sessions(conn: &Connection, with_counts: bool) -> StoreResult<Vec<SessionView>> {
     let mut sessions = all(conn, &format!("{SESSION} ORDER BY id"), [], rows::session)?;
     if with_counts {
         let sql = "SELECT held_session, started_at IS NOT NULL, count(*) FROM \
                    (SELECT held_session, started_at FROM job_state WHERE held_session IS NOT NULL UNION ALL \
-                   SELECT held_session, started_at FROM active WHERE held_session IS NOT NULL) GROUP BY 1, 2";
+                   SELECT held_session, started_at FROM concurrent_run WHERE held_session IS NOT NULL) GROUP BY 1, 2";
         let read =
             |row: &Row<'_>| -> rusqlite::Result<(i64, bool, i64)> { Ok((row.get(0)?, row.get(1)?, row.get(2)?)) };
         for (session, started, count) in all(conn, sql, [], |row| read(row).map_err(statement))? {
@@ -104,22 +102,22 @@ pub(super) fn sessions(conn: &Connection, with_counts: bool) -> Answer<Vec<Sessi
 }
 
 /// One statement for all partitions and both tables: of each partition the first entries in the index.
-pub(super) fn peek(conn: &Connection, request: &PeekRequest, partitions: u16, now: Timestamp) -> Answer<Peek> {
+pub(super) fn peek(conn: &Connection, request: &PeekRequest, partitions: u16, now: Timestamp) -> StoreResult<Peek> {
     let sql = format!(
         "SELECT s.partition_id, s.executor, s.claim_at, s.version, s.id, NULL, NULL FROM json_each(?1) p \
          CROSS JOIN job_state s WHERE s.id IN (SELECT id FROM job_state WHERE partition_id = p.value \
          AND claim_at <= ?2 AND executor IN (SELECT value FROM json_each(?3)) ORDER BY claim_at, id LIMIT ?4) UNION ALL \
          SELECT partition_id, executor, claim_at, version, job_id, due_at, trigger FROM (SELECT s.partition_id, \
          s.executor, a.claim_at, a.version, a.job_id, a.due_at, a.trigger, row_number() OVER \
-         (PARTITION BY s.partition_id ORDER BY a.claim_at, {ACTIVE_ORDER}) AS place \
-         FROM active a CROSS JOIN job_state s ON s.id = a.job_id WHERE a.claim_at <= ?2 \
+         (PARTITION BY s.partition_id ORDER BY a.claim_at, {CONCURRENT_ORDER}) AS place \
+         FROM concurrent_run a CROSS JOIN job_state s ON s.id = a.job_id WHERE a.claim_at <= ?2 \
          AND s.executor IN (SELECT value FROM json_each(?3))) WHERE place <= ?4"
     );
     let (all_partitions, executors) = (json(&(0..partitions).collect::<Vec<_>>())?, json(&request.executors)?);
     let params = params![all_partitions, request.until.as_ms(), executors, UNCLAIMED_PER_PARTITION as i64];
     let found = all(conn, &sql, params, rows::unclaimed)?;
     let cancels = "SELECT held_run FROM job_state WHERE cancel IS NOT NULL AND held_session = ?1 UNION ALL \
-                   SELECT held_run FROM active WHERE cancel IS NOT NULL AND held_session = ?1";
+                   SELECT held_run FROM concurrent_run WHERE cancel IS NOT NULL AND held_session = ?1";
     let cancels = all(conn, cancels, [signed(request.session.as_u64())], |row| Ok(run_from(column(row)?)))?;
     let wanted_outputs = live::wanted(conn, request.session, now)?;
     let live = [SessionState::Live.as_str()];
@@ -129,7 +127,7 @@ pub(super) fn peek(conn: &Connection, request: &PeekRequest, partitions: u16, no
     Ok(Peek { claimants, cancels, wanted_outputs, ..peek::answer(&request.partitions, found) })
 }
 
-pub(super) fn held(conn: &Connection, session: SessionId) -> Answer<Vec<RunRef>> {
+pub(super) fn held(conn: &Connection, session: SessionId) -> StoreResult<Vec<RunRef>> {
     let session = signed(session.as_u64());
     let jobs = "SELECT id, held_run, version FROM job_state WHERE held_session = ?1 ORDER BY id";
     let of_job = |row: &Row<'_>| -> rusqlite::Result<RunRef> {
@@ -137,15 +135,16 @@ pub(super) fn held(conn: &Connection, session: SessionId) -> Answer<Vec<RunRef>>
         Ok(RunRef { row: row_key, run: run_from(row.get(1)?), version: row.get::<_, i64>(2)? as u64 })
     };
     let mut held = all(conn, jobs, [session], |row| of_job(row).map_err(statement))?;
-    let active = format!("SELECT {ACTIVE} FROM active a WHERE a.held_session = ?1 ORDER BY {ACTIVE_ORDER}");
-    for row in all(conn, &active, [session], rows::active)? {
+    let concurrent =
+        format!("SELECT {CONCURRENT} FROM concurrent_run a WHERE a.held_session = ?1 ORDER BY {CONCURRENT_ORDER}");
+    for row in all(conn, &concurrent, [session], rows::concurrent)? {
         let run = row.phase.held().map(|held| held.run);
-        held.extend(run.map(|run| RunRef { row: RowKey::Active(row.key), run, version: row.version }));
+        held.extend(run.map(|run| RunRef { row: RowKey::Concurrent(row.key), run, version: row.version }));
     }
     Ok(held)
 }
 
-pub(super) fn output(conn: &Connection, run: RunId) -> Answer<Option<crate::Output>> {
+pub(super) fn output(conn: &Connection, run: RunId) -> StoreResult<Option<crate::Output>> {
     let sql = "SELECT o.bytes, o.truncated FROM run r JOIN output o ON o.run_seq = r.seq WHERE r.id = ?1";
     let read = |row: &Row<'_>| Ok(crate::Output { bytes: row.get(0)?, truncated: row.get(1)? });
     conn.prepare_cached(sql).and_then(|mut found| found.query_row([run_bytes(run)], read).optional()).map_err(statement)

@@ -10,7 +10,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use carillon_domain::guard::{Guard, stands};
+use carillon_domain::guard::{Guard, enabled};
 
 use crate::clock::{Clock, SystemClock};
 
@@ -70,7 +70,7 @@ impl Lease {
         loop {
             match file.try_lock() {
                 Ok(()) => break,
-                Err(TryLockError::WouldBlock) if !stands(Guard::FileLease) => break,
+                Err(TryLockError::WouldBlock) if !enabled(Guard::FileLease) => break,
                 Err(TryLockError::Error(source)) => return Err(io(source)),
                 Err(TryLockError::WouldBlock) if begun.elapsed() >= wait => {
                     let holder = holder(&mut file);

@@ -34,13 +34,13 @@ use self::writer::{Desk, Writer, savepoint};
 use super::bisect::Parts;
 use super::cache::Cache;
 use super::clock::Clock;
-use super::ops::{claim, control, put, runs, session, transit, uncertain, views};
+use super::ops::{claim, control, lost_commits, put, runs, session, transit, views};
 use super::rounds::{Places, Purge, Rounds};
 use super::tables::{Tables, at_once};
 use super::{
     Beat, ClaimRequest, ControlError, ControlStore, Finished, JobKey, JobQuery, JobView, LivePart, Me, NewSession,
-    NodeStore, Opened, Output, Page, PeekRequest, PutJob, RunCursor, RunQuery, RunView, Saved, SessionView, StoreError,
-    UncertainWindow,
+    NodeStore, Opened, Output, Page, PeekRequest, PutJob, RecordedLoss, RunCursor, RunQuery, RunView, Saved,
+    SessionView, StoreError,
 };
 
 /// Jobs, runs and sessions in one file. Dropping it waits until what was accepted is written; everything is in the one
@@ -237,12 +237,12 @@ impl ControlStore for SqliteStore {
         self.read(move |tables| at_once(runs::output(tables, run))).await
     }
 
-    async fn uncertain_windows(&self) -> Result<Vec<UncertainWindow>, StoreError> {
-        self.read(|tables| at_once(uncertain::windows(tables))).await
+    async fn recorded_losses(&self) -> Result<Vec<RecordedLoss>, StoreError> {
+        self.read(|tables| at_once(lost_commits::windows(tables))).await
     }
 
-    async fn accept_uncertain(&self) -> Result<Vec<UncertainWindow>, StoreError> {
-        self.write(|tables| at_once(uncertain::accept(tables))).await
+    async fn accept_losses(&self) -> Result<Vec<RecordedLoss>, StoreError> {
+        self.write(|tables| at_once(lost_commits::accept(tables))).await
     }
 
     async fn ask_output(&self, run: RunId) -> Result<Option<LivePart>, StoreError> {

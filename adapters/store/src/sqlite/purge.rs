@@ -7,13 +7,11 @@ use super::change::execute;
 use super::error::statement;
 use super::rows::signed;
 use super::select::{all, column};
-use crate::StoreError;
+use crate::StoreResult;
 use crate::rounds::{Counted, PartOfJob, Place, Purge};
 
-type Answer<T> = Result<T, StoreError>;
-
 /// Jobs with more records than they may have, as far as a part of the index tells. Not for the writing thread.
-pub(super) fn crowded_jobs(conn: &Connection, purge: &Purge, from: Place) -> Answer<Counted> {
+pub(super) fn crowded_jobs(conn: &Connection, purge: &Purge, from: Place) -> StoreResult<Counted> {
     let mut left = purge.looked_at();
     let mut parts: Vec<PartOfJob> = Vec::new();
     for further in ["job_id = ?1 AND due_at > ?2", "job_id > ?1 AND ?2 IS NOT NULL"] {
@@ -33,7 +31,7 @@ pub(super) fn crowded_jobs(conn: &Connection, purge: &Purge, from: Place) -> Ans
 }
 
 /// Deletes up to `purge.limit` records, and what is left of deleted jobs.
-pub(super) fn purge(conn: &Connection, purge: &Purge, counted: &Counted) -> Answer<usize> {
+pub(super) fn purge(conn: &Connection, purge: &Purge, counted: &Counted) -> StoreResult<usize> {
     let mut purged = old_records(conn, purge.before, purge.limit)?;
     for job in &counted.crowded {
         purged += surplus(conn, signed(*job), purge.max_runs_per_job, purge.limit.saturating_sub(purged))?;
@@ -44,7 +42,7 @@ pub(super) fn purge(conn: &Connection, purge: &Purge, counted: &Counted) -> Answ
 
 /// Deletes up to `limit` records that ended before `before`. History stands in the order in which it was written, which is
 /// very nearly that in which runs ended, so only its beginning is looked at.
-fn old_records(conn: &Connection, before: Timestamp, limit: usize) -> Answer<usize> {
+fn old_records(conn: &Connection, before: Timestamp, limit: usize) -> StoreResult<usize> {
     let read = |row: &Row<'_>| -> rusqlite::Result<(i64, i64)> { Ok((row.get(0)?, row.get(1)?)) };
     let sql = "SELECT seq, finished_at FROM run ORDER BY seq LIMIT ?1";
     let oldest = all(conn, sql, [i64::try_from(limit).unwrap_or(i64::MAX)], |row| read(row).map_err(statement))?;
@@ -53,13 +51,13 @@ fn old_records(conn: &Connection, before: Timestamp, limit: usize) -> Answer<usi
 }
 
 /// Deletes up to `limit` of the oldest records of a job beyond its newest `max`.
-fn surplus(conn: &Connection, job: i64, max: u32, limit: usize) -> Answer<usize> {
+fn surplus(conn: &Connection, job: i64, max: u32, limit: usize) -> StoreResult<usize> {
     let sql = "SELECT seq FROM run WHERE job_id = ?1 ORDER BY due_at DESC, attempt DESC, id DESC LIMIT ?2 OFFSET ?3";
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     delete(conn, all(conn, sql, params![job, limit, max], column)?.into_iter())
 }
 
-fn delete(conn: &Connection, records: impl Iterator<Item = i64>) -> Answer<usize> {
+fn delete(conn: &Connection, records: impl Iterator<Item = i64>) -> StoreResult<usize> {
     let mut deleted = 0;
     for seq in records {
         deleted += execute(conn, "DELETE FROM run WHERE seq = ?1", [seq])?;
@@ -68,10 +66,10 @@ fn delete(conn: &Connection, records: impl Iterator<Item = i64>) -> Answer<usize
 }
 
 /// Deletes up to `limit` definitions of deleted jobs that have neither rows nor history.
-fn tombstones(conn: &Connection, limit: usize) -> Answer<usize> {
+fn tombstones(conn: &Connection, limit: usize) -> StoreResult<usize> {
     let sql = "DELETE FROM job WHERE id IN (SELECT j.id FROM job j WHERE j.deleted_at IS NOT NULL \
                AND NOT EXISTS (SELECT 1 FROM job_state WHERE id = j.id) \
-               AND NOT EXISTS (SELECT 1 FROM active WHERE job_id = j.id) \
+               AND NOT EXISTS (SELECT 1 FROM concurrent_run WHERE job_id = j.id) \
                AND NOT EXISTS (SELECT 1 FROM run WHERE job_id = j.id) LIMIT ?1)";
     execute(conn, sql, [i64::try_from(limit).unwrap_or(i64::MAX)])
 }

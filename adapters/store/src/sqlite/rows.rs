@@ -1,6 +1,6 @@
 //! Rows of SQLite as the codec's columns.
 
-use carillon_domain::firing::{ActiveRow, Firing, JobState};
+use carillon_domain::firing::{ConcurrentRun, Firing, JobState};
 use carillon_domain::id::{JobId, SessionId};
 use carillon_domain::node::port::Unclaimed;
 use carillon_domain::run::{Reason, RunRecord, Status};
@@ -10,25 +10,23 @@ use rusqlite::types::Type;
 
 use super::error::{statement, unreadable};
 use crate::codec::{
-    ActiveColumns, HeldColumns, StateColumns, cancel_from, firing_from, named, row_key, run_from, trigger_from,
+    ConcurrentColumns, HeldColumns, StateColumns, cancel_from, firing_from, named, row_key, run_from, trigger_from,
 };
 use crate::tables::Recorded;
-use crate::{JobKey, SessionBeat, SessionState, SessionView, StoreError};
+use crate::{JobKey, SessionBeat, SessionState, SessionView, StoreResult};
 
 pub(super) const STATE: &str = "s.id, s.claim_at, s.version, s.generation, s.anchor_at, s.cursor_at, s.armed, s.manual, \
      s.manual_run, s.last_manual_at, s.catch_up_until, s.held, s.held_run, s.held_session, s.started_at, \
      s.fencing_token, s.pause_since, s.pause_until, s.pause_reason, s.cancel, s.deleted";
 
-pub(super) const ACTIVE: &str = "a.job_id, a.due_at, a.trigger, a.claim_at, a.version, a.waiting, a.waiting_run, a.held, \
+pub(super) const CONCURRENT: &str = "a.job_id, a.due_at, a.trigger, a.claim_at, a.version, a.waiting, a.waiting_run, a.held, \
      a.held_run, a.held_session, a.started_at, a.fencing_token, a.cancel, a.withdrawn";
 
 /// The order of `FiringKey`.
-pub(super) const ACTIVE_ORDER: &str = "a.job_id, a.due_at, instr('schedule manual misfire', a.trigger)";
+pub(super) const CONCURRENT_ORDER: &str = "a.job_id, a.due_at, instr('schedule manual misfire', a.trigger)";
 
 pub(super) const RECORD: &str = "r.id, r.job_id, r.due_at, r.trigger, r.attempt, r.status, r.reason, r.exit_code, \
      r.signal, r.started_at, r.finished_at, r.lag_ms, r.session, r.fencing_token, r.count, r.first_due_at";
-
-type Answer<T> = Result<T, StoreError>;
 
 /// SQLite knows only signed numbers.
 pub(super) const fn signed(number: u64) -> i64 {
@@ -59,7 +57,7 @@ fn held(row: &Row<'_>, from: usize) -> rusqlite::Result<HeldColumns> {
     })
 }
 
-fn cancel(text: Option<String>) -> Answer<Option<carillon_domain::firing::CancelledBy>> {
+fn cancel(text: Option<String>) -> StoreResult<Option<carillon_domain::firing::CancelledBy>> {
     text.map(|text| cancel_from(&text)).transpose().map_err(unreadable)
 }
 
@@ -87,17 +85,17 @@ fn state_columns(row: &Row<'_>) -> rusqlite::Result<(StateColumns, Option<String
 }
 
 /// A row of [`STATE`].
-pub(super) fn state(row: &Row<'_>) -> Answer<JobState> {
+pub(super) fn state(row: &Row<'_>) -> StoreResult<JobState> {
     let (columns, who) = state_columns(row).map_err(statement)?;
     Ok(StateColumns { cancel: cancel(who)?, ..columns }.state())
 }
 
-/// A row of [`ACTIVE`].
-pub(super) fn active(row: &Row<'_>) -> Answer<ActiveRow> {
+/// A row of [`CONCURRENT`].
+pub(super) fn concurrent(row: &Row<'_>) -> StoreResult<ConcurrentRun> {
     let trigger: String = row.get(2).map_err(statement)?;
     let trigger = trigger_from(&trigger).map_err(unreadable)?;
     let columns = || {
-        Ok(ActiveColumns {
+        Ok(ConcurrentColumns {
             job_id: unsigned(row, 0)?,
             due_at: row.get(1)?,
             trigger,
@@ -111,11 +109,11 @@ pub(super) fn active(row: &Row<'_>) -> Answer<ActiveRow> {
         })
     };
     let who = row.get(12).map_err(statement)?;
-    Ok(ActiveColumns { cancel: cancel(who)?, ..columns().map_err(statement)? }.row())
+    Ok(ConcurrentColumns { cancel: cancel(who)?, ..columns().map_err(statement)? }.row())
 }
 
 /// A row of [`RECORD`].
-pub(super) fn record(row: &Row<'_>) -> Answer<RunRecord> {
+pub(super) fn record(row: &Row<'_>) -> StoreResult<RunRecord> {
     let trigger: String = row.get(3).map_err(statement)?;
     let status: String = row.get(5).map_err(statement)?;
     let trigger = trigger_from(&trigger).map_err(unreadable)?;
@@ -146,7 +144,7 @@ pub(super) fn record(row: &Row<'_>) -> Answer<RunRecord> {
 }
 
 /// A row of [`RECORD`], `node, namespace, name, truncated`.
-pub(super) fn recorded(row: &Row<'_>) -> Answer<Recorded> {
+pub(super) fn recorded(row: &Row<'_>) -> StoreResult<Recorded> {
     let beside = || {
         let key = JobKey { namespace: row.get(17)?, name: row.get(18)? };
         Ok((row.get(16)?, key, row.get::<_, Option<bool>>(19)?.unwrap_or(false)))
@@ -156,7 +154,7 @@ pub(super) fn recorded(row: &Row<'_>) -> Answer<Recorded> {
 }
 
 /// A row of `partition_id, executor, claim_at, version, job_id, due_at, trigger`, the last two NULL for a job's own row.
-pub(super) fn unclaimed(row: &Row<'_>) -> Answer<Unclaimed> {
+pub(super) fn unclaimed(row: &Row<'_>) -> StoreResult<Unclaimed> {
     let columns = || -> rusqlite::Result<_> {
         let claim_at = Timestamp::from_ms(row.get(2)?);
         let key = (JobId(unsigned(row, 4)?), row.get::<_, Option<i64>>(5)?, row.get::<_, Option<String>>(6)?);
@@ -168,7 +166,7 @@ pub(super) fn unclaimed(row: &Row<'_>) -> Answer<Unclaimed> {
 }
 
 /// A row of `id, node, address, version, state, seq, started_at, heartbeat_at`.
-pub(super) fn session(row: &Row<'_>) -> Answer<SessionView> {
+pub(super) fn session(row: &Row<'_>) -> StoreResult<SessionView> {
     let state: String = row.get(4).map_err(statement)?;
     let state = named(&SessionState::ALL, SessionState::as_str, &state).map_err(unreadable)?;
     let columns = || {

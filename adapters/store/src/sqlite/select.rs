@@ -9,22 +9,20 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, Params, Row, params, params_from_iter};
 
 use super::error::{statement, unreadable};
-use super::rows::{self, ACTIVE, ACTIVE_ORDER, STATE, signed};
+use super::rows::{self, CONCURRENT, CONCURRENT_ORDER, STATE, signed};
 use crate::cache::Cache;
 use crate::codec::run_bytes;
 use crate::definition::{Definition, from_document};
-use crate::tables::{ActiveJob, JobRow};
-use crate::{ClaimRequest, JobKey, JobQuery, StoreError};
-
-type Answer<T> = Result<T, StoreError>;
+use crate::tables::{ConcurrentJob, JobRow};
+use crate::{ClaimRequest, JobKey, JobQuery, StoreError, StoreResult};
 
 /// Every row that a statement answers.
 pub(super) fn all<T>(
     conn: &Connection,
     sql: &str,
     params: impl Params,
-    read: impl Fn(&Row<'_>) -> Answer<T>,
-) -> Answer<Vec<T>> {
+    read: impl Fn(&Row<'_>) -> StoreResult<T>,
+) -> StoreResult<Vec<T>> {
     let mut statement_ = conn.prepare_cached(sql).map_err(statement)?;
     let mut found = statement_.query(params).map_err(statement)?;
     let mut answer = Vec::new();
@@ -39,17 +37,17 @@ pub(super) fn first<T>(
     conn: &Connection,
     sql: &str,
     params: impl Params,
-    read: impl Fn(&Row<'_>) -> Answer<T>,
-) -> Answer<Option<T>> {
+    read: impl Fn(&Row<'_>) -> StoreResult<T>,
+) -> StoreResult<Option<T>> {
     Ok(all(conn, sql, params, read)?.into_iter().next())
 }
 
 /// The first column.
-pub(super) fn column<T: rusqlite::types::FromSql>(row: &Row<'_>) -> Answer<T> {
+pub(super) fn column<T: rusqlite::types::FromSql>(row: &Row<'_>) -> StoreResult<T> {
     row.get(0).map_err(statement)
 }
 
-pub(super) fn json<T: serde::Serialize + ?Sized>(list: &T) -> Answer<String> {
+pub(super) fn json<T: serde::Serialize + ?Sized>(list: &T) -> StoreResult<String> {
     serde_json::to_string(list).map_err(|error| StoreError::Permanent(error.to_string()))
 }
 
@@ -59,7 +57,7 @@ pub(super) fn definition(
     cache: &mut Cache,
     id: JobId,
     generation: Option<u64>,
-) -> Answer<Arc<Definition>> {
+) -> StoreResult<Arc<Definition>> {
     let missing = || unreadable(format!("job {id} has no definition"));
     let generation = match generation {
         Some(generation) => generation,
@@ -75,7 +73,7 @@ pub(super) fn definition(
     Ok(found)
 }
 
-fn read_definition(row: &Row<'_>) -> Answer<Arc<Definition>> {
+fn read_definition(row: &Row<'_>) -> StoreResult<Arc<Definition>> {
     let columns = || -> rusqlite::Result<_> {
         let key = JobKey { namespace: row.get(0)?, name: row.get(1)? };
         let times: [i64; 3] = [row.get(4)?, row.get(5)?, row.get(6)?];
@@ -89,7 +87,7 @@ fn read_definition(row: &Row<'_>) -> Answer<Arc<Definition>> {
 }
 
 /// Job rows, each with its definition.
-pub(super) fn jobs(conn: &Connection, cache: &mut Cache, rest: &str, params: impl Params) -> Answer<Vec<JobRow>> {
+pub(super) fn jobs(conn: &Connection, cache: &mut Cache, rest: &str, params: impl Params) -> StoreResult<Vec<JobRow>> {
     let states = all(conn, &format!("SELECT {STATE} FROM {rest}"), params, rows::state)?;
     let mut found = Vec::with_capacity(states.len());
     for state in states {
@@ -99,11 +97,11 @@ pub(super) fn jobs(conn: &Connection, cache: &mut Cache, rest: &str, params: imp
     Ok(found)
 }
 
-pub(super) fn job(conn: &Connection, cache: &mut Cache, id: JobId) -> Answer<Option<JobRow>> {
+pub(super) fn job(conn: &Connection, cache: &mut Cache, id: JobId) -> StoreResult<Option<JobRow>> {
     Ok(jobs(conn, cache, "job_state s WHERE s.id = ?1", [signed(id.0)])?.pop())
 }
 
-pub(super) fn job_by_key(conn: &Connection, cache: &mut Cache, key: &JobKey) -> Answer<Option<JobRow>> {
+pub(super) fn job_by_key(conn: &Connection, cache: &mut Cache, key: &JobKey) -> StoreResult<Option<JobRow>> {
     let sql = "SELECT id FROM job WHERE namespace = ?1 AND name = ?2 AND deleted_at IS NULL";
     let id = first(conn, sql, [&key.namespace, &key.name], column::<i64>)?;
     id.map_or(Ok(None), |id| job(conn, cache, JobId(id as u64)))
@@ -111,7 +109,7 @@ pub(super) fn job_by_key(conn: &Connection, cache: &mut Cache, key: &JobKey) -> 
 
 const SESSIONS: &str = "(SELECT id FROM session)";
 
-pub(super) fn job_by_run(conn: &Connection, cache: &mut Cache, run: RunId) -> Answer<Option<JobRow>> {
+pub(super) fn job_by_run(conn: &Connection, cache: &mut Cache, run: RunId) -> StoreResult<Option<JobRow>> {
     let run = run_bytes(run);
     let held = format!("job_state s WHERE s.held_session IN {SESSIONS} AND s.held_run = ?1");
     if let Some(row) = jobs(conn, cache, &held, [run])?.pop() {
@@ -121,7 +119,7 @@ pub(super) fn job_by_run(conn: &Connection, cache: &mut Cache, run: RunId) -> An
 }
 
 /// The rows of the partitions that come up first. The index has all that is asked; only what is taken is read.
-pub(super) fn due_jobs(conn: &Connection, cache: &mut Cache, request: &ClaimRequest) -> Answer<Vec<JobRow>> {
+pub(super) fn due_jobs(conn: &Connection, cache: &mut Cache, request: &ClaimRequest) -> StoreResult<Vec<JobRow>> {
     let sql = "SELECT claim_at, id FROM job_state WHERE partition_id = ?1 AND claim_at <= ?2 \
                AND executor IN (SELECT value FROM json_each(?3)) ORDER BY claim_at, id LIMIT ?4";
     let (executors, limit) = (json(&request.executors)?, request.runs.len() as i64);
@@ -145,42 +143,59 @@ pub(super) fn due_jobs(conn: &Connection, cache: &mut Cache, request: &ClaimRequ
 }
 
 /// Active rows, each with its job's definition.
-pub(super) fn active(conn: &Connection, cache: &mut Cache, rest: &str, params: impl Params) -> Answer<Vec<ActiveJob>> {
-    let found = all(conn, &format!("SELECT {ACTIVE} FROM {rest}"), params, rows::active)?;
+pub(super) fn concurrent(
+    conn: &Connection,
+    cache: &mut Cache,
+    rest: &str,
+    params: impl Params,
+) -> StoreResult<Vec<ConcurrentJob>> {
+    let found = all(conn, &format!("SELECT {CONCURRENT} FROM {rest}"), params, rows::concurrent)?;
     let mut answer = Vec::with_capacity(found.len());
     for row in found {
-        answer.push(ActiveJob { definition: definition(conn, cache, row.key.job, None)?, row });
+        answer.push(ConcurrentJob { definition: definition(conn, cache, row.key.job, None)?, row });
     }
     Ok(answer)
 }
 
-pub(super) fn active_by_key(conn: &Connection, cache: &mut Cache, key: &FiringKey) -> Answer<Option<ActiveJob>> {
-    let rest = "active a WHERE a.job_id = ?1 AND a.due_at = ?2 AND a.trigger = ?3";
+pub(super) fn concurrent_by_key(
+    conn: &Connection,
+    cache: &mut Cache,
+    key: &FiringKey,
+) -> StoreResult<Option<ConcurrentJob>> {
+    let rest = "concurrent_run a WHERE a.job_id = ?1 AND a.due_at = ?2 AND a.trigger = ?3";
     let params = params![signed(key.job.0), key.due_at.as_ms(), key.trigger.as_str()];
-    Ok(active(conn, cache, rest, params)?.pop())
+    Ok(concurrent(conn, cache, rest, params)?.pop())
 }
 
-pub(super) fn active_by_run(conn: &Connection, cache: &mut Cache, run: RunId) -> Answer<Option<ActiveJob>> {
+pub(super) fn concurrent_by_run(
+    conn: &Connection,
+    cache: &mut Cache,
+    run: RunId,
+) -> StoreResult<Option<ConcurrentJob>> {
     let run = run_bytes(run);
-    let held = format!("active a WHERE a.held_session IN {SESSIONS} AND a.held_run = ?1");
-    if let Some(row) = active(conn, cache, &held, [run])?.pop() {
+    let held = format!("concurrent_run a WHERE a.held_session IN {SESSIONS} AND a.held_run = ?1");
+    if let Some(row) = concurrent(conn, cache, &held, [run])?.pop() {
         return Ok(Some(row));
     }
-    Ok(active(conn, cache, "active a WHERE a.waiting_run = ?1", [run])?.pop())
+    Ok(concurrent(conn, cache, "concurrent_run a WHERE a.waiting_run = ?1", [run])?.pop())
 }
 
-pub(super) fn due_active(conn: &Connection, cache: &mut Cache, request: &ClaimRequest) -> Answer<Vec<ActiveJob>> {
+pub(super) fn due_concurrent(
+    conn: &Connection,
+    cache: &mut Cache,
+    request: &ClaimRequest,
+) -> StoreResult<Vec<ConcurrentJob>> {
     let rest = format!(
-        "active a JOIN job_state s ON s.id = a.job_id WHERE a.claim_at <= ?1 \
+        "concurrent_run a JOIN job_state s ON s.id = a.job_id WHERE a.claim_at <= ?1 \
          AND s.partition_id IN (SELECT value FROM json_each(?2)) \
-         AND s.executor IN (SELECT value FROM json_each(?3)) ORDER BY a.claim_at, {ACTIVE_ORDER} LIMIT ?4"
+         AND s.executor IN (SELECT value FROM json_each(?3)) ORDER BY a.claim_at, {CONCURRENT_ORDER} LIMIT ?4"
     );
     let (partitions, executors) = (json(&request.partitions)?, json(&request.executors)?);
-    active(conn, cache, &rest, params![request.until.as_ms(), partitions, executors, request.runs.len() as i64])
+    concurrent(conn, cache, &rest, params![request.until.as_ms(), partitions, executors, request.runs.len() as i64])
 }
 
 /// A page of living jobs in the order of their names.
-pub(super) fn job_page(conn: &Connection, cache: &mut Cache, query: &JobQuery) -> Answer<Vec<JobRow>> {
+pub(super) fn job_page(conn: &Connection, cache: &mut Cache, query: &JobQuery) -> StoreResult<Vec<JobRow>> {
     let mut rest = "job j JOIN job_state s ON s.id = j.id WHERE j.deleted_at IS NULL".to_owned();
     let mut params: Vec<Value> = Vec::new();
     let mut add = |condition: &str, values: Vec<Value>| {

@@ -5,7 +5,7 @@ use std::future::{Future, ready};
 use std::sync::Arc;
 
 use carillon_domain::firing::FiringKey;
-use carillon_domain::guard::{Guard, stands};
+use carillon_domain::guard::{Guard, enabled};
 use carillon_domain::id::{JobId, RunId, SessionId};
 use carillon_domain::job::Job;
 use carillon_domain::run::RunRecord;
@@ -13,18 +13,19 @@ use carillon_domain::time::Timestamp;
 use rusqlite::{Connection, Row, params};
 
 use super::error::unreadable;
-use super::rows::{ACTIVE_ORDER, signed};
+use super::rows::{CONCURRENT_ORDER, signed};
 use super::{change, history, select, windows};
 use crate::cache::Cache;
 use crate::codec::named;
 use crate::guarded::guarded;
 use crate::ops::views;
-use crate::tables::{ActiveJob, Changes, JobRow, JobRows, RecordQuery, Recorded, SeenJob, Standing, Tables, at_once};
-use crate::{
-    ClaimRequest, JobKey, JobQuery, NewSession, Output, SessionState, SessionView, StoreError, UncertainWindow,
+use crate::tables::{
+    Changes, ConcurrentJob, JobRow, JobRows, RecordQuery, Recorded, SeenJob, Standing, Tables, at_once,
 };
-
-type Answer<T> = Result<T, StoreError>;
+use crate::{
+    ClaimRequest, JobKey, JobQuery, NewSession, Output, RecordedLoss, SessionState, SessionView, StoreError,
+    StoreResult,
+};
 
 /// One transaction on one connection.
 pub(super) struct Transaction<'a> {
@@ -39,19 +40,19 @@ fn limit_of(limit: usize) -> i64 {
 }
 
 impl Transaction<'_> {
-    fn jobs(&mut self, rest: &str, params: impl rusqlite::Params) -> Answer<Vec<JobRow>> {
+    fn jobs(&mut self, rest: &str, params: impl rusqlite::Params) -> StoreResult<Vec<JobRow>> {
         select::jobs(self.conn, self.cache, rest, params)
     }
 
-    fn active(&mut self, rest: &str, params: impl rusqlite::Params) -> Answer<Vec<ActiveJob>> {
-        select::active(self.conn, self.cache, rest, params)
+    fn concurrent(&mut self, rest: &str, params: impl rusqlite::Params) -> StoreResult<Vec<ConcurrentJob>> {
+        select::concurrent(self.conn, self.cache, rest, params)
     }
 
-    fn execute(&self, sql: &str, params: impl rusqlite::Params) -> Answer<()> {
+    fn execute(&self, sql: &str, params: impl rusqlite::Params) -> StoreResult<()> {
         change::execute(self.conn, sql, params).map(|_| ())
     }
 
-    fn session_state_of(&self, session: SessionId) -> Answer<Option<SessionState>> {
+    fn session_state_of(&self, session: SessionId) -> StoreResult<Option<SessionState>> {
         let read = |row: &Row<'_>| {
             let state: String = select::column(row)?;
             named(&SessionState::ALL, SessionState::as_str, &state).map_err(unreadable)
@@ -59,7 +60,7 @@ impl Transaction<'_> {
         select::first(self.conn, "SELECT state FROM session WHERE id = ?1", [signed(session.as_u64())], read)
     }
 
-    fn live_jobs_of(&mut self, jobs: Option<&[JobId]>) -> Answer<Vec<JobRow>> {
+    fn live_jobs_of(&mut self, jobs: Option<&[JobId]>) -> StoreResult<Vec<JobRow>> {
         match history::job_list(jobs)? {
             None => self.jobs(
                 "job_state s WHERE s.id IN (SELECT id FROM job_state WHERE held_session IS NOT NULL UNION ALL \
@@ -74,14 +75,16 @@ impl Transaction<'_> {
         }
     }
 
-    fn live_active_of(&mut self, jobs: Option<&[JobId]>) -> Answer<Vec<ActiveJob>> {
+    fn live_active_of(&mut self, jobs: Option<&[JobId]>) -> StoreResult<Vec<ConcurrentJob>> {
         match history::job_list(jobs)? {
-            None => self.active("active a", []),
-            Some(list) => self.active("active a WHERE a.job_id IN (SELECT value FROM json_each(?1))", [list]),
+            None => self.concurrent("concurrent_run a", []),
+            Some(list) => {
+                self.concurrent("concurrent_run a WHERE a.job_id IN (SELECT value FROM json_each(?1))", [list])
+            }
         }
     }
 
-    fn insert(&mut self, session: &NewSession) -> Answer<()> {
+    fn insert(&mut self, session: &NewSession) -> StoreResult<()> {
         let sql = "INSERT INTO session (id, node, address, version, state, seq, started_at, heartbeat_at) \
                    VALUES (?1, ?2, ?3, ?4, ?5, 0, ?6, ?6)";
         let (id, live, now) = (signed(session.id.as_u64()), SessionState::Live.as_str(), self.now().as_ms());
@@ -98,7 +101,7 @@ impl Tables for Transaction<'_> {
         u64::try_from(self.now_us).unwrap_or(0)
     }
 
-    fn highest_version(&mut self) -> impl Future<Output = Answer<u64>> + Send {
+    fn highest_version(&mut self) -> impl Future<Output = StoreResult<u64>> + Send {
         ready(change::highest_version(self.conn))
     }
 
@@ -107,7 +110,7 @@ impl Tables for Transaction<'_> {
     }
 
     /// The writing transaction is the lock of all of them; what is left to check is that they exist.
-    fn lock_partitions(&mut self, partitions: &[u16]) -> impl Future<Output = Answer<()>> + Send {
+    fn lock_partitions(&mut self, partitions: &[u16]) -> impl Future<Output = StoreResult<()>> + Send {
         let missing = partitions.iter().find(|partition| **partition >= self.partitions);
         ready(missing.map_or(Ok(()), |missing| {
             Err(StoreError::Permanent(format!(
@@ -117,77 +120,95 @@ impl Tables for Transaction<'_> {
         }))
     }
 
-    fn jobs_by_id(&mut self, ids: &[JobId]) -> impl Future<Output = Answer<Vec<Option<JobRow>>>> + Send {
+    fn jobs_by_id(&mut self, ids: &[JobId]) -> impl Future<Output = StoreResult<Vec<Option<JobRow>>>> + Send {
         ready(ids.iter().map(|id| select::job(self.conn, self.cache, *id)).collect())
     }
 
-    fn jobs_by_key(&mut self, keys: &[JobKey]) -> impl Future<Output = Answer<Vec<Option<JobRow>>>> + Send {
+    fn jobs_by_key(&mut self, keys: &[JobKey]) -> impl Future<Output = StoreResult<Vec<Option<JobRow>>>> + Send {
         ready(keys.iter().map(|key| select::job_by_key(self.conn, self.cache, key)).collect())
     }
 
-    fn seen_job(&mut self, key: &JobKey) -> impl Future<Output = Answer<Option<SeenJob>>> + Send {
+    fn seen_job(&mut self, key: &JobKey) -> impl Future<Output = StoreResult<Option<SeenJob>>> + Send {
         ready(at_once(views::seen_job(self, key)))
     }
 
-    fn job_by_run(&mut self, run: RunId) -> impl Future<Output = Answer<Option<JobRow>>> + Send {
+    fn job_by_run(&mut self, run: RunId) -> impl Future<Output = StoreResult<Option<JobRow>>> + Send {
         ready(select::job_by_run(self.conn, self.cache, run))
     }
 
-    fn due_jobs(&mut self, request: &ClaimRequest) -> impl Future<Output = Answer<Vec<JobRow>>> + Send {
+    fn due_jobs(&mut self, request: &ClaimRequest) -> impl Future<Output = StoreResult<Vec<JobRow>>> + Send {
         ready(select::due_jobs(self.conn, self.cache, request))
     }
 
-    fn held_jobs(&mut self, session: SessionId, limit: usize) -> impl Future<Output = Answer<Vec<JobRow>>> + Send {
+    fn held_jobs(&mut self, session: SessionId, limit: usize) -> impl Future<Output = StoreResult<Vec<JobRow>>> + Send {
         let params = params![signed(session.as_u64()), limit_of(limit)];
         ready(self.jobs("job_state s WHERE s.held_session = ?1 ORDER BY s.id LIMIT ?2", params))
     }
 
-    fn job_page(&mut self, query: &JobQuery) -> impl Future<Output = Answer<JobRows>> + Send {
+    fn job_page(&mut self, query: &JobQuery) -> impl Future<Output = StoreResult<JobRows>> + Send {
         ready(select::job_page(self.conn, self.cache, query).map(JobRows::from))
     }
 
-    fn ids_of_name(&mut self, key: &JobKey) -> impl Future<Output = Answer<Vec<JobId>>> + Send {
+    fn ids_of_name(&mut self, key: &JobKey) -> impl Future<Output = StoreResult<Vec<JobId>>> + Send {
         ready(history::ids_of_name(self.conn, key))
     }
 
-    fn active_by_key(&mut self, keys: &[FiringKey]) -> impl Future<Output = Answer<Vec<Option<ActiveJob>>>> + Send {
-        ready(keys.iter().map(|key| select::active_by_key(self.conn, self.cache, key)).collect())
+    fn concurrent_by_key(
+        &mut self,
+        keys: &[FiringKey],
+    ) -> impl Future<Output = StoreResult<Vec<Option<ConcurrentJob>>>> + Send {
+        ready(keys.iter().map(|key| select::concurrent_by_key(self.conn, self.cache, key)).collect())
     }
 
-    fn active_by_run(&mut self, run: RunId) -> impl Future<Output = Answer<Option<ActiveJob>>> + Send {
-        ready(select::active_by_run(self.conn, self.cache, run))
+    fn concurrent_by_run(&mut self, run: RunId) -> impl Future<Output = StoreResult<Option<ConcurrentJob>>> + Send {
+        ready(select::concurrent_by_run(self.conn, self.cache, run))
     }
 
-    fn active_of_job(&mut self, job: JobId) -> impl Future<Output = Answer<Vec<ActiveJob>>> + Send {
-        ready(self.active(&format!("active a WHERE a.job_id = ?1 ORDER BY {ACTIVE_ORDER}"), [signed(job.0)]))
+    fn concurrent_of_job(&mut self, job: JobId) -> impl Future<Output = StoreResult<Vec<ConcurrentJob>>> + Send {
+        ready(
+            self.concurrent(
+                &format!("concurrent_run a WHERE a.job_id = ?1 ORDER BY {CONCURRENT_ORDER}"),
+                [signed(job.0)],
+            ),
+        )
     }
 
-    fn due_active(&mut self, request: &ClaimRequest) -> impl Future<Output = Answer<Vec<ActiveJob>>> + Send {
-        ready(select::due_active(self.conn, self.cache, request))
+    fn due_concurrent(
+        &mut self,
+        request: &ClaimRequest,
+    ) -> impl Future<Output = StoreResult<Vec<ConcurrentJob>>> + Send {
+        ready(select::due_concurrent(self.conn, self.cache, request))
     }
 
-    fn held_active(&mut self, session: SessionId, limit: usize) -> impl Future<Output = Answer<Vec<ActiveJob>>> + Send {
-        let rest = format!("active a WHERE a.held_session = ?1 ORDER BY {ACTIVE_ORDER} LIMIT ?2");
-        ready(self.active(&rest, params![signed(session.as_u64()), limit_of(limit)]))
+    fn held_concurrent(
+        &mut self,
+        session: SessionId,
+        limit: usize,
+    ) -> impl Future<Output = StoreResult<Vec<ConcurrentJob>>> + Send {
+        let rest = format!("concurrent_run a WHERE a.held_session = ?1 ORDER BY {CONCURRENT_ORDER} LIMIT ?2");
+        ready(self.concurrent(&rest, params![signed(session.as_u64()), limit_of(limit)]))
     }
 
-    fn live_jobs(&mut self, jobs: Option<&[JobId]>) -> impl Future<Output = Answer<Vec<JobRow>>> + Send {
+    fn live_jobs(&mut self, jobs: Option<&[JobId]>) -> impl Future<Output = StoreResult<Vec<JobRow>>> + Send {
         ready(self.live_jobs_of(jobs))
     }
 
-    fn live_active(&mut self, jobs: Option<&[JobId]>) -> impl Future<Output = Answer<Vec<ActiveJob>>> + Send {
+    fn live_concurrent(
+        &mut self,
+        jobs: Option<&[JobId]>,
+    ) -> impl Future<Output = StoreResult<Vec<ConcurrentJob>>> + Send {
         ready(self.live_active_of(jobs))
     }
 
-    fn record(&mut self, run: RunId) -> impl Future<Output = Answer<Option<Recorded>>> + Send {
+    fn record(&mut self, run: RunId) -> impl Future<Output = StoreResult<Option<Recorded>>> + Send {
         ready(history::record(self.conn, run))
     }
 
-    fn records(&mut self, query: &RecordQuery) -> impl Future<Output = Answer<Vec<Recorded>>> + Send {
+    fn records(&mut self, query: &RecordQuery) -> impl Future<Output = StoreResult<Vec<Recorded>>> + Send {
         ready(history::records(self.conn, query))
     }
 
-    fn last_records(&mut self, jobs: &[JobId]) -> impl Future<Output = Answer<BTreeMap<JobId, RunRecord>>> + Send {
+    fn last_records(&mut self, jobs: &[JobId]) -> impl Future<Output = StoreResult<BTreeMap<JobId, RunRecord>>> + Send {
         let found = jobs.iter().filter_map(|job| {
             let record = history::last_record(self.conn, *job).transpose()?;
             Some(record.map(|record| (*job, record)))
@@ -195,22 +216,27 @@ impl Tables for Transaction<'_> {
         ready(found.collect())
     }
 
-    fn output(&mut self, run: RunId) -> impl Future<Output = Answer<Option<Output>>> + Send {
+    fn output(&mut self, run: RunId) -> impl Future<Output = StoreResult<Option<Output>>> + Send {
         ready(history::output(self.conn, run))
     }
 
-    fn insert_session(&mut self, session: &NewSession) -> impl Future<Output = Answer<()>> + Send {
+    fn insert_session(&mut self, session: &NewSession) -> impl Future<Output = StoreResult<()>> + Send {
         ready(self.insert(session))
     }
 
-    fn session_state(&mut self, session: SessionId) -> impl Future<Output = Answer<Option<SessionState>>> + Send {
+    fn session_state(&mut self, session: SessionId) -> impl Future<Output = StoreResult<Option<SessionState>>> + Send {
         ready(self.session_state_of(session))
     }
 
-    fn beat(&mut self, session: SessionId, seq: u64, state: SessionState) -> impl Future<Output = Answer<()>> + Send {
+    fn beat(
+        &mut self,
+        session: SessionId,
+        seq: u64,
+        state: SessionState,
+    ) -> impl Future<Output = StoreResult<()>> + Send {
         let sql = "UPDATE session SET seq = ?2, state = ?3, heartbeat_at = ?4 \
                    WHERE id = ?1 AND state <> 'ended' AND seq < ?2";
-        let sql = match stands(Guard::BeatNotEnded) {
+        let sql = match enabled(Guard::BeatNotEnded) {
             true => guarded(Guard::BeatNewer, sql, " AND seq < ?2", ""),
             false => guarded(Guard::BeatNotEnded, sql, " AND state <> 'ended'", ""),
         };
@@ -218,55 +244,55 @@ impl Tables for Transaction<'_> {
         ready(self.execute(&sql, params))
     }
 
-    fn end_session(&mut self, session: SessionId, seen_seq: u64) -> impl Future<Output = Answer<()>> + Send {
+    fn end_session(&mut self, session: SessionId, seen_seq: u64) -> impl Future<Output = StoreResult<()>> + Send {
         let sql = "UPDATE session SET state = 'ended' WHERE id = ?1 AND seq = ?2 AND state <> 'ended'";
         let sql = guarded(Guard::EndSeen, sql, "seq = ?2", "0 <= ?2");
         ready(self.execute(&sql, params![signed(session.as_u64()), signed(seen_seq)]))
     }
 
-    fn spend_session(&mut self, session: SessionId) -> impl Future<Output = Answer<()>> + Send {
+    fn spend_session(&mut self, session: SessionId) -> impl Future<Output = StoreResult<()>> + Send {
         ready(windows::spend(self.conn, session, self.now()))
     }
 
-    fn standing(&mut self, session: SessionId) -> impl Future<Output = Answer<Standing>> + Send {
+    fn standing(&mut self, session: SessionId) -> impl Future<Output = StoreResult<Standing>> + Send {
         let standing = windows::standing(self.conn, session);
         if let Ok(standing) = &standing {
-            self.cache.forget_lost(standing.uncertain_until);
+            self.cache.forget_lost(standing.losses_until);
         }
         ready(standing)
     }
 
-    fn spent_seq(&mut self, session: SessionId) -> impl Future<Output = Answer<Option<u64>>> + Send {
+    fn spent_seq(&mut self, session: SessionId) -> impl Future<Output = StoreResult<Option<u64>>> + Send {
         ready(windows::spent_seq(self.conn, session))
     }
 
-    fn last_spent_at(&mut self) -> impl Future<Output = Answer<Option<Timestamp>>> + Send {
+    fn last_spent_at(&mut self) -> impl Future<Output = StoreResult<Option<Timestamp>>> + Send {
         ready(windows::last_spent_at(self.conn))
     }
 
-    fn note_window(&mut self, window: &UncertainWindow) -> impl Future<Output = Answer<()>> + Send {
+    fn note_window(&mut self, window: &RecordedLoss) -> impl Future<Output = StoreResult<()>> + Send {
         self.cache.forget_lost(Some(window.window.until_at));
         ready(windows::note(self.conn, window))
     }
 
-    fn windows(&mut self, accepted_since: Timestamp) -> impl Future<Output = Answer<Vec<UncertainWindow>>> + Send {
+    fn windows(&mut self, accepted_since: Timestamp) -> impl Future<Output = StoreResult<Vec<RecordedLoss>>> + Send {
         ready(windows::windows(self.conn, accepted_since))
     }
 
-    fn accept_windows(&mut self) -> impl Future<Output = Answer<()>> + Send {
-        let sql = "UPDATE uncertain_window SET is_open = NULL, accepted_at = ?1 WHERE is_open = 1";
+    fn accept_windows(&mut self) -> impl Future<Output = StoreResult<()>> + Send {
+        let sql = "UPDATE loss_window SET is_open = NULL, accepted_at = ?1 WHERE is_open = 1";
         ready(self.execute(sql, [self.now().as_ms()]))
     }
 
-    fn sessions(&mut self, with_counts: bool) -> impl Future<Output = Answer<Vec<SessionView>>> + Send {
+    fn sessions(&mut self, with_counts: bool) -> impl Future<Output = StoreResult<Vec<SessionView>>> + Send {
         ready(history::sessions(self.conn, with_counts))
     }
 
-    fn create_jobs(&mut self, jobs: &[Arc<Job>]) -> impl Future<Output = Answer<Vec<JobId>>> + Send {
+    fn create_jobs(&mut self, jobs: &[Arc<Job>]) -> impl Future<Output = StoreResult<Vec<JobId>>> + Send {
         ready(change::create_jobs(self.conn, jobs, self.now()))
     }
 
-    fn write(&mut self, changes: Changes) -> impl Future<Output = Answer<()>> + Send {
+    fn write(&mut self, changes: Changes) -> impl Future<Output = StoreResult<()>> + Send {
         ready(change::write(self.conn, changes, self.partitions, self.now()))
     }
 }

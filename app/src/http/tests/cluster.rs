@@ -22,7 +22,7 @@ async fn lost_commits(api: &Api) {
 #[tokio::test]
 async fn a_window_is_shown_until_a_day_after_it_was_accepted() {
     let api = Api::new().await;
-    let shown = async || api.call("GET", "/v1/cluster", None).await.json["uncertain_windows"].clone();
+    let shown = async || api.call("GET", "/v1/cluster", None).await.json["lost_commits"].clone();
     assert_eq!(shown().await, json!([]));
     lost_commits(&api).await;
     let window = |accepted_at: Value| {
@@ -35,10 +35,10 @@ async fn a_window_is_shown_until_a_day_after_it_was_accepted() {
     assert_eq!(shown().await, window(Value::Null));
     let accepted = api.call("POST", ACCEPT, Some(json!({}))).await;
     let expected = window(json!("2027-01-01T00:00:05.000Z"));
-    assert_eq!((accepted.status.as_u16(), &accepted.json["uncertain_windows"]), (200, &expected));
+    assert_eq!((accepted.status.as_u16(), &accepted.json["lost_commits"]), (200, &expected));
     assert_eq!(shown().await, expected);
     let again = api.call("POST", ACCEPT, None).await;
-    assert_eq!((again.status.as_u16(), &again.json["uncertain_windows"]), (200, &json!([])));
+    assert_eq!((again.status.as_u16(), &again.json["lost_commits"]), (200, &json!([])));
     api.clock.advance(Duration::from_secs(24 * 3600 + 1));
     assert_eq!(shown().await, json!([]));
 }
@@ -57,5 +57,5 @@ async fn only_an_admin_of_all_namespaces_accepts_and_says_nothing_else() {
         let reply = api.call_as(token, &[], "POST", path, Some(body.into())).await;
         assert_eq!(reply.status, status, "{token} {path} {body}: {}", reply.json);
     }
-    assert!(api.call("GET", "/v1/cluster", None).await.json["uncertain_windows"][0]["accepted_at"].is_null());
+    assert!(api.call("GET", "/v1/cluster", None).await.json["lost_commits"][0]["accepted_at"].is_null());
 }

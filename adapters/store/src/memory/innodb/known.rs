@@ -1,9 +1,9 @@
 //! As `store/mysql/known.rs`: starting what is known, with one statement that commits by itself.
 
 use carillon_domain::firing::JobState;
-use carillon_domain::guard::{Guard, stands};
+use carillon_domain::guard::{Guard, enabled};
+use carillon_domain::lost_commits::went_back;
 use carillon_domain::node::port::{RunRef, StartAnswer};
-use carillon_domain::uncertain::went_back;
 
 use super::super::data::Data;
 use super::line::Line;
@@ -14,13 +14,11 @@ use crate::held;
 use crate::ops::transit;
 use crate::reckoning::Reckoned;
 use crate::tables::{Changes, JobRow, Tables, Write, at_once};
-use crate::{Me, StoreError};
-
-type Answer<T> = Result<T, StoreError>;
+use crate::{Me, StoreError, StoreResult};
 
 impl Client {
     /// `None` where not all is known, more is to be done than to start, or it is not as it was known to be.
-    pub(super) async fn start_known(&self, me: Me, runs: &[RunRef]) -> Answer<Option<Vec<StartAnswer>>> {
+    pub(super) async fn start_known(&self, me: Me, runs: &[RunRef]) -> StoreResult<Option<Vec<StartAnswer>>> {
         let Some((known, writes, answers)) = self.lone_start(me, runs) else { return Ok(None) };
         let mut line = Line::begin(self.server.clone(), self.number, "start").await?;
         let outcome = write_alone(&mut line, me, known, &writes).await;
@@ -76,9 +74,9 @@ impl Memory {
 }
 
 /// Answers how many rows matched.
-async fn write_alone(line: &mut Line, me: Me, known: Reckoned, writes: &[Write<JobState>]) -> Answer<usize> {
+async fn write_alone(line: &mut Line, me: Me, known: Reckoned, writes: &[Write<JobState>]) -> StoreResult<usize> {
     line.statement().await?;
-    if stands(Guard::StandingHolds) && !line.write(|server, _| holds(&mut server.data, me, known))? {
+    if enabled(Guard::StandingHolds) && !line.write(|server, _| holds(&mut server.data, me, known))? {
         return Ok(0);
     }
     let before = || writes.iter().filter_map(|write| write.before.as_ref());
@@ -104,7 +102,7 @@ async fn write_alone(line: &mut Line, me: Me, known: Reckoned, writes: &[Write<J
 /// The row is the one that was known.
 fn is_known(row: &JobState, before: &JobState) -> bool {
     let session = |row: &JobState| row.phase.held().map(|held| held.session);
-    !stands(Guard::UpdateVersion) || (row.version == before.version && session(row) == session(before))
+    !enabled(Guard::UpdateVersion) || (row.version == before.version && session(row) == session(before))
 }
 
 /// What the statement asks besides.
@@ -114,6 +112,6 @@ fn holds(data: &mut Data, me: Me, known: Reckoned) -> bool {
     !early
         && standing.is_in_order()
         && !went_back(me.acked, standing.session.as_ref().map(|own| own.beat.seq))
-        && standing.uncertain_until == known.uncertain_until
-        && data.active.is_empty()
+        && standing.losses_until == known.losses_until
+        && data.concurrent.is_empty()
 }

@@ -9,9 +9,7 @@ use super::super::data::Data;
 use super::locks::{Grant, Row, TrxId};
 use super::server::{Server, Shared, Standing, lock};
 use super::weather::{CommitFate, StatementFate};
-use crate::StoreError;
-
-type Answer<T> = Result<T, StoreError>;
+use crate::{StoreError, StoreResult};
 
 /// A connection with a transaction on it.
 pub(super) struct Line {
@@ -56,7 +54,7 @@ pub(super) async fn travel(server: &Shared, client: u64) {
 
 impl Line {
     /// Begins a transaction for the call `by`.
-    pub async fn begin(server: Shared, client: u64, by: &'static str) -> Answer<Self> {
+    pub async fn begin(server: Shared, client: u64, by: &'static str) -> StoreResult<Self> {
         let mut line = Self { server, client, trx: None, lost: false, conflict: false };
         travel(&line.server, client).await;
         let trx = lock(&line.server).begin(by);
@@ -104,7 +102,7 @@ impl Line {
     }
 
     /// What the transaction's standing means to the statement that asks.
-    fn outcome(&mut self, standing: Standing) -> Answer<()> {
+    fn outcome(&mut self, standing: Standing) -> StoreResult<()> {
         match standing {
             Standing::Open => Ok(()),
             Standing::TimedOut => {
@@ -119,7 +117,7 @@ impl Line {
     }
 
     /// A statement reaches the server.
-    pub async fn statement(&mut self) -> Answer<()> {
+    pub async fn statement(&mut self) -> StoreResult<()> {
         let Some(trx) = self.open() else { return Err(self.broken()) };
         let fate = lock(&self.server).weather.statement(self.client);
         travel(&self.server, self.client).await;
@@ -141,14 +139,14 @@ impl Line {
     }
 
     /// A statement that reads.
-    pub async fn read<T>(&mut self, read: impl FnOnce(&mut Data) -> T) -> Answer<T> {
+    pub async fn read<T>(&mut self, read: impl FnOnce(&mut Data) -> T) -> StoreResult<T> {
         self.statement().await?;
         let trx = self.trx.unwrap_or(TrxId(0));
         Ok(lock(&self.server).read(trx, read))
     }
 
     /// Takes the locks of a statement, one after the other.
-    pub async fn lock(&mut self, rows: &[Row]) -> Answer<()> {
+    pub async fn lock(&mut self, rows: &[Row]) -> StoreResult<()> {
         let Some(trx) = self.open() else { return Err(self.broken()) };
         let (mut next, mut asked) = (0, false);
         let server = self.server.clone();
@@ -175,13 +173,13 @@ impl Line {
     }
 
     /// Writes what the transaction's locks allow; the server answers something about it.
-    pub fn write<T>(&mut self, write: impl FnOnce(&mut Server, TrxId) -> T) -> Answer<T> {
+    pub fn write<T>(&mut self, write: impl FnOnce(&mut Server, TrxId) -> T) -> StoreResult<T> {
         let Some(trx) = self.open() else { return Err(self.broken()) };
         Ok(write(&mut lock(&self.server), trx))
     }
 
     /// Sends the COMMIT. Only an acknowledged one is believed.
-    pub async fn commit(&mut self) -> Answer<()> {
+    pub async fn commit(&mut self) -> StoreResult<()> {
         let Some(trx) = self.open() else { return Err(self.broken()) };
         let unknown = || StoreError::Unknown("no answer to the COMMIT".to_owned());
         let fate = lock(&self.server).weather.commit(self.client);
@@ -211,7 +209,7 @@ impl Line {
         }
     }
 
-    fn acknowledged(&mut self, committed: bool) -> Answer<()> {
+    fn acknowledged(&mut self, committed: bool) -> StoreResult<()> {
         if committed {
             return Ok(());
         }

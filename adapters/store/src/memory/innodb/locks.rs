@@ -22,7 +22,7 @@ pub(super) enum Row {
     /// A row of `lock_row`: 0 of the sessions, a partition's number and 1.
     Lock(u32),
     Session(SessionId),
-    /// The unique key of `uncertain_window` that keeps the open one alone.
+    /// The unique key of `loss_window` that keeps the open one alone.
     OpenWindow,
     /// The unique key of a living job's name.
     Name(JobKey),

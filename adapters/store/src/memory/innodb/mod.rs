@@ -41,13 +41,13 @@ use super::data::Data;
 use crate::bisect::Parts;
 use crate::clock::Clock;
 use crate::held::HeldRows;
-use crate::ops::{claim, control, put, runs, session, transit, uncertain, views};
+use crate::ops::{claim, control, lost_commits, put, runs, session, transit, views};
 use crate::reckoning::Reckoning;
 use crate::tables::{Tables, at_once};
 use crate::{
     Beat, ClaimRequest, ControlError, ControlStore, Finished, JobKey, JobQuery, JobView, LivePart, Me, NewSession,
-    NodeStore, Opened, Output, Page, PeekRequest, PutJob, RunCursor, RunQuery, RunView, Saved, SessionView, StoreError,
-    UncertainWindow,
+    NodeStore, Opened, Output, Page, PeekRequest, PutJob, RecordedLoss, RunCursor, RunQuery, RunView, Saved,
+    SessionView, StoreError,
 };
 
 /// As in `store/mysql`: how often a transaction is tried that lost against another one.
@@ -133,7 +133,7 @@ impl InnoDb {
     pub fn phases(&self) -> Vec<carillon_domain::firing::Phase> {
         let server = lock(&self.server);
         let jobs = server.data.states.values().map(|state| state.phase);
-        jobs.chain(server.data.active.values().map(|row| row.phase)).collect()
+        jobs.chain(server.data.concurrent.values().map(|row| row.phase)).collect()
     }
 
     /// Every job's row.
@@ -367,12 +367,12 @@ impl ControlStore for Client {
         self.look(|data| at_once(runs::output(&mut data.begin(), run))).await
     }
 
-    async fn uncertain_windows(&self) -> Result<Vec<UncertainWindow>, StoreError> {
-        self.look(|data| at_once(uncertain::windows(&mut data.begin()))).await
+    async fn recorded_losses(&self) -> Result<Vec<RecordedLoss>, StoreError> {
+        self.look(|data| at_once(lost_commits::windows(&mut data.begin()))).await
     }
 
-    async fn accept_uncertain(&self) -> Result<Vec<UncertainWindow>, StoreError> {
-        write!(self, "accept_uncertain", Pass::Nothing, |tables| uncertain::accept(tables))
+    async fn accept_losses(&self) -> Result<Vec<RecordedLoss>, StoreError> {
+        write!(self, "accept_losses", Pass::Nothing, |tables| lost_commits::accept(tables))
     }
 
     async fn ask_output(&self, run: RunId) -> Result<Option<LivePart>, StoreError> {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use carillon_domain::firing::{ActiveRow, JobState};
+use carillon_domain::firing::{ConcurrentRun, JobState};
 use carillon_domain::id::{JobId, SessionId};
 use carillon_domain::job::Job;
 use carillon_domain::run::RunRecord;
@@ -12,7 +12,7 @@ use carillon_domain::time::Timestamp;
 
 use super::super::data::Data;
 use crate::tables::Changes;
-use crate::{JobKey, SessionView, UncertainWindow};
+use crate::{JobKey, RecordedLoss, SessionView};
 
 /// A row before and after a commit.
 pub type Change<R> = (Option<Arc<R>>, Option<Arc<R>>);
@@ -27,7 +27,7 @@ pub struct Commit {
     /// Jobs' rows.
     pub jobs: Vec<Change<JobState>>,
     /// Rows beside them.
-    pub active: Vec<Change<ActiveRow>>,
+    pub concurrent: Vec<Change<ConcurrentRun>>,
     /// Definitions, each with its due times: new ones, and those that were replaced.
     pub defined: Vec<(JobId, Arc<Job>, Timeline)>,
     /// Jobs that were deleted.
@@ -50,13 +50,13 @@ pub(super) struct Own {
     pub sessions: BTreeMap<SessionId, Option<SessionView>>,
     pub spent: Vec<(SessionId, u64, Timestamp)>,
     pub names: Vec<(JobKey, JobId)>,
-    pub windows: Option<Vec<UncertainWindow>>,
+    pub windows: Option<Vec<RecordedLoss>>,
 }
 
 impl Own {
     /// How much a rollback would undo.
     pub fn weight(&self) -> usize {
-        let rows = |changes: &Changes| changes.jobs.len() + changes.active.len() + changes.records.len();
+        let rows = |changes: &Changes| changes.jobs.len() + changes.concurrent.len() + changes.records.len();
         self.changes.iter().map(rows).sum::<usize>() + self.epochs.len() + self.sessions.len()
     }
 
@@ -89,9 +89,9 @@ impl Own {
         let over =
             |view: &Option<SessionView>| view.as_ref().is_none_or(|view| view.beat.state == crate::SessionState::Ended);
         let ended = self.sessions.iter().filter(|(_, view)| over(view)).map(|(id, _)| *id).collect();
-        let (jobs, active, defined) = (Vec::new(), Vec::new(), Vec::new());
+        let (jobs, concurrent, defined) = (Vec::new(), Vec::new(), Vec::new());
         let (deleted, records) = (Vec::new(), Vec::new());
-        let mut told = Commit { by, now: self.now, jobs, active, defined, deleted, records, ended };
+        let mut told = Commit { by, now: self.now, jobs, concurrent, defined, deleted, records, ended };
         for changes in &self.changes {
             for write in &changes.jobs {
                 if let (None, Some(after)) = (&write.before, &write.after) {
@@ -100,7 +100,7 @@ impl Own {
                 }
                 told.jobs.push((write.before.clone(), write.after.clone()));
             }
-            told.active.extend(changes.active.iter().map(|write| (write.before.clone(), write.after.clone())));
+            told.concurrent.extend(changes.concurrent.iter().map(|write| (write.before.clone(), write.after.clone())));
             let defined = changes.definitions.iter();
             told.defined.extend(defined.map(|(id, new)| (*id, new.job.clone(), new.timeline.clone())));
             told.deleted.extend(&changes.deleted);

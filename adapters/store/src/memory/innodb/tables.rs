@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use carillon_domain::firing::{ActiveRow, FiringKey, JobState};
+use carillon_domain::firing::{ConcurrentRun, FiringKey, JobState};
 use carillon_domain::id::{JobId, RunId, SessionId};
 use carillon_domain::job::Job;
 use carillon_domain::node::port::{RowKey, RunRef};
@@ -14,14 +14,14 @@ use carillon_domain::time::Timestamp;
 use super::super::data::Data;
 use super::locks::Row;
 use super::transaction::Transaction;
-use crate::tables::{ActiveJob, Changes, JobRow, JobRows, RecordQuery, Recorded, SeenJob, Standing, Tables, at_once};
+use crate::tables::{
+    Changes, ConcurrentJob, JobRow, JobRows, RecordQuery, Recorded, SeenJob, Standing, Tables, at_once,
+};
 use crate::work::key_of;
 use crate::{
-    ClaimRequest, JobKey, JobQuery, NewSession, Output, SessionBeat, SessionState, SessionView, StoreError,
-    UncertainWindow,
+    ClaimRequest, JobKey, JobQuery, NewSession, Output, RecordedLoss, SessionBeat, SessionState, SessionView,
+    StoreError, StoreResult,
 };
-
-type Answer<T> = Result<T, StoreError>;
 
 /// One statement that reads.
 macro_rules! look {
@@ -39,7 +39,7 @@ impl Tables for Transaction {
         u64::try_from(self.now_us).unwrap_or(0)
     }
 
-    async fn highest_version(&mut self) -> Answer<u64> {
+    async fn highest_version(&mut self) -> StoreResult<u64> {
         look!(self, highest_version())
     }
 
@@ -47,7 +47,7 @@ impl Tables for Transaction {
         self.partitions
     }
 
-    async fn lock_partitions(&mut self, partitions: &[u16]) -> Answer<()> {
+    async fn lock_partitions(&mut self, partitions: &[u16]) -> StoreResult<()> {
         let count = self.partitions;
         if let Some(unknown) = partitions.iter().find(|partition| **partition >= count) {
             return Err(StoreError::Permanent(format!("there is no partition {unknown} among {count}")));
@@ -58,11 +58,11 @@ impl Tables for Transaction {
         self.lock_rows(&ids).await
     }
 
-    async fn jobs_by_id(&mut self, ids: &[JobId]) -> Answer<Vec<Option<JobRow>>> {
+    async fn jobs_by_id(&mut self, ids: &[JobId]) -> StoreResult<Vec<Option<JobRow>>> {
         look!(self, jobs_by_id(ids))
     }
 
-    async fn jobs_of_runs(&mut self, _ids: &[JobId], runs: &[RunRef]) -> Answer<Vec<Option<JobRow>>> {
+    async fn jobs_of_runs(&mut self, _ids: &[JobId], runs: &[RunRef]) -> StoreResult<Vec<Option<JobRow>>> {
         let (mut rows, mut unknown) = (BTreeMap::new(), Vec::new());
         for at in runs {
             let RowKey::Job(id) = at.row else { continue };
@@ -78,82 +78,82 @@ impl Tables for Transaction {
         Ok(rows.into_values().map(Some).chain(read).collect())
     }
 
-    async fn jobs_by_key(&mut self, keys: &[JobKey]) -> Answer<Vec<Option<JobRow>>> {
+    async fn jobs_by_key(&mut self, keys: &[JobKey]) -> StoreResult<Vec<Option<JobRow>>> {
         look!(self, jobs_by_key(keys))
     }
 
-    async fn seen_job(&mut self, key: &JobKey) -> Answer<Option<SeenJob>> {
+    async fn seen_job(&mut self, key: &JobKey) -> StoreResult<Option<SeenJob>> {
         look!(self, seen_job(key))
     }
 
-    async fn job_by_run(&mut self, run: RunId) -> Answer<Option<JobRow>> {
+    async fn job_by_run(&mut self, run: RunId) -> StoreResult<Option<JobRow>> {
         look!(self, job_by_run(run))
     }
 
-    async fn due_jobs(&mut self, request: &ClaimRequest) -> Answer<Vec<JobRow>> {
+    async fn due_jobs(&mut self, request: &ClaimRequest) -> StoreResult<Vec<JobRow>> {
         look!(self, due_jobs(request))
     }
 
-    async fn held_jobs(&mut self, session: SessionId, limit: usize) -> Answer<Vec<JobRow>> {
+    async fn held_jobs(&mut self, session: SessionId, limit: usize) -> StoreResult<Vec<JobRow>> {
         look!(self, held_jobs(session, limit))
     }
 
-    async fn job_page(&mut self, query: &JobQuery) -> Answer<JobRows> {
+    async fn job_page(&mut self, query: &JobQuery) -> StoreResult<JobRows> {
         look!(self, job_page(query))
     }
 
-    async fn ids_of_name(&mut self, key: &JobKey) -> Answer<Vec<JobId>> {
+    async fn ids_of_name(&mut self, key: &JobKey) -> StoreResult<Vec<JobId>> {
         look!(self, ids_of_name(key))
     }
 
-    async fn active_by_key(&mut self, keys: &[FiringKey]) -> Answer<Vec<Option<ActiveJob>>> {
+    async fn concurrent_by_key(&mut self, keys: &[FiringKey]) -> StoreResult<Vec<Option<ConcurrentJob>>> {
         if keys.is_empty() {
             return Ok(Vec::new());
         }
-        look!(self, active_by_key(keys))
+        look!(self, concurrent_by_key(keys))
     }
 
-    async fn active_by_run(&mut self, run: RunId) -> Answer<Option<ActiveJob>> {
-        look!(self, active_by_run(run))
+    async fn concurrent_by_run(&mut self, run: RunId) -> StoreResult<Option<ConcurrentJob>> {
+        look!(self, concurrent_by_run(run))
     }
 
-    async fn active_of_job(&mut self, job: JobId) -> Answer<Vec<ActiveJob>> {
-        look!(self, active_of_job(job))
+    async fn concurrent_of_job(&mut self, job: JobId) -> StoreResult<Vec<ConcurrentJob>> {
+        look!(self, concurrent_of_job(job))
     }
 
-    async fn due_active(&mut self, request: &ClaimRequest) -> Answer<Vec<ActiveJob>> {
-        look!(self, due_active(request))
+    async fn due_concurrent(&mut self, request: &ClaimRequest) -> StoreResult<Vec<ConcurrentJob>> {
+        look!(self, due_concurrent(request))
     }
 
-    async fn held_active(&mut self, session: SessionId, limit: usize) -> Answer<Vec<ActiveJob>> {
-        look!(self, held_active(session, limit))
+    async fn held_concurrent(&mut self, session: SessionId, limit: usize) -> StoreResult<Vec<ConcurrentJob>> {
+        look!(self, held_concurrent(session, limit))
     }
 
-    async fn live_jobs(&mut self, jobs: Option<&[JobId]>) -> Answer<Vec<JobRow>> {
+    async fn live_jobs(&mut self, jobs: Option<&[JobId]>) -> StoreResult<Vec<JobRow>> {
         look!(self, live_jobs(jobs))
     }
 
-    async fn live_active(&mut self, jobs: Option<&[JobId]>) -> Answer<Vec<ActiveJob>> {
-        look!(self, live_active(jobs))
+    async fn live_concurrent(&mut self, jobs: Option<&[JobId]>) -> StoreResult<Vec<ConcurrentJob>> {
+        look!(self, live_concurrent(jobs))
     }
 
-    async fn record(&mut self, run: RunId) -> Answer<Option<Recorded>> {
+    async fn record(&mut self, run: RunId) -> StoreResult<Option<Recorded>> {
         look!(self, record(run))
     }
 
-    async fn records(&mut self, query: &RecordQuery) -> Answer<Vec<Recorded>> {
+    async fn records(&mut self, query: &RecordQuery) -> StoreResult<Vec<Recorded>> {
         look!(self, records(query))
     }
 
-    async fn last_records(&mut self, jobs: &[JobId]) -> Answer<BTreeMap<JobId, RunRecord>> {
+    async fn last_records(&mut self, jobs: &[JobId]) -> StoreResult<BTreeMap<JobId, RunRecord>> {
         look!(self, last_records(jobs))
     }
 
-    async fn output(&mut self, run: RunId) -> Answer<Option<Output>> {
+    async fn output(&mut self, run: RunId) -> StoreResult<Option<Output>> {
         look!(self, output(run))
     }
 
-    async fn insert_session(&mut self, session: &NewSession) -> Answer<()> {
+    async fn insert_session(&mut self, session: &NewSession) -> StoreResult<()> {
         self.statement(&[Row::Session(session.id)]).await?;
         let now = self.now();
         let view = SessionView {
@@ -176,27 +176,27 @@ impl Tables for Transaction {
         if taken { Err(self.line.duplicate()) } else { Ok(()) }
     }
 
-    async fn session_state(&mut self, session: SessionId) -> Answer<Option<SessionState>> {
+    async fn session_state(&mut self, session: SessionId) -> StoreResult<Option<SessionState>> {
         look!(self, session_state(session))
     }
 
-    async fn standing(&mut self, session: SessionId) -> Answer<Standing> {
-        let standing: Answer<Standing> = look!(self, standing(session));
+    async fn standing(&mut self, session: SessionId) -> StoreResult<Standing> {
+        let standing: StoreResult<Standing> = look!(self, standing(session));
         let standing = standing?;
-        self.held().forget_lost(standing.uncertain_until);
+        self.held().forget_lost(standing.losses_until);
         self.saw(session, &standing)?;
         Ok(standing)
     }
 
-    async fn spent_seq(&mut self, session: SessionId) -> Answer<Option<u64>> {
+    async fn spent_seq(&mut self, session: SessionId) -> StoreResult<Option<u64>> {
         look!(self, spent_seq(session))
     }
 
-    async fn last_spent_at(&mut self) -> Answer<Option<Timestamp>> {
+    async fn last_spent_at(&mut self) -> StoreResult<Option<Timestamp>> {
         look!(self, last_spent_at())
     }
 
-    async fn note_window(&mut self, window: &UncertainWindow) -> Answer<()> {
+    async fn note_window(&mut self, window: &RecordedLoss) -> StoreResult<()> {
         self.held().forget_lost(Some(window.window.until_at));
         self.statement(&[Row::OpenWindow]).await?;
         self.line.write(|server, trx| {
@@ -210,11 +210,11 @@ impl Tables for Transaction {
         Ok(())
     }
 
-    async fn windows(&mut self, accepted_since: Timestamp) -> Answer<Vec<UncertainWindow>> {
+    async fn windows(&mut self, accepted_since: Timestamp) -> StoreResult<Vec<RecordedLoss>> {
         look!(self, windows(accepted_since))
     }
 
-    async fn accept_windows(&mut self) -> Answer<()> {
+    async fn accept_windows(&mut self) -> StoreResult<()> {
         self.statement(&[Row::OpenWindow]).await?;
         let now = self.now();
         self.line.write(|server, trx| {
@@ -225,7 +225,7 @@ impl Tables for Transaction {
         Ok(())
     }
 
-    async fn beat(&mut self, session: SessionId, seq: u64, state: SessionState) -> Answer<()> {
+    async fn beat(&mut self, session: SessionId, seq: u64, state: SessionState) -> StoreResult<()> {
         self.write_session(session, |view, now| {
             if view.beat.state != SessionState::Ended && view.beat.seq < seq {
                 view.beat = SessionBeat { id: session, seq, state };
@@ -235,7 +235,7 @@ impl Tables for Transaction {
         .await
     }
 
-    async fn end_session(&mut self, session: SessionId, seen_seq: u64) -> Answer<()> {
+    async fn end_session(&mut self, session: SessionId, seen_seq: u64) -> StoreResult<()> {
         self.write_session(session, |view, _| {
             if view.beat.seq == seen_seq {
                 view.beat.state = SessionState::Ended;
@@ -244,7 +244,7 @@ impl Tables for Transaction {
         .await
     }
 
-    async fn spend_session(&mut self, session: SessionId) -> Answer<()> {
+    async fn spend_session(&mut self, session: SessionId) -> StoreResult<()> {
         self.statement(&[Row::Session(session)]).await?;
         let now = self.now();
         self.line.write(|server, trx| {
@@ -256,11 +256,11 @@ impl Tables for Transaction {
         })
     }
 
-    async fn sessions(&mut self, with_counts: bool) -> Answer<Vec<SessionView>> {
+    async fn sessions(&mut self, with_counts: bool) -> StoreResult<Vec<SessionView>> {
         look!(self, sessions(with_counts))
     }
 
-    async fn create_jobs(&mut self, jobs: &[Arc<Job>]) -> Answer<Vec<JobId>> {
+    async fn create_jobs(&mut self, jobs: &[Arc<Job>]) -> StoreResult<Vec<JobId>> {
         let keys: Vec<JobKey> = jobs.iter().map(|job| key_of(job)).collect();
         let rows: Vec<Row> = keys.iter().cloned().map(Row::Name).collect();
         self.statement(&rows).await?;
@@ -279,7 +279,7 @@ impl Tables for Transaction {
         ids.ok_or_else(|| self.line.duplicate())
     }
 
-    async fn write(&mut self, changes: Changes) -> Answer<()> {
+    async fn write(&mut self, changes: Changes) -> StoreResult<()> {
         if !self.known.are_written(&changes.jobs) {
             return Err(self.line.moved_on());
         }
@@ -306,11 +306,11 @@ impl Tables for Transaction {
         if changes.jobs.iter().any(|write| write.deleted_version().is_some()) {
             self.statement(&[Row::HighestVersion]).await?;
         }
-        let at_version = |data: &Data, before: &ActiveRow| {
-            data.active.get(&before.key).is_some_and(|row| row.version == before.version)
+        let at_version = |data: &Data, before: &ConcurrentRun| {
+            data.concurrent.get(&before.key).is_some_and(|row| row.version == before.version)
         };
-        let taken = |data: &Data, after: &ActiveRow| data.active.contains_key(&after.key);
-        self.write_rows(&changes.active, |row| Row::Active(row.key), at_version, taken).await?;
+        let taken = |data: &Data, after: &ConcurrentRun| data.concurrent.contains_key(&after.key);
+        self.write_rows(&changes.concurrent, |row| Row::Active(row.key), at_version, taken).await?;
         let defined = changes.definitions.iter().map(|(id, _)| *id);
         let rows: Vec<Row> = defined.chain(changes.deleted.iter().copied()).map(Row::Definition).collect();
         if !rows.is_empty() {

@@ -12,9 +12,7 @@ use super::line::Line;
 use super::locks::Row;
 use crate::held::{HeldRows, Known};
 use crate::tables::{self, Changes, JobRow, Tables, Write};
-use crate::{SessionView, StoreError};
-
-type Answer<T> = Result<T, StoreError>;
+use crate::{SessionView, StoreError, StoreResult};
 
 /// The lock row of the sessions; that of a partition is its number and 1.
 const SESSIONS: u32 = 0;
@@ -39,7 +37,7 @@ pub(super) struct Transaction {
 }
 
 impl Transaction {
-    pub async fn new(line: Line, partitions: u16, locks: Locks, memory: Arc<Memory>) -> Answer<Self> {
+    pub async fn new(line: Line, partitions: u16, locks: Locks, memory: Arc<Memory>) -> StoreResult<Self> {
         let mut this = Self { line, partitions, now_us: 0, wrote: false, known: Known::default(), memory };
         let begun = match locks {
             Locks::Rows => this.look_at_the_clock().await,
@@ -59,13 +57,13 @@ impl Transaction {
     }
 
     /// A session was looked at.
-    pub fn saw(&mut self, session: SessionId, standing: &tables::Standing) -> Answer<()> {
-        let beside = self.line.write(|server, _| !server.data.active.is_empty())?;
+    pub fn saw(&mut self, session: SessionId, standing: &tables::Standing) -> StoreResult<()> {
+        let beside = self.line.write(|server, _| !server.data.concurrent.is_empty())?;
         self.memory.reckoning().see(session, standing, beside);
         Ok(())
     }
 
-    pub async fn look_at_the_clock(&mut self) -> Answer<()> {
+    pub async fn look_at_the_clock(&mut self) -> StoreResult<()> {
         self.now_us = self.line.read(|data| data.clock.now_us()).await?;
         let now = self.now();
         self.line.write(|server, trx| server.own(trx).map(|own| own.now = now))?;
@@ -73,7 +71,7 @@ impl Transaction {
     }
 
     /// Writes lock rows. The time is that after the wait.
-    pub async fn lock_rows(&mut self, ids: &[u32]) -> Answer<()> {
+    pub async fn lock_rows(&mut self, ids: &[u32]) -> StoreResult<()> {
         if !ids.is_empty() {
             self.line.statement().await?;
             let rows: Vec<Row> = ids.iter().map(|id| Row::Lock(*id)).collect();
@@ -104,7 +102,7 @@ impl Transaction {
     }
 
     /// A statement that locks rows and writes them if they are as it wants them.
-    pub async fn statement(&mut self, rows: &[Row]) -> Answer<()> {
+    pub async fn statement(&mut self, rows: &[Row]) -> StoreResult<()> {
         self.line.statement().await?;
         self.wrote = true;
         self.line.lock(rows).await
@@ -115,9 +113,9 @@ impl Transaction {
         &mut self,
         writes: &[Write<R>],
         row: impl Fn(&R) -> Row,
-        stands: impl Fn(&Data, &R) -> bool,
+        matches: impl Fn(&Data, &R) -> bool,
         known: impl Fn(&Data, &R) -> bool,
-    ) -> Answer<()> {
+    ) -> StoreResult<()> {
         for gone in [false, true] {
             let of_kind = writes.iter().filter(|write| write.after.is_none() == gone);
             let before: Vec<&R> = of_kind.filter_map(|write| write.before.as_deref()).collect();
@@ -128,7 +126,7 @@ impl Transaction {
             self.statement(&rows).await?;
             let all = self
                 .line
-                .write(|server, trx| server.read(trx, |data| before.iter().all(|before| stands(data, before))))?;
+                .write(|server, trx| server.read(trx, |data| before.iter().all(|before| matches(data, before))))?;
             if !all {
                 return Err(self.line.moved_on());
             }
@@ -150,7 +148,7 @@ impl Transaction {
         &mut self,
         id: SessionId,
         change: impl FnOnce(&mut SessionView, Timestamp),
-    ) -> Answer<()> {
+    ) -> StoreResult<()> {
         self.statement(&[Row::Session(id)]).await?;
         let now = self.now();
         self.line.write(|server, trx| {
@@ -186,18 +184,18 @@ impl From<&crate::ControlError> for Failed {
 
 /// For scripts: single statements over a job's row.
 impl Transaction {
-    pub async fn lock_statement(&mut self, rows: &[Row]) -> Answer<()> {
+    pub async fn lock_statement(&mut self, rows: &[Row]) -> StoreResult<()> {
         self.statement(rows).await
     }
 
-    pub fn job_write(&mut self, id: JobId) -> Answer<Option<Write<JobState>>> {
+    pub fn job_write(&mut self, id: JobId) -> StoreResult<Option<Write<JobState>>> {
         let row = self.line.write(|server, trx| server.read(trx, |data| data.row(id)))?;
         let write =
             |row: JobRow| Write { before: Some(row.state.clone()), after: Some(row.state), definition: row.definition };
         Ok(row.map(write))
     }
 
-    pub fn keep_job(&mut self, write: Write<JobState>) -> Answer<()> {
+    pub fn keep_job(&mut self, write: Write<JobState>) -> StoreResult<()> {
         let changes = Changes { jobs: vec![write], ..Changes::default() };
         self.line.write(|server, trx| server.own(trx).map(|own| own.changes.push(changes)))?;
         Ok(())

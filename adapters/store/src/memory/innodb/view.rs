@@ -4,14 +4,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use carillon_domain::firing::{ActiveRow, FiringKey, JobState};
+use carillon_domain::firing::{ConcurrentRun, FiringKey, JobState};
 use carillon_domain::id::{JobId, RunId, SessionId};
 use carillon_domain::time::Timestamp;
 
 use super::super::data::{Data, Place};
 use super::own::Own;
 use crate::definition::Definition;
-use crate::{JobKey, Output, SessionView, UncertainWindow};
+use crate::{JobKey, Output, RecordedLoss, SessionView};
 
 /// Reads with the transaction's own writes.
 pub(super) fn read<T>(data: &mut Data, own: &Own, read: impl FnOnce(&mut Data) -> T) -> T {
@@ -28,27 +28,27 @@ type OfJob = (JobId, Option<Arc<JobState>>, Option<Arc<Definition>>);
 /// What was committed of all that a transaction has written.
 struct Before {
     jobs: Vec<OfJob>,
-    active: Vec<(FiringKey, Option<ActiveRow>)>,
+    concurrent: Vec<(FiringKey, Option<ConcurrentRun>)>,
     names: Vec<(JobKey, Option<JobId>)>,
     new_records: Vec<Place>,
     outputs: Vec<(RunId, Option<Output>)>,
     sessions: BTreeMap<SessionId, SessionView>,
     spent: BTreeMap<SessionId, (u64, Timestamp)>,
-    windows: Vec<UncertainWindow>,
+    windows: Vec<RecordedLoss>,
     highest_version: u64,
     record_conflicts: usize,
 }
 
 impl Before {
     fn of(data: &Data, own: &Own) -> Self {
-        let (mut jobs, mut active, mut names) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+        let (mut jobs, mut concurrent, mut names) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
         let (mut new_records, mut outputs) = (Vec::new(), BTreeSet::new());
         names.extend(own.names.iter().map(|(key, _)| key.clone()));
         for changes in &own.changes {
             let rows = changes.jobs.iter().flat_map(|write| [&write.before, &write.after]).flatten();
             jobs.extend(rows.map(|row| row.id).chain(changes.definitions.iter().map(|(id, _)| *id)));
-            let beside = changes.active.iter().flat_map(|write| [&write.before, &write.after]).flatten();
-            active.extend(beside.map(|row| row.key));
+            let beside = changes.concurrent.iter().flat_map(|write| [&write.before, &write.after]).flatten();
+            concurrent.extend(beside.map(|row| row.key));
             let freed = data.names.iter().filter(|(_, id)| changes.deleted.contains(id));
             names.extend(freed.map(|(key, _)| key.clone()));
             let new = changes.records.iter().filter(|record| !data.places.contains_key(&record.id));
@@ -58,7 +58,7 @@ impl Before {
         let of_job = |id: JobId| (id, data.states.get(&id).cloned(), data.definitions.get(&id).cloned());
         Self {
             jobs: jobs.into_iter().map(of_job).collect(),
-            active: active.into_iter().map(|key| (key, data.active.get(&key).cloned())).collect(),
+            concurrent: concurrent.into_iter().map(|key| (key, data.concurrent.get(&key).cloned())).collect(),
             names: names.into_iter().map(|key| (key.clone(), data.names.get(&key).copied())).collect(),
             new_records,
             outputs: outputs.into_iter().map(|run| (run, data.outputs.get(&run).cloned())).collect(),
@@ -80,7 +80,7 @@ impl Before {
             let back = data.due_place(id);
             data.due.extend(back);
         }
-        self.active.into_iter().for_each(|(key, row)| put(&mut data.active, key, row));
+        self.concurrent.into_iter().for_each(|(key, row)| put(&mut data.concurrent, key, row));
         self.names.into_iter().for_each(|(key, id)| put(&mut data.names, key, id));
         self.outputs.into_iter().for_each(|(run, output)| put(&mut data.outputs, run, output));
         (data.sessions, data.spent, data.windows) = (self.sessions, self.spent, self.windows);

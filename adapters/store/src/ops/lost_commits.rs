@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use carillon_domain::guard::{Guard, stands};
-use carillon_domain::uncertain::{Window, went_back};
+use carillon_domain::guard::{Guard, enabled};
+use carillon_domain::lost_commits::{LossWindow, went_back};
 
 use crate::tables::{Standing, Tables};
-use crate::{Me, StoreError, UncertainWindow};
+use crate::{Me, RecordedLoss, StoreError};
 
 /// How long an accepted window is shown.
 const SHOWN: Duration = Duration::from_secs(24 * 60 * 60);
@@ -16,11 +16,11 @@ pub(super) async fn notice<T: Tables>(
     tables: &mut T,
     me: Me,
     standing: &Standing,
-) -> Result<Option<Window>, StoreError> {
+) -> Result<Option<LossWindow>, StoreError> {
     let known = match &standing.session {
         Some(own) => Some(own.beat.seq),
         None if me.acked == 0 => None,
-        None if !stands(Guard::SpentKnown) => None,
+        None if !enabled(Guard::SpentKnown) => None,
         None => tables.spent_seq(me.session).await?,
     };
     if !went_back(me.acked, known) {
@@ -34,18 +34,18 @@ pub(super) async fn notice<T: Tables>(
             heard.max(tables.last_spent_at().await?)
         }
     };
-    let found = Window { from_at: last_known.unwrap_or(now).min(now), until_at: now, noticed_at: now };
+    let found = LossWindow { from_at: last_known.unwrap_or(now).min(now), until_at: now, noticed_at: now };
     let node = standing.session.as_ref().map(|own| own.node.clone());
-    tables.note_window(&UncertainWindow { window: found, session: me.session, node, accepted_at: None }).await?;
+    tables.note_window(&RecordedLoss { window: found, session: me.session, node, accepted_at: None }).await?;
     Ok(Some(standing.open.map_or(found, |open| open.with(found))))
 }
 
-pub(crate) async fn windows<T: Tables>(tables: &mut T) -> Result<Vec<UncertainWindow>, StoreError> {
+pub(crate) async fn windows<T: Tables>(tables: &mut T) -> Result<Vec<RecordedLoss>, StoreError> {
     tables.windows(tables.now() - SHOWN).await
 }
 
 /// Answers what was open.
-pub(crate) async fn accept<T: Tables>(tables: &mut T) -> Result<Vec<UncertainWindow>, StoreError> {
+pub(crate) async fn accept<T: Tables>(tables: &mut T) -> Result<Vec<RecordedLoss>, StoreError> {
     let now = tables.now();
     let mut open = windows(tables).await?;
     open.retain(|window| window.accepted_at.is_none());

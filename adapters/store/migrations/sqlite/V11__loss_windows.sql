@@ -1,6 +1,6 @@
 -- Times of which nobody knows what was committed in them. is_open is NULL from the moment at which somebody has accepted
 -- that; the unique key does not count it then, so at most one is open.
-CREATE TABLE uncertain_window (
+CREATE TABLE loss_window (
     id          INTEGER PRIMARY KEY,
     is_open     INTEGER UNIQUE,
     session     INTEGER NOT NULL,

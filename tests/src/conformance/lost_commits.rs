@@ -5,10 +5,10 @@ use std::time::Duration;
 use carillon_domain::firing::Phase;
 use carillon_domain::id::SessionId;
 use carillon_domain::job::{Job, OnLost, Overlap};
+use carillon_domain::lost_commits::LossWindow;
 use carillon_domain::node::port::StartAnswer;
 use carillon_domain::run::Status;
-use carillon_domain::uncertain::Window;
-use carillon_store::{Beat, Me, UncertainWindow};
+use carillon_store::{Beat, Me, RecordedLoss};
 
 use super::bench::{Bench, at, job, key};
 
@@ -19,7 +19,7 @@ fn acked(session: SessionId, acked: u64) -> Me {
 }
 
 /// One more heartbeat, which must be acknowledged; answers the window that it tells of.
-async fn beat(bench: &Bench, me: Me) -> Option<Window> {
+async fn beat(bench: &Bench, me: Me) -> Option<LossWindow> {
     match bench.store.heartbeat(me, me.acked + 1, false).await.unwrap() {
         Beat::Alive { window, .. } => window,
         other => panic!("{other:?}"),
@@ -35,8 +35,8 @@ async fn go_back(bench: &Bench, secs: u64) -> Me {
     me
 }
 
-async fn windows(bench: &Bench) -> Vec<UncertainWindow> {
-    bench.store.uncertain_windows().await.unwrap()
+async fn windows(bench: &Bench) -> Vec<RecordedLoss> {
+    bench.store.recorded_losses().await.unwrap()
 }
 
 /// Begins: a first heartbeat in second 5, and a backup.
@@ -51,15 +51,12 @@ pub async fn a_sequence_behind_what_was_acknowledged_is_noticed(bench: &Bench) {
     keep(bench).await;
     bench.go_to(8);
     let me = go_back(bench, 12).await;
-    let noticed = Window { from_at: at(5), until_at: at(12), noticed_at: at(12) };
+    let noticed = LossWindow { from_at: at(5), until_at: at(12), noticed_at: at(12) };
     assert_eq!(beat(bench, acked(me.session, 2)).await, Some(noticed));
     bench.go_to(15);
     assert_eq!(beat(bench, acked(me.session, 3)).await, Some(noticed), "noticed once");
     let node = Some("node-1".to_owned());
-    assert_eq!(
-        windows(bench).await,
-        [UncertainWindow { window: noticed, session: me.session, node, accepted_at: None }]
-    );
+    assert_eq!(windows(bench).await, [RecordedLoss { window: noticed, session: me.session, node, accepted_at: None }]);
 }
 
 /// A claim that finds what was acknowledged gone records that, and claims nothing.
@@ -71,7 +68,7 @@ pub async fn a_claim_notices_and_does_nothing_else(bench: &Bench) {
     let claimed = bench.store.claim(&carillon_store::ClaimRequest { me, ..request }).await.unwrap();
     assert!(claimed.is_empty());
     assert_eq!(bench.view("a").await.state.phase, Phase::Idle);
-    assert_eq!(windows(bench).await[0].window, Window { from_at: at(5), until_at: at(12), noticed_at: at(12) });
+    assert_eq!(windows(bench).await[0].window, LossWindow { from_at: at(5), until_at: at(12), noticed_at: at(12) });
     assert!(bench.records("a").await.is_empty());
 }
 
@@ -97,8 +94,8 @@ pub async fn a_session_that_was_forgotten_is_over(bench: &Bench) {
     assert_eq!(bench.store.heartbeat(Me::new(other), 1, false).await.unwrap(), Beat::Fenced);
     assert!(windows(bench).await.is_empty());
     assert_eq!(bench.store.heartbeat(acked(other, 1), 2, false).await.unwrap(), Beat::WentBack);
-    let window = Window { from_at: at(5), until_at: at(12), noticed_at: at(12) };
-    assert_eq!(windows(bench).await, [UncertainWindow { window, session: other, node: None, accepted_at: None }]);
+    let window = LossWindow { from_at: at(5), until_at: at(12), noticed_at: at(12) };
+    assert_eq!(windows(bench).await, [RecordedLoss { window, session: other, node: None, accepted_at: None }]);
 }
 
 /// A backup that was made while no node lived: what was committed after the last of them had left may be lost.
@@ -115,7 +112,7 @@ pub async fn the_last_that_is_known_may_be_the_end_of_a_session(bench: &Bench) {
     bench.go_to(12);
     bench.restore().await;
     assert_eq!(bench.store.heartbeat(acked(me.session, 1), 2, false).await.unwrap(), Beat::WentBack);
-    assert_eq!(windows(bench).await[0].window, Window { from_at: at(5), until_at: at(12), noticed_at: at(12) });
+    assert_eq!(windows(bench).await[0].window, LossWindow { from_at: at(5), until_at: at(12), noticed_at: at(12) });
 }
 
 /// Whoever notices later extends the one window.
@@ -127,7 +124,7 @@ pub async fn those_who_notice_later_extend_the_window(bench: &Bench) {
     let me = acked(go_back(bench, 12).await.session, 2);
     beat(bench, me).await;
     bench.go_to(14);
-    let both = Window { from_at: at(0), until_at: at(14), noticed_at: at(12) };
+    let both = LossWindow { from_at: at(0), until_at: at(14), noticed_at: at(12) };
     assert_eq!(beat(bench, acked(other, 2)).await, Some(both));
     let [one] = &windows(bench).await[..] else { panic!("one window") };
     assert_eq!((one.window, one.session), (both, bench.me));
@@ -147,10 +144,10 @@ pub async fn nobody_claims_or_starts_until_it_is_accepted(bench: &Bench) {
     bench.go_to(20);
     assert!(bench.store.claim(&bench.claim_request(other, at(40), 5)).await.unwrap().is_empty());
     assert_eq!(bench.store.start(Me::new(other), &[prepared.at]).await.unwrap(), [StartAnswer::Withheld]);
-    let accepted = bench.store.accept_uncertain().await.unwrap();
+    let accepted = bench.store.accept_losses().await.unwrap();
     assert_eq!(accepted[0].accepted_at, Some(at(20)));
     assert_eq!(windows(bench).await, accepted);
-    assert!(bench.store.accept_uncertain().await.unwrap().is_empty(), "once");
+    assert!(bench.store.accept_losses().await.unwrap().is_empty(), "once");
     assert_eq!(beat(bench, acked(other, 1)).await, None);
     let started = bench.store.start(Me::new(other), &[prepared.at]).await.unwrap();
     assert!(matches!(started[0], StartAnswer::Started { .. }), "it was not due by then: {started:?}");
@@ -177,7 +174,7 @@ pub async fn what_may_have_started_is_lost_or_started_again_as_asked(bench: &Ben
         bench.finish(running, Status::Succeeded).await;
     }
     beat(bench, acked(go_back(bench, 25).await.session, 2)).await;
-    bench.store.accept_uncertain().await.unwrap();
+    bench.store.accept_losses().await.unwrap();
     bench.go_to(31);
     let mut due: Vec<_> =
         bench.claim().await.iter().map(|one| (one.job.name.clone(), one.held.firing.due_at)).collect();
@@ -199,7 +196,7 @@ pub async fn what_was_prepared_before_is_not_started_either(bench: &Bench) {
     keep(bench).await;
     let me = acked(go_back(bench, 12).await.session, 3);
     beat(bench, acked(bench.me, 2)).await;
-    bench.store.accept_uncertain().await.unwrap();
+    bench.store.accept_losses().await.unwrap();
     assert_eq!(bench.store.start(me, &[claimed.at]).await.unwrap(), [StartAnswer::Withheld]);
     bench.store.reset(bench.me, &[claimed.at]).await.unwrap();
     assert_eq!(bench.claim_one().await.held.firing.due_at, at(20));
@@ -214,7 +211,7 @@ pub async fn a_definition_of_lost_commits_is_forgotten(bench: &Bench) {
     bench.create(job("lost")).await;
     assert_eq!(bench.claim().await.len(), 2);
     beat(bench, acked(go_back(bench, 12).await.session, 2)).await;
-    bench.store.accept_uncertain().await.unwrap();
+    bench.store.accept_losses().await.unwrap();
     bench.put(Job { params: r#"{"again":true}"#.into(), ..job("a") }).await;
     bench.create(Job { schedule: "@every 11s".into(), ..job("new") }).await;
     let mut claimed: Vec<_> =
@@ -234,7 +231,7 @@ pub async fn nobody_is_ended_by_a_silence_before_it_is_accepted(bench: &Bench) {
     let kept = Some(acked(bench.me, 1));
     assert!(!bench.store.expire(kept, silent, 0).await.unwrap(), "nor does anybody to whom nothing was lost");
     assert!(bench.store.expire(None, dead, 0).await.unwrap());
-    bench.store.accept_uncertain().await.unwrap();
+    bench.store.accept_losses().await.unwrap();
     assert!(bench.store.expire(kept, silent, 0).await.unwrap());
 }
 

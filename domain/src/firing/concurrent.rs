@@ -4,15 +4,15 @@
 
 use super::start::LOOK_AGAIN;
 use super::{
-    CancelledBy, Event, Firing, Held, JobState, Owner, Phase, Rejected, Waiting, Why, control, finish, held_by,
-    uncertain,
+    CancelledBy, Event, Firing, Held, JobState, Owner, Phase, Rejected, TransitionKind, Waiting, control, finish,
+    held_by, lost_commits,
 };
-use crate::guard::{Guard, stands};
+use crate::guard::{Guard, enabled};
 use crate::id::{JobId, RunId, SessionId};
 use crate::job::Job;
+use crate::lost_commits::may_have_started;
 use crate::run::{Ending, Reason, RunRecord, Trigger};
 use crate::time::Timestamp;
-use crate::uncertain::may_have_started;
 
 const WITHDRAWN: &str = "the job was paused or deleted before the start";
 
@@ -27,9 +27,9 @@ pub struct FiringKey {
     pub trigger: Trigger,
 }
 
-/// A row of the active table.
+/// A row of the table `concurrent_run`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct ActiveRow {
+pub struct ConcurrentRun {
     /// Which firing it is.
     pub key: FiringKey,
     /// As in [`JobState::version`].
@@ -44,18 +44,18 @@ pub struct ActiveRow {
     pub withdrawn: bool,
 }
 
-/// An active row as it must be written.
+/// An concurrent run as it must be written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ActiveTransition {
+pub struct ConcurrentTransition {
     /// The row; `None` when it goes.
-    pub next: Option<ActiveRow>,
+    pub next: Option<ConcurrentRun>,
     /// Which transition this is.
-    pub why: Why,
+    pub why: TransitionKind,
     /// History rows.
     pub records: Vec<RunRecord>,
 }
 
-impl ActiveRow {
+impl ConcurrentRun {
     pub(super) fn started(state: &JobState, held: Held) -> Self {
         Self::new(state, held.firing, Phase::Executing(held), None)
     }
@@ -82,15 +82,20 @@ impl ActiveRow {
     }
 }
 
-/// Applies `event` to a row of the active table.
+/// Applies `event` to a row of the table `concurrent_run`.
 ///
 /// # Errors
 /// [`Rejected`] when the event does not apply; nothing is to be written then.
-pub fn apply_active(job: &Job, row: &ActiveRow, event: &Event, now: Timestamp) -> Result<ActiveTransition, Rejected> {
+pub fn apply_concurrent(
+    job: &Job,
+    row: &ConcurrentRun,
+    event: &Event,
+    now: Timestamp,
+) -> Result<ConcurrentTransition, Rejected> {
     let mut transition = match event {
-        Event::Claim { session, run, until, uncertain_until } => match row.waiting {
+        Event::Claim { session, run, until, losses_until } => match row.waiting {
             Some(waiting)
-                if may_have_started(job, waiting.firing.due_at, *uncertain_until) && stands(Guard::UncertainClaim) =>
+                if may_have_started(job, waiting.firing.due_at, *losses_until) && enabled(Guard::LostCommitsClaim) =>
             {
                 give_up(row, &waiting, now)
             }
@@ -106,9 +111,9 @@ pub fn apply_active(job: &Job, row: &ActiveRow, event: &Event, now: Timestamp) -
         Event::Reset { session, run } => reset(row, (*session, *run), now),
         Event::Sweep { session } => sweep(job, row, *session, now),
         Event::Pause { .. } => pause(row, now),
-        Event::Delete => withdraw(row, Why::Deleted, Reason::Deleted, now),
+        Event::Delete => withdraw(row, TransitionKind::Deleted, Reason::Deleted, now),
         Event::Cancel { run } => cancel(row, *run, now),
-        // Starts are `start_beside`'s.
+        // Starts are `start_concurrent`'s.
         Event::Start { .. } | Event::Resume | Event::Update { .. } | Event::Trigger { .. } => Err(Rejected::NothingDue),
     }?;
     if let Some(next) = &mut transition.next {
@@ -122,110 +127,113 @@ pub fn apply_active(job: &Job, row: &ActiveRow, event: &Event, now: Timestamp) -
 ///
 /// # Errors
 /// [`Rejected`] when it does not apply; nothing is to be written then.
-pub fn start_beside(
+pub fn start_concurrent(
     state: &JobState,
-    row: &ActiveRow,
+    row: &ConcurrentRun,
     owner: (SessionId, RunId),
     now: Timestamp,
-) -> Result<(JobState, ActiveTransition), Rejected> {
+) -> Result<(JobState, ConcurrentTransition), Rejected> {
     control::refuse_deleted(state)?;
     let held = due(row, owner, now)?;
     let next = JobState { version: state.version + 1, ..state.clone() };
-    let fencing_token = if stands(Guard::TokenOfJob) { next.version } else { row.version + 1 };
+    let fencing_token = if enabled(Guard::TokenOfJob) { next.version } else { row.version + 1 };
     let started = Held { started_at: Some(now), fencing_token, ..held };
-    let row = ActiveRow { phase: Phase::Executing(started), version: row.version + 1, ..row.clone() };
-    Ok((next, ActiveTransition::to(row, Why::Started)))
+    let row = ConcurrentRun { phase: Phase::Executing(started), version: row.version + 1, ..row.clone() };
+    Ok((next, ConcurrentTransition::to(row, TransitionKind::Started)))
 }
 
 /// What is prepared under that run, its time having come.
-fn due(row: &ActiveRow, owner: Owner, now: Timestamp) -> Result<Held, Rejected> {
+fn due(row: &ConcurrentRun, owner: Owner, now: Timestamp) -> Result<Held, Rejected> {
     let Phase::Prepared(_) = row.phase else { return Err(Rejected::NotHeld(owner.1)) };
     let held = *held_by(&row.phase, owner)?;
     if now < held.firing.start_at { Err(Rejected::Early(held.firing.start_at)) } else { Ok(held) }
 }
 
-impl ActiveTransition {
-    fn to(next: ActiveRow, why: Why) -> Self {
+impl ConcurrentTransition {
+    fn to(next: ConcurrentRun, why: TransitionKind) -> Self {
         Self { next: Some(next), why, records: Vec::new() }
     }
 
-    fn gone(why: Why, records: impl IntoIterator<Item = RunRecord>) -> Self {
+    fn gone(why: TransitionKind, records: impl IntoIterator<Item = RunRecord>) -> Self {
         Self { next: None, why, records: records.into_iter().collect() }
     }
 }
 
-fn claim(row: &ActiveRow, (session, run): Owner, until: Timestamp) -> Result<ActiveTransition, Rejected> {
+fn claim(row: &ConcurrentRun, (session, run): Owner, until: Timestamp) -> Result<ConcurrentTransition, Rejected> {
     if let Some(held) = row.phase.held() {
         return Err(Rejected::Held(held.run));
     }
     let waiting = row.waiting.filter(|waiting| waiting.firing.start_at <= until).ok_or(Rejected::NothingDue)?;
     let run = waiting.run.unwrap_or(run);
     let held = Held { firing: waiting.firing, run, session, started_at: None, fencing_token: 0 };
-    Ok(ActiveTransition::to(ActiveRow { phase: Phase::Prepared(held), waiting: None, ..row.clone() }, Why::Claimed))
+    Ok(ConcurrentTransition::to(
+        ConcurrentRun { phase: Phase::Prepared(held), waiting: None, ..row.clone() },
+        TransitionKind::Claimed,
+    ))
 }
 
 /// Whatever its time: it comes up no more.
-fn give_up(row: &ActiveRow, waiting: &Waiting, now: Timestamp) -> Result<ActiveTransition, Rejected> {
+fn give_up(row: &ConcurrentRun, waiting: &Waiting, now: Timestamp) -> Result<ConcurrentTransition, Rejected> {
     if let Some(held) = row.phase.held() {
         return Err(Rejected::Held(held.run));
     }
-    Ok(ActiveTransition::gone(Why::GivenUp, [uncertain::lost(row.key.job, waiting, now)]))
+    Ok(ConcurrentTransition::gone(TransitionKind::GivenUp, [lost_commits::lost(row.key.job, waiting, now)]))
 }
 
 /// Another run of the job executes, and the job allows no overlap any more: this one waits.
-fn hold_back(row: &ActiveRow, owner: Owner, now: Timestamp) -> Result<ActiveTransition, Rejected> {
+fn hold_back(row: &ConcurrentRun, owner: Owner, now: Timestamp) -> Result<ConcurrentTransition, Rejected> {
     let held = due(row, owner, now)?;
     let firing = Firing { start_at: now + LOOK_AGAIN, ..held.firing };
-    Ok(ActiveTransition::to(row.put_back(&Held { firing, ..held }), Why::HeldBack))
+    Ok(ConcurrentTransition::to(row.put_back(&Held { firing, ..held }), TransitionKind::HeldBack))
 }
 
 /// What runs is asked to end, what has not started never will.
-fn supersede(row: &ActiveRow, now: Timestamp) -> Result<ActiveTransition, Rejected> {
+fn supersede(row: &ConcurrentRun, now: Timestamp) -> Result<ConcurrentTransition, Rejected> {
     let waiting = match row.phase {
         Phase::Executing(_) if row.cancel.is_some() => return Err(Rejected::NothingDue),
         Phase::Executing(_) => {
-            let next = ActiveRow { cancel: Some(CancelledBy::NewerFiring), ..row.clone() };
-            return Ok(ActiveTransition::to(next, Why::CancelRequested));
+            let next = ConcurrentRun { cancel: Some(CancelledBy::NewerFiring), ..row.clone() };
+            return Ok(ConcurrentTransition::to(next, TransitionKind::CancelRequested));
         }
         Phase::Prepared(held) => Some(held.waiting()),
         Phase::Idle => row.waiting,
     };
     let record = waiting.and_then(|waiting| control::waiting_record(row.key.job, waiting, Reason::Replaced, now));
-    Ok(ActiveTransition::gone(Why::CancelledUnstarted, record))
+    Ok(ConcurrentTransition::gone(TransitionKind::CancelledUnstarted, record))
 }
 
-fn ended(job: &Job, row: &ActiveRow, held: &Held, ending: &Ending, now: Timestamp) -> ActiveTransition {
+fn ended(job: &Job, row: &ConcurrentRun, held: &Held, ending: &Ending, now: Timestamp) -> ConcurrentTransition {
     let ending = Ending { ended_at: ending.ended_at.min(now), ..ending.clone() };
     let record = finish::run_record(row.key.job, held, &ending, row.cancel);
-    let may_go_on = row.cancel.is_none() && !(row.withdrawn && stands(Guard::WithdrawnEnds));
+    let may_go_on = row.cancel.is_none() && !(row.withdrawn && enabled(Guard::WithdrawnEnds));
     match finish::next_attempt(job, &held.firing, &ending).filter(|_| may_go_on) {
-        None => ActiveTransition::gone(Why::Finished, [record]),
+        None => ConcurrentTransition::gone(TransitionKind::Finished, [record]),
         Some(firing) => {
             let waiting = Some(Waiting { run: None, firing });
-            let next = ActiveRow { phase: Phase::Idle, waiting, ..row.clone() };
-            ActiveTransition { records: vec![record], ..ActiveTransition::to(next, Why::Retried) }
+            let next = ConcurrentRun { phase: Phase::Idle, waiting, ..row.clone() };
+            ConcurrentTransition { records: vec![record], ..ConcurrentTransition::to(next, TransitionKind::Retried) }
         }
     }
 }
 
-fn reset(row: &ActiveRow, owner: Owner, now: Timestamp) -> Result<ActiveTransition, Rejected> {
+fn reset(row: &ConcurrentRun, owner: Owner, now: Timestamp) -> Result<ConcurrentTransition, Rejected> {
     let held = *held_by(&row.phase, owner)?;
     if row.cancel.is_none() && !row.withdrawn {
-        return Ok(ActiveTransition::to(row.put_back(&held), Why::Reset));
+        return Ok(ConcurrentTransition::to(row.put_back(&held), TransitionKind::Reset));
     }
     let reason = row.cancel.map_or_else(|| Reason::Said(WITHDRAWN.into()), CancelledBy::reason);
     let record = control::waiting_record(row.key.job, held.waiting(), reason, now);
-    Ok(ActiveTransition::gone(Why::CancelledUnstarted, record))
+    Ok(ConcurrentTransition::gone(TransitionKind::CancelledUnstarted, record))
 }
 
-fn sweep(job: &Job, row: &ActiveRow, session: SessionId, now: Timestamp) -> Result<ActiveTransition, Rejected> {
+fn sweep(job: &Job, row: &ConcurrentRun, session: SessionId, now: Timestamp) -> Result<ConcurrentTransition, Rejected> {
     match row.phase {
         Phase::Prepared(held) if held.session == session => {
-            Ok(ActiveTransition::to(row.put_back(&held), Why::SweptUnstarted))
+            Ok(ConcurrentTransition::to(row.put_back(&held), TransitionKind::SweptUnstarted))
         }
         Phase::Executing(held) if held.session == session => {
             let lost = ended(job, row, &held, &Ending::lost(now), now);
-            Ok(ActiveTransition { why: Why::SweptLost, ..lost })
+            Ok(ConcurrentTransition { why: TransitionKind::SweptLost, ..lost })
         }
         Phase::Prepared(held) | Phase::Executing(held) => Err(Rejected::NotHeld(held.run)),
         Phase::Idle => Err(Rejected::NothingDue),
@@ -233,42 +241,47 @@ fn sweep(job: &Job, row: &ActiveRow, session: SessionId, now: Timestamp) -> Resu
 }
 
 /// Manual runs go on.
-fn pause(row: &ActiveRow, now: Timestamp) -> Result<ActiveTransition, Rejected> {
+fn pause(row: &ConcurrentRun, now: Timestamp) -> Result<ConcurrentTransition, Rejected> {
     match row.key.trigger {
         Trigger::Manual => Err(Rejected::NothingDue),
-        Trigger::Schedule | Trigger::Misfire => withdraw(row, Why::Paused, Reason::Paused, now),
+        Trigger::Schedule | Trigger::Misfire => withdraw(row, TransitionKind::Paused, Reason::Paused, now),
     }
 }
 
 /// What runs may finish; what has not started never will. A further attempt that waits has the records of those before it.
-fn withdraw(row: &ActiveRow, why: Why, reason: Reason, now: Timestamp) -> Result<ActiveTransition, Rejected> {
+fn withdraw(
+    row: &ConcurrentRun,
+    why: TransitionKind,
+    reason: Reason,
+    now: Timestamp,
+) -> Result<ConcurrentTransition, Rejected> {
     let waiting = match row.phase {
         Phase::Executing(_) if row.withdrawn => return Err(Rejected::NothingDue),
         Phase::Executing(_) => {
-            let why = if why == Why::Deleted { Why::DeletedLater } else { why };
-            return Ok(ActiveTransition::to(ActiveRow { withdrawn: true, ..row.clone() }, why));
+            let why = if why == TransitionKind::Deleted { TransitionKind::DeletedLater } else { why };
+            return Ok(ConcurrentTransition::to(ConcurrentRun { withdrawn: true, ..row.clone() }, why));
         }
         Phase::Prepared(held) => Some(held.waiting()),
         Phase::Idle => row.waiting,
     };
     let first = waiting.filter(|waiting| waiting.firing.attempt == 1);
     let record = first.and_then(|first| control::waiting_record(row.key.job, first, reason, now));
-    Ok(ActiveTransition::gone(why, record))
+    Ok(ConcurrentTransition::gone(why, record))
 }
 
-fn cancel(row: &ActiveRow, run: RunId, now: Timestamp) -> Result<ActiveTransition, Rejected> {
+fn cancel(row: &ConcurrentRun, run: RunId, now: Timestamp) -> Result<ConcurrentTransition, Rejected> {
     match (row.phase, row.waiting) {
         (Phase::Executing(held), _) if held.run == run => {
-            let next = ActiveRow { cancel: Some(CancelledBy::Person), ..row.clone() };
-            Ok(ActiveTransition::to(next, Why::CancelRequested))
+            let next = ConcurrentRun { cancel: Some(CancelledBy::Person), ..row.clone() };
+            Ok(ConcurrentTransition::to(next, TransitionKind::CancelRequested))
         }
         (Phase::Prepared(held), _) if held.run == run => {
             let record = control::waiting_record(row.key.job, held.waiting(), Reason::Cancelled, now);
-            Ok(ActiveTransition::gone(Why::CancelledUnstarted, record))
+            Ok(ConcurrentTransition::gone(TransitionKind::CancelledUnstarted, record))
         }
         (Phase::Idle, Some(waiting)) if waiting.run == Some(run) => {
             let record = control::waiting_record(row.key.job, waiting, Reason::Cancelled, now);
-            Ok(ActiveTransition::gone(Why::CancelledUnstarted, record))
+            Ok(ConcurrentTransition::gone(TransitionKind::CancelledUnstarted, record))
         }
         (Phase::Idle | Phase::Prepared(_) | Phase::Executing(_), _) => Err(Rejected::NotHeld(run)),
     }

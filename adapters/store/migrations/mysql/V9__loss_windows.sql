@@ -1,6 +1,6 @@
 -- Times of which nobody knows what was committed in them. is_open is NULL from the moment at which somebody has accepted
 -- that; the unique key does not count it then, so at most one is open.
-CREATE TABLE IF NOT EXISTS uncertain_window (
+CREATE TABLE IF NOT EXISTS loss_window (
     id          BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY,
     is_open     TINYINT UNSIGNED,
     session     BIGINT UNSIGNED NOT NULL,

@@ -1,6 +1,6 @@
 //! What becomes of firings that may have started in commits that the database lost.
 
-use carillon_domain::firing::{Event, Phase, Why};
+use carillon_domain::firing::{Event, Phase, TransitionKind};
 use carillon_domain::invariants;
 use carillon_domain::job::{Job, MisfirePolicy, OnLost, Overlap};
 use carillon_domain::run::{Status, Trigger};
@@ -11,10 +11,10 @@ const WHY: &str = "lost(the database went back in time: nobody knows whether it 
 
 /// The claim in second `now` of a desk whose database lost commits up to `until`: what is held then, and the records.
 fn claimed(desk: &mut Desk, until: i64, now: i64) -> (Option<(Trigger, i64)>, Vec<String>) {
-    desk.uncertain_until = Some(at(until));
+    desk.losses_until = Some(at(until));
     let answer = desk.claim(now);
     let held = desk.row().phase.held().map(|held| held.firing);
-    assert_eq!(held.is_some(), answer == Ok(Why::Claimed), "{answer:?}");
+    assert_eq!(held.is_some(), answer == Ok(TransitionKind::Claimed), "{answer:?}");
     invariants::recorded_once(&desk.records).unwrap();
     let rel = |ms: i64| ms / 1_000 - super::desk::ZERO;
     (held.map(|firing| (firing.trigger, rel(firing.due_at.as_ms()))), desk.history())
@@ -125,15 +125,17 @@ fn the_due_times_of_a_pause_are_left_to_its_end() {
 
 #[test]
 fn rows_beside_the_jobs_own_go() {
-    for (on_lost, expected) in [(OnLost::Skip, Ok(Why::GivenUp)), (OnLost::Rerun, Ok(Why::Claimed))] {
+    for (on_lost, expected) in
+        [(OnLost::Skip, Ok(TransitionKind::GivenUp)), (OnLost::Rerun, Ok(TransitionKind::Claimed))]
+    {
         let mut desk = Desk::new(Job { on_lost, ..retrying(Overlap::Allow, 2, 10) });
         desk.trigger(30).unwrap();
-        let key = *desk.active.keys().next().unwrap();
-        desk.uncertain_until = Some(at(30));
-        let claim = Event::Claim { session: me(), run: desk.draw(), until: at(31), uncertain_until: Some(at(30)) };
-        assert_eq!(desk.apply_active(key, &claim), expected, "{on_lost:?}");
+        let key = *desk.concurrent.keys().next().unwrap();
+        desk.losses_until = Some(at(30));
+        let claim = Event::Claim { session: me(), run: desk.draw(), until: at(31), losses_until: Some(at(30)) };
+        assert_eq!(desk.apply_concurrent(key, &claim), expected, "{on_lost:?}");
         let skip = on_lost == OnLost::Skip;
-        assert_eq!((desk.active.is_empty(), desk.history().len()), (skip, usize::from(skip)));
+        assert_eq!((desk.concurrent.is_empty(), desk.history().len()), (skip, usize::from(skip)));
         assert!(!skip || desk.history() == [format!("manual 30 {WHY}")]);
     }
 }
@@ -143,7 +145,7 @@ fn what_is_held_is_not_claimed_whatever_was_lost() {
     let mut desk = Desk::new(every(60));
     desk.run(60);
     let before = desk.row().clone();
-    desk.uncertain_until = Some(at(60));
+    desk.losses_until = Some(at(60));
     assert!(desk.claim(61).is_err());
     assert!(matches!(before.phase, Phase::Executing(_)) && *desk.row() == before);
 }

@@ -1,14 +1,14 @@
-//! Firings that may have started in commits that the database lost: recorded as lost, never started ([`crate::uncertain`]).
+//! Firings that may have started in commits that the database lost: recorded as lost, never started ([`crate::lost_commits`]).
 
 use super::control::unrun_records;
 use super::{Firing, JobState, Waiting};
-use crate::guard::{Guard, stands};
+use crate::guard::{Guard, enabled};
 use crate::id::JobId;
 use crate::job::Job;
+use crate::lost_commits::may_have_started;
 use crate::run::{Reason, RunRecord, Status};
 use crate::schedule::Timeline;
 use crate::time::Timestamp;
-use crate::uncertain::may_have_started;
 
 /// Takes every such firing out of an Idle row, and arms what comes after them. The due times of a pause are left to its
 /// end, which starts none of them either.
@@ -19,14 +19,14 @@ pub(super) fn give_up(
     until: Option<Timestamp>,
     now: Timestamp,
 ) -> Vec<RunRecord> {
-    let Some(until) = until.filter(|_| stands(Guard::UncertainClaim)) else { return Vec::new() };
+    let Some(until) = until.filter(|_| enabled(Guard::LostCommitsClaim)) else { return Vec::new() };
     let doubtful = |firing: &Firing| may_have_started(job, firing.due_at, Some(until));
     let manual = next.manual.take_if(|manual| doubtful(&manual.firing));
     let mut records: Vec<RunRecord> = manual.map(|manual| lost(next.id, &manual, now)).into_iter().collect();
     if let Some(armed) = next.armed.filter(|armed| next.pause.is_none() && doubtful(armed)) {
         let attempt = Waiting { run: None, firing: armed };
         records.extend((armed.attempt > 1).then(|| lost(next.id, &attempt, now)));
-        let unrun = unrun_records(timeline, next, Reason::Uncertain, until, now);
+        let unrun = unrun_records(timeline, next, Reason::CommitsLost, until, now);
         records.extend(unrun.into_iter().map(|record| RunRecord { status: Status::Lost, ..record }));
         next.arm_after(timeline, until);
     }
@@ -36,5 +36,5 @@ pub(super) fn give_up(
 /// The record of one firing that may have started.
 pub(super) fn lost(job: JobId, waiting: &Waiting, now: Timestamp) -> RunRecord {
     let Firing { due_at, trigger, attempt, .. } = waiting.firing;
-    RunRecord::uncertain(job, waiting.run, (due_at, trigger, attempt), now)
+    RunRecord::commits_lost(job, waiting.run, (due_at, trigger, attempt), now)
 }

@@ -2,7 +2,7 @@
 //!
 //! Whoever was acknowledged a heartbeat sequence that the database does not know any more knows that acknowledged commits
 //! are gone, and starts with them: rows say Idle again of firings that ran. Nobody can tell which. So what lies between the
-//! last known heartbeat and the moment at which it was noticed is recorded as a [`Window`]; while one is open nothing is
+//! last known heartbeat and the moment at which it was noticed is recorded as a [`LossWindow`]; while one is open nothing is
 //! claimed or started, and once somebody has accepted it, a firing that may have started in it starts at most once: it is
 //! recorded as lost, unless its job prefers twice to never (`on_lost = rerun`).
 
@@ -13,7 +13,7 @@ use crate::time::Timestamp;
 
 /// The time of which nobody knows what was committed in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Window {
+pub struct LossWindow {
     /// The last heartbeat, or end of a session, that the database still knows.
     pub from_at: Timestamp,
     /// When it was noticed last; what was lost had been committed before.
@@ -22,10 +22,10 @@ pub struct Window {
     pub noticed_at: Timestamp,
 }
 
-impl Window {
+impl LossWindow {
     /// Noticed again: one window for both.
     #[must_use]
-    pub fn with(self, later: Window) -> Self {
+    pub fn with(self, later: LossWindow) -> Self {
         Self {
             from_at: self.from_at.min(later.from_at),
             until_at: self.until_at.max(later.until_at),
@@ -34,7 +34,7 @@ impl Window {
     }
 }
 
-impl fmt::Display for Window {
+impl fmt::Display for LossWindow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { from_at, until_at, noticed_at } = self;
         write!(
@@ -95,7 +95,8 @@ mod tests {
     #[test]
     fn a_window_that_is_noticed_again_spans_both_and_says_from_when_to_when() {
         let at = Timestamp::from_secs;
-        let window = |from, until, noticed| Window { from_at: at(from), until_at: at(until), noticed_at: at(noticed) };
+        let window =
+            |from, until, noticed| LossWindow { from_at: at(from), until_at: at(until), noticed_at: at(noticed) };
         for (one, other) in [((10, 30, 31), (20, 40, 41)), ((20, 40, 41), (10, 30, 31)), ((10, 40, 31), (20, 30, 41))] {
             let joined = window(one.0, one.1, one.2).with(window(other.0, other.1, other.2));
             assert_eq!(joined, window(10, 40, 31), "{one:?} and {other:?}");
