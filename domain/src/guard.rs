@@ -247,7 +247,7 @@ fn set_removed(numbers: [u8; 2]) -> bool {
     cfg!(debug_assertions)
 }
 
-/// The list as ARCHITECTURE.md shows it: Markdown, generated so that page and code cannot differ.
+/// The list as docs/proof.md shows it: Markdown, generated so that page and code cannot differ.
 pub fn as_markdown() -> String {
     let mut text = String::from("| guard | keeps | in |\n|---|---|---|\n");
     for guard in Guard::ALL {

@@ -356,7 +356,7 @@ pub fn line(record: &RunRecord) -> String {
     }
 }
 
-/// As the diagram of ARCHITECTURE.md names it.
+/// As the diagram of docs/firing.md names it.
 fn state_of(row: Option<&JobState>) -> &'static str {
     match row.map(|row| row.phase) {
         None => "[*]",
