@@ -93,10 +93,10 @@ pub fn child_has_its_row(session: SessionId, run: RunId, row: Option<&Phase>) ->
 }
 
 /// S4 over one write: what was Prepared changes hands only for a reason that may change it.
-pub fn prepared_is_kept(before: &Phase, after: Option<&Phase>, why: TransitionKind) -> Verdict {
+pub fn prepared_is_kept(before: &Phase, after: Option<&Phase>, kind: TransitionKind) -> Verdict {
     let Phase::Prepared(held) = before else { return Ok(()) };
     let kept = matches!(after, Some(Phase::Prepared(now)) if now == held);
-    let may_change = match why {
+    let may_change = match kind {
         // Its holder, a fence.
         TransitionKind::Started
         | TransitionKind::StartedConcurrently
@@ -123,7 +123,7 @@ pub fn prepared_is_kept(before: &Phase, after: Option<&Phase>, why: TransitionKi
         | TransitionKind::SweptLost => false,
         TransitionKind::GivenUp => false,
     };
-    hold(kept || may_change, Number::S4, || format!("run {} was prepared and was lost to {why:?}", held.run))
+    hold(kept || may_change, Number::S4, || format!("run {} was prepared and was lost to {kind:?}", held.run))
 }
 
 /// S5 over one start: `before` is the job's row as the start found it.

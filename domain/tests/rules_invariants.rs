@@ -105,9 +105,9 @@ fn s4_what_is_prepared_is_kept() {
     ];
     let may: Vec<TransitionKind> =
         by_its_holder.into_iter().chain(by_a_call).chain([TransitionKind::SweptUnstarted]).collect();
-    for why in TransitionKind::ALL {
-        assert_eq!(prepared_is_kept(&before, Some(&Phase::Idle), why).is_ok(), may.contains(&why), "{why:?}");
-        assert_eq!(prepared_is_kept(&before, Some(&before), why), Ok(()), "{why:?}");
+    for kind in TransitionKind::ALL {
+        assert_eq!(prepared_is_kept(&before, Some(&Phase::Idle), kind).is_ok(), may.contains(&kind), "{kind:?}");
+        assert_eq!(prepared_is_kept(&before, Some(&before), kind), Ok(()), "{kind:?}");
     }
 }
 

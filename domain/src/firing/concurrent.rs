@@ -50,7 +50,7 @@ pub struct ConcurrentTransition {
     /// The row; `None` when it goes.
     pub next: Option<ConcurrentRun>,
     /// Which transition this is.
-    pub why: TransitionKind,
+    pub kind: TransitionKind,
     /// History rows.
     pub records: Vec<RunRecord>,
 }
@@ -150,12 +150,12 @@ fn due(row: &ConcurrentRun, owner: Owner, now: Timestamp) -> Result<Held, Reject
 }
 
 impl ConcurrentTransition {
-    fn to(next: ConcurrentRun, why: TransitionKind) -> Self {
-        Self { next: Some(next), why, records: Vec::new() }
+    fn to(next: ConcurrentRun, kind: TransitionKind) -> Self {
+        Self { next: Some(next), kind, records: Vec::new() }
     }
 
-    fn gone(why: TransitionKind, records: impl IntoIterator<Item = RunRecord>) -> Self {
-        Self { next: None, why, records: records.into_iter().collect() }
+    fn gone(kind: TransitionKind, records: impl IntoIterator<Item = RunRecord>) -> Self {
+        Self { next: None, kind, records: records.into_iter().collect() }
     }
 }
 
@@ -233,7 +233,7 @@ fn sweep(job: &Job, row: &ConcurrentRun, session: SessionId, now: Timestamp) -> 
         }
         Phase::Executing(held) if held.session == session => {
             let lost = ended(job, row, &held, &Ending::lost(now), now);
-            Ok(ConcurrentTransition { why: TransitionKind::SweptLost, ..lost })
+            Ok(ConcurrentTransition { kind: TransitionKind::SweptLost, ..lost })
         }
         Phase::Prepared(held) | Phase::Executing(held) => Err(Rejected::NotHeld(held.run)),
         Phase::Idle => Err(Rejected::NothingDue),
@@ -251,22 +251,22 @@ fn pause(row: &ConcurrentRun, now: Timestamp) -> Result<ConcurrentTransition, Re
 /// What runs may finish; what has not started never will. A further attempt that waits has the records of those before it.
 fn withdraw(
     row: &ConcurrentRun,
-    why: TransitionKind,
+    kind: TransitionKind,
     reason: Reason,
     now: Timestamp,
 ) -> Result<ConcurrentTransition, Rejected> {
     let waiting = match row.phase {
         Phase::Executing(_) if row.withdrawn => return Err(Rejected::NothingDue),
         Phase::Executing(_) => {
-            let why = if why == TransitionKind::Deleted { TransitionKind::DeletedLater } else { why };
-            return Ok(ConcurrentTransition::to(ConcurrentRun { withdrawn: true, ..row.clone() }, why));
+            let kind = if kind == TransitionKind::Deleted { TransitionKind::DeletedLater } else { kind };
+            return Ok(ConcurrentTransition::to(ConcurrentRun { withdrawn: true, ..row.clone() }, kind));
         }
         Phase::Prepared(held) => Some(held.waiting()),
         Phase::Idle => row.waiting,
     };
     let first = waiting.filter(|waiting| waiting.firing.attempt == 1);
     let record = first.and_then(|first| control::waiting_record(row.key.job, first, reason, now));
-    Ok(ConcurrentTransition::gone(why, record))
+    Ok(ConcurrentTransition::gone(kind, record))
 }
 
 fn cancel(row: &ConcurrentRun, run: RunId, now: Timestamp) -> Result<ConcurrentTransition, Rejected> {

@@ -71,9 +71,9 @@ impl TransitionKind {
 /// The arcs that change the state, as a Mermaid diagram for ARCHITECTURE.md.
 pub fn states_as_mermaid() -> String {
     let mut text = String::from("```mermaid\nstateDiagram-v2\n    [*] --> Idle: created\n");
-    for why in TransitionKind::ALL {
-        for (from, to) in why.arcs().iter().filter(|(from, to)| from != to) {
-            let _ = writeln!(text, "    {from} --> {to}: {why:?}");
+    for kind in TransitionKind::ALL {
+        for (from, to) in kind.arcs().iter().filter(|(from, to)| from != to) {
+            let _ = writeln!(text, "    {from} --> {to}: {kind:?}");
         }
     }
     text.push_str("```\n");
@@ -87,9 +87,9 @@ mod tests {
     #[test]
     fn the_picture_shows_every_change_of_state_and_nothing_that_stays() {
         let picture = states_as_mermaid();
-        for why in TransitionKind::ALL {
-            for (from, to) in why.arcs() {
-                let arrow = format!("    {from} --> {to}: {why:?}\n");
+        for kind in TransitionKind::ALL {
+            for (from, to) in kind.arcs() {
+                let arrow = format!("    {from} --> {to}: {kind:?}\n");
                 assert_eq!(picture.contains(&arrow), from != to, "{arrow}");
             }
         }

@@ -2,7 +2,7 @@
 //!
 //! [`apply`] takes the definition, the row as it stands, one event and the time, and answers the row as it must be
 //! written, or why the event does not apply. Stores call it inside their transaction; they add guards on the version that
-//! was read, never a rule of their own. Each transition is one function with a [`Why`].
+//! was read, never a rule of their own. Each transition is one function with a [`TransitionKind`].
 //!
 //! A row knows three firings at most: the one it *holds* (Prepared or Executing), the one that is *armed* (next on the
 //! schedule) and a *manual* one that waits. Everything on the schedule up to `cursor` has run, is recorded, or is one of
@@ -167,7 +167,7 @@ pub struct Transition {
     /// The row; `None` when it goes.
     pub next: Option<JobState>,
     /// Which transition this is.
-    pub why: TransitionKind,
+    pub kind: TransitionKind,
     /// History rows.
     pub records: Vec<RunRecord>,
     /// A row for the table `concurrent_run` (`overlap = allow`).
@@ -274,12 +274,12 @@ fn decide(
 }
 
 impl Transition {
-    fn to(next: JobState, why: TransitionKind) -> Self {
-        Self { next: Some(next), why, records: Vec::new(), concurrent: None }
+    fn to(next: JobState, kind: TransitionKind) -> Self {
+        Self { next: Some(next), kind, records: Vec::new(), concurrent: None }
     }
 
-    fn gone(why: TransitionKind) -> Self {
-        Self { next: None, why, records: Vec::new(), concurrent: None }
+    fn gone(kind: TransitionKind) -> Self {
+        Self { next: None, kind, records: Vec::new(), concurrent: None }
     }
 
     fn with(mut self, records: impl IntoIterator<Item = RunRecord>) -> Self {

@@ -48,8 +48,8 @@ pub(super) fn sweep(
         }
         Phase::Executing(held) if mine(held.session) => {
             let lost = finish::ended(job, timeline, state, &held, &Ending::lost(now), now);
-            let why = if lost.next.is_some() { TransitionKind::SweptLost } else { lost.why };
-            Ok(Transition { why, ..lost })
+            let kind = if lost.next.is_some() { TransitionKind::SweptLost } else { lost.kind };
+            Ok(Transition { kind, ..lost })
         }
         Phase::Prepared(held) | Phase::Executing(held) => Err(Rejected::NotHeld(held.run)),
         Phase::Idle => Err(Rejected::NothingDue),

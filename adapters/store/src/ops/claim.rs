@@ -31,7 +31,7 @@ pub(crate) async fn claim<T: Tables>(tables: &mut T, request: &ClaimRequest) -> 
         let Some(run) = ids.front().copied() else { break };
         let (session, losses_until) = (request.me.session, standing.losses_until);
         let event = Event::Claim { session, run, until: request.until, losses_until };
-        if !matches!(work.apply_to(&row, &event), Ok(applied) if applied.why == TransitionKind::Claimed) {
+        if !matches!(work.apply_to(&row, &event), Ok(applied) if applied.kind == TransitionKind::Claimed) {
             continue;
         }
         let Some(mut answer) = work.claimed(&row) else { continue };

@@ -102,7 +102,7 @@ fn start_one(work: &mut Work, session: SessionId, at: &RunRef, losses_until: Opt
     }
     match work.start(&at.row, session, at.run) {
         Err(Rejected::Early(start_at)) => StartAnswer::Early { start_at },
-        Ok(applied) if matches!(applied.why, TransitionKind::Started | TransitionKind::StartedConcurrently) => {
+        Ok(applied) if matches!(applied.kind, TransitionKind::Started | TransitionKind::StartedConcurrently) => {
             let row = applied.beside.map_or(at.row, RowKey::Concurrent);
             match work.phase(&row) {
                 Some((Phase::Executing(held), version, _)) => StartAnswer::Started {
@@ -200,7 +200,7 @@ fn claim_next(
         return None;
     }
     let event = Event::Claim { session: me.session, run, until, losses_until };
-    if !matches!(work.apply(*id, &event), Ok(applied) if applied.why == TransitionKind::Claimed) {
+    if !matches!(work.apply(*id, &event), Ok(applied) if applied.kind == TransitionKind::Claimed) {
         return None;
     }
     let claimed = work.claimed(row)?;
