@@ -136,9 +136,9 @@ pub fn starts_where_it_may(before: &JobState, trigger: Trigger, now: Timestamp) 
 
 /// S5 over the time of one start: not before its time, and later than the grace only where the misfire policy has spoken.
 pub fn starts_in_time(job: &Job, firing: &Firing, now: Timestamp) -> Verdict {
-    let Firing { due_at, start_at, settled, .. } = *firing;
+    let Firing { due_at, start_at, misfire_exempt, .. } = *firing;
     hold(start_at <= now, Number::S5, || format!("what is due at {start_at} started at {now}"))?;
-    let in_time = settled || now.since(due_at) <= job.misfire.grace;
+    let in_time = misfire_exempt || now.since(due_at) <= job.misfire.grace;
     hold(in_time, Number::S5, || format!("what was due at {due_at} started at {now}, after its grace"))
 }
 

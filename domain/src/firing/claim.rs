@@ -49,7 +49,7 @@ pub(super) fn deal_with_misfires(
     if next.pause.is_some() {
         return None;
     }
-    let armed = next.armed.filter(|armed| !armed.settled)?;
+    let armed = next.armed.filter(|armed| !armed.misfire_exempt)?;
     let selection = policy::misfire(timeline, &job.misfire, armed.due_at, now)?;
     let record = selection.skipped.map(|skipped| RunRecord::skipped(next.id, skipped, Reason::Misfire, now));
     next.take(selection);

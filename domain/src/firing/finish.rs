@@ -97,7 +97,7 @@ fn arm_next(
         }
     } else if let Some(armed) = next.armed {
         // What has come due in a pause is recorded by its end.
-        let waits = next.pause.is_some() || armed.settled || armed.trigger == Trigger::Misfire;
+        let waits = next.pause.is_some() || armed.misfire_exempt || armed.trigger == Trigger::Misfire;
         if waits || armed.due_at > ending.ended_at {
             return None;
         }

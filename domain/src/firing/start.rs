@@ -34,7 +34,7 @@ pub(super) fn start(
     let displaced = next.put_back(&held, now);
     let skipped = claim::deal_with_misfires(job, timeline, &mut next, now);
     // A manual run goes under its own id, which its holder does not know yet: the next claim takes what comes first.
-    let made_good = next.armed.filter(|armed| armed.settled && armed.start_at <= now && next.manual.is_none());
+    let made_good = next.armed.filter(|armed| armed.misfire_exempt && armed.start_at <= now && next.manual.is_none());
     let transition = match made_good {
         None => Transition::to(next, TransitionKind::Misfired),
         Some(firing) => {
@@ -79,7 +79,7 @@ pub(super) fn hold_back(
     let record = if job.overlap == Overlap::Skip && held.firing.attempt == 1 {
         control::drop_held(timeline, &mut next, &held, Reason::Overlap, now)
     } else {
-        let firing = Firing { settled: true, start_at: now + LOOK_AGAIN, ..held.firing };
+        let firing = Firing { misfire_exempt: true, start_at: now + LOOK_AGAIN, ..held.firing };
         let displaced = next.put_back(&Held { firing, ..held }, now);
         if firing.trigger != Trigger::Manual {
             next.armed = Some(firing);
@@ -99,8 +99,8 @@ fn due(state: &JobState, owner: Owner, now: Timestamp) -> Result<Held, Rejected>
 
 /// Whether it has become a misfire while it was prepared.
 fn is_late(job: &Job, timeline: &Timeline, held: &Held, now: Timestamp) -> bool {
-    let Firing { due_at, settled, .. } = held.firing;
-    !settled && policy::misfire(timeline, &job.misfire, due_at, now).is_some() && enabled(Guard::NotLate)
+    let Firing { due_at, misfire_exempt, .. } = held.firing;
+    !misfire_exempt && policy::misfire(timeline, &job.misfire, due_at, now).is_some() && enabled(Guard::NotLate)
 }
 
 /// `allow`: the run moves to the table `concurrent_run` and the row is armed for the next due time.

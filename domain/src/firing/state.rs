@@ -26,33 +26,33 @@ pub struct Firing {
     pub attempt: u32,
     /// The policies have spoken: it starts however late. True of retries, reruns, delayed and made-good firings and of
     /// those that a person asked for.
-    pub settled: bool,
+    pub misfire_exempt: bool,
 }
 
 impl Firing {
     /// A due time of the schedule, still subject to the misfire policy.
     pub const fn regular(due_at: Timestamp) -> Self {
-        Self { due_at, start_at: due_at, trigger: Trigger::Schedule, attempt: 1, settled: false }
+        Self { due_at, start_at: due_at, trigger: Trigger::Schedule, attempt: 1, misfire_exempt: false }
     }
 
     /// A due time that the misfire policy makes good.
     pub const fn made_good(due_at: Timestamp) -> Self {
-        Self { due_at, start_at: due_at, trigger: Trigger::Misfire, attempt: 1, settled: true }
+        Self { due_at, start_at: due_at, trigger: Trigger::Misfire, attempt: 1, misfire_exempt: true }
     }
 
     /// A due time that waited for the previous run to end: not a misfire.
     pub const fn waited(due_at: Timestamp) -> Self {
-        Self { due_at, start_at: due_at, trigger: Trigger::Schedule, attempt: 1, settled: true }
+        Self { due_at, start_at: due_at, trigger: Trigger::Schedule, attempt: 1, misfire_exempt: true }
     }
 
     /// A run that a person asked for at `due_at`.
     pub const fn manual(due_at: Timestamp) -> Self {
-        Self { due_at, start_at: due_at, trigger: Trigger::Manual, attempt: 1, settled: true }
+        Self { due_at, start_at: due_at, trigger: Trigger::Manual, attempt: 1, misfire_exempt: true }
     }
 
     /// The next attempt of the same firing, not before `start_at`.
     pub const fn again(self, start_at: Timestamp) -> Self {
-        Self { start_at, attempt: self.attempt + 1, settled: true, ..self }
+        Self { start_at, attempt: self.attempt + 1, misfire_exempt: true, ..self }
     }
 }
 
@@ -269,8 +269,8 @@ impl JobState {
             // and starts however late. What was to be made good is looked at again with what passed since.
             let dealt_with_after = self.cursor > held.firing.due_at && self.catch_up_until != Some(self.cursor);
             let made_good = held.firing.trigger == Trigger::Misfire && held.firing.attempt == 1;
-            let settled = dealt_with_after || (held.firing.settled && !made_good);
-            self.armed = Some(Firing { settled, ..held.firing });
+            let misfire_exempt = dealt_with_after || (held.firing.misfire_exempt && !made_good);
+            self.armed = Some(Firing { misfire_exempt, ..held.firing });
             return None;
         }
         let later = self.manual.replace(held.waiting());
