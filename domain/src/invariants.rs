@@ -101,7 +101,7 @@ pub fn prepared_is_kept(before: &Phase, after: Option<&Phase>, kind: TransitionK
         TransitionKind::Started
         | TransitionKind::StartedConcurrently
         | TransitionKind::Misfired
-        | TransitionKind::HeldBack
+        | TransitionKind::Deferred
         | TransitionKind::Reset
         | TransitionKind::SweptUnstarted => true,
         // An answered call; a manual run goes before what is claimed ahead of its time.

@@ -93,7 +93,7 @@ fn s4_what_is_prepared_is_kept() {
         TransitionKind::Started,
         TransitionKind::StartedConcurrently,
         TransitionKind::Misfired,
-        TransitionKind::HeldBack,
+        TransitionKind::Deferred,
         TransitionKind::Reset,
     ];
     let by_a_call = [

@@ -121,14 +121,14 @@ impl Work {
         let (_, definition) = self.job(job).ok_or(Rejected::Deleted)?;
         let overlap = definition.job.overlap;
         if self.must_wait(job, row) && enabled(Guard::OthersLive) {
-            let held_back = self.apply_to(row, &Event::HoldBack { session, run })?;
-            if held_back.kind == TransitionKind::HeldBack && overlap == Overlap::Replace && *row == RowKey::Job(job) {
+            let deferred = self.apply_to(row, &Event::Defer { session, run })?;
+            if deferred.kind == TransitionKind::Deferred && overlap == Overlap::Replace && *row == RowKey::Job(job) {
                 for key in self.beside(job) {
                     // One that was asked to end before is asked once.
                     let _asked_before = self.apply_concurrent(&key, &Event::Supersede);
                 }
             }
-            return Ok(held_back);
+            return Ok(deferred);
         }
         match row {
             RowKey::Job(id) => self.apply(*id, &Event::Start { session, run }),

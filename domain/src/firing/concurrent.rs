@@ -101,7 +101,7 @@ pub fn apply_concurrent(
             }
             _ => claim(row, (*session, *run), *until),
         },
-        Event::HoldBack { session, run } => hold_back(row, (*session, *run), now),
+        Event::Defer { session, run } => defer(row, (*session, *run), now),
         Event::Supersede => supersede(row, now),
         Event::Finish { session, run, ending } => {
             let Phase::Executing(_) = row.phase else { return Err(Rejected::NotHeld(*run)) };
@@ -181,10 +181,10 @@ fn give_up(row: &ConcurrentRun, waiting: &Waiting, now: Timestamp) -> Result<Con
 }
 
 /// Another run of the job executes, and the job allows no overlap any more: this one waits.
-fn hold_back(row: &ConcurrentRun, owner: Owner, now: Timestamp) -> Result<ConcurrentTransition, Rejected> {
+fn defer(row: &ConcurrentRun, owner: Owner, now: Timestamp) -> Result<ConcurrentTransition, Rejected> {
     let held = due(row, owner, now)?;
     let firing = Firing { start_at: now + LOOK_AGAIN, ..held.firing };
-    Ok(ConcurrentTransition::to(row.put_back(&Held { firing, ..held }), TransitionKind::HeldBack))
+    Ok(ConcurrentTransition::to(row.put_back(&Held { firing, ..held }), TransitionKind::Deferred))
 }
 
 /// What runs is asked to end, what has not started never will.

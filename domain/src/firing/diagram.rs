@@ -12,7 +12,7 @@ impl TransitionKind {
         TransitionKind::Started,
         TransitionKind::StartedConcurrently,
         TransitionKind::Misfired,
-        TransitionKind::HeldBack,
+        TransitionKind::Deferred,
         TransitionKind::Finished,
         TransitionKind::Retried,
         TransitionKind::FinishedDeleted,
@@ -42,7 +42,7 @@ impl TransitionKind {
             TransitionKind::Started => &[("Prepared", "Executing")],
             TransitionKind::StartedConcurrently
             | TransitionKind::Misfired
-            | TransitionKind::HeldBack
+            | TransitionKind::Deferred
             | TransitionKind::SweptUnstarted => &[("Prepared", "Idle")],
             TransitionKind::Finished | TransitionKind::Retried | TransitionKind::SweptLost => &[("Executing", "Idle")],
             TransitionKind::FinishedDeleted => &[("Executing", "[*]"), ("Prepared", "[*]")],

@@ -53,7 +53,7 @@ pub enum Event {
     },
     /// The holder would start what it prepared, but runs of the job live that it must not overlap, from a time when the job
     /// allowed them: for a row of its own any run beside it, for a run beside it any other that executes.
-    HoldBack {
+    Defer {
         /// Who would start.
         session: SessionId,
         /// Which run.
@@ -124,7 +124,7 @@ pub enum TransitionKind {
     /// Prepared -> Idle (`allow`): the run lives on in the table `concurrent_run`.
     StartedConcurrently,
     /// Prepared -> Idle: runs that it must not overlap live beside it.
-    HeldBack,
+    Deferred,
     /// Executing -> Idle: the run ended.
     Finished,
     /// Executing -> Idle: the run failed and is tried again.
@@ -259,7 +259,7 @@ fn decide(
             claim::claim(job, timeline, state, (*session, *run), (*until, *losses_until), now)
         }
         Event::Start { session, run } => start::start(job, timeline, state, (*session, *run), now),
-        Event::HoldBack { session, run } => start::hold_back(job, timeline, state, (*session, *run), now),
+        Event::Defer { session, run } => start::defer(job, timeline, state, (*session, *run), now),
         Event::Supersede => Err(Rejected::NothingDue),
         Event::Finish { session, run, ending } => finish::finish(job, timeline, state, (*session, *run), ending, now),
         Event::Reset { session, run } => recover::reset(timeline, state, (*session, *run), now),

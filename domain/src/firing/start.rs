@@ -63,7 +63,7 @@ fn started(job: &Job, timeline: &Timeline, mut next: JobState, held: Held, now: 
 
 /// Runs from a time when the job allowed them still live beside the row: they are the previous run, and `skip` records the
 /// firing as it records every other that comes due while one lives. Otherwise, and where it has started before, it waits.
-pub(super) fn hold_back(
+pub(super) fn defer(
     job: &Job,
     timeline: &Timeline,
     state: &JobState,
@@ -86,7 +86,7 @@ pub(super) fn hold_back(
         }
         displaced
     };
-    Ok(Transition::to(next, TransitionKind::HeldBack).with(record))
+    Ok(Transition::to(next, TransitionKind::Deferred).with(record))
 }
 
 /// What is prepared under that run, its time having come.

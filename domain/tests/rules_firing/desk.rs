@@ -105,7 +105,7 @@ impl Desk {
             && self.job.overlap != Overlap::Allow
             && !self.concurrent.is_empty()
         {
-            return self.hold_back(session, run);
+            return self.defer(session, run);
         }
         self.apply_as_it_is(event)
     }
@@ -118,9 +118,9 @@ impl Desk {
     }
 
     /// As stores do when runs live beside the row of a job that does not allow them.
-    fn hold_back(&mut self, session: SessionId, run: RunId) -> Result<TransitionKind, Rejected> {
-        let kind = self.apply_as_it_is(&Event::HoldBack { session, run })?;
-        if kind == TransitionKind::HeldBack && self.job.overlap == Overlap::Replace {
+    fn defer(&mut self, session: SessionId, run: RunId) -> Result<TransitionKind, Rejected> {
+        let kind = self.apply_as_it_is(&Event::Defer { session, run })?;
+        if kind == TransitionKind::Deferred && self.job.overlap == Overlap::Replace {
             for key in self.concurrent.keys().copied().collect::<Vec<_>>() {
                 let _asked_before = self.apply_concurrent(key, &Event::Supersede);
             }
@@ -198,7 +198,7 @@ impl Desk {
         let done = match *event {
             Event::Start { session, run } if !self.overlaps(key) => self.start_concurrent(&before, session, run)?,
             Event::Start { session, run } => {
-                apply_concurrent(&self.job, &before, &Event::HoldBack { session, run }, self.now)?
+                apply_concurrent(&self.job, &before, &Event::Defer { session, run }, self.now)?
             }
             _ => apply_concurrent(&self.job, &before, event, self.now)?,
         };

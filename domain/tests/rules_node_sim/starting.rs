@@ -68,8 +68,8 @@ impl Store {
         let others: Vec<_> = self.rows().into_iter().filter(|(other, ..)| of_job(other) && other != row).collect();
         let blocks = |(_, phase, _): &(RowKey, Phase, u64)| matches!(row, RowKey::Job(_)) || executes(phase);
         if overlap != Overlap::Allow && others.iter().any(blocks) {
-            let kind = self.apply(row, &Event::HoldBack { session, run })?;
-            if kind == TransitionKind::HeldBack && overlap == Overlap::Replace && *row == RowKey::Job(id) {
+            let kind = self.apply(row, &Event::Defer { session, run })?;
+            if kind == TransitionKind::Deferred && overlap == Overlap::Replace && *row == RowKey::Job(id) {
                 for (other, ..) in &others {
                     let _asked_before = self.apply(other, &Event::Supersede);
                 }
