@@ -20,7 +20,7 @@ pub(super) fn claim(
     now: Timestamp,
 ) -> Result<Transition, Rejected> {
     if let Some(held) = state.phase.held().filter(|_| enabled(Guard::ClaimIdle)) {
-        return Err(Rejected::Held(held.run));
+        return Err(Rejected::AlreadyHeld(held.run));
     }
     if state.claim_at().is_none_or(|at| at > until) {
         return Err(Rejected::NothingDue);

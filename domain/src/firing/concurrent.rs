@@ -161,7 +161,7 @@ impl ConcurrentTransition {
 
 fn claim(row: &ConcurrentRun, (session, run): Owner, until: Timestamp) -> Result<ConcurrentTransition, Rejected> {
     if let Some(held) = row.phase.held() {
-        return Err(Rejected::Held(held.run));
+        return Err(Rejected::AlreadyHeld(held.run));
     }
     let waiting = row.waiting.filter(|waiting| waiting.firing.start_at <= until).ok_or(Rejected::NothingDue)?;
     let run = waiting.run.unwrap_or(run);
@@ -175,7 +175,7 @@ fn claim(row: &ConcurrentRun, (session, run): Owner, until: Timestamp) -> Result
 /// Whatever its time: it comes up no more.
 fn give_up(row: &ConcurrentRun, waiting: &Waiting, now: Timestamp) -> Result<ConcurrentTransition, Rejected> {
     if let Some(held) = row.phase.held() {
-        return Err(Rejected::Held(held.run));
+        return Err(Rejected::AlreadyHeld(held.run));
     }
     Ok(ConcurrentTransition::gone(TransitionKind::GivenUp, [lost_commits::lost(row.key.job, waiting, now)]))
 }

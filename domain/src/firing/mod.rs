@@ -182,7 +182,7 @@ pub enum Rejected {
     NothingDue,
     /// Somebody holds it already.
     #[error("the job is held by run {0}")]
-    Held(RunId),
+    AlreadyHeld(RunId),
     /// The row does not carry that run, or not for that session.
     #[error("the job does not hold run {0}")]
     NotHeld(RunId),
