@@ -150,12 +150,12 @@ pub fn recorded_once<'a>(records: impl IntoIterator<Item = &'a RunRecord>) -> Ve
         hold(ids.insert(record.id), Number::S6, || format!("run {} is recorded twice", record.id))?;
         hold(keys.insert(key), Number::S6, || format!("{key:?} is recorded twice"))?;
         let ended = record.status != Status::Running;
-        let stretch = match record.count {
+        let due_range = match record.count {
             0 => false,
             1 => record.first_due_at == record.due_at,
             _ => record.first_due_at < record.due_at && matches!(record.status, Status::Skipped | Status::Lost),
         };
-        hold(ended && stretch, Number::S6, || format!("a record makes no sense: {record:?}"))?;
+        hold(ended && due_range, Number::S6, || format!("a record makes no sense: {record:?}"))?;
     }
     Ok(())
 }

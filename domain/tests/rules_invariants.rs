@@ -11,7 +11,7 @@ use carillon_domain::job::{Job, OnLost, Retry};
 use carillon_domain::lease::Timing;
 use carillon_domain::node::port::{RowKey, RunRef};
 use carillon_domain::node::{Config, Input, Node};
-use carillon_domain::run::{Reason, RunRecord, Status, Stretch, Trigger};
+use carillon_domain::run::{DueRange, Reason, RunRecord, Status, Trigger};
 use carillon_domain::time::{BootTime, Timestamp};
 
 const JOB: JobId = JobId(1);
@@ -126,22 +126,22 @@ fn s5_nothing_starts_after_pause_or_delete() {
 
 #[test]
 fn s6_one_record_a_run() {
-    let stretch = |count, first, last| Stretch { count, first: at(first), last: at(last) };
-    let skipped = |stretch| RunRecord::skipped(JOB, stretch, Reason::Overlap, at(999));
-    let (one, many) = (skipped(stretch(1, 60, 60)), skipped(stretch(3, 120, 240)));
+    let due_range = |count, first, last| DueRange { count, first: at(first), last: at(last) };
+    let skipped = |due_range| RunRecord::skipped(JOB, due_range, Reason::Overlap, at(999));
+    let (one, many) = (skipped(due_range(1, 60, 60)), skipped(due_range(3, 120, 240)));
     assert_eq!(recorded_once([&one, &many]), Ok(()));
     violates(Number::S6, recorded_once([&one, &one]));
     let same_firing = RunRecord { id: run(9), ..one.clone() };
     violates(Number::S6, recorded_once([&one, &same_firing]));
-    violates(Number::S6, recorded_once([&skipped(stretch(1, 60, 120))]));
-    violates(Number::S6, recorded_once([&skipped(stretch(0, 60, 60))]));
-    violates(Number::S6, recorded_once([&skipped(stretch(0, 60, 120))]));
-    violates(Number::S6, recorded_once([&skipped(stretch(2, 60, 60))]));
-    let of_status = |status, stretch| RunRecord { status, ..skipped(stretch) };
-    assert_eq!(recorded_once([&of_status(Status::Lost, stretch(2, 60, 120))]), Ok(()));
-    assert_eq!(recorded_once([&of_status(Status::Succeeded, stretch(1, 60, 60))]), Ok(()));
-    violates(Number::S6, recorded_once([&of_status(Status::Succeeded, stretch(2, 60, 120))]));
-    violates(Number::S6, recorded_once([&of_status(Status::Running, stretch(1, 60, 60))]));
+    violates(Number::S6, recorded_once([&skipped(due_range(1, 60, 120))]));
+    violates(Number::S6, recorded_once([&skipped(due_range(0, 60, 60))]));
+    violates(Number::S6, recorded_once([&skipped(due_range(0, 60, 120))]));
+    violates(Number::S6, recorded_once([&skipped(due_range(2, 60, 60))]));
+    let of_status = |status, due_range| RunRecord { status, ..skipped(due_range) };
+    assert_eq!(recorded_once([&of_status(Status::Lost, due_range(2, 60, 120))]), Ok(()));
+    assert_eq!(recorded_once([&of_status(Status::Succeeded, due_range(1, 60, 60))]), Ok(()));
+    violates(Number::S6, recorded_once([&of_status(Status::Succeeded, due_range(2, 60, 120))]));
+    violates(Number::S6, recorded_once([&of_status(Status::Running, due_range(1, 60, 60))]));
     let other_firings = [
         RunRecord { id: run(1), due_at: at(61), first_due_at: at(61), ..one.clone() },
         RunRecord { id: run(2), trigger: Trigger::Manual, ..one.clone() },

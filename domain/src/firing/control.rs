@@ -4,7 +4,7 @@ use super::{CancelledBy, ConcurrentRun, Firing, Held, JobState, Phase, Rejected,
 use crate::id::{JobId, RunId};
 use crate::job::{Job, Overlap};
 use crate::policy::{self, Selection};
-use crate::run::{Reason, RunRecord, Status, Stretch, Trigger};
+use crate::run::{DueRange, Reason, RunRecord, Status, Trigger};
 use crate::schedule::Timeline;
 use crate::time::Timestamp;
 
@@ -197,18 +197,18 @@ pub(super) fn unrun_records(
     now: Timestamp,
 ) -> Vec<RunRecord> {
     let armed = state.armed.filter(|armed| armed.attempt == 1 && armed.due_at <= last);
-    let own = armed.map(|armed| Stretch { count: 1, first: armed.due_at, last: armed.due_at });
+    let own = armed.map(|armed| DueRange { count: 1, first: armed.due_at, last: armed.due_at });
     let running = state.phase.held().map(|held| held.firing).filter(|firing| firing.trigger != Trigger::Manual);
     let from = state.armed.or(running).map_or(state.cursor, |firing| firing.due_at);
-    let backlog = state.catch_up_until.and_then(|until| policy::stretch(timeline, from, until.min(last)));
-    let later = policy::stretch(timeline, state.cursor.max(from), last);
-    let kept_back = own.into_iter().chain(backlog).reduce(Stretch::join);
+    let backlog = state.catch_up_until.and_then(|until| policy::due_range(timeline, from, until.min(last)));
+    let later = policy::due_range(timeline, state.cursor.max(from), last);
+    let kept_back = own.into_iter().chain(backlog).reduce(DueRange::join);
     let unrun = match (kept_back, later) {
         // Nothing between the two has been dealt with.
         (Some(before), Some(later)) if state.cursor <= before.last => vec![before.join(later)],
         (before, later) => before.into_iter().chain(later).collect(),
     };
-    unrun.into_iter().map(|stretch| RunRecord::skipped(state.id, stretch, reason.clone(), now)).collect()
+    unrun.into_iter().map(|due_range| RunRecord::skipped(state.id, due_range, reason.clone(), now)).collect()
 }
 
 /// The record of a firing with a run id of its own that did not start.
@@ -216,12 +216,12 @@ pub(super) fn waiting_record(job: JobId, waiting: Waiting, reason: Reason, now: 
     let due = waiting.firing.due_at;
     let cancelled = matches!(reason, Reason::Cancelled | Reason::Replaced);
     let status = if cancelled { Status::Cancelled } else { Status::Skipped };
-    let stretch = Stretch { count: 1, first: due, last: due };
+    let due_range = DueRange { count: 1, first: due, last: due };
     Some(RunRecord {
         id: waiting.run?,
         trigger: waiting.firing.trigger,
         attempt: waiting.firing.attempt,
         status,
-        ..RunRecord::skipped(job, stretch, reason, now)
+        ..RunRecord::skipped(job, due_range, reason, now)
     })
 }

@@ -130,7 +130,7 @@ fn skip_beside_backlog(
     if !overlaps || came_before(timeline, next.cursor, held) {
         return None;
     }
-    let passed = policy::stretch(timeline, next.cursor, ending.ended_at)?;
+    let passed = policy::due_range(timeline, next.cursor, ending.ended_at)?;
     next.cursor = passed.last;
     Some(RunRecord::skipped(next.id, passed, Reason::Overlap, now))
 }
