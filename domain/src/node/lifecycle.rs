@@ -48,7 +48,8 @@ impl Node {
                 self.clock.heard(utc, now);
                 let live: Vec<SessionId> = peers.iter().filter(|peer| peer.claims).map(|peer| peer.session).collect();
                 self.share_with(live);
-                self.survey.note(peers.iter().filter(|peer| !peer.ended).map(|peer| (peer.session, peer.seq)), now);
+                self.detector
+                    .observe(peers.iter().filter(|peer| !peer.ended).map(|peer| (peer.session, peer.seq)), now);
                 self.note_what_is_over(&peers, now);
             }
         }

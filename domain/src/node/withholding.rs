@@ -32,7 +32,7 @@ impl Node {
         self.withheld = window;
         if window.is_some() {
             if enabled(Guard::SilenceAnew) {
-                self.survey.forget();
+                self.detector.restart();
             }
             for run in self.in_stage(&Stage::Prepared) {
                 self.set_stage(run, Stage::Uncertain);
