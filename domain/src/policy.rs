@@ -71,7 +71,7 @@ fn made_good(timeline: &Timeline, batch: DueRange, limit: usize) -> Selection {
         last: timeline.last_until(oldest_kept - INSTANT).unwrap_or(batch.first).max(batch.first),
     });
     Selection {
-        armed: Some(Firing::made_good(oldest_kept)),
+        armed: Some(Firing::misfired(oldest_kept)),
         cursor: batch.last,
         catch_up_until: (oldest_kept < batch.last).then_some(batch.last),
         skipped,
@@ -86,13 +86,13 @@ pub fn after_run(timeline: &Timeline, overlap: Overlap, cursor: Timestamp, lived
     match overlap {
         Overlap::Skip => Selection { skipped: Some(passed), ..next_regular(timeline, passed.last) },
         Overlap::Delay => Selection {
-            armed: Some(Firing::waited(passed.first)),
+            armed: Some(Firing::delayed(passed.first)),
             cursor: passed.last,
             catch_up_until: None,
             skipped: due_range(timeline, passed.first, passed.last),
         },
         Overlap::Replace => Selection {
-            armed: Some(Firing::waited(passed.last)),
+            armed: Some(Firing::delayed(passed.last)),
             cursor: passed.last,
             catch_up_until: None,
             skipped: due_range(timeline, cursor, passed.last - INSTANT),
@@ -105,5 +105,5 @@ pub fn after_run(timeline: &Timeline, overlap: Overlap, cursor: Timestamp, lived
 /// The next firing of a backlog that `catch_up` works off, if `due` was not its last.
 pub fn next_of_backlog(timeline: &Timeline, due: Timestamp, catch_up_until: Option<Timestamp>) -> Option<Firing> {
     let until = catch_up_until?;
-    timeline.next_after(due).filter(|next| *next <= until).map(Firing::made_good)
+    timeline.next_after(due).filter(|next| *next <= until).map(Firing::misfired)
 }

@@ -218,7 +218,7 @@ fn s5_in_time() {
     let grace = job.misfire.grace;
     assert_eq!(starts_in_time(&job, &regular, at(60)), Ok(()));
     assert_eq!(starts_in_time(&job, &regular, at(60) + grace), Ok(()));
-    assert_eq!(starts_in_time(&job, &Firing::made_good(at(60)), at(600)), Ok(()), "the policy has spoken");
+    assert_eq!(starts_in_time(&job, &Firing::misfired(at(60)), at(600)), Ok(()), "the policy has spoken");
     violates(Number::S5, starts_in_time(&job, &regular, at(59)));
     violates(Number::S5, starts_in_time(&job, &regular, at(600)));
 }

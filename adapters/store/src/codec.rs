@@ -236,7 +236,7 @@ mod tests {
 
     fn held(started_at: Option<Timestamp>) -> Held {
         Held {
-            firing: Firing::regular(Timestamp::from_ms(7)).again(Timestamp::from_ms(9)),
+            firing: Firing::regular(Timestamp::from_ms(7)).next_attempt(Timestamp::from_ms(9)),
             run: RunId::drawn(SessionId::from_random(3), 4),
             session: SessionId::from_random(3),
             started_at,

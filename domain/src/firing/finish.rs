@@ -63,9 +63,9 @@ pub(super) fn ended(
 pub(super) fn next_attempt(job: &Job, firing: &Firing, ending: &Ending) -> Option<Firing> {
     match ending.status {
         Status::Failed | Status::TimedOut => {
-            job.retry.wait_after(firing.attempt).map(|wait| firing.again(ending.ended_at + wait))
+            job.retry.wait_after(firing.attempt).map(|wait| firing.next_attempt(ending.ended_at + wait))
         }
-        Status::Lost if job.on_lost == OnLost::Rerun => Some(firing.again(ending.ended_at)),
+        Status::Lost if job.on_lost == OnLost::Rerun => Some(firing.next_attempt(ending.ended_at)),
         Status::Lost | Status::Succeeded | Status::Cancelled | Status::Running | Status::Skipped => None,
     }
 }

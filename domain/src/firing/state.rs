@@ -36,12 +36,12 @@ impl Firing {
     }
 
     /// A due time that the misfire policy makes good.
-    pub const fn made_good(due_at: Timestamp) -> Self {
+    pub const fn misfired(due_at: Timestamp) -> Self {
         Self { due_at, start_at: due_at, trigger: Trigger::Misfire, attempt: 1, misfire_exempt: true }
     }
 
     /// A due time that waited for the previous run to end: not a misfire.
-    pub const fn waited(due_at: Timestamp) -> Self {
+    pub const fn delayed(due_at: Timestamp) -> Self {
         Self { due_at, start_at: due_at, trigger: Trigger::Schedule, attempt: 1, misfire_exempt: true }
     }
 
@@ -51,7 +51,7 @@ impl Firing {
     }
 
     /// The next attempt of the same firing, not before `start_at`.
-    pub const fn again(self, start_at: Timestamp) -> Self {
+    pub const fn next_attempt(self, start_at: Timestamp) -> Self {
         Self { start_at, attempt: self.attempt + 1, misfire_exempt: true, ..self }
     }
 }
