@@ -7,11 +7,11 @@
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU16, Ordering};
 
-use crate::invariants::Number;
+use crate::invariants::Invariant;
 
 /// The list: what each one prevents, its name on command lines, the invariant it keeps and the place where it stands.
 macro_rules! guards {
-    ($($(#[$doc:meta])+ $guard:ident $name:literal keeps $number:ident in $place:literal;)+) => {
+    ($($(#[$doc:meta])+ $guard:ident $name:literal keeps $invariant:ident in $place:literal;)+) => {
         /// A condition that keeps something from going wrong.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
         #[repr(u8)]
@@ -31,9 +31,9 @@ macro_rules! guards {
             }
 
             /// What breaks without it.
-            pub const fn keeps(self) -> Number {
+            pub const fn keeps(self) -> Invariant {
                 match self {
-                    $(Guard::$guard => Number::$number,)+
+                    $(Guard::$guard => Invariant::$invariant,)+
                 }
             }
 

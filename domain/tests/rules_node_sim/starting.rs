@@ -95,7 +95,7 @@ impl Store {
     fn start_concurrent(&mut self, key: FiringKey, session: SessionId, run: RunId) -> Result<TransitionKind, Rejected> {
         let stored = self.jobs.get_mut(&key.job).ok_or(Rejected::Deleted)?;
         let state = stored.state.as_ref().ok_or(Rejected::Deleted)?;
-        must::starts_where_it_may(state, key.trigger, self.now).unwrap();
+        must::starts_where_allowed(state, key.trigger, self.now).unwrap();
         let row = self.concurrent.get_mut(&key).ok_or(Rejected::NothingDue)?;
         let (after, done) = start_concurrent(state, row, (session, run), self.now)?;
         must::row_goes_forward(state, &after).unwrap();

@@ -86,7 +86,7 @@ impl Store {
         if let (TransitionKind::Started | TransitionKind::StartedConcurrently, Phase::Prepared(held)) =
             (done.kind, before.phase)
         {
-            must::starts_where_it_may(&before, held.firing.trigger, now).unwrap();
+            must::starts_where_allowed(&before, held.firing.trigger, now).unwrap();
             assert!(held.firing.start_at <= now, "nothing starts early");
         }
         stored.state = done.next;
