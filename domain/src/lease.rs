@@ -182,7 +182,7 @@ impl FailureDetector {
         let mut seen = BTreeMap::new();
         for (session, seq) in beats {
             let since = match self.seen.get(&session) {
-                Some((known, since)) if *known == seq || !enabled(Guard::SignOfLife) => *since,
+                Some((known, since)) if *known == seq || !enabled(Guard::HeartbeatRestartsExpiry) => *since,
                 _ => now,
             };
             seen.insert(session, (seq, since));

@@ -45,12 +45,12 @@ fn a_session_that_is_expired_too_soon_is_found_with_the_way_there() {
 /// Guards without which what they keep soon breaks, and the exploration that comes across it.
 const FOUND: [(Guard, &str); 9] = [
     (Guard::RunId, "network"),
-    (Guard::FinishAgain, "network"),
+    (Guard::FinishRepeats, "network"),
     (Guard::SelfKill, "network"),
-    (Guard::SignOfLife, "network"),
-    (Guard::BeatNewer, "network"),
+    (Guard::HeartbeatRestartsExpiry, "network"),
+    (Guard::HeartbeatNewer, "network"),
     (Guard::Recovery, "network"),
-    (Guard::PausePutsBack, "pause and delete"),
+    (Guard::PauseReleases, "pause and delete"),
     (Guard::FinishDeleted, "pause and delete"),
     (Guard::VersionLift, "restore"),
 ];

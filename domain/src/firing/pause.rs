@@ -22,7 +22,7 @@ pub(super) fn pause(
 ) -> Result<Transition, Rejected> {
     refuse_deleted(state)?;
     let mut next = state.clone();
-    if enabled(Guard::PausePutsBack) {
+    if enabled(Guard::PauseReleases) {
         put_back_scheduled(&mut next);
     }
     let since = state.pause.as_ref().map_or(now, |pause| pause.since);

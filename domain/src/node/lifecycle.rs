@@ -121,7 +121,7 @@ impl Node {
     /// session that has left: the store has the last word.
     fn leave_if_nothing_is_held(&mut self, now: BootTime) {
         match self.drain.last_look {
-            _ if !enabled(Guard::LastLook) => {
+            _ if !enabled(Guard::DrainListsHeld) => {
                 self.drain.done = true;
                 self.emit(Effect::Drained);
             }

@@ -31,7 +31,7 @@ impl Node {
         self.wish.peek |= self.withheld.is_some() && window.is_none();
         self.withheld = window;
         if window.is_some() {
-            if enabled(Guard::SilenceAnew) {
+            if enabled(Guard::LossRestartsExpiry) {
                 self.detector.restart();
             }
             for run in self.in_stage(&Stage::Prepared) {

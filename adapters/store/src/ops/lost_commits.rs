@@ -20,7 +20,7 @@ pub(super) async fn notice<T: Tables>(
     let known = match &standing.session {
         Some(own) => Some(own.beat.seq),
         None if me.acked == 0 => None,
-        None if !enabled(Guard::SpentKnown) => None,
+        None if !enabled(Guard::EndedSequenceKept) => None,
         None => tables.spent_seq(me.session).await?,
     };
     if !commits_were_lost(me.acked, known) {

@@ -22,13 +22,13 @@ use crate::{Finished, Me, Output, SessionState, StoreError};
 /// What may have started in them was claimed before that was noticed: the next claim records it.
 pub(crate) async fn start<T: Tables>(tables: &mut T, me: Me, runs: &[RunRef]) -> Result<Vec<StartAnswer>, StoreError> {
     let standing = tables.standing(me.session).await?;
-    if enabled(Guard::StartNotices) && lost_commits::notice(tables, me, &standing).await?.is_some() {
+    if enabled(Guard::StartDetectsLoss) && lost_commits::notice(tables, me, &standing).await?.is_some() {
         return Ok(vec![StartAnswer::Withheld; runs.len()]);
     }
     if matches!(standing.state(), None | Some(SessionState::Ended)) && enabled(Guard::StartAlive) {
         return Ok(vec![StartAnswer::Gone; runs.len()]);
     }
-    if standing.open.is_some() && enabled(Guard::WindowStart) {
+    if standing.open.is_some() && enabled(Guard::SuspendStarts) {
         return Ok(vec![StartAnswer::Withheld; runs.len()]);
     }
     let mut work = Work::new(tables.now());

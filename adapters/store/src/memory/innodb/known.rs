@@ -76,7 +76,7 @@ impl Memory {
 /// Answers how many rows matched.
 async fn write_alone(line: &mut Line, me: Me, known: Reckoned, writes: &[Write<JobState>]) -> StoreResult<usize> {
     line.statement().await?;
-    if enabled(Guard::StandingHolds) && !line.write(|server, _| holds(&mut server.data, me, known))? {
+    if enabled(Guard::OptimisticStanding) && !line.write(|server, _| holds(&mut server.data, me, known))? {
         return Ok(0);
     }
     let before = || writes.iter().filter_map(|write| write.before.as_ref());
