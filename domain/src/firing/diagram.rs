@@ -1,11 +1,11 @@
-//! The states of a row as a picture, made from the same list that names every transition.
+//! The states of a row as a diagram, generated from the list of transition kinds so that page and code cannot differ.
 
 use std::fmt::Write as _;
 
 use super::TransitionKind;
 
 impl TransitionKind {
-    /// Every transition, in the order in which a row's life meets them.
+    /// Every kind, in the order in which they usually occur.
     pub const ALL: [TransitionKind; 23] = [
         TransitionKind::Claimed,
         TransitionKind::Rearmed,
@@ -32,7 +32,7 @@ impl TransitionKind {
         TransitionKind::GivenUp,
     ];
 
-    /// The states between which it leads; `"[*]"` is no row.
+    /// The pairs of states that this kind connects; `"[*]"` means that there is no row.
     pub const fn arcs(self) -> &'static [(&'static str, &'static str)] {
         const STAYS: &[(&str, &str)] =
             &[("Idle", "Idle"), ("Prepared", "Prepared"), ("Prepared", "Idle"), ("Executing", "Executing")];
@@ -47,7 +47,7 @@ impl TransitionKind {
             TransitionKind::Finished | TransitionKind::Retried | TransitionKind::SweptLost => &[("Executing", "Idle")],
             TransitionKind::FinishedDeleted => &[("Executing", "[*]"), ("Prepared", "[*]")],
             TransitionKind::Reset => &[("Prepared", "Idle"), ("Executing", "Idle")],
-            // What people do changes what comes next, and takes a prepared firing back; a running run goes on.
+            // Operators change the next firing and release a prepared one; an executing run goes on.
             TransitionKind::Paused
             | TransitionKind::Resumed
             | TransitionKind::Updated
@@ -68,7 +68,7 @@ impl TransitionKind {
     }
 }
 
-/// The arcs that change the state, as a Mermaid diagram for ARCHITECTURE.md.
+/// The arcs that change the state, as the Mermaid diagram in ARCHITECTURE.md.
 pub fn states_as_mermaid() -> String {
     let mut text = String::from("```mermaid\nstateDiagram-v2\n    [*] --> Idle: created\n");
     for kind in TransitionKind::ALL {
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_picture_shows_every_change_of_state_and_nothing_that_stays() {
+    fn the_diagram_shows_exactly_the_transitions_that_change_the_state() {
         let picture = states_as_mermaid();
         for kind in TransitionKind::ALL {
             for (from, to) in kind.arcs() {
