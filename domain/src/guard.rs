@@ -7,11 +7,11 @@
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU16, Ordering};
 
-use crate::invariants::Number;
+use crate::invariants::Invariant;
 
 /// The list: what each one prevents, its name on command lines, the invariant it keeps and the place where it stands.
 macro_rules! guards {
-    ($($(#[$doc:meta])+ $guard:ident $name:literal keeps $number:ident in $place:literal;)+) => {
+    ($($(#[$doc:meta])+ $guard:ident $name:literal keeps $invariant:ident in $place:literal;)+) => {
         /// A condition that keeps something from going wrong.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
         #[repr(u8)]
@@ -31,9 +31,9 @@ macro_rules! guards {
             }
 
             /// What breaks without it.
-            pub const fn keeps(self) -> Number {
+            pub const fn keeps(self) -> Invariant {
                 match self {
-                    $(Guard::$guard => Number::$number,)+
+                    $(Guard::$guard => Invariant::$invariant,)+
                 }
             }
 
@@ -65,7 +65,7 @@ guards! {
     /// What has become a misfire since it was claimed goes back to its policy.
     NotLate "not-late" keeps S5 in "domain/src/firing/start.rs";
     /// A pause takes back what is prepared.
-    PausePutsBack "pause-puts-back" keeps S5 in "domain/src/firing/pause.rs";
+    PauseReleases "pause-releases" keeps S5 in "domain/src/firing/pause.rs";
     /// Of a paused job nothing but a manual run is claimed.
     ClaimUnpaused "claim-unpaused" keeps S5 in "domain/src/firing/claim.rs";
     /// A run beside its row that was withdrawn while it ran gets no further attempt.
@@ -77,7 +77,7 @@ guards! {
     /// The row of a job that was deleted while its start was in doubt goes with the hand-back.
     ResetDeleted "reset-deleted" keeps S5 in "domain/src/firing/recover.rs";
     /// Nothing starts beside a run that it may not overlap.
-    OthersLive "others-live" keeps S1 in "adapters/store/src/work.rs";
+    NoForbiddenOverlap "no-forbidden-overlap" keeps S1 in "adapters/store/src/work.rs";
     /// The cursor never goes back, although a manual run that was lost is looked at from before it.
     CursorForward "cursor-forward" keeps S7 in "domain/src/firing/state.rs";
     /// The first claim after a loss of commits lifts the version above every token that was given out in them.
@@ -94,15 +94,15 @@ guards! {
     /// The ids of a claim of unknown outcome are kept, so that a row that turns up is adopted.
     PendingKept "pending-kept" keeps L1 in "domain/src/node/claiming.rs";
     /// Recovery leaves alone what a claim on its way has taken.
-    OnItsWay "on-its-way" keeps S3 in "domain/src/node/recovery.rs";
+    ClaimInFlight "claim-in-flight" keeps S3 in "domain/src/node/recovery.rs";
     /// What the store says is mine and no set of mine holds is given back.
     Recovery "recovery" keeps L1 in "domain/src/node/recovery.rs";
     /// A start of unknown outcome is settled, neither forgotten nor taken for failed.
     SettleUnknown "settle-unknown" keeps L1 in "domain/src/node/starting.rs";
     /// A finish is asked again until it is acknowledged.
-    FinishAgain "finish-again" keeps S2 in "domain/src/node/finishing.rs";
+    FinishRepeats "finish-repeats" keeps S2 in "domain/src/node/finishing.rs";
     /// A reset is asked again until it is acknowledged.
-    ResetAgain "reset-again" keeps L1 in "domain/src/node/recovery.rs";
+    ResetRepeats "reset-repeats" keeps L1 in "domain/src/node/recovery.rs";
     /// The lease counts from before the heartbeat was sent.
     LeaseFromSending "lease-from-sending" keeps S8 in "domain/src/node/lifecycle.rs";
     /// The first lease counts from before the registration was sent.
@@ -110,13 +110,13 @@ guards! {
     /// A node ends itself when its lease is over.
     SelfKill "self-kill" keeps S8 in "domain/src/node/lifecycle.rs";
     /// A sequence that changes is a sign of life: its silence begins anew.
-    SignOfLife "sign-of-life" keeps S8 in "domain/src/lease.rs";
+    HeartbeatRestartsExpiry "heartbeat-restarts-expiry" keeps S8 in "domain/src/lease.rs";
     /// While a loss of commits is not accepted nobody's silence counts, as sequences may have come back.
-    SilenceAnew "silence-anew" keeps S8 in "domain/src/node/withholding.rs";
+    LossRestartsExpiry "loss-restarts-expiry" keeps S8 in "domain/src/node/withholding.rs";
     /// Timings by which others would act before the children are dead are refused.
     FencingInequality "fencing-inequality" keeps S8 in "domain/src/lease.rs";
     /// A node that drains asks the store what it holds before it leaves.
-    LastLook "last-look" keeps L1 in "domain/src/node/lifecycle.rs";
+    DrainListsHeld "drain-lists-held" keeps L1 in "domain/src/node/lifecycle.rs";
 
     // What a store does in one transaction.
 
@@ -135,23 +135,23 @@ guards! {
     /// Only a session that was ended is swept.
     SweepEnded "sweep-ended" keeps S8 in "adapters/store/src/ops/session.rs";
     /// Nobody is ended by a sequence that was seen before commits were lost.
-    ExpireCertain "expire-certain" keeps S8 in "adapters/store/src/ops/session.rs";
+    ExpireSeenSinceLoss "expire-seen-since-loss" keeps S8 in "adapters/store/src/ops/session.rs";
     /// The tombstone stays until the last row is swept.
     TombstoneStays "tombstone-stays" keeps L1 in "adapters/store/src/ops/session.rs";
     /// A session that closes while it holds something leaves a tombstone.
-    CloseEntombs "close-entombs" keeps L1 in "adapters/store/src/ops/session.rs";
+    CloseLeavesTombstone "close-leaves-tombstone" keeps L1 in "adapters/store/src/ops/session.rs";
     /// A claim notices that commits were lost.
-    ClaimNotices "claim-notices" keeps S2 in "adapters/store/src/ops/claim.rs";
+    ClaimDetectsLoss "claim-detects-loss" keeps S2 in "adapters/store/src/ops/claim.rs";
     /// A start notices that commits were lost.
-    StartNotices "start-notices" keeps S2 in "adapters/store/src/ops/transit.rs";
+    StartDetectsLoss "start-detects-loss" keeps S2 in "adapters/store/src/ops/transit.rs";
     /// A heartbeat notices that commits were lost.
-    BeatNotices "beat-notices" keeps S2 in "adapters/store/src/ops/session.rs";
+    HeartbeatDetectsLoss "heartbeat-detects-loss" keeps S2 in "adapters/store/src/ops/session.rs";
     /// Nothing is claimed while a loss is not accepted.
-    WindowClaim "window-claim" keeps S2 in "adapters/store/src/ops/claim.rs";
+    SuspendClaims "suspend-claims" keeps S2 in "adapters/store/src/ops/claim.rs";
     /// Nothing is started while a loss is not accepted.
-    WindowStart "window-start" keeps S2 in "adapters/store/src/ops/transit.rs";
+    SuspendStarts "suspend-starts" keeps S2 in "adapters/store/src/ops/transit.rs";
     /// A session that is over leaves its last sequence, so that a fenced node does not take itself for forgotten.
-    SpentKnown "spent-known" keeps L1 in "adapters/store/src/ops/lost_commits.rs";
+    EndedSequenceKept "ended-sequence-kept" keeps L1 in "adapters/store/src/ops/lost_commits.rs";
     /// The versions of a new job begin above those of deleted ones.
     HighestVersion "highest-version" keeps S7 in "adapters/store/src/ops/put.rs";
     /// A batch of records that is refused is halved until the one to blame stands alone.
@@ -160,15 +160,15 @@ guards! {
     // What the statements of a database match.
 
     /// `state <> 'ended'`: a heartbeat does not bring an ended session back.
-    BeatNotEnded "beat-not-ended" keeps S3 in "adapters/store/src/*/tables.rs";
+    HeartbeatNotEnded "heartbeat-not-ended" keeps S3 in "adapters/store/src/*/tables.rs";
     /// `seq < ?`: a heartbeat that comes late takes nothing back.
-    BeatNewer "beat-newer" keeps S7 in "adapters/store/src/*/tables.rs";
+    HeartbeatNewer "heartbeat-newer" keeps S7 in "adapters/store/src/*/tables.rs";
     /// `seq = ?`: a session is ended only if its heartbeat is still the one that was seen.
     EndSeen "end-seen" keeps S8 in "adapters/store/src/*/tables.rs";
     /// `version = ?` where a job's row is updated.
     UpdateVersion "update-version" keeps S5 in "adapters/store/src/{sqlite,mysql}/change.rs";
     /// What a start of known rows has not asked for is asked by its statement.
-    StandingHolds "standing-holds" keeps S8 in "adapters/store/src/mysql/known.rs";
+    OptimisticStanding "optimistic-standing" keeps S8 in "adapters/store/src/mysql/known.rs";
     /// `version = ?` where a row beside it is updated.
     UpdateConcurrentVersion "update-concurrent-version" keeps S5 in "adapters/store/src/{sqlite,mysql}/change.rs";
     /// An update must match every row that it names.
@@ -184,7 +184,7 @@ guards! {
     /// A sweep has the locks of all partitions before it reads.
     SweepLocks "sweep-locks" keeps L1 in "adapters/store/src/ops/session.rs";
     /// A lock row that is missing is an error, not a free pass.
-    LockThere "lock-there" keeps L1 in "adapters/store/src/mysql/transaction.rs";
+    LockRowExists "lock-row-exists" keeps L1 in "adapters/store/src/mysql/transaction.rs";
     /// `ON DUPLICATE KEY`: a record that is there already is the same fact, and no error for ever.
     RecordTwice "record-twice" keeps L1 in "adapters/store/src/{sqlite,mysql}/change.rs";
     /// `ON DUPLICATE KEY`: so is an output.

@@ -16,7 +16,7 @@ use crate::time::{BootTime, Timestamp};
 
 /// The numbers of DESIGN section 5.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Number {
+pub enum Invariant {
     /// At most one live run of a job unless it allows more.
     S1,
     /// A firing starts at most once unless retry or `on_lost = rerun` asks for more.
@@ -41,10 +41,10 @@ pub enum Number {
 
 /// Something that must never be.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{number:?}: {sentence}")]
+#[error("{invariant:?}: {sentence}")]
 pub struct Violation {
     /// Which predicate does not hold.
-    pub number: Number,
+    pub invariant: Invariant,
     /// What was seen, in words.
     pub sentence: String,
 }
@@ -52,8 +52,8 @@ pub struct Violation {
 /// What every predicate answers.
 pub type Verdict = Result<(), Violation>;
 
-fn hold(holds: bool, number: Number, sentence: impl FnOnce() -> String) -> Verdict {
-    if holds { Ok(()) } else { Err(Violation { number, sentence: sentence() }) }
+fn hold(holds: bool, invariant: Invariant, sentence: impl FnOnce() -> String) -> Verdict {
+    if holds { Ok(()) } else { Err(Violation { invariant, sentence: sentence() }) }
 }
 
 /// S1 over the children that live anywhere, each with its job. `may_overlap`: whether a job allows it, or did when one of
@@ -62,7 +62,7 @@ pub fn one_live_run(live: impl IntoIterator<Item = (JobId, RunId)>, may_overlap:
     let mut seen: BTreeMap<JobId, RunId> = BTreeMap::new();
     for (job, run) in live {
         if let Some(before) = seen.insert(job, run) {
-            hold(may_overlap(job), Number::S1, || format!("job {job} lives as run {before} and as run {run}"))?;
+            hold(may_overlap(job), Invariant::S1, || format!("job {job} lives as run {before} and as run {run}"))?;
         }
     }
     Ok(())
@@ -70,7 +70,7 @@ pub fn one_live_run(live: impl IntoIterator<Item = (JobId, RunId)>, may_overlap:
 
 /// S1 in one place, cheap enough for every spawn: this run, which `lives` here or not, does not live here already.
 pub fn not_live_yet(run: RunId, lives: bool) -> Verdict {
-    hold(!lives, Number::S1, || format!("run {run} lives already"))
+    hold(!lives, Invariant::S1, || format!("run {run} lives already"))
 }
 
 /// S2 over every start of one job: the firing and its attempt.
@@ -78,8 +78,8 @@ pub fn starts_once(job: &Job, starts: impl IntoIterator<Item = (FiringKey, u32)>
     let once = job.on_lost == OnLost::Skip && job.retry.max_attempts <= 1;
     let mut seen = BTreeSet::new();
     for (key, attempt) in starts {
-        hold(seen.insert((key, attempt)), Number::S2, || format!("attempt {attempt} of {key:?} started twice"))?;
-        hold(!once || attempt == 1, Number::S2, || format!("{key:?} started again as attempt {attempt}"))?;
+        hold(seen.insert((key, attempt)), Invariant::S2, || format!("attempt {attempt} of {key:?} started twice"))?;
+        hold(!once || attempt == 1, Invariant::S2, || format!("{key:?} started again as attempt {attempt}"))?;
     }
     Ok(())
 }
@@ -89,19 +89,19 @@ pub fn starts_once(job: &Job, starts: impl IntoIterator<Item = (FiringKey, u32)>
 pub fn child_has_its_row(session: SessionId, run: RunId, row: Option<&Phase>) -> Verdict {
     let mine = |held: &Held| held.run == run && held.session == session;
     let holds = matches!(row, Some(Phase::Executing(held)) if mine(held));
-    hold(holds, Number::S3, || format!("run {run} of session {session} lives, and its row says {row:?}"))
+    hold(holds, Invariant::S3, || format!("run {run} of session {session} lives, and its row says {row:?}"))
 }
 
 /// S4 over one write: what was Prepared changes hands only for a reason that may change it.
-pub fn prepared_is_kept(before: &Phase, after: Option<&Phase>, why: TransitionKind) -> Verdict {
+pub fn prepared_is_kept(before: &Phase, after: Option<&Phase>, kind: TransitionKind) -> Verdict {
     let Phase::Prepared(held) = before else { return Ok(()) };
     let kept = matches!(after, Some(Phase::Prepared(now)) if now == held);
-    let may_change = match why {
+    let may_change = match kind {
         // Its holder, a fence.
         TransitionKind::Started
         | TransitionKind::StartedConcurrently
         | TransitionKind::Misfired
-        | TransitionKind::HeldBack
+        | TransitionKind::Deferred
         | TransitionKind::Reset
         | TransitionKind::SweptUnstarted => true,
         // An answered call; a manual run goes before what is claimed ahead of its time.
@@ -123,23 +123,23 @@ pub fn prepared_is_kept(before: &Phase, after: Option<&Phase>, why: TransitionKi
         | TransitionKind::SweptLost => false,
         TransitionKind::GivenUp => false,
     };
-    hold(kept || may_change, Number::S4, || format!("run {} was prepared and was lost to {why:?}", held.run))
+    hold(kept || may_change, Invariant::S4, || format!("run {} was prepared and was lost to {kind:?}", held.run))
 }
 
 /// S5 over one start: `before` is the job's row as the start found it.
-pub fn starts_where_it_may(before: &JobState, trigger: Trigger, now: Timestamp) -> Verdict {
+pub fn starts_where_allowed(before: &JobState, trigger: Trigger, now: Timestamp) -> Verdict {
     let pause = before.pause.as_ref().filter(|pause| pause.until.is_none_or(|until| until > now));
-    hold(!before.deleted, Number::S5, || format!("job {} started after it was deleted", before.id))?;
+    hold(!before.deleted, Invariant::S5, || format!("job {} started after it was deleted", before.id))?;
     let paused = pause.is_some() && trigger != Trigger::Manual;
-    hold(!paused, Number::S5, || format!("job {} started while it was paused", before.id))
+    hold(!paused, Invariant::S5, || format!("job {} started while it was paused", before.id))
 }
 
 /// S5 over the time of one start: not before its time, and later than the grace only where the misfire policy has spoken.
 pub fn starts_in_time(job: &Job, firing: &Firing, now: Timestamp) -> Verdict {
-    let Firing { due_at, start_at, settled, .. } = *firing;
-    hold(start_at <= now, Number::S5, || format!("what is due at {start_at} started at {now}"))?;
-    let in_time = settled || now.since(due_at) <= job.misfire.grace;
-    hold(in_time, Number::S5, || format!("what was due at {due_at} started at {now}, after its grace"))
+    let Firing { due_at, start_at, misfire_exempt, .. } = *firing;
+    hold(start_at <= now, Invariant::S5, || format!("what is due at {start_at} started at {now}"))?;
+    let in_time = misfire_exempt || now.since(due_at) <= job.misfire.grace;
+    hold(in_time, Invariant::S5, || format!("what was due at {due_at} started at {now}, after its grace"))
 }
 
 /// S6 over the history of one job.
@@ -147,15 +147,15 @@ pub fn recorded_once<'a>(records: impl IntoIterator<Item = &'a RunRecord>) -> Ve
     let (mut ids, mut keys) = (BTreeSet::new(), BTreeSet::new());
     for record in records {
         let key = (record.job, record.due_at, record.trigger, record.attempt);
-        hold(ids.insert(record.id), Number::S6, || format!("run {} is recorded twice", record.id))?;
-        hold(keys.insert(key), Number::S6, || format!("{key:?} is recorded twice"))?;
+        hold(ids.insert(record.id), Invariant::S6, || format!("run {} is recorded twice", record.id))?;
+        hold(keys.insert(key), Invariant::S6, || format!("{key:?} is recorded twice"))?;
         let ended = record.status != Status::Running;
-        let stretch = match record.count {
+        let due_range = match record.count {
             0 => false,
             1 => record.first_due_at == record.due_at,
             _ => record.first_due_at < record.due_at && matches!(record.status, Status::Skipped | Status::Lost),
         };
-        hold(ended && stretch, Number::S6, || format!("a record makes no sense: {record:?}"))?;
+        hold(ended && due_range, Invariant::S6, || format!("a record makes no sense: {record:?}"))?;
     }
     Ok(())
 }
@@ -163,50 +163,50 @@ pub fn recorded_once<'a>(records: impl IntoIterator<Item = &'a RunRecord>) -> Ve
 /// S7 over one write of a job's row.
 pub fn row_goes_forward(before: &JobState, after: &JobState) -> Verdict {
     let id = after.id;
-    hold(after.version > before.version, Number::S7, || {
+    hold(after.version > before.version, Invariant::S7, || {
         format!("job {id} went from version {} to {}", before.version, after.version)
     })?;
     never_decreases("the generation", before.generation, after.generation)?;
     never_decreases("the cursor", before.cursor, after.cursor)?;
     let token = |phase: &Phase| phase.held().map_or(0, |held| held.fencing_token);
     let fresh = token(&after.phase) <= after.version;
-    hold(fresh, Number::S7, || format!("job {id} carries a token beyond its version"))
+    hold(fresh, Invariant::S7, || format!("job {id} carries a token beyond its version"))
 }
 
 /// S7 of anything else that counts up: a lock's epoch, a heartbeat's sequence, a fencing token.
 pub fn never_decreases<T: PartialOrd + fmt::Debug>(what: &str, before: T, after: T) -> Verdict {
-    hold(before <= after, Number::S7, || format!("{what} went from {before:?} back to {after:?}"))
+    hold(before <= after, Invariant::S7, || format!("{what} went from {before:?} back to {after:?}"))
 }
 
 /// S8 in one place, cheap enough for every spawn.
 pub fn starts_within_lease(lease_until: BootTime, now: BootTime) -> Verdict {
-    hold(now < lease_until, Number::S8, || format!("a start at {now:?}, and the lease ended at {lease_until:?}"))
+    hold(now < lease_until, Invariant::S8, || format!("a start at {now:?}, and the lease ended at {lease_until:?}"))
 }
 
 /// S8 for the survivors: when a session's rows are swept, none of its children lives.
 pub fn dead_before_sweep(session: SessionId, live: impl IntoIterator<Item = (SessionId, RunId)>) -> Verdict {
     let survivor = live.into_iter().find(|(of, _)| *of == session);
-    hold(survivor.is_none(), Number::S8, || format!("session {session} is swept while {survivor:?} lives"))
+    hold(survivor.is_none(), Invariant::S8, || format!("session {session} is swept while {survivor:?} lives"))
 }
 
 /// L1, once faults and due times have ended.
 pub fn all_idle<'a>(phases: impl IntoIterator<Item = &'a Phase>) -> Verdict {
     let held = phases.into_iter().find_map(Phase::held);
-    hold(held.is_none(), Number::L1, || format!("a row is still held: {held:?}"))
+    hold(held.is_none(), Invariant::L1, || format!("a row is still held: {held:?}"))
 }
 
 /// L1 over what comes due once faults have ended: nothing that may be claimed is left lying for longer than `patience`.
-pub fn nothing_is_left_lying<'a>(
+pub fn nothing_overdue<'a>(
     rows: impl IntoIterator<Item = &'a JobState>,
     patience: Duration,
     now: Timestamp,
 ) -> Verdict {
     let lying = rows.into_iter().find(|row| row.claim_at().is_some_and(|at| now.since(at) > patience));
-    hold(lying.is_none(), Number::L1, || format!("at {now} a row is still to be claimed: {lying:?}"))
+    hold(lying.is_none(), Invariant::L1, || format!("at {now} a row is still to be claimed: {lying:?}"))
 }
 
 /// L2, once faults have ended: whatever the store refused, the node has got rid of it.
 pub fn nothing_wedged(node: &Node) -> Verdict {
     let run = node.known_runs().next();
-    hold(run.is_none(), Number::L2, || format!("the node still knows {run:?}"))
+    hold(run.is_none(), Invariant::L2, || format!("the node still knows {run:?}"))
 }

@@ -167,22 +167,22 @@ impl DatabaseClock {
 
 /// What a node has seen of the other sessions, on its own clock.
 #[derive(Debug, Clone, Default, Hash)]
-pub struct Survey {
+pub struct FailureDetector {
     seen: BTreeMap<SessionId, (u64, BootTime)>,
 }
 
-impl Survey {
+impl FailureDetector {
     /// What was seen counts no more: every silence begins anew.
-    pub fn forget(&mut self) {
+    pub fn restart(&mut self) {
         self.seen.clear();
     }
 
     /// Notes the heartbeat sequences as just read. Sessions that are gone are forgotten.
-    pub fn note(&mut self, beats: impl IntoIterator<Item = (SessionId, u64)>, now: BootTime) {
+    pub fn observe(&mut self, beats: impl IntoIterator<Item = (SessionId, u64)>, now: BootTime) {
         let mut seen = BTreeMap::new();
         for (session, seq) in beats {
             let since = match self.seen.get(&session) {
-                Some((known, since)) if *known == seq || !enabled(Guard::SignOfLife) => *since,
+                Some((known, since)) if *known == seq || !enabled(Guard::HeartbeatRestartsExpiry) => *since,
                 _ => now,
             };
             seen.insert(session, (seq, since));
@@ -233,15 +233,15 @@ mod tests {
     fn a_session_expires_by_the_observers_clock_from_the_last_change_it_saw() {
         let (me, other) = (SessionId::from_random(1), SessionId::from_random(2));
         let at = BootTime::from_ms;
-        let mut survey = Survey::default();
-        survey.note([(me, 1), (other, 7)], at(0));
-        survey.note([(me, 2), (other, 7)], at(10_000));
-        assert_eq!(survey.expired(me, secs(20), at(19_999)), []);
-        assert_eq!(survey.expired(me, secs(20), at(20_000)), [(other, 7)]);
-        survey.note([(me, 3), (other, 8)], at(20_000));
-        assert_eq!(survey.expired(me, secs(20), at(39_999)), []);
-        survey.note([(me, 4)], at(40_000));
-        assert_eq!(survey.expired(me, secs(20), at(90_000)), [], "a session that is gone is not expired again");
+        let mut detector = FailureDetector::default();
+        detector.observe([(me, 1), (other, 7)], at(0));
+        detector.observe([(me, 2), (other, 7)], at(10_000));
+        assert_eq!(detector.expired(me, secs(20), at(19_999)), []);
+        assert_eq!(detector.expired(me, secs(20), at(20_000)), [(other, 7)]);
+        detector.observe([(me, 3), (other, 8)], at(20_000));
+        assert_eq!(detector.expired(me, secs(20), at(39_999)), []);
+        detector.observe([(me, 4)], at(40_000));
+        assert_eq!(detector.expired(me, secs(20), at(90_000)), [], "a session that is gone is not expired again");
     }
 
     #[test]

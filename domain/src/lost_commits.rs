@@ -47,7 +47,7 @@ impl fmt::Display for LossWindow {
 
 /// Whether the database has lost commits: `acked` is the highest heartbeat sequence that it acknowledged to a session (0
 /// before the first), `known` the one that it knows of that session now, be it live, ended or swept.
-pub fn went_back(acked: u64, known: Option<u64>) -> bool {
+pub fn commits_were_lost(acked: u64, known: Option<u64>) -> bool {
     acked > 0 && known.is_none_or(|known| known < acked)
 }
 
@@ -73,7 +73,7 @@ mod tests {
             (1, None, true),
         ];
         for (acked, known, expected) in table {
-            assert_eq!(went_back(acked, known), expected, "acknowledged {acked}, known {known:?}");
+            assert_eq!(commits_were_lost(acked, known), expected, "acknowledged {acked}, known {known:?}");
         }
     }
 

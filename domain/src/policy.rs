@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::firing::Firing;
 use crate::job::{CATCH_UP_LIMIT, Misfire, MisfirePolicy, Overlap};
-use crate::run::Stretch;
+use crate::run::DueRange;
 use crate::schedule::Timeline;
 use crate::time::Timestamp;
 
@@ -23,7 +23,7 @@ pub struct Selection {
     /// Due times up to here belong to a backlog that `catch_up` works off.
     pub catch_up_until: Option<Timestamp>,
     /// Due times that do not run.
-    pub skipped: Option<Stretch>,
+    pub skipped: Option<DueRange>,
 }
 
 /// The next regular firing after `cursor`, nothing skipped.
@@ -32,11 +32,11 @@ pub fn next_regular(timeline: &Timeline, cursor: Timestamp) -> Selection {
     Selection { armed, cursor, catch_up_until: None, skipped: None }
 }
 
-/// The due times in `(after, until]` as one stretch.
-pub fn stretch(timeline: &Timeline, after: Timestamp, until: Timestamp) -> Option<Stretch> {
+/// The due times in `(after, until]` as one range.
+pub fn due_range(timeline: &Timeline, after: Timestamp, until: Timestamp) -> Option<DueRange> {
     let first = timeline.next_after(after).filter(|first| *first <= until)?;
     let last = timeline.last_until(until)?;
-    Some(Stretch { count: timeline.count(after, until), first, last })
+    Some(DueRange { count: timeline.count(after, until), first, last })
 }
 
 /// Looks at the due time `due` at the moment `now`. `None`: start it, it is not late. Otherwise it and all that passed
@@ -50,7 +50,7 @@ pub fn misfire(timeline: &Timeline, misfire: &Misfire, due: Timestamp, now: Time
         return None;
     }
     let count = 1 + timeline.count(due, last);
-    let all = Stretch { count, first: due, last };
+    let all = DueRange { count, first: due, last };
     Some(match misfire.policy {
         MisfirePolicy::Skip => Selection { skipped: Some(all), ..next_regular(timeline, last) },
         MisfirePolicy::FireOnce => made_good(timeline, all, 1),
@@ -59,19 +59,19 @@ pub fn misfire(timeline: &Timeline, misfire: &Misfire, due: Timestamp, now: Time
 }
 
 /// The newest `limit` of a batch run, oldest first; the others are skipped.
-fn made_good(timeline: &Timeline, batch: Stretch, limit: usize) -> Selection {
+fn made_good(timeline: &Timeline, batch: DueRange, limit: usize) -> Selection {
     let surplus = batch.count.saturating_sub(limit as u64);
     let oldest_kept = match surplus {
         0 => batch.first,
         _ => timeline.until(batch.last).nth(limit - 1).unwrap_or(batch.last),
     };
-    let skipped = (surplus > 0).then(|| Stretch {
+    let skipped = (surplus > 0).then(|| DueRange {
         count: surplus,
         first: batch.first,
         last: timeline.last_until(oldest_kept - INSTANT).unwrap_or(batch.first).max(batch.first),
     });
     Selection {
-        armed: Some(Firing::made_good(oldest_kept)),
+        armed: Some(Firing::misfired(oldest_kept)),
         cursor: batch.last,
         catch_up_until: (oldest_kept < batch.last).then_some(batch.last),
         skipped,
@@ -80,22 +80,22 @@ fn made_good(timeline: &Timeline, batch: Stretch, limit: usize) -> Selection {
 
 /// What comes next after a run that lived until `lived_until`, when everything up to `cursor` has been dealt with.
 pub fn after_run(timeline: &Timeline, overlap: Overlap, cursor: Timestamp, lived_until: Timestamp) -> Selection {
-    let Some(passed) = stretch(timeline, cursor, lived_until) else {
+    let Some(passed) = due_range(timeline, cursor, lived_until) else {
         return next_regular(timeline, cursor);
     };
     match overlap {
         Overlap::Skip => Selection { skipped: Some(passed), ..next_regular(timeline, passed.last) },
         Overlap::Delay => Selection {
-            armed: Some(Firing::waited(passed.first)),
+            armed: Some(Firing::delayed(passed.first)),
             cursor: passed.last,
             catch_up_until: None,
-            skipped: stretch(timeline, passed.first, passed.last),
+            skipped: due_range(timeline, passed.first, passed.last),
         },
         Overlap::Replace => Selection {
-            armed: Some(Firing::waited(passed.last)),
+            armed: Some(Firing::delayed(passed.last)),
             cursor: passed.last,
             catch_up_until: None,
-            skipped: stretch(timeline, cursor, passed.last - INSTANT),
+            skipped: due_range(timeline, cursor, passed.last - INSTANT),
         },
         // Its runs live beside the row; what a backlog's run held up is part of the backlog at the next claim.
         Overlap::Allow => next_regular(timeline, cursor),
@@ -105,5 +105,5 @@ pub fn after_run(timeline: &Timeline, overlap: Overlap, cursor: Timestamp, lived
 /// The next firing of a backlog that `catch_up` works off, if `due` was not its last.
 pub fn next_of_backlog(timeline: &Timeline, due: Timestamp, catch_up_until: Option<Timestamp>) -> Option<Firing> {
     let until = catch_up_until?;
-    timeline.next_after(due).filter(|next| *next <= until).map(Firing::made_good)
+    timeline.next_after(due).filter(|next| *next <= until).map(Firing::misfired)
 }

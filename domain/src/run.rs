@@ -173,14 +173,14 @@ impl Ending {
     }
 }
 
-/// One row of history: a run that ended, or a stretch of due times that did not run.
+/// One row of history: a run that ended, or a range of due times that did not run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunRecord {
     /// Identifies the record everywhere.
     pub id: RunId,
     /// Whose it is.
     pub job: JobId,
-    /// The due time; of a stretch the last.
+    /// The due time; of a range the last.
     pub due_at: Timestamp,
     /// What made it come up.
     pub trigger: Trigger,
@@ -215,7 +215,7 @@ const UNCERTAIN_MANUAL: u8 = 11;
 
 /// Due times, one after the other, that share a fate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stretch {
+pub struct DueRange {
     /// How many there are; at least 1.
     pub count: u64,
     /// The first.
@@ -224,21 +224,21 @@ pub struct Stretch {
     pub last: Timestamp,
 }
 
-impl Stretch {
+impl DueRange {
     /// Two stretches that share a fate, the earlier one first.
     #[must_use]
-    pub fn join(self, later: Stretch) -> Stretch {
-        Stretch { count: self.count + later.count, first: self.first, last: later.last }
+    pub fn join(self, later: DueRange) -> DueRange {
+        DueRange { count: self.count + later.count, first: self.first, last: later.last }
     }
 }
 
 impl RunRecord {
     /// The record of due times of the schedule that did not run.
-    pub fn skipped(job: JobId, stretch: Stretch, reason: Reason, now: Timestamp) -> Self {
+    pub fn skipped(job: JobId, due_range: DueRange, reason: Reason, now: Timestamp) -> Self {
         Self {
-            id: RunId::derived(job, stretch.last.as_ms(), reason.kind()),
+            id: RunId::derived(job, due_range.last.as_ms(), reason.kind()),
             job,
-            due_at: stretch.last,
+            due_at: due_range.last,
             trigger: Trigger::Schedule,
             attempt: 1,
             status: Status::Skipped,
@@ -250,8 +250,8 @@ impl RunRecord {
             lag_ms: None,
             session: None,
             fencing_token: None,
-            count: stretch.count,
-            first_due_at: stretch.first,
+            count: due_range.count,
+            first_due_at: due_range.first,
         }
     }
 
@@ -262,13 +262,13 @@ impl RunRecord {
         (due_at, trigger, attempt): (Timestamp, Trigger, u32),
         now: Timestamp,
     ) -> Self {
-        let stretch = Stretch { count: 1, first: due_at, last: due_at };
+        let due_range = DueRange { count: 1, first: due_at, last: due_at };
         // A manual run may bear the due time of another firing of the job.
         let derived = match trigger {
             Trigger::Manual => RunId::derived(job, due_at.as_ms(), UNCERTAIN_MANUAL),
             Trigger::Schedule | Trigger::Misfire => RunId::derived(job, due_at.as_ms(), Reason::CommitsLost.kind()),
         };
-        let record = Self::skipped(job, stretch, Reason::CommitsLost, now);
+        let record = Self::skipped(job, due_range, Reason::CommitsLost, now);
         Self { id: run.unwrap_or(derived), trigger, attempt, status: Status::Lost, ..record }
     }
 }
@@ -288,8 +288,8 @@ mod tests {
 
     #[test]
     fn recording_a_skipped_due_time_twice_is_the_same_fact() {
-        let stretch = Stretch { count: 1, first: Timestamp::from_ms(5), last: Timestamp::from_ms(5) };
-        let record = |now| RunRecord::skipped(JobId(1), stretch, Reason::Overlap, Timestamp::from_ms(now));
+        let due_range = DueRange { count: 1, first: Timestamp::from_ms(5), last: Timestamp::from_ms(5) };
+        let record = |now| RunRecord::skipped(JobId(1), due_range, Reason::Overlap, Timestamp::from_ms(now));
         assert_eq!(record(6).id, record(7).id);
     }
 
@@ -315,8 +315,8 @@ mod tests {
             Reason::Said("no".into()),
         ];
         let (at, job) = (Timestamp::from_ms(5), JobId(1));
-        let stretch = Stretch { count: 1, first: at, last: at };
-        let mut ids: Vec<_> = reasons.map(|reason| RunRecord::skipped(job, stretch, reason, at).id).to_vec();
+        let due_range = DueRange { count: 1, first: at, last: at };
+        let mut ids: Vec<_> = reasons.map(|reason| RunRecord::skipped(job, due_range, reason, at).id).to_vec();
         let doubtful = |run, trigger| RunRecord::commits_lost(job, run, (at, trigger, 1), at).id;
         assert_eq!(doubtful(None, Trigger::Schedule), ids[8]);
         ids.push(doubtful(None, Trigger::Manual));
@@ -330,7 +330,7 @@ mod tests {
     #[test]
     fn stretches_that_share_a_fate_are_told_as_one() {
         let ms = Timestamp::from_ms;
-        let stretch = |count, first, last| Stretch { count, first: ms(first), last: ms(last) };
-        assert_eq!(stretch(2, 1, 2).join(stretch(3, 3, 5)), stretch(5, 1, 5));
+        let due_range = |count, first, last| DueRange { count, first: ms(first), last: ms(last) };
+        assert_eq!(due_range(2, 1, 2).join(due_range(3, 3, 5)), due_range(5, 1, 5));
     }
 }

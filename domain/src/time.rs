@@ -1,4 +1,4 @@
-//! Instants as the domain sees them: milliseconds since the Unix epoch, in UTC.
+//! The two clocks of the domain: UTC for due times, and the machine's own steady clock for leases and timers.
 
 use std::fmt;
 use std::ops::{Add, Sub};
@@ -8,14 +8,17 @@ use chrono::{DateTime, Datelike, NaiveDateTime, Timelike, Utc};
 
 /// An instant in UTC, in whole milliseconds since 1970-01-01T00:00:00Z.
 ///
-/// Due times, start and finish times are all of this type; they are read from the database's clock (DESIGN section 5),
-/// never compared between two machines' own clocks.
+/// Due times, start times and finish times are all of this type. They come from the database's clock, because all nodes
+/// share that one. Readings of two machines' own wall clocks are never compared.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Timestamp(i64);
 
 impl Timestamp {
     /// The largest representable instant that still formats as RFC 3339 (9999-12-31T23:59:59.999Z). Used for "never".
     pub const MAX: Timestamp = Timestamp(253_402_300_799_999);
+
+    /// The resolution of an instant: the instant right before `due` is `due - Timestamp::TICK`.
+    pub const TICK: Duration = Duration::from_millis(1);
 
     /// The Unix epoch.
     pub const EPOCH: Timestamp = Timestamp(0);
@@ -40,7 +43,7 @@ impl Timestamp {
         Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
     }
 
-    /// Parses RFC 3339 with any offset; sub-millisecond digits are dropped. `None` when the text is not RFC 3339 or lies
+    /// Parses RFC 3339 with any offset and drops digits below a millisecond. `None` when the text is not RFC 3339, or is
     /// outside the years 1970 to 9999.
     pub fn parse_rfc3339(text: &str) -> Option<Self> {
         let ms = DateTime::parse_from_rfc3339(text).ok()?.timestamp_millis();
@@ -58,9 +61,10 @@ impl Timestamp {
     }
 }
 
-/// A reading of the machine's own steady clock (CLOCK_BOOTTIME, which goes on while the machine sleeps), in milliseconds.
+/// A reading of the machine's own steady clock in milliseconds: CLOCK_BOOTTIME, which also counts while the machine sleeps.
 ///
-/// Leases and timers live on it. It says nothing about the time of day and is never compared between machines.
+/// Leases and timers use it, because nobody can set it. It does not tell the time of day, and readings of two machines are
+/// never compared.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Hash)]
 pub struct BootTime(u64);
 
@@ -104,7 +108,7 @@ impl Sub<Duration> for Timestamp {
 }
 
 impl fmt::Display for Timestamp {
-    /// RFC 3339 in UTC with milliseconds (SPEC section 3).
+    /// RFC 3339 in UTC with milliseconds, as the API and the logs print it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let at = self.naive();
         let (hour, minute, second, ms) = (at.hour(), at.minute(), at.second(), at.and_utc().timestamp_subsec_millis());
@@ -112,7 +116,7 @@ impl fmt::Display for Timestamp {
             let (year, month, day) = (at.year(), at.month(), at.day());
             return write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{ms:03}Z");
         };
-        // Each run is told its due time: what reads a pattern takes ten times as long.
+        // Each run gets its due time as text, so this is a hot path: a pattern of chrono takes ten times as long.
         let mut text = *b"0000-00-00T00:00:00.000Z";
         let parts = [(4, year), (7, at.month()), (10, at.day()), (13, hour), (16, minute), (19, second), (23, ms)];
         for (end, mut rest) in parts {

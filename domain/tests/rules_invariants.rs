@@ -3,15 +3,15 @@
 use carillon_domain::firing::{Firing, FiringKey, Held, JobState, Pause, Phase, TransitionKind};
 use carillon_domain::id::{JobId, RunId, SessionId};
 use carillon_domain::invariants::{
-    Number, Verdict, all_idle, child_has_its_row, dead_before_sweep, never_decreases, not_live_yet,
-    nothing_is_left_lying, nothing_wedged, one_live_run, prepared_is_kept, recorded_once, row_goes_forward,
-    starts_in_time, starts_once, starts_where_it_may, starts_within_lease,
+    Invariant, Verdict, all_idle, child_has_its_row, dead_before_sweep, never_decreases, not_live_yet, nothing_overdue,
+    nothing_wedged, one_live_run, prepared_is_kept, recorded_once, row_goes_forward, starts_in_time, starts_once,
+    starts_where_allowed, starts_within_lease,
 };
 use carillon_domain::job::{Job, OnLost, Retry};
 use carillon_domain::lease::Timing;
 use carillon_domain::node::port::{RowKey, RunRef};
 use carillon_domain::node::{Config, Input, Node};
-use carillon_domain::run::{Reason, RunRecord, Status, Stretch, Trigger};
+use carillon_domain::run::{DueRange, Reason, RunRecord, Status, Trigger};
 use carillon_domain::time::{BootTime, Timestamp};
 
 const JOB: JobId = JobId(1);
@@ -42,10 +42,10 @@ fn state() -> JobState {
 }
 
 #[track_caller]
-fn violates(number: Number, verdict: Verdict) {
+fn violates(invariant: Invariant, verdict: Verdict) {
     let violation = verdict.expect_err("something that must never be");
-    assert_eq!(violation.number, number);
-    assert!(violation.to_string().starts_with(&format!("{number:?}: ")), "{violation}");
+    assert_eq!(violation.invariant, invariant);
+    assert!(violation.to_string().starts_with(&format!("{invariant:?}: ")), "{violation}");
 }
 
 #[test]
@@ -53,20 +53,20 @@ fn s1_one_live_run() {
     let two = [(JOB, run(1)), (JOB, run(2))];
     assert_eq!(one_live_run([(JOB, run(1)), (JobId(2), run(2))], |_| false), Ok(()));
     assert_eq!(one_live_run(two, |_| true), Ok(()));
-    violates(Number::S1, one_live_run(two, |_| false));
+    violates(Invariant::S1, one_live_run(two, |_| false));
     assert_eq!(not_live_yet(run(1), false), Ok(()));
-    violates(Number::S1, not_live_yet(run(1), true));
+    violates(Invariant::S1, not_live_yet(run(1), true));
 }
 
 #[test]
 fn s2_a_firing_starts_once() {
     let key = FiringKey { job: JOB, due_at: at(60), trigger: Trigger::Schedule };
     assert_eq!(starts_once(&job(), [(key, 1), (FiringKey { due_at: at(120), ..key }, 1)]), Ok(()));
-    violates(Number::S2, starts_once(&job(), [(key, 1), (key, 1)]));
-    violates(Number::S2, starts_once(&job(), [(key, 1), (key, 2)]));
+    violates(Invariant::S2, starts_once(&job(), [(key, 1), (key, 1)]));
+    violates(Invariant::S2, starts_once(&job(), [(key, 1), (key, 2)]));
     let rerun = Job { on_lost: OnLost::Rerun, ..job() };
     assert_eq!(starts_once(&rerun, [(key, 1), (key, 2)]), Ok(()));
-    violates(Number::S2, starts_once(&rerun, [(key, 2), (key, 2)]));
+    violates(Invariant::S2, starts_once(&rerun, [(key, 2), (key, 2)]));
     let retry = Job { retry: Retry { max_attempts: 2, ..Retry::default() }, ..job() };
     assert_eq!(starts_once(&retry, [(key, 1), (key, 2)]), Ok(()));
 }
@@ -75,9 +75,9 @@ fn s2_a_firing_starts_once() {
 fn s3_a_child_has_its_row() {
     assert_eq!(child_has_its_row(session(1), run(1), Some(&Phase::Executing(held(1)))), Ok(()));
     for row in [None, Some(&Phase::Idle), Some(&Phase::Prepared(held(1))), Some(&Phase::Executing(held(2)))] {
-        violates(Number::S3, child_has_its_row(session(1), run(1), row));
+        violates(Invariant::S3, child_has_its_row(session(1), run(1), row));
     }
-    violates(Number::S3, child_has_its_row(session(2), run(1), Some(&Phase::Executing(held(1)))));
+    violates(Invariant::S3, child_has_its_row(session(2), run(1), Some(&Phase::Executing(held(1)))));
 }
 
 #[test]
@@ -87,13 +87,13 @@ fn s4_what_is_prepared_is_kept() {
     assert_eq!(prepared_is_kept(&before, Some(&Phase::Idle), TransitionKind::Paused), Ok(()));
     assert_eq!(prepared_is_kept(&before, None, TransitionKind::Deleted), Ok(()));
     assert_eq!(prepared_is_kept(&Phase::Idle, Some(&before), TransitionKind::Claimed), Ok(()));
-    violates(Number::S4, prepared_is_kept(&before, Some(&Phase::Prepared(held(2))), TransitionKind::Claimed));
-    violates(Number::S4, prepared_is_kept(&before, Some(&Phase::Idle), TransitionKind::Resumed));
+    violates(Invariant::S4, prepared_is_kept(&before, Some(&Phase::Prepared(held(2))), TransitionKind::Claimed));
+    violates(Invariant::S4, prepared_is_kept(&before, Some(&Phase::Idle), TransitionKind::Resumed));
     let by_its_holder = [
         TransitionKind::Started,
         TransitionKind::StartedConcurrently,
         TransitionKind::Misfired,
-        TransitionKind::HeldBack,
+        TransitionKind::Deferred,
         TransitionKind::Reset,
     ];
     let by_a_call = [
@@ -105,9 +105,9 @@ fn s4_what_is_prepared_is_kept() {
     ];
     let may: Vec<TransitionKind> =
         by_its_holder.into_iter().chain(by_a_call).chain([TransitionKind::SweptUnstarted]).collect();
-    for why in TransitionKind::ALL {
-        assert_eq!(prepared_is_kept(&before, Some(&Phase::Idle), why).is_ok(), may.contains(&why), "{why:?}");
-        assert_eq!(prepared_is_kept(&before, Some(&before), why), Ok(()), "{why:?}");
+    for kind in TransitionKind::ALL {
+        assert_eq!(prepared_is_kept(&before, Some(&Phase::Idle), kind).is_ok(), may.contains(&kind), "{kind:?}");
+        assert_eq!(prepared_is_kept(&before, Some(&before), kind), Ok(()), "{kind:?}");
     }
 }
 
@@ -115,33 +115,33 @@ fn s4_what_is_prepared_is_kept() {
 fn s5_nothing_starts_after_pause_or_delete() {
     let pause = |until| Some(Pause { since: at(1), until, reason: None });
     let paused = JobState { pause: pause(None), ..state() };
-    assert_eq!(starts_where_it_may(&state(), Trigger::Schedule, at(60)), Ok(()));
-    assert_eq!(starts_where_it_may(&paused, Trigger::Manual, at(60)), Ok(()));
-    violates(Number::S5, starts_where_it_may(&paused, Trigger::Schedule, at(60)));
+    assert_eq!(starts_where_allowed(&state(), Trigger::Schedule, at(60)), Ok(()));
+    assert_eq!(starts_where_allowed(&paused, Trigger::Manual, at(60)), Ok(()));
+    violates(Invariant::S5, starts_where_allowed(&paused, Trigger::Schedule, at(60)));
     let lapsed = JobState { pause: pause(Some(at(60))), ..state() };
-    assert_eq!(starts_where_it_may(&lapsed, Trigger::Schedule, at(60)), Ok(()));
-    violates(Number::S5, starts_where_it_may(&lapsed, Trigger::Misfire, at(59)));
-    violates(Number::S5, starts_where_it_may(&JobState { deleted: true, ..state() }, Trigger::Manual, at(60)));
+    assert_eq!(starts_where_allowed(&lapsed, Trigger::Schedule, at(60)), Ok(()));
+    violates(Invariant::S5, starts_where_allowed(&lapsed, Trigger::Misfire, at(59)));
+    violates(Invariant::S5, starts_where_allowed(&JobState { deleted: true, ..state() }, Trigger::Manual, at(60)));
 }
 
 #[test]
 fn s6_one_record_a_run() {
-    let stretch = |count, first, last| Stretch { count, first: at(first), last: at(last) };
-    let skipped = |stretch| RunRecord::skipped(JOB, stretch, Reason::Overlap, at(999));
-    let (one, many) = (skipped(stretch(1, 60, 60)), skipped(stretch(3, 120, 240)));
+    let due_range = |count, first, last| DueRange { count, first: at(first), last: at(last) };
+    let skipped = |due_range| RunRecord::skipped(JOB, due_range, Reason::Overlap, at(999));
+    let (one, many) = (skipped(due_range(1, 60, 60)), skipped(due_range(3, 120, 240)));
     assert_eq!(recorded_once([&one, &many]), Ok(()));
-    violates(Number::S6, recorded_once([&one, &one]));
+    violates(Invariant::S6, recorded_once([&one, &one]));
     let same_firing = RunRecord { id: run(9), ..one.clone() };
-    violates(Number::S6, recorded_once([&one, &same_firing]));
-    violates(Number::S6, recorded_once([&skipped(stretch(1, 60, 120))]));
-    violates(Number::S6, recorded_once([&skipped(stretch(0, 60, 60))]));
-    violates(Number::S6, recorded_once([&skipped(stretch(0, 60, 120))]));
-    violates(Number::S6, recorded_once([&skipped(stretch(2, 60, 60))]));
-    let of_status = |status, stretch| RunRecord { status, ..skipped(stretch) };
-    assert_eq!(recorded_once([&of_status(Status::Lost, stretch(2, 60, 120))]), Ok(()));
-    assert_eq!(recorded_once([&of_status(Status::Succeeded, stretch(1, 60, 60))]), Ok(()));
-    violates(Number::S6, recorded_once([&of_status(Status::Succeeded, stretch(2, 60, 120))]));
-    violates(Number::S6, recorded_once([&of_status(Status::Running, stretch(1, 60, 60))]));
+    violates(Invariant::S6, recorded_once([&one, &same_firing]));
+    violates(Invariant::S6, recorded_once([&skipped(due_range(1, 60, 120))]));
+    violates(Invariant::S6, recorded_once([&skipped(due_range(0, 60, 60))]));
+    violates(Invariant::S6, recorded_once([&skipped(due_range(0, 60, 120))]));
+    violates(Invariant::S6, recorded_once([&skipped(due_range(2, 60, 60))]));
+    let of_status = |status, due_range| RunRecord { status, ..skipped(due_range) };
+    assert_eq!(recorded_once([&of_status(Status::Lost, due_range(2, 60, 120))]), Ok(()));
+    assert_eq!(recorded_once([&of_status(Status::Succeeded, due_range(1, 60, 60))]), Ok(()));
+    violates(Invariant::S6, recorded_once([&of_status(Status::Succeeded, due_range(2, 60, 120))]));
+    violates(Invariant::S6, recorded_once([&of_status(Status::Running, due_range(1, 60, 60))]));
     let other_firings = [
         RunRecord { id: run(1), due_at: at(61), first_due_at: at(61), ..one.clone() },
         RunRecord { id: run(2), trigger: Trigger::Manual, ..one.clone() },
@@ -156,30 +156,30 @@ fn s7_nothing_goes_back() {
     let before = state();
     let after = JobState { version: before.version + 1, ..before.clone() };
     assert_eq!(row_goes_forward(&before, &after), Ok(()));
-    violates(Number::S7, row_goes_forward(&before, &before));
-    violates(Number::S7, row_goes_forward(&before, &JobState { generation: 0, ..after.clone() }));
-    violates(Number::S7, row_goes_forward(&before, &JobState { cursor: at(-1), ..after.clone() }));
+    violates(Invariant::S7, row_goes_forward(&before, &before));
+    violates(Invariant::S7, row_goes_forward(&before, &JobState { generation: 0, ..after.clone() }));
+    violates(Invariant::S7, row_goes_forward(&before, &JobState { cursor: at(-1), ..after.clone() }));
     let beyond = Held { fencing_token: 9_999, ..held(1) };
-    violates(Number::S7, row_goes_forward(&before, &JobState { phase: Phase::Executing(beyond), ..after.clone() }));
+    violates(Invariant::S7, row_goes_forward(&before, &JobState { phase: Phase::Executing(beyond), ..after.clone() }));
     let newest = Held { fencing_token: after.version, ..held(1) };
     assert_eq!(row_goes_forward(&before, &JobState { phase: Phase::Executing(newest), ..after }), Ok(()));
     assert_eq!(never_decreases("the epoch", 3, 3), Ok(()));
-    violates(Number::S7, never_decreases("the epoch", 3, 2));
+    violates(Invariant::S7, never_decreases("the epoch", 3, 2));
 }
 
 #[test]
 fn s8_a_node_past_its_deadline_is_dead() {
     let ms = BootTime::from_ms;
     assert_eq!(starts_within_lease(ms(10), ms(9)), Ok(()));
-    violates(Number::S8, starts_within_lease(ms(10), ms(10)));
+    violates(Invariant::S8, starts_within_lease(ms(10), ms(10)));
     assert_eq!(dead_before_sweep(session(1), [(session(2), run(1))]), Ok(()));
-    violates(Number::S8, dead_before_sweep(session(1), [(session(1), run(1))]));
+    violates(Invariant::S8, dead_before_sweep(session(1), [(session(1), run(1))]));
 }
 
 #[test]
 fn l1_every_row_returns_to_idle() {
     assert_eq!(all_idle([&Phase::Idle, &Phase::Idle]), Ok(()));
-    violates(Number::L1, all_idle([&Phase::Idle, &Phase::Prepared(held(1))]));
+    violates(Invariant::L1, all_idle([&Phase::Idle, &Phase::Prepared(held(1))]));
 }
 
 #[test]
@@ -190,7 +190,7 @@ fn l2_nothing_is_wedged_in_a_node() {
     let stray = RunRef { row: RowKey::Job(JOB), run: run(1), version: 7 };
     node.handle(Input::Tick, now);
     node.handle(Input::Held(Ok(vec![stray])), now);
-    violates(Number::L2, nothing_wedged(&node));
+    violates(Invariant::L2, nothing_wedged(&node));
     node.handle(Input::Reset(Ok(())), now);
     assert_eq!(nothing_wedged(&node), Ok(()));
 }
@@ -218,16 +218,16 @@ fn s5_in_time() {
     let grace = job.misfire.grace;
     assert_eq!(starts_in_time(&job, &regular, at(60)), Ok(()));
     assert_eq!(starts_in_time(&job, &regular, at(60) + grace), Ok(()));
-    assert_eq!(starts_in_time(&job, &Firing::made_good(at(60)), at(600)), Ok(()), "the policy has spoken");
-    violates(Number::S5, starts_in_time(&job, &regular, at(59)));
-    violates(Number::S5, starts_in_time(&job, &regular, at(600)));
+    assert_eq!(starts_in_time(&job, &Firing::misfired(at(60)), at(600)), Ok(()), "the policy has spoken");
+    violates(Invariant::S5, starts_in_time(&job, &regular, at(59)));
+    violates(Invariant::S5, starts_in_time(&job, &regular, at(600)));
 }
 
 #[test]
 fn l1_nothing_is_left_lying() {
     let patience = std::time::Duration::from_secs(10);
     let held = JobState { phase: Phase::Prepared(held(1)), ..state() };
-    assert_eq!(nothing_is_left_lying([&state(), &held], patience, at(70)), Ok(()));
-    assert_eq!(nothing_is_left_lying([&held], patience, at(71)), Ok(()), "somebody has it");
-    violates(Number::L1, nothing_is_left_lying([&state()], patience, at(71)));
+    assert_eq!(nothing_overdue([&state(), &held], patience, at(70)), Ok(()));
+    assert_eq!(nothing_overdue([&held], patience, at(71)), Ok(()), "somebody has it");
+    violates(Invariant::L1, nothing_overdue([&state()], patience, at(71)));
 }

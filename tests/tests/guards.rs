@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use std::time::Instant;
 
 use carillon_domain::guard::{self, Guard};
-use carillon_domain::invariants::Number;
+use carillon_domain::invariants::Invariant;
 use carillon_tests::databases::{Brand, Server};
 use carillon_tests::guards::{DATABASE, Proof, Story, keeper_main, needs_a_server, proof};
 use carillon_tests::report::Report;
@@ -108,10 +108,10 @@ fn clean(of: Guard, without: &[Guard]) -> Result<(), String> {
 }
 
 fn violates(of: Guard, without: &[Guard]) -> Result<String, String> {
-    let kept = |number: Number| format!("{number:?}: ");
-    let numbers: Vec<String> = without.iter().map(|guard| kept(guard.keeps())).collect();
+    let kept = |invariant: Invariant| format!("{invariant:?}: ");
+    let invariants: Vec<String> = without.iter().map(|guard| kept(guard.keeps())).collect();
     match told(of, without) {
-        Err(seen) if numbers.iter().any(|number| seen.starts_with(number)) => Ok(seen),
+        Err(seen) if invariants.iter().any(|invariant| seen.starts_with(invariant)) => Ok(seen),
         Err(seen) => Err(format!("breaks something else than what it keeps: {seen}")),
         Ok(()) => Err(format!("nothing breaks without {without:?}")),
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use carillon_domain::guard::Guard;
-use carillon_domain::invariants::Number;
+use carillon_domain::invariants::Invariant;
 use carillon_tests::model::{Bounds, Budget, Outcome, Sight, check, run_without};
 
 #[test]
@@ -38,19 +38,19 @@ fn a_session_that_is_expired_too_soon_is_found_with_the_way_there() {
     let bounds = Bounds { budget, expire_after: Duration::from_millis(900), ..Bounds::calm("too soon", 2, 1, 2) };
     let (violation, path) = check(&bounds, 2, None).broken.expect("something breaks");
     println!("{}\nVIOLATED {violation}", path.join("\n"));
-    assert_eq!(violation.number, Number::S8);
+    assert_eq!(violation.invariant, Invariant::S8);
     assert!(path.iter().any(|line| line.contains("Cut(")), "the path tells of the cut");
 }
 
 /// Guards without which what they keep soon breaks, and the exploration that comes across it.
 const FOUND: [(Guard, &str); 9] = [
     (Guard::RunId, "network"),
-    (Guard::FinishAgain, "network"),
+    (Guard::FinishRepeats, "network"),
     (Guard::SelfKill, "network"),
-    (Guard::SignOfLife, "network"),
-    (Guard::BeatNewer, "network"),
+    (Guard::HeartbeatRestartsExpiry, "network"),
+    (Guard::HeartbeatNewer, "network"),
     (Guard::Recovery, "network"),
-    (Guard::PausePutsBack, "pause and delete"),
+    (Guard::PauseReleases, "pause and delete"),
     (Guard::FinishDeleted, "pause and delete"),
     (Guard::VersionLift, "restore"),
 ];

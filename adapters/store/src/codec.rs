@@ -100,7 +100,7 @@ pub(crate) fn cancel_from(text: &str) -> Result<CancelledBy, String> {
 
 /// A firing as the text of a column.
 pub(crate) fn firing_text(firing: Firing) -> String {
-    let policy = if firing.settled { "settled" } else { "open" };
+    let policy = if firing.misfire_exempt { "settled" } else { "open" };
     let (due, start) = (firing.due_at.as_ms(), firing.start_at.as_ms());
     format!("{due} {start} {} {} {policy}", firing.trigger.as_str(), firing.attempt)
 }
@@ -115,7 +115,7 @@ pub(crate) fn firing_from(text: &str) -> Result<Firing, String> {
         start_at: Timestamp::from_ms(word()?.parse().map_err(|_| bad())?),
         trigger: trigger_from(word()?)?,
         attempt: word()?.parse().map_err(|_| bad())?,
-        settled: match word()? {
+        misfire_exempt: match word()? {
             "settled" => true,
             "open" => false,
             _ => return Err(bad()),
@@ -236,7 +236,7 @@ mod tests {
 
     fn held(started_at: Option<Timestamp>) -> Held {
         Held {
-            firing: Firing::regular(Timestamp::from_ms(7)).again(Timestamp::from_ms(9)),
+            firing: Firing::regular(Timestamp::from_ms(7)).next_attempt(Timestamp::from_ms(9)),
             run: RunId::drawn(SessionId::from_random(3), 4),
             session: SessionId::from_random(3),
             started_at,
@@ -277,7 +277,7 @@ mod tests {
     #[test]
     fn a_firing_survives_its_text() {
         for firing in [held(None).firing, Firing::manual(Timestamp::from_ms(-8))] {
-            for firing in [firing, Firing { settled: !firing.settled, ..firing }] {
+            for firing in [firing, Firing { misfire_exempt: !firing.misfire_exempt, ..firing }] {
                 assert_eq!(firing_from(&firing_text(firing)), Ok(firing));
             }
         }

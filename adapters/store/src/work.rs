@@ -23,7 +23,7 @@ use super::{JobKey, Output};
 
 /// What one event did to a job's row.
 pub(super) struct Applied {
-    pub why: TransitionKind,
+    pub kind: TransitionKind,
     /// The run that went to the table `concurrent_run`.
     pub beside: Option<FiringKey>,
 }
@@ -87,7 +87,7 @@ impl Work {
         let state = entry.after.as_ref().ok_or(Rejected::Deleted)?;
         let definition = entry.definition.clone();
         let done = apply(&definition.job, &definition.timeline, state, event, self.now)?;
-        let Transition { next, why, records, concurrent } = done;
+        let Transition { next, kind, records, concurrent } = done;
         entry.after = next.map(Arc::new);
         let beside = concurrent.map(|row| {
             let key = row.key;
@@ -95,7 +95,7 @@ impl Work {
             key
         });
         self.changes.records.extend(records);
-        Ok(Applied { why, beside })
+        Ok(Applied { kind, beside })
     }
 
     pub fn apply_concurrent(&mut self, key: &FiringKey, event: &Event) -> Result<Applied, Rejected> {
@@ -104,7 +104,7 @@ impl Work {
         let done = apply_concurrent(&entry.definition.job, row, event, self.now)?;
         entry.after = done.next.map(Arc::new);
         self.changes.records.extend(done.records);
-        Ok(Applied { why: done.why, beside: None })
+        Ok(Applied { kind: done.kind, beside: None })
     }
 
     /// Jobs among those read whose runs may not overlap.
@@ -120,15 +120,15 @@ impl Work {
         };
         let (_, definition) = self.job(job).ok_or(Rejected::Deleted)?;
         let overlap = definition.job.overlap;
-        if self.must_wait(job, row) && enabled(Guard::OthersLive) {
-            let held_back = self.apply_to(row, &Event::HoldBack { session, run })?;
-            if held_back.why == TransitionKind::HeldBack && overlap == Overlap::Replace && *row == RowKey::Job(job) {
+        if self.must_wait(job, row) && enabled(Guard::NoForbiddenOverlap) {
+            let deferred = self.apply_to(row, &Event::Defer { session, run })?;
+            if deferred.kind == TransitionKind::Deferred && overlap == Overlap::Replace && *row == RowKey::Job(job) {
                 for key in self.beside(job) {
                     // One that was asked to end before is asked once.
                     let _asked_before = self.apply_concurrent(&key, &Event::Supersede);
                 }
             }
-            return Ok(held_back);
+            return Ok(deferred);
         }
         match row {
             RowKey::Job(id) => self.apply(*id, &Event::Start { session, run }),
@@ -143,7 +143,7 @@ impl Work {
         let row = entry.after.as_ref().ok_or(Rejected::NothingDue)?;
         let (state, done) = start_concurrent(state, row, (session, run), self.now)?;
         (own.after, entry.after) = (Some(Arc::new(state)), done.next.map(Arc::new));
-        Ok(Applied { why: done.why, beside: None })
+        Ok(Applied { kind: done.kind, beside: None })
     }
 
     /// Whether others of its job live that a run in `row` may not overlap.

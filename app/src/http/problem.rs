@@ -109,7 +109,7 @@ impl From<Rejected> for Problem {
                 Self { status: StatusCode::UNPROCESSABLE_ENTITY, ..schedule }
             }
             Rejected::NothingDue
-            | Rejected::Held(_)
+            | Rejected::AlreadyHeld(_)
             | Rejected::NotHeld(_)
             | Rejected::Early(_)
             | Rejected::ManualWaiting(_)

@@ -1,4 +1,4 @@
-//! Idle -> Prepared.
+//! Claim: Idle -> Prepared.
 
 use super::{Firing, Held, JobState, Owner, Phase, Rejected, Transition, TransitionKind, lost_commits};
 use crate::guard::{Guard, enabled};
@@ -9,8 +9,8 @@ use crate::run::{Reason, RunRecord};
 use crate::schedule::Timeline;
 use crate::time::Timestamp;
 
-/// Takes what comes up first until `until`: the armed firing or the manual one, whichever starts earlier. What may have
-/// started in commits that were lost is recorded before.
+/// Takes the armed firing or the manual one, whichever starts earlier, if it starts by `until`. Before that, firings that
+/// may have started in lost commits are recorded, and the misfire policy decides on due times that passed.
 pub(super) fn claim(
     job: &Job,
     timeline: &Timeline,
@@ -20,16 +20,16 @@ pub(super) fn claim(
     now: Timestamp,
 ) -> Result<Transition, Rejected> {
     if let Some(held) = state.phase.held().filter(|_| enabled(Guard::ClaimIdle)) {
-        return Err(Rejected::Held(held.run));
+        return Err(Rejected::AlreadyHeld(held.run));
     }
     if state.claim_at().is_none_or(|at| at > until) {
         return Err(Rejected::NothingDue);
     }
     let mut next = state.clone();
     let mut records = lost_commits::give_up(job, timeline, &mut next, losses_until, now);
-    records.extend(deal_with_misfires(job, timeline, &mut next, now));
+    records.extend(apply_misfire_policy(job, timeline, &mut next, now));
     let (session, run) = owner;
-    let Some((firing, run)) = earliest(&mut next, until, run) else {
+    let Some((firing, run)) = take_earliest(&mut next, until, run) else {
         if next == *state {
             return Err(Rejected::NothingDue);
         }
@@ -39,8 +39,8 @@ pub(super) fn claim(
     Ok(Transition::to(next, TransitionKind::Claimed).with(records))
 }
 
-/// Lets the misfire policy speak of what is armed, if it has not yet, and answers what is skipped for it.
-pub(super) fn deal_with_misfires(
+/// Applies the misfire policy to the armed firing, unless it is exempt. Returns the record of the due times that it skips.
+pub(super) fn apply_misfire_policy(
     job: &Job,
     timeline: &Timeline,
     next: &mut JobState,
@@ -49,15 +49,15 @@ pub(super) fn deal_with_misfires(
     if next.pause.is_some() {
         return None;
     }
-    let armed = next.armed.filter(|armed| !armed.settled)?;
+    let armed = next.armed.filter(|armed| !armed.misfire_exempt)?;
     let selection = policy::misfire(timeline, &job.misfire, armed.due_at, now)?;
     let record = selection.skipped.map(|skipped| RunRecord::skipped(next.id, skipped, Reason::Misfire, now));
     next.take(selection);
     record
 }
 
-/// Takes the firing that starts first out of the row, with the id of its run.
-fn earliest(next: &mut JobState, until: Timestamp, run: RunId) -> Option<(Firing, RunId)> {
+/// Takes the firing that starts first out of the row. Returns it with the id of its run.
+fn take_earliest(next: &mut JobState, until: Timestamp, run: RunId) -> Option<(Firing, RunId)> {
     let armed = next.armed.filter(|armed| armed.start_at <= until);
     let armed = armed.filter(|_| next.pause.is_none() || !enabled(Guard::ClaimUnpaused));
     let manual = next.manual.filter(|manual| manual.firing.start_at <= until && !next.in_backoff());

@@ -1,8 +1,9 @@
-//! Runs beside the job's own: those of `overlap = allow`, and manual runs of such jobs.
+//! Concurrent runs: the runs of jobs with `overlap = allow`, and manual runs of such jobs. Each has a row of its own in the
+//! table `concurrent_run`, so that the job's row is free for the next due time.
 //!
-//! Same matrix, guards and sweeps as the job's row (DESIGN section 2); what is missing here is the schedule.
+//! These rows follow the same events, guards and sweeps as the job's row. They have no schedule.
 
-use super::start::LOOK_AGAIN;
+use super::start::DEFER_FOR;
 use super::{
     CancelledBy, Event, Firing, Held, JobState, Owner, Phase, Rejected, TransitionKind, Waiting, control, finish,
     held_by, lost_commits,
@@ -14,16 +15,17 @@ use crate::lost_commits::may_have_started;
 use crate::run::{Ending, Reason, RunRecord, Trigger};
 use crate::time::Timestamp;
 
+/// The reason in history when a start of unknown outcome turns out not to have happened before a pause or a deletion.
 const WITHDRAWN: &str = "the job was paused or deleted before the start";
 
-/// What identifies a firing: its attempts follow one another under one key.
+/// The identity of a firing. All its attempts share one key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FiringKey {
-    /// Whose firing it is.
+    /// The job.
     pub job: JobId,
-    /// Its due time.
+    /// The due time.
     pub due_at: Timestamp,
-    /// What made it come up.
+    /// Why it starts.
     pub trigger: Trigger,
 }
 
@@ -32,26 +34,26 @@ pub struct FiringKey {
 pub struct ConcurrentRun {
     /// Which firing it is.
     pub key: FiringKey,
-    /// As in [`JobState::version`].
+    /// As [`JobState::version`].
     pub version: u64,
-    /// Who holds it.
+    /// Whether a session holds the row.
     pub phase: Phase,
-    /// What waits while nobody holds it.
+    /// The waiting firing while no session holds it.
     pub waiting: Option<Waiting>,
-    /// Set when the running run is to end early.
+    /// Set when the executing run must end early.
     pub cancel: Option<CancelledBy>,
-    /// Its job was deleted, or paused while it ran: no further attempt, and no start if this one never happened.
+    /// Set when the job was deleted or paused during the run. The firing gets no retry, and no start if this one never happened.
     pub withdrawn: bool,
 }
 
-/// An concurrent run as it must be written.
+/// The row of a concurrent run to write, and the history of the same commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConcurrentTransition {
-    /// The row; `None` when it goes.
+    /// The row; `None` to delete it.
     pub next: Option<ConcurrentRun>,
     /// Which transition this is.
-    pub why: TransitionKind,
-    /// History rows.
+    pub kind: TransitionKind,
+    /// New rows of history.
     pub records: Vec<RunRecord>,
 }
 
@@ -77,15 +79,15 @@ impl ConcurrentRun {
         }
     }
 
-    fn put_back(&self, held: &Held) -> Self {
+    fn release(&self, held: &Held) -> Self {
         Self { phase: Phase::Idle, waiting: Some(held.waiting()), ..self.clone() }
     }
 }
 
-/// Applies `event` to a row of the table `concurrent_run`.
+/// Applies `event` to a row of the table `concurrent_run`, as [`apply`](super::apply) does to a job's row.
 ///
 /// # Errors
-/// [`Rejected`] when the event does not apply; nothing is to be written then.
+/// [`Rejected`] when the event does not apply. Then nothing must be written.
 pub fn apply_concurrent(
     job: &Job,
     row: &ConcurrentRun,
@@ -101,7 +103,7 @@ pub fn apply_concurrent(
             }
             _ => claim(row, (*session, *run), *until),
         },
-        Event::HoldBack { session, run } => hold_back(row, (*session, *run), now),
+        Event::Defer { session, run } => defer(row, (*session, *run), now),
         Event::Supersede => supersede(row, now),
         Event::Finish { session, run, ending } => {
             let Phase::Executing(_) = row.phase else { return Err(Rejected::NotHeld(*run)) };
@@ -113,7 +115,7 @@ pub fn apply_concurrent(
         Event::Pause { .. } => pause(row, now),
         Event::Delete => withdraw(row, TransitionKind::Deleted, Reason::Deleted, now),
         Event::Cancel { run } => cancel(row, *run, now),
-        // Starts are `start_concurrent`'s.
+        // A start writes two rows, so `start_concurrent` does it.
         Event::Start { .. } | Event::Resume | Event::Update { .. } | Event::Trigger { .. } => Err(Rejected::NothingDue),
     }?;
     if let Some(next) = &mut transition.next {
@@ -122,11 +124,11 @@ pub fn apply_concurrent(
     Ok(transition)
 }
 
-/// Starts a run beside the row of its job, which is written too: its version is where all tokens of the job are drawn from,
-/// so that they grow from start to start in whichever row.
+/// Starts a concurrent run. The job's row is written too, because its version is the source of all fencing tokens of the
+/// job. So tokens grow from start to start, whichever row a run has.
 ///
 /// # Errors
-/// [`Rejected`] when it does not apply; nothing is to be written then.
+/// [`Rejected`] when the start does not apply. Then nothing must be written.
 pub fn start_concurrent(
     state: &JobState,
     row: &ConcurrentRun,
@@ -142,7 +144,7 @@ pub fn start_concurrent(
     Ok((next, ConcurrentTransition::to(row, TransitionKind::Started)))
 }
 
-/// What is prepared under that run, its time having come.
+/// The prepared firing of that run, if its time has come.
 fn due(row: &ConcurrentRun, owner: Owner, now: Timestamp) -> Result<Held, Rejected> {
     let Phase::Prepared(_) = row.phase else { return Err(Rejected::NotHeld(owner.1)) };
     let held = *held_by(&row.phase, owner)?;
@@ -150,18 +152,18 @@ fn due(row: &ConcurrentRun, owner: Owner, now: Timestamp) -> Result<Held, Reject
 }
 
 impl ConcurrentTransition {
-    fn to(next: ConcurrentRun, why: TransitionKind) -> Self {
-        Self { next: Some(next), why, records: Vec::new() }
+    fn to(next: ConcurrentRun, kind: TransitionKind) -> Self {
+        Self { next: Some(next), kind, records: Vec::new() }
     }
 
-    fn gone(why: TransitionKind, records: impl IntoIterator<Item = RunRecord>) -> Self {
-        Self { next: None, why, records: records.into_iter().collect() }
+    fn gone(kind: TransitionKind, records: impl IntoIterator<Item = RunRecord>) -> Self {
+        Self { next: None, kind, records: records.into_iter().collect() }
     }
 }
 
 fn claim(row: &ConcurrentRun, (session, run): Owner, until: Timestamp) -> Result<ConcurrentTransition, Rejected> {
     if let Some(held) = row.phase.held() {
-        return Err(Rejected::Held(held.run));
+        return Err(Rejected::AlreadyHeld(held.run));
     }
     let waiting = row.waiting.filter(|waiting| waiting.firing.start_at <= until).ok_or(Rejected::NothingDue)?;
     let run = waiting.run.unwrap_or(run);
@@ -172,22 +174,22 @@ fn claim(row: &ConcurrentRun, (session, run): Owner, until: Timestamp) -> Result
     ))
 }
 
-/// Whatever its time: it comes up no more.
+/// Records the waiting firing as lost, however far away its start is: it must not start again.
 fn give_up(row: &ConcurrentRun, waiting: &Waiting, now: Timestamp) -> Result<ConcurrentTransition, Rejected> {
     if let Some(held) = row.phase.held() {
-        return Err(Rejected::Held(held.run));
+        return Err(Rejected::AlreadyHeld(held.run));
     }
     Ok(ConcurrentTransition::gone(TransitionKind::GivenUp, [lost_commits::lost(row.key.job, waiting, now)]))
 }
 
-/// Another run of the job executes, and the job allows no overlap any more: this one waits.
-fn hold_back(row: &ConcurrentRun, owner: Owner, now: Timestamp) -> Result<ConcurrentTransition, Rejected> {
+/// Another run of the job executes, and the job no longer allows overlap: this one waits.
+fn defer(row: &ConcurrentRun, owner: Owner, now: Timestamp) -> Result<ConcurrentTransition, Rejected> {
     let held = due(row, owner, now)?;
-    let firing = Firing { start_at: now + LOOK_AGAIN, ..held.firing };
-    Ok(ConcurrentTransition::to(row.put_back(&Held { firing, ..held }), TransitionKind::HeldBack))
+    let firing = Firing { start_at: now + DEFER_FOR, ..held.firing };
+    Ok(ConcurrentTransition::to(row.release(&Held { firing, ..held }), TransitionKind::Deferred))
 }
 
-/// What runs is asked to end, what has not started never will.
+/// Asks an executing run to end. A firing that has not started never will.
 fn supersede(row: &ConcurrentRun, now: Timestamp) -> Result<ConcurrentTransition, Rejected> {
     let waiting = match row.phase {
         Phase::Executing(_) if row.cancel.is_some() => return Err(Rejected::NothingDue),
@@ -219,7 +221,7 @@ fn ended(job: &Job, row: &ConcurrentRun, held: &Held, ending: &Ending, now: Time
 fn reset(row: &ConcurrentRun, owner: Owner, now: Timestamp) -> Result<ConcurrentTransition, Rejected> {
     let held = *held_by(&row.phase, owner)?;
     if row.cancel.is_none() && !row.withdrawn {
-        return Ok(ConcurrentTransition::to(row.put_back(&held), TransitionKind::Reset));
+        return Ok(ConcurrentTransition::to(row.release(&held), TransitionKind::Reset));
     }
     let reason = row.cancel.map_or_else(|| Reason::Said(WITHDRAWN.into()), CancelledBy::reason);
     let record = control::waiting_record(row.key.job, held.waiting(), reason, now);
@@ -229,18 +231,18 @@ fn reset(row: &ConcurrentRun, owner: Owner, now: Timestamp) -> Result<Concurrent
 fn sweep(job: &Job, row: &ConcurrentRun, session: SessionId, now: Timestamp) -> Result<ConcurrentTransition, Rejected> {
     match row.phase {
         Phase::Prepared(held) if held.session == session => {
-            Ok(ConcurrentTransition::to(row.put_back(&held), TransitionKind::SweptUnstarted))
+            Ok(ConcurrentTransition::to(row.release(&held), TransitionKind::SweptUnstarted))
         }
         Phase::Executing(held) if held.session == session => {
             let lost = ended(job, row, &held, &Ending::lost(now), now);
-            Ok(ConcurrentTransition { why: TransitionKind::SweptLost, ..lost })
+            Ok(ConcurrentTransition { kind: TransitionKind::SweptLost, ..lost })
         }
         Phase::Prepared(held) | Phase::Executing(held) => Err(Rejected::NotHeld(held.run)),
         Phase::Idle => Err(Rejected::NothingDue),
     }
 }
 
-/// Manual runs go on.
+/// A pause does not affect manual runs.
 fn pause(row: &ConcurrentRun, now: Timestamp) -> Result<ConcurrentTransition, Rejected> {
     match row.key.trigger {
         Trigger::Manual => Err(Rejected::NothingDue),
@@ -248,25 +250,26 @@ fn pause(row: &ConcurrentRun, now: Timestamp) -> Result<ConcurrentTransition, Re
     }
 }
 
-/// What runs may finish; what has not started never will. A further attempt that waits has the records of those before it.
+/// Lets an executing run finish. A firing that has not started never will: its first attempt is recorded, and a retry has
+/// the records of the attempts before it.
 fn withdraw(
     row: &ConcurrentRun,
-    why: TransitionKind,
+    kind: TransitionKind,
     reason: Reason,
     now: Timestamp,
 ) -> Result<ConcurrentTransition, Rejected> {
     let waiting = match row.phase {
         Phase::Executing(_) if row.withdrawn => return Err(Rejected::NothingDue),
         Phase::Executing(_) => {
-            let why = if why == TransitionKind::Deleted { TransitionKind::DeletedLater } else { why };
-            return Ok(ConcurrentTransition::to(ConcurrentRun { withdrawn: true, ..row.clone() }, why));
+            let kind = if kind == TransitionKind::Deleted { TransitionKind::DeletedLater } else { kind };
+            return Ok(ConcurrentTransition::to(ConcurrentRun { withdrawn: true, ..row.clone() }, kind));
         }
         Phase::Prepared(held) => Some(held.waiting()),
         Phase::Idle => row.waiting,
     };
     let first = waiting.filter(|waiting| waiting.firing.attempt == 1);
     let record = first.and_then(|first| control::waiting_record(row.key.job, first, reason, now));
-    Ok(ConcurrentTransition::gone(why, record))
+    Ok(ConcurrentTransition::gone(kind, record))
 }
 
 fn cancel(row: &ConcurrentRun, run: RunId, now: Timestamp) -> Result<ConcurrentTransition, Rejected> {

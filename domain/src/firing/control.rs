@@ -1,16 +1,16 @@
-//! What people do to a job: update, delete, run now, cancel. Each may come at any moment.
+//! Calls of operators: update, delete, run now, cancel. Each may come at any moment.
 
 use super::{CancelledBy, ConcurrentRun, Firing, Held, JobState, Phase, Rejected, Transition, TransitionKind, Waiting};
 use crate::id::{JobId, RunId};
 use crate::job::{Job, Overlap};
 use crate::policy::{self, Selection};
-use crate::run::{Reason, RunRecord, Status, Stretch, Trigger};
+use crate::run::{DueRange, Reason, RunRecord, Status, Trigger};
 use crate::schedule::Timeline;
 use crate::time::Timestamp;
 
-/// `job` and `timeline` are the new definition's. What is due and unstarted is recorded: nothing starts for an older due
-/// time with a newer definition. Due times to come are computed anew only when the timing changed. While the job is paused
-/// and its timing stays, the end of the pause records.
+/// Replaces the definition; `job` and `timeline` are the new ones. Due times up to now that have not started are recorded,
+/// so that no older due time starts with a newer definition. Future due times change only if the timing changed. A paused
+/// job with unchanged timing records nothing here, because the end of the pause does.
 pub(super) fn update(
     job: &Job,
     timeline: &Timeline,
@@ -20,37 +20,38 @@ pub(super) fn update(
 ) -> Result<Transition, Rejected> {
     refuse_deleted(state)?;
     let mut next = JobState { generation: state.generation + 1, ..state.clone() };
-    put_back_scheduled(&mut next);
+    release_scheduled(&mut next);
     let retimed = job.timing_differs(&previous.0);
     if !retimed && next.pause.is_some() {
         return Ok(Transition::to(next, TransitionKind::Updated));
     }
     let reason = if next.pause.is_some() { Reason::Paused } else { Reason::Updated };
-    let records = unrun_records(&previous.1, &next, reason, now, now);
+    let records = skipped_records(&previous.1, &next, reason, now, now);
     if !retimed && records.is_empty() {
         return Ok(Transition::to(next, TransitionKind::Updated));
     }
-    // Not before the cursor: what a clock that was set back shows again has been dealt with.
+    // Never from before the cursor: a clock that was set back would show due times that already ran or have a record.
     let fresh = policy::next_regular(timeline, now.max(next.cursor));
     if retimed {
         next.anchor_at = now;
         fresh.armed.ok_or(Rejected::NeverFires)?;
     }
-    // While its own firing runs nothing is armed: the run's end arms what comes after the cursor.
+    // Nothing is armed while the job's own firing executes: the run's end arms the next one after the cursor.
     let runs = matches!(next.phase, Phase::Executing(held) if held.firing.trigger != Trigger::Manual);
-    let again = next.armed.filter(|armed| armed.attempt > 1 && !retimed);
-    next.take(Selection { armed: again.or(fresh.armed.filter(|_| !runs)), ..fresh });
+    let retry = next.armed.filter(|armed| armed.attempt > 1 && !retimed);
+    next.take(Selection { armed: retry.or(fresh.armed.filter(|_| !runs)), ..fresh });
     Ok(Transition::to(next, TransitionKind::Updated).with(records))
 }
 
-/// Lets a running run finish; otherwise the row goes. What was due and unstarted is recorded.
+/// Deletes the row, or marks it while a run executes, so that the run may finish. Firings that were due and have not
+/// started are recorded.
 pub(super) fn delete(timeline: &Timeline, state: &JobState, now: Timestamp) -> Result<Transition, Rejected> {
     refuse_deleted(state)?;
     let mut next = state.clone();
-    put_back_scheduled(&mut next);
+    release_scheduled(&mut next);
     let prepared = if let Phase::Prepared(held) = next.phase { Some(held.waiting()) } else { None };
     let reason = if next.pause.is_some() { Reason::Paused } else { Reason::Deleted };
-    let records = unrun_records(timeline, &next, reason, now, now);
+    let records = skipped_records(timeline, &next, reason, now, now);
     let manual = prepared.into_iter().chain(next.manual.take());
     let manual = manual.filter_map(|manual| waiting_record(state.id, manual, Reason::Deleted, now));
     let transition = match next.phase {
@@ -62,7 +63,7 @@ pub(super) fn delete(timeline: &Timeline, state: &JobState, now: Timestamp) -> R
     Ok(transition.with(records).with(manual))
 }
 
-/// A run now, subject to the job's overlap policy like any firing; a pause does not stop it.
+/// Asks for a run now. It follows the job's overlap policy like any firing, but a pause does not stop it.
 pub(super) fn trigger(
     job: &Job,
     timeline: &Timeline,
@@ -81,10 +82,10 @@ pub(super) fn trigger(
             ..Transition::to(next, TransitionKind::TriggeredConcurrently)
         });
     }
-    // Claimed ahead of its time: the person's run goes first. At its time it is as good as running.
+    // A firing that was claimed ahead of its time waits for the manual run. One whose time has come counts as running.
     let ahead = next.phase.held().is_some_and(|held| held.firing.start_at > now);
     if ahead {
-        put_back_scheduled(&mut next);
+        release_scheduled(&mut next);
     }
     let mut replaced = None;
     let backing_off = next.in_backoff() || next.manual.is_some_and(|manual| manual.firing.attempt > 1);
@@ -92,7 +93,7 @@ pub(super) fn trigger(
     match (job.overlap, running, next.manual) {
         (Overlap::Skip, true, _) | (Overlap::Delay, true, Some(_)) => {
             let record = waiting_record(state.id, manual, Reason::Overlap, now);
-            // Nothing goes first, so nothing is put back.
+            // No manual run goes first, so the prepared firing stays where it is.
             let unmoved = JobState { last_manual_at: Some(due_at), ..state.clone() };
             return Ok(Transition::to(unmoved, TransitionKind::TriggerSkipped).with(record));
         }
@@ -106,7 +107,7 @@ pub(super) fn trigger(
     Ok(Transition::to(next, TransitionKind::Triggered).with(replaced))
 }
 
-/// A newer firing takes the place of what runs, of what is prepared, or of the further attempt that waits.
+/// Replaces the executing run, the prepared firing or the waiting retry by a newer firing.
 fn replace(timeline: &Timeline, next: &mut JobState, now: Timestamp) -> Option<RunRecord> {
     if let Some(attempt) = next.armed.filter(|_| next.in_backoff()) {
         next.arm_after(timeline, attempt.due_at);
@@ -121,7 +122,7 @@ fn replace(timeline: &Timeline, next: &mut JobState, now: Timestamp) -> Option<R
     }
 }
 
-/// A running run is asked to end; one that has not started never will.
+/// Asks an executing run to end. A run that has not started never will.
 pub(super) fn cancel(
     timeline: &Timeline,
     state: &JobState,
@@ -144,7 +145,7 @@ pub(super) fn cancel(
     }
 }
 
-/// The firing that `held` would have started is recorded as cancelled, and the next is armed.
+/// Records the held firing as cancelled before its start, and arms the next one.
 pub(super) fn drop_unstarted(
     timeline: &Timeline,
     mut next: JobState,
@@ -156,7 +157,7 @@ pub(super) fn drop_unstarted(
     Transition::to(next, TransitionKind::CancelledUnstarted).with(record)
 }
 
-/// Takes a held firing that has not started out of the row, and arms what comes after it.
+/// Takes a held firing that has not started out of the row, and arms the next one.
 pub(super) fn drop_held(
     timeline: &Timeline,
     next: &mut JobState,
@@ -176,8 +177,8 @@ pub(super) fn refuse_deleted(state: &JobState) -> Result<(), Rejected> {
     if state.deleted { Err(Rejected::Deleted) } else { Ok(()) }
 }
 
-/// A prepared firing of the schedule goes back to Idle; what runs, or was asked for by a person, stays.
-pub(super) fn put_back_scheduled(next: &mut JobState) {
+/// Releases a prepared firing of the schedule. Executing runs and manual runs stay.
+pub(super) fn release_scheduled(next: &mut JobState) {
     if let Phase::Prepared(held) = next.phase
         && held.firing.trigger != Trigger::Manual
     {
@@ -186,10 +187,10 @@ pub(super) fn put_back_scheduled(next: &mut JobState) {
     }
 }
 
-/// The records of all due times up to `last` that have neither run nor been recorded: the armed one (unless it is a
-/// further attempt), what is left of a backlog, and what came due after the cursor. One record, unless due times between
-/// them have one already.
-pub(super) fn unrun_records(
+/// The records of all due times up to `last` that have neither run nor been recorded. These are the armed one (unless it
+/// is a retry), the rest of a backlog, and due times after the cursor. They share one record where no due time between
+/// them has a record already.
+pub(super) fn skipped_records(
     timeline: &Timeline,
     state: &JobState,
     reason: Reason,
@@ -197,31 +198,31 @@ pub(super) fn unrun_records(
     now: Timestamp,
 ) -> Vec<RunRecord> {
     let armed = state.armed.filter(|armed| armed.attempt == 1 && armed.due_at <= last);
-    let own = armed.map(|armed| Stretch { count: 1, first: armed.due_at, last: armed.due_at });
+    let own = armed.map(|armed| DueRange { count: 1, first: armed.due_at, last: armed.due_at });
     let running = state.phase.held().map(|held| held.firing).filter(|firing| firing.trigger != Trigger::Manual);
     let from = state.armed.or(running).map_or(state.cursor, |firing| firing.due_at);
-    let backlog = state.catch_up_until.and_then(|until| policy::stretch(timeline, from, until.min(last)));
-    let later = policy::stretch(timeline, state.cursor.max(from), last);
-    let kept_back = own.into_iter().chain(backlog).reduce(Stretch::join);
-    let unrun = match (kept_back, later) {
-        // Nothing between the two has been dealt with.
+    let backlog = state.catch_up_until.and_then(|until| policy::due_range(timeline, from, until.min(last)));
+    let later = policy::due_range(timeline, state.cursor.max(from), last);
+    let before_cursor = own.into_iter().chain(backlog).reduce(DueRange::join);
+    let ranges = match (before_cursor, later) {
+        // No due time between the two ranges has run or has a record.
         (Some(before), Some(later)) if state.cursor <= before.last => vec![before.join(later)],
         (before, later) => before.into_iter().chain(later).collect(),
     };
-    unrun.into_iter().map(|stretch| RunRecord::skipped(state.id, stretch, reason.clone(), now)).collect()
+    ranges.into_iter().map(|due_range| RunRecord::skipped(state.id, due_range, reason.clone(), now)).collect()
 }
 
-/// The record of a firing with a run id of its own that did not start.
+/// The record of a firing that did not start; `None` if no run id was drawn for it.
 pub(super) fn waiting_record(job: JobId, waiting: Waiting, reason: Reason, now: Timestamp) -> Option<RunRecord> {
     let due = waiting.firing.due_at;
     let cancelled = matches!(reason, Reason::Cancelled | Reason::Replaced);
     let status = if cancelled { Status::Cancelled } else { Status::Skipped };
-    let stretch = Stretch { count: 1, first: due, last: due };
+    let due_range = DueRange { count: 1, first: due, last: due };
     Some(RunRecord {
         id: waiting.run?,
         trigger: waiting.firing.trigger,
         attempt: waiting.firing.attempt,
         status,
-        ..RunRecord::skipped(job, stretch, reason, now)
+        ..RunRecord::skipped(job, due_range, reason, now)
     })
 }

@@ -1,18 +1,18 @@
-//! The states of a row as a picture, made from the same list that names every transition.
+//! The states of a row as a diagram, generated from the list of transition kinds so that page and code cannot differ.
 
 use std::fmt::Write as _;
 
 use super::TransitionKind;
 
 impl TransitionKind {
-    /// Every transition, in the order in which a row's life meets them.
+    /// Every kind, in the order in which they usually occur.
     pub const ALL: [TransitionKind; 23] = [
         TransitionKind::Claimed,
         TransitionKind::Rearmed,
         TransitionKind::Started,
         TransitionKind::StartedConcurrently,
         TransitionKind::Misfired,
-        TransitionKind::HeldBack,
+        TransitionKind::Deferred,
         TransitionKind::Finished,
         TransitionKind::Retried,
         TransitionKind::FinishedDeleted,
@@ -32,7 +32,7 @@ impl TransitionKind {
         TransitionKind::GivenUp,
     ];
 
-    /// The states between which it leads; `"[*]"` is no row.
+    /// The pairs of states that this kind connects; `"[*]"` means that there is no row.
     pub const fn arcs(self) -> &'static [(&'static str, &'static str)] {
         const STAYS: &[(&str, &str)] =
             &[("Idle", "Idle"), ("Prepared", "Prepared"), ("Prepared", "Idle"), ("Executing", "Executing")];
@@ -42,12 +42,12 @@ impl TransitionKind {
             TransitionKind::Started => &[("Prepared", "Executing")],
             TransitionKind::StartedConcurrently
             | TransitionKind::Misfired
-            | TransitionKind::HeldBack
+            | TransitionKind::Deferred
             | TransitionKind::SweptUnstarted => &[("Prepared", "Idle")],
             TransitionKind::Finished | TransitionKind::Retried | TransitionKind::SweptLost => &[("Executing", "Idle")],
             TransitionKind::FinishedDeleted => &[("Executing", "[*]"), ("Prepared", "[*]")],
             TransitionKind::Reset => &[("Prepared", "Idle"), ("Executing", "Idle")],
-            // What people do changes what comes next, and takes a prepared firing back; a running run goes on.
+            // Operators change the next firing and release a prepared one; an executing run goes on.
             TransitionKind::Paused
             | TransitionKind::Resumed
             | TransitionKind::Updated
@@ -68,12 +68,12 @@ impl TransitionKind {
     }
 }
 
-/// The arcs that change the state, as a Mermaid diagram for docs/firing.md.
+/// The arcs that change the state, as the Mermaid diagram in docs/firing.md.
 pub fn states_as_mermaid() -> String {
     let mut text = String::from("```mermaid\nstateDiagram-v2\n    [*] --> Idle: created\n");
-    for why in TransitionKind::ALL {
-        for (from, to) in why.arcs().iter().filter(|(from, to)| from != to) {
-            let _ = writeln!(text, "    {from} --> {to}: {why:?}");
+    for kind in TransitionKind::ALL {
+        for (from, to) in kind.arcs().iter().filter(|(from, to)| from != to) {
+            let _ = writeln!(text, "    {from} --> {to}: {kind:?}");
         }
     }
     text.push_str("```\n");
@@ -85,11 +85,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_picture_shows_every_change_of_state_and_nothing_that_stays() {
+    fn the_diagram_shows_exactly_the_transitions_that_change_the_state() {
         let picture = states_as_mermaid();
-        for why in TransitionKind::ALL {
-            for (from, to) in why.arcs() {
-                let arrow = format!("    {from} --> {to}: {why:?}\n");
+        for kind in TransitionKind::ALL {
+            for (from, to) in kind.arcs() {
+                let arrow = format!("    {from} --> {to}: {kind:?}\n");
                 assert_eq!(picture.contains(&arrow), from != to, "{arrow}");
             }
         }

@@ -1,6 +1,4 @@
-//! Executing -> Idle.
-
-use std::time::Duration;
+//! Finish: Executing -> Idle.
 
 use super::{
     CancelledBy, Firing, Held, JobState, Owner, Phase, Rejected, Transition, TransitionKind, Waiting, held_by,
@@ -13,9 +11,7 @@ use crate::run::{Ending, Reason, RunRecord, Status, Trigger};
 use crate::schedule::Timeline;
 use crate::time::Timestamp;
 
-const INSTANT: Duration = Duration::from_millis(1);
-
-/// Records how the run ended and arms what comes next.
+/// Records how the run ended and arms the next firing.
 pub(super) fn finish(
     job: &Job,
     timeline: &Timeline,
@@ -31,7 +27,7 @@ pub(super) fn finish(
     Ok(ended(job, timeline, state, &held, ending, now))
 }
 
-/// What a run's end makes of its row, whoever tells it: the holder, or the sweep of the holder's session.
+/// The row after a run's end. The holder's finish and the sweep of the holder's session share this rule.
 pub(super) fn ended(
     job: &Job,
     timeline: &Timeline,
@@ -59,19 +55,19 @@ pub(super) fn ended(
     Transition::to(next, TransitionKind::Finished).with([record]).with(skipped)
 }
 
-/// The next attempt that retry or `on_lost` asks for.
+/// The next attempt, if `retry` or `on_lost` asks for one.
 pub(super) fn next_attempt(job: &Job, firing: &Firing, ending: &Ending) -> Option<Firing> {
     match ending.status {
         Status::Failed | Status::TimedOut => {
-            job.retry.wait_after(firing.attempt).map(|wait| firing.again(ending.ended_at + wait))
+            job.retry.wait_after(firing.attempt).map(|wait| firing.next_attempt(ending.ended_at + wait))
         }
-        Status::Lost if job.on_lost == OnLost::Rerun => Some(firing.again(ending.ended_at)),
+        Status::Lost if job.on_lost == OnLost::Rerun => Some(firing.next_attempt(ending.ended_at)),
         Status::Lost | Status::Succeeded | Status::Cancelled | Status::Running | Status::Skipped => None,
     }
 }
 
-/// A manual run that waits takes the place of the next attempt of another one: a person asked for no more than to run it
-/// again. With `replace`, so does whatever is newer and comes up before that attempt.
+/// Whether another firing takes the place of this next attempt. A waiting manual run replaces the attempt of another
+/// manual run, because both only ask to run the job again. With `replace`, any newer firing that starts before the attempt does.
 fn superseded(job: &Job, timeline: &Timeline, state: &JobState, attempt: &Firing) -> bool {
     let replaced = || timeline.next_after(state.cursor).is_some_and(|due| due <= attempt.start_at);
     match (attempt.trigger, job.overlap) {
@@ -93,21 +89,21 @@ fn arm_next(
     if held.firing.trigger != Trigger::Manual {
         next.armed = policy::next_of_backlog(timeline, held.firing.due_at, next.catch_up_until);
         if next.armed.is_some() {
-            return skip_beside_backlog(job, timeline, next, held, ending, now);
+            return skip_overlapping_backlog(job, timeline, next, held, ending, now);
         }
     } else if let Some(armed) = next.armed {
-        // What has come due in a pause is recorded by its end.
-        let waits = next.pause.is_some() || armed.settled || armed.trigger == Trigger::Misfire;
+        // Due times of a pause are recorded when the pause ends.
+        let waits = next.pause.is_some() || armed.misfire_exempt || armed.trigger == Trigger::Misfire;
         if waits || armed.due_at > ending.ended_at {
             return None;
         }
-        // A start that was given back has moved the cursor to it.
-        from = from.min(armed.due_at - INSTANT);
+        // A start that was released has already moved the cursor to the armed firing.
+        from = from.min(armed.due_at - Timestamp::TICK);
     }
-    // Of a lost run nobody knows until when it lived: what passed meanwhile goes to the misfire policy at the next claim.
     let selection = match ending.status {
+        // It is unknown when a lost run ended, so the misfire policy decides at the next claim on due times since then.
         Status::Lost => policy::next_regular(timeline, from),
-        // Nor did what passed before this run of a backlog began come due while it lived.
+        // Due times from before this misfire run began did not overlap with it; they are misfires too.
         _ if job.overlap == Overlap::Skip && came_before(timeline, from, held) => policy::next_regular(timeline, from),
         _ => policy::after_run(timeline, job.overlap, from, ending.ended_at),
     };
@@ -116,9 +112,9 @@ fn arm_next(
     record
 }
 
-/// What came due while a run of a backlog lived, with more of the backlog to come, is recorded as at any run's end: by then the
-/// runs that follow would not tell it from what came due between them.
-fn skip_beside_backlog(
+/// Records the due times that overlapped with a run of a backlog which has more runs to come. It has to happen now: the
+/// later runs could not tell these due times from those that passed between two runs.
+fn skip_overlapping_backlog(
     job: &Job,
     timeline: &Timeline,
     next: &mut JobState,
@@ -130,23 +126,22 @@ fn skip_beside_backlog(
     if !overlaps || came_before(timeline, next.cursor, held) {
         return None;
     }
-    let passed = policy::stretch(timeline, next.cursor, ending.ended_at)?;
+    let passed = policy::due_range(timeline, next.cursor, ending.ended_at)?;
     next.cursor = passed.last;
     Some(RunRecord::skipped(next.id, passed, Reason::Overlap, now))
 }
 
-/// Whether the first due time after `cursor` came before this run of what is made good began: nobody could start it, and no run
-/// of the job lived. A further attempt counts as running since the first one.
+/// Whether the first due time after `cursor` passed before this misfire run began. No run lived at that time, so it was missed and did not
+/// overlap. Retries count as running since the first attempt, so they never qualify.
 fn came_before(timeline: &Timeline, cursor: Timestamp, held: &Held) -> bool {
-    let made_good = held.firing.trigger == Trigger::Misfire && held.firing.attempt == 1;
-    let began = held.started_at.filter(|_| made_good);
+    let first_misfire_run = held.firing.trigger == Trigger::Misfire && held.firing.attempt == 1;
+    let began = held.started_at.filter(|_| first_misfire_run);
     began.is_some_and(|began| timeline.next_after(cursor).is_some_and(|first| first <= began))
 }
 
 /// The history row of a run that ended.
 pub(super) fn run_record(job: JobId, held: &Held, ending: &Ending, cancel: Option<CancelledBy>) -> RunRecord {
-    // A run that was asked to end and ended badly was cancelled, whatever its exit looks like; one that succeeded first
-    // has succeeded.
+    // A run that was asked to end and failed was cancelled, whatever its exit code. One that succeeded first has succeeded.
     let cancelled = cancel.filter(|_| matches!(ending.status, Status::Failed | Status::Cancelled));
     let status = if cancelled.is_some() { Status::Cancelled } else { ending.status };
     RunRecord {

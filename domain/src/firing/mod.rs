@@ -1,12 +1,12 @@
-//! The job state machine: Idle -> Prepared -> Executing -> Idle (go-crontab), each rule once.
+//! The state machine of a job: Idle -> Prepared -> Executing -> Idle. Every rule about a job's row is here, once.
 //!
-//! [`apply`] takes the definition, the row as it stands, one event and the time, and answers the row as it must be
-//! written, or why the event does not apply. Stores call it inside their transaction; they add guards on the version that
-//! was read, never a rule of their own. Each transition is one function with a [`Why`].
+//! [`apply`] takes the definition, the row, one event and the time. It returns the row to write, or the reason why the
+//! event does not apply. Stores call it inside their transaction and write under a guard on the version that they read.
+//! They add no rule of their own.
 //!
-//! A row knows three firings at most: the one it *holds* (Prepared or Executing), the one that is *armed* (next on the
-//! schedule) and a *manual* one that waits. Everything on the schedule up to `cursor` has run, is recorded, or is one of
-//! those three.
+//! A row knows at most three firings: the one it *holds* (Prepared or Executing), the *armed* one (next on the schedule)
+//! and a waiting *manual* one. Every due time up to `cursor` has run, has a record, or is one of those three. This is why
+//! no due time is lost and none counts twice.
 
 mod claim;
 mod concurrent;
@@ -30,10 +30,10 @@ use crate::run::{Ending, RunRecord};
 use crate::schedule::Timeline;
 use crate::time::Timestamp;
 
-/// What may happen to a row.
+/// Something that happens to a row.
 #[derive(Debug, Clone)]
 pub enum Event {
-    /// The scheduler takes what comes up until `until`. A manual run keeps the id that its caller was told.
+    /// A session takes the next firing, if it starts by `until`. A manual run keeps the id that its caller was told.
     Claim {
         /// Who claims.
         session: SessionId,
@@ -41,25 +41,25 @@ pub enum Event {
         run: RunId,
         /// The claim horizon.
         until: Timestamp,
-        /// The end of the newest time of which the database lost commits, if it ever did ([`crate::lost_commits`]).
+        /// The end of the newest loss window, if the database ever lost commits ([`crate::lost_commits`]).
         losses_until: Option<Timestamp>,
     },
-    /// The holder starts what it prepared. Of a run beside the row, see [`start_concurrent`].
+    /// The holder starts what it prepared. Concurrent runs start by [`start_concurrent`].
     Start {
         /// Who starts.
         session: SessionId,
         /// Which run.
         run: RunId,
     },
-    /// The holder would start what it prepared, but runs of the job live that it must not overlap, from a time when the job
-    /// allowed them: for a row of its own any run beside it, for a run beside it any other that executes.
-    HoldBack {
+    /// The holder cannot start yet, because older runs live that the firing must not overlap. They began while the job
+    /// allowed overlap. Every concurrent run defers the job's own row; any executing run defers a concurrent one.
+    Defer {
         /// Who would start.
         session: SessionId,
         /// Which run.
         run: RunId,
     },
-    /// A newer firing takes the place of what runs beside the row (`overlap = replace`).
+    /// A newer firing replaces a concurrent run (`overlap = replace`).
     Supersede,
     /// The run ended.
     Finish {
@@ -70,64 +70,64 @@ pub enum Event {
         /// How it ended.
         ending: Ending,
     },
-    /// The holder gives back what it never spawned: drain, recovery, a start that is not to happen.
+    /// The holder releases a firing that it never spawned: at a drain, in recovery, or because it must not start.
     Reset {
         /// Who held it.
         session: SessionId,
         /// Which run.
         run: RunId,
     },
-    /// The holder's session is over: it was fenced, and its children are dead.
+    /// The holder's session has ended and its children are dead.
     Sweep {
-        /// Whose session is over.
+        /// Which session.
         session: SessionId,
     },
-    /// Stop starting it.
+    /// A person pauses the job: nothing on its schedule starts any more.
     Pause {
         /// When it ends by itself.
         until: Option<Timestamp>,
         /// Free text.
         reason: Option<String>,
     },
-    /// Start it again.
+    /// A person ends the pause.
     Resume,
-    /// A new definition was stored; `apply` gets the new one.
+    /// A new definition was stored; [`apply`] takes that one.
     Update {
         /// The definition before, and its due times.
         previous: Box<(Job, Timeline)>,
     },
-    /// Remove it.
+    /// A person deletes the job.
     Delete,
     /// A person wants a run now.
     Trigger {
         /// The id that the caller is told.
         run: RunId,
     },
-    /// End that run, or do not start it.
+    /// A person ends that run, or keeps it from starting.
     Cancel {
         /// Which run.
         run: RunId,
     },
 }
 
-/// Why a row was written: one for each legal transition.
+/// Which of the legal transitions wrote a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TransitionKind {
-    /// Idle -> Prepared: it comes up within the horizon.
+    /// Idle -> Prepared: a firing starts within the horizon.
     Claimed,
-    /// Idle -> Idle: the due times that passed were dealt with, nothing is due yet.
+    /// Idle -> Idle: due times that passed have their records, and the next firing is beyond the horizon.
     Rearmed,
     /// Prepared -> Executing.
     Started,
-    /// Prepared -> Idle: it came up too late to start as it is, and the misfire policy makes nothing good at once.
+    /// Prepared -> Idle: it is too late to start, and the misfire policy starts nothing in its place right now.
     Misfired,
-    /// Prepared -> Idle (`allow`): the run lives on in the table `concurrent_run`.
+    /// Prepared -> Idle (`allow`): the run executes in the table `concurrent_run`.
     StartedConcurrently,
-    /// Prepared -> Idle: runs that it must not overlap live beside it.
-    HeldBack,
+    /// Prepared -> Idle: older runs live that it must not overlap.
+    Deferred,
     /// Executing -> Idle: the run ended.
     Finished,
-    /// Executing -> Idle: the run failed and is tried again.
+    /// Executing -> Idle: the run failed, and its next attempt is armed.
     Retried,
     /// Executing -> gone: the run ended and the job had been deleted.
     FinishedDeleted,
@@ -137,65 +137,65 @@ pub enum TransitionKind {
     SweptUnstarted,
     /// Executing -> Idle: its session ended while it ran.
     SweptLost,
-    /// The pause is set.
+    /// The row is paused from now on.
     Paused,
-    /// The pause is over.
+    /// The pause has ended.
     Resumed,
     /// The definition changed.
     Updated,
     /// Idle or Prepared -> gone.
     Deleted,
-    /// Executing stays until the run ends.
+    /// Executing stays until its run ends; then the row goes.
     DeletedLater,
     /// A manual run waits.
     Triggered,
-    /// A manual run is recorded as skipped: the job is running.
+    /// A manual run is recorded as skipped, because the job is running.
     TriggerSkipped,
-    /// A manual run goes to the table `concurrent_run` (`allow`).
+    /// A manual run waits in the table `concurrent_run` (`allow`).
     TriggeredConcurrently,
-    /// The running run is asked to end.
+    /// An executing run is asked to end.
     CancelRequested,
-    /// It will not start.
+    /// A firing was cancelled before its start.
     CancelledUnstarted,
-    /// Idle -> gone (beside the job's row): it may have started in commits that were lost.
+    /// Idle -> gone (concurrent runs only): it may have started in lost commits, so it is recorded as lost.
     GivenUp,
 }
 
-/// The row as it must be written, and what goes with it in the same commit.
+/// The row to write, and everything that belongs to the same commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Transition {
-    /// The row; `None` when it goes.
+    /// The row; `None` to delete it.
     pub next: Option<JobState>,
     /// Which transition this is.
-    pub why: TransitionKind,
-    /// History rows.
+    pub kind: TransitionKind,
+    /// New rows of history.
     pub records: Vec<RunRecord>,
-    /// A row for the table `concurrent_run` (`overlap = allow`).
+    /// A new row for the table `concurrent_run` (`overlap = allow`).
     pub concurrent: Option<ConcurrentRun>,
 }
 
-/// Why an event does not apply to a row as it stands.
+/// The reason why an event does not apply to a row.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Rejected {
     /// Nothing is due within the horizon.
-    #[error("nothing of this job comes up within the horizon")]
+    #[error("no firing of this job starts within the horizon")]
     NothingDue,
-    /// Somebody holds it already.
+    /// A session holds the row already.
     #[error("the job is held by run {0}")]
-    Held(RunId),
-    /// The row does not carry that run, or not for that session.
+    AlreadyHeld(RunId),
+    /// The row does not hold that run for that session.
     #[error("the job does not hold run {0}")]
     NotHeld(RunId),
     /// It would start before its time.
     #[error("the run is not due before {0}")]
     Early(Timestamp),
-    /// A manual run waits already.
+    /// Another manual run waits already.
     #[error("run {0} was asked for before and has not started yet; wait for it or cancel it")]
     ManualWaiting(RunId),
-    /// The job was deleted; its last run is still ending.
+    /// The job was deleted, and its last run has not ended yet.
     #[error("the job was deleted")]
     Deleted,
-    /// The schedule has no due time to come.
+    /// The schedule has no future due time.
     #[error("the schedule has no due time to come")]
     NeverFires,
     /// The definition's schedule cannot be read.
@@ -203,11 +203,39 @@ pub enum Rejected {
     BadSchedule(String),
 }
 
-/// Applies `event` to a row. `job` is the definition as it stands (after an update, the new one), `timeline` its due
-/// times.
+/// Applies `event` to a job's row at the database's time `now`.
+///
+/// `job` is the current definition (at an update, the new one) and `timeline` has its due times. The result is a value:
+/// the caller writes it in one transaction, guarded by the version of `state`.
+///
+/// ```
+/// use carillon_domain::firing::{Event, JobState, Phase, TransitionKind, apply};
+/// use carillon_domain::id::{JobId, RunId, SessionId};
+/// use carillon_domain::job::Job;
+/// use carillon_domain::time::Timestamp;
+///
+/// let at = Timestamp::from_secs;
+/// let job = Job::new(("default", "report"), "@every 60s", "{}");
+/// let timeline = job.timeline(at(0)).unwrap();
+/// let idle = JobState::new(JobId(1), &timeline, 1, at(0)).unwrap();
+///
+/// // A session claims the firing of second 60, thirty seconds ahead of it, and starts it when it is due.
+/// let session = SessionId::from_random(7);
+/// let run = RunId::drawn(session, 1);
+/// let claim = Event::Claim { session, run, until: at(60), losses_until: None };
+/// let prepared = apply(&job, &timeline, &idle, &claim, at(30)).unwrap().next.unwrap();
+/// assert!(matches!(prepared.phase, Phase::Prepared(held) if held.run == run));
+///
+/// let start = Event::Start { session, run };
+/// let started = apply(&job, &timeline, &prepared, &start, at(60)).unwrap();
+/// assert_eq!(started.kind, TransitionKind::Started);
+///
+/// // Nothing starts before its time.
+/// assert!(apply(&job, &timeline, &prepared, &start, at(59)).is_err());
+/// ```
 ///
 /// # Errors
-/// [`Rejected`] when the event does not apply; nothing is to be written then.
+/// [`Rejected`] when the event does not apply. Then nothing must be written.
 pub fn apply(
     job: &Job,
     timeline: &Timeline,
@@ -215,7 +243,7 @@ pub fn apply(
     event: &Event,
     now: Timestamp,
 ) -> Result<Transition, Rejected> {
-    // A pause whose end has come is over, whoever looks first.
+    // No timer ends a pause: the first event after its end does.
     let in_force = if let Event::Update { previous } = event { &previous.1 } else { timeline };
     let (mut transition, paused) = match pause::lapsed(in_force, state, now) {
         None => (decide(job, timeline, state, event, now)?, Vec::new()),
@@ -236,8 +264,8 @@ pub fn apply(
     Ok(transition)
 }
 
-/// The highest version that the row may have had in commits that the database lost: versions begin at its clock in
-/// microseconds and grow more slowly than that. Tokens that were given out then must stay smaller than those to come.
+/// The highest version that the row may have had in lost commits. Tokens given out there must stay below all later ones.
+/// The bound holds because versions begin at the database's clock in microseconds and grow more slowly than that clock.
 fn highest_lost(event: &Event) -> u64 {
     match event {
         Event::Claim { losses_until: Some(until), .. } if enabled(Guard::VersionLift) => {
@@ -259,7 +287,7 @@ fn decide(
             claim::claim(job, timeline, state, (*session, *run), (*until, *losses_until), now)
         }
         Event::Start { session, run } => start::start(job, timeline, state, (*session, *run), now),
-        Event::HoldBack { session, run } => start::hold_back(job, timeline, state, (*session, *run), now),
+        Event::Defer { session, run } => start::defer(job, timeline, state, (*session, *run), now),
         Event::Supersede => Err(Rejected::NothingDue),
         Event::Finish { session, run, ending } => finish::finish(job, timeline, state, (*session, *run), ending, now),
         Event::Reset { session, run } => recover::reset(timeline, state, (*session, *run), now),
@@ -274,12 +302,12 @@ fn decide(
 }
 
 impl Transition {
-    fn to(next: JobState, why: TransitionKind) -> Self {
-        Self { next: Some(next), why, records: Vec::new(), concurrent: None }
+    fn to(next: JobState, kind: TransitionKind) -> Self {
+        Self { next: Some(next), kind, records: Vec::new(), concurrent: None }
     }
 
-    fn gone(why: TransitionKind) -> Self {
-        Self { next: None, why, records: Vec::new(), concurrent: None }
+    fn gone(kind: TransitionKind) -> Self {
+        Self { next: None, kind, records: Vec::new(), concurrent: None }
     }
 
     fn with(mut self, records: impl IntoIterator<Item = RunRecord>) -> Self {
@@ -288,7 +316,7 @@ impl Transition {
     }
 }
 
-/// Whose run an event speaks of.
+/// The session and the run that an event names.
 type Owner = (SessionId, RunId);
 
 fn held_by(phase: &Phase, (session, run): Owner) -> Result<&Held, Rejected> {

@@ -1,8 +1,6 @@
-//! Pausing: the due times of a pause are recorded, never fired, whoever ends it and whatever runs meanwhile.
+//! Pause and resume. Due times of a pause are recorded and never fired, even while a run goes on or the pause ends by itself.
 
-use std::time::Duration;
-
-use super::control::{put_back_scheduled, refuse_deleted, unrun_records};
+use super::control::{refuse_deleted, release_scheduled, skipped_records};
 use super::{JobState, Pause, Rejected, Transition, TransitionKind};
 use crate::guard::{Guard, enabled};
 use crate::policy;
@@ -10,10 +8,8 @@ use crate::run::{Reason, RunRecord};
 use crate::schedule::Timeline;
 use crate::time::Timestamp;
 
-const INSTANT: Duration = Duration::from_millis(1);
-
-/// A running run goes on; a prepared firing goes back, so that nothing starts once the call has been answered. A run that
-/// a person asked for is not held up.
+/// Releases a prepared firing of the schedule, so that nothing starts once the call was answered. An executing run goes
+/// on, and manual runs are not affected.
 pub(super) fn pause(
     state: &JobState,
     until: Option<Timestamp>,
@@ -22,15 +18,15 @@ pub(super) fn pause(
 ) -> Result<Transition, Rejected> {
     refuse_deleted(state)?;
     let mut next = state.clone();
-    if enabled(Guard::PausePutsBack) {
-        put_back_scheduled(&mut next);
+    if enabled(Guard::PauseReleases) {
+        release_scheduled(&mut next);
     }
     let since = state.pause.as_ref().map_or(now, |pause| pause.since);
     next.pause = Some(Pause { since, until, reason });
     Ok(Transition::to(next, TransitionKind::Paused))
 }
 
-/// Records the due times that passed during the pause and goes on with the next.
+/// Records the due times that passed during the pause and arms the next one.
 pub(super) fn resume(timeline: &Timeline, state: &JobState, now: Timestamp) -> Result<Transition, Rejected> {
     refuse_deleted(state)?;
     if state.pause.is_none() {
@@ -40,21 +36,21 @@ pub(super) fn resume(timeline: &Timeline, state: &JobState, now: Timestamp) -> R
     Ok(Transition::to(next, TransitionKind::Resumed).with(records))
 }
 
-/// The row after a pause whose end has come, and what it swallowed; `None` when there is no such pause. What came due
-/// since then was not paused: it is the misfire policy's, or the overlap policy's while something runs.
+/// The row after a pause that ended by itself, and the records of its due times; `None` when there is no such pause. Due
+/// times since its end were not paused: the misfire policy decides on them, or the overlap policy while a run lives.
 pub(super) fn lapsed(timeline: &Timeline, state: &JobState, now: Timestamp) -> Option<(JobState, Vec<RunRecord>)> {
     let pause = state.pause.as_ref().filter(|_| !state.deleted)?;
     let until = pause.until.filter(|until| *until <= now)?;
-    Some(ended(timeline, state, pause.since.max(until - INSTANT), now))
+    Some(ended(timeline, state, pause.since.max(until - Timestamp::TICK), now))
 }
 
 /// Ends a pause whose last paused instant was `last`.
 fn ended(timeline: &Timeline, state: &JobState, last: Timestamp, now: Timestamp) -> (JobState, Vec<RunRecord>) {
     let mut next = JobState { pause: None, ..state.clone() };
-    let records = unrun_records(timeline, &next, Reason::Paused, last, now);
+    let records = skipped_records(timeline, &next, Reason::Paused, last, now);
     let dealt_with = next.cursor.max(last);
     match next.armed {
-        // Its own firing runs (or the schedule has ended): the run's end arms what comes after the pause.
+        // The job's own firing executes, and its end arms the next; or the schedule has ended.
         None => (next.cursor, next.catch_up_until) = (dealt_with, None),
         Some(armed) if armed.attempt > 1 || !records.is_empty() => {
             next.take(policy::next_regular(timeline, dealt_with));

@@ -1,4 +1,4 @@
-//! Prepared or Executing -> Idle without the run's own word: hand-back, recovery, and the sweep of an ended session.
+//! Reset and sweep: Prepared or Executing -> Idle without a finish of the run.
 
 use super::control::{drop_unstarted, waiting_record};
 use super::{JobState, Owner, Phase, Rejected, Transition, TransitionKind, finish, held_by};
@@ -9,7 +9,7 @@ use crate::run::{Ending, Reason};
 use crate::schedule::Timeline;
 use crate::time::Timestamp;
 
-/// The holder gives back what it never spawned. The firing keeps its due time and its attempt, as nothing has happened.
+/// The holder releases a firing that it never spawned. The firing keeps its due time and its attempt, because nothing ran.
 pub(super) fn reset(
     timeline: &Timeline,
     state: &JobState,
@@ -26,12 +26,12 @@ pub(super) fn reset(
     if let Some(by) = state.cancel {
         return Ok(drop_unstarted(timeline, next, &held, by, now));
     }
-    let displaced = next.put_back(&held, now);
+    let displaced = next.release(&held, now);
     Ok(Transition::to(next, TransitionKind::Reset).with(displaced))
 }
 
-/// The holder's session is over and its children are dead. What it only prepared never started and is claimed again for
-/// the same due time; what it ran is lost.
+/// The holder's session has ended and its children are dead. A prepared firing never started, so it is claimed again for
+/// the same due time. An executing run is lost.
 pub(super) fn sweep(
     job: &Job,
     timeline: &Timeline,
@@ -43,13 +43,13 @@ pub(super) fn sweep(
     match state.phase {
         Phase::Prepared(held) if mine(held.session) => {
             let mut next = state.clone();
-            let displaced = next.put_back(&held, now);
+            let displaced = next.release(&held, now);
             Ok(Transition::to(next, TransitionKind::SweptUnstarted).with(displaced))
         }
         Phase::Executing(held) if mine(held.session) => {
             let lost = finish::ended(job, timeline, state, &held, &Ending::lost(now), now);
-            let why = if lost.next.is_some() { TransitionKind::SweptLost } else { lost.why };
-            Ok(Transition { why, ..lost })
+            let kind = if lost.next.is_some() { TransitionKind::SweptLost } else { lost.kind };
+            Ok(Transition { kind, ..lost })
         }
         Phase::Prepared(held) | Phase::Executing(held) => Err(Rejected::NotHeld(held.run)),
         Phase::Idle => Err(Rejected::NothingDue),

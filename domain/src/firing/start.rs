@@ -1,4 +1,4 @@
-//! Prepared -> Executing.
+//! Start: Prepared -> Executing.
 
 use std::time::Duration;
 
@@ -12,13 +12,13 @@ use crate::run::{Reason, Trigger};
 use crate::schedule::Timeline;
 use crate::time::Timestamp;
 
-/// How long a firing waits for runs beside the row before the next look. Only after the job ceased to allow overlap.
-pub(super) const LOOK_AGAIN: Duration = Duration::from_secs(1);
+/// How long a deferred firing waits before it is claimed again. Only jobs that stopped allowing overlap defer.
+pub(super) const DEFER_FOR: Duration = Duration::from_secs(1);
 
-/// Starts what its holder prepared. The holder spawns only after this was acknowledged.
+/// Starts the prepared firing. The holder spawns its child only after this write was acknowledged.
 ///
-/// Of a firing that has become a misfire meanwhile the policy says, as at a claim, what becomes of it. What is made good
-/// starts in the same commit: a node that is behind would otherwise write, and come to be late again, once for nothing.
+/// A prepared firing may have become a misfire. Then the misfire policy decides, as at a claim, and a firing that it runs
+/// starts in the same commit. A node that is behind would otherwise write twice, and be late again for the second write.
 pub(super) fn start(
     job: &Job,
     timeline: &Timeline,
@@ -31,11 +31,11 @@ pub(super) fn start(
         return Ok(started(job, timeline, state.clone(), held, now));
     }
     let mut next = state.clone();
-    let displaced = next.put_back(&held, now);
-    let skipped = claim::deal_with_misfires(job, timeline, &mut next, now);
-    // A manual run goes under its own id, which its holder does not know yet: the next claim takes what comes first.
-    let made_good = next.armed.filter(|armed| armed.settled && armed.start_at <= now && next.manual.is_none());
-    let transition = match made_good {
+    let displaced = next.release(&held, now);
+    let skipped = claim::apply_misfire_policy(job, timeline, &mut next, now);
+    // A waiting manual run has an id that the holder does not know, so the next claim has to choose what starts first.
+    let due_now = next.armed.filter(|armed| armed.misfire_exempt && armed.start_at <= now && next.manual.is_none());
+    let transition = match due_now {
         None => Transition::to(next, TransitionKind::Misfired),
         Some(firing) => {
             next.armed = None;
@@ -48,10 +48,10 @@ pub(super) fn start(
 fn started(job: &Job, timeline: &Timeline, mut next: JobState, held: Held, now: Timestamp) -> Transition {
     let fencing_token = next.version + 1;
     let started = Held { started_at: Some(now), fencing_token, ..held };
-    // What `catch_up` works off runs one at a time, whatever the overlap.
+    // The runs of a backlog (`catch_up`) run one at a time, whatever the overlap policy.
     let of_backlog = started.firing.trigger == Trigger::Misfire && next.catch_up_until >= Some(started.firing.due_at);
     if job.overlap == Overlap::Allow && !of_backlog {
-        return beside(timeline, next, started);
+        return start_concurrently(timeline, next, started);
     }
     if started.firing.trigger != Trigger::Manual {
         next.cursor = next.cursor.max(started.firing.due_at);
@@ -61,9 +61,9 @@ fn started(job: &Job, timeline: &Timeline, mut next: JobState, held: Held, now: 
     Transition::to(next, TransitionKind::Started)
 }
 
-/// Runs from a time when the job allowed them still live beside the row: they are the previous run, and `skip` records the
-/// firing as it records every other that comes due while one lives. Otherwise, and where it has started before, it waits.
-pub(super) fn hold_back(
+/// Defers the prepared firing, because runs still live from a time when the job allowed overlap. They count as the
+/// previous run, so `skip` records a first attempt as skipped. Any other firing waits.
+pub(super) fn defer(
     job: &Job,
     timeline: &Timeline,
     state: &JobState,
@@ -73,23 +73,23 @@ pub(super) fn hold_back(
     let held = due(state, owner, now)?;
     let mut next = state.clone();
     if is_late(job, timeline, &held, now) {
-        let displaced = next.put_back(&held, now);
+        let displaced = next.release(&held, now);
         return Ok(Transition::to(next, TransitionKind::Misfired).with(displaced));
     }
     let record = if job.overlap == Overlap::Skip && held.firing.attempt == 1 {
         control::drop_held(timeline, &mut next, &held, Reason::Overlap, now)
     } else {
-        let firing = Firing { settled: true, start_at: now + LOOK_AGAIN, ..held.firing };
-        let displaced = next.put_back(&Held { firing, ..held }, now);
+        let firing = Firing { misfire_exempt: true, start_at: now + DEFER_FOR, ..held.firing };
+        let displaced = next.release(&Held { firing, ..held }, now);
         if firing.trigger != Trigger::Manual {
             next.armed = Some(firing);
         }
         displaced
     };
-    Ok(Transition::to(next, TransitionKind::HeldBack).with(record))
+    Ok(Transition::to(next, TransitionKind::Deferred).with(record))
 }
 
-/// What is prepared under that run, its time having come.
+/// The prepared firing of that run, if its time has come.
 fn due(state: &JobState, owner: Owner, now: Timestamp) -> Result<Held, Rejected> {
     let Phase::Prepared(_) = state.phase else { return Err(Rejected::NotHeld(owner.1)) };
     let held = *held_by(&state.phase, owner)?;
@@ -97,14 +97,14 @@ fn due(state: &JobState, owner: Owner, now: Timestamp) -> Result<Held, Rejected>
     if early { Err(Rejected::Early(held.firing.start_at)) } else { Ok(held) }
 }
 
-/// Whether it has become a misfire while it was prepared.
+/// Whether the firing has become a misfire while it was prepared.
 fn is_late(job: &Job, timeline: &Timeline, held: &Held, now: Timestamp) -> bool {
-    let Firing { due_at, settled, .. } = held.firing;
-    !settled && policy::misfire(timeline, &job.misfire, due_at, now).is_some() && enabled(Guard::NotLate)
+    let Firing { due_at, misfire_exempt, .. } = held.firing;
+    !misfire_exempt && policy::misfire(timeline, &job.misfire, due_at, now).is_some() && enabled(Guard::NotLate)
 }
 
-/// `allow`: the run moves to the table `concurrent_run` and the row is armed for the next due time.
-fn beside(timeline: &Timeline, mut next: JobState, started: Held) -> Transition {
+/// `allow`: the run moves to the table `concurrent_run`, and the row is armed for the next due time.
+fn start_concurrently(timeline: &Timeline, mut next: JobState, started: Held) -> Transition {
     let due_at = started.firing.due_at;
     next.phase = Phase::Idle;
     if started.firing.trigger != Trigger::Manual {

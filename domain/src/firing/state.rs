@@ -1,6 +1,4 @@
-//! What a job's row says: what is held, what is armed, what waits, and until where the schedule has been dealt with.
-
-use std::time::Duration;
+//! A job's row: the held, the armed and the waiting firing, and the cursor up to which the schedule is complete.
 
 use super::{Rejected, control};
 use crate::guard::{Guard, enabled};
@@ -11,71 +9,69 @@ use crate::run::{Reason, RunRecord, Trigger};
 use crate::schedule::Timeline;
 use crate::time::Timestamp;
 
-const INSTANT: Duration = Duration::from_millis(1);
-
-/// One due occurrence on its way to a start.
+/// One occurrence of a job that should start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Firing {
-    /// The due time, which with the job identifies it.
+    /// The due time. With the job and the trigger it identifies the firing.
     pub due_at: Timestamp,
     /// When it should start: the due time, or the end of a backoff.
     pub start_at: Timestamp,
-    /// What made it come up.
+    /// Why it starts.
     pub trigger: Trigger,
     /// 1 for the first attempt.
     pub attempt: u32,
-    /// The policies have spoken: it starts however late. True of retries, reruns, delayed and made-good firings and of
-    /// those that a person asked for.
-    pub settled: bool,
+    /// Whether it starts however late it is, because the policies have decided already. True of retries, reruns, manual
+    /// runs, and firings that a policy delayed or selected.
+    pub misfire_exempt: bool,
 }
 
 impl Firing {
-    /// A due time of the schedule, still subject to the misfire policy.
+    /// A due time of the schedule. The misfire policy has not decided on it.
     pub const fn regular(due_at: Timestamp) -> Self {
-        Self { due_at, start_at: due_at, trigger: Trigger::Schedule, attempt: 1, settled: false }
+        Self { due_at, start_at: due_at, trigger: Trigger::Schedule, attempt: 1, misfire_exempt: false }
     }
 
-    /// A due time that the misfire policy makes good.
-    pub const fn made_good(due_at: Timestamp) -> Self {
-        Self { due_at, start_at: due_at, trigger: Trigger::Misfire, attempt: 1, settled: true }
+    /// A due time that was missed and that the misfire policy runs.
+    pub const fn misfired(due_at: Timestamp) -> Self {
+        Self { due_at, start_at: due_at, trigger: Trigger::Misfire, attempt: 1, misfire_exempt: true }
     }
 
-    /// A due time that waited for the previous run to end: not a misfire.
-    pub const fn waited(due_at: Timestamp) -> Self {
-        Self { due_at, start_at: due_at, trigger: Trigger::Schedule, attempt: 1, settled: true }
+    /// A due time that waited for the previous run to end. It is late, but not a misfire.
+    pub const fn delayed(due_at: Timestamp) -> Self {
+        Self { due_at, start_at: due_at, trigger: Trigger::Schedule, attempt: 1, misfire_exempt: true }
     }
 
     /// A run that a person asked for at `due_at`.
     pub const fn manual(due_at: Timestamp) -> Self {
-        Self { due_at, start_at: due_at, trigger: Trigger::Manual, attempt: 1, settled: true }
+        Self { due_at, start_at: due_at, trigger: Trigger::Manual, attempt: 1, misfire_exempt: true }
     }
 
     /// The next attempt of the same firing, not before `start_at`.
-    pub const fn again(self, start_at: Timestamp) -> Self {
-        Self { start_at, attempt: self.attempt + 1, settled: true, ..self }
+    pub const fn next_attempt(self, start_at: Timestamp) -> Self {
+        Self { start_at, attempt: self.attempt + 1, misfire_exempt: true, ..self }
     }
 }
 
 /// A firing that a session holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Held {
-    /// What is held.
+    /// Which firing.
     pub firing: Firing,
-    /// The run that starts it, drawn before the claim was sent.
+    /// The id of its run, drawn before the claim was sent.
     pub run: RunId,
-    /// Whose it is.
+    /// The session that holds it.
     pub session: SessionId,
-    /// When it was started; `None` while Prepared.
+    /// When it started; `None` while Prepared.
     pub started_at: Option<Timestamp>,
-    /// The token that the run carries; the row's version at the start, 0 while Prepared.
+    /// The run's fencing token: the version of the job's row at the start, 0 while Prepared.
     pub fencing_token: u64,
 }
 
-/// Where a row stands. Who moves it on: the scheduler (Idle), the holder's start (Prepared), the holder's finish
-/// (Executing); recovery or a sweep when the holder cannot.
+/// The state of a row. A claim moves it on from Idle, the holder's start from Prepared, and the holder's finish from
+/// Executing. Where the holder cannot, recovery or a sweep does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Phase {
-    /// Nobody holds it.
+    /// No session holds it.
     Idle,
     /// Claimed, not started.
     Prepared(Held),
@@ -84,14 +80,14 @@ pub enum Phase {
 }
 
 impl Held {
-    /// As it waits when it goes back unstarted.
+    /// The firing as it waits after a release. It keeps its run id, which a caller may know.
     pub(super) const fn waiting(&self) -> Waiting {
         Waiting { run: Some(self.run), firing: self.firing }
     }
 }
 
 impl Phase {
-    /// What is held, if anything is.
+    /// The held firing, if there is one.
     pub const fn held(&self) -> Option<&Held> {
         match self {
             Phase::Idle => None,
@@ -99,7 +95,7 @@ impl Phase {
         }
     }
 
-    /// The name in SPEC section 3.
+    /// The name as stores keep it and users read it.
     pub const fn as_str(&self) -> &'static str {
         match self {
             Phase::Idle => "idle",
@@ -109,27 +105,27 @@ impl Phase {
     }
 }
 
-/// A firing that waits outside the schedule and that nobody holds yet: a manual run, or a further attempt beside the row.
+/// A firing that waits outside the schedule and is not held: a manual run, or the next attempt of a concurrent run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Waiting {
-    /// The id that the caller was told; a further attempt draws a new one.
+    /// The id that the caller was told; `None` for a retry, whose claim draws a new one.
     pub run: Option<RunId>,
-    /// What waits.
+    /// The waiting firing.
     pub firing: Firing,
 }
 
-/// A pause. Due times during it are recorded, never fired.
+/// A pause. Due times during it are recorded and never fired.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Pause {
     /// When it began.
     pub since: Timestamp,
     /// When it ends by itself.
     pub until: Option<Timestamp>,
-    /// What the person who paused it said.
+    /// The reason that the person gave.
     pub reason: Option<String>,
 }
 
-/// Who asked a running run to end.
+/// Who asked an executing run to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CancelledBy {
     /// A person.
@@ -148,33 +144,33 @@ impl CancelledBy {
     }
 }
 
-/// The hot row of a job.
+/// A job's row: everything about the job that changes while it runs.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct JobState {
-    /// Whose row it is.
+    /// The job.
     pub id: JobId,
-    /// Grows by one with every write; every write is guarded by the one that was read. Starts at the database's
-    /// microseconds, so that a fencing token never goes back when a name is used again.
+    /// Grows with every write, and guards every write against a row that has changed since it was read. It starts at the
+    /// database's time in microseconds, so that fencing tokens still grow when a deleted name is used again.
     pub version: u64,
-    /// The definition's generation, 1 for the first.
+    /// The generation of the definition, 1 for the first.
     pub generation: u64,
-    /// Where `@every` counts from: when the job was created or its timing last changed.
+    /// Where `@every` counts from: the job's creation, or the last change of its timing.
     pub anchor_at: Timestamp,
-    /// Every due time up to here is dealt with.
+    /// Every due time up to here has run, has a record, or is held, armed or part of the backlog.
     pub cursor: Timestamp,
-    /// Who holds it.
+    /// Whether a session holds the row, and which firing.
     pub phase: Phase,
-    /// Next on the schedule; `None` while that very firing is held, and when the schedule has ended.
+    /// The next firing of the schedule; `None` while that firing is held, and once the schedule has ended.
     pub armed: Option<Firing>,
-    /// Asked for by a person and waiting.
+    /// A manual run that waits.
     pub manual: Option<Waiting>,
-    /// The due time of the latest manual run: the next one gets a later one.
+    /// The due time of the latest manual run. The next one gets a later one, so that no two share a key.
     pub last_manual_at: Option<Timestamp>,
-    /// Due times up to here are a backlog that `catch_up` works off.
+    /// Due times after the armed one and up to here are a backlog that `catch_up` runs.
     pub catch_up_until: Option<Timestamp>,
     /// Set while paused.
     pub pause: Option<Pause>,
-    /// Set when the running run is to end early.
+    /// Set when the executing run must end early.
     pub cancel: Option<CancelledBy>,
     /// Deleted while Executing: the row goes when the run ends.
     pub deleted: bool,
@@ -204,8 +200,8 @@ impl JobState {
         })
     }
 
-    /// When the row may be claimed, as stores index it: `None` exactly while it is held, [`Timestamp::MAX`] when nothing
-    /// is to come (paused without end, schedule over).
+    /// When the row may be claimed; stores index it. `None` exactly while the row is held, so that no claim reads it.
+    /// [`Timestamp::MAX`] when no firing is to come: the job is paused without end, or its schedule has ended.
     pub fn claim_at(&self) -> Option<Timestamp> {
         if self.phase.held().is_some() && enabled(Guard::HeldNotDue) {
             return None;
@@ -218,7 +214,7 @@ impl JobState {
         Some(scheduled.into_iter().chain(manual).min().unwrap_or(Timestamp::MAX))
     }
 
-    /// The next due time on the schedule, as a person sees it: that of the held firing until it has started.
+    /// The next due time on the schedule, as users see it: that of the held firing until it has started.
     pub fn next_due_at(&self) -> Option<Timestamp> {
         match &self.phase {
             Phase::Prepared(held) if held.firing.trigger != Trigger::Manual => Some(held.firing.due_at),
@@ -226,32 +222,33 @@ impl JobState {
         }
     }
 
-    /// With `overlap = replace`: when a newer firing takes the place of what runs, or has taken it. Due times of a pause take
-    /// nobody's place; while one lasts this is the next after `now`, in case that it has ended by then.
+    /// When a newer firing replaces the executing run, or has replaced it; `None` unless `overlap = replace`. Due times of a
+    /// pause replace no run. During a pause this is the next due time after `now`, because the pause may have ended by then.
     pub fn replace_at(&self, job: &Job, timeline: &Timeline, now: Timestamp) -> Option<Timestamp> {
-        let paused = |pause: &Pause| pause.until.map_or(now, |until| now.min(until - INSTANT));
+        let paused = |pause: &Pause| pause.until.map_or(now, |until| now.min(until - Timestamp::TICK));
         let dealt_with = self.pause.as_ref().map_or(self.cursor, |pause| self.cursor.max(paused(pause)));
         let replaces = job.overlap == Overlap::Replace && !self.deleted;
         replaces.then(|| timeline.next_after(dealt_with))?
     }
 
-    /// Whether the schedule has ended and nothing is held or waits.
+    /// Whether the schedule has ended, and no firing is held or waits.
     pub fn is_completed(&self) -> bool {
         self.armed.is_none() && self.manual.is_none() && self.phase == Phase::Idle
     }
 
-    /// Whether a further attempt of a firing of the schedule is to come; that counts as running. A pause drops it.
+    /// Whether a firing of the schedule waits for its next attempt. Backoff counts as running, except during a pause.
     pub(super) fn in_backoff(&self) -> bool {
         self.pause.is_none() && self.armed.is_some_and(|armed| armed.attempt > 1)
     }
 
+    /// Adopts what a policy has selected. The cursor never goes back.
     pub(super) fn take(&mut self, selection: Selection) {
         self.armed = selection.armed;
         self.cursor = if enabled(Guard::CursorForward) { selection.cursor.max(self.cursor) } else { selection.cursor };
         self.catch_up_until = selection.catch_up_until;
     }
 
-    /// Arms what follows the firing of `due_at`, nothing having been held up: the backlog first, then the schedule.
+    /// Arms the next firing after `due_at`: from the backlog if it has one, otherwise from the schedule.
     pub(super) fn arm_after(&mut self, timeline: &Timeline, due_at: Timestamp) {
         match policy::next_of_backlog(timeline, due_at, self.catch_up_until) {
             Some(firing) => self.armed = Some(firing),
@@ -259,18 +256,18 @@ impl JobState {
         }
     }
 
-    /// Puts a held firing back to where the claim took it from. A manual run that waits there has lost its place: only one
-    /// waits, and that is the earlier.
+    /// Releases a held firing: it waits again where the claim took it from. Only one manual run may wait, so a later one
+    /// that waits there by now is recorded as an overlap, which this returns.
     #[must_use]
-    pub(super) fn put_back(&mut self, held: &Held, now: Timestamp) -> Option<RunRecord> {
+    pub(super) fn release(&mut self, held: &Held, now: Timestamp) -> Option<RunRecord> {
         self.phase = Phase::Idle;
         if held.firing.trigger != Trigger::Manual {
-            // Where due times after it have been dealt with otherwise than as its backlog, it is part of no batch any more
-            // and starts however late. What was to be made good is looked at again with what passed since.
-            let dealt_with_after = self.cursor > held.firing.due_at && self.catch_up_until != Some(self.cursor);
-            let made_good = held.firing.trigger == Trigger::Misfire && held.firing.attempt == 1;
-            let settled = dealt_with_after || (held.firing.settled && !made_good);
-            self.armed = Some(Firing { settled, ..held.firing });
+            // Later due times may have run or have a record already, other than as its backlog. Then it forms no batch with
+            // them and starts however late. Otherwise the policy decides again on a misfire run, with all that passed since.
+            let later_is_complete = self.cursor > held.firing.due_at && self.catch_up_until != Some(self.cursor);
+            let first_misfire_run = held.firing.trigger == Trigger::Misfire && held.firing.attempt == 1;
+            let misfire_exempt = later_is_complete || (held.firing.misfire_exempt && !first_misfire_run);
+            self.armed = Some(Firing { misfire_exempt, ..held.firing });
             return None;
         }
         let later = self.manual.replace(held.waiting());

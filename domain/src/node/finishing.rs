@@ -96,7 +96,7 @@ impl Node {
     }
 
     fn finish_again(&mut self, run: RunId) {
-        if !enabled(Guard::FinishAgain) {
+        if !enabled(Guard::FinishRepeats) {
             self.forget(run);
             self.onward.remove(&run);
         } else if let Some(Stage::Finishing(ending)) = self.runs.get(&run).map(|of_run| of_run.stage.clone()) {

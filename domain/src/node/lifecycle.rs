@@ -48,7 +48,8 @@ impl Node {
                 self.clock.heard(utc, now);
                 let live: Vec<SessionId> = peers.iter().filter(|peer| peer.claims).map(|peer| peer.session).collect();
                 self.share_with(live);
-                self.survey.note(peers.iter().filter(|peer| !peer.ended).map(|peer| (peer.session, peer.seq)), now);
+                self.detector
+                    .observe(peers.iter().filter(|peer| !peer.ended).map(|peer| (peer.session, peer.seq)), now);
                 self.note_what_is_over(&peers, now);
             }
         }
@@ -120,7 +121,7 @@ impl Node {
     /// session that has left: the store has the last word.
     fn leave_if_nothing_is_held(&mut self, now: BootTime) {
         match self.drain.last_look {
-            _ if !enabled(Guard::LastLook) => {
+            _ if !enabled(Guard::DrainListsHeld) => {
                 self.drain.done = true;
                 self.emit(Effect::Drained);
             }

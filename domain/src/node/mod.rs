@@ -32,7 +32,7 @@ use std::sync::Arc;
 use crate::guard::{Guard, enabled};
 use crate::id::{RunId, SessionId};
 use crate::job::Job;
-use crate::lease::{DatabaseClock, Survey};
+use crate::lease::{DatabaseClock, FailureDetector};
 use crate::lost_commits::LossWindow;
 use crate::run::Ending;
 use crate::time::{BootTime, Timestamp};
@@ -97,7 +97,7 @@ pub struct Node {
     /// Sessions that are over, as the last heartbeat showed them, each with what is to be done about it.
     to_sweep: VecDeque<(SessionId, Effect)>,
     clock: DatabaseClock,
-    survey: Survey,
+    detector: FailureDetector,
     /// The sessions that claim, as the last heartbeat saw them; none before the first one.
     live: Vec<SessionId>,
     partitions: Vec<u16>,
@@ -179,7 +179,7 @@ impl Node {
             flight: Flight::default(),
             to_sweep: VecDeque::new(),
             clock,
-            survey: Survey::default(),
+            detector: FailureDetector::default(),
             live: Vec::new(),
             partitions: Vec::new(),
             neighbours: Neighbours::default(),

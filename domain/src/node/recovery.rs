@@ -49,7 +49,7 @@ impl Node {
                 }
                 continue;
             }
-            if on_their_way.contains(&row.run) && enabled(Guard::OnItsWay) || !enabled(Guard::Recovery) {
+            if on_their_way.contains(&row.run) && enabled(Guard::ClaimInFlight) || !enabled(Guard::Recovery) {
                 continue;
             }
             let stage = if self.pending.remove(&row.run).is_some() { Stage::InDoubt } else { Stage::Uncertain };
@@ -86,7 +86,7 @@ impl Node {
             }
             Err(_) => {
                 self.wish.reset_backoff.failed(now);
-                if !enabled(Guard::ResetAgain) {
+                if !enabled(Guard::ResetRepeats) {
                     sent.into_iter().for_each(|run| self.forget(run));
                 }
             }

@@ -12,7 +12,7 @@ impl Node {
     pub(super) fn note_what_is_over(&mut self, peers: &[Peer], now: BootTime) {
         let of_others = peers.iter().filter(|peer| peer.ended && peer.session != self.session);
         let ended = of_others.map(|peer| (peer.session, Effect::Sweep { session: peer.session }));
-        let silent = self.survey.expired(self.session, self.config.timing.expire_after, now);
+        let silent = self.detector.expired(self.session, self.config.timing.expire_after, now);
         let silent = silent.into_iter().map(|(session, seq)| (session, Effect::Expire { session, seq }));
         let on_its_way = |session: &SessionId| self.flight.sweep.as_ref() == Some(session);
         self.to_sweep = ended.chain(silent).filter(|(session, _)| !on_its_way(session)).collect();

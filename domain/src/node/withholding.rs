@@ -31,8 +31,8 @@ impl Node {
         self.wish.peek |= self.withheld.is_some() && window.is_none();
         self.withheld = window;
         if window.is_some() {
-            if enabled(Guard::SilenceAnew) {
-                self.survey.forget();
+            if enabled(Guard::LossRestartsExpiry) {
+                self.detector.restart();
             }
             for run in self.in_stage(&Stage::Prepared) {
                 self.set_stage(run, Stage::Uncertain);

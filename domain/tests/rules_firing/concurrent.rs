@@ -84,7 +84,7 @@ fn after(phase: &str, event: &str) -> String {
     let row = desk.concurrent.get(&key).map_or("gone", |row| row.phase.as_str());
     match answer {
         Err(refused) => format!("{refused:?}").split(['(', ' ']).next().unwrap().to_owned(),
-        Ok(why) => [format!("{why:?} -> {row}")].into_iter().chain(desk.history()).collect::<Vec<_>>().join("; "),
+        Ok(kind) => [format!("{kind:?} -> {row}")].into_iter().chain(desk.history()).collect::<Vec<_>>().join("; "),
     }
 }
 
@@ -101,7 +101,7 @@ fn every_event_in_every_phase_beside_the_row() {
         ("idle", "resume", "NothingDue"),
         ("idle", "delete", "Deleted -> gone; schedule 60 skipped(deleted)"),
         ("idle", "cancel", "CancelledUnstarted -> gone; schedule 60 cancelled(cancelled)"),
-        ("prepared", "claim", "Held"),
+        ("prepared", "claim", "AlreadyHeld"),
         ("prepared", "start", "Started -> executing"),
         ("prepared", "succeed", "NotHeld"),
         ("prepared", "reset", "Reset -> idle"),
@@ -109,7 +109,7 @@ fn every_event_in_every_phase_beside_the_row() {
         ("prepared", "pause", "Paused -> gone; schedule 60 skipped(paused)"),
         ("prepared", "delete", "Deleted -> gone; schedule 60 skipped(deleted)"),
         ("prepared", "cancel", "CancelledUnstarted -> gone; schedule 60 cancelled(cancelled)"),
-        ("executing", "claim", "Held"),
+        ("executing", "claim", "AlreadyHeld"),
         ("executing", "start", "NotHeld"),
         ("executing", "succeed", "Finished -> gone; schedule 60 succeeded"),
         ("executing", "fail", "Retried -> idle; schedule 60 failed"),
@@ -128,8 +128,8 @@ fn every_event_in_every_phase_beside_the_row() {
 fn a_manual_run_beside_a_paused_job_goes_on() {
     let mut desk = Desk::new(retrying(Overlap::Allow, 1, 1));
     desk.pause(1, None).unwrap();
-    let (why, run) = desk.trigger(2).unwrap();
-    assert_eq!(why, TransitionKind::TriggeredConcurrently);
+    let (kind, run) = desk.trigger(2).unwrap();
+    assert_eq!(kind, TransitionKind::TriggeredConcurrently);
     let key = *desk.concurrent.keys().next().unwrap();
     desk.pause(3, None).unwrap();
     desk.apply_concurrent(

@@ -197,29 +197,33 @@ fn backing_off(policy: Overlap) -> Desk {
 #[test]
 fn a_backoff_counts_as_running_for_a_manual_run() {
     let mut skip = backing_off(Overlap::Skip);
-    assert_eq!(skip.trigger(62).map(|(why, _)| why), Ok(TransitionKind::TriggerSkipped));
+    assert_eq!(skip.trigger(62).map(|(kind, _)| kind), Ok(TransitionKind::TriggerSkipped));
     assert_eq!((skip.history()[1].as_str(), skip.armed().attempt), ("manual 62 skipped(overlap)", 2));
     let mut claimed = backing_off(Overlap::Skip);
     claimed.claim_ahead(63, 30).unwrap();
-    assert_eq!(claimed.trigger(64).map(|(why, _)| why), Ok(TransitionKind::TriggerSkipped));
+    assert_eq!(claimed.trigger(64).map(|(kind, _)| kind), Ok(TransitionKind::TriggerSkipped));
     assert_eq!(claimed.held().firing.attempt, 2, "what is prepared stays prepared");
 
     let mut delay = backing_off(Overlap::Delay);
-    let (why, run) = delay.trigger(62).unwrap();
+    let (kind, run) = delay.trigger(62).unwrap();
     assert_eq!(
-        (why, delay.row().claim_at()),
+        (kind, delay.row().claim_at()),
         (TransitionKind::Triggered, Some(at(91))),
         "it waits for the last attempt"
     );
     assert_eq!(delay.claim(63), Err(Rejected::NothingDue));
-    assert_eq!(delay.trigger(64).map(|(why, _)| why), Ok(TransitionKind::TriggerSkipped), "one waits");
+    assert_eq!(delay.trigger(64).map(|(kind, _)| kind), Ok(TransitionKind::TriggerSkipped), "one waits");
     assert_eq!(delay.run(91).firing.attempt, 2);
     delay.finish(92, Status::Succeeded).unwrap();
     assert_eq!(delay.run(92).run, run);
 
     let mut replace = backing_off(Overlap::Replace);
-    let (why, run) = replace.trigger(62).unwrap();
-    assert_eq!((why, replace.armed().due_at), (TransitionKind::Triggered, at(120)), "the newer firing takes its place");
+    let (kind, run) = replace.trigger(62).unwrap();
+    assert_eq!(
+        (kind, replace.armed().due_at),
+        (TransitionKind::Triggered, at(120)),
+        "the newer firing takes its place"
+    );
     assert_eq!(replace.run(62).run, run);
 }
 
@@ -235,14 +239,14 @@ fn a_backoff_of_a_manual_run_counts_as_running_too() {
     for policy in [Overlap::Skip, Overlap::Delay] {
         let mut desk = backing_off(policy);
         assert_eq!(
-            desk.trigger(3).map(|(why, _)| why),
+            desk.trigger(3).map(|(kind, _)| kind),
             Ok(TransitionKind::TriggerSkipped),
             "{policy:?}: its place is taken"
         );
     }
     let mut replace = backing_off(Overlap::Replace);
-    let (why, run) = replace.trigger(3).unwrap();
-    assert_eq!((why, replace.row().manual.and_then(|manual| manual.run)), (TransitionKind::Triggered, Some(run)));
+    let (kind, run) = replace.trigger(3).unwrap();
+    assert_eq!((kind, replace.row().manual.and_then(|manual| manual.run)), (TransitionKind::Triggered, Some(run)));
 }
 
 #[test]
@@ -290,8 +294,8 @@ fn a_doubtful_start_given_back_after_a_resume_takes_no_recorded_due_time_with_it
 fn with_replace_a_manual_run_takes_the_place_of_one_that_is_due_and_has_not_started() {
     let mut desk = Desk::new(overlap(Overlap::Replace));
     desk.claim(60).unwrap();
-    let (why, run) = desk.trigger(61).unwrap();
-    assert_eq!((why, desk.armed().due_at), (TransitionKind::Triggered, at(120)));
+    let (kind, run) = desk.trigger(61).unwrap();
+    assert_eq!((kind, desk.armed().due_at), (TransitionKind::Triggered, at(120)));
     assert_eq!(desk.history(), ["schedule 60 cancelled(replaced)"], "it is as good as running");
     assert_eq!(desk.run(61).run, run);
 

@@ -105,7 +105,7 @@ impl Desk {
             && self.job.overlap != Overlap::Allow
             && !self.concurrent.is_empty()
         {
-            return self.hold_back(session, run);
+            return self.defer(session, run);
         }
         self.apply_as_it_is(event)
     }
@@ -118,32 +118,32 @@ impl Desk {
     }
 
     /// As stores do when runs live beside the row of a job that does not allow them.
-    fn hold_back(&mut self, session: SessionId, run: RunId) -> Result<TransitionKind, Rejected> {
-        let why = self.apply_as_it_is(&Event::HoldBack { session, run })?;
-        if why == TransitionKind::HeldBack && self.job.overlap == Overlap::Replace {
+    fn defer(&mut self, session: SessionId, run: RunId) -> Result<TransitionKind, Rejected> {
+        let kind = self.apply_as_it_is(&Event::Defer { session, run })?;
+        if kind == TransitionKind::Deferred && self.job.overlap == Overlap::Replace {
             for key in self.concurrent.keys().copied().collect::<Vec<_>>() {
                 let _asked_before = self.apply_concurrent(key, &Event::Supersede);
             }
         }
-        Ok(why)
+        Ok(kind)
     }
 
     fn apply_as_it_is(&mut self, event: &Event) -> Result<TransitionKind, Rejected> {
         let before = self.state.clone().ok_or(Rejected::Deleted)?;
         let done = apply(&self.job, &self.timeline, &before, event, self.now)?;
         let arc = (state_of(Some(&before)), state_of(done.next.as_ref()));
-        assert!(TransitionKind::ALL.contains(&done.why), "{:?} is in no list", done.why);
-        assert!(done.why.arcs().contains(&arc), "{:?} led from {} to {}", done.why, arc.0, arc.1);
+        assert!(TransitionKind::ALL.contains(&done.kind), "{:?} is in no list", done.kind);
+        assert!(done.kind.arcs().contains(&arc), "{:?} led from {} to {}", done.kind, arc.0, arc.1);
         if let Some(next) = &done.next {
             let one_more = next.version == before.version + 1;
             assert!(one_more || self.losses_until.is_some(), "an accepted event writes one version");
             assert!(next.version > before.version);
             assert_eq!(next.claim_at().is_none(), next.phase.held().is_some(), "claim_at is None while held");
-            self.check_claim(&next.phase, done.why);
+            self.check_claim(&next.phase, done.kind);
         }
         self.state = done.next;
         if let (Some(Phase::Executing(held)), TransitionKind::Started) =
-            (self.state.as_ref().map(|row| row.phase), done.why)
+            (self.state.as_ref().map(|row| row.phase), done.kind)
         {
             self.started(held);
         }
@@ -154,24 +154,24 @@ impl Desk {
             assert!(self.concurrent.insert(row.key, row).is_none(), "a firing is in the table `concurrent_run` once");
         }
         self.records.extend(done.records);
-        self.check_overlap(done.why);
-        Ok(done.why)
+        self.check_overlap(done.kind);
+        Ok(done.kind)
     }
 
     /// S1 at the moment of each start.
-    fn check_overlap(&self, why: TransitionKind) {
+    fn check_overlap(&self, kind: TransitionKind) {
         let own = self.state.as_ref().map(|row| row.phase);
         let phases = own.into_iter().chain(self.concurrent.values().map(|row| row.phase));
         let executing = phases.filter(|phase| matches!(phase, Phase::Executing(_))).count();
         assert!(
-            why != TransitionKind::Started || self.job.overlap == Overlap::Allow || executing == 1,
+            kind != TransitionKind::Started || self.job.overlap == Overlap::Allow || executing == 1,
             "{executing} runs live"
         );
     }
 
     /// What may have started in commits that were lost is not claimed.
-    fn check_claim(&self, phase: &Phase, why: TransitionKind) {
-        let Some(firing) = phase.held().map(|held| held.firing).filter(|_| why == TransitionKind::Claimed) else {
+    fn check_claim(&self, phase: &Phase, kind: TransitionKind) {
+        let Some(firing) = phase.held().map(|held| held.firing).filter(|_| kind == TransitionKind::Claimed) else {
             return;
         };
         let lost = may_have_started(&self.job, firing.due_at, self.losses_until);
@@ -198,7 +198,7 @@ impl Desk {
         let done = match *event {
             Event::Start { session, run } if !self.overlaps(key) => self.start_concurrent(&before, session, run)?,
             Event::Start { session, run } => {
-                apply_concurrent(&self.job, &before, &Event::HoldBack { session, run }, self.now)?
+                apply_concurrent(&self.job, &before, &Event::Defer { session, run }, self.now)?
             }
             _ => apply_concurrent(&self.job, &before, event, self.now)?,
         };
@@ -208,16 +208,16 @@ impl Desk {
                 assert_eq!(next.version, before.version + 1, "an accepted event writes one version");
                 assert_eq!(next.claim_at().is_none(), next.phase.held().is_some(), "claim_at is None while held");
                 assert!(next.phase.held().is_none() || next.waiting.is_none(), "what is held does not wait");
-                self.check_claim(&next.phase, done.why);
-                if let (Phase::Executing(held), TransitionKind::Started) = (next.phase, done.why) {
+                self.check_claim(&next.phase, done.kind);
+                if let (Phase::Executing(held), TransitionKind::Started) = (next.phase, done.kind) {
                     self.started(held);
                 }
                 self.concurrent.insert(key, next);
             }
         }
         self.records.extend(done.records);
-        self.check_overlap(done.why);
-        Ok(done.why)
+        self.check_overlap(done.kind);
+        Ok(done.kind)
     }
 
     /// Whether another run executes that the one beside the row must not overlap.
@@ -241,11 +241,11 @@ impl Desk {
 
     /// As a person's call does: the job's row, then every row beside it.
     pub fn tell(&mut self, event: &Event) -> Result<TransitionKind, Rejected> {
-        let why = self.apply(event)?;
+        let kind = self.apply(event)?;
         for key in self.concurrent.keys().copied().collect::<Vec<_>>() {
             let _unconcerned = self.apply_concurrent(key, event);
         }
-        Ok(why)
+        Ok(kind)
     }
 
     pub fn claim(&mut self, now: i64) -> Result<TransitionKind, Rejected> {
@@ -306,7 +306,7 @@ impl Desk {
     pub fn trigger(&mut self, now: i64) -> Result<(TransitionKind, RunId), Rejected> {
         self.now = at(now);
         let run = self.draw();
-        self.apply(&Event::Trigger { run }).map(|why| (why, run))
+        self.apply(&Event::Trigger { run }).map(|kind| (kind, run))
     }
 
     pub fn cancel(&mut self, now: i64, run: RunId) -> Result<TransitionKind, Rejected> {

@@ -10,7 +10,7 @@ use super::desk::{Desk, at, ending, every, me, overlap, retrying, secs};
 /// Everything that a holder says of its run.
 fn words(session: SessionId, run: RunId) -> [Event; 4] {
     let finish = Event::Finish { session, run, ending: ending(Status::Succeeded, at(60)) };
-    [Event::Start { session, run }, Event::HoldBack { session, run }, finish, Event::Reset { session, run }]
+    [Event::Start { session, run }, Event::Defer { session, run }, finish, Event::Reset { session, run }]
 }
 
 /// Another session that names the run, and the holder that names another run.
@@ -89,10 +89,10 @@ fn a_cancel_of_another_run_leaves_every_row_as_it_is() {
 fn a_run_beside_its_row_starts_at_its_time_and_not_a_moment_before() {
     let (mut desk, key, run) = prepared_beside();
     let start = Event::Start { session: me(), run };
-    let hold_back = Event::HoldBack { session: me(), run };
+    let defer = Event::Defer { session: me(), run };
     desk.now = at(60) - secs(1);
     assert_eq!(desk.apply_concurrent(key, &start), Err(Rejected::Early(at(60))));
-    assert_eq!(desk.apply_concurrent(key, &hold_back), Err(Rejected::Early(at(60))));
+    assert_eq!(desk.apply_concurrent(key, &defer), Err(Rejected::Early(at(60))));
     desk.now = at(60);
     assert_eq!(desk.apply_concurrent(key, &start), Ok(TransitionKind::Started));
 }

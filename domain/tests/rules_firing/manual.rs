@@ -24,8 +24,8 @@ fn runs_asked_for_in_the_same_moment_are_different_firings() {
     let mut recorded = Desk::new(every(600));
     recorded.run(600);
     for _ in 0..3 {
-        assert_eq!(beside.trigger(601).map(|(why, _)| why), Ok(TransitionKind::TriggeredConcurrently));
-        assert_eq!(recorded.trigger(601).map(|(why, _)| why), Ok(TransitionKind::TriggerSkipped));
+        assert_eq!(beside.trigger(601).map(|(kind, _)| kind), Ok(TransitionKind::TriggeredConcurrently));
+        assert_eq!(recorded.trigger(601).map(|(kind, _)| kind), Ok(TransitionKind::TriggerSkipped));
     }
     assert_eq!((beside.concurrent.len(), recorded.records.len()), (3, 3));
     recorded_once(&recorded.records).unwrap();
@@ -41,7 +41,7 @@ fn a_second_run_now_is_refused_while_the_first_waits_and_skipped_once_the_firing
     let prepared_for_60 = |asked_at| {
         let mut desk = Desk::new(overlap(Overlap::Skip));
         desk.claim_ahead(40, 30).unwrap();
-        desk.trigger(asked_at).map(|(why, _)| why)
+        desk.trigger(asked_at).map(|(kind, _)| kind)
     };
     assert_eq!(
         (prepared_for_60(59), prepared_for_60(60)),

@@ -26,14 +26,14 @@ fn once_allowed(overlap: Overlap) -> (Desk, FiringKey) {
 fn what_runs_beside_the_row_is_the_previous_run_of_a_job_that_ceased_to_allow_it() {
     let (mut skip, key) = once_allowed(Overlap::Skip);
     skip.claim(120).unwrap();
-    assert_eq!((skip.start(120), skip.armed().due_at), (Ok(TransitionKind::HeldBack), at(180)));
+    assert_eq!((skip.start(120), skip.armed().due_at), (Ok(TransitionKind::Deferred), at(180)));
     assert_eq!(skip.history(), ["schedule 120 skipped(overlap)"]);
     finish_concurrent(&mut skip, key, 130, Status::Succeeded);
     assert_eq!(skip.run(180).firing.due_at, at(180));
 
     let (mut delay, key) = once_allowed(Overlap::Delay);
     delay.claim(120).unwrap();
-    assert_eq!(delay.start(120), Ok(TransitionKind::HeldBack));
+    assert_eq!(delay.start(120), Ok(TransitionKind::Deferred));
     assert_eq!((delay.armed().due_at, delay.row().claim_at()), (at(120), Some(at(121))), "looked at again in a second");
     delay.claim(121).unwrap();
     finish_concurrent(&mut delay, key, 170, Status::Succeeded);
@@ -45,7 +45,7 @@ fn what_runs_beside_the_row_is_the_previous_run_of_a_job_that_ceased_to_allow_it
 
     let (mut replace, key) = once_allowed(Overlap::Replace);
     replace.claim(120).unwrap();
-    assert_eq!(replace.start(120), Ok(TransitionKind::HeldBack));
+    assert_eq!(replace.start(120), Ok(TransitionKind::Deferred));
     assert!(replace.concurrent[&key].cancel.is_some(), "the older run is asked to end");
     replace.claim(121).unwrap();
     finish_concurrent(&mut replace, key, 122, Status::Cancelled);
@@ -58,7 +58,7 @@ fn a_backoff_beside_the_row_counts_as_running_and_waits_for_what_executes() {
     let (mut desk, key) = once_allowed(Overlap::Delay);
     finish_concurrent(&mut desk, key, 80, Status::Failed);
     desk.claim(120).unwrap();
-    assert_eq!(desk.start(120), Ok(TransitionKind::HeldBack));
+    assert_eq!(desk.start(120), Ok(TransitionKind::Deferred));
 
     let mut manual = Desk::new(Job { overlap: Overlap::Allow, ..misfire(MisfirePolicy::Skip, 30) });
     let (_, first) = manual.trigger(1).unwrap();
@@ -72,7 +72,7 @@ fn a_backoff_beside_the_row_counts_as_running_and_waits_for_what_executes() {
         let run = [first, second][which];
         manual.apply_concurrent(keys[which], &Event::Start { session: me(), run })
     };
-    assert_eq!((start(0), start(1)), (Ok(TransitionKind::Started), Ok(TransitionKind::HeldBack)));
+    assert_eq!((start(0), start(1)), (Ok(TransitionKind::Started), Ok(TransitionKind::Deferred)));
     assert_eq!(manual.concurrent[&keys[1]].claim_at(), Some(at(4)));
 }
 
@@ -81,14 +81,14 @@ fn a_manual_run_is_held_back_like_any_other() {
     let (mut skip, _) = once_allowed(Overlap::Skip);
     let (_, run) = skip.trigger(71).unwrap();
     skip.claim(71).unwrap();
-    assert_eq!(skip.start(71), Ok(TransitionKind::HeldBack));
+    assert_eq!(skip.start(71), Ok(TransitionKind::Deferred));
     assert_eq!((skip.records[0].id, skip.history()[0].as_str()), (run, "manual 71 skipped(overlap)"));
     assert_eq!(skip.armed().due_at, at(120));
 
     let (mut delay, key) = once_allowed(Overlap::Delay);
     let (_, run) = delay.trigger(71).unwrap();
     delay.claim(71).unwrap();
-    assert_eq!((delay.start(71), delay.row().claim_at()), (Ok(TransitionKind::HeldBack), Some(at(72))), "not at once");
+    assert_eq!((delay.start(71), delay.row().claim_at()), (Ok(TransitionKind::Deferred), Some(at(72))), "not at once");
     finish_concurrent(&mut delay, key, 72, Status::Succeeded);
     assert_eq!(delay.run(72).run, run);
 }

@@ -131,11 +131,11 @@ fn a_misfire_seen_at_the_start_is_dealt_with_there() {
             &["schedule 60..180 x3 skipped(misfire)"],
         ),
     ];
-    for (policy, now, why, due, armed, history) in table {
+    for (policy, now, kind, due, armed, history) in table {
         let mut desk = Desk::new(misfire(policy, 10));
         desk.claim_ahead(50, 30).unwrap();
         let run = desk.held().run;
-        assert_eq!(desk.start(now), Ok(why), "{policy:?} at {now}");
+        assert_eq!(desk.start(now), Ok(kind), "{policy:?} at {now}");
         let held = desk.row().phase.held().copied();
         assert_eq!(
             held.map(|held| (held.firing.due_at, held.run)),
@@ -161,9 +161,9 @@ fn a_backlog_that_is_seen_at_the_start_is_worked_off_one_at_a_time() {
 fn a_misfire_seen_at_the_start_leaves_a_manual_run_that_waits_to_the_claim() {
     let mut desk = Desk::new(Job { overlap: Overlap::Delay, ..misfire(MisfirePolicy::FireOnce, 10) });
     desk.claim_ahead(50, 30).unwrap();
-    let (why, manual) = desk.trigger(65).unwrap();
+    let (kind, manual) = desk.trigger(65).unwrap();
     assert_eq!(
-        (why, desk.held().firing.due_at),
+        (kind, desk.held().firing.due_at),
         (TransitionKind::Triggered, at(60)),
         "it waits behind what is prepared"
     );

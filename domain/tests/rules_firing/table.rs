@@ -45,8 +45,8 @@ fn in_phase(phase: &str) -> Desk {
 
 /// What came of it: `why -> phase[, armed second]; records`, or the refusal.
 fn told(desk: &Desk, answer: Result<TransitionKind, Rejected>) -> String {
-    let why = match answer {
-        Ok(why) => format!("{why:?}"),
+    let kind = match answer {
+        Ok(kind) => format!("{kind:?}"),
         Err(refused) => return format!("{refused:?}").split(['(', ' ']).next().unwrap().to_owned(),
     };
     let row = match &desk.state {
@@ -57,9 +57,9 @@ fn told(desk: &Desk, answer: Result<TransitionKind, Rejected>) -> String {
         },
     };
     if desk.records.is_empty() {
-        format!("{why} -> {row}")
+        format!("{kind} -> {row}")
     } else {
-        format!("{why} -> {row}; {}", desk.history().join(", "))
+        format!("{kind} -> {row}; {}", desk.history().join(", "))
     }
 }
 
@@ -85,7 +85,7 @@ fn after(phase: &str, event: &str) -> String {
         "update" => desk.update(now, carillon_domain::job::Job { params: "new".into(), ..desk.job.clone() }),
         "retime" => desk.update(now, every(10)),
         "delete" => desk.delete(now),
-        "trigger" => desk.trigger(now).map(|(why, _)| why),
+        "trigger" => desk.trigger(now).map(|(kind, _)| kind),
         "cancel" => desk.cancel(now, run),
         _ => unreachable!("{event}"),
     };

@@ -1,14 +1,14 @@
 //! The tiny store goes back in time, and those who were told more than it knows notice.
 
 use carillon_domain::id::SessionId;
-use carillon_domain::lost_commits::{LossWindow, went_back};
+use carillon_domain::lost_commits::{LossWindow, commits_were_lost};
 
 use super::{Me, Store};
 
 impl Store {
     pub(super) fn notices(&mut self, (session, acked): Me) -> bool {
         let known = self.sessions.get(&session).map(|row| row.seq).or(self.spent.get(&session).copied());
-        let lost = went_back(acked, known);
+        let lost = commits_were_lost(acked, known);
         if lost {
             let found = LossWindow { from_at: self.now, until_at: self.now, noticed_at: self.now };
             self.open = Some(self.open.map_or(found, |open| open.with(found)));
@@ -42,6 +42,6 @@ impl Store {
     /// Whether whoever knows of this session would notice that the store is this one again; if not, that the session could
     /// not do anything with it.
     pub fn would_tell(&self, (session, acked): Me) -> bool {
-        self.sessions.get(&session).is_none_or(|row| went_back(acked, Some(row.seq)))
+        self.sessions.get(&session).is_none_or(|row| commits_were_lost(acked, Some(row.seq)))
     }
 }

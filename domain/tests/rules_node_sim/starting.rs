@@ -68,39 +68,39 @@ impl Store {
         let others: Vec<_> = self.rows().into_iter().filter(|(other, ..)| of_job(other) && other != row).collect();
         let blocks = |(_, phase, _): &(RowKey, Phase, u64)| matches!(row, RowKey::Job(_)) || executes(phase);
         if overlap != Overlap::Allow && others.iter().any(blocks) {
-            let why = self.apply(row, &Event::HoldBack { session, run })?;
-            if why == TransitionKind::HeldBack && overlap == Overlap::Replace && *row == RowKey::Job(id) {
+            let kind = self.apply(row, &Event::Defer { session, run })?;
+            if kind == TransitionKind::Deferred && overlap == Overlap::Replace && *row == RowKey::Job(id) {
                 for (other, ..) in &others {
                     let _asked_before = self.apply(other, &Event::Supersede);
                 }
             }
-            return Ok(why);
+            return Ok(kind);
         }
         let alone = !others.iter().any(|(_, phase, _)| executes(phase));
-        let why = match row {
+        let kind = match row {
             RowKey::Job(_) => self.apply(row, &Event::Start { session, run })?,
             RowKey::Concurrent(key) => self.start_concurrent(*key, session, run)?,
         };
-        if !matches!(why, TransitionKind::Started | TransitionKind::StartedConcurrently) {
-            return Ok(why);
+        if !matches!(kind, TransitionKind::Started | TransitionKind::StartedConcurrently) {
+            return Ok(kind);
         }
         assert!(overlap == Overlap::Allow || alone, "S1: another run of job {id} executes");
         let (_, phase, _) = self.carrier(session, run).expect("a row carries what has started");
         let token = phase.held().map_or(0, |held| held.fencing_token);
         let last = self.tokens.insert(id, token).unwrap_or(0);
         must::never_decreases("a fencing token", last + 1, token).unwrap();
-        Ok(why)
+        Ok(kind)
     }
 
     fn start_concurrent(&mut self, key: FiringKey, session: SessionId, run: RunId) -> Result<TransitionKind, Rejected> {
         let stored = self.jobs.get_mut(&key.job).ok_or(Rejected::Deleted)?;
         let state = stored.state.as_ref().ok_or(Rejected::Deleted)?;
-        must::starts_where_it_may(state, key.trigger, self.now).unwrap();
+        must::starts_where_allowed(state, key.trigger, self.now).unwrap();
         let row = self.concurrent.get_mut(&key).ok_or(Rejected::NothingDue)?;
         let (after, done) = start_concurrent(state, row, (session, run), self.now)?;
         must::row_goes_forward(state, &after).unwrap();
         stored.state = Some(after);
         *row = done.next.ok_or(Rejected::NothingDue)?;
-        Ok(done.why)
+        Ok(done.kind)
     }
 }

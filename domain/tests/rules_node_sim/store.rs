@@ -82,11 +82,11 @@ impl Store {
             must::row_goes_forward(&before, after).unwrap();
         }
         let after = done.next.as_ref().map(|next| next.phase);
-        must::prepared_is_kept(&before.phase, after.as_ref(), done.why).unwrap();
+        must::prepared_is_kept(&before.phase, after.as_ref(), done.kind).unwrap();
         if let (TransitionKind::Started | TransitionKind::StartedConcurrently, Phase::Prepared(held)) =
-            (done.why, before.phase)
+            (done.kind, before.phase)
         {
-            must::starts_where_it_may(&before, held.firing.trigger, now).unwrap();
+            must::starts_where_allowed(&before, held.firing.trigger, now).unwrap();
             assert!(held.firing.start_at <= now, "nothing starts early");
         }
         stored.state = done.next;
@@ -94,13 +94,13 @@ impl Store {
         if let Some(row) = done.concurrent {
             assert!(self.concurrent.insert(row.key, row).is_none());
         }
-        Ok(done.why)
+        Ok(done.kind)
     }
 
     fn apply_concurrent(&mut self, key: FiringKey, event: &Event) -> Result<TransitionKind, Rejected> {
         let before = self.concurrent.get(&key).cloned().ok_or(Rejected::NothingDue)?;
         let done = apply_concurrent(&self.jobs[&key.job].job, &before, event, self.now)?;
-        must::prepared_is_kept(&before.phase, done.next.as_ref().map(|next| &next.phase), done.why).unwrap();
+        must::prepared_is_kept(&before.phase, done.next.as_ref().map(|next| &next.phase), done.kind).unwrap();
         match done.next {
             None => drop(self.concurrent.remove(&key)),
             Some(next) => {
@@ -109,7 +109,7 @@ impl Store {
             }
         }
         self.records.extend(done.records);
-        Ok(done.why)
+        Ok(done.kind)
     }
 
     /// What a person does: to the job's row and those beside it.

@@ -44,8 +44,8 @@ fn main() -> ExitCode {
                     *count += 1;
                     *took += started.elapsed();
                 }
-                Err(Violation { number, sentence }) => {
-                    println!("VIOLATED {number:?}: {sentence}");
+                Err(Violation { invariant, sentence }) => {
+                    println!("VIOLATED {invariant:?}: {sentence}");
                     println!("replay with: simulate plan={} seed={seed} jobs={jobs}", plan.name());
                     return ExitCode::FAILURE;
                 }

@@ -54,7 +54,7 @@ pub fn a_pause_passes_a_start() -> Verdict {
         let before = state(&bench, "a").await;
         wire.release();
         match answer(start).await.expect("an answer").remove(0) {
-            StartAnswer::Started { .. } => must::starts_where_it_may(&before, Trigger::Schedule, bench.clock_in(0)),
+            StartAnswer::Started { .. } => must::starts_where_allowed(&before, Trigger::Schedule, bench.clock_in(0)),
             _ => Ok(()),
         }
     })

@@ -178,7 +178,7 @@ pub fn a_start_in_doubt_is_settled_after_a_pause() -> Verdict {
         let seen = bench.store.settle(bench.me, &[claimed.at]).await.expect("an answer").remove(0);
         // Only what is not withdrawn is spawned.
         let Seen::Executing { withdrawn: false, .. } = seen else { return Ok(()) };
-        must::starts_where_it_may(&state(&bench, "a").await, Trigger::Schedule, bench.clock_in(0))
+        must::starts_where_allowed(&state(&bench, "a").await, Trigger::Schedule, bench.clock_in(0))
     })
 }
 

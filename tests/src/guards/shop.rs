@@ -106,7 +106,7 @@ pub async fn may_start(bench: &Bench, before: &JobState, claimed: &Claimed) -> V
     // What starts may be another due time than what was claimed.
     let StartAnswer::Started { held: Held { firing, .. }, .. } = bench.start(claimed).await else { return Ok(()) };
     let now = bench.clock_in(0);
-    must::starts_where_it_may(before, firing.trigger, now)?;
+    must::starts_where_allowed(before, firing.trigger, now)?;
     must::starts_in_time(&claimed.job, &firing, now)
 }
 

@@ -359,7 +359,7 @@ impl World {
 
     /// As [`World::verdict`], and nothing is left lying that came due more than so many seconds ago.
     pub fn verdict_in_time(self, secs: u64) -> Verdict {
-        must::nothing_is_left_lying(&self.rows(), Duration::from_secs(secs), self.clock_now())?;
+        must::nothing_overdue(&self.rows(), Duration::from_secs(secs), self.clock_now())?;
         self.verdict()
     }
 

@@ -2,7 +2,7 @@
 
 use carillon_domain::firing::Phase;
 use carillon_domain::id::{JobId, RunId, SessionId};
-use carillon_domain::lost_commits::went_back;
+use carillon_domain::lost_commits::commits_were_lost;
 use carillon_domain::node::Effect;
 use carillon_domain::run::Status;
 use carillon_store::memory::Backup;
@@ -235,5 +235,5 @@ impl World {
 /// Whether a process would notice that the database is this one again; if not, whether it could not do anything with it.
 fn would_tell(saved: &Backup, process: &Process) -> bool {
     let known = saved.sessions().find(|beat| beat.id == process.session).map(|beat| beat.seq);
-    process.life == Life::Gone || known.is_none_or(|seq| went_back(process.node.acked(), Some(seq)))
+    process.life == Life::Gone || known.is_none_or(|seq| commits_were_lost(process.node.acked(), Some(seq)))
 }

@@ -87,7 +87,7 @@ impl World {
         }
         if cause.withdrawn.contains(&run) {
             self.must(Err(must::Violation {
-                number: must::Number::S5,
+                invariant: must::Invariant::S5,
                 sentence: format!("run {run} was settled and started after its job was paused or deleted"),
             }));
         }

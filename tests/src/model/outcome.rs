@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use carillon_domain::invariants::{Number, Violation};
+use carillon_domain::invariants::{Invariant, Violation};
 use stateright::{Checker, HasDiscoveries, Model, Property};
 
 use super::actions::Action;
@@ -100,22 +100,22 @@ impl Model for Exploration {
 
     fn properties(&self) -> Vec<Property<Self>> {
         vec![
-            Property::always("S1", |_, world| holds(world, Number::S1)),
-            Property::always("S2", |_, world| holds(world, Number::S2)),
-            Property::always("S3", |_, world| holds(world, Number::S3)),
-            Property::always("S4", |_, world| holds(world, Number::S4)),
-            Property::always("S5", |_, world| holds(world, Number::S5)),
-            Property::always("S6", |_, world| holds(world, Number::S6)),
-            Property::always("S7", |_, world| holds(world, Number::S7)),
-            Property::always("S8", |_, world| holds(world, Number::S8)),
-            Property::always("L1", |_, world| holds(world, Number::L1)),
-            Property::always("L2", |_, world| holds(world, Number::L2)),
+            Property::always("S1", |_, world| holds(world, Invariant::S1)),
+            Property::always("S2", |_, world| holds(world, Invariant::S2)),
+            Property::always("S3", |_, world| holds(world, Invariant::S3)),
+            Property::always("S4", |_, world| holds(world, Invariant::S4)),
+            Property::always("S5", |_, world| holds(world, Invariant::S5)),
+            Property::always("S6", |_, world| holds(world, Invariant::S6)),
+            Property::always("S7", |_, world| holds(world, Invariant::S7)),
+            Property::always("S8", |_, world| holds(world, Invariant::S8)),
+            Property::always("L1", |_, world| holds(world, Invariant::L1)),
+            Property::always("L2", |_, world| holds(world, Invariant::L2)),
         ]
     }
 }
 
-fn holds(world: &World, number: Number) -> bool {
-    world.violation.as_ref().is_none_or(|violation| violation.number != number)
+fn holds(world: &World, invariant: Invariant) -> bool {
+    world.violation.as_ref().is_none_or(|violation| violation.invariant != invariant)
 }
 
 impl Outcome {

@@ -1,7 +1,7 @@
 //! The end of every path: faults stop, time passes, and then everything must be Idle, forgotten and accounted for.
 
 use carillon_domain::id::{JobId, RunId};
-use carillon_domain::invariants::{self as must, Number, Verdict, Violation};
+use carillon_domain::invariants::{self as must, Invariant, Verdict, Violation};
 use carillon_domain::run::{RunRecord, Status, Trigger};
 use carillon_domain::time::Timestamp;
 
@@ -94,7 +94,7 @@ impl World {
             (None, None) => Ok(()),
             (waits, lives) => {
                 let sentence = format!("nothing more is to come, and yet waits {waits:?}, lives {lives:?}");
-                Err(Violation { number: Number::L1, sentence })
+                Err(Violation { invariant: Invariant::L1, sentence })
             }
         }
     }
@@ -113,7 +113,7 @@ impl World {
                 let found = self.store.records().filter(covers).count();
                 if found != 1 {
                     let sentence = format!("the due time {due} of job {job} is accounted for {found} times");
-                    return Err(Violation { number: Number::S6, sentence });
+                    return Err(Violation { invariant: Invariant::S6, sentence });
                 }
             }
         }

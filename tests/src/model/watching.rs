@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use carillon_domain::firing::{Held, JobState, Phase, TransitionKind};
 use carillon_domain::id::{JobId, SessionId};
-use carillon_domain::invariants::{self as must, Number, Verdict, Violation};
+use carillon_domain::invariants::{self as must, Invariant, Verdict, Violation};
 use carillon_domain::job::{OnLost, Overlap};
 use carillon_domain::node::port::RowKey;
 use carillon_domain::run::Trigger;
@@ -52,11 +52,11 @@ impl Writer {
 
 /// S5 for one start.
 pub(super) fn may_start(row: &JobState, trigger: Trigger, now: Timestamp) -> Verdict {
-    must::starts_where_it_may(row, trigger, now)
+    must::starts_where_allowed(row, trigger, now)
 }
 
-fn broken(number: Number, sentence: String) -> Verdict {
-    Err(Violation { number, sentence })
+fn broken(invariant: Invariant, sentence: String) -> Verdict {
+    Err(Violation { invariant, sentence })
 }
 
 impl World {
@@ -91,7 +91,7 @@ impl World {
             let row = before.job(job).or_else(|| after.job(job));
             match row {
                 Some(row) => may_start(row, held.firing.trigger, self.utc())?,
-                None => broken(Number::S5, format!("job {job} started after it was deleted"))?,
+                None => broken(Invariant::S5, format!("job {job} started after it was deleted"))?,
             }
             let last = self.history.tokens.insert(job, held.fencing_token).unwrap_or(0);
             if !self.history.back.as_ref().is_some_and(|back| back.unnoticed) {
@@ -169,7 +169,7 @@ fn rows_go_forward(before: &Backup, after: &Backup) -> Verdict {
     for row in before.concurrent() {
         let changed = after.concurrent().find(|now| now.key == row.key && *now != row);
         if changed.is_some_and(|now| now.version <= row.version) {
-            broken(Number::S7, format!("{:?} was written and its version did not grow", row.key))?;
+            broken(Invariant::S7, format!("{:?} was written and its version did not grow", row.key))?;
         }
     }
     Ok(())
@@ -202,7 +202,7 @@ fn sets_are_locked(before: &Backup, after: &Backup, writer: Writer) -> Verdict {
         let here = |key: &RowKey| before.partition(job_of(key)).map(usize::from) == Some(partition);
         let changed = || after.rows().any(|row| here(&row.0) && !before.rows().any(|known| known == row));
         if writer.needs_locks() && epoch == now && changed() {
-            broken(Number::S7, format!("rows of partition {partition} were written without its lock"))?;
+            broken(Invariant::S7, format!("rows of partition {partition} were written without its lock"))?;
         }
     }
     Ok(())
@@ -212,6 +212,6 @@ fn recorded_once(after: &Backup) -> Verdict {
     must::recorded_once(after.records())?;
     match after.record_conflicts() {
         0 => Ok(()),
-        more => broken(Number::S6, format!("{more} records of a firing that has one already")),
+        more => broken(Invariant::S6, format!("{more} records of a firing that has one already")),
     }
 }

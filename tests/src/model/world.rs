@@ -200,7 +200,7 @@ impl World {
 /// States that go on alike are one, whatever is told of how they came about.
 impl Hash for World {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        let broken = self.violation.as_ref().map(|violation| violation.number as u8);
+        let broken = self.violation.as_ref().map(|violation| violation.invariant as u8);
         (self.rested, broken).hash(state);
         if self.rested && broken.is_none() {
             return;

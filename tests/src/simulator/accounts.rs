@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use carillon_domain::id::JobId;
-use carillon_domain::invariants::{Number, Violation};
+use carillon_domain::invariants::{Invariant, Violation};
 use carillon_domain::run::{RunRecord, Trigger};
 use carillon_domain::schedule::Timeline;
 use carillon_domain::time::Timestamp;
@@ -85,7 +85,7 @@ impl Accounts {
 
 impl Account {
     fn check(&self, job: JobId) -> Result<u64, Violation> {
-        let violated = |sentence: String| Err(Violation { number: Number::S6, sentence });
+        let violated = |sentence: String| Err(Violation { invariant: Invariant::S6, sentence });
         let mut covered: BTreeSet<Timestamp> = BTreeSet::new();
         let mut attempted: BTreeSet<Timestamp> = BTreeSet::new();
         for entry in &self.entries {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use carillon_domain::firing::{ConcurrentRun, FiringKey, Held, JobState, Phase, TransitionKind};
 use carillon_domain::id::{JobId, RunId, SessionId};
-use carillon_domain::invariants::{self as must, Number, Verdict, Violation};
+use carillon_domain::invariants::{self as must, Invariant, Verdict, Violation};
 use carillon_domain::job::{Job, OnLost, Overlap};
 use carillon_domain::run::RunRecord;
 use carillon_domain::time::BootTime;
@@ -44,8 +44,8 @@ pub(super) struct Checks {
     pub counted: BTreeMap<&'static str, u64>,
 }
 
-fn violated(number: Number, sentence: String) -> Verdict {
-    Err(Violation { number, sentence })
+fn violated(invariant: Invariant, sentence: String) -> Verdict {
+    Err(Violation { invariant, sentence })
 }
 
 impl Checks {
@@ -130,7 +130,7 @@ impl Checks {
             kept(commit, &before.phase, phase.as_ref())?;
             self.counts(commit, &before.phase);
             if let (Phase::Prepared(held), Some(Phase::Executing(now))) = (&before.phase, &phase) {
-                must::starts_where_it_may(before, held.firing.trigger, commit.now)?;
+                must::starts_where_allowed(before, held.firing.trigger, commit.now)?;
                 self.tokens.push((id, now.fencing_token));
             }
         }
@@ -154,11 +154,11 @@ impl Checks {
             let own = commit.jobs.iter().find_map(|(row, _)| row.as_ref().filter(|row| row.id == key.job));
             let Some(own) = own else {
                 return violated(
-                    Number::S5,
+                    Invariant::S5,
                     format!("run {} beside job {} started without its row", held.run, key.job),
                 );
             };
-            must::starts_where_it_may(own, key.trigger, commit.now)?;
+            must::starts_where_allowed(own, key.trigger, commit.now)?;
             self.tokens.push((key.job, held.fencing_token));
         }
         if let Some(before) = before {
@@ -195,7 +195,7 @@ impl Checks {
         let again = !self.attempts.insert((key, record.attempt));
         match (self.recorded.insert(record.id), again) {
             (true, true) => {
-                return violated(Number::S6, format!("attempt {} of {key:?} is recorded twice", record.attempt));
+                return violated(Invariant::S6, format!("attempt {} of {key:?} is recorded twice", record.attempt));
             }
             // The same fact.
             (false, _) => return Ok(()),

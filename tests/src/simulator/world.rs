@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use carillon_domain::invariants::{self as must, Number, Violation};
+use carillon_domain::invariants::{self as must, Invariant, Violation};
 use carillon_domain::job::Job;
 use carillon_domain::time::Timestamp;
 use carillon_store::memory::innodb::{Client, InnoDb, Limits};
@@ -134,7 +134,7 @@ impl World {
                 must::all_idle(&self.database.phases())?;
                 let row = self.database.states().into_iter().find(|row| !row.is_completed());
                 let sentence = format!("a job does not come to its end: {row:?}");
-                return Err(Violation { number: Number::L1, sentence });
+                return Err(Violation { invariant: Invariant::L1, sentence });
             }
             self.run_until(self.now_us + SECOND_US)?;
         }
@@ -158,7 +158,7 @@ impl World {
         let conflicts = self.database.record_conflicts();
         if conflicts > 0 {
             let sentence = format!("{conflicts} records were refused as second ones of their attempt");
-            return Err(Violation { number: Number::S6, sentence });
+            return Err(Violation { invariant: Invariant::S6, sentence });
         }
         let due_times = self.checks.settle_accounts()?;
         let mut faults = self.sky.now().struck.clone();

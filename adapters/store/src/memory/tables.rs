@@ -225,8 +225,8 @@ impl Tables for Transaction<'_> {
     ) -> impl Future<Output = StoreResult<()>> + Send {
         let now = self.now();
         let found = self.data.sessions.get_mut(&session);
-        let lives = |beat: SessionBeat| beat.state != SessionState::Ended || !enabled(Guard::BeatNotEnded);
-        let newer = |beat: SessionBeat| beat.seq < seq || !enabled(Guard::BeatNewer);
+        let lives = |beat: SessionBeat| beat.state != SessionState::Ended || !enabled(Guard::HeartbeatNotEnded);
+        let newer = |beat: SessionBeat| beat.seq < seq || !enabled(Guard::HeartbeatNewer);
         if let Some(found) = found.filter(|found| lives(found.beat) && newer(found.beat)) {
             found.beat = SessionBeat { id: session, seq, state };
             found.heartbeat_at = now;

@@ -69,7 +69,7 @@ impl Context {
         let known_rows = runs.iter().map(|at| self.known_row(at)).collect::<Option<_>>()?;
         let (writes, answers) = transit::start_known(known, me.session, runs, known_rows)?;
         let set = assignments(&writes)?;
-        let holds = if enabled(Guard::StandingHolds) { self.holds(me, known) } else { String::new() };
+        let holds = if enabled(Guard::OptimisticStanding) { self.holds(me, known) } else { String::new() };
         let rows = rows(me.session, &writes);
         Some((format!("UPDATE job_state FORCE INDEX (PRIMARY) SET {set} WHERE {rows}{holds}"), writes, answers))
     }

@@ -184,9 +184,9 @@ impl Tables for Transaction {
     async fn beat(&mut self, session: SessionId, seq: u64, state: SessionState) -> StoreResult<()> {
         let sql =
             "UPDATE session SET seq = ?, state = ?, heartbeat_at = ? WHERE id = ? AND state <> 'ended' AND seq < ?";
-        let sql = match enabled(Guard::BeatNotEnded) {
-            true => guarded(Guard::BeatNewer, sql, "seq < ?", "0 <= ?"),
-            false => guarded(Guard::BeatNotEnded, sql, "state <> 'ended'", "TRUE"),
+        let sql = match enabled(Guard::HeartbeatNotEnded) {
+            true => guarded(Guard::HeartbeatNewer, sql, "seq < ?", "0 <= ?"),
+            false => guarded(Guard::HeartbeatNotEnded, sql, "state <> 'ended'", "TRUE"),
         };
         let (now, id) = (Transaction::now(self).as_ms(), session.as_u64());
         self.change_session(&sql, vec![seq.into(), state.as_str().into(), now.into(), id.into(), seq.into()]).await

@@ -278,7 +278,7 @@ impl Transaction {
 
     /// Lock rows were written; each must be there. The time is that after the wait.
     async fn lock_taken(&mut self, ids: &[u32]) -> StoreResult<()> {
-        if self.line.done()?.matched != ids.len() as u64 && enabled(Guard::LockThere) {
+        if self.line.done()?.matched != ids.len() as u64 && enabled(Guard::LockRowExists) {
             return Err(self.missing_lock(ids).await?);
         }
         self.locked = ids.to_vec();

@@ -31,7 +31,7 @@ pub(crate) async fn claim<T: Tables>(tables: &mut T, request: &ClaimRequest) -> 
         let Some(run) = ids.front().copied() else { break };
         let (session, losses_until) = (request.me.session, standing.losses_until);
         let event = Event::Claim { session, run, until: request.until, losses_until };
-        if !matches!(work.apply_to(&row, &event), Ok(applied) if applied.why == TransitionKind::Claimed) {
+        if !matches!(work.apply_to(&row, &event), Ok(applied) if applied.kind == TransitionKind::Claimed) {
             continue;
         }
         let Some(mut answer) = work.claimed(&row) else { continue };
@@ -52,8 +52,8 @@ pub(crate) async fn claim<T: Tables>(tables: &mut T, request: &ClaimRequest) -> 
 /// How a session stands that may claim now; `None` where it may not.
 pub(super) async fn standing_to_claim<T: Tables>(tables: &mut T, me: Me) -> Result<Option<Standing>, StoreError> {
     let standing = tables.standing(me.session).await?;
-    let lost = enabled(Guard::ClaimNotices) && lost_commits::notice(tables, me, &standing).await?.is_some();
-    let withheld = lost || standing.open.is_some() && enabled(Guard::WindowClaim);
+    let lost = enabled(Guard::ClaimDetectsLoss) && lost_commits::notice(tables, me, &standing).await?.is_some();
+    let withheld = lost || standing.open.is_some() && enabled(Guard::SuspendClaims);
     let alive = standing.state() == Some(SessionState::Live) || !enabled(Guard::ClaimAlive);
     Ok((alive && !withheld).then_some(standing))
 }

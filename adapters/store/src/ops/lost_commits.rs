@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use carillon_domain::guard::{Guard, enabled};
-use carillon_domain::lost_commits::{LossWindow, went_back};
+use carillon_domain::lost_commits::{LossWindow, commits_were_lost};
 
 use crate::tables::{Standing, Tables};
 use crate::{Me, RecordedLoss, StoreError};
@@ -20,10 +20,10 @@ pub(super) async fn notice<T: Tables>(
     let known = match &standing.session {
         Some(own) => Some(own.beat.seq),
         None if me.acked == 0 => None,
-        None if !enabled(Guard::SpentKnown) => None,
+        None if !enabled(Guard::EndedSequenceKept) => None,
         None => tables.spent_seq(me.session).await?,
     };
-    if !went_back(me.acked, known) {
+    if !commits_were_lost(me.acked, known) {
         return Ok(None);
     }
     let now = tables.now();

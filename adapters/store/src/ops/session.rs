@@ -25,7 +25,7 @@ pub(crate) async fn open<T: Tables>(tables: &mut T, session: &NewSession) -> Res
 /// The sessions are read after the write: whoever ends this one waits for it, or came before and is seen there.
 pub(crate) async fn heartbeat<T: Tables>(tables: &mut T, me: Me, seq: u64, draining: bool) -> Result<Beat, StoreError> {
     let standing = tables.standing(me.session).await?;
-    let lost = match enabled(Guard::BeatNotices) {
+    let lost = match enabled(Guard::HeartbeatDetectsLoss) {
         true => lost_commits::notice(tables, me, &standing).await?,
         false => None,
     };
@@ -48,7 +48,7 @@ pub(crate) async fn close<T: Tables>(tables: &mut T, session: SessionId) -> Resu
     let Some(mine) = sessions.into_iter().find(|view| view.beat.id == session) else { return Ok(()) };
     let jobs = tables.held_jobs(session, 1).await?.len();
     let concurrent = tables.held_concurrent(session, 1).await?.len();
-    if jobs + concurrent == 0 || !enabled(Guard::CloseEntombs) {
+    if jobs + concurrent == 0 || !enabled(Guard::CloseLeavesTombstone) {
         return tables.spend_session(session).await;
     }
     tables.end_session(session, mine.beat.seq).await?;
@@ -68,7 +68,7 @@ pub(crate) async fn expire<T: Tables>(
     seen_seq: u64,
 ) -> Result<bool, StoreError> {
     if let Some(me) = by
-        && enabled(Guard::ExpireCertain)
+        && enabled(Guard::ExpireSeenSinceLoss)
     {
         let standing = tables.standing(me.session).await?;
         if lost_commits::notice(tables, me, &standing).await?.is_some() || standing.open.is_some() {

@@ -22,13 +22,13 @@ use crate::{Finished, Me, Output, SessionState, StoreError};
 /// What may have started in them was claimed before that was noticed: the next claim records it.
 pub(crate) async fn start<T: Tables>(tables: &mut T, me: Me, runs: &[RunRef]) -> Result<Vec<StartAnswer>, StoreError> {
     let standing = tables.standing(me.session).await?;
-    if enabled(Guard::StartNotices) && lost_commits::notice(tables, me, &standing).await?.is_some() {
+    if enabled(Guard::StartDetectsLoss) && lost_commits::notice(tables, me, &standing).await?.is_some() {
         return Ok(vec![StartAnswer::Withheld; runs.len()]);
     }
     if matches!(standing.state(), None | Some(SessionState::Ended)) && enabled(Guard::StartAlive) {
         return Ok(vec![StartAnswer::Gone; runs.len()]);
     }
-    if standing.open.is_some() && enabled(Guard::WindowStart) {
+    if standing.open.is_some() && enabled(Guard::SuspendStarts) {
         return Ok(vec![StartAnswer::Withheld; runs.len()]);
     }
     let mut work = Work::new(tables.now());
@@ -102,7 +102,7 @@ fn start_one(work: &mut Work, session: SessionId, at: &RunRef, losses_until: Opt
     }
     match work.start(&at.row, session, at.run) {
         Err(Rejected::Early(start_at)) => StartAnswer::Early { start_at },
-        Ok(applied) if matches!(applied.why, TransitionKind::Started | TransitionKind::StartedConcurrently) => {
+        Ok(applied) if matches!(applied.kind, TransitionKind::Started | TransitionKind::StartedConcurrently) => {
             let row = applied.beside.map_or(at.row, RowKey::Concurrent);
             match work.phase(&row) {
                 Some((Phase::Executing(held), version, _)) => StartAnswer::Started {
@@ -200,7 +200,7 @@ fn claim_next(
         return None;
     }
     let event = Event::Claim { session: me.session, run, until, losses_until };
-    if !matches!(work.apply(*id, &event), Ok(applied) if applied.why == TransitionKind::Claimed) {
+    if !matches!(work.apply(*id, &event), Ok(applied) if applied.kind == TransitionKind::Claimed) {
         return None;
     }
     let claimed = work.claimed(row)?;

@@ -236,9 +236,9 @@ impl Tables for Transaction<'_> {
     ) -> impl Future<Output = StoreResult<()>> + Send {
         let sql = "UPDATE session SET seq = ?2, state = ?3, heartbeat_at = ?4 \
                    WHERE id = ?1 AND state <> 'ended' AND seq < ?2";
-        let sql = match enabled(Guard::BeatNotEnded) {
-            true => guarded(Guard::BeatNewer, sql, " AND seq < ?2", ""),
-            false => guarded(Guard::BeatNotEnded, sql, " AND state <> 'ended'", ""),
+        let sql = match enabled(Guard::HeartbeatNotEnded) {
+            true => guarded(Guard::HeartbeatNewer, sql, " AND seq < ?2", ""),
+            false => guarded(Guard::HeartbeatNotEnded, sql, " AND state <> 'ended'", ""),
         };
         let params = params![signed(session.as_u64()), signed(seq), state.as_str(), self.now().as_ms()];
         ready(self.execute(&sql, params))

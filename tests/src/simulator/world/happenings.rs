@@ -1,7 +1,7 @@
 //! What happens when: a queue in virtual time, and calls that go on when what they wait for has come.
 
 use carillon_domain::id::RunId;
-use carillon_domain::invariants::{Number, Violation};
+use carillon_domain::invariants::{Invariant, Violation};
 use carillon_domain::node::{Input, Node};
 use carillon_domain::run::Status;
 
@@ -69,7 +69,7 @@ impl World {
                     "a busy loop {} us after the beginning: queued {queued:?}, server {server:?}, awake {nodes:?}",
                     self.now_us
                 );
-                return Err(Violation { number: Number::L2, sentence });
+                return Err(Violation { invariant: Invariant::L2, sentence });
             }
             self.advance_to(next_us.max(self.now_us));
             self.step();

@@ -2,7 +2,7 @@
 
 use carillon_domain::firing::JobState;
 use carillon_domain::guard::{Guard, enabled};
-use carillon_domain::lost_commits::went_back;
+use carillon_domain::lost_commits::commits_were_lost;
 use carillon_domain::node::port::{RunRef, StartAnswer};
 
 use super::super::data::Data;
@@ -76,7 +76,7 @@ impl Memory {
 /// Answers how many rows matched.
 async fn write_alone(line: &mut Line, me: Me, known: Reckoned, writes: &[Write<JobState>]) -> StoreResult<usize> {
     line.statement().await?;
-    if enabled(Guard::StandingHolds) && !line.write(|server, _| holds(&mut server.data, me, known))? {
+    if enabled(Guard::OptimisticStanding) && !line.write(|server, _| holds(&mut server.data, me, known))? {
         return Ok(0);
     }
     let before = || writes.iter().filter_map(|write| write.before.as_ref());
@@ -111,7 +111,7 @@ fn holds(data: &mut Data, me: Me, known: Reckoned) -> bool {
     let Ok(standing) = at_once(data.begin().standing(me.session)) else { return false };
     !early
         && standing.is_in_order()
-        && !went_back(me.acked, standing.session.as_ref().map(|own| own.beat.seq))
+        && !commits_were_lost(me.acked, standing.session.as_ref().map(|own| own.beat.seq))
         && standing.losses_until == known.losses_until
         && data.concurrent.is_empty()
 }
