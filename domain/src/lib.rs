@@ -21,5 +21,6 @@ pub mod partition;
 pub mod policy;
 pub mod run;
 pub mod schedule;
+pub mod store;
 pub mod time;
 pub mod wheel;
