@@ -37,7 +37,7 @@ impl<'a> Parts<'a> {
     ) -> Result<(), StoreError> {
         match (answer, part) {
             (Err(StoreError::Permanent(problem)), Cow::Borrowed([one])) => {
-                tracing::error!(run = %one.request.at.run, problem, "a run is recorded without its output");
+                tracing::error!(run = %one.at.run, problem, "a run is recorded without its output");
                 self.left.push(Cow::Owned(vec![without_output(one)]));
             }
             (Err(StoreError::Permanent(_)), Cow::Borrowed(part)) if !part.is_empty() && enabled(Guard::Bisect) => {

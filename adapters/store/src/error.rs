@@ -1,7 +1,7 @@
 //! What can go wrong with a store, told apart by what the caller may do about it.
 
 use carillon_domain::firing::Rejected;
-use carillon_domain::node::Failure;
+use carillon_domain::node::call::Failure;
 
 /// An error of the database.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

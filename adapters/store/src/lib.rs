@@ -16,6 +16,7 @@ mod live;
 pub mod memory;
 pub mod mysql;
 mod ops;
+mod perform;
 mod recent;
 mod reckoning;
 mod rounds;
@@ -26,6 +27,7 @@ mod work;
 
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use error::{ControlError, StoreError};
+pub use perform::perform;
 pub use tables::MAX_OUTPUT_BYTES;
 pub use types::*;
 
@@ -34,7 +36,7 @@ pub(crate) type StoreResult<T> = Result<T, StoreError>;
 
 use async_trait::async_trait;
 use carillon_domain::id::{RunId, SessionId};
-use carillon_domain::node::port::{Claimed, FinishAnswer, Peek, RunRef, Seen, StartAnswer};
+use carillon_domain::node::port::{Claimed, FinishAnswer, Peek, RunRef, SettleAnswer, StartAnswer};
 use carillon_domain::time::Timestamp;
 
 /// What the node machine asks of a database.
@@ -80,7 +82,7 @@ pub trait NodeStore: Send + Sync {
 
     /// Settles doubt about rows: writes each (which disarms a stray statement guarded on an older version), then looks.
     /// One answer a run, in order.
-    async fn settle(&self, session: SessionId, runs: &[RunRef]) -> Result<Vec<Seen>, StoreError>;
+    async fn settle(&self, session: SessionId, runs: &[RunRef]) -> Result<Vec<SettleAnswer>, StoreError>;
 
     /// Every row that the session holds: what the recovery loop compares with the node's own sets.
     async fn held(&self, session: SessionId) -> Result<Vec<RunRef>, StoreError>;

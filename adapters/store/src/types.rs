@@ -6,10 +6,13 @@ use carillon_domain::firing::{JobState, Pause};
 use carillon_domain::id::{JobId, RunId, SessionId};
 use carillon_domain::job::Job;
 use carillon_domain::lost_commits::LossWindow;
-use carillon_domain::node::port::FinishRequest;
-use carillon_domain::node::{BeatAnswer, Peer};
+use carillon_domain::node::call::{BeatAnswer, Peer};
 use carillon_domain::run::{RunRecord, Status, Trigger};
 use carillon_domain::time::Timestamp;
+
+pub use carillon_domain::node::call::{ClaimRequest, Me, PeekRequest};
+pub use carillon_domain::node::port::Finished;
+pub use carillon_domain::run::Output;
 
 /// A node that registers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,22 +34,6 @@ pub struct Opened {
     pub now: Timestamp,
     /// How many partitions the database was made with.
     pub partitions: u16,
-}
-
-/// A session that asks for something, and what tells it that the database went back in time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Me {
-    /// Who asks.
-    pub session: SessionId,
-    /// The highest heartbeat sequence that was acknowledged to it; 0 before the first.
-    pub acked: u64,
-}
-
-impl Me {
-    /// A session to which nothing was acknowledged yet.
-    pub const fn new(session: SessionId) -> Self {
-        Self { session, acked: 0 }
-    }
 }
 
 /// A time of which nobody knows what was committed in it.
@@ -133,54 +120,6 @@ impl SessionState {
             SessionState::Ended => "ended",
         }
     }
-}
-
-/// A look for work.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PeekRequest {
-    /// Who looks.
-    pub session: SessionId,
-    /// Which partitions are its own.
-    pub partitions: Vec<u16>,
-    /// What comes up until then.
-    pub until: Timestamp,
-    /// The executors that the node has; jobs of others are none of its business.
-    pub executors: Vec<String>,
-}
-
-/// A claim.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ClaimRequest {
-    /// Who claims; an ended session gets nothing.
-    pub me: Me,
-    /// Where.
-    pub partitions: Vec<u16>,
-    /// What comes up until then.
-    pub until: Timestamp,
-    /// One id for each firing, drawn and remembered before the call; their number is the limit.
-    pub runs: Vec<RunId>,
-    /// How many of these may start in the same commit, where they are due already.
-    pub places: usize,
-    /// The executors that the node has; jobs of others are left alone.
-    pub executors: Vec<String>,
-}
-
-/// A run that ended, with what it printed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finished {
-    /// Which run, and how it ended.
-    pub request: FinishRequest,
-    /// The first and last part of stdout and stderr.
-    pub output: Output,
-}
-
-/// What a run printed.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Hash)]
-pub struct Output {
-    /// stdout and stderr in order.
-    pub bytes: Vec<u8>,
-    /// Whether something in the middle was left out.
-    pub truncated: bool,
 }
 
 /// What a run has printed so far.

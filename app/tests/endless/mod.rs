@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use carillon_domain::firing::{Firing, Held};
 use carillon_domain::id::{JobId, RunId, SessionId};
 use carillon_domain::job::Job;
-use carillon_domain::node::port::{Claimed, FinishAnswer, Peek, RowKey, RunRef, Seen, StartAnswer};
+use carillon_domain::node::port::{Claimed, FinishAnswer, Peek, RowKey, RunRef, SettleAnswer, StartAnswer};
 use carillon_domain::time::Timestamp;
 use carillon_store::*;
 use tokio::sync::Notify;
@@ -114,8 +114,8 @@ impl NodeStore for Endless {
         Ok(())
     }
 
-    async fn settle(&self, _: SessionId, runs: &[RunRef]) -> Result<Vec<Seen>, StoreError> {
-        Ok(vec![Seen::Gone; runs.len()])
+    async fn settle(&self, _: SessionId, runs: &[RunRef]) -> Result<Vec<SettleAnswer>, StoreError> {
+        Ok(vec![SettleAnswer::Gone; runs.len()])
     }
 
     async fn held(&self, _: SessionId) -> Result<Vec<RunRef>, StoreError> {

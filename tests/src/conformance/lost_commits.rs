@@ -78,7 +78,7 @@ pub async fn a_start_notices_and_does_nothing_else(bench: &Bench) {
     let claimed = bench.claim_one().await;
     keep(bench).await;
     let me = acked(go_back(bench, 12).await.session, 2);
-    assert_eq!(bench.store.start(me, &[claimed.at]).await.unwrap(), [StartAnswer::Withheld]);
+    assert_eq!(bench.store.start(me, &[claimed.at]).await.unwrap(), [StartAnswer::Suspended]);
     assert_eq!(bench.store.held(bench.me).await.unwrap(), [claimed.at], "prepared as before");
     assert_eq!(windows(bench).await.len(), 1);
 }
@@ -143,7 +143,7 @@ pub async fn nobody_claims_or_starts_until_it_is_accepted(bench: &Bench) {
     assert!(beat(bench, Me::new(other)).await.is_some(), "the others are told");
     bench.go_to(20);
     assert!(bench.store.claim(&bench.claim_request(other, at(40), 5)).await.unwrap().is_empty());
-    assert_eq!(bench.store.start(Me::new(other), &[prepared.at]).await.unwrap(), [StartAnswer::Withheld]);
+    assert_eq!(bench.store.start(Me::new(other), &[prepared.at]).await.unwrap(), [StartAnswer::Suspended]);
     let accepted = bench.store.accept_losses().await.unwrap();
     assert_eq!(accepted[0].accepted_at, Some(at(20)));
     assert_eq!(windows(bench).await, accepted);
@@ -197,7 +197,7 @@ pub async fn what_was_prepared_before_is_not_started_either(bench: &Bench) {
     let me = acked(go_back(bench, 12).await.session, 3);
     beat(bench, acked(bench.me, 2)).await;
     bench.store.accept_losses().await.unwrap();
-    assert_eq!(bench.store.start(me, &[claimed.at]).await.unwrap(), [StartAnswer::Withheld]);
+    assert_eq!(bench.store.start(me, &[claimed.at]).await.unwrap(), [StartAnswer::Suspended]);
     bench.store.reset(bench.me, &[claimed.at]).await.unwrap();
     assert_eq!(bench.claim_one().await.held.firing.due_at, at(20));
     assert_eq!(bench.story("a").await, [(10, 10, "lost", LOST.into())]);

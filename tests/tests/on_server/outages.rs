@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use carillon_domain::node::port::{FinishRequest, Seen};
+use carillon_domain::node::port::SettleAnswer;
 use carillon_domain::run::Status;
 use carillon_store::Me;
 use carillon_store::mysql::Options;
@@ -36,13 +36,15 @@ async fn a_connection_cut_at_the_commit_leaves_it_unknown() {
     let held = bench.store.held(bench.me).await.unwrap();
     assert!(request.runs.contains(&held[0].run));
     let seen = bench.store.settle(bench.me, &held).await.unwrap().remove(0);
-    let Seen::Prepared(settled) = seen else { panic!("{seen:?}") };
+    let SettleAnswer::Prepared(settled) = seen else { panic!("{seen:?}") };
     bench.go_to(10);
 
     let running = bench.started(&settled).await;
     let finished = Finished {
-        request: FinishRequest { at: running, ending: ending(Status::Succeeded, at(11)), next: None },
-        output: Output { bytes: b"done".to_vec(), truncated: false },
+        at: running,
+        ending: ending(Status::Succeeded, at(11)),
+        next: None,
+        output: Output { bytes: b"done".to_vec(), truncated: false }.into(),
     };
     // Before the COMMIT was sent nothing can have been applied.
     wire.set(Trap::CutBefore, ROWS);

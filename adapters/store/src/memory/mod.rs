@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use carillon_domain::id::{RunId, SessionId};
-use carillon_domain::node::port::{Claimed, FinishAnswer, Peek, RunRef, Seen, StartAnswer};
+use carillon_domain::node::port::{Claimed, FinishAnswer, Peek, RunRef, SettleAnswer, StartAnswer};
 use carillon_domain::time::Timestamp;
 
 pub use self::backup::Backup;
@@ -159,7 +159,7 @@ impl NodeStore for MemoryStore {
         self.call("reset", move |data| at_once(transit::reset(&mut data.begin(), id, &runs)))
     }
 
-    async fn settle(&self, id: SessionId, runs: &[RunRef]) -> Result<Vec<Seen>, StoreError> {
+    async fn settle(&self, id: SessionId, runs: &[RunRef]) -> Result<Vec<SettleAnswer>, StoreError> {
         let runs = runs.to_vec();
         self.call("settle", move |data| at_once(transit::settle(&mut data.begin(), id, &runs)))
     }

@@ -35,7 +35,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use carillon_domain::id::{RunId, SessionId};
-use carillon_domain::node::port::{Claimed, FinishAnswer, Peek, RunRef, Seen, StartAnswer};
+use carillon_domain::node::port::{Claimed, FinishAnswer, Peek, RunRef, SettleAnswer, StartAnswer};
 use carillon_domain::time::Timestamp;
 
 use self::address::Address;
@@ -139,7 +139,7 @@ impl MySqlStore {
         runs: &[Finished],
         executors: &[String],
     ) -> Result<Vec<FinishAnswer>, StoreError> {
-        let claims = runs.iter().any(|finished| finished.request.next.is_some());
+        let claims = runs.iter().any(|finished| finished.next.is_some());
         let locks = if claims { Locks::Standing(me.session) } else { Locks::Rows };
         write!(self, locks, |tables| transit::finish(tables, me, runs, executors))
     }
@@ -190,7 +190,7 @@ impl NodeStore for MySqlStore {
         write!(self, Locks::Rows, |tables| transit::reset(tables, id, runs))
     }
 
-    async fn settle(&self, id: SessionId, runs: &[RunRef]) -> Result<Vec<Seen>, StoreError> {
+    async fn settle(&self, id: SessionId, runs: &[RunRef]) -> Result<Vec<SettleAnswer>, StoreError> {
         write!(self, Locks::Rows, |tables| transit::settle(tables, id, runs))
     }
 

@@ -7,7 +7,7 @@ use carillon_domain::firing::{Event, JobState, Phase, Rejected, TransitionKind};
 use carillon_domain::guard::{Guard, enabled};
 use carillon_domain::id::SessionId;
 use carillon_domain::lost_commits::may_have_started;
-use carillon_domain::node::port::{Claimed, FinishAnswer, FinishRequest, Next, RowKey, RunRef, Seen, StartAnswer};
+use carillon_domain::node::port::{Claimed, FinishAnswer, Next, RowKey, RunRef, SettleAnswer, StartAnswer};
 use carillon_domain::run::Trigger;
 use carillon_domain::time::Timestamp;
 
@@ -23,13 +23,13 @@ use crate::{Finished, Me, Output, SessionState, StoreError};
 pub(crate) async fn start<T: Tables>(tables: &mut T, me: Me, runs: &[RunRef]) -> Result<Vec<StartAnswer>, StoreError> {
     let standing = tables.standing(me.session).await?;
     if enabled(Guard::StartNotices) && lost_commits::notice(tables, me, &standing).await?.is_some() {
-        return Ok(vec![StartAnswer::Withheld; runs.len()]);
+        return Ok(vec![StartAnswer::Suspended; runs.len()]);
     }
     if matches!(standing.state(), None | Some(SessionState::Ended)) && enabled(Guard::StartAlive) {
         return Ok(vec![StartAnswer::Gone; runs.len()]);
     }
     if standing.open.is_some() && enabled(Guard::WindowStart) {
-        return Ok(vec![StartAnswer::Withheld; runs.len()]);
+        return Ok(vec![StartAnswer::Suspended; runs.len()]);
     }
     let mut work = Work::new(tables.now());
     load_held(tables, &mut work, runs).await?;
@@ -98,7 +98,7 @@ fn start_one(work: &mut Work, session: SessionId, at: &RunRef, losses_until: Opt
         return StartAnswer::Moved;
     }
     if may_have_started(&definition.job, held.firing.due_at, losses_until) && enabled(Guard::LostCommitsStart) {
-        return StartAnswer::Withheld;
+        return StartAnswer::Suspended;
     }
     match work.start(&at.row, session, at.run) {
         Err(Rejected::Early(start_at)) => StartAnswer::Early { start_at },
@@ -151,30 +151,30 @@ pub(crate) async fn finish<T: Tables>(
     executors: &[String],
 ) -> Result<Vec<FinishAnswer>, StoreError> {
     let session = me.session;
-    let asked = runs.iter().any(|finished| finished.request.next.is_some());
+    let asked = runs.iter().any(|finished| finished.next.is_some());
     let standing = if asked { standing_to_claim(tables, me).await? } else { None };
     let mut work = Work::new(tables.now());
-    let held: Vec<RunRef> = runs.iter().map(|finished| finished.request.at).collect();
+    let held: Vec<RunRef> = runs.iter().map(|finished| finished.at).collect();
     load_held(tables, &mut work, &held).await?;
-    if runs.iter().any(|finished| finished.request.next.is_some_and(|next| next.has_place)) {
+    if runs.iter().any(|finished| finished.next.is_some_and(|next| next.has_place)) {
         load_concurrent(tables, &mut work).await?;
     }
     let mut answers = Vec::with_capacity(runs.len());
     for finished in runs {
-        let at = &finished.request.at;
+        let at = &finished.at;
         let row = located(tables, &mut work, at).await?;
-        let event = Event::Finish { session, run: at.run, ending: finished.request.ending.clone() };
+        let event = Event::Finish { session, run: at.run, ending: finished.ending.clone() };
         let ended = work.apply_to(&row, &event).is_ok();
-        if ended && finished.output != Output::default() {
-            work.keep_output(at.run, finished.output.clone());
+        if ended && *finished.output != Output::default() {
+            work.keep_output(at.run, Output::clone(&finished.output));
         }
         let may_claim = standing.as_ref().filter(|_| ended);
         let claimed = match may_claim {
-            Some(standing) => claim_next(&mut work, me, &row, &finished.request, (standing.losses_until, executors)),
-            None => claimed_before(&mut work, me, &row, &finished.request),
+            Some(standing) => claim_next(&mut work, me, &row, finished, (standing.losses_until, executors)),
+            None => claimed_before(&mut work, me, &row, finished),
         };
         answers.push(match claimed {
-            Some(claimed) => FinishAnswer::Onward(Box::new(claimed)),
+            Some(claimed) => FinishAnswer::RecordedAndClaimed(Box::new(claimed)),
             None if ended => FinishAnswer::Recorded { claim_at: claim_at(&work, &row) },
             None => FinishAnswer::AlreadyGone,
         });
@@ -189,7 +189,7 @@ fn claim_next(
     work: &mut Work,
     me: Me,
     row: &RowKey,
-    request: &FinishRequest,
+    request: &Finished,
     (losses_until, executors): (Option<Timestamp>, &[String]),
 ) -> Option<Claimed> {
     let (Some(Next { run, until, has_place }), RowKey::Job(id)) = (request.next, row) else { return None };
@@ -209,7 +209,7 @@ fn claim_next(
 
 /// What an earlier attempt of unknown outcome has claimed. What it has started is settled as a start is; what was withdrawn since
 /// is left to recovery, which gives it back.
-fn claimed_before(work: &mut Work, me: Me, row: &RowKey, request: &FinishRequest) -> Option<Claimed> {
+fn claimed_before(work: &mut Work, me: Me, row: &RowKey, request: &Finished) -> Option<Claimed> {
     let next = request.next?;
     let is_next = |claimed: &Claimed| claimed.held.session == me.session && claimed.held.run == next.run;
     let claimed = work.claimed(row).filter(is_next)?;
@@ -217,9 +217,11 @@ fn claimed_before(work: &mut Work, me: Me, row: &RowKey, request: &FinishRequest
         work.disarm(row, claimed.at.version);
     }
     match look(work, me.session, &claimed.at, row) {
-        Seen::Prepared(claimed) => Some(claimed),
-        Seen::Executing { at, held, replace_at, withdrawn: false } => Some(Claimed { at, held, replace_at, ..claimed }),
-        Seen::Executing { .. } | Seen::Gone => None,
+        SettleAnswer::Prepared(claimed) => Some(claimed),
+        SettleAnswer::Executing { at, held, replace_at, withdrawn: false } => {
+            Some(Claimed { at, held, replace_at, ..claimed })
+        }
+        SettleAnswer::Executing { .. } | SettleAnswer::Gone => None,
     }
 }
 
@@ -232,7 +234,7 @@ fn claim_at(work: &Work, row: &RowKey) -> Option<Timestamp> {
 
 /// A run without its output, where the database refuses the whole of it.
 pub(crate) fn without_output(finished: &Finished) -> Finished {
-    Finished { output: Output { bytes: Vec::new(), truncated: true }, request: finished.request.clone() }
+    Finished { output: Output { bytes: Vec::new(), truncated: true }.into(), ..finished.clone() }
 }
 
 /// Prepared or Executing -> Idle, never spawned.
@@ -254,7 +256,7 @@ pub(crate) async fn settle<T: Tables>(
     tables: &mut T,
     session: SessionId,
     runs: &[RunRef],
-) -> Result<Vec<Seen>, StoreError> {
+) -> Result<Vec<SettleAnswer>, StoreError> {
     let mut work = Work::new(tables.now());
     load(tables, &mut work, runs.iter()).await?;
     let mut rows = Vec::with_capacity(runs.len());
@@ -278,20 +280,20 @@ pub(crate) async fn settle<T: Tables>(
     Ok(seen)
 }
 
-fn look(work: &Work, session: SessionId, at: &RunRef, row: &RowKey) -> Seen {
+fn look(work: &Work, session: SessionId, at: &RunRef, row: &RowKey) -> SettleAnswer {
     match work.phase(row) {
         Some((Phase::Prepared(held), ..)) if held.run == at.run && held.session == session => {
-            work.claimed(row).map_or(Seen::Gone, Seen::Prepared)
+            work.claimed(row).map_or(SettleAnswer::Gone, SettleAnswer::Prepared)
         }
         Some((Phase::Executing(held), version, _)) if held.run == at.run && held.session == session => {
-            Seen::Executing {
+            SettleAnswer::Executing {
                 at: RunRef { row: *row, run: at.run, version },
                 held,
                 replace_at: replace_at(work, row),
                 withdrawn: withdrawn(work, row, held.firing.trigger),
             }
         }
-        _ => Seen::Gone,
+        _ => SettleAnswer::Gone,
     }
 }
 

@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use carillon_domain::id::{RunId, SessionId};
-use carillon_domain::node::port::{Claimed, FinishAnswer, Peek, RunRef, Seen, StartAnswer};
+use carillon_domain::node::port::{Claimed, FinishAnswer, Peek, RunRef, SettleAnswer, StartAnswer};
 use carillon_domain::time::Timestamp;
 
 pub use self::error::OpenError;
@@ -151,7 +151,7 @@ impl NodeStore for SqliteStore {
         self.write(move |tables| at_once(transit::reset(tables, id, &runs))).await
     }
 
-    async fn settle(&self, id: SessionId, runs: &[RunRef]) -> Result<Vec<Seen>, StoreError> {
+    async fn settle(&self, id: SessionId, runs: &[RunRef]) -> Result<Vec<SettleAnswer>, StoreError> {
         let runs = runs.to_vec();
         self.write(move |tables| at_once(transit::settle(tables, id, &runs))).await
     }

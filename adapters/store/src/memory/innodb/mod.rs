@@ -25,7 +25,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use carillon_domain::id::{RunId, SessionId};
-use carillon_domain::node::port::{Claimed, FinishAnswer, Peek, RunRef, Seen, StartAnswer};
+use carillon_domain::node::port::{Claimed, FinishAnswer, Peek, RunRef, SettleAnswer, StartAnswer};
 use carillon_domain::time::Timestamp;
 use tokio::sync::Mutex as Turnstile;
 
@@ -286,7 +286,7 @@ impl NodeStore for Client {
         write!(self, "reset", Pass::Nothing, |tables| transit::reset(tables, id, runs))
     }
 
-    async fn settle(&self, id: SessionId, runs: &[RunRef]) -> Result<Vec<Seen>, StoreError> {
+    async fn settle(&self, id: SessionId, runs: &[RunRef]) -> Result<Vec<SettleAnswer>, StoreError> {
         write!(self, "settle", Pass::Nothing, |tables| transit::settle(tables, id, runs))
     }
 
