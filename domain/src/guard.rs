@@ -71,13 +71,13 @@ guards! {
     /// A run beside its row that was withdrawn while it ran gets no further attempt.
     WithdrawnEnds "withdrawn-ends" keeps S5 in "domain/src/firing/concurrent.rs";
     /// A pause or a deletion is told to the rows beside the job's own.
-    PropagateToConcurrent "propagate-to-concurrent" keeps S5 in "adapters/store/src/ops/control.rs";
+    PropagateToConcurrent "propagate-to-concurrent" keeps S5 in "domain/src/store/unit_of_work.rs";
     /// The row of a job that was deleted while it ran goes with the run's end.
     FinishDeleted "finish-deleted" keeps S5 in "domain/src/firing/finish.rs";
     /// The row of a job that was deleted while its start was in doubt goes with the hand-back.
     ResetDeleted "reset-deleted" keeps S5 in "domain/src/firing/recover.rs";
     /// Nothing starts beside a run that it may not overlap.
-    NoForbiddenOverlap "no-forbidden-overlap" keeps S1 in "adapters/store/src/work.rs";
+    NoForbiddenOverlap "no-forbidden-overlap" keeps S1 in "domain/src/store/unit_of_work.rs";
     /// The cursor never goes back, although a manual run that was lost is looked at from before it.
     CursorForward "cursor-forward" keeps S7 in "domain/src/firing/state.rs";
     /// The first claim after a loss of commits lifts the version above every token that was given out in them.
@@ -87,7 +87,7 @@ guards! {
     /// A firing that may have started in lost commits is recorded, and not claimed again.
     LostCommitsClaim "lost-commits-claim" keeps S2 in "domain/src/firing/lost_commits.rs";
     /// Nor is it started, if it was claimed before the loss was noticed.
-    LostCommitsStart "lost-commits-start" keeps S2 in "adapters/store/src/ops/transit.rs";
+    LostCommitsStart "lost-commits-start" keeps S2 in "domain/src/store/runs/start.rs";
 
     // What a node does.
 
@@ -121,41 +121,41 @@ guards! {
     // What a store does in one transaction.
 
     /// A start matches only the version of the row that its sender was told.
-    StartVersion "start-version" keeps L1 in "adapters/store/src/ops/transit.rs";
+    StartVersion "start-version" keeps L1 in "domain/src/store/runs/start.rs";
     /// So does a reset.
-    ResetVersion "reset-version" keeps S3 in "adapters/store/src/ops/transit.rs";
+    ResetVersion "reset-version" keeps S3 in "domain/src/store/runs/settle.rs";
     /// Settling writes before it looks, so that a stray start matches nothing.
-    SettleDisarms "settle-disarms" keeps L1 in "adapters/store/src/ops/transit.rs";
+    SettleDisarms "settle-disarms" keeps L1 in "domain/src/store/runs/settle.rs";
     /// Settling tells of a pause or a deletion that came meanwhile.
-    SettleRechecks "settle-rechecks" keeps S5 in "adapters/store/src/ops/transit.rs";
+    SettleRechecks "settle-rechecks" keeps S5 in "domain/src/store/runs/settle.rs";
     /// A session that is over claims nothing.
-    ClaimAlive "claim-alive" keeps L1 in "adapters/store/src/ops/claim.rs";
+    ClaimAlive "claim-alive" keeps L1 in "domain/src/store/runs/claim.rs";
     /// A session that is over starts nothing.
-    StartAlive "start-alive" keeps S8 in "adapters/store/src/ops/transit.rs";
+    StartAlive "start-alive" keeps S8 in "domain/src/store/runs/start.rs";
     /// Only a session that was ended is swept.
-    SweepEnded "sweep-ended" keeps S8 in "adapters/store/src/ops/session.rs";
+    SweepEnded "sweep-ended" keeps S8 in "domain/src/store/sessions.rs";
     /// Nobody is ended by a sequence that was seen before commits were lost.
-    ExpireSeenSinceLoss "expire-seen-since-loss" keeps S8 in "adapters/store/src/ops/session.rs";
+    ExpireSeenSinceLoss "expire-seen-since-loss" keeps S8 in "domain/src/store/sessions.rs";
     /// The tombstone stays until the last row is swept.
-    TombstoneStays "tombstone-stays" keeps L1 in "adapters/store/src/ops/session.rs";
+    TombstoneStays "tombstone-stays" keeps L1 in "domain/src/store/sessions.rs";
     /// A session that closes while it holds something leaves a tombstone.
-    CloseLeavesTombstone "close-leaves-tombstone" keeps L1 in "adapters/store/src/ops/session.rs";
+    CloseLeavesTombstone "close-leaves-tombstone" keeps L1 in "domain/src/store/sessions.rs";
     /// A claim notices that commits were lost.
-    ClaimDetectsLoss "claim-detects-loss" keeps S2 in "adapters/store/src/ops/claim.rs";
+    ClaimDetectsLoss "claim-detects-loss" keeps S2 in "domain/src/store/runs/claim.rs";
     /// A start notices that commits were lost.
-    StartDetectsLoss "start-detects-loss" keeps S2 in "adapters/store/src/ops/transit.rs";
+    StartDetectsLoss "start-detects-loss" keeps S2 in "domain/src/store/runs/start.rs";
     /// A heartbeat notices that commits were lost.
-    HeartbeatDetectsLoss "heartbeat-detects-loss" keeps S2 in "adapters/store/src/ops/session.rs";
+    HeartbeatDetectsLoss "heartbeat-detects-loss" keeps S2 in "domain/src/store/sessions.rs";
     /// Nothing is claimed while a loss is not accepted.
-    SuspendClaims "suspend-claims" keeps S2 in "adapters/store/src/ops/claim.rs";
+    SuspendClaims "suspend-claims" keeps S2 in "domain/src/store/runs/claim.rs";
     /// Nothing is started while a loss is not accepted.
-    SuspendStarts "suspend-starts" keeps S2 in "adapters/store/src/ops/transit.rs";
+    SuspendStarts "suspend-starts" keeps S2 in "domain/src/store/runs/start.rs";
     /// A session that is over leaves its last sequence, so that a fenced node does not take itself for forgotten.
-    EndedSequenceKept "ended-sequence-kept" keeps L1 in "adapters/store/src/ops/lost_commits.rs";
+    EndedSequenceKept "ended-sequence-kept" keeps L1 in "domain/src/store/losses.rs";
     /// The versions of a new job begin above those of deleted ones.
-    HighestVersion "highest-version" keeps S7 in "adapters/store/src/ops/put.rs";
+    HighestVersion "highest-version" keeps S7 in "domain/src/store/put.rs";
     /// A batch of records that is refused is halved until the one to blame stands alone.
-    Bisect "bisect" keeps L2 in "adapters/store/src/bisect.rs";
+    Bisect "bisect" keeps L2 in "domain/src/store/runs/split.rs";
 
     // What the statements of a database match.
 
@@ -180,9 +180,9 @@ guards! {
     /// A deletion must match every row that it names.
     DeleteMatches "delete-matches" keeps S5 in "adapters/store/src/{sqlite,mysql}/change.rs";
     /// A claim has the locks of its partitions before it reads.
-    ClaimLocks "claim-locks" keeps L1 in "adapters/store/src/ops/claim.rs";
+    ClaimLocks "claim-locks" keeps L1 in "adapters/store/src/calls/node.rs";
     /// A sweep has the locks of all partitions before it reads.
-    SweepLocks "sweep-locks" keeps L1 in "adapters/store/src/ops/session.rs";
+    SweepLocks "sweep-locks" keeps L1 in "adapters/store/src/calls/node.rs";
     /// A lock row that is missing is an error, not a free pass.
     LockRowExists "lock-row-exists" keeps L1 in "adapters/store/src/mysql/transaction.rs";
     /// `ON DUPLICATE KEY`: a record that is there already is the same fact, and no error for ever.

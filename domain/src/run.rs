@@ -173,7 +173,16 @@ impl Ending {
     }
 }
 
-/// One row of history: a run that ended, or a range of due times that did not run.
+/// What a run printed.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Hash)]
+pub struct Output {
+    /// stdout and stderr in order.
+    pub bytes: Vec<u8>,
+    /// Whether something in the middle was left out.
+    pub truncated: bool,
+}
+
+/// One row of history: a run that ended, or a stretch of due times that did not run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunRecord {
     /// Identifies the record everywhere.

@@ -15,6 +15,9 @@ pub enum Refusal {
     /// There is no such run.
     #[error("there is no run {0}")]
     NoRun(RunId),
+    /// The run is over.
+    #[error("run {0} has already ended")]
+    RunEnded(RunId),
     /// A job of that name exists, and the call wanted to create one.
     #[error("there is a job {} in namespace {} already", .0.name, .0.namespace)]
     NameTaken(JobKey),
@@ -61,8 +64,8 @@ pub fn delete(job: JobId, if_generation: Option<u64>, rows: &Rows) -> Requested<
     Ok(work.decided(Ok(())))
 }
 
-/// Pauses or resumes a job; answers its row as it will stand.
-pub fn change(job: JobId, event: &Event, rows: &Rows) -> Requested<JobRow> {
+/// Pauses or resumes a job; answers its row as it will stand, and whether history was added.
+pub fn change(job: JobId, event: &Event, rows: &Rows) -> Requested<(JobRow, bool)> {
     row_of(job, rows)?;
     rows.require_concurrent_of(vec![job])?;
     let mut work = UnitOfWork::of(rows);
@@ -70,10 +73,10 @@ pub fn change(job: JobId, event: &Event, rows: &Rows) -> Requested<JobRow> {
         return refused(rejected);
     }
     work.propagate(job, event);
-    match work.job_row(job) {
-        Some(row) => Ok(work.decided(Ok(row))),
-        None => refused(Rejected::Deleted),
-    }
+    let Some(row) = work.job_row(job) else { return refused(Rejected::Deleted) };
+    let Decided { write, answer: () } = work.decided(());
+    let recorded = !write.records.is_empty();
+    Ok(Decided { write, answer: Ok((row, recorded)) })
 }
 
 /// Asks for a run now, under the id given.

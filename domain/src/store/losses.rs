@@ -10,7 +10,7 @@ use crate::time::Timestamp;
 pub(super) fn notice(me: Me, standing: &Standing, rows: &Rows) -> Result<Option<RecordedLoss>, Need> {
     let known = match &standing.session {
         Some(own) => Some(own.beat.seq),
-        None if me.acked == 0 || !enabled(Guard::SpentKnown) => None,
+        None if me.acked == 0 || !enabled(Guard::EndedSequenceKept) => None,
         None => rows.spent_seq.ok_or(Need::SpentSeq(me.session))?,
     };
     if !commits_were_lost(me.acked, known) {

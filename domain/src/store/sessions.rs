@@ -22,7 +22,7 @@ pub fn open(new: &NewSession, rows: &Rows) -> Decision<()> {
 /// Writes a heartbeat, then reads the sessions: whoever ends this one waits for the write, or came before it and is seen.
 pub fn heartbeat(me: Me, seq: u64, draining: bool, rows: &Rows) -> Decision<BeatAnswer> {
     let standing = rows.standing.as_ref().ok_or(Need::Standing(me.session))?;
-    let loss = if enabled(Guard::BeatNotices) { losses::notice(me, standing, rows)? } else { None };
+    let loss = if enabled(Guard::HeartbeatDetectsLoss) { losses::notice(me, standing, rows)? } else { None };
     let state = if draining { SessionState::Draining } else { SessionState::Live };
     let beat = SessionWrite::Beat { session: me.session, seq, state };
     let sessions = rows.sessions.as_ref().ok_or(Need::Sessions(Some(beat)))?;
@@ -51,7 +51,7 @@ pub fn close(session: SessionId, rows: &Rows) -> Decision<bool> {
     let sessions = rows.sessions.as_ref().ok_or(Need::Sessions(None))?;
     let Some(mine) = sessions.iter().find(|one| one.beat.id == session) else { return Ok(Decided::answer(true)) };
     let held = rows.held.as_ref().ok_or(Need::HeldBy(session, 1))?;
-    if held.is_empty() || !enabled(Guard::CloseEntombs) {
+    if held.is_empty() || !enabled(Guard::CloseLeavesTombstone) {
         let sessions = vec![SessionWrite::Spend(session)];
         return Ok(Decided { write: WriteSet { sessions, ..WriteSet::default() }, answer: true });
     }
@@ -63,7 +63,7 @@ pub fn close(session: SessionId, rows: &Rows) -> Decision<bool> {
 /// as it may have come back while its session went on beating. `by` is `None` where something else proves that it is dead.
 pub fn expire(by: Option<Me>, session: SessionId, seen_seq: u64, rows: &Rows) -> Decision<bool> {
     if let Some(me) = by
-        && enabled(Guard::ExpireCertain)
+        && enabled(Guard::ExpireSeenSinceLoss)
     {
         let standing = rows.standing.as_ref().ok_or(Need::Standing(me.session))?;
         let loss = losses::notice(me, standing, rows)?;

@@ -173,7 +173,7 @@ impl UnitOfWork {
         };
         let (_, definition) = self.job(job).ok_or(Rejected::Deleted)?;
         let overlap = definition.job.overlap;
-        if self.must_wait(job, row) && enabled(Guard::OthersLive) {
+        if self.must_wait(job, row) && enabled(Guard::NoForbiddenOverlap) {
             let deferred = self.apply_to(row, &Event::Defer { session, run })?;
             if deferred.kind == TransitionKind::Deferred && overlap == Overlap::Replace && *row == RowKey::Job(job) {
                 for key in self.concurrent_of(job) {

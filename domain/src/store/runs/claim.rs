@@ -60,12 +60,12 @@ pub(super) enum MayClaim<'a> {
 /// Whether the session may claim now.
 pub(super) fn may_claim(me: Me, rows: &Rows) -> Result<MayClaim<'_>, Need> {
     let standing = rows.standing.as_ref().ok_or(Need::Standing(me.session))?;
-    if enabled(Guard::ClaimNotices)
+    if enabled(Guard::ClaimDetectsLoss)
         && let Some(loss) = losses::notice(me, standing, rows)?
     {
         return Ok(MayClaim::No(Some(loss)));
     }
-    let suspended = standing.open.is_some() && enabled(Guard::WindowClaim);
+    let suspended = standing.open.is_some() && enabled(Guard::SuspendClaims);
     let alive = standing.state() == Some(SessionState::Live) || !enabled(Guard::ClaimAlive);
     Ok(if alive && !suspended { MayClaim::Yes(standing) } else { MayClaim::No(None) })
 }

@@ -14,7 +14,7 @@ use crate::time::Timestamp;
 /// that may have started in lost commits goes back; the next claim records it.
 pub fn start(me: Me, runs: &[RunRef], rows: &Rows) -> Decision<Vec<StartAnswer>> {
     let standing = rows.standing.as_ref().ok_or(Need::Standing(me.session))?;
-    if enabled(Guard::StartNotices)
+    if enabled(Guard::StartDetectsLoss)
         && let Some(loss) = losses::notice(me, standing, rows)?
     {
         let write = WriteSet { loss: Some(loss), ..WriteSet::default() };
@@ -23,7 +23,7 @@ pub fn start(me: Me, runs: &[RunRef], rows: &Rows) -> Decision<Vec<StartAnswer>>
     if matches!(standing.state(), None | Some(SessionState::Ended)) && enabled(Guard::StartAlive) {
         return Ok(Decided::answer(vec![StartAnswer::Gone; runs.len()]));
     }
-    if standing.open.is_some() && enabled(Guard::WindowStart) {
+    if standing.open.is_some() && enabled(Guard::SuspendStarts) {
         return Ok(Decided::answer(vec![StartAnswer::Suspended; runs.len()]));
     }
     rows.require(runs, Need::Held)?;
@@ -61,12 +61,7 @@ fn jobs_of_concurrent(runs: &[RunRef]) -> Vec<JobId> {
     runs.iter().filter_map(job).collect()
 }
 
-fn start_one(
-    work: &mut UnitOfWork,
-    session: SessionId,
-    at: &RunRef,
-    losses_until: Option<Timestamp>,
-) -> StartAnswer {
+fn start_one(work: &mut UnitOfWork, session: SessionId, at: &RunRef, losses_until: Option<Timestamp>) -> StartAnswer {
     let Some((Phase::Prepared(held), version, definition)) = work.phase(&at.row) else { return StartAnswer::Gone };
     if held.run != at.run || held.session != session {
         return StartAnswer::Gone;
