@@ -1,7 +1,7 @@
 //! Months of the proleptic Gregorian calendar, as day numbers since 1970-01-01.
 //!
-//! Which days of a month a schedule means depends only on the month's length and the weekday of its first day: 4 x 7
-//! shapes. A schedule therefore keeps one 31-bit mask a shape, and searching is bit arithmetic.
+//! The matching days of a month depend only on its *shape*: its length and the weekday of its first day. There are 4 x 7
+//! shapes. So a schedule keeps one 31-bit mask per shape, and a search is bit arithmetic.
 
 use chrono::{Datelike, NaiveDate};
 

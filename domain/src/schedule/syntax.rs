@@ -1,4 +1,4 @@
-//! Reads a whole schedule: zone prefix, descriptors, and the split into fields.
+//! Reads a whole schedule: the zone prefix, the descriptors and the fields.
 
 use std::sync::Arc;
 
