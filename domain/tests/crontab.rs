@@ -248,7 +248,7 @@ fn bytes_that_are_no_text_only_spoil_their_own_line() {
         told,
         [
             (1, "comment", "the byte order mark is ignored"),
-            (2, "error", "the line is not UTF-8: the byte 0xe9 makes no sense at its place"),
+            (2, "error", "the line is not UTF-8: the byte 0xe9 is invalid there"),
             (3, "job", ""),
             (4, "error", "the line is 70010 bytes long: at most 65536 are allowed"),
             (5, "job", "the file does not end with a newline, for which cron would refuse it"),

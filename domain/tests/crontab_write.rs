@@ -110,7 +110,7 @@ PGUSER=app
 # nightly (not in the crontab: timeout 1h, label team=data)
 0 3 * * * pg_dump app
 
-# What follows a crontab cannot say; `carillon export --format json` has it complete.
+# A crontab cannot express these jobs; `carillon export --format json` has all of them.
 
 # tick
 #   not exported: its schedule has seconds, and cron's clock ticks once a minute
@@ -140,7 +140,7 @@ fn what_a_crontab_cannot_say_is_a_comment_with_the_reason() {
                 e.job.schedule = "@daily".into();
                 e.job.command = "= x".into();
             }),
-            "for an assignment",
+            "as an assignment",
         ),
         (with(|e| e.job.stdin = Some("a".into())), "does not end with a newline"),
         (with(|e| e.job.dir = Some("/srv".into())), "it starts in \"/srv\""),

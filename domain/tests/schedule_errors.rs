@@ -116,7 +116,7 @@ fn two_zones_must_agree() {
     let error = parse("CRON_TZ=Europe/Berlin @daily", Some("UTC")).unwrap_err();
     assert_eq!(
         error.to_string(),
-        r#"timezone: "Europe/Berlin" in the schedule differs from "UTC" beside it; allowed is one of them, or both the same"#
+        r#"timezone: "Europe/Berlin" in the schedule differs from the timezone setting "UTC"; allowed is one of them, or both the same"#
     );
     assert_eq!(error.field(), "timezone");
     let zone = |text, option| parse(text, option).unwrap().timezone();

@@ -77,7 +77,8 @@ pub enum ScheduleError {
     },
     /// A `CRON_TZ=` prefix and a timezone option that differ.
     #[error(
-        "timezone: {prefix} in the schedule differs from {option} beside it; allowed is one of them, or both the same"
+        "timezone: {prefix} in the schedule differs from the timezone setting {option}; allowed is one of them, or both the \
+         same"
     )]
     TimezoneConflict {
         /// The zone of the prefix, quoted.
