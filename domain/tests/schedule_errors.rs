@@ -1,4 +1,4 @@
-//! What users read when a schedule is refused: the field, the offending text, and what is allowed there.
+//! The errors for refused schedules: they name the field, the text at fault, and the allowed values.
 
 use carillon_domain::schedule::{Options, Schedule};
 
@@ -18,7 +18,7 @@ const REAL_DAYS: &str = "days that at least one of its months has";
 const SOMETHING: &str = "5 or 6 fields, or a descriptor such as @daily";
 
 #[test]
-fn sentences() {
+fn every_error_names_field_text_and_allowed_values() {
     let table = [
         ("", "schedule: it is empty", SOMETHING),
         ("   ", "schedule: it is empty", SOMETHING),
