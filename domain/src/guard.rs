@@ -7,7 +7,30 @@
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU16, Ordering};
 
-use crate::invariants::Invariant;
+/// An invariant: a statement that must always hold. The predicates are in [`invariants`](crate::invariants).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Invariant {
+    /// A job has at most one live run, unless it allows overlap.
+    S1,
+    /// A firing starts at most once, unless `retry` or `on_lost = rerun` asks for more.
+    S2,
+    /// A live child of a live session has its row Executing, with its run id.
+    S3,
+    /// An acknowledged claim stays until its holder, a fence or an answered call changes it.
+    S4,
+    /// No run starts after a pause or a deletion was answered, before its time, or later than its policy allows.
+    S5,
+    /// History has one row for each run, and every row makes sense.
+    S6,
+    /// Versions, cursors, tokens and other counters never decrease.
+    S7,
+    /// A node past its lease starts nothing and has no living children.
+    S8,
+    /// After faults have ended, every row returns to Idle.
+    L1,
+    /// After faults have ended, no run is stuck in a node's memory.
+    L2,
+}
 
 /// The list of guards: each with its condition, its name on command lines, the invariant that it keeps, and its file.
 macro_rules! guards {

@@ -1,8 +1,8 @@
 //! The invariants: what must always hold, as pure predicates over rows, records and live children.
 //!
 //! S1 to S8 are about safety: each must hold at every moment. L1 and L2 are about liveness: they must hold some time after
-//! faults have ended. The tests, the simulator and the model checker call all of them. A running server calls
-//! [`not_live_yet`] before each spawn; the other predicates need more than one node can see.
+//! faults have ended. The tests, the simulator and the model checker call the predicates. A running server calls only
+//! [`not_live_yet`], before each spawn.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -15,30 +15,7 @@ use crate::node::Node;
 use crate::run::{RunRecord, Status, Trigger};
 use crate::time::{BootTime, Timestamp};
 
-/// Which invariant.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Invariant {
-    /// A job has at most one live run, unless it allows overlap.
-    S1,
-    /// A firing starts at most once, unless `retry` or `on_lost = rerun` asks for more.
-    S2,
-    /// A live child of a live session has its row Executing, with its run id.
-    S3,
-    /// An acknowledged claim stays until its holder, a fence or an answered call changes it.
-    S4,
-    /// No run starts after a pause or a deletion was answered, before its time, or later than its policy allows.
-    S5,
-    /// History has one row for each run, and every row makes sense.
-    S6,
-    /// Versions, cursors, tokens and other counters never decrease.
-    S7,
-    /// A node past its lease starts nothing and has no living children.
-    S8,
-    /// After faults have ended, every row returns to Idle.
-    L1,
-    /// After faults have ended, no run is stuck in a node's memory.
-    L2,
-}
+pub use crate::guard::Invariant;
 
 /// An invariant that does not hold.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -15,13 +15,13 @@ pub enum NameError {
     /// It is empty.
     #[error("the {what} is empty: 1 to {MAX_NAME} of the characters A-Z a-z 0-9 . _ - are expected")]
     Empty {
-        /// What was being named.
+        /// The kind of name, such as `job name`.
         what: &'static str,
     },
     /// It has more characters than allowed.
     #[error("the {what} is {length} characters long: at most {allowed} are allowed")]
     TooLong {
-        /// What was being named.
+        /// The kind of name, such as `job name`.
         what: &'static str,
         /// Its number of characters.
         length: usize,
@@ -31,7 +31,7 @@ pub enum NameError {
     /// It is `.` or `..`, which would change the path of a URL.
     #[error("the {what} is \"{text}\", which URLs read as a step between directories")]
     Dots {
-        /// What was being named.
+        /// The kind of name, such as `job name`.
         what: &'static str,
         /// The name.
         text: String,
@@ -39,7 +39,7 @@ pub enum NameError {
     /// It contains a character outside the alphabet of names.
     #[error("the {what} {text} holds {character}: only A-Z a-z 0-9 . _ - are allowed")]
     Character {
-        /// What was being named.
+        /// The kind of name, such as `job name`.
         what: &'static str,
         /// The name, escaped and in quotes.
         text: String,

@@ -3,8 +3,8 @@
 //! A name is `STEM-PROGRAM-HASH`. The stem comes from the file's name, and the program from the command (see
 //! [`super::program`]). The hash is seven hexadecimal digits over the user, the command and its standard input.
 //!
-//! So a name depends only on the file's name and the command of its own line. It stays the same after an edit of a schedule,
-//! a variable or another line, after a move of the line, and after a second import. Every name has a hash: one that got it
+//! So a name depends only on the file's name and the command of its own line. Edits of the schedule,
+//! of variables or of other lines keep it, as do a move of the line and a second import. Every name has a hash: one that got it
 //! only on a collision would change when another line is added.
 //!
 //! Lines with the same command get `.2`, `.3`... in their order in the file.

@@ -4,10 +4,10 @@
 //! Common schedules have short sentences; all others are described field by field.
 
 use super::cron::Cron;
-use super::days::{Days, EVERY_DAY, EVERY_WEEKDAY};
-use super::daytime::Daytime;
+use super::cron::daytime::Daytime;
 use super::interval::Interval;
-use super::term::Term;
+use super::syntax::days::{Days, EVERY_DAY, EVERY_WEEKDAY};
+use super::syntax::term::Term;
 
 const MONTHS: [&str; 12] = [
     "January",

@@ -5,7 +5,7 @@
 
 use thiserror::Error;
 
-use super::field::Field;
+use super::syntax::field::Field;
 
 /// The longest schedule in bytes. Longer ones are refused unread.
 pub const MAX_LENGTH: usize = 1_024;

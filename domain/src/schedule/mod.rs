@@ -10,33 +10,26 @@
 //!                                                  Timeline: + anchor, start, end, jitter of one job
 //! ```
 //!
-//! Parsing asks saffron about every value once and keeps the answers as bit masks. After that, the next, the previous and
-//! the number of due times need only bit arithmetic on the wall clock, and one addition for each span of constant offset.
-//! No state is kept between calls, so that every node gets the same answer to the same question.
+//! Parsing asks saffron about every value once and keeps the answers as bit masks. After that, every query needs only bit
+//! arithmetic on the wall clock, and one addition for each span of constant offset. No state is kept between calls, so that
+//! every node gets the same answer to the same question.
 //!
 //! Due times are whole seconds (whole milliseconds for `@every`, `@at` and jitter) of the years 1970 to 9999.
 
-mod ask;
-mod calendar;
 mod cron;
-mod days;
-mod daytime;
 mod describe;
 mod error;
-mod field;
 mod hash;
 mod interval;
-mod month;
 mod syntax;
-mod term;
 mod timeline;
 mod zone;
 
 use std::sync::Arc;
 
 pub use error::{MAX_LENGTH, Problem, ScheduleError};
-pub use field::Field;
 pub use hash::{jitter_offset, stable_hash};
+pub use syntax::field::Field;
 pub use timeline::Timeline;
 
 use self::cron::Cron;

@@ -10,7 +10,7 @@ use std::sync::{LazyLock, OnceLock};
 use chrono::{DateTime, Offset, TimeZone};
 use chrono_tz::{TZ_VARIANTS, Tz};
 
-use super::month::DAY;
+use super::cron::month::DAY;
 
 /// Due times are in `[FIRST, END)`, seconds since the epoch: the years 1970 to 9999.
 pub(super) const FIRST: i64 = 0;

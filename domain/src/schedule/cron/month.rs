@@ -6,14 +6,17 @@
 use chrono::{Datelike, NaiveDate};
 
 /// The number of shapes a month can have.
-pub(super) const SHAPES: usize = 28;
+pub(in crate::schedule) const SHAPES: usize = 28;
+
+/// The matching days for each shape of a month: bit 0 is the first day.
+pub(in crate::schedule) type DaysByShape = [u32; SHAPES];
 
 /// Seconds of a day on the wall clock.
-pub(super) const DAY: i64 = 86_400;
+pub(in crate::schedule) const DAY: i64 = 86_400;
 
 /// One month of one year.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Month {
+pub(in crate::schedule) struct Month {
     year: i32,
     /// 0 = January.
     pub index: u8,
@@ -58,12 +61,12 @@ impl Month {
 }
 
 /// The shape of months of `length` days that begin on `first_weekday` (0 = Sunday).
-pub(super) fn shape(length: u8, first_weekday: u8) -> usize {
+pub(in crate::schedule) fn shape(length: u8, first_weekday: u8) -> usize {
     (usize::from(length) - 28) * 7 + usize::from(first_weekday)
 }
 
 /// The lengths that a month (0 = January) can have.
-pub(super) fn lengths(index: u8) -> &'static [u8] {
+pub(in crate::schedule) fn lengths(index: u8) -> &'static [u8] {
     match index {
         1 => &[28, 29],
         3 | 5 | 8 | 10 => &[30],

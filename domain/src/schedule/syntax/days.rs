@@ -2,14 +2,14 @@
 //!
 //! The rule is Debian cron's: a day must match both fields if either begins with `*`, otherwise one of them is enough.
 
-use super::ask::{self, DaysByShape};
+use super::ask;
 use super::field::Field;
-use super::month::{SHAPES, shape};
 use super::term::{Term, Terms};
+use crate::schedule::cron::month::{DaysByShape, SHAPES, shape};
 
-/// The compiled day-of-month and day-of-week fields. [`describe`](super::describe) puts them into words.
+/// The compiled day-of-month and day-of-week fields. [`describe`](crate::schedule::describe) puts them into words.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Days {
+pub(in crate::schedule) struct Days {
     /// The plain days of the month, bits 1-31.
     pub dom: u64,
     /// `L`, `LW`, `L-3`, `15W`.
@@ -23,10 +23,10 @@ pub(super) struct Days {
 }
 
 /// All days of the month as bits 1-31.
-pub(super) const EVERY_DAY: u64 = 0xffff_fffe;
+pub(in crate::schedule) const EVERY_DAY: u64 = 0xffff_fffe;
 
 /// All weekdays as bits 0-6.
-pub(super) const EVERY_WEEKDAY: u64 = 0x7f;
+pub(in crate::schedule) const EVERY_WEEKDAY: u64 = 0x7f;
 
 impl Days {
     /// Asks saffron for the values of the fields. The error is the field whose translation saffron refused.

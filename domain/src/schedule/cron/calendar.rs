@@ -2,13 +2,12 @@
 //!
 //! A wall time is the number of seconds since 1970-01-01T00:00 on the same wall clock. Ranges are half open.
 
-use super::ask::DaysByShape;
 use super::daytime::Daytime;
-use super::month::{DAY, Month, lengths, shape};
+use super::month::{DAY, DaysByShape, Month, lengths, shape};
 
 /// The matching days, and the matching times on each of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Calendar {
+pub(in crate::schedule) struct Calendar {
     /// Bits 1-12.
     pub months: u64,
     pub days: DaysByShape,

@@ -2,7 +2,7 @@
 
 /// Bit masks of hours, minutes and seconds. In an accepted schedule none of them is empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Daytime {
+pub(in crate::schedule) struct Daytime {
     pub seconds: u64,
     pub minutes: u64,
     pub hours: u64,

@@ -8,13 +8,13 @@
 //! - `H/n` is `*/n` with a hashed phase and counts as beginning with `*`; `H`, `H(a-b)` and `H(a-b)/n` are fixed values.
 //! - A name may end a range: `FRI-SUN` is 5-7. Case does not matter, neither in names nor in `L`, `W`, `H`.
 
-use super::error::{Problem, ScheduleError};
 use super::field::Field;
-use super::hash::stable_hash;
+use crate::schedule::error::{Problem, ScheduleError};
+use crate::schedule::hash::stable_hash;
 
 /// One item of a field's list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Term {
+pub(in crate::schedule) enum Term {
     /// `first`, `first + step`, ... up to `last`. A single number has `first == last`. Weekdays count 0-7 here.
     Values { first: u8, last: u8, step: u8 },
     /// `L` (0 before) and `L-3` (3 before): the number of days before the last day of the month.
@@ -31,7 +31,7 @@ pub(super) enum Term {
 
 /// A field as terms.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Terms {
+pub(in crate::schedule) struct Terms {
     /// Whether it begins with `*`, `?` or `H/n`. Debian cron's AND rule and its DST rule depend on this.
     pub star: bool,
     /// Its items, at least one.

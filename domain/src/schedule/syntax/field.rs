@@ -33,7 +33,7 @@ impl Field {
     }
 
     /// The smallest number.
-    pub(super) const fn min(self) -> u8 {
+    pub(in crate::schedule) const fn min(self) -> u8 {
         match self {
             Self::DayOfMonth | Self::Month => 1,
             Self::Seconds | Self::Minute | Self::Hour | Self::DayOfWeek => 0,
@@ -41,7 +41,7 @@ impl Field {
     }
 
     /// The largest number. As in Debian cron, day-of-week has 7 too: `5-7` is Friday to Sunday, and `1/2` ends on Sunday.
-    pub(super) const fn max(self) -> u8 {
+    pub(in crate::schedule) const fn max(self) -> u8 {
         match self {
             Self::Seconds | Self::Minute => 59,
             Self::Hour => 23,
@@ -53,7 +53,7 @@ impl Field {
 
     /// The largest value that a bare `H` may take. Days of the month stop at 28, so that no month is left out. Days of the
     /// week stop at 6, so that Sunday is not twice as likely.
-    pub(super) const fn hash_max(self) -> u8 {
+    pub(in crate::schedule) const fn hash_max(self) -> u8 {
         match self {
             Self::DayOfMonth => 28,
             Self::DayOfWeek => 6,
@@ -62,7 +62,7 @@ impl Field {
     }
 
     /// The number of a three-letter name in upper case.
-    pub(super) fn number_of(self, name: &str) -> Option<u8> {
+    pub(in crate::schedule) fn number_of(self, name: &str) -> Option<u8> {
         let (names, first): (&[&str], u8) = match self {
             Self::Month => (&MONTHS, 1),
             Self::DayOfWeek => (&WEEKDAYS, 0),
@@ -72,7 +72,7 @@ impl Field {
     }
 
     /// The allowed values, as errors list them.
-    pub(super) const fn allowed(self) -> &'static str {
+    pub(in crate::schedule) const fn allowed(self) -> &'static str {
         match self {
             Self::Seconds | Self::Minute => "0-59, * and H, with lists, ranges and steps such as 1,5-20/5",
             Self::Hour => "0-23, * and H, with lists, ranges and steps such as 1,8-18/2",

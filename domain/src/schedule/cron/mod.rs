@@ -11,13 +11,17 @@
 //! So every combination of options is two flags: whether skipped times fire after the gap, and whether repeated times fire
 //! again.
 
-use super::calendar::Calendar;
-use super::days::Days;
-use super::zone::{END, FIRST, Span, Zone};
+pub(in crate::schedule) mod calendar;
+pub(in crate::schedule) mod daytime;
+pub(in crate::schedule) mod month;
+
+use self::calendar::Calendar;
+use crate::schedule::syntax::days::Days;
+use crate::schedule::zone::{END, FIRST, Span, Zone};
 
 /// A cron schedule in a zone. All instants are seconds since the epoch, in the years 1970 to 9999.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Cron {
+pub(in crate::schedule) struct Cron {
     pub calendar: Calendar,
     /// The day fields that the calendar was made from, for the description.
     pub days: Days,

@@ -20,11 +20,8 @@ use chrono::{DateTime, Utc};
 use saffron::Cron;
 
 use super::field::Field;
-use super::month::{DAY, Month, SHAPES, shape};
 use super::term::Term;
-
-/// The matching days for each shape of a month: bit 0 is the first day.
-pub(super) type DaysByShape = [u32; SHAPES];
+use crate::schedule::cron::month::{DAY, DaysByShape, Month, SHAPES, shape};
 
 /// The day number of the first day of one month of each shape. Questions to saffron use these months.
 static SAMPLES: LazyLock<[i64; SHAPES]> = LazyLock::new(|| {
@@ -41,7 +38,7 @@ static SAMPLES: LazyLock<[i64; SHAPES]> = LazyLock::new(|| {
 /// The values of `items` as a bit mask; only [`Term::Values`] count. Weekdays are bits 0-6 from Sunday.
 ///
 /// `None` if saffron refuses the translation or matches no value, which would be a bug in this file.
-pub(super) fn values(field: Field, items: &[Term]) -> Option<u64> {
+pub(in crate::schedule) fn values(field: Field, items: &[Term]) -> Option<u64> {
     let text = list(field, items);
     if text.is_empty() {
         return Some(0);
@@ -62,7 +59,7 @@ pub(super) fn values(field: Field, items: &[Term]) -> Option<u64> {
 }
 
 /// Adds the days of a special item of a day field to `days`. `None` as for [`values`].
-pub(super) fn add_special(item: Term, days: &mut DaysByShape) -> Option<()> {
+pub(in crate::schedule) fn add_special(item: Term, days: &mut DaysByShape) -> Option<()> {
     let expression = match item {
         Term::Values { .. } => return Some(()),
         Term::LastDay { before: 0 } => "* * L * *".to_owned(),
