@@ -1,8 +1,8 @@
-//! Prints how fast schedules are parsed and asked, on one core: `cargo run --release --example schedule_speed`.
+//! Measures how fast schedules are parsed and queried on one core: `cargo run --release --example schedule_speed`.
 //!
 //! Each figure is the best of several rounds, because other programs share the machine.
 
-#![allow(clippy::disallowed_methods)] // A stopwatch needs a clock; nothing here decides anything.
+#![allow(clippy::disallowed_methods)] // A stopwatch needs a clock.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -35,7 +35,7 @@ fn main() {
     let begin = Instant::now();
     let first = Schedule::parse("TZ=Asia/Tehran @daily", &Options::default()).map(|s| s.next_after(Timestamp::EPOCH));
     black_box(first.is_ok());
-    println!("first due time in a zone: {:.2} ms, once a process and zone", begin.elapsed().as_secs_f64() * 1e3);
+    println!("first due time in a zone: {:.2} ms, once per process and zone", begin.elapsed().as_secs_f64() * 1e3);
     println!("{:28} {:>12} {:>12} {:>12} {:>14}", "schedule", "next/s", "previous/s", "parse us", "count 10 y us");
     let mut total = 0.0;
     const CALLS: u32 = 200_000;
@@ -46,14 +46,14 @@ fn main() {
         let timeline = Timeline::new(schedule, start);
         let last = timeline.next_after(start).unwrap_or_default();
 
-        // Start again from the same place now and then, so that sparse schedules do not run off into the year 9999.
+        // Restart from the first instant regularly, so that sparse schedules do not reach the year 9999.
         let next = best(CALLS, |n, due| {
             let due = if n % 256 == 0 { start } else { due };
             timeline.next_after(due).unwrap_or(start)
         });
         let previous = best(CALLS, |n, due| {
             let due = if n % 16 == 0 { last } else { due };
-            timeline.last_until(due - Duration::from_millis(1)).unwrap_or(last)
+            timeline.last_until(due - Timestamp::TICK).unwrap_or(last)
         });
         let parse = best(2_000, |_, due| {
             black_box(Schedule::parse(black_box(text), &options).is_ok());

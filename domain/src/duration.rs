@@ -1,4 +1,4 @@
-//! Durations as users write them: `90s`, `5m`, `1h30m`, `30d`, `500ms`, `0s` (SPEC section 3).
+//! Durations as users write them: `90s`, `5m`, `1h30m`, `30d`, `500ms`, `0s`.
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ pub const MAX: Duration = Duration::from_millis(36_500 * 86_400_000);
 /// The units with their milliseconds, in the order in which they must be written.
 const UNITS: [(&str, u64); 5] = [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];
 
-/// A text that is no duration, as a sentence for users. The texts in it are escaped and in quotes.
+/// The reason why a text is not a duration, as a sentence for users. Texts in it are escaped and in quotes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DurationError {
-    /// Nothing was given.
+    /// The text is empty.
     #[error("the duration is empty: expected a number and a unit, such as 90s or 1h30m (0s for none)")]
     Empty,
     /// A number was expected.
@@ -21,7 +21,7 @@ pub enum DurationError {
     NoNumber {
         /// The whole text.
         text: String,
-        /// What stands where a number is expected.
+        /// The part where a number is expected.
         rest: String,
     },
     /// A number without a unit.
@@ -48,7 +48,7 @@ pub enum DurationError {
         /// The unit.
         unit: String,
     },
-    /// Beyond [`MAX`].
+    /// It is longer than [`MAX`].
     #[error("{text} is too long: at most 36500d are allowed")]
     TooLong {
         /// The whole text.
@@ -56,7 +56,7 @@ pub enum DurationError {
     },
 }
 
-/// Parses a duration: whole numbers, each with a unit, units descending and each at most once, no blanks, no sign.
+/// Parses a duration: whole numbers, each with a unit. Units descend, each at most once; blanks and signs are refused.
 pub fn parse(text: &str) -> Result<Duration, DurationError> {
     if text.is_empty() {
         return Err(DurationError::Empty);
@@ -94,8 +94,8 @@ pub fn parse(text: &str) -> Result<Duration, DurationError> {
     Ok(Duration::from_millis(total_ms))
 }
 
-/// The one canonical text of a duration: the largest units first, those that are zero left out, `0s` for none. Less than
-/// a millisecond is dropped. [`parse`] reads it back.
+/// The canonical text of a duration: the largest unit first, without units that are zero, and `0s` for no time at all.
+/// Digits below a millisecond are dropped. [`parse`] reads it back.
 pub fn format(duration: Duration) -> String {
     let mut left_ms = duration.as_millis();
     let mut out = String::new();

@@ -1,18 +1,41 @@
-//! The guards that keep what must always hold, each with a switch, so that it can be shown that none of them is idle.
+//! The guards: the conditions that keep the invariants. Each has a switch, so that a test can show that it is needed.
 //!
-//! In a release build a guard always stands and its switch is compiled away. In a build with debug assertions one of them,
-//! or two, can be removed for the life of the process; then the invariant that it keeps ([`Guard::keeps`]) must be found
-//! broken. `tests/tests/guards.rs` shows that of every guard, by a story that holds while the guard stands.
+//! A release build has no switches: every guard is enabled. In a build with debug assertions, one or two guards can be
+//! removed for the life of the process. Then the invariant that the guard keeps ([`Guard::keeps`]) must break.
+//! `tests/tests/guards.rs` shows this for every guard with a scenario, which passes while the guard is enabled.
 
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU16, Ordering};
 
-use crate::invariants::Invariant;
+/// An invariant: a statement that must always hold. The predicates are in [`invariants`](crate::invariants).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Invariant {
+    /// A job has at most one live run, unless it allows overlap.
+    S1,
+    /// A firing starts at most once, unless `retry` or `on_lost = rerun` asks for more.
+    S2,
+    /// A live child of a live session has its row Executing, with its run id.
+    S3,
+    /// An acknowledged claim stays until its holder, a fence or an answered call changes it.
+    S4,
+    /// No run starts after a pause or a deletion was answered, before its time, or later than its policy allows.
+    S5,
+    /// History has one row for each run, and every row makes sense.
+    S6,
+    /// Versions, cursors, tokens and other counters never decrease.
+    S7,
+    /// A node past its lease starts nothing and has no living children.
+    S8,
+    /// After faults have ended, every row returns to Idle.
+    L1,
+    /// After faults have ended, no run is stuck in a node's memory.
+    L2,
+}
 
-/// The list: what each one prevents, its name on command lines, the invariant it keeps and the place where it stands.
+/// The list of guards: each with its condition, its name on command lines, the invariant that it keeps, and its file.
 macro_rules! guards {
     ($($(#[$doc:meta])+ $guard:ident $name:literal keeps $invariant:ident in $place:literal;)+) => {
-        /// A condition that keeps something from going wrong.
+        /// A condition that keeps an invariant.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
         #[repr(u8)]
         pub enum Guard {
@@ -20,24 +43,24 @@ macro_rules! guards {
         }
 
         impl Guard {
-            /// All of them.
+            /// All guards.
             pub const ALL: [Guard; [$($name),+].len()] = [$(Guard::$guard),+];
 
-            /// Its name on command lines and in reports.
+            /// The name on command lines and in reports.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Guard::$guard => $name,)+
                 }
             }
 
-            /// What breaks without it.
+            /// The invariant that breaks without it.
             pub const fn keeps(self) -> Invariant {
                 match self {
                     $(Guard::$guard => Invariant::$invariant,)+
                 }
             }
 
-            /// The file in which it stands.
+            /// The file that contains it.
             pub const fn place(self) -> &'static str {
                 match self {
                     $(Guard::$guard => $place,)+
@@ -50,151 +73,151 @@ macro_rules! guards {
 guards! {
     // The rules of a row.
 
-    /// What is held is not claimed by another.
+    /// A claim takes only Idle rows.
     ClaimIdle "claim-idle" keeps S4 in "domain/src/firing/claim.rs";
-    /// What is held has no time at which it may be claimed, in the row and in the index that claims read.
+    /// A held row has no claim time, neither in the row nor in the index that claims read.
     HeldNotDue "held-not-due" keeps S4 in "domain/src/firing/state.rs";
-    /// A finish or a reset matches only the run that it speaks of.
+    /// A finish or a reset matches only the run that it names.
     RunId "run-id" keeps S3 in "domain/src/firing/mod.rs";
-    /// A finish or a reset matches only what its sender's session holds: a manual run keeps its id from claim to claim.
+    /// A finish or a reset matches only runs of its sender's session. A manual run keeps its id from claim to claim.
     Owner "owner" keeps S3 in "domain/src/firing/mod.rs";
-    /// A sweep takes only what the ended session holds.
+    /// A sweep takes only rows that the ended session holds.
     SweepOwn "sweep-own" keeps S3 in "domain/src/firing/recover.rs";
-    /// Nothing starts before its time, however far ahead the clock of its node is.
+    /// No run starts before its time, however far ahead the clock of its node is.
     NotEarly "not-early" keeps S5 in "domain/src/firing/start.rs";
-    /// What has become a misfire since it was claimed goes back to its policy.
+    /// A firing that became a misfire after its claim goes back to the misfire policy.
     NotLate "not-late" keeps S5 in "domain/src/firing/start.rs";
-    /// A pause takes back what is prepared.
+    /// A pause releases the prepared firing.
     PauseReleases "pause-releases" keeps S5 in "domain/src/firing/pause.rs";
-    /// Of a paused job nothing but a manual run is claimed.
+    /// A claim takes only manual runs of a paused job.
     ClaimUnpaused "claim-unpaused" keeps S5 in "domain/src/firing/claim.rs";
-    /// A run beside its row that was withdrawn while it ran gets no further attempt.
+    /// A concurrent run that was withdrawn while it ran gets no retry.
     WithdrawnEnds "withdrawn-ends" keeps S5 in "domain/src/firing/concurrent.rs";
-    /// A pause or a deletion is told to the rows beside the job's own.
+    /// A pause or a deletion reaches the concurrent runs of the job too.
     PropagateToConcurrent "propagate-to-concurrent" keeps S5 in "domain/src/store/unit_of_work.rs";
-    /// The row of a job that was deleted while it ran goes with the run's end.
+    /// The row of a job that was deleted during a run goes with the run's end.
     FinishDeleted "finish-deleted" keeps S5 in "domain/src/firing/finish.rs";
-    /// The row of a job that was deleted while its start was in doubt goes with the hand-back.
+    /// The row of a job that was deleted during a start of unknown outcome goes with the reset.
     ResetDeleted "reset-deleted" keeps S5 in "domain/src/firing/recover.rs";
-    /// Nothing starts beside a run that it may not overlap.
+    /// A firing is deferred while a run lives that it may not overlap.
     NoForbiddenOverlap "no-forbidden-overlap" keeps S1 in "domain/src/store/unit_of_work.rs";
-    /// The cursor never goes back, although a manual run that was lost is looked at from before it.
+    /// The cursor never decreases, although the end of a lost manual run looks at due times before it.
     CursorForward "cursor-forward" keeps S7 in "domain/src/firing/state.rs";
-    /// The first claim after a loss of commits lifts the version above every token that was given out in them.
+    /// The first claim after lost commits lifts the version above every fencing token given out in them.
     VersionLift "version-lift" keeps S7 in "domain/src/firing/mod.rs";
-    /// The token of a run beside its row is drawn from the version of the job's row.
+    /// The fencing token of a concurrent run comes from the version of the job's row.
     TokenOfJob "token-of-job" keeps S7 in "domain/src/firing/concurrent.rs";
-    /// A firing that may have started in lost commits is recorded, and not claimed again.
+    /// A firing that may have started in lost commits is recorded as lost and not claimed again.
     LostCommitsClaim "lost-commits-claim" keeps S2 in "domain/src/firing/lost_commits.rs";
-    /// Nor is it started, if it was claimed before the loss was noticed.
+    /// A firing that may have started in lost commits is not started, if it was claimed before their detection.
     LostCommitsStart "lost-commits-start" keeps S2 in "domain/src/store/runs/start.rs";
 
-    // What a node does.
+    // The decisions of a node.
 
-    /// The ids of a claim of unknown outcome are kept, so that a row that turns up is adopted.
+    /// A node keeps the run ids of a claim of unknown outcome, so that it adopts the rows if the claim was applied.
     PendingKept "pending-kept" keeps L1 in "domain/src/node/claiming.rs";
-    /// Recovery leaves alone what a claim on its way has taken.
+    /// Recovery ignores rows that a claim in flight may have taken.
     ClaimInFlight "claim-in-flight" keeps S3 in "domain/src/node/recovery.rs";
-    /// What the store says is mine and no set of mine holds is given back.
+    /// Recovery releases every row that the store lists for this session and the node does not know.
     Recovery "recovery" keeps L1 in "domain/src/node/recovery.rs";
-    /// A start of unknown outcome is settled, neither forgotten nor taken for failed.
+    /// A start of unknown outcome is settled. It is neither forgotten nor counted as failed.
     SettleUnknown "settle-unknown" keeps L1 in "domain/src/node/starting.rs";
-    /// A finish is asked again until it is acknowledged.
+    /// A finish is repeated until it is acknowledged.
     FinishRepeats "finish-repeats" keeps S2 in "domain/src/node/finishing.rs";
-    /// A reset is asked again until it is acknowledged.
+    /// A reset is repeated until it is acknowledged.
     ResetRepeats "reset-repeats" keeps L1 in "domain/src/node/recovery.rs";
     /// The lease counts from before the heartbeat was sent.
     LeaseFromSending "lease-from-sending" keeps S8 in "domain/src/node/lifecycle.rs";
     /// The first lease counts from before the registration was sent.
     LeaseFromRegistering "lease-from-registering" keeps S8 in "domain/src/node/mod.rs";
-    /// A node ends itself when its lease is over.
+    /// A node ends itself when its lease has run out.
     SelfKill "self-kill" keeps S8 in "domain/src/node/lifecycle.rs";
-    /// A sequence that changes is a sign of life: its silence begins anew.
+    /// A heartbeat sequence that changes restarts the expiry of its session.
     HeartbeatRestartsExpiry "heartbeat-restarts-expiry" keeps S8 in "domain/src/lease.rs";
-    /// While a loss of commits is not accepted nobody's silence counts, as sequences may have come back.
+    /// An open loss window restarts every expiry, because old sequences may have come back.
     LossRestartsExpiry "loss-restarts-expiry" keeps S8 in "domain/src/node/withholding.rs";
-    /// Timings by which others would act before the children are dead are refused.
+    /// A timing is refused if other nodes could act before the children of a node are dead.
     FencingInequality "fencing-inequality" keeps S8 in "domain/src/lease.rs";
-    /// A node that drains asks the store what it holds before it leaves.
+    /// A draining node lists the rows that it holds once more before it leaves.
     DrainListsHeld "drain-lists-held" keeps L1 in "domain/src/node/lifecycle.rs";
 
-    // What a store does in one transaction.
+    // The transactions of a store.
 
-    /// A start matches only the version of the row that its sender was told.
+    /// A start matches only the row version that its sender was told.
     StartVersion "start-version" keeps L1 in "domain/src/store/runs/start.rs";
-    /// So does a reset.
+    /// A reset matches only the row version that its sender was told.
     ResetVersion "reset-version" keeps S3 in "domain/src/store/runs/settle.rs";
-    /// Settling writes before it looks, so that a stray start matches nothing.
+    /// Settling writes the row before it reads it, so that a stray start matches nothing.
     SettleDisarms "settle-disarms" keeps L1 in "domain/src/store/runs/settle.rs";
-    /// Settling tells of a pause or a deletion that came meanwhile.
+    /// Settling reports a pause or a deletion that came since the claim.
     SettleRechecks "settle-rechecks" keeps S5 in "domain/src/store/runs/settle.rs";
-    /// A session that is over claims nothing.
+    /// An ended session claims nothing.
     ClaimAlive "claim-alive" keeps L1 in "domain/src/store/runs/claim.rs";
-    /// A session that is over starts nothing.
+    /// An ended session starts nothing.
     StartAlive "start-alive" keeps S8 in "domain/src/store/runs/start.rs";
-    /// Only a session that was ended is swept.
+    /// Only ended sessions are swept.
     SweepEnded "sweep-ended" keeps S8 in "domain/src/store/sessions.rs";
-    /// Nobody is ended by a sequence that was seen before commits were lost.
+    /// A session is ended only by a heartbeat sequence that was read after lost commits were detected.
     ExpireSeenSinceLoss "expire-seen-since-loss" keeps S8 in "domain/src/store/sessions.rs";
-    /// The tombstone stays until the last row is swept.
+    /// The tombstone of a session stays until its last row is swept.
     TombstoneStays "tombstone-stays" keeps L1 in "domain/src/store/sessions.rs";
-    /// A session that closes while it holds something leaves a tombstone.
+    /// A session that closes and still holds rows leaves a tombstone.
     CloseLeavesTombstone "close-leaves-tombstone" keeps L1 in "domain/src/store/sessions.rs";
-    /// A claim notices that commits were lost.
+    /// A claim detects lost commits.
     ClaimDetectsLoss "claim-detects-loss" keeps S2 in "domain/src/store/runs/claim.rs";
-    /// A start notices that commits were lost.
+    /// A start detects lost commits.
     StartDetectsLoss "start-detects-loss" keeps S2 in "domain/src/store/runs/start.rs";
-    /// A heartbeat notices that commits were lost.
+    /// A heartbeat detects lost commits.
     HeartbeatDetectsLoss "heartbeat-detects-loss" keeps S2 in "domain/src/store/sessions.rs";
-    /// Nothing is claimed while a loss is not accepted.
+    /// No claim happens while a loss window is open.
     SuspendClaims "suspend-claims" keeps S2 in "domain/src/store/runs/claim.rs";
-    /// Nothing is started while a loss is not accepted.
+    /// No start happens while a loss window is open.
     SuspendStarts "suspend-starts" keeps S2 in "domain/src/store/runs/start.rs";
-    /// A session that is over leaves its last sequence, so that a fenced node does not take itself for forgotten.
+    /// An ended session leaves its last sequence, so that a fenced node does not report lost commits.
     EndedSequenceKept "ended-sequence-kept" keeps L1 in "domain/src/store/losses.rs";
-    /// The versions of a new job begin above those of deleted ones.
+    /// The version of a new job begins above those of deleted jobs.
     HighestVersion "highest-version" keeps S7 in "domain/src/store/put.rs";
-    /// A batch of records that is refused is halved until the one to blame stands alone.
+    /// A refused batch of records is halved until the record that causes the error is alone.
     Bisect "bisect" keeps L2 in "domain/src/store/runs/split.rs";
 
-    // What the statements of a database match.
+    // The statements of a database.
 
-    /// `state <> 'ended'`: a heartbeat does not bring an ended session back.
+    /// `state <> 'ended'`: a heartbeat does not revive an ended session.
     HeartbeatNotEnded "heartbeat-not-ended" keeps S3 in "adapters/store/src/*/tables.rs";
-    /// `seq < ?`: a heartbeat that comes late takes nothing back.
+    /// `seq < ?`: a late heartbeat does not take the sequence back.
     HeartbeatNewer "heartbeat-newer" keeps S7 in "adapters/store/src/*/tables.rs";
-    /// `seq = ?`: a session is ended only if its heartbeat is still the one that was seen.
+    /// `seq = ?`: a session is ended only if its sequence is still the one that was read.
     EndSeen "end-seen" keeps S8 in "adapters/store/src/*/tables.rs";
-    /// `version = ?` where a job's row is updated.
+    /// `version = ?` in updates of a job's row.
     UpdateVersion "update-version" keeps S5 in "adapters/store/src/{sqlite,mysql}/change.rs";
-    /// What a start of known rows has not asked for is asked by its statement.
+    /// The statement of an optimistic start checks the session's standing, which nothing has read before.
     OptimisticStanding "optimistic-standing" keeps S8 in "adapters/store/src/mysql/known.rs";
-    /// `version = ?` where a row beside it is updated.
+    /// `version = ?` in updates of a concurrent run's row.
     UpdateConcurrentVersion "update-concurrent-version" keeps S5 in "adapters/store/src/{sqlite,mysql}/change.rs";
     /// An update must match every row that it names.
     UpdateMatches "update-matches" keeps S5 in "adapters/store/src/{sqlite,mysql}/change.rs";
-    /// `version = ?` where a job's row is deleted.
+    /// `version = ?` in deletions of a job's row.
     DeleteVersion "delete-version" keeps S3 in "adapters/store/src/{sqlite,mysql}/change.rs";
-    /// `version = ?` where a row beside it is deleted.
+    /// `version = ?` in deletions of a concurrent run's row.
     DeleteConcurrentVersion "delete-concurrent-version" keeps S3 in "adapters/store/src/{sqlite,mysql}/change.rs";
     /// A deletion must match every row that it names.
     DeleteMatches "delete-matches" keeps S5 in "adapters/store/src/{sqlite,mysql}/change.rs";
-    /// A claim has the locks of its partitions before it reads.
+    /// A claim locks its partitions before it reads.
     ClaimLocks "claim-locks" keeps L1 in "adapters/store/src/calls/node.rs";
-    /// A sweep has the locks of all partitions before it reads.
+    /// A sweep locks all partitions before it reads.
     SweepLocks "sweep-locks" keeps L1 in "adapters/store/src/calls/node.rs";
-    /// A lock row that is missing is an error, not a free pass.
+    /// A missing lock row is an error. It must not count as a lock.
     LockRowExists "lock-row-exists" keeps L1 in "adapters/store/src/mysql/transaction.rs";
-    /// `ON DUPLICATE KEY`: a record that is there already is the same fact, and no error for ever.
+    /// `ON DUPLICATE KEY`: a record that exists already is accepted, because a repeated finish writes it again.
     RecordTwice "record-twice" keeps L1 in "adapters/store/src/{sqlite,mysql}/change.rs";
-    /// `ON DUPLICATE KEY`: so is an output.
+    /// `ON DUPLICATE KEY`: an output that exists already is accepted too.
     OutputTwice "output-twice" keeps L1 in "adapters/store/src/{sqlite,mysql}/change.rs";
-    /// `written < ?`: what is shown of a run's output never goes back.
+    /// `written < ?`: the live output of a run never shrinks.
     LiveForward "live-forward" keeps S7 in "adapters/store/src/*/live.rs";
 
-    // One server a file, and the keeper.
+    // The lease on a database file, and the keeper.
 
-    /// One server at a time has a database file.
+    /// Only one server at a time opens a database file.
     FileLease "file-lease" keeps S8 in "adapters/store/src/sqlite/lease.rs";
     /// The keeper holds the lease on the file until its last child is dead.
     KeeperHolds "keeper-holds" keeps S8 in "adapters/keeper/src/start.rs";
@@ -204,38 +227,38 @@ guards! {
     KeeperAbandons "keeper-abandons" keeps S8 in "adapters/keeper/src/runs.rs";
     /// The keeper forks nothing after the deadline.
     KeeperSpawn "keeper-spawn" keeps S8 in "adapters/keeper/src/runs.rs";
-    /// A child looks at the deadline again right before it becomes the program.
+    /// A child checks the deadline again right before it becomes the program.
     KeeperExec "keeper-exec" keeps S8 in "adapters/keeper/src/child.rs";
 }
 
 impl Guard {
-    /// The guard of a name.
+    /// The guard with that name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|guard| guard.name() == name)
     }
 
-    /// How it is counted among those that are removed; never 0.
+    /// Its number in [`REMOVED`]; never 0.
     const fn number(self) -> u8 {
         self as u8 + 1
     }
 }
 
-/// Which guards are removed: two numbers, each 0 if there is none.
+/// The removed guards: two numbers in one word, each 0 if there is none.
 static REMOVED: AtomicU16 = AtomicU16::new(0);
 
-/// Whether a guard does its work.
+/// Whether a guard is enabled. Code asks this right where it checks the guard's condition.
 #[inline]
 pub fn enabled(guard: Guard) -> bool {
     !cfg!(debug_assertions) || !REMOVED.load(Ordering::Relaxed).to_le_bytes().contains(&guard.number())
 }
 
-/// Removes a guard, and puts back any other, for this process. `false` in a build without debug assertions, where none can
-/// be removed.
+/// Removes one guard for this process and enables all others. `false` in a build without debug assertions, where no guard
+/// can be removed.
 pub fn remove(guard: Guard) -> bool {
     set_removed([guard.number(), 0])
 }
 
-/// As [`remove`], of two that stand for one another.
+/// Removes two guards, each of which keeps the invariant without the other. Otherwise as [`remove`].
 pub fn remove_both(guards: [Guard; 2]) -> bool {
     set_removed(guards.map(Guard::number))
 }
@@ -247,7 +270,7 @@ fn set_removed(numbers: [u8; 2]) -> bool {
     cfg!(debug_assertions)
 }
 
-/// The list as docs/proof.md shows it: Markdown, generated so that page and code cannot differ.
+/// The list as Markdown. ARCHITECTURE.md shows it, and a test compares the two, so that page and code cannot differ.
 pub fn as_markdown() -> String {
     let mut text = String::from("| guard | keeps | in |\n|---|---|---|\n");
     for guard in Guard::ALL {
@@ -261,7 +284,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_guard_has_a_name_of_its_own_and_stands() {
+    fn every_guard_has_a_unique_name_and_is_enabled() {
         for guard in Guard::ALL {
             assert_eq!(Guard::from_name(guard.name()), Some(guard));
             assert!(enabled(guard));

@@ -3,21 +3,22 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// One lifetime of a node. A new one is drawn at each start, so that a restarted node is never taken for its former self.
+/// The id of a session: one lifetime of a node. Each start draws a new one, so that a restarted node never passes for the
+/// session before.
 ///
-/// The top bit is always set; it keeps run ids that nodes draw apart from those derived from a job's number.
+/// The top bit is always set. It keeps drawn run ids apart from those that are derived from a job.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionId(u64);
 
 impl SessionId {
     const DRAWN: u64 = 1 << 63;
 
-    /// From 64 random bits, which the caller draws: the domain has no randomness.
+    /// From 64 random bits. The caller draws them, because the domain has no randomness.
     pub const fn from_random(bits: u64) -> Self {
         Self(bits | Self::DRAWN)
     }
 
-    /// The number behind the id, as stores keep it.
+    /// The number that stores keep.
     pub const fn as_u64(self) -> u64 {
         self.0
     }
@@ -35,8 +36,7 @@ impl fmt::Debug for SessionId {
     }
 }
 
-/// The number of a job's row. Never used twice, not even when a name is: a deleted name is free at once, its old number
-/// is not.
+/// The id of a job. It is never used twice, although the name of a deleted job is free at once.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct JobId(pub u64);
 
@@ -46,10 +46,10 @@ impl fmt::Display for JobId {
     }
 }
 
-/// One attempt to execute a firing, or the record of due times that did not run.
+/// The id of a run: one attempt to execute a firing, or the record of due times that did not run.
 ///
-/// As in go-crontab it is "session id plus a counter inside the process", which is unique without asking anybody. Records
-/// of skipped due times derive theirs from the job and the due time, so that writing one twice is seen as the same fact.
+/// A drawn id is the session's id and a counter inside the process, so that it is unique without any coordination. Records
+/// of skipped due times derive their id from the job and the due time, so that a repeated write has the same id.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RunId {
     high: u64,
@@ -57,12 +57,12 @@ pub struct RunId {
 }
 
 impl RunId {
-    /// The `seq`-th run drawn by `session`.
+    /// Run number `seq` of `session`.
     pub const fn drawn(session: SessionId, seq: u64) -> Self {
         Self { high: session.as_u64(), low: seq }
     }
 
-    /// The record of a due time of `job` that did not run. `kind` tells apart records of one due time.
+    /// The id of the record of a due time of `job` that did not run. `kind` tells apart records of one due time.
     pub const fn derived(job: JobId, due_at_ms: i64, kind: u8) -> Self {
         Self { high: job.0 & !SessionId::DRAWN, low: ((due_at_ms as u64) << 8) | kind as u64 }
     }
@@ -90,7 +90,7 @@ impl fmt::Debug for RunId {
     }
 }
 
-/// The text is not a run id.
+/// A text that is not a run id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("\"{0}\" is not a run id: expected 16 hexadecimal digits, a dash and more hexadecimal digits")]
 pub struct BadRunId(pub String);
@@ -115,14 +115,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_run_id_survives_text() {
+    fn a_run_id_is_read_back_from_its_text() {
         for id in [RunId::drawn(SessionId::from_random(7), 42), RunId::derived(JobId(9), 1_700_000_000_000, 3)] {
             assert_eq!(id.to_string().parse(), Ok(id));
         }
     }
 
     #[test]
-    fn what_is_not_a_run_id_is_named() {
+    fn a_text_that_is_not_a_run_id_is_quoted_in_the_error() {
         for text in
             ["", "-", "../etc", "8000000000000007", "8000000000000007-", "8000000000000007-G", "+000000000000007-1"]
         {
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_are_shown_as_they_are_kept() {
+    fn ids_print_the_numbers_that_stores_keep() {
         let session = SessionId::from_random(7);
         assert_eq!((session.as_u64(), SessionId::from_random(1 << 63 | 7)), (1 << 63 | 7, session));
         assert_eq!(
@@ -152,14 +152,14 @@ mod tests {
     }
 
     #[test]
-    fn a_derived_id_tells_job_due_time_and_kind() {
+    fn a_derived_id_contains_job_due_time_and_kind() {
         assert_eq!(RunId::derived(JobId(9), 5, 3).parts(), (9, 5 << 8 | 3));
         let kinds = [0, 1, 127, 128, 255].map(|kind| RunId::derived(JobId(9), 0x0101, kind));
         assert!(kinds.is_sorted_by(|one, other| one < other), "{kinds:?}");
     }
 
     #[test]
-    fn both_parts_of_a_run_id_have_their_lengths() {
+    fn the_parts_of_a_run_id_have_fixed_lengths() {
         let longest = "ffffffffffffffff-ffffffffffffffff";
         assert_eq!(longest.parse(), Ok(RunId::from_parts(u64::MAX, u64::MAX)));
         for text in

@@ -1,7 +1,8 @@
-//! What must always hold (DESIGN section 5): one numbered predicate each, pure, over rows, records and what lives.
+//! The invariants: what must always hold, as pure predicates over rows, records and live children.
 //!
-//! Tests, the simulator and the chaos checker call all of them; a running node calls the cheap ones ([`not_live_yet`],
-//! [`starts_within_lease`]) before it spawns. L3 speaks of the database's locks and cannot be stated over rows.
+//! S1 to S8 are about safety: each must hold at every moment. L1 and L2 are about liveness: they must hold some time after
+//! faults have ended. The tests, the simulator and the model checker call the predicates. A running server calls only
+//! [`not_live_yet`], before each spawn.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -14,50 +15,27 @@ use crate::node::Node;
 use crate::run::{RunRecord, Status, Trigger};
 use crate::time::{BootTime, Timestamp};
 
-/// The numbers of DESIGN section 5.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Invariant {
-    /// At most one live run of a job unless it allows more.
-    S1,
-    /// A firing starts at most once unless retry or `on_lost = rerun` asks for more.
-    S2,
-    /// A live child of a live session has its row Executing with its run id.
-    S3,
-    /// An acknowledged Prepared stays until its holder, a fence or an answered call changes it.
-    S4,
-    /// Nothing starts after a pause or a deletion was answered, before its time, or later than its policy allows.
-    S5,
-    /// One history row a run; every record makes sense.
-    S6,
-    /// Nothing that counts up goes back.
-    S7,
-    /// A node past its deadline starts nothing.
-    S8,
-    /// When faults end every row returns to Idle.
-    L1,
-    /// Nothing is wedged in a node's memory.
-    L2,
-}
+pub use crate::guard::Invariant;
 
-/// Something that must never be.
+/// An invariant that does not hold.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{invariant:?}: {sentence}")]
 pub struct Violation {
-    /// Which predicate does not hold.
+    /// Which one.
     pub invariant: Invariant,
-    /// What was seen, in words.
+    /// The observed contradiction, as a sentence.
     pub sentence: String,
 }
 
-/// What every predicate answers.
+/// The result of every predicate.
 pub type Verdict = Result<(), Violation>;
 
 fn hold(holds: bool, invariant: Invariant, sentence: impl FnOnce() -> String) -> Verdict {
     if holds { Ok(()) } else { Err(Violation { invariant, sentence: sentence() }) }
 }
 
-/// S1 over the children that live anywhere, each with its job. `may_overlap`: whether a job allows it, or did when one of
-/// these was started.
+/// S1 over all live children, each with its job. `may_overlap` tells whether a job allows overlap, or did when one of these
+/// children was started.
 pub fn one_live_run(live: impl IntoIterator<Item = (JobId, RunId)>, may_overlap: impl Fn(JobId) -> bool) -> Verdict {
     let mut seen: BTreeMap<JobId, RunId> = BTreeMap::new();
     for (job, run) in live {
@@ -68,12 +46,12 @@ pub fn one_live_run(live: impl IntoIterator<Item = (JobId, RunId)>, may_overlap:
     Ok(())
 }
 
-/// S1 in one place, cheap enough for every spawn: this run, which `lives` here or not, does not live here already.
+/// S1 on one node, cheap enough for every spawn. `lives` tells whether the run has a child on this node already.
 pub fn not_live_yet(run: RunId, lives: bool) -> Verdict {
     hold(!lives, Invariant::S1, || format!("run {run} lives already"))
 }
 
-/// S2 over every start of one job: the firing and its attempt.
+/// S2 over all starts of one job, each with its firing and attempt.
 pub fn starts_once(job: &Job, starts: impl IntoIterator<Item = (FiringKey, u32)>) -> Verdict {
     let once = job.on_lost == OnLost::Skip && job.retry.max_attempts <= 1;
     let mut seen = BTreeSet::new();
@@ -84,27 +62,26 @@ pub fn starts_once(job: &Job, starts: impl IntoIterator<Item = (FiringKey, u32)>
     Ok(())
 }
 
-/// S3: the row that carries a live child of a live session. `row` is the phase of the job's or the concurrent run that holds
-/// the run, if one does.
+/// S3 over one live child of a live session. `row` is the phase of the row that holds the run, if there is one.
 pub fn child_has_its_row(session: SessionId, run: RunId, row: Option<&Phase>) -> Verdict {
     let mine = |held: &Held| held.run == run && held.session == session;
     let holds = matches!(row, Some(Phase::Executing(held)) if mine(held));
     hold(holds, Invariant::S3, || format!("run {run} of session {session} lives, and its row says {row:?}"))
 }
 
-/// S4 over one write: what was Prepared changes hands only for a reason that may change it.
+/// S4 over one write: only certain kinds of transition may take a Prepared firing from its holder.
 pub fn prepared_is_kept(before: &Phase, after: Option<&Phase>, kind: TransitionKind) -> Verdict {
     let Phase::Prepared(held) = before else { return Ok(()) };
     let kept = matches!(after, Some(Phase::Prepared(now)) if now == held);
     let may_change = match kind {
-        // Its holder, a fence.
+        // Its holder or a fence.
         TransitionKind::Started
         | TransitionKind::StartedConcurrently
         | TransitionKind::Misfired
         | TransitionKind::Deferred
         | TransitionKind::Reset
         | TransitionKind::SweptUnstarted => true,
-        // An answered call; a manual run goes before what is claimed ahead of its time.
+        // An answered call. A manual run goes before a firing that was claimed ahead of its time.
         TransitionKind::Paused
         | TransitionKind::Updated
         | TransitionKind::Deleted
@@ -126,7 +103,7 @@ pub fn prepared_is_kept(before: &Phase, after: Option<&Phase>, kind: TransitionK
     hold(kept || may_change, Invariant::S4, || format!("run {} was prepared and was lost to {kind:?}", held.run))
 }
 
-/// S5 over one start: `before` is the job's row as the start found it.
+/// S5 over one start. `before` is the job's row as the start found it.
 pub fn starts_where_allowed(before: &JobState, trigger: Trigger, now: Timestamp) -> Verdict {
     let pause = before.pause.as_ref().filter(|pause| pause.until.is_none_or(|until| until > now));
     hold(!before.deleted, Invariant::S5, || format!("job {} started after it was deleted", before.id))?;
@@ -134,7 +111,7 @@ pub fn starts_where_allowed(before: &JobState, trigger: Trigger, now: Timestamp)
     hold(!paused, Invariant::S5, || format!("job {} started while it was paused", before.id))
 }
 
-/// S5 over the time of one start: not before its time, and later than the grace only where the misfire policy has spoken.
+/// S5 over the time of one start: not early, and after the grace only if the firing is exempt from the misfire policy.
 pub fn starts_in_time(job: &Job, firing: &Firing, now: Timestamp) -> Verdict {
     let Firing { due_at, start_at, misfire_exempt, .. } = *firing;
     hold(start_at <= now, Invariant::S5, || format!("what is due at {start_at} started at {now}"))?;
@@ -173,39 +150,39 @@ pub fn row_goes_forward(before: &JobState, after: &JobState) -> Verdict {
     hold(fresh, Invariant::S7, || format!("job {id} carries a token beyond its version"))
 }
 
-/// S7 of anything else that counts up: a lock's epoch, a heartbeat's sequence, a fencing token.
+/// S7 over any other counter: the epoch of a lock, the sequence of a heartbeat, a fencing token.
 pub fn never_decreases<T: PartialOrd + fmt::Debug>(what: &str, before: T, after: T) -> Verdict {
     hold(before <= after, Invariant::S7, || format!("{what} went from {before:?} back to {after:?}"))
 }
 
-/// S8 in one place, cheap enough for every spawn.
+/// S8 over one start.
 pub fn starts_within_lease(lease_until: BootTime, now: BootTime) -> Verdict {
     hold(now < lease_until, Invariant::S8, || format!("a start at {now:?}, and the lease ended at {lease_until:?}"))
 }
 
-/// S8 for the survivors: when a session's rows are swept, none of its children lives.
+/// S8 over one sweep: when the rows of a session are swept, none of its children lives.
 pub fn dead_before_sweep(session: SessionId, live: impl IntoIterator<Item = (SessionId, RunId)>) -> Verdict {
     let survivor = live.into_iter().find(|(of, _)| *of == session);
     hold(survivor.is_none(), Invariant::S8, || format!("session {session} is swept while {survivor:?} lives"))
 }
 
-/// L1, once faults and due times have ended.
+/// L1 over all rows, some time after faults and due times have ended.
 pub fn all_idle<'a>(phases: impl IntoIterator<Item = &'a Phase>) -> Verdict {
     let held = phases.into_iter().find_map(Phase::held);
     hold(held.is_none(), Invariant::L1, || format!("a row is still held: {held:?}"))
 }
 
-/// L1 over what comes due once faults have ended: nothing that may be claimed is left lying for longer than `patience`.
+/// L1 while due times go on: after faults have ended, no row stays claimable for longer than `patience`.
 pub fn nothing_overdue<'a>(
     rows: impl IntoIterator<Item = &'a JobState>,
     patience: Duration,
     now: Timestamp,
 ) -> Verdict {
-    let lying = rows.into_iter().find(|row| row.claim_at().is_some_and(|at| now.since(at) > patience));
-    hold(lying.is_none(), Invariant::L1, || format!("at {now} a row is still to be claimed: {lying:?}"))
+    let overdue = rows.into_iter().find(|row| row.claim_at().is_some_and(|at| now.since(at) > patience));
+    hold(overdue.is_none(), Invariant::L1, || format!("at {now} a row is still to be claimed: {overdue:?}"))
 }
 
-/// L2, once faults have ended: whatever the store refused, the node has got rid of it.
+/// L2 over one node: it has settled every run, whatever errors the store returned.
 pub fn nothing_wedged(node: &Node) -> Verdict {
     let run = node.known_runs().next();
     hold(run.is_none(), Invariant::L2, || format!("the node still knows {run:?}"))

@@ -1,4 +1,4 @@
-//! The definition of a job: what a user stores (SPEC section 3).
+//! The definition of a job, as a user stores it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -6,50 +6,50 @@ use std::time::Duration;
 use crate::schedule::{Dst, Options, Schedule, ScheduleError, Timeline, jitter_offset};
 use crate::time::Timestamp;
 
-/// A stored definition. Pausing is not part of it: a pause belongs to the job's state and survives a new definition.
+/// A stored definition. A pause is not part of it: it belongs to the job's row, so that it survives a new definition.
 #[derive(Debug, Clone, PartialEq, Hash)]
 pub struct Job {
-    /// 1-128 of `[A-Za-z0-9._-]`.
+    /// 1-128 characters of `[A-Za-z0-9._-]`.
     pub namespace: String,
-    /// 1-128 of `[A-Za-z0-9._-]`, unique among the living jobs of its namespace.
+    /// 1-128 characters of `[A-Za-z0-9._-]`, unique among the jobs of its namespace that are not deleted.
     pub name: String,
     /// The schedule as the user wrote it.
     pub schedule: String,
-    /// An IANA zone name; UTC when neither this nor a `CRON_TZ=` prefix is given.
+    /// An IANA zone name; UTC if neither this nor a `CRON_TZ=` prefix is given.
     pub timezone: Option<String>,
-    /// What to do with the two nights a year in which the clock is changed.
+    /// The rule for the two nights a year in which the clock changes.
     pub dst: Dst,
-    /// Every due time is shifted by one stable offset between zero and this.
+    /// Shifts every due time of the job by one stable offset between zero and this, so that jobs of one schedule spread.
     pub jitter: Duration,
-    /// Nothing is due before this.
+    /// No due time is before this.
     pub start_at: Option<Timestamp>,
-    /// Nothing is due after this.
+    /// No due time is after this.
     pub end_at: Option<Timestamp>,
-    /// Which executor runs it.
+    /// The name of the executor that runs it.
     pub executor: String,
     /// The executor's parameters: JSON text, opaque to the domain.
     pub params: String,
-    /// What happens when it comes due while its previous run lives.
+    /// The policy for a firing that comes due while the previous run lives.
     pub overlap: Overlap,
-    /// What happens to due times that passed unstarted.
+    /// The policy for due times that no node started in time.
     pub misfire: Misfire,
     /// A run that takes longer is ended as `timed_out`.
     pub timeout: Option<Duration>,
-    /// How long after the polite end a run is killed.
+    /// The time between the request to end (SIGTERM) and the kill.
     pub kill_grace: Duration,
-    /// Further attempts of a firing that failed.
+    /// How often and when a failed firing is tried again.
     pub retry: Retry,
-    /// What happens to a run whose node died.
+    /// The policy for a run whose node died.
     pub on_lost: OnLost,
     /// Free labels for finding jobs.
     pub labels: BTreeMap<String, String>,
 }
 
 impl Job {
-    /// `kill_grace` where the user gave none (SPEC section 3).
+    /// `kill_grace` if the user gave none.
     pub const DEFAULT_KILL_GRACE: Duration = Duration::from_secs(10);
 
-    /// A job of the three things that are required, everything else as SPEC section 3 has it by default.
+    /// A job with the three required parts: its key (namespace, name), schedule and params. All else is at its default.
     pub fn new(key: (&str, &str), schedule: &str, params: &str) -> Self {
         let (namespace, name) = key;
         Self {
@@ -73,7 +73,7 @@ impl Job {
         }
     }
 
-    /// `namespace/name`, which hashes, spreads and messages are made from.
+    /// `namespace/name`. Messages show it; partitions, `H` fields and jitter are hashes of it.
     pub fn key(&self) -> String {
         format!("{}/{}", self.namespace, self.name)
     }
@@ -81,7 +81,7 @@ impl Job {
     /// The job's due times; `@every` counts from `anchor`.
     ///
     /// # Errors
-    /// [`ScheduleError`] when the schedule, or its zone, is not one.
+    /// [`ScheduleError`] if the schedule or its zone cannot be read.
     pub fn timeline(&self, anchor: Timestamp) -> Result<Timeline, ScheduleError> {
         let key = self.key();
         let options = Options { timezone: self.timezone.as_deref(), dst: self.dst, hash_key: &key };
@@ -94,7 +94,7 @@ impl Job {
         })
     }
 
-    /// Whether the due times of the two definitions differ: only then are they computed anew (SPEC section 3).
+    /// Whether the due times of the two definitions may differ. If not, an update keeps the future due times.
     pub fn timing_differs(&self, other: &Job) -> bool {
         self.schedule != other.schedule
             || self.timezone != other.timezone
@@ -105,25 +105,25 @@ impl Job {
     }
 }
 
-/// What happens when a firing comes due while the previous run lives.
+/// The policy for a firing that comes due while the previous run lives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub enum Overlap {
     /// The firing is recorded as skipped.
     #[default]
     Skip,
-    /// One firing waits for the end; further ones are recorded as skipped.
+    /// One firing waits for the end of the run; later ones are recorded as skipped.
     Delay,
-    /// The running one is cancelled, the newest firing starts.
+    /// The run is cancelled, and the newest firing starts.
     Replace,
     /// Both run.
     Allow,
 }
 
 impl Overlap {
-    /// Every value, in the order of SPEC.
+    /// Every value.
     pub const ALL: [Overlap; 4] = [Overlap::Skip, Overlap::Delay, Overlap::Replace, Overlap::Allow];
 
-    /// The name in SPEC section 3.
+    /// The name that users write.
     pub const fn as_str(self) -> &'static str {
         match self {
             Overlap::Skip => "skip",
@@ -134,12 +134,12 @@ impl Overlap {
     }
 }
 
-/// How late a firing may start, and what becomes of those that are later.
+/// How late a firing may start, and the policy for those that are later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Misfire {
-    /// What becomes of misfires.
+    /// The policy for misfires.
     pub policy: MisfirePolicy,
-    /// A due time later than this is a misfire.
+    /// A firing that is later than this is a misfire.
     pub grace: Duration,
 }
 
@@ -149,26 +149,26 @@ impl Default for Misfire {
     }
 }
 
-/// What becomes of due times that passed unstarted.
+/// The policy for due times that no node started in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub enum MisfirePolicy {
-    /// They are recorded as skipped.
+    /// All are recorded as skipped.
     Skip,
-    /// One run carries the latest of them; the others are recorded as skipped.
+    /// The latest runs; the others are recorded as skipped.
     #[default]
     FireOnce,
     /// The newest [`CATCH_UP_LIMIT`] run, oldest first, one at a time; older ones are recorded as skipped.
     CatchUp,
 }
 
-/// How many due times `catch_up` makes good (SPEC section 3).
+/// The most due times that `catch_up` runs.
 pub const CATCH_UP_LIMIT: usize = 100;
 
 impl MisfirePolicy {
-    /// Every value, in the order of SPEC.
+    /// Every value.
     pub const ALL: [MisfirePolicy; 3] = [MisfirePolicy::Skip, MisfirePolicy::FireOnce, MisfirePolicy::CatchUp];
 
-    /// The name in SPEC section 3.
+    /// The name that users write.
     pub const fn as_str(self) -> &'static str {
         match self {
             MisfirePolicy::Skip => "skip",
@@ -181,11 +181,11 @@ impl MisfirePolicy {
 /// Attempts of the same firing, with exponential backoff.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Retry {
-    /// How many attempts in all; 1 is "no retry".
+    /// The number of attempts in total; 1 means no retry.
     pub max_attempts: u32,
-    /// The wait before the second attempt; each further one is twice as long.
+    /// The wait before the second attempt. Each later wait is twice as long.
     pub backoff: Duration,
-    /// No wait is longer than this.
+    /// The longest wait.
     pub max_backoff: Duration,
 }
 
@@ -196,7 +196,7 @@ impl Default for Retry {
 }
 
 impl Retry {
-    /// The wait after the `attempt`-th attempt failed, or `None` when that was the last.
+    /// The wait after attempt number `attempt` has failed, or `None` if that was the last.
     pub fn wait_after(&self, attempt: u32) -> Option<Duration> {
         if attempt >= self.max_attempts {
             return None;
@@ -206,21 +206,21 @@ impl Retry {
     }
 }
 
-/// What happens to a run whose node died or was fenced.
+/// The policy for a run whose node died or was fenced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub enum OnLost {
     /// It stays lost: at most one start per firing.
     #[default]
     Skip,
-    /// The firing starts again: at least one start.
+    /// The firing starts again: at least one start per firing.
     Rerun,
 }
 
 impl OnLost {
-    /// Every value, in the order of SPEC.
+    /// Every value.
     pub const ALL: [OnLost; 2] = [OnLost::Skip, OnLost::Rerun];
 
-    /// The name in SPEC section 3.
+    /// The name that users write.
     pub const fn as_str(self) -> &'static str {
         match self {
             OnLost::Skip => "skip",
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn due_times_come_of_the_whole_definition() {
+    fn due_times_depend_on_the_whole_timing_of_the_definition() {
         let at = Timestamp::from_secs;
         assert_eq!(hourly().key(), "team/report");
         let jitter = Duration::from_secs(600);
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_definition_is_retimed_by_what_its_due_times_come_of_and_by_nothing_else() {
+    fn only_the_timing_of_a_definition_counts_as_retimed() {
         let some = Some(Timestamp::from_secs(60));
         let dst = Dst { gap: crate::schedule::Gap::Skip, ..Dst::default() };
         let retimed = [

@@ -1,10 +1,12 @@
-//! The lease of a session: how long a node may trust it, and when the others may take over (DESIGN section 5).
+//! The lease of a session: how long a node may trust it, and when other nodes may take over its work.
 //!
-//! A node trusts its session for `self_kill_after` from the moment *before it sent* the last heartbeat that was
-//! acknowledged; then it ends, its children first. The others count `expire_after` from the moment *they* last saw the
-//! heartbeat sequence change. As the first clock starts before the second, and the fencing inequality keeps room between the
-//! two for the keeper and for clocks that drift by a hundredth, the children of a node are dead before anybody acts for it.
-//! Wall clocks take no part in it.
+//! A node trusts its session for `self_kill_after`. It counts from the moment *before it sent* the last acknowledged
+//! heartbeat; after that it ends, its children first. Other nodes wait for `expire_after`. They count from the moment when
+//! *they* last saw the heartbeat sequence change.
+//!
+//! The first clock starts before the second. The fencing inequality ([`Timing::check`]) keeps room between the two for the
+//! keeper and for clocks that drift by one percent. So the children of a node are dead before another node acts for it. Wall
+//! clocks play no part.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,20 +15,20 @@ use crate::guard::{Guard, enabled};
 use crate::id::SessionId;
 use crate::time::{BootTime, Timestamp};
 
-/// The session timing of SPEC section 8.
+/// The session timing: the settings under `session.` in the configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Timing {
-    /// How often a heartbeat is written.
+    /// The interval between heartbeats.
     pub heartbeat: Duration,
-    /// How long one may take.
+    /// The time that one heartbeat may take.
     pub heartbeat_timeout: Duration,
-    /// How long a node lives on its last acknowledged heartbeat.
+    /// The lease: how long a node lives after its last acknowledged heartbeat.
     pub self_kill_after: Duration,
-    /// How long ending all children may take.
+    /// The time that killing all children may take.
     pub fence_grace: Duration,
-    /// How long the keeper may go without CPU.
+    /// The time that the keeper may get no CPU.
     pub pause: Duration,
-    /// After how long without a heartbeat the others end a session.
+    /// The silence after which other nodes end a session.
     pub expire_after: Duration,
 }
 
@@ -44,10 +46,10 @@ impl Default for Timing {
     }
 }
 
-/// A timing under which a dead node's work could be taken over while its children live.
+/// A timing that is refused, because a node's work could be taken over while its children live.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TimingError {
-    /// The others would not wait long enough.
+    /// Other nodes would not wait long enough.
     #[error(
         "session.expire_after is too short: (self_kill_after {self_kill_ms} ms + fence_grace {fence_ms} ms + pause \
          {pause_ms} ms) x 1.01 = {needed_ms} ms must be less than expire_after {expire_ms} ms x 0.99 = {given_ms} ms; \
@@ -67,7 +69,7 @@ pub enum TimingError {
         /// The right side, in milliseconds.
         given_ms: u64,
     },
-    /// One lost heartbeat would end the node.
+    /// A single lost heartbeat would end the node.
     #[error(
         "session.self_kill_after is too short: heartbeat {heartbeat_ms} ms + heartbeat_timeout {timeout_ms} ms must be \
          less than half of self_kill_after ({half_ms} ms), so that one lost heartbeat ends nothing"
@@ -86,10 +88,23 @@ pub enum TimingError {
 }
 
 impl Timing {
-    /// Checks the fencing inequality.
+    /// Checks the fencing inequality, so that no node acts for another whose children may live.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use carillon_domain::lease::{Timing, TimingError};
+    ///
+    /// // Twelve seconds of lease, three to kill the children, four without CPU: 19 s plus drift, below 20 s.
+    /// let timing = Timing::default();
+    /// assert_eq!(timing.check(), Ok(()));
+    ///
+    /// let hasty = Timing { expire_after: Duration::from_secs(15), ..timing };
+    /// assert!(matches!(hasty.check(), Err(TimingError::ExpiresTooSoon { needed_ms: 19_190, .. })));
+    /// ```
     ///
     /// # Errors
-    /// [`TimingError`], with the numbers.
+    /// [`TimingError`], whose text names the settings with their numbers and tells which to change.
     pub fn check(&self) -> Result<(), TimingError> {
         let ms = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX / 1000);
         let positive = [
@@ -125,11 +140,10 @@ impl Timing {
     }
 }
 
-/// The database's UTC as a node estimates it: a lower bound, so that nothing starts early.
+/// A node's estimate of the database's time. It is a lower bound, so that nothing starts early.
 ///
-/// An answer that carries the database's time was made before it arrived; from its arrival on the database's clock shows at
-/// least that time. The best bound of the last few answers is kept, and an older one forgotten, as clocks are set now and
-/// then.
+/// The database wrote its time into an answer before that answer arrived. So its clock shows at least this time at the
+/// arrival. The best bound of the last few answers counts. Older ones are dropped, because clocks may be set back.
 #[derive(Debug, Clone, Default, Hash)]
 pub struct DatabaseClock {
     /// Newest last: the database's time minus the boot clock at arrival, in milliseconds.
@@ -139,7 +153,7 @@ pub struct DatabaseClock {
 impl DatabaseClock {
     const KEPT: usize = 4;
 
-    /// The database said `utc`, and that arrived at `arrived`.
+    /// Takes in an answer that carried the time `utc` and arrived at `arrived`.
     pub fn heard(&mut self, utc: Timestamp, arrived: BootTime) {
         if self.offsets_ms.len() == Self::KEPT {
             self.offsets_ms.remove(0);
@@ -147,14 +161,14 @@ impl DatabaseClock {
         self.offsets_ms.push(utc.as_ms().saturating_sub(i64::try_from(arrived.as_ms()).unwrap_or(i64::MAX)));
     }
 
-    /// The database's time at `now`; the epoch as long as nothing was heard.
+    /// The database's time at `now`; the epoch before the first answer.
     pub fn utc(&self, now: BootTime) -> Timestamp {
         self.offset_ms().map_or(Timestamp::EPOCH, |offset| {
             Timestamp::from_ms(i64::try_from(now.as_ms()).unwrap_or(i64::MAX).saturating_add(offset))
         })
     }
 
-    /// When the boot clock shows that the database's time is `utc`; `None` as long as nothing was heard.
+    /// The boot time at which the database's time reaches `utc`; `None` before the first answer.
     pub fn boot(&self, utc: Timestamp) -> Option<BootTime> {
         let ms = utc.as_ms().saturating_sub(self.offset_ms()?);
         Some(BootTime::from_ms(u64::try_from(ms).unwrap_or(0)))
@@ -165,19 +179,20 @@ impl DatabaseClock {
     }
 }
 
-/// What a node has seen of the other sessions, on its own clock.
+/// Finds the sessions that went silent. It measures silence on this node's own clock only.
 #[derive(Debug, Clone, Default, Hash)]
 pub struct FailureDetector {
+    /// The last sequence of each session, and since when it has not changed.
     seen: BTreeMap<SessionId, (u64, BootTime)>,
 }
 
 impl FailureDetector {
-    /// What was seen counts no more: every silence begins anew.
+    /// Measures every silence from zero again. After lost commits an old sequence may come back, and would look like silence.
     pub fn restart(&mut self) {
         self.seen.clear();
     }
 
-    /// Notes the heartbeat sequences as just read. Sessions that are gone are forgotten.
+    /// Takes in the heartbeat sequences that were just read. Sessions that are not among them are forgotten.
     pub fn observe(&mut self, beats: impl IntoIterator<Item = (SessionId, u64)>, now: BootTime) {
         let mut seen = BTreeMap::new();
         for (session, seq) in beats {
@@ -190,7 +205,7 @@ impl FailureDetector {
         self.seen = seen;
     }
 
-    /// The sessions, and their sequences, that have shown no heartbeat for `expire_after`, other than `me`.
+    /// The sessions other than `me` that were silent for `expire_after`, each with its last sequence.
     pub fn expired(&self, me: SessionId, expire_after: Duration, now: BootTime) -> Vec<(SessionId, u64)> {
         let silent = |since: BootTime| now.since(since) >= expire_after;
         let others = self.seen.iter().filter(|(session, _)| **session != me);
@@ -222,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn durations_beyond_all_measure_are_compared_like_any_other() {
+    fn huge_durations_do_not_overflow() {
         let good = Timing::default();
         assert_eq!(Timing { expire_after: Duration::MAX, ..good }.check(), Ok(()));
         let never = Timing { self_kill_after: Duration::MAX, fence_grace: Duration::MAX, pause: Duration::MAX, ..good };
@@ -230,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_expires_by_the_observers_clock_from_the_last_change_it_saw() {
+    fn a_session_expires_on_the_observers_clock_after_the_last_change_that_it_saw() {
         let (me, other) = (SessionId::from_random(1), SessionId::from_random(2));
         let at = BootTime::from_ms;
         let mut detector = FailureDetector::default();
@@ -245,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn the_estimate_of_the_databases_time_is_the_best_lower_bound_of_the_last_answers() {
+    fn the_database_clock_is_the_best_lower_bound_of_the_last_answers() {
         let mut clock = DatabaseClock::default();
         assert_eq!(clock.utc(BootTime::from_ms(5)), Timestamp::EPOCH);
         clock.heard(Timestamp::from_ms(1_000_000), BootTime::from_ms(100));

@@ -1,29 +1,31 @@
-//! A database that went back in time: restored from a backup, or failed over with commits lost.
+//! Lost commits: a restore from a backup or a failover can take acknowledged commits away.
 //!
-//! Whoever was acknowledged a heartbeat sequence that the database does not know any more knows that acknowledged commits
-//! are gone, and starts with them: rows say Idle again of firings that ran. Nobody can tell which. So what lies between the
-//! last known heartbeat and the moment at which it was noticed is recorded as a [`LossWindow`]; while one is open nothing is
-//! claimed or started, and once somebody has accepted it, a firing that may have started in it starts at most once: it is
-//! recorded as lost, unless its job prefers twice to never (`on_lost = rerun`).
+//! A node detects it by its heartbeat: the database acknowledged a sequence and no longer knows it. Starts were lost too
+//! then, so rows of firings that ran say Idle again. Nobody can tell which rows, and starting one would run it twice.
+//!
+//! So the time from the last known heartbeat to the detection is recorded as a [`LossWindow`]. While a window is open,
+//! scheduling is suspended: nothing is claimed or started. After a person has accepted the window, firings that may have
+//! started in it are recorded as lost. Only jobs with `on_lost = rerun` start them again, because they prefer twice to
+//! never.
 
 use std::fmt;
 
 use crate::job::{Job, OnLost};
 use crate::time::Timestamp;
 
-/// The time of which nobody knows what was committed in it.
+/// The time whose commits may be lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct LossWindow {
-    /// The last heartbeat, or end of a session, that the database still knows.
+    /// The last heartbeat or session end that the database still knows. Earlier commits are safe.
     pub from_at: Timestamp,
-    /// When it was noticed last; what was lost had been committed before.
+    /// When the loss was last detected. Every lost commit was made before.
     pub until_at: Timestamp,
-    /// When it was noticed first.
+    /// When the loss was first detected.
     pub noticed_at: Timestamp,
 }
 
 impl LossWindow {
-    /// Noticed again: one window for both.
+    /// One window that covers both, after another node has detected the loss too.
     #[must_use]
     pub fn with(self, later: LossWindow) -> Self {
         Self {
@@ -45,14 +47,14 @@ impl fmt::Display for LossWindow {
     }
 }
 
-/// Whether the database has lost commits: `acked` is the highest heartbeat sequence that it acknowledged to a session (0
-/// before the first), `known` the one that it knows of that session now, be it live, ended or swept.
+/// Whether the database has lost commits. `acked` is the highest heartbeat sequence that it acknowledged to a session, 0
+/// before the first. `known` is the sequence that it has for that session now, live, ended or swept.
 pub fn commits_were_lost(acked: u64, known: Option<u64>) -> bool {
     acked > 0 && known.is_none_or(|known| known < acked)
 }
 
-/// Whether a firing may have started in commits that were lost, and must not be started again. `until` is the end of the
-/// newest window: before it was noticed, anything that was due could have been started.
+/// Whether a firing may have started in lost commits and must not start again. `until` is the end of the newest loss
+/// window: every firing that was due by then could have started.
 pub fn may_have_started(job: &Job, due_at: Timestamp, until: Option<Timestamp>) -> bool {
     job.on_lost == OnLost::Skip && until.is_some_and(|until| due_at <= until)
 }
@@ -62,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sequence_that_was_acknowledged_and_is_not_known_was_lost() {
+    fn an_acknowledged_sequence_that_is_unknown_means_lost_commits() {
         let table = [
             (0, None, false),
             (0, Some(0), false),
@@ -78,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_was_due_by_then_may_have_started_and_only_skip_minds() {
+    fn only_firings_due_by_the_window_end_may_have_started_and_rerun_starts_them_again() {
         let at = Timestamp::from_secs;
         for on_lost in OnLost::ALL {
             let job = Job { on_lost, ..Job::new(("default", "job"), "@every 60s", "{}") };
@@ -93,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_that_is_noticed_again_spans_both_and_says_from_when_to_when() {
+    fn two_detections_make_one_window_that_spans_both_and_tells_its_times() {
         let at = Timestamp::from_secs;
         let window =
             |from, until, noticed| LossWindow { from_at: at(from), until_at: at(until), noticed_at: at(noticed) };

@@ -1,7 +1,7 @@
-//! What jobs, namespaces and labels may be called (SPEC section 3).
+//! The rules for the names of jobs, namespaces and labels.
 //!
-//! Names stand in URL paths, file names, metrics and log lines, so the alphabet is narrow: nothing in it needs quoting
-//! anywhere. The errors show the offending character, escaped, since names come from strangers and land on terminals.
+//! Names appear in URL paths, file names, metrics and log lines, so no character of their alphabet needs quoting in any of
+//! them. Errors show the offending character escaped, because names come from strangers and are printed on terminals.
 
 /// The longest name of a job, namespace or label key, in characters.
 pub const MAX_NAME: usize = 128;
@@ -9,44 +9,44 @@ pub const MAX_NAME: usize = 128;
 /// The longest value of a label, in characters.
 pub const MAX_LABEL_VALUE: usize = 256;
 
-/// A name or a label's value that is refused, as a sentence for users.
+/// The reason why a name or a label's value is refused, as a sentence for users.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
-    /// Nothing was given.
+    /// It is empty.
     #[error("the {what} is empty: 1 to {MAX_NAME} of the characters A-Z a-z 0-9 . _ - are expected")]
     Empty {
-        /// What was being named.
+        /// The kind of name, such as `job name`.
         what: &'static str,
     },
-    /// More characters than allowed.
+    /// It has more characters than allowed.
     #[error("the {what} is {length} characters long: at most {allowed} are allowed")]
     TooLong {
-        /// What was being named.
+        /// The kind of name, such as `job name`.
         what: &'static str,
-        /// The characters it has.
+        /// Its number of characters.
         length: usize,
-        /// The characters it may have.
+        /// The limit.
         allowed: usize,
     },
-    /// `.` and `..` would change the path of a URL that holds them.
+    /// It is `.` or `..`, which would change the path of a URL.
     #[error("the {what} is \"{text}\", which URLs read as a step between directories")]
     Dots {
-        /// What was being named.
+        /// The kind of name, such as `job name`.
         what: &'static str,
         /// The name.
         text: String,
     },
-    /// A character outside the alphabet of names.
+    /// It contains a character outside the alphabet of names.
     #[error("the {what} {text} holds {character}: only A-Z a-z 0-9 . _ - are allowed")]
     Character {
-        /// What was being named.
+        /// The kind of name, such as `job name`.
         what: &'static str,
         /// The name, escaped and in quotes.
         text: String,
         /// The first offending character, escaped and in quotes.
         character: String,
     },
-    /// A character that cannot be printed, in a label's value.
+    /// A label's value contains a character that cannot be printed.
     #[error("the label value {text} holds {character}, which is not printable")]
     Unprintable {
         /// The value, escaped and in quotes.
@@ -56,17 +56,17 @@ pub enum NameError {
     },
 }
 
-/// Checks a job's name: 1-128 of `[A-Za-z0-9._-]`, and neither `.` nor `..`.
+/// Checks a job's name: 1-128 characters of `[A-Za-z0-9._-]`, and neither `.` nor `..`.
 pub fn check_job_name(text: &str) -> Result<(), NameError> {
     check_name("job name", text)
 }
 
-/// Checks a namespace; the rule is that of job names.
+/// Checks a namespace by the rule of job names.
 pub fn check_namespace(text: &str) -> Result<(), NameError> {
     check_name("namespace", text)
 }
 
-/// Checks a label's key; the rule is that of job names.
+/// Checks a label's key by the rule of job names.
 pub fn check_label_key(text: &str) -> Result<(), NameError> {
     check_name("label key", text)
 }
@@ -80,7 +80,7 @@ pub fn check_label_value(text: &str) -> Result<(), NameError> {
     }
 }
 
-/// `text` between quotes, escaped and cut to a length that a sentence can carry.
+/// `text` in quotes, escaped, and cut to a length that fits into a sentence.
 pub(crate) fn quoted(text: &str) -> String {
     const SHOWN: usize = 64;
     let mut out = String::from("\"");
@@ -89,7 +89,7 @@ pub(crate) fn quoted(text: &str) -> String {
     out
 }
 
-/// `text` on one line, with whatever a terminal could take for a command escaped.
+/// `text` on one line, with every character escaped that a terminal could take for a command.
 pub(crate) fn on_one_line(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -119,7 +119,7 @@ fn check_length(what: &'static str, text: &str, allowed: usize) -> Result<(), Na
     }
 }
 
-/// Neither a control character nor one that turns the direction or the lines of the text around it.
+/// Whether a character is safe to print: no control character, and none that changes text direction or breaks lines.
 fn printable(c: char) -> bool {
     !c.is_control()
         && !matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')

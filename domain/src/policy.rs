@@ -1,9 +1,31 @@
-//! What becomes of due times that passed: the misfire policy and the overlap policy (SPEC section 3).
+//! The misfire policy and the overlap policy: they decide on due times that passed.
 //!
-//! Both answer the same two questions: which firing comes next, and which due times are recorded as skipped. Between them
-//! they see every due time exactly once, because everything up to the *cursor* has been dealt with.
-
-use std::time::Duration;
+//! Each decision is a [`Selection`]: the firing that comes next, and the due times that are recorded as skipped. Every due
+//! time is decided exactly once, because decisions are only made about due times after the *cursor*.
+//!
+//! ```
+//! use carillon_domain::job::{Job, MisfirePolicy};
+//! use carillon_domain::policy::misfire;
+//! use carillon_domain::time::Timestamp;
+//!
+//! let at = Timestamp::from_secs;
+//! let mut job = Job::new(("default", "report"), "@every 60s", "{}");
+//! let timeline = job.timeline(at(0)).unwrap();
+//!
+//! // Up to 30 s late is within the default grace: the policy has nothing to decide.
+//! assert_eq!(misfire(&timeline, &job.misfire, at(60), at(75)), None);
+//!
+//! // Nobody could start the firings of second 60, 120 and 180. `fire_once` runs the latest.
+//! let late = misfire(&timeline, &job.misfire, at(60), at(200)).unwrap();
+//! assert_eq!(late.armed.unwrap().due_at, at(180));
+//! assert_eq!(late.skipped.unwrap().count, 2);
+//!
+//! // `skip` runs none of them, and arms the next due time.
+//! job.misfire.policy = MisfirePolicy::Skip;
+//! let late = misfire(&timeline, &job.misfire, at(60), at(200)).unwrap();
+//! assert_eq!(late.armed.unwrap().due_at, at(240));
+//! assert_eq!(late.skipped.unwrap().count, 3);
+//! ```
 
 use crate::firing::Firing;
 use crate::job::{CATCH_UP_LIMIT, Misfire, MisfirePolicy, Overlap};
@@ -11,36 +33,34 @@ use crate::run::DueRange;
 use crate::schedule::Timeline;
 use crate::time::Timestamp;
 
-const INSTANT: Duration = Duration::from_millis(1);
-
-/// What comes next on the schedule, and what was passed over on the way.
+/// The decision of a policy: the next firing, and the due times before it that do not run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Selection {
-    /// The firing to start next; `None` when the schedule has ended.
+    /// The next firing; `None` when the schedule has ended.
     pub armed: Option<Firing>,
-    /// Every due time up to here is dealt with, or is `armed`.
+    /// Every due time up to here is decided: it has run, has a record, or is armed or in the backlog.
     pub cursor: Timestamp,
-    /// Due times up to here belong to a backlog that `catch_up` works off.
+    /// Due times after `armed` and up to here are a backlog that `catch_up` runs.
     pub catch_up_until: Option<Timestamp>,
-    /// Due times that do not run.
+    /// The due times to record as skipped.
     pub skipped: Option<DueRange>,
 }
 
-/// The next regular firing after `cursor`, nothing skipped.
+/// Selects the next regular firing after `cursor` and skips nothing.
 pub fn next_regular(timeline: &Timeline, cursor: Timestamp) -> Selection {
     let armed = timeline.next_after(cursor).map(Firing::regular);
     Selection { armed, cursor, catch_up_until: None, skipped: None }
 }
 
-/// The due times in `(after, until]` as one range.
+/// The due times in `(after, until]`; `None` if there are none.
 pub fn due_range(timeline: &Timeline, after: Timestamp, until: Timestamp) -> Option<DueRange> {
     let first = timeline.next_after(after).filter(|first| *first <= until)?;
     let last = timeline.last_until(until)?;
     Some(DueRange { count: timeline.count(after, until), first, last })
 }
 
-/// Looks at the due time `due` at the moment `now`. `None`: start it, it is not late. Otherwise it and all that passed
-/// with it form one batch, and this is what the policy makes of them.
+/// Applies the misfire policy to the due time `due` at the moment `now`. `None` if it may start, because it is within its
+/// grace. Otherwise it forms one batch with all due times that passed since, and the policy decides on the batch.
 pub fn misfire(timeline: &Timeline, misfire: &Misfire, due: Timestamp, now: Timestamp) -> Option<Selection> {
     if now <= due {
         return None;
@@ -53,13 +73,13 @@ pub fn misfire(timeline: &Timeline, misfire: &Misfire, due: Timestamp, now: Time
     let all = DueRange { count, first: due, last };
     Some(match misfire.policy {
         MisfirePolicy::Skip => Selection { skipped: Some(all), ..next_regular(timeline, last) },
-        MisfirePolicy::FireOnce => made_good(timeline, all, 1),
-        MisfirePolicy::CatchUp => made_good(timeline, all, CATCH_UP_LIMIT),
+        MisfirePolicy::FireOnce => run_newest(timeline, all, 1),
+        MisfirePolicy::CatchUp => run_newest(timeline, all, CATCH_UP_LIMIT),
     })
 }
 
-/// The newest `limit` of a batch run, oldest first; the others are skipped.
-fn made_good(timeline: &Timeline, batch: DueRange, limit: usize) -> Selection {
+/// Runs the newest `limit` due times of a batch, oldest first, and skips the others.
+fn run_newest(timeline: &Timeline, batch: DueRange, limit: usize) -> Selection {
     let surplus = batch.count.saturating_sub(limit as u64);
     let oldest_kept = match surplus {
         0 => batch.first,
@@ -68,7 +88,7 @@ fn made_good(timeline: &Timeline, batch: DueRange, limit: usize) -> Selection {
     let skipped = (surplus > 0).then(|| DueRange {
         count: surplus,
         first: batch.first,
-        last: timeline.last_until(oldest_kept - INSTANT).unwrap_or(batch.first).max(batch.first),
+        last: timeline.last_until(oldest_kept - Timestamp::TICK).unwrap_or(batch.first).max(batch.first),
     });
     Selection {
         armed: Some(Firing::misfired(oldest_kept)),
@@ -78,7 +98,7 @@ fn made_good(timeline: &Timeline, batch: DueRange, limit: usize) -> Selection {
     }
 }
 
-/// What comes next after a run that lived until `lived_until`, when everything up to `cursor` has been dealt with.
+/// Applies the overlap policy after a run that lived until `lived_until`, to the due times after `cursor`.
 pub fn after_run(timeline: &Timeline, overlap: Overlap, cursor: Timestamp, lived_until: Timestamp) -> Selection {
     let Some(passed) = due_range(timeline, cursor, lived_until) else {
         return next_regular(timeline, cursor);
@@ -95,14 +115,14 @@ pub fn after_run(timeline: &Timeline, overlap: Overlap, cursor: Timestamp, lived
             armed: Some(Firing::delayed(passed.last)),
             cursor: passed.last,
             catch_up_until: None,
-            skipped: due_range(timeline, cursor, passed.last - INSTANT),
+            skipped: due_range(timeline, cursor, passed.last - Timestamp::TICK),
         },
-        // Its runs live beside the row; what a backlog's run held up is part of the backlog at the next claim.
+        // Concurrent runs hold up nothing. Due times that a run of a backlog held up join the backlog at the next claim.
         Overlap::Allow => next_regular(timeline, cursor),
     }
 }
 
-/// The next firing of a backlog that `catch_up` works off, if `due` was not its last.
+/// The next firing of a `catch_up` backlog after `due`; `None` if there is no backlog, or `due` was its last.
 pub fn next_of_backlog(timeline: &Timeline, due: Timestamp, catch_up_until: Option<Timestamp>) -> Option<Firing> {
     let until = catch_up_until?;
     timeline.next_after(due).filter(|next| *next <= until).map(Firing::misfired)

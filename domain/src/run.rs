@@ -1,18 +1,18 @@
-//! What is recorded of a run, and of due times that did not run (SPEC section 3, S6).
+//! History: the records of runs that ended and of due times that did not run.
 
 use std::fmt;
 
 use crate::id::{JobId, RunId, SessionId};
 use crate::time::Timestamp;
 
-/// What made a firing come up.
+/// Why a firing starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Trigger {
-    /// Its due time, started within the grace.
+    /// Its due time has come, and it starts within the grace.
     Schedule,
-    /// Somebody asked for a run now.
+    /// A person asked for a run now.
     Manual,
-    /// Its due time, made good by the misfire policy.
+    /// Its due time was missed, and the misfire policy runs it.
     Misfire,
 }
 
@@ -20,7 +20,7 @@ impl Trigger {
     /// Every value.
     pub const ALL: [Trigger; 3] = [Trigger::Schedule, Trigger::Manual, Trigger::Misfire];
 
-    /// The name in SPEC section 3.
+    /// The name that users read.
     pub const fn as_str(self) -> &'static str {
         match self {
             Trigger::Schedule => "schedule",
@@ -30,20 +30,20 @@ impl Trigger {
     }
 }
 
-/// How a run stands or ended.
+/// The state of a run, or its outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Status {
-    /// It lives.
+    /// It is executing.
     Running,
-    /// It ended well.
+    /// It ended with success.
     Succeeded,
-    /// It ended badly or could not be started.
+    /// It ended with an error, or could not be started.
     Failed,
     /// It was ended because its timeout passed.
     TimedOut,
-    /// Somebody, or a newer firing, ended it.
+    /// A person or a newer firing ended it.
     Cancelled,
-    /// Its node died, was fenced or lost it.
+    /// Its node died, was fenced or lost it, so its outcome is unknown.
     Lost,
     /// The due time did not run.
     Skipped,
@@ -61,7 +61,7 @@ impl Status {
         Status::Skipped,
     ];
 
-    /// The name in SPEC section 3.
+    /// The name that users read.
     pub const fn as_str(self) -> &'static str {
         match self {
             Status::Running => "running",
@@ -75,12 +75,12 @@ impl Status {
     }
 }
 
-/// Why a due time did not run, or why a run ended as it did.
+/// The reason why a due time did not run, or why a run ended as it did.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Reason {
-    /// The previous run still lived.
+    /// The previous run was still executing.
     Overlap,
-    /// Nobody could start it in time.
+    /// No node started it in time.
     Misfire,
     /// The job was paused.
     Paused,
@@ -90,18 +90,18 @@ pub enum Reason {
     Deleted,
     /// A newer firing took its place (`overlap = replace`).
     Replaced,
-    /// Somebody cancelled it.
+    /// A person cancelled it.
     Cancelled,
-    /// The session that ran it ended without a word.
+    /// The session that ran it ended, and did not record its outcome.
     SessionEnded,
     /// It may have started in commits that the database lost.
     CommitsLost,
-    /// What the executor said.
+    /// The executor's own text.
     Said(String),
 }
 
 impl Reason {
-    /// Reads back what `Display` wrote.
+    /// The reason of a text that `Display` wrote.
     pub fn from_text(text: &str) -> Self {
         let fixed = [
             Reason::Overlap,
@@ -117,7 +117,7 @@ impl Reason {
         fixed.into_iter().find(|reason| reason.to_string() == text).unwrap_or_else(|| Reason::Said(text.to_owned()))
     }
 
-    /// Tells apart derived records of one due time.
+    /// The part of a derived run id that tells apart the records of one due time. Stored ids contain it, so it never changes.
     const fn kind(&self) -> u8 {
         match self {
             Reason::Overlap => 1,
@@ -151,23 +151,23 @@ impl fmt::Display for Reason {
     }
 }
 
-/// How a run ended, as the executor tells it.
+/// How a run ended, as the executor reports it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Ending {
-    /// Anything but `Running` and `Skipped`.
+    /// Any status except `Running` and `Skipped`.
     pub status: Status,
-    /// Exit code of the process, where there was one.
+    /// The exit code of the process, if it exited.
     pub exit_code: Option<i32>,
-    /// Signal that ended the process, where one did.
+    /// The signal that ended the process, if one did.
     pub signal: Option<i32>,
-    /// Where the status alone does not tell all.
+    /// The reason, if the status alone does not explain the ending.
     pub reason: Option<Reason>,
-    /// When it ended. Due times up to here came up while it lived.
+    /// When it ended. Due times up to here overlapped with it.
     pub ended_at: Timestamp,
 }
 
 impl Ending {
-    /// A run whose node is gone.
+    /// The ending of a run whose session has ended.
     pub fn lost(ended_at: Timestamp) -> Self {
         Self { status: Status::Lost, exit_code: None, signal: None, reason: Some(Reason::SessionEnded), ended_at }
     }
@@ -185,47 +185,47 @@ pub struct Output {
 /// One row of history: a run that ended, or a stretch of due times that did not run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunRecord {
-    /// Identifies the record everywhere.
+    /// The id of the run, or one that is derived from the job and the due time.
     pub id: RunId,
-    /// Whose it is.
+    /// The job.
     pub job: JobId,
-    /// The due time; of a range the last.
+    /// The due time; the last one of a range.
     pub due_at: Timestamp,
-    /// What made it come up.
+    /// Why the firing started.
     pub trigger: Trigger,
     /// 1 for the first attempt.
     pub attempt: u32,
-    /// How it ended; never `Running`.
+    /// The outcome; never `Running`.
     pub status: Status,
-    /// Why, where the status alone does not tell.
+    /// The reason, if the status alone does not explain the outcome.
     pub reason: Option<Reason>,
-    /// Exit code of the process, where there was one.
+    /// The exit code of the process, if it exited.
     pub exit_code: Option<i32>,
-    /// Signal that ended the process, where one did.
+    /// The signal that ended the process, if one did.
     pub signal: Option<i32>,
-    /// When it was started, if it was.
+    /// When it started; `None` if it did not.
     pub started_at: Option<Timestamp>,
     /// When it ended, or when it was recorded as not run.
     pub finished_at: Timestamp,
-    /// `started_at` minus the time at which it should have started, in milliseconds.
+    /// How late it started, in milliseconds: `started_at` minus the time at which it should have started.
     pub lag_ms: Option<i64>,
-    /// Which session ran it.
+    /// The session that ran it.
     pub session: Option<SessionId>,
-    /// The token that it carried.
+    /// The fencing token of the run.
     pub fencing_token: Option<u64>,
-    /// How many due times this record stands for.
+    /// The number of due times that this record stands for.
     pub count: u64,
     /// The first of them.
     pub first_due_at: Timestamp,
 }
 
-/// Beyond every [`Reason::kind`].
-const UNCERTAIN_MANUAL: u8 = 11;
+/// In derived ids: a manual run in lost commits. Larger than every [`Reason::kind`].
+const LOST_MANUAL: u8 = 11;
 
-/// Due times, one after the other, that share a fate.
+/// Successive due times that share one record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DueRange {
-    /// How many there are; at least 1.
+    /// How many; at least 1.
     pub count: u64,
     /// The first.
     pub first: Timestamp,
@@ -234,7 +234,7 @@ pub struct DueRange {
 }
 
 impl DueRange {
-    /// Two stretches that share a fate, the earlier one first.
+    /// Both ranges as one; `later` comes second.
     #[must_use]
     pub fn join(self, later: DueRange) -> DueRange {
         DueRange { count: self.count + later.count, first: self.first, last: later.last }
@@ -264,7 +264,7 @@ impl RunRecord {
         }
     }
 
-    /// The record of a firing that may have started in commits that were lost. `run` is its id, if somebody was told one.
+    /// The record of a firing that may have started in lost commits. `run` is its id, if a caller was told one.
     pub fn commits_lost(
         job: JobId,
         run: Option<RunId>,
@@ -272,9 +272,9 @@ impl RunRecord {
         now: Timestamp,
     ) -> Self {
         let due_range = DueRange { count: 1, first: due_at, last: due_at };
-        // A manual run may bear the due time of another firing of the job.
+        // A manual run may have the same due time as another firing of the job, so its id must differ.
         let derived = match trigger {
-            Trigger::Manual => RunId::derived(job, due_at.as_ms(), UNCERTAIN_MANUAL),
+            Trigger::Manual => RunId::derived(job, due_at.as_ms(), LOST_MANUAL),
             Trigger::Schedule | Trigger::Misfire => RunId::derived(job, due_at.as_ms(), Reason::CommitsLost.kind()),
         };
         let record = Self::skipped(job, due_range, Reason::CommitsLost, now);
@@ -287,7 +287,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reason_survives_text() {
+    fn a_reason_is_read_back_from_its_text() {
         for reason in
             [Reason::Overlap, Reason::SessionEnded, Reason::CommitsLost, Reason::Said("no such program: foo".into())]
         {
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn recording_a_skipped_due_time_twice_is_the_same_fact() {
+    fn two_records_of_one_skipped_due_time_have_the_same_id() {
         let due_range = DueRange { count: 1, first: Timestamp::from_ms(5), last: Timestamp::from_ms(5) };
         let record = |now| RunRecord::skipped(JobId(1), due_range, Reason::Overlap, Timestamp::from_ms(now));
         assert_eq!(record(6).id, record(7).id);
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn records_of_one_due_time_differ_by_their_reason_and_a_manual_one_from_all() {
+    fn records_of_one_due_time_have_an_id_for_each_reason_and_one_for_a_manual_run() {
         let reasons = [
             Reason::Overlap,
             Reason::Misfire,
@@ -326,18 +326,18 @@ mod tests {
         let (at, job) = (Timestamp::from_ms(5), JobId(1));
         let due_range = DueRange { count: 1, first: at, last: at };
         let mut ids: Vec<_> = reasons.map(|reason| RunRecord::skipped(job, due_range, reason, at).id).to_vec();
-        let doubtful = |run, trigger| RunRecord::commits_lost(job, run, (at, trigger, 1), at).id;
-        assert_eq!(doubtful(None, Trigger::Schedule), ids[8]);
-        ids.push(doubtful(None, Trigger::Manual));
+        let lost = |run, trigger| RunRecord::commits_lost(job, run, (at, trigger, 1), at).id;
+        assert_eq!(lost(None, Trigger::Schedule), ids[8]);
+        ids.push(lost(None, Trigger::Manual));
         let told = RunId::drawn(SessionId::from_random(1), 1);
-        assert_eq!(doubtful(Some(told), Trigger::Manual), told, "somebody was told that id");
+        assert_eq!(lost(Some(told), Trigger::Manual), told, "a caller was told that id");
         ids.sort_unstable();
         ids.dedup();
         assert_eq!(ids.len(), 11);
     }
 
     #[test]
-    fn stretches_that_share_a_fate_are_told_as_one() {
+    fn two_ranges_join_into_one() {
         let ms = Timestamp::from_ms;
         let due_range = |count, first, last| DueRange { count, first: ms(first), last: ms(last) };
         assert_eq!(due_range(2, 1, 2).join(due_range(3, 3, 5)), due_range(5, 1, 5));

@@ -1,17 +1,16 @@
-//! Due times as other people's schedulers compute them: every line of `tests/data/*.jsonl` must hold, forwards, backwards
-//! and counted.
+//! Due times as other schedulers compute them. Every line of `tests/data/*.jsonl` must hold forwards, backwards and counted.
 
 use carillon_domain::schedule::{Options, Schedule, Timeline};
 use carillon_domain::time::Timestamp;
 use serde_json::Value;
 
-/// Lines that are wrong: the schedule, and the due times that are right instead.
+/// Lines that are wrong: the schedule, and the correct due times.
 ///
-/// - cronsim reads a range of one number with a step, `19-19/1`, as if it were `19/1`, and goes on to the end of the field.
-///   Debian cron, whose rules it models, steps from the first number of a range to its last, and so does robfig/cron (see
+/// - cronsim reads a range of one number with a step, `19-19/1`, as `19/1`, and goes on to the end of the field. Debian
+///   cron, whose rules it models, steps from the first number of a range to its last. So does robfig/cron (see
 ///   `56 6 14 * * 2-2/3` in seconds.jsonl).
 /// - cronsim moves by whole hours in UTC. Across Lord Howe's change of 30 minutes it loses the minutes 03:00 to 03:29 and
-///   02:43, which exist on that day (02:00 became 02:30); a schedule that follows real time is due then.
+///   02:43. They exist on that day (02:00 became 02:30), so a schedule that follows real time is due then.
 const WRONG: [(&str, &[&str]); 6] = [
     ("56-57/16 19-19/1,21-21 30,2 * *", &["2024-04-30T19:56:00Z", "2024-04-30T21:56:00Z", "2024-05-02T19:56:00Z"]),
     ("37-37/18 5,7,21 L * *", &["2029-01-31T05:37:00Z", "2029-01-31T07:37:00Z", "2029-01-31T21:37:00Z"]),
@@ -66,6 +65,6 @@ fn debian_cron_around_clock_changes() {
 }
 
 #[test]
-fn six_fields_as_robfig_cron() {
+fn robfig_cron_with_six_fields() {
     assert_eq!(check("seconds.jsonl"), 120);
 }

@@ -1,4 +1,4 @@
-//! Whole crontabs: those that packages ship, what becomes of each line, and what keeps a job's name.
+//! Whole crontabs: those that packages ship, the result of each line, and the names of jobs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,7 +30,7 @@ fn env(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
     pairs.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect()
 }
 
-/// What became of each line, as `NUMBER STATUS NAME`, without the comments.
+/// The result of each line as `NUMBER STATUS NAME`, without comments.
 fn outline(lines: &[Line]) -> Vec<String> {
     let told = lines.iter().filter(|line| line.status() != "comment");
     told.map(|line| format!("{} {} {}", line.number, line.status(), line.name().unwrap_or("-"))).collect()
@@ -127,7 +127,7 @@ NICE=10
 }
 
 #[test]
-fn variables_hold_for_the_lines_after_them() {
+fn variables_apply_to_the_lines_after_them() {
     let text = "\
 0 1 * * * a
 A = one two
@@ -156,7 +156,7 @@ CRON_TZ=
 }
 
 #[test]
-fn every_line_tells_what_became_of_it() {
+fn every_line_has_a_result() {
     for (line, status, name, reason) in [
         ("# comment", "comment", None, None),
         (" \t ", "comment", None, None),
@@ -195,7 +195,7 @@ fn every_line_tells_what_became_of_it() {
 }
 
 #[test]
-fn a_system_crontab_read_as_a_user_s_is_noticed() {
+fn a_system_crontab_read_as_a_user_crontab_gets_a_note() {
     for (command, is_noticed) in [
         ("munin if [ -x /usr/bin/munin-cron ]; then /usr/bin/munin-cron; fi", true),
         ("munin dir=$(pwd); ls $dir", true),
@@ -225,7 +225,7 @@ fn skipped_and_refused_lines_keep_their_schedule() {
 }
 
 #[test]
-fn schedules_are_judged_in_their_zone() {
+fn schedules_are_checked_in_their_zone() {
     let seen = std::cell::RefCell::new(Vec::new());
     let check = |schedule: &str, zone: Option<&str>| {
         seen.borrow_mut().push((schedule.to_owned(), zone.map(str::to_owned)));
@@ -237,7 +237,7 @@ fn schedules_are_judged_in_their_zone() {
 }
 
 #[test]
-fn bytes_that_are_no_text_only_spoil_their_own_line() {
+fn bytes_that_are_not_text_affect_only_their_line() {
     let long = [b"0 0 * * * ".as_slice(), &vec![b'x'; 70_000]].concat();
     let mut text = b"\xef\xbb\xbf# caf\xe9\r\n* * * * * caf\xe9\n@daily a\n".to_vec();
     text.extend(long);
@@ -248,7 +248,7 @@ fn bytes_that_are_no_text_only_spoil_their_own_line() {
         told,
         [
             (1, "comment", "the byte order mark is ignored"),
-            (2, "error", "the line is not UTF-8: the byte 0xe9 makes no sense at its place"),
+            (2, "error", "the line is not UTF-8: the byte 0xe9 is invalid there"),
             (3, "job", ""),
             (4, "error", "the line is 70010 bytes long: at most 65536 are allowed"),
             (5, "job", "the file does not end with a newline, for which cron would refuse it"),
@@ -257,14 +257,14 @@ fn bytes_that_are_no_text_only_spoil_their_own_line() {
 }
 
 #[test]
-fn there_is_a_line_for_every_line() {
+fn every_line_of_the_file_is_reported() {
     for (text, count) in [("", 0), ("\n", 1), ("a", 1), ("a\n", 1), ("a\n\n", 2), ("\n\na", 3), ("\u{feff}", 0)] {
         assert_eq!(parse(text, &USER).len(), count, "{text:?}");
     }
 }
 
 #[test]
-fn variables_cannot_grow_without_bound() {
+fn the_size_of_variables_is_limited() {
     let text: String = (0..3).map(|n| format!("A{n}={}\n", "x".repeat(30_000))).collect();
     let lines = parse(text, &USER);
     assert_eq!(lines.iter().map(Line::status).collect::<Vec<_>>(), ["env", "env", "error"]);
@@ -276,14 +276,14 @@ fn variables_cannot_grow_without_bound() {
 }
 
 #[test]
-fn a_line_may_be_as_long_as_is_said() {
+fn a_line_may_have_the_longest_length() {
     for (bytes, status) in [(crontab::MAX_LINE, "job"), (crontab::MAX_LINE + 1, "error")] {
         assert_eq!(parse(format!("@daily {}", "x".repeat(bytes - 7)), &USER)[0].status(), status, "{bytes} bytes");
     }
 }
 
 #[test]
-fn a_name_outlives_every_edit_but_that_of_its_command() {
+fn a_name_changes_only_with_its_command() {
     let before = jobs(&parse("0 1 * * * nice /opt/a x\n0 2 * * * /opt/a y\n", &USER));
     let after = jobs(&parse("A=b\n@hourly /opt/a z\n5 5 * * 1 /opt/a y\n\n@daily nice /opt/a x \n", &USER));
     assert_eq!([&before[0].name, &before[1].name], [&after[2].name, &after[1].name]);
@@ -325,7 +325,7 @@ proptest! {
     }
 
     #[test]
-    fn adding_a_line_renames_nothing(
+    fn a_new_line_renames_no_other_job(
         commands in proptest::collection::btree_set("[ab]{1,2} [/a-c$]{1,4}", 1..6),
         added in "[d-f]{1,3}",
         at in 0usize..6,

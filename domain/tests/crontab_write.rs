@@ -1,4 +1,4 @@
-//! Crontabs written from jobs: what they look like, what they leave out and why, and that they read back.
+//! Crontabs written from jobs: their layout, the reasons for jobs that are left out, and that they are read back.
 
 use std::collections::BTreeMap;
 
@@ -55,7 +55,7 @@ fn a_user_or_a_zone_of_several_words_is_refused() {
 }
 
 #[test]
-fn zones_are_spoken_of_where_there_is_one() {
+fn the_header_mentions_zones_only_if_a_job_has_one() {
     let speaks = |zone: Option<&str>| {
         let text = crontab::write(&[with(|e| e.job.timezone = zone.map(str::to_owned))], Form::User);
         text.contains("cronie follow CRON_TZ=")
@@ -64,14 +64,14 @@ fn zones_are_spoken_of_where_there_is_one() {
 }
 
 #[test]
-fn a_line_may_be_as_long_as_it_may_be_read() {
+fn the_longest_written_line_can_be_read() {
     let line = |bytes: usize| crontab::write(&[export(&"x".repeat(bytes - "0 3 * * * ".len()))], Form::User);
     assert!(!line(crontab::MAX_LINE).contains("bytes long"));
     assert!(line(crontab::MAX_LINE + 1).contains("its line would be 65537 bytes long"));
 }
 
 #[test]
-fn a_written_crontab_reads_well() {
+fn a_written_crontab_has_comments_variables_and_lines() {
     let nightly = with(|e| {
         e.job.name = "nightly".into();
         e.job.command = "pg_dump app".into();
@@ -110,7 +110,7 @@ PGUSER=app
 # nightly (not in the crontab: timeout 1h, label team=data)
 0 3 * * * pg_dump app
 
-# What follows a crontab cannot say; `carillon export --format json` has it complete.
+# A crontab cannot express these jobs; `carillon export --format json` has all of them.
 
 # tick
 #   not exported: its schedule has seconds, and cron's clock ticks once a minute
@@ -124,7 +124,7 @@ PGUSER=app
 }
 
 #[test]
-fn what_a_crontab_cannot_say_is_a_comment_with_the_reason() {
+fn a_job_that_a_crontab_cannot_express_is_a_comment_with_the_reason() {
     for (export, reason) in [
         (with(|e| e.executor = Executor::Argv(vec!["a".into(), "b\n".into()])), "without a shell"),
         (with(|e| e.executor = Executor::Other("http".into())), "its executor is \"http\""),
@@ -140,7 +140,7 @@ fn what_a_crontab_cannot_say_is_a_comment_with_the_reason() {
                 e.job.schedule = "@daily".into();
                 e.job.command = "= x".into();
             }),
-            "for an assignment",
+            "as an assignment",
         ),
         (with(|e| e.job.stdin = Some("a".into())), "does not end with a newline"),
         (with(|e| e.job.dir = Some("/srv".into())), "it starts in \"/srv\""),
@@ -190,7 +190,7 @@ prop_compose! {
     }
 }
 
-/// What a crontab says of its jobs, whatever their order and names.
+/// The jobs of a crontab without their order and names.
 fn essence(jobs: impl IntoIterator<Item = CrontabJob>) -> Vec<String> {
     let nameless = |job| format!("{:?}", CrontabJob { name: String::new(), ..job });
     let mut all: Vec<_> = jobs.into_iter().map(nameless).collect();
@@ -202,7 +202,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 1024, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_is_written_reads_back(exports in proptest::collection::vec(any_export(), 0..6), system: bool) {
+    fn a_written_crontab_is_read_back(exports in proptest::collection::vec(any_export(), 0..6), system: bool) {
         let form = if system { Form::System } else { Form::User };
         let fits = |e: &&ExportJob| !crontab::write(std::slice::from_ref(*e), form).contains("not exported");
         let fitting: Vec<CrontabJob> = exports.iter().filter(fits).map(|e| e.job.clone()).collect();

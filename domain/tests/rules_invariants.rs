@@ -1,4 +1,4 @@
-//! Each numbered predicate with something that holds and something that does not.
+//! Every predicate of the invariants with cases that hold and cases that do not.
 
 use carillon_domain::firing::{Firing, FiringKey, Held, JobState, Pause, Phase, TransitionKind};
 use carillon_domain::id::{JobId, RunId, SessionId};
@@ -44,7 +44,7 @@ fn state() -> JobState {
 
 #[track_caller]
 fn violates(invariant: Invariant, verdict: Verdict) {
-    let violation = verdict.expect_err("something that must never be");
+    let violation = verdict.expect_err("a violation");
     assert_eq!(violation.invariant, invariant);
     assert!(violation.to_string().starts_with(&format!("{invariant:?}: ")), "{violation}");
 }
@@ -82,7 +82,7 @@ fn s3_a_child_has_its_row() {
 }
 
 #[test]
-fn s4_what_is_prepared_is_kept() {
+fn s4_a_prepared_firing_is_kept() {
     let before = Phase::Prepared(held(1));
     assert_eq!(prepared_is_kept(&before, Some(&before), TransitionKind::Resumed), Ok(()));
     assert_eq!(prepared_is_kept(&before, Some(&Phase::Idle), TransitionKind::Paused), Ok(()));
@@ -113,7 +113,7 @@ fn s4_what_is_prepared_is_kept() {
 }
 
 #[test]
-fn s5_nothing_starts_after_pause_or_delete() {
+fn s5_no_run_starts_after_a_pause_or_a_deletion() {
     let pause = |until| Some(Pause { since: at(1), until, reason: None });
     let paused = JobState { pause: pause(None), ..state() };
     assert_eq!(starts_where_allowed(&state(), Trigger::Schedule, at(60)), Ok(()));
@@ -126,7 +126,7 @@ fn s5_nothing_starts_after_pause_or_delete() {
 }
 
 #[test]
-fn s6_one_record_a_run() {
+fn s6_one_record_per_run() {
     let due_range = |count, first, last| DueRange { count, first: at(first), last: at(last) };
     let skipped = |due_range| RunRecord::skipped(JOB, due_range, Reason::Overlap, at(999));
     let (one, many) = (skipped(due_range(1, 60, 60)), skipped(due_range(3, 120, 240)));
@@ -153,7 +153,7 @@ fn s6_one_record_a_run() {
 }
 
 #[test]
-fn s7_nothing_goes_back() {
+fn s7_counters_never_decrease() {
     let before = state();
     let after = JobState { version: before.version + 1, ..before.clone() };
     assert_eq!(row_goes_forward(&before, &after), Ok(()));
@@ -169,7 +169,7 @@ fn s7_nothing_goes_back() {
 }
 
 #[test]
-fn s8_a_node_past_its_deadline_is_dead() {
+fn s8_a_node_past_its_lease_is_dead() {
     let ms = BootTime::from_ms;
     assert_eq!(starts_within_lease(ms(10), ms(9)), Ok(()));
     violates(Invariant::S8, starts_within_lease(ms(10), ms(10)));
@@ -184,7 +184,7 @@ fn l1_every_row_returns_to_idle() {
 }
 
 #[test]
-fn l2_nothing_is_wedged_in_a_node() {
+fn l2_no_run_is_stuck_in_a_node() {
     let now = BootTime::from_ms(0);
     let mut node = Node::new(config(), session(1), at(0), now);
     assert_eq!(nothing_wedged(&node), Ok(()));
@@ -226,21 +226,21 @@ fn config() -> Config {
 }
 
 #[test]
-fn s5_in_time() {
+fn s5_a_run_starts_in_time() {
     let (job, regular) = (job(), Firing::regular(at(60)));
     let grace = job.misfire.grace;
     assert_eq!(starts_in_time(&job, &regular, at(60)), Ok(()));
     assert_eq!(starts_in_time(&job, &regular, at(60) + grace), Ok(()));
-    assert_eq!(starts_in_time(&job, &Firing::misfired(at(60)), at(600)), Ok(()), "the policy has spoken");
+    assert_eq!(starts_in_time(&job, &Firing::misfired(at(60)), at(600)), Ok(()), "a misfire run is exempt");
     violates(Invariant::S5, starts_in_time(&job, &regular, at(59)));
     violates(Invariant::S5, starts_in_time(&job, &regular, at(600)));
 }
 
 #[test]
-fn l1_nothing_is_left_lying() {
+fn l1_no_row_is_overdue() {
     let patience = std::time::Duration::from_secs(10);
     let held = JobState { phase: Phase::Prepared(held(1)), ..state() };
     assert_eq!(nothing_overdue([&state(), &held], patience, at(70)), Ok(()));
-    assert_eq!(nothing_overdue([&held], patience, at(71)), Ok(()), "somebody has it");
+    assert_eq!(nothing_overdue([&held], patience, at(71)), Ok(()), "a session holds it");
     violates(Invariant::L1, nothing_overdue([&state()], patience, at(71)));
 }

@@ -1,4 +1,4 @@
-//! What users read when a schedule is refused: the field, the offending text, and what is allowed there.
+//! The errors for refused schedules: they name the field, the text at fault, and the allowed values.
 
 use carillon_domain::schedule::{Options, Schedule};
 
@@ -18,7 +18,7 @@ const REAL_DAYS: &str = "days that at least one of its months has";
 const SOMETHING: &str = "5 or 6 fields, or a descriptor such as @daily";
 
 #[test]
-fn sentences() {
+fn every_error_names_field_text_and_allowed_values() {
     let table = [
         ("", "schedule: it is empty", SOMETHING),
         ("   ", "schedule: it is empty", SOMETHING),
@@ -116,7 +116,7 @@ fn two_zones_must_agree() {
     let error = parse("CRON_TZ=Europe/Berlin @daily", Some("UTC")).unwrap_err();
     assert_eq!(
         error.to_string(),
-        r#"timezone: "Europe/Berlin" in the schedule differs from "UTC" beside it; allowed is one of them, or both the same"#
+        r#"timezone: "Europe/Berlin" in the schedule differs from the timezone setting "UTC"; allowed is one of them, or both the same"#
     );
     assert_eq!(error.field(), "timezone");
     let zone = |text, option| parse(text, option).unwrap().timezone();

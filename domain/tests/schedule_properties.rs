@@ -1,4 +1,4 @@
-//! Random schedules against a naive oracle, around the odd clock changes of the world and over long times.
+//! Random schedules against a naive oracle, around unusual clock changes and over long times.
 
 mod oracle;
 
@@ -36,7 +36,7 @@ fn dst() -> impl Strategy<Value = Dst> {
     (gap, overlap).prop_map(|(gap, overlap)| Dst { gap, overlap })
 }
 
-/// Compares all questions about one window of time with the oracle's list.
+/// Compares all queries about one window of time with the oracle's list.
 fn compare(fields: &Fields, zone: &str, dst: Dst, from: i64, to: i64, probe_ms: i64) -> Result<(), TestCaseError> {
     let text = fields.text();
     let expected = fields.due(zone.parse().unwrap(), dst.gap, dst.overlap, from, to);
@@ -83,7 +83,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 1_000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn five_fields_around_clock_changes(
+    fn five_fields_agree_around_clock_changes(
         fields in random::fields(false), n in 0..CHANGES.len(), dst in dst(), shift in -36_i64 * 60..6 * 60, probe in 0_i64..1 << 40,
     ) {
         let (zone, at) = change(n);
@@ -92,7 +92,7 @@ proptest! {
     }
 
     #[test]
-    fn days_over_years(fields in random::days(), first in 0_i32..47_000) {
+    fn days_agree_over_years(fields in random::days(), first in 0_i32..47_000) {
         let options = Options { hash_key: KEY, ..Options::default() };
         let midnight = |day: i32| Timestamp::from_secs(i64::from(day) * 86_400);
         let expected: Vec<_> = (first..first + 1_500)
@@ -116,7 +116,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 180, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn six_fields_around_clock_changes(
+    fn six_fields_agree_around_clock_changes(
         fields in random::fields(true), n in 0..CHANGES.len(), dst in dst(), shift in -4_i64 * 3_600..3_600, probe in 0_i64..1 << 40,
     ) {
         let (zone, at) = change(n);
@@ -177,7 +177,7 @@ proptest! {
 }
 
 #[test]
-fn endless_text_is_refused_at_once() {
+fn very_long_text_is_refused_at_once() {
     for text in ["*,".repeat(500_000), "é".repeat(500_000), " ".repeat(1 << 20)] {
         assert_eq!(Schedule::parse(&text, &Options::default()), Err(ScheduleError::TooLong { length: text.len() }));
     }

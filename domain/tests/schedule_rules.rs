@@ -1,4 +1,4 @@
-//! The rules of SPEC section 2, one by one, on examples that can be checked with a calendar.
+//! The schedule rules one by one, on examples that can be checked with a calendar.
 
 use carillon_domain::schedule::{Dst, Gap, Options, Overlap, Schedule, Timeline, jitter_offset};
 use carillon_domain::time::Timestamp;
@@ -34,7 +34,7 @@ const SKIP: Dst = Dst { gap: Gap::Skip, overlap: Overlap::First };
 const BOTH: Dst = Dst { gap: Gap::After, overlap: Overlap::Both };
 
 #[test]
-fn the_same_schedule_in_two_ways() {
+fn two_texts_of_the_same_schedule_are_equal() {
     same("0 0 * * 0", "0 0 * * 7");
     same("0 0 * * FRI-SUN", "0 0 * * 5,6,0");
     same("0 0 * * 5-7/2", "0 0 * * FRI,SUN");
@@ -56,16 +56,16 @@ fn the_same_schedule_in_two_ways() {
 }
 
 #[test]
-fn either_day_field_or_both() {
-    // Both restricted: one is enough.
+fn a_day_matches_either_day_field_or_both() {
+    // Both fields are restricted: one is enough.
     assert_eq!(days("0 0 13 * FRI", "2026-02-12T12:00:00Z", 3), ["2026-02-13", "2026-02-20", "2026-02-27"]);
-    // One begins with a star, though it restricts: both must match. 1, 8, 15, 22, 29 and Monday.
+    // One field begins with a star, although it is restricted: both must match. 1, 8, 15, 22, 29 and Monday.
     assert_eq!(days("0 0 */7 * MON", "2026-01-01T00:00:00Z", 3), ["2026-06-01", "2026-06-08", "2026-06-15"]);
     assert_eq!(days("0 0 1-7 * */7", "2026-01-01T00:00:00Z", 2), ["2026-01-04", "2026-02-01"]);
 }
 
 #[test]
-fn days_counted_from_the_end_of_the_month() {
+fn days_are_counted_from_the_end_of_the_month() {
     assert_eq!(days("0 0 L * *", "2028-01-31T12:00:00Z", 3), ["2028-02-29", "2028-03-31", "2028-04-30"]);
     assert_eq!(days("0 0 L-3 * *", "2026-02-01T00:00:00Z", 2), ["2026-02-25", "2026-03-28"]);
     assert_eq!(days("0 0 LW * *", "2026-01-01T00:00:00Z", 3), ["2026-01-30", "2026-02-27", "2026-03-31"]);
@@ -78,19 +78,19 @@ fn nearest_workdays_stay_inside_their_month() {
     // Saturday 1 August moves to the 3rd, Sunday 31 May to the 29th.
     assert_eq!(days("0 0 1W 8 *", "2026-01-01T00:00:00Z", 1), ["2026-08-03"]);
     assert_eq!(days("0 0 31W 5 *", "2026-01-01T00:00:00Z", 1), ["2026-05-29"]);
-    // April 2027 ends on Friday the 30th: it has no 31st, so nothing is near it.
+    // April 2027 ends on Friday the 30th. It has no 31st, so no day is nearest to it.
     assert_eq!(days("0 0 31W 4,5 *", "2027-04-01T00:00:00Z", 1), ["2027-05-31"]);
 }
 
 #[test]
-fn leap_days_across_a_century_without_one() {
+fn leap_days_are_found_across_a_century_without_one() {
     assert_eq!(days("0 0 29 2 *", "2096-03-01T00:00:00Z", 2), ["2104-02-29", "2108-02-29"]);
     // A leap day that is a Monday comes after 28 years, or after 40 across such a century.
     assert_eq!(days("0 0 */28 2 MON#5", "2072-03-01T00:00:00Z", 2), ["2112-02-29", "2140-02-29"]);
 }
 
 #[test]
-fn a_swallowed_time_fires_once_after_the_gap() {
+fn times_inside_a_gap_fire_once_after_it() {
     // New York, 2026-03-08: 02:00 becomes 03:00 at 07:00Z.
     let zone = "CRON_TZ=America/New_York";
     let after = "2026-03-08T00:00:00Z";
@@ -101,10 +101,10 @@ fn a_swallowed_time_fires_once_after_the_gap() {
     let coinciding = format!("{zone} 0 2,3 * * *");
     assert_eq!(next(&coinciding, Dst::default(), after, 2), ["2026-03-08T07:00:00", "2026-03-09T06:00:00"]);
     assert_eq!(parse(&coinciding, Dst::default()).count(at(after), at("2026-03-08T12:00:00Z")), 1);
-    // Seconds do not change the rule: sixty swallowed times are one due time.
+    // Seconds do not change the rule: sixty skipped times are one due time.
     let seconds = format!("{zone} * 30 2 * * *");
     assert_eq!(next(&seconds, Dst::default(), after, 2), ["2026-03-08T07:00:00", "2026-03-09T06:30:00"]);
-    // Real time: 02:xx does not exist.
+    // A schedule that follows real time: 02:xx does not exist.
     for star in ["*/30 2 * * *", "H/30 2 * * *"] {
         assert_eq!(next(&format!("{zone} {star}"), Dst::default(), after, 1)[0][..13], *"2026-03-09T06");
     }
@@ -120,12 +120,12 @@ fn a_repeated_time_fires_at_the_first_of_two() {
     assert_eq!(next(&fixed, BOTH, after, 2), ["2026-11-01T05:30:00", "2026-11-01T06:30:00"]);
     let star = format!("{zone} 30 */1 * * *");
     assert_eq!(next(&star, Dst::default(), "2026-11-01T05:00:00Z", 2), ["2026-11-01T05:30:00", "2026-11-01T06:30:00"]);
-    // Asked in the middle of the second pass.
+    // The query is in the middle of the second pass.
     assert_eq!(next(&fixed, Dst::default(), "2026-11-01T06:10:00Z", 1), ["2026-11-02T06:30:00"]);
 }
 
 #[test]
-fn midnights_and_days_that_do_not_exist() {
+fn missing_midnights_and_days_are_gaps() {
     let sao_paulo = "CRON_TZ=America/Sao_Paulo 0 0 * * *";
     assert_eq!(
         next(sao_paulo, Dst::default(), "2018-11-03T12:00:00Z", 2),
@@ -138,7 +138,7 @@ fn midnights_and_days_that_do_not_exist() {
 }
 
 #[test]
-fn h_spreads_jobs_and_stays_put() {
+fn h_spreads_jobs_and_never_changes() {
     let minute_of = |key: &str, text: &str| {
         let schedule = Schedule::parse(text, &Options { hash_key: key, ..Options::default() }).unwrap();
         schedule.next_after(at("2026-01-01T00:00:00Z")).unwrap().as_ms() / 60_000 % 60
@@ -172,7 +172,7 @@ fn jitter_moves_a_job_as_a_whole() {
 }
 
 #[test]
-fn a_hashed_phase_runs_to_the_end_of_its_field_and_meets_no_sunday_twice() {
+fn a_hashed_phase_runs_to_the_end_of_its_field_and_counts_sunday_once() {
     for n in 0..20 {
         let key = format!("default/job-{n}");
         let due = |text: &str, count: usize| -> Vec<String> {
@@ -193,7 +193,7 @@ fn a_hashed_phase_runs_to_the_end_of_its_field_and_meets_no_sunday_twice() {
 }
 
 #[test]
-fn the_first_instant_of_all_is_a_due_time_like_any_other() {
+fn the_first_instant_can_be_a_due_time() {
     let every_second = parse("* * * * * *", Dst::default());
     assert_eq!(every_second.last_until(Timestamp::EPOCH), Some(Timestamp::EPOCH));
     assert_eq!(every_second.next_after(Timestamp::from_ms(-1)), Some(Timestamp::EPOCH));
@@ -203,14 +203,14 @@ fn the_first_instant_of_all_is_a_due_time_like_any_other() {
 }
 
 #[test]
-fn what_fires_at_the_end_of_a_gap_is_counted_from_there_on() {
+fn a_due_time_at_the_end_of_a_gap_is_counted_there() {
     let swallowed = parse("CRON_TZ=Europe/Berlin 30 2 * * *", Dst::default());
     let count = |until| swallowed.count(at("2026-03-28T12:00:00Z"), at(until));
     assert_eq!((count("2026-03-29T00:59:59Z"), count("2026-03-29T01:00:00Z")), (0, 1));
 }
 
 #[test]
-fn a_schedule_may_be_as_long_as_is_said() {
+fn a_schedule_may_have_the_longest_length() {
     let padded = |length: usize| format!("{:length$}", "* * * * *");
     assert!(Schedule::parse(&padded(1_024), &Options::default()).is_ok());
     assert!(Schedule::parse(&padded(1_025), &Options::default()).is_err());

@@ -1,9 +1,9 @@
-//! Schedules in words: sentences for users, pinned one by one.
+//! Descriptions of schedules: the sentences that users read, each pinned.
 
 use carillon_domain::schedule::{Options, Schedule};
 
 #[test]
-fn sentences() {
+fn every_kind_of_schedule_has_its_sentence() {
     let table = [
         ("* * * * *", "Every minute, UTC"),
         ("*/5 * * * *", "Every 5 minutes, UTC"),

@@ -1,26 +1,26 @@
-//! Lines that run a command: a schedule, in a system crontab a user, and the rest of the line.
+//! Lines that run a command: a schedule, a user (in system crontabs only), and the command.
 
 use crate::name::quoted;
 
 const BLANKS: [char; 2] = [' ', '\t'];
 const FIELDS: [&str; 5] = ["the minute", "the hour", "the day of month", "the month", "the day of week"];
 
-/// The parts of a line, not yet judged.
+/// The parts of a line, not yet checked.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Entry<'a> {
     /// The five fields or the descriptor, with single blanks between words.
     pub(super) schedule: String,
     /// The user column of a system crontab.
     pub(super) user: Option<&'a str>,
-    /// The rest of the line, never blank; `%` is still in it.
+    /// The rest of the line, never blank, with every `%` in it.
     pub(super) command: &'a str,
-    /// A `-` stood before the minute: cronie's wish that syslog not be told.
+    /// Whether a `-` came before the minute, which tells cronie not to write to syslog.
     pub(super) quiet: bool,
 }
 
-/// Takes a line apart. The error is a sentence that names what is missing.
+/// Splits a line into its parts. The error is a sentence that names the missing ones.
 ///
-/// A user's crontab always has five fields: whether a sixth word is one more field or the command cannot be told.
+/// A user's crontab always has five fields, because a sixth word could be a field as well as the command.
 pub(super) fn split(line: &str, system: bool) -> Result<Entry<'_>, String> {
     let (quiet, text) = match line.strip_prefix('-') {
         Some(text) if text.starts_with(|c: char| c == '*' || c.is_ascii_digit()) => (true, text),
@@ -51,7 +51,7 @@ pub(super) fn split(line: &str, system: bool) -> Result<Entry<'_>, String> {
     Ok(Entry { schedule, user: words.get(schedule_parts.len()).copied(), command: rest, quiet })
 }
 
-/// The words that a descriptor's schedule consists of.
+/// The names of the words in the schedule of a descriptor.
 fn descriptor_parts(text: &str) -> Result<&'static [&'static str], String> {
     match next_word(text).0 {
         "@yearly" | "@annually" | "@monthly" | "@weekly" | "@daily" | "@midnight" | "@hourly" | "@reboot" => {
@@ -67,7 +67,7 @@ fn descriptor_parts(text: &str) -> Result<&'static [&'static str], String> {
     }
 }
 
-/// The first word, and the rest without the blanks between.
+/// The first word, and the rest without leading blanks.
 fn next_word(text: &str) -> (&str, &str) {
     let (word, rest) = text.split_at(text.find(BLANKS).unwrap_or(text.len()));
     (word, rest.trim_start_matches(BLANKS))
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dash_before_the_minute_is_taken_off() {
+    fn a_dash_before_the_minute_is_removed() {
         let entry = Entry { schedule: "*/5 * * * *".into(), user: None, command: "x", quiet: true };
         assert_eq!(split("-*/5 * * * * x", false), Ok(entry));
         let other = Entry { schedule: "-x 1 2 3 4".into(), user: None, command: "y", quiet: false };
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_named() {
+    fn errors_name_the_missing_parts() {
         for (line, system, reason) in [
             ("5 4 *", false, "\"5 4 *\" lacks the month, the day of week and the command"),
             ("5 4 * * *", false, "\"5 4 * * *\" lacks the command"),

@@ -1,4 +1,4 @@
-//! Whether a crontab can express a job, and if so in which words.
+//! Decides whether a crontab can express a job, and makes its line.
 
 use std::collections::BTreeMap;
 
@@ -11,19 +11,19 @@ const FIELDS: [&str; 5] = ["minute", "hour", "day of month", "month", "day of we
 const MONTHS: [&str; 12] = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 const WEEKDAYS: [&str; 7] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
 
-/// Variables that cron itself reads or sets: as a job's environment they would mean something else in a crontab.
-const CRONS_OWN: [&str; 7] =
+/// Variables that cron itself reads or sets. In a crontab they would not become part of the job's environment.
+const CRON_VARIABLES: [&str; 7] =
     ["SHELL", "CRON_TZ", "MAILTO", "MAILFROM", "CONTENT_TYPE", "CONTENT_TRANSFER_ENCODING", "LOGNAME"];
 
-/// A job in the words of a crontab.
+/// A job as a line of a crontab.
 pub(super) struct Fitted {
-    /// Every variable that must hold at the line, `SHELL` and `CRON_TZ` among them.
+    /// Every variable that must be set at the line, `SHELL` and `CRON_TZ` included.
     pub(super) variables: BTreeMap<String, String>,
     /// The line itself.
     pub(super) line: String,
 }
 
-/// Puts a job into a crontab's words; the error is the reason why there are none, as a clause after the job's name.
+/// Makes the line of a job. The error is the reason why there is none, as a clause after the job's name.
 pub(super) fn fit(export: &ExportJob, form: Form) -> Result<Fitted, String> {
     match &export.executor {
         Executor::Shell => {}
@@ -60,12 +60,12 @@ pub(super) fn fit(export: &ExportJob, form: Form) -> Result<Fitted, String> {
         return Err(format!("its line would be {} bytes long, and at most {MAX_LINE} are allowed", line.len()));
     }
     if variable::parse(&line).is_some() {
-        return Err("cron would take its line, with the = after the schedule, for an assignment".into());
+        return Err("cron would read its line as an assignment, because of the = after the schedule".into());
     }
     Ok(Fitted { variables: variables(export, zone)?, line })
 }
 
-/// The zone that a schedule carries itself, and the schedule as cron knows it.
+/// The zone in the schedule's prefix, and the schedule in cron's syntax.
 fn schedule(text: &str) -> Result<(Option<&str>, String), String> {
     let mut words: Vec<&str> = text.split_whitespace().collect();
     let zone = words.first().and_then(|word| word.strip_prefix("CRON_TZ=").or_else(|| word.strip_prefix("TZ=")));
@@ -88,7 +88,8 @@ fn schedule(text: &str) -> Result<(Option<&str>, String), String> {
     Ok((zone, words.join(" ")))
 }
 
-/// Numbers, `*`, ranges, steps and lists, and names where cron has them; not `H`, `L`, `W`, `#` or `?`.
+/// Whether cron knows a field: numbers, `*`, ranges, steps, lists, and names of months and weekdays. It does not know `H`,
+/// `L`, `W`, `#` and `?`.
 fn cron_knows(at: usize, field: &str) -> bool {
     let names: &[&str] = match at {
         3 => &MONTHS,
@@ -123,7 +124,7 @@ fn variables(export: &ExportJob, zone: Option<&str>) -> Result<BTreeMap<String, 
         let dir = job.dir.as_deref().map_or("the home of its user".into(), quoted);
         return Err(format!("it starts in {dir}, and cron starts in HOME, which is another in its environment"));
     }
-    if let Some(name) = job.env.keys().find(|name| CRONS_OWN.contains(&name.as_str())) {
+    if let Some(name) = job.env.keys().find(|name| CRON_VARIABLES.contains(&name.as_str())) {
         return Err(format!("its environment has {}, which cron takes for itself", quoted(name)));
     }
     if zone.is_some_and(|zone| zone.is_empty() || zone.contains([' ', '\t'])) {

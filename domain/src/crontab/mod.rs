@@ -1,12 +1,14 @@
-//! Crontabs: read into jobs line by line, and written from jobs (SPEC section 5: `import`, `export`).
+//! Crontabs: `carillon import` reads them into jobs line by line, and `carillon export` writes them from jobs.
 //!
-//! The behaviour is that of Debian's cron, `crontab(5)`, except that nothing is dropped silently: [`parse`] says of
-//! every line what became of it, and [`write()`] leaves a comment with the reason for every job that a crontab cannot
-//! express. Schedules are judged by the caller, so that this module knows only how a crontab is laid out.
+//! The behaviour is that of Debian's cron, `crontab(5)`, but nothing is dropped silently. [`parse`] reports the result of
+//! every line, and [`write()`] leaves a comment with the reason for every job that a crontab cannot express. The caller
+//! checks schedules, so that this module knows only the layout of a crontab.
 //!
-//! What differs from cron, on purpose: mail is not sent, `@reboot` is skipped, CRLF line ends, a byte order mark, a
-//! missing last newline, an empty `NAME=` and cronie's leading `-` are accepted, `CRON_TZ=` sets the zone (as in
-//! cronie), `@every` and `@at` are known, and `# carillon: unset NAME` takes a variable back (cron has no way to).
+//! These differences from cron are intended:
+//! - Mail is not sent, and `@reboot` is skipped.
+//! - CRLF line ends, a byte order mark, a missing last newline, an empty `NAME=` and cronie's leading `-` are accepted.
+//! - `CRON_TZ=` sets the zone (as in cronie), and `@every` and `@at` are known.
+//! - `# carillon: unset NAME` unsets a variable, for which cron has no syntax.
 
 mod entry;
 mod fit;
@@ -29,36 +31,36 @@ pub const DEFAULT_SHELL: &str = "/bin/sh";
 /// The longest line that is read or written, in bytes.
 pub const MAX_LINE: usize = 64 * 1024;
 
-/// How a crontab is to be read.
+/// The settings for reading a crontab.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ImportOptions<'a> {
     /// The file's name without directory; job names begin with it, see [`stem`].
     pub file: &'a str,
-    /// A system crontab, as `/etc/crontab` and `/etc/cron.d/*`: a user stands between the schedule and the command.
+    /// Whether it is a system crontab, as `/etc/crontab` and `/etc/cron.d/*`: the user comes before the command.
     pub system: bool,
-    /// The user of a system crontab becomes the label `user` instead of the user that runs the command.
+    /// Whether the user of a system crontab only becomes the label `user`, and does not run the command.
     pub ignore_user: bool,
-    /// The zone of the jobs that stand before any `CRON_TZ=`.
+    /// The zone of jobs above the first `CRON_TZ=`.
     pub timezone: Option<&'a str>,
 }
 
-/// One line of a crontab and what became of it.
+/// One line of a crontab and its result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
     /// Counted from 1.
     pub number: u32,
-    /// What became of it.
+    /// The result.
     pub what: LineKind,
-    /// What a user should know although the line was taken.
+    /// A remark for the user about a line that was accepted.
     pub note: Option<String>,
 }
 
-/// What became of a line.
+/// The result of a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LineKind {
     /// A job.
     Job(CrontabJob),
-    /// A variable, which holds for the lines after it.
+    /// A variable, which applies to the lines after it.
     Env {
         /// The variable.
         name: String,
@@ -73,45 +75,45 @@ pub enum LineKind {
         schedule: String,
         /// The command as the line has it.
         command: String,
-        /// Why, as a sentence.
+        /// The reason, as a sentence.
         reason: String,
     },
-    /// A line that makes no sense.
+    /// An invalid line.
     Error {
-        /// The schedule, where the line has one.
+        /// The schedule, if the line has one.
         schedule: Option<String>,
-        /// Why, as a sentence.
+        /// The reason, as a sentence.
         reason: String,
     },
 }
 
-/// A job as a crontab line and the variables above it define it.
+/// A job as defined by a crontab line and the variables above it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CrontabJob {
-    /// From the file's name and from what is run, never from when: an edited schedule keeps the name.
+    /// Derived from the file's name and the command, but not from the schedule: an edited schedule keeps the name.
     pub name: String,
     /// The five fields or the descriptor, with single blanks between words.
     pub schedule: String,
-    /// From `CRON_TZ=`, else from the options.
+    /// From `CRON_TZ=`, otherwise from the options.
     pub timezone: Option<String>,
-    /// What the shell is given: up to the first unescaped `%`, with `\%` and `\\` resolved.
+    /// The text for the shell: up to the first unescaped `%`, with `\%` and `\\` resolved.
     pub command: String,
-    /// What follows the first unescaped `%`, with further ones as newlines; ends with a newline. `None` when empty.
+    /// The text after the first unescaped `%`, with each later one as a newline. It ends with a newline; `None` if empty.
     pub stdin: Option<String>,
-    /// The variables, `HOME` among them; without those that cron itself reads (`SHELL`, `CRON_TZ`, `MAILTO`...).
+    /// The variables with `HOME`, but without those that cron itself reads (`SHELL`, `CRON_TZ`, `MAILTO`...).
     pub env: BTreeMap<String, String>,
-    /// From `SHELL=`, else [`DEFAULT_SHELL`].
+    /// From `SHELL=`, otherwise [`DEFAULT_SHELL`].
     pub shell: String,
-    /// From `HOME=`; `None` stands for the home of the user that runs the command.
+    /// From `HOME=`; `None` means the home of the user that runs the command.
     pub dir: Option<String>,
-    /// Whom the command runs as: the user column of a system crontab.
+    /// The user that runs the command: the user column of a system crontab.
     pub user: Option<String>,
-    /// The user column under `ignore_user`.
+    /// The user column, if `ignore_user` is set.
     pub labels: BTreeMap<String, String>,
 }
 
 impl Line {
-    /// One word for what became of the line, as `import --json` prints it.
+    /// One word for the result of the line, as `import --json` prints it.
     pub fn status(&self) -> &'static str {
         match self.what {
             LineKind::Job(_) => "job",
@@ -131,7 +133,7 @@ impl Line {
         }
     }
 
-    /// The schedule, where the line has one.
+    /// The schedule, if the line has one.
     pub fn schedule(&self) -> Option<&str> {
         match &self.what {
             LineKind::Job(CrontabJob { schedule, .. }) | LineKind::Skipped { schedule, .. } => Some(schedule),
@@ -140,7 +142,7 @@ impl Line {
         }
     }
 
-    /// Why the line was not taken, or what a user should know although it was.
+    /// The reason why the line was refused or skipped, or the remark about an accepted line.
     pub fn reason(&self) -> Option<&str> {
         match &self.what {
             LineKind::Skipped { reason, .. } | LineKind::Error { reason, .. } => Some(reason),

@@ -1,12 +1,13 @@
 //! The names of imported jobs.
 //!
-//! A name is `STEM-PROGRAM-HASH`: the file's name, the program that the command is about (see [`super::program`]), and
-//! seven hexadecimal digits of a hash of the user, the command and its standard input. So a name depends on nothing but
-//! the file's name and what its own line runs: editing a schedule, a variable or any other line, moving the line, or
-//! importing twice keeps it. The hash is always there, because a name that got one only on a collision would change when
-//! another line is added.
+//! A name is `STEM-PROGRAM-HASH`. The stem comes from the file's name, and the program from the command (see
+//! [`super::program`]). The hash is seven hexadecimal digits over the user, the command and its standard input.
 //!
-//! Lines that run exactly the same are told apart by `.2`, `.3`... in their order in the file.
+//! So a name depends only on the file's name and the command of its own line. Edits of the schedule,
+//! of variables or of other lines keep it, as do a move of the line and a second import. Every name has a hash: one that got it
+//! only on a collision would change when another line is added.
+//!
+//! Lines with the same command get `.2`, `.3`... in their order in the file.
 
 use std::collections::BTreeMap;
 
@@ -15,13 +16,13 @@ use super::program::program;
 const LONGEST_STEM: usize = 48;
 const LONGEST_PROGRAM: usize = 40;
 
-/// What the names of a file's jobs begin with: its name with every run of other characters than `[A-Za-z0-9._-]` as one
-/// `-`, at most 48 characters, or `crontab` when nothing is left of it.
+/// The start of the names of a file's jobs: the file's name in at most 48 characters, or `crontab` if none remain. Characters
+/// outside `[A-Za-z0-9._-]` are replaced, a whole run of them by one `-`.
 pub fn stem(file: &str) -> String {
     slug(file, LONGEST_STEM).unwrap_or_else(|| "crontab".into())
 }
 
-/// Gives out the names of one file's jobs, in the order of its lines.
+/// Generates the names of one file's jobs, in the order of its lines.
 pub(super) struct Names {
     stem: String,
     given: BTreeMap<String, u32>,
@@ -44,7 +45,7 @@ impl Names {
     }
 }
 
-/// `text` in the alphabet of names; `None` when nothing is left.
+/// `text` in the alphabet of names; `None` if no character remains.
 fn slug(text: &str, longest: usize) -> Option<String> {
     let mut out = String::new();
     for c in text.chars() {
@@ -62,8 +63,8 @@ fn slug(text: &str, longest: usize) -> Option<String> {
     (!out.is_empty()).then(|| out.to_owned())
 }
 
-/// FNV-1a with 64 bits, over the lengths and the bytes of the parts. Written out here because names must never change,
-/// and the standard library promises no such thing of its hashes.
+/// FNV-1a with 64 bits over the lengths and the bytes of the parts. It is written out here because names must never change,
+/// and the hashes of the standard library may.
 fn fnv1a(parts: &[&str]) -> u64 {
     let bytes = parts.iter().flat_map(|part| (part.len() as u64).to_le_bytes().into_iter().chain(part.bytes()));
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
@@ -102,7 +103,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_name_is_valid_and_given_once(
+        fn every_name_is_valid_and_unique(
             file in "\\PC{0,80}",
             commands in proptest::collection::vec("[ab/ ;$(]{0,4}|\\PC*", 0..12),
         ) {

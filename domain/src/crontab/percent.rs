@@ -1,17 +1,20 @@
-//! The percent sign: the first unescaped `%` of a command ends it and begins its standard input.
+//! The percent sign: the first unescaped `%` ends the command and begins its standard input.
 //!
-//! This is what Debian's cron does, byte for byte. In the command a backslash before `%` or before a backslash is
-//! removed; in the standard input only one before `%` is, every other `%` is a newline, and a missing last newline is
-//! added. So a standard input with a backslash at the end of a line, or without a last newline, cannot be written.
+//! The rules are those of Debian's cron, byte for byte:
+//! - In the command, a backslash before `%` or before another backslash is removed.
+//! - In the standard input, only a backslash before `%` is removed. Every other `%` is a newline.
+//! - A missing last newline of the standard input is added.
+//!
+//! So a crontab cannot express a standard input without a last newline, or with a backslash at the end of a line.
 
-/// The text after a schedule, taken apart.
+/// The two parts of the text after a schedule.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Parts {
-    /// What the shell is given.
+    /// The text for the shell.
     pub(super) command: String,
-    /// What it reads; an empty text is none.
+    /// The standard input; `None` if it is empty.
     pub(super) stdin: Option<String>,
-    /// Two backslashes became one, which cronie would not do.
+    /// Whether two backslashes became one. Cronie would keep both.
     pub(super) halved: bool,
 }
 
@@ -40,7 +43,7 @@ pub(super) fn split(text: &str) -> Parts {
     parts
 }
 
-/// The text that [`split`] takes apart into `command` and `stdin`, or why there is none.
+/// The text that [`split`] splits into `command` and `stdin`, or the reason why there is none.
 pub(super) fn join(command: &str, stdin: Option<&str>) -> Result<String, &'static str> {
     let stdin = stdin.unwrap_or_default();
     let mut out = String::with_capacity(command.len() + stdin.len());
@@ -63,7 +66,7 @@ pub(super) fn join(command: &str, stdin: Option<&str>) -> Result<String, &'stati
         return Err("its standard input does not end with a newline, and cron would add one");
     }
     if stdin.contains("\\\n") {
-        return Err("a line of its standard input ends with a backslash, which a crontab cannot say");
+        return Err("a line of its standard input ends with a backslash, which a crontab cannot express");
     }
     out.push('%');
     for c in stdin.chars() {
@@ -131,14 +134,14 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_written_says_why() {
+    fn errors_say_why_a_text_cannot_be_written() {
         assert!(join("cat", Some("a")).unwrap_err().contains("does not end with a newline"));
         assert!(join("cat", Some("a\\\nb\n")).unwrap_err().contains("backslash"));
     }
 
     proptest! {
         #[test]
-        fn what_is_joined_splits_into_the_same(
+        fn a_joined_text_splits_into_the_same_parts(
             command in r"[a%\\ ]{0,12}",
             lines in proptest::collection::vec(r"([a%\\]{0,5}a)?", 0..4),
         ) {

@@ -1,20 +1,21 @@
-//! Which program a shell line is about: the word that a person would call it by.
+//! The main program of a shell line: the word by which a person would name the line.
 //!
-//! A guess for the eye, not a shell: tests and other preliminaries (`[ -x f ] &&`, `cd d &&`), keywords, assignments and
-//! wrappers (`nice`, `flock FILE`, `python3`) are passed over, and the last part of the first path that remains is the
-//! answer: `checkarray` for `if [ -x /usr/share/mdadm/checkarray ]; then /usr/share/mdadm/checkarray --cron; fi`.
+//! It is a guess for readable names, not a shell. Tests and other preliminaries (`[ -x f ] &&`, `cd d &&`), keywords,
+//! assignments and wrappers (`nice`, `flock FILE`, `python3`) are skipped. The answer is the last part of the first
+//! remaining path. It is `checkarray` for `if [ -x /usr/share/mdadm/checkarray ]; then /usr/share/mdadm/checkarray --cron; fi`.
 
-/// Words that stand before a command.
+/// Words that may come before a command.
 const KEYWORDS: [&str; 10] = ["if", "then", "else", "elif", "do", "while", "until", "!", "{", "}"];
 
-/// Commands that only prepare or decide; the line is about what comes after them.
+/// Commands that only prepare or decide; the main program comes after them.
 const PRELIMINARIES: [&str; 30] = [
     "[", "[[", "test", ".", "source", "cd", "pushd", "export", "set", "unset", "umask", "ulimit", "sleep", "true",
     "false", ":", "which", "type", "hash", "for", "done", "fi", "case", "esac", "read", "trap", "exit", "echo",
     "printf", "cat",
 ];
 
-/// Commands that run the one named in their arguments: the options that take a word, and how many words come before it.
+/// Commands that run the command in their arguments. Each has its options that take a word, and the number of words before
+/// that command.
 const WRAPPERS: [(&str, &[&str], usize); 26] = [
     ("bash", &["-o"], 0),
     ("chronic", &[], 0),
@@ -44,7 +45,7 @@ const WRAPPERS: [(&str, &[&str], usize); 26] = [
     ("timeout", &["-k", "-s"], 1),
 ];
 
-/// The name of the program that `line` is about; `None` when nothing in it looks like one.
+/// The name of the main program of `line`; `None` if no word looks like a program.
 pub(super) fn program(line: &str) -> Option<String> {
     let commands = simple_commands(line);
     let subject = commands.iter().find_map(|words| subject(words));
@@ -53,7 +54,7 @@ pub(super) fn program(line: &str) -> Option<String> {
     subject.or_else(any).map(str::to_owned)
 }
 
-/// The program that one simple command is about, unless the command is a preliminary.
+/// The main program of one simple command, unless the command is a preliminary.
 fn subject(words: &[String]) -> Option<&str> {
     let mut words =
         words.iter().map(String::as_str).skip_while(|word| is_keyword(word) || is_assignment(word)).peekable();
@@ -94,7 +95,7 @@ fn is_assignment(word: &str) -> bool {
     word.split_once('=').is_some_and(|(name, _)| super::variable::is_name(name))
 }
 
-/// The last part of a path. `None` when it is no name: a variable, a text with blanks, or without letters and digits.
+/// The last part of a path. `None` if it is not a name: a variable, a text with blanks, or one without letters and digits.
 fn base_name(word: &str) -> Option<&str> {
     let name = word.trim_end_matches('/').rsplit('/').next()?;
     let plain =
@@ -102,8 +103,8 @@ fn base_name(word: &str) -> Option<&str> {
     (plain || matches!(name, "[" | "[[" | "." | ":" | "!" | "{" | "}")).then_some(name)
 }
 
-/// The simple commands of a line, each as its words. Quotes are taken off, substitutions stand as `$`, and redirections
-/// are left out.
+/// The simple commands of a line, each as its words. Quotes are removed, substitutions become `$`, and redirections are
+/// left out.
 fn simple_commands(line: &str) -> Vec<Vec<String>> {
     let mut split = Splitter::default();
     let mut chars = line.chars().peekable();
@@ -151,7 +152,7 @@ struct Splitter {
     commands: Vec<Vec<String>>,
     words: Vec<String>,
     word: String,
-    /// The next word is the file of a redirection.
+    /// Whether the next word is the file of a redirection.
     redirects: bool,
 }
 
@@ -194,7 +195,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_program_is_what_a_person_would_call_the_line_by() {
+    fn the_main_program_names_the_line() {
         for (line, name) in [
             ("/usr/local/bin/backup.sh --full", "backup.sh"),
             ("backup", "backup"),

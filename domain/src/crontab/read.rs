@@ -1,4 +1,4 @@
-//! Reads a crontab line by line, carrying the variables from each line to those after it.
+//! Reads a crontab line by line. Variables apply to the lines after them.
 
 use std::collections::BTreeMap;
 
@@ -6,10 +6,10 @@ use super::naming::Names;
 use super::{CrontabJob, DEFAULT_SHELL, ImportOptions, Line, LineKind, MAX_LINE, entry, percent, variable};
 use crate::name::{check_label_value, quoted};
 
-/// The most that the variables of one crontab may hold together, in bytes: every job carries a copy.
+/// The limit for all variables of one crontab together, in bytes. It exists because every job stores a copy of them.
 const MAX_ENV: usize = 64 * 1024;
 
-/// What a comment begins with that takes a variable back; cron has no way to, and sees a comment.
+/// The start of a comment that unsets a variable. Cron has no syntax for that, and reads it as any comment.
 pub(super) const UNSET: &str = "# carillon: unset ";
 
 const NO_REBOOT: &str = "Carillon has no @reboot: a cluster does not boot; start it from the machine's own init system";
@@ -26,11 +26,11 @@ const HALVED: &str = "each \\\\ in the command became \\, as in Debian's cron; c
 const NEEDS_SYSTEM: &str =
     "the command begins with what looks like a user: if it is one, import the file with --system";
 
-/// Judges a schedule in a zone; the error is a sentence, which becomes the reason of the line's error.
+/// Checks a schedule in a zone. The error is a sentence, which becomes the reason of the line's error.
 pub type Check<'a> = dyn Fn(&str, Option<&str>) -> Result<(), String> + 'a;
 
-/// Reads a crontab into one [`Line`] for each of its lines. Any bytes do; what makes no sense becomes an error of its
-/// line. The schedules are judged by `check`.
+/// Reads a crontab into one [`Line`] for each of its lines. It accepts any bytes, and an invalid line becomes an error of
+/// that line. `check` checks the schedules.
 pub fn parse(text: &[u8], options: &ImportOptions<'_>, check: &Check<'_>) -> Vec<Line> {
     let (text, has_bom) = match text.strip_prefix(b"\xef\xbb\xbf") {
         Some(text) => (text, true),
@@ -64,11 +64,11 @@ struct Reader<'a> {
     check: &'a Check<'a>,
     names: Names,
     vars: Vars,
-    /// What is to be said of the line at hand.
+    /// The remarks about the current line.
     notes: Vec<&'static str>,
 }
 
-/// What the variables above a line say.
+/// The variables above a line.
 struct Vars {
     timezone: Option<String>,
     shell: String,
@@ -120,7 +120,7 @@ impl Reader<'_> {
             "SHELL" => self.vars.shell = if value.is_empty() { DEFAULT_SHELL.into() } else { value.clone() },
             "CRON_TZ" => {
                 let default = self.options.timezone.map(str::to_owned);
-                // A zone that makes no sense is kept all the same: the lines below must fail, not run in another zone.
+                // An invalid zone is kept too, so that the lines below fail and do not run in another zone.
                 self.vars.timezone = if value.is_empty() { default } else { Some(value.clone()) };
                 one_zone(&name, &value)?;
             }
@@ -149,7 +149,7 @@ impl Reader<'_> {
             return LineKind::Skipped { schedule, command: text.into(), reason: NO_REBOOT.into() };
         }
         let percent::Parts { command, stdin, halved } = percent::split(text);
-        if let Err(reason) = self.judge(&schedule, user, &command) {
+        if let Err(reason) = self.check_entry(&schedule, user, &command) {
             return LineKind::Error { schedule: Some(schedule), reason };
         }
         if quiet {
@@ -177,7 +177,7 @@ impl Reader<'_> {
         })
     }
 
-    fn judge(&self, schedule: &str, user: Option<&str>, command: &str) -> Result<(), String> {
+    fn check_entry(&self, schedule: &str, user: Option<&str>, command: &str) -> Result<(), String> {
         if command.trim_ascii().is_empty() {
             return Err("there is no command before the %".into());
         }
@@ -188,7 +188,7 @@ impl Reader<'_> {
     }
 }
 
-/// Refuses what other schedulers would take for a zone and a schedule on one line.
+/// Refuses a zone and a schedule on one line, which other schedulers accept.
 fn one_zone(name: &str, value: &str) -> Result<(), String> {
     match value.contains([' ', '\t']) {
         true => Err(format!(
@@ -206,7 +206,7 @@ fn printable(bytes: &[u8]) -> Result<&str, String> {
     }
     let text = std::str::from_utf8(bytes).map_err(|error| {
         let byte = bytes.get(error.valid_up_to()).copied().unwrap_or_default();
-        format!("the line is not UTF-8: the byte 0x{byte:02x} makes no sense at its place")
+        format!("the line is not UTF-8: the byte 0x{byte:02x} is invalid there")
     })?;
     match text.chars().find(|c| c.is_control() && *c != '\t') {
         Some(c) => Err(format!("the line holds the control character U+{:04X}", u32::from(c))),
@@ -214,8 +214,8 @@ fn printable(bytes: &[u8]) -> Result<&str, String> {
     }
 }
 
-/// Whether a command is one of a system crontab with its user still before it: a name that is no program, or a name before
-/// what can only begin a command.
+/// Whether a command looks like one of a system crontab, with its user before it. Its first word is a common user, or a
+/// name before a word that can only begin a command.
 fn looks_like_user(command: &str) -> bool {
     let mut words = command.split_ascii_whitespace();
     let (Some(first), Some(second)) = (words.next(), words.next()) else { return false };

@@ -1,13 +1,13 @@
 //! Lines that set a variable: `NAME = value`, with the quotes of cron.
 //!
-//! Blanks around the name and the value are dropped; the value may stand in matching single or double quotes, which keep
-//! them. Nothing is expanded: `PATH=$HOME/bin` is that text.
+//! Blanks around the name and the value are dropped. Matching single or double quotes around the value keep its blanks.
+//! Variables are not expanded: `PATH=$HOME/bin` is that text.
 
 use crate::name::quoted;
 
 const BLANKS: [char; 2] = [' ', '\t'];
 
-/// Reads the name and the value. `None` when the line is no assignment, so that it must be a job.
+/// Reads the name and the value. `None` if the line is not an assignment, so that it must be a job.
 pub(super) fn parse(line: &str) -> Option<Result<(String, String), String>> {
     let (name, rest) = match unquote(line) {
         Some((name, rest)) => (name, rest),
@@ -23,7 +23,7 @@ pub(super) fn parse(line: &str) -> Option<Result<(String, String), String>> {
     Some(unquoted_value(name, value).map(|value| (name.to_owned(), value.to_owned())))
 }
 
-/// The line that [`parse`] reads back, or `None` when there is none.
+/// The line that [`parse`] reads back, or `None` if there is none.
 pub(super) fn print(name: &str, value: &str) -> Option<String> {
     let writable = is_name(name) && !value.chars().any(|c| c.is_control() && c != '\t');
     if !writable {
@@ -37,7 +37,8 @@ pub(super) fn print(name: &str, value: &str) -> Option<String> {
     Some(format!("{name}={quote}{value}{quote}"))
 }
 
-/// Letters, digits, `_`, and what else appears in practice; a digit cannot come first, or `5=` would pass for one.
+/// Whether a text may be a name: letters, digits and `_`, and also `-` and `.`, which occur in practice. It does not begin
+/// with a digit, or `5=` would be a name.
 pub(super) fn is_name(name: &str) -> bool {
     let first = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
     first && name.chars().all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c))
@@ -54,7 +55,7 @@ fn unquoted_value<'a>(name: &str, value: &'a str) -> Result<&'a str, String> {
     }
 }
 
-/// The text between the quotes that `text` begins with, and what follows them.
+/// The text between the quotes at the start of `text`, and the rest after them.
 fn unquote(text: &str) -> Option<(&str, &str)> {
     let quote = text.chars().next().filter(|c| matches!(c, '"' | '\''))?;
     text[1..].split_once(quote)
@@ -86,14 +87,14 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_another_kind_are_no_assignments() {
+    fn other_lines_are_not_assignments() {
         for line in ["* * * * * A=b", "@daily A=b", "1 2", "word", "A b=c", "\"a=b\"=c", ""] {
             assert_eq!(parse(line), None, "{line}");
         }
     }
 
     #[test]
-    fn broken_assignments_say_what_is_wrong() {
+    fn errors_say_why_an_assignment_is_invalid() {
         for (line, reason) in [
             ("A=\"b", "the quote that begins the value of A is not closed"),
             ("A='b' c", "\"c\" follows the closing quote of A"),
@@ -106,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn values_that_no_quoting_can_carry_are_not_printed() {
+    fn values_that_cannot_be_quoted_are_not_printed() {
         assert_eq!(print("A", "a\nb"), None);
         assert_eq!(print("A", " \"it's\""), None);
         assert_eq!(print("A B", "c"), None);
@@ -114,7 +115,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_printed_is_read_back(name in "[A-Z_][A-Z0-9_]{0,5}", value in "[a '\"=#%\\\\\t]{0,8}") {
+        fn a_printed_assignment_is_read_back(name in "[A-Z_][A-Z0-9_]{0,5}", value in "[a '\"=#%\\\\\t]{0,8}") {
             if let Some(line) = print(&name, &value) {
                 prop_assert_eq!(parse(&line), Some(Ok((name, value))));
             }

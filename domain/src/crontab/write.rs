@@ -1,7 +1,7 @@
-//! Writes jobs as a crontab that [`super::parse`] reads back into the same jobs, but for their names.
+//! Writes jobs as a crontab that [`super::parse`] reads back into the same jobs, except for their names.
 //!
-//! Jobs with the fewest variables come first, so that few have to be switched or taken back between lines. A job that a
-//! crontab cannot express is left as a comment with the reason.
+//! Jobs with the fewest variables come first, so that few variables change between lines. A job that a crontab cannot
+//! express becomes a comment with the reason.
 
 use std::collections::BTreeMap;
 
@@ -13,22 +13,22 @@ use crate::name::on_one_line;
 /// A job to write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExportJob {
-    /// The job; its command, standard input, shell and directory count with [`Executor::Shell`] only.
+    /// The job. Its command, standard input, shell and directory apply only with [`Executor::Shell`].
     pub job: CrontabJob,
-    /// What runs it.
+    /// The executor.
     pub executor: Executor,
-    /// Whether it is paused, which a crontab cannot say.
+    /// Whether it is paused, which a crontab cannot express.
     pub paused: bool,
-    /// Settings that a crontab has no words for, such as `timeout 1h`; they stand in the comment above the line.
+    /// Settings that a crontab cannot express, such as `timeout 1h`. The comment above the line names them.
     pub unsaid: Vec<String>,
 }
 
-/// What runs a job.
+/// The executor of a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Executor {
-    /// A shell with the job's command.
+    /// A shell that runs the job's command.
     Shell,
-    /// A program without a shell: it and its arguments.
+    /// A program without a shell, and its arguments.
     Argv(Vec<String>),
     /// Another executor, by name.
     Other(String),
@@ -37,7 +37,7 @@ pub enum Executor {
 /// The two forms of crontabs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// As `crontab -e` has it: all commands run as its owner.
+    /// As `crontab -e` edits it: all commands run as its owner.
     User,
     /// As `/etc/cron.d/*`: each line names its user.
     System,
@@ -51,7 +51,7 @@ impl Form {
     }
 }
 
-/// Writes a crontab of `jobs`. Every job is in it, as a line or as a comment with the reason why it cannot be one.
+/// Writes a crontab of `jobs`. Each job is a line, or a comment with the reason why it cannot be one.
 pub fn write(jobs: &[ExportJob], form: Form) -> String {
     let mut fitted: Vec<(&ExportJob, Fitted)> = Vec::new();
     let mut refused: Vec<(&ExportJob, String)> = Vec::new();
@@ -86,7 +86,7 @@ pub fn write(jobs: &[ExportJob], form: Form) -> String {
         out.push('\n');
     }
     if !refused.is_empty() {
-        out.push_str("\n# What follows a crontab cannot say; `carillon export --format json` has it complete.\n");
+        out.push_str("\n# A crontab cannot express these jobs; `carillon export --format json` has all of them.\n");
     }
     for (export, reason) in &refused {
         out.push('\n');
@@ -96,7 +96,7 @@ pub fn write(jobs: &[ExportJob], form: Form) -> String {
     out
 }
 
-/// Turns the variables that hold into those that are wanted.
+/// Changes the variables in force into the wanted ones.
 fn switch(out: &mut String, holds: &mut BTreeMap<String, String>, wanted: &BTreeMap<String, String>) {
     let stale: Vec<String> = holds.keys().filter(|name| !wanted.contains_key(*name)).cloned().collect();
     if !stale.is_empty() {
@@ -120,7 +120,7 @@ fn switch(out: &mut String, holds: &mut BTreeMap<String, String>, wanted: &BTree
     }
 }
 
-/// The comment above a job: its name, and what the line below does not say.
+/// The comment above a job: its name, and the settings that the line below does not have.
 fn title(export: &ExportJob) -> String {
     let labels = export.job.labels.iter().map(|(key, value)| format!("label {key}={value}"));
     let unsaid: Vec<String> = export.unsaid.iter().cloned().chain(labels).collect();
@@ -131,7 +131,7 @@ fn title(export: &ExportJob) -> String {
     }
 }
 
-/// The comment that stands for a job without a line.
+/// The comment for a job without a line.
 fn refusal(export: &ExportJob, reason: &str) -> String {
     let job = &export.job;
     let what = match &export.executor {

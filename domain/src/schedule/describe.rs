@@ -1,13 +1,13 @@
 //! Schedules in English words.
 //!
-//! The words are made from what was compiled, not from what was written, so they cannot say anything else than the due
-//! times do. Common shapes have short sentences; any other is described field by field.
+//! The words come from the compiled schedule and not from the user's text, so that they always agree with the due times.
+//! Common schedules have short sentences; all others are described field by field.
 
 use super::cron::Cron;
-use super::days::{Days, EVERY_DAY, EVERY_WEEKDAY};
-use super::daytime::Daytime;
+use super::cron::daytime::Daytime;
 use super::interval::Interval;
-use super::term::Term;
+use super::syntax::days::{Days, EVERY_DAY, EVERY_WEEKDAY};
+use super::syntax::term::Term;
 
 const MONTHS: [&str; 12] = [
     "January",
@@ -47,7 +47,7 @@ pub(super) fn cron(cron: &Cron) -> String {
     format!("{sentence}, {}", cron.zone.name())
 }
 
-/// `@every`.
+/// The words for `@every`.
 pub(super) fn every(interval: Interval) -> String {
     let ms = interval.duration().as_millis();
     let units =
@@ -67,11 +67,11 @@ pub(super) fn every(interval: Interval) -> String {
 
 struct Times {
     words: String,
-    /// Whether the words are clock times, after which "every day" reads well.
+    /// Whether the words are clock times. Then "every day" may follow.
     at_clock_times: bool,
 }
 
-/// More clock times than this are described field by field.
+/// The most clock times that are listed. More of them are described field by field.
 const MOST_CLOCK_TIMES: u64 = 6;
 
 fn times(times: &Daytime) -> Times {
@@ -89,7 +89,7 @@ fn times(times: &Daytime) -> Times {
     let mut words = String::new();
     let mut every = false;
     for (name, mask, count) in units.into_iter().skip(usize::from(once_a_minute)) {
-        // "of every minute" and "of every hour" say nothing after "every": they are left out.
+        // After "every", the words "of every minute" and "of every hour" add nothing, so they are left out.
         let of = if words.is_empty() { "" } else { " of " };
         match pattern(mask, count) {
             Pattern::All if every => continue,
@@ -115,7 +115,7 @@ fn times(times: &Daytime) -> Times {
 
 enum Pattern {
     All,
-    /// 0 and every so many up to the end, with the same distance to the next 0.
+    /// 0 and every n-th value up to the end, with the same distance to the next 0.
     Even(u32),
     One(u32),
     Some,
@@ -143,7 +143,7 @@ fn ordinal(n: u32) -> String {
     format!("{n}{suffix}")
 }
 
-/// `None` when every day matches.
+/// The words for the days; `None` if every day matches.
 fn days_in_words(days: &Days) -> Option<String> {
     let (any_dom, any_dow) = (days.dom == EVERY_DAY, days.dow == EVERY_WEEKDAY);
     match (any_dom, any_dow, days.both) {
@@ -182,7 +182,7 @@ fn days_of_month(days: &Days) -> String {
     join(&parts, "and")
 }
 
-/// How days of the week are named in a sentence.
+/// The words around days of the week in a sentence.
 struct WeekdayStyle {
     before: &'static str,
     working: &'static str,
@@ -200,7 +200,7 @@ impl WeekdayStyle {
 }
 
 fn weekdays(days: &Days, style: &WeekdayStyle) -> String {
-    // Monday first, so that a week's end stands together.
+    // Monday first, so that Saturday and Sunday are neighbours.
     let from_monday = days.dow >> 1 | (days.dow & 1) << 6;
     let name = |n: usize| WEEKDAYS[(n + 1) % 7].to_owned();
     let mut parts = Vec::new();
@@ -221,7 +221,7 @@ fn weekdays(days: &Days, style: &WeekdayStyle) -> String {
     join(&parts, style.conjunction)
 }
 
-/// Five or more values at one distance, which is more than 1.
+/// Five or more values at a constant distance of at least 2.
 struct Stepped {
     first: usize,
     last: usize,
@@ -278,7 +278,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_number_has_its_ending() {
+    fn every_ordinal_number_has_the_right_suffix() {
         let words =
             ["1st", "2nd", "3rd", "4th", "10th", "11th", "12th", "13th", "14th", "21st", "22nd", "23rd", "112th"];
         for word in words {

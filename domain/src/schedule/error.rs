@@ -1,25 +1,25 @@
-//! Why a schedule was refused, in sentences that a user can act on.
+//! The reasons why a schedule is refused, as sentences that a user can act on.
 //!
-//! saffron has one error text for everything; these name the field, quote the offending text (shortened, with control
-//! characters escaped, so that it is safe in a log or a terminal) and say what is allowed there.
+//! saffron has one error text for everything. These errors name the field, quote the text at fault and list the values that
+//! are allowed there. Quotes are short and have control characters escaped, so that they are safe in logs and terminals.
 
 use thiserror::Error;
 
-use super::field::Field;
+use super::syntax::field::Field;
 
-/// A schedule longer than this many bytes is refused before it is looked at.
+/// The longest schedule in bytes. Longer ones are refused unread.
 pub const MAX_LENGTH: usize = 1_024;
 
-/// A schedule was refused. The text of the error is meant for the person who wrote the schedule.
+/// The reason why a schedule is refused. Its text is for the person who wrote the schedule.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ScheduleError {
-    /// Nothing but blanks.
+    /// The text is empty or blank.
     #[error("schedule: it is empty; allowed are 5 or 6 fields, or a descriptor such as @daily")]
     Empty,
     /// Longer than [`MAX_LENGTH`] bytes.
     #[error("schedule: it is {length} bytes long; allowed are at most {MAX_LENGTH}")]
     TooLong {
-        /// Bytes given.
+        /// Its length in bytes.
         length: usize,
     },
     /// Neither five nor six fields.
@@ -40,7 +40,7 @@ pub enum ScheduleError {
         field: Field,
         /// The item at fault, quoted.
         text: String,
-        /// What is wrong with it.
+        /// The problem.
         problem: Problem,
     },
     /// An `@` word that is not a descriptor.
@@ -52,7 +52,7 @@ pub enum ScheduleError {
         /// The word, quoted.
         text: String,
     },
-    /// `@every` with something that is not a usable duration.
+    /// `@every` without a usable duration.
     #[error(
         "schedule: {text} has no usable interval; allowed are @every 1s to @every 36500d, such as @every 90s or @every 1h30m"
     )]
@@ -60,7 +60,7 @@ pub enum ScheduleError {
         /// The schedule, quoted.
         text: String,
     },
-    /// `@at` with something that is not an instant.
+    /// `@at` without an instant.
     #[error(
         "schedule: {text} has no usable time; allowed are RFC 3339 times of the years 1970 to 9999, such as \
          @at 2027-01-01T00:00:00Z"
@@ -77,7 +77,8 @@ pub enum ScheduleError {
     },
     /// A `CRON_TZ=` prefix and a timezone option that differ.
     #[error(
-        "timezone: {prefix} in the schedule differs from {option} beside it; allowed is one of them, or both the same"
+        "timezone: {prefix} in the schedule differs from the timezone setting {option}; allowed is one of them, or both the \
+         same"
     )]
     TimezoneConflict {
         /// The zone of the prefix, quoted.
@@ -94,7 +95,7 @@ pub enum ScheduleError {
 }
 
 impl ScheduleError {
-    /// The name of the part at fault: a field's name, `schedule` or `timezone`. Programs use it to point at the input.
+    /// The name of the part at fault: a field's name, `schedule` or `timezone`. Programs use it to mark the input.
     pub fn field(&self) -> &'static str {
         match self {
             Self::Field { field, .. } => field.name(),
@@ -114,22 +115,22 @@ impl ScheduleError {
     }
 }
 
-/// What is wrong with an item of a field.
+/// The problem with an item of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum Problem {
-    /// It is no form that the field knows.
+    /// The field has no such form.
     #[error("is not understood")]
     NotUnderstood,
-    /// A number beyond the field's limits.
+    /// A number is outside the field's limits.
     #[error("is out of range")]
     OutOfRange,
-    /// A range whose end lies before its start.
+    /// The end of a range is before its start.
     #[error("runs backwards")]
     Backwards,
-    /// `/0`.
+    /// The step is `/0`.
     #[error("has a step of 0")]
     ZeroStep,
-    /// Nothing between two commas, or before or after one.
+    /// There is no text before, between or after commas.
     #[error("has an empty list item")]
     EmptyItem,
 }

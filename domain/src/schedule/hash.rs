@@ -1,25 +1,24 @@
-//! The stable hash: the one number derived from a job's name that must never change.
+//! The stable hash of a job's name, which spreads jobs over `H` fields, jitter and partitions.
 //!
-//! `H` fields, jitter and partitions all spread jobs by it. Stored due times and partition numbers depend on it, and nodes
-//! of different versions must agree, so the function is fixed for ever and pinned by known answers below: FNV-1a over 64
-//! bits (RFC 9923), then the 64-bit avalanche step of MurmurHash3, because FNV alone leaves the low bits of similar names
-//! similar.
+//! It must never change: stored due times and partition numbers depend on it, and nodes of different versions must agree.
+//! The known answers below pin it. It is FNV-1a over 64 bits (RFC 9923), then the 64-bit avalanche step of MurmurHash3. FNV
+//! alone leaves the low bits of similar names similar.
 
 use std::time::Duration;
 
 /// Hashes `key` (usually `namespace/name`) for one `purpose`, so that two purposes spread the same key independently.
 ///
-/// The bytes hashed are `key`, one zero byte, `purpose`. The purposes in use are the names of the schedule fields for `H`
-/// (`seconds`, `minute`, `hour`, `day-of-month`, `month`, `day-of-week`) and `jitter`.
+/// The hashed bytes are `key`, one zero byte and `purpose`. Purposes in use are `jitter`, `partition`, `rendezvous`, and for
+/// `H` the names of the schedule fields: `seconds`, `minute`, `hour`, `day-of-month`, `month`, `day-of-week`.
 pub fn stable_hash(key: &str, purpose: &str) -> u64 {
     let bytes = key.bytes().chain(std::iter::once(0)).chain(purpose.bytes());
     let fnv = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |h, byte| (h ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
     avalanche(fnv)
 }
 
-/// The stable offset of a job in `[0, jitter]`, in whole milliseconds (SPEC section 3, `jitter`).
+/// The stable offset of a job in `[0, jitter]`, in whole milliseconds.
 ///
-/// Every due time of the job moves by this same offset: the order of due times is kept and nothing has to be remembered.
+/// Every due time of the job moves by this same offset, so that due times keep their order and no state is needed.
 pub fn jitter_offset(key: &str, jitter: Duration) -> Duration {
     let choices = u64::try_from(jitter.as_millis()).unwrap_or(u64::MAX).saturating_add(1);
     Duration::from_millis(stable_hash(key, "jitter") % choices)

@@ -1,7 +1,7 @@
 //! `@every`: due times at a fixed rate.
 //!
-//! The k-th due time is `anchor + k * interval` for k = 1, 2, ...: nothing is remembered, a late firing moves no later one,
-//! and any number of due times is counted by a division. (robfig/cron counts from the moment the process started.)
+//! The k-th due time is `anchor + k * interval` for k = 1, 2, ... So no state is kept, a late firing does not move the next
+//! one, and one division counts any number of due times. (robfig/cron counts from the start of the process.)
 
 use std::time::Duration;
 
@@ -12,8 +12,8 @@ pub(super) struct Interval(i64);
 const DAY_MS: u128 = 86_400_000;
 
 impl Interval {
-    /// Reads `90s`, `5m`, `1h30m`, `1.5h`: numbers with the units `d`, `h`, `m`, `s` or `ms`, added up. `None` when the
-    /// text is not such a duration, is not a whole number of milliseconds, or lies outside the limits.
+    /// Reads `90s`, `5m`, `1h30m`, `1.5h`: numbers with the units `d`, `h`, `m`, `s` or `ms`, added up. `None` if the text
+    /// is not such a duration, is not a whole number of milliseconds, or is outside the limits.
     pub fn parse(text: &str) -> Option<Self> {
         let mut rest = text;
         let mut total_ms = 0_u128;
@@ -47,12 +47,12 @@ impl Interval {
         (passed > 0).then_some(anchor + passed * self.0)
     }
 
-    /// How many due times lie in `(after, until]`.
+    /// The number of due times in `(after, until]`.
     pub fn count(self, anchor: i64, after: i64, until: i64) -> u64 {
         u64::try_from(self.passed(anchor, until) - self.passed(anchor, after)).unwrap_or(0)
     }
 
-    /// How many due times lie at or before `t`.
+    /// The number of due times at or before `t`.
     fn passed(self, anchor: i64, t: i64) -> i64 {
         (t - anchor).max(0) / self.0
     }

@@ -1,4 +1,4 @@
-//! Schedules: what a user writes, and the due times that follow from it (SPEC section 2).
+//! Schedules: the text that a user writes, and the due times that follow from it.
 //!
 //! ```text
 //! text --syntax--> fields --term--> terms --ask (saffron)--> masks: Calendar      wall-clock times
@@ -10,33 +10,26 @@
 //!                                                  Timeline: + anchor, start, end, jitter of one job
 //! ```
 //!
-//! Parsing asks saffron about every value once and keeps bit masks; from then on the next, the previous and the number of
-//! due times are bit arithmetic on the wall clock and an addition per span of constant offset. Nothing is remembered
-//! between calls: the same question always has the same answer, on every node.
+//! Parsing asks saffron about every value once and keeps the answers as bit masks. After that, every query needs only bit
+//! arithmetic on the wall clock, and one addition for each span of constant offset. No state is kept between calls, so that
+//! every node gets the same answer to the same question.
 //!
 //! Due times are whole seconds (whole milliseconds for `@every`, `@at` and jitter) of the years 1970 to 9999.
 
-mod ask;
-mod calendar;
 mod cron;
-mod days;
-mod daytime;
 mod describe;
 mod error;
-mod field;
 mod hash;
 mod interval;
-mod month;
 mod syntax;
-mod term;
 mod timeline;
 mod zone;
 
 use std::sync::Arc;
 
 pub use error::{MAX_LENGTH, Problem, ScheduleError};
-pub use field::Field;
 pub use hash::{jitter_offset, stable_hash};
+pub use syntax::field::Field;
 pub use timeline::Timeline;
 
 use self::cron::Cron;
@@ -44,9 +37,10 @@ use self::interval::Interval;
 use self::zone::Zone;
 use crate::time::Timestamp;
 
-/// What becomes of wall-clock times that a change of the clock swallows or repeats.
+/// The rule for wall-clock times that a clock change skips or repeats.
 ///
-/// Asked only of schedules at fixed times; one whose minute or hour begins with `*` follows real time (Debian cron).
+/// It applies only to schedules at fixed times. A schedule whose minute or hour begins with `*` follows real time, as in
+/// Debian cron.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub struct Dst {
     /// Times that do not exist on that day.
@@ -55,7 +49,7 @@ pub struct Dst {
     pub overlap: Overlap,
 }
 
-/// What becomes of due times that a gap swallowed.
+/// The rule for due times inside a gap, which the wall clock skips.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub enum Gap {
     /// They fire once, together, at the first instant after the gap.
@@ -65,30 +59,47 @@ pub enum Gap {
     Skip,
 }
 
-/// At which of two equal wall-clock times a schedule is due.
+/// The rule for wall-clock times that occur twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub enum Overlap {
-    /// Only at the first.
+    /// The schedule is due only at the first.
     #[default]
     First,
-    /// At both.
+    /// The schedule is due at both.
     Both,
 }
 
-/// What belongs to a schedule beside its text.
+/// The settings that a schedule needs in addition to its text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Options<'a> {
-    /// A name of the IANA time zone database. `None`: the schedule's `CRON_TZ=` prefix, or else UTC.
+    /// A name of the IANA time zone database. `None` means the zone of the `CRON_TZ=` prefix, or UTC without one.
     pub timezone: Option<&'a str>,
     /// The daylight saving rule.
     pub dst: Dst,
-    /// What `H` hashes: `namespace/name` of the job.
+    /// The text that `H` hashes: `namespace/name` of the job.
     pub hash_key: &'a str,
 }
 
-/// A schedule, parsed and ready to be asked for due times. Cheap to clone.
+/// A parsed schedule, which computes due times. Cheap to clone.
 ///
-/// Equal schedules have the same due times, however they were written.
+/// Equal schedules have the same due times, even if their texts differ.
+///
+/// ```
+/// use carillon_domain::schedule::{Options, Schedule};
+/// use carillon_domain::time::Timestamp;
+///
+/// let options = Options { timezone: Some("Europe/Berlin"), ..Options::default() };
+/// let nightly = Schedule::parse("0 3 * * *", &options).unwrap();
+/// assert_eq!(nightly.describe(), "At 03:00 every day, Europe/Berlin");
+///
+/// // Berlin is one hour ahead of UTC in winter.
+/// let new_year = Timestamp::parse_rfc3339("2027-01-01T00:00:00Z").unwrap();
+/// assert_eq!(nightly.next_after(new_year).unwrap().to_rfc3339_short(), "2027-01-01T02:00:00Z");
+///
+/// // Errors name the field, the text at fault, and the values that are allowed there.
+/// let error = Schedule::parse("61 3 * * *", &options).unwrap_err();
+/// assert_eq!(error.field(), "minute");
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Schedule {
     kind: Kind,
@@ -103,21 +114,21 @@ enum Kind {
 }
 
 impl Schedule {
-    /// Reads a schedule.
+    /// Parses a schedule.
     ///
     /// # Errors
-    /// A sentence for the user: see [`ScheduleError`]. A schedule without any due time is refused too, except that `@at`
-    /// may lie in the past.
+    /// [`ScheduleError`], a sentence for the user. A schedule that can never fire is refused too; only `@at` may be in the
+    /// past.
     pub fn parse(text: &str, options: &Options<'_>) -> Result<Self, ScheduleError> {
         syntax::parse(text, options)
     }
 
-    /// The name of its zone in the IANA database; `UTC` when none was given.
+    /// The name of its zone in the IANA database; `UTC` if none was given.
     pub fn timezone(&self) -> &'static str {
         self.zone.name()
     }
 
-    /// The schedule in English words, ending with its zone where that matters.
+    /// The schedule in English words. A cron schedule ends with its zone.
     pub fn describe(&self) -> String {
         match &self.kind {
             Kind::Cron(cron) => describe::cron(cron),
@@ -126,9 +137,9 @@ impl Schedule {
         }
     }
 
-    /// The first due time strictly later than `t`; `None` when there is none.
+    /// The first due time strictly later than `t`; `None` if there is none.
     ///
-    /// `@every` counts from `t` here; for the due times of a job, which count from its anchor, ask a [`Timeline`].
+    /// `@every` counts from `t` here. The due times of a job count from its anchor: use a [`Timeline`] for them.
     pub fn next_after(&self, t: Timestamp) -> Option<Timestamp> {
         self.next(t, t)
     }
@@ -165,7 +176,7 @@ impl Schedule {
     }
 }
 
-/// Brings any instant near the years 1970 to 9999, where due times lie, so that sums of instants cannot overflow.
+/// Moves any instant to the range of due times, the years 1970 to 9999, so that sums of instants cannot overflow.
 fn clamped(t: Timestamp) -> Timestamp {
     Timestamp::from_ms(t.as_ms().clamp(-1, Timestamp::MAX.as_ms()))
 }

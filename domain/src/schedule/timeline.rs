@@ -1,14 +1,14 @@
-//! The due times of one job: its schedule, counted from its anchor, between its start and end, shifted by its jitter.
+//! The due times of one job: its schedule with the job's anchor, start, end and jitter.
 
 use std::time::Duration;
 
 use super::Schedule;
 use crate::time::Timestamp;
 
-/// The due times of a job, as an ordered sequence of instants that any node computes alike.
+/// The due times of a job: an ordered sequence of instants. Every node computes the same sequence.
 ///
-/// `start_at` and `end_at` bound the times before the jitter is added, both inclusive: a job with `end_at` at its last
-/// due time still runs then.
+/// `start_at` and `end_at` bound the due times before the jitter is added. Both are inclusive: a job with `end_at` at its
+/// last due time still runs then.
 ///
 /// ```
 /// use carillon_domain::schedule::{Options, Schedule, Timeline};
@@ -27,37 +27,35 @@ pub struct Timeline {
     pub schedule: Schedule,
     /// Where `@every` counts from: the first due time is one interval later. Other schedules ignore it.
     pub anchor: Timestamp,
-    /// Nothing is due before.
+    /// No due time is before this.
     pub start_at: Option<Timestamp>,
-    /// Nothing is due after.
+    /// No due time is after this.
     pub end_at: Option<Timestamp>,
-    /// What is added to every due time: the job's [`jitter_offset`](super::jitter_offset), not the width of its jitter.
+    /// Shifts every due time. It is the job's [`jitter_offset`](super::jitter_offset), not the width of its jitter.
     pub jitter: Duration,
 }
 
-const TICK: Duration = Duration::from_millis(1);
-
 impl Timeline {
-    /// Without bounds and jitter.
+    /// A timeline without bounds and jitter.
     pub fn new(schedule: Schedule, anchor: Timestamp) -> Self {
         Self { schedule, anchor, start_at: None, end_at: None, jitter: Duration::ZERO }
     }
 
-    /// The first due time strictly later than `t`. `None`: never again, because the one shot is done, the end is reached
-    /// or the year 9999 is over.
+    /// The first due time strictly later than `t`. `None` if there is none: after a one-shot schedule has fired, after
+    /// `end_at`, and after the year 9999.
     pub fn next_after(&self, t: Timestamp) -> Option<Timestamp> {
         let due = self.schedule.next(self.anchor, self.lower(t))?;
         self.end_at.is_none_or(|end| due <= end).then_some(due + self.jitter).filter(|&due| due <= Timestamp::MAX)
     }
 
-    /// The last due time at or before `t`; `None` when there was none.
+    /// The last due time at or before `t`; `None` if there was none.
     pub fn last_until(&self, t: Timestamp) -> Option<Timestamp> {
         let due = self.schedule.last(self.anchor, self.upper(t))?;
         self.start_at.is_none_or(|start| start <= due).then_some(due + self.jitter)
     }
 
-    /// How many due times lie in `(after, until]`; 0 when `until` is not later. Exact, and quick over any length of time:
-    /// days are counted, not walked.
+    /// The exact number of due times in `(after, until]`; 0 if `until` is not later. It is quick over any length of time,
+    /// because it counts days and does not visit due times.
     pub fn count(&self, after: Timestamp, until: Timestamp) -> u64 {
         self.schedule.count(self.anchor, self.lower(after), self.upper(until))
     }
@@ -67,15 +65,15 @@ impl Timeline {
         std::iter::successors(self.next_after(t), |&due| self.next_after(due))
     }
 
-    /// The due times at or before `t`, the newest first: `timeline.until(now).take(100)` is the newest of a backlog.
+    /// The due times at or before `t`, newest first: `timeline.until(now).take(100)` are the newest of a backlog.
     pub fn until(&self, t: Timestamp) -> impl Iterator<Item = Timestamp> + '_ {
-        std::iter::successors(self.last_until(t), |&due| self.last_until(due - TICK))
+        std::iter::successors(self.last_until(t), |&due| self.last_until(due - Timestamp::TICK))
     }
 
     /// `t` without the jitter, as an exclusive lower bound that respects the start.
     fn lower(&self, t: Timestamp) -> Timestamp {
         let t = t - self.jitter;
-        self.start_at.map_or(t, |start| t.max(start - TICK))
+        self.start_at.map_or(t, |start| t.max(start - Timestamp::TICK))
     }
 
     /// `t` without the jitter, as an inclusive upper bound that respects the end.
@@ -132,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ends_of_time_are_quiet() {
+    fn instants_at_the_ends_of_the_range_do_not_overflow() {
         for schedule in ["* * * * * *", "@every 1s", "@at 9999-12-31T23:59:59Z", "0 0 29 2 *"] {
             let mut t = timeline(schedule);
             for jitter in [0, 7, u64::MAX] {
@@ -148,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_century_of_seconds_is_counted_at_once() {
+    fn a_century_of_seconds_is_counted_without_a_visit_to_each() {
         let t = timeline("TZ=Europe/Berlin * * * * * *");
         let seconds = t.count(at("1999-12-31T23:59:59Z"), at("2099-12-31T23:59:59Z"));
         assert_eq!(seconds, 36_525 * 86_400);

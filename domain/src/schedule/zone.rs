@@ -1,8 +1,8 @@
 //! Time zones as spans of constant offset.
 //!
-//! chrono-tz answers "what is the offset at this instant" and nothing about the transitions around it. The spans of a zone
-//! are found once a process by asking for each day and bisecting where the answer changed; after that, finding due times
-//! needs no zone arithmetic beyond an addition. A zone that nobody computes due times in costs nothing.
+//! chrono-tz tells the offset at one instant and no transitions. So the spans of a zone are found once per process: by the
+//! offset at each day, and by bisection where it changed. After that a due time needs only one addition. The spans of a zone
+//! are found when they are first needed, so that unused zones cost nothing.
 
 use std::fmt;
 use std::sync::{LazyLock, OnceLock};
@@ -10,17 +10,17 @@ use std::sync::{LazyLock, OnceLock};
 use chrono::{DateTime, Offset, TimeZone};
 use chrono_tz::{TZ_VARIANTS, Tz};
 
-use super::month::DAY;
+use super::cron::month::DAY;
 
-/// Due times lie in `[FIRST, END)`, seconds since the epoch: the years 1970 to 9999.
+/// Due times are in `[FIRST, END)`, seconds since the epoch: the years 1970 to 9999.
 pub(super) const FIRST: i64 = 0;
 /// 10000-01-01T00:00:00Z.
 pub(super) const END: i64 = 253_402_300_800;
 
-/// chrono-tz knows the transitions up to the year 2100; from then on the offset stays.
+/// chrono-tz knows transitions up to the year 2100; after that the offset stays.
 const LAST_TRANSITION: i64 = 4_102_444_800 + 366 * DAY;
 
-/// A time with one offset from UTC.
+/// A span of time with a constant offset from UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Span {
     /// The first instant, in seconds since the epoch.
@@ -29,12 +29,12 @@ pub(super) struct Span {
     pub end: i64,
     /// Wall clock minus UTC, in seconds.
     pub offset: i64,
-    /// The wall time up to which clocks of this zone had already come before `start`. Later than `start + offset`: the
-    /// wall clock repeats itself up to here (overlap). Earlier: what lies between was swallowed (gap).
+    /// The wall time that clocks of this zone reached before `start`. If it is later than `start + offset`, the wall clock
+    /// repeats the times up to here (overlap). If it is earlier, the wall clock skips the times between (gap).
     pub reached: i64,
 }
 
-/// A zone of the IANA database with its spans, found when first needed.
+/// A zone of the IANA database. Its spans are found when they are first needed.
 pub(super) struct Zone {
     tz: Tz,
     spans: OnceLock<Box<[Span]>>,
@@ -46,7 +46,7 @@ impl Zone {
         static ZONES: LazyLock<Box<[Zone]>> =
             LazyLock::new(|| TZ_VARIANTS.iter().map(|&tz| Zone { tz, spans: OnceLock::new() }).collect());
         let tz: Tz = name.parse().ok()?;
-        // The variants are listed in the order of their declaration, so this is the right one; a test compares all.
+        // The list has the variants in the order of their declaration, so their number is the index. A test compares all.
         ZONES.get(tz as usize).filter(|zone| zone.tz == tz)
     }
 
@@ -55,12 +55,12 @@ impl Zone {
         self.tz.name()
     }
 
-    /// All spans, in order, from [`FIRST`] to [`END`] without a hole.
+    /// All spans in order, without a hole from [`FIRST`] to [`END`].
     pub fn spans(&self) -> &[Span] {
         self.spans.get_or_init(|| find_spans(self.tz))
     }
 
-    /// The index of the span that contains an instant, which must lie in `[FIRST, END)`.
+    /// The index of the span that contains an instant, which must be in `[FIRST, END)`.
     pub fn span_at(&self, utc: i64) -> usize {
         self.spans().partition_point(|span| span.start <= utc).saturating_sub(1)
     }
@@ -83,7 +83,7 @@ fn find_spans(tz: Tz) -> Box<[Span]> {
     let mut spans = vec![Span { start: FIRST, end: END, offset, reached: FIRST + offset }];
     let mut known = FIRST;
     while known < LAST_TRANSITION {
-        // A day is short enough: no zone has changed its offset twice within six since 1970.
+        // A step of one day misses no change: since 1970 no zone has changed its offset twice within six days.
         let probe = known + DAY;
         let changed = offset_at(tz, probe);
         if changed != offset {
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn spans_agree_with_asking_for_each_quarter_of_an_hour() {
+    fn spans_agree_with_the_offset_at_each_quarter_of_an_hour() {
         for name in ["UTC", "Australia/Lord_Howe", "Africa/Casablanca"] {
             let zone = Zone::named(name).unwrap();
             let mut spans = zone.spans().iter();
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_changes_after_the_last_probe() {
+    fn no_offset_changes_after_the_last_transition() {
         for tz in TZ_VARIANTS {
             let last = offset_at(tz, LAST_TRANSITION);
             assert!((0..400).all(|n| offset_at(tz, LAST_TRANSITION + n * 41 * DAY) == last), "{}", tz.name());

@@ -1,5 +1,5 @@
-//! A second, naive implementation of the schedule rules, written from SPEC section 2 alone: it walks the wall clock step
-//! by step and looks at one moment at a time. Slow, and too simple to share a mistake with the real one.
+//! A second, naive implementation of the schedule rules, written from the user's documentation alone. It walks the wall clock
+//! step by step and decides on one moment at a time. It is slow, and too simple to share a mistake with the real one.
 
 pub mod random;
 
@@ -7,7 +7,7 @@ use carillon_domain::schedule::{Gap, Overlap, stable_hash};
 use chrono::{DateTime, Datelike, NaiveDate, NaiveDateTime, TimeDelta, TimeZone, Timelike, Weekday};
 use chrono_tz::Tz;
 
-/// What `H` hashes in these tests.
+/// The key that `H` hashes in these tests.
 pub const KEY: &str = "default/oracle";
 
 /// An item of a field's list, as a test generates it.
@@ -32,7 +32,7 @@ pub enum Item {
     LastOf(u32),
 }
 
-/// Which field an item stands in: its name, limits and the limit of `H`.
+/// The field of an item: its name, its limits and the limit of `H`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Place {
     pub name: &'static str,
@@ -166,13 +166,13 @@ impl Fields {
         second && has(1, wall.minute()) && has(2, wall.hour()) && self.on(wall.date())
     }
 
-    /// The due times in `[from, to)`, in seconds since the epoch, found by walking.
+    /// The due times in `[from, to)` in seconds since the epoch, found by a walk.
     pub fn due(&self, tz: Tz, gap: Gap, overlap: Overlap, from: i64, to: i64) -> Vec<i64> {
         let step = if self.six { 1 } else { 60 };
         let real_time = self.items[1][0].star() || self.items[2][0].star();
         let wall =
             |utc: i64| tz.from_utc_datetime(&DateTime::from_timestamp(utc, 0).unwrap().naive_utc()).naive_local();
-        // Three hours before, so that what the wall clock has already shown is known: no overlap is longer.
+        // The walk begins three hours earlier, because no overlap is longer: so the times shown before are known.
         let mut utc = (from - 3 * 3_600).div_euclid(step) * step;
         let mut shown = wall(utc);
         let mut due = Vec::new();
@@ -183,11 +183,11 @@ impl Fields {
             } else if now < shown {
                 overlap == Overlap::Both && self.matches(now)
             } else {
-                let mut swallowed = shown;
+                let mut skipped = shown;
                 let mut any = false;
-                while swallowed < now {
-                    any |= self.matches(swallowed);
-                    swallowed += TimeDelta::seconds(step);
+                while skipped < now {
+                    any |= self.matches(skipped);
+                    skipped += TimeDelta::seconds(step);
                 }
                 self.matches(now) || any && gap == Gap::After
             };

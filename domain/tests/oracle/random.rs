@@ -1,4 +1,4 @@
-//! Random schedules over the whole dialect.
+//! Random schedules over the whole syntax.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -51,7 +51,7 @@ fn item(place: Place) -> BoxedStrategy<Item> {
 
 fn field(n: usize) -> BoxedStrategy<Vec<Item>> {
     let star = Just(vec![Item::Star]);
-    // Months and days are mostly `*`, so that something happens in the few days that the oracle can walk.
+    // Months and days are mostly `*`, so that due times occur within the few days that the oracle can walk.
     let stars = [1, 3, 3, 8, 12, 8][n];
     prop_oneof![stars => star, 3 => vec(item(PLACES[n]), 1), 2 => vec(item(PLACES[n]), 2..4)].boxed()
 }

@@ -1,5 +1,5 @@
-//! The accounting: whatever happens to a job, every due time up to now is in exactly one place. What was due is computed
-//! here from anchor + k * period, never asked of the code under test. `ACCOUNTING_CASES=200000` tries more of them.
+//! The accounting: after any sequence of events, every due time up to now is in exactly one place. The expected due times are
+//! computed here as `anchor + k * period`, independently of the code under test. `ACCOUNTING_CASES=200000` tries more cases.
 
 use std::collections::BTreeSet;
 
@@ -11,14 +11,14 @@ use carillon_domain::time::Timestamp;
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 
-use super::desk::{Desk, at, ending, me, secs};
-use super::happenings::{Op, jobs, ops};
+use super::events::{Op, jobs, ops};
+use super::fixture::{JobFixture, at, ending, me, secs};
 
-/// Due times of one definition: `anchor + k * period` in `(from, until]`.
+/// The due times of one definition: `anchor + k * period` in `(from, until]`.
 #[derive(Debug, Clone, Copy)]
 struct Era {
     anchor_ms: i64,
-    /// Later than the anchor where due times up to here were cancelled before they came.
+    /// Later than the anchor, if due times up to here were cancelled ahead of their time.
     from_ms: i64,
     period_ms: i64,
     until_ms: i64,
@@ -38,97 +38,97 @@ impl Era {
     }
 }
 
-struct Trial {
-    desk: Desk,
+struct RandomWalk {
+    fixture: JobFixture,
     eras: Vec<Era>,
     ever_allowed: bool,
-    /// The manual runs that somebody was told of.
-    told: BTreeSet<RunId>,
-    /// Due times that were recorded before they came: cancelled while prepared.
+    /// The manual runs whose ids were returned to a caller.
+    announced: BTreeSet<RunId>,
+    /// Due times that were recorded ahead of their time, because they were cancelled while prepared.
     early: BTreeSet<i64>,
 }
 
-impl Trial {
+impl RandomWalk {
     fn new(job: Job) -> Self {
         let ever_allowed = job.overlap == Overlap::Allow;
         let eras = vec![Era::of(&job, at(0).as_ms())];
-        Self { desk: Desk::new(job), eras, ever_allowed, told: BTreeSet::new(), early: BTreeSet::new() }
+        Self { fixture: JobFixture::new(job), eras, ever_allowed, announced: BTreeSet::new(), early: BTreeSet::new() }
     }
 }
 
-impl Trial {
+impl RandomWalk {
     fn step(&mut self, op: &Op) {
-        let desk = &mut self.desk;
-        let run = desk.draw();
-        let held = desk.state.as_ref().and_then(|state| state.phase.held().copied());
+        let fixture = &mut self.fixture;
+        let run = fixture.draw();
+        let held = fixture.state.as_ref().and_then(|state| state.phase.held().copied());
         let held_run = held.map_or(run, |held| held.run);
         let session = me();
         let event = match op {
             Op::Wait { ms } => {
-                desk.now = desk.now + std::time::Duration::from_millis(*ms as u64);
+                fixture.now = fixture.now + std::time::Duration::from_millis(*ms as u64);
                 return;
             }
-            Op::GoBack => {
-                desk.losses_until = Some(desk.now);
+            Op::LoseCommits => {
+                fixture.losses_until = Some(fixture.now);
                 return;
             }
             Op::Claim { ahead } => {
-                let losses_until = desk.losses_until;
-                Event::Claim { session, run, until: desk.now + secs(*ahead), losses_until }
+                let losses_until = fixture.losses_until;
+                Event::Claim { session, run, until: fixture.now + secs(*ahead), losses_until }
             }
             Op::Start => Event::Start { session, run: held_run },
             Op::Finish { status, ago_ms } => {
-                let ended = Timestamp::from_ms(desk.now.as_ms() - ago_ms);
+                let ended = Timestamp::from_ms(fixture.now.as_ms() - ago_ms);
                 let ended = ended.max(held.and_then(|held| held.started_at).unwrap_or(ended));
                 Event::Finish { session, run: held_run, ending: ending(*status, ended) }
             }
             Op::Reset => Event::Reset { session, run: held_run },
             Op::Sweep => Event::Sweep { session },
             Op::Pause { until_ms } => {
-                let until = until_ms.map(|ms| Timestamp::from_ms(desk.now.as_ms() + ms));
+                let until = until_ms.map(|ms| Timestamp::from_ms(fixture.now.as_ms() + ms));
                 Event::Pause { until, reason: None }
             }
             Op::Resume => Event::Resume,
             Op::Trigger => Event::Trigger { run },
             Op::CancelHeld => Event::Cancel { run: held_run },
             Op::CancelManual => {
-                let manual = desk.state.as_ref().and_then(|state| state.manual).and_then(|manual| manual.run);
+                let manual = fixture.state.as_ref().and_then(|state| state.manual).and_then(|manual| manual.run);
                 Event::Cancel { run: manual.unwrap_or(run) }
             }
             Op::Delete => return self.delete(),
             Op::Retime { period } => return self.retime(*period),
             Op::Redefine { overlap, policy } => return self.redefine(*overlap, *policy),
-            Op::Active { which, op } => return self.beside(*which, op),
+            Op::Concurrent { which, op } => return self.step_concurrent(*which, op),
         };
         let paused_before = self.paused();
         let answer = match op {
-            Op::Pause { .. } | Op::Resume | Op::Sweep => self.desk.tell(&event),
-            _ => self.desk.apply(&event),
+            Op::Pause { .. } | Op::Resume | Op::Sweep => self.fixture.call(&event),
+            _ => self.fixture.apply(&event),
         };
         if let (Ok(TransitionKind::CancelledUnstarted), Some(held)) = (&answer, held) {
             let of_schedule = matches!(op, Op::CancelHeld) && held.firing.trigger != Trigger::Manual;
-            let early = of_schedule && held.firing.attempt == 1 && held.firing.due_at > self.desk.now;
+            let early = of_schedule && held.firing.attempt == 1 && held.firing.due_at > self.fixture.now;
             self.early.extend(early.then_some(held.firing.due_at.as_ms()));
         }
         if matches!(op, Op::Trigger) && answer.is_ok() {
-            self.told.insert(run);
+            self.announced.insert(run);
         }
         if let Ok(TransitionKind::Started | TransitionKind::StartedConcurrently) = answer {
-            let held = *self.desk.starts.last().unwrap();
-            assert!(held.firing.start_at <= self.desk.now, "nothing starts early");
+            let held = *self.fixture.starts.last().unwrap();
+            assert!(held.firing.start_at <= self.fixture.now, "nothing starts early");
             assert!(held.firing.due_at <= held.firing.start_at);
             assert!(!paused_before || held.firing.trigger == Trigger::Manual, "nothing starts while paused");
         }
     }
 
     fn paused(&self) -> bool {
-        let pause = self.desk.state.as_ref().and_then(|state| state.pause.as_ref());
-        pause.is_some_and(|pause| pause.until.is_none_or(|until| until > self.desk.now))
+        let pause = self.fixture.state.as_ref().and_then(|state| state.pause.as_ref());
+        pause.is_some_and(|pause| pause.until.is_none_or(|until| until > self.fixture.now))
     }
 
     fn delete(&mut self) {
-        if self.desk.tell(&Event::Delete).is_ok() {
-            self.close_era(self.desk.now.as_ms());
+        if self.fixture.call(&Event::Delete).is_ok() {
+            self.close_era(self.fixture.now.as_ms());
         }
     }
 
@@ -139,34 +139,35 @@ impl Trial {
     }
 
     fn retime(&mut self, period: u64) {
-        let job = Job { schedule: format!("@every {period}s"), ..self.desk.job.clone() };
-        if self.desk.state.is_none() || !job.timing_differs(&self.desk.job) || self.desk.redefine(job).is_err() {
+        let job = Job { schedule: format!("@every {period}s"), ..self.fixture.job.clone() };
+        if self.fixture.state.is_none() || !job.timing_differs(&self.fixture.job) || self.fixture.redefine(job).is_err()
+        {
             return;
         }
-        let now = self.desk.now.as_ms();
+        let now = self.fixture.now.as_ms();
         self.close_era(now);
         let from_ms = self.early.last().map_or(now, |early| now.max(*early));
-        self.eras.push(Era { from_ms, ..Era::of(&self.desk.job, now) });
+        self.eras.push(Era { from_ms, ..Era::of(&self.fixture.job, now) });
     }
 
     fn redefine(&mut self, overlap: Overlap, policy: MisfirePolicy) {
-        let misfire = Misfire { policy, ..self.desk.job.misfire };
-        let job = Job { overlap, misfire, ..self.desk.job.clone() };
+        let misfire = Misfire { policy, ..self.fixture.job.misfire };
+        let job = Job { overlap, misfire, ..self.fixture.job.clone() };
         self.ever_allowed |= overlap == Overlap::Allow;
-        if self.desk.state.is_some() {
-            let _refused_when_deleted = self.desk.redefine(job);
+        if self.fixture.state.is_some() {
+            let _refused_when_deleted = self.fixture.redefine(job);
         }
     }
 
-    fn beside(&mut self, which: usize, op: &Op) {
-        let Some(key) = self.desk.concurrent.keys().nth(which).copied() else { return };
-        let row = &self.desk.concurrent[&key];
+    fn step_concurrent(&mut self, which: usize, op: &Op) {
+        let Some(key) = self.fixture.concurrent.keys().nth(which).copied() else { return };
+        let row = &self.fixture.concurrent[&key];
         let run = row.phase.held().map(|held| held.run);
-        let drawn = self.desk.draw();
-        let (session, held_run, now) = (me(), run.unwrap_or(drawn), self.desk.now);
+        let drawn = self.fixture.draw();
+        let (session, held_run, now) = (me(), run.unwrap_or(drawn), self.fixture.now);
         let event = match op {
             Op::Claim { ahead } => {
-                let losses_until = self.desk.losses_until;
+                let losses_until = self.fixture.losses_until;
                 Event::Claim { session, run: drawn, until: now + secs(*ahead), losses_until }
             }
             Op::Start => Event::Start { session, run: held_run },
@@ -176,22 +177,22 @@ impl Trial {
             _ => return,
         };
         let paused = self.paused();
-        if let Ok(TransitionKind::Started) = self.desk.apply_concurrent(key, &event) {
-            let held = self.desk.starts.last().unwrap();
+        if let Ok(TransitionKind::Started) = self.fixture.apply_concurrent(key, &event) {
+            let held = self.fixture.starts.last().unwrap();
             assert!(held.firing.start_at <= now, "nothing starts early");
             assert!(!paused || held.firing.trigger == Trigger::Manual, "nothing starts while paused");
         }
     }
 }
 
-/// How often each due time was found.
+/// The places in which each due time was found.
 struct Count {
     due: Vec<i64>,
     places: Vec<Vec<&'static str>>,
 }
 
 impl Count {
-    /// Something claims to know the due times in `[first, last]`, `count` of them.
+    /// Notes that `place` has the `count` due times in `[first, last]`.
     fn mark(&mut self, place: &'static str, first: i64, last: i64, count: Option<u64>) -> Result<(), String> {
         let from = self.due.partition_point(|due| *due < first);
         let to = self.due.partition_point(|due| *due <= last).max(from);
@@ -209,9 +210,9 @@ impl Count {
     }
 }
 
-impl Trial {
+impl RandomWalk {
     fn check(&self) -> Result<(), String> {
-        let now_ms = self.desk.now.as_ms();
+        let now_ms = self.fixture.now.as_ms();
         let came = self.eras.iter().flat_map(|era| era.due(now_ms));
         let due: BTreeSet<i64> = came.chain(self.early.iter().copied()).collect();
         let due: Vec<i64> = due.into_iter().collect();
@@ -226,7 +227,7 @@ impl Trial {
 
     fn mark_history(&self, count: &mut Count) -> Result<(), String> {
         let (mut ids, mut keys) = (BTreeSet::new(), BTreeSet::new());
-        for record in &self.desk.records {
+        for record in &self.fixture.records {
             if !ids.insert(record.id) || !keys.insert((record.due_at, record.trigger, record.attempt)) {
                 return Err(format!("recorded twice: {record:?}"));
             }
@@ -239,15 +240,15 @@ impl Trial {
     }
 
     fn mark_rows(&self, count: &mut Count, now_ms: i64) -> Result<(), String> {
-        for row in self.desk.concurrent.values() {
+        for row in self.fixture.concurrent.values() {
             let firing = row.phase.held().map(|held| held.firing).or(row.waiting.map(|waiting| waiting.firing));
-            count.mark_firing("beside", &firing.ok_or("an concurrent run without a firing")?, now_ms)?;
+            count.mark_firing("concurrent", &firing.ok_or("a concurrent run without a firing")?, now_ms)?;
         }
-        let Some(state) = &self.desk.state else { return Ok(()) };
+        let Some(state) = &self.fixture.state else { return Ok(()) };
         let held = state.phase.held().map(|held| held.firing);
         let of_schedule = held.filter(|held| held.trigger != Trigger::Manual);
         if of_schedule.is_some() && state.armed.is_some() {
-            return Err("armed beside a held firing of the schedule".into());
+            return Err("a firing is armed while a firing of the schedule is held".into());
         }
         for (place, firing) in [("held", held), ("armed", state.armed)] {
             firing.map_or(Ok(()), |firing| count.mark_firing(place, &firing, now_ms))?;
@@ -261,22 +262,28 @@ impl Trial {
     }
 
     fn check_runs(&self) -> Result<(), String> {
-        let desk = &self.desk;
-        let executing = desk.concurrent.values().filter(|row| matches!(row.phase, Phase::Executing(_))).count();
+        let fixture = &self.fixture;
+        let executing = fixture.concurrent.values().filter(|row| matches!(row.phase, Phase::Executing(_))).count();
         if executing > 0 && !self.ever_allowed {
-            return Err("a run beside the row of a job that never allowed it".into());
+            return Err("a concurrent run of a job that never allowed overlap".into());
         }
-        let state = desk.state.as_ref();
+        let state = fixture.state.as_ref();
         let manual = state.and_then(|state| state.manual).and_then(|manual| manual.run);
         let held = state.and_then(|state| state.phase.held()).map(|held| held.run);
-        let beside = desk
+        let concurrent_rows = fixture
             .concurrent
             .values()
             .flat_map(|row| [row.phase.held().map(|held| held.run), row.waiting.and_then(|waiting| waiting.run)]);
-        let known: BTreeSet<RunId> =
-            desk.records.iter().map(|record| record.id).chain(manual).chain(held).chain(beside.flatten()).collect();
-        match self.told.iter().find(|run| !known.contains(run)) {
-            Some(run) => Err(format!("somebody was told of run {run}, and it is nowhere")),
+        let known: BTreeSet<RunId> = fixture
+            .records
+            .iter()
+            .map(|record| record.id)
+            .chain(manual)
+            .chain(held)
+            .chain(concurrent_rows.flatten())
+            .collect();
+        match self.announced.iter().find(|run| !known.contains(run)) {
+            Some(run) => Err(format!("run {run} was returned to a caller, and it is nowhere")),
             None => Ok(()),
         }
     }
@@ -291,11 +298,11 @@ proptest! {
 
     #[test]
     fn every_due_time_is_in_exactly_one_place(job in jobs(), ops in prop::collection::vec(ops(), 1..60)) {
-        let mut trial = Trial::new(job);
+        let mut walk = RandomWalk::new(job);
         for op in &ops {
-            trial.step(op);
-            if let Err(what) = trial.check() {
-                return Err(TestCaseError::fail(format!("after {op:?}: {what}\n{:#?}", trial.desk.state)));
+            walk.step(op);
+            if let Err(what) = walk.check() {
+                return Err(TestCaseError::fail(format!("after {op:?}: {what}\n{:#?}", walk.fixture.state)));
             }
         }
     }

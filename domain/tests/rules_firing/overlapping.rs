@@ -1,29 +1,29 @@
-//! Runs that were let overlap, and what they do to those that may not; tokens over all of them.
+//! Concurrent runs of a job that no longer allows overlap, and the fencing tokens of all rows.
 
 use carillon_domain::firing::{Event, FiringKey, TransitionKind};
 use carillon_domain::job::{Job, Misfire, MisfirePolicy, Overlap};
 use carillon_domain::run::Status;
 
-use super::desk::{Desk, at, ending, me, misfire, retrying, secs};
+use super::fixture::{JobFixture, at, ending, me, misfire, retrying, secs};
 
-fn finish_concurrent(desk: &mut Desk, key: FiringKey, now: i64, status: Status) {
-    desk.now = at(now);
-    let run = desk.concurrent[&key].phase.held().unwrap().run;
-    desk.apply_concurrent(key, &Event::Finish { session: me(), run, ending: ending(status, at(now)) }).unwrap();
+fn finish_concurrent(fixture: &mut JobFixture, key: FiringKey, now: i64, status: Status) {
+    fixture.now = at(now);
+    let run = fixture.concurrent[&key].phase.held().unwrap().run;
+    fixture.apply_concurrent(key, &Event::Finish { session: me(), run, ending: ending(status, at(now)) }).unwrap();
 }
 
-/// The run of second 60 executes beside the row, and the job allows no overlap any more.
-fn once_allowed(overlap: Overlap) -> (Desk, FiringKey) {
-    let mut desk = Desk::new(retrying(Overlap::Allow, 2, 30));
-    desk.claim(60).unwrap();
-    assert_eq!(desk.start(60), Ok(TransitionKind::StartedConcurrently));
-    let key = *desk.concurrent.keys().next().unwrap();
-    desk.update(70, Job { overlap, ..desk.job.clone() }).unwrap();
-    (desk, key)
+/// The concurrent run of second 60 executes, and the job no longer allows overlap.
+fn once_allowed(overlap: Overlap) -> (JobFixture, FiringKey) {
+    let mut fixture = JobFixture::new(retrying(Overlap::Allow, 2, 30));
+    fixture.claim(60).unwrap();
+    assert_eq!(fixture.start(60), Ok(TransitionKind::StartedConcurrently));
+    let key = *fixture.concurrent.keys().next().unwrap();
+    fixture.update(70, Job { overlap, ..fixture.job.clone() }).unwrap();
+    (fixture, key)
 }
 
 #[test]
-fn what_runs_beside_the_row_is_the_previous_run_of_a_job_that_ceased_to_allow_it() {
+fn a_concurrent_run_counts_as_the_previous_run_when_overlap_is_no_longer_allowed() {
     let (mut skip, key) = once_allowed(Overlap::Skip);
     skip.claim(120).unwrap();
     assert_eq!((skip.start(120), skip.armed().due_at), (Ok(TransitionKind::Deferred), at(180)));
@@ -34,7 +34,7 @@ fn what_runs_beside_the_row_is_the_previous_run_of_a_job_that_ceased_to_allow_it
     let (mut delay, key) = once_allowed(Overlap::Delay);
     delay.claim(120).unwrap();
     assert_eq!(delay.start(120), Ok(TransitionKind::Deferred));
-    assert_eq!((delay.armed().due_at, delay.row().claim_at()), (at(120), Some(at(121))), "looked at again in a second");
+    assert_eq!((delay.armed().due_at, delay.row().claim_at()), (at(120), Some(at(121))), "claimable again in a second");
     delay.claim(121).unwrap();
     finish_concurrent(&mut delay, key, 170, Status::Succeeded);
     assert_eq!(
@@ -54,13 +54,13 @@ fn what_runs_beside_the_row_is_the_previous_run_of_a_job_that_ceased_to_allow_it
 }
 
 #[test]
-fn a_backoff_beside_the_row_counts_as_running_and_waits_for_what_executes() {
-    let (mut desk, key) = once_allowed(Overlap::Delay);
-    finish_concurrent(&mut desk, key, 80, Status::Failed);
-    desk.claim(120).unwrap();
-    assert_eq!(desk.start(120), Ok(TransitionKind::Deferred));
+fn the_backoff_of_a_concurrent_run_counts_as_running_and_waits_for_other_runs() {
+    let (mut fixture, key) = once_allowed(Overlap::Delay);
+    finish_concurrent(&mut fixture, key, 80, Status::Failed);
+    fixture.claim(120).unwrap();
+    assert_eq!(fixture.start(120), Ok(TransitionKind::Deferred));
 
-    let mut manual = Desk::new(Job { overlap: Overlap::Allow, ..misfire(MisfirePolicy::Skip, 30) });
+    let mut manual = JobFixture::new(Job { overlap: Overlap::Allow, ..misfire(MisfirePolicy::Skip, 30) });
     let (_, first) = manual.trigger(1).unwrap();
     let (_, second) = manual.trigger(2).unwrap();
     manual.update(3, misfire(MisfirePolicy::Skip, 30)).unwrap();
@@ -77,7 +77,7 @@ fn a_backoff_beside_the_row_counts_as_running_and_waits_for_what_executes() {
 }
 
 #[test]
-fn a_manual_run_is_held_back_like_any_other() {
+fn a_manual_run_is_deferred_like_any_other() {
     let (mut skip, _) = once_allowed(Overlap::Skip);
     let (_, run) = skip.trigger(71).unwrap();
     skip.claim(71).unwrap();
@@ -94,52 +94,53 @@ fn a_manual_run_is_held_back_like_any_other() {
 }
 
 #[test]
-fn a_backlog_runs_one_at_a_time_though_the_job_allows_overlap() {
+fn a_backlog_runs_one_at_a_time_even_if_the_job_allows_overlap() {
     let catch_up = Misfire { policy: MisfirePolicy::CatchUp, grace: secs(0) };
-    let mut desk = Desk::new(Job { overlap: Overlap::Allow, misfire: catch_up, ..misfire(MisfirePolicy::CatchUp, 0) });
+    let mut fixture =
+        JobFixture::new(Job { overlap: Overlap::Allow, misfire: catch_up, ..misfire(MisfirePolicy::CatchUp, 0) });
     for due in [60, 120, 180] {
-        desk.claim(190).unwrap();
-        assert_eq!((desk.start(190), desk.held().firing.due_at), (Ok(TransitionKind::Started), at(due)));
-        assert!(desk.claim(190).is_err(), "one at a time");
-        desk.finish(190, Status::Succeeded).unwrap();
+        fixture.claim(190).unwrap();
+        assert_eq!((fixture.start(190), fixture.held().firing.due_at), (Ok(TransitionKind::Started), at(due)));
+        assert!(fixture.claim(190).is_err(), "one at a time");
+        fixture.finish(190, Status::Succeeded).unwrap();
     }
-    desk.claim(240).unwrap();
-    assert_eq!(desk.start(240), Ok(TransitionKind::StartedConcurrently), "what is on time runs beside again");
+    fixture.claim(240).unwrap();
+    assert_eq!(fixture.start(240), Ok(TransitionKind::StartedConcurrently), "a firing on time runs concurrently again");
 }
 
 #[test]
 fn a_manual_run_is_no_part_of_a_backlog() {
-    let mut desk = Desk::new(misfire(MisfirePolicy::CatchUp, 0));
-    desk.trigger(100).unwrap();
-    assert_eq!(desk.run(310).firing.due_at, at(60));
-    desk.finish(311, Status::Succeeded).unwrap();
-    desk.pause(312, None).unwrap();
-    desk.update(313, Job { overlap: Overlap::Allow, ..desk.job.clone() }).unwrap();
-    desk.claim(314).unwrap();
-    assert_eq!((desk.start(314), desk.concurrent.len()), (Ok(TransitionKind::StartedConcurrently), 1));
+    let mut fixture = JobFixture::new(misfire(MisfirePolicy::CatchUp, 0));
+    fixture.trigger(100).unwrap();
+    assert_eq!(fixture.run(310).firing.due_at, at(60));
+    fixture.finish(311, Status::Succeeded).unwrap();
+    fixture.pause(312, None).unwrap();
+    fixture.update(313, Job { overlap: Overlap::Allow, ..fixture.job.clone() }).unwrap();
+    fixture.claim(314).unwrap();
+    assert_eq!((fixture.start(314), fixture.concurrent.len()), (Ok(TransitionKind::StartedConcurrently), 1));
 }
 
 #[test]
-fn tokens_grow_over_the_starts_of_all_rows_of_a_job() {
-    let mut desk = Desk::new(retrying(Overlap::Allow, 3, 30));
-    desk.claim(60).unwrap();
-    desk.start(60).unwrap();
-    let key = *desk.concurrent.keys().next().unwrap();
-    finish_concurrent(&mut desk, key, 61, Status::Failed);
-    desk.claim(120).unwrap();
-    desk.start(120).unwrap();
+fn fencing_tokens_grow_over_all_starts_of_a_job() {
+    let mut fixture = JobFixture::new(retrying(Overlap::Allow, 3, 30));
+    fixture.claim(60).unwrap();
+    fixture.start(60).unwrap();
+    let key = *fixture.concurrent.keys().next().unwrap();
+    finish_concurrent(&mut fixture, key, 61, Status::Failed);
+    fixture.claim(120).unwrap();
+    fixture.start(120).unwrap();
     for (event, now) in [("claim", 121), ("start", 121)] {
-        desk.now = at(now);
-        let run = desk.concurrent[&key].phase.held().map_or(desk.clone().draw(), |held| held.run);
+        fixture.now = at(now);
+        let run = fixture.concurrent[&key].phase.held().map_or(fixture.clone().draw(), |held| held.run);
         let session = me();
         let event = if event == "claim" {
             Event::Claim { session, run, until: at(121), losses_until: None }
         } else {
             Event::Start { session, run }
         };
-        desk.apply_concurrent(key, &event).unwrap();
+        fixture.apply_concurrent(key, &event).unwrap();
     }
-    let tokens: Vec<u64> = desk.starts.iter().map(|held| held.fencing_token).collect();
+    let tokens: Vec<u64> = fixture.starts.iter().map(|held| held.fencing_token).collect();
     assert!(tokens.is_sorted_by(|before, after| before < after), "{tokens:?}");
-    assert_eq!((tokens.len(), tokens[2]), (3, desk.row().version));
+    assert_eq!((tokens.len(), tokens[2]), (3, fixture.row().version));
 }

@@ -1,38 +1,38 @@
-//! What a row tells people and nodes: what comes next, what takes its run's place, whether it is over.
+//! Queries of a row: the next due time, the time of a replacement, and whether the job is completed.
 
 use carillon_domain::job::{Job, Overlap};
 use carillon_domain::run::Status;
 
-use super::desk::{Desk, at, every, overlap};
+use super::fixture::{JobFixture, at, every, overlap};
 
 #[test]
-fn the_next_due_time_is_that_of_what_is_prepared_until_it_has_started() {
-    let mut desk = Desk::new(every(60));
-    assert_eq!(desk.row().next_due_at(), Some(at(60)), "idle");
-    desk.claim_ahead(40, 30).unwrap();
-    assert_eq!(desk.row().next_due_at(), Some(at(60)), "prepared");
-    desk.start(60).unwrap();
-    assert_eq!(desk.row().next_due_at(), None, "its end arms the next");
-    desk.finish(61, Status::Succeeded).unwrap();
-    desk.trigger(70).unwrap();
-    desk.claim(70).unwrap();
-    assert_eq!(desk.row().next_due_at(), Some(at(120)), "what a person asked for is not on the schedule");
+fn the_next_due_time_is_that_of_the_prepared_firing_until_it_starts() {
+    let mut fixture = JobFixture::new(every(60));
+    assert_eq!(fixture.row().next_due_at(), Some(at(60)), "idle");
+    fixture.claim_ahead(40, 30).unwrap();
+    assert_eq!(fixture.row().next_due_at(), Some(at(60)), "prepared");
+    fixture.start(60).unwrap();
+    assert_eq!(fixture.row().next_due_at(), None, "its end arms the next");
+    fixture.finish(61, Status::Succeeded).unwrap();
+    fixture.trigger(70).unwrap();
+    fixture.claim(70).unwrap();
+    assert_eq!(fixture.row().next_due_at(), Some(at(120)), "a manual run is not on the schedule");
 }
 
 #[test]
-fn a_newer_firing_takes_the_place_of_what_runs_where_the_job_says_so() {
+fn a_newer_firing_replaces_a_run_only_with_overlap_replace() {
     let running = |policy| {
-        let mut desk = Desk::new(overlap(policy));
-        desk.claim(60).unwrap();
-        desk.start(60).unwrap();
-        desk
+        let mut fixture = JobFixture::new(overlap(policy));
+        fixture.claim(60).unwrap();
+        fixture.start(60).unwrap();
+        fixture
     };
-    let replace_at = |desk: &Desk, now| desk.row().replace_at(&desk.job, &desk.timeline, at(now));
+    let replace_at = |fixture: &JobFixture, now| fixture.row().replace_at(&fixture.job, &fixture.timeline, at(now));
     for policy in Overlap::ALL {
         let expected = (policy == Overlap::Replace).then(|| at(120));
         assert_eq!(replace_at(&running(policy), 65), expected, "{policy:?}");
     }
-    // In second 70 paused until then, and looked at then.
+    // Paused in second 70: (until, the time of the query, the expected replacement).
     for (until, now, expected) in
         [(None, 70, 120), (None, 200, 240), (Some(150), 70, 120), (Some(150), 200, 180), (Some(180), 200, 180)]
     {
@@ -46,15 +46,15 @@ fn a_newer_firing_takes_the_place_of_what_runs_where_the_job_says_so() {
 }
 
 #[test]
-fn a_job_is_completed_once_its_schedule_has_ended_and_nothing_is_held_or_waits() {
-    let mut desk = Desk::new(Job { end_at: Some(at(60)), ..every(60) });
-    assert!(!desk.row().is_completed(), "its last firing is to come");
-    desk.claim(60).unwrap();
-    assert!(!desk.row().is_completed(), "prepared");
-    desk.start(60).unwrap();
-    assert!(!desk.row().is_completed(), "executing");
-    desk.finish(61, Status::Succeeded).unwrap();
-    assert!(desk.row().is_completed());
-    desk.trigger(70).unwrap();
-    assert!(!desk.row().is_completed(), "a person wants it once more");
+fn a_job_is_completed_when_its_schedule_has_ended_and_no_firing_is_held_or_waits() {
+    let mut fixture = JobFixture::new(Job { end_at: Some(at(60)), ..every(60) });
+    assert!(!fixture.row().is_completed(), "its last firing is to come");
+    fixture.claim(60).unwrap();
+    assert!(!fixture.row().is_completed(), "prepared");
+    fixture.start(60).unwrap();
+    assert!(!fixture.row().is_completed(), "executing");
+    fixture.finish(61, Status::Succeeded).unwrap();
+    assert!(fixture.row().is_completed());
+    fixture.trigger(70).unwrap();
+    assert!(!fixture.row().is_completed(), "a manual run waits");
 }

@@ -1,95 +1,95 @@
-//! State x event: what each event does in each phase, as one table.
+//! Every event in every phase, as one table.
 
 use carillon_domain::firing::{Event, Phase, Rejected, TransitionKind};
 use carillon_domain::job::{OnLost, Overlap};
 use carillon_domain::run::Status;
 
-use super::desk::{Desk, at, ending, every, me, retrying};
+use super::fixture::{JobFixture, at, ending, every, me, retrying};
 
-/// A job due every 60 s in each of its phases, looked at in second 65.
-fn in_phase(phase: &str) -> Desk {
-    let mut desk = Desk::new(retrying(Overlap::Skip, 2, 30));
+/// A job that is due every 60 s, in one of its phases. The event comes in second 65.
+fn in_phase(phase: &str) -> JobFixture {
+    let mut fixture = JobFixture::new(retrying(Overlap::Skip, 2, 30));
     match phase {
         "idle" => {}
-        "prepared" => drop(desk.claim(60)),
+        "prepared" => drop(fixture.claim(60)),
         "prepared manual" => {
-            desk.trigger(50).unwrap();
-            desk.claim(50).unwrap();
+            fixture.trigger(50).unwrap();
+            fixture.claim(50).unwrap();
         }
         "prepared retry" => {
-            desk.run(60);
-            desk.finish(61, Status::Failed).unwrap();
-            desk.claim_ahead(64, 30).unwrap();
+            fixture.run(60);
+            fixture.finish(61, Status::Failed).unwrap();
+            fixture.claim_ahead(64, 30).unwrap();
         }
-        "executing" => drop(desk.run(60)),
+        "executing" => drop(fixture.run(60)),
         "executing deleted" => {
-            desk.run(60);
-            desk.delete(61).unwrap();
+            fixture.run(60);
+            fixture.delete(61).unwrap();
         }
-        "paused" => drop(desk.pause(10, None)),
+        "paused" => drop(fixture.pause(10, None)),
         "paused executing" => {
-            desk.run(60);
-            desk.pause(61, None).unwrap();
+            fixture.run(60);
+            fixture.pause(61, None).unwrap();
         }
         "completed" => {
-            desk = Desk::new(carillon_domain::job::Job { end_at: Some(at(60)), ..every(60) });
-            desk.run(60);
-            desk.finish(61, Status::Succeeded).unwrap();
-            assert!(desk.row().is_completed());
+            fixture = JobFixture::new(carillon_domain::job::Job { end_at: Some(at(60)), ..every(60) });
+            fixture.run(60);
+            fixture.finish(61, Status::Succeeded).unwrap();
+            assert!(fixture.row().is_completed());
         }
         _ => unreachable!("{phase}"),
     }
-    desk.records.clear();
-    desk
+    fixture.records.clear();
+    fixture
 }
 
-/// What came of it: `why -> phase[, armed second]; records`, or the refusal.
-fn told(desk: &Desk, answer: Result<TransitionKind, Rejected>) -> String {
+/// The result: `kind -> phase[ armed second]; records`, or the rejection.
+fn outcome(fixture: &JobFixture, answer: Result<TransitionKind, Rejected>) -> String {
     let kind = match answer {
         Ok(kind) => format!("{kind:?}"),
         Err(refused) => return format!("{refused:?}").split(['(', ' ']).next().unwrap().to_owned(),
     };
-    let row = match &desk.state {
+    let row = match &fixture.state {
         None => "gone".to_owned(),
         Some(row) => match (row.phase, row.armed) {
-            (Phase::Idle, Some(armed)) => format!("idle {}", armed.start_at.as_ms() / 1_000 - super::desk::ZERO),
+            (Phase::Idle, Some(armed)) => format!("idle {}", armed.start_at.as_ms() / 1_000 - super::fixture::ZERO),
             (phase, _) => phase.as_str().to_owned(),
         },
     };
-    if desk.records.is_empty() {
+    if fixture.records.is_empty() {
         format!("{kind} -> {row}")
     } else {
-        format!("{kind} -> {row}; {}", desk.history().join(", "))
+        format!("{kind} -> {row}; {}", fixture.history().join(", "))
     }
 }
 
 fn after(phase: &str, event: &str) -> String {
-    let mut desk = in_phase(phase);
+    let mut fixture = in_phase(phase);
     let now = 65;
-    desk.now = at(now);
-    let drawn = desk.draw();
-    let run = desk.row().phase.held().map_or(drawn, |held| held.run);
+    fixture.now = at(now);
+    let drawn = fixture.draw();
+    let run = fixture.row().phase.held().map_or(drawn, |held| held.run);
     let session = me();
     let finished = |status| Event::Finish { session, run, ending: ending(status, at(now)) };
     let answer = match event {
-        "claim" => desk.claim(now),
-        "start" => desk.apply(&Event::Start { session, run }),
-        "succeed" => desk.apply(&finished(Status::Succeeded)),
-        "fail" => desk.apply(&finished(Status::Failed)),
-        "time out" => desk.apply(&finished(Status::TimedOut)),
-        "end cancelled" => desk.apply(&finished(Status::Cancelled)),
-        "reset" => desk.apply(&Event::Reset { session, run }),
-        "sweep" => desk.sweep(now),
-        "pause" => desk.pause(now, None),
-        "resume" => desk.resume(now),
-        "update" => desk.update(now, carillon_domain::job::Job { params: "new".into(), ..desk.job.clone() }),
-        "retime" => desk.update(now, every(10)),
-        "delete" => desk.delete(now),
-        "trigger" => desk.trigger(now).map(|(kind, _)| kind),
-        "cancel" => desk.cancel(now, run),
+        "claim" => fixture.claim(now),
+        "start" => fixture.apply(&Event::Start { session, run }),
+        "succeed" => fixture.apply(&finished(Status::Succeeded)),
+        "fail" => fixture.apply(&finished(Status::Failed)),
+        "time out" => fixture.apply(&finished(Status::TimedOut)),
+        "end cancelled" => fixture.apply(&finished(Status::Cancelled)),
+        "reset" => fixture.apply(&Event::Reset { session, run }),
+        "sweep" => fixture.sweep(now),
+        "pause" => fixture.pause(now, None),
+        "resume" => fixture.resume(now),
+        "update" => fixture.update(now, carillon_domain::job::Job { params: "new".into(), ..fixture.job.clone() }),
+        "retime" => fixture.update(now, every(10)),
+        "delete" => fixture.delete(now),
+        "trigger" => fixture.trigger(now).map(|(kind, _)| kind),
+        "cancel" => fixture.cancel(now, run),
         _ => unreachable!("{event}"),
     };
-    told(&desk, answer)
+    outcome(&fixture, answer)
 }
 
 #[test]
@@ -119,9 +119,9 @@ fn a_lost_run_follows_on_lost() {
         (OnLost::Skip, "SweptLost -> idle 120; schedule 60 lost(the node's session ended while it ran)"),
         (OnLost::Rerun, "SweptLost -> idle 65; schedule 60 lost(the node's session ended while it ran)"),
     ] {
-        let mut desk = Desk::new(carillon_domain::job::Job { on_lost, ..every(60) });
-        desk.run(60);
-        let answer = desk.sweep(65);
-        assert_eq!(told(&desk, answer), expected, "{on_lost:?}");
+        let mut fixture = JobFixture::new(carillon_domain::job::Job { on_lost, ..every(60) });
+        fixture.run(60);
+        let answer = fixture.sweep(65);
+        assert_eq!(outcome(&fixture, answer), expected, "{on_lost:?}");
     }
 }

@@ -1,19 +1,22 @@
 //! Months of the proleptic Gregorian calendar, as day numbers since 1970-01-01.
 //!
-//! Which days of a month a schedule means depends only on the month's length and the weekday of its first day: 4 x 7
-//! shapes. A schedule therefore keeps one 31-bit mask a shape, and searching is bit arithmetic.
+//! The matching days of a month depend only on its *shape*: its length and the weekday of its first day. There are 4 x 7
+//! shapes. So a schedule keeps one 31-bit mask per shape, and a search is bit arithmetic.
 
 use chrono::{Datelike, NaiveDate};
 
 /// The number of shapes a month can have.
-pub(super) const SHAPES: usize = 28;
+pub(in crate::schedule) const SHAPES: usize = 28;
+
+/// The matching days for each shape of a month: bit 0 is the first day.
+pub(in crate::schedule) type DaysByShape = [u32; SHAPES];
 
 /// Seconds of a day on the wall clock.
-pub(super) const DAY: i64 = 86_400;
+pub(in crate::schedule) const DAY: i64 = 86_400;
 
 /// One month of one year.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Month {
+pub(in crate::schedule) struct Month {
     year: i32,
     /// 0 = January.
     pub index: u8,
@@ -58,12 +61,12 @@ impl Month {
 }
 
 /// The shape of months of `length` days that begin on `first_weekday` (0 = Sunday).
-pub(super) fn shape(length: u8, first_weekday: u8) -> usize {
+pub(in crate::schedule) fn shape(length: u8, first_weekday: u8) -> usize {
     (usize::from(length) - 28) * 7 + usize::from(first_weekday)
 }
 
 /// The lengths that a month (0 = January) can have.
-pub(super) fn lengths(index: u8) -> &'static [u8] {
+pub(in crate::schedule) fn lengths(index: u8) -> &'static [u8] {
     match index {
         1 => &[28, 29],
         3 | 5 | 8 | 10 => &[30],

@@ -1,15 +1,15 @@
 //! The two day fields, and how they combine.
 //!
-//! Debian cron: a day must match both when either field begins with `*`, otherwise one of them is enough.
+//! The rule is Debian cron's: a day must match both fields if either begins with `*`, otherwise one of them is enough.
 
-use super::ask::{self, DaysByShape};
+use super::ask;
 use super::field::Field;
-use super::month::{SHAPES, shape};
 use super::term::{Term, Terms};
+use crate::schedule::cron::month::{DaysByShape, SHAPES, shape};
 
-/// Day-of-month and day-of-week as compiled; what [`describe`](super::describe) puts into words.
+/// The compiled day-of-month and day-of-week fields. [`describe`](crate::schedule::describe) puts them into words.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Days {
+pub(in crate::schedule) struct Days {
     /// The plain days of the month, bits 1-31.
     pub dom: u64,
     /// `L`, `LW`, `L-3`, `15W`.
@@ -23,13 +23,13 @@ pub(super) struct Days {
 }
 
 /// All days of the month as bits 1-31.
-pub(super) const EVERY_DAY: u64 = 0xffff_fffe;
+pub(in crate::schedule) const EVERY_DAY: u64 = 0xffff_fffe;
 
 /// All weekdays as bits 0-6.
-pub(super) const EVERY_WEEKDAY: u64 = 0x7f;
+pub(in crate::schedule) const EVERY_WEEKDAY: u64 = 0x7f;
 
 impl Days {
-    /// Asks saffron what the fields mean. The error is the field whose translation saffron refused.
+    /// Asks saffron for the values of the fields. The error is the field whose translation saffron refused.
     pub fn compile(dom: &Terms, dow: &Terms) -> Result<Self, Field> {
         Ok(Self {
             dom: ask::values(Field::DayOfMonth, &dom.items).ok_or(Field::DayOfMonth)?,
@@ -65,7 +65,7 @@ fn specials(terms: &Terms) -> Box<[Term]> {
     terms.items.iter().copied().filter(|item| !matches!(item, Term::Values { .. })).collect()
 }
 
-/// Bit n is set when the n-th day (from 0) of a month that begins on `first_weekday` is one of `weekdays`.
+/// The days of a month that begins on `first_weekday` and fall on one of `weekdays`; bit 0 is the first day.
 fn weekdays_of_a_month(weekdays: u64, first_weekday: u8) -> u32 {
     (0..31)
         .filter(|day| weekdays >> ((day + u32::from(first_weekday)) % 7) & 1 != 0)

@@ -1,14 +1,13 @@
-//! The wall-clock times that a schedule means, without any zone.
+//! The wall-clock times of a schedule, without any zone.
 //!
-//! Wall time is counted in seconds since 1970-01-01T00:00 on the same wall clock. Ranges are half open.
+//! A wall time is the number of seconds since 1970-01-01T00:00 on the same wall clock. Ranges are half open.
 
-use super::ask::DaysByShape;
 use super::daytime::Daytime;
-use super::month::{DAY, Month, lengths, shape};
+use super::month::{DAY, DaysByShape, Month, lengths, shape};
 
-/// Which days, and which times on each of them.
+/// The matching days, and the matching times on each of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Calendar {
+pub(in crate::schedule) struct Calendar {
     /// Bits 1-12.
     pub months: u64,
     pub days: DaysByShape,
@@ -16,8 +15,8 @@ pub(super) struct Calendar {
 }
 
 impl Calendar {
-    /// Whether any date of any year matches. The calendar repeats after 400 years, in which every month of every possible
-    /// length begins on every weekday.
+    /// Whether any date of any year matches. Within the 400 years after which the calendar repeats, a month of each
+    /// possible length begins on every weekday; so only lengths and weekdays matter.
     pub fn ever(&self) -> bool {
         let months = (0..12).filter(|month| self.months >> (month + 1) & 1 != 0);
         let mut lengths = months.flat_map(lengths);
@@ -68,7 +67,7 @@ impl Calendar {
         within(day * DAY + i64::from(self.times.last()), from, to)
     }
 
-    /// How many matching wall times lie in `[from, to)`.
+    /// The number of matching wall times in `[from, to)`.
     pub fn count_in(&self, from: i64, to: i64) -> u64 {
         if from >= to {
             return 0;
@@ -79,7 +78,7 @@ impl Calendar {
         whole + before(last_day, last_second) - before(first_day, first_second)
     }
 
-    /// How many matching days lie in `[from, to)`.
+    /// The number of matching days in `[from, to)`.
     fn days_in(&self, from: i64, to: i64) -> u64 {
         let mut month = Month::containing(from);
         let mut count = 0;
@@ -107,7 +106,7 @@ impl Calendar {
     }
 }
 
-/// Day number and second of that day.
+/// The day number, and the second of that day.
 fn split(wall: i64) -> (i64, u32) {
     (wall.div_euclid(DAY), u32::try_from(wall.rem_euclid(DAY)).unwrap_or(0))
 }

@@ -1,10 +1,10 @@
-//! What may happen to a job, drawn at random.
+//! Random events for a job.
 
 use carillon_domain::job::{Job, Misfire, MisfirePolicy, OnLost, Overlap, Retry};
 use carillon_domain::run::Status;
 use proptest::prelude::*;
 
-use super::desk::{at, every, secs};
+use super::fixture::{at, every, secs};
 
 #[derive(Debug, Clone)]
 pub enum Op {
@@ -36,9 +36,9 @@ pub enum Op {
     Trigger,
     CancelHeld,
     CancelManual,
-    /// The database lost commits up to now.
-    GoBack,
-    Active {
+    /// The database loses commits up to now.
+    LoseCommits,
+    Concurrent {
         which: usize,
         op: Box<Op>,
     },
@@ -65,7 +65,7 @@ pub fn ops() -> impl Strategy<Value = Op> {
     let policy = prop::sample::select(&MisfirePolicy::ALL[..]);
     prop_oneof![
         20 => moves(),
-        6 => (0usize..4, moves()).prop_map(|(which, op)| Op::Active { which, op: Box::new(op) }),
+        6 => (0usize..4, moves()).prop_map(|(which, op)| Op::Concurrent { which, op: Box::new(op) }),
         2 => prop::option::of(1i64..100_000).prop_map(|until_ms| Op::Pause { until_ms }),
         2 => Just(Op::Resume),
         1 => (1u64..30).prop_map(|period| Op::Retime { period }),
@@ -74,7 +74,7 @@ pub fn ops() -> impl Strategy<Value = Op> {
         1 => Just(Op::CancelHeld),
         1 => Just(Op::CancelManual),
         1 => Just(Op::Delete),
-        1 => Just(Op::GoBack),
+        1 => Just(Op::LoseCommits),
     ]
 }
 

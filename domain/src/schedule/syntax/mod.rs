@@ -1,22 +1,26 @@
-//! Reads a whole schedule: zone prefix, descriptors, and the split into fields.
+//! Reads a whole schedule: the zone prefix, the descriptors and the fields.
+
+mod ask;
+pub(in crate::schedule) mod days;
+pub(in crate::schedule) mod field;
+pub(in crate::schedule) mod term;
 
 use std::sync::Arc;
 
-use super::ask;
-use super::calendar::Calendar;
+use self::days::Days;
+use self::field::Field;
+use self::term::Terms;
 use super::cron::Cron;
-use super::days::Days;
-use super::daytime::Daytime;
+use super::cron::calendar::Calendar;
+use super::cron::daytime::Daytime;
 use super::error::{MAX_LENGTH, Problem, ScheduleError, shown};
-use super::field::Field;
 use super::interval::Interval;
-use super::term::Terms;
 use super::zone::Zone;
 use super::{Gap, Kind, Options, Overlap, Schedule};
 use crate::time::Timestamp;
 
 /// As [`Schedule::parse`].
-pub(super) fn parse(text: &str, options: &Options<'_>) -> Result<Schedule, ScheduleError> {
+pub(in crate::schedule) fn parse(text: &str, options: &Options<'_>) -> Result<Schedule, ScheduleError> {
     if text.len() > MAX_LENGTH {
         return Err(ScheduleError::TooLong { length: text.len() });
     }

@@ -1,15 +1,15 @@
-//! The times of one day that a schedule means: its hours x minutes x seconds.
+//! The matching times of one day: hours x minutes x seconds.
 
-/// Bit masks of hours, minutes and seconds. None of them is empty in a schedule that was accepted.
+/// Bit masks of hours, minutes and seconds. In an accepted schedule none of them is empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Daytime {
+pub(in crate::schedule) struct Daytime {
     pub seconds: u64,
     pub minutes: u64,
     pub hours: u64,
 }
 
 impl Daytime {
-    /// How many times there are in a day.
+    /// The number of times in a day.
     pub fn per_day(&self) -> u64 {
         u64::from(self.hours.count_ones()) * self.per_hour()
     }
@@ -58,7 +58,7 @@ impl Daytime {
         Some(at(h, self.minutes.ilog2(), self.seconds.ilog2()))
     }
 
-    /// How many times lie before `second` of the day.
+    /// The number of times before `second` of the day.
     pub fn count_before(&self, second: u32) -> u64 {
         let (h, m, s) = parts(second);
         let mut count = ones(self.hours & below(h)) * self.per_hour();
@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn agrees_with_walking_the_day() {
+    fn every_query_agrees_with_a_scan_of_the_day() {
         let cases =
             [(1, 1, 1), (1 << 59, 1 << 59, 1 << 23), (0b1010, 0x8000_0001, 0x80_1001), (1, below(60), below(24))];
         for (seconds, minutes, hours) in cases {

@@ -1,27 +1,27 @@
-//! The items of a field: reads what users write and turns it into plain terms.
+//! The items of a field: turns the user's text into plain terms.
 //!
-//! Names, `?`, `H` and the two numbers of Sunday end here; what is left are the few forms that saffron can be asked about.
+//! Terms have no names, no `?`, no `H`, and one number for Sunday. Only the few forms remain that saffron can answer.
 //!
-//! Decisions where the specification is silent:
+//! Decisions of our own, where other schedulers differ:
 //! - `a/n` is `a-max/n`, as in robfig/cron, Quartz and saffron (Debian cron has no such form). `a-a/n` is just `a`.
 //! - A step larger than the range keeps only the start, as in Debian cron (`*/90` in the minute field is 0).
 //! - `H/n` is `*/n` with a hashed phase and counts as beginning with `*`; `H`, `H(a-b)` and `H(a-b)/n` are fixed values.
 //! - A name may end a range: `FRI-SUN` is 5-7. Case does not matter, neither in names nor in `L`, `W`, `H`.
 
-use super::error::{Problem, ScheduleError};
 use super::field::Field;
-use super::hash::stable_hash;
+use crate::schedule::error::{Problem, ScheduleError};
+use crate::schedule::hash::stable_hash;
 
 /// One item of a field's list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Term {
+pub(in crate::schedule) enum Term {
     /// `first`, `first + step`, ... up to `last`. A single number has `first == last`. Weekdays count 0-7 here.
     Values { first: u8, last: u8, step: u8 },
-    /// `L` (0 before) and `L-3` (3 before): so many days before the last day of the month.
+    /// `L` (0 before) and `L-3` (3 before): the number of days before the last day of the month.
     LastDay { before: u8 },
     /// `LW`: the last Monday to Friday of the month.
     LastWorkday,
-    /// `15W`: the Monday to Friday nearest to that day, inside the month. A month without the day has none.
+    /// `15W`: the Monday to Friday nearest to that day, inside the month. A month without that day has none.
     NearestWorkday { day: u8 },
     /// `FRI#3`: the n-th such weekday (0 = Sunday) of the month.
     Nth { weekday: u8, nth: u8 },
@@ -29,22 +29,22 @@ pub(super) enum Term {
     LastOf { weekday: u8 },
 }
 
-/// A field as read.
+/// A field as terms.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Terms {
-    /// Whether it begins with `*` (or `?`, or is `H/n` first): Debian cron's AND rule and its DST rule ask for this.
+pub(in crate::schedule) struct Terms {
+    /// Whether it begins with `*`, `?` or `H/n`. Debian cron's AND rule and its DST rule depend on this.
     pub star: bool,
     /// Its items, at least one.
     pub items: Vec<Term>,
 }
 
 impl Terms {
-    /// The field of a schedule that does not have one: the single value 0.
+    /// The single value 0, which stands for a missing field.
     pub fn zero() -> Self {
         Self { star: false, items: vec![Term::Values { first: 0, last: 0, step: 1 }] }
     }
 
-    /// Reads a field. `key` is what `H` hashes.
+    /// Reads a field. `H` hashes `key`.
     pub fn parse(field: Field, text: &str, key: &str) -> Result<Self, ScheduleError> {
         if text.split(',').any(str::is_empty) {
             return Err(ScheduleError::in_field(field, text, Problem::EmptyItem));
@@ -94,7 +94,7 @@ impl Reader<'_> {
         })
     }
 
-    /// The forms that only the day fields have; `None` when the item is none of them.
+    /// The forms that only the day fields have; `None` if the item is none of them.
     fn special(&self, item: &str) -> Option<Result<Term, Problem>> {
         match self.field {
             Field::DayOfMonth => match item {
@@ -121,7 +121,7 @@ impl Reader<'_> {
         }
     }
 
-    /// `H`, `H(a-b)`, each perhaps with a step. `rest` is what follows the letter.
+    /// `H` or `H(a-b)`, with or without a step. `rest` is the text after the letter.
     fn hashed(&self, rest: &str, step: Option<u8>) -> Result<Term, Problem> {
         let hash = stable_hash(self.key, self.field.name());
         let pick = |first: u8, choices: u8| first + u8::try_from(hash % u64::from(choices.max(1))).unwrap_or(0);
@@ -160,7 +160,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Steps beyond a field's size all mean the same: the start alone. They are cut to 60 so that they fit a byte.
+    /// All steps beyond a field's size match the start alone. They are cut to 60, so that they fit into a byte.
     fn step(&self, text: &str) -> Result<u8, Problem> {
         match number(text, 0, u8::MAX) {
             Ok(0) => Err(Problem::ZeroStep),
@@ -171,7 +171,7 @@ impl Reader<'_> {
     }
 }
 
-/// ASCII digits only: no sign, no blank.
+/// Reads a number of ASCII digits without sign and blanks.
 fn number(text: &str, min: u8, max: u8) -> Result<u8, Problem> {
     if text.is_empty() || !text.bytes().all(|b| b.is_ascii_digit()) {
         return Err(Problem::NotUnderstood);

@@ -1,4 +1,4 @@
-//! One job on a desk: its row, the rows beside it and its history, moved by the production rules and by nothing else.
+//! A job with its row, its concurrent runs and its history. Only the production rules change them.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,10 +14,10 @@ use carillon_domain::run::{Ending, RunRecord, Status};
 use carillon_domain::schedule::Timeline;
 use carillon_domain::time::Timestamp;
 
-/// Every desk's clock begins here; due times count from it.
+/// The start of every fixture's clock. Seconds in tests count from it.
 pub const ZERO: i64 = 1_800_000_000;
 
-/// `secs` after the beginning.
+/// The instant `secs` seconds after the start.
 pub fn at(secs: i64) -> Timestamp {
     Timestamp::from_secs(ZERO + secs)
 }
@@ -30,7 +30,7 @@ pub fn me() -> SessionId {
     SessionId::from_random(1)
 }
 
-/// Due every `period` seconds; defaults elsewhere.
+/// A job that is due every `period` seconds, with all else at its default.
 pub fn every(period: u64) -> Job {
     Job::new(("default", "job"), &format!("@every {period}s"), "{}")
 }
@@ -53,25 +53,25 @@ pub fn ending(status: Status, ended_at: Timestamp) -> Ending {
 }
 
 #[derive(Debug, Clone)]
-pub struct Desk {
+pub struct JobFixture {
     pub job: Job,
     pub timeline: Timeline,
-    /// `None` once the row is gone.
+    /// `None` after the row is deleted.
     pub state: Option<JobState>,
     pub concurrent: BTreeMap<FiringKey, ConcurrentRun>,
     pub records: Vec<RunRecord>,
-    /// Every start, in order, with the token it got.
+    /// Every start with its fencing token, in order.
     pub starts: Vec<Held>,
     pub now: Timestamp,
-    /// Commits were lost up to here.
+    /// The end of the newest loss window.
     pub losses_until: Option<Timestamp>,
     drawn: u64,
-    /// The latest token of the job, whichever row it started in.
+    /// The latest fencing token of the job, in whichever row.
     token: u64,
 }
 
-impl Desk {
-    /// A job made at second 0.
+impl JobFixture {
+    /// A job that is created at second 0.
     pub fn new(job: Job) -> Self {
         let timeline = job.timeline(at(0)).unwrap();
         let state = JobState::new(JobId(7), &timeline, 1_000, at(0)).unwrap();
@@ -97,10 +97,10 @@ impl Desk {
         self.row().armed.expect("something is armed")
     }
 
-    /// Applies an event to the job's row and keeps what comes of it.
+    /// Applies an event to the job's row and keeps the results.
     pub fn apply(&mut self, event: &Event) -> Result<TransitionKind, Rejected> {
-        let given_back = self.state.as_ref().and_then(|row| self.given_back(&row.phase, event));
-        let event = given_back.as_ref().unwrap_or(event);
+        let released = self.state.as_ref().and_then(|row| self.released_instead(&row.phase, event));
+        let event = released.as_ref().unwrap_or(event);
         if let Event::Start { session, run } = *event
             && self.job.overlap != Overlap::Allow
             && !self.concurrent.is_empty()
@@ -110,14 +110,14 @@ impl Desk {
         self.apply_as_it_is(event)
     }
 
-    /// As a node does with what stores withhold: a start that may be the second one.
-    fn given_back(&self, phase: &Phase, event: &Event) -> Option<Event> {
+    /// A node releases a firing that may have started in lost commits, because the store suspends its start.
+    fn released_instead(&self, phase: &Phase, event: &Event) -> Option<Event> {
         let Event::Start { session, run } = *event else { return None };
         let firing = phase.held()?.firing;
         may_have_started(&self.job, firing.due_at, self.losses_until).then_some(Event::Reset { session, run })
     }
 
-    /// As stores do when runs live beside the row of a job that does not allow them.
+    /// Stores defer a start while concurrent runs of a job live that no longer allows them.
     fn defer(&mut self, session: SessionId, run: RunId) -> Result<TransitionKind, Rejected> {
         let kind = self.apply_as_it_is(&Event::Defer { session, run })?;
         if kind == TransitionKind::Deferred && self.job.overlap == Overlap::Replace {
@@ -132,7 +132,7 @@ impl Desk {
         let before = self.state.clone().ok_or(Rejected::Deleted)?;
         let done = apply(&self.job, &self.timeline, &before, event, self.now)?;
         let arc = (state_of(Some(&before)), state_of(done.next.as_ref()));
-        assert!(TransitionKind::ALL.contains(&done.kind), "{:?} is in no list", done.kind);
+        assert!(TransitionKind::ALL.contains(&done.kind), "{:?} is missing in the list", done.kind);
         assert!(done.kind.arcs().contains(&arc), "{:?} led from {} to {}", done.kind, arc.0, arc.1);
         if let Some(next) = &done.next {
             let one_more = next.version == before.version + 1;
@@ -169,7 +169,7 @@ impl Desk {
         );
     }
 
-    /// What may have started in commits that were lost is not claimed.
+    /// A firing that may have started in lost commits is not claimed.
     fn check_claim(&self, phase: &Phase, kind: TransitionKind) {
         let Some(firing) = phase.held().map(|held| held.firing).filter(|_| kind == TransitionKind::Claimed) else {
             return;
@@ -190,11 +190,11 @@ impl Desk {
         self.starts.push(held);
     }
 
-    /// Applies an event to a row beside the job's.
+    /// Applies an event to a concurrent run.
     pub fn apply_concurrent(&mut self, key: FiringKey, event: &Event) -> Result<TransitionKind, Rejected> {
         let before = self.concurrent.get(&key).cloned().ok_or(Rejected::NothingDue)?;
-        let given_back = self.given_back(&before.phase, event);
-        let event = given_back.as_ref().unwrap_or(event);
+        let released = self.released_instead(&before.phase, event);
+        let event = released.as_ref().unwrap_or(event);
         let done = match *event {
             Event::Start { session, run } if !self.overlaps(key) => self.start_concurrent(&before, session, run)?,
             Event::Start { session, run } => {
@@ -220,7 +220,7 @@ impl Desk {
         Ok(done.kind)
     }
 
-    /// Whether another run executes that the one beside the row must not overlap.
+    /// Whether another run executes that this concurrent run must not overlap.
     fn overlaps(&self, key: FiringKey) -> bool {
         let others = self.concurrent.iter().filter(|(other, _)| **other != key).map(|(_, row)| row.phase);
         let mut phases = others.chain(self.state.as_ref().map(|row| row.phase));
@@ -239,8 +239,8 @@ impl Desk {
         Ok(done)
     }
 
-    /// As a person's call does: the job's row, then every row beside it.
-    pub fn tell(&mut self, event: &Event) -> Result<TransitionKind, Rejected> {
+    /// A call of an operator: it applies to the job's row, then to every concurrent run.
+    pub fn call(&mut self, event: &Event) -> Result<TransitionKind, Rejected> {
         let kind = self.apply(event)?;
         for key in self.concurrent.keys().copied().collect::<Vec<_>>() {
             let _unconcerned = self.apply_concurrent(key, event);
@@ -290,17 +290,17 @@ impl Desk {
 
     pub fn pause(&mut self, now: i64, until: Option<i64>) -> Result<TransitionKind, Rejected> {
         self.now = at(now);
-        self.tell(&Event::Pause { until: until.map(at), reason: None })
+        self.call(&Event::Pause { until: until.map(at), reason: None })
     }
 
     pub fn resume(&mut self, now: i64) -> Result<TransitionKind, Rejected> {
         self.now = at(now);
-        self.tell(&Event::Resume)
+        self.call(&Event::Resume)
     }
 
     pub fn delete(&mut self, now: i64) -> Result<TransitionKind, Rejected> {
         self.now = at(now);
-        self.tell(&Event::Delete)
+        self.call(&Event::Delete)
     }
 
     pub fn trigger(&mut self, now: i64) -> Result<(TransitionKind, RunId), Rejected> {
@@ -312,8 +312,10 @@ impl Desk {
     pub fn cancel(&mut self, now: i64, run: RunId) -> Result<TransitionKind, Rejected> {
         self.now = at(now);
         let answer = self.apply(&Event::Cancel { run });
-        let beside = self.concurrent.keys().copied().collect::<Vec<_>>();
-        beside.into_iter().fold(answer, |answer, key| answer.or(self.apply_concurrent(key, &Event::Cancel { run })))
+        let concurrent_rows = self.concurrent.keys().copied().collect::<Vec<_>>();
+        concurrent_rows
+            .into_iter()
+            .fold(answer, |answer, key| answer.or(self.apply_concurrent(key, &Event::Cancel { run })))
     }
 
     pub fn update(&mut self, now: i64, job: Job) -> Result<TransitionKind, Rejected> {
@@ -321,7 +323,7 @@ impl Desk {
         self.redefine(job)
     }
 
-    /// Stores a new definition, as stores do.
+    /// Stores a new definition. A refused one changes nothing.
     pub fn redefine(&mut self, job: Job) -> Result<TransitionKind, Rejected> {
         let anchor = if job.timing_differs(&self.job) { self.now } else { self.row().anchor_at };
         let timeline = job.timeline(anchor).unwrap();
@@ -333,7 +335,7 @@ impl Desk {
         answer
     }
 
-    /// The history so far, one line a record: `status reason first..last xcount`, in seconds from the beginning.
+    /// The history, one line per record: `trigger first..last xCOUNT #ATTEMPT status(reason)`, in seconds after the start.
     pub fn history(&self) -> Vec<String> {
         self.records.iter().map(line).collect()
     }
@@ -356,7 +358,7 @@ pub fn line(record: &RunRecord) -> String {
     }
 }
 
-/// As the diagram of docs/firing.md names it.
+/// The name of the row's state in the diagram of docs/firing.md.
 fn state_of(row: Option<&JobState>) -> &'static str {
     match row.map(|row| row.phase) {
         None => "[*]",

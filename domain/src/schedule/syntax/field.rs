@@ -1,11 +1,11 @@
-//! The six fields of a schedule and the values each may hold.
+//! The six fields of a schedule and the values that each allows.
 
 use std::fmt;
 
 /// A field of a schedule, in the order in which six-field schedules are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Field {
-    /// 0-59; only in schedules of six fields, otherwise 0.
+    /// 0-59; 0 in schedules of five fields, which do not have it.
     Seconds,
     /// 0-59.
     Minute,
@@ -20,7 +20,7 @@ pub enum Field {
 }
 
 impl Field {
-    /// The name used in errors, and as the purpose of the hash behind `H`.
+    /// The name in errors. It is also the purpose of the hash behind `H`, so it never changes.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Seconds => "seconds",
@@ -33,15 +33,15 @@ impl Field {
     }
 
     /// The smallest number.
-    pub(super) const fn min(self) -> u8 {
+    pub(in crate::schedule) const fn min(self) -> u8 {
         match self {
             Self::DayOfMonth | Self::Month => 1,
             Self::Seconds | Self::Minute | Self::Hour | Self::DayOfWeek => 0,
         }
     }
 
-    /// The largest number. Debian cron's day-of-week runs to 7, so `5-7` is Friday to Sunday and `1/2` ends on Sunday.
-    pub(super) const fn max(self) -> u8 {
+    /// The largest number. As in Debian cron, day-of-week has 7 too: `5-7` is Friday to Sunday, and `1/2` ends on Sunday.
+    pub(in crate::schedule) const fn max(self) -> u8 {
         match self {
             Self::Seconds | Self::Minute => 59,
             Self::Hour => 23,
@@ -51,9 +51,9 @@ impl Field {
         }
     }
 
-    /// The largest value that a bare `H` may take: 28 for days of the month, so that no month is left out, and 6 for days
-    /// of the week, so that Sunday is not twice as likely.
-    pub(super) const fn hash_max(self) -> u8 {
+    /// The largest value that a bare `H` may take. Days of the month stop at 28, so that no month is left out. Days of the
+    /// week stop at 6, so that Sunday is not twice as likely.
+    pub(in crate::schedule) const fn hash_max(self) -> u8 {
         match self {
             Self::DayOfMonth => 28,
             Self::DayOfWeek => 6,
@@ -61,8 +61,8 @@ impl Field {
         }
     }
 
-    /// The number behind a three-letter name in upper case.
-    pub(super) fn number_of(self, name: &str) -> Option<u8> {
+    /// The number of a three-letter name in upper case.
+    pub(in crate::schedule) fn number_of(self, name: &str) -> Option<u8> {
         let (names, first): (&[&str], u8) = match self {
             Self::Month => (&MONTHS, 1),
             Self::DayOfWeek => (&WEEKDAYS, 0),
@@ -71,8 +71,8 @@ impl Field {
         (first..).zip(names).find_map(|(number, &known)| (known == name).then_some(number))
     }
 
-    /// What an error says is allowed.
-    pub(super) const fn allowed(self) -> &'static str {
+    /// The allowed values, as errors list them.
+    pub(in crate::schedule) const fn allowed(self) -> &'static str {
         match self {
             Self::Seconds | Self::Minute => "0-59, * and H, with lists, ranges and steps such as 1,5-20/5",
             Self::Hour => "0-23, * and H, with lists, ranges and steps such as 1,8-18/2",

@@ -1,27 +1,34 @@
-//! The due times of a cron schedule: wall-clock times carried into a zone.
+//! The due times of a cron schedule: its wall-clock times as instants in a zone.
 //!
-//! Debian cron's daylight saving rule, made stateless. Let `F(w)` be the first instant at which the wall clock of the zone
-//! shows `w` *or later*: for a time that a gap swallowed that is the first instant after the gap, for a time that occurs
-//! twice the first of the two. A schedule at fixed times is due at `F(w)` of each of its wall times `w`; several swallowed
-//! times fall on one instant, and so may a regular one, which is still one due time. A schedule whose minute or hour
-//! begins with `*` follows real time: it is due whenever the wall clock shows one of its times.
+//! This is Debian cron's daylight saving rule without its state. Let `F(w)` be the first instant at which the wall clock of
+//! the zone shows `w` *or later*. For a time inside a gap that is the first instant after the gap. For a time that occurs
+//! twice it is the first of the two.
 //!
-//! Every combination of options is then two questions: does a gap's swallowed time fire, and does a repeated one again?
+//! A schedule at fixed times is due at `F(w)` for each of its wall times `w`. Several times inside a gap share one instant,
+//! perhaps with a regular time, and count as one due time. A schedule whose minute or hour begins with `*` follows real
+//! time: it is due whenever the wall clock shows one of its times.
+//!
+//! So every combination of options is two flags: whether skipped times fire after the gap, and whether repeated times fire
+//! again.
 
-use super::calendar::Calendar;
-use super::days::Days;
-use super::zone::{END, FIRST, Span, Zone};
+pub(in crate::schedule) mod calendar;
+pub(in crate::schedule) mod daytime;
+pub(in crate::schedule) mod month;
 
-/// Seconds since the epoch throughout; due times lie in the years 1970 to 9999.
+use self::calendar::Calendar;
+use crate::schedule::syntax::days::Days;
+use crate::schedule::zone::{END, FIRST, Span, Zone};
+
+/// A cron schedule in a zone. All instants are seconds since the epoch, in the years 1970 to 9999.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Cron {
+pub(in crate::schedule) struct Cron {
     pub calendar: Calendar,
-    /// The day fields that the calendar was made from, for describing them.
+    /// The day fields that the calendar was made from, for the description.
     pub days: Days,
     pub zone: &'static Zone,
-    /// Fire once at the end of a gap that swallowed at least one time.
+    /// Whether it fires once at the end of a gap that skipped at least one time.
     pub after_gap: bool,
-    /// Fire again when the wall clock repeats a time.
+    /// Whether it fires again when the wall clock repeats a time.
     pub repeats: bool,
 }
 
@@ -41,7 +48,7 @@ impl Cron {
         })
     }
 
-    /// The last due time at or before `until`, which lies before [`END`].
+    /// The last due time at or before `until`, which must be before [`END`].
     pub fn last_until(&self, until: i64) -> Option<i64> {
         if until < FIRST {
             return None;
@@ -55,7 +62,7 @@ impl Cron {
         })
     }
 
-    /// How many due times lie in `[from, to)`.
+    /// The number of due times in `[from, to)`.
     pub fn count_in(&self, from: i64, to: i64) -> u64 {
         let (from, to) = (from.max(FIRST), to.min(END));
         if from >= to {
@@ -66,7 +73,7 @@ impl Cron {
             .map(|span| {
                 let (low, high) = self.walls(span);
                 let regular = self.calendar.count_in(low.max(from + span.offset), high.min(to + span.offset));
-                // A regular time at the very end of the gap is the same due time.
+                // A regular time at the very end of the gap is the same due time, so it counts once.
                 let at_gap_end =
                     span.start >= from && self.fires_after_gap(span) && self.calendar.first_in(low, low + 1).is_none();
                 regular + u64::from(at_gap_end)

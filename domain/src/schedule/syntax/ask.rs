@@ -1,16 +1,16 @@
-//! Asks saffron which values and days a field means.
+//! Asks saffron which values and days a field matches.
 //!
-//! saffron parses and matches; this file only translates. Each field goes into an expression of its own, with `*` in the
-//! others, so a refusal names its field, and saffron's own OR rule between the two day fields never applies. The answers
-//! are kept as bit masks, because asking again for every due time would be slow.
+//! saffron parses and matches; this file only translates. Each field gets an expression of its own, with `*` in the others.
+//! So a refusal names its field, and saffron's own OR rule between the two day fields never applies. The answers are kept
+//! as bit masks, because a question for every due time would be slow.
 //!
-//! What the translation has to know about saffron 0.1.0:
-//! - it has no seconds: they are asked for as minutes, which have the same range;
-//! - its weekdays are 1-7 from Sunday and its ranges over the end of the week are wrong by a day (`6-1` includes
-//!   Thursday), so weekdays are always listed one by one;
-//! - it knows `*` only as a whole field and steps only up to the size of the field;
-//! - `L`, `LW`, `15W`, `2#1` and `5L` must stand alone, so each item of that kind is an expression of its own;
-//! - `31W` also matches Friday the 30th of a month of 30 days, so months without the day are left out here.
+//! The translation works around these properties of saffron 0.1.0:
+//! - It has no seconds. They are asked for as minutes, which have the same range.
+//! - Its weekdays are 1-7 from Sunday. Ranges over the end of the week are wrong by a day (`6-1` includes Thursday), so
+//!   weekdays are always listed one by one.
+//! - It knows `*` only as a whole field, and steps only up to the size of the field.
+//! - It accepts `L`, `LW`, `15W`, `2#1` and `5L` only alone, so each such item is an expression of its own.
+//! - It matches `31W` on Friday the 30th of a month of 30 days, so months without the day are left out here.
 
 use std::fmt::Write;
 use std::ops::RangeInclusive;
@@ -20,15 +20,12 @@ use chrono::{DateTime, Utc};
 use saffron::Cron;
 
 use super::field::Field;
-use super::month::{DAY, Month, SHAPES, shape};
 use super::term::Term;
+use crate::schedule::cron::month::{DAY, DaysByShape, Month, SHAPES, shape};
 
-/// For each shape of a month, the days that match: bit 0 is the first.
-pub(super) type DaysByShape = [u32; SHAPES];
-
-/// The first day (as a day number) of some month of each shape, to ask about.
+/// The day number of the first day of one month of each shape. Questions to saffron use these months.
 static SAMPLES: LazyLock<[i64; SHAPES]> = LazyLock::new(|| {
-    // 28 years hold every shape: the calendar repeats after them, as long as no century is crossed.
+    // 28 years contain every shape, because the calendar repeats after them within a century.
     let mut samples = [0; SHAPES];
     let mut month = Month::containing(10_957); // 2000-01-01
     for _ in 0..28 * 12 {
@@ -38,10 +35,10 @@ static SAMPLES: LazyLock<[i64; SHAPES]> = LazyLock::new(|| {
     samples
 });
 
-/// The values of `items` as a bit mask; only [`Term::Values`] are looked at. Weekdays come back as bits 0-6 from Sunday.
+/// The values of `items` as a bit mask; only [`Term::Values`] count. Weekdays are bits 0-6 from Sunday.
 ///
-/// `None` when saffron refuses the translation or finds nothing in it, which would be a fault of this file.
-pub(super) fn values(field: Field, items: &[Term]) -> Option<u64> {
+/// `None` if saffron refuses the translation or matches no value, which would be a bug in this file.
+pub(in crate::schedule) fn values(field: Field, items: &[Term]) -> Option<u64> {
     let text = list(field, items);
     if text.is_empty() {
         return Some(0);
@@ -61,8 +58,8 @@ pub(super) fn values(field: Field, items: &[Term]) -> Option<u64> {
     (matching != 0).then_some(if from_one { matching << 1 } else { matching })
 }
 
-/// The days that a special item of a day field means, added to `days`. `None` as for [`values`].
-pub(super) fn add_special(item: Term, days: &mut DaysByShape) -> Option<()> {
+/// Adds the days of a special item of a day field to `days`. `None` as for [`values`].
+pub(in crate::schedule) fn add_special(item: Term, days: &mut DaysByShape) -> Option<()> {
     let expression = match item {
         Term::Values { .. } => return Some(()),
         Term::LastDay { before: 0 } => "* * L * *".to_owned(),
@@ -85,8 +82,8 @@ pub(super) fn add_special(item: Term, days: &mut DaysByShape) -> Option<()> {
     Some(())
 }
 
-/// The days of a month of this length that a special item can mean at all: asking about these few instead of the whole
-/// month keeps parsing fast.
+/// The days that a special item can match in a month of this length. Parsing stays fast, because saffron is asked about
+/// these few days and not about the whole month.
 fn candidates(item: Term, length: u8) -> RangeInclusive<u8> {
     let (first, last) = match item {
         Term::LastDay { before } if before < length => (length - before, length - before),
@@ -133,7 +130,7 @@ mod tests {
         contains(&expression.parse().unwrap(), midnight.as_ms() / 1_000)
     }
 
-    /// When one of these fails, saffron has changed, and the translation may become simpler.
+    /// If one of these fails, saffron has changed, and the translation may become simpler.
     #[test]
     fn saffron_is_as_described() {
         assert!(on("* * * * 6-1", "2026-01-01"), "a range over the end of the week includes the Thursday before it");
