@@ -45,10 +45,9 @@ impl Reckoning {
         self.offset_us = self.offset_us.max(Some(offset_us));
     }
 
-    /// The session stands like this, with any run `beside` its job's row or none. One that may not start, or not without a look
-    /// at other rows, is asked for each time.
-    pub fn see(&mut self, session: SessionId, standing: &Standing, beside: bool) {
-        self.in_order = (standing.is_in_order() && !beside).then_some((session, standing.losses_until));
+    /// The session stands like this. One that may not start is asked for each time.
+    pub fn see(&mut self, session: SessionId, standing: &Standing) {
+        self.in_order = standing.is_in_order().then_some((session, standing.losses_until));
     }
 
     /// Until it is looked at again nothing is known of the session.
@@ -84,7 +83,7 @@ mod tests {
 
     fn in_order() -> Reckoning {
         let mut reckoning = Reckoning::default();
-        reckoning.see(ME(), &standing(SessionState::Live), false);
+        reckoning.see(ME(), &standing(SessionState::Live));
         reckoning
     }
 
@@ -123,19 +122,18 @@ mod tests {
         let at = Timestamp::from_ms(9);
         let open = Some(LossWindow { from_at: at, until_at: at, noticed_at: at });
         let (live, draining) = (standing(SessionState::Live), standing(SessionState::Draining));
-        for (seen, beside, known) in [
-            (&live, false, true),
-            (&draining, false, true),
-            (&live, true, false),
-            (&standing(SessionState::Ended), false, false),
-            (&Standing { session: None, ..live.clone() }, false, false),
-            (&Standing { open, ..live.clone() }, false, false),
+        for (seen, known) in [
+            (&live, true),
+            (&draining, true),
+            (&standing(SessionState::Ended), false),
+            (&Standing { session: None, ..live.clone() }, false),
+            (&Standing { open, ..live.clone() }, false),
         ] {
             let mut reckoning = Reckoning::default();
             reckoning.hear(1_000, 0);
-            reckoning.see(ME(), seen, beside);
+            reckoning.see(ME(), seen);
             let expected = known.then_some(Reckoned { now: Timestamp::from_ms(1), losses_until: live.losses_until });
-            assert_eq!(reckoning.known(ME(), 0), expected, "{seen:?}, {beside}");
+            assert_eq!(reckoning.known(ME(), 0), expected, "{seen:?}");
             assert_eq!(reckoning.known(SessionId::from_random(2), 0), None);
             reckoning.forget();
             assert_eq!(reckoning.known(ME(), 0), None);

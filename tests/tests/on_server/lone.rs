@@ -6,13 +6,13 @@ use std::time::Duration;
 use carillon_domain::firing::Phase;
 use carillon_domain::job::{Job, Overlap};
 use carillon_domain::node::call::BeatAnswer;
-use carillon_domain::node::port::{Claimed, SettleAnswer, StartAnswer};
+use carillon_domain::node::port::{Claimed, FinishAnswer, Finished, Next, SettleAnswer, StartAnswer};
 use carillon_domain::run::Status;
 use carillon_domain::time::Timestamp;
 use carillon_store::mysql::Options;
 use carillon_store::{ClaimRequest, Me, NodeStore, Store, StoreError};
 use carillon_tests::conformance::Bench;
-use carillon_tests::conformance::bench::{at, job, key, refs};
+use carillon_tests::conformance::bench::{at, ending, job, key, refs};
 use carillon_tests::databases::proxy::{COMMIT, LONE_START, Proxy, Trap};
 use carillon_tests::databases::{Database, Server, Surroundings};
 use mysql_async::prelude::Queryable;
@@ -142,6 +142,33 @@ async fn a_run_beside_that_is_not_known_holds_it_back() {
     due.database.run(&["UPDATE concurrent_run SET job_id = (SELECT id FROM job WHERE name = 'a')"]).await;
     assert_eq!(due.start_one().await, StartAnswer::Gone);
     assert!(!matches!(due.bench.view("a").await.state.phase, Phase::Executing(_)));
+}
+
+/// A start of others goes on as one statement, and neither a claim nor a finish of them reads concurrent runs.
+#[tokio::test]
+async fn a_long_concurrent_run_costs_other_jobs_no_statement() {
+    let due = Due::of(&["a"]).await;
+    due.bench.create(Job { overlap: Overlap::Allow, ..job("long") }).await;
+    due.bench.store.trigger(&key("long"), due.bench.draw()).await.unwrap();
+    let request = due.bench.claim_request(due.bench.me, at(10), 1);
+    let long = due.bench.store.claim(&request).await.unwrap().remove(0);
+    due.bench.started(&long).await;
+    due.wire.set(Trap::CutBefore, COMMIT);
+    let StartAnswer::Started { at: running, .. } = due.start_one().await else { panic!("it is due") };
+    assert_eq!(due.wire.sprung(), 0, "the start committed by itself");
+
+    due.wire.set(Trap::CutBefore, "FROM concurrent_run a");
+    let ended_at = due.bench.clock_in(0);
+    let next = Next { run: due.bench.draw(), until: due.bench.clock_in(30), has_place: true };
+    let finished =
+        Finished { at: running, ending: ending(Status::Succeeded, ended_at), next: Some(next), output: Arc::default() };
+    let me = Me::new(due.bench.me);
+    let answers = due.store.finish(me, &[finished], &["shell".to_owned()]).await.unwrap();
+    assert!(matches!(answers[..], [FinishAnswer::RecordedAndClaimed(_)]), "{answers:?}");
+    due.bench.create(job("b")).await;
+    let request = ClaimRequest { places: 1, ..due.bench.claim_request(due.bench.me, due.bench.clock_in(30), 1) };
+    assert_eq!(due.store.claim(&request).await.unwrap().len(), 1);
+    assert_eq!(due.wire.sprung(), 0, "concurrent runs of another job are not read");
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@
 use carillon_domain::firing::JobState;
 use carillon_domain::guard::{Guard, enabled};
 use carillon_domain::id::SessionId;
-use carillon_domain::node::port::{RunRef, StartAnswer};
+use carillon_domain::node::port::{RowKey, RunRef, StartAnswer};
 
 use super::MySqlStore;
 use super::transaction::{Context, list};
@@ -69,7 +69,8 @@ impl Context {
         let known_rows = runs.iter().map(|at| self.known_row(at)).collect::<Option<_>>()?;
         let (writes, answers) = node::optimistic_start(known, me.session, runs, known_rows)?;
         let set = assignments(&writes)?;
-        let holds = if enabled(Guard::OptimisticStanding) { self.holds(me, known) } else { String::new() };
+        let holds =
+            if enabled(Guard::OptimisticStanding) { self.holds(me, known, &ids_of(runs)) } else { String::new() };
         let rows = rows(me.session, &writes);
         Some((format!("UPDATE job_state FORCE INDEX (PRIMARY) SET {set} WHERE {rows}{holds}"), writes, answers))
     }
@@ -82,8 +83,8 @@ impl Context {
     }
 
     /// That a transaction would be told the same by `STANDING`: the session is not ended and has not lost a heartbeat, no
-    /// window of lost commits is open or new, no run is beside its job's row, and it is not before the time that was reckoned.
-    fn holds(&self, me: Me, known: Reckoned) -> String {
+    /// window of lost commits is open or new, none of the jobs has a concurrent run, and it is not before the time that was reckoned.
+    fn holds(&self, me: Me, known: Reckoned, jobs: &str) -> String {
         let (session, acked) = (me.session.as_u64(), me.acked);
         let until = known.losses_until.map_or("NULL".to_owned(), |until| until.as_ms().to_string());
         let time = match self.clock {
@@ -95,9 +96,18 @@ impl Context {
         format!(
             " AND EXISTS (SELECT 1 FROM session WHERE id = {session} AND state <> 'ended' AND seq >= {acked}) \
              AND NOT EXISTS (SELECT 1 FROM loss_window WHERE is_open = 1) \
-             AND (SELECT MAX(until_at) FROM loss_window) <=> {until} AND NOT EXISTS (SELECT 1 FROM concurrent_run){time}"
+             AND (SELECT MAX(until_at) FROM loss_window) <=> {until} AND NOT EXISTS (SELECT 1 FROM concurrent_run WHERE job_id IN ({jobs})){time}"
         )
     }
+}
+
+/// The numbers of the jobs.
+fn ids_of(runs: &[RunRef]) -> String {
+    let id = |at: &RunRef| match at.row {
+        RowKey::Job(id) => Some(id),
+        RowKey::Concurrent(_) => None,
+    };
+    list(&runs.iter().filter_map(id).map(|id| id.0).collect::<Vec<_>>())
 }
 
 /// The rows, each as it was known.

@@ -94,7 +94,7 @@ impl Tables for Transaction {
     }
 
     async fn due_concurrent(&mut self, request: &ClaimRequest) -> StoreResult<Vec<ConcurrentJob>> {
-        if self.none_concurrent {
+        if !self.concurrent_runs.may_be_claimed() {
             return Ok(Vec::new());
         }
         self.select_due_concurrent(request).await
@@ -127,13 +127,15 @@ impl Tables for Transaction {
     async fn live_concurrent(&mut self, jobs: Option<&[JobId]>) -> StoreResult<Vec<ConcurrentJob>> {
         match jobs {
             None => self.concurrent("concurrent_run a", Vec::new()).await,
-            Some([]) => Ok(Vec::new()),
-            // A start names a version that was written before this transaction began, and its write is guarded by it. Who puts
-            // a row beside a job's writes that one as well, so it was there when this was asked, or the guard fails.
-            Some(_) if self.none_concurrent => Ok(Vec::new()),
-            Some(jobs) => {
-                self.concurrent(&format!("concurrent_run a WHERE a.job_id IN ({})", list(jobs)), Vec::new()).await
-            }
+            // A start names a version that was written before this transaction began, and its write is guarded by it. Whoever
+            // adds a concurrent run writes the job's row as well: the run was listed with the standing, or the guard fails.
+            Some(jobs) => match self.concurrent_runs.of(jobs)[..] {
+                [] => Ok(Vec::new()),
+                ref some => {
+                    let rest = format!("concurrent_run a WHERE a.job_id IN ({})", list(some));
+                    self.concurrent(&rest, Vec::new()).await
+                }
+            },
         }
     }
 

@@ -18,7 +18,7 @@ use super::line::Line;
 use super::open::Options;
 use super::pool::{First, Pool, Unbegun};
 use super::rows::Columns;
-use super::windows::{STANDING, read_standing};
+use super::windows::{ConcurrentRuns, STANDING, read_standing};
 use crate::cache::Cache;
 use crate::clock::Clock;
 use crate::clock::boottime_us;
@@ -179,8 +179,8 @@ pub(super) struct Transaction {
     /// Whose standing is asked for with the time, and what it was.
     session: Option<SessionId>,
     pub standing: Option<(SessionId, Standing)>,
-    /// No row was in the table `concurrent_run` when the time was asked.
-    pub none_concurrent: bool,
+    /// The concurrent runs of the cluster when the standing was read.
+    pub concurrent_runs: ConcurrentRuns,
     /// The lock rows that were written last.
     locked: Vec<u32>,
     _passed: Vec<OwnedMutexGuard<()>>,
@@ -232,7 +232,7 @@ impl Transaction {
             known: Known::default(),
             session,
             standing: None,
-            none_concurrent: false,
+            concurrent_runs: ConcurrentRuns::default(),
             locked: vec![],
             _passed: passed,
         }
@@ -251,9 +251,9 @@ impl Transaction {
         self.context.reckoning().hear(now_us, boottime_us());
         self.now_us = self.context.clock.as_ref().map_or(now_us, |clock| clock.now_us());
         if let Some(session) = self.session {
-            self.none_concurrent = !from.next::<bool>()?;
+            self.concurrent_runs = ConcurrentRuns::read(&mut from)?;
             let standing = read_standing(from, session)?;
-            self.context.reckoning().see(session, &standing, !self.none_concurrent);
+            self.context.reckoning().see(session, &standing);
             self.standing = Some((session, standing));
         }
         Ok(())

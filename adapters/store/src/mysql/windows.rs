@@ -1,6 +1,8 @@
 //! What is kept for the day on which the database goes back in time: windows, and sessions that are over.
 
-use carillon_domain::id::SessionId;
+use std::collections::BTreeSet;
+
+use carillon_domain::id::{JobId, SessionId};
 use carillon_domain::lost_commits::LossWindow;
 use carillon_domain::time::Timestamp;
 use mysql_async::{Row, Value};
@@ -13,13 +15,50 @@ use crate::tables::{KnownSession, Standing};
 use crate::{RecordedLoss, SessionBeat, SessionState, StoreResult};
 use carillon_domain::store::SPENT_KEPT;
 
-/// The time, whether anything is beside the jobs' rows, the session that asks, the open window and the end of the newest one.
+/// The time, the jobs that have concurrent runs, whether one of these runs waits for a claim, the session that asks, the open
+/// loss window and the end of the newest one.
 pub(super) const STANDING: &str = "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), \
-     EXISTS (SELECT 1 FROM concurrent_run), s.state, s.seq, s.node, s.heartbeat_at, w.from_at, w.until_at, w.noticed_at, \
+     (SELECT GROUP_CONCAT(job_id) FROM (SELECT DISTINCT job_id FROM concurrent_run LIMIT 33) c), \
+     EXISTS (SELECT 1 FROM concurrent_run FORCE INDEX (concurrent_run_due) WHERE claim_at IS NOT NULL), s.state, s.seq, s.node, s.heartbeat_at, w.from_at, w.until_at, w.noticed_at, \
      (SELECT MAX(until_at) FROM loss_window) FROM (SELECT 1) one LEFT JOIN session s ON s.id = ? \
      LEFT JOIN loss_window w ON w.is_open = 1";
 
-/// What is behind the first two columns of [`STANDING`].
+/// The largest number of jobs with concurrent runs that [`STANDING`] lists, well within the server's limit on the length of such
+/// a list.
+const LISTED: usize = 32;
+
+/// The concurrent runs of the cluster, as far as [`STANDING`] tells.
+#[derive(Debug, Clone, Default)]
+pub(super) struct ConcurrentRuns {
+    /// The jobs that have some; `None` where they are unknown or too many to list.
+    jobs: Option<BTreeSet<JobId>>,
+    /// Whether one of them may be claimed, now or later.
+    claimable: bool,
+}
+
+impl ConcurrentRuns {
+    /// The second and third column of [`STANDING`].
+    pub fn read(from: &mut Columns) -> StoreResult<Self> {
+        let listed: Option<String> = from.next()?;
+        let ids = listed.iter().flat_map(|list| list.split(','));
+        let jobs: BTreeSet<JobId> =
+            ids.map(|id| id.parse().map(JobId)).collect::<Result<_, _>>().map_err(|_| unreadable("a list of jobs"))?;
+        Ok(Self { jobs: (jobs.len() <= LISTED).then_some(jobs), claimable: from.next()? })
+    }
+
+    /// Those of `jobs` that may have some.
+    pub fn of(&self, jobs: &[JobId]) -> Vec<JobId> {
+        let may_have = |id: &JobId| self.jobs.as_ref().is_none_or(|known| known.contains(id));
+        jobs.iter().copied().filter(may_have).collect()
+    }
+
+    /// Whether a claim may find one.
+    pub const fn may_be_claimed(&self) -> bool {
+        self.claimable || self.jobs.is_none()
+    }
+}
+
+/// The columns of [`STANDING`] from the fourth on.
 pub(super) fn read_standing(mut from: Columns, id: SessionId) -> StoreResult<Standing> {
     let (state, seq, node): (Option<String>, Option<u64>, Option<String>) = (from.next()?, from.next()?, from.next()?);
     let heartbeat_at = from.maybe_time()?;
@@ -54,7 +93,8 @@ impl Transaction {
             _ => {
                 let row = self.line.select(STANDING, (session.as_u64(),)).await?.pop();
                 let mut from = Columns::of(row.ok_or_else(|| unreadable("a session has no standing"))?);
-                let _time_and_rows_beside: (i64, bool) = (from.next()?, from.next()?);
+                let _time: i64 = from.next()?;
+                self.concurrent_runs = ConcurrentRuns::read(&mut from)?;
                 read_standing(from, session)?
             }
         };

@@ -76,7 +76,7 @@ impl Memory {
 /// Answers how many rows matched.
 async fn write_alone(line: &mut Line, me: Me, known: Reckoned, writes: &[Write<JobState>]) -> StoreResult<usize> {
     line.statement().await?;
-    if enabled(Guard::OptimisticStanding) && !line.write(|server, _| holds(&mut server.data, me, known))? {
+    if enabled(Guard::OptimisticStanding) && !line.write(|server, _| holds(&mut server.data, me, known, writes))? {
         return Ok(0);
     }
     let before = || writes.iter().filter_map(|write| write.before.as_ref());
@@ -106,12 +106,15 @@ fn is_known(row: &JobState, before: &JobState) -> bool {
 }
 
 /// What the statement asks besides.
-fn holds(data: &mut Data, me: Me, known: Reckoned) -> bool {
+fn holds(data: &mut Data, me: Me, known: Reckoned, writes: &[Write<JobState>]) -> bool {
     let early = data.clock.now() < known.now;
     let Ok(standing) = at_once(data.begin().standing(me.session)) else { return false };
     !early
         && standing.is_in_order()
         && !commits_were_lost(me.acked, standing.session.as_ref().map(|own| own.beat.seq))
         && standing.losses_until == known.losses_until
-        && data.concurrent.is_empty()
+        && !writes
+            .iter()
+            .filter_map(|write| write.before.as_ref())
+            .any(|row| data.concurrent.keys().any(|key| key.job == row.id))
 }

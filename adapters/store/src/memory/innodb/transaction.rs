@@ -58,8 +58,7 @@ impl Transaction {
 
     /// A session was looked at.
     pub fn saw(&mut self, session: SessionId, standing: &tables::Standing) -> StoreResult<()> {
-        let beside = self.line.write(|server, _| !server.data.concurrent.is_empty())?;
-        self.memory.reckoning().see(session, standing, beside);
+        self.memory.reckoning().see(session, standing);
         Ok(())
     }
 
