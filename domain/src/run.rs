@@ -117,7 +117,8 @@ impl Reason {
         fixed.into_iter().find(|reason| reason.to_string() == text).unwrap_or_else(|| Reason::Said(text.to_owned()))
     }
 
-    /// The part of a derived run id that tells apart the records of one due time. Stored ids contain it, so it never changes.
+    /// The part of a derived run id that tells apart the records of one due time. Stored ids contain it, so it never
+    /// changes.
     const fn kind(&self) -> u8 {
         match self {
             Reason::Overlap => 1,
