@@ -8,3 +8,4 @@ pub mod serve;
 pub mod wire;
 #[cfg(debug_assertions)]
 pub mod without_guard;
+pub mod without_mechanism;

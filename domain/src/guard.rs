@@ -270,7 +270,7 @@ fn set_removed(numbers: [u8; 2]) -> bool {
     cfg!(debug_assertions)
 }
 
-/// The list as Markdown. ARCHITECTURE.md shows it, and a test compares the two, so that page and code cannot differ.
+/// The list as Markdown. docs/proof.md shows it, and a test compares the two, so that page and code cannot differ.
 pub fn as_markdown() -> String {
     let mut text = String::from("| guard | keeps | in |\n|---|---|---|\n");
     for guard in Guard::ALL {

@@ -18,6 +18,7 @@ pub mod job;
 pub mod lease;
 pub mod lost_commits;
 pub mod matrix;
+pub mod mechanism;
 pub mod name;
 pub mod node;
 pub mod partition;

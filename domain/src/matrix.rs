@@ -117,7 +117,7 @@ pub const fn settled(found: Found) -> Reaction {
     }
 }
 
-/// The matrix as ARCHITECTURE.md shows it: Markdown, generated so that page and code cannot differ.
+/// The matrix as docs/matrix.md shows it: Markdown, generated so that page and code cannot differ.
 pub fn as_markdown() -> String {
     let mut text = String::from("| step |");
     for answer in Answer::ALL {

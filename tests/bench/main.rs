@@ -3,9 +3,10 @@
 //!
 //! `./bench [database=mariadb|mysql] [quick] [only=NAME,NAME]` builds what is needed and runs this. A full run keeps its
 //! figures in `tests/reports/bench-*.json` and writes `BENCHMARKS.md` anew from them, `only=` just those of the scenarios
-//! named. `quick` runs every scenario at a tiny size in a few seconds and judges nothing; its figures go nowhere, unless
+//! named. `./bench ablate` measures the gain of each mechanism instead. `quick` runs every scenario at a tiny size in a few seconds and judges nothing; its figures go nowhere, unless
 //! `into=DIRECTORY` says where.
 
+mod ablate;
 mod ceilings;
 mod cycles;
 mod found;
@@ -47,6 +48,9 @@ fn main() -> ExitCode {
         }
     };
     let lab = Lab::new(words.brand, words.size());
+    if words.ablate {
+        return ablate(&lab, &words);
+    }
     let mut report = Report::new(&lab, &words);
     for scenario in SCENARIOS.iter().filter(|scenario| words.wants(scenario.name)) {
         eprintln!("{}: {}", scenario.name, scenario.about);
@@ -61,4 +65,20 @@ fn main() -> ExitCode {
     }
     print!("{}", report.text());
     if report.has_failures() { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+/// Prints the gain of each mechanism, and keeps it where the figures are worth it.
+fn ablate(lab: &Lab, words: &Words) -> ExitCode {
+    let text = ablate::run(lab, &words.without);
+    print!("{text}");
+    if !lab.size.judged {
+        return ExitCode::SUCCESS;
+    }
+    match ablate::keep(&text, words.brand.name()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("the figures could not be kept: {error}");
+            ExitCode::FAILURE
+        }
+    }
 }

@@ -89,6 +89,16 @@ impl Cost {
         self.of_thousand(self.counters.get("Questions").copied().unwrap_or(0) as f64)
     }
 
+    /// CPU of the nodes for each 1,000 firings, in ms.
+    pub fn nodes_cpu_ms(&self) -> f64 {
+        self.of_thousand(self.nodes_cpu * 1_000.0)
+    }
+
+    /// CPU of the database for each 1,000 firings, in ms.
+    pub fn database_cpu_ms(&self) -> f64 {
+        self.of_thousand(self.database_cpu * 1_000.0)
+    }
+
     fn of_thousand(&self, amount: f64) -> f64 {
         amount * 1_000.0 / self.firings.max(1) as f64
     }
@@ -99,8 +109,8 @@ impl Cost {
             "load": load,
             "firings": self.firings,
             "firings a second": self.rate(),
-            "CPU ms of the nodes": self.of_thousand(self.nodes_cpu * 1_000.0),
-            "CPU ms of the database": self.of_thousand(self.database_cpu * 1_000.0),
+            "CPU ms of the nodes": self.nodes_cpu_ms(),
+            "CPU ms of the database": self.database_cpu_ms(),
             "resident MiB": self.resident_mib,
         });
         for (counter, shown) in COUNTERS {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use carillon_domain::mechanism::Mechanism;
 use carillon_tests::cluster::Cluster;
 use carillon_tests::server::{Server, wait_until_within};
 use serde_json::{Value, json};
@@ -62,17 +63,19 @@ pub struct Setting {
     pub horizon: &'static str,
     /// `[session]`.
     pub session: &'static str,
+    /// The mechanism that is switched off, if one is.
+    pub without: Option<Mechanism>,
 }
 
 impl Default for Setting {
     fn default() -> Self {
-        Self { isolation: "process", limits: (10_000, 1_000), horizon: "30s", session: "" }
+        Self { isolation: "process", limits: (10_000, 1_000), horizon: "30s", session: "", without: None }
     }
 }
 
 impl Setting {
     fn text(&self, lab: &Lab) -> String {
-        let Self { isolation, limits: (in_flight, executing), horizon, session } = self;
+        let Self { isolation, limits: (in_flight, executing), horizon, session, .. } = self;
         format!(
             "{session}[scheduler]\nhorizon = \"{horizon}\"\nmax_in_flight = {in_flight}\nmax_executing = {executing}\n\
              [history]\nkeep = \"36500d\"\nmax_runs_per_job = 10000000\n\
@@ -110,6 +113,10 @@ impl<'a> Site<'a> {
     pub fn empty(lab: &'a Lab, setting: &Setting) -> Self {
         let scratch = lab.database();
         let cluster = Cluster::new(&scratch.url(), &setting.text(lab));
+        let cluster = setting
+            .without
+            .iter()
+            .fold(cluster, |cluster, mechanism| cluster.in_environment("CARILLON_WITHOUT_MECHANISM", mechanism.name()));
         Self { nodes: Vec::new(), cluster, scratch }
     }
 

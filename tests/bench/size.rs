@@ -69,6 +69,10 @@ impl Size {
         judged: true,
     };
 
+    /// For an ablation.
+    pub const ABLATION: Self =
+        Self { noop_shots: 30_000, warm: Duration::from_secs(4), window: Duration::from_secs(8), ..Self::FULL };
+
     /// All of it within seconds.
     pub const QUICK: Self = Self {
         noop_shots: 400,

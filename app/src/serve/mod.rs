@@ -47,6 +47,9 @@ pub fn serve(args: &ServeArgs) -> ExitCode {
     let log = logging::start(args.log_format);
     #[cfg(debug_assertions)]
     crate::without_guard::tell();
+    if let Err(error) = crate::without_mechanism::from_environment() {
+        return refuse(BAD_USAGE, &error);
+    }
     let code = on_runtime(|| run(config));
     drop(log);
     if code == ExitCode::from(FENCED) {

@@ -68,7 +68,7 @@ impl TransitionKind {
     }
 }
 
-/// The arcs that change the state, as the Mermaid diagram in ARCHITECTURE.md.
+/// The arcs that change the state, as the Mermaid diagram in docs/firing.md.
 pub fn states_as_mermaid() -> String {
     let mut text = String::from("```mermaid\nstateDiagram-v2\n    [*] --> Idle: created\n");
     for kind in TransitionKind::ALL {

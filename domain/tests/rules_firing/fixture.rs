@@ -359,7 +359,7 @@ pub fn line(record: &RunRecord) -> String {
     }
 }
 
-/// The name of the row's state in the diagram of ARCHITECTURE.md.
+/// The name of the row's state in the diagram of docs/firing.md.
 fn state_of(row: Option<&JobState>) -> &'static str {
     match row.map(|row| row.phase) {
         None => "[*]",

@@ -3,11 +3,11 @@
 mod api;
 mod at_once;
 mod ceilings;
-mod interval;
+pub mod interval;
 mod nodes;
 mod purge;
 mod shell;
-mod shots;
+pub mod shots;
 mod steady;
 mod store;
 mod stored;

@@ -24,13 +24,21 @@ pub struct Cluster {
     dir: tempfile::TempDir,
     url: String,
     config: String,
+    environment: Vec<(String, String)>,
 }
 
 impl Cluster {
     /// A cluster on the database at `url`; `config` is what `carillon.toml` of each node holds beside the store.
     pub fn new(url: &str, config: &str) -> Self {
         let dir = tempfile::tempdir().expect("a directory for the nodes");
-        Self { dir, url: url.to_owned(), config: config.to_owned() }
+        Self { dir, url: url.to_owned(), config: config.to_owned(), environment: Vec::new() }
+    }
+
+    /// The nodes that [`Cluster::node`] starts find this variable in their environment.
+    #[must_use]
+    pub fn in_environment(mut self, name: &str, value: &str) -> Self {
+        self.environment.push((name.to_owned(), value.to_owned()));
+        self
     }
 
     /// Where the nodes keep their files.
@@ -40,7 +48,7 @@ impl Cluster {
 
     /// Starts a node and waits until it can schedule.
     pub fn node(&self, name: &str) -> Server {
-        Server::start(&self.home(name), &[])
+        Server::start_as(&self.home(name), |command| command.envs(self.environment.iter().cloned()))
     }
 
     /// Starts a node that serves its API and cannot schedule yet.

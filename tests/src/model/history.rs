@@ -24,6 +24,6 @@ pub(super) struct Back {
     /// Who can tell, until somebody has.
     pub witnesses: Vec<SessionId>,
     /// All who could tell ended before they had, or another node began before: then it may claim what has run. That is a
-    /// limit which ARCHITECTURE.md tells of.
+    /// limit which docs/lost-commits.md states.
     pub unnoticed: bool,
 }

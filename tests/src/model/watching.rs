@@ -107,7 +107,7 @@ impl World {
         self.must(verdict);
     }
 
-    /// After the database went back a run may live that it knows nothing of: ARCHITECTURE.md tells people to look.
+    /// After the database went back a run may live that it knows nothing of: docs/lost-commits.md tells people to look.
     fn one_live_run(&self) -> Verdict {
         if self.history.back.is_some() {
             return Ok(());

@@ -1,0 +1,140 @@
+//! The gain of each mechanism for speed: the same loads with it and without it.
+//!
+//! The machine's speed changes within minutes, so the loads with all mechanisms are measured again after every few variants,
+//! and each variant is compared with the mean of the runs before and after it. Counts of statements are exact; CPU is steady within some
+//! per cent; rates and lags are only as good as the machine.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+use carillon_domain::mechanism::Mechanism;
+
+use crate::lab::Lab;
+use crate::machine::now_ms;
+use crate::meter::Cost;
+use crate::records::{Stretch, lateness};
+use crate::scenarios::{interval, shots};
+use crate::site::{Setting, Site, Work};
+
+/// So many variants are measured between two runs with all mechanisms.
+const BETWEEN: usize = 3;
+/// A gain below this is not worth a reader's hour.
+const WORTH: f64 = 5.0;
+
+/// One figure of one load; less is better unless it is a rate.
+struct Figure {
+    load: String,
+    unit: &'static str,
+    value: f64,
+    less_is_better: bool,
+}
+
+/// Measures the mechanisms named, or all of them, and answers a table in Markdown.
+pub fn run(lab: &Lab, only: &[Mechanism]) -> String {
+    let mechanisms: Vec<Mechanism> =
+        Mechanism::ALL.into_iter().filter(|one| only.is_empty() || only.contains(one)).collect();
+    let mut text = String::new();
+    let mut before = measure(lab, None);
+    write_head(&mut text, &before);
+    for group in mechanisms.chunks(BETWEEN) {
+        let variants: Vec<_> = group.iter().map(|mechanism| (*mechanism, measure(lab, Some(*mechanism)))).collect();
+        let after = measure(lab, None);
+        for (mechanism, without) in variants {
+            write_row(&mut text, mechanism, &before, &after, &without);
+        }
+        before = after;
+    }
+    text
+}
+
+/// Keeps the table among the reports.
+///
+/// # Errors
+/// Those of the file system.
+pub fn keep(text: &str, database: &str) -> std::io::Result<()> {
+    let name = format!("ablation-{}.md", database.to_lowercase());
+    fs::write(Path::new(env!("CARGO_MANIFEST_DIR")).join("reports").join(name), text)
+}
+
+fn measure(lab: &Lab, without: Option<Mechanism>) -> Vec<Figure> {
+    eprintln!("    {}", without.map_or("all mechanisms".to_owned(), |one| format!("without {}", one.name())));
+    let mut figures = Vec::new();
+    for pace in lab.size.paces {
+        steady(lab, without, pace, &mut figures);
+    }
+    let setting = Setting { limits: (2 * lab.size.crowd, lab.size.crowd), without, ..Setting::default() };
+    let site = Site::new(lab, &setting);
+    site.create(lab.size.crowd, |n| Work::Noop.job(&format!("job-{n}"), "@every 1s"));
+    full(&mut figures, "full load, `@every 1s`", &interval::measure(lab, &site));
+    drop(site);
+    let in_flight = lab.size.in_flight;
+    let setting = Setting { limits: (in_flight, in_flight), without, ..Setting::default() };
+    let (rate, cost) = shots::fire(lab, &setting, Work::Noop, lab.size.noop_shots);
+    figures.push(Figure { load: "full load, one-shots".into(), unit: "firings/s", value: rate, less_is_better: false });
+    costs(&mut figures, "full load, one-shots", &cost);
+    figures
+}
+
+/// Jobs that fall due each second, each at a moment of its own: the load at which batches do not form by themselves.
+fn steady(lab: &Lab, without: Option<Mechanism>, pace: usize, figures: &mut Vec<Figure>) {
+    let setting = Setting { limits: (pace.max(5_000) * 2, pace.max(1_000)), without, ..Setting::default() };
+    let site = Site::new(lab, &setting);
+    site.create(pace, |n| {
+        let mut job = Work::NoopTime.job(&format!("jitter-{n}"), "* * * * * *");
+        job["jitter"] = "1s".into();
+        job
+    });
+    let from = now_ms() + i64::try_from(lab.size.warm.as_millis()).unwrap_or(0);
+    let cost = interval::measure(lab, &site);
+    let late = lateness(&site.scratch, Stretch { from, until: now_ms() });
+    let load = format!("{pace} firings/s");
+    costs(figures, &load, &cost);
+    figures.push(Figure { load, unit: "lag p99 ms", value: late.executor.ms(99.0), less_is_better: true });
+}
+
+fn full(figures: &mut Vec<Figure>, load: &str, cost: &Cost) {
+    figures.push(Figure { load: load.to_owned(), unit: "firings/s", value: cost.rate(), less_is_better: false });
+    costs(figures, load, cost);
+}
+
+fn costs(figures: &mut Vec<Figure>, load: &str, cost: &Cost) {
+    for (unit, value) in [
+        ("statements", cost.statements()),
+        ("node CPU ms", cost.nodes_cpu_ms()),
+        ("database CPU ms", cost.database_cpu_ms()),
+    ] {
+        figures.push(Figure { load: load.to_owned(), unit, value, less_is_better: true });
+    }
+}
+
+fn write_head(text: &mut String, figures: &[Figure]) {
+    let _ = writeln!(
+        text,
+        "Gain of each mechanism in per cent of the figure without it, by load: costs are those of 1,000 firings. A gain \
+         below {WORTH} % is in parentheses.\n"
+    );
+    let _ = write!(text, "| mechanism |");
+    for figure in figures {
+        let _ = write!(text, " {}: {} |", figure.load, figure.unit);
+    }
+    let _ = write!(text, "\n|---|{}\n| *with all* |", "---|".repeat(figures.len()));
+    for figure in figures {
+        let _ = write!(text, " {:.1} |", figure.value);
+    }
+    text.push('\n');
+}
+
+fn write_row(text: &mut String, mechanism: Mechanism, before: &[Figure], after: &[Figure], without: &[Figure]) {
+    let _ = write!(text, "| {} |", mechanism.name());
+    for ((before, after), without) in before.iter().zip(after).zip(without) {
+        let with = f64::midpoint(before.value, after.value);
+        let gain = if without.less_is_better {
+            (without.value - with) * 100.0 / without.value.max(f64::MIN_POSITIVE)
+        } else {
+            (with - without.value) * 100.0 / without.value.max(f64::MIN_POSITIVE)
+        };
+        let _ = if gain.abs() < WORTH { write!(text, " ({gain:.0}) |") } else { write!(text, " {gain:.0} |") };
+    }
+    text.push('\n');
+}
