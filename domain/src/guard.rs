@@ -94,13 +94,13 @@ guards! {
     /// A concurrent run that was withdrawn while it ran gets no retry.
     WithdrawnEnds "withdrawn-ends" keeps S5 in "domain/src/firing/concurrent.rs";
     /// A pause or a deletion reaches the concurrent runs of the job too.
-    PropagateToConcurrent "propagate-to-concurrent" keeps S5 in "adapters/store/src/ops/control.rs";
+    PropagateToConcurrent "propagate-to-concurrent" keeps S5 in "domain/src/store/unit_of_work.rs";
     /// The row of a job that was deleted during a run goes with the run's end.
     FinishDeleted "finish-deleted" keeps S5 in "domain/src/firing/finish.rs";
     /// The row of a job that was deleted during a start of unknown outcome goes with the reset.
     ResetDeleted "reset-deleted" keeps S5 in "domain/src/firing/recover.rs";
     /// A firing is deferred while a run lives that it may not overlap.
-    NoForbiddenOverlap "no-forbidden-overlap" keeps S1 in "adapters/store/src/work.rs";
+    NoForbiddenOverlap "no-forbidden-overlap" keeps S1 in "domain/src/store/unit_of_work.rs";
     /// The cursor never decreases, although the end of a lost manual run looks at due times before it.
     CursorForward "cursor-forward" keeps S7 in "domain/src/firing/state.rs";
     /// The first claim after lost commits lifts the version above every fencing token given out in them.
@@ -110,7 +110,7 @@ guards! {
     /// A firing that may have started in lost commits is recorded as lost and not claimed again.
     LostCommitsClaim "lost-commits-claim" keeps S2 in "domain/src/firing/lost_commits.rs";
     /// A firing that may have started in lost commits is not started, if it was claimed before their detection.
-    LostCommitsStart "lost-commits-start" keeps S2 in "adapters/store/src/ops/transit.rs";
+    LostCommitsStart "lost-commits-start" keeps S2 in "domain/src/store/runs/start.rs";
 
     // The decisions of a node.
 
@@ -144,41 +144,41 @@ guards! {
     // The transactions of a store.
 
     /// A start matches only the row version that its sender was told.
-    StartVersion "start-version" keeps L1 in "adapters/store/src/ops/transit.rs";
+    StartVersion "start-version" keeps L1 in "domain/src/store/runs/start.rs";
     /// A reset matches only the row version that its sender was told.
-    ResetVersion "reset-version" keeps S3 in "adapters/store/src/ops/transit.rs";
+    ResetVersion "reset-version" keeps S3 in "domain/src/store/runs/settle.rs";
     /// Settling writes the row before it reads it, so that a stray start matches nothing.
-    SettleDisarms "settle-disarms" keeps L1 in "adapters/store/src/ops/transit.rs";
+    SettleDisarms "settle-disarms" keeps L1 in "domain/src/store/runs/settle.rs";
     /// Settling reports a pause or a deletion that came since the claim.
-    SettleRechecks "settle-rechecks" keeps S5 in "adapters/store/src/ops/transit.rs";
+    SettleRechecks "settle-rechecks" keeps S5 in "domain/src/store/runs/settle.rs";
     /// An ended session claims nothing.
-    ClaimAlive "claim-alive" keeps L1 in "adapters/store/src/ops/claim.rs";
+    ClaimAlive "claim-alive" keeps L1 in "domain/src/store/runs/claim.rs";
     /// An ended session starts nothing.
-    StartAlive "start-alive" keeps S8 in "adapters/store/src/ops/transit.rs";
+    StartAlive "start-alive" keeps S8 in "domain/src/store/runs/start.rs";
     /// Only ended sessions are swept.
-    SweepEnded "sweep-ended" keeps S8 in "adapters/store/src/ops/session.rs";
+    SweepEnded "sweep-ended" keeps S8 in "domain/src/store/sessions.rs";
     /// A session is ended only by a heartbeat sequence that was read after lost commits were detected.
-    ExpireSeenSinceLoss "expire-seen-since-loss" keeps S8 in "adapters/store/src/ops/session.rs";
+    ExpireSeenSinceLoss "expire-seen-since-loss" keeps S8 in "domain/src/store/sessions.rs";
     /// The tombstone of a session stays until its last row is swept.
-    TombstoneStays "tombstone-stays" keeps L1 in "adapters/store/src/ops/session.rs";
+    TombstoneStays "tombstone-stays" keeps L1 in "domain/src/store/sessions.rs";
     /// A session that closes and still holds rows leaves a tombstone.
-    CloseLeavesTombstone "close-leaves-tombstone" keeps L1 in "adapters/store/src/ops/session.rs";
+    CloseLeavesTombstone "close-leaves-tombstone" keeps L1 in "domain/src/store/sessions.rs";
     /// A claim detects lost commits.
-    ClaimDetectsLoss "claim-detects-loss" keeps S2 in "adapters/store/src/ops/claim.rs";
+    ClaimDetectsLoss "claim-detects-loss" keeps S2 in "domain/src/store/runs/claim.rs";
     /// A start detects lost commits.
-    StartDetectsLoss "start-detects-loss" keeps S2 in "adapters/store/src/ops/transit.rs";
+    StartDetectsLoss "start-detects-loss" keeps S2 in "domain/src/store/runs/start.rs";
     /// A heartbeat detects lost commits.
-    HeartbeatDetectsLoss "heartbeat-detects-loss" keeps S2 in "adapters/store/src/ops/session.rs";
+    HeartbeatDetectsLoss "heartbeat-detects-loss" keeps S2 in "domain/src/store/sessions.rs";
     /// No claim happens while a loss window is open.
-    SuspendClaims "suspend-claims" keeps S2 in "adapters/store/src/ops/claim.rs";
+    SuspendClaims "suspend-claims" keeps S2 in "domain/src/store/runs/claim.rs";
     /// No start happens while a loss window is open.
-    SuspendStarts "suspend-starts" keeps S2 in "adapters/store/src/ops/transit.rs";
+    SuspendStarts "suspend-starts" keeps S2 in "domain/src/store/runs/start.rs";
     /// An ended session leaves its last sequence, so that a fenced node does not report lost commits.
-    EndedSequenceKept "ended-sequence-kept" keeps L1 in "adapters/store/src/ops/lost_commits.rs";
+    EndedSequenceKept "ended-sequence-kept" keeps L1 in "domain/src/store/losses.rs";
     /// The version of a new job begins above those of deleted jobs.
-    HighestVersion "highest-version" keeps S7 in "adapters/store/src/ops/put.rs";
+    HighestVersion "highest-version" keeps S7 in "domain/src/store/put.rs";
     /// A refused batch of records is halved until the record that causes the error is alone.
-    Bisect "bisect" keeps L2 in "adapters/store/src/bisect.rs";
+    Bisect "bisect" keeps L2 in "domain/src/store/runs/split.rs";
 
     // The statements of a database.
 
@@ -203,9 +203,9 @@ guards! {
     /// A deletion must match every row that it names.
     DeleteMatches "delete-matches" keeps S5 in "adapters/store/src/{sqlite,mysql}/change.rs";
     /// A claim locks its partitions before it reads.
-    ClaimLocks "claim-locks" keeps L1 in "adapters/store/src/ops/claim.rs";
+    ClaimLocks "claim-locks" keeps L1 in "adapters/store/src/calls/node.rs";
     /// A sweep locks all partitions before it reads.
-    SweepLocks "sweep-locks" keeps L1 in "adapters/store/src/ops/session.rs";
+    SweepLocks "sweep-locks" keeps L1 in "adapters/store/src/calls/node.rs";
     /// A missing lock row is an error. It must not count as a lock.
     LockRowExists "lock-row-exists" keeps L1 in "adapters/store/src/mysql/transaction.rs";
     /// `ON DUPLICATE KEY`: a record that exists already is accepted, because a repeated finish writes it again.

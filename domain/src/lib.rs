@@ -25,5 +25,6 @@ pub mod partition;
 pub mod policy;
 pub mod run;
 pub mod schedule;
+pub mod store;
 pub mod time;
 pub mod wheel;

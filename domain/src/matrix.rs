@@ -35,6 +35,16 @@ pub enum Answer {
     Unknown,
 }
 
+impl From<crate::node::call::Failure> for Answer {
+    fn from(failure: crate::node::call::Failure) -> Self {
+        match failure {
+            crate::node::call::Failure::RolledBack => Answer::RolledBack,
+            crate::node::call::Failure::Refused => Answer::Refused,
+            crate::node::call::Failure::Unknown => Answer::Unknown,
+        }
+    }
+}
+
 /// What the node does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reaction {

@@ -174,6 +174,15 @@ impl Ending {
     }
 }
 
+/// The output of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Hash)]
+pub struct Output {
+    /// stdout and stderr in order.
+    pub bytes: Vec<u8>,
+    /// Whether something in the middle was left out.
+    pub truncated: bool,
+}
+
 /// One row of history: a run that ended, or a range of due times that did not run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunRecord {

@@ -9,8 +9,9 @@ use carillon_domain::invariants::{
 };
 use carillon_domain::job::{Job, OnLost, Retry};
 use carillon_domain::lease::Timing;
+use carillon_domain::node::call::{Answer, CallKind};
 use carillon_domain::node::port::{RowKey, RunRef};
-use carillon_domain::node::{Config, Input, Node};
+use carillon_domain::node::{Config, Effect, Input, Node};
 use carillon_domain::run::{DueRange, Reason, RunRecord, Status, Trigger};
 use carillon_domain::time::{BootTime, Timestamp};
 
@@ -189,10 +190,22 @@ fn l2_no_run_is_stuck_in_a_node() {
     assert_eq!(nothing_wedged(&node), Ok(()));
     let stray = RunRef { row: RowKey::Job(JOB), run: run(1), version: 7 };
     node.handle(Input::Tick, now);
-    node.handle(Input::Held(Ok(vec![stray])), now);
+    answer(&mut node, CallKind::ListHeld, Answer::Held(vec![stray]));
     violates(Invariant::L2, nothing_wedged(&node));
-    node.handle(Input::Reset(Ok(())), now);
+    answer(&mut node, CallKind::Release, Answer::Released);
     assert_eq!(nothing_wedged(&node), Ok(()));
+}
+
+/// Answers the call of a kind that was sent last.
+fn answer(node: &mut Node, kind: CallKind, answer: Answer) {
+    let mut sent = None;
+    while let Some(effect) = node.poll() {
+        if let Effect::Call { id, call } = effect {
+            sent = (call.kind() == kind).then_some(id).or(sent);
+        }
+    }
+    let id = sent.expect("a call of this kind is in flight");
+    node.handle(Input::Answered { id, answer: Ok(answer) }, BootTime::from_ms(0));
 }
 
 fn config() -> Config {

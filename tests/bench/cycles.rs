@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use carillon_domain::id::{RunId, SessionId};
-use carillon_domain::node::port::{FinishRequest, StartAnswer};
+use carillon_domain::node::port::StartAnswer;
 use carillon_domain::run::Status;
 use carillon_store::mysql::{MySqlStore, Options};
 use carillon_store::sqlite::{OpenOptions, SqliteStore};
@@ -114,6 +114,7 @@ impl Cycles {
 
 fn ended(answer: StartAnswer) -> Option<Finished> {
     let StartAnswer::Started { at: running, .. } = answer else { return None };
-    let request = FinishRequest { at: running, ending: ending(Status::Succeeded, at(DUE)), next: None };
-    Some(Finished { request, output: Output { bytes: b"done\n".to_vec(), truncated: false } })
+    let request =
+        Finished { at: running, ending: ending(Status::Succeeded, at(DUE)), next: None, output: Default::default() };
+    Some(Finished { output: Output { bytes: b"done\n".to_vec(), truncated: false }.into(), ..request })
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use carillon_domain::node::port::{FinishAnswer, Seen, StartAnswer};
+use carillon_domain::node::port::{FinishAnswer, SettleAnswer, StartAnswer};
 use carillon_domain::run::Status;
 use carillon_store::memory::{Fault, MemoryStore};
 use carillon_store::{ControlStore, ManualClock, Me, NodeStore, StoreError};
@@ -42,7 +42,7 @@ async fn a_claim_whose_answer_was_lost_is_found_among_the_held() {
     assert!(matches!(store.claim(&request).await, Err(StoreError::Unknown(_))));
     let held = store.held(bench.me).await.unwrap();
     assert!(request.runs.contains(&held[0].run));
-    assert!(matches!(store.settle(bench.me, &held).await.unwrap()[0], Seen::Prepared(_)));
+    assert!(matches!(store.settle(bench.me, &held).await.unwrap()[0], SettleAnswer::Prepared(_)));
 }
 
 #[tokio::test]
@@ -55,7 +55,7 @@ async fn a_stray_start_lands_on_nothing_after_it_was_settled() {
     assert!(matches!(store.start(Me::new(bench.me), &[claimed.at]).await, Err(StoreError::Unknown(_))));
     let seen = store.settle(bench.me, &[claimed.at]).await.unwrap().remove(0);
     assert!(store.land_stray() && !store.land_stray());
-    let Seen::Prepared(settled) = seen else { panic!("{seen:?}") };
+    let SettleAnswer::Prepared(settled) = seen else { panic!("{seen:?}") };
     assert_eq!(store.held(bench.me).await.unwrap(), [settled.at], "the stray start was applied");
     assert!(matches!(bench.start(&settled).await, StartAnswer::Started { .. }));
 }
@@ -70,7 +70,7 @@ async fn a_stray_start_that_lands_first_is_adopted() {
     store.start(Me::new(bench.me), &[claimed.at]).await.unwrap_err();
     store.land_stray();
     let seen = store.settle(bench.me, &[claimed.at]).await.unwrap().remove(0);
-    assert!(matches!(seen, Seen::Executing { withdrawn: false, .. }), "{seen:?}");
+    assert!(matches!(seen, SettleAnswer::Executing { withdrawn: false, .. }), "{seen:?}");
 }
 
 #[tokio::test]
@@ -130,11 +130,9 @@ async fn a_finish_that_is_repeated_until_it_is_heard_records_once() {
     let running = bench.run_next().await;
     store.faults().at("finish", 1, Fault::AnswerLost);
     let finished = carillon_store::Finished {
-        request: carillon_domain::node::port::FinishRequest {
-            at: running,
-            ending: carillon_tests::conformance::bench::ending(Status::Succeeded, bench.clock_in(0)),
-            next: None,
-        },
+        at: running,
+        ending: carillon_tests::conformance::bench::ending(Status::Succeeded, bench.clock_in(0)),
+        next: None,
         output: Default::default(),
     };
     store.finish(Me::new(bench.me), std::slice::from_ref(&finished), &[]).await.unwrap_err();

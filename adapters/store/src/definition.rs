@@ -5,35 +5,17 @@
 //! sentence, because running a job while ignoring half of it is worse than not running it.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use carillon_domain::job::{Job, Misfire, MisfirePolicy, OnLost, Overlap, Retry};
-use carillon_domain::schedule::{Dst, Gap, Overlap as DstOverlap, Timeline};
+use carillon_domain::schedule::{Dst, Gap, Overlap as DstOverlap};
 use carillon_domain::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
+pub(crate) use carillon_domain::store::Definition;
+
 use super::codec::named;
 use super::{JobKey, StoreError};
-
-/// A stored definition with what is computed from it.
-#[derive(Debug, Clone)]
-pub(crate) struct Definition {
-    pub job: Arc<Job>,
-    pub timeline: Timeline,
-    pub generation: u64,
-    /// What `timeline` counts from.
-    pub anchor_at: Timestamp,
-    pub created_at: Timestamp,
-    pub updated_at: Timestamp,
-}
-
-impl Definition {
-    /// The name under which people know the job.
-    pub fn key(&self) -> JobKey {
-        JobKey { namespace: self.job.namespace.clone(), name: self.job.name.clone() }
-    }
-}
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

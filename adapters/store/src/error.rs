@@ -1,7 +1,7 @@
 //! What can go wrong with a store, told apart by what the caller may do about it.
 
-use carillon_domain::firing::Rejected;
-use carillon_domain::node::Failure;
+use carillon_domain::node::call::Failure;
+use carillon_domain::store::Refusal;
 
 /// An error of the database.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -35,41 +35,9 @@ impl From<StoreError> for Failure {
 /// Why a person's request was not done.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ControlError {
-    /// There is no such job.
-    #[error("there is no job {name} in namespace {namespace}")]
-    NoJob {
-        /// The namespace asked for.
-        namespace: String,
-        /// The name asked for.
-        name: String,
-    },
-    /// There is no such run.
-    #[error("there is no run {0}")]
-    NoRun(carillon_domain::id::RunId),
-    /// The run is over.
-    #[error("run {0} has already ended")]
-    RunEnded(carillon_domain::id::RunId),
-    /// A job of that name exists and the call wanted to create one.
-    #[error("there is a job {name} in namespace {namespace} already")]
-    NameTaken {
-        /// The namespace asked for.
-        namespace: String,
-        /// The name asked for.
-        name: String,
-    },
-    /// The caller's copy is not the newest.
-    #[error(
-        "the job is at generation {current}, not at {expected}: read it again and repeat the change on what you find"
-    )]
-    Stale {
-        /// What the caller expected.
-        expected: u64,
-        /// What is stored.
-        current: u64,
-    },
-    /// The state machine refuses it.
+    /// The request is refused, as the database stands.
     #[error(transparent)]
-    Rejected(#[from] Rejected),
+    Refused(#[from] Refusal),
     /// The database failed.
     #[error(transparent)]
     Store(#[from] StoreError),

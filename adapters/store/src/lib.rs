@@ -3,8 +3,8 @@
 //! A store applies the transitions of `carillon_domain::firing` inside its transactions and adds nothing but guards. All
 //! calls of the node side are batches. Every instant in the database is that database's own time.
 
-mod bisect;
 mod cache;
+mod calls;
 mod clock;
 mod codec;
 mod definition;
@@ -15,17 +15,18 @@ mod held;
 mod live;
 pub mod memory;
 pub mod mysql;
-mod ops;
+mod perform;
 mod recent;
 mod reckoning;
 mod rounds;
 pub mod sqlite;
 mod tables;
 mod types;
-mod work;
+mod views;
 
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use error::{ControlError, StoreError};
+pub use perform::perform;
 pub use tables::MAX_OUTPUT_BYTES;
 pub use types::*;
 
@@ -34,7 +35,8 @@ pub(crate) type StoreResult<T> = Result<T, StoreError>;
 
 use async_trait::async_trait;
 use carillon_domain::id::{RunId, SessionId};
-use carillon_domain::node::port::{Claimed, FinishAnswer, Peek, RunRef, Seen, StartAnswer};
+use carillon_domain::node::call::BeatAnswer;
+use carillon_domain::node::port::{Claimed, FinishAnswer, Peek, RunRef, SettleAnswer, StartAnswer};
 use carillon_domain::time::Timestamp;
 
 /// What the node machine asks of a database.
@@ -46,9 +48,9 @@ pub trait NodeStore: Send + Sync {
     /// Registers a session before anything else; answers the database's time and the number of partitions.
     async fn open_session(&self, session: &NewSession) -> Result<Opened, StoreError>;
 
-    /// Writes the next heartbeat: only where the session is live. [`Beat::Fenced`] when it is not, [`Beat::WentBack`] when
+    /// Writes the next heartbeat: only where the session is live. [`BeatAnswer::Fenced`] when it is not, [`BeatAnswer::WentBack`] when
     /// that is because the database lost commits.
-    async fn heartbeat(&self, me: Me, seq: u64, draining: bool) -> Result<Beat, StoreError>;
+    async fn heartbeat(&self, me: Me, seq: u64, draining: bool) -> Result<BeatAnswer, StoreError>;
 
     /// Ends one's own session. It is removed when it holds nothing any more; otherwise it stays as ended, for the others to
     /// [sweep](Self::sweep), as a claim of unknown outcome may have been applied after the last look.
@@ -80,7 +82,7 @@ pub trait NodeStore: Send + Sync {
 
     /// Settles doubt about rows: writes each (which disarms a stray statement guarded on an older version), then looks.
     /// One answer a run, in order.
-    async fn settle(&self, session: SessionId, runs: &[RunRef]) -> Result<Vec<Seen>, StoreError>;
+    async fn settle(&self, session: SessionId, runs: &[RunRef]) -> Result<Vec<SettleAnswer>, StoreError>;
 
     /// Every row that the session holds: what the recovery loop compares with the node's own sets.
     async fn held(&self, session: SessionId) -> Result<Vec<RunRef>, StoreError>;

@@ -70,7 +70,7 @@ impl Reckoning {
 mod tests {
     use carillon_domain::lost_commits::LossWindow;
 
-    use super::super::tables::OwnSession;
+    use super::super::tables::KnownSession;
     use super::*;
     use crate::{SessionBeat, SessionState};
 
@@ -78,7 +78,7 @@ mod tests {
 
     fn standing(state: SessionState) -> Standing {
         let beat = SessionBeat { id: ME(), seq: 3, state };
-        let own = OwnSession { beat, node: "n".to_owned(), heartbeat_at: Timestamp::EPOCH };
+        let own = KnownSession { beat, node: "n".to_owned(), heartbeat_at: Timestamp::EPOCH };
         Standing { session: Some(own), open: None, losses_until: Some(Timestamp::from_ms(7)) }
     }
 

@@ -11,28 +11,19 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use carillon_domain::firing::{ConcurrentRun, FiringKey, JobState};
+use carillon_domain::firing::FiringKey;
 use carillon_domain::id::{JobId, RunId, SessionId};
 use carillon_domain::job::Job;
-use carillon_domain::lost_commits::LossWindow;
 use carillon_domain::node::port::RunRef;
 use carillon_domain::run::{RunRecord, Status};
 use carillon_domain::time::Timestamp;
 
-use super::definition::Definition;
-use super::{
-    ClaimRequest, JobKey, JobQuery, NewSession, Output, RecordedLoss, RunCursor, SessionBeat, SessionState, SessionView,
-};
+pub(crate) use carillon_domain::store::{ConcurrentJob, JobRow, KnownSession, Standing, Write, WriteSet};
+
+use super::{ClaimRequest, JobKey, JobQuery, NewSession, Output, RecordedLoss, RunCursor, SessionState, SessionView};
 
 /// No output larger than this is kept; what executors hand over is far smaller.
 pub const MAX_OUTPUT_BYTES: usize = 1 << 20;
-
-/// A job's row with its definition.
-#[derive(Debug, Clone)]
-pub(crate) struct JobRow {
-    pub state: Arc<JobState>,
-    pub definition: Arc<Definition>,
-}
 
 /// A job's row with what people see beside it.
 #[derive(Debug, Clone)]
@@ -57,47 +48,6 @@ impl From<Vec<JobRow>> for JobRows {
     }
 }
 
-/// A row of the table `concurrent_run` with its job's definition.
-#[derive(Debug, Clone)]
-pub(crate) struct ConcurrentJob {
-    pub row: ConcurrentRun,
-    pub definition: Arc<Definition>,
-}
-
-/// A row before and after. `before = None` inserts, `after = None` deletes; a write matches only the version in `before`. The
-/// rows are large, and known for longer than they are written: they are shared, not copied.
-#[derive(Debug, Clone)]
-pub(crate) struct Write<R> {
-    pub before: Option<Arc<R>>,
-    pub after: Option<Arc<R>>,
-    pub definition: Arc<Definition>,
-}
-
-impl Write<JobState> {
-    /// The version at which the job is deleted, or goes on as a deleted one; no start of it carries a higher token.
-    pub fn deleted_version(&self) -> Option<u64> {
-        match &self.after {
-            None => self.before.as_ref().map(|before| before.version + 1),
-            Some(after) => after.deleted.then_some(after.version),
-        }
-    }
-}
-
-/// Everything that one transaction writes.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Changes {
-    pub jobs: Vec<Write<JobState>>,
-    pub concurrent: Vec<Write<ConcurrentRun>>,
-    /// New definitions of existing jobs.
-    pub definitions: Vec<(JobId, Arc<Definition>)>,
-    /// Jobs whose name is free from now on; the definition stays for their history.
-    pub deleted: Vec<JobId>,
-    /// A record whose id is stored already is the same fact.
-    pub records: Vec<RunRecord>,
-    /// Outputs of runs among `records`.
-    pub outputs: Vec<(RunId, Output)>,
-}
-
 /// A row of history with what its readers ask for.
 #[derive(Debug, Clone)]
 pub(crate) struct Recorded {
@@ -105,36 +55,6 @@ pub(crate) struct Recorded {
     pub key: JobKey,
     pub node: Option<String>,
     pub output_truncated: bool,
-}
-
-/// A session as the database knows it.
-#[derive(Debug, Clone)]
-pub(crate) struct OwnSession {
-    pub beat: SessionBeat,
-    pub node: String,
-    pub heartbeat_at: Timestamp,
-}
-
-/// What is to be known before anything is claimed or started.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Standing {
-    /// The session that asks.
-    pub session: Option<OwnSession>,
-    /// The window that nobody has accepted yet.
-    pub open: Option<LossWindow>,
-    /// The end of the newest window there ever was.
-    pub losses_until: Option<Timestamp>,
-}
-
-impl Standing {
-    pub fn state(&self) -> Option<SessionState> {
-        self.session.as_ref().map(|own| own.beat.state)
-    }
-
-    /// Whether the session is there and not ended, and no window is open.
-    pub fn is_in_order(&self) -> bool {
-        matches!(self.state(), Some(SessionState::Live | SessionState::Draining)) && self.open.is_none()
-    }
 }
 
 /// Which history.
@@ -197,7 +117,6 @@ pub(crate) trait Tables {
         keys: &[FiringKey],
     ) -> impl Future<Output = StoreResult<Vec<Option<ConcurrentJob>>>> + Send;
     fn concurrent_by_run(&mut self, run: RunId) -> impl Future<Output = StoreResult<Option<ConcurrentJob>>> + Send;
-    fn concurrent_of_job(&mut self, job: JobId) -> impl Future<Output = StoreResult<Vec<ConcurrentJob>>> + Send;
     fn due_concurrent(
         &mut self,
         request: &ClaimRequest,
@@ -252,7 +171,7 @@ pub(crate) trait Tables {
     /// Stores new definitions, each under a number that was never used.
     fn create_jobs(&mut self, jobs: &[Arc<Job>]) -> impl Future<Output = StoreResult<Vec<JobId>>> + Send;
     /// Writes everything or nothing; a row that is not at its version any more is an error.
-    fn write(&mut self, changes: Changes) -> impl Future<Output = StoreResult<()>> + Send;
+    fn write(&mut self, changes: WriteSet) -> impl Future<Output = StoreResult<()>> + Send;
 }
 
 /// Runs an operation over tables that never make it wait.

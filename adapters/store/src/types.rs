@@ -5,24 +5,15 @@ use std::sync::Arc;
 use carillon_domain::firing::{JobState, Pause};
 use carillon_domain::id::{JobId, RunId, SessionId};
 use carillon_domain::job::Job;
-use carillon_domain::lost_commits::LossWindow;
-use carillon_domain::node::port::FinishRequest;
-use carillon_domain::node::{BeatAnswer, Peer};
 use carillon_domain::run::{RunRecord, Status, Trigger};
 use carillon_domain::time::Timestamp;
 
-/// A node that registers.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NewSession {
-    /// Drawn at this start.
-    pub id: SessionId,
-    /// The node's name.
-    pub node: String,
-    /// Where its API listens.
-    pub address: String,
-    /// The version of the binary.
-    pub version: String,
-}
+pub use carillon_domain::node::call::{ClaimRequest, Me, PeekRequest};
+pub use carillon_domain::node::port::Finished;
+pub use carillon_domain::run::Output;
+pub use carillon_domain::store::{
+    Change, JobKey, KnownSession, NewSession, PutIf, PutJob, RecordedLoss, SessionBeat, SessionState,
+};
 
 /// A session was registered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,156 +22,6 @@ pub struct Opened {
     pub now: Timestamp,
     /// How many partitions the database was made with.
     pub partitions: u16,
-}
-
-/// A session that asks for something, and what tells it that the database went back in time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Me {
-    /// Who asks.
-    pub session: SessionId,
-    /// The highest heartbeat sequence that was acknowledged to it; 0 before the first.
-    pub acked: u64,
-}
-
-impl Me {
-    /// A session to which nothing was acknowledged yet.
-    pub const fn new(session: SessionId) -> Self {
-        Self { session, acked: 0 }
-    }
-}
-
-/// A time of which nobody knows what was committed in it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RecordedLoss {
-    /// From when until when, and when it was noticed.
-    pub window: LossWindow,
-    /// Who noticed it first.
-    pub session: SessionId,
-    /// Its node's name; `None` where the database has forgotten the session.
-    pub node: Option<String>,
-    /// When somebody accepted it.
-    pub accepted_at: Option<Timestamp>,
-}
-
-/// The answer to a heartbeat.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Beat {
-    /// The session lives.
-    Alive {
-        /// The database's time.
-        now: Timestamp,
-        /// All sessions with their heartbeat sequence, this one included.
-        sessions: Vec<SessionBeat>,
-        /// Set while nobody has accepted that commits were lost.
-        window: Option<LossWindow>,
-    },
-    /// The session was ended by another one, or was removed.
-    Fenced,
-    /// The session is over, and commits that were acknowledged to it are gone.
-    WentBack,
-}
-
-/// What the node machine is told of it.
-impl From<Beat> for BeatAnswer {
-    fn from(beat: Beat) -> Self {
-        let peer = |beat: SessionBeat| Peer {
-            session: beat.id,
-            seq: beat.seq,
-            claims: beat.state == SessionState::Live,
-            ended: beat.state == SessionState::Ended,
-        };
-        match beat {
-            Beat::Fenced => BeatAnswer::Fenced,
-            Beat::WentBack => BeatAnswer::WentBack,
-            Beat::Alive { now, sessions, window } => {
-                BeatAnswer::Alive { utc: now, peers: sessions.into_iter().map(peer).collect(), window }
-            }
-        }
-    }
-}
-
-/// What the others see of a session.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct SessionBeat {
-    /// Which session.
-    pub id: SessionId,
-    /// Its latest heartbeat.
-    pub seq: u64,
-    /// Whether it claims, drains or was ended.
-    pub state: SessionState,
-}
-
-/// Where a session stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum SessionState {
-    /// It claims.
-    Live,
-    /// It finishes what it has.
-    Draining,
-    /// It was ended (tombstone); its rows are being swept.
-    Ended,
-}
-
-impl SessionState {
-    /// Every value.
-    pub const ALL: [SessionState; 3] = [SessionState::Live, SessionState::Draining, SessionState::Ended];
-
-    /// The name in the API.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            SessionState::Live => "live",
-            SessionState::Draining => "draining",
-            SessionState::Ended => "ended",
-        }
-    }
-}
-
-/// A look for work.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PeekRequest {
-    /// Who looks.
-    pub session: SessionId,
-    /// Which partitions are its own.
-    pub partitions: Vec<u16>,
-    /// What comes up until then.
-    pub until: Timestamp,
-    /// The executors that the node has; jobs of others are none of its business.
-    pub executors: Vec<String>,
-}
-
-/// A claim.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ClaimRequest {
-    /// Who claims; an ended session gets nothing.
-    pub me: Me,
-    /// Where.
-    pub partitions: Vec<u16>,
-    /// What comes up until then.
-    pub until: Timestamp,
-    /// One id for each firing, drawn and remembered before the call; their number is the limit.
-    pub runs: Vec<RunId>,
-    /// How many of these may start in the same commit, where they are due already.
-    pub places: usize,
-    /// The executors that the node has; jobs of others are left alone.
-    pub executors: Vec<String>,
-}
-
-/// A run that ended, with what it printed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finished {
-    /// Which run, and how it ended.
-    pub request: FinishRequest,
-    /// The first and last part of stdout and stderr.
-    pub output: Output,
-}
-
-/// What a run printed.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Hash)]
-pub struct Output {
-    /// stdout and stderr in order.
-    pub bytes: Vec<u8>,
-    /// Whether something in the middle was left out.
-    pub truncated: bool,
 }
 
 /// What a run has printed so far.
@@ -199,37 +40,6 @@ impl LivePart {
     }
 }
 
-/// The name of a job.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct JobKey {
-    /// Its namespace.
-    pub namespace: String,
-    /// Its name, unique there.
-    pub name: String,
-}
-
-/// When a put applies.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PutIf {
-    /// Create or replace.
-    Any,
-    /// Only create.
-    Absent,
-    /// Only replace that generation.
-    Generation(u64),
-}
-
-/// A job to store.
-#[derive(Debug, Clone, PartialEq)]
-pub struct PutJob {
-    /// The definition.
-    pub job: Job,
-    /// `Some` pauses or resumes it in the same commit; `None` leaves that as it is.
-    pub paused: Option<bool>,
-    /// When the put applies.
-    pub when: PutIf,
-}
-
 /// What a put did.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Saved {
@@ -237,28 +47,6 @@ pub struct Saved {
     pub view: JobView,
     /// What was done.
     pub change: Change,
-}
-
-/// What a put did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Change {
-    /// A new job.
-    Created,
-    /// A new definition, or a pause or a resume.
-    Updated,
-    /// It was the same already.
-    Unchanged,
-}
-
-impl Change {
-    /// The name in the API.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Change::Created => "created",
-            Change::Updated => "updated",
-            Change::Unchanged => "unchanged",
-        }
-    }
 }
 
 /// A job as a person sees it.
@@ -408,4 +196,11 @@ pub struct SessionView {
     pub prepared: u64,
     /// How many rows it holds as Executing.
     pub executing: u64,
+}
+
+impl SessionView {
+    /// The part that decisions look at.
+    pub(crate) fn known(self) -> KnownSession {
+        KnownSession { beat: self.beat, node: self.node, heartbeat_at: self.heartbeat_at }
+    }
 }

@@ -4,7 +4,7 @@ use super::{EngineHandle, Readiness};
 use carillon_domain::firing::Held;
 use carillon_domain::invariants::Violation;
 use carillon_domain::lost_commits::LossWindow;
-use carillon_domain::node::{BeatAnswer, Failure, Input};
+use carillon_domain::node::call::{Answer, BeatAnswer, CallKind, Failure};
 use carillon_domain::run::Status;
 use carillon_domain::time::Timestamp;
 use tracing::{error, warn};
@@ -62,58 +62,52 @@ impl Counters {
         error!(%violation, "an invariant does not hold: this is a bug in Carillon");
     }
 
+    /// The node drains from now on.
+    pub fn drains(&mut self) {
+        self.draining = true;
+    }
+
     /// Watches the answers of the store go by: a database that fails makes the node not ready, one that answers again
     /// makes it ready.
-    pub fn note(&mut self, input: &Input) {
-        let failure = match input {
-            Input::Beat { answer, .. } => match answer {
-                Ok(BeatAnswer::Alive { utc, .. }) => {
-                    self.compare_clocks(*utc);
-                    self.registered = true;
-                    self.trouble = None;
-                    None
-                }
-                Ok(BeatAnswer::WentBack) => {
-                    let sentence = "the database went back in time and has forgotten this node's session";
-                    error!("{sentence}; {WHAT_TO_DO}");
-                    self.trouble = Some(sentence.into());
-                    None
-                }
-                Ok(BeatAnswer::Fenced) => {
-                    self.trouble = Some("another node has ended this node's session".into());
-                    None
-                }
-                Err(failure) => {
-                    self.trouble = Some("the database does not take this node's heartbeats".into());
-                    Some(*failure)
-                }
-            },
-            Input::Peeked(answer) => answer.as_ref().err().copied(),
-            Input::Claimed(answer) => self.trouble_if("claims", answer.as_ref().err().copied()),
-            Input::Started { answer, .. } => self.trouble_if("starts", answer.as_ref().err().copied()),
-            Input::Settled(answer) => answer.as_ref().err().copied(),
-            Input::Finished { answer, .. } => self.trouble_if("records of runs", answer.as_ref().err().copied()),
-            Input::Reset(answer) => answer.as_ref().err().copied(),
-            Input::Held(answer) => answer.as_ref().err().copied(),
-            Input::Drain | Input::DrainNow => {
-                self.draining = true;
-                None
+    pub fn note(&mut self, kind: CallKind, answer: &Result<Answer, Failure>) {
+        match answer {
+            Ok(Answer::Heartbeat(BeatAnswer::Alive { utc, .. })) => {
+                self.compare_clocks(*utc);
+                self.registered = true;
+                self.trouble = None;
             }
-            Input::Tick
-            | Input::Look
-            | Input::Exited { .. }
-            | Input::Swept
-            | Input::CancelAsked(_)
-            | Input::KeeperDied => None,
-        };
-        if let Some(failure) = failure {
-            let kind = match failure {
-                Failure::RolledBack => "retryable",
-                Failure::Refused => "permanent",
-                Failure::Unknown => "unknown",
-            };
-            *self.handle.count().store_errors_total.entry(kind).or_default() += 1;
+            Ok(Answer::Heartbeat(BeatAnswer::WentBack)) => {
+                let sentence = "the database went back in time and has forgotten this node's session";
+                error!("{sentence}; {WHAT_TO_DO}");
+                self.trouble = Some(sentence.into());
+            }
+            Ok(Answer::Heartbeat(BeatAnswer::Fenced)) => {
+                self.trouble = Some("another node has ended this node's session".into());
+            }
+            Ok(_) => {}
+            Err(failure) => self.failed(kind, *failure),
         }
+    }
+
+    fn failed(&mut self, kind: CallKind, failure: Failure) {
+        let untaken = match kind {
+            CallKind::Heartbeat => Some("this node's heartbeats"),
+            CallKind::Claim => Some("claims"),
+            CallKind::Start => Some("starts"),
+            CallKind::Finish => Some("records of runs"),
+            CallKind::Peek | CallKind::Settle | CallKind::Release | CallKind::ListHeld => None,
+            // They are about the sessions of others, or the node ends.
+            CallKind::Expire | CallKind::Sweep | CallKind::Close => return,
+        };
+        if let Some(untaken) = untaken {
+            self.trouble = Some(format!("the database does not take {untaken}"));
+        }
+        let name = match failure {
+            Failure::RolledBack => "retryable",
+            Failure::Refused => "permanent",
+            Failure::Unknown => "unknown",
+        };
+        *self.handle.count().store_errors_total.entry(name).or_default() += 1;
     }
 
     /// Due times follow the database's clock, whatever this machine's says: told to people, and used for nothing.
@@ -126,13 +120,6 @@ impl Counters {
         if is_far && !was_far {
             warn!(offset_ms, "the database's clock differs from this machine's; due times follow the database's");
         }
-    }
-
-    fn trouble_if(&mut self, what: &str, failure: Option<Failure>) -> Option<Failure> {
-        if failure.is_some() {
-            self.trouble = Some(format!("the database does not take {what}"));
-        }
-        failure
     }
 
     /// `withheld`: the time in which commits were lost, until somebody accepts that.
@@ -149,7 +136,7 @@ impl Counters {
 #[cfg(test)]
 mod tests {
     use carillon_domain::id::SessionId;
-    use carillon_domain::time::{BootTime, Timestamp};
+    use carillon_domain::time::Timestamp;
     use carillon_executors::executors::Executors;
 
     use super::*;
@@ -158,8 +145,8 @@ mod tests {
     fn a_node_that_withholds_says_since_when_and_what_to_do() {
         let executors = Executors::new(std::time::Duration::ZERO);
         let mut counters = Counters::new(EngineHandle::new(SessionId::from_random(1), "n1".into(), executors).0);
-        let answer = Ok(BeatAnswer::Alive { utc: Timestamp::EPOCH, peers: vec![], window: None });
-        counters.note(&Input::Beat { sent: BootTime::from_ms(0), answer });
+        let answer = Ok(Answer::Heartbeat(BeatAnswer::Alive { utc: Timestamp::EPOCH, peers: vec![], window: None }));
+        counters.note(CallKind::Heartbeat, &answer);
         assert_eq!(counters.readiness(None), Readiness::Ready);
         let [from_at, until_at, noticed_at] = [3, 9, 8].map(Timestamp::from_secs);
         let Readiness::NotReady(why) = counters.readiness(Some(LossWindow { from_at, until_at, noticed_at })) else {

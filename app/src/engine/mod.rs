@@ -17,12 +17,13 @@ use std::time::Duration;
 
 use carillon_domain::id::{RunId, SessionId};
 use carillon_domain::lost_commits::LossWindow;
+use carillon_domain::node::call::{Answer, CallId, CallKind, Failure};
 use carillon_domain::node::{Config, Effect, Input, Node, SelfKillReason};
 use carillon_domain::time::{BootTime, Timestamp};
 use carillon_executors::executor::Exit;
-use carillon_executors::executors::Executors;
+use carillon_executors::executors::{ByName, Executors};
 use carillon_keeper::{KeeperHandle, boottime_ms};
-use carillon_store::{Output, Store};
+use carillon_store::Store;
 use tokio::sync::mpsc;
 use tracing::{error, info, warn};
 
@@ -81,12 +82,10 @@ pub enum Shutdown {
 
 /// A message from a task of the engine.
 enum Message {
-    /// Something that the machine wants to know.
-    Input(Input),
+    /// A call to the store was answered, or failed.
+    Answered { id: CallId, kind: CallKind, answer: Result<Answer, Failure> },
     /// A run ended.
     Exited(RunId, Box<Exit>),
-    /// The session is removed, or that could not be done.
-    Closed,
     /// The database lacks what keeps the nodes apart, as the sentence says: drain and end.
     Unfit(String),
 }
@@ -102,7 +101,8 @@ pub struct Engine {
     messages: mpsc::UnboundedReceiver<Message>,
     send: mpsc::UnboundedSender<Message>,
     running: BTreeMap<RunId, Running>,
-    outputs: BTreeMap<RunId, Output>,
+    /// The executors that the machine was told of last.
+    offered: Arc<ByName>,
     counters: Counters,
     unfit: Option<String>,
 }
@@ -127,7 +127,7 @@ impl Engine {
             messages,
             send,
             running: BTreeMap::new(),
-            outputs: BTreeMap::new(),
+            offered: Arc::default(),
             counters: Counters::new(handle.clone()),
             unfit: None,
             parts,
@@ -140,7 +140,7 @@ impl Engine {
         let mut keeper_died = self.parts.keeper.died();
         let mut shutdown_open = true;
         let mut keeper_lives = true;
-        self.node.handle(Input::Tick, boot());
+        self.feed(Input::Tick);
         loop {
             if let Some(end) = self.perform_all() {
                 return end;
@@ -148,71 +148,70 @@ impl Engine {
             self.publish();
             let wake = self.node.next_wake().since(boot());
             let input = tokio::select! {
-                message = self.messages.recv() => message.map_or(Some(Input::Tick), |message| self.take(message)),
-                ask = self.ends.asks.recv() => Some(match ask {
+                message = self.messages.recv() => message.map_or(Input::Tick, |message| self.take(message)),
+                ask = self.ends.asks.recv() => match ask {
                     Some(Ask::Cancel(run)) => Input::CancelAsked(run),
-                    Some(Ask::Look) | None => Input::Look,
-                }),
-                order = shutdown.recv(), if shutdown_open => Some(match order {
+                    Some(Ask::Look) | None => Input::RowsChanged,
+                },
+                order = shutdown.recv(), if shutdown_open => match order {
                     Some(Shutdown::Drain) => Input::Drain,
                     Some(Shutdown::Now) => Input::DrainNow,
                     None => { shutdown_open = false; Input::Tick }
-                }),
+                },
                 _ = keeper_died.wait_for(Option::is_some), if keeper_lives => {
                     keeper_lives = false;
                     warn!("the keeper died; its runs are lost and this node ends");
-                    Some(Input::KeeperDied)
+                    Input::KeeperDied
                 }
-                () = tokio::time::sleep(wake) => Some(Input::Tick),
+                () = tokio::time::sleep(wake) => Input::Tick,
             };
-            let Some(input) = input else { return self.drained() };
             self.feed(input);
             // Runs end in crowds. The first one wakes this loop; the others go before it does.
             tokio::task::yield_now().await;
-            if let Some(end) = self.take_waiting() {
-                return end;
-            }
+            self.take_waiting();
         }
     }
 
     /// Takes in what has gathered, so that one batch goes to the store instead of many.
-    fn take_waiting(&mut self) -> Option<End> {
+    fn take_waiting(&mut self) {
         for _ in 0..MESSAGES_AT_ONCE {
             let Ok(message) = self.messages.try_recv() else { break };
-            match self.take(message) {
-                Some(input) => self.feed(input),
-                None => return Some(self.drained()),
-            }
+            let input = self.take(message);
+            self.feed(input);
         }
-        None
-    }
-
-    fn drained(&mut self) -> End {
-        self.unfit.take().map_or(End::Drained, End::Unfit)
     }
 
     fn feed(&mut self, input: Input) {
-        self.counters.note(&input);
-        let withheld = self.node.withheld();
-        if let Input::Peeked(Ok(peek)) = &input {
-            self.publisher.wanted(&peek.wanted_outputs);
+        if matches!(input, Input::Drain | Input::DrainNow) {
+            self.counters.drains();
         }
+        let offered = self.parts.executors.offered();
+        if !Arc::ptr_eq(&offered, &self.offered) {
+            self.node.handle(Input::Offers(offered.keys().cloned().collect()), boot());
+            self.offered = offered;
+        }
+        let withheld = self.node.withheld();
         self.node.handle(input, boot());
         tell_lost_commits(withheld, self.node.withheld());
     }
 
-    /// What a message means to the machine; `None` when the session is closed and all is over.
-    fn take(&mut self, message: Message) -> Option<Input> {
+    /// What a message means to the machine.
+    fn take(&mut self, message: Message) -> Input {
         match message {
-            Message::Input(input) => Some(input),
-            Message::Exited(run, exit) => Some(self.exited(run, *exit)),
-            Message::Closed => None,
+            Message::Answered { id, kind, answer } => {
+                self.counters.note(kind, &answer);
+                if let Ok(Answer::Peek(peek)) = &answer {
+                    self.publisher.wanted(&peek.wanted_outputs);
+                }
+                Input::Answered { id, answer }
+            }
+            Message::Exited(run, exit) => self.exited(run, *exit),
             Message::Unfit(sentence) => {
                 if self.unfit.is_none() {
                     error!("this node ends: {sentence}");
                     self.unfit = Some(sentence);
                 }
-                Some(Input::Drain)
+                Input::Drain
             }
         }
     }
@@ -221,19 +220,15 @@ impl Engine {
         while let Some(effect) = self.node.poll() {
             match effect {
                 Effect::SelfKill(reason) => return Some(End::SelfKilled(reason)),
+                Effect::Drained => {
+                    info!("everything is recorded or given back; the session is closed");
+                    return Some(self.unfit.take().map_or(End::Drained, End::Unfit));
+                }
+                Effect::Call { id, call } => self.calls.make(id, call),
                 Effect::RenewKeeper { until } => self.parts.keeper.extend_deadline(until.as_ms()),
                 Effect::Spawn { held, job } => self.spawn(held, job),
                 Effect::Stop { run, reason } => self.stop(run, reason),
-                Effect::Forget(run) => {
-                    self.outputs.remove(&run);
-                    self.handle.end_output(run);
-                }
-                Effect::Finish { lane, runs } => self.calls.finish(lane, runs, &self.outputs, self.node.acked()),
-                Effect::Drained => {
-                    info!("everything is recorded or given back; the session is closed");
-                    self.calls.close();
-                }
-                other => self.calls.perform(other, self.node.acked()),
+                Effect::Recorded(run) => self.handle.end_output(run),
             }
         }
         None

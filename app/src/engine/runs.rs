@@ -75,9 +75,6 @@ impl Engine {
         }
         self.counters.finished(status);
         self.handle.complete_output(run, &exit.output);
-        if !exit.output.is_empty() {
-            self.outputs.insert(run, Output { bytes: exit.output, truncated: exit.output_truncated });
-        }
         let ending = Ending {
             status,
             exit_code: exit.exit_code,
@@ -86,7 +83,8 @@ impl Engine {
             // The node sets it, on the database's clock.
             ended_at: Timestamp::EPOCH,
         };
-        Input::Exited { run, ending }
+        let output = Arc::new(Output { bytes: exit.output, truncated: exit.output_truncated });
+        Input::Exited { run, ending, output }
     }
 }
 

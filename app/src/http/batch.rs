@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use carillon_domain::job::Job;
+use carillon_domain::store::Refusal;
 use carillon_store::{ControlError, JobKey, PutIf, PutJob, Saved, StoreError};
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
@@ -81,7 +82,7 @@ async fn stored(call: &Call, items: &[Value], namespace: Option<&str>) -> Result
         }
         match call.api.store.job(&JobKey { namespace, name: name.to_owned() }).await {
             Ok(view) => drop(stored.insert(index, (view.job, view.state.generation))),
-            Err(ControlError::NoJob { .. }) => {}
+            Err(ControlError::Refused(Refusal::NoJob(_))) => {}
             Err(error) => return Err(error.into()),
         }
     }

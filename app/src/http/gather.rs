@@ -50,6 +50,7 @@ async fn put_alone(store: &Arc<dyn Store>, put: &PutJob) -> Answer {
 
 #[cfg(test)]
 mod tests {
+    use carillon_domain::store::Refusal;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use carillon_domain::job::Job;
@@ -115,7 +116,7 @@ mod tests {
         let answers = all(&store, puts).await;
         let told: Vec<_> = answers.iter().map(Result::is_ok).collect();
         assert_eq!(told, [true, false, false, true], "{answers:?}");
-        assert!(matches!(answers[2], Err(ControlError::NameTaken { .. })));
+        assert!(matches!(answers[2], Err(ControlError::Refused(Refusal::NameTaken(_)))));
     }
 
     #[tokio::test]

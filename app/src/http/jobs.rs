@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use carillon_domain::store::Refusal;
 use carillon_store::{Change, ControlError, JobKey, JobView, PutIf, PutJob, Saved};
 use serde_json::Value;
 use warp::filters::BoxedFilter;
@@ -49,9 +50,9 @@ fn replace(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
         let body = call.json(ORDINARY).await?;
         let saved = save(&call, body, namespace, Some(&name), condition).await.map_err(|error| match error {
             // The condition of the request did not hold.
-            Unsaved::Control(error @ (ControlError::NameTaken { .. } | ControlError::NoJob { .. })) => {
-                Problem::new(StatusCode::PRECONDITION_FAILED, error.to_string())
-            }
+            Unsaved::Control(
+                error @ (ControlError::Refused(Refusal::NameTaken(_)) | ControlError::Refused(Refusal::NoJob(_))),
+            ) => Problem::new(StatusCode::PRECONDITION_FAILED, error.to_string()),
             other => other.into(),
         })?;
         Ok(saved_response(&saved))
@@ -135,7 +136,10 @@ async fn save(
             (Condition::None, None) => PutIf::Any,
             (Condition::Present, None) => {
                 let name = name.unwrap_or_default().to_owned();
-                return Err(Unsaved::Control(ControlError::NoJob { namespace: target, name }));
+                return Err(Unsaved::Control(ControlError::Refused(Refusal::NoJob(JobKey {
+                    namespace: target,
+                    name,
+                }))));
             }
         };
         let executors = call.api.engine.executors();
@@ -151,7 +155,7 @@ async fn save(
                 call.api.engine.look();
                 return Ok(saved);
             }
-            Err(ControlError::Stale { .. } | ControlError::NoJob { .. })
+            Err(ControlError::Refused(Refusal::Stale { .. }) | ControlError::Refused(Refusal::NoJob(_)))
                 if !matches!(condition, Condition::Generation(_)) => {}
             Err(error) => return Err(Unsaved::Control(error)),
         }
@@ -163,7 +167,7 @@ async fn stored(call: &Call, namespace: &str, name: &str) -> Result<Option<JobVi
     let key = JobKey { namespace: namespace.to_owned(), name: name.to_owned() };
     match call.api.store.job(&key).await {
         Ok(view) => Ok(Some(view)),
-        Err(ControlError::NoJob { .. }) => Ok(None),
+        Err(ControlError::Refused(Refusal::NoJob(_))) => Ok(None),
         Err(error) => Err(error),
     }
 }

@@ -6,6 +6,7 @@
 use std::future::Future;
 
 use carillon_domain::firing::Rejected;
+use carillon_domain::store::Refusal;
 use carillon_store::{ControlError, StoreError};
 use serde_json::{Value, json};
 use warp::http::header::{CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
@@ -122,10 +123,14 @@ impl From<ControlError> for Problem {
     fn from(error: ControlError) -> Self {
         let status = match error {
             ControlError::Store(error) => return error.into(),
-            ControlError::Rejected(rejected) => return rejected.into(),
-            ControlError::NoJob { .. } | ControlError::NoRun(_) => StatusCode::NOT_FOUND,
-            ControlError::RunEnded(_) | ControlError::NameTaken { .. } => StatusCode::CONFLICT,
-            ControlError::Stale { .. } => StatusCode::PRECONDITION_FAILED,
+            ControlError::Refused(Refusal::Rejected(rejected)) => return rejected.into(),
+            ControlError::Refused(Refusal::NoJob(_)) | ControlError::Refused(Refusal::NoRun(_)) => {
+                StatusCode::NOT_FOUND
+            }
+            ControlError::Refused(Refusal::RunEnded(_)) | ControlError::Refused(Refusal::NameTaken(_)) => {
+                StatusCode::CONFLICT
+            }
+            ControlError::Refused(Refusal::Stale { .. }) => StatusCode::PRECONDITION_FAILED,
         };
         Self::new(status, error.to_string())
     }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use carillon_domain::id::RunId;
 use carillon_domain::run::Status;
+use carillon_domain::store::Refusal;
 use carillon_store::{ControlError, RunQuery, RunStage, RunView};
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -117,5 +118,9 @@ fn one(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
 pub(super) async fn visible_run(call: &Call, segment: &str) -> Result<RunView, Problem> {
     let run: RunId = segment.parse().map_err(|error| Problem::field("id", format!("{error}")))?;
     let view = call.api.store.run(run).await?;
-    if call.caller.sees(&view.key.namespace) { Ok(view) } else { Err(ControlError::NoRun(run).into()) }
+    if call.caller.sees(&view.key.namespace) {
+        Ok(view)
+    } else {
+        Err(ControlError::Refused(Refusal::NoRun(run)).into())
+    }
 }

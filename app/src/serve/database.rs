@@ -49,7 +49,7 @@ impl Database {
             if beat.id == me {
                 continue;
             }
-            match end_and_sweep(&*self.store, None, (beat.id, beat.seq), limit).await {
+            match end_and_sweep(&*self.store, (beat.id, beat.seq), limit).await {
                 Ok(rows) => {
                     info!(
                         "session {} of node {} had ended without a word; rows given back: {rows}",

@@ -8,7 +8,8 @@ use async_trait::async_trait;
 use carillon_domain::firing::{Firing, Held};
 use carillon_domain::id::{JobId, RunId, SessionId};
 use carillon_domain::job::Job;
-use carillon_domain::node::port::{Claimed, FinishAnswer, Peek, RowKey, RunRef, Seen, StartAnswer};
+use carillon_domain::node::call::{BeatAnswer, Peer};
+use carillon_domain::node::port::{Claimed, FinishAnswer, Peek, RowKey, RunRef, SettleAnswer, StartAnswer};
 use carillon_domain::time::Timestamp;
 use carillon_store::*;
 use tokio::sync::Notify;
@@ -66,9 +67,9 @@ impl NodeStore for Endless {
         unreachable!("the session is open")
     }
 
-    async fn heartbeat(&self, _: Me, seq: u64, _: bool) -> Result<Beat, StoreError> {
-        let sessions = vec![SessionBeat { id: self.session, seq, state: SessionState::Live }];
-        Ok(Beat::Alive { now: SystemClock.now(), sessions, window: None })
+    async fn heartbeat(&self, _: Me, seq: u64, _: bool) -> Result<BeatAnswer, StoreError> {
+        let peers = vec![Peer { session: self.session, seq, claims: true, ended: false }];
+        Ok(BeatAnswer::Alive { utc: SystemClock.now(), peers, window: None })
     }
 
     async fn close_session(&self, _: SessionId) -> Result<(), StoreError> {
@@ -114,8 +115,8 @@ impl NodeStore for Endless {
         Ok(())
     }
 
-    async fn settle(&self, _: SessionId, runs: &[RunRef]) -> Result<Vec<Seen>, StoreError> {
-        Ok(vec![Seen::Gone; runs.len()])
+    async fn settle(&self, _: SessionId, runs: &[RunRef]) -> Result<Vec<SettleAnswer>, StoreError> {
+        Ok(vec![SettleAnswer::Gone; runs.len()])
     }
 
     async fn held(&self, _: SessionId) -> Result<Vec<RunRef>, StoreError> {

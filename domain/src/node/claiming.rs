@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use super::call::{Call, ClaimRequest, Failure, PeekRequest};
+use super::flight::{Sent, SentClaim};
 use super::port::{Claimed, Peek};
 use super::stealing::Theft;
-use super::types::SentClaim;
-use super::{Config, Effect, Node, Run, Stage, StopReason, StoreAnswer, lives};
+use super::{Config, Node, Run, Stage, StopReason, lives};
 use crate::guard::{Guard, enabled};
 use crate::id::RunId;
 use crate::matrix::{Answer, Reaction, Step, react};
@@ -16,7 +17,7 @@ impl Node {
     pub(super) fn claim_if_wished(&mut self, now: BootTime) {
         if !self.drain.begun
             && self.withheld.is_none()
-            && self.flight.claim.is_none()
+            && self.flight.claim().is_none()
             && self.wish.claim_backoff.is_over()
         {
             self.send_claim(now);
@@ -26,7 +27,7 @@ impl Node {
 
     /// Whether a claim is on its way, or goes next.
     pub(super) fn claims(&self) -> bool {
-        self.flight.claim.is_some() || self.wish.claim && self.claim_limit() > 0
+        self.flight.claim().is_some() || self.wish.claim && self.claim_limit() > 0
     }
 
     /// Looks each `peek_every` and when asked to. A node that drains claims no more, but people may still cancel its runs.
@@ -34,16 +35,16 @@ impl Node {
         if self.next_look().is_some_and(|at| at <= now) {
             self.wish.peek = false;
             self.wish.next_peek = now + self.config.peek_every;
-            self.flight.peek = Some(now);
             let (partitions, until) = (self.partitions.clone(), self.claim_until(now));
-            self.emit(Effect::Peek { partitions, until });
+            let request = PeekRequest { session: self.session, partitions, until, executors: self.executors.clone() };
+            self.call(Sent::Peek { at: now }, Call::Peek(request));
         }
     }
 
     /// When to look next. One that is on its way wakes by its answer; before the first heartbeat is answered, nobody knows
     /// which partitions are mine.
     pub(super) fn next_look(&self) -> Option<BootTime> {
-        let may = !self.drain.done && self.flight.peek.is_none() && !self.live.is_empty();
+        let may = !self.drain.done && !self.flight.peeks() && !self.live.is_empty();
         may.then(|| if self.wish.peek { BootTime::default() } else { self.wish.next_peek })
     }
 
@@ -69,10 +70,11 @@ impl Node {
 
     fn send_claim_of(&mut self, limit: usize, partitions: Vec<u16>, until: Timestamp, theft: Option<Theft>) {
         let runs: Vec<RunId> = (0..limit).map(|_| self.draw()).collect();
-        let only = theft.as_ref().map(|theft| theft.executor.clone());
+        let executors = theft.as_ref().map_or_else(|| self.executors.clone(), |theft| vec![theft.executor.clone()]);
         let places = self.places_for_overdue(theft.as_ref()).min(runs.len());
-        self.flight.claim = Some(SentClaim { runs: runs.clone(), places, theft });
-        self.emit(Effect::Claim { partitions, until, runs, places, only });
+        let sent = SentClaim { runs: runs.clone(), places, theft };
+        let request = ClaimRequest { me: self.me(), partitions, until, runs, places, executors };
+        self.call(Sent::Claim(sent), Call::Claim(request));
     }
 
     /// How many of a claim may start in its own commit. They are kept for it until it is answered: so none where all may come up
@@ -100,13 +102,12 @@ impl Node {
     /// that quarter has gone, so that a busy node claims in batches and not one by one.
     fn room_to_start(&self) -> usize {
         let queue = (self.config.max_executing / 4).max(1);
-        let taken = self.executing + self.flight.start.runs() + self.due.len();
+        let taken = self.executing + self.flight.starting_runs() + self.due.len();
         let room = (self.config.max_executing + queue).saturating_sub(taken);
         if room >= queue.div_ceil(2) { room } else { 0 }
     }
 
-    pub(super) fn peeked(&mut self, answer: StoreAnswer<Peek>, now: BootTime) {
-        let sent = self.flight.peek.take();
+    pub(super) fn peeked(&mut self, sent: BootTime, answer: Result<Peek, Failure>, now: BootTime) {
         // What the last look found is too old by now.
         self.wish.steal = None;
         let Ok(peek) = answer else { return };
@@ -117,14 +118,14 @@ impl Node {
         self.neighbours.note(peek.unclaimed.into_iter().filter(|row| !mine.contains(&row.partition)), now);
         let (steal_after, by_clock) = (self.config.steal_after, self.claim_until(now) - self.config.steal_after);
         // Still there when this look was sent: when it was answered, nobody can tell.
-        self.wish.steal = sent.and_then(|sent| self.neighbours.overdue(steal_after, by_clock, sent));
+        self.wish.steal = self.neighbours.overdue(steal_after, by_clock, sent);
         for run in peek.cancels {
             self.stop(run, StopReason::Cancelled);
         }
     }
 
-    pub(super) fn claimed(&mut self, answer: StoreAnswer<Vec<Claimed>>, now: BootTime) {
-        let Some(SentClaim { runs: sent, theft, .. }) = self.flight.claim.take() else { return };
+    pub(super) fn claimed(&mut self, sent: SentClaim, answer: Result<Vec<Claimed>, Failure>, now: BootTime) {
+        let SentClaim { runs: sent, theft, .. } = sent;
         match answer {
             Ok(claimed) => {
                 self.wish.claim_backoff.succeeded();
@@ -179,7 +180,7 @@ impl Node {
         }
         self.enter(Run { at, job: Some(job), stage: Stage::Prepared, stop: None, patient_until: Timestamp::EPOCH });
         if self.drain.begun || self.withheld.is_some() {
-            self.set_stage(run, Stage::Uncertain);
+            self.set_stage(run, Stage::Releasing);
         } else if held.started_at.is_some() {
             self.spawn(at, held, replace_at);
         } else if start_at <= self.utc(now) {

@@ -1,8 +1,10 @@
 //! Executing -> Idle, the node's side: a run that ended is kept until its record is acknowledged, however long that takes.
 //! What comes up next of the same job may be claimed by the same commit.
 
-use super::port::{FinishAnswer, FinishRequest, Next, RowKey};
-use super::{Effect, Lane, Node, Stage, StoreAnswer};
+use super::call::{Call, Failure};
+use super::flight::Sent;
+use super::port::{FinishAnswer, Finished, Next, RowKey};
+use super::{Effect, Ended, Node, Stage};
 use crate::guard::{Guard, enabled};
 use crate::id::RunId;
 use crate::partition::partition_of;
@@ -10,55 +12,62 @@ use crate::run::{Ending, Status};
 use crate::time::BootTime;
 
 impl Node {
-    pub(super) fn exited(&mut self, run: RunId, ending: Ending, now: BootTime) {
-        let utc = self.utc(now);
+    pub(super) fn exited(&mut self, run: RunId, ended: Ended, now: BootTime) {
+        let (utc, Ended { ending, output }) = (self.utc(now), ended);
         let Some(of_run) = self.runs.get(&run).filter(|of_run| of_run.stage == Stage::Executing) else { return };
         let cancelled = ending.status == Status::Cancelled;
         let reason = of_run.stop.filter(|_| cancelled).map(|stop| stop.reason()).or(ending.reason);
         self.wish.gather.ended(of_run.record_by(utc, now));
-        self.set_stage(run, Stage::Ended(Ending { ended_at: utc, reason, ..ending }));
+        let ending = Ending { ended_at: utc, reason, ..ending };
+        self.set_stage(run, Stage::Ended(Ended { ending, output }));
     }
 
     pub(super) fn finish_if_needed(&mut self, now: BootTime) {
         let gathers = self.gathers(now);
-        let Some(lane) = self.flight.finish.free().filter(|_| self.wish.finish_backoff.is_over()) else { return };
         let waiting = self.to_ask.ended.len();
-        if waiting == 0 || !self.may_send_beside(&self.flight.finish, waiting) || self.is_in_a_rush(now) || gathers {
+        if waiting == 0
+            || !self.wish.finish_backoff.is_over()
+            || !self.may_send(self.flight.finishes(), waiting)
+            || self.is_in_a_rush(now)
+            || gathers
+        {
             return;
         }
         let ended: Vec<RunId> = self.to_ask.ended.iter().take(self.recorded_together()).copied().collect();
         self.wish.gather.was_sent(now);
-        self.draw_onward(&ended);
+        self.draw_successors(&ended);
         let until = self.claim_until(now);
         // That of the run that has ended, unless places are what the next start is short of.
         let has_place = self.free_places() >= self.due.len().min(self.config.max_batch);
         let next = |run| Next { run, until, has_place };
-        let mut requests: Vec<FinishRequest> = ended.iter().filter_map(|run| self.finish_of(*run, next)).collect();
-        requests.sort_unstable_by_key(|request| request.at);
-        self.flight.finish.send(lane, requests.iter().map(|request| request.at.run).collect());
-        self.emit(Effect::Finish { lane, runs: requests });
+        let mut runs: Vec<Finished> = ended.iter().filter_map(|run| self.finish_of(*run, next)).collect();
+        runs.sort_unstable_by_key(|finished| finished.at);
+        let sent = Sent::Finish(runs.iter().map(|finished| finished.at.run).collect());
+        let (me, executors) = (self.me(), self.executors.clone());
+        self.call(sent, Call::Finish { me, runs, executors });
     }
 
-    /// What is to be recorded of a run that has ended, which is on its way from now on.
-    fn finish_of(&mut self, run: RunId, next: impl Fn(RunId) -> Next) -> Option<FinishRequest> {
+    /// The record of a run that has ended, which is in flight from now on.
+    fn finish_of(&mut self, run: RunId, next: impl Fn(RunId) -> Next) -> Option<Finished> {
         let of_run = self.runs.get(&run)?;
-        let Stage::Ended(ending) = of_run.stage.clone() else { return None };
-        let next = self.onward.get(&run).map(|onward| next(*onward));
-        let request = FinishRequest { at: of_run.at, ending: ending.clone(), next };
-        self.set_stage(run, Stage::Finishing(ending));
-        Some(request)
+        let Stage::Ended(ended) = of_run.stage.clone() else { return None };
+        let next = self.successors.get(&run).map(|successor| next(*successor));
+        let Ended { ending, output } = ended.clone();
+        let finished = Finished { at: of_run.at, ending, output, next };
+        self.set_stage(run, Stage::Finishing(ended));
+        Some(finished)
     }
 
-    /// Gives ids to what may be claimed along with these finishes. One that was given stays until the finish is answered.
-    fn draw_onward(&mut self, ended: &[RunId]) {
+    /// Gives ids to what may be claimed in the commit of these finishes. One that was given stays until the finish is answered.
+    fn draw_successors(&mut self, ended: &[RunId]) {
         // A node that is full leaves what comes up next to the order in which it does.
         if self.drain.begun || self.withheld.is_some() || self.claim_limit() == 0 {
             return;
         }
         for run in ended {
-            if !self.onward.contains_key(run) && self.is_of_my_partitions(*run) {
+            if !self.successors.contains_key(run) && self.is_of_my_partitions(*run) {
                 let next = self.draw();
-                self.onward.insert(*run, next);
+                self.successors.insert(*run, next);
             }
         }
     }
@@ -72,8 +81,7 @@ impl Node {
         partition.is_some_and(|partition| self.partitions.binary_search(&partition).is_ok())
     }
 
-    pub(super) fn finished(&mut self, lane: Lane, answer: StoreAnswer<Vec<FinishAnswer>>, now: BootTime) {
-        let Some(sent) = self.flight.finish.take(lane) else { return };
+    pub(super) fn finished(&mut self, sent: Vec<RunId>, answer: Result<Vec<FinishAnswer>, Failure>, now: BootTime) {
         let Ok(answers) = answer else {
             // Whatever the failure was, it is asked again for ever; the run id makes a second record impossible.
             self.wish.finish_backoff.failed(now);
@@ -85,10 +93,10 @@ impl Node {
         let until = self.utc(now) + self.config.horizon;
         for (run, one) in sent.into_iter().zip(answers) {
             self.forget(run);
-            self.onward.remove(&run);
-            self.emit(Effect::Forget(run));
+            self.successors.remove(&run);
+            self.emit(Effect::Recorded(run));
             match one {
-                FinishAnswer::Onward(claimed) => self.adopt(*claimed, now),
+                FinishAnswer::RecordedAndClaimed(claimed) => self.adopt(*claimed, now),
                 FinishAnswer::Recorded { claim_at } => self.wish.claim |= claim_at.is_some_and(|at| at <= until),
                 FinishAnswer::AlreadyGone => {}
             }
@@ -98,9 +106,9 @@ impl Node {
     fn finish_again(&mut self, run: RunId) {
         if !enabled(Guard::FinishRepeats) {
             self.forget(run);
-            self.onward.remove(&run);
-        } else if let Some(Stage::Finishing(ending)) = self.runs.get(&run).map(|of_run| of_run.stage.clone()) {
-            self.set_stage(run, Stage::Ended(ending));
+            self.successors.remove(&run);
+        } else if let Some(Stage::Finishing(ended)) = self.runs.get(&run).map(|of_run| of_run.stage.clone()) {
+            self.set_stage(run, Stage::Ended(ended));
         }
     }
 }

@@ -108,7 +108,7 @@ impl Node {
     /// as a node that is behind has always some waiting, and only while there is a place for each.
     pub(super) fn is_in_a_rush(&mut self, now: BootTime) -> bool {
         let waits_for_the_store = !self.due.is_empty() && self.wish.pace.until.is_none();
-        let starting = waits_for_the_store || !self.flight.start.are_empty();
+        let starting = waits_for_the_store || self.flight.starts() > 0;
         let starts_first = starting && self.executing < self.config.max_executing && !self.drain.begun;
         self.wish.rush = match self.wish.rush {
             _ if !starts_first => Rush::Off,

@@ -1,7 +1,11 @@
 //! Heartbeats, the lease, and the end: in good order (drain) or at once (self-kill).
 
-use super::types::{BeatAnswer, LastLook};
-use super::{Effect, Node, SelfKillReason, Stage, StopReason, StoreAnswer};
+use std::sync::Arc;
+
+use super::call::{BeatAnswer, Call, Failure};
+use super::flight::Sent;
+use super::types::LastLook;
+use super::{Effect, Ended, Node, SelfKillReason, Stage, StopReason};
 use crate::guard::{Guard, enabled};
 use crate::id::SessionId;
 use crate::partition::share_of;
@@ -16,25 +20,25 @@ impl Node {
     }
 
     pub(super) fn heartbeat_if_due(&mut self, now: BootTime) {
-        if self.beat.in_flight || now < self.beat.next_at {
+        if self.flight.beats() || now < self.beat.next_at {
             return;
         }
-        self.beat.in_flight = true;
         self.beat.seq += 1;
         self.beat.next_at = now + self.config.timing.heartbeat;
         if !self.beat.self_kill {
             // The lease is the lock on the file: that the node is awake to say so is all the keeper needs to know.
             self.emit(Effect::RenewKeeper { until: now + self.config.timing.self_kill_after });
         }
-        let (seq, draining) = (self.beat.seq, self.drain.begun);
-        self.emit(Effect::Heartbeat { seq, draining });
+        let (me, seq, draining) = (self.me(), self.beat.seq, self.drain.begun);
+        self.call(Sent::Heartbeat { at: now }, Call::Heartbeat { me, seq, draining });
     }
 
-    pub(super) fn beaten(&mut self, sent: BootTime, answer: StoreAnswer<BeatAnswer>, now: BootTime) {
-        self.beat.in_flight = false;
+    pub(super) fn beaten(&mut self, sent: BootTime, answer: Result<BeatAnswer, Failure>, now: BootTime) {
         match answer {
             // The next one follows at its time, well within the lease.
             Err(_) => {}
+            // By itself: its session is being closed.
+            Ok(BeatAnswer::Fenced) if self.drain.done => {}
             Ok(BeatAnswer::Fenced) => self.self_kill(SelfKillReason::Fenced),
             Ok(BeatAnswer::WentBack) => self.self_kill(SelfKillReason::WentBack),
             Ok(BeatAnswer::Alive { utc, peers, window }) => {
@@ -44,6 +48,9 @@ impl Node {
                 self.beat.lease_until = from + self.config.timing.self_kill_after;
                 if self.beat.self_kill {
                     self.emit(Effect::RenewKeeper { until: self.beat.lease_until });
+                }
+                if self.drain.done {
+                    return;
                 }
                 self.clock.heard(utc, now);
                 let live: Vec<SessionId> = peers.iter().filter(|peer| peer.claims).map(|peer| peer.session).collect();
@@ -82,7 +89,7 @@ impl Node {
         // The others learn at once that this node claims no more.
         self.beat.next_at = now;
         for run in self.in_stage(&Stage::Prepared) {
-            self.set_stage(run, Stage::Uncertain);
+            self.set_stage(run, Stage::Releasing);
         }
     }
 
@@ -96,7 +103,7 @@ impl Node {
     }
 
     pub(super) fn drain_on(&mut self, now: BootTime) {
-        if !self.drain.begun || self.drain.done {
+        if !self.drain.begun {
             return;
         }
         if self.drain.deadline.is_some_and(|deadline| deadline <= now) {
@@ -104,10 +111,10 @@ impl Node {
         }
         // A start that failed meanwhile came back to Prepared.
         for run in self.in_stage(&Stage::Prepared) {
-            self.set_stage(run, Stage::Uncertain);
+            self.set_stage(run, Stage::Releasing);
         }
-        self.reset_if_needed();
-        if !self.runs.is_empty() || self.flight.claim.is_some() || !self.pending.is_empty() {
+        self.release_if_needed();
+        if !self.runs.is_empty() || self.flight.claim().is_some() || !self.pending.is_empty() {
             self.drain.last_look = LastLook::ToCome;
         } else if self.drain.keeper_died {
             self.drain.done = true;
@@ -122,22 +129,23 @@ impl Node {
     fn leave_if_nothing_is_held(&mut self, now: BootTime) {
         match self.drain.last_look {
             _ if !enabled(Guard::DrainListsHeld) => {
-                self.drain.done = true;
-                self.emit(Effect::Drained);
+                self.close();
             }
-            LastLook::ToCome if !self.flight.held && self.wish.recovery_backoff.is_over() => {
+            LastLook::ToCome if !self.flight.lists_held() && self.wish.recovery_backoff.is_over() => {
                 self.wish.next_recovery = now;
                 self.recover_if_due(now);
                 self.drain.last_look = LastLook::OnItsWay;
             }
             LastLook::ToCome | LastLook::OnItsWay => {}
             LastLook::Clean => {
-                self.drain.done = true;
-                // Nothing is left for it to cancel: it would wake the node again and again until the session is removed.
-                self.drain.deadline = None;
-                self.emit(Effect::Drained);
+                self.close();
             }
         }
+    }
+
+    fn close(&mut self) {
+        self.drain.done = true;
+        self.call(Sent::Close, Call::Close { session: self.session });
     }
 
     /// Every child died with the keeper: their runs are lost. They are recorded as long as that can be done, then the node
@@ -146,7 +154,8 @@ impl Node {
         for run in self.in_stage(&Stage::Executing) {
             let reason = Some(Reason::Said("the keeper died, and with it every run of the node".into()));
             let ended_at = self.utc(now);
-            self.exited(run, Ending { status: Status::Lost, exit_code: None, signal: None, reason, ended_at }, now);
+            let ending = Ending { status: Status::Lost, exit_code: None, signal: None, reason, ended_at };
+            self.exited(run, Ended { ending, output: Arc::default() }, now);
         }
         self.begin_drain(now);
         self.drain.keeper_died = true;

@@ -9,10 +9,11 @@
 //! what memory holds may differ after any error; [`crate::matrix`] says what then happens, and the recovery loop compares the
 //! two for ever.
 
+pub mod call;
 mod claiming;
 mod finishing;
+mod flight;
 mod gathering;
-mod lanes;
 mod lifecycle;
 mod pace;
 pub mod port;
@@ -23,8 +24,7 @@ mod sweeping;
 mod types;
 mod withholding;
 
-pub use lanes::Lane;
-pub use types::{BeatAnswer, Config, Effect, Failure, Input, Peer, SelfKillReason, StopReason, StoreAnswer};
+pub use types::{Config, Effect, Input, SelfKillReason, StopReason};
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -34,32 +34,42 @@ use crate::id::{RunId, SessionId};
 use crate::job::Job;
 use crate::lease::{DatabaseClock, FailureDetector};
 use crate::lost_commits::LossWindow;
-use crate::run::Ending;
+use crate::run::{Ending, Output};
 use crate::time::{BootTime, Timestamp};
 use crate::wheel::Wheel;
+use call::{Answer, Call, Failure, Me};
+use flight::{Flight, Sent};
 use gathering::{Gather, Rush};
 use pace::Pace;
 use port::RunRef;
 use stealing::{Neighbours, Theft};
-use types::{Backoff, Flight};
+use sweeping::ToSweep;
+use types::Backoff;
 
 /// Where a run of mine stands in memory.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Stage {
     /// Mine, waiting in the wheel or for a free place.
     Prepared,
-    /// A start is on its way.
+    /// A start is in flight.
     Starting,
     /// A start of unknown outcome: to be settled before anything else.
-    InDoubt,
+    OutcomeUnknown,
     /// It runs.
     Executing,
     /// It has ended; its finish is to be sent.
-    Ended(Ending),
-    /// Its finish is on its way.
-    Finishing(Ending),
-    /// *Uncertain* (the source's *reset*): to be given back unstarted.
-    Uncertain,
+    Ended(Ended),
+    /// Its finish is in flight.
+    Finishing(Ended),
+    /// To be released unstarted.
+    Releasing,
+}
+
+/// How a run ended and what it printed.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Ended {
+    ending: Ending,
+    output: Arc<Output>,
 }
 
 #[derive(Debug, Clone, Hash)]
@@ -84,8 +94,8 @@ pub struct Node {
     to_ask: ToAsk,
     /// Ids that a claim of unknown outcome may have used, with the number of recoveries they have seen.
     pending: BTreeMap<RunId, u8>,
-    /// Runs whose finish was sent, each with the id under which the same commit may claim what comes up next.
-    onward: BTreeMap<RunId, RunId>,
+    /// Runs whose finish was sent, each with the id under which the same commit may claim the job's next firing.
+    successors: BTreeMap<RunId, RunId>,
     wheel: Wheel<RunId>,
     /// Come up, in order, waiting to be started.
     due: VecDeque<RunId>,
@@ -95,7 +105,9 @@ pub struct Node {
     to_look_at: BTreeSet<RunId>,
     flight: Flight,
     /// Sessions that are over, as the last heartbeat showed them, each with what is to be done about it.
-    to_sweep: VecDeque<(SessionId, Effect)>,
+    to_sweep: VecDeque<ToSweep>,
+    /// The executors that the driver offers.
+    executors: Vec<String>,
     clock: DatabaseClock,
     detector: FailureDetector,
     /// The sessions that claim, as the last heartbeat saw them; none before the first one.
@@ -129,7 +141,7 @@ struct Wish {
     start_backoff: Backoff,
     finish_backoff: Backoff,
     settle_backoff: Backoff,
-    reset_backoff: Backoff,
+    release_backoff: Backoff,
     recovery_backoff: Backoff,
 }
 
@@ -140,7 +152,7 @@ impl Wish {
             self.start_backoff,
             self.finish_backoff,
             self.settle_backoff,
-            self.reset_backoff,
+            self.release_backoff,
             self.recovery_backoff,
         ]
     }
@@ -152,7 +164,7 @@ impl Wish {
             &mut self.start_backoff,
             &mut self.finish_backoff,
             &mut self.settle_backoff,
-            &mut self.reset_backoff,
+            &mut self.release_backoff,
             &mut self.recovery_backoff,
         ] {
             backoff.forget_if_over(now);
@@ -171,13 +183,14 @@ impl Node {
             runs: BTreeMap::new(),
             to_ask: ToAsk::default(),
             pending: BTreeMap::new(),
-            onward: BTreeMap::new(),
+            successors: BTreeMap::new(),
             wheel: Wheel::new(span_ms, utc),
             due: VecDeque::new(),
             replaces: BTreeSet::new(),
             to_look_at: BTreeSet::new(),
             flight: Flight::default(),
             to_sweep: VecDeque::new(),
+            executors: Vec::new(),
             clock,
             detector: FailureDetector::default(),
             live: Vec::new(),
@@ -212,23 +225,56 @@ impl Node {
         }
         match input {
             Input::Tick => {}
-            Input::Look => self.wish.peek = true,
-            Input::Beat { sent, answer } => self.beaten(sent, answer, now),
-            Input::Peeked(answer) => self.peeked(answer, now),
-            Input::Claimed(answer) => self.claimed(answer, now),
-            Input::Started { lane, answer } => self.started(lane, answer, now),
-            Input::Settled(answer) => self.settled(answer, now),
-            Input::Exited { run, ending } => self.exited(run, ending, now),
-            Input::Finished { lane, answer } => self.finished(lane, answer, now),
-            Input::Reset(answer) => self.reset_done(answer, now),
-            Input::Held(answer) => self.held(answer, now),
-            Input::Swept => self.swept(),
+            Input::Offers(executors) => self.executors = executors,
+            Input::RowsChanged => self.wish.peek = true,
+            Input::Answered { id, answer } => {
+                // One that is not in flight was answered before.
+                if let Some(sent) = self.flight.take(id) {
+                    self.answered(sent, answer, now);
+                }
+            }
+            Input::Exited { run, ending, output } => self.exited(run, Ended { ending, output }, now),
             Input::CancelAsked(run) => self.stop(run, StopReason::Cancelled),
             Input::Drain => self.begin_drain(now),
             Input::DrainNow => self.hurry_drain(now),
             Input::KeeperDied => self.keeper_died(now),
         }
         self.step(now);
+    }
+
+    /// Hands an answer to what waits for it.
+    fn answered(&mut self, sent: Sent, answer: Result<Answer, Failure>, now: BootTime) {
+        match (sent, answer) {
+            // Where that failed, the other nodes find the session silent and remove it.
+            (Sent::Close, _) => self.emit(Effect::Drained),
+            (Sent::Heartbeat { at }, Ok(Answer::Heartbeat(answer))) => self.beaten(at, Ok(answer), now),
+            (Sent::Heartbeat { at }, Err(failure)) => self.beaten(at, Err(failure), now),
+            (_, _) if self.drain.done => {}
+            (Sent::Peek { at }, Ok(Answer::Peek(peek))) => self.peeked(at, Ok(peek), now),
+            (Sent::Peek { at }, Err(failure)) => self.peeked(at, Err(failure), now),
+            (Sent::Claim(sent), Ok(Answer::Claim(claimed))) => self.claimed(sent, Ok(claimed), now),
+            (Sent::Claim(sent), Err(failure)) => self.claimed(sent, Err(failure), now),
+            (Sent::Start(runs), Ok(Answer::Start(all))) if all.len() == runs.len() => self.started(runs, Ok(all), now),
+            (Sent::Start(runs), Err(failure)) => self.started(runs, Err(failure), now),
+            (Sent::Finish(runs), Ok(Answer::Finish(all))) if all.len() == runs.len() => {
+                self.finished(runs, Ok(all), now);
+            }
+            (Sent::Finish(runs), Err(failure)) => self.finished(runs, Err(failure), now),
+            (Sent::Settle(runs), Ok(Answer::Settle(all))) if all.len() == runs.len() => {
+                self.settled(runs, Ok(all), now);
+            }
+            (Sent::Settle(runs), Err(failure)) => self.settled(runs, Err(failure), now),
+            (Sent::Release(runs), Ok(Answer::Released)) => self.released(runs, Ok(()), now),
+            (Sent::Release(runs), Err(failure)) => self.released(runs, Err(failure), now),
+            (Sent::ListHeld, Ok(Answer::Held(rows))) => self.held(Ok(rows), now),
+            (Sent::ListHeld, Err(failure)) => self.held(Err(failure), now),
+            (Sent::Expire(session), Ok(Answer::Expired(true))) => self.sweep(session),
+            (Sent::Sweep { session, limit }, Ok(Answer::Swept(rows))) if rows >= limit => self.sweep(session),
+            (Sent::Expire(_), Ok(Answer::Expired(false)) | Err(_)) => self.sweep_next(),
+            (Sent::Sweep { .. }, Ok(Answer::Swept(_)) | Err(_)) => self.sweep_next(),
+            // An answer of another kind, or of another length, says nothing of the call.
+            (sent, Ok(_)) => self.answered(sent, Err(Failure::Unknown), now),
+        }
     }
 
     /// The next thing to do. Call until `None` after every [`Node::handle`].
@@ -238,8 +284,8 @@ impl Node {
 
     /// When to come back with [`Input::Tick`] if nothing happens before.
     pub fn next_wake(&self) -> BootTime {
-        let mut earliest = self.beat.next();
-        if self.beat.ended {
+        let mut earliest = self.beat.next(self.flight.beats());
+        if self.beat.ended || self.drain.done {
             return earliest;
         }
         let wish = &self.wish;
@@ -248,7 +294,7 @@ impl Node {
         if let Some(at) = self.next_look() {
             consider(at);
         }
-        if !self.flight.held {
+        if !self.flight.lists_held() {
             consider(wish.next_recovery);
         }
         wish.pace.until.into_iter().for_each(&mut consider);
@@ -285,7 +331,7 @@ impl Node {
 
     /// Every run id in a set of mine: what recovery must leave alone, and what invariants look at.
     pub fn known_runs(&self) -> impl Iterator<Item = RunId> + '_ {
-        self.runs.keys().chain(self.pending.keys()).chain(self.onward.values()).copied()
+        self.runs.keys().chain(self.pending.keys()).chain(self.successors.values()).copied()
     }
 
     /// The runs that live here as far as this node knows: spawned, and not yet ended.
@@ -300,12 +346,16 @@ impl Node {
         }
         self.wish.forget_waits_that_are_over(now);
         self.heartbeat_if_due(now);
+        // The session is being closed: nothing follows but its end.
+        if self.drain.done {
+            return;
+        }
         self.collect_due(now);
         self.replace_due(now);
         self.settle_if_needed();
         self.start_if_due(now);
         self.finish_if_needed(now);
-        self.reset_if_needed();
+        self.release_if_needed();
         self.claim_if_wished(now);
         self.recover_if_due(now);
         self.drain_on(now);
@@ -313,6 +363,16 @@ impl Node {
 
     fn emit(&mut self, effect: Effect) {
         self.effects.push_back(effect);
+    }
+
+    fn call(&mut self, sent: Sent, call: Call) {
+        let id = self.flight.send(sent);
+        self.emit(Effect::Call { id, call });
+    }
+
+    /// This session, as calls carry it.
+    fn me(&self) -> Me {
+        Me { session: self.session, acked: self.beat.acked }
     }
 
     /// Draws the id of a run. Ids that people's requests get come from the other end of the counter.
@@ -325,11 +385,6 @@ impl Node {
     /// All runs in `stage`. Looks at every run: not for what is done at every step.
     fn in_stage(&self, stage: &Stage) -> Vec<RunId> {
         self.runs.iter().filter(|(_, run)| run.stage == *stage).map(|(id, _)| *id).collect()
-    }
-
-    /// The ids under which finishes on their way may have claimed.
-    fn onward_ids(&self) -> BTreeSet<RunId> {
-        self.onward.values().copied().collect()
     }
 
     /// As many of `runs` as go into one call to the store.
@@ -381,17 +436,17 @@ impl Node {
 /// The runs of the stages out of which only the store's answer leads, beside the starts, which have an order of their own.
 #[derive(Debug, Default, Clone, Hash)]
 struct ToAsk {
-    in_doubt: BTreeSet<RunId>,
+    outcome_unknown: BTreeSet<RunId>,
     ended: BTreeSet<RunId>,
-    uncertain: BTreeSet<RunId>,
+    releasing: BTreeSet<RunId>,
 }
 
 impl ToAsk {
     const fn of(&mut self, stage: &Stage) -> Option<&mut BTreeSet<RunId>> {
         match stage {
-            Stage::InDoubt => Some(&mut self.in_doubt),
+            Stage::OutcomeUnknown => Some(&mut self.outcome_unknown),
             Stage::Ended(_) => Some(&mut self.ended),
-            Stage::Uncertain => Some(&mut self.uncertain),
+            Stage::Releasing => Some(&mut self.releasing),
             Stage::Prepared | Stage::Starting | Stage::Executing | Stage::Finishing(_) => None,
         }
     }
@@ -400,5 +455,5 @@ impl ToAsk {
 /// Whether a stage counts as executing: its place is taken until the record is kept, and what is in doubt may be running
 /// the moment that it is settled.
 const fn lives(stage: &Stage) -> bool {
-    matches!(stage, Stage::InDoubt | Stage::Executing | Stage::Ended(_) | Stage::Finishing(_))
+    matches!(stage, Stage::OutcomeUnknown | Stage::Executing | Stage::Ended(_) | Stage::Finishing(_))
 }

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use super::Node;
-use super::lanes::ENOUGH;
+use super::flight::ENOUGH;
 use crate::time::BootTime;
 
 /// So many starts a second there are at a thousand firings a second, and at the least at more.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::firing::{FiringKey, Held};
 use crate::id::{JobId, RunId, SessionId};
 use crate::job::Job;
-use crate::run::Ending;
+use crate::run::{Ending, Output};
 use crate::time::Timestamp;
 
 /// Which row carries a run.
@@ -52,7 +52,7 @@ pub enum StartAnswer {
         at: RunRef,
         /// What is held, with the start and the token.
         held: Held,
-        /// As in [`crate::firing::JobState::replace_at`]; confirmed by a look ([`Seen`]) when that time has come.
+        /// As in [`crate::firing::JobState::replace_at`]; confirmed by a look ([`SettleAnswer`]) when that time has come.
         replace_at: Option<Timestamp>,
     },
     /// It would start before its time by the database's clock: ask again then.
@@ -64,18 +64,20 @@ pub enum StartAnswer {
     /// together did, perhaps started. Settle, which tells.
     Moved,
     /// The database lost commits, and this firing may have started in them, or nobody has accepted that yet: give it back.
-    Withheld,
+    Suspended,
     /// The row does not carry the run any more, or the firing went back to Idle: forget it.
     Gone,
 }
 
-/// A run that ended.
+/// A run that ended, as a finish records it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct FinishRequest {
+pub struct Finished {
     /// Which run.
     pub at: RunRef,
     /// How it ended.
     pub ending: Ending,
+    /// The first and last part of stdout and stderr.
+    pub output: Arc<Output>,
     /// What may be claimed of the same row in the same commit.
     pub next: Option<Next>,
 }
@@ -100,15 +102,15 @@ pub enum FinishAnswer {
         /// As [`crate::firing::JobState::claim_at`].
         claim_at: Option<Timestamp>,
     },
-    /// Recorded, now or by an earlier attempt, and the row is held again for [`FinishRequest::next`].
-    Onward(Box<Claimed>),
+    /// Recorded, now or by an earlier attempt, and the row is held again for [`Finished::next`].
+    RecordedAndClaimed(Box<Claimed>),
     /// The row does not carry the run: it was recorded before.
     AlreadyGone,
 }
 
 /// What a settling write found (DESIGN section 4).
 #[derive(Debug, Clone, PartialEq, Hash)]
-pub enum Seen {
+pub enum SettleAnswer {
     /// Still Prepared by me, at this version.
     Prepared(Claimed),
     /// Executing by me.

@@ -1,8 +1,12 @@
 //! The recovery loop: what the store says is mine, compared with what memory holds, for ever (go-crontab).
 
+use std::collections::BTreeSet;
+
+use super::call::{Call, Failure};
+use super::flight::Sent;
 use super::port::RunRef;
 use super::types::LastLook;
-use super::{Effect, Node, Run, Stage, StoreAnswer};
+use super::{Node, Run, Stage};
 use crate::guard::{Guard, enabled};
 use crate::id::RunId;
 use crate::time::{BootTime, Timestamp};
@@ -13,7 +17,7 @@ const PENDING_RECOVERIES: u8 = 3;
 
 impl Node {
     pub(super) fn recover_if_due(&mut self, now: BootTime) {
-        if self.flight.held || now < self.wish.next_recovery {
+        if self.flight.lists_held() || now < self.wish.next_recovery {
             return;
         }
         // Of many rows the list is long, and what comes due now is in a hurry.
@@ -22,12 +26,10 @@ impl Node {
             return;
         }
         self.wish.next_recovery = now + self.config.recover_every;
-        self.flight.held = true;
-        self.emit(Effect::ListHeld);
+        self.call(Sent::ListHeld, Call::ListHeld { session: self.session });
     }
 
-    pub(super) fn held(&mut self, answer: StoreAnswer<Vec<RunRef>>, now: BootTime) {
-        self.flight.held = false;
+    pub(super) fn held(&mut self, answer: Result<Vec<RunRef>, Failure>, now: BootTime) {
         let looked = std::mem::take(&mut self.drain.last_look) == LastLook::OnItsWay;
         let Ok(rows) = answer else {
             self.wish.recovery_backoff.failed(now);
@@ -38,8 +40,8 @@ impl Node {
         if looked && rows.is_empty() {
             self.drain.last_look = LastLook::Clean;
         }
-        let mut on_their_way = self.onward_ids();
-        on_their_way.extend(self.flight.claim.iter().flat_map(|sent| &sent.runs));
+        let claiming = self.flight.claim().into_iter().flat_map(|sent| &sent.runs);
+        let in_flight: BTreeSet<RunId> = claiming.chain(self.successors.values()).copied().collect();
         for row in rows {
             if let Some(known) = self.runs.get(&row.run) {
                 // One from before what this node has written itself tells nothing.
@@ -49,10 +51,10 @@ impl Node {
                 }
                 continue;
             }
-            if on_their_way.contains(&row.run) && enabled(Guard::ClaimInFlight) || !enabled(Guard::Recovery) {
+            if in_flight.contains(&row.run) && enabled(Guard::ClaimInFlight) || !enabled(Guard::Recovery) {
                 continue;
             }
-            let stage = if self.pending.remove(&row.run).is_some() { Stage::InDoubt } else { Stage::Uncertain };
+            let stage = if self.pending.remove(&row.run).is_some() { Stage::OutcomeUnknown } else { Stage::Releasing };
             self.enter(Run { at: row, job: None, stage, stop: None, patient_until: Timestamp::EPOCH });
         }
         self.pending.retain(|_, recoveries| {
@@ -61,31 +63,29 @@ impl Node {
         });
     }
 
-    pub(super) fn reset_if_needed(&mut self) {
-        if self.flight.reset.is_some() || !self.wish.reset_backoff.is_over() {
+    pub(super) fn release_if_needed(&mut self) {
+        if self.flight.releases() || !self.wish.release_backoff.is_over() {
             return;
         }
-        let uncertain = self.batch_of(&self.to_ask.uncertain);
-        if !uncertain.is_empty() {
-            let refs = self.refs(&uncertain);
-            self.flight.reset = Some(uncertain);
-            self.emit(Effect::Reset(refs));
+        let releasing = self.batch_of(&self.to_ask.releasing);
+        if !releasing.is_empty() {
+            let runs = self.refs(&releasing);
+            self.call(Sent::Release(releasing), Call::Release { session: self.session, runs });
         }
     }
 
-    pub(super) fn reset_done(&mut self, answer: StoreAnswer<()>, now: BootTime) {
-        let Some(sent) = self.flight.reset.take() else { return };
+    pub(super) fn released(&mut self, sent: Vec<RunId>, answer: Result<(), Failure>, now: BootTime) {
         match answer {
             Ok(()) => {
-                self.wish.reset_backoff.succeeded();
+                self.wish.release_backoff.succeeded();
                 // A manual run keeps its id: one that was claimed again meanwhile is another matter.
-                let given_back = |run: &RunId| self.runs.get(run).is_some_and(|one| one.stage == Stage::Uncertain);
-                let given_back: Vec<RunId> = sent.into_iter().filter(given_back).collect();
-                given_back.into_iter().for_each(|run| self.forget(run));
+                let released = |run: &RunId| self.runs.get(run).is_some_and(|one| one.stage == Stage::Releasing);
+                let released: Vec<RunId> = sent.into_iter().filter(released).collect();
+                released.into_iter().for_each(|run| self.forget(run));
                 self.wish.claim = true;
             }
             Err(_) => {
-                self.wish.reset_backoff.failed(now);
+                self.wish.release_backoff.failed(now);
                 if !enabled(Guard::ResetRepeats) {
                     sent.into_iter().for_each(|run| self.forget(run));
                 }

@@ -1,9 +1,10 @@
 //! Prepared -> Executing, the node's side: only what the store acknowledged, or a settling write confirmed, is spawned.
 
+use super::call::{Call, Failure};
+use super::flight::{ENOUGH, Sent};
 use super::gathering::patient_until;
-use super::lanes::ENOUGH;
-use super::port::{RunRef, Seen, StartAnswer};
-use super::{Effect, Lane, Node, Stage, StopReason, StoreAnswer};
+use super::port::{RunRef, SettleAnswer, StartAnswer};
+use super::{Effect, Node, Stage, StopReason};
 use crate::firing::Held;
 use crate::guard::{Guard, enabled};
 use crate::id::RunId;
@@ -23,10 +24,9 @@ impl Node {
 
     pub(super) fn start_if_due(&mut self, now: BootTime) {
         self.wish.pace.until = None;
-        while let Some(lane) = self.flight.start.free()
-            && self.withheld.is_none()
+        while self.withheld.is_none()
             && self.wish.start_backoff.is_over()
-            && self.may_send_beside(&self.flight.start, self.due.len())
+            && self.may_send(self.flight.starts(), self.due.len())
             && !self.paces(now)
         {
             let mut batch = self.next_to_start();
@@ -37,15 +37,15 @@ impl Node {
             batch.sort_by_cached_key(|run| self.runs.get(run).map(|of_run| of_run.at));
             let runs = self.refs(&batch);
             self.wish.pace.sent(batch.len(), now);
-            self.flight.start.send(lane, batch);
-            self.emit(Effect::Start { lane, runs });
+            let me = self.me();
+            self.call(Sent::Start(batch), Call::Start { me, runs });
         }
     }
 
     /// A part of what is due, so that the first begin while the others are still being written; as much as goes into a call
     /// where claims or finishes keep the database busy besides.
     fn next_to_start(&mut self) -> Vec<RunId> {
-        let nothing_else = !self.claims() && self.flight.finish.are_empty();
+        let nothing_else = !self.claims() && self.flight.finishes() == 0;
         let part = if nothing_else { self.due.len().div_ceil(PARTS).max(ENOUGH) } else { self.due.len() };
         let places = self.free_places().min(part).min(self.config.max_batch);
         let mut batch = Vec::new();
@@ -63,12 +63,11 @@ impl Node {
 
     /// How many more may start.
     pub(super) fn free_places(&self) -> usize {
-        let kept = self.flight.claim.as_ref().map_or(0, |sent| sent.places);
-        self.config.max_executing.saturating_sub(self.executing + self.flight.start.runs() + kept)
+        let kept = self.flight.claim().map_or(0, |sent| sent.places);
+        self.config.max_executing.saturating_sub(self.executing + self.flight.starting_runs() + kept)
     }
 
-    pub(super) fn started(&mut self, lane: Lane, answer: StoreAnswer<Vec<StartAnswer>>, now: BootTime) {
-        let Some(sent) = self.flight.start.take(lane) else { return };
+    pub(super) fn started(&mut self, sent: Vec<RunId>, answer: Result<Vec<StartAnswer>, Failure>, now: BootTime) {
         match answer {
             Ok(answers) => {
                 self.wish.start_backoff.succeeded();
@@ -88,8 +87,8 @@ impl Node {
 
     fn start_failed(&mut self, run: RunId, reaction: Reaction) {
         match reaction {
-            Reaction::Settle if enabled(Guard::SettleUnknown) => self.set_stage(run, Stage::InDoubt),
-            Reaction::GiveBack => self.set_stage(run, Stage::Uncertain),
+            Reaction::Settle if enabled(Guard::SettleUnknown) => self.set_stage(run, Stage::OutcomeUnknown),
+            Reaction::GiveBack => self.set_stage(run, Stage::Releasing),
             Reaction::Forget | Reaction::Settle => self.forget(run),
             Reaction::AskAgain | Reaction::Adopt | Reaction::Spawn | Reaction::KeepPending | Reaction::Done => {
                 self.set_stage(run, Stage::Prepared);
@@ -106,9 +105,9 @@ impl Node {
                 // My clock runs ahead of the database's by less than this answer took; a millisecond later is not early.
                 self.wheel.insert(start_at.max(self.utc(now) + std::time::Duration::from_millis(1)), run);
             }
-            StartAnswer::Moved => self.set_stage(run, Stage::InDoubt),
-            StartAnswer::Withheld => {
-                self.set_stage(run, Stage::Uncertain);
+            StartAnswer::Moved => self.set_stage(run, Stage::OutcomeUnknown),
+            StartAnswer::Suspended => {
+                self.set_stage(run, Stage::Releasing);
                 // The heartbeat's answer tells why.
                 self.beat.next_at = now;
             }
@@ -129,7 +128,7 @@ impl Node {
         let stop = of_run.stop;
         // Recovery found the row and nothing else is known of it, or there is no keeper to start it: it never ran here.
         let Some(job) = of_run.job.clone().filter(|_| !self.drain.keeper_died) else {
-            return self.set_stage(run, Stage::Uncertain);
+            return self.set_stage(run, Stage::Releasing);
         };
         self.set_stage(run, Stage::Executing);
         if let Some(at) = replace_at {
@@ -160,9 +159,9 @@ impl Node {
 
     /// What the store says of the row of a run that executes here. One that it does not carry any more is left to the
     /// heartbeat, which tells whether this session was ended.
-    fn looked_at(&mut self, run: RunId, seen: Seen, now: BootTime) {
+    fn looked_at(&mut self, run: RunId, seen: SettleAnswer, now: BootTime) {
         self.to_look_at.remove(&run);
-        let Seen::Executing { at, replace_at, .. } = seen else { return };
+        let SettleAnswer::Executing { at, replace_at, .. } = seen else { return };
         if let Some(of_run) = self.runs.get_mut(&run) {
             of_run.at = at;
         }
@@ -186,19 +185,17 @@ impl Node {
     }
 
     pub(super) fn settle_if_needed(&mut self) {
-        if self.flight.settle.is_some() || !self.wish.settle_backoff.is_over() {
+        if self.flight.settles() || !self.wish.settle_backoff.is_over() {
             return;
         }
-        let doubtful = self.batch_of(self.to_ask.in_doubt.iter().chain(&self.to_look_at));
-        if !doubtful.is_empty() {
-            let refs = self.refs(&doubtful);
-            self.flight.settle = Some(doubtful);
-            self.emit(Effect::Settle(refs));
+        let to_settle = self.batch_of(self.to_ask.outcome_unknown.iter().chain(&self.to_look_at));
+        if !to_settle.is_empty() {
+            let runs = self.refs(&to_settle);
+            self.call(Sent::Settle(to_settle), Call::Settle { session: self.session, runs });
         }
     }
 
-    pub(super) fn settled(&mut self, answer: StoreAnswer<Vec<Seen>>, now: BootTime) {
-        let Some(sent) = self.flight.settle.take() else { return };
+    pub(super) fn settled(&mut self, sent: Vec<RunId>, answer: Result<Vec<SettleAnswer>, Failure>, now: BootTime) {
         let Ok(seen) = answer else {
             // Only an acknowledged commit is believed.
             self.wish.settle_backoff.failed(now);
@@ -207,33 +204,33 @@ impl Node {
         self.wish.settle_backoff.succeeded();
         for (run, one) in sent.into_iter().zip(seen) {
             match self.runs.get(&run).map(|of_run| &of_run.stage) {
-                Some(Stage::InDoubt) => self.doubt_settled(run, one, now),
+                Some(Stage::OutcomeUnknown) => self.doubt_settled(run, one, now),
                 Some(Stage::Executing) => self.looked_at(run, one, now),
                 // It has ended meanwhile.
-                Some(Stage::Prepared | Stage::Starting | Stage::Ended(_) | Stage::Finishing(_) | Stage::Uncertain)
+                Some(Stage::Prepared | Stage::Starting | Stage::Ended(_) | Stage::Finishing(_) | Stage::Releasing)
                 | None => {}
             }
         }
     }
 
-    fn doubt_settled(&mut self, run: RunId, seen: Seen, now: BootTime) {
+    fn doubt_settled(&mut self, run: RunId, seen: SettleAnswer, now: BootTime) {
         let found = match &seen {
-            Seen::Prepared(_) => Found::Prepared,
-            Seen::Executing { withdrawn, .. } if *withdrawn || self.withheld.is_some() => Found::Withdrawn,
-            Seen::Executing { .. } => Found::Executing,
-            Seen::Gone => Found::Gone,
+            SettleAnswer::Prepared(_) => Found::Prepared,
+            SettleAnswer::Executing { withdrawn, .. } if *withdrawn || self.withheld.is_some() => Found::Withdrawn,
+            SettleAnswer::Executing { .. } => Found::Executing,
+            SettleAnswer::Gone => Found::Gone,
         };
         match (settled(found), seen) {
-            (Reaction::Adopt, Seen::Prepared(claimed)) => {
+            (Reaction::Adopt, SettleAnswer::Prepared(claimed)) => {
                 self.forget(run);
                 self.adopt(claimed, now);
             }
-            (Reaction::Spawn, Seen::Executing { at, held, replace_at, .. }) => self.spawn(at, held, replace_at),
-            (Reaction::GiveBack, Seen::Executing { at, .. }) => {
+            (Reaction::Spawn, SettleAnswer::Executing { at, held, replace_at, .. }) => self.spawn(at, held, replace_at),
+            (Reaction::GiveBack, SettleAnswer::Executing { at, .. }) => {
                 if let Some(of_run) = self.runs.get_mut(&run) {
                     of_run.at = at;
                 }
-                self.set_stage(run, Stage::Uncertain);
+                self.set_stage(run, Stage::Releasing);
             }
             (_, _) => self.forget(run),
         }

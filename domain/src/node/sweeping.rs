@@ -1,9 +1,21 @@
 //! The sessions of others that are over: what they held goes back, one session after another.
 
-use super::types::Peer;
-use super::{Effect, Node};
+use super::Node;
+use super::call::{Call, Peer};
+use super::flight::Sent;
 use crate::id::SessionId;
 use crate::time::BootTime;
+
+/// How many rows of an ended session go back in one call.
+const ROWS_PER_SWEEP: usize = 1_000;
+
+/// A session that is over.
+#[derive(Debug, Clone, Copy, Hash)]
+pub(super) struct ToSweep {
+    session: SessionId,
+    /// Of one that is silent and was not ended yet: the heartbeat sequence that was read last.
+    silent_at: Option<u64>,
+}
 
 impl Node {
     /// What the answer to a heartbeat shows: sessions that were ended, and those that have shown no heartbeat for too long.
@@ -11,26 +23,31 @@ impl Node {
     /// what is left to do.
     pub(super) fn note_what_is_over(&mut self, peers: &[Peer], now: BootTime) {
         let of_others = peers.iter().filter(|peer| peer.ended && peer.session != self.session);
-        let ended = of_others.map(|peer| (peer.session, Effect::Sweep { session: peer.session }));
+        let ended = of_others.map(|peer| ToSweep { session: peer.session, silent_at: None });
         let silent = self.detector.expired(self.session, self.config.timing.expire_after, now);
-        let silent = silent.into_iter().map(|(session, seq)| (session, Effect::Expire { session, seq }));
-        let on_its_way = |session: &SessionId| self.flight.sweep.as_ref() == Some(session);
-        self.to_sweep = ended.chain(silent).filter(|(session, _)| !on_its_way(session)).collect();
+        let silent = silent.into_iter().map(|(session, seq)| ToSweep { session, silent_at: Some(seq) });
+        let in_flight = self.flight.sweeps();
+        self.to_sweep = ended.chain(silent).filter(|one| in_flight != Some(one.session)).collect();
         self.sweep_next();
     }
 
-    /// One has come back, however.
-    pub(super) fn swept(&mut self) {
-        self.flight.sweep = None;
-        self.sweep_next();
+    /// A session that is ended is swept batch after batch.
+    pub(super) fn sweep(&mut self, session: SessionId) {
+        let limit = ROWS_PER_SWEEP;
+        self.call(Sent::Sweep { session, limit }, Call::Sweep { session, limit });
     }
 
-    fn sweep_next(&mut self) {
-        if self.flight.sweep.is_none()
-            && let Some((session, effect)) = self.to_sweep.pop_front()
-        {
-            self.flight.sweep = Some(session);
-            self.emit(effect);
+    pub(super) fn sweep_next(&mut self) {
+        if self.flight.sweeps().is_some() {
+            return;
+        }
+        match self.to_sweep.pop_front() {
+            None => {}
+            Some(ToSweep { session, silent_at: None }) => self.sweep(session),
+            Some(ToSweep { session, silent_at: Some(seq) }) => {
+                let by = self.me();
+                self.call(Sent::Expire(session), Call::Expire { by, session, seq });
+            }
         }
     }
 }

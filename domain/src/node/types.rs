@@ -3,18 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::lanes::{Lane, Lanes};
-use super::port::{Claimed, FinishAnswer, FinishRequest, Peek, RunRef, Seen, StartAnswer};
-use super::stealing::Theft;
+use super::call::{Answer, Call, CallId, Failure};
 use crate::firing::Held;
 use crate::guard::{Guard, enabled};
-use crate::id::{RunId, SessionId};
+use crate::id::RunId;
 use crate::job::Job;
 use crate::lease::Timing;
-use crate::lost_commits::LossWindow;
-use crate::matrix::Answer;
-use crate::run::{Ending, Reason};
-use crate::time::{BootTime, Timestamp};
+use crate::run::{Ending, Output, Reason};
+use crate::time::BootTime;
 
 /// What a node is told at its start.
 #[derive(Debug, Clone, Hash)]
@@ -44,111 +40,34 @@ pub struct Config {
     pub drain_timeout: Duration,
 }
 
-/// How a call to the store failed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Failure {
-    /// Not applied; may work later.
-    RolledBack,
-    /// Not applied; will never work.
-    Refused,
-    /// Perhaps applied, perhaps still to be.
-    Unknown,
-}
-
-impl From<Failure> for Answer {
-    fn from(failure: Failure) -> Self {
-        match failure {
-            Failure::RolledBack => Answer::RolledBack,
-            Failure::Refused => Answer::Refused,
-            Failure::Unknown => Answer::Unknown,
-        }
-    }
-}
-
-/// What a call to the store came back with.
-pub type StoreAnswer<T> = Result<T, Failure>;
-
-/// Another session, as a heartbeat's answer shows it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Peer {
-    /// Which session.
-    pub session: SessionId,
-    /// Its heartbeat sequence.
-    pub seq: u64,
-    /// Whether it claims: neither draining nor ended.
-    pub claims: bool,
-    /// Whether it was ended: its rows are to be swept.
-    pub ended: bool,
-}
-
-/// The answer to a heartbeat.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum BeatAnswer {
-    /// The session lives.
-    Alive {
-        /// The database's time.
-        utc: Timestamp,
-        /// All sessions, this one included.
-        peers: Vec<Peer>,
-        /// Set while nobody has accepted that the database lost commits.
-        window: Option<LossWindow>,
-    },
-    /// Another session has ended this one.
-    Fenced,
-    /// The database has forgotten this session: it went back in time.
-    WentBack,
-}
-
 /// Something that happened.
 #[derive(Debug, Clone, Hash)]
 pub enum Input {
     /// Time has passed.
     Tick,
-    /// Rows changed: look whether something comes up sooner.
-    Look,
-    /// The answer to [`Effect::Heartbeat`].
-    Beat {
-        /// When it was sent.
-        sent: BootTime,
-        /// What came back.
-        answer: StoreAnswer<BeatAnswer>,
+    /// The executors that the driver offers from now on; none before the first time.
+    Offers(Vec<String>),
+    /// Rows changed: something may come due sooner.
+    RowsChanged,
+    /// A call of [`Effect::Call`] was answered, or failed. Each call is answered once.
+    Answered {
+        /// Which call.
+        id: CallId,
+        /// The answer of the call's kind.
+        answer: Result<Answer, Failure>,
     },
-    /// The answer to [`Effect::Peek`].
-    Peeked(StoreAnswer<Peek>),
-    /// The answer to [`Effect::Claim`].
-    Claimed(StoreAnswer<Vec<Claimed>>),
-    /// The answer to [`Effect::Start`].
-    Started {
-        /// Of the one in this lane.
-        lane: Lane,
-        /// What came back, for each run in the order in which they were sent.
-        answer: StoreAnswer<Vec<StartAnswer>>,
-    },
-    /// The answer to [`Effect::Settle`].
-    Settled(StoreAnswer<Vec<Seen>>),
     /// A spawned run has ended.
     Exited {
         /// Which.
         run: RunId,
         /// How; its `ended_at` is set by the node.
         ending: Ending,
+        /// What it printed; the node hands it on to the call that records the run.
+        output: Arc<Output>,
     },
-    /// The answer to [`Effect::Finish`].
-    Finished {
-        /// Of the one in this lane.
-        lane: Lane,
-        /// What came back, for each run in the order in which they were sent.
-        answer: StoreAnswer<Vec<FinishAnswer>>,
-    },
-    /// The answer to [`Effect::Reset`].
-    Reset(StoreAnswer<()>),
-    /// The answer to [`Effect::ListHeld`].
-    Held(StoreAnswer<Vec<RunRef>>),
-    /// [`Effect::Expire`] or [`Effect::Sweep`] came back, however.
-    Swept,
-    /// Somebody wants a run to end; it may not be mine.
+    /// A person wants a run to end; it may not be mine.
     CancelAsked(RunId),
-    /// Stop claiming, give back what is prepared, wait for what runs.
+    /// Stop claiming, release what is prepared, wait for what runs.
     Drain,
     /// Stop waiting: cancel what runs.
     DrainNow,
@@ -194,44 +113,17 @@ pub enum SelfKillReason {
 /// Something to do. The driver comes back with the result as an [`Input`].
 #[derive(Debug, Clone, Hash)]
 pub enum Effect {
-    /// Write a heartbeat.
-    Heartbeat {
-        /// Its sequence number.
-        seq: u64,
-        /// Whether the node drains.
-        draining: bool,
+    /// Make a call to the store; [`Input::Answered`] follows.
+    Call {
+        /// The number that the answer is to name.
+        id: CallId,
+        /// Which call.
+        call: Call,
     },
     /// Tell the keeper that children may live until then.
     RenewKeeper {
         /// The lease's end.
         until: BootTime,
-    },
-    /// Look for work: my own, and what others leave lying.
-    Peek {
-        /// Which are mine.
-        partitions: Vec<u16>,
-        /// What comes up until then.
-        until: Timestamp,
-    },
-    /// Claim.
-    Claim {
-        /// Where.
-        partitions: Vec<u16>,
-        /// What comes up until then.
-        until: Timestamp,
-        /// The ids to use.
-        runs: Vec<RunId>,
-        /// How many of them may start in the same commit, where they are due already.
-        places: usize,
-        /// Of this executor only; `None` for all that the node has.
-        only: Option<String>,
-    },
-    /// Write starts.
-    Start {
-        /// What the answer is to name.
-        lane: Lane,
-        /// Which.
-        runs: Vec<RunRef>,
     },
     /// Really start a run: its start is acknowledged.
     Spawn {
@@ -247,85 +139,12 @@ pub enum Effect {
         /// Why.
         reason: StopReason,
     },
-    /// Write finishes.
-    Finish {
-        /// What the answer is to name.
-        lane: Lane,
-        /// Which, and how they ended.
-        runs: Vec<FinishRequest>,
-    },
-    /// The record of this run is kept; whatever the driver holds of it may go.
-    Forget(RunId),
-    /// Settle doubt.
-    Settle(Vec<RunRef>),
-    /// Give runs back.
-    Reset(Vec<RunRef>),
-    /// List the rows that this session holds.
-    ListHeld,
-    /// End a silent session if its heartbeat is still `seq`, then sweep it.
-    Expire {
-        /// Which session.
-        session: SessionId,
-        /// The sequence last seen.
-        seq: u64,
-    },
-    /// Sweep a session that was ended.
-    Sweep {
-        /// Which session.
-        session: SessionId,
-    },
-    /// Everything is given back or recorded: remove the session and end.
+    /// The run is recorded: whatever the driver keeps of it may go.
+    Recorded(RunId),
+    /// The drain is over and the session is closed: end.
     Drained,
     /// End at once, children first (exit 70).
     SelfKill(SelfKillReason),
-}
-
-impl Effect {
-    /// What a node is told when the call to the store that this effect is has failed; `sent` is when it was sent. `None` when
-    /// it is none.
-    pub fn failed(&self, failure: Failure, sent: BootTime) -> Option<Input> {
-        Some(match self {
-            Effect::Heartbeat { .. } => Input::Beat { sent, answer: Err(failure) },
-            Effect::Peek { .. } => Input::Peeked(Err(failure)),
-            Effect::Claim { .. } => Input::Claimed(Err(failure)),
-            Effect::Start { lane, .. } => Input::Started { lane: *lane, answer: Err(failure) },
-            Effect::Settle(_) => Input::Settled(Err(failure)),
-            Effect::Finish { lane, .. } => Input::Finished { lane: *lane, answer: Err(failure) },
-            Effect::Reset(_) => Input::Reset(Err(failure)),
-            Effect::ListHeld => Input::Held(Err(failure)),
-            Effect::Expire { .. } | Effect::Sweep { .. } => Input::Swept,
-            Effect::RenewKeeper { .. }
-            | Effect::Spawn { .. }
-            | Effect::Stop { .. }
-            | Effect::Forget(_)
-            | Effect::Drained
-            | Effect::SelfKill(_) => return None,
-        })
-    }
-}
-
-/// What is on its way to the store: one call of a kind at a time, but for starts and finishes.
-#[derive(Debug, Default, Clone, Hash)]
-pub(super) struct Flight {
-    /// When it was sent.
-    pub peek: Option<BootTime>,
-    pub claim: Option<SentClaim>,
-    pub start: Lanes,
-    pub settle: Option<Vec<RunId>>,
-    pub finish: Lanes,
-    pub reset: Option<Vec<RunId>>,
-    pub held: bool,
-    pub sweep: Option<SessionId>,
-}
-
-/// A claim on its way.
-#[derive(Debug, Clone, Hash)]
-pub(super) struct SentClaim {
-    pub runs: Vec<RunId>,
-    /// Kept for those that may start along.
-    pub places: usize,
-    /// What it takes from others; `None` in my own partitions.
-    pub theft: Option<Theft>,
 }
 
 /// The node's own heartbeat and the lease that it keeps up.
@@ -338,31 +157,22 @@ pub(super) struct Heartbeat {
     /// Trusted until then.
     pub lease_until: BootTime,
     pub self_kill: bool,
-    pub in_flight: bool,
     /// The node has ended itself: nothing is done any more.
     pub ended: bool,
 }
 
 impl Heartbeat {
     pub fn new(now: BootTime, timing: &Timing, self_kill: bool) -> Self {
-        Self {
-            seq: 0,
-            acked: 0,
-            next_at: now,
-            lease_until: now + timing.self_kill_after,
-            self_kill,
-            ended: false,
-            in_flight: false,
-        }
+        Self { seq: 0, acked: 0, next_at: now, lease_until: now + timing.self_kill_after, self_kill, ended: false }
     }
 
-    /// When something is to be done about it. One that is on its way wakes by its answer.
-    pub fn next(&self) -> BootTime {
+    /// When something is to be done about it. One in flight wakes by its answer.
+    pub fn next(&self, in_flight: bool) -> BootTime {
         const NEVER: BootTime = BootTime::from_ms(u64::MAX);
         if self.ended {
             return NEVER;
         }
-        let beat = if self.in_flight { NEVER } else { self.next_at };
+        let beat = if in_flight { NEVER } else { self.next_at };
         if self.self_kill && enabled(Guard::SelfKill) { beat.min(self.lease_until) } else { beat }
     }
 }

@@ -35,7 +35,7 @@ impl Node {
                 self.detector.restart();
             }
             for run in self.in_stage(&Stage::Prepared) {
-                self.set_stage(run, Stage::Uncertain);
+                self.set_stage(run, Stage::Releasing);
             }
         }
     }

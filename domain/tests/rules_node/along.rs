@@ -1,8 +1,9 @@
 //! What is due already when it is claimed, and starts in the same commit.
 
 use carillon_domain::id::RunId;
+use carillon_domain::node::call::Failure;
 use carillon_domain::node::port::{Claimed, FinishAnswer};
-use carillon_domain::node::{Config, Failure, Input};
+use carillon_domain::node::{Config, Input};
 
 use super::driver::{Driver, config, executing, prepared, succeeded, utc};
 use super::finishing::onward;
@@ -19,7 +20,7 @@ fn a_claim_keeps_places_only_where_something_was_due_and_leaves_a_quarter() {
     let mut driver = Driver::new(config());
     driver.tick(5_000);
     assert_eq!(driver.claim_from(utc(5_001)).places, 0, "nothing is due");
-    driver.feed(Input::Claimed(Ok(vec![])));
+    driver.claimed(Ok(vec![]));
     assert_eq!(driver.claim_from(utc(5_000)).places, 7, "of 10");
 }
 
@@ -31,7 +32,7 @@ fn the_claim_after_a_full_one_keeps_places_where_the_last_of_that_was_due() {
         let first = driver.claim_from(utc(5_000));
         assert_eq!(first.places, 50, "no more than one claim takes");
         let all = first.runs.iter().map(|run| prepared(*run, run.parts().1, last_ms)).collect();
-        driver.feed(Input::Claimed(Ok(all)));
+        driver.claimed(Ok(all));
         let second = driver.claims().remove(0);
         assert_eq!(second.places > 0, keeps, "the last was due at {last_ms}: {second:?}");
     }
@@ -41,7 +42,7 @@ fn the_claim_after_a_full_one_keeps_places_where_the_last_of_that_was_due() {
 fn what_a_claim_has_started_is_spawned_at_once() {
     let mut driver = Driver::new(config());
     let run = driver.claim()[0];
-    driver.feed(Input::Claimed(Ok(vec![started_along(run)])));
+    driver.claimed(Ok(vec![started_along(run)]));
     assert_eq!((driver.spawns(), driver.node.counts()), (vec![run], (0, 1)));
     assert!(driver.starts().is_empty(), "it has started");
 }
@@ -56,7 +57,7 @@ fn places_that_are_kept_are_nobody_elses() {
     assert_eq!(driver.claim_from(utc(0)).places, 7);
     driver.tick(1_000);
     assert_eq!(driver.starts().len(), 3, "of 10, 7 are kept");
-    driver.feed(Input::Claimed(Ok(vec![])));
+    driver.claimed(Ok(vec![]));
     driver.answer_start(Err(Failure::RolledBack));
     driver.take();
     driver.tick(1_100);
@@ -71,7 +72,7 @@ fn a_finish_may_start_what_is_due_unless_the_next_start_is_short_of_places() {
     let next = onward(&mut driver)[0].unwrap();
     assert!(next.has_place);
     let along = started_along(next.run);
-    driver.answer_finish(Ok(vec![FinishAnswer::Onward(Box::new(along.clone()))]));
+    driver.answer_finish(Ok(vec![FinishAnswer::RecordedAndClaimed(Box::new(along.clone()))]));
     assert_eq!((driver.spawns(), driver.node.counts()), (vec![next.run], (0, 1)));
 
     let other = driver.execute().at.run;
@@ -91,18 +92,18 @@ fn what_was_started_along_is_given_back_by_a_node_that_drains_meanwhile() {
     let next = onward(&mut driver)[0].unwrap();
     driver.feed(Input::Drain);
     let along = started_along(next.run);
-    driver.answer_finish(Ok(vec![FinishAnswer::Onward(Box::new(along.clone()))]));
-    assert_eq!((driver.spawns(), driver.resets()), (vec![], vec![along.at]));
+    driver.answer_finish(Ok(vec![FinishAnswer::RecordedAndClaimed(Box::new(along.clone()))]));
+    assert_eq!((driver.spawns(), driver.releases()), (vec![], vec![along.at]));
 }
 
 #[test]
 fn a_claim_of_unknown_outcome_spawns_nothing_before_it_is_settled() {
     let mut driver = Driver::new(config());
     let run = driver.claim()[0];
-    driver.feed(Input::Claimed(Err(Failure::Unknown)));
+    driver.claimed(Err(Failure::Unknown));
     let found = started_along(run);
-    driver.feed(Input::Held(Ok(vec![found.at])));
+    driver.held(Ok(vec![found.at]));
     assert_eq!((driver.settles(), driver.spawns()), (vec![found.at], vec![]));
-    driver.feed(Input::Exited { run, ending: succeeded() });
+    driver.exit_with(run, succeeded());
     assert!(driver.finishes().is_empty(), "it never ran");
 }

@@ -1,8 +1,11 @@
 //! How many calls of a kind are on their way to the store at a time, and how long an answer that never came is waited for.
 
 use carillon_domain::id::RunId;
+use carillon_domain::node::call::Call;
+use carillon_domain::node::call::CallId;
+use carillon_domain::node::call::Failure;
 use carillon_domain::node::port::{Claimed, FinishAnswer, StartAnswer};
-use carillon_domain::node::{Config, Effect, Failure, Input, Lane};
+use carillon_domain::node::{Config, Effect};
 
 use super::driver::{Driver, config, prepared, started};
 
@@ -11,7 +14,7 @@ fn a_start_is_sent_when_the_one_before_it_was_answered() {
     let mut driver = Driver::new(Config { max_batch: 2, ..config() });
     let ids = driver.claim();
     let all: Vec<Claimed> = (0..2).map(|n| prepared(ids[n], n as u64, 10_000 + 100 * n as i64)).collect();
-    driver.feed(Input::Claimed(Ok(all.clone())));
+    driver.claimed(Ok(all.clone()));
     driver.tick(10_000);
     assert_eq!(driver.starts(), [all[0].at]);
     driver.tick(10_100);
@@ -23,13 +26,19 @@ fn a_start_is_sent_when_the_one_before_it_was_answered() {
 /// Runs that are due at `due_ms`, all of them claimed, of jobs with the numbers from `from` on.
 fn due_together(driver: &mut Driver, ids: &[RunId], from: u64, due_ms: i64) -> Vec<Claimed> {
     let all: Vec<Claimed> = ids.iter().zip(from..).map(|(run, job)| prepared(*run, job, due_ms)).collect();
-    driver.feed(Input::Claimed(Ok(all.clone())));
+    driver.claimed(Ok(all.clone()));
     all
 }
 
 /// The starts that were sent: in which lane, and how many runs.
-fn lanes(driver: &mut Driver) -> Vec<(Lane, usize)> {
-    driver.pick(|effect| if let Effect::Start { lane, runs } = effect { Some((*lane, runs.len())) } else { None })
+fn lanes(driver: &mut Driver) -> Vec<(CallId, usize)> {
+    driver.pick(|effect| {
+        if let Effect::Call { id: lane, call: Call::Start { runs, .. } } = effect {
+            Some((*lane, runs.len()))
+        } else {
+            None
+        }
+    })
 }
 
 #[test]
@@ -45,10 +54,11 @@ fn what_fills_a_batch_goes_beside_the_start_that_is_on_its_way() {
     let ids = driver.claims()[0].runs.clone();
     due_together(&mut driver, &ids, 5, 0);
     assert_eq!(lanes(&mut driver), [], "a third never");
-    driver.feed(Input::Started { lane: two, answer: Ok(second.iter().map(started).collect()) });
+    driver.answer_start_of(two, Ok(second.iter().map(started).collect()));
     assert_eq!((driver.spawns().len(), lanes(&mut driver)), (2, vec![]), "one more is worth no call of its own");
-    driver.feed(Input::Started { lane: one, answer: Ok(first.iter().map(started).collect()) });
-    assert_eq!((driver.spawns().len(), lanes(&mut driver)), (2, vec![(one, 1)]));
+    driver.answer_start_of(one, Ok(first.iter().map(started).collect()));
+    let sizes: Vec<usize> = lanes(&mut driver).into_iter().map(|(_, runs)| runs).collect();
+    assert_eq!((driver.spawns().len(), sizes), (2, vec![1]));
 }
 
 #[test]
@@ -64,10 +74,10 @@ fn many_that_are_due_together_start_in_parts() {
     while !sent.is_empty() {
         let (lane, runs) = sent.remove(0);
         sizes.push(runs);
-        driver.feed(Input::Started { lane, answer: Ok(vec![StartAnswer::Gone; runs]) });
+        driver.answer_start_of(lane, Ok(vec![StartAnswer::Gone; runs]));
         sent.extend(lanes(&mut driver));
         if !driver.claims().is_empty() {
-            driver.feed(Input::Claimed(Ok(vec![])));
+            driver.claimed(Ok(vec![]));
         }
     }
     assert_eq!(sizes[..2], [1_000, 750], "each a quarter of what waits");
@@ -98,7 +108,9 @@ fn finishes_go_in_two_lanes_as_well_and_one_that_fails_is_repeated_alone() {
     let runs: Vec<RunId> = (0..4).map(|_| driver.execute().at.run).collect();
     let sent = |driver: &mut Driver| {
         driver.pick(|effect| match effect {
-            Effect::Finish { lane, runs } => Some((*lane, runs.iter().map(|one| one.at.run).collect::<Vec<_>>())),
+            Effect::Call { id: lane, call: Call::Finish { runs, .. } } => {
+                Some((*lane, runs.iter().map(|one| one.at.run).collect::<Vec<_>>()))
+            }
             _ => None,
         })
     };
@@ -110,7 +122,7 @@ fn finishes_go_in_two_lanes_as_well_and_one_that_fails_is_repeated_alone() {
     assert_eq!(two[0].1, [runs[1], runs[2]]);
     assert_ne!(two[0].0, one);
     driver.exit(runs[3]);
-    driver.feed(Input::Finished { lane: two[0].0, answer: Err(Failure::Unknown) });
+    driver.answer_finish_of(two[0].0, Err(Failure::Unknown));
     driver.tick(50);
     assert_eq!(sent(&mut driver)[0].1, [runs[1], runs[2]], "the first of those that wait");
 }
@@ -120,14 +132,15 @@ fn the_ids_of_a_claim_without_an_answer_are_looked_for_by_three_recoveries() {
     for late in 1..=4 {
         let mut driver = Driver::new(config());
         let run = driver.claim()[0];
-        driver.feed(Input::Claimed(Err(Failure::Unknown)));
-        for _ in 1..late {
-            driver.feed(Input::Held(Ok(vec![])));
+        driver.claimed(Err(Failure::Unknown));
+        for recovery in 1..late {
+            driver.held(Ok(vec![]));
+            driver.tick(10_000 * recovery);
         }
         driver.take();
         let row = prepared(run, 1, 20_000);
-        driver.feed(Input::Held(Ok(vec![row.at])));
-        let (settled, given_back) = (driver.settles(), driver.resets());
+        driver.held(Ok(vec![row.at]));
+        let (settled, given_back) = (driver.settles(), driver.releases());
         let expected = if late <= 3 { (vec![row.at], vec![]) } else { (vec![], vec![row.at]) };
         assert_eq!((settled, given_back), expected, "listed by recovery number {late}");
     }
@@ -160,9 +173,9 @@ fn a_row_that_is_listed_before_its_claim_is_answered_is_left_alone() {
     let run = driver.claim()[0];
     driver.tick(10_000);
     let claimed = prepared(run, 1, 10_000);
-    driver.feed(Input::Held(Ok(vec![claimed.at])));
-    assert_eq!((driver.resets(), driver.settles()), (vec![], vec![]), "the answer will tell");
-    driver.feed(Input::Claimed(Ok(vec![claimed.clone()])));
+    driver.held(Ok(vec![claimed.at]));
+    assert_eq!((driver.releases(), driver.settles()), (vec![], vec![]), "the answer will tell");
+    driver.claimed(Ok(vec![claimed.clone()]));
     assert_eq!(driver.starts(), [claimed.at]);
 }
 
@@ -170,7 +183,9 @@ fn a_row_that_is_listed_before_its_claim_is_answered_is_left_alone() {
 fn recovery_lets_starts_go_first_for_a_while() {
     let mut driver = Driver::new(config());
     driver.prepare(10_000);
-    let lists = |driver: &mut Driver| driver.pick(|effect| matches!(effect, Effect::ListHeld).then_some(())).len();
+    let lists = |driver: &mut Driver| {
+        driver.pick(|effect| matches!(effect, Effect::Call { call: Call::ListHeld { .. }, .. }).then_some(())).len()
+    };
     driver.tick(10_000);
     assert_eq!((driver.starts().len(), lists(&mut driver)), (1, 0));
     assert_eq!(driver.node.next_wake().as_ms(), 10_250);

@@ -1,8 +1,8 @@
 //! How much a node claims: by what it holds, by what it can start, and by whether it is alone.
 
 use carillon_domain::id::RunId;
+use carillon_domain::node::Config;
 use carillon_domain::node::port::{Claimed, FinishAnswer, Peek, RunRef};
-use carillon_domain::node::{Config, Input};
 
 use super::driver::{Driver, config, me, prepared, started, succeeded, utc};
 
@@ -12,7 +12,7 @@ fn beside(configure: impl FnOnce(&mut Config)) -> Driver {
     configure(&mut config);
     let mut driver = Driver::new(config);
     driver.beat_with_other(0);
-    driver.feed(Input::Peeked(Ok(Peek::default())));
+    driver.peeked(Ok(Peek::default()));
     driver.take();
     driver
 }
@@ -23,7 +23,7 @@ fn due(run: RunId) -> Claimed {
 
 /// Every run of the claim is due at once, and there is more.
 fn claimed(driver: &mut Driver, runs: &[RunId]) -> usize {
-    driver.feed(Input::Claimed(Ok(runs.iter().map(|run| due(*run)).collect())));
+    driver.claimed(Ok(runs.iter().map(|run| due(*run)).collect()));
     runs.len()
 }
 
@@ -43,7 +43,7 @@ fn start_all(driver: &mut Driver) -> Vec<RunId> {
 /// One run ends and is recorded, a while after any other.
 fn finish(driver: &mut Driver, run: RunId) {
     driver.tick(driver.now.as_ms() + 100);
-    driver.feed(Input::Exited { run, ending: succeeded() });
+    driver.exit_with(run, succeeded());
     driver.tick(driver.now.as_ms() + 250);
     driver.answer_finish(Ok(vec![FinishAnswer::Recorded { claim_at: None }]));
 }
@@ -71,7 +71,7 @@ fn among_others_a_node_claims_in_proportion_to_what_is_free() {
         sizes.push(runs.len());
         // Later than now: it takes no place until then.
         let later = runs.iter().map(|run| prepared(*run, run.parts().1, 20_000)).collect();
-        driver.feed(Input::Claimed(Ok(later)));
+        driver.claimed(Ok(later));
         match driver.claims().pop() {
             Some(more) => runs = more.runs,
             None => break,
@@ -124,13 +124,13 @@ fn a_place_that_a_run_given_back_leaves_is_used_at_once() {
     let runs = driver.claim();
     assert_eq!(runs.len(), 2);
     let later = |run: &RunId| prepared(*run, run.parts().1, 20_000);
-    driver.feed(Input::Claimed(Ok(runs.iter().map(later).collect())));
+    driver.claimed(Ok(runs.iter().map(later).collect()));
     assert_eq!(driver.claims(), []);
     let stray = prepared(RunId::drawn(me(), 999), 1, 0);
     driver.beat_with_other(10_000);
-    driver.feed(Input::Held(Ok(vec![stray.at])));
-    assert_eq!(driver.resets(), [stray.at]);
-    driver.feed(Input::Reset(Ok(())));
+    driver.held(Ok(vec![stray.at]));
+    assert_eq!(driver.releases(), [stray.at]);
+    driver.released(Ok(()));
     assert_eq!(driver.claims(), [], "three were held where two may be");
     driver.beat_with_other(20_000);
     let executing = start_all(&mut driver);
@@ -144,10 +144,10 @@ fn the_ids_that_a_claim_left_over_are_used_by_the_next_and_no_other_twice() {
     let mut driver = Driver::new(config());
     let first = driver.claim();
     let later = |run: &RunId| prepared(*run, run.parts().1, 20_000);
-    driver.feed(Input::Claimed(Ok(vec![later(&first[0]), later(&first[2])])));
+    driver.claimed(Ok(vec![later(&first[0]), later(&first[2])]));
     let second = driver.claim();
     assert_eq!(second[0], first[3], "what lies before the last one that was used is not looked for");
-    driver.feed(Input::Claimed(Ok(second.iter().map(later).collect())));
+    driver.claimed(Ok(second.iter().map(later).collect()));
     let third = driver.claims().pop().expect("a full answer means that there is more").runs;
     assert!(third.iter().all(|run| !second.contains(run)));
 }

@@ -7,10 +7,9 @@ use carillon_domain::firing::{Firing, Held};
 use carillon_domain::id::{JobId, RunId, SessionId};
 use carillon_domain::job::Job;
 use carillon_domain::lease::Timing;
-use carillon_domain::node::port::{Claimed, FinishAnswer, Peek, RowKey, RunRef, Seen, StartAnswer};
-use carillon_domain::node::{
-    BeatAnswer, Config, Effect, Input, Lane, Node, Peer, SelfKillReason, StopReason, StoreAnswer,
-};
+use carillon_domain::node::call::{Answer, BeatAnswer, Call, CallId, CallKind, ClaimRequest, Failure, Peer};
+use carillon_domain::node::port::{Claimed, FinishAnswer, Peek, RowKey, RunRef, SettleAnswer, StartAnswer};
+use carillon_domain::node::{Config, Effect, Input, Node, SelfKillReason, StopReason};
 use carillon_domain::run::{Ending, Status, Trigger};
 use carillon_domain::time::{BootTime, Timestamp};
 
@@ -25,7 +24,14 @@ pub fn other() -> SessionId {
     SessionId::from_random(2)
 }
 
+/// A heartbeat is always in flight, so that one can be answered at any moment, and the lease is never over.
 pub fn config() -> Config {
+    let timing = Timing { heartbeat: Duration::ZERO, self_kill_after: Duration::from_secs(3_600), ..Timing::default() };
+    Config { timing, ..timed() }
+}
+
+/// With the heartbeats and the lease of a server.
+pub fn timed() -> Config {
     Config {
         timing: Timing::default(),
         self_kill: true,
@@ -53,32 +59,25 @@ pub fn succeeded() -> Ending {
     Ending { status: Status::Succeeded, exit_code: Some(0), signal: None, reason: None, ended_at: Timestamp::EPOCH }
 }
 
-/// What a claim asks for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SentClaim {
-    pub partitions: Vec<u16>,
-    pub until: Timestamp,
-    pub runs: Vec<RunId>,
-    pub places: usize,
-    pub only: Option<String>,
-}
-
 pub struct Driver {
     pub node: Node,
     pub now: BootTime,
     /// The effects since they were last taken.
     pub seen: Vec<Effect>,
+    /// The calls in flight, oldest first.
+    pub in_flight: Vec<(CallId, CallKind)>,
 }
 
 impl Driver {
     /// A node at boot second 0, its first heartbeat acknowledged and its first look answered.
     pub fn new(config: Config) -> Self {
         let now = BootTime::from_ms(0);
-        let mut driver = Self { node: Node::new(config, me(), utc(0), now), now, seen: Vec::new() };
-        driver.tick(0);
-        driver.beat(0);
-        driver.feed(Input::Peeked(Ok(Peek::default())));
-        driver.feed(Input::Held(Ok(vec![])));
+        let node = Node::new(config, me(), utc(0), now);
+        let mut driver = Self { node, now, seen: Vec::new(), in_flight: Vec::new() };
+        driver.feed(Input::Offers(vec!["http".into(), "shell".into()]));
+        driver.beat();
+        driver.peeked(Ok(Peek::default()));
+        driver.held(Ok(vec![]));
         driver.take();
         driver
     }
@@ -86,8 +85,60 @@ impl Driver {
     pub fn feed(&mut self, input: Input) {
         self.node.handle(input, self.now);
         while let Some(effect) = self.node.poll() {
+            if let Effect::Call { id, call } = &effect {
+                self.in_flight.push((*id, call.kind()));
+            }
             self.seen.push(effect);
         }
+    }
+
+    /// Answers the oldest call of a kind that is in flight.
+    pub fn answer(&mut self, kind: CallKind, answer: Result<Answer, Failure>) {
+        let of_kind = self.in_flight.iter().find(|(_, of)| *of == kind).map(|(id, _)| *id);
+        let Some(id) = of_kind else { panic!("no {kind:?} is in flight") };
+        self.answer_call(id, answer);
+    }
+
+    pub fn answer_call(&mut self, id: CallId, answer: Result<Answer, Failure>) {
+        self.in_flight.retain(|(of, _)| *of != id);
+        self.feed(Input::Answered { id, answer });
+    }
+
+    pub fn is_in_flight(&self, kind: CallKind) -> bool {
+        self.in_flight.iter().any(|(_, of)| *of == kind)
+    }
+
+    pub fn peeked(&mut self, answer: Result<Peek, Failure>) {
+        self.answer(CallKind::Peek, answer.map(Answer::Peek));
+    }
+
+    pub fn claimed(&mut self, answer: Result<Vec<Claimed>, Failure>) {
+        self.answer(CallKind::Claim, answer.map(Answer::Claim));
+    }
+
+    pub fn settled(&mut self, answer: Result<Vec<SettleAnswer>, Failure>) {
+        self.answer(CallKind::Settle, answer.map(Answer::Settle));
+    }
+
+    pub fn released(&mut self, answer: Result<(), Failure>) {
+        self.answer(CallKind::Release, answer.map(|()| Answer::Released));
+    }
+
+    pub fn held(&mut self, answer: Result<Vec<RunRef>, Failure>) {
+        self.answer(CallKind::ListHeld, answer.map(Answer::Held));
+    }
+
+    /// The session that is being ended or swept was not silent, or holds nothing.
+    pub fn swept(&mut self) {
+        if self.is_in_flight(CallKind::Sweep) {
+            self.answer(CallKind::Sweep, Ok(Answer::Swept(0)));
+        } else {
+            self.answer(CallKind::Expire, Ok(Answer::Expired(false)));
+        }
+    }
+
+    pub fn beaten(&mut self, answer: Result<BeatAnswer, Failure>) {
+        self.answer(CallKind::Heartbeat, answer.map(Answer::Heartbeat));
     }
 
     /// Moves the clock to `ms` and ticks.
@@ -100,15 +151,14 @@ impl Driver {
         std::mem::take(&mut self.seen)
     }
 
-    /// The heartbeat that is on its way was sent at `sent` and is acknowledged now.
-    pub fn beat(&mut self, sent: u64) {
+    /// The heartbeat in flight is acknowledged now.
+    pub fn beat(&mut self) {
         let peers = vec![peer(me(), 1)];
-        self.beat_with(sent, peers, UTC0_MS + self.now.as_ms() as i64);
+        self.beat_with(peers, UTC0_MS + self.now.as_ms() as i64);
     }
 
-    pub fn beat_with(&mut self, sent: u64, peers: Vec<Peer>, utc_ms: i64) {
-        let answer = Ok(BeatAnswer::Alive { utc: Timestamp::from_ms(utc_ms), peers, window: None });
-        self.feed(Input::Beat { sent: BootTime::from_ms(sent), answer });
+    pub fn beat_with(&mut self, peers: Vec<Peer>, utc_ms: i64) {
+        self.beaten(Ok(BeatAnswer::Alive { utc: Timestamp::from_ms(utc_ms), peers, window: None }));
     }
 
     /// Asks for work until a claim is sent; answers its ids.
@@ -117,9 +167,9 @@ impl Driver {
     }
 
     /// Looks, finds that the first comes up at `earliest`, and answers the claim that is sent.
-    pub fn claim_from(&mut self, earliest: Timestamp) -> SentClaim {
-        self.feed(Input::Look);
-        self.feed(Input::Peeked(Ok(Peek { earliest_claim_at: Some(earliest), ..Peek::default() })));
+    pub fn claim_from(&mut self, earliest: Timestamp) -> ClaimRequest {
+        self.feed(Input::RowsChanged);
+        self.peeked(Ok(Peek { earliest_claim_at: Some(earliest), ..Peek::default() }));
         let claim = self.claims().into_iter().next();
         self.take();
         claim.expect("a claim is sent")
@@ -129,7 +179,7 @@ impl Driver {
     pub fn prepare(&mut self, due_ms: i64) -> Claimed {
         let run = self.claim()[0];
         let claimed = prepared(run, run.parts().1, due_ms);
-        self.feed(Input::Claimed(Ok(vec![claimed.clone()])));
+        self.claimed(Ok(vec![claimed.clone()]));
         claimed
     }
 
@@ -146,7 +196,7 @@ impl Driver {
     pub fn execute_manual(&mut self) -> Claimed {
         let mut manual = prepared(self.claim()[0], 1, 0);
         manual.held.firing.trigger = Trigger::Manual;
-        self.feed(Input::Claimed(Ok(vec![manual.clone()])));
+        self.claimed(Ok(vec![manual.clone()]));
         self.answer_start(Ok(vec![started(&manual)]));
         manual
     }
@@ -154,34 +204,25 @@ impl Driver {
     /// The clock moves to `ms`, where heartbeats show that the other node lives too.
     pub fn beat_with_other(&mut self, ms: u64) {
         self.tick(ms);
-        self.beat_with(ms, vec![peer(me(), ms), peer(other(), ms)], UTC0_MS + ms as i64);
+        self.beat_with(vec![peer(me(), ms), peer(other(), ms)], UTC0_MS + ms as i64);
     }
 
     /// The claims that were sent.
-    pub fn claims(&mut self) -> Vec<SentClaim> {
-        self.pick(|effect| match effect {
-            Effect::Claim { partitions, until, runs, places, only } => Some(SentClaim {
-                partitions: partitions.clone(),
-                until: *until,
-                runs: runs.clone(),
-                places: *places,
-                only: only.clone(),
-            }),
-            _ => None,
-        })
+    pub fn claims(&mut self) -> Vec<ClaimRequest> {
+        self.pick_calls(|call| if let Call::Claim(request) = call { Some(request.clone()) } else { None })
     }
 
     /// The runs of the start that was sent, if one was.
     pub fn starts(&mut self) -> Vec<RunRef> {
-        self.pick(|effect| if let Effect::Start { runs, .. } = effect { Some(runs.clone()) } else { None }).concat()
+        self.pick_calls(|call| if let Call::Start { runs, .. } = call { Some(runs.clone()) } else { None }).concat()
     }
 
     pub fn settles(&mut self) -> Vec<RunRef> {
-        self.pick(|effect| if let Effect::Settle(refs) = effect { Some(refs.clone()) } else { None }).concat()
+        self.pick_calls(|call| if let Call::Settle { runs, .. } = call { Some(runs.clone()) } else { None }).concat()
     }
 
-    pub fn resets(&mut self) -> Vec<RunRef> {
-        self.pick(|effect| if let Effect::Reset(refs) = effect { Some(refs.clone()) } else { None }).concat()
+    pub fn releases(&mut self) -> Vec<RunRef> {
+        self.pick_calls(|call| if let Call::Release { runs, .. } = call { Some(runs.clone()) } else { None }).concat()
     }
 
     pub fn spawns(&mut self) -> Vec<RunId> {
@@ -193,21 +234,27 @@ impl Driver {
     }
 
     pub fn finishes(&mut self) -> Vec<(RunId, Ending)> {
-        let of = |effect: &Effect| match effect {
-            Effect::Finish { runs: all, .. } => {
-                Some(all.iter().map(|one| (one.at.run, one.ending.clone())).collect::<Vec<_>>())
+        let of = |call: &Call| match call {
+            Call::Finish { runs, .. } => {
+                Some(runs.iter().map(|one| (one.at.run, one.ending.clone())).collect::<Vec<_>>())
             }
             _ => None,
         };
-        self.pick(of).concat()
+        self.pick_calls(of).concat()
     }
 
     pub fn kills(&mut self) -> Vec<SelfKillReason> {
         self.pick(|effect| if let Effect::SelfKill(reason) = effect { Some(*reason) } else { None })
     }
 
-    pub fn drained(&mut self) -> usize {
-        self.pick(|effect| if let Effect::Drained = effect { Some(()) } else { None }).len()
+    /// How often the session was closed.
+    pub fn closes(&mut self) -> usize {
+        self.pick_calls(|call| matches!(call, Call::Close { .. }).then_some(())).len()
+    }
+
+    /// Takes the calls of one kind out of the effects seen.
+    pub fn pick_calls<T>(&mut self, of: impl Fn(&Call) -> Option<T>) -> Vec<T> {
+        self.pick(|effect| if let Effect::Call { call, .. } = effect { of(call) } else { None })
     }
 
     /// Takes the effects of one kind out of those seen.
@@ -218,17 +265,29 @@ impl Driver {
     }
 
     pub fn exit(&mut self, run: RunId) {
-        self.feed(Input::Exited { run, ending: succeeded() });
+        self.exit_with(run, succeeded());
     }
 
-    /// The start that was sent first is answered; where two are on their way, the other one's lane is not the first.
-    pub fn answer_start(&mut self, answer: StoreAnswer<Vec<StartAnswer>>) {
-        self.feed(Input::Started { lane: Lane::default(), answer });
+    pub fn exit_with(&mut self, run: RunId, ending: Ending) {
+        self.feed(Input::Exited { run, ending, output: Arc::default() });
     }
 
-    /// The same of a finish.
-    pub fn answer_finish(&mut self, answer: StoreAnswer<Vec<FinishAnswer>>) {
-        self.feed(Input::Finished { lane: Lane::default(), answer });
+    /// The start that was sent first is answered.
+    pub fn answer_start(&mut self, answer: Result<Vec<StartAnswer>, Failure>) {
+        self.answer(CallKind::Start, answer.map(Answer::Start));
+    }
+
+    pub fn answer_start_of(&mut self, id: CallId, answer: Result<Vec<StartAnswer>, Failure>) {
+        self.answer_call(id, answer.map(Answer::Start));
+    }
+
+    /// The finish that was sent first is answered.
+    pub fn answer_finish(&mut self, answer: Result<Vec<FinishAnswer>, Failure>) {
+        self.answer(CallKind::Finish, answer.map(Answer::Finish));
+    }
+
+    pub fn answer_finish_of(&mut self, id: CallId, answer: Result<Vec<FinishAnswer>, Failure>) {
+        self.answer_call(id, answer.map(Answer::Finish));
     }
 
     pub fn recorded(&mut self) {
@@ -259,7 +318,7 @@ pub fn started(claimed: &Claimed) -> StartAnswer {
     StartAnswer::Started { at, held, replace_at: None }
 }
 
-pub fn found_executing(claimed: &Claimed, withdrawn: bool) -> Seen {
+pub fn found_executing(claimed: &Claimed, withdrawn: bool) -> SettleAnswer {
     let (at, held) = executing(claimed);
-    Seen::Executing { at, held, replace_at: None, withdrawn }
+    SettleAnswer::Executing { at, held, replace_at: None, withdrawn }
 }

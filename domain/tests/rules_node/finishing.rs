@@ -1,8 +1,10 @@
 //! What the end of a run leads to: its record, and a claim of what comes up next.
 
 use carillon_domain::id::RunId;
+use carillon_domain::node::call::Call;
+use carillon_domain::node::call::Failure;
 use carillon_domain::node::port::{FinishAnswer, Next};
-use carillon_domain::node::{Config, Effect, Failure, Input};
+use carillon_domain::node::{Config, Effect, Input};
 use carillon_domain::partition::partition_of;
 
 use super::driver::{Driver, config, prepared, started, utc};
@@ -31,7 +33,9 @@ fn what_comes_up_within_the_horizon_after_a_run_is_claimed_at_once() {
 /// What the finishes that were sent may claim along.
 pub fn onward(driver: &mut Driver) -> Vec<Option<Next>> {
     let of = |effect: &Effect| match effect {
-        Effect::Finish { runs: all, .. } => Some(all.iter().map(|one| one.next).collect::<Vec<_>>()),
+        Effect::Call { call: Call::Finish { runs: all, .. }, .. } => {
+            Some(all.iter().map(|one| one.next).collect::<Vec<_>>())
+        }
         _ => None,
     };
     driver.pick(of).concat()
@@ -46,7 +50,7 @@ fn a_finish_may_claim_what_comes_up_next_of_its_job() {
     let [Some(next)] = onward(&mut driver)[..] else { panic!("nothing is claimed along") };
     assert_eq!(next.until, utc(31_000));
     let claimed = prepared(next.run, 1, 5_000);
-    driver.answer_finish(Ok(vec![FinishAnswer::Onward(Box::new(claimed.clone()))]));
+    driver.answer_finish(Ok(vec![FinishAnswer::RecordedAndClaimed(Box::new(claimed.clone()))]));
     assert_eq!((driver.claims(), driver.node.counts()), (vec![], (1, 0)));
     driver.tick(5_000);
     assert_eq!(driver.starts(), [claimed.at]);
@@ -61,13 +65,13 @@ fn a_finish_of_unknown_outcome_is_repeated_with_the_same_id_and_recovery_leaves_
     driver.answer_finish(Err(Failure::Unknown));
     assert!(driver.node.known_runs().any(|known| known == next.run));
     driver.tick(10_000);
-    driver.beat(10_000);
+    driver.beat();
     let [Some(again)] = onward(&mut driver)[..] else { panic!("it is not asked again") };
     assert_eq!(again.run, next.run);
     let claimed = prepared(next.run, 1, 12_000);
-    driver.feed(Input::Held(Ok(vec![claimed.at])));
-    assert_eq!((driver.settles(), driver.resets()), (vec![], vec![]));
-    driver.answer_finish(Ok(vec![FinishAnswer::Onward(Box::new(claimed.clone()))]));
+    driver.held(Ok(vec![claimed.at]));
+    assert_eq!((driver.settles(), driver.releases()), (vec![], vec![]));
+    driver.answer_finish(Ok(vec![FinishAnswer::RecordedAndClaimed(Box::new(claimed.clone()))]));
     driver.tick(12_000);
     assert_eq!(driver.starts(), [claimed.at]);
 }
@@ -107,8 +111,8 @@ fn what_was_claimed_along_is_given_back_by_a_node_that_drains_meanwhile() {
     let [Some(next)] = onward(&mut driver)[..] else { panic!("nothing is claimed along") };
     driver.feed(Input::Drain);
     let claimed = prepared(next.run, 1, 5_000);
-    driver.answer_finish(Ok(vec![FinishAnswer::Onward(Box::new(claimed.clone()))]));
-    assert_eq!(driver.resets(), [claimed.at]);
+    driver.answer_finish(Ok(vec![FinishAnswer::RecordedAndClaimed(Box::new(claimed.clone()))]));
+    assert_eq!(driver.releases(), [claimed.at]);
 }
 
 #[test]
@@ -118,7 +122,7 @@ fn ids_that_a_claim_has_not_used_are_not_drawn_twice_when_a_finish_has_drawn_oth
     let sent = driver.claim();
     driver.exit(run);
     let [Some(next)] = onward(&mut driver)[..] else { panic!("nothing is claimed along") };
-    driver.feed(Input::Claimed(Ok(vec![])));
+    driver.claimed(Ok(vec![]));
     let drawn = driver.claim();
     assert!(!drawn.contains(&next.run) && !sent.contains(&next.run), "{next:?}");
 }
@@ -222,7 +226,9 @@ fn a_finish_records_no_more_than_others_can_wait_for() {
     for run in runs {
         driver.exit(run);
     }
-    let sizes = driver.pick(|effect| if let Effect::Finish { runs, .. } = effect { Some(runs.len()) } else { None });
+    let sizes = driver.pick(|effect| {
+        if let Effect::Call { call: Call::Finish { runs, .. }, .. } = effect { Some(runs.len()) } else { None }
+    });
     assert_eq!(sizes, [500, 500], "two lanes");
 }
 
@@ -232,16 +238,19 @@ fn what_waits_to_start_goes_before_what_has_ended() {
     let mut driver = Driver::new(Config { max_batch: 2, max_executing: 5, ..config() });
     let runs = driver.claim();
     let all: Vec<_> = runs.iter().map(|run| prepared(*run, run.parts().1, 0)).collect();
-    driver.feed(Input::Claimed(Ok(all.clone())));
+    driver.claimed(Ok(all.clone()));
     let more = driver.claims().remove(0).runs;
     let rest: Vec<_> = more.iter().map(|run| prepared(*run, run.parts().1, 0)).collect();
-    driver.feed(Input::Claimed(Ok(rest.clone())));
-    let lanes = driver.pick(|effect| if let Effect::Start { lane, .. } = effect { Some(*lane) } else { None });
-    driver.feed(Input::Started { lane: lanes[0], answer: Ok(all.iter().map(started).collect()) });
+    driver.claimed(Ok(rest.clone()));
+    let lanes =
+        driver.pick(
+            |effect| if let Effect::Call { id: lane, call: Call::Start { .. } } = effect { Some(*lane) } else { None },
+        );
+    driver.answer_start_of(lanes[0], Ok(all.iter().map(started).collect()));
     driver.exit(runs[0]);
     driver.exit(runs[1]);
     assert_eq!((driver.finishes().len(), driver.node.next_wake().as_ms()), (0, 250));
-    driver.feed(Input::Started { lane: lanes[1], answer: Ok(rest.iter().map(started).collect()) });
+    driver.answer_start_of(lanes[1], Ok(rest.iter().map(started).collect()));
     assert_eq!(driver.finishes().len(), 2, "none waits to start any more");
 }
 

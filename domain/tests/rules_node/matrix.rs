@@ -1,8 +1,11 @@
 //! Every cell of the exception matrix, driven through the machine.
 
 use carillon_domain::matrix::Found;
-use carillon_domain::node::port::{Claimed, FinishAnswer, RunRef, Seen, StartAnswer};
-use carillon_domain::node::{Config, Effect, Failure, Input};
+use carillon_domain::node::call::Call;
+use carillon_domain::node::call::ClaimRequest;
+use carillon_domain::node::call::Failure;
+use carillon_domain::node::port::{Claimed, FinishAnswer, RunRef, SettleAnswer, StartAnswer};
+use carillon_domain::node::{Config, Effect};
 
 use super::driver::{Driver, config, found_executing, prepared, started, succeeded, utc};
 
@@ -11,12 +14,18 @@ fn a_claim_that_failed_for_certain_is_forgotten_and_made_again() {
     for failure in [Failure::RolledBack, Failure::Refused] {
         let mut driver = Driver::new(config());
         let ids = driver.claim();
-        driver.feed(Input::Claimed(Err(failure)));
+        driver.claimed(Err(failure));
         assert_eq!(driver.node.known_runs().count(), 0, "{failure:?}");
         driver.take();
         driver.tick(49);
         driver.tick(50);
-        let again = driver.pick(|effect| if let Effect::Claim { runs, .. } = effect { Some(runs[0]) } else { None });
+        let again = driver.pick(|effect| {
+            if let Effect::Call { call: Call::Claim(ClaimRequest { runs, .. }), .. } = effect {
+                Some(runs[0])
+            } else {
+                None
+            }
+        });
         assert_eq!(again.len(), 1);
         assert!(!ids.contains(&again[0]), "an id is used once");
     }
@@ -26,13 +35,16 @@ fn a_claim_that_failed_for_certain_is_forgotten_and_made_again() {
 fn a_claim_of_unknown_outcome_is_adopted_when_recovery_lists_it() {
     let mut driver = Driver::new(config());
     let run = driver.claim()[0];
-    driver.feed(Input::Claimed(Err(Failure::Unknown)));
+    driver.claimed(Err(Failure::Unknown));
     assert!(driver.node.known_runs().any(|known| known == run), "kept in pending");
-    assert!(driver.take().iter().any(|effect| matches!(effect, Effect::ListHeld)), "recovery looks at once");
+    assert!(
+        driver.take().iter().any(|effect| matches!(effect, Effect::Call { call: Call::ListHeld { .. }, .. })),
+        "recovery looks at once"
+    );
     let claimed = prepared(run, 1, 5_000);
-    driver.feed(Input::Held(Ok(vec![claimed.at])));
+    driver.held(Ok(vec![claimed.at]));
     assert_eq!(driver.settles(), [claimed.at], "settled before anything else");
-    driver.feed(Input::Settled(Ok(vec![Seen::Prepared(claimed.clone())])));
+    driver.settled(Ok(vec![SettleAnswer::Prepared(claimed.clone())]));
     driver.tick(4_999);
     assert!(driver.starts().is_empty());
     driver.tick(5_000);
@@ -44,15 +56,15 @@ fn what_recovery_lists_and_nobody_knows_is_given_back_until_that_is_acknowledged
     let mut driver = Driver::new(config());
     driver.tick(10_000);
     let stray = prepared(carillon_domain::id::RunId::drawn(super::driver::me(), 999), 1, 0);
-    driver.feed(Input::Held(Ok(vec![stray.at])));
-    assert_eq!(driver.resets(), [stray.at]);
+    driver.held(Ok(vec![stray.at]));
+    assert_eq!(driver.releases(), [stray.at]);
     for (n, failure) in [Failure::RolledBack, Failure::Refused, Failure::Unknown].into_iter().enumerate() {
-        driver.feed(Input::Reset(Err(failure)));
-        assert!(driver.resets().is_empty(), "not at once");
+        driver.released(Err(failure));
+        assert!(driver.releases().is_empty(), "not at once");
         driver.tick(10_000 + 300 * (n as u64 + 1));
-        assert_eq!(driver.resets(), [stray.at], "asked again after {failure:?}");
+        assert_eq!(driver.releases(), [stray.at], "asked again after {failure:?}");
     }
-    driver.feed(Input::Reset(Ok(())));
+    driver.released(Ok(()));
     assert_eq!(driver.node.known_runs().count(), 0);
 }
 
@@ -66,8 +78,8 @@ fn a_start_follows_its_answer() {
     driver.tick(50);
     assert_eq!(driver.starts(), [claimed.at], "rolled back: asked again");
     driver.answer_start(Err(Failure::Refused));
-    assert_eq!(driver.resets(), [claimed.at], "refused: given back");
-    driver.feed(Input::Reset(Ok(())));
+    assert_eq!(driver.releases(), [claimed.at], "refused: given back");
+    driver.released(Ok(()));
     assert!(driver.spawns().is_empty());
 
     let mut driver = Driver::new(config());
@@ -93,18 +105,18 @@ fn a_start_of_unknown_outcome_is_settled_and_follows_what_is_found() {
         driver.take();
         driver.answer_start(Err(Failure::Unknown));
         assert_eq!(driver.settles(), [claimed.at]);
-        driver.feed(Input::Settled(Err(Failure::Unknown)));
+        driver.settled(Err(Failure::Unknown));
         driver.tick(50);
         assert_eq!(driver.settles(), [claimed.at], "only an acknowledged settling is believed");
         let seen = match found {
-            Found::Prepared => Seen::Prepared(claimed.clone()),
+            Found::Prepared => SettleAnswer::Prepared(claimed.clone()),
             Found::Executing => found_executing(&claimed, false),
             Found::Withdrawn => found_executing(&claimed, true),
-            Found::Gone => Seen::Gone,
+            Found::Gone => SettleAnswer::Gone,
         };
-        driver.feed(Input::Settled(Ok(vec![seen])));
+        driver.settled(Ok(vec![seen]));
         driver.tick(200);
-        let (spawned, started, reset) = (driver.spawns().len(), driver.starts().len(), driver.resets().len());
+        let (spawned, started, reset) = (driver.spawns().len(), driver.starts().len(), driver.releases().len());
         let expected = match found {
             Found::Prepared => (0, 1, 0),
             Found::Executing => (1, 0, 0),
@@ -128,11 +140,11 @@ fn a_finish_is_asked_for_ever_and_kept_until_it_is_recorded() {
         assert_eq!(driver.node.counts(), (0, 1), "its place stays taken");
         now += 5_000;
         driver.now = carillon_domain::time::BootTime::from_ms(now - 4_999);
-        driver.beat(now - 4_999);
+        driver.beat();
         driver.tick(now);
     }
     driver.recorded();
-    assert!(driver.take().iter().any(|effect| matches!(effect, Effect::Forget(run) if *run == claimed.at.run)));
+    assert!(driver.take().iter().any(|effect| matches!(effect, Effect::Recorded(run) if *run == claimed.at.run)));
     assert_eq!(driver.node.counts(), (0, 0));
     driver.exit(claimed.at.run);
     assert!(driver.finishes().is_empty(), "an exit of a run that is over says nothing new");
@@ -144,13 +156,13 @@ fn a_reset_that_is_acknowledged_late_takes_nothing_from_a_run_that_was_claimed_a
     driver.tick(10_000);
     // A manual run keeps its id, so that recovery may list it before the claim's answer has come.
     let manual = prepared(carillon_domain::id::RunId::drawn(super::driver::other(), 77), 1, 10_000);
-    driver.feed(Input::Held(Ok(vec![manual.at])));
-    assert_eq!(driver.resets(), [manual.at]);
+    driver.held(Ok(vec![manual.at]));
+    assert_eq!(driver.releases(), [manual.at]);
     driver.claim();
-    driver.feed(Input::Claimed(Ok(vec![manual.clone()])));
+    driver.claimed(Ok(vec![manual.clone()]));
     assert_eq!(driver.starts(), [manual.at]);
     driver.answer_start(Ok(vec![started(&manual)]));
-    driver.feed(Input::Reset(Ok(())));
+    driver.released(Ok(()));
     assert_eq!(driver.node.executing_runs().count(), 1, "the child lives: its run is not forgotten");
     driver.take();
     driver.exit(manual.at.run);
@@ -163,16 +175,16 @@ fn a_manual_run_that_comes_up_again_while_it_lives_is_not_taken_for_another() {
     let mut driver = Driver::new(config());
     let manual = driver.execute_manual();
     driver.claim();
-    driver.feed(Input::Claimed(Ok(vec![manual.clone()])));
+    driver.claimed(Ok(vec![manual.clone()]));
     assert_eq!((driver.starts(), driver.node.executing_runs().count()), (vec![], 1), "the child lives");
     driver.tick(1_000);
     driver.exit(manual.at.run);
     assert_eq!(driver.finishes().len(), 1);
     driver.answer_finish(Ok(vec![FinishAnswer::AlreadyGone]));
     driver.tick(10_000);
-    driver.beat(10_000);
-    driver.feed(Input::Held(Ok(vec![manual.at])));
-    assert_eq!(driver.resets(), [manual.at]);
+    driver.beat();
+    driver.held(Ok(vec![manual.at]));
+    assert_eq!(driver.releases(), [manual.at]);
 }
 
 #[test]
@@ -180,13 +192,13 @@ fn no_more_runs_execute_than_allowed_even_if_starts_are_in_doubt() {
     let mut driver = Driver::new(Config { max_executing: 2, ..config() });
     let ids = driver.claim();
     let all: Vec<_> = (0..5).map(|n| prepared(ids[n], n as u64, 0)).collect();
-    driver.feed(Input::Claimed(Ok(all.clone())));
+    driver.claimed(Ok(all.clone()));
     assert_eq!(driver.starts().len(), 2);
     driver.answer_start(Err(Failure::Unknown));
     assert_eq!(driver.settles().len(), 2);
     driver.tick(50);
     assert!(driver.starts().is_empty(), "both places may be taken");
-    driver.feed(Input::Settled(Ok(vec![found_executing(&all[0], false), Seen::Gone])));
+    driver.settled(Ok(vec![found_executing(&all[0], false), SettleAnswer::Gone]));
     driver.tick(100);
     assert_eq!((driver.spawns().len(), driver.starts().len()), (1, 1));
 }
@@ -196,14 +208,18 @@ fn no_more_runs_are_held_than_allowed_and_a_free_place_is_used_at_once() {
     let mut driver = Driver::new(Config { max_in_flight: 2, max_batch: 2, ..config() });
     let ids = driver.claim();
     assert_eq!(ids.len(), 2);
-    let full = |effects: Vec<Effect>| !effects.iter().any(|effect| matches!(effect, Effect::Claim { .. }));
+    let full = |effects: Vec<Effect>| {
+        !effects.iter().any(|effect| matches!(effect, Effect::Call { call: Call::Claim(ClaimRequest { .. }), .. }))
+    };
     let all: Vec<_> = (0..2).map(|n| prepared(ids[n], n as u64, 0)).collect();
-    driver.feed(Input::Claimed(Ok(all.clone())));
+    driver.claimed(Ok(all.clone()));
     driver.answer_start(Ok(all.iter().map(started).collect()));
     assert!(full(driver.take()), "it is full although there is more");
-    driver.feed(Input::Exited { run: ids[0], ending: succeeded() });
+    driver.exit_with(ids[0], succeeded());
     driver.answer_finish(Ok(vec![FinishAnswer::Recorded { claim_at: None }]));
-    assert!(driver.take().iter().any(|effect| matches!(effect, Effect::Claim { runs, .. } if runs.len() == 1)));
+    assert!(driver.take().iter().any(
+        |effect| matches!(effect, Effect::Call { call: Call::Claim(ClaimRequest { runs, .. }), .. } if runs.len() == 1)
+    ));
 }
 
 #[test]
@@ -214,6 +230,6 @@ fn a_row_that_was_written_to_before_its_start_is_settled_and_started_at_once() {
     driver.answer_start(Ok(vec![StartAnswer::Moved]));
     assert_eq!((driver.settles(), driver.spawns()), (vec![claimed.at], vec![]));
     let now = RunRef { version: claimed.at.version + 2, ..claimed.at };
-    driver.feed(Input::Settled(Ok(vec![Seen::Prepared(Claimed { at: now, ..claimed })])));
+    driver.settled(Ok(vec![SettleAnswer::Prepared(Claimed { at: now, ..claimed })]));
     assert_eq!(driver.starts(), [now]);
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use carillon_domain::node::{Config, Input};
+use carillon_domain::node::Config;
 
 use super::driver::{Driver, config, prepared, started};
 
@@ -15,7 +15,7 @@ fn starts_of_third_second(every_ms: u64) -> (usize, u64) {
     let due = runs.iter().zip(1..).map(|(run, n): (_, u64)| (*run, n * every_ms)).filter(|(_, due)| *due <= 3_000);
     let claimed: BTreeMap<_, _> =
         due.map(|(run, due)| (run, (prepared(run, run.parts().1, due as i64), due))).collect();
-    driver.feed(Input::Claimed(Ok(claimed.values().map(|(one, _)| one.clone()).collect())));
+    driver.claimed(Ok(claimed.values().map(|(one, _)| one.clone()).collect()));
     let (mut count, mut latest, mut begun) = (0, 0, 0);
     for ms in 1..=3_100 {
         driver.tick(ms);

@@ -1,7 +1,9 @@
 //! `overlap = replace`: the node knows when, the store knows whether.
 
-use carillon_domain::node::port::{Claimed, RunRef, Seen, StartAnswer};
-use carillon_domain::node::{Effect, Failure, Input, StopReason};
+use carillon_domain::node::call::Call;
+use carillon_domain::node::call::Failure;
+use carillon_domain::node::port::{Claimed, RunRef, SettleAnswer, StartAnswer};
+use carillon_domain::node::{Effect, StopReason};
 use carillon_domain::time::{BootTime, Timestamp};
 
 use super::driver::{Driver, config, found_executing, prepared, started, utc};
@@ -16,9 +18,9 @@ fn to_be_replaced() -> (Driver, Claimed) {
     (driver, claimed)
 }
 
-fn seen(claimed: &Claimed, version: u64, replace_at: Option<Timestamp>) -> Seen {
-    let Seen::Executing { at, held, withdrawn, .. } = found_executing(claimed, false) else { unreachable!() };
-    Seen::Executing { at: RunRef { version, ..at }, held, replace_at, withdrawn }
+fn seen(claimed: &Claimed, version: u64, replace_at: Option<Timestamp>) -> SettleAnswer {
+    let SettleAnswer::Executing { at, held, withdrawn, .. } = found_executing(claimed, false) else { unreachable!() };
+    SettleAnswer::Executing { at: RunRef { version, ..at }, held, replace_at, withdrawn }
 }
 
 #[test]
@@ -29,7 +31,7 @@ fn a_newer_firing_takes_the_place_of_a_running_one_in_time() {
     assert!(driver.node.next_wake() <= BootTime::from_ms(2_000));
     driver.tick(2_000);
     assert_eq!((driver.settles().len(), driver.stops()), (1, vec![]), "the store is asked first");
-    driver.feed(Input::Settled(Ok(vec![seen(&claimed, 12, Some(utc(2_000)))])));
+    driver.settled(Ok(vec![seen(&claimed, 12, Some(utc(2_000)))]));
     assert_eq!(driver.stops(), [(claimed.at.run, StopReason::Replaced)]);
 }
 
@@ -38,14 +40,14 @@ fn a_job_that_was_paused_deleted_or_changed_meanwhile_runs_on() {
     let (mut driver, claimed) = to_be_replaced();
     driver.tick(2_000);
     driver.take();
-    driver.feed(Input::Settled(Ok(vec![seen(&claimed, 12, None)])));
+    driver.settled(Ok(vec![seen(&claimed, 12, None)]));
     driver.tick(9_000);
     assert!(driver.stops().is_empty() && driver.settles().is_empty());
 
     let (mut moved, claimed) = to_be_replaced();
     moved.tick(2_000);
     moved.take();
-    moved.feed(Input::Settled(Ok(vec![seen(&claimed, 12, Some(utc(5_000)))])));
+    moved.settled(Ok(vec![seen(&claimed, 12, Some(utc(5_000)))]));
     moved.tick(4_999);
     assert!(moved.stops().is_empty() && moved.settles().is_empty());
     moved.tick(5_000);
@@ -57,12 +59,12 @@ fn without_an_answer_the_store_is_asked_again() {
     let (mut driver, claimed) = to_be_replaced();
     driver.tick(2_000);
     driver.take();
-    driver.feed(Input::Settled(Err(Failure::Unknown)));
+    driver.settled(Err(Failure::Unknown));
     assert!(driver.stops().is_empty());
     driver.tick(2_050);
     assert_eq!(driver.settles().len(), 1);
     driver.exit(claimed.at.run);
-    driver.feed(Input::Settled(Ok(vec![seen(&claimed, 12, Some(utc(2_000)))])));
+    driver.settled(Ok(vec![seen(&claimed, 12, Some(utc(2_000)))]));
     assert!(driver.stops().is_empty(), "it has ended by itself meanwhile");
     assert!(driver.settles().is_empty(), "and is looked at no more");
 }
@@ -73,14 +75,14 @@ fn a_row_that_somebody_wrote_to_is_looked_at_because_replace_may_be_new() {
     let claimed = driver.execute();
     let now = RunRef { version: claimed.at.version + 1, ..claimed.at };
     driver.tick(10_000);
-    driver.feed(Input::Held(Ok(vec![now])));
+    driver.held(Ok(vec![now]));
     assert!(driver.settles().is_empty(), "it is as the start left it");
-    driver.beat(9_000);
+    driver.beat();
     driver.tick(20_000);
     driver.take();
-    driver.feed(Input::Held(Ok(vec![RunRef { version: now.version + 3, ..now }])));
+    driver.held(Ok(vec![RunRef { version: now.version + 3, ..now }]));
     assert_eq!(driver.settles(), [now]);
-    driver.feed(Input::Settled(Ok(vec![seen(&claimed, now.version + 3, Some(utc(19_000)))])));
+    driver.settled(Ok(vec![seen(&claimed, now.version + 3, Some(utc(19_000)))]));
     assert_eq!(driver.stops(), [(claimed.at.run, StopReason::Replaced)]);
 }
 
@@ -88,9 +90,9 @@ fn a_row_that_somebody_wrote_to_is_looked_at_because_replace_may_be_new() {
 fn a_list_from_before_the_start_tells_nothing_of_the_row() {
     let mut driver = Driver::new(config());
     driver.tick(10_000);
-    assert!(driver.take().iter().any(|effect| matches!(effect, Effect::ListHeld)));
+    assert!(driver.take().iter().any(|effect| matches!(effect, Effect::Call { call: Call::ListHeld { .. }, .. })));
     let claimed = driver.execute();
-    driver.feed(Input::Held(Ok(vec![claimed.at])));
+    driver.held(Ok(vec![claimed.at]));
     assert!(driver.settles().is_empty(), "nobody but the start has written to it");
 }
 
@@ -99,7 +101,7 @@ fn two_to_be_replaced(at_ms: [i64; 2]) -> (Driver, Vec<Claimed>) {
     let mut driver = Driver::new(config());
     let ids = driver.claim();
     let all: Vec<Claimed> = (0..2).map(|n| prepared(ids[n], n as u64, 0)).collect();
-    driver.feed(Input::Claimed(Ok(all.clone())));
+    driver.claimed(Ok(all.clone()));
     let replaced = |(claimed, at_ms): (&Claimed, i64)| match started(claimed) {
         StartAnswer::Started { at, held, .. } => StartAnswer::Started { at, held, replace_at: Some(utc(at_ms)) },
         _ => unreachable!(),
@@ -123,7 +125,7 @@ fn what_is_seen_of_one_run_holds_up_the_replacement_of_no_other() {
     let (mut driver, all) = two_to_be_replaced([2_000, 5_000]);
     driver.tick(2_000);
     driver.take();
-    driver.feed(Input::Settled(Ok(vec![seen(&all[0], 12, None)])));
+    driver.settled(Ok(vec![seen(&all[0], 12, None)]));
     driver.tick(5_000);
     assert_eq!(driver.settles().iter().map(|at| at.run).collect::<Vec<_>>(), [all[1].at.run]);
 }

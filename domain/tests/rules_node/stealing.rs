@@ -1,14 +1,18 @@
 //! What others leave lying is taken, and nothing else.
 
+use carillon_domain::node::call::Call;
+use carillon_domain::node::call::ClaimRequest;
+use carillon_domain::node::call::PeekRequest;
 use std::time::Duration;
 
 use carillon_domain::id::JobId;
+use carillon_domain::node::call::Failure;
 use carillon_domain::node::port::{Peek, RowKey, Unclaimed};
-use carillon_domain::node::{Config, Effect, Failure, Input};
+use carillon_domain::node::{Config, Effect, Input};
 use carillon_domain::partition::share_of;
 use carillon_domain::time::{BootTime, Timestamp};
 
-use super::driver::{Driver, SentClaim, config, me, other, prepared, utc};
+use super::driver::{Driver, config, me, other, prepared, utc};
 
 const PARTITIONS: u16 = 16;
 
@@ -16,7 +20,7 @@ const PARTITIONS: u16 = 16;
 fn beside() -> (Driver, [u16; 2]) {
     let mut driver = Driver::new(Config { partitions: PARTITIONS, max_executing: 100, ..config() });
     driver.beat_with_other(0);
-    driver.feed(Input::Peeked(Ok(Peek::default())));
+    driver.peeked(Ok(Peek::default()));
     driver.take();
     let theirs = share_of(other(), &[me(), other()], PARTITIONS);
     assert_eq!((theirs.len(), driver.node.partitions().len()), (8, 8));
@@ -30,9 +34,9 @@ fn row(partition: u16, n: u64, version: u64) -> Unclaimed {
 }
 
 /// Looks at second `at`, and finds `unclaimed`; answers the claims that this leads to.
-fn look(driver: &mut Driver, at: u64, unclaimed: Vec<Unclaimed>) -> Vec<SentClaim> {
+fn look(driver: &mut Driver, at: u64, unclaimed: Vec<Unclaimed>) -> Vec<ClaimRequest> {
     driver.beat_with_other(at * 1_000);
-    driver.feed(Input::Peeked(Ok(Peek { unclaimed, ..Peek::default() })));
+    driver.peeked(Ok(Peek { unclaimed, ..Peek::default() }));
     driver.claims()
 }
 
@@ -50,9 +54,9 @@ fn a_row_that_stands_unclaimed_is_taken_after_steal_after_and_not_before() {
     let claims = look(&mut driver, 15, vec![row(theirs, 1, 7)]);
     let [claim] = &claims[..] else { panic!("{claims:?}") };
     assert_eq!((&claim.partitions[..], claim.until), (&[theirs][..], overdue(15)));
-    assert_eq!((claim.only.as_deref(), claim.runs.len()), (Some("shell"), 50));
+    assert_eq!((&claim.executors[..], claim.runs.len()), (&["shell".to_owned()][..], 50));
     let taken = prepared(claim.runs[0], 1, 16_000);
-    driver.feed(Input::Claimed(Ok(vec![taken.clone()])));
+    driver.claimed(Ok(vec![taken.clone()]));
     for second in 16..21 {
         assert_eq!(look(&mut driver, second, vec![row(theirs, 1, 7)]), [], "observed anew, second {second}");
     }
@@ -78,8 +82,8 @@ fn rows_that_an_owner_is_about_to_claim_do_not_hide_the_one_it_leaves_lying() {
     for second in 10..16 {
         claims = look(&mut driver, second, vec![row(theirs, 1, second), not_theirs.clone(), row(theirs, second, 1)]);
     }
-    let told: Vec<_> = claims.iter().map(|claim| (&claim.partitions[..], claim.only.as_deref())).collect();
-    assert_eq!(told, [(&[theirs][..], Some("http"))], "the owner has the shell, and no http");
+    let told: Vec<_> = claims.iter().map(|claim| (&claim.partitions[..], claim.executors.concat())).collect();
+    assert_eq!(told, [(&[theirs][..], "http".to_owned())], "the owner has the shell, and no http");
 }
 
 #[test]
@@ -91,7 +95,7 @@ fn all_partitions_of_a_node_that_is_gone_are_taken_in_one_claim() {
     assert_eq!((&claim.partitions[..], claim.until), (&[first, second][..], overdue(15)));
     // A clock that was set back says that it has not come up yet; it was seen, though.
     let seen = |row: Unclaimed| Unclaimed { claim_at: utc(90_000), ..row };
-    driver.feed(Input::Claimed(Ok(vec![])));
+    driver.claimed(Ok(vec![]));
     let claims: Vec<_> = (20..26).flat_map(|at| look(&mut driver, at, vec![seen(row(first, 3, 2))])).collect();
     assert_eq!(claims.iter().map(|claim| claim.until).collect::<Vec<_>>(), [utc(90_000)]);
 }
@@ -104,10 +108,10 @@ fn each_executor_is_taken_by_itself_the_one_that_comes_up_first_in_front() {
     let mut claims = Vec::new();
     for at in 10..17 {
         let sent = look(&mut driver, at, left());
-        sent.iter().for_each(|_| driver.feed(Input::Claimed(Ok(vec![]))));
-        claims.extend(sent.into_iter().map(|claim| (at, claim.partitions, claim.only.expect("an executor"))));
+        sent.iter().for_each(|_| driver.claimed(Ok(vec![])));
+        claims.extend(sent.into_iter().map(|claim| (at, claim.partitions, claim.executors.concat())));
     }
-    assert_eq!(claims, [(15, vec![second], "http".into()), (16, vec![first, second], "shell".into())]);
+    assert_eq!(claims, [(15, vec![second], "http".to_owned()), (16, vec![first, second], "shell".to_owned())]);
 }
 
 #[test]
@@ -116,11 +120,14 @@ fn a_full_theft_goes_on_and_a_short_one_is_over() {
     let mut claims: Vec<_> = (10..16).flat_map(|at| look(&mut driver, at, vec![row(theirs, 1, 7)])).collect();
     let first = claims.remove(0);
     let taken = |(n, run): (usize, &_)| prepared(*run, n as u64, 90_000);
-    driver.feed(Input::Claimed(Ok(first.runs.iter().enumerate().map(taken).collect())));
+    driver.claimed(Ok(first.runs.iter().enumerate().map(taken).collect()));
     let [second] = &driver.claims()[..] else { panic!("there is more to take") };
-    assert_eq!((&second.partitions, second.until, &second.only), (&first.partitions, first.until, &first.only));
+    assert_eq!(
+        (&second.partitions, second.until, &second.executors),
+        (&first.partitions, first.until, &first.executors)
+    );
     assert_eq!(second.runs.len(), 25, "as it is half full, it takes half as much");
-    driver.feed(Input::Claimed(Ok(vec![])));
+    driver.claimed(Ok(vec![]));
     assert_eq!(driver.claims(), []);
 }
 
@@ -131,9 +138,9 @@ fn only_what_was_still_there_when_the_look_was_sent_counts() {
     driver.tick(11_000);
     driver.beat_with_other(16_000);
     let late = Peek { unclaimed: vec![row(theirs, 1, 7)], ..Peek::default() };
-    driver.feed(Input::Peeked(Ok(late)));
+    driver.peeked(Ok(late));
     assert_eq!(driver.claims(), [], "seen for one second; then nobody got an answer, the owner neither");
-    driver.feed(Input::Peeked(Err(Failure::Unknown)));
+    driver.peeked(Err(Failure::Unknown));
     assert_eq!(look(&mut driver, 17, vec![row(theirs, 1, 7)]).len(), 1);
 }
 
@@ -145,13 +152,16 @@ fn my_own_come_first_and_what_has_become_mine_is_no_theft() {
     }
     driver.beat_with_other(15_000);
     let due = Peek { earliest_claim_at: Some(utc(0)), unclaimed: vec![row(theirs, 1, 7)], ..Peek::default() };
-    driver.feed(Input::Peeked(Ok(due)));
+    driver.peeked(Ok(due));
     let [own] = &driver.claims()[..] else { panic!("one claim at a time") };
-    assert_eq!((&own.partitions[..], &own.only), (driver.node.partitions(), &None));
-    driver.feed(Input::Claimed(Ok(vec![])));
+    assert_eq!(
+        (&own.partitions[..], &own.executors[..]),
+        (driver.node.partitions(), &["http".to_owned(), "shell".to_owned()][..])
+    );
+    driver.claimed(Ok(vec![]));
     let [theft] = &driver.claims()[..] else { panic!("then what others left") };
     assert_eq!(theft.partitions, [theirs]);
-    driver.feed(Input::Claimed(Err(Failure::RolledBack)));
+    driver.claimed(Err(Failure::RolledBack));
     driver.tick(15_999);
     assert_eq!(driver.claims(), [], "it is observed anew, and nothing of mine was wished for");
 
@@ -159,12 +169,12 @@ fn my_own_come_first_and_what_has_become_mine_is_no_theft() {
     for second in 10..15 {
         look(&mut driver, second, vec![row(theirs, 1, 7)]);
     }
-    driver.beat(14_000);
+    driver.beat();
     assert_eq!(driver.node.partitions().len(), 16, "the other one has left");
     for second in 15..20 {
         driver.now = BootTime::from_ms(second * 1_000);
-        driver.beat(second * 1_000);
-        driver.feed(Input::Peeked(Ok(Peek { unclaimed: vec![row(theirs, 1, 7)], ..Peek::default() })));
+        driver.beat();
+        driver.peeked(Ok(Peek { unclaimed: vec![row(theirs, 1, 7)], ..Peek::default() }));
         assert_eq!(driver.claims(), [], "second {second} {:?}", driver.node);
     }
 }
@@ -175,10 +185,15 @@ fn a_look_that_shows_that_the_other_one_left_leads_to_its_share_before_the_next_
     assert!(!driver.node.partitions().contains(&theirs));
     driver.tick(1_000);
     driver.take();
-    driver.feed(Input::Peeked(Ok(Peek { claimants: vec![me()], ..Peek::default() })));
+    driver.peeked(Ok(Peek { claimants: vec![me()], ..Peek::default() }));
     assert_eq!(driver.node.partitions().len(), 16);
-    let looks =
-        driver.pick(|effect| if let Effect::Peek { partitions, .. } = effect { Some(partitions.len()) } else { None });
+    let looks = driver.pick(|effect| {
+        if let Effect::Call { call: Call::Peek(PeekRequest { partitions, .. }), .. } = effect {
+            Some(partitions.len())
+        } else {
+            None
+        }
+    });
     assert_eq!(looks, [16], "what falls to it now is looked at at once");
 }
 
@@ -189,7 +204,7 @@ fn a_node_that_drains_or_is_full_takes_nothing() {
     driver.take();
     for second in 10..20 {
         driver.beat_with_other(second * 1_000);
-        driver.feed(Input::Peeked(Ok(Peek { unclaimed: vec![row(theirs, 1, 7)], ..Peek::default() })));
+        driver.peeked(Ok(Peek { unclaimed: vec![row(theirs, 1, 7)], ..Peek::default() }));
     }
     assert_eq!(driver.claims(), []);
 
@@ -205,7 +220,7 @@ fn steal_after_is_what_is_configured() {
     let steal_after = Duration::from_millis(2_500);
     let mut driver = Driver::new(Config { partitions: PARTITIONS, steal_after, ..config() });
     driver.beat_with_other(0);
-    driver.feed(Input::Peeked(Ok(Peek::default())));
+    driver.peeked(Ok(Peek::default()));
     let theirs = share_of(other(), &[me(), other()], PARTITIONS)[0];
     let first = (10..20).find(|at| !look(&mut driver, *at, vec![row(theirs, 1, 7)]).is_empty());
     assert_eq!(first, Some(13), "the first look after it");

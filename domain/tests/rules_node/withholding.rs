@@ -1,11 +1,15 @@
 //! A database that went back in time, as a node sees it: nothing is claimed or started until somebody has accepted it.
 
 use carillon_domain::lost_commits::LossWindow;
-use carillon_domain::node::port::{Seen, StartAnswer};
-use carillon_domain::node::{BeatAnswer, Effect, Input, Peer, SelfKillReason};
+use carillon_domain::node::call::Call;
+use carillon_domain::node::call::ClaimRequest;
+use carillon_domain::node::call::PeekRequest;
+use carillon_domain::node::call::{BeatAnswer, Peer};
+use carillon_domain::node::port::{SettleAnswer, StartAnswer};
+use carillon_domain::node::{Effect, Input, SelfKillReason};
 use carillon_domain::time::BootTime;
 
-use super::driver::{Driver, UTC0_MS, config, found_executing, me, other, peer, started, utc};
+use super::driver::{Driver, UTC0_MS, config, found_executing, me, other, peer, started, timed, utc};
 
 fn window() -> LossWindow {
     LossWindow { from_at: utc(-5_000), until_at: utc(0), noticed_at: utc(0) }
@@ -19,18 +23,24 @@ fn told(driver: &mut Driver, window: Option<LossWindow>) {
 fn told_of(driver: &mut Driver, peers: Vec<Peer>, window: Option<LossWindow>) {
     let now = driver.now;
     let utc = carillon_domain::time::Timestamp::from_ms(UTC0_MS + now.as_ms() as i64);
-    driver.feed(Input::Beat { sent: now, answer: Ok(BeatAnswer::Alive { utc, peers, window }) });
+    driver.beaten(Ok(BeatAnswer::Alive { utc, peers, window }));
 }
 
 fn claims(driver: &mut Driver) -> usize {
-    driver.pick(|effect| if let Effect::Claim { .. } = effect { Some(()) } else { None }).len()
+    driver
+        .pick(
+            |effect| {
+                if let Effect::Call { call: Call::Claim(ClaimRequest { .. }), .. } = effect { Some(()) } else { None }
+            },
+        )
+        .len()
 }
 
 fn look(driver: &mut Driver) {
-    driver.feed(Input::Look);
+    driver.feed(Input::RowsChanged);
     let earliest_claim_at = Some(driver.node.utc(driver.now));
     let peek = carillon_domain::node::port::Peek { earliest_claim_at, ..Default::default() };
-    driver.feed(Input::Peeked(Ok(peek)));
+    driver.peeked(Ok(peek));
 }
 
 #[test]
@@ -38,7 +48,7 @@ fn only_the_sequence_that_was_acknowledged_is_carried() {
     let mut driver = Driver::new(config());
     assert_eq!(driver.node.acked(), 1);
     driver.tick(3_000);
-    driver.feed(Input::Beat { sent: driver.now, answer: Err(carillon_domain::node::Failure::Unknown) });
+    driver.beaten(Err(carillon_domain::node::call::Failure::Unknown));
     assert_eq!(driver.node.acked(), 1, "nobody knows of the second");
     driver.tick(6_000);
     told(&mut driver, None);
@@ -51,8 +61,8 @@ fn while_it_lasts_nothing_is_claimed_and_what_is_prepared_is_given_back() {
     let prepared = driver.prepare(20_000);
     told(&mut driver, Some(window()));
     assert_eq!(driver.node.withheld(), Some(window()));
-    assert_eq!(driver.resets(), [prepared.at]);
-    driver.feed(Input::Reset(Ok(())));
+    assert_eq!(driver.releases(), [prepared.at]);
+    driver.released(Ok(()));
     look(&mut driver);
     driver.tick(3_000);
     told(&mut driver, Some(window()));
@@ -71,8 +81,8 @@ fn what_was_claimed_on_the_way_is_given_back() {
     let run = driver.claim()[0];
     told(&mut driver, Some(window()));
     let late = super::driver::prepared(run, 1, 0);
-    driver.feed(Input::Claimed(Ok(vec![late.clone()])));
-    assert_eq!((driver.starts(), driver.resets()), (vec![], vec![late.at]));
+    driver.claimed(Ok(vec![late.clone()]));
+    assert_eq!((driver.starts(), driver.releases()), (vec![], vec![late.at]));
 }
 
 #[test]
@@ -80,20 +90,23 @@ fn runs_go_on_and_are_recorded() {
     let mut driver = Driver::new(config());
     let running = driver.execute();
     told(&mut driver, Some(window()));
-    assert_eq!((driver.stops(), driver.resets(), driver.kills()), (vec![], vec![], vec![]));
+    assert_eq!((driver.stops(), driver.releases(), driver.kills()), (vec![], vec![], vec![]));
     driver.exit(running.at.run);
     assert_eq!(driver.finishes().len(), 1);
 }
 
 #[test]
 fn a_start_that_the_store_withholds_is_given_back_and_the_reason_asked_for() {
-    let mut driver = Driver::new(config());
+    let mut driver = Driver::new(timed());
     let claimed = driver.prepare(0);
     driver.take();
     driver.now = BootTime::from_ms(500);
-    driver.answer_start(Ok(vec![StartAnswer::Withheld]));
-    assert_eq!((driver.spawns(), driver.resets()), (vec![], vec![claimed.at]));
-    assert!(driver.take().iter().any(|effect| matches!(effect, Effect::Heartbeat { .. })), "at once");
+    driver.answer_start(Ok(vec![StartAnswer::Suspended]));
+    assert_eq!((driver.spawns(), driver.releases()), (vec![], vec![claimed.at]));
+    assert!(
+        driver.take().iter().any(|effect| matches!(effect, Effect::Call { call: Call::Heartbeat { .. }, .. })),
+        "at once"
+    );
 }
 
 #[test]
@@ -102,12 +115,12 @@ fn a_start_in_doubt_that_is_found_is_given_back() {
         let mut driver = Driver::new(config());
         let claimed = driver.prepare(0);
         driver.take();
-        driver.answer_start(Err(carillon_domain::node::Failure::Unknown));
+        driver.answer_start(Err(carillon_domain::node::call::Failure::Unknown));
         told(&mut driver, withheld);
-        let seen: Seen = found_executing(&claimed, false);
-        driver.feed(Input::Settled(Ok(vec![seen])));
+        let seen: SettleAnswer = found_executing(&claimed, false);
+        driver.settled(Ok(vec![seen]));
         assert_eq!(driver.spawns().len(), usize::from(withheld.is_none()), "{withheld:?}");
-        assert_eq!(driver.resets().len(), usize::from(withheld.is_some()), "{withheld:?}");
+        assert_eq!(driver.releases().len(), usize::from(withheld.is_some()), "{withheld:?}");
     }
 }
 
@@ -124,13 +137,17 @@ fn an_acknowledged_start_is_spawned_whatever_is_told_meanwhile() {
 #[test]
 fn a_node_that_the_database_has_forgotten_ends_itself() {
     let mut driver = Driver::new(config());
-    driver.feed(Input::Beat { sent: driver.now, answer: Ok(BeatAnswer::WentBack) });
+    driver.beaten(Ok(BeatAnswer::WentBack));
     assert_eq!(driver.kills(), [SelfKillReason::WentBack]);
 }
 
 #[test]
 fn the_moment_that_it_is_over_what_came_up_meanwhile_is_looked_for() {
-    let looks = |driver: &mut Driver| driver.pick(|effect| matches!(effect, Effect::Peek { .. }).then_some(())).len();
+    let looks = |driver: &mut Driver| {
+        driver
+            .pick(|effect| matches!(effect, Effect::Call { call: Call::Peek(PeekRequest { .. }), .. }).then_some(()))
+            .len()
+    };
     let mut driver = Driver::new(config());
     told(&mut driver, Some(window()));
     assert_eq!(looks(&mut driver), 0, "the next look has its time");
@@ -144,11 +161,11 @@ fn a_start_that_failed_on_the_way_is_not_asked_for_again_but_given_back() {
     let claimed = driver.prepare(0);
     driver.take();
     told(&mut driver, Some(window()));
-    driver.answer_start(Err(carillon_domain::node::Failure::RolledBack));
+    driver.answer_start(Err(carillon_domain::node::call::Failure::RolledBack));
     driver.tick(3_000);
-    assert_eq!((driver.starts(), driver.resets()), (vec![], vec![]), "nobody knows yet whether it is over");
+    assert_eq!((driver.starts(), driver.releases()), (vec![], vec![]), "nobody knows yet whether it is over");
     told(&mut driver, Some(window()));
-    assert_eq!((driver.starts(), driver.resets()), (vec![], vec![claimed.at]));
+    assert_eq!((driver.starts(), driver.releases()), (vec![], vec![claimed.at]));
 }
 
 #[test]
@@ -159,7 +176,7 @@ fn while_it_lasts_and_for_a_while_after_it_nobody_is_ended_for_its_silence() {
         driver.tick(ms);
         let window = (12_000..=18_000).contains(&ms).then(window);
         told_of(&mut driver, vec![peer(me(), 1), peer(other(), 7)], window);
-        let ends = driver.pick(|effect| matches!(effect, Effect::Expire { .. }).then_some(ms));
+        let ends = driver.pick(|effect| matches!(effect, Effect::Call { call: Call::Expire { .. }, .. }).then_some(ms));
         ended_at = ended_at.or(ends.first().copied());
     }
     assert_eq!(

@@ -5,7 +5,7 @@ use std::time::Duration;
 use carillon_domain::firing::Phase;
 use carillon_domain::id::RunId;
 use carillon_domain::job::{Job, Misfire, MisfirePolicy, Overlap};
-use carillon_domain::node::port::{Claimed, FinishAnswer, RowKey, RunRef, Seen, StartAnswer};
+use carillon_domain::node::port::{Claimed, FinishAnswer, RowKey, RunRef, SettleAnswer, StartAnswer};
 use carillon_domain::run::Status;
 use carillon_store::ClaimRequest;
 
@@ -146,5 +146,5 @@ pub async fn what_an_unanswered_claim_has_started_is_found(bench: &Bench) {
     let held = bench.store.held(bench.me).await.unwrap();
     assert_eq!(held, [one.at]);
     let seen = bench.store.settle(bench.me, &held).await.unwrap().remove(0);
-    assert!(matches!(seen, Seen::Executing { withdrawn: false, held, .. } if held == one.held), "{seen:?}");
+    assert!(matches!(seen, SettleAnswer::Executing { withdrawn: false, held, .. } if held == one.held), "{seen:?}");
 }

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use carillon_domain::id::{RunId, SessionId};
 use carillon_domain::job::Job;
-use carillon_domain::node::port::{Claimed, FinishAnswer, FinishRequest, Peek, RowKey, RunRef, StartAnswer};
+use carillon_domain::node::port::{Claimed, FinishAnswer, Peek, RowKey, RunRef, StartAnswer};
 use carillon_domain::run::{Ending, RunRecord, Status};
 use carillon_domain::time::Timestamp;
 use carillon_store::{
-    Change, ClaimRequest, Clock, ControlError, Finished, JobKey, JobView, ManualClock, Me, NewSession, Output,
-    PeekRequest, PutIf, PutJob, RunQuery, RunStage, RunView, Saved, Store,
+    Change, ClaimRequest, Clock, ControlError, Finished, JobKey, JobView, ManualClock, Me, NewSession, PeekRequest,
+    PutIf, PutJob, RunQuery, RunStage, RunView, Saved, Store,
 };
 
 use super::Backups;
@@ -182,8 +182,8 @@ impl Bench {
     /// Ends one run now.
     pub async fn finish(&self, at: RunRef, status: Status) -> FinishAnswer {
         let now = self.store.now().await.unwrap();
-        let request = FinishRequest { at, ending: ending(status, now), next: None };
-        let finished = Finished { request, output: Output::default() };
+        let request = Finished { at, ending: ending(status, now), next: None, output: Default::default() };
+        let finished = request;
         self.store.finish(Me::new(self.me), &[finished], &[]).await.unwrap().remove(0)
     }
 

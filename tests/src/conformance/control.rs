@@ -4,6 +4,7 @@ use carillon_domain::firing::{CancelledBy, Phase, Rejected};
 use carillon_domain::job::{Job, Overlap};
 use carillon_domain::node::port::StartAnswer;
 use carillon_domain::run::{Status, Trigger};
+use carillon_domain::store::Refusal;
 use carillon_store::{ControlError, RunStage};
 
 use super::bench::{Bench, at, job, key};
@@ -27,7 +28,7 @@ pub async fn pause_and_resume_in_every_phase(bench: &Bench) {
     assert_eq!(bench.story("prepared").await, [(10, 20, "skipped", "paused".into())]);
     let ran = (10, 10, "succeeded", String::new());
     assert_eq!(bench.story("running").await, [ran, (20, 20, "skipped", "paused".into())]);
-    assert!(matches!(bench.store.resume(&key("ghost")).await, Err(ControlError::NoJob { .. })));
+    assert!(matches!(bench.store.resume(&key("ghost")).await, Err(ControlError::Refused(Refusal::NoJob(_)))));
 }
 
 /// A prepared firing goes back; what runs, runs on with what it has.
@@ -57,7 +58,7 @@ pub async fn trigger_in_every_phase(bench: &Bench) {
     let view = bench.store.run(run).await.unwrap();
     assert!(matches!(view.stage, RunStage::Waiting { trigger: Trigger::Manual, session: None, .. }), "{view:?}");
     let twice = bench.store.trigger(&key("a"), bench.draw()).await.unwrap_err();
-    assert_eq!(twice, ControlError::Rejected(Rejected::ManualWaiting(run)));
+    assert_eq!(twice, ControlError::Refused(Refusal::Rejected(Rejected::ManualWaiting(run))));
     let claimed = bench.claim_one().await;
     assert_eq!(claimed.at.run, run);
     let running = bench.started(&claimed).await;
@@ -86,9 +87,12 @@ pub async fn cancel_in_every_phase(bench: &Bench) {
     assert_eq!(bench.view("a").await.state.cancel, Some(CancelledBy::Person));
     bench.finish(running, Status::Failed).await;
     assert!(bench.peek().await.cancels.is_empty());
-    assert_eq!(bench.store.cancel(running.run).await.unwrap_err(), ControlError::RunEnded(running.run));
+    assert_eq!(
+        bench.store.cancel(running.run).await.unwrap_err(),
+        ControlError::Refused(Refusal::RunEnded(running.run))
+    );
     let ghost = bench.draw();
-    assert_eq!(bench.store.cancel(ghost).await.unwrap_err(), ControlError::NoRun(ghost));
+    assert_eq!(bench.store.cancel(ghost).await.unwrap_err(), ControlError::Refused(Refusal::NoRun(ghost)));
     let statuses: Vec<_> = bench.records("a").await.iter().map(|record| record.status).collect();
     assert_eq!(statuses, [Status::Cancelled; 3]);
     assert_eq!(bench.story("a").await.iter().map(|(due, ..)| *due).collect::<Vec<_>>(), [0, 10, 20]);

@@ -5,6 +5,7 @@ use std::time::Duration;
 use carillon_domain::job::{Job, Overlap};
 use carillon_domain::node::port::{FinishAnswer, StartAnswer};
 use carillon_domain::run::Status;
+use carillon_domain::store::Refusal;
 use carillon_store::{ControlError, RunStage};
 
 use super::bench::{BEGIN, Bench, at, job, key};
@@ -23,7 +24,7 @@ pub async fn delete_in_every_phase(bench: &Bench) {
     let running = bench.started(running).await;
     for name in ["idle", "prepared", "running"] {
         bench.store.delete_job(&key(name), None).await.unwrap();
-        assert!(matches!(bench.store.job(&key(name)).await, Err(ControlError::NoJob { .. })), "{name}");
+        assert!(matches!(bench.store.job(&key(name)).await, Err(ControlError::Refused(Refusal::NoJob(_)))), "{name}");
     }
     assert_eq!(bench.start(prepared).await, StartAnswer::Gone);
     assert_eq!(bench.store.held(bench.me).await.unwrap().len(), 1);
@@ -64,7 +65,7 @@ pub async fn history_outlives_its_job(bench: &Bench) {
     bench.go_to(100);
     assert_eq!(bench.store.purge(at(50), 1000, 100).await.unwrap(), 1);
     let gone = carillon_store::RunQuery { job: Some(key("a")), limit: 1, ..Default::default() };
-    assert!(matches!(bench.store.runs(&gone).await, Err(ControlError::NoJob { .. })));
+    assert!(matches!(bench.store.runs(&gone).await, Err(ControlError::Refused(Refusal::NoJob(_)))));
     assert!(bench.create(job("a")).await.state.id.0 > 1, "a number is never used twice");
 }
 

@@ -1,6 +1,7 @@
 //! Storing jobs.
 
 use carillon_domain::job::Job;
+use carillon_domain::store::Refusal;
 use carillon_domain::time::Timestamp;
 use carillon_store::{Change, ControlError, PutIf, PutJob};
 
@@ -28,7 +29,7 @@ pub async fn creates_replaces_and_leaves_unchanged(bench: &Bench) {
 }
 
 fn taken() -> ControlError {
-    ControlError::NameTaken { namespace: "default".into(), name: "a".into() }
+    ControlError::Refused(Refusal::NameTaken(key("a")))
 }
 
 /// A refused job leaves the others of its batch alone.
@@ -47,8 +48,8 @@ pub async fn one_refused_job_does_not_hold_up_the_batch(bench: &Bench) {
     let names: Vec<_> = answers.iter().map(|answer| answer.as_ref().map(|saved| saved.view.job.name.clone())).collect();
     assert_eq!((names[0].clone().unwrap(), names[4].clone().unwrap()), ("b".into(), "c".into()));
     assert_eq!(names[1], Err(&taken()));
-    assert!(matches!(names[2], Err(ControlError::Rejected(_))), "{:?}", names[2]);
-    assert!(matches!(names[3], Err(ControlError::NoJob { .. })), "{:?}", names[3]);
+    assert!(matches!(names[2], Err(ControlError::Refused(Refusal::Rejected(_)))), "{:?}", names[2]);
+    assert!(matches!(names[3], Err(ControlError::Refused(Refusal::NoJob(_)))), "{:?}", names[3]);
     assert!(bench.store.job(&key("over")).await.is_err());
 }
 
@@ -66,12 +67,12 @@ pub async fn a_lost_update_is_refused(bench: &Bench) {
     bench.create(job("a")).await;
     let new = |params: &str| Job { params: params.into(), ..job("a") };
     bench.put_if(new("1"), None, PutIf::Generation(1)).await.unwrap();
-    let stale = ControlError::Stale { expected: 1, current: 2 };
+    let stale = ControlError::Refused(Refusal::Stale { expected: 1, current: 2 });
     assert_eq!(bench.put_if(new("2"), None, PutIf::Generation(1)).await.unwrap_err(), stale);
     assert_eq!(bench.store.delete_job(&key("a"), Some(1)).await.unwrap_err(), stale);
     assert_eq!(bench.view("a").await.job.params, "1");
     bench.store.delete_job(&key("a"), Some(2)).await.unwrap();
-    assert!(matches!(bench.store.delete_job(&key("a"), None).await, Err(ControlError::NoJob { .. })));
+    assert!(matches!(bench.store.delete_job(&key("a"), None).await, Err(ControlError::Refused(Refusal::NoJob(_)))));
 }
 
 /// A put without `paused` does not unpause; one with it does both in one commit.

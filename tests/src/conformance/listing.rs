@@ -2,6 +2,7 @@
 
 use carillon_domain::job::{Job, Overlap};
 use carillon_domain::run::Status;
+use carillon_domain::store::Refusal;
 use carillon_store::{ControlError, JobQuery, RunQuery, RunStage};
 
 use super::bench::{Bench, at, job, key};
@@ -81,7 +82,7 @@ pub async fn many_look_at_once(bench: &Bench) {
                     (n == 7, (n == 7).then_some("node-1"))
                 );
             }
-            Err(error) => assert!(n >= 30 && matches!(error, ControlError::NoJob { .. }), "{n}: {error}"),
+            Err(error) => assert!(n >= 30 && matches!(error, ControlError::Refused(Refusal::NoJob(_))), "{n}: {error}"),
         }
     }
     bench.finish(running, Status::Succeeded).await;
@@ -242,7 +243,7 @@ pub async fn purge_goes_round(bench: &Bench) {
     }
     for n in 0..15 {
         let of_job = RunQuery { job: Some(key(&format!("never-run-{n}"))), limit: 1, ..RunQuery::default() };
-        assert!(matches!(bench.store.runs(&of_job).await, Err(ControlError::NoJob { .. })), "{n}");
+        assert!(matches!(bench.store.runs(&of_job).await, Err(ControlError::Refused(Refusal::NoJob(_)))), "{n}");
     }
     assert_eq!(records().await, [5, 5, 5]);
 }

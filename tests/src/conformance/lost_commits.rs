@@ -6,9 +6,10 @@ use carillon_domain::firing::Phase;
 use carillon_domain::id::SessionId;
 use carillon_domain::job::{Job, OnLost, Overlap};
 use carillon_domain::lost_commits::LossWindow;
+use carillon_domain::node::call::BeatAnswer;
 use carillon_domain::node::port::StartAnswer;
 use carillon_domain::run::Status;
-use carillon_store::{Beat, Me, RecordedLoss};
+use carillon_store::{Me, RecordedLoss};
 
 use super::bench::{Bench, at, job, key};
 
@@ -21,7 +22,7 @@ fn acked(session: SessionId, acked: u64) -> Me {
 /// One more heartbeat, which must be acknowledged; answers the window that it tells of.
 async fn beat(bench: &Bench, me: Me) -> Option<LossWindow> {
     match bench.store.heartbeat(me, me.acked + 1, false).await.unwrap() {
-        Beat::Alive { window, .. } => window,
+        BeatAnswer::Alive { window, .. } => window,
         other => panic!("{other:?}"),
     }
 }
@@ -78,7 +79,7 @@ pub async fn a_start_notices_and_does_nothing_else(bench: &Bench) {
     let claimed = bench.claim_one().await;
     keep(bench).await;
     let me = acked(go_back(bench, 12).await.session, 2);
-    assert_eq!(bench.store.start(me, &[claimed.at]).await.unwrap(), [StartAnswer::Withheld]);
+    assert_eq!(bench.store.start(me, &[claimed.at]).await.unwrap(), [StartAnswer::Suspended]);
     assert_eq!(bench.store.held(bench.me).await.unwrap(), [claimed.at], "prepared as before");
     assert_eq!(windows(bench).await.len(), 1);
 }
@@ -91,9 +92,9 @@ pub async fn a_session_that_was_forgotten_is_over(bench: &Bench) {
     assert_eq!(beat(bench, Me::new(other)).await, None);
     bench.go_to(12);
     bench.restore().await;
-    assert_eq!(bench.store.heartbeat(Me::new(other), 1, false).await.unwrap(), Beat::Fenced);
+    assert_eq!(bench.store.heartbeat(Me::new(other), 1, false).await.unwrap(), BeatAnswer::Fenced);
     assert!(windows(bench).await.is_empty());
-    assert_eq!(bench.store.heartbeat(acked(other, 1), 2, false).await.unwrap(), Beat::WentBack);
+    assert_eq!(bench.store.heartbeat(acked(other, 1), 2, false).await.unwrap(), BeatAnswer::WentBack);
     let window = LossWindow { from_at: at(5), until_at: at(12), noticed_at: at(12) };
     assert_eq!(windows(bench).await, [RecordedLoss { window, session: other, node: None, accepted_at: None }]);
 }
@@ -111,7 +112,7 @@ pub async fn the_last_that_is_known_may_be_the_end_of_a_session(bench: &Bench) {
     assert_eq!(beat(bench, me).await, None);
     bench.go_to(12);
     bench.restore().await;
-    assert_eq!(bench.store.heartbeat(acked(me.session, 1), 2, false).await.unwrap(), Beat::WentBack);
+    assert_eq!(bench.store.heartbeat(acked(me.session, 1), 2, false).await.unwrap(), BeatAnswer::WentBack);
     assert_eq!(windows(bench).await[0].window, LossWindow { from_at: at(5), until_at: at(12), noticed_at: at(12) });
 }
 
@@ -143,7 +144,7 @@ pub async fn nobody_claims_or_starts_until_it_is_accepted(bench: &Bench) {
     assert!(beat(bench, Me::new(other)).await.is_some(), "the others are told");
     bench.go_to(20);
     assert!(bench.store.claim(&bench.claim_request(other, at(40), 5)).await.unwrap().is_empty());
-    assert_eq!(bench.store.start(Me::new(other), &[prepared.at]).await.unwrap(), [StartAnswer::Withheld]);
+    assert_eq!(bench.store.start(Me::new(other), &[prepared.at]).await.unwrap(), [StartAnswer::Suspended]);
     let accepted = bench.store.accept_losses().await.unwrap();
     assert_eq!(accepted[0].accepted_at, Some(at(20)));
     assert_eq!(windows(bench).await, accepted);
@@ -197,7 +198,7 @@ pub async fn what_was_prepared_before_is_not_started_either(bench: &Bench) {
     let me = acked(go_back(bench, 12).await.session, 3);
     beat(bench, acked(bench.me, 2)).await;
     bench.store.accept_losses().await.unwrap();
-    assert_eq!(bench.store.start(me, &[claimed.at]).await.unwrap(), [StartAnswer::Withheld]);
+    assert_eq!(bench.store.start(me, &[claimed.at]).await.unwrap(), [StartAnswer::Suspended]);
     bench.store.reset(bench.me, &[claimed.at]).await.unwrap();
     assert_eq!(bench.claim_one().await.held.firing.due_at, at(20));
     assert_eq!(bench.story("a").await, [(10, 10, "lost", LOST.into())]);
@@ -250,7 +251,7 @@ pub async fn a_session_that_is_over_is_remembered_for_a_day(bench: &Bench) {
         bench.go_to(secs);
         purge().await;
         for session in [swept, closed] {
-            assert_eq!(bench.store.heartbeat(acked(session, 1), 2, false).await.unwrap(), Beat::Fenced);
+            assert_eq!(bench.store.heartbeat(acked(session, 1), 2, false).await.unwrap(), BeatAnswer::Fenced);
         }
         let request = bench.claim_request(swept, at(secs) + Duration::from_secs(30), 5);
         let me = acked(swept, 1);
@@ -258,8 +259,8 @@ pub async fn a_session_that_is_over_is_remembered_for_a_day(bench: &Bench) {
         assert!(windows(bench).await.is_empty());
     }
     let behind = bench.store.heartbeat(acked(closed, 2), 3, false).await.unwrap();
-    assert_eq!(behind, Beat::WentBack, "its last sequence is remembered too");
+    assert_eq!(behind, BeatAnswer::WentBack, "its last sequence is remembered too");
     bench.go_to(24 * 3600 + 1);
     purge().await;
-    assert_eq!(bench.store.heartbeat(acked(swept, 1), 2, false).await.unwrap(), Beat::WentBack);
+    assert_eq!(bench.store.heartbeat(acked(swept, 1), 2, false).await.unwrap(), BeatAnswer::WentBack);
 }

@@ -3,9 +3,9 @@
 use carillon_domain::firing::Phase;
 use carillon_domain::id::{RunId, SessionId};
 use carillon_domain::job::{Job, Overlap};
-use carillon_domain::node::port::{Claimed, FinishAnswer, FinishRequest, Next, RunRef};
+use carillon_domain::node::port::{Claimed, FinishAnswer, Next, RunRef};
 use carillon_domain::run::Status;
-use carillon_store::{Finished, Me, Output};
+use carillon_store::{Finished, Me};
 
 use super::bench::{Bench, at, ending, job, key};
 
@@ -20,8 +20,8 @@ pub(super) async fn finish_as(
 ) -> FinishAnswer {
     let now = bench.store.now().await.unwrap();
     let next = Some(Next { run, until: bench.clock_in(30), has_place });
-    let request = FinishRequest { at: running, ending: ending(Status::Succeeded, now), next };
-    let finished = Finished { request, output: Output::default() };
+    let request = Finished { at: running, ending: ending(Status::Succeeded, now), next, output: Default::default() };
+    let finished = request;
     bench.store.finish(Me::new(session), &[finished], &[executor.to_owned()]).await.unwrap().remove(0)
 }
 
@@ -31,7 +31,7 @@ async fn finish(bench: &Bench, running: RunRef, next: RunId) -> FinishAnswer {
 
 pub(super) fn claimed(answer: FinishAnswer) -> Claimed {
     match answer {
-        FinishAnswer::Onward(claimed) => *claimed,
+        FinishAnswer::RecordedAndClaimed(claimed) => *claimed,
         other => panic!("nothing was claimed along: {other:?}"),
     }
 }
@@ -103,7 +103,7 @@ pub async fn a_session_that_does_not_claim_gets_nothing_along(bench: &Bench) {
     bench.store.start(Me::new(other), &[one.at]).await.unwrap();
     assert!(bench.store.expire(None, other, 0).await.unwrap());
     let answer = finish_as(bench, other, one.at, (bench.draw(), false), "shell").await;
-    assert!(!matches!(answer, FinishAnswer::Onward(_)), "{answer:?}");
+    assert!(!matches!(answer, FinishAnswer::RecordedAndClaimed(_)), "{answer:?}");
 }
 
 /// What is held by a session that ends then goes back as ever.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use carillon_domain::job::{Job, Misfire, MisfirePolicy, Overlap, Retry};
-use carillon_domain::node::port::{FinishAnswer, Seen, StartAnswer};
+use carillon_domain::node::port::{FinishAnswer, SettleAnswer, StartAnswer};
 use carillon_domain::run::Status;
 
 use super::bench::{Bench, at, job, key};
@@ -82,7 +82,8 @@ pub async fn tokens_grow_over_all_rows_of_a_job(bench: &Bench) {
     for second in 10..40 {
         bench.go_to(second);
         for claimed in bench.claim().await {
-            let Seen::Prepared(claimed) = bench.store.settle(bench.me, &[claimed.at]).await.unwrap().remove(0) else {
+            let SettleAnswer::Prepared(claimed) = bench.store.settle(bench.me, &[claimed.at]).await.unwrap().remove(0)
+            else {
                 panic!("not prepared");
             };
             if claimed.held.firing.start_at > at(second) {
@@ -105,7 +106,7 @@ pub async fn a_row_that_was_written_to_since_says_so(bench: &Bench) {
     bench.store.trigger(&key("a"), bench.draw()).await.unwrap();
     bench.go_to(10);
     assert_eq!(bench.start(&claimed).await, StartAnswer::Moved);
-    let Seen::Prepared(settled) = bench.store.settle(bench.me, &[claimed.at]).await.unwrap().remove(0) else {
+    let SettleAnswer::Prepared(settled) = bench.store.settle(bench.me, &[claimed.at]).await.unwrap().remove(0) else {
         panic!("not prepared");
     };
     bench.started(&settled).await;

@@ -1,20 +1,22 @@
 //! Heartbeats, expiry, sweeps.
 
 use carillon_domain::job::{Job, OnLost, Overlap};
+use carillon_domain::node::call::BeatAnswer;
 use carillon_domain::node::port::{FinishAnswer, StartAnswer};
 use carillon_domain::run::Status;
-use carillon_store::{Beat, Me, SessionState};
+use carillon_store::{Me, SessionState};
 
 use super::bench::{Bench, at, job};
 
 /// A heartbeat reaches only a session that is not ended.
 pub async fn heartbeats_are_fenced_after_expiry(bench: &Bench) {
     let other = bench.session(2).await;
-    let Beat::Alive { now, sessions, .. } = bench.store.heartbeat(Me::new(other), 1, false).await.unwrap() else {
+    let BeatAnswer::Alive { utc: now, peers, .. } = bench.store.heartbeat(Me::new(other), 1, false).await.unwrap()
+    else {
         panic!("fenced");
     };
-    assert_eq!((now, sessions.len()), (at(0), 2));
-    assert!(sessions.iter().any(|beat| beat.id == other && beat.seq == 1 && beat.state == SessionState::Live));
+    assert_eq!((now, peers.len()), (at(0), 2));
+    assert!(peers.iter().any(|peer| peer.session == other && peer.seq == 1 && peer.claims));
     let mut claimants = bench.peek().await.claimants;
     claimants.sort_unstable();
     let mut both = vec![bench.me, other];
@@ -22,9 +24,9 @@ pub async fn heartbeats_are_fenced_after_expiry(bench: &Bench) {
     assert_eq!(claimants, both);
     assert!(bench.store.expire(None, other, 1).await.unwrap());
     assert_eq!(bench.peek().await.claimants, [bench.me], "a look tells at once who is left");
-    assert_eq!(bench.store.heartbeat(Me::new(other), 2, false).await.unwrap(), Beat::Fenced);
+    assert_eq!(bench.store.heartbeat(Me::new(other), 2, false).await.unwrap(), BeatAnswer::Fenced);
     bench.store.sweep(other, 10).await.unwrap();
-    assert_eq!(bench.store.heartbeat(Me::new(other), 3, false).await.unwrap(), Beat::Fenced);
+    assert_eq!(bench.store.heartbeat(Me::new(other), 3, false).await.unwrap(), BeatAnswer::Fenced);
     assert_eq!(bench.store.sessions().await.unwrap().len(), 1);
 }
 
@@ -103,16 +105,16 @@ pub async fn a_session_that_closes_while_it_holds_is_swept(bench: &Bench) {
     bench.create(job("a")).await;
     let claimed = bench.claim_one().await;
     bench.store.close_session(bench.me).await.unwrap();
-    assert_eq!(bench.store.heartbeat(Me::new(bench.me), 1, false).await.unwrap(), Beat::Fenced);
+    assert_eq!(bench.store.heartbeat(Me::new(bench.me), 1, false).await.unwrap(), BeatAnswer::Fenced);
     assert!(bench.claim().await.is_empty(), "it claims nothing any more");
     bench.go_to(10);
     assert_eq!(bench.start(&claimed).await, StartAnswer::Gone, "and starts nothing");
     let other = bench.session(2).await;
-    let Beat::Alive { sessions, .. } = bench.store.heartbeat(Me::new(other), 1, false).await.unwrap() else {
+    let BeatAnswer::Alive { peers, .. } = bench.store.heartbeat(Me::new(other), 1, false).await.unwrap() else {
         panic!("fenced")
     };
-    let tombstone = sessions.iter().find(|beat| beat.id == bench.me).unwrap();
-    assert_eq!(tombstone.state, SessionState::Ended, "the others see what is to be swept");
+    let tombstone = peers.iter().find(|peer| peer.session == bench.me).unwrap();
+    assert!(tombstone.ended, "the others see what is to be swept");
     assert_eq!(bench.store.sweep(bench.me, 10).await.unwrap(), 1);
     assert_eq!(bench.store.sessions().await.unwrap().len(), 1);
     let again = bench.store.claim(&bench.claim_request(other, at(10), 5)).await.unwrap();
@@ -147,5 +149,5 @@ pub async fn a_session_that_holds_nothing_is_removed_when_it_closes(bench: &Benc
     bench.store.close_session(bench.me).await.unwrap();
     assert!(bench.store.sessions().await.unwrap().is_empty());
     assert!(bench.claim().await.is_empty());
-    assert_eq!(bench.store.heartbeat(Me::new(bench.me), 1, false).await.unwrap(), Beat::Fenced);
+    assert_eq!(bench.store.heartbeat(Me::new(bench.me), 1, false).await.unwrap(), BeatAnswer::Fenced);
 }

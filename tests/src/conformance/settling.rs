@@ -1,13 +1,13 @@
 //! Settling doubt: a write that disarms whatever is still under way, then a look.
 
 use carillon_domain::job::{Job, Overlap};
-use carillon_domain::node::port::{RunRef, Seen, StartAnswer};
+use carillon_domain::node::port::{RunRef, SettleAnswer, StartAnswer};
 use carillon_domain::run::Status;
 use carillon_store::Me;
 
 use super::bench::{Bench, at, job, key};
 
-async fn settle(bench: &Bench, at: RunRef) -> Seen {
+async fn settle(bench: &Bench, at: RunRef) -> SettleAnswer {
     bench.store.settle(bench.me, &[at]).await.unwrap().remove(0)
 }
 
@@ -16,7 +16,7 @@ pub async fn a_settled_start_disarms_the_stray(bench: &Bench) {
     bench.create(job("a")).await;
     let claimed = bench.claim_one().await;
     bench.go_to(10);
-    let Seen::Prepared(settled) = settle(bench, claimed.at).await else { panic!("not prepared") };
+    let SettleAnswer::Prepared(settled) = settle(bench, claimed.at).await else { panic!("not prepared") };
     assert_eq!((settled.at.run, settled.held), (claimed.at.run, claimed.held));
     assert_eq!(bench.start(&claimed).await, StartAnswer::Moved);
     bench.store.reset(bench.me, &[claimed.at]).await.unwrap();
@@ -29,10 +29,12 @@ pub async fn a_settled_run_that_started_is_found(bench: &Bench) {
     let claimed = bench.claim_one().await;
     bench.go_to(10);
     bench.started(&claimed).await;
-    let Seen::Executing { at, held, withdrawn, .. } = settle(bench, claimed.at).await else { panic!("not executing") };
+    let SettleAnswer::Executing { at, held, withdrawn, .. } = settle(bench, claimed.at).await else {
+        panic!("not executing")
+    };
     assert_eq!((held.fencing_token, withdrawn), (claimed.at.version + 1, false));
     bench.finish(at, Status::Succeeded).await;
-    assert_eq!(settle(bench, at).await, Seen::Gone);
+    assert_eq!(settle(bench, at).await, SettleAnswer::Gone);
 }
 
 /// Paused, deleted or cancelled meanwhile.
@@ -49,7 +51,7 @@ pub async fn a_withdrawn_run_says_so(bench: &Bench) {
     bench.store.cancel(cancelled.at.run).await.unwrap();
     for one in &claimed {
         let seen = settle(bench, one.at).await;
-        let Seen::Executing { at, withdrawn: true, .. } = seen else { panic!("{}: {seen:?}", one.job.name) };
+        let SettleAnswer::Executing { at, withdrawn: true, .. } = seen else { panic!("{}: {seen:?}", one.job.name) };
         bench.store.reset(bench.me, &[at]).await.unwrap();
     }
     assert!(bench.store.held(bench.me).await.unwrap().is_empty());
@@ -63,10 +65,14 @@ pub async fn a_settled_run_beside_is_found(bench: &Bench) {
     let claimed = bench.claim_one().await;
     bench.go_to(10);
     let running = bench.started(&claimed).await;
-    let Seen::Executing { at, withdrawn: false, .. } = settle(bench, claimed.at).await else { panic!("not found") };
+    let SettleAnswer::Executing { at, withdrawn: false, .. } = settle(bench, claimed.at).await else {
+        panic!("not found")
+    };
     assert_eq!(at.row, running.row);
     bench.store.pause(&key("a"), None, None).await.unwrap();
-    let Seen::Executing { at, withdrawn: true, .. } = settle(bench, claimed.at).await else { panic!("not withdrawn") };
+    let SettleAnswer::Executing { at, withdrawn: true, .. } = settle(bench, claimed.at).await else {
+        panic!("not withdrawn")
+    };
     bench.finish(at, Status::Succeeded).await;
 }
 
@@ -75,9 +81,9 @@ pub async fn what_is_gone_is_gone(bench: &Bench) {
     bench.create(job("a")).await;
     let claimed = bench.claim_one().await;
     let other = bench.session(2).await;
-    assert_eq!(bench.store.settle(other, &[claimed.at]).await.unwrap(), [Seen::Gone]);
-    let Seen::Prepared(settled) = settle(bench, claimed.at).await else { panic!("not prepared") };
+    assert_eq!(bench.store.settle(other, &[claimed.at]).await.unwrap(), [SettleAnswer::Gone]);
+    let SettleAnswer::Prepared(settled) = settle(bench, claimed.at).await else { panic!("not prepared") };
     bench.store.reset(bench.me, &[settled.at]).await.unwrap();
-    assert_eq!(settle(bench, settled.at).await, Seen::Gone);
+    assert_eq!(settle(bench, settled.at).await, SettleAnswer::Gone);
     assert_eq!(bench.claim_one().await.held.firing.due_at, at(10));
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use carillon_domain::firing::Phase;
 use carillon_domain::job::{Job, Misfire, MisfirePolicy, Overlap, Retry};
-use carillon_domain::node::port::{FinishAnswer, FinishRequest, RowKey, RunRef, Seen, StartAnswer};
+use carillon_domain::node::port::{FinishAnswer, RowKey, RunRef, SettleAnswer, StartAnswer};
 use carillon_domain::run::{Status, Trigger};
 use carillon_store::{Finished, MAX_OUTPUT_BYTES, Me, Output, RunStage};
 
@@ -64,11 +64,11 @@ pub async fn many_that_outlive_due_times_are_recorded_together(bench: &Bench) {
     bench.go_to(35);
     let ended = answers.iter().map(|answer| match answer {
         StartAnswer::Started { at: running, .. } => {
-            FinishRequest { at: *running, ending: ending(Status::Succeeded, at(35)), next: None }
+            Finished { at: *running, ending: ending(Status::Succeeded, at(35)), next: None, output: Default::default() }
         }
         other => panic!("not started: {other:?}"),
     });
-    let ended: Vec<_> = ended.map(|request| Finished { request, output: Output::default() }).collect();
+    let ended: Vec<_> = ended.collect();
     bench.store.finish(Me::new(bench.me), &ended, &[]).await.unwrap();
     for name in &names {
         let (ran, skipped) = ((10, 10, "succeeded", String::new()), (20, 30, "skipped", "overlap".into()));
@@ -112,8 +112,13 @@ pub async fn a_run_ends_once(bench: &Bench) {
 }
 
 fn finished(at: RunRef, bytes: Vec<u8>) -> Finished {
-    let request = FinishRequest { at, ending: ending(Status::Succeeded, super::bench::at(10)), next: None };
-    Finished { request, output: Output { bytes, truncated: false } }
+    let request = Finished {
+        at,
+        ending: ending(Status::Succeeded, super::bench::at(10)),
+        next: None,
+        output: Default::default(),
+    };
+    Finished { output: Output { bytes, truncated: false }.into(), ..request }
 }
 
 /// Output belongs to its run.
@@ -188,7 +193,7 @@ pub async fn overlap_replace_follows_what_was_changed_since(bench: &Bench) {
     bench.create(replace()).await;
     let running = bench.run_next().await;
     let replace_at = async || match bench.store.settle(bench.me, &[running]).await.unwrap().remove(0) {
-        Seen::Executing { replace_at, .. } => replace_at,
+        SettleAnswer::Executing { replace_at, .. } => replace_at,
         other => panic!("not executing: {other:?}"),
     };
     assert_eq!(replace_at().await, Some(at(20)));
@@ -236,7 +241,7 @@ pub async fn a_poisoned_member_does_not_wedge_the_batch(bench: &Bench) {
     let answers = bench.store.finish(Me::new(bench.me), &ended, &[]).await.unwrap();
     assert!(answers.iter().all(|answer| matches!(answer, FinishAnswer::Recorded { .. })), "{answers:?}");
     for (n, ended) in ended.iter().enumerate() {
-        let run = ended.request.at.run;
+        let run = ended.at.run;
         let view = bench.store.run(run).await.unwrap();
         assert!(matches!(view.stage, RunStage::Recorded { output_truncated, .. } if output_truncated == (n == 4)));
         assert_eq!(bench.store.output(run).await.unwrap().bytes.len(), usize::from(n != 4));

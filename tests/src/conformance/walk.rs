@@ -8,7 +8,7 @@ use std::time::Duration;
 use carillon_domain::firing::Phase;
 use carillon_domain::id::{RunId, SessionId};
 use carillon_domain::job::{Job, Misfire, MisfirePolicy, OnLost, Overlap, Retry};
-use carillon_domain::node::port::{Claimed, FinishRequest, RunRef, StartAnswer};
+use carillon_domain::node::port::{Claimed, RunRef, StartAnswer};
 use carillon_domain::run::{Status, Trigger};
 use carillon_store::memory::MemoryStore;
 use carillon_store::{Finished, JobView, ManualClock, Me, Output, PutIf, RunQuery, RunStage, RunView};
@@ -165,7 +165,7 @@ impl<'a> Walk<'a> {
                 StartAnswer::Started { at, .. } => self.executing.push(at),
                 StartAnswer::Early { .. } => self.prepared.push(claimed),
                 // Left to the recovery that the walk plays.
-                StartAnswer::Moved | StartAnswer::Gone | StartAnswer::Withheld => {}
+                StartAnswer::Moved | StartAnswer::Gone | StartAnswer::Suspended => {}
             }
         }
     }
@@ -180,7 +180,7 @@ impl<'a> Walk<'a> {
         self.both(async |bench| {
             let now = bench.store.now().await.unwrap();
             let output = Output { bytes: b"hello".to_vec(), truncated: false };
-            let finished = Finished { request: FinishRequest { at, ending: ending(status, now), next: None }, output };
+            let finished = Finished { at, ending: ending(status, now), next: None, output: output.into() };
             bench.store.finish(Me::new(me), &[finished], &[]).await.unwrap()
         })
         .await;

@@ -82,7 +82,7 @@ pub fn tokens_of_all_rows() -> Verdict {
         bench.go_to(10);
         let mut tokens = Vec::new();
         let own_row = bench.store.settle(bench.me, &[own[0].at]).await.expect("an answer").remove(0);
-        let carillon_domain::node::port::Seen::Prepared(own) = own_row else { panic!("{own_row:?}") };
+        let carillon_domain::node::port::SettleAnswer::Prepared(own) = own_row else { panic!("{own_row:?}") };
         for claimed in [&own, &beside[0]] {
             match bench.start(claimed).await {
                 StartAnswer::Started { held, .. } => tokens.push(held.fencing_token),

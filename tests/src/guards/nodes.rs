@@ -5,6 +5,7 @@ use std::time::Duration;
 use carillon_domain::invariants::Verdict;
 use carillon_domain::job::Job;
 use carillon_domain::lease::Timing;
+use carillon_domain::node::call::CallKind;
 use carillon_store::MAX_OUTPUT_BYTES;
 use carillon_store::memory::Fault;
 
@@ -85,8 +86,8 @@ pub fn a_reset_is_refused() -> Verdict {
 pub fn recovery_meets_a_claim_on_its_way() -> Verdict {
     let mut world = World::with(vec![once("a")]);
     world.run_ms = 20_000;
-    world.slow.push(Slow { node: 0, call: "claim", there: 0, back: 3_000 });
-    world.slow.push(Slow { node: 0, call: "reset", there: 12_000, back: 0 });
+    world.slow.push(Slow { node: 0, call: CallKind::Claim, there: 0, back: 3_000 });
+    world.slow.push(Slow { node: 0, call: CallKind::Release, there: 12_000, back: 0 });
     world.boot();
     world.pass(60);
     world.verdict()
@@ -95,7 +96,7 @@ pub fn recovery_meets_a_claim_on_its_way() -> Verdict {
 /// A person writes to the row while the node that drains gives it back.
 pub fn a_row_is_written_to_while_it_is_given_back() -> Verdict {
     let mut world = World::with(vec![once("a")]);
-    world.slow.push(Slow { node: 0, call: "reset", there: 2_000, back: 0 });
+    world.slow.push(Slow { node: 0, call: CallKind::Release, there: 2_000, back: 0 });
     let leaving = world.boot();
     world.pass(5);
     world.drain(leaving);
@@ -121,7 +122,7 @@ pub fn one_of_two_outputs_is_refused() -> Verdict {
 pub fn the_answer_to_a_heartbeat_takes_long() -> Verdict {
     let mut world = World::with(many());
     world.run_ms = 100_000;
-    world.slow.push(Slow { node: 0, call: "heartbeat", there: 0, back: 9_000 });
+    world.slow.push(Slow { node: 0, call: CallKind::Heartbeat, there: 0, back: 9_000 });
     let slow = world.boot();
     world.cut_off(slow);
     world.boot_onlooker();
@@ -190,7 +191,7 @@ pub fn a_heartbeat_of_a_fenced_node_comes_late() -> Verdict {
     let mut world = World::with(vec![job("a")]);
     let frozen = world.boot();
     world.pass(10);
-    world.slow.push(Slow { node: frozen, call: "heartbeat", there: 60_000, back: 0 });
+    world.slow.push(Slow { node: frozen, call: CallKind::Heartbeat, there: 60_000, back: 0 });
     world.boot();
     world.pass(4);
     world.freeze(frozen);

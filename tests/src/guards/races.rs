@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use carillon_domain::invariants::{self as must, Verdict};
-use carillon_domain::node::port::{FinishRequest, StartAnswer};
+use carillon_domain::node::port::StartAnswer;
 use carillon_domain::run::{Status, Trigger};
 use carillon_store::mysql::MySqlStore;
-use carillon_store::{ControlStore, Finished, Me, NodeStore, Output};
+use carillon_store::{ControlStore, Finished, Me, NodeStore};
 use mysql_async::prelude::Queryable;
 use tokio::task::{JoinHandle, block_in_place};
 
@@ -68,8 +68,13 @@ pub fn a_pause_passes_an_end_beside() -> Verdict {
         let running = bench.run_next().await;
         let (wire, late) = held_up(&bench).await;
         wire.set(Trap::Hold, ROWS);
-        let request = FinishRequest { at: running, ending: ending(Status::Failed, bench.clock_in(0)), next: None };
-        let (me, ended) = (bench.me, Finished { request, output: Output::default() });
+        let request = Finished {
+            at: running,
+            ending: ending(Status::Failed, bench.clock_in(0)),
+            next: None,
+            output: Default::default(),
+        };
+        let (me, ended) = (bench.me, request);
         let finish = tokio::spawn(async move { late.finish(Me::new(me), &[ended], &[]).await });
         wait_until_held(&wire);
         pause(&bench, "a").await;

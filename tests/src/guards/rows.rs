@@ -3,7 +3,7 @@
 use carillon_domain::firing::{Event, JobState, Phase, TransitionKind, apply};
 use carillon_domain::invariants::{self as must, Verdict};
 use carillon_domain::job::{Job, Overlap};
-use carillon_domain::node::port::Seen;
+use carillon_domain::node::port::SettleAnswer;
 use carillon_domain::run::{Status, Trigger};
 use carillon_store::Me;
 
@@ -108,7 +108,7 @@ pub fn a_pause_meets_what_is_prepared() -> Verdict {
         pause(&bench, "a").await;
         bench.go_to(10);
         let seen = bench.store.settle(bench.me, &[claimed.at]).await.expect("an answer").remove(0);
-        let Seen::Prepared(settled) = seen else { return Ok(()) };
+        let SettleAnswer::Prepared(settled) = seen else { return Ok(()) };
         may_start(&bench, &state(&bench, "a").await, &settled).await
     })
 }
@@ -160,7 +160,7 @@ pub fn a_start_in_doubt_is_given_back_after_its_job_was_deleted() -> Verdict {
         let before = state(&bench, "a").await;
         bench.store.delete_job(&key("a"), None).await.expect("an answer");
         let seen = bench.store.settle(bench.me, &[claimed.at]).await.expect("an answer").remove(0);
-        let Seen::Executing { at, withdrawn: true, .. } = seen else { panic!("{seen:?}") };
+        let SettleAnswer::Executing { at, withdrawn: true, .. } = seen else { panic!("{seen:?}") };
         bench.store.reset(bench.me, &[at]).await.expect("an answer");
         starts_after_deletion(&bench, before).await
     })
@@ -177,7 +177,7 @@ pub fn a_start_in_doubt_is_settled_after_a_pause() -> Verdict {
         pause(&bench, "a").await;
         let seen = bench.store.settle(bench.me, &[claimed.at]).await.expect("an answer").remove(0);
         // Only what is not withdrawn is spawned.
-        let Seen::Executing { withdrawn: false, .. } = seen else { return Ok(()) };
+        let SettleAnswer::Executing { withdrawn: false, .. } = seen else { return Ok(()) };
         must::starts_where_allowed(&state(&bench, "a").await, Trigger::Schedule, bench.clock_in(0))
     })
 }

@@ -5,9 +5,10 @@ use std::time::Duration;
 use carillon_domain::invariants::{self as must, Verdict};
 use carillon_domain::job::Job;
 use carillon_domain::lease::Timing;
+use carillon_domain::node::call::BeatAnswer;
 use carillon_domain::time::BootTime;
 use carillon_store::sqlite::Lease;
-use carillon_store::{Beat, LivePart, Me};
+use carillon_store::{LivePart, Me};
 
 use super::shop::{child_has_its_row, mariadb, memory, on_every_store, run, survivors_leave_nothing_held, try_start};
 use crate::conformance::Bench;
@@ -93,9 +94,9 @@ pub fn a_heartbeat_comes_after_the_end() -> Verdict {
         bench.store.expire(None, bench.me, 0).await.expect("an answer");
         bench.store.sweep(bench.me, 1).await.expect("an answer");
         match bench.store.heartbeat(Me::new(bench.me), 1, false).await.expect("an answer") {
-            Beat::Fenced | Beat::WentBack => Ok(()),
+            BeatAnswer::Fenced | BeatAnswer::WentBack => Ok(()),
             // It goes on as before, with both.
-            Beat::Alive { .. } => {
+            BeatAnswer::Alive { .. } => {
                 for child in children {
                     child_has_its_row(&bench, bench.me, child).await?;
                 }

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use carillon_domain::firing::{FiringKey, Held, JobState, Phase};
 use carillon_domain::id::{RunId, SessionId};
 use carillon_domain::invariants::{self as must, Verdict};
+use carillon_domain::node::call::BeatAnswer;
 use carillon_domain::node::port::{Claimed, RunRef, StartAnswer};
 use carillon_store::memory::MemoryStore;
 use carillon_store::mysql::{MySqlStore, Options};
 use carillon_store::sqlite::{OpenOptions, SqliteStore};
-use carillon_store::{Beat, JobQuery, ManualClock, Me, RunStage, SessionState};
+use carillon_store::{JobQuery, ManualClock, Me, RunStage};
 
 use crate::conformance::bench::{BEGIN, PARTITIONS, key};
 use crate::conformance::{Backups, Bench};
@@ -119,9 +120,9 @@ pub fn firing(claimed: &Claimed, job: &JobState) -> (FiringKey, u32) {
 /// What survivors do: sweep whoever was ended, as `me` sees it. Then nothing may be held.
 pub async fn survivors_leave_nothing_held(bench: &Bench, me: SessionId) -> Verdict {
     let seq = bench.store.sessions().await.expect("sessions").iter().map(|one| one.beat.seq).max().unwrap_or(0) + 1;
-    if let Beat::Alive { sessions, .. } = bench.store.heartbeat(Me::new(me), seq, false).await.expect("an answer") {
-        for ended in sessions.iter().filter(|session| session.state == SessionState::Ended) {
-            while bench.store.sweep(ended.id, 10).await.expect("an answer") == 10 {}
+    if let BeatAnswer::Alive { peers, .. } = bench.store.heartbeat(Me::new(me), seq, false).await.expect("an answer") {
+        for ended in peers.iter().filter(|peer| peer.ended) {
+            while bench.store.sweep(ended.session, 10).await.expect("an answer") == 10 {}
         }
     }
     all_idle(bench).await

@@ -1,7 +1,6 @@
 //! Stories of rows that are there already.
 
 use carillon_domain::invariants::Verdict;
-use carillon_domain::node::port::FinishRequest;
 use carillon_domain::run::Status;
 use carillon_store::{Finished, Me, Output};
 
@@ -16,8 +15,13 @@ async fn end_twice(keep: &[&str]) -> Verdict {
     bench.create(job("a")).await;
     let running = bench.run_next().await;
     bench.back_up().await;
-    let request = FinishRequest { at: running, ending: ending(Status::Succeeded, bench.clock_in(0)), next: None };
-    let ended = Finished { request, output: Output { bytes: b"said".to_vec(), truncated: false } };
+    let request = Finished {
+        at: running,
+        ending: ending(Status::Succeeded, bench.clock_in(0)),
+        next: None,
+        output: Default::default(),
+    };
+    let ended = Finished { output: Output { bytes: b"said".to_vec(), truncated: false }.into(), ..request };
     bench.store.finish(Me::new(bench.me), std::slice::from_ref(&ended), &[]).await.expect("an answer");
     let back = ["DELETE FROM job_state", "INSERT INTO job_state SELECT * FROM backup_job_state"];
     database().run(&back).await;

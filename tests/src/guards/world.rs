@@ -2,8 +2,6 @@
 //!
 //! Keepers are as slow as the fencing inequality allows: children die `fence_grace` and `pause` after the deadline.
 
-mod calls;
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,12 +11,14 @@ use carillon_domain::id::{JobId, RunId, SessionId};
 use carillon_domain::invariants::{self as must, Verdict, Violation};
 use carillon_domain::job::Job;
 use carillon_domain::lease::Timing;
+use carillon_domain::node::call::{Answer, Call, CallId, CallKind, Failure};
 use carillon_domain::node::{Config, Effect, Input, Node};
 use carillon_domain::run::{Ending, Status};
 use carillon_domain::time::{BootTime, Timestamp};
 use carillon_store::memory::MemoryStore;
 use carillon_store::{
-    ControlStore, JobKey, JobQuery, ManualClock, Me, NewSession, NodeStore, PutIf, PutJob, RunStage, SessionState,
+    ControlStore, JobKey, JobQuery, ManualClock, NewSession, NodeStore, Output, PutIf, PutJob, RunStage, SessionState,
+    perform,
 };
 
 use crate::conformance::bench::{BEGIN, PARTITIONS};
@@ -27,8 +27,8 @@ use crate::conformance::bench::{BEGIN, PARTITIONS};
 pub struct Slow {
     /// Whose call.
     pub node: usize,
-    /// Which: `heartbeat`, `claim`, `reset`.
-    pub call: &'static str,
+    /// Which.
+    pub call: CallKind,
     /// How long until it reaches the store, in milliseconds.
     pub there: u64,
     /// And how long until its answer is back.
@@ -45,12 +45,10 @@ struct Process {
     cut_off: bool,
     /// It does and hears nothing.
     frozen: bool,
-    /// It has no executor: it claims nothing.
-    looks_on: bool,
 }
 
 enum Happening {
-    Arrives { call: Effect, me: Me, sent: u64, back: u64 },
+    Arrives { id: CallId, call: Call, back: u64 },
     Answer(Input),
     ChildEnds(RunId),
 }
@@ -122,6 +120,10 @@ impl World {
 
     /// A node starts.
     pub fn boot(&mut self) -> usize {
+        self.boot_with(vec!["shell".to_owned()])
+    }
+
+    fn boot_with(&mut self, executors: Vec<String>) -> usize {
         let session = SessionId::from_random(self.processes.len() as u64 + 1);
         let new = NewSession { id: session, node: session.to_string(), address: String::new(), version: String::new() };
         let opened = ready(self.store.open_session(&new)).expect("a session");
@@ -141,9 +143,9 @@ impl World {
         let now = BootTime::from_ms(self.now);
         let node = Node::new(config, session, opened.now, now).registered_at(now);
         let keeper_until = self.now + ms(self.timing.self_kill_after);
-        let (children, alive, cut_off, frozen, looks_on) = (BTreeMap::new(), true, false, false, false);
-        self.processes.push(Process { node, session, keeper_until, children, alive, cut_off, frozen, looks_on });
-        self.feed(self.processes.len() - 1, Input::Tick);
+        let (children, alive, cut_off, frozen) = (BTreeMap::new(), true, false, false);
+        self.processes.push(Process { node, session, keeper_until, children, alive, cut_off, frozen });
+        self.feed(self.processes.len() - 1, Input::Offers(executors));
         self.processes.len() - 1
     }
 
@@ -154,8 +156,7 @@ impl World {
 
     /// A node starts that has no executor, and sees how the others do.
     pub fn boot_onlooker(&mut self) {
-        let node = self.boot();
-        self.processes[node].looks_on = true;
+        self.boot_with(Vec::new());
     }
 
     /// SIGSTOP.
@@ -235,18 +236,19 @@ impl World {
 
     fn happen(&mut self, node: usize, what: Happening) {
         match what {
-            Happening::Arrives { call, me, sent, back } => {
-                if let Some(input) = self.perform(me, &call, sent) {
-                    self.later(back, node, Happening::Answer(input));
-                }
+            Happening::Arrives { id, call, back } => {
+                let answer = self.perform(&call);
+                self.later(back, node, Happening::Answer(Input::Answered { id, answer }));
             }
             Happening::Answer(input) => self.feed(node, input),
             Happening::ChildEnds(run) => {
-                if self.processes[node].children.remove(&run).is_some() {
+                if let Some(job) = self.processes[node].children.remove(&run) {
                     let ended_at = Timestamp::EPOCH;
                     let (exit_code, signal, reason) = (Some(0), None, None);
                     let ending = Ending { status: Status::Succeeded, exit_code, signal, reason, ended_at };
-                    self.feed(node, Input::Exited { run, ending });
+                    let printed = (self.output)(&self.jobs[&job].name);
+                    let output = Output { bytes: printed, truncated: false }.into();
+                    self.feed(node, Input::Exited { run, ending, output });
                 }
             }
         }
@@ -278,37 +280,30 @@ impl World {
                 self.later(self.run_ms, node, Happening::ChildEnds(held.run));
             }
             Effect::Stop { run, .. } => self.later(0, node, Happening::ChildEnds(run)),
-            Effect::Forget(_) => {}
+            Effect::Recorded(_) => {}
             Effect::SelfKill(_) => one.alive = false,
-            Effect::Drained => {
-                one.alive = false;
-                ready(self.store.close_session(one.session)).expect("an answer");
-            }
-            call => self.send(node, call),
+            Effect::Drained => one.alive = false,
+            Effect::Call { id, call } => self.send(node, id, call),
         }
     }
 
-    fn send(&mut self, node: usize, call: Effect) {
-        let one = &self.processes[node];
-        let me = Me { session: one.session, acked: one.node.acked() };
-        let kind = match &call {
-            Effect::Heartbeat { .. } if one.cut_off => return,
-            Effect::Heartbeat { .. } => "heartbeat",
-            Effect::Claim { .. } => "claim",
-            Effect::Reset(_) => "reset",
-            _ => "",
-        };
+    fn send(&mut self, node: usize, id: CallId, call: Call) {
+        let kind = call.kind();
+        if kind == CallKind::Heartbeat && self.processes[node].cut_off {
+            return;
+        }
         let slow = self.slow.iter().position(|slow| slow.node == node && slow.call == kind);
         let (there, back) = slow.map(|at| self.slow.remove(at)).map_or((0, 1), |slow| (slow.there, slow.back));
-        let sent = self.now;
-        self.later(there, node, Happening::Arrives { call, me, sent, back });
+        self.later(there, node, Happening::Arrives { id, call, back });
     }
 
-    fn sweep(&mut self, session: SessionId) {
-        let live = self.processes.iter().flat_map(|one| one.children.keys().map(|run| (one.session, *run)));
-        let verdict = must::dead_before_sweep(session, live.collect::<Vec<_>>());
-        self.note(verdict);
-        let _again_later = ready(self.store.sweep(session, 100));
+    fn perform(&mut self, call: &Call) -> Result<Answer, Failure> {
+        if let Call::Sweep { session, .. } = call {
+            let live = self.processes.iter().flat_map(|one| one.children.keys().map(|run| (one.session, *run)));
+            let verdict = must::dead_before_sweep(*session, live.collect::<Vec<_>>());
+            self.note(verdict);
+        }
+        ready(perform(&self.store, call)).map_err(Failure::from)
     }
 
     fn note(&mut self, verdict: Verdict) {

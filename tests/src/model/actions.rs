@@ -3,7 +3,7 @@
 use carillon_domain::firing::Phase;
 use carillon_domain::id::{JobId, RunId, SessionId};
 use carillon_domain::lost_commits::commits_were_lost;
-use carillon_domain::node::Effect;
+use carillon_domain::node::call::CallKind;
 use carillon_domain::run::Status;
 use carillon_store::memory::Backup;
 
@@ -93,16 +93,16 @@ use Fate::{AnswerLate, AnswerLost, InTime, Late, Lost, Refused, RolledBack, Stra
 
 /// How a call may fail. Of failures that mean the same to its sender one is tried; what is lost is like a stray that never
 /// arrives; what comes late matters where a lease or a deadline waits for it.
-pub(super) fn fates_of(effect: &Effect) -> &'static [Fate] {
-    match effect {
-        Effect::Claim { .. } => &[RolledBack, AnswerLost, Stray, AnswerLate],
-        Effect::Start { .. } => &[RolledBack, Refused, AnswerLost, Stray, Late, AnswerLate],
-        Effect::Settle(_) | Effect::Finish { .. } | Effect::Reset(_) => &[AnswerLost, Stray, AnswerLate],
-        Effect::Heartbeat { .. } => &[Stray, Late, AnswerLate],
-        Effect::ListHeld => &[Lost, AnswerLate],
-        Effect::Expire { .. } | Effect::Sweep { .. } => &[Stray],
-        // A look that fails is made again; one that is late is like one that was made earlier.
-        _ => &[],
+pub(super) fn fates_of(kind: CallKind) -> &'static [Fate] {
+    match kind {
+        CallKind::Claim => &[RolledBack, AnswerLost, Stray, AnswerLate],
+        CallKind::Start => &[RolledBack, Refused, AnswerLost, Stray, Late, AnswerLate],
+        CallKind::Settle | CallKind::Finish | CallKind::Release => &[AnswerLost, Stray, AnswerLate],
+        CallKind::Heartbeat => &[Stray, Late, AnswerLate],
+        CallKind::ListHeld => &[Lost, AnswerLate],
+        CallKind::Expire | CallKind::Sweep => &[Stray],
+        // A peek that fails is made again; one that is late is like one that was made earlier.
+        CallKind::Peek | CallKind::Close => &[],
     }
 }
 
@@ -114,7 +114,7 @@ impl World {
         }
         if let Some(call) = self.outbox.front() {
             actions.push(Action::Call(InTime));
-            actions.extend(fates_of(&call.effect).iter().map(|fate| Action::Call(*fate)));
+            actions.extend(fates_of(call.call.kind()).iter().map(|fate| Action::Call(*fate)));
             return;
         }
         self.latecomers(actions);

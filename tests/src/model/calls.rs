@@ -4,26 +4,21 @@ use std::sync::Arc;
 
 use carillon_domain::firing::{JobState, Phase};
 use carillon_domain::id::{RunId, SessionId};
-use carillon_domain::node::port::{RowKey, RunRef, Seen};
-use carillon_domain::node::{BeatAnswer, Effect, Failure, Input};
-use carillon_domain::time::BootTime;
-use carillon_store::memory::MemoryStore;
-use carillon_store::{ClaimRequest, Finished, Me, NodeStore, Output, PeekRequest};
+use carillon_domain::node::Input;
+use carillon_domain::node::call::{self, Answer as StoreAnswer, CallId, Failure};
+use carillon_domain::node::port::{RowKey, RunRef, SettleAnswer};
+use carillon_store::perform;
 
 use super::sights::Sight;
 use super::watching::{self, Writer};
 use super::world::{World, at_once};
 
-const EXECUTOR: &str = "shell";
-
 /// One call, as it was sent.
 #[derive(Debug, Clone, Hash)]
 pub(super) struct Call {
     pub session: SessionId,
-    /// The highest heartbeat sequence that was acknowledged when it was sent.
-    pub acked: u64,
-    pub effect: Effect,
-    pub sent: u64,
+    pub id: CallId,
+    pub call: call::Call,
 }
 
 /// A call that reaches the store later.
@@ -52,61 +47,61 @@ impl Answer {
 impl Call {
     /// What its sender is told when something went wrong.
     pub fn failed(&self, failure: Failure) -> Answer {
-        let input = self.effect.failed(failure, BootTime::from_ms(self.sent)).unwrap_or(Input::Swept);
-        Answer::of(self.session, input)
+        self.answered(Err(failure))
+    }
+
+    fn answered(&self, answer: Result<StoreAnswer, Failure>) -> Answer {
+        Answer::of(self.session, Input::Answered { id: self.id, answer })
     }
 
     /// Who writes, as far as S4 minds.
     fn writer(&self) -> Writer {
-        match &self.effect {
-            Effect::Start { .. } => Writer::Start(self.session),
-            Effect::Reset(_) => Writer::Reset(self.session),
-            Effect::Sweep { session } => Writer::Sweep(*session),
-            Effect::Claim { .. } => Writer::Claim,
+        match &self.call {
+            call::Call::Start { .. } => Writer::Start(self.session),
+            call::Call::Release { .. } => Writer::Reset(self.session),
+            call::Call::Sweep { session, .. } => Writer::Sweep(*session),
+            call::Call::Claim(_) => Writer::Claim,
             _ => Writer::NoneThatMay,
         }
     }
 }
 
 impl World {
-    /// The call reaches the store. `None` when a second part of it follows.
-    pub(super) fn perform(&mut self, call: &Call) -> Option<Answer> {
-        if let Effect::Sweep { session } = &call.effect {
+    /// The call reaches the store.
+    pub(super) fn perform(&mut self, call: &Call) -> Answer {
+        if let call::Call::Sweep { session, .. } = &call.call {
             let live = self.live().map(|(of, run, _)| (of, run));
             let verdict = carillon_domain::invariants::dead_before_sweep(*session, live);
             self.must(verdict);
         }
         let store = self.open_store();
-        let input = carry_out(&store, call);
+        let answer = at_once(perform(&store, &call.call)).map_err(Failure::from);
         let after = Arc::new(store.back_up());
         let before = std::mem::replace(&mut self.store, after);
         self.watch_write(&before, call.writer());
         self.count_sights(&before, call);
-        self.note(|| format!("{}: {}", super::telling::call(call), super::telling::answer(&input)));
-        if let (Effect::Expire { session, .. }, Outcome::Ended) = (&call.effect, &input) {
-            let effect = Effect::Sweep { session: *session };
-            self.outbox.push_front(Call { effect, ..call.clone() });
-            return None;
-        }
-        let input = match input {
-            Outcome::Answered(input) => input,
-            Outcome::Ended | Outcome::Done => Input::Swept,
-        };
-        let withdrawn = match &input {
-            Input::Settled(Ok(seen)) => self.withdrawn(seen),
+        self.note(|| format!("{}: {}", super::telling::call(call), super::telling::answer(&answer)));
+        let withdrawn = match &answer {
+            Ok(StoreAnswer::Settle(found)) => self.withdrawn(found),
             _ => Vec::new(),
         };
-        Some(Answer { withdrawn, ..Answer::of(call.session, input) })
+        Answer { withdrawn, ..call.answered(answer) }
     }
 
     /// Of what a settling write found Executing: what must not start, as the job stood then.
-    fn withdrawn(&self, seen: &[Seen]) -> Vec<RunId> {
-        let refused = |one: &Seen| {
-            let Seen::Executing { at, held, .. } = one else { return None };
+    fn withdrawn(&self, found: &[SettleAnswer]) -> Vec<RunId> {
+        let refused = |one: &SettleAnswer| {
+            let SettleAnswer::Executing { at, held, .. } = one else { return None };
             let may = |row: &JobState| watching::may_start(row, held.firing.trigger, self.utc());
             self.store.job(job_of(at)).is_none_or(|row| may(row).is_err()).then_some(at.run)
         };
-        seen.iter().filter_map(refused).collect()
+        found.iter().filter_map(refused).collect()
+    }
+
+    /// Whether partitions are those of other nodes, as the session sees it.
+    fn is_of_others(&self, session: SessionId, partitions: &[u16]) -> bool {
+        let process = self.process_of(session).map(|n| &self.processes[n]);
+        process.is_some_and(|process| process.node.partitions() != partitions)
     }
 
     fn count_sights(&mut self, before: &carillon_store::memory::Backup, call: &Call) {
@@ -117,13 +112,16 @@ impl World {
         let lost = |store: &carillon_store::memory::Backup| {
             store.records().filter(|record| record.status == carillon_domain::run::Status::Lost).count()
         };
-        if matches!(call.effect, Effect::Sweep { session } if held(session) > 0) {
+        if matches!(call.call, call::Call::Sweep { session, .. } if held(session) > 0) {
             self.sights.count(Sight::Swept);
         }
         if lost(&self.store) > lost(before) {
             self.sights.count(Sight::Lost);
         }
-        let takes = matches!(&call.effect, Effect::Claim { only: Some(_), .. });
+        let takes = match &call.call {
+            call::Call::Claim(request) => self.is_of_others(call.session, &request.partitions),
+            _ => false,
+        };
         if takes && self.store.rows().count() > 0 && held_by(&self.store, call.session) > held(call.session) {
             self.sights.count(Sight::Stolen);
         }
@@ -142,53 +140,4 @@ fn job_of(at: &RunRef) -> carillon_domain::id::JobId {
         RowKey::Job(id) => id,
         RowKey::Concurrent(key) => key.job,
     }
-}
-
-/// What the store made of a call.
-#[derive(Debug)]
-pub(super) enum Outcome {
-    Answered(Input),
-    /// A silent session is ended; its rows are to be swept.
-    Ended,
-    /// Nobody is told more than that it is over.
-    Done,
-}
-
-fn carry_out(store: &MemoryStore, call: &Call) -> Outcome {
-    let (session, me) = (call.session, Me { session: call.session, acked: call.acked });
-    let executors = || vec![EXECUTOR.to_owned()];
-    Outcome::Answered(match call.effect.clone() {
-        Effect::Heartbeat { seq, draining } => {
-            let answer = at_once(store.heartbeat(me, seq, draining)).map(BeatAnswer::from).map_err(Failure::from);
-            Input::Beat { sent: BootTime::from_ms(call.sent), answer }
-        }
-        Effect::Peek { partitions, until } => {
-            let request = PeekRequest { session, partitions, until, executors: executors() };
-            Input::Peeked(at_once(store.peek(&request)).map_err(Failure::from))
-        }
-        Effect::Claim { partitions, until, runs, places, .. } => {
-            let request = ClaimRequest { me, partitions, until, runs, places, executors: executors() };
-            Input::Claimed(at_once(store.claim(&request)).map_err(Failure::from))
-        }
-        Effect::Start { lane, runs } => {
-            Input::Started { lane, answer: at_once(store.start(me, &runs)).map_err(Failure::from) }
-        }
-        Effect::Settle(runs) => Input::Settled(at_once(store.settle(session, &runs)).map_err(Failure::from)),
-        Effect::Reset(runs) => Input::Reset(at_once(store.reset(session, &runs)).map_err(Failure::from)),
-        Effect::ListHeld => Input::Held(at_once(store.held(session)).map_err(Failure::from)),
-        Effect::Finish { lane, runs } => {
-            let silent = |request| Finished { request, output: Output::default() };
-            let runs: Vec<Finished> = runs.into_iter().map(silent).collect();
-            Input::Finished { lane, answer: at_once(store.finish(me, &runs, &executors())).map_err(Failure::from) }
-        }
-        Effect::Expire { session, seq } => {
-            let ended = at_once(store.expire(Some(me), session, seq)).unwrap_or(false);
-            return if ended { Outcome::Ended } else { Outcome::Done };
-        }
-        Effect::Sweep { session } => {
-            let _rows = at_once(store.sweep(session, 1_000));
-            return Outcome::Done;
-        }
-        _ => return Outcome::Done,
-    })
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use carillon_domain::id::SessionId;
-use carillon_domain::node::Effect;
+use carillon_domain::node::call;
 
 use super::calls::{Call, Request};
 use super::world::{Process, World};
@@ -52,9 +52,9 @@ enum Routine {
 }
 
 fn routine(call: &Call) -> Option<(SessionId, Routine)> {
-    match call.effect {
-        Effect::Heartbeat { .. } => Some((call.session, Routine::Heartbeat)),
-        Effect::ListHeld => Some((call.session, Routine::ListHeld)),
+    match call.call {
+        call::Call::Heartbeat { .. } => Some((call.session, Routine::Heartbeat)),
+        call::Call::ListHeld { .. } => Some((call.session, Routine::ListHeld)),
         _ => None,
     }
 }
@@ -108,9 +108,9 @@ impl World {
 
     /// Whether a heartbeat came after the one that a late request carries or speaks of.
     fn is_overtaken(&self, request: &Request) -> bool {
-        let (of, seq) = match request.call.effect {
-            Effect::Heartbeat { seq, .. } => (request.call.session, seq),
-            Effect::Expire { session, seq } => (session, seq),
+        let (of, seq) = match request.call.call {
+            call::Call::Heartbeat { me, seq, .. } => (me.session, seq),
+            call::Call::Expire { session, seq, .. } => (session, seq),
             _ => return false,
         };
         self.store.sessions().any(|beat| beat.id == of && beat.seq > seq)

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use carillon_domain::firing::Held;
 use carillon_domain::id::{JobId, RunId, SessionId};
 use carillon_domain::invariants as must;
+use carillon_domain::node::call::Answer as StoreAnswer;
 use carillon_domain::node::{Effect, Input, SelfKillReason};
 use carillon_domain::run::{Ending, Status};
 use carillon_domain::time::{BootTime, Timestamp};
-use carillon_store::NodeStore;
 
 use super::bounds::LONGEST_RUN_MS;
 use super::calls::{Answer, Call};
@@ -54,12 +54,8 @@ impl World {
                     (child.asked_to_stop, child.ends_at) = (true, child.ends_at.min(latest));
                 }
             }
-            Effect::Forget(_) => {}
+            Effect::Recorded(_) => {}
             Effect::Drained => {
-                let store = self.open_store();
-                let closed = super::world::at_once(store.close_session(session));
-                closed.expect("the memory store closes sessions");
-                self.store = Arc::new(store.back_up());
                 self.processes[n].life = Life::Gone;
                 self.note(|| format!("{} has drained", telling::session(session)));
             }
@@ -70,10 +66,7 @@ impl World {
                 self.note(|| format!("{} ends itself: {reason:?}", telling::session(session)));
                 self.die(n);
             }
-            effect => {
-                let acked = self.processes[n].node.acked();
-                self.outbox.push_back(Call { session, acked, effect, sent: self.now });
-            }
+            Effect::Call { id, call } => self.outbox.push_back(Call { session, id, call }),
         }
     }
 
@@ -93,7 +86,7 @@ impl World {
         }
         let Some(job) = self.job_of(run, held) else { return };
         self.sights.count(Sight::Started);
-        if matches!(cause.input, Input::Settled(_)) {
+        if matches!(cause.input, Input::Answered { answer: Ok(StoreAnswer::Settle(_)), .. }) {
             self.sights.count(Sight::StartedBySettling);
         }
         self.note(|| format!("{} STARTS {}", telling::session(session), telling::held(held)));
@@ -133,7 +126,7 @@ impl World {
         let Some(process) = self.processes.iter_mut().find(|process| process.session == session) else { return };
         if process.children.remove(&run).is_some() {
             self.note(|| format!("{} ends ({})", telling::run(run), status.as_str()));
-            self.tell(Answer::of(session, Input::Exited { run, ending: ending(status) }));
+            self.tell(Answer::of(session, Input::Exited { run, ending: ending(status), output: Arc::default() }));
         }
     }
 

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use carillon_domain::id::{JobId, RunId, SessionId};
-use carillon_domain::node::{Failure, Input};
+use carillon_domain::node::Input;
+use carillon_domain::node::call::Failure;
 use carillon_store::{ControlStore, JobKey};
 
 use super::actions::{Action, Fate, fates_of};
@@ -88,9 +89,8 @@ impl World {
         self.decided(&call);
         match fate {
             Fate::InTime => {
-                if let Some(answer) = self.perform(&call) {
-                    self.tell(answer);
-                }
+                let answer = self.perform(&call);
+                self.tell(answer);
             }
             Fate::RolledBack => self.tell(call.failed(Failure::RolledBack)),
             Fate::Refused => self.tell(call.failed(Failure::Refused)),
@@ -106,7 +106,7 @@ impl World {
             Fate::Late => self.requests.push(Request { call, awaited: true }),
             Fate::AnswerLate => {
                 let answer = self.perform(&call);
-                self.answers.extend(answer);
+                self.answers.push(answer);
             }
         }
     }
@@ -116,7 +116,8 @@ impl World {
         if !awaited {
             self.sights.count(Sight::StrayApplied);
         }
-        if let Some(answer) = self.perform(&call).filter(|_| awaited) {
+        let answer = self.perform(&call);
+        if awaited {
             self.tell(answer);
         }
     }
@@ -128,11 +129,10 @@ impl World {
             if self.is_cut(call) {
                 let Some(call) = self.outbox.pop_front() else { return };
                 self.tell(call.failed(Failure::Unknown));
-            } else if self.budget.deviations == 0 || fates_of(&call.effect).is_empty() || self.is_decided(call) {
+            } else if self.budget.deviations == 0 || fates_of(call.call.kind()).is_empty() || self.is_decided(call) {
                 let Some(call) = self.outbox.pop_front() else { return };
-                if let Some(answer) = self.perform(&call) {
-                    self.tell(answer);
-                }
+                let answer = self.perform(&call);
+                self.tell(answer);
             } else {
                 return;
             }

@@ -2,10 +2,10 @@
 
 use carillon_domain::firing::{Held, Phase};
 use carillon_domain::id::{RunId, SessionId};
-use carillon_domain::node::port::{RowKey, RunRef, Seen, StartAnswer};
-use carillon_domain::node::{BeatAnswer, Effect, Input};
+use carillon_domain::node::call::{self, Answer, BeatAnswer, Failure};
+use carillon_domain::node::port::{RowKey, RunRef, SettleAnswer, StartAnswer};
 
-use super::calls::{Call, Outcome};
+use super::calls::Call;
 use super::world::{UTC0_MS, World};
 
 /// Lines with their moments, if anybody wants them.
@@ -68,46 +68,48 @@ fn refs(refs: &[RunRef]) -> String {
 
 /// What a node asks for.
 pub(super) fn call(call: &Call) -> String {
-    let what = match &call.effect {
-        Effect::Heartbeat { seq, .. } => format!("heartbeat {seq}"),
-        Effect::Peek { .. } => "look".to_owned(),
-        Effect::Claim { runs, only, .. } => {
-            let theft = if only.is_some() { " from others" } else { "" };
-            format!("claim{theft} as {}", runs.iter().map(|one| run(*one)).collect::<Vec<_>>().join(", "))
+    let what = match &call.call {
+        call::Call::Heartbeat { seq, .. } => format!("heartbeat {seq}"),
+        call::Call::Peek(_) => "peek".to_owned(),
+        call::Call::Claim(request) => {
+            let runs: Vec<String> = request.runs.iter().map(|one| run(*one)).collect();
+            format!("claim in {:?} as {}", request.partitions, runs.join(", "))
         }
-        Effect::Start { runs, .. } => format!("start {}", refs(runs)),
-        Effect::Settle(runs) => format!("settle {}", refs(runs)),
-        Effect::Reset(runs) => format!("give back {}", refs(runs)),
-        Effect::Finish { runs, .. } => format!("finish {}", refs(&runs.iter().map(|one| one.at).collect::<Vec<_>>())),
-        Effect::ListHeld => "list what is mine".to_owned(),
-        Effect::Expire { session: silent, seq } => format!("expire {} if at heartbeat {seq}", session(*silent)),
-        Effect::Sweep { session: ended } => format!("sweep {}", session(*ended)),
-        other => format!("{other:?}"),
+        call::Call::Start { runs, .. } => format!("start {}", refs(runs)),
+        call::Call::Settle { runs, .. } => format!("settle {}", refs(runs)),
+        call::Call::Release { runs, .. } => format!("release {}", refs(runs)),
+        call::Call::Finish { runs, .. } => {
+            format!("finish {}", refs(&runs.iter().map(|one| one.at).collect::<Vec<_>>()))
+        }
+        call::Call::ListHeld { .. } => "list what is mine".to_owned(),
+        call::Call::Expire { session: silent, seq, .. } => {
+            format!("expire {} if at heartbeat {seq}", session(*silent))
+        }
+        call::Call::Sweep { session: ended, .. } => format!("sweep {}", session(*ended)),
+        call::Call::Close { .. } => "close".to_owned(),
     };
     format!("{}: {what}", session(call.session))
 }
 
 /// What the store answers.
-pub(super) fn answer(outcome: &Outcome) -> String {
-    let Outcome::Answered(input) = outcome else { return format!("{outcome:?}") };
-    match input {
-        Input::Beat { answer: Ok(BeatAnswer::Alive { window, .. }), .. } => {
+pub(super) fn answer(answer: &Result<Answer, Failure>) -> String {
+    match answer {
+        Ok(Answer::Heartbeat(BeatAnswer::Alive { window, .. })) => {
             format!("alive{}", if window.is_some() { ", commits were lost" } else { "" })
         }
-        Input::Beat { answer, .. } => format!("{answer:?}"),
-        Input::Peeked(Ok(peek)) => format!(
+        Ok(Answer::Peek(peek)) => format!(
             "mine {}, of others {}",
             if peek.earliest_claim_at.is_some() { "something" } else { "nothing" },
             peek.unclaimed.len()
         ),
-        Input::Claimed(Ok(claimed)) => {
+        Ok(Answer::Claim(claimed)) => {
             format!("[{}]", claimed.iter().map(|one| held(&one.held)).collect::<Vec<_>>().join(", "))
         }
-        Input::Started { answer: Ok(answers), .. } => answers.iter().map(start_answer).collect::<Vec<_>>().join(", "),
-        Input::Settled(Ok(seen)) => seen.iter().map(seen_row).collect::<Vec<_>>().join(", "),
-        Input::Held(Ok(rows)) => format!("[{}]", refs(rows)),
-        Input::Reset(Ok(())) => "done".to_owned(),
-        other => format!("{other:?}"),
+        Ok(Answer::Start(answers)) => answers.iter().map(start_answer).collect::<Vec<_>>().join(", "),
+        Ok(Answer::Settle(answers)) => answers.iter().map(settle_answer).collect::<Vec<_>>().join(", "),
+        Ok(Answer::Held(rows)) => format!("[{}]", refs(rows)),
+        Ok(other) => format!("{other:?}"),
+        Err(failure) => format!("{failure:?}"),
     }
 }
 
@@ -118,12 +120,12 @@ fn start_answer(answer: &StartAnswer) -> String {
     }
 }
 
-fn seen_row(seen: &Seen) -> String {
-    match seen {
-        Seen::Prepared(claimed) => format!("{} is prepared", run(claimed.at.run)),
-        Seen::Executing { held, withdrawn, .. } => {
+fn settle_answer(answer: &SettleAnswer) -> String {
+    match answer {
+        SettleAnswer::Prepared(claimed) => format!("{} is prepared", run(claimed.at.run)),
+        SettleAnswer::Executing { held, withdrawn, .. } => {
             format!("{} executes{}", run(held.run), if *withdrawn { ", withdrawn" } else { "" })
         }
-        Seen::Gone => "gone".to_owned(),
+        SettleAnswer::Gone => "gone".to_owned(),
     }
 }

@@ -22,6 +22,8 @@ use super::telling::Notes;
 
 /// The database's time at the beginning.
 pub(super) const UTC0_MS: i64 = 1_800_000_000_000;
+/// The executor of every node and job.
+const EXECUTOR: &str = "shell";
 /// Nodes start one after another, so that no two wake at the same moment.
 const BETWEEN_BOOTS_MS: u64 = 10;
 /// When the exploration begins: every node knows all others, and nothing has been claimed.
@@ -159,7 +161,7 @@ impl World {
         let (life, cut, dead_at) = (Life::Alive, false, None);
         self.processes.push(Process { session, node, life, cut, keeper_until, dead_at, children, unheard });
         self.note(|| format!("{} registers", super::telling::session(session)));
-        self.feed(self.processes.len() - 1, &Answer::of(session, Input::Tick));
+        self.feed(self.processes.len() - 1, &Answer::of(session, Input::Offers(vec![EXECUTOR.to_owned()])));
         self.answer_what_goes_well();
     }
 

@@ -7,7 +7,6 @@ use carillon_domain::id::{RunId, SessionId};
 use carillon_domain::lease::Timing;
 use carillon_domain::node::{Config, Input, Node};
 use carillon_domain::time::BootTime;
-use carillon_store::Me;
 use carillon_store::memory::innodb::Client;
 
 use super::clocks::BootClock;
@@ -38,14 +37,9 @@ pub(super) struct Process {
     pub killing: bool,
     pub children: BTreeMap<RunId, ()>,
     pub alive: bool,
-    pub drained: bool,
 }
 
 impl Process {
-    pub fn me(&self) -> Me {
-        Me { session: self.session, acked: self.node.as_ref().map_or(0, Node::acked) }
-    }
-
     pub fn is_frozen(&self, now_us: u64) -> bool {
         self.frozen_until_us > now_us
     }

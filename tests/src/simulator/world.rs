@@ -13,7 +13,7 @@ use carillon_domain::time::Timestamp;
 use carillon_store::memory::innodb::{Client, InnoDb, Limits};
 use carillon_store::{Clock, ControlStore, PutIf, PutJob};
 
-use super::calls::{Call, Done};
+use super::calls::{Done, Request};
 use super::checks::Checks;
 use super::clocks::DatabaseClock;
 use super::dice::Dice;
@@ -48,7 +48,7 @@ pub(super) struct World {
     /// Requests that got an answer which is one, and runs that were asked for.
     pub answered: u64,
     pub asked_runs: u64,
-    tasks: Tasks<Call, Done>,
+    tasks: Tasks<Request, Done>,
     queue: BTreeMap<(u64, u64), Happening>,
     queued: u64,
     booted: u64,
@@ -189,13 +189,13 @@ impl World {
             let puts: Vec<PutJob> =
                 part.iter().map(|job| PutJob { job: job.clone(), paused: None, when: PutIf::Any }).collect();
             let people = self.people.clone();
-            self.tasks.spawn(PEOPLE, Call::Control, async move { Done::Told(people.put_jobs(&puts).await.is_ok()) });
+            self.tasks.spawn(PEOPLE, Request::Control, async move { Done::Told(people.put_jobs(&puts).await.is_ok()) });
         }
     }
 
     /// What a person asks for, with the time limit that the API sets.
     pub fn ask(&mut self, asking: impl Future<Output = bool> + Send + 'static) {
-        let task = self.tasks.spawn(PEOPLE, Call::Control, async move { Done::Told(asking.await) });
+        let task = self.tasks.spawn(PEOPLE, Request::Control, async move { Done::Told(asking.await) });
         self.later(STATEMENT_TIMEOUT_US, Happening::Deadline { task });
     }
 
@@ -207,7 +207,7 @@ impl World {
             while let Err(ControlError::Store(_)) = people.resume(&key).await {}
             Done::Told(true)
         };
-        self.tasks.spawn(PEOPLE, Call::Control, asking);
+        self.tasks.spawn(PEOPLE, Request::Control, asking);
     }
 
     /// What the database's clock shows.

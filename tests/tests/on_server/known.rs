@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use carillon_domain::node::port::{Claimed, FinishAnswer, FinishRequest, RunRef, Seen, StartAnswer};
+use carillon_domain::node::port::{Claimed, FinishAnswer, RunRef, SettleAnswer, StartAnswer};
 use carillon_domain::run::Status;
-use carillon_store::{Finished, Me, NodeStore, Output, Store, StoreError};
+use carillon_store::{Finished, Me, NodeStore, Store, StoreError};
 use carillon_tests::conformance::Bench;
 use carillon_tests::conformance::bench::{at, ending, job, key, refs};
 use carillon_tests::databases::proxy::{COMMIT, LONE_START, Proxy, Trap};
@@ -16,8 +16,7 @@ async fn start(store: &dyn Store, bench: &Bench, at: RunRef) -> StartAnswer {
 }
 
 fn ended(bench: &Bench, at: RunRef) -> Finished {
-    let request = FinishRequest { at, ending: ending(Status::Succeeded, bench.clock_in(0)), next: None };
-    Finished { request, output: Output::default() }
+    Finished { at, ending: ending(Status::Succeeded, bench.clock_in(0)), next: None, output: Default::default() }
 }
 
 /// A store that has claimed a job of its own making, and another one on the same database.
@@ -43,7 +42,7 @@ async fn a_row_that_is_early_is_looked_at() {
     let (bench, other, claimed) = two_stores().await;
     assert!(matches!(start(&*bench.store, &bench, claimed.at).await, StartAnswer::Early { .. }));
     let again = bench.store.settle(bench.me, &[claimed.at]).await.unwrap().remove(0);
-    let Seen::Prepared(settled) = again else { panic!("{again:?}") };
+    let SettleAnswer::Prepared(settled) = again else { panic!("{again:?}") };
     other.pause(&key("a"), None, None).await.unwrap();
     assert_eq!(start(&*bench.store, &bench, settled.at).await, StartAnswer::Gone);
 }
@@ -53,15 +52,19 @@ async fn a_row_that_another_store_settled_has_moved() {
     let (bench, other, claimed) = two_stores().await;
     bench.go_to(10);
     let seen = other.settle(bench.me, &[claimed.at]).await.unwrap().remove(0);
-    let Seen::Prepared(settled) = seen else { panic!("{seen:?}") };
+    let SettleAnswer::Prepared(settled) = seen else { panic!("{seen:?}") };
     assert_eq!(start(&*bench.store, &bench, claimed.at).await, StartAnswer::Moved);
     let started = start(&*bench.store, &bench, settled.at).await;
     let StartAnswer::Started { at: running, .. } = started else { panic!("{started:?}") };
     // Cancelled in between: the row has another version, and the record says so.
     other.cancel(running.run).await.unwrap();
-    let request = FinishRequest { at: running, ending: ending(Status::Failed, bench.clock_in(0)), next: None };
-    let answers =
-        bench.store.finish(Me::new(bench.me), &[Finished { request, output: Output::default() }], &[]).await.unwrap();
+    let request = Finished {
+        at: running,
+        ending: ending(Status::Failed, bench.clock_in(0)),
+        next: None,
+        output: Default::default(),
+    };
+    let answers = bench.store.finish(Me::new(bench.me), &[request], &[]).await.unwrap();
     assert!(matches!(answers[..], [FinishAnswer::Recorded { .. }]), "{answers:?}");
     let records = bench.records("a").await;
     assert_eq!((records.len(), records[0].status), (1, Status::Cancelled));
@@ -117,7 +120,7 @@ async fn what_was_not_acknowledged_is_not_known() {
     let lost = store.start(Me::new(bench.me), &[claimed.at]).await;
     assert!(matches!(lost, Err(StoreError::Unknown(_))), "{lost:?}");
     let seen = store.settle(bench.me, &[claimed.at]).await.unwrap().remove(0);
-    let Seen::Prepared(settled) = seen else { panic!("{seen:?}") };
+    let SettleAnswer::Prepared(settled) = seen else { panic!("{seen:?}") };
     // Applied, and the answer is lost.
     wire.set(Trap::CutAfter, COMMIT);
     let lost = store.start(Me::new(bench.me), &[settled.at]).await;
@@ -125,7 +128,7 @@ async fn what_was_not_acknowledged_is_not_known() {
     wait_until("the start is committed", async || bench.store.held(bench.me).await.unwrap() != [settled.at]).await;
     assert_eq!(start(&*store, &bench, settled.at).await, StartAnswer::Gone, "it runs already");
     let seen = store.settle(bench.me, &[settled.at]).await.unwrap().remove(0);
-    let Seen::Executing { at: running, .. } = seen else { panic!("{seen:?}") };
+    let SettleAnswer::Executing { at: running, .. } = seen else { panic!("{seen:?}") };
     let answers = store.finish(Me::new(bench.me), &[ended(&bench, running)], &[]).await.unwrap();
     assert!(matches!(answers[..], [FinishAnswer::Recorded { .. }]), "{answers:?}");
     assert_eq!((bench.records("a").await.len(), wire.sprung()), (1, 2));

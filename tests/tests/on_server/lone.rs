@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use carillon_domain::firing::Phase;
 use carillon_domain::job::{Job, Overlap};
-use carillon_domain::node::port::{Claimed, Seen, StartAnswer};
+use carillon_domain::node::call::BeatAnswer;
+use carillon_domain::node::port::{Claimed, SettleAnswer, StartAnswer};
 use carillon_domain::run::Status;
 use carillon_domain::time::Timestamp;
 use carillon_store::mysql::Options;
-use carillon_store::{Beat, ClaimRequest, Me, NodeStore, Store, StoreError};
+use carillon_store::{ClaimRequest, Me, NodeStore, Store, StoreError};
 use carillon_tests::conformance::Bench;
 use carillon_tests::conformance::bench::{at, job, key, refs};
 use carillon_tests::databases::proxy::{COMMIT, LONE_START, Proxy, Trap};
@@ -56,7 +57,7 @@ impl Due {
         self.start().await.unwrap().remove(0)
     }
 
-    async fn settle_one(&self) -> Seen {
+    async fn settle_one(&self) -> SettleAnswer {
         self.bench.store.settle(self.bench.me, &[self.claimed[0].at]).await.unwrap().remove(0)
     }
 }
@@ -113,9 +114,9 @@ async fn what_holds_no_longer_starts_nothing() {
         ("UPDATE session SET state = 'draining'", 0, None),
         ("UPDATE session SET state = 'ended'", 0, Some(StartAnswer::Gone)),
         ("DELETE FROM session", 0, Some(StartAnswer::Gone)),
-        ("DO 0", 5, Some(StartAnswer::Withheld)),
-        (open_window, 0, Some(StartAnswer::Withheld)),
-        (accepted_since, 0, Some(StartAnswer::Withheld)),
+        ("DO 0", 5, Some(StartAnswer::Suspended)),
+        (open_window, 0, Some(StartAnswer::Suspended)),
+        (accepted_since, 0, Some(StartAnswer::Suspended)),
         ("UPDATE job_state SET version = version + 1", 0, Some(StartAnswer::Moved)),
         ("UPDATE job_state SET held_session = 9", 0, Some(StartAnswer::Gone)),
     ] {
@@ -151,8 +152,10 @@ async fn of_those_that_start_together_one_was_paused() {
     let mut seen = due.store.settle(due.bench.me, &refs(&due.claimed)).await.unwrap();
     let named = |at: usize| due.claimed[at].job.name.as_str();
     let (paused, other) = if named(0) == "a" { (0, 1) } else { (1, 0) };
-    assert_eq!(seen[paused], Seen::Gone);
-    let Seen::Executing { at: running, withdrawn: false, .. } = seen.swap_remove(other) else { panic!("{seen:?}") };
+    assert_eq!(seen[paused], SettleAnswer::Gone);
+    let SettleAnswer::Executing { at: running, withdrawn: false, .. } = seen.swap_remove(other) else {
+        panic!("{seen:?}")
+    };
     due.bench.finish(running, Status::Succeeded).await;
     assert_eq!((due.bench.records("a").await.len(), due.bench.records("b").await.len()), (0, 1));
 }
@@ -163,7 +166,7 @@ async fn without_an_answer_it_is_unknown_and_settled() {
     due.wire.set(Trap::CutBefore, LONE_START);
     let lost = due.start().await;
     assert!(matches!(lost, Err(StoreError::Unknown(_))), "{lost:?}");
-    assert!(matches!(due.settle_one().await, Seen::Prepared(_)), "it was not applied");
+    assert!(matches!(due.settle_one().await, SettleAnswer::Prepared(_)), "it was not applied");
 
     let due = Due::of(&["a"]).await;
     due.wire.set(Trap::CutAfter, LONE_START);
@@ -172,7 +175,7 @@ async fn without_an_answer_it_is_unknown_and_settled() {
     let before = due.claimed[0].at.version;
     let version = async || due.bench.view("a").await.state.version;
     wait_until("the start is committed", async || version().await > before).await;
-    let Seen::Executing { at: running, .. } = due.settle_one().await else { panic!("it was applied") };
+    let SettleAnswer::Executing { at: running, .. } = due.settle_one().await else { panic!("it was applied") };
     due.bench.finish(running, Status::Succeeded).await;
     assert_eq!((due.bench.records("a").await.len(), due.wire.sprung()), (1, 1));
 }
@@ -184,7 +187,7 @@ async fn a_stray_one_lands_on_nothing_after_it_was_settled() {
     let (store, me, at) = (due.store.clone(), due.bench.me, due.claimed[0].at);
     let stray = tokio::spawn(async move { store.start(Me::new(me), &[at]).await });
     tokio::task::block_in_place(|| due.wire.wait_until_sprung());
-    let Seen::Prepared(settled) = due.settle_one().await else { panic!("it has not come yet") };
+    let SettleAnswer::Prepared(settled) = due.settle_one().await else { panic!("it has not come yet") };
     due.wire.release();
     assert_eq!(stray.await.unwrap().unwrap(), [StartAnswer::Moved]);
     assert_eq!(due.bench.store.held(me).await.unwrap(), [settled.at], "the stray start was applied");
@@ -200,7 +203,7 @@ async fn settling_and_one_that_wait_for_the_same_row_agree() {
     wait_for_waiters(&due.database, 1).await;
     // Heartbeats wait for no start that waits.
     let beat = due.bench.store.heartbeat(Me::new(me), 1, false).await.unwrap();
-    assert!(matches!(beat, Beat::Alive { .. }), "{beat:?}");
+    assert!(matches!(beat, BeatAnswer::Alive { .. }), "{beat:?}");
     let other = due.bench.store.clone();
     let settling = tokio::spawn(async move { other.settle(me, &[at]).await });
     wait_for_waiters(&due.database, 2).await;
@@ -208,8 +211,8 @@ async fn settling_and_one_that_wait_for_the_same_row_agree() {
     let started = stray.await.unwrap().unwrap().remove(0);
     let seen = settling.await.unwrap().unwrap().remove(0);
     match (&started, &seen) {
-        (StartAnswer::Started { .. }, Seen::Executing { withdrawn: false, .. })
-        | (StartAnswer::Moved, Seen::Prepared(_)) => {}
+        (StartAnswer::Started { .. }, SettleAnswer::Executing { withdrawn: false, .. })
+        | (StartAnswer::Moved, SettleAnswer::Prepared(_)) => {}
         other => panic!("{other:?}"),
     }
 }

@@ -2,11 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use carillon_domain::node::port::{FinishRequest, Seen};
+use carillon_domain::node::call::BeatAnswer;
+use carillon_domain::node::port::SettleAnswer;
 use carillon_domain::run::Status;
 use carillon_store::Me;
 use carillon_store::mysql::Options;
-use carillon_store::{Beat, Finished, ManualClock, NodeStore, Output, StoreError};
+use carillon_store::{Finished, ManualClock, NodeStore, Output, StoreError};
 use carillon_tests::conformance::Bench;
 use carillon_tests::conformance::bench::{BEGIN, at, ending, job};
 use carillon_tests::databases::Server;
@@ -36,13 +37,15 @@ async fn a_connection_cut_at_the_commit_leaves_it_unknown() {
     let held = bench.store.held(bench.me).await.unwrap();
     assert!(request.runs.contains(&held[0].run));
     let seen = bench.store.settle(bench.me, &held).await.unwrap().remove(0);
-    let Seen::Prepared(settled) = seen else { panic!("{seen:?}") };
+    let SettleAnswer::Prepared(settled) = seen else { panic!("{seen:?}") };
     bench.go_to(10);
 
     let running = bench.started(&settled).await;
     let finished = Finished {
-        request: FinishRequest { at: running, ending: ending(Status::Succeeded, at(11)), next: None },
-        output: Output { bytes: b"done".to_vec(), truncated: false },
+        at: running,
+        ending: ending(Status::Succeeded, at(11)),
+        next: None,
+        output: Output { bytes: b"done".to_vec(), truncated: false }.into(),
     };
     // Before the COMMIT was sent nothing can have been applied.
     wire.set(Trap::CutBefore, ROWS);
@@ -91,7 +94,7 @@ async fn a_server_that_was_away_is_used_again() {
     assert!(matches!(away, Err(StoreError::Retryable(_))), "{away:?}");
     assert!(bench.store.heartbeat(Me::new(bench.me), 2, false).await.is_err());
     tokio::task::block_in_place(|| server.start_again());
-    assert!(matches!(bench.store.heartbeat(Me::new(bench.me), 2, false).await.unwrap(), Beat::Alive { .. }));
+    assert!(matches!(bench.store.heartbeat(Me::new(bench.me), 2, false).await.unwrap(), BeatAnswer::Alive { .. }));
     assert_eq!(bench.store.held(bench.me).await.unwrap(), [claimed.at]);
 
     // Restarted while nobody looked: the first call finds its connection dead and takes another.
@@ -107,5 +110,5 @@ async fn a_server_that_was_away_is_used_again() {
     assert!(hasty.heartbeat(Me::new(bench.me), 4, false).await.is_err());
     assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
     server.thaw();
-    assert!(matches!(hasty.heartbeat(Me::new(bench.me), 5, false).await.unwrap(), Beat::Alive { .. }));
+    assert!(matches!(hasty.heartbeat(Me::new(bench.me), 5, false).await.unwrap(), BeatAnswer::Alive { .. }));
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use carillon_domain::job::{Job, Overlap};
-use carillon_domain::node::port::{FinishRequest, StartAnswer};
+use carillon_domain::node::port::StartAnswer;
 use carillon_domain::run::Status;
 use carillon_store::Me;
 use carillon_store::{Finished, JobQuery, Output, PutIf, PutJob, RunQuery};
@@ -55,9 +55,13 @@ async fn claim(bench: &Bench, limit: usize) -> Vec<Finished> {
     let mut ended = Vec::new();
     for answer in bench.store.start(Me::new(bench.me), &refs(&claimed)).await.unwrap() {
         if let StartAnswer::Started { at: running, .. } = answer {
-            let request =
-                FinishRequest { at: running, ending: ending(Status::Succeeded, bench.clock_in(0)), next: None };
-            ended.push(Finished { request, output: Output { bytes: b"done".to_vec(), truncated: false } });
+            let request = Finished {
+                at: running,
+                ending: ending(Status::Succeeded, bench.clock_in(0)),
+                next: None,
+                output: Default::default(),
+            };
+            ended.push(Finished { output: Output { bytes: b"done".to_vec(), truncated: false }.into(), ..request });
         }
     }
     assert_eq!(ended.len(), limit);
@@ -104,7 +108,7 @@ async fn work(bench: &Bench) {
     store.peek(&bench.peek_request(bench.me, &[0, 1], bench.clock_in(30))).await.unwrap();
     let ended = claim(bench, BATCH).await;
     store.heartbeat(Me::new(bench.me), bench.clock_in(0).as_ms() as u64, false).await.unwrap();
-    let running: Vec<_> = ended.iter().map(|ended| ended.request.at).collect();
+    let running: Vec<_> = ended.iter().map(|ended| ended.at).collect();
     store.run(running[0].run).await.unwrap();
     store.settle(bench.me, &running).await.unwrap();
     store.reset(bench.me, &running[..1]).await.unwrap();

@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use carillon_domain::node::port::{Claimed, Seen, StartAnswer};
+use carillon_domain::node::call::BeatAnswer;
+use carillon_domain::node::port::{Claimed, SettleAnswer, StartAnswer};
 use carillon_store::Me;
 use carillon_store::mysql::Options;
-use carillon_store::{Beat, NodeStore, PutIf, PutJob, StoreError};
+use carillon_store::{NodeStore, PutIf, PutJob, StoreError};
 use carillon_tests::conformance::bench::{at, job};
 use carillon_tests::databases::Database;
 use carillon_tests::databases::proxy::{Proxy, Trap};
@@ -89,7 +90,7 @@ async fn a_stray_start_lands_on_nothing_after_it_was_settled() {
     let stray = tokio::spawn(async move { delayed.start(Me::new(me), &[at]).await });
     tokio::task::block_in_place(|| wire.wait_until_sprung());
     let seen = bench.store.settle(me, &[claimed.at]).await.unwrap().remove(0);
-    let Seen::Prepared(settled) = seen else { panic!("{seen:?}") };
+    let SettleAnswer::Prepared(settled) = seen else { panic!("{seen:?}") };
     wire.release();
     assert_eq!(stray.await.unwrap().unwrap(), [StartAnswer::Moved]);
     assert_eq!(bench.store.held(me).await.unwrap(), [settled.at], "the stray start was applied");
@@ -116,10 +117,10 @@ async fn settling_and_a_stray_that_wait_for_the_same_row_agree() {
     let held = bench.store.held(me).await.unwrap().remove(0);
     // Whoever came into the queue first, both tell the same story, and it is the one of the row.
     match (started, seen) {
-        (StartAnswer::Started { at: running, .. }, Seen::Executing { at, withdrawn: false, .. }) => {
+        (StartAnswer::Started { at: running, .. }, SettleAnswer::Executing { at, withdrawn: false, .. }) => {
             assert_eq!((running.run, at.version), (held.run, held.version));
         }
-        (StartAnswer::Gone, Seen::Prepared(settled)) => assert_eq!(settled.at, held),
+        (StartAnswer::Gone, SettleAnswer::Prepared(settled)) => assert_eq!(settled.at, held),
         other => panic!("{other:?}"),
     }
 }
@@ -156,6 +157,6 @@ async fn heartbeats_wait_for_no_lock() {
     conn.query_drop("UPDATE lock_row SET epoch = epoch + 1").await.unwrap();
     conn.query_drop(format!("SELECT id FROM session WHERE id = {} FOR UPDATE", other.as_u64())).await.unwrap();
     let beat = bench.store.heartbeat(Me::new(bench.me), 1, false).await.unwrap();
-    assert!(matches!(beat, Beat::Alive { ref sessions, .. } if sessions.len() == 2), "{beat:?}");
+    assert!(matches!(beat, BeatAnswer::Alive { ref peers, .. } if peers.len() == 2), "{beat:?}");
     conn.query_drop("COMMIT").await.unwrap();
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use carillon_domain::id::SessionId;
 use carillon_domain::job::Job;
-use carillon_domain::node::port::{FinishRequest, StartAnswer};
+use carillon_domain::node::port::StartAnswer;
 use carillon_domain::run::Status;
 use carillon_store::Me;
 use carillon_store::mysql::Options;
@@ -51,10 +51,15 @@ async fn large_definitions_and_outputs_fit_and_the_servers_clock_is_the_clock() 
     let mut ended = Vec::new();
     for answer in store.start(Me::new(me), &refs(&claimed)).await.unwrap() {
         let StartAnswer::Started { at, .. } = answer else { panic!("{answer:?}") };
-        let request = FinishRequest { at, ending: ending(Status::Succeeded, store.now().await.unwrap()), next: None };
-        ended.push(Finished { request, output: output.clone() });
+        let request = Finished {
+            at,
+            ending: ending(Status::Succeeded, store.now().await.unwrap()),
+            next: None,
+            output: Default::default(),
+        };
+        ended.push(Finished { output: output.clone().into(), ..request });
     }
     store.finish(Me::new(me), &ended, &[]).await.unwrap();
-    assert_eq!(store.output(ended[59].request.at.run).await.unwrap(), output);
+    assert_eq!(store.output(ended[59].at.run).await.unwrap(), output);
     assert!(store.held(me).await.unwrap().is_empty());
 }

@@ -15,7 +15,7 @@ CREATE TABLE IF NOT EXISTS concurrent_run (
     cancel        VARCHAR(16),
     withdrawn     TINYINT UNSIGNED NOT NULL,
     PRIMARY KEY (job_id, due_at, trigger_name),
-    KEY concurrent_due (claim_at),
-    KEY concurrent_held (held_session, held_run, cancel),
-    KEY concurrent_waiting (waiting_run)
+    KEY concurrent_run_due (claim_at),
+    KEY concurrent_run_held (held_session, held_run, cancel),
+    KEY concurrent_run_waiting (waiting_run)
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;

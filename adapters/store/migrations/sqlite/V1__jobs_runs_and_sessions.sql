@@ -70,9 +70,9 @@ CREATE TABLE concurrent_run (
     withdrawn     INTEGER NOT NULL,
     PRIMARY KEY (job_id, due_at, trigger)
 ) WITHOUT ROWID;
-CREATE INDEX concurrent_due ON concurrent_run (claim_at) WHERE claim_at IS NOT NULL;
-CREATE INDEX concurrent_held ON concurrent_run (held_session, held_run) WHERE held_session IS NOT NULL;
-CREATE INDEX concurrent_waiting ON concurrent_run (waiting_run) WHERE waiting_run IS NOT NULL;
+CREATE INDEX concurrent_run_due ON concurrent_run (claim_at) WHERE claim_at IS NOT NULL;
+CREATE INDEX concurrent_run_held ON concurrent_run (held_session, held_run) WHERE held_session IS NOT NULL;
+CREATE INDEX concurrent_run_waiting ON concurrent_run (waiting_run) WHERE waiting_run IS NOT NULL;
 
 -- History, in the order in which it was written.
 CREATE TABLE run (

@@ -13,10 +13,9 @@ use carillon_domain::time::Timestamp;
 use crate::clock::Clock;
 use crate::definition::Definition;
 use crate::live::LiveRow;
-use crate::ops::peek;
-use crate::ops::session::SPENT_KEPT;
-use crate::tables::{Changes, ConcurrentJob, JobRow, MAX_OUTPUT_BYTES, Recorded, Write};
+use crate::tables::{ConcurrentJob, JobRow, MAX_OUTPUT_BYTES, Recorded, Write, WriteSet};
 use crate::{JobKey, Output, PeekRequest, RecordedLoss, SessionState, SessionView, StoreError, StoreResult};
+use carillon_domain::store::SPENT_KEPT;
 
 /// A record's place in the order in which runs are listed.
 pub(super) type Place = (Timestamp, u32, RunId);
@@ -99,7 +98,7 @@ impl Data {
         let live = self.sessions.values().filter(|view| view.beat.state == SessionState::Live);
         let claimants = live.map(|view| view.beat.id).collect();
         let cancels = jobs.chain(concurrent).collect();
-        Peek { cancels, claimants, wanted_outputs, ..peek::answer(&request.partitions, found) }
+        Peek { cancels, claimants, wanted_outputs, ..carillon_domain::store::peek(&request.partitions, found) }
     }
 
     fn unclaimed(&self, request: &PeekRequest, job: JobId, row: (Timestamp, RowKey, u64)) -> Option<Unclaimed> {
@@ -149,7 +148,7 @@ impl Data {
         Some(Recorded { record: record.clone(), key, node: node.clone(), output_truncated })
     }
 
-    pub fn check(&self, changes: &Changes) -> StoreResult<()> {
+    pub fn check(&self, changes: &WriteSet) -> StoreResult<()> {
         let moved = |at: bool| if at { Ok(()) } else { Err(StoreError::Retryable("a row has moved on".to_owned())) };
         for write in &changes.jobs {
             let before = write.before.as_ref().map(|before| (before.id, before.version));
@@ -165,7 +164,7 @@ impl Data {
     }
 
     /// What is too large is refused, whatever else is written.
-    pub fn check_outputs(&self, changes: &Changes) -> StoreResult<()> {
+    pub fn check_outputs(&self, changes: &WriteSet) -> StoreResult<()> {
         let largest = changes.outputs.iter().map(|(_, output)| output.bytes.len()).max().unwrap_or(0);
         if largest > MAX_OUTPUT_BYTES {
             return Err(StoreError::Permanent(format!("an output of {largest} bytes is too large")));
@@ -229,7 +228,7 @@ impl Data {
         self.records.get(newest).map(|(record, _)| record)
     }
 
-    pub fn apply(&mut self, changes: Changes) {
+    pub fn apply(&mut self, changes: WriteSet) {
         for write in changes.jobs {
             self.write_job(write);
         }
@@ -248,7 +247,7 @@ impl Data {
             self.names.retain(|_, named| *named != id);
         }
         changes.records.into_iter().for_each(|record| self.write_record(record));
-        self.outputs.extend(changes.outputs);
+        self.outputs.extend(changes.outputs.into_iter().map(|(run, output)| (run, Output::clone(&output))));
     }
 
     /// Deletes old history, then what is left of deleted jobs.

@@ -11,21 +11,23 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use carillon_domain::id::{RunId, SessionId};
-use carillon_domain::node::port::{Claimed, FinishAnswer, Peek, RunRef, Seen, StartAnswer};
+use carillon_domain::node::call::BeatAnswer;
+use carillon_domain::node::port::{Claimed, FinishAnswer, Peek, RunRef, SettleAnswer, StartAnswer};
 use carillon_domain::time::Timestamp;
 
 pub use self::backup::Backup;
 use self::data::Data;
 pub use self::faults::{Fault, Faults};
-use super::bisect::Parts;
 use super::clock::Clock;
-use super::ops::{claim, control, lost_commits, put, runs, session, transit, views};
 use super::tables::{Tables, at_once};
 use super::{
-    Beat, ClaimRequest, ControlError, ControlStore, Finished, JobKey, JobQuery, JobView, LivePart, Me, NewSession,
-    NodeStore, Opened, Output, Page, PeekRequest, PutJob, RecordedLoss, RunCursor, RunQuery, RunView, Saved,
-    SessionView, StoreError,
+    ClaimRequest, ControlError, ControlStore, Finished, JobKey, JobQuery, JobView, LivePart, Me, NewSession, NodeStore,
+    Opened, Output, Page, PeekRequest, PutJob, RecordedLoss, RunCursor, RunQuery, RunView, Saved, SessionView,
+    StoreError,
 };
+use crate::calls::{control, node};
+use crate::views::{jobs, runs};
+use carillon_domain::store::SplitFinish;
 
 type Stray = Box<dyn FnOnce(&mut Data) + Send>;
 
@@ -116,15 +118,15 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl NodeStore for MemoryStore {
     async fn open_session(&self, new: &NewSession) -> Result<Opened, StoreError> {
         let new = new.clone();
-        self.call("open_session", move |data| at_once(session::open(&mut data.begin(), &new)))
+        self.call("open_session", move |data| at_once(node::open(&mut data.begin(), &new)))
     }
 
-    async fn heartbeat(&self, me: Me, seq: u64, draining: bool) -> Result<Beat, StoreError> {
-        self.call("heartbeat", move |data| at_once(session::heartbeat(&mut data.begin(), me, seq, draining)))
+    async fn heartbeat(&self, me: Me, seq: u64, draining: bool) -> Result<BeatAnswer, StoreError> {
+        self.call("heartbeat", move |data| at_once(node::heartbeat(&mut data.begin(), me, seq, draining)))
     }
 
     async fn close_session(&self, id: SessionId) -> Result<(), StoreError> {
-        self.call("close_session", move |data| at_once(session::close(&mut data.begin(), id)))
+        self.call("close_session", move |data| at_once(node::close(&mut data.begin(), id)))
     }
 
     async fn peek(&self, request: &PeekRequest) -> Result<Peek, StoreError> {
@@ -134,21 +136,21 @@ impl NodeStore for MemoryStore {
 
     async fn claim(&self, request: &ClaimRequest) -> Result<Vec<Claimed>, StoreError> {
         let request = request.clone();
-        self.call("claim", move |data| at_once(claim::claim(&mut data.begin(), &request)))
+        self.call("claim", move |data| at_once(node::claim(&mut data.begin(), &request)))
     }
 
     async fn start(&self, me: Me, runs: &[RunRef]) -> Result<Vec<StartAnswer>, StoreError> {
         let runs = runs.to_vec();
-        self.call("start", move |data| at_once(transit::start(&mut data.begin(), me, &runs)))
+        self.call("start", move |data| at_once(node::start(&mut data.begin(), me, &runs)))
     }
 
     async fn finish(&self, me: Me, runs: &[Finished], executors: &[String]) -> Result<Vec<FinishAnswer>, StoreError> {
         let (runs, executors) = (runs.to_vec(), executors.to_vec());
         self.call("finish", move |data| {
-            let mut parts = Parts::of(&runs);
-            while let Some(part) = parts.next() {
-                let answer = at_once(transit::finish(&mut data.begin(), me, &part, &executors));
-                parts.recorded(part, answer)?;
+            let mut parts = SplitFinish::of(&runs);
+            while let Some(part) = parts.next_part() {
+                let answer = at_once(node::finish(&mut data.begin(), me, &part, &executors));
+                node::take_part(&mut parts, part, answer)?;
             }
             Ok(parts.answers())
         })
@@ -156,12 +158,12 @@ impl NodeStore for MemoryStore {
 
     async fn reset(&self, id: SessionId, runs: &[RunRef]) -> Result<(), StoreError> {
         let runs = runs.to_vec();
-        self.call("reset", move |data| at_once(transit::reset(&mut data.begin(), id, &runs)))
+        self.call("reset", move |data| at_once(node::release(&mut data.begin(), id, &runs)))
     }
 
-    async fn settle(&self, id: SessionId, runs: &[RunRef]) -> Result<Vec<Seen>, StoreError> {
+    async fn settle(&self, id: SessionId, runs: &[RunRef]) -> Result<Vec<SettleAnswer>, StoreError> {
         let runs = runs.to_vec();
-        self.call("settle", move |data| at_once(transit::settle(&mut data.begin(), id, &runs)))
+        self.call("settle", move |data| at_once(node::settle(&mut data.begin(), id, &runs)))
     }
 
     async fn held(&self, id: SessionId) -> Result<Vec<RunRef>, StoreError> {
@@ -169,11 +171,11 @@ impl NodeStore for MemoryStore {
     }
 
     async fn expire(&self, by: Option<Me>, id: SessionId, seen_seq: u64) -> Result<bool, StoreError> {
-        self.call("expire", move |data| at_once(session::expire(&mut data.begin(), by, id, seen_seq)))
+        self.call("expire", move |data| at_once(node::expire(&mut data.begin(), by, id, seen_seq)))
     }
 
     async fn sweep(&self, id: SessionId, limit: usize) -> Result<usize, StoreError> {
-        self.call("sweep", move |data| at_once(session::sweep(&mut data.begin(), id, limit)))
+        self.call("sweep", move |data| at_once(node::sweep(&mut data.begin(), id, limit)))
     }
 
     async fn publish_output(&self, outputs: &[(RunId, LivePart)]) -> Result<(), StoreError> {
@@ -193,7 +195,7 @@ impl ControlStore for MemoryStore {
 
     async fn put_jobs(&self, jobs: &[PutJob]) -> Result<Vec<Result<Saved, ControlError>>, StoreError> {
         let jobs = jobs.to_vec();
-        self.call("put_jobs", move |data| at_once(put::put_jobs(&mut data.begin(), &jobs)))
+        self.call("put_jobs", move |data| at_once(control::put_jobs(&mut data.begin(), &jobs)))
     }
 
     async fn delete_job(&self, key: &JobKey, if_generation: Option<u64>) -> Result<(), ControlError> {
@@ -203,12 +205,12 @@ impl ControlStore for MemoryStore {
 
     async fn job(&self, key: &JobKey) -> Result<JobView, ControlError> {
         let key = key.clone();
-        self.call("job", move |data| at_once(views::job(&mut data.begin(), &key)))
+        self.call("job", move |data| at_once(jobs::job(&mut data.begin(), &key)))
     }
 
     async fn jobs(&self, query: &JobQuery) -> Result<Page<JobView, JobKey>, StoreError> {
         let query = query.clone();
-        self.call("jobs", move |data| at_once(views::jobs(&mut data.begin(), &query)))
+        self.call("jobs", move |data| at_once(jobs::jobs(&mut data.begin(), &query)))
     }
 
     async fn pause(
@@ -249,11 +251,11 @@ impl ControlStore for MemoryStore {
     }
 
     async fn recorded_losses(&self) -> Result<Vec<RecordedLoss>, StoreError> {
-        self.call("recorded_losses", |data| at_once(lost_commits::windows(&mut data.begin())))
+        self.call("recorded_losses", |data| at_once(control::losses(&mut data.begin())))
     }
 
     async fn accept_losses(&self) -> Result<Vec<RecordedLoss>, StoreError> {
-        self.call("accept_losses", |data| at_once(lost_commits::accept(&mut data.begin())))
+        self.call("accept_losses", |data| at_once(control::accept_losses(&mut data.begin())))
     }
 
     async fn ask_output(&self, run: RunId) -> Result<Option<LivePart>, StoreError> {

@@ -12,10 +12,10 @@ use carillon_domain::run::RunRecord;
 use carillon_domain::time::Timestamp;
 
 use super::data::{Data, Place};
-use crate::ops::views;
 use crate::tables::{
-    Changes, ConcurrentJob, JobRow, JobRows, OwnSession, RecordQuery, Recorded, SeenJob, Standing, Tables, at_once,
+    ConcurrentJob, JobRow, JobRows, KnownSession, RecordQuery, Recorded, SeenJob, Standing, Tables, WriteSet, at_once,
 };
+use crate::views::jobs;
 use crate::{
     ClaimRequest, JobKey, JobQuery, NewSession, Output, RecordedLoss, RunCursor, SessionBeat, SessionState,
     SessionView, StoreError, StoreResult,
@@ -78,7 +78,7 @@ impl Tables for Transaction<'_> {
     }
 
     fn seen_job(&mut self, key: &JobKey) -> impl Future<Output = StoreResult<Option<SeenJob>>> + Send {
-        ready(at_once(views::seen_job(self, key)))
+        ready(at_once(jobs::seen_job(self, key)))
     }
 
     fn job_by_run(&mut self, run: RunId) -> impl Future<Output = StoreResult<Option<JobRow>>> + Send {
@@ -126,10 +126,6 @@ impl Tables for Transaction<'_> {
     fn concurrent_by_run(&mut self, run: RunId) -> impl Future<Output = StoreResult<Option<ConcurrentJob>>> + Send {
         let waiting = |row: &ConcurrentRun| row.waiting.and_then(|waiting| waiting.run);
         done(self.data.besides(|row| carries(&row.phase, waiting(row), run)).next())
-    }
-
-    fn concurrent_of_job(&mut self, job: JobId) -> impl Future<Output = StoreResult<Vec<ConcurrentJob>>> + Send {
-        done(self.data.besides(|row| row.key.job == job).collect())
     }
 
     fn due_concurrent(
@@ -251,7 +247,7 @@ impl Tables for Transaction<'_> {
     }
 
     fn standing(&mut self, session: SessionId) -> impl Future<Output = StoreResult<Standing>> + Send {
-        let own = self.data.sessions.get(&session).map(|view| OwnSession {
+        let own = self.data.sessions.get(&session).map(|view| KnownSession {
             beat: view.beat,
             node: view.node.clone(),
             heartbeat_at: view.heartbeat_at,
@@ -318,7 +314,7 @@ impl Tables for Transaction<'_> {
         done(ids)
     }
 
-    fn write(&mut self, changes: Changes) -> impl Future<Output = StoreResult<()>> + Send {
+    fn write(&mut self, changes: WriteSet) -> impl Future<Output = StoreResult<()>> + Send {
         ready(self.data.check(&changes).map(|()| self.data.apply(changes)))
     }
 }

@@ -18,7 +18,7 @@ use super::transaction::{Transaction, list};
 use super::update::{STATE, StateRow, Update, update};
 use crate::codec::{ConcurrentColumns, cancel_name, firing_text, run_bytes};
 use crate::definition::{Definition, to_document};
-use crate::tables::{Changes, Write};
+use crate::tables::{Write, WriteSet};
 use crate::{JobKey, Output, StoreError, StoreResult};
 
 const ID: &[Column] = &[Column("id", Kind::Unsigned)];
@@ -92,7 +92,7 @@ fn insert(into: &str, columns: &[&[Column]]) -> String {
 impl Transaction {
     /// Writes all of it. The history comes first: it takes as long as the rest, nobody else waits for its rows, and who wants
     /// to write to a job's row, as a pause does, waits from when it is written until the COMMIT.
-    pub(super) async fn write_changes(&mut self, changes: Changes) -> StoreResult<()> {
+    pub(super) async fn write_changes(&mut self, changes: WriteSet) -> StoreResult<()> {
         if !self.known.are_written(&changes.jobs) {
             return Err(self.moved_on());
         }
@@ -250,8 +250,8 @@ impl Transaction {
         Ok(())
     }
 
-    async fn write_outputs(&mut self, outputs: &[(RunId, Output)]) -> StoreResult<()> {
-        let row = |(run, output): &(RunId, Output)| {
+    async fn write_outputs(&mut self, outputs: &[(RunId, Arc<Output>)]) -> StoreResult<()> {
+        let row = |(run, output): &(RunId, Arc<Output>)| {
             json!([hex(&run_bytes(*run)), u8::from(output.truncated), hex(&output.bytes)]).to_string()
         };
         for Batch { json, .. } in batches(outputs.iter().map(row)) {
@@ -272,7 +272,7 @@ impl Transaction {
             rows.push(vec![namespace, name, first, now, first, now, document, now]);
         }
         self.insert_rows("job", &[NAME, DEFINITION], &INSERT_JOB, &rows).await?;
-        let keys: Vec<JobKey> = jobs.iter().map(|job| crate::work::key_of(job)).collect();
+        let keys: Vec<JobKey> = jobs.iter().map(|job| JobKey::of(job)).collect();
         let ids: Option<Vec<JobId>> = self.ids_by_key(&keys).await?.into_iter().collect();
         ids.ok_or_else(|| StoreError::Permanent("a job that was just stored is not there".to_owned()))
     }

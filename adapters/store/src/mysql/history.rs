@@ -12,7 +12,6 @@ use super::rows::{self, CONCURRENT, CONCURRENT_ORDER, Columns, RECORD, SESSION};
 use super::select::{limit_of, marks};
 use super::transaction::{Transaction, list};
 use crate::codec::run_bytes;
-use crate::ops::peek;
 use crate::tables::{RecordQuery, Recorded};
 use crate::{JobKey, Output, PeekRequest, SessionView, StoreResult};
 
@@ -169,7 +168,7 @@ impl Transaction {
         let news = format!(
             "SELECT id, NULL FROM session WHERE state = 'live' UNION ALL \
              SELECT NULL, held_run FROM job_state FORCE INDEX (job_state_held) WHERE held_session = {me} AND cancel IS NOT NULL UNION ALL \
-             SELECT NULL, held_run FROM concurrent_run FORCE INDEX (concurrent_held) WHERE held_session = {me} AND cancel IS NOT NULL"
+             SELECT NULL, held_run FROM concurrent_run FORCE INDEX (concurrent_run_held) WHERE held_session = {me} AND cancel IS NOT NULL"
         );
         let (mut claimants, mut cancels) = (Vec::new(), Vec::new());
         for row in self.line.query(&news).await? {
@@ -180,7 +179,7 @@ impl Transaction {
             }
         }
         let wanted_outputs = self.wanted_outputs(request.session).await?;
-        Ok(Peek { claimants, cancels, wanted_outputs, ..peek::answer(&request.partitions, found) })
+        Ok(Peek { claimants, cancels, wanted_outputs, ..carillon_domain::store::peek(&request.partitions, found) })
     }
 
     pub(super) async fn held(&mut self, session: SessionId) -> StoreResult<Vec<RunRef>> {
@@ -196,7 +195,7 @@ impl Transaction {
             held.push(RunRef { row, run: from.run()?, version: from.next()? });
         }
         let concurrent = format!(
-            "SELECT {CONCURRENT} FROM concurrent_run a FORCE INDEX (concurrent_held) \
+            "SELECT {CONCURRENT} FROM concurrent_run a FORCE INDEX (concurrent_run_held) \
              WHERE a.held_session = {session} ORDER BY {CONCURRENT_ORDER}"
         );
         for row in self.line.query(&concurrent).await? {

@@ -14,8 +14,8 @@ use carillon_domain::node::port::{RunRef, StartAnswer};
 use super::MySqlStore;
 use super::transaction::{Context, list};
 use super::update::assignments;
+use crate::calls::node;
 use crate::held;
-use crate::ops::transit;
 use crate::reckoning::Reckoned;
 use crate::tables::{JobRow, Write};
 use crate::{Me, StoreError, StoreResult};
@@ -67,7 +67,7 @@ impl Context {
         }
         let known = self.reckoned(me.session)?;
         let known_rows = runs.iter().map(|at| self.known_row(at)).collect::<Option<_>>()?;
-        let (writes, answers) = transit::start_known(known, me.session, runs, known_rows)?;
+        let (writes, answers) = node::optimistic_start(known, me.session, runs, known_rows)?;
         let set = assignments(&writes)?;
         let holds = if enabled(Guard::OptimisticStanding) { self.holds(me, known) } else { String::new() };
         let rows = rows(me.session, &writes);

@@ -37,7 +37,7 @@ impl Transaction {
             "SELECT l.run, l.written FROM live_output l WHERE l.asked_at >= {since} AND (\
              EXISTS (SELECT 1 FROM job_state s FORCE INDEX (job_state_held) \
              WHERE s.held_session = {session} AND s.held_run = l.run) OR \
-             EXISTS (SELECT 1 FROM concurrent_run a FORCE INDEX (concurrent_held) \
+             EXISTS (SELECT 1 FROM concurrent_run a FORCE INDEX (concurrent_run_held) \
              WHERE a.held_session = {session} AND a.held_run = l.run))"
         );
         let rows = self.line.query(&sql).await?.into_iter();

@@ -35,7 +35,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use carillon_domain::id::{RunId, SessionId};
-use carillon_domain::node::port::{Claimed, FinishAnswer, Peek, RunRef, Seen, StartAnswer};
+use carillon_domain::node::call::BeatAnswer;
+use carillon_domain::node::port::{Claimed, FinishAnswer, Peek, RunRef, SettleAnswer, StartAnswer};
 use carillon_domain::time::Timestamp;
 
 use self::address::Address;
@@ -45,15 +46,16 @@ use self::open::{Pools, Variables};
 use self::seen::Looks;
 use self::server::Server;
 use self::transaction::{Context, Kind, Locks, TRIES, Transaction};
-use super::bisect::Parts;
-use super::ops::{claim, control, lost_commits, put, runs, session, transit, views};
 use super::rounds::{Purge, Rounds};
 use super::tables::Tables;
 use super::{
-    Beat, ClaimRequest, ControlError, ControlStore, Finished, JobKey, JobQuery, JobView, LivePart, Me, NewSession,
-    NodeStore, Opened, Output, Page, PeekRequest, PutJob, RecordedLoss, RunCursor, RunQuery, RunView, Saved,
-    SessionView, StoreError,
+    ClaimRequest, ControlError, ControlStore, Finished, JobKey, JobQuery, JobView, LivePart, Me, NewSession, NodeStore,
+    Opened, Output, Page, PeekRequest, PutJob, RecordedLoss, RunCursor, RunQuery, RunView, Saved, SessionView,
+    StoreError,
 };
+use crate::calls::{control, node};
+use crate::views::{jobs, runs};
+use carillon_domain::store::SplitFinish;
 
 /// Jobs, runs and sessions in a database that other nodes use too.
 pub struct MySqlStore {
@@ -139,26 +141,26 @@ impl MySqlStore {
         runs: &[Finished],
         executors: &[String],
     ) -> Result<Vec<FinishAnswer>, StoreError> {
-        let claims = runs.iter().any(|finished| finished.request.next.is_some());
+        let claims = runs.iter().any(|finished| finished.next.is_some());
         let locks = if claims { Locks::Standing(me.session) } else { Locks::Rows };
-        write!(self, locks, |tables| transit::finish(tables, me, runs, executors))
+        write!(self, locks, |tables| node::finish(tables, me, runs, executors))
     }
 }
 
 #[async_trait]
 impl NodeStore for MySqlStore {
     async fn open_session(&self, new: &NewSession) -> Result<Opened, StoreError> {
-        write!(self, Locks::Sessions, |tables| session::open(tables, new))
+        write!(self, Locks::Sessions, |tables| node::open(tables, new))
     }
 
-    async fn heartbeat(&self, me: Me, seq: u64, draining: bool) -> Result<Beat, StoreError> {
-        within!(self, beats, Kind::Writes, Locks::Standing(me.session), |tables| session::heartbeat(
+    async fn heartbeat(&self, me: Me, seq: u64, draining: bool) -> Result<BeatAnswer, StoreError> {
+        within!(self, beats, Kind::Writes, Locks::Standing(me.session), |tables| node::heartbeat(
             tables, me, seq, draining
         ))
     }
 
     async fn close_session(&self, id: SessionId) -> Result<(), StoreError> {
-        write!(self, Locks::All, |tables| session::close(tables, id))
+        write!(self, Locks::All, |tables| node::close(tables, id))
     }
 
     async fn peek(&self, request: &PeekRequest) -> Result<Peek, StoreError> {
@@ -167,31 +169,31 @@ impl NodeStore for MySqlStore {
 
     async fn claim(&self, request: &ClaimRequest) -> Result<Vec<Claimed>, StoreError> {
         let locks = Locks::Partitions(&request.partitions, request.me.session);
-        write!(self, locks, |tables| claim::claim(tables, request))
+        write!(self, locks, |tables| node::claim(tables, request))
     }
 
     async fn start(&self, me: Me, runs: &[RunRef]) -> Result<Vec<StartAnswer>, StoreError> {
         if let Some(answers) = self.start_known(me, runs).await? {
             return Ok(answers);
         }
-        write!(self, Locks::Standing(me.session), |tables| transit::start(tables, me, runs))
+        write!(self, Locks::Standing(me.session), |tables| node::start(tables, me, runs))
     }
 
     async fn finish(&self, me: Me, runs: &[Finished], executors: &[String]) -> Result<Vec<FinishAnswer>, StoreError> {
-        let mut parts = Parts::of(runs);
-        while let Some(part) = parts.next() {
+        let mut parts = SplitFinish::of(runs);
+        while let Some(part) = parts.next_part() {
             let answer = self.finish_part(me, &part, executors).await;
-            parts.recorded(part, answer)?;
+            node::take_part(&mut parts, part, answer)?;
         }
         Ok(parts.answers())
     }
 
     async fn reset(&self, id: SessionId, runs: &[RunRef]) -> Result<(), StoreError> {
-        write!(self, Locks::Rows, |tables| transit::reset(tables, id, runs))
+        write!(self, Locks::Rows, |tables| node::release(tables, id, runs))
     }
 
-    async fn settle(&self, id: SessionId, runs: &[RunRef]) -> Result<Vec<Seen>, StoreError> {
-        write!(self, Locks::Rows, |tables| transit::settle(tables, id, runs))
+    async fn settle(&self, id: SessionId, runs: &[RunRef]) -> Result<Vec<SettleAnswer>, StoreError> {
+        write!(self, Locks::Rows, |tables| node::settle(tables, id, runs))
     }
 
     async fn held(&self, id: SessionId) -> Result<Vec<RunRef>, StoreError> {
@@ -199,11 +201,11 @@ impl NodeStore for MySqlStore {
     }
 
     async fn expire(&self, by: Option<Me>, id: SessionId, seen_seq: u64) -> Result<bool, StoreError> {
-        write!(self, Locks::Sessions, |tables| session::expire(tables, by, id, seen_seq))
+        write!(self, Locks::Sessions, |tables| node::expire(tables, by, id, seen_seq))
     }
 
     async fn sweep(&self, id: SessionId, limit: usize) -> Result<usize, StoreError> {
-        write!(self, Locks::All, |tables| session::sweep(tables, id, limit))
+        write!(self, Locks::All, |tables| node::sweep(tables, id, limit))
     }
 
     async fn publish_output(&self, outputs: &[(RunId, LivePart)]) -> Result<(), StoreError> {
@@ -218,7 +220,7 @@ impl ControlStore for MySqlStore {
     }
 
     async fn put_jobs(&self, jobs: &[PutJob]) -> Result<Vec<Result<Saved, ControlError>>, StoreError> {
-        write!(self, Locks::Rows, |tables| put::put_jobs(tables, jobs))
+        write!(self, Locks::Rows, |tables| control::put_jobs(tables, jobs))
     }
 
     async fn delete_job(&self, key: &JobKey, if_generation: Option<u64>) -> Result<(), ControlError> {
@@ -226,11 +228,11 @@ impl ControlStore for MySqlStore {
     }
 
     async fn job(&self, key: &JobKey) -> Result<JobView, ControlError> {
-        self.looks.job(key).await?.map(JobView::from).ok_or_else(|| views::no_job(key))
+        self.looks.job(key).await?.map(JobView::from).ok_or_else(|| jobs::no_job(key))
     }
 
     async fn jobs(&self, query: &JobQuery) -> Result<Page<JobView, JobKey>, StoreError> {
-        read!(self, |tables| views::jobs(tables, query))
+        read!(self, |tables| jobs::jobs(tables, query))
     }
 
     async fn pause(
@@ -267,11 +269,11 @@ impl ControlStore for MySqlStore {
     }
 
     async fn recorded_losses(&self) -> Result<Vec<RecordedLoss>, StoreError> {
-        read!(self, |tables| lost_commits::windows(tables))
+        read!(self, |tables| control::losses(tables))
     }
 
     async fn accept_losses(&self) -> Result<Vec<RecordedLoss>, StoreError> {
-        write!(self, Locks::Rows, |tables| lost_commits::accept(tables))
+        write!(self, Locks::Rows, |tables| control::accept_losses(tables))
     }
 
     async fn ask_output(&self, run: RunId) -> Result<Option<LivePart>, StoreError> {

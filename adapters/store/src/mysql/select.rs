@@ -289,12 +289,12 @@ impl Transaction {
 
     pub(super) async fn select_active_by_run(&mut self, run: RunId) -> StoreResult<Option<ConcurrentJob>> {
         let run = Value::Bytes(run_bytes(run).to_vec());
-        let held = "session n STRAIGHT_JOIN concurrent_run a FORCE INDEX (concurrent_held) ON a.held_session = n.id AND a.held_run = ?";
+        let held = "session n STRAIGHT_JOIN concurrent_run a FORCE INDEX (concurrent_run_held) ON a.held_session = n.id AND a.held_run = ?";
         if let Some(row) = self.concurrent(held, vec![run.clone()]).await?.pop() {
             return Ok(Some(row));
         }
         Ok(self
-            .concurrent("concurrent_run a FORCE INDEX (concurrent_waiting) WHERE a.waiting_run = ?", vec![run])
+            .concurrent("concurrent_run a FORCE INDEX (concurrent_run_waiting) WHERE a.waiting_run = ?", vec![run])
             .await?
             .pop())
     }

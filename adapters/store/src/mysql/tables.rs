@@ -15,7 +15,7 @@ use super::rows::{self, CONCURRENT_ORDER};
 use super::select::limit_of;
 use super::transaction::{Transaction, list};
 use crate::guarded::guarded;
-use crate::tables::{Changes, ConcurrentJob, JobRow, JobRows, RecordQuery, Recorded, SeenJob, Standing, Tables};
+use crate::tables::{ConcurrentJob, JobRow, JobRows, RecordQuery, Recorded, SeenJob, Standing, Tables, WriteSet};
 use crate::{ClaimRequest, JobKey, JobQuery, NewSession, Output, RecordedLoss, SessionState, SessionView, StoreResult};
 
 impl Transaction {
@@ -93,11 +93,6 @@ impl Tables for Transaction {
         self.select_active_by_run(run).await
     }
 
-    async fn concurrent_of_job(&mut self, job: JobId) -> StoreResult<Vec<ConcurrentJob>> {
-        self.concurrent(&format!("concurrent_run a WHERE a.job_id = ? ORDER BY {CONCURRENT_ORDER}"), vec![job.0.into()])
-            .await
-    }
-
     async fn due_concurrent(&mut self, request: &ClaimRequest) -> StoreResult<Vec<ConcurrentJob>> {
         if self.none_concurrent {
             return Ok(Vec::new());
@@ -107,7 +102,7 @@ impl Tables for Transaction {
 
     async fn held_concurrent(&mut self, session: SessionId, limit: usize) -> StoreResult<Vec<ConcurrentJob>> {
         let limit = limit_of(limit);
-        let held = "concurrent_run a FORCE INDEX (concurrent_held) WHERE a.held_session = ?";
+        let held = "concurrent_run a FORCE INDEX (concurrent_run_held) WHERE a.held_session = ?";
         let rest = format!("{held} ORDER BY {CONCURRENT_ORDER} LIMIT {limit}");
         self.concurrent(&rest, vec![session.as_u64().into()]).await
     }
@@ -235,7 +230,7 @@ impl Tables for Transaction {
         self.insert_jobs(jobs).await
     }
 
-    async fn write(&mut self, changes: Changes) -> StoreResult<()> {
+    async fn write(&mut self, changes: WriteSet) -> StoreResult<()> {
         self.write_changes(changes).await
     }
 }

@@ -9,9 +9,9 @@ use super::error::unreadable;
 use super::rows::Columns;
 use super::transaction::Transaction;
 use crate::codec::named;
-use crate::ops::session::SPENT_KEPT;
-use crate::tables::{OwnSession, Standing};
+use crate::tables::{KnownSession, Standing};
 use crate::{RecordedLoss, SessionBeat, SessionState, StoreResult};
+use carillon_domain::store::SPENT_KEPT;
 
 /// The time, whether anything is beside the jobs' rows, the session that asks, the open window and the end of the newest one.
 pub(super) const STANDING: &str = "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), \
@@ -26,7 +26,7 @@ pub(super) fn read_standing(mut from: Columns, id: SessionId) -> StoreResult<Sta
     let session = match (state, seq, node, heartbeat_at) {
         (Some(state), Some(seq), Some(node), Some(heartbeat_at)) => {
             let state = named(&SessionState::ALL, SessionState::as_str, &state).map_err(unreadable)?;
-            Some(OwnSession { beat: SessionBeat { id, seq, state }, node, heartbeat_at })
+            Some(KnownSession { beat: SessionBeat { id, seq, state }, node, heartbeat_at })
         }
         _ => None,
     };

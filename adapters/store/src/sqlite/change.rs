@@ -17,7 +17,7 @@ use super::select;
 use crate::codec::{ConcurrentColumns, StateColumns, cancel_name, firing_text, run_bytes};
 use crate::definition::{Definition, to_document};
 use crate::guarded::guarded;
-use crate::tables::{Changes, Write};
+use crate::tables::{Write, WriteSet};
 use crate::{Output, StoreError, StoreResult};
 
 pub(super) fn execute(conn: &Connection, sql: &str, params: impl Params) -> StoreResult<usize> {
@@ -33,7 +33,7 @@ fn exactly_one(conn: &Connection, sql: &str, params: impl Params) -> StoreResult
 }
 
 /// Writes all of it, inside the transaction of the caller.
-pub(super) fn write(conn: &Connection, changes: Changes, partitions: u16, now: Timestamp) -> StoreResult<()> {
+pub(super) fn write(conn: &Connection, changes: WriteSet, partitions: u16, now: Timestamp) -> StoreResult<()> {
     for write in &changes.jobs {
         write_job(conn, write, partitions)?;
     }

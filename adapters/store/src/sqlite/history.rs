@@ -12,7 +12,6 @@ use super::live;
 use super::rows::{self, CONCURRENT, CONCURRENT_ORDER, RECORD, signed};
 use super::select::{all, column, first, json};
 use crate::codec::{run_bytes, run_from};
-use crate::ops::peek;
 use crate::tables::{RecordQuery, Recorded};
 use crate::{JobKey, PeekRequest, SessionState, SessionView, StoreResult};
 
@@ -124,7 +123,7 @@ pub(super) fn peek(conn: &Connection, request: &PeekRequest, partitions: u16, no
     let claimants = all(conn, "SELECT id FROM session WHERE state = ?1", live, |row| {
         Ok(SessionId::from_random(column::<i64>(row)? as u64))
     })?;
-    Ok(Peek { claimants, cancels, wanted_outputs, ..peek::answer(&request.partitions, found) })
+    Ok(Peek { claimants, cancels, wanted_outputs, ..carillon_domain::store::peek(&request.partitions, found) })
 }
 
 pub(super) fn held(conn: &Connection, session: SessionId) -> StoreResult<Vec<RunRef>> {

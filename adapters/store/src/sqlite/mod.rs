@@ -22,7 +22,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use carillon_domain::id::{RunId, SessionId};
-use carillon_domain::node::port::{Claimed, FinishAnswer, Peek, RunRef, Seen, StartAnswer};
+use carillon_domain::node::call::BeatAnswer;
+use carillon_domain::node::port::{Claimed, FinishAnswer, Peek, RunRef, SettleAnswer, StartAnswer};
 use carillon_domain::time::Timestamp;
 
 pub use self::error::OpenError;
@@ -31,17 +32,18 @@ pub use self::open::{OpenOptions, path_of_url};
 use self::readers::{Reader, Readers};
 use self::tables::Transaction;
 use self::writer::{Desk, Writer, savepoint};
-use super::bisect::Parts;
 use super::cache::Cache;
 use super::clock::Clock;
-use super::ops::{claim, control, lost_commits, put, runs, session, transit, views};
 use super::rounds::{Places, Purge, Rounds};
 use super::tables::{Tables, at_once};
 use super::{
-    Beat, ClaimRequest, ControlError, ControlStore, Finished, JobKey, JobQuery, JobView, LivePart, Me, NewSession,
-    NodeStore, Opened, Output, Page, PeekRequest, PutJob, RecordedLoss, RunCursor, RunQuery, RunView, Saved,
-    SessionView, StoreError,
+    ClaimRequest, ControlError, ControlStore, Finished, JobKey, JobQuery, JobView, LivePart, Me, NewSession, NodeStore,
+    Opened, Output, Page, PeekRequest, PutJob, RecordedLoss, RunCursor, RunQuery, RunView, Saved, SessionView,
+    StoreError,
 };
+use crate::calls::{control, node};
+use crate::views::{jobs, runs};
+use carillon_domain::store::SplitFinish;
 
 /// Jobs, runs and sessions in one file. Dropping it waits until what was accepted is written; everything is in the one
 /// file then, so that it may be copied.
@@ -103,15 +105,15 @@ fn absolute(path: &Path) -> Result<PathBuf, OpenError> {
 impl NodeStore for SqliteStore {
     async fn open_session(&self, new: &NewSession) -> Result<Opened, StoreError> {
         let new = new.clone();
-        self.write(move |tables| at_once(session::open(tables, &new))).await
+        self.write(move |tables| at_once(node::open(tables, &new))).await
     }
 
-    async fn heartbeat(&self, me: Me, seq: u64, draining: bool) -> Result<Beat, StoreError> {
-        self.write(move |tables| at_once(session::heartbeat(tables, me, seq, draining))).await
+    async fn heartbeat(&self, me: Me, seq: u64, draining: bool) -> Result<BeatAnswer, StoreError> {
+        self.write(move |tables| at_once(node::heartbeat(tables, me, seq, draining))).await
     }
 
     async fn close_session(&self, id: SessionId) -> Result<(), StoreError> {
-        self.write(move |tables| at_once(session::close(tables, id))).await
+        self.write(move |tables| at_once(node::close(tables, id))).await
     }
 
     async fn peek(&self, request: &PeekRequest) -> Result<Peek, StoreError> {
@@ -121,12 +123,12 @@ impl NodeStore for SqliteStore {
 
     async fn claim(&self, request: &ClaimRequest) -> Result<Vec<Claimed>, StoreError> {
         let request = request.clone();
-        self.write(move |tables| at_once(claim::claim(tables, &request))).await
+        self.write(move |tables| at_once(node::claim(tables, &request))).await
     }
 
     async fn start(&self, me: Me, runs: &[RunRef]) -> Result<Vec<StartAnswer>, StoreError> {
         let runs = runs.to_vec();
-        self.write(move |tables| at_once(transit::start(tables, me, &runs))).await
+        self.write(move |tables| at_once(node::start(tables, me, &runs))).await
     }
 
     async fn finish(&self, me: Me, runs: &[Finished], executors: &[String]) -> Result<Vec<FinishAnswer>, StoreError> {
@@ -134,12 +136,12 @@ impl NodeStore for SqliteStore {
         let (clock, partitions) = (self.clock.clone(), self.partitions);
         let finish = move |desk: &mut Desk| {
             let now_us = clock.now_us();
-            let mut parts = Parts::of(&runs);
-            while let Some(part) = parts.next() {
+            let mut parts = SplitFinish::of(&runs);
+            while let Some(part) = parts.next_part() {
                 let recorded = savepoint(desk, |desk| {
-                    at_once(transit::finish(&mut begin(desk, now_us, partitions), me, &part, &executors))
+                    at_once(node::finish(&mut begin(desk, now_us, partitions), me, &part, &executors))
                 });
-                parts.recorded(part, recorded.map_err(error::statement).flatten())?;
+                node::take_part(&mut parts, part, recorded.map_err(error::statement).flatten())?;
             }
             Ok(parts.answers())
         };
@@ -148,12 +150,12 @@ impl NodeStore for SqliteStore {
 
     async fn reset(&self, id: SessionId, runs: &[RunRef]) -> Result<(), StoreError> {
         let runs = runs.to_vec();
-        self.write(move |tables| at_once(transit::reset(tables, id, &runs))).await
+        self.write(move |tables| at_once(node::release(tables, id, &runs))).await
     }
 
-    async fn settle(&self, id: SessionId, runs: &[RunRef]) -> Result<Vec<Seen>, StoreError> {
+    async fn settle(&self, id: SessionId, runs: &[RunRef]) -> Result<Vec<SettleAnswer>, StoreError> {
         let runs = runs.to_vec();
-        self.write(move |tables| at_once(transit::settle(tables, id, &runs))).await
+        self.write(move |tables| at_once(node::settle(tables, id, &runs))).await
     }
 
     async fn held(&self, id: SessionId) -> Result<Vec<RunRef>, StoreError> {
@@ -161,11 +163,11 @@ impl NodeStore for SqliteStore {
     }
 
     async fn expire(&self, by: Option<Me>, id: SessionId, seen_seq: u64) -> Result<bool, StoreError> {
-        self.write(move |tables| at_once(session::expire(tables, by, id, seen_seq))).await
+        self.write(move |tables| at_once(node::expire(tables, by, id, seen_seq))).await
     }
 
     async fn sweep(&self, id: SessionId, limit: usize) -> Result<usize, StoreError> {
-        self.write(move |tables| at_once(session::sweep(tables, id, limit))).await
+        self.write(move |tables| at_once(node::sweep(tables, id, limit))).await
     }
 
     async fn publish_output(&self, outputs: &[(RunId, LivePart)]) -> Result<(), StoreError> {
@@ -182,7 +184,7 @@ impl ControlStore for SqliteStore {
 
     async fn put_jobs(&self, jobs: &[PutJob]) -> Result<Vec<Result<Saved, ControlError>>, StoreError> {
         let jobs = jobs.to_vec();
-        self.write(move |tables| at_once(put::put_jobs(tables, &jobs))).await
+        self.write(move |tables| at_once(control::put_jobs(tables, &jobs))).await
     }
 
     async fn delete_job(&self, key: &JobKey, if_generation: Option<u64>) -> Result<(), ControlError> {
@@ -192,12 +194,12 @@ impl ControlStore for SqliteStore {
 
     async fn job(&self, key: &JobKey) -> Result<JobView, ControlError> {
         let key = key.clone();
-        self.read(move |tables| at_once(views::job(tables, &key))).await
+        self.read(move |tables| at_once(jobs::job(tables, &key))).await
     }
 
     async fn jobs(&self, query: &JobQuery) -> Result<Page<JobView, JobKey>, StoreError> {
         let query = query.clone();
-        self.read(move |tables| at_once(views::jobs(tables, &query))).await
+        self.read(move |tables| at_once(jobs::jobs(tables, &query))).await
     }
 
     async fn pause(
@@ -238,11 +240,11 @@ impl ControlStore for SqliteStore {
     }
 
     async fn recorded_losses(&self) -> Result<Vec<RecordedLoss>, StoreError> {
-        self.read(|tables| at_once(lost_commits::windows(tables))).await
+        self.read(|tables| at_once(control::losses(tables))).await
     }
 
     async fn accept_losses(&self) -> Result<Vec<RecordedLoss>, StoreError> {
-        self.write(|tables| at_once(lost_commits::accept(tables))).await
+        self.write(|tables| at_once(control::accept_losses(tables))).await
     }
 
     async fn ask_output(&self, run: RunId) -> Result<Option<LivePart>, StoreError> {

@@ -18,10 +18,10 @@ use super::{change, history, select, windows};
 use crate::cache::Cache;
 use crate::codec::named;
 use crate::guarded::guarded;
-use crate::ops::views;
 use crate::tables::{
-    Changes, ConcurrentJob, JobRow, JobRows, RecordQuery, Recorded, SeenJob, Standing, Tables, at_once,
+    ConcurrentJob, JobRow, JobRows, RecordQuery, Recorded, SeenJob, Standing, Tables, WriteSet, at_once,
 };
+use crate::views::jobs;
 use crate::{
     ClaimRequest, JobKey, JobQuery, NewSession, Output, RecordedLoss, SessionState, SessionView, StoreError,
     StoreResult,
@@ -129,7 +129,7 @@ impl Tables for Transaction<'_> {
     }
 
     fn seen_job(&mut self, key: &JobKey) -> impl Future<Output = StoreResult<Option<SeenJob>>> + Send {
-        ready(at_once(views::seen_job(self, key)))
+        ready(at_once(jobs::seen_job(self, key)))
     }
 
     fn job_by_run(&mut self, run: RunId) -> impl Future<Output = StoreResult<Option<JobRow>>> + Send {
@@ -162,15 +162,6 @@ impl Tables for Transaction<'_> {
 
     fn concurrent_by_run(&mut self, run: RunId) -> impl Future<Output = StoreResult<Option<ConcurrentJob>>> + Send {
         ready(select::concurrent_by_run(self.conn, self.cache, run))
-    }
-
-    fn concurrent_of_job(&mut self, job: JobId) -> impl Future<Output = StoreResult<Vec<ConcurrentJob>>> + Send {
-        ready(
-            self.concurrent(
-                &format!("concurrent_run a WHERE a.job_id = ?1 ORDER BY {CONCURRENT_ORDER}"),
-                [signed(job.0)],
-            ),
-        )
     }
 
     fn due_concurrent(
@@ -292,7 +283,7 @@ impl Tables for Transaction<'_> {
         ready(change::create_jobs(self.conn, jobs, self.now()))
     }
 
-    fn write(&mut self, changes: Changes) -> impl Future<Output = StoreResult<()>> + Send {
+    fn write(&mut self, changes: WriteSet) -> impl Future<Output = StoreResult<()>> + Send {
         ready(change::write(self.conn, changes, self.partitions, self.now()))
     }
 }

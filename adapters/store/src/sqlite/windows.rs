@@ -10,9 +10,9 @@ use super::error::{statement, unreadable};
 use super::rows::signed;
 use super::select::{all, column, first};
 use crate::codec::named;
-use crate::ops::session::SPENT_KEPT;
-use crate::tables::{OwnSession, Standing};
+use crate::tables::{KnownSession, Standing};
 use crate::{RecordedLoss, SessionBeat, SessionState, StoreResult};
+use carillon_domain::store::SPENT_KEPT;
 
 /// The session that asks, the open window and the end of the newest one.
 const STANDING: &str = "SELECT s.state, s.seq, s.node, s.heartbeat_at, w.from_at, w.until_at, w.noticed_at, \
@@ -26,9 +26,9 @@ pub(super) fn standing(conn: &Connection, session: SessionId) -> StoreResult<Sta
 fn read_standing(row: &Row<'_>, id: SessionId) -> StoreResult<Standing> {
     let state: Option<String> = row.get(0).map_err(statement)?;
     let state = state.map(|state| named(&SessionState::ALL, SessionState::as_str, &state)).transpose();
-    let own = |state| -> rusqlite::Result<OwnSession> {
+    let own = |state| -> rusqlite::Result<KnownSession> {
         let beat = SessionBeat { id, seq: row.get::<_, i64>(1)? as u64, state };
-        Ok(OwnSession { beat, node: row.get(2)?, heartbeat_at: Timestamp::from_ms(row.get(3)?) })
+        Ok(KnownSession { beat, node: row.get(2)?, heartbeat_at: Timestamp::from_ms(row.get(3)?) })
     };
     let session = state.map_err(unreadable)?.map(own).transpose().map_err(statement)?;
     let open = if row.get::<_, Option<i64>>(4).map_err(statement)?.is_some() { Some(window(row, 4)?) } else { None };

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use carillon_domain::id::SessionId;
-use carillon_domain::node::port::{FinishRequest, RunRef, StartAnswer};
+use carillon_domain::node::port::{RunRef, StartAnswer};
 use carillon_domain::run::{Ending, Status};
 use carillon_store::{ClaimRequest, Finished, LivePart, Me, NewSession, NodeStore, Output, PeekRequest};
 use serde_json::json;
@@ -58,7 +58,7 @@ impl<'a> Other<'a> {
         let ended_at = start_of_2027();
         let ending = Ending { status: Status::Succeeded, exit_code: Some(0), signal: None, reason: None, ended_at };
         let output = Output { bytes: output.into(), truncated: false };
-        let finished = Finished { request: FinishRequest { at: self.at, ending, next: None }, output };
+        let finished = Finished { at: self.at, ending, next: None, output: output.into() };
         self.api.store.finish(Me::new(self.session), &[finished], &[]).await.unwrap();
     }
 

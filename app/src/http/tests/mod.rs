@@ -16,7 +16,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use carillon_domain::firing::Held;
 use carillon_domain::id::{RunId, SessionId};
-use carillon_domain::node::port::{Claimed, FinishRequest, RunRef, StartAnswer};
+use carillon_domain::node::port::{Claimed, RunRef, StartAnswer};
 use carillon_domain::run::{Ending, Status};
 use carillon_domain::time::Timestamp;
 use carillon_executors::executor::{Ended, Executor, ExecutorDescription, Exit, Live, RunFacts};
@@ -225,7 +225,7 @@ impl Api {
         use carillon_store::ControlStore;
         let ended_at = self.store.now().await?;
         let ending = Ending { status, exit_code: Some(0), signal: None, reason: None, ended_at };
-        let finished = Finished { request: FinishRequest { at, ending, next: None }, output };
+        let finished = Finished { at, ending, next: None, output: output.into() };
         self.store.finish(Me::new(self.engine.session()), &[finished], &[]).await.map(drop)
     }
 }

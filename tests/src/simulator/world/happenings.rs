@@ -6,7 +6,7 @@ use carillon_domain::node::{Input, Node};
 use carillon_domain::run::Status;
 
 use super::World;
-use super::nodes::ending;
+use super::nodes::exited;
 use crate::simulator::calls::Done;
 use crate::simulator::process::{Process, config};
 use crate::simulator::tasks::TaskId;
@@ -149,18 +149,14 @@ impl World {
         match done {
             Done::Told(answered) => self.answered += u64::from(answered),
             Done::Input(input) => self.feed(owner, input),
-            Done::Closed => {
-                self.processes[owner].alive = false;
-                self.tasks.drop_of(owner);
-                self.boot_again(owner);
-            }
             Done::Opened(Some(utc)) => {
                 let process = &mut self.processes[owner];
                 let now = process.clock.at(self.now_us);
                 let node = Node::new(config(self.plan), process.session, utc, now).registered_at(process.sent);
                 process.keeper_until = process.sent + config(self.plan).timing.self_kill_after;
                 process.node = Some(node);
-                self.feed(owner, Input::Tick);
+                let executors = self.processes[owner].executors();
+                self.feed(owner, Input::Offers(executors));
             }
             Done::Opened(None) => {
                 self.processes[owner].alive = false;
@@ -175,7 +171,7 @@ impl World {
             Happening::ChildEnds { process, run, status } => {
                 if self.processes[process].children.remove(&run).is_some() {
                     self.checks.died(run);
-                    self.feed(process, Input::Exited { run, ending: ending(status) });
+                    self.feed(process, exited(run, status));
                 }
             }
             Happening::KeeperKills { process } => self.kill_children(process, true),

@@ -1,15 +1,17 @@
 //! Processes of nodes: they boot, do what their node wants, and die.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use carillon_domain::id::SessionId;
+use carillon_domain::id::{RunId, SessionId};
+use carillon_domain::node::call::{Call, CallId, CallKind};
 use carillon_domain::node::{Effect, Input, Node};
 use carillon_domain::run::{Ending, Status};
 use carillon_domain::time::{BootTime, Timestamp};
 use carillon_store::{NewSession, NodeStore};
 
 use super::{Happening, World};
-use crate::simulator::calls::{Call, Done, perform};
+use crate::simulator::calls::{Done, Request, make};
 use crate::simulator::clocks::BootClock;
 use crate::simulator::plan::Plan;
 use crate::simulator::process::{Process, STATEMENT_TIMEOUT_US, config};
@@ -38,12 +40,11 @@ impl World {
             killing: false,
             children: BTreeMap::new(),
             alive: true,
-            drained: false,
         });
         let new =
             NewSession { id: session, node: format!("node-{place}"), address: String::new(), version: String::new() };
         let opening = async move { Done::Opened(client.open_session(&new).await.ok().map(|opened| opened.now)) };
-        let task = self.tasks.spawn(n, Call::Open, opening);
+        let task = self.tasks.spawn(n, Request::Open, opening);
         self.later(STATEMENT_TIMEOUT_US, Happening::Deadline { task });
     }
 
@@ -81,7 +82,7 @@ impl World {
         for run in std::mem::take(&mut self.processes[n].children).into_keys() {
             self.checks.died(run);
             if told && self.processes[n].alive {
-                self.feed(n, Input::Exited { run, ending: ending(Status::Failed) });
+                self.feed(n, exited(run, Status::Failed));
             }
         }
     }
@@ -119,12 +120,17 @@ impl World {
                 let after = self.dice.below(200_000);
                 self.later(after, Happening::ChildEnds { process: n, run, status: Status::Cancelled });
             }
-            Effect::Forget(_) => {}
+            Effect::Recorded(_) => {}
+            Effect::Drained => {
+                self.processes[n].alive = false;
+                self.tasks.drop_of(n);
+                self.boot_again(n);
+            }
             Effect::SelfKill(_) => {
                 self.sky.strike("a node that ended itself");
                 self.die(n);
             }
-            call => self.send(n, call, now),
+            Effect::Call { id, call } => self.send(n, id, call),
         }
     }
 
@@ -142,22 +148,18 @@ impl World {
     }
 
     /// On its way to the store, with the time limit that the engine sets.
-    fn send(&mut self, n: usize, effect: Effect, now: BootTime) {
-        let process = &mut self.processes[n];
-        let closes = matches!(effect, Effect::Drained);
-        process.drained |= closes;
-        let call = if closes { Some(Call::Close) } else { Call::of(&effect, now) };
-        let Some(call) = call else { return };
-        let calling = perform(process.client.clone(), process.me(), process.executors(), effect, now);
-        let limit_us = match call {
-            Call::Asked { beat: true, .. } => config(self.plan).timing.heartbeat_timeout.as_micros() as u64,
+    fn send(&mut self, n: usize, id: CallId, call: Call) {
+        let limit_us = match call.kind() {
+            CallKind::Heartbeat => config(self.plan).timing.heartbeat_timeout.as_micros() as u64,
             _ => STATEMENT_TIMEOUT_US,
         };
-        let task = self.tasks.spawn(n, call, calling);
+        let calling = make(self.processes[n].client.clone(), id, call);
+        let task = self.tasks.spawn(n, Request::Call(id), calling);
         self.later(limit_us, Happening::Deadline { task });
     }
 }
 
-pub(super) fn ending(status: Status) -> Ending {
-    Ending { status, exit_code: None, signal: None, reason: None, ended_at: Timestamp::EPOCH }
+pub(super) fn exited(run: RunId, status: Status) -> Input {
+    let ending = Ending { status, exit_code: None, signal: None, reason: None, ended_at: Timestamp::EPOCH };
+    Input::Exited { run, ending, output: Arc::default() }
 }

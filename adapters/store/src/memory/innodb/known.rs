@@ -10,10 +10,10 @@ use super::line::Line;
 use super::locks::Row;
 use super::server::lock;
 use super::{Client, Memory};
+use crate::calls::node;
 use crate::held;
-use crate::ops::transit;
 use crate::reckoning::Reckoned;
-use crate::tables::{Changes, JobRow, Tables, Write, at_once};
+use crate::tables::{JobRow, Tables, Write, WriteSet, at_once};
 use crate::{Me, StoreError, StoreResult};
 
 impl Client {
@@ -59,7 +59,7 @@ impl Client {
         reckoning.hear(server.data.clock.now_us(), server.now_us);
         let known = reckoning.known(me.session, server.now_us)?;
         let rows = runs.iter().map(|at| self.memory.known_row(at, &server.data)).collect::<Option<_>>()?;
-        let (writes, answers) = transit::start_known(known, me.session, runs, rows)?;
+        let (writes, answers) = node::optimistic_start(known, me.session, runs, rows)?;
         (!writes.is_empty()).then_some((known, writes, answers))
     }
 }
@@ -89,7 +89,7 @@ async fn write_alone(line: &mut Line, me: Me, known: Reckoned, writes: &[Write<J
         let jobs: Vec<Write<JobState>> = writes.iter().filter(stand).cloned().collect();
         let matched = jobs.len();
         if let Some(own) = server.own(trx) {
-            own.changes.push(Changes { jobs, ..Changes::default() });
+            own.changes.push(WriteSet { jobs, ..WriteSet::default() });
         }
         matched
     })?;

@@ -25,7 +25,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use carillon_domain::id::{RunId, SessionId};
-use carillon_domain::node::port::{Claimed, FinishAnswer, Peek, RunRef, Seen, StartAnswer};
+use carillon_domain::node::call::BeatAnswer;
+use carillon_domain::node::port::{Claimed, FinishAnswer, Peek, RunRef, SettleAnswer, StartAnswer};
 use carillon_domain::time::Timestamp;
 use tokio::sync::Mutex as Turnstile;
 
@@ -38,17 +39,18 @@ use self::transaction::{Locks, Transaction};
 pub use self::weather::{Calm, CommitFate, StatementFate, Weather};
 use super::Backup;
 use super::data::Data;
-use crate::bisect::Parts;
+use crate::calls::{control, node};
 use crate::clock::Clock;
 use crate::held::HeldRows;
-use crate::ops::{claim, control, lost_commits, put, runs, session, transit, views};
 use crate::reckoning::Reckoning;
 use crate::tables::{Tables, at_once};
+use crate::views::{jobs, runs};
 use crate::{
-    Beat, ClaimRequest, ControlError, ControlStore, Finished, JobKey, JobQuery, JobView, LivePart, Me, NewSession,
-    NodeStore, Opened, Output, Page, PeekRequest, PutJob, RecordedLoss, RunCursor, RunQuery, RunView, Saved,
-    SessionView, StoreError,
+    ClaimRequest, ControlError, ControlStore, Finished, JobKey, JobQuery, JobView, LivePart, Me, NewSession, NodeStore,
+    Opened, Output, Page, PeekRequest, PutJob, RecordedLoss, RunCursor, RunQuery, RunView, Saved, SessionView,
+    StoreError,
 };
+use carillon_domain::store::SplitFinish;
 
 /// As in `store/mysql`: how often a transaction is tried that lost against another one.
 const TRIES: u32 = 8;
@@ -240,22 +242,22 @@ impl Client {
         part: &[Finished],
         executors: &[String],
     ) -> Result<Vec<FinishAnswer>, StoreError> {
-        write!(self, "finish", Pass::Nothing, |tables| transit::finish(tables, me, part, executors))
+        write!(self, "finish", Pass::Nothing, |tables| node::finish(tables, me, part, executors))
     }
 }
 
 #[async_trait]
 impl NodeStore for Client {
     async fn open_session(&self, new: &NewSession) -> Result<Opened, StoreError> {
-        write!(self, "open_session", Pass::Sessions, |tables| session::open(tables, new))
+        write!(self, "open_session", Pass::Sessions, |tables| node::open(tables, new))
     }
 
-    async fn heartbeat(&self, me: Me, seq: u64, draining: bool) -> Result<Beat, StoreError> {
-        write!(self, "heartbeat", Pass::Nothing, |tables| session::heartbeat(tables, me, seq, draining))
+    async fn heartbeat(&self, me: Me, seq: u64, draining: bool) -> Result<BeatAnswer, StoreError> {
+        write!(self, "heartbeat", Pass::Nothing, |tables| node::heartbeat(tables, me, seq, draining))
     }
 
     async fn close_session(&self, id: SessionId) -> Result<(), StoreError> {
-        write!(self, "close_session", Pass::All, |tables| session::close(tables, id))
+        write!(self, "close_session", Pass::All, |tables| node::close(tables, id))
     }
 
     async fn peek(&self, request: &PeekRequest) -> Result<Peek, StoreError> {
@@ -263,31 +265,31 @@ impl NodeStore for Client {
     }
 
     async fn claim(&self, request: &ClaimRequest) -> Result<Vec<Claimed>, StoreError> {
-        write!(self, "claim", Pass::Partitions(&request.partitions), |tables| claim::claim(tables, request))
+        write!(self, "claim", Pass::Partitions(&request.partitions), |tables| node::claim(tables, request))
     }
 
     async fn start(&self, me: Me, runs: &[RunRef]) -> Result<Vec<StartAnswer>, StoreError> {
         if let Some(answers) = self.start_known(me, runs).await? {
             return Ok(answers);
         }
-        write!(self, "start", Pass::Nothing, |tables| transit::start(tables, me, runs))
+        write!(self, "start", Pass::Nothing, |tables| node::start(tables, me, runs))
     }
 
     async fn finish(&self, me: Me, runs: &[Finished], executors: &[String]) -> Result<Vec<FinishAnswer>, StoreError> {
-        let mut parts = Parts::of(runs);
-        while let Some(part) = parts.next() {
+        let mut parts = SplitFinish::of(runs);
+        while let Some(part) = parts.next_part() {
             let answer = self.finish_part(me, &part, executors).await;
-            parts.recorded(part, answer)?;
+            node::take_part(&mut parts, part, answer)?;
         }
         Ok(parts.answers())
     }
 
     async fn reset(&self, id: SessionId, runs: &[RunRef]) -> Result<(), StoreError> {
-        write!(self, "reset", Pass::Nothing, |tables| transit::reset(tables, id, runs))
+        write!(self, "reset", Pass::Nothing, |tables| node::release(tables, id, runs))
     }
 
-    async fn settle(&self, id: SessionId, runs: &[RunRef]) -> Result<Vec<Seen>, StoreError> {
-        write!(self, "settle", Pass::Nothing, |tables| transit::settle(tables, id, runs))
+    async fn settle(&self, id: SessionId, runs: &[RunRef]) -> Result<Vec<SettleAnswer>, StoreError> {
+        write!(self, "settle", Pass::Nothing, |tables| node::settle(tables, id, runs))
     }
 
     async fn held(&self, id: SessionId) -> Result<Vec<RunRef>, StoreError> {
@@ -295,11 +297,11 @@ impl NodeStore for Client {
     }
 
     async fn expire(&self, by: Option<Me>, id: SessionId, seen_seq: u64) -> Result<bool, StoreError> {
-        write!(self, "expire", Pass::Sessions, |tables| session::expire(tables, by, id, seen_seq))
+        write!(self, "expire", Pass::Sessions, |tables| node::expire(tables, by, id, seen_seq))
     }
 
     async fn sweep(&self, id: SessionId, limit: usize) -> Result<usize, StoreError> {
-        write!(self, "sweep", Pass::All, |tables| session::sweep(tables, id, limit))
+        write!(self, "sweep", Pass::All, |tables| node::sweep(tables, id, limit))
     }
 
     async fn publish_output(&self, outputs: &[(RunId, LivePart)]) -> Result<(), StoreError> {
@@ -319,7 +321,7 @@ impl ControlStore for Client {
     }
 
     async fn put_jobs(&self, jobs: &[PutJob]) -> Result<Vec<Result<Saved, ControlError>>, StoreError> {
-        write!(self, "put_jobs", Pass::Nothing, |tables| put::put_jobs(tables, jobs))
+        write!(self, "put_jobs", Pass::Nothing, |tables| control::put_jobs(tables, jobs))
     }
 
     async fn delete_job(&self, key: &JobKey, if_generation: Option<u64>) -> Result<(), ControlError> {
@@ -327,11 +329,11 @@ impl ControlStore for Client {
     }
 
     async fn job(&self, key: &JobKey) -> Result<JobView, ControlError> {
-        self.look(|data| at_once(views::job(&mut data.begin(), key))).await
+        self.look(|data| at_once(jobs::job(&mut data.begin(), key))).await
     }
 
     async fn jobs(&self, query: &JobQuery) -> Result<Page<JobView, JobKey>, StoreError> {
-        self.look(|data| at_once(views::jobs(&mut data.begin(), query))).await
+        self.look(|data| at_once(jobs::jobs(&mut data.begin(), query))).await
     }
 
     async fn pause(
@@ -368,11 +370,11 @@ impl ControlStore for Client {
     }
 
     async fn recorded_losses(&self) -> Result<Vec<RecordedLoss>, StoreError> {
-        self.look(|data| at_once(lost_commits::windows(&mut data.begin()))).await
+        self.look(|data| at_once(control::losses(&mut data.begin()))).await
     }
 
     async fn accept_losses(&self) -> Result<Vec<RecordedLoss>, StoreError> {
-        write!(self, "accept_losses", Pass::Nothing, |tables| lost_commits::accept(tables))
+        write!(self, "accept_losses", Pass::Nothing, |tables| control::accept_losses(tables))
     }
 
     async fn ask_output(&self, run: RunId) -> Result<Option<LivePart>, StoreError> {

@@ -11,7 +11,7 @@ use carillon_domain::schedule::Timeline;
 use carillon_domain::time::Timestamp;
 
 use super::super::data::Data;
-use crate::tables::Changes;
+use crate::tables::WriteSet;
 use crate::{JobKey, RecordedLoss, SessionView};
 
 /// A row before and after a commit.
@@ -43,7 +43,7 @@ pub struct Commit {
 pub(super) struct Own {
     /// When its clock was looked at.
     pub now: Timestamp,
-    pub changes: Vec<Changes>,
+    pub changes: Vec<WriteSet>,
     /// Lock rows, each written once more.
     pub epochs: Vec<u32>,
     /// Sessions as they are now; `None` where they are gone.
@@ -56,7 +56,7 @@ pub(super) struct Own {
 impl Own {
     /// How much a rollback would undo.
     pub fn weight(&self) -> usize {
-        let rows = |changes: &Changes| changes.jobs.len() + changes.concurrent.len() + changes.records.len();
+        let rows = |changes: &WriteSet| changes.jobs.len() + changes.concurrent.len() + changes.records.len();
         self.changes.iter().map(rows).sum::<usize>() + self.epochs.len() + self.sessions.len()
     }
 

@@ -15,9 +15,8 @@ use super::super::data::Data;
 use super::locks::Row;
 use super::transaction::Transaction;
 use crate::tables::{
-    Changes, ConcurrentJob, JobRow, JobRows, RecordQuery, Recorded, SeenJob, Standing, Tables, at_once,
+    ConcurrentJob, JobRow, JobRows, RecordQuery, Recorded, SeenJob, Standing, Tables, WriteSet, at_once,
 };
-use crate::work::key_of;
 use crate::{
     ClaimRequest, JobKey, JobQuery, NewSession, Output, RecordedLoss, SessionBeat, SessionState, SessionView,
     StoreError, StoreResult,
@@ -115,10 +114,6 @@ impl Tables for Transaction {
 
     async fn concurrent_by_run(&mut self, run: RunId) -> StoreResult<Option<ConcurrentJob>> {
         look!(self, concurrent_by_run(run))
-    }
-
-    async fn concurrent_of_job(&mut self, job: JobId) -> StoreResult<Vec<ConcurrentJob>> {
-        look!(self, concurrent_of_job(job))
     }
 
     async fn due_concurrent(&mut self, request: &ClaimRequest) -> StoreResult<Vec<ConcurrentJob>> {
@@ -261,7 +256,7 @@ impl Tables for Transaction {
     }
 
     async fn create_jobs(&mut self, jobs: &[Arc<Job>]) -> StoreResult<Vec<JobId>> {
-        let keys: Vec<JobKey> = jobs.iter().map(|job| key_of(job)).collect();
+        let keys: Vec<JobKey> = jobs.iter().map(|job| JobKey::of(job)).collect();
         let rows: Vec<Row> = keys.iter().cloned().map(Row::Name).collect();
         self.statement(&rows).await?;
         let ids = self.line.write(|server, trx| {
@@ -279,7 +274,7 @@ impl Tables for Transaction {
         ids.ok_or_else(|| self.line.duplicate())
     }
 
-    async fn write(&mut self, changes: Changes) -> StoreResult<()> {
+    async fn write(&mut self, changes: WriteSet) -> StoreResult<()> {
         if !self.known.are_written(&changes.jobs) {
             return Err(self.line.moved_on());
         }

@@ -11,7 +11,7 @@ use super::Memory;
 use super::line::Line;
 use super::locks::Row;
 use crate::held::{HeldRows, Known};
-use crate::tables::{self, Changes, JobRow, Tables, Write};
+use crate::tables::{self, JobRow, Tables, Write, WriteSet};
 use crate::{SessionView, StoreError, StoreResult};
 
 /// The lock row of the sessions; that of a partition is its number and 1.
@@ -196,7 +196,7 @@ impl Transaction {
     }
 
     pub fn keep_job(&mut self, write: Write<JobState>) -> StoreResult<()> {
-        let changes = Changes { jobs: vec![write], ..Changes::default() };
+        let changes = WriteSet { jobs: vec![write], ..WriteSet::default() };
         self.line.write(|server, trx| server.own(trx).map(|own| own.changes.push(changes)))?;
         Ok(())
     }

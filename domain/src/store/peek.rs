@@ -1,10 +1,10 @@
-//! What may be claimed, as a look tells it.
+//! The answer to a peek.
 
-use carillon_domain::node::port::{Peek, UNCLAIMED_PER_PARTITION, Unclaimed};
+use crate::node::port::{Peek, UNCLAIMED_PER_PARTITION, Unclaimed};
 
-/// The answer to a look whose own partitions are `mine`. `found` has at least the first [`UNCLAIMED_PER_PARTITION`] rows
-/// of each partition and each table, in any order.
-pub(crate) fn answer(mine: &[u16], mut found: Vec<Unclaimed>) -> Peek {
+/// The answer to a peek whose own partitions are `mine`. `found` has at least the first [`UNCLAIMED_PER_PARTITION`] rows of
+/// each partition and each table, in any order.
+pub fn peek(mine: &[u16], mut found: Vec<Unclaimed>) -> Peek {
     let own = found.extract_if(.., |row| mine.contains(&row.partition));
     let earliest_claim_at = own.map(|row| row.claim_at).min();
     found.sort_unstable_by_key(|row| (row.partition, row.claim_at, row.row));

@@ -8,8 +8,9 @@ use std::collections::BTreeMap;
 use carillon_domain::firing::{Firing, Held, Phase, Waiting};
 use carillon_domain::id::{JobId, RunId, SessionId};
 use carillon_domain::run::{Status, Trigger};
+use carillon_domain::store::Refusal;
 
-use super::views::node_names;
+use super::jobs::node_names;
 use crate::definition::Definition;
 use crate::tables::{ConcurrentJob, JobRow, RecordQuery, Recorded, Tables};
 use crate::{ControlError, Output, Page, RunCursor, RunQuery, RunStage, RunView, StoreError};
@@ -26,7 +27,7 @@ pub(crate) async fn run<T: Tables>(tables: &mut T, run: RunId) -> Result<RunView
     if let Some(view) = views.into_iter().find(|view| view.id == run) {
         return Ok(view);
     }
-    tables.record(run).await?.map(of_record).ok_or(ControlError::NoRun(run))
+    tables.record(run).await?.map(of_record).ok_or_else(|| Refusal::NoRun(run).into())
 }
 
 pub(crate) async fn runs<T: Tables>(
@@ -39,7 +40,7 @@ pub(crate) async fn runs<T: Tables>(
         Some(key) => {
             let ids = tables.ids_of_name(key).await?;
             if ids.is_empty() {
-                return Err(ControlError::NoJob { namespace: key.namespace.clone(), name: key.name.clone() });
+                return Err(super::jobs::no_job(key));
             }
             Some(ids)
         }

@@ -1,44 +1,53 @@
-//! The rows that one transaction looks at, and what becomes of them.
+//! The rows of one decision, as its events have left them so far.
 //!
-//! Every change of a row goes through the domain's `apply` here, on the row as this transaction has left it so far; what is
-//! written in the end is guarded by the version that was read in the beginning.
+//! Every change of a row goes through [`crate::firing`] here. The write in the end is guarded by the version that was read.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use carillon_domain::firing::{
+use super::{Decided, Definition, JobRow, Rows, SessionWrite, Write, WriteSet};
+use crate::firing::{
     ConcurrentRun, Event, FiringKey, JobState, Phase, Rejected, Transition, TransitionKind, apply, apply_concurrent,
     start_concurrent,
 };
-use carillon_domain::guard::{Guard, enabled};
-use carillon_domain::id::{JobId, RunId, SessionId};
-use carillon_domain::job::{Job, Overlap};
-use carillon_domain::node::port::{Claimed, RowKey, RunRef};
-use carillon_domain::run::Trigger;
-use carillon_domain::time::Timestamp;
+use crate::guard::{Guard, enabled};
+use crate::id::{JobId, RunId, SessionId};
+use crate::job::{Job, Overlap};
+use crate::node::port::{Claimed, RowKey, RunRef};
+use crate::run::{Output, Trigger};
+use crate::time::Timestamp;
 
-use super::definition::Definition;
-use super::tables::{Changes, ConcurrentJob, JobRow, Write};
-use super::{JobKey, Output};
-
-/// What one event did to a job's row.
+/// The effect of one event on a row.
 pub(super) struct Applied {
     pub kind: TransitionKind,
-    /// The run that went to the table `concurrent_run`.
-    pub beside: Option<FiringKey>,
+    /// The run that became a concurrent run.
+    pub concurrent: Option<FiringKey>,
 }
 
-/// Rows read, changed and not yet written.
-pub(super) struct Work {
+/// Rows that were read, changed and not yet written.
+pub(super) struct UnitOfWork {
     now: Timestamp,
     jobs: BTreeMap<JobId, Write<JobState>>,
     concurrent: BTreeMap<FiringKey, Write<ConcurrentRun>>,
-    changes: Changes,
+    write: WriteSet,
 }
 
-impl Work {
-    pub fn new(now: Timestamp) -> Self {
-        Self { now, jobs: BTreeMap::new(), concurrent: BTreeMap::new(), changes: Changes::default() }
+impl UnitOfWork {
+    /// All rows that were read.
+    pub fn of(rows: &Rows) -> Self {
+        let unchanged = |JobRow { state, definition }: &JobRow| Write {
+            before: Some(state.clone()),
+            after: Some(state.clone()),
+            definition: definition.clone(),
+        };
+        let jobs = rows.jobs.iter().filter_map(|(id, row)| Some((*id, unchanged(row.as_ref()?))));
+        let concurrent = rows.concurrent.iter().filter_map(|(key, run)| {
+            let run = run.as_ref()?;
+            let row = Arc::new(run.row.clone());
+            let definition = run.definition.clone();
+            Some((*key, Write { before: Some(row.clone()), after: Some(row), definition }))
+        });
+        Self { now: rows.now, jobs: jobs.collect(), concurrent: concurrent.collect(), write: WriteSet::default() }
     }
 
     /// The time of the transaction.
@@ -46,24 +55,7 @@ impl Work {
         self.now
     }
 
-    /// Takes a row in, unless it is here already.
-    pub fn add_job(&mut self, row: JobRow) -> JobId {
-        let id = row.state.id;
-        let JobRow { state, definition } = row;
-        self.jobs.entry(id).or_insert_with(|| Write { before: Some(state.clone()), after: Some(state), definition });
-        id
-    }
-
-    /// Takes a row in, unless it is here already.
-    pub fn add_concurrent(&mut self, concurrent: ConcurrentJob) -> FiringKey {
-        let key = concurrent.row.key;
-        let ConcurrentJob { row, definition } = concurrent;
-        let row = Arc::new(row);
-        self.concurrent.entry(key).or_insert_with(|| Write { before: Some(row.clone()), after: Some(row), definition });
-        key
-    }
-
-    /// Takes in the row of a job whose definition was just created.
+    /// Adds the row of a job whose definition was just created.
     pub fn add_new_job(&mut self, state: JobState, definition: Arc<Definition>) {
         self.jobs.insert(state.id, Write { before: None, after: Some(Arc::new(state)), definition });
     }
@@ -82,20 +74,69 @@ impl Work {
         self.job(id).map(|(state, definition)| JobRow { state: state.clone(), definition: definition.clone() })
     }
 
+    /// Where a row stands, with its version and definition.
+    pub fn phase(&self, row: &RowKey) -> Option<(Phase, u64, &Arc<Definition>)> {
+        match row {
+            RowKey::Job(id) => self.job(*id).map(|(state, definition)| (state.phase, state.version, definition)),
+            RowKey::Concurrent(key) => {
+                self.concurrent(key).map(|(row, definition)| (row.phase, row.version, definition))
+            }
+        }
+    }
+
+    /// Whether the row carries the run.
+    pub fn carries(&self, at: &RunRef) -> bool {
+        self.phase(&at.row).is_some_and(|(phase, ..)| phase.held().is_some_and(|held| held.run == at.run))
+    }
+
+    /// When the row may be claimed.
+    pub fn claim_at(&self, row: &RowKey) -> Option<Timestamp> {
+        match row {
+            RowKey::Job(id) => self.job(*id).and_then(|(state, _)| state.claim_at()),
+            RowKey::Concurrent(key) => self.concurrent(key).and_then(|(row, _)| row.claim_at()),
+        }
+    }
+
+    /// When a newer firing replaces the run in this row.
+    pub fn replace_at(&self, row: &RowKey) -> Option<Timestamp> {
+        let RowKey::Job(id) = row else { return None };
+        let (state, definition) = self.job(*id)?;
+        state.replace_at(&definition.job, &definition.timeline, self.now)
+    }
+
+    /// The row as its holder is told after a claim.
+    pub fn claimed(&self, row: &RowKey) -> Option<Claimed> {
+        let (phase, version, definition) = self.phase(row)?;
+        let held = *phase.held()?;
+        Some(Claimed {
+            at: RunRef { row: *row, run: held.run, version },
+            held,
+            replace_at: None,
+            job: definition.job.clone(),
+            generation: definition.generation,
+        })
+    }
+
+    /// Jobs whose runs may not overlap.
+    pub fn jobs_without_overlap(&self) -> Vec<JobId> {
+        let alone = self.jobs.iter().filter(|(_, entry)| entry.definition.job.overlap != Overlap::Allow);
+        alone.map(|(id, _)| *id).collect()
+    }
+
     pub fn apply(&mut self, id: JobId, event: &Event) -> Result<Applied, Rejected> {
         let entry = self.jobs.get_mut(&id).ok_or(Rejected::Deleted)?;
         let state = entry.after.as_ref().ok_or(Rejected::Deleted)?;
         let definition = entry.definition.clone();
-        let done = apply(&definition.job, &definition.timeline, state, event, self.now)?;
-        let Transition { next, kind, records, concurrent } = done;
+        let Transition { next, kind, records, concurrent } =
+            apply(&definition.job, &definition.timeline, state, event, self.now)?;
         entry.after = next.map(Arc::new);
-        let beside = concurrent.map(|row| {
+        let concurrent = concurrent.map(|row| {
             let key = row.key;
             self.concurrent.insert(key, Write { before: None, after: Some(Arc::new(row)), definition });
             key
         });
-        self.changes.records.extend(records);
-        Ok(Applied { kind, beside })
+        self.write.records.extend(records);
+        Ok(Applied { kind, concurrent })
     }
 
     pub fn apply_concurrent(&mut self, key: &FiringKey, event: &Event) -> Result<Applied, Rejected> {
@@ -103,16 +144,28 @@ impl Work {
         let row = entry.after.as_ref().ok_or(Rejected::NothingDue)?;
         let done = apply_concurrent(&entry.definition.job, row, event, self.now)?;
         entry.after = done.next.map(Arc::new);
-        self.changes.records.extend(done.records);
-        Ok(Applied { kind: done.kind, beside: None })
+        self.write.records.extend(done.records);
+        Ok(Applied { kind: done.kind, concurrent: None })
     }
 
-    /// Jobs among those read whose runs may not overlap.
-    pub fn jobs_without_overlap(&self) -> impl Iterator<Item = JobId> + '_ {
-        self.jobs.iter().filter(|(_, entry)| entry.definition.job.overlap != Overlap::Allow).map(|(id, _)| *id)
+    /// Applies the event to whichever row it is.
+    pub fn apply_to(&mut self, row: &RowKey, event: &Event) -> Result<Applied, Rejected> {
+        match row {
+            RowKey::Job(id) => self.apply(*id, event),
+            RowKey::Concurrent(key) => self.apply_concurrent(key, event),
+        }
     }
 
-    /// Starts a run, unless others of its job live that it may not overlap.
+    /// Applies the event to the concurrent runs of a job. Most of them are not concerned and reject it.
+    pub fn propagate(&mut self, job: JobId, event: &Event) {
+        if enabled(Guard::PropagateToConcurrent) {
+            for key in self.concurrent_of(job) {
+                let _unconcerned = self.apply_concurrent(&key, event);
+            }
+        }
+    }
+
+    /// Starts a run, unless other runs of its job live that it may not overlap: then it is deferred.
     pub fn start(&mut self, row: &RowKey, session: SessionId, run: RunId) -> Result<Applied, Rejected> {
         let job = match row {
             RowKey::Job(id) => *id,
@@ -123,8 +176,8 @@ impl Work {
         if self.must_wait(job, row) && enabled(Guard::NoForbiddenOverlap) {
             let deferred = self.apply_to(row, &Event::Defer { session, run })?;
             if deferred.kind == TransitionKind::Deferred && overlap == Overlap::Replace && *row == RowKey::Job(job) {
-                for key in self.beside(job) {
-                    // One that was asked to end before is asked once.
+                for key in self.concurrent_of(job) {
+                    // A run that was asked to end before is asked once.
                     let _asked_before = self.apply_concurrent(&key, &Event::Supersede);
                 }
             }
@@ -143,41 +196,32 @@ impl Work {
         let row = entry.after.as_ref().ok_or(Rejected::NothingDue)?;
         let (state, done) = start_concurrent(state, row, (session, run), self.now)?;
         (own.after, entry.after) = (Some(Arc::new(state)), done.next.map(Arc::new));
-        Ok(Applied { kind: done.kind, beside: None })
+        Ok(Applied { kind: done.kind, concurrent: None })
     }
 
-    /// Whether others of its job live that a run in `row` may not overlap.
+    /// Whether other runs of its job live that a run in `row` may not overlap.
     pub fn must_wait(&self, job: JobId, row: &RowKey) -> bool {
         let alone = self.job(job).is_some_and(|(_, definition)| definition.job.overlap != Overlap::Allow);
         alone && self.others_live(job, row)
     }
 
-    /// Whether a run lives that one in `row` must not overlap: any beside the job's own row, any other that executes for one
-    /// beside it.
+    /// The job's own row waits for every concurrent run. A concurrent run waits for those that execute.
     fn others_live(&self, job: JobId, row: &RowKey) -> bool {
-        let RowKey::Concurrent(me) = row else { return !self.beside(job).is_empty() };
+        let RowKey::Concurrent(me) = row else { return !self.concurrent_of(job).is_empty() };
         let executes = |phase: &Phase| matches!(phase, Phase::Executing(_));
         let own = self.job(job).is_some_and(|(state, _)| executes(&state.phase));
         let other = |key: &FiringKey| self.concurrent(key).is_some_and(|(row, _)| executes(&row.phase));
-        own || self.beside(job).iter().any(|key| key != me && other(key))
+        own || self.concurrent_of(job).iter().any(|key| key != me && other(key))
     }
 
-    /// The rows of the table `concurrent_run` that were read of a job and are still there.
-    fn beside(&self, job: JobId) -> Vec<FiringKey> {
+    /// The concurrent runs of a job that were read and are still there.
+    fn concurrent_of(&self, job: JobId) -> Vec<FiringKey> {
         let first = FiringKey { job, due_at: Timestamp::from_ms(i64::MIN), trigger: Trigger::Schedule };
         let of_job = self.concurrent.range(first..).take_while(|(key, _)| key.job == job);
         of_job.filter(|(_, write)| write.after.is_some()).map(|(key, _)| *key).collect()
     }
 
-    /// Applies the event to whichever row it is.
-    pub fn apply_to(&mut self, row: &RowKey, event: &Event) -> Result<Applied, Rejected> {
-        match row {
-            RowKey::Job(id) => self.apply(*id, event),
-            RowKey::Concurrent(key) => self.apply_concurrent(key, event),
-        }
-    }
-
-    /// Replaces the definition of a job; due times are computed anew only where the timing changed.
+    /// Replaces the definition of a job. Due times are computed again only where the timing changed.
     pub fn update(&mut self, id: JobId, job: Job) -> Result<(), Rejected> {
         let entry = self.jobs.get_mut(&id).ok_or(Rejected::Deleted)?;
         let state = entry.after.as_ref().ok_or(Rejected::Deleted)?;
@@ -196,21 +240,25 @@ impl Work {
             updated_at: self.now,
         });
         entry.after = done.next.map(Arc::new);
-        self.changes.definitions.push((id, entry.definition.clone()));
-        self.changes.records.extend(done.records);
+        self.write.definitions.push((id, entry.definition.clone()));
+        self.write.records.extend(done.records);
         Ok(())
     }
 
     /// Frees the name of a job.
     pub fn free_name(&mut self, id: JobId) {
-        self.changes.deleted.push(id);
+        self.write.deleted.push(id);
     }
 
-    pub fn keep_output(&mut self, run: RunId, output: Output) {
-        self.changes.outputs.push((run, output));
+    pub fn keep_output(&mut self, run: RunId, output: Arc<Output>) {
+        self.write.outputs.push((run, output));
     }
 
-    /// Moves the version on, if it is still `version`, and nothing else: a stray statement guarded on it is disarmed.
+    pub fn write_session(&mut self, write: SessionWrite) {
+        self.write.sessions.push(write);
+    }
+
+    /// Raises the version if it is still `version`, and changes nothing else. It disarms a stray statement guarded on it.
     pub fn disarm(&mut self, row: &RowKey, version: u64) {
         let found = match row {
             RowKey::Job(id) => {
@@ -227,38 +275,10 @@ impl Work {
         }
     }
 
-    /// Where a row stands, with its version and definition.
-    pub fn phase(&self, row: &RowKey) -> Option<(Phase, u64, &Arc<Definition>)> {
-        match row {
-            RowKey::Job(id) => self.job(*id).map(|(state, definition)| (state.phase, state.version, definition)),
-            RowKey::Concurrent(key) => {
-                self.concurrent(key).map(|(row, definition)| (row.phase, row.version, definition))
-            }
-        }
-    }
-
-    /// The row as its holder is told after a claim.
-    pub fn claimed(&self, row: &RowKey) -> Option<Claimed> {
-        let (phase, version, definition) = self.phase(row)?;
-        let held = *phase.held()?;
-        Some(Claimed {
-            at: RunRef { row: *row, run: held.run, version },
-            held,
-            replace_at: None,
-            job: definition.job.clone(),
-            generation: definition.generation,
-        })
-    }
-
-    /// What is to be written.
-    pub fn into_changes(self) -> Changes {
+    /// The decision: every row that changed is written.
+    pub fn decided<A>(self, answer: A) -> Decided<A> {
         let jobs = self.jobs.into_values().filter(|write| write.before != write.after).collect();
         let concurrent = self.concurrent.into_values().filter(|write| write.before != write.after).collect();
-        Changes { jobs, concurrent, ..self.changes }
+        Decided { write: WriteSet { jobs, concurrent, ..self.write }, answer }
     }
-}
-
-/// The name of a definition's job.
-pub(super) fn key_of(job: &Job) -> JobKey {
-    JobKey { namespace: job.namespace.clone(), name: job.name.clone() }
 }

@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use carillon_domain::id::SessionId;
 use carillon_domain::run::RunRecord;
+use carillon_domain::store::Refusal;
 
 use crate::tables::{JobRow, JobRows, SeenJob, Tables};
 use crate::{Change, ControlError, JobKey, JobQuery, JobView, Page, Saved, StoreError};
 
 /// The node's name of each session that there is.
-pub(super) async fn node_names<T: Tables>(tables: &mut T) -> Result<BTreeMap<SessionId, String>, StoreError> {
+pub(crate) async fn node_names<T: Tables>(tables: &mut T) -> Result<BTreeMap<SessionId, String>, StoreError> {
     let sessions = tables.sessions(false).await?;
     Ok(sessions.into_iter().map(|session| (session.beat.id, session.node)).collect())
 }
@@ -28,9 +29,9 @@ impl From<SeenJob> for JobView {
     }
 }
 
-/// What is answered where there is no such job.
+/// The refusal where there is no such job.
 pub(crate) fn no_job(key: &JobKey) -> ControlError {
-    ControlError::NoJob { namespace: key.namespace.clone(), name: key.name.clone() }
+    Refusal::NoJob(key.clone()).into()
 }
 
 async fn seen_jobs<T: Tables>(tables: &mut T, rows: Vec<JobRow>) -> Result<Vec<SeenJob>, StoreError> {
@@ -55,13 +56,13 @@ pub(crate) async fn seen_job<T: Tables>(tables: &mut T, key: &JobKey) -> Result<
 }
 
 /// The same, or the error that tells that there is none.
-pub(super) async fn find<T: Tables>(tables: &mut T, key: &JobKey) -> Result<SeenJob, ControlError> {
+pub(crate) async fn find<T: Tables>(tables: &mut T, key: &JobKey) -> Result<SeenJob, ControlError> {
     let seen = tables.seen_job(key).await?;
     seen.ok_or_else(|| no_job(key))
 }
 
 /// A job that was `seen`, as `row` is what became of it; what was written may have added to its history.
-pub(super) async fn changed_view<T: Tables>(
+pub(crate) async fn changed_view<T: Tables>(
     tables: &mut T,
     (node, last_run): (Option<String>, Option<RunRecord>),
     row: JobRow,
@@ -89,16 +90,16 @@ pub(crate) async fn jobs<T: Tables>(tables: &mut T, query: &JobQuery) -> Result<
 }
 
 /// The answers to a put, in order.
-pub(super) async fn saved<T: Tables>(
+pub(crate) async fn saved<T: Tables>(
     tables: &mut T,
-    rows: Vec<Result<(JobRow, Change), ControlError>>,
+    rows: Vec<Result<(JobRow, Change), Refusal>>,
 ) -> Result<Vec<Result<Saved, ControlError>>, StoreError> {
     // A job that was just created has neither history nor a node that holds it.
     let known = rows.iter().flatten().filter(|(_, change)| *change != Change::Created).map(|(row, _)| row.clone());
     let known = known.collect::<Vec<_>>();
     let known = if known.is_empty() { Vec::new() } else { seen_jobs(tables, known).await? };
     let mut known = known.into_iter();
-    let saved = |row: Result<(JobRow, Change), ControlError>| {
+    let saved = |row: Result<(JobRow, Change), Refusal>| {
         let (row, change) = row?;
         let seen = match change {
             Change::Created => Some(SeenJob { row, node: None, last_run: None }),

@@ -1,0 +1,86 @@
+//! The calls of people.
+
+use std::time::Duration;
+
+use carillon_domain::firing::Event;
+use carillon_domain::id::RunId;
+use carillon_domain::store::{self, Refusal};
+use carillon_domain::time::Timestamp;
+
+use super::decide::{decide, decide_on};
+use crate::tables::{SeenJob, Tables};
+use crate::views::{jobs, runs};
+use crate::{ControlError, JobKey, JobView, PutJob, RecordedLoss, RunView, Saved, StoreResult};
+
+/// How long an accepted loss window is shown.
+const SHOWN: Duration = Duration::from_secs(24 * 60 * 60);
+
+pub(crate) async fn put_jobs<T: Tables>(
+    tables: &mut T,
+    puts: &[PutJob],
+) -> StoreResult<Vec<Result<Saved, ControlError>>> {
+    let mut answers = Vec::with_capacity(puts.len());
+    let mut rest = puts;
+    while !rest.is_empty() {
+        let (batch, further) = rest.split_at(store::distinct_names(rest));
+        let rows = decide(tables, |rows| store::put_jobs(batch, rows)).await?;
+        answers.extend(jobs::saved(tables, rows).await?);
+        rest = further;
+    }
+    Ok(answers)
+}
+
+pub(crate) async fn delete<T: Tables>(
+    tables: &mut T,
+    key: &JobKey,
+    if_generation: Option<u64>,
+) -> Result<(), ControlError> {
+    let row = jobs::find(tables, key).await?.row;
+    let id = row.state.id;
+    Ok(decide_on(tables, vec![row], |rows| store::delete(id, if_generation, rows)).await??)
+}
+
+pub(crate) async fn pause<T: Tables>(
+    tables: &mut T,
+    key: &JobKey,
+    until: Option<Timestamp>,
+    reason: Option<String>,
+) -> Result<JobView, ControlError> {
+    change(tables, key, &Event::Pause { until, reason }).await
+}
+
+pub(crate) async fn resume<T: Tables>(tables: &mut T, key: &JobKey) -> Result<JobView, ControlError> {
+    change(tables, key, &Event::Resume).await
+}
+
+async fn change<T: Tables>(tables: &mut T, key: &JobKey, event: &Event) -> Result<JobView, ControlError> {
+    let SeenJob { row, node, last_run } = jobs::find(tables, key).await?;
+    let id = row.state.id;
+    let (row, recorded) = decide_on(tables, vec![row], |rows| store::change(id, event, rows)).await??;
+    Ok(jobs::changed_view(tables, (node, last_run), row, recorded).await?)
+}
+
+pub(crate) async fn trigger<T: Tables>(tables: &mut T, key: &JobKey, run: RunId) -> Result<(), ControlError> {
+    let row = jobs::find(tables, key).await?.row;
+    let id = row.state.id;
+    Ok(decide_on(tables, vec![row], |rows| store::trigger(id, run, rows)).await??)
+}
+
+pub(crate) async fn cancel<T: Tables>(tables: &mut T, run: RunId) -> Result<RunView, ControlError> {
+    match decide(tables, |rows| store::cancel(run, rows)).await? {
+        Ok(()) => runs::run(tables, run).await,
+        Err(Refusal::NoRun(_)) if tables.record(run).await?.is_some() => Err(Refusal::RunEnded(run).into()),
+        Err(refusal) => Err(refusal.into()),
+    }
+}
+
+pub(crate) async fn losses<T: Tables>(tables: &mut T) -> StoreResult<Vec<RecordedLoss>> {
+    tables.windows(tables.now() - SHOWN).await
+}
+
+/// Answers the windows that were open.
+pub(crate) async fn accept_losses<T: Tables>(tables: &mut T) -> StoreResult<Vec<RecordedLoss>> {
+    let accepted = store::accept_losses(losses(tables).await?, tables.now());
+    tables.accept_windows().await?;
+    Ok(accepted)
+}

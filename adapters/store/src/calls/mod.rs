@@ -1,0 +1,6 @@
+//! The calls of nodes and people, each inside one transaction of a database: lock, then let the domain decide
+//! ([`carillon_domain::store`]).
+
+pub(crate) mod control;
+mod decide;
+pub(crate) mod node;

@@ -1,0 +1,131 @@
+//! The calls in flight.
+//!
+//! While a call is in flight the node collects the work for the next one, so that a busy node sends few large batches. Where
+//! many runs wait, a second call of the kind goes out too: the database works while the node takes in an answer. Where calls of
+//! all kinds keep the database busy already, it does not. No run is in two calls.
+
+use std::collections::BTreeMap;
+
+use super::Node;
+use super::call::CallId;
+use super::stealing::Theft;
+use crate::id::{RunId, SessionId};
+use crate::time::BootTime;
+
+/// So many runs are worth a call of their own while another is in flight.
+pub(super) const ENOUGH: usize = 250;
+/// The most claims, starts and finishes in flight together. More only get into each other's way.
+const BUSY: usize = 3;
+/// The most calls in flight of one kind.
+const WINDOW: usize = 2;
+
+/// A claim in flight.
+#[derive(Debug, Clone, Hash)]
+pub(super) struct SentClaim {
+    pub runs: Vec<RunId>,
+    /// Places kept for those that may start in the same commit.
+    pub places: usize,
+    /// What it takes from others; `None` in this node's own partitions.
+    pub theft: Option<Theft>,
+}
+
+/// What the node remembers of a call in flight.
+#[derive(Debug, Clone, Hash)]
+pub(super) enum Sent {
+    Heartbeat { at: BootTime },
+    Peek { at: BootTime },
+    Claim(SentClaim),
+    Start(Vec<RunId>),
+    Finish(Vec<RunId>),
+    Settle(Vec<RunId>),
+    Release(Vec<RunId>),
+    ListHeld,
+    Expire(SessionId),
+    Sweep { session: SessionId, limit: usize },
+    Close,
+}
+
+/// All calls in flight.
+#[derive(Debug, Default, Clone, Hash)]
+pub(super) struct Flight {
+    calls: BTreeMap<CallId, Sent>,
+    numbered: u64,
+}
+
+impl Flight {
+    /// A call goes out; answers its number.
+    pub fn send(&mut self, sent: Sent) -> CallId {
+        self.numbered += 1;
+        let id = CallId(self.numbered);
+        self.calls.insert(id, sent);
+        id
+    }
+
+    /// A call was answered. `None` where no such call is in flight.
+    pub fn take(&mut self, id: CallId) -> Option<Sent> {
+        self.calls.remove(&id)
+    }
+
+    fn any(&self, is_it: impl Fn(&Sent) -> bool) -> bool {
+        self.calls.values().any(is_it)
+    }
+
+    pub fn beats(&self) -> bool {
+        self.any(|sent| matches!(sent, Sent::Heartbeat { .. }))
+    }
+
+    pub fn peeks(&self) -> bool {
+        self.any(|sent| matches!(sent, Sent::Peek { .. }))
+    }
+
+    pub fn settles(&self) -> bool {
+        self.any(|sent| matches!(sent, Sent::Settle(_)))
+    }
+
+    pub fn releases(&self) -> bool {
+        self.any(|sent| matches!(sent, Sent::Release(_)))
+    }
+
+    pub fn lists_held(&self) -> bool {
+        self.any(|sent| matches!(sent, Sent::ListHeld))
+    }
+
+    pub fn claim(&self) -> Option<&SentClaim> {
+        self.calls.values().find_map(|sent| if let Sent::Claim(claim) = sent { Some(claim) } else { None })
+    }
+
+    /// The session that is being ended or swept.
+    pub fn sweeps(&self) -> Option<SessionId> {
+        self.calls.values().find_map(|sent| match sent {
+            Sent::Expire(session) | Sent::Sweep { session, .. } => Some(*session),
+            _ => None,
+        })
+    }
+
+    fn starting(&self) -> impl Iterator<Item = &Vec<RunId>> {
+        self.calls.values().filter_map(|sent| if let Sent::Start(runs) = sent { Some(runs) } else { None })
+    }
+
+    /// How many starts are in flight.
+    pub fn starts(&self) -> usize {
+        self.starting().count()
+    }
+
+    /// How many runs they carry.
+    pub fn starting_runs(&self) -> usize {
+        self.starting().map(Vec::len).sum()
+    }
+
+    /// How many finishes are in flight.
+    pub fn finishes(&self) -> usize {
+        self.calls.values().filter(|sent| matches!(sent, Sent::Finish(_))).count()
+    }
+}
+
+impl Node {
+    /// Whether `waiting` runs are worth a call where `in_flight` calls of the kind are in flight.
+    pub(super) fn may_send(&self, in_flight: usize, waiting: usize) -> bool {
+        let calls = usize::from(self.claims()) + self.flight.starts() + self.flight.finishes();
+        in_flight == 0 || in_flight < WINDOW && waiting >= ENOUGH.min(self.config.max_batch) && calls < BUSY
+    }
+}

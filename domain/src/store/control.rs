@@ -1,0 +1,105 @@
+//! Requests of people about one job or one run.
+
+use super::unit_of_work::UnitOfWork;
+use super::{Decided, Decision, JobKey, JobRow, Need, Rows};
+use crate::firing::{Event, Rejected};
+use crate::id::{JobId, RunId};
+use crate::node::port::RowKey;
+
+/// The reason why a person's request is not done.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// There is no such job.
+    #[error("there is no job {} in namespace {}", .0.name, .0.namespace)]
+    NoJob(JobKey),
+    /// There is no such run.
+    #[error("there is no run {0}")]
+    NoRun(RunId),
+    /// The run is over.
+    #[error("run {0} has already ended")]
+    RunEnded(RunId),
+    /// A job of that name exists, and the call wanted to create one.
+    #[error("there is a job {} in namespace {} already", .0.name, .0.namespace)]
+    NameTaken(JobKey),
+    /// The caller's copy is not the newest.
+    #[error(
+        "the job is at generation {current}, not at {expected}: read it again and repeat the change on what you find"
+    )]
+    Stale {
+        /// The generation that the caller expected.
+        expected: u64,
+        /// The generation that is stored.
+        current: u64,
+    },
+    /// The state machine rejects it.
+    #[error(transparent)]
+    Rejected(#[from] Rejected),
+}
+
+/// The outcome of a request, whose refusal writes nothing.
+type Requested<A> = Decision<Result<A, Refusal>>;
+
+fn refused<A>(refusal: impl Into<Refusal>) -> Requested<A> {
+    Ok(Decided::answer(Err(refusal.into())))
+}
+
+/// The row of a job that the adapter has read into `rows`.
+fn row_of(job: JobId, rows: &Rows) -> Result<&JobRow, Need> {
+    rows.jobs.get(&job).and_then(Option::as_ref).ok_or_else(|| Need::Jobs(vec![job]))
+}
+
+/// Deletes a job; its name is free at once.
+pub fn delete(job: JobId, if_generation: Option<u64>, rows: &Rows) -> Requested<()> {
+    let current = row_of(job, rows)?.state.generation;
+    if let Some(expected) = if_generation.filter(|expected| *expected != current) {
+        return refused(Refusal::Stale { expected, current });
+    }
+    rows.require_concurrent_of(vec![job])?;
+    let mut work = UnitOfWork::of(rows);
+    if let Err(rejected) = work.apply(job, &Event::Delete) {
+        return refused(rejected);
+    }
+    work.propagate(job, &Event::Delete);
+    work.free_name(job);
+    Ok(work.decided(Ok(())))
+}
+
+/// Pauses or resumes a job; answers its row as it will stand, and whether history was added.
+pub fn change(job: JobId, event: &Event, rows: &Rows) -> Requested<(JobRow, bool)> {
+    row_of(job, rows)?;
+    rows.require_concurrent_of(vec![job])?;
+    let mut work = UnitOfWork::of(rows);
+    if let Err(rejected) = work.apply(job, event) {
+        return refused(rejected);
+    }
+    work.propagate(job, event);
+    let Some(row) = work.job_row(job) else { return refused(Rejected::Deleted) };
+    let Decided { write, answer: () } = work.decided(());
+    let recorded = !write.records.is_empty();
+    Ok(Decided { write, answer: Ok((row, recorded)) })
+}
+
+/// Asks for a run now, under the id given.
+pub fn trigger(job: JobId, run: RunId, rows: &Rows) -> Requested<()> {
+    row_of(job, rows)?;
+    let mut work = UnitOfWork::of(rows);
+    match work.apply(job, &Event::Trigger { run }) {
+        Ok(_) => Ok(work.decided(Ok(()))),
+        Err(rejected) => refused(rejected),
+    }
+}
+
+/// Asks a run to end, or not to start.
+pub fn cancel(run: RunId, rows: &Rows) -> Requested<()> {
+    let Some(row) = *rows.runs.get(&run).ok_or(Need::Run(run))? else { return refused(Refusal::NoRun(run)) };
+    let mut work = UnitOfWork::of(rows);
+    let event = Event::Cancel { run };
+    let applied = match row {
+        RowKey::Job(id) => work.apply(id, &event),
+        RowKey::Concurrent(key) => work.apply_concurrent(&key, &event),
+    };
+    match applied {
+        Ok(_) => Ok(work.decided(Ok(()))),
+        Err(rejected) => refused(rejected),
+    }
+}

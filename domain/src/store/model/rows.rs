@@ -1,0 +1,107 @@
+//! The rows that one transaction has read so far.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{ConcurrentJob, JobKey, JobRow, KnownSession, SessionState, Standing};
+use crate::firing::FiringKey;
+use crate::id::{JobId, RunId};
+use crate::node::port::{RowKey, RunRef};
+use crate::store::Need;
+use crate::time::Timestamp;
+
+/// Rows of one state of the database, as far as they were read, and the time of the transaction.
+///
+/// `None` in a field means that nobody has read it yet. In a map it means that there is no such row.
+#[derive(Debug, Clone, Default)]
+pub struct Rows {
+    /// The database's time, the same throughout the transaction.
+    pub now: Timestamp,
+    /// The same in microseconds: versions of new rows begin there.
+    pub now_us: u64,
+    /// See [`Need::Standing`].
+    pub standing: Option<Standing>,
+    /// See [`Need::SpentSeq`].
+    pub spent_seq: Option<Option<u64>>,
+    /// See [`Need::LastHeard`].
+    pub last_heard: Option<Option<Timestamp>>,
+    /// Rows of jobs.
+    pub jobs: BTreeMap<JobId, Option<JobRow>>,
+    /// Concurrent runs.
+    pub concurrent: BTreeMap<FiringKey, Option<ConcurrentJob>>,
+    /// Living jobs by name; their rows are in `jobs`.
+    pub names: BTreeMap<JobKey, Option<JobId>>,
+    /// Runs by id, each with the row that carries it.
+    pub runs: BTreeMap<RunId, Option<RowKey>>,
+    /// Jobs of which every concurrent run was read.
+    pub with_concurrent: BTreeSet<JobId>,
+    /// See [`Need::Due`]: in the order of their due times.
+    pub due: Option<Vec<RowKey>>,
+    /// See [`Need::HeldBy`].
+    pub held: Option<Vec<RowKey>>,
+    /// See [`Need::Sessions`].
+    pub sessions: Option<Vec<KnownSession>>,
+    /// See [`Need::SessionState`]; the inner `None` means that there is no such session.
+    pub session_state: Option<Option<SessionState>>,
+    /// See [`Need::NewJobs`]: numbers in the order of the definitions.
+    pub new_jobs: Option<Vec<JobId>>,
+    /// See [`Need::HighestVersion`].
+    pub highest_version: Option<u64>,
+}
+
+impl Rows {
+    /// Nothing but the time of the transaction.
+    pub fn at(now: Timestamp, now_us: u64) -> Self {
+        Self { now, now_us, ..Self::default() }
+    }
+
+    /// Takes in the row of a job.
+    pub fn add_job(&mut self, row: JobRow) -> RowKey {
+        let id = row.state.id;
+        self.jobs.insert(id, Some(row));
+        RowKey::Job(id)
+    }
+
+    /// Takes in a concurrent run.
+    pub fn add_concurrent(&mut self, run: ConcurrentJob) -> RowKey {
+        let key = run.row.key;
+        self.concurrent.insert(key, Some(run));
+        RowKey::Concurrent(key)
+    }
+
+    /// Notes that rows which were asked for and not added do not exist.
+    pub fn note_missing(&mut self, runs: &[RunRef]) {
+        for at in runs {
+            match at.row {
+                RowKey::Job(id) => _ = self.jobs.entry(id).or_default(),
+                RowKey::Concurrent(key) => _ = self.concurrent.entry(key).or_default(),
+            }
+        }
+    }
+
+    /// Whether the row was read.
+    pub fn has(&self, row: &RowKey) -> bool {
+        match row {
+            RowKey::Job(id) => self.jobs.contains_key(id),
+            RowKey::Concurrent(key) => self.concurrent.contains_key(key),
+        }
+    }
+
+    /// Fails with a need, unless every row of `runs` was read.
+    pub(in crate::store) fn require(
+        &self,
+        runs: &[RunRef],
+        need: impl FnOnce(Vec<RunRef>) -> Need,
+    ) -> Result<(), Need> {
+        if runs.iter().all(|at| self.has(&at.row)) { Ok(()) } else { Err(need(runs.to_vec())) }
+    }
+
+    /// Fails with a need, unless the rows of these jobs were read.
+    pub(in crate::store) fn require_jobs(&self, jobs: Vec<JobId>) -> Result<(), Need> {
+        if jobs.iter().all(|id| self.jobs.contains_key(id)) { Ok(()) } else { Err(Need::Jobs(jobs)) }
+    }
+
+    /// Fails with a need, unless every concurrent run of these jobs was read.
+    pub(in crate::store) fn require_concurrent_of(&self, jobs: Vec<JobId>) -> Result<(), Need> {
+        if jobs.iter().all(|id| self.with_concurrent.contains(id)) { Ok(()) } else { Err(Need::ConcurrentRunsOf(jobs)) }
+    }
+}
