@@ -212,7 +212,7 @@ guards! {
     RecordTwice "record-twice" keeps L1 in "adapters/store/src/{sqlite,mysql}/change.rs";
     /// `ON DUPLICATE KEY`: an output that exists already is accepted too.
     OutputTwice "output-twice" keeps L1 in "adapters/store/src/{sqlite,mysql}/change.rs";
-    /// `written < ?`: the live output of a run never shrinks.
+    /// `written < ?`: an older state of the live output never replaces a newer one.
     LiveForward "live-forward" keeps S7 in "adapters/store/src/*/live.rs";
 
     // The lease on a database file, and the keeper.
@@ -252,8 +252,8 @@ pub fn enabled(guard: Guard) -> bool {
     !cfg!(debug_assertions) || !REMOVED.load(Ordering::Relaxed).to_le_bytes().contains(&guard.number())
 }
 
-/// Removes one guard for this process and enables all others. `false` in a build without debug assertions, where no guard
-/// can be removed.
+/// Removes one guard for this process and enables all others. `false` in a build without debug assertions, where no
+/// guard can be removed.
 pub fn remove(guard: Guard) -> bool {
     set_removed([guard.number(), 0])
 }
@@ -270,7 +270,7 @@ fn set_removed(numbers: [u8; 2]) -> bool {
     cfg!(debug_assertions)
 }
 
-/// The list as Markdown. ARCHITECTURE.md shows it, and a test compares the two, so that page and code cannot differ.
+/// The list as Markdown. docs/proof.md shows it, and a test compares the two, so that page and code cannot differ.
 pub fn as_markdown() -> String {
     let mut text = String::from("| guard | keeps | in |\n|---|---|---|\n");
     for guard in Guard::ALL {

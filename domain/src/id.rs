@@ -3,8 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// The id of a session: one lifetime of a node. Each start draws a new one, so that a restarted node never passes for the
-/// session before.
+/// The id of a session: one lifetime of a node. Each start draws a new one, so that a restarted node never passes for
+/// the session before.
 ///
 /// The top bit is always set. It keeps drawn run ids apart from those that are derived from a job.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -48,8 +48,9 @@ impl fmt::Display for JobId {
 
 /// The id of a run: one attempt to execute a firing, or the record of due times that did not run.
 ///
-/// A drawn id is the session's id and a counter inside the process, so that it is unique without any coordination. Records
-/// of skipped due times derive their id from the job and the due time, so that a repeated write has the same id.
+/// A drawn id is the session's id and a counter inside the process, so that it is unique without any coordination.
+/// Records of skipped due times derive their id from the job and the due time, so that a repeated write has the same
+/// id.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RunId {
     high: u64,

@@ -1,8 +1,8 @@
 //! The invariants: what must always hold, as pure predicates over rows, records and live children.
 //!
-//! S1 to S8 are about safety: each must hold at every moment. L1 and L2 are about liveness: they must hold some time after
-//! faults have ended. The tests, the simulator and the model checker call the predicates. A running server calls only
-//! [`not_live_yet`], before each spawn.
+//! S1 to S8 are about safety: each must hold at every moment. L1 and L2 are about liveness: they must hold some time
+//! after faults have ended. The tests, the simulator and the model checker call the predicates. A running server calls
+//! only [`not_live_yet`], before each spawn.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -34,8 +34,8 @@ fn hold(holds: bool, invariant: Invariant, sentence: impl FnOnce() -> String) ->
     if holds { Ok(()) } else { Err(Violation { invariant, sentence: sentence() }) }
 }
 
-/// S1 over all live children, each with its job. `may_overlap` tells whether a job allows overlap, or did when one of these
-/// children was started.
+/// S1 over all live children, each with its job. `may_overlap` tells whether a job allows overlap, or did when one of
+/// these children was started.
 pub fn one_live_run(live: impl IntoIterator<Item = (JobId, RunId)>, may_overlap: impl Fn(JobId) -> bool) -> Verdict {
     let mut seen: BTreeMap<JobId, RunId> = BTreeMap::new();
     for (job, run) in live {

@@ -1,12 +1,12 @@
 //! The lease of a session: how long a node may trust it, and when other nodes may take over its work.
 //!
 //! A node trusts its session for `self_kill_after`. It counts from the moment *before it sent* the last acknowledged
-//! heartbeat; after that it ends, its children first. Other nodes wait for `expire_after`. They count from the moment when
-//! *they* last saw the heartbeat sequence change.
+//! heartbeat; after that it ends, its children first. Other nodes wait for `expire_after`. They count from the moment
+//! when *they* last saw the heartbeat sequence change.
 //!
-//! The first clock starts before the second. The fencing inequality ([`Timing::check`]) keeps room between the two for the
-//! keeper and for clocks that drift by one percent. So the children of a node are dead before another node acts for it. Wall
-//! clocks play no part.
+//! The first clock starts before the second. The fencing inequality ([`Timing::check`]) keeps room between the two for
+//! the keeper and for clocks that drift by one percent. So the children of a node are dead before another node acts for
+//! it. Wall clocks play no part.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -187,7 +187,8 @@ pub struct FailureDetector {
 }
 
 impl FailureDetector {
-    /// Measures every silence from zero again. After lost commits an old sequence may come back, and would look like silence.
+    /// Measures every silence from zero again. After lost commits an old sequence may come back, and would look like
+    /// silence.
     pub fn restart(&mut self) {
         self.seen.clear();
     }

@@ -1,12 +1,12 @@
 //! The rules of Carillon, and nothing else.
 //!
-//! This crate has no async, no I/O, no clock, no randomness and no SQL. Time and identifiers are arguments, and results are
-//! values. Every rule of the scheduler is here, once: stores, the engine, the simulator and the model checker call the same
-//! functions.
+//! This crate has no async, no I/O, no clock, no randomness and no SQL. Time and identifiers are arguments, and results
+//! are values. Every rule of the scheduler is here, once: stores, the engine, the simulator and the model checker call
+//! the same functions.
 //!
-//! Where to begin: [`job`] defines a job, [`schedule`] computes its due times, and [`firing`] is the state machine of its
-//! row. [`policy`] decides on due times that passed, and [`node`] decides when a server claims and starts. The words are
-//! explained in `docs/glossary.md`.
+//! Where to begin: [`job`] defines a job, [`schedule`] computes its due times, and [`firing`] is the state machine of
+//! its row. [`policy`] decides on due times that passed, and [`node`] decides when a server claims and starts. The
+//! words are explained in `docs/glossary.md`.
 
 pub mod crontab;
 pub mod duration;

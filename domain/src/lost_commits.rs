@@ -1,7 +1,8 @@
 //! Lost commits: a restore from a backup or a failover can take acknowledged commits away.
 //!
 //! A node detects it by its heartbeat: the database acknowledged a sequence and no longer knows it. Starts were lost too
-//! then, so rows of firings that ran say Idle again. Nobody can tell which rows, and starting one would run it twice.
+//! then, so rows of firings that ran say Idle again. These rows look like any other, and a start of one would run its
+//! firing twice.
 //!
 //! So the time from the last known heartbeat to the detection is recorded as a [`LossWindow`]. While a window is open,
 //! scheduling is suspended: nothing is claimed or started. After a person has accepted the window, firings that may have

@@ -1,7 +1,8 @@
 //! The rules for the names of jobs, namespaces and labels.
 //!
-//! Names appear in URL paths, file names, metrics and log lines, so no character of their alphabet needs quoting in any of
-//! them. Errors show the offending character escaped, because names come from strangers and are printed on terminals.
+//! Names appear in URL paths, file names, metrics and log lines, so no character of their alphabet needs quoting in any
+//! of them. Errors show the offending character escaped, because names come from strangers and are printed on
+//! terminals.
 
 /// The longest name of a job, namespace or label key, in characters.
 pub const MAX_NAME: usize = 128;

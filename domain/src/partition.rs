@@ -1,10 +1,11 @@
 //! Partitions: fixed buckets of jobs, each with its own lock row. Sessions share them by bounded rendezvous hashing.
 //!
-//! Plain rendezvous hashing gives each partition to the session with the highest weight for it. Over 16 partitions that is
-//! uneven: one of eight sessions often gets none. So a session with a full share takes no more, and the next in weight does.
+//! Plain rendezvous hashing gives each partition to the session with the highest weight for it. Over 16 partitions that
+//! is uneven: one of eight sessions often gets none. So a session with a full share takes no more, and the next in
+//! weight does.
 //!
-//! Shares then differ by at most one. A session that joins or leaves moves its own share, and a few partitions whose first
-//! choice has become full or free.
+//! Shares then differ by at most one. A session that joins or leaves moves its own share, and a few partitions whose
+//! first choice has become full or free.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,8 +24,9 @@ pub fn share_of(me: SessionId, live: &[SessionId], partitions: u16) -> Vec<u16> 
     shares(live, partitions).remove(&me).unwrap_or_default()
 }
 
-/// The partitions of each of the `live` sessions, ascending. They depend only on the list of sessions, so that every node
-/// computes the same shares. Nodes may see different lists for a moment: lock rows keep that safe, shares keep it fast.
+/// The partitions of each of the `live` sessions, ascending. They depend only on the list of sessions, so that every
+/// node computes the same shares. Nodes may see different lists for a moment: lock rows keep that safe, shares keep it
+/// fast.
 pub fn shares(live: &[SessionId], partitions: u16) -> BTreeMap<SessionId, Vec<u16>> {
     let mut shares: BTreeMap<SessionId, Vec<u16>> = live.iter().map(|session| (*session, Vec::new())).collect();
     let Some(least) = usize::from(partitions).checked_div(shares.len()) else { return shares };

@@ -1,7 +1,7 @@
 //! The misfire policy and the overlap policy: they decide on due times that passed.
 //!
-//! Each decision is a [`Selection`]: the firing that comes next, and the due times that are recorded as skipped. Every due
-//! time is decided exactly once, because decisions are only made about due times after the *cursor*.
+//! Each decision is a [`Selection`]: the firing that comes next, and the due times that are recorded as skipped. Every
+//! due time is decided exactly once, because decisions are only made about due times after the *cursor*.
 //!
 //! ```
 //! use carillon_domain::job::{Job, MisfirePolicy};
@@ -15,7 +15,7 @@
 //! // Up to 30 s late is within the default grace: the policy has nothing to decide.
 //! assert_eq!(misfire(&timeline, &job.misfire, at(60), at(75)), None);
 //!
-//! // Nobody could start the firings of second 60, 120 and 180. `fire_once` runs the latest.
+//! // No node started the firings of second 60, 120 and 180 in time. `fire_once` runs the latest.
 //! let late = misfire(&timeline, &job.misfire, at(60), at(200)).unwrap();
 //! assert_eq!(late.armed.unwrap().due_at, at(180));
 //! assert_eq!(late.skipped.unwrap().count, 2);
@@ -59,8 +59,8 @@ pub fn due_range(timeline: &Timeline, after: Timestamp, until: Timestamp) -> Opt
     Some(DueRange { count: timeline.count(after, until), first, last })
 }
 
-/// Applies the misfire policy to the due time `due` at the moment `now`. `None` if it may start, because it is within its
-/// grace. Otherwise it forms one batch with all due times that passed since, and the policy decides on the batch.
+/// Applies the misfire policy to the due time `due` at the moment `now`. `None` if it may start, because it is within
+/// its grace. Otherwise it forms one batch with all due times that passed since, and the policy decides on the batch.
 pub fn misfire(timeline: &Timeline, misfire: &Misfire, due: Timestamp, now: Timestamp) -> Option<Selection> {
     if now <= due {
         return None;

@@ -117,7 +117,8 @@ impl Reason {
         fixed.into_iter().find(|reason| reason.to_string() == text).unwrap_or_else(|| Reason::Said(text.to_owned()))
     }
 
-    /// The part of a derived run id that tells apart the records of one due time. Stored ids contain it, so it never changes.
+    /// The part of a derived run id that tells apart the records of one due time. Stored ids contain it, so it never
+    /// changes.
     const fn kind(&self) -> u8 {
         match self {
             Reason::Overlap => 1,
@@ -173,7 +174,7 @@ impl Ending {
     }
 }
 
-/// What a run printed.
+/// The output of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Hash)]
 pub struct Output {
     /// stdout and stderr in order.
@@ -182,7 +183,7 @@ pub struct Output {
     pub truncated: bool,
 }
 
-/// One row of history: a run that ended, or a stretch of due times that did not run.
+/// One row of history: a run that ended, or a range of due times that did not run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunRecord {
     /// The id of the run, or one that is derived from the job and the due time.

@@ -61,10 +61,11 @@ impl Timestamp {
     }
 }
 
-/// A reading of the machine's own steady clock in milliseconds: CLOCK_BOOTTIME, which also counts while the machine sleeps.
+/// A reading of the machine's own steady clock in milliseconds: CLOCK_BOOTTIME, which also counts while the machine
+/// sleeps.
 ///
-/// Leases and timers use it, because nobody can set it. It does not tell the time of day, and readings of two machines are
-/// never compared.
+/// Leases and timers use it, because it is never set back. It does not tell the time of day, and readings of two
+/// machines are never compared.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Hash)]
 pub struct BootTime(u64);
 

@@ -1,4 +1,5 @@
-//! Due times as other schedulers compute them. Every line of `tests/data/*.jsonl` must hold forwards, backwards and counted.
+//! Due times as other schedulers compute them. Every line of `tests/data/*.jsonl` must hold forwards, backwards and
+//! counted.
 
 use carillon_domain::schedule::{Options, Schedule, Timeline};
 use carillon_domain::time::Timestamp;

@@ -88,8 +88,8 @@ fn schedule(text: &str) -> Result<(Option<&str>, String), String> {
     Ok((zone, words.join(" ")))
 }
 
-/// Whether cron knows a field: numbers, `*`, ranges, steps, lists, and names of months and weekdays. It does not know `H`,
-/// `L`, `W`, `#` and `?`.
+/// Whether cron knows a field: numbers, `*`, ranges, steps, lists, and names of months and weekdays. It does not know
+/// `H`, `L`, `W`, `#` and `?`.
 fn cron_knows(at: usize, field: &str) -> bool {
     let names: &[&str] = match at {
         3 => &MONTHS,

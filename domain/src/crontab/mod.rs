@@ -1,8 +1,8 @@
 //! Crontabs: `carillon import` reads them into jobs line by line, and `carillon export` writes them from jobs.
 //!
-//! The behaviour is that of Debian's cron, `crontab(5)`, but nothing is dropped silently. [`parse`] reports the result of
-//! every line, and [`write()`] leaves a comment with the reason for every job that a crontab cannot express. The caller
-//! checks schedules, so that this module knows only the layout of a crontab.
+//! The behaviour is that of Debian's cron, `crontab(5)`, but nothing is dropped silently. [`parse`] reports the result
+//! of every line, and [`write()`] leaves a comment with the reason for every job that a crontab cannot express. The
+//! caller checks schedules, so that this module knows only the layout of a crontab.
 //!
 //! These differences from cron are intended:
 //! - Mail is not sent, and `@reboot` is skipped.
@@ -98,7 +98,8 @@ pub struct CrontabJob {
     pub timezone: Option<String>,
     /// The text for the shell: up to the first unescaped `%`, with `\%` and `\\` resolved.
     pub command: String,
-    /// The text after the first unescaped `%`, with each later one as a newline. It ends with a newline; `None` if empty.
+    /// The text after the first unescaped `%`, with each later one as a newline. It ends with a newline; `None` if
+    /// empty.
     pub stdin: Option<String>,
     /// The variables with `HOME`, but without those that cron itself reads (`SHELL`, `CRON_TZ`, `MAILTO`...).
     pub env: BTreeMap<String, String>,

@@ -3,9 +3,9 @@
 //! A name is `STEM-PROGRAM-HASH`. The stem comes from the file's name, and the program from the command (see
 //! [`super::program`]). The hash is seven hexadecimal digits over the user, the command and its standard input.
 //!
-//! So a name depends only on the file's name and the command of its own line. Edits of the schedule,
-//! of variables or of other lines keep it, as do a move of the line and a second import. Every name has a hash: one that got it
-//! only on a collision would change when another line is added.
+//! So a name depends only on the file's name and the command of its own line. Edits of the schedule, of variables or of
+//! other lines keep it, as do a move of the line and a second import. Every name has a hash: one that got it only on a
+//! collision would change when another line is added.
 //!
 //! Lines with the same command get `.2`, `.3`... in their order in the file.
 
@@ -16,8 +16,8 @@ use super::program::program;
 const LONGEST_STEM: usize = 48;
 const LONGEST_PROGRAM: usize = 40;
 
-/// The start of the names of a file's jobs: the file's name in at most 48 characters, or `crontab` if none remain. Characters
-/// outside `[A-Za-z0-9._-]` are replaced, a whole run of them by one `-`.
+/// The start of the names of a file's jobs: the file's name in at most 48 characters, or `crontab` if none remain.
+/// Characters outside `[A-Za-z0-9._-]` are replaced, a whole run of them by one `-`.
 pub fn stem(file: &str) -> String {
     slug(file, LONGEST_STEM).unwrap_or_else(|| "crontab".into())
 }
@@ -63,8 +63,8 @@ fn slug(text: &str, longest: usize) -> Option<String> {
     (!out.is_empty()).then(|| out.to_owned())
 }
 
-/// FNV-1a with 64 bits over the lengths and the bytes of the parts. It is written out here because names must never change,
-/// and the hashes of the standard library may.
+/// FNV-1a with 64 bits over the lengths and the bytes of the parts. It is written out here because names must never
+/// change, and the hashes of the standard library may.
 fn fnv1a(parts: &[&str]) -> u64 {
     let bytes = parts.iter().flat_map(|part| (part.len() as u64).to_le_bytes().into_iter().chain(part.bytes()));
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))

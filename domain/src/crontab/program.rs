@@ -2,7 +2,8 @@
 //!
 //! It is a guess for readable names, not a shell. Tests and other preliminaries (`[ -x f ] &&`, `cd d &&`), keywords,
 //! assignments and wrappers (`nice`, `flock FILE`, `python3`) are skipped. The answer is the last part of the first
-//! remaining path. It is `checkarray` for `if [ -x /usr/share/mdadm/checkarray ]; then /usr/share/mdadm/checkarray --cron; fi`.
+//! remaining path. It is `checkarray` for `if [ -x /usr/share/mdadm/checkarray ]; then /usr/share/mdadm/checkarray
+//! --cron; fi`.
 
 /// Words that may come before a command.
 const KEYWORDS: [&str; 10] = ["if", "then", "else", "elif", "do", "while", "until", "!", "{", "}"];
@@ -14,8 +15,8 @@ const PRELIMINARIES: [&str; 30] = [
     "printf", "cat",
 ];
 
-/// Commands that run the command in their arguments. Each has its options that take a word, and the number of words before
-/// that command.
+/// Commands that run the command in their arguments. Each has its options that take a word, and the number of words
+/// before that command.
 const WRAPPERS: [(&str, &[&str], usize); 26] = [
     ("bash", &["-o"], 0),
     ("chronic", &[], 0),
@@ -95,7 +96,8 @@ fn is_assignment(word: &str) -> bool {
     word.split_once('=').is_some_and(|(name, _)| super::variable::is_name(name))
 }
 
-/// The last part of a path. `None` if it is not a name: a variable, a text with blanks, or one without letters and digits.
+/// The last part of a path. `None` if it is not a name: a variable, a text with blanks, or one without letters and
+/// digits.
 fn base_name(word: &str) -> Option<&str> {
     let name = word.trim_end_matches('/').rsplit('/').next()?;
     let plain =

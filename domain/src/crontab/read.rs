@@ -29,8 +29,8 @@ const NEEDS_SYSTEM: &str =
 /// Checks a schedule in a zone. The error is a sentence, which becomes the reason of the line's error.
 pub type Check<'a> = dyn Fn(&str, Option<&str>) -> Result<(), String> + 'a;
 
-/// Reads a crontab into one [`Line`] for each of its lines. It accepts any bytes, and an invalid line becomes an error of
-/// that line. `check` checks the schedules.
+/// Reads a crontab into one [`Line`] for each of its lines. It accepts any bytes, and an invalid line becomes an error
+/// of that line. `check` checks the schedules.
 pub fn parse(text: &[u8], options: &ImportOptions<'_>, check: &Check<'_>) -> Vec<Line> {
     let (text, has_bom) = match text.strip_prefix(b"\xef\xbb\xbf") {
         Some(text) => (text, true),

@@ -37,8 +37,8 @@ pub(super) fn print(name: &str, value: &str) -> Option<String> {
     Some(format!("{name}={quote}{value}{quote}"))
 }
 
-/// Whether a text may be a name: letters, digits and `_`, and also `-` and `.`, which occur in practice. It does not begin
-/// with a digit, or `5=` would be a name.
+/// Whether a text may be a name: letters, digits and `_`, and also `-` and `.`, which occur in practice. It does not
+/// begin with a digit, or `5=` would be a name.
 pub(super) fn is_name(name: &str) -> bool {
     let first = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
     first && name.chars().all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c))

@@ -9,8 +9,8 @@ use crate::run::{Reason, RunRecord};
 use crate::schedule::Timeline;
 use crate::time::Timestamp;
 
-/// Takes the armed firing or the manual one, whichever starts earlier, if it starts by `until`. Before that, firings that
-/// may have started in lost commits are recorded, and the misfire policy decides on due times that passed.
+/// Takes the armed firing or the manual one, whichever starts earlier, if it starts by `until`. Before that, firings
+/// that may have started in lost commits are recorded, and the misfire policy decides on due times that passed.
 pub(super) fn claim(
     job: &Job,
     timeline: &Timeline,
@@ -39,7 +39,8 @@ pub(super) fn claim(
     Ok(Transition::to(next, TransitionKind::Claimed).with(records))
 }
 
-/// Applies the misfire policy to the armed firing, unless it is exempt. Returns the record of the due times that it skips.
+/// Applies the misfire policy to the armed firing, unless it is exempt. Returns the record of the due times that it
+/// skips.
 pub(super) fn apply_misfire_policy(
     job: &Job,
     timeline: &Timeline,

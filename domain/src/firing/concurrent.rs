@@ -1,5 +1,5 @@
-//! Concurrent runs: the runs of jobs with `overlap = allow`, and manual runs of such jobs. Each has a row of its own in the
-//! table `concurrent_run`, so that the job's row is free for the next due time.
+//! Concurrent runs: the runs of jobs with `overlap = allow`, and manual runs of such jobs. Each has a row of its own in
+//! the table `concurrent_run`, so that the job's row is free for the next due time.
 //!
 //! These rows follow the same events, guards and sweeps as the job's row. They have no schedule.
 
@@ -42,7 +42,8 @@ pub struct ConcurrentRun {
     pub waiting: Option<Waiting>,
     /// Set when the executing run must end early.
     pub cancel: Option<CancelledBy>,
-    /// Set when the job was deleted or paused during the run. The firing gets no retry, and no start if this one never happened.
+    /// Set when the job was deleted or paused during the run. The firing gets no retry, and no start if this one never
+    /// happened.
     pub withdrawn: bool,
 }
 
@@ -250,8 +251,8 @@ fn pause(row: &ConcurrentRun, now: Timestamp) -> Result<ConcurrentTransition, Re
     }
 }
 
-/// Lets an executing run finish. A firing that has not started never will: its first attempt is recorded, and a retry has
-/// the records of the attempts before it.
+/// Lets an executing run finish. A firing that has not started never will: its first attempt is recorded, and a retry
+/// has the records of the attempts before it.
 fn withdraw(
     row: &ConcurrentRun,
     kind: TransitionKind,

@@ -8,9 +8,9 @@ use crate::run::{DueRange, Reason, RunRecord, Status, Trigger};
 use crate::schedule::Timeline;
 use crate::time::Timestamp;
 
-/// Replaces the definition; `job` and `timeline` are the new ones. Due times up to now that have not started are recorded,
-/// so that no older due time starts with a newer definition. Future due times change only if the timing changed. A paused
-/// job with unchanged timing records nothing here, because the end of the pause does.
+/// Replaces the definition; `job` and `timeline` are the new ones. Due times up to now that have not started are
+/// recorded, so that no older due time starts with a newer definition. Future due times change only if the timing
+/// changed. A paused job with unchanged timing records nothing here, because the end of the pause does.
 pub(super) fn update(
     job: &Job,
     timeline: &Timeline,

@@ -67,7 +67,8 @@ pub(super) fn next_attempt(job: &Job, firing: &Firing, ending: &Ending) -> Optio
 }
 
 /// Whether another firing takes the place of this next attempt. A waiting manual run replaces the attempt of another
-/// manual run, because both only ask to run the job again. With `replace`, any newer firing that starts before the attempt does.
+/// manual run, because both only ask to run the job again. With `replace`, any newer firing that starts before the
+/// attempt does.
 fn superseded(job: &Job, timeline: &Timeline, state: &JobState, attempt: &Firing) -> bool {
     let replaced = || timeline.next_after(state.cursor).is_some_and(|due| due <= attempt.start_at);
     match (attempt.trigger, job.overlap) {
@@ -131,8 +132,8 @@ fn skip_overlapping_backlog(
     Some(RunRecord::skipped(next.id, passed, Reason::Overlap, now))
 }
 
-/// Whether the first due time after `cursor` passed before this misfire run began. No run lived at that time, so it was missed and did not
-/// overlap. Retries count as running since the first attempt, so they never qualify.
+/// Whether the first due time after `cursor` passed before this misfire run began. No run lived at that time, so it was
+/// missed and did not overlap. Retries count as running since the first attempt, so they never qualify.
 fn came_before(timeline: &Timeline, cursor: Timestamp, held: &Held) -> bool {
     let first_misfire_run = held.firing.trigger == Trigger::Misfire && held.firing.attempt == 1;
     let began = held.started_at.filter(|_| first_misfire_run);
@@ -141,7 +142,8 @@ fn came_before(timeline: &Timeline, cursor: Timestamp, held: &Held) -> bool {
 
 /// The history row of a run that ended.
 pub(super) fn run_record(job: JobId, held: &Held, ending: &Ending, cancel: Option<CancelledBy>) -> RunRecord {
-    // A run that was asked to end and failed was cancelled, whatever its exit code. One that succeeded first has succeeded.
+    // A run that was asked to end and failed was cancelled, whatever its exit code. One that succeeded first has
+    // succeeded.
     let cancelled = cancel.filter(|_| matches!(ending.status, Status::Failed | Status::Cancelled));
     let status = if cancelled.is_some() { Status::Cancelled } else { ending.status };
     RunRecord {

@@ -10,8 +10,8 @@ use crate::run::{Reason, RunRecord, Status};
 use crate::schedule::Timeline;
 use crate::time::Timestamp;
 
-/// Takes every such firing out of an Idle row and arms the next one after them. Due times of a pause stay: the pause's end
-/// records them, and starts none of them either.
+/// Takes every such firing out of an Idle row and arms the next one after them. Due times of a pause stay: the pause's
+/// end records them, and starts none of them either.
 pub(super) fn give_up(
     job: &Job,
     timeline: &Timeline,

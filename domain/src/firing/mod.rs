@@ -4,9 +4,9 @@
 //! event does not apply. Stores call it inside their transaction and write under a guard on the version that they read.
 //! They add no rule of their own.
 //!
-//! A row knows at most three firings. One is *held* (Prepared or Executing), one is *armed* (next on the schedule), and a
-//! *manual* one waits. Every due time up to `cursor` has run, has a record, or is one of those three. This is why
-//! no due time is lost and none counts twice.
+//! A row knows at most three firings. One is *held* (Prepared or Executing), one is *armed* (next on the schedule), and
+//! a *manual* one waits. Every due time up to `cursor` has run, has a record, or is one of those three. This is why no
+//! due time is lost and none counts twice.
 
 mod claim;
 mod concurrent;

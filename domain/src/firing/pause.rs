@@ -1,4 +1,5 @@
-//! Pause and resume. Due times of a pause are recorded and never fired, even while a run goes on or the pause ends by itself.
+//! Pause and resume. Due times of a pause are recorded and never fired, even while a run goes on or the pause ends by
+//! itself.
 
 use super::control::{refuse_deleted, release_scheduled, skipped_records};
 use super::{JobState, Pause, Rejected, Transition, TransitionKind};

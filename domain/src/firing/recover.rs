@@ -9,7 +9,8 @@ use crate::run::{Ending, Reason};
 use crate::schedule::Timeline;
 use crate::time::Timestamp;
 
-/// The holder releases a firing that it never spawned. The firing keeps its due time and its attempt, because nothing ran.
+/// The holder releases a firing that it never spawned. The firing keeps its due time and its attempt, because nothing
+/// ran.
 pub(super) fn reset(
     timeline: &Timeline,
     state: &JobState,

@@ -17,8 +17,9 @@ pub(super) const DEFER_FOR: Duration = Duration::from_secs(1);
 
 /// Starts the prepared firing. The holder spawns its child only after this write was acknowledged.
 ///
-/// A prepared firing may have become a misfire. Then the misfire policy decides, as at a claim, and a firing that it runs
-/// starts in the same commit. A node that is behind would otherwise write twice, and be late again for the second write.
+/// A prepared firing may have become a misfire. Then the misfire policy decides, as at a claim, and a firing that it
+/// runs starts in the same commit. A node that is behind would otherwise write twice, and be late again for the second
+/// write.
 pub(super) fn start(
     job: &Job,
     timeline: &Timeline,
@@ -33,7 +34,7 @@ pub(super) fn start(
     let mut next = state.clone();
     let displaced = next.release(&held, now);
     let skipped = claim::apply_misfire_policy(job, timeline, &mut next, now);
-    // A waiting manual run has an id that the holder does not know, so the next claim has to choose what starts first.
+    // A waiting manual run has an id that the holder does not know, so the next claim has to choose the first firing.
     let due_now = next.armed.filter(|armed| armed.misfire_exempt && armed.start_at <= now && next.manual.is_none());
     let transition = match due_now {
         None => Transition::to(next, TransitionKind::Misfired),

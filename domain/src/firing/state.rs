@@ -222,8 +222,9 @@ impl JobState {
         }
     }
 
-    /// When a newer firing replaces the executing run, or has replaced it; `None` unless `overlap = replace`. Due times of a
-    /// pause replace no run. During a pause this is the next due time after `now`, because the pause may have ended by then.
+    /// When a newer firing replaces the executing run, or has replaced it; `None` unless `overlap = replace`. Due times
+    /// of a pause replace no run. During a pause this is the next due time after `now`, because the pause may have
+    /// ended by then.
     pub fn replace_at(&self, job: &Job, timeline: &Timeline, now: Timestamp) -> Option<Timestamp> {
         let paused = |pause: &Pause| pause.until.map_or(now, |until| now.min(until - Timestamp::TICK));
         let dealt_with = self.pause.as_ref().map_or(self.cursor, |pause| self.cursor.max(paused(pause)));
@@ -262,8 +263,9 @@ impl JobState {
     pub(super) fn release(&mut self, held: &Held, now: Timestamp) -> Option<RunRecord> {
         self.phase = Phase::Idle;
         if held.firing.trigger != Trigger::Manual {
-            // Later due times may have run or have a record already, other than as its backlog. Then it forms no batch with
-            // them and starts however late. Otherwise the policy decides again on a misfire run, with all that passed since.
+            // Later due times may have run or have a record already, other than as its backlog. Then it forms no batch
+            // with them and starts however late. Otherwise the policy decides again on a misfire run, with all that
+            // passed since.
             let later_is_complete = self.cursor > held.firing.due_at && self.catch_up_until != Some(self.cursor);
             let first_misfire_run = held.firing.trigger == Trigger::Misfire && held.firing.attempt == 1;
             let misfire_exempt = later_is_complete || (held.firing.misfire_exempt && !first_misfire_run);

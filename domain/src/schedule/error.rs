@@ -1,7 +1,8 @@
 //! The reasons why a schedule is refused, as sentences that a user can act on.
 //!
-//! saffron has one error text for everything. These errors name the field, quote the text at fault and list the values that
-//! are allowed there. Quotes are short and have control characters escaped, so that they are safe in logs and terminals.
+//! saffron has one error text for everything. These errors name the field, quote the text at fault and list the values
+//! that are allowed there. Quotes are short and have control characters escaped, so that they are safe in logs and
+//! terminals.
 
 use thiserror::Error;
 

@@ -1,15 +1,15 @@
 //! The stable hash of a job's name, which spreads jobs over `H` fields, jitter and partitions.
 //!
-//! It must never change: stored due times and partition numbers depend on it, and nodes of different versions must agree.
-//! The known answers below pin it. It is FNV-1a over 64 bits (RFC 9923), then the 64-bit avalanche step of MurmurHash3. FNV
-//! alone leaves the low bits of similar names similar.
+//! It must never change: stored due times and partition numbers depend on it, and nodes of different versions must
+//! agree. The known answers below pin it. It is FNV-1a over 64 bits (RFC 9923), then the 64-bit avalanche step of
+//! MurmurHash3. FNV alone leaves the low bits of similar names similar.
 
 use std::time::Duration;
 
 /// Hashes `key` (usually `namespace/name`) for one `purpose`, so that two purposes spread the same key independently.
 ///
-/// The hashed bytes are `key`, one zero byte and `purpose`. Purposes in use are `jitter`, `partition`, `rendezvous`, and for
-/// `H` the names of the schedule fields: `seconds`, `minute`, `hour`, `day-of-month`, `month`, `day-of-week`.
+/// The hashed bytes are `key`, one zero byte and `purpose`. Purposes in use are `jitter`, `partition`, `rendezvous`,
+/// and for `H` the names of the schedule fields: `seconds`, `minute`, `hour`, `day-of-month`, `month`, `day-of-week`.
 pub fn stable_hash(key: &str, purpose: &str) -> u64 {
     let bytes = key.bytes().chain(std::iter::once(0)).chain(purpose.bytes());
     let fnv = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |h, byte| (h ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));

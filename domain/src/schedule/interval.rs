@@ -1,7 +1,7 @@
 //! `@every`: due times at a fixed rate.
 //!
-//! The k-th due time is `anchor + k * interval` for k = 1, 2, ... So no state is kept, a late firing does not move the next
-//! one, and one division counts any number of due times. (robfig/cron counts from the start of the process.)
+//! The k-th due time is `anchor + k * interval` for k = 1, 2, ... So no state is kept, a late firing does not move the
+//! next one, and one division counts any number of due times. (robfig/cron counts from the start of the process.)
 
 use std::time::Duration;
 
@@ -12,8 +12,8 @@ pub(super) struct Interval(i64);
 const DAY_MS: u128 = 86_400_000;
 
 impl Interval {
-    /// Reads `90s`, `5m`, `1h30m`, `1.5h`: numbers with the units `d`, `h`, `m`, `s` or `ms`, added up. `None` if the text
-    /// is not such a duration, is not a whole number of milliseconds, or is outside the limits.
+    /// Reads `90s`, `5m`, `1h30m`, `1.5h`: numbers with the units `d`, `h`, `m`, `s` or `ms`, added up. `None` if the
+    /// text is not such a duration, is not a whole number of milliseconds, or is outside the limits.
     pub fn parse(text: &str) -> Option<Self> {
         let mut rest = text;
         let mut total_ms = 0_u128;

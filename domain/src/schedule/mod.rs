@@ -10,9 +10,9 @@
 //!                                                  Timeline: + anchor, start, end, jitter of one job
 //! ```
 //!
-//! Parsing asks saffron about every value once and keeps the answers as bit masks. After that, every query needs only bit
-//! arithmetic on the wall clock, and one addition for each span of constant offset. No state is kept between calls, so that
-//! every node gets the same answer to the same question.
+//! Parsing asks saffron about every value once and keeps the answers as bit masks. After that, every query needs only
+//! bit arithmetic on the wall clock, and one addition for each span of constant offset. No state is kept between calls,
+//! so that every node gets the same answer to the same question.
 //!
 //! Due times are whole seconds (whole milliseconds for `@every`, `@at` and jitter) of the years 1970 to 9999.
 

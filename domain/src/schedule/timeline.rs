@@ -7,8 +7,8 @@ use crate::time::Timestamp;
 
 /// The due times of a job: an ordered sequence of instants. Every node computes the same sequence.
 ///
-/// `start_at` and `end_at` bound the due times before the jitter is added. Both are inclusive: a job with `end_at` at its
-/// last due time still runs then.
+/// `start_at` and `end_at` bound the due times before the jitter is added. Both are inclusive: a job with `end_at` at
+/// its last due time still runs then.
 ///
 /// ```
 /// use carillon_domain::schedule::{Options, Schedule, Timeline};
@@ -54,8 +54,8 @@ impl Timeline {
         self.start_at.is_none_or(|start| start <= due).then_some(due + self.jitter)
     }
 
-    /// The exact number of due times in `(after, until]`; 0 if `until` is not later. It is quick over any length of time,
-    /// because it counts days and does not visit due times.
+    /// The exact number of due times in `(after, until]`; 0 if `until` is not later. It is quick over any length of
+    /// time, because it counts days and does not visit due times.
     pub fn count(&self, after: Timestamp, until: Timestamp) -> u64 {
         self.schedule.count(self.anchor, self.lower(after), self.upper(until))
     }

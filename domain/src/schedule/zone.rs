@@ -1,8 +1,8 @@
 //! Time zones as spans of constant offset.
 //!
-//! chrono-tz tells the offset at one instant and no transitions. So the spans of a zone are found once per process: by the
-//! offset at each day, and by bisection where it changed. After that a due time needs only one addition. The spans of a zone
-//! are found when they are first needed, so that unused zones cost nothing.
+//! chrono-tz tells the offset at one instant and no transitions. So the spans of a zone are found once per process: by
+//! the offset at each day, and by bisection where it changed. After that a due time needs only one addition. The spans
+//! of a zone are found when they are first needed, so that unused zones cost nothing.
 
 use std::fmt;
 use std::sync::{LazyLock, OnceLock};
@@ -29,8 +29,8 @@ pub(super) struct Span {
     pub end: i64,
     /// Wall clock minus UTC, in seconds.
     pub offset: i64,
-    /// The wall time that clocks of this zone reached before `start`. If it is later than `start + offset`, the wall clock
-    /// repeats the times up to here (overlap). If it is earlier, the wall clock skips the times between (gap).
+    /// The wall time that clocks of this zone reached before `start`. If it is later than `start + offset`, the wall
+    /// clock repeats the times up to here (overlap). If it is earlier, the wall clock skips the times between (gap).
     pub reached: i64,
 }
 
@@ -46,7 +46,8 @@ impl Zone {
         static ZONES: LazyLock<Box<[Zone]>> =
             LazyLock::new(|| TZ_VARIANTS.iter().map(|&tz| Zone { tz, spans: OnceLock::new() }).collect());
         let tz: Tz = name.parse().ok()?;
-        // The list has the variants in the order of their declaration, so their number is the index. A test compares all.
+        // The list has the variants in the order of their declaration, so their number is the index. A test compares
+        // all.
         ZONES.get(tz as usize).filter(|zone| zone.tz == tz)
     }
 

@@ -1,5 +1,6 @@
-//! A second, naive implementation of the schedule rules, written from the user's documentation alone. It walks the wall clock
-//! step by step and decides on one moment at a time. It is slow, and too simple to share a mistake with the real one.
+//! A second, naive implementation of the schedule rules, written from the user's documentation alone. It walks the wall
+//! clock step by step and decides on one moment at a time. It is slow, and too simple to share a mistake with the real
+//! one.
 
 pub mod random;
 

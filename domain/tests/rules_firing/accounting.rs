@@ -1,5 +1,6 @@
-//! The accounting: after any sequence of events, every due time up to now is in exactly one place. The expected due times are
-//! computed here as `anchor + k * period`, independently of the code under test. `ACCOUNTING_CASES=200000` tries more cases.
+//! The accounting: after any sequence of events, every due time up to now is in exactly one place. The expected due
+//! times are computed here as `anchor + k * period`, independently of the code under test. `ACCOUNTING_CASES=200000`
+//! tries more cases.
 
 use std::collections::BTreeSet;
 

@@ -264,7 +264,7 @@ impl JobFixture {
         self.apply(&Event::Start { session: me(), run })
     }
 
-    /// Claims and starts what is due at second `now`.
+    /// Claims and starts the firing that is due at second `now`.
     pub fn run(&mut self, now: i64) -> Held {
         self.claim(now).unwrap();
         assert_eq!(self.start(now), Ok(TransitionKind::Started));
@@ -335,7 +335,8 @@ impl JobFixture {
         answer
     }
 
-    /// The history, one line per record: `trigger first..last xCOUNT #ATTEMPT status(reason)`, in seconds after the start.
+    /// The history, one line per record: `trigger first..last xCOUNT #ATTEMPT status(reason)`, in seconds after the
+    /// start.
     pub fn history(&self) -> Vec<String> {
         self.records.iter().map(line).collect()
     }

@@ -1,8 +1,8 @@
 //! Circles of imports between the files of one crate.
 //!
-//! It reads `use` statements and paths that begin with `crate::`, `self::` or `super::`, outside comments and unit tests.
-//! Names that a module re-exports lead to the file that defines them. It does not see glob imports, names made by macros,
-//! calls of methods, and circles between a module and its own children, which are one room.
+//! It reads `use` statements and paths that begin with `crate::`, `self::` or `super::`, outside comments and unit
+//! tests. Names that a module re-exports lead to the file that defines them. It does not see glob imports, names made
+//! by macros, calls of methods, and circles between a module and its own children, which are one room.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,9 +1,9 @@
 //! The style of the whole repository: short plain sentences, no citations of papers outside it, small files and folders,
 //! and no large circles of imports. TigerBeetle's `tidy` is the model.
 //!
-//! The debt in `debt.txt` lists the paths that do not keep a rule yet, each with its number of findings. The debt may only
-//! shrink: more findings fail the test, and so does an entry without any. `UPDATE=1 cargo test -p carillon-domain --test
-//! style` lowers the numbers and removes such entries; it never raises one.
+//! The debt in `debt.txt` lists the paths that do not keep a rule yet, each with its number of findings. The debt may
+//! only shrink: more findings fail the test, and so does an entry without any. `UPDATE=1 cargo test -p carillon-domain
+//! --test style` lowers the numbers and removes such entries; it never raises one.
 
 mod imports;
 mod prose;

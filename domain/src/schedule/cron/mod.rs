@@ -1,15 +1,15 @@
 //! The due times of a cron schedule: its wall-clock times as instants in a zone.
 //!
-//! This is Debian cron's daylight saving rule without its state. Let `F(w)` be the first instant at which the wall clock of
-//! the zone shows `w` *or later*. For a time inside a gap that is the first instant after the gap. For a time that occurs
-//! twice it is the first of the two.
+//! This is Debian cron's daylight saving rule without its state. Let `F(w)` be the first instant at which the wall
+//! clock of the zone shows `w` *or later*. For a time inside a gap that is the first instant after the gap. For a time
+//! that occurs twice it is the first of the two.
 //!
-//! A schedule at fixed times is due at `F(w)` for each of its wall times `w`. Several times inside a gap share one instant,
-//! perhaps with a regular time, and count as one due time. A schedule whose minute or hour begins with `*` follows real
-//! time: it is due whenever the wall clock shows one of its times.
+//! A schedule at fixed times is due at `F(w)` for each of its wall times `w`. Several times inside a gap share one
+//! instant, perhaps with a regular time, and count as one due time. A schedule whose minute or hour begins with `*`
+//! follows real time: it is due whenever the wall clock shows one of its times.
 //!
-//! So every combination of options is two flags: whether skipped times fire after the gap, and whether repeated times fire
-//! again.
+//! So every combination of options is two flags: whether skipped times fire after the gap, and whether repeated times
+//! fire again.
 
 pub(in crate::schedule) mod calendar;
 pub(in crate::schedule) mod daytime;

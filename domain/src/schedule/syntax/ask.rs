@@ -1,8 +1,8 @@
 //! Asks saffron which values and days a field matches.
 //!
-//! saffron parses and matches; this file only translates. Each field gets an expression of its own, with `*` in the others.
-//! So a refusal names its field, and saffron's own OR rule between the two day fields never applies. The answers are kept
-//! as bit masks, because a question for every due time would be slow.
+//! saffron parses and matches; this file only translates. Each field gets an expression of its own, with `*` in the
+//! others. So a refusal names its field, and saffron's own OR rule between the two day fields never applies. The
+//! answers are kept as bit masks, because a question for every due time would be slow.
 //!
 //! The translation works around these properties of saffron 0.1.0:
 //! - It has no seconds. They are asked for as minutes, which have the same range.

@@ -40,7 +40,8 @@ impl Field {
         }
     }
 
-    /// The largest number. As in Debian cron, day-of-week has 7 too: `5-7` is Friday to Sunday, and `1/2` ends on Sunday.
+    /// The largest number. As in Debian cron, day-of-week has 7 too: `5-7` is Friday to Sunday, and `1/2` ends on
+    /// Sunday.
     pub(in crate::schedule) const fn max(self) -> u8 {
         match self {
             Self::Seconds | Self::Minute => 59,
@@ -51,8 +52,8 @@ impl Field {
         }
     }
 
-    /// The largest value that a bare `H` may take. Days of the month stop at 28, so that no month is left out. Days of the
-    /// week stop at 6, so that Sunday is not twice as likely.
+    /// The largest value that a bare `H` may take. Days of the month stop at 28, so that no month is left out. Days of
+    /// the week stop at 6, so that Sunday is not twice as likely.
     pub(in crate::schedule) const fn hash_max(self) -> u8 {
         match self {
             Self::DayOfMonth => 28,
