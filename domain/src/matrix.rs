@@ -1,149 +1,292 @@
-//! The exception matrix: what a node does when a store's answer is good, bad or missing (DESIGN section 4).
+//! The exception matrix: the reaction of a node to each answer of its store, for each run that the answer concerns.
 //!
-//! go-crontab found the hard part of a distributed crontab here: the database and the memory must agree although any
-//! statement may have been applied while the client saw an error, and may even be applied *later*. So `Unknown` is an answer
-//! of its own, never taken for a failure, and every row of the matrix says what it leads to. Two tables, no catch-all arm:
-//! a new step or answer does not compile before it has been thought about.
+//! The database and the memory must agree although any statement may have been applied while the client saw an error, and may
+//! even be applied *later*. So an unknown outcome is an answer of its own and is never taken for a failure. The matrix is the
+//! transition function of the node: a run's stage and the answer go in, the next stage and the effects come out. Nothing
+//! else decides what becomes of a run. There is no catch-all arm: a new answer does not compile before it has a reaction.
 
 use std::fmt::Write as _;
 
-/// A transition that a node asks a store for.
+/// An answer for one run, by the call that the run was waiting for.
+///
+/// `RolledBack` means not applied, and the same may work later. `Refused` means not applied, and the same never works.
+/// `Unknown` means perhaps applied, or still to be applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Step {
-    /// Idle -> Prepared.
-    Claim,
-    /// Prepared -> Executing.
-    Start,
-    /// Executing -> Idle.
-    Finish,
-    /// Prepared or Executing -> Idle without a run: hand-back and recovery.
-    Reset,
+pub enum Event {
+    /// Claim, Idle -> Prepared: the row is Prepared under this id.
+    ClaimPrepared,
+    /// Claim: the row is Executing, as the same commit started it.
+    ClaimStarted,
+    /// Claim: the row is held, and the node drains or is suspended.
+    ClaimClosed,
+    /// Claim: the row is held under the id of a run that lives here. Only the id of a manual run comes twice.
+    ClaimLivesHere,
+    /// Claim: acknowledged, and this id was not used.
+    ClaimUnused,
+    /// Claim failed.
+    ClaimRolledBack,
+    /// Claim failed.
+    ClaimRefused,
+    /// Claim failed.
+    ClaimUnknown,
+    /// Start, Prepared -> Executing: acknowledged.
+    StartStarted,
+    /// Start: acknowledged, and there is no keeper left to run it.
+    StartUnrunnable,
+    /// Start: too early by the database's clock.
+    StartEarly,
+    /// Start: the row is at another version, or started in part of a statement.
+    StartMoved,
+    /// Start: a loss of commits is not accepted, or the firing may have started in lost commits.
+    StartSuspended,
+    /// Start: the row does not carry the run any more.
+    StartGone,
+    /// Start failed.
+    StartRolledBack,
+    /// Start failed.
+    StartRefused,
+    /// Start failed.
+    StartUnknown,
+    /// Finish, Executing -> Idle: recorded.
+    FinishRecorded,
+    /// Finish: recorded, and the job's next firing is claimed under the successor's id.
+    FinishClaimed,
+    /// Finish: it was recorded before.
+    FinishGone,
+    /// Finish failed.
+    FinishRolledBack,
+    /// Finish failed.
+    FinishRefused,
+    /// Finish failed.
+    FinishUnknown,
+    /// Release, Prepared or Executing -> Idle of a run that was never spawned: acknowledged.
+    ReleaseDone,
+    /// Release failed.
+    ReleaseRolledBack,
+    /// Release failed.
+    ReleaseRefused,
+    /// Release failed.
+    ReleaseUnknown,
+    /// Settle, of an unknown outcome: the row is Prepared under this id.
+    SettlePrepared,
+    /// Settle: the same, and the node drains or is suspended.
+    SettleClosed,
+    /// Settle: the row is Executing under this id.
+    SettleExecuting,
+    /// Settle: the same, but the job was paused, deleted or cancelled, or the node is suspended.
+    SettleWithdrawn,
+    /// Settle: the same, but there is no keeper, or recovery found the row and the definition is not known.
+    SettleUnrunnable,
+    /// Settle: Idle, gone, or another run's.
+    SettleGone,
+    /// Settle failed.
+    SettleRolledBack,
+    /// Settle failed.
+    SettleRefused,
+    /// Settle failed.
+    SettleUnknown,
+    /// Recheck, a settling write to the row of a run that executes here: the row is Executing.
+    RecheckExecuting,
+    /// Recheck: the row does not say Executing under this id.
+    RecheckGone,
+    /// Recheck failed.
+    RecheckFailed,
 }
 
-/// What came back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Answer {
-    /// Committed and acknowledged.
-    Applied,
-    /// Acknowledged, but the row is not as the guard wants it.
-    Guarded,
-    /// Rolled back for certain; the same may work later.
-    RolledBack,
-    /// Rolled back for certain; the same will never work.
-    Refused,
-    /// It may have been applied, or may still be.
-    Unknown,
-}
-
-impl From<crate::node::call::Failure> for Answer {
-    fn from(failure: crate::node::call::Failure) -> Self {
-        match failure {
-            crate::node::call::Failure::RolledBack => Answer::RolledBack,
-            crate::node::call::Failure::Refused => Answer::Refused,
-            crate::node::call::Failure::Unknown => Answer::Unknown,
-        }
-    }
-}
-
-/// What the node does.
+/// The next stage of the run, and the effects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reaction {
-    /// Puts it into *prepared*; what its claim has started in the same commit is spawned.
-    Adopt,
-    /// Spawns it and puts it into *executing*: the only way to a start.
+    /// *Prepared*; it starts at its time. After a failed call a backoff comes first, here as everywhere.
+    Wait,
+    /// *Prepared*; it starts at the time that the answer names.
+    WaitUntil,
+    /// *Executing*, and spawned: the only way to a child.
     Spawn,
-    /// Forgets it: nothing of it is mine.
-    Forget,
-    /// Leaves it in the set in which it is and asks again, later and later.
-    AskAgain,
-    /// Keeps its run id in *pending*, so that recovery adopts the row should it turn up, and does not sweep it.
-    KeepPending,
-    /// Starts nothing; settles by a guarded write before anything else.
+    /// *Outcome unknown*; a settling write follows.
     Settle,
-    /// Gives the row back unstarted: into *uncertain*.
-    GiveBack,
-    /// It is done: out of every set.
-    Done,
+    /// *Releasing*; the row goes back unstarted.
+    Release,
+    /// *Releasing*, and a heartbeat at once, whose answer tells the reason.
+    ReleaseAndBeat,
+    /// *Ended*; it is recorded again.
+    RecordAgain,
+    /// *Pending*: recovery settles the row if it appears. Recovery follows at once.
+    KeepPending,
+    /// Forgotten.
+    Forget,
+    /// Forgotten, and a claim follows: the job may be due again.
+    ForgetAndClaim,
+    /// Forgotten, and its record is kept. A claim follows where the job is due again soon; a successor is taken in as a claim
+    /// is.
+    Recorded,
+    /// *Executing*; the row's version and the time of a replacement are noted.
+    Refresh,
+    /// *Executing*, as it was.
+    KeepRunning,
+    /// *Executing*; its row is rechecked.
+    Recheck,
 }
 
-impl Step {
-    /// Every step, in the order of the matrix.
-    pub const ALL: [Step; 4] = [Step::Claim, Step::Start, Step::Finish, Step::Reset];
+impl Event {
+    /// Every cell, in the order of the page.
+    pub const ALL: [Event; 39] = [
+        Event::ClaimPrepared,
+        Event::ClaimStarted,
+        Event::ClaimClosed,
+        Event::ClaimLivesHere,
+        Event::ClaimUnused,
+        Event::ClaimRolledBack,
+        Event::ClaimRefused,
+        Event::ClaimUnknown,
+        Event::StartStarted,
+        Event::StartUnrunnable,
+        Event::StartEarly,
+        Event::StartMoved,
+        Event::StartSuspended,
+        Event::StartGone,
+        Event::StartRolledBack,
+        Event::StartRefused,
+        Event::StartUnknown,
+        Event::FinishRecorded,
+        Event::FinishClaimed,
+        Event::FinishGone,
+        Event::FinishRolledBack,
+        Event::FinishRefused,
+        Event::FinishUnknown,
+        Event::ReleaseDone,
+        Event::ReleaseRolledBack,
+        Event::ReleaseRefused,
+        Event::ReleaseUnknown,
+        Event::SettlePrepared,
+        Event::SettleClosed,
+        Event::SettleExecuting,
+        Event::SettleWithdrawn,
+        Event::SettleUnrunnable,
+        Event::SettleGone,
+        Event::SettleRolledBack,
+        Event::SettleRefused,
+        Event::SettleUnknown,
+        Event::RecheckExecuting,
+        Event::RecheckGone,
+        Event::RecheckFailed,
+    ];
 }
 
-impl Answer {
-    /// Every answer.
-    pub const ALL: [Answer; 5] =
-        [Answer::Applied, Answer::Guarded, Answer::RolledBack, Answer::Refused, Answer::Unknown];
+impl Reaction {
+    /// Every reaction.
+    pub const ALL: [Reaction; 14] = [
+        Reaction::Wait,
+        Reaction::WaitUntil,
+        Reaction::Spawn,
+        Reaction::Settle,
+        Reaction::Release,
+        Reaction::ReleaseAndBeat,
+        Reaction::RecordAgain,
+        Reaction::KeepPending,
+        Reaction::Forget,
+        Reaction::ForgetAndClaim,
+        Reaction::Recorded,
+        Reaction::Refresh,
+        Reaction::KeepRunning,
+        Reaction::Recheck,
+    ];
 }
 
 /// The matrix.
-pub const fn react(step: Step, answer: Answer) -> Reaction {
-    match (step, answer) {
-        (Step::Claim, Answer::Applied) => Reaction::Adopt,
-        (Step::Claim, Answer::Guarded | Answer::RolledBack | Answer::Refused) => Reaction::Forget,
-        (Step::Claim, Answer::Unknown) => Reaction::KeepPending,
+pub const fn react(event: Event) -> Reaction {
+    match event {
+        Event::ClaimPrepared => Reaction::Wait,
+        Event::ClaimStarted => Reaction::Spawn,
+        Event::ClaimClosed => Reaction::Release,
+        Event::ClaimLivesHere => Reaction::KeepRunning,
+        Event::ClaimUnused => Reaction::Forget,
+        Event::ClaimRolledBack | Event::ClaimRefused => Reaction::Forget,
+        Event::ClaimUnknown => Reaction::KeepPending,
 
-        (Step::Start, Answer::Applied) => Reaction::Spawn,
-        (Step::Start, Answer::Guarded) => Reaction::Forget,
-        (Step::Start, Answer::RolledBack) => Reaction::AskAgain,
-        (Step::Start, Answer::Refused) => Reaction::GiveBack,
-        (Step::Start, Answer::Unknown) => Reaction::Settle,
+        Event::StartStarted => Reaction::Spawn,
+        Event::StartUnrunnable => Reaction::Release,
+        Event::StartEarly => Reaction::WaitUntil,
+        Event::StartMoved => Reaction::Settle,
+        Event::StartSuspended => Reaction::ReleaseAndBeat,
+        Event::StartGone => Reaction::ForgetAndClaim,
+        Event::StartRolledBack => Reaction::Wait,
+        Event::StartRefused => Reaction::Release,
+        Event::StartUnknown => Reaction::Settle,
 
-        // A finish is never given up: the store makes a repeated one harmless by the run id.
-        (Step::Finish, Answer::Applied | Answer::Guarded) => Reaction::Done,
-        (Step::Finish, Answer::RolledBack | Answer::Refused | Answer::Unknown) => Reaction::AskAgain,
+        Event::FinishRecorded => Reaction::Recorded,
+        Event::FinishClaimed => Reaction::Recorded,
+        Event::FinishGone => Reaction::Recorded,
+        // A finish is never given up: the run id makes a second record impossible.
+        Event::FinishRolledBack | Event::FinishRefused | Event::FinishUnknown => Reaction::RecordAgain,
 
-        (Step::Reset, Answer::Applied | Answer::Guarded) => Reaction::Done,
-        (Step::Reset, Answer::RolledBack | Answer::Refused | Answer::Unknown) => Reaction::AskAgain,
+        Event::ReleaseDone => Reaction::ForgetAndClaim,
+        Event::ReleaseRolledBack | Event::ReleaseRefused | Event::ReleaseUnknown => Reaction::Release,
+
+        Event::SettlePrepared => Reaction::Wait,
+        Event::SettleClosed => Reaction::Release,
+        Event::SettleExecuting => Reaction::Spawn,
+        Event::SettleWithdrawn | Event::SettleUnrunnable => Reaction::Release,
+        Event::SettleGone => Reaction::Forget,
+        // Only an acknowledged commit is believed.
+        Event::SettleRolledBack | Event::SettleRefused | Event::SettleUnknown => Reaction::Settle,
+
+        Event::RecheckExecuting => Reaction::Refresh,
+        // The heartbeat tells whether the session was ended.
+        Event::RecheckGone => Reaction::KeepRunning,
+        Event::RecheckFailed => Reaction::Recheck,
     }
 }
 
-/// What a settling write found of a row in doubt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Found {
-    /// Prepared, with my run id.
-    Prepared,
-    /// Executing, with my run id.
-    Executing,
-    /// Executing, with my run id, but paused, deleted or cancelled meanwhile, or nothing may start.
-    Withdrawn,
-    /// Idle, gone, or another run's.
-    Gone,
+/// The reaction of the running node: the matrix, unless a test has changed a cell.
+pub(crate) fn reaction_to(event: Event) -> Reaction {
+    #[cfg(debug_assertions)]
+    if let Some(reaction) = changed::reaction(event) {
+        return reaction;
+    }
+    react(event)
 }
 
-impl Found {
-    /// Everything that can be found.
-    pub const ALL: [Found; 4] = [Found::Prepared, Found::Executing, Found::Withdrawn, Found::Gone];
-}
+/// Changing a cell, so that a test can show that the node's behaviour depends on it. Only in builds with debug assertions.
+#[cfg(debug_assertions)]
+mod changed {
+    use std::cell::Cell;
 
-/// What follows once doubt is settled. `Finish` and `Reset` settle themselves by being asked again.
-pub const fn settled(found: Found) -> Reaction {
-    match found {
-        Found::Prepared => Reaction::Adopt,
-        Found::Executing => Reaction::Spawn,
-        Found::Withdrawn => Reaction::GiveBack,
-        Found::Gone => Reaction::Forget,
+    use super::{Event, Reaction};
+
+    thread_local! {
+        static CELL: Cell<Option<(Event, Reaction)>> = const { Cell::new(None) };
+    }
+
+    pub(super) fn reaction(event: Event) -> Option<Reaction> {
+        CELL.get().filter(|(changed, _)| *changed == event).map(|(_, reaction)| reaction)
+    }
+
+    /// Runs `behaviour` with one cell changed, on this thread.
+    pub fn with_cell_changed<T>(event: Event, reaction: Reaction, behaviour: impl FnOnce() -> T) -> T {
+        struct Restore;
+        impl Drop for Restore {
+            fn drop(&mut self) {
+                CELL.set(None);
+            }
+        }
+        let _restore = Restore;
+        CELL.set(Some((event, reaction)));
+        behaviour()
     }
 }
+
+#[cfg(debug_assertions)]
+pub use changed::with_cell_changed;
 
 /// The matrix as docs/matrix.md shows it: Markdown, generated so that page and code cannot differ.
 pub fn as_markdown() -> String {
-    let mut text = String::from("| step |");
-    for answer in Answer::ALL {
-        let _ = write!(text, " {answer:?} |");
-    }
-    text.push_str("\n|---|---|---|---|---|---|\n");
-    for step in Step::ALL {
-        let _ = write!(text, "| {step:?} |");
-        for answer in Answer::ALL {
-            let _ = write!(text, " {:?} |", react(step, answer));
-        }
-        text.push('\n');
-    }
-    text.push_str("\n| a settling write finds the row | then |\n|---|---|\n");
-    for found in Found::ALL {
-        let _ = writeln!(text, "| {found:?} | {:?} |", settled(found));
+    let mut text = String::from("| call | answer | reaction |\n|---|---|---|\n");
+    for event in Event::ALL {
+        let name = format!("{event:?}");
+        let end =
+            name.char_indices().skip(1).find(|(_, letter)| letter.is_uppercase()).map_or(name.len(), |(at, _)| at);
+        let (call, answer) = name.split_at(end);
+        let _ = writeln!(text, "| {call} | {answer} | {:?} |", react(event));
     }
     text
 }
@@ -152,46 +295,43 @@ pub fn as_markdown() -> String {
 mod tests {
     use super::*;
 
+    fn is_failure(event: Event) -> bool {
+        let name = format!("{event:?}");
+        ["RolledBack", "Refused", "Unknown", "Failed"].iter().any(|failure| name.ends_with(failure))
+    }
+
     #[test]
     fn only_an_acknowledged_or_a_settled_start_spawns() {
-        for step in Step::ALL {
-            for answer in Answer::ALL {
-                let spawns = react(step, answer) == Reaction::Spawn;
-                assert_eq!(spawns, (step, answer) == (Step::Start, Answer::Applied), "{step:?} {answer:?}");
-            }
-        }
-        let spawning: Vec<_> = Found::ALL.into_iter().filter(|found| settled(*found) == Reaction::Spawn).collect();
-        assert_eq!(spawning, [Found::Executing]);
+        let spawning: Vec<_> = Event::ALL.into_iter().filter(|event| react(*event) == Reaction::Spawn).collect();
+        assert_eq!(spawning, [Event::ClaimStarted, Event::StartStarted, Event::SettleExecuting]);
     }
 
     #[test]
     fn an_unknown_outcome_is_never_taken_for_an_answer() {
-        for step in Step::ALL {
-            let reaction = react(step, Answer::Unknown);
-            assert!(
-                matches!(reaction, Reaction::KeepPending | Reaction::Settle | Reaction::AskAgain),
-                "{step:?} leads to {reaction:?}"
-            );
+        for event in Event::ALL.into_iter().filter(|event| format!("{event:?}").ends_with("Unknown")) {
+            let reaction = react(event);
+            let asks_again = [Reaction::KeepPending, Reaction::Settle, Reaction::RecordAgain, Reaction::Release];
+            assert!(asks_again.contains(&reaction), "{event:?} leads to {reaction:?}");
         }
     }
 
     #[test]
     fn a_run_that_ended_is_kept_until_its_record_is_acknowledged() {
-        for answer in [Answer::RolledBack, Answer::Refused, Answer::Unknown] {
-            assert_eq!(react(Step::Finish, answer), Reaction::AskAgain);
-            assert_eq!(react(Step::Reset, answer), Reaction::AskAgain);
+        for event in Event::ALL.into_iter().filter(|event| format!("{event:?}").starts_with("Finish")) {
+            assert_eq!(react(event) == Reaction::RecordAgain, is_failure(event), "{event:?}");
         }
     }
 
     #[test]
     fn the_page_shows_every_cell() {
         let page = as_markdown();
-        for step in Step::ALL {
-            let row = Answer::ALL.map(|answer| format!(" {:?} |", react(step, answer))).concat();
-            assert!(page.contains(&format!("| {step:?} |{row}\n")), "{step:?}: {page}");
-        }
-        for found in Found::ALL {
-            assert!(page.contains(&format!("| {found:?} | {:?} |\n", settled(found))), "{found:?}: {page}");
-        }
+        assert_eq!(page.lines().count(), Event::ALL.len() + 2);
+        assert!(page.contains("| Start | RolledBack | Wait |\n"), "{page}");
+    }
+
+    #[test]
+    fn a_changed_cell_is_changed_for_the_behaviour_alone() {
+        let changed = with_cell_changed(Event::StartGone, Reaction::Spawn, || reaction_to(Event::StartGone));
+        assert_eq!((changed, reaction_to(Event::StartGone)), (Reaction::Spawn, Reaction::ForgetAndClaim));
     }
 }

@@ -5,12 +5,15 @@ use std::collections::BTreeSet;
 use super::call::{Call, ClaimRequest, Failure, PeekRequest};
 use super::flight::{Sent, SentClaim};
 use super::port::{Claimed, Peek};
+use super::reacting::{Facts, Failed};
 use super::stealing::Theft;
-use super::{Config, Node, Run, Stage, StopReason, lives};
-use crate::guard::{Guard, enabled};
+use super::{Config, Node, StopReason};
 use crate::id::RunId;
-use crate::matrix::{Answer, Reaction, Step, react};
+use crate::matrix::Event;
 use crate::time::{BootTime, Timestamp};
+
+const FAILED_CLAIM: Failed =
+    Failed { rolled_back: Event::ClaimRolledBack, refused: Event::ClaimRefused, unknown: Event::ClaimUnknown };
 
 impl Node {
     /// Claims when a look, a finish or a full claim says so.
@@ -140,53 +143,21 @@ impl Node {
                     more if full => self.wish.steal = more,
                     _ => {}
                 }
-                self.take_back(&sent, &claimed);
+                let used: BTreeSet<RunId> = claimed.iter().map(|one| one.at.run).collect();
+                for run in sent.into_iter().filter(|run| !used.contains(run)) {
+                    self.react(run, Event::ClaimUnused, Facts::default(), now);
+                }
                 for one in claimed {
                     self.adopt(one, now);
                 }
             }
             Err(failure) => {
                 self.wish.claim_backoff.failed(now);
-                self.wish.claim |= theft.is_none();
-                let kept = react(Step::Claim, Answer::from(failure)) == Reaction::KeepPending;
-                if kept && enabled(Guard::PendingKept) {
-                    self.pending.extend(sent.into_iter().map(|run| (run, 0)));
-                    self.wish.next_recovery = now;
+                for run in sent {
+                    self.react(run, FAILED_CLAIM.event(failure), Facts::default(), now);
                 }
+                self.wish.claim |= theft.is_none();
             }
-        }
-    }
-
-    /// Ids that an acknowledged claim has not used were never written anywhere: the next claim uses them, unless a finish has
-    /// drawn others meanwhile.
-    fn take_back(&mut self, sent: &[RunId], claimed: &[Claimed]) {
-        if sent.last() != Some(&RunId::drawn(self.session, self.next_run - 1)) {
-            return;
-        }
-        let used: BTreeSet<RunId> = claimed.iter().map(|one| one.at.run).collect();
-        let surplus = sent.iter().rev().take_while(|run| !used.contains(run)).count();
-        self.next_run -= surplus as u64;
-    }
-
-    /// Puts an acknowledged row into *prepared* and the wheel, or spawns what it has started.
-    pub(super) fn adopt(&mut self, claimed: Claimed, now: BootTime) {
-        let Claimed { at, held, replace_at, job, .. } = claimed;
-        let (run, start_at) = (at.run, held.firing.start_at);
-        self.pending.remove(&run);
-        // A manual run keeps its id: where the database lost commits it comes up again while it lives here. Once it has ended,
-        // recovery gives it back.
-        if self.runs.get(&run).is_some_and(|of_run| lives(&of_run.stage)) {
-            return;
-        }
-        self.enter(Run { at, job: Some(job), stage: Stage::Prepared, stop: None, patient_until: Timestamp::EPOCH });
-        if self.drain.begun || self.withheld.is_some() {
-            self.set_stage(run, Stage::Releasing);
-        } else if held.started_at.is_some() {
-            self.spawn(at, held, replace_at);
-        } else if start_at <= self.utc(now) {
-            self.due.push_back(run);
-        } else {
-            self.wheel.insert(start_at, run);
         }
     }
 }

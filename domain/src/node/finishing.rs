@@ -4,12 +4,16 @@
 use super::call::{Call, Failure};
 use super::flight::Sent;
 use super::port::{FinishAnswer, Finished, Next, RowKey};
-use super::{Effect, Ended, Node, Stage};
-use crate::guard::{Guard, enabled};
+use super::reacting::{Facts, Failed};
+use super::{Ended, Node, Stage};
 use crate::id::RunId;
+use crate::matrix::Event;
 use crate::partition::partition_of;
 use crate::run::{Ending, Status};
 use crate::time::BootTime;
+
+const FAILED_FINISH: Failed =
+    Failed { rolled_back: Event::FinishRolledBack, refused: Event::FinishRefused, unknown: Event::FinishUnknown };
 
 impl Node {
     pub(super) fn exited(&mut self, run: RunId, ended: Ended, now: BootTime) {
@@ -82,33 +86,29 @@ impl Node {
     }
 
     pub(super) fn finished(&mut self, sent: Vec<RunId>, answer: Result<Vec<FinishAnswer>, Failure>, now: BootTime) {
-        let Ok(answers) = answer else {
-            // Whatever the failure was, it is asked again for ever; the run id makes a second record impossible.
-            self.wish.finish_backoff.failed(now);
-            self.wish.gather.ended(now);
-            sent.into_iter().for_each(|run| self.finish_again(run));
-            return;
-        };
-        self.wish.finish_backoff.succeeded();
-        let until = self.utc(now) + self.config.horizon;
-        for (run, one) in sent.into_iter().zip(answers) {
-            self.forget(run);
-            self.successors.remove(&run);
-            self.emit(Effect::Recorded(run));
-            match one {
-                FinishAnswer::RecordedAndClaimed(claimed) => self.adopt(*claimed, now),
-                FinishAnswer::Recorded { claim_at } => self.wish.claim |= claim_at.is_some_and(|at| at <= until),
-                FinishAnswer::AlreadyGone => {}
+        match answer {
+            Ok(answers) => {
+                self.wish.finish_backoff.succeeded();
+                for (run, one) in sent.into_iter().zip(answers) {
+                    let (event, facts) = match one {
+                        FinishAnswer::Recorded { claim_at } => {
+                            (Event::FinishRecorded, Facts { at_time: claim_at, ..Facts::default() })
+                        }
+                        FinishAnswer::RecordedAndClaimed(claimed) => {
+                            (Event::FinishClaimed, Facts { successor: Some(claimed), ..Facts::default() })
+                        }
+                        FinishAnswer::AlreadyGone => (Event::FinishGone, Facts::default()),
+                    };
+                    self.react(run, event, facts, now);
+                }
             }
-        }
-    }
-
-    fn finish_again(&mut self, run: RunId) {
-        if !enabled(Guard::FinishRepeats) {
-            self.forget(run);
-            self.successors.remove(&run);
-        } else if let Some(Stage::Finishing(ended)) = self.runs.get(&run).map(|of_run| of_run.stage.clone()) {
-            self.set_stage(run, Stage::Ended(ended));
+            Err(failure) => {
+                self.wish.finish_backoff.failed(now);
+                self.wish.gather.ended(now);
+                for run in sent {
+                    self.react(run, FAILED_FINISH.event(failure), Facts::default(), now);
+                }
+            }
         }
     }
 }

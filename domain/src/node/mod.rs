@@ -17,6 +17,7 @@ mod gathering;
 mod lifecycle;
 mod pace;
 pub mod port;
+mod reacting;
 mod recovery;
 mod starting;
 mod stealing;

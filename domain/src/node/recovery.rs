@@ -5,15 +5,20 @@ use std::collections::BTreeSet;
 use super::call::{Call, Failure};
 use super::flight::Sent;
 use super::port::RunRef;
+use super::reacting::{Facts, Failed};
 use super::types::LastLook;
 use super::{Node, Run, Stage};
 use crate::guard::{Guard, enabled};
 use crate::id::RunId;
+use crate::matrix::Event;
 use crate::time::{BootTime, Timestamp};
 
 /// How many recoveries a run id of a claim of unknown outcome stays in *pending*. A row that turns up later still is given
 /// back instead of adopted, which is as safe.
 const PENDING_RECOVERIES: u8 = 3;
+
+const FAILED_RELEASE: Failed =
+    Failed { rolled_back: Event::ReleaseRolledBack, refused: Event::ReleaseRefused, unknown: Event::ReleaseUnknown };
 
 impl Node {
     pub(super) fn recover_if_due(&mut self, now: BootTime) {
@@ -75,21 +80,21 @@ impl Node {
     }
 
     pub(super) fn released(&mut self, sent: Vec<RunId>, answer: Result<(), Failure>, now: BootTime) {
-        match answer {
+        // A manual run keeps its id, so a claim may have taken it again while the call was in flight.
+        let releasing = |run: &RunId| self.runs.get(run).is_some_and(|one| one.stage == Stage::Releasing);
+        let releasing: Vec<RunId> = sent.into_iter().filter(releasing).collect();
+        let event = match answer {
             Ok(()) => {
                 self.wish.release_backoff.succeeded();
-                // A manual run keeps its id: one that was claimed again meanwhile is another matter.
-                let released = |run: &RunId| self.runs.get(run).is_some_and(|one| one.stage == Stage::Releasing);
-                let released: Vec<RunId> = sent.into_iter().filter(released).collect();
-                released.into_iter().for_each(|run| self.forget(run));
-                self.wish.claim = true;
+                Event::ReleaseDone
             }
-            Err(_) => {
+            Err(failure) => {
                 self.wish.release_backoff.failed(now);
-                if !enabled(Guard::ResetRepeats) {
-                    sent.into_iter().for_each(|run| self.forget(run));
-                }
+                FAILED_RELEASE.event(failure)
             }
+        };
+        for run in releasing {
+            self.react(run, event, Facts::default(), now);
         }
     }
 }

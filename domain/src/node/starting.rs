@@ -2,18 +2,21 @@
 
 use super::call::{Call, Failure};
 use super::flight::{ENOUGH, Sent};
-use super::gathering::patient_until;
-use super::port::{RunRef, SettleAnswer, StartAnswer};
+use super::port::{SettleAnswer, StartAnswer};
+use super::reacting::{Facts, Failed};
 use super::{Effect, Node, Stage, StopReason};
-use crate::firing::Held;
-use crate::guard::{Guard, enabled};
 use crate::id::RunId;
-use crate::matrix::{Answer, Found, Reaction, Step, react, settled};
-use crate::time::{BootTime, Timestamp};
+use crate::matrix::Event;
+use crate::time::BootTime;
 
 /// Of what is due together, each start takes one of so many parts, but no less than is worth a call, nor where the database has
 /// more to do than to start.
 const PARTS: usize = 4;
+
+const FAILED_START: Failed =
+    Failed { rolled_back: Event::StartRolledBack, refused: Event::StartRefused, unknown: Event::StartUnknown };
+const FAILED_SETTLE: Failed =
+    Failed { rolled_back: Event::SettleRolledBack, refused: Event::SettleRefused, unknown: Event::SettleUnknown };
 
 impl Node {
     pub(super) fn collect_due(&mut self, now: BootTime) {
@@ -77,66 +80,10 @@ impl Node {
             }
             Err(failure) => {
                 self.wish.start_backoff.failed(now);
-                let reaction = react(Step::Start, Answer::from(failure));
                 for run in sent {
-                    self.start_failed(run, reaction);
+                    self.react(run, FAILED_START.event(failure), Facts::default(), now);
                 }
             }
-        }
-    }
-
-    fn start_failed(&mut self, run: RunId, reaction: Reaction) {
-        match reaction {
-            Reaction::Settle if enabled(Guard::SettleUnknown) => self.set_stage(run, Stage::OutcomeUnknown),
-            Reaction::GiveBack => self.set_stage(run, Stage::Releasing),
-            Reaction::Forget | Reaction::Settle => self.forget(run),
-            Reaction::AskAgain | Reaction::Adopt | Reaction::Spawn | Reaction::KeepPending | Reaction::Done => {
-                self.set_stage(run, Stage::Prepared);
-                self.due.push_back(run);
-            }
-        }
-    }
-
-    fn start_answered(&mut self, run: RunId, answer: StartAnswer, now: BootTime) {
-        match answer {
-            StartAnswer::Started { at, held, replace_at } => self.spawn(at, held, replace_at),
-            StartAnswer::Early { start_at } => {
-                self.set_stage(run, Stage::Prepared);
-                // My clock runs ahead of the database's by less than this answer took; a millisecond later is not early.
-                self.wheel.insert(start_at.max(self.utc(now) + std::time::Duration::from_millis(1)), run);
-            }
-            StartAnswer::Moved => self.set_stage(run, Stage::OutcomeUnknown),
-            StartAnswer::Suspended => {
-                self.set_stage(run, Stage::Releasing);
-                // The heartbeat's answer tells why.
-                self.beat.next_at = now;
-            }
-            StartAnswer::Gone => {
-                // It went back to Idle, or somebody changed the job: what comes up next may be due already.
-                self.forget(run);
-                self.wish.claim = true;
-            }
-        }
-    }
-
-    /// The one place from which anything is ever started.
-    pub(super) fn spawn(&mut self, at: RunRef, held: Held, replace_at: Option<Timestamp>) {
-        let run = at.run;
-        let Some(of_run) = self.runs.get_mut(&run) else { return };
-        of_run.at = at;
-        of_run.patient_until = patient_until(held.firing.trigger, held.firing.start_at);
-        let stop = of_run.stop;
-        // Recovery found the row and nothing else is known of it, or there is no keeper to start it: it never ran here.
-        let Some(job) = of_run.job.clone().filter(|_| !self.drain.keeper_died) else {
-            return self.set_stage(run, Stage::Releasing);
-        };
-        self.set_stage(run, Stage::Executing);
-        if let Some(at) = replace_at {
-            self.replaces.insert((at, run));
-        }
-        self.emit(Effect::Spawn { held, job });
-        if let Some(reason) = stop.or(self.drain.hurried.then_some(StopReason::ShutDown)) {
-            self.emit(Effect::Stop { run, reason });
         }
     }
 
@@ -154,24 +101,6 @@ impl Node {
     pub(super) fn look_at(&mut self, run: RunId) {
         if self.runs.get(&run).is_some_and(|of_run| of_run.stage == Stage::Executing) {
             self.to_look_at.insert(run);
-        }
-    }
-
-    /// What the store says of the row of a run that executes here. One that it does not carry any more is left to the
-    /// heartbeat, which tells whether this session was ended.
-    fn looked_at(&mut self, run: RunId, seen: SettleAnswer, now: BootTime) {
-        self.to_look_at.remove(&run);
-        let SettleAnswer::Executing { at, replace_at, .. } = seen else { return };
-        if let Some(of_run) = self.runs.get_mut(&run) {
-            of_run.at = at;
-        }
-        self.replaces.retain(|(_, of)| *of != run);
-        match replace_at {
-            Some(at) if at <= self.utc(now) => self.stop(run, StopReason::Replaced),
-            Some(at) => {
-                self.replaces.insert((at, run));
-            }
-            None => {}
         }
     }
 
@@ -196,43 +125,38 @@ impl Node {
     }
 
     pub(super) fn settled(&mut self, sent: Vec<RunId>, answer: Result<Vec<SettleAnswer>, Failure>, now: BootTime) {
-        let Ok(seen) = answer else {
-            // Only an acknowledged commit is believed.
-            self.wish.settle_backoff.failed(now);
-            return;
-        };
-        self.wish.settle_backoff.succeeded();
-        for (run, one) in sent.into_iter().zip(seen) {
-            match self.runs.get(&run).map(|of_run| &of_run.stage) {
-                Some(Stage::OutcomeUnknown) => self.doubt_settled(run, one, now),
-                Some(Stage::Executing) => self.looked_at(run, one, now),
-                // It has ended meanwhile.
-                Some(Stage::Prepared | Stage::Starting | Stage::Ended(_) | Stage::Finishing(_) | Stage::Releasing)
-                | None => {}
+        match answer {
+            Ok(answers) => {
+                self.wish.settle_backoff.succeeded();
+                for (run, one) in sent.into_iter().zip(answers) {
+                    match self.stage(run) {
+                        Some(Stage::OutcomeUnknown) => self.outcome_settled(run, one, now),
+                        Some(Stage::Executing) => self.rechecked(run, one, now),
+                        // It ended while the call was in flight.
+                        Some(Stage::Prepared | Stage::Starting | Stage::Ended(_) | Stage::Finishing(_))
+                        | Some(Stage::Releasing)
+                        | None => {}
+                    }
+                }
+            }
+            Err(failure) => {
+                self.wish.settle_backoff.failed(now);
+                for run in sent {
+                    match self.stage(run) {
+                        Some(Stage::OutcomeUnknown) => {
+                            self.react(run, FAILED_SETTLE.event(failure), Facts::default(), now);
+                        }
+                        Some(Stage::Executing) => self.react(run, Event::RecheckFailed, Facts::default(), now),
+                        Some(Stage::Prepared | Stage::Starting | Stage::Ended(_) | Stage::Finishing(_))
+                        | Some(Stage::Releasing)
+                        | None => {}
+                    }
+                }
             }
         }
     }
 
-    fn doubt_settled(&mut self, run: RunId, seen: SettleAnswer, now: BootTime) {
-        let found = match &seen {
-            SettleAnswer::Prepared(_) => Found::Prepared,
-            SettleAnswer::Executing { withdrawn, .. } if *withdrawn || self.withheld.is_some() => Found::Withdrawn,
-            SettleAnswer::Executing { .. } => Found::Executing,
-            SettleAnswer::Gone => Found::Gone,
-        };
-        match (settled(found), seen) {
-            (Reaction::Adopt, SettleAnswer::Prepared(claimed)) => {
-                self.forget(run);
-                self.adopt(claimed, now);
-            }
-            (Reaction::Spawn, SettleAnswer::Executing { at, held, replace_at, .. }) => self.spawn(at, held, replace_at),
-            (Reaction::GiveBack, SettleAnswer::Executing { at, .. }) => {
-                if let Some(of_run) = self.runs.get_mut(&run) {
-                    of_run.at = at;
-                }
-                self.set_stage(run, Stage::Releasing);
-            }
-            (_, _) => self.forget(run),
-        }
+    fn stage(&self, run: RunId) -> Option<&Stage> {
+        self.runs.get(&run).map(|of_run| &of_run.stage)
     }
 }

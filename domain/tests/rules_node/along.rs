@@ -16,7 +16,7 @@ fn started_along(run: RunId) -> Claimed {
 }
 
 #[test]
-fn a_claim_keeps_places_only_where_something_was_due_and_leaves_a_quarter() {
+pub fn a_claim_keeps_places_only_where_something_was_due_and_leaves_a_quarter() {
     let mut driver = Driver::new(config());
     driver.tick(5_000);
     assert_eq!(driver.claim_from(utc(5_001)).places, 0, "nothing is due");
@@ -25,7 +25,7 @@ fn a_claim_keeps_places_only_where_something_was_due_and_leaves_a_quarter() {
 }
 
 #[test]
-fn the_claim_after_a_full_one_keeps_places_where_the_last_of_that_was_due() {
+pub fn the_claim_after_a_full_one_keeps_places_where_the_last_of_that_was_due() {
     for (last_ms, keeps) in [(5_000, true), (5_001, false)] {
         let mut driver = Driver::new(Config { max_executing: 1_000, ..config() });
         driver.tick(5_000);
@@ -39,7 +39,7 @@ fn the_claim_after_a_full_one_keeps_places_where_the_last_of_that_was_due() {
 }
 
 #[test]
-fn what_a_claim_has_started_is_spawned_at_once() {
+pub fn what_a_claim_has_started_is_spawned_at_once() {
     let mut driver = Driver::new(config());
     let run = driver.claim()[0];
     driver.claimed(Ok(vec![started_along(run)]));
@@ -48,7 +48,7 @@ fn what_a_claim_has_started_is_spawned_at_once() {
 }
 
 #[test]
-fn places_that_are_kept_are_nobody_elses() {
+pub fn places_that_are_kept_are_nobody_elses() {
     let mut driver = Driver::new(config());
     for _ in 0..6 {
         driver.prepare(1_000);
@@ -65,7 +65,7 @@ fn places_that_are_kept_are_nobody_elses() {
 }
 
 #[test]
-fn a_finish_may_start_what_is_due_unless_the_next_start_is_short_of_places() {
+pub fn a_finish_may_start_what_is_due_unless_the_next_start_is_short_of_places() {
     let mut driver = Driver::new(Config { max_executing: 2, ..config() });
     let run = driver.execute().at.run;
     driver.exit(run);
@@ -85,7 +85,7 @@ fn a_finish_may_start_what_is_due_unless_the_next_start_is_short_of_places() {
 }
 
 #[test]
-fn what_was_started_along_is_given_back_by_a_node_that_drains_meanwhile() {
+pub fn what_was_started_along_is_given_back_by_a_node_that_drains_meanwhile() {
     let mut driver = Driver::new(config());
     let run = driver.execute().at.run;
     driver.exit(run);
@@ -97,7 +97,7 @@ fn what_was_started_along_is_given_back_by_a_node_that_drains_meanwhile() {
 }
 
 #[test]
-fn a_claim_of_unknown_outcome_spawns_nothing_before_it_is_settled() {
+pub fn a_claim_of_unknown_outcome_spawns_nothing_before_it_is_settled() {
     let mut driver = Driver::new(config());
     let run = driver.claim()[0];
     driver.claimed(Err(Failure::Unknown));

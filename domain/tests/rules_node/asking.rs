@@ -10,7 +10,7 @@ use carillon_domain::node::{Config, Effect};
 use super::driver::{Driver, config, prepared, started};
 
 #[test]
-fn a_start_is_sent_when_the_one_before_it_was_answered() {
+pub fn a_start_is_sent_when_the_one_before_it_was_answered() {
     let mut driver = Driver::new(Config { max_batch: 2, ..config() });
     let ids = driver.claim();
     let all: Vec<Claimed> = (0..2).map(|n| prepared(ids[n], n as u64, 10_000 + 100 * n as i64)).collect();
@@ -42,7 +42,7 @@ fn lanes(driver: &mut Driver) -> Vec<(CallId, usize)> {
 }
 
 #[test]
-fn what_fills_a_batch_goes_beside_the_start_that_is_on_its_way() {
+pub fn what_fills_a_batch_goes_beside_the_start_that_is_on_its_way() {
     let mut driver = Driver::new(Config { max_batch: 2, max_in_flight: 5, ..config() });
     let ids = driver.claim();
     let first = due_together(&mut driver, &ids, 1, 0);
@@ -62,7 +62,7 @@ fn what_fills_a_batch_goes_beside_the_start_that_is_on_its_way() {
 }
 
 #[test]
-fn many_that_are_due_together_start_in_parts() {
+pub fn many_that_are_due_together_start_in_parts() {
     let mut driver = Driver::new(Config { max_batch: 1_000, max_in_flight: 4_000, max_executing: 3_900, ..config() });
     let mut claims = vec![driver.claim()];
     while let Some(ids) = claims.pop() {
@@ -86,7 +86,7 @@ fn many_that_are_due_together_start_in_parts() {
 }
 
 #[test]
-fn a_second_call_goes_only_where_the_others_leave_the_database_time() {
+pub fn a_second_call_goes_only_where_the_others_leave_the_database_time() {
     let mut driver = Driver::new(Config { max_batch: 2, max_in_flight: 20, max_executing: 20, ..config() });
     let running: Vec<RunId> = (0..2).map(|_| driver.execute().at.run).collect();
     driver.exit(running[0]);
@@ -103,7 +103,7 @@ fn a_second_call_goes_only_where_the_others_leave_the_database_time() {
 }
 
 #[test]
-fn finishes_go_in_two_lanes_as_well_and_one_that_fails_is_repeated_alone() {
+pub fn finishes_go_in_two_lanes_as_well_and_one_that_fails_is_repeated_alone() {
     let mut driver = Driver::new(Config { max_batch: 2, ..config() });
     let runs: Vec<RunId> = (0..4).map(|_| driver.execute().at.run).collect();
     let sent = |driver: &mut Driver| {
@@ -128,7 +128,7 @@ fn finishes_go_in_two_lanes_as_well_and_one_that_fails_is_repeated_alone() {
 }
 
 #[test]
-fn the_ids_of_a_claim_without_an_answer_are_looked_for_by_three_recoveries() {
+pub fn the_ids_of_a_claim_without_an_answer_are_looked_for_by_three_recoveries() {
     for late in 1..=4 {
         let mut driver = Driver::new(config());
         let run = driver.claim()[0];
@@ -147,7 +147,7 @@ fn the_ids_of_a_claim_without_an_answer_are_looked_for_by_three_recoveries() {
 }
 
 #[test]
-fn what_failed_is_asked_again_later_and_later_and_after_a_success_from_the_beginning() {
+pub fn what_failed_is_asked_again_later_and_later_and_after_a_success_from_the_beginning() {
     let mut driver = Driver::new(Config { self_kill: false, ..config() });
     for waits in [&[50, 100, 200, 400, 800, 1_600, 3_200, 5_000, 5_000][..], &[50, 100]] {
         let run = driver.execute().at.run;
@@ -168,7 +168,7 @@ fn what_failed_is_asked_again_later_and_later_and_after_a_success_from_the_begin
 }
 
 #[test]
-fn a_row_that_is_listed_before_its_claim_is_answered_is_left_alone() {
+pub fn a_row_that_is_listed_before_its_claim_is_answered_is_left_alone() {
     let mut driver = Driver::new(config());
     let run = driver.claim()[0];
     driver.tick(10_000);
@@ -180,7 +180,7 @@ fn a_row_that_is_listed_before_its_claim_is_answered_is_left_alone() {
 }
 
 #[test]
-fn recovery_lets_starts_go_first_for_a_while() {
+pub fn recovery_lets_starts_go_first_for_a_while() {
     let mut driver = Driver::new(config());
     driver.prepare(10_000);
     let lists = |driver: &mut Driver| {

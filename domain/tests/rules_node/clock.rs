@@ -23,19 +23,19 @@ fn idles(driver: &mut Driver, ms: u64) {
 }
 
 #[test]
-fn a_node_whose_store_never_answers_sleeps() {
+pub fn a_node_whose_store_never_answers_sleeps() {
     let mut driver = Driver::new(timed());
     idles(&mut driver, 11_900);
 }
 
 #[test]
-fn a_heartbeat_on_its_way_wakes_nobody_where_the_lease_is_a_file() {
+pub fn a_heartbeat_on_its_way_wakes_nobody_where_the_lease_is_a_file() {
     let mut driver = Driver::new(carillon_domain::node::Config { self_kill: false, ..timed() });
     idles(&mut driver, 60_000);
 }
 
 #[test]
-fn a_failure_that_leaves_nothing_to_ask_again_wakes_nobody_for_ever() {
+pub fn a_failure_that_leaves_nothing_to_ask_again_wakes_nobody_for_ever() {
     let mut start = Driver::new(timed());
     start.prepare(0);
     start.answer_start(Err(Failure::Unknown));
@@ -55,7 +55,7 @@ fn a_failure_that_leaves_nothing_to_ask_again_wakes_nobody_for_ever() {
 }
 
 #[test]
-fn a_failed_recovery_is_tried_again_after_its_backoff() {
+pub fn a_failed_recovery_is_tried_again_after_its_backoff() {
     let mut driver = Driver::new(timed());
     driver.tick(10_000);
     driver.take();
@@ -66,7 +66,7 @@ fn a_failed_recovery_is_tried_again_after_its_backoff() {
 }
 
 #[test]
-fn a_clock_that_was_set_back_neither_starts_early_nor_hammers_the_store() {
+pub fn a_clock_that_was_set_back_neither_starts_early_nor_hammers_the_store() {
     let mut driver = Driver::new(timed());
     driver.tick(1_000);
     for beat in 1..=4u64 {
@@ -88,7 +88,7 @@ fn a_clock_that_was_set_back_neither_starts_early_nor_hammers_the_store() {
 }
 
 #[test]
-fn a_clock_that_was_set_forward_makes_a_prepared_run_due() {
+pub fn a_clock_that_was_set_forward_makes_a_prepared_run_due() {
     let mut driver = Driver::new(timed());
     let claimed = driver.prepare(25_000);
     driver.tick(3_000);

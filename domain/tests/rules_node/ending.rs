@@ -14,7 +14,7 @@ use super::driver::{Driver, UTC0_MS, config, found_executing, me, other, peer, s
 use carillon_domain::node::call::CallKind;
 
 #[test]
-fn a_node_past_its_deadline_ends_itself_and_starts_nothing() {
+pub fn a_node_past_its_deadline_ends_itself_and_starts_nothing() {
     let mut driver = Driver::new(timed());
     let claimed = driver.prepare(11_000);
     driver.tick(11_000);
@@ -32,7 +32,7 @@ fn a_node_past_its_deadline_ends_itself_and_starts_nothing() {
 }
 
 #[test]
-fn an_acknowledgement_that_comes_after_the_deadline_does_not_bring_a_node_back() {
+pub fn an_acknowledgement_that_comes_after_the_deadline_does_not_bring_a_node_back() {
     let mut driver = Driver::new(timed());
     driver.tick(3_000);
     driver.now = BootTime::from_ms(12_001);
@@ -41,7 +41,7 @@ fn an_acknowledgement_that_comes_after_the_deadline_does_not_bring_a_node_back()
 }
 
 #[test]
-fn a_lease_counts_from_before_the_heartbeat_was_sent() {
+pub fn a_lease_counts_from_before_the_heartbeat_was_sent() {
     let mut driver = Driver::new(timed());
     driver.tick(3_000);
     driver.now = BootTime::from_ms(5_000);
@@ -51,7 +51,7 @@ fn a_lease_counts_from_before_the_heartbeat_was_sent() {
 }
 
 #[test]
-fn a_fenced_node_starts_nothing() {
+pub fn a_fenced_node_starts_nothing() {
     let mut driver = Driver::new(config());
     let claimed = driver.prepare(0);
     driver.take();
@@ -62,7 +62,7 @@ fn a_fenced_node_starts_nothing() {
 }
 
 #[test]
-fn a_drain_gives_back_what_is_prepared_and_waits_for_what_runs() {
+pub fn a_drain_gives_back_what_is_prepared_and_waits_for_what_runs() {
     let mut driver = Driver::new(timed());
     let running = driver.execute();
     let waiting = driver.prepare(20_000);
@@ -97,7 +97,7 @@ fn a_drain_gives_back_what_is_prepared_and_waits_for_what_runs() {
 }
 
 #[test]
-fn a_run_is_cancelled_though_its_node_drains() {
+pub fn a_run_is_cancelled_though_its_node_drains() {
     let mut driver = Driver::new(timed());
     let run = driver.execute().at.run;
     driver.feed(Input::Drain);
@@ -116,7 +116,7 @@ fn a_run_is_cancelled_though_its_node_drains() {
 }
 
 #[test]
-fn the_deadline_of_a_drain_or_a_second_signal_cancels_what_runs() {
+pub fn the_deadline_of_a_drain_or_a_second_signal_cancels_what_runs() {
     let mut late = Driver::new(config());
     let run = late.execute().at.run;
     late.feed(Input::Drain);
@@ -141,7 +141,7 @@ fn the_deadline_of_a_drain_or_a_second_signal_cancels_what_runs() {
 }
 
 #[test]
-fn runs_that_died_with_the_keeper_are_recorded_as_lost_before_the_node_ends() {
+pub fn runs_that_died_with_the_keeper_are_recorded_as_lost_before_the_node_ends() {
     let mut driver = Driver::new(timed());
     let running = driver.execute();
     let starting = driver.prepare(0);
@@ -159,7 +159,7 @@ fn runs_that_died_with_the_keeper_are_recorded_as_lost_before_the_node_ends() {
 }
 
 #[test]
-fn a_start_in_doubt_is_not_spawned_without_a_keeper() {
+pub fn a_start_in_doubt_is_not_spawned_without_a_keeper() {
     let mut driver = Driver::new(timed());
     let claimed = driver.prepare(0);
     driver.answer_start(Err(Failure::Unknown));
@@ -169,7 +169,7 @@ fn a_start_in_doubt_is_not_spawned_without_a_keeper() {
 }
 
 #[test]
-fn a_run_may_be_cancelled_at_every_moment() {
+pub fn a_run_may_be_cancelled_at_every_moment() {
     let mut starting = Driver::new(timed());
     let claimed = starting.prepare(0);
     starting.feed(Input::CancelAsked(claimed.at.run));
@@ -191,7 +191,7 @@ fn a_run_may_be_cancelled_at_every_moment() {
 }
 
 #[test]
-fn a_silent_session_is_ended_once_a_heartbeat_and_its_sequence_is_the_one_that_was_seen() {
+pub fn a_silent_session_is_ended_once_a_heartbeat_and_its_sequence_is_the_one_that_was_seen() {
     let mut driver = Driver::new(timed());
     let mut expired = Vec::new();
     for second in (3..=24).step_by(3) {
@@ -217,7 +217,7 @@ fn a_silent_session_is_ended_once_a_heartbeat_and_its_sequence_is_the_one_that_w
 }
 
 #[test]
-fn an_ended_session_is_swept_at_every_heartbeat_until_it_is_gone() {
+pub fn an_ended_session_is_swept_at_every_heartbeat_until_it_is_gone() {
     let mut driver = Driver::new(timed());
     let ended = Peer { ended: true, claims: false, ..peer(other(), 7) };
     for second in [3, 6] {
@@ -235,7 +235,7 @@ fn an_ended_session_is_swept_at_every_heartbeat_until_it_is_gone() {
 
 /// A storm ends many: nobody waits a heartbeat's time for each.
 #[test]
-fn sessions_that_are_over_are_swept_one_right_after_another() {
+pub fn sessions_that_are_over_are_swept_one_right_after_another() {
     let mut driver = Driver::new(timed());
     let over: Vec<Peer> =
         (2..=4).map(|n| Peer { ended: true, claims: false, ..peer(SessionId::from_random(n), 7) }).collect();
@@ -253,7 +253,7 @@ fn sessions_that_are_over_are_swept_one_right_after_another() {
 }
 
 #[test]
-fn a_drain_does_not_leave_while_the_store_still_holds_a_row_for_it() {
+pub fn a_drain_does_not_leave_while_the_store_still_holds_a_row_for_it() {
     let mut driver = Driver::new(timed());
     let waiting = driver.prepare(20_000);
     driver.feed(Input::Drain);
@@ -281,7 +281,7 @@ fn looks(driver: &mut Driver) -> usize {
 }
 
 #[test]
-fn a_look_that_was_on_its_way_before_the_hand_back_is_not_the_last_word() {
+pub fn a_look_that_was_on_its_way_before_the_hand_back_is_not_the_last_word() {
     let mut driver = Driver::new(timed());
     driver.prepare(20_000);
     driver.tick(10_000);
@@ -295,7 +295,7 @@ fn a_look_that_was_on_its_way_before_the_hand_back_is_not_the_last_word() {
 }
 
 #[test]
-fn a_run_says_why_it_was_stopped_if_it_was_that_what_ended_it() {
+pub fn a_run_says_why_it_was_stopped_if_it_was_that_what_ended_it() {
     for (status, expected) in [(Status::Cancelled, Some(Reason::Cancelled)), (Status::Succeeded, None)] {
         let mut driver = Driver::new(timed());
         let run = driver.execute().at.run;
@@ -306,7 +306,7 @@ fn a_run_says_why_it_was_stopped_if_it_was_that_what_ended_it() {
 }
 
 #[test]
-fn a_drain_waits_for_a_claim_that_is_on_its_way_or_without_an_answer() {
+pub fn a_drain_waits_for_a_claim_that_is_on_its_way_or_without_an_answer() {
     let mut driver = Driver::new(timed());
     let run = driver.claim()[0];
     driver.feed(Input::Drain);
@@ -322,7 +322,7 @@ fn a_drain_waits_for_a_claim_that_is_on_its_way_or_without_an_answer() {
 }
 
 #[test]
-fn a_node_that_has_drained_is_not_woken_by_the_deadline_of_its_drain() {
+pub fn a_node_that_has_drained_is_not_woken_by_the_deadline_of_its_drain() {
     let mut driver = Driver::new(config());
     driver.feed(Input::Drain);
     driver.beat();

@@ -10,7 +10,7 @@ use carillon_domain::partition::partition_of;
 use super::driver::{Driver, config, prepared, started, utc};
 
 #[test]
-fn a_run_ends_when_the_databases_clock_says_so() {
+pub fn a_run_ends_when_the_databases_clock_says_so() {
     let mut driver = Driver::new(config());
     let run = driver.execute().at.run;
     driver.tick(2_500);
@@ -19,7 +19,7 @@ fn a_run_ends_when_the_databases_clock_says_so() {
 }
 
 #[test]
-fn what_comes_up_within_the_horizon_after_a_run_is_claimed_at_once() {
+pub fn what_comes_up_within_the_horizon_after_a_run_is_claimed_at_once() {
     for (claim_at, claims) in [(Some(2_000), 1), (Some(30_000), 1), (Some(30_001), 0), (None, 0)] {
         let mut driver = Driver::new(config());
         let run = driver.execute().at.run;
@@ -42,7 +42,7 @@ pub fn onward(driver: &mut Driver) -> Vec<Option<Next>> {
 }
 
 #[test]
-fn a_finish_may_claim_what_comes_up_next_of_its_job() {
+pub fn a_finish_may_claim_what_comes_up_next_of_its_job() {
     let mut driver = Driver::new(config());
     let run = driver.execute().at.run;
     driver.tick(1_000);
@@ -57,7 +57,7 @@ fn a_finish_may_claim_what_comes_up_next_of_its_job() {
 }
 
 #[test]
-fn a_finish_of_unknown_outcome_is_repeated_with_the_same_id_and_recovery_leaves_that_alone() {
+pub fn a_finish_of_unknown_outcome_is_repeated_with_the_same_id_and_recovery_leaves_that_alone() {
     let mut driver = Driver::new(config());
     let run = driver.execute().at.run;
     driver.exit(run);
@@ -77,7 +77,7 @@ fn a_finish_of_unknown_outcome_is_repeated_with_the_same_id_and_recovery_leaves_
 }
 
 #[test]
-fn nothing_is_claimed_along_by_a_node_that_drains_is_full_or_whose_partition_has_moved() {
+pub fn nothing_is_claimed_along_by_a_node_that_drains_is_full_or_whose_partition_has_moved() {
     let finish = |driver: &mut Driver, run: RunId| {
         driver.exit(run);
         onward(driver)
@@ -104,7 +104,7 @@ fn nothing_is_claimed_along_by_a_node_that_drains_is_full_or_whose_partition_has
 }
 
 #[test]
-fn what_was_claimed_along_is_given_back_by_a_node_that_drains_meanwhile() {
+pub fn what_was_claimed_along_is_given_back_by_a_node_that_drains_meanwhile() {
     let mut driver = Driver::new(config());
     let run = driver.execute().at.run;
     driver.exit(run);
@@ -116,7 +116,7 @@ fn what_was_claimed_along_is_given_back_by_a_node_that_drains_meanwhile() {
 }
 
 #[test]
-fn ids_that_a_claim_has_not_used_are_not_drawn_twice_when_a_finish_has_drawn_others() {
+pub fn ids_that_a_claim_has_not_used_are_not_drawn_twice_when_a_finish_has_drawn_others() {
     let mut driver = Driver::new(config());
     let run = driver.execute().at.run;
     let sent = driver.claim();
@@ -128,7 +128,7 @@ fn ids_that_a_claim_has_not_used_are_not_drawn_twice_when_a_finish_has_drawn_oth
 }
 
 #[test]
-fn runs_that_end_soon_after_each_other_share_a_finish() {
+pub fn runs_that_end_soon_after_each_other_share_a_finish() {
     let mut driver = Driver::new(config());
     let runs: Vec<RunId> = (0..4).map(|_| driver.execute().at.run).collect();
     driver.exit(runs[0]);
@@ -148,7 +148,7 @@ fn runs_that_end_soon_after_each_other_share_a_finish() {
 }
 
 #[test]
-fn the_first_of_many_that_execute_waits_for_others_to_end() {
+pub fn the_first_of_many_that_execute_waits_for_others_to_end() {
     let mut driver = Driver::new(Config { max_executing: 20, ..config() });
     let runs: Vec<RunId> = (0..11).map(|_| driver.execute().at.run).collect();
     driver.exit(runs[0]);
@@ -178,7 +178,7 @@ fn recorded_at(driver: &mut Driver, run: RunId, end_ms: u64) -> u64 {
 }
 
 #[test]
-fn nobody_waits_for_a_record_until_half_a_second_after_the_run_was_due() {
+pub fn nobody_waits_for_a_record_until_half_a_second_after_the_run_was_due() {
     for (end_ms, recorded_ms) in [(100, 349), (250, 499), (300, 500), (460, 500), (490, 515), (800, 825)] {
         let mut driver = Driver::new(config());
         let run = driver.execute().at.run;
@@ -190,7 +190,7 @@ fn nobody_waits_for_a_record_until_half_a_second_after_the_run_was_due() {
 }
 
 #[test]
-fn a_record_that_keeps_a_place_is_not_waited_with_for_long() {
+pub fn a_record_that_keeps_a_place_is_not_waited_with_for_long() {
     let mut driver = Driver::new(Config { max_executing: 2, ..config() });
     let runs: Vec<RunId> = (0..2).map(|_| driver.execute().at.run).collect();
     driver.exit(runs[0]);
@@ -205,7 +205,7 @@ fn a_record_that_keeps_a_place_is_not_waited_with_for_long() {
 }
 
 #[test]
-fn a_full_batch_of_ended_runs_is_not_waited_with() {
+pub fn a_full_batch_of_ended_runs_is_not_waited_with() {
     let mut driver = Driver::new(Config { max_batch: 2, ..config() });
     let runs: Vec<RunId> = (0..3).map(|_| driver.execute().at.run).collect();
     driver.exit(runs[0]);
@@ -219,7 +219,7 @@ fn a_full_batch_of_ended_runs_is_not_waited_with() {
 
 /// A thousand rows that a commit holds keep a pause of one of them waiting for too long.
 #[test]
-fn a_finish_records_no_more_than_others_can_wait_for() {
+pub fn a_finish_records_no_more_than_others_can_wait_for() {
     let limits = Config { max_batch: 1_000, max_in_flight: 1_200, max_executing: 1_200, ..config() };
     let mut driver = Driver::new(limits);
     let runs: Vec<RunId> = (0..1_200).map(|_| driver.execute().at.run).collect();
@@ -234,7 +234,7 @@ fn a_finish_records_no_more_than_others_can_wait_for() {
 
 /// Runs that come due at the same moment, more than one batch of them; what ends first waits to be recorded.
 #[test]
-fn what_waits_to_start_goes_before_what_has_ended() {
+pub fn what_waits_to_start_goes_before_what_has_ended() {
     let mut driver = Driver::new(Config { max_batch: 2, max_executing: 5, ..config() });
     let runs = driver.claim();
     let all: Vec<_> = runs.iter().map(|run| prepared(*run, run.parts().1, 0)).collect();
@@ -255,7 +255,7 @@ fn what_waits_to_start_goes_before_what_has_ended() {
 }
 
 #[test]
-fn a_start_that_takes_long_keeps_no_record_waiting_for_long() {
+pub fn a_start_that_takes_long_keeps_no_record_waiting_for_long() {
     let mut driver = Driver::new(Config { max_batch: 2, ..config() });
     let first = driver.execute();
     let second = driver.prepare(0);
@@ -269,7 +269,7 @@ fn a_start_that_takes_long_keeps_no_record_waiting_for_long() {
 }
 
 #[test]
-fn where_no_place_is_free_what_has_ended_makes_one() {
+pub fn where_no_place_is_free_what_has_ended_makes_one() {
     let mut driver = Driver::new(Config { max_executing: 1, ..config() });
     let first = driver.execute();
     driver.prepare(0);

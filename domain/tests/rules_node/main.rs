@@ -3,6 +3,7 @@
 mod along;
 mod asking;
 mod capacity;
+mod cells;
 mod clock;
 mod driver;
 mod ending;

@@ -1,16 +1,15 @@
 //! Every cell of the exception matrix, driven through the machine.
 
-use carillon_domain::matrix::Found;
 use carillon_domain::node::call::Call;
 use carillon_domain::node::call::ClaimRequest;
 use carillon_domain::node::call::Failure;
 use carillon_domain::node::port::{Claimed, FinishAnswer, RunRef, SettleAnswer, StartAnswer};
-use carillon_domain::node::{Config, Effect};
+use carillon_domain::node::{Config, Effect, Input};
 
 use super::driver::{Driver, config, found_executing, prepared, started, succeeded, utc};
 
 #[test]
-fn a_claim_that_failed_for_certain_is_forgotten_and_made_again() {
+pub fn a_claim_that_failed_for_certain_is_forgotten_and_made_again() {
     for failure in [Failure::RolledBack, Failure::Refused] {
         let mut driver = Driver::new(config());
         let ids = driver.claim();
@@ -32,7 +31,7 @@ fn a_claim_that_failed_for_certain_is_forgotten_and_made_again() {
 }
 
 #[test]
-fn a_claim_of_unknown_outcome_is_adopted_when_recovery_lists_it() {
+pub fn a_claim_of_unknown_outcome_is_adopted_when_recovery_lists_it() {
     let mut driver = Driver::new(config());
     let run = driver.claim()[0];
     driver.claimed(Err(Failure::Unknown));
@@ -52,7 +51,7 @@ fn a_claim_of_unknown_outcome_is_adopted_when_recovery_lists_it() {
 }
 
 #[test]
-fn what_recovery_lists_and_nobody_knows_is_given_back_until_that_is_acknowledged() {
+pub fn what_recovery_lists_and_nobody_knows_is_given_back_until_that_is_acknowledged() {
     let mut driver = Driver::new(config());
     driver.tick(10_000);
     let stray = prepared(carillon_domain::id::RunId::drawn(super::driver::me(), 999), 1, 0);
@@ -69,7 +68,7 @@ fn what_recovery_lists_and_nobody_knows_is_given_back_until_that_is_acknowledged
 }
 
 #[test]
-fn a_start_follows_its_answer() {
+pub fn a_start_follows_its_answer() {
     let mut driver = Driver::new(config());
     let claimed = driver.prepare(0);
     driver.take();
@@ -98,8 +97,15 @@ fn a_start_follows_its_answer() {
 }
 
 #[test]
-fn a_start_of_unknown_outcome_is_settled_and_follows_what_is_found() {
-    for found in Found::ALL {
+pub fn a_start_of_unknown_outcome_is_settled_and_follows_what_is_found() {
+    #[derive(Debug, Clone, Copy, PartialEq)]
+    enum Found {
+        Prepared,
+        Executing,
+        Withdrawn,
+        Gone,
+    }
+    for found in [Found::Prepared, Found::Executing, Found::Withdrawn, Found::Gone] {
         let mut driver = Driver::new(config());
         let claimed = driver.prepare(0);
         driver.take();
@@ -129,7 +135,7 @@ fn a_start_of_unknown_outcome_is_settled_and_follows_what_is_found() {
 }
 
 #[test]
-fn a_finish_is_asked_for_ever_and_kept_until_it_is_recorded() {
+pub fn a_finish_is_asked_for_ever_and_kept_until_it_is_recorded() {
     let mut driver = Driver::new(config());
     let claimed = driver.execute();
     driver.exit(claimed.at.run);
@@ -151,7 +157,7 @@ fn a_finish_is_asked_for_ever_and_kept_until_it_is_recorded() {
 }
 
 #[test]
-fn a_reset_that_is_acknowledged_late_takes_nothing_from_a_run_that_was_claimed_again() {
+pub fn a_reset_that_is_acknowledged_late_takes_nothing_from_a_run_that_was_claimed_again() {
     let mut driver = Driver::new(config());
     driver.tick(10_000);
     // A manual run keeps its id, so that recovery may list it before the claim's answer has come.
@@ -171,7 +177,7 @@ fn a_reset_that_is_acknowledged_late_takes_nothing_from_a_run_that_was_claimed_a
 
 /// Commits were lost, and among them its start: its row waits again, under the same id.
 #[test]
-fn a_manual_run_that_comes_up_again_while_it_lives_is_not_taken_for_another() {
+pub fn a_manual_run_that_comes_up_again_while_it_lives_is_not_taken_for_another() {
     let mut driver = Driver::new(config());
     let manual = driver.execute_manual();
     driver.claim();
@@ -188,7 +194,7 @@ fn a_manual_run_that_comes_up_again_while_it_lives_is_not_taken_for_another() {
 }
 
 #[test]
-fn no_more_runs_execute_than_allowed_even_if_starts_are_in_doubt() {
+pub fn no_more_runs_execute_than_allowed_even_if_starts_are_in_doubt() {
     let mut driver = Driver::new(Config { max_executing: 2, ..config() });
     let ids = driver.claim();
     let all: Vec<_> = (0..5).map(|n| prepared(ids[n], n as u64, 0)).collect();
@@ -204,7 +210,7 @@ fn no_more_runs_execute_than_allowed_even_if_starts_are_in_doubt() {
 }
 
 #[test]
-fn no_more_runs_are_held_than_allowed_and_a_free_place_is_used_at_once() {
+pub fn no_more_runs_are_held_than_allowed_and_a_free_place_is_used_at_once() {
     let mut driver = Driver::new(Config { max_in_flight: 2, max_batch: 2, ..config() });
     let ids = driver.claim();
     assert_eq!(ids.len(), 2);
@@ -223,7 +229,7 @@ fn no_more_runs_are_held_than_allowed_and_a_free_place_is_used_at_once() {
 }
 
 #[test]
-fn a_row_that_was_written_to_before_its_start_is_settled_and_started_at_once() {
+pub fn a_row_that_was_written_to_before_its_start_is_settled_and_started_at_once() {
     let mut driver = Driver::new(config());
     let claimed = driver.prepare(0);
     assert_eq!(driver.starts(), [claimed.at]);
@@ -232,4 +238,62 @@ fn a_row_that_was_written_to_before_its_start_is_settled_and_started_at_once() {
     let now = RunRef { version: claimed.at.version + 2, ..claimed.at };
     driver.settled(Ok(vec![SettleAnswer::Prepared(Claimed { at: now, ..claimed })]));
     assert_eq!(driver.starts(), [now]);
+}
+
+#[test]
+pub fn an_unknown_outcome_is_settled_until_the_store_acknowledges() {
+    for failure in [Failure::RolledBack, Failure::Refused, Failure::Unknown] {
+        let mut driver = Driver::new(config());
+        let claimed = driver.prepare(0);
+        driver.take();
+        driver.answer_start(Err(Failure::Unknown));
+        assert_eq!(driver.settles(), [claimed.at]);
+        driver.settled(Err(failure));
+        assert_eq!((driver.spawns().len(), driver.starts().len(), driver.releases().len()), (0, 0, 0), "{failure:?}");
+        driver.tick(50);
+        assert_eq!(driver.settles(), [claimed.at], "settled again after {failure:?}");
+        assert_eq!(driver.node.counts(), (0, 1), "its place stays taken");
+    }
+}
+
+#[test]
+pub fn a_run_that_a_draining_node_finds_prepared_is_released() {
+    let mut driver = Driver::new(config());
+    let claimed = driver.prepare(0);
+    driver.answer_start(Err(Failure::Unknown));
+    driver.feed(Input::Drain);
+    driver.take();
+    driver.settled(Ok(vec![SettleAnswer::Prepared(claimed.clone())]));
+    assert_eq!((driver.releases(), driver.starts(), driver.spawns()), (vec![claimed.at], vec![], vec![]));
+    assert_eq!(driver.node.counts(), (1, 0), "it takes no place");
+    driver.released(Ok(()));
+    assert_eq!(driver.node.known_runs().count(), 0);
+}
+
+#[test]
+pub fn a_claim_follows_a_firing_that_went_back_to_idle() {
+    let mut driver = Driver::new(config());
+    driver.prepare(0);
+    driver.take();
+    driver.answer_start(Ok(vec![StartAnswer::Gone]));
+    assert_eq!(driver.claims().len(), 1, "somebody changed the job: it may be due again");
+
+    let mut driver = Driver::new(config());
+    let claimed = driver.prepare(0);
+    driver.answer_start(Err(Failure::Refused));
+    assert_eq!(driver.releases(), [claimed.at]);
+    driver.take();
+    driver.released(Ok(()));
+    assert_eq!(driver.claims().len(), 1, "the released firing is still due");
+}
+
+#[test]
+pub fn a_record_that_was_kept_before_ends_the_run() {
+    let mut driver = Driver::new(config());
+    let claimed = driver.execute();
+    driver.exit(claimed.at.run);
+    driver.answer_finish(Ok(vec![FinishAnswer::AlreadyGone]));
+    let recorded =
+        driver.pick(|effect| matches!(effect, Effect::Recorded(run) if *run == claimed.at.run).then_some(()));
+    assert_eq!((recorded.len(), driver.node.known_runs().count()), (1, 0));
 }

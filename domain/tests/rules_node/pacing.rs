@@ -37,7 +37,7 @@ fn starts_of_third_second(every_ms: u64) -> (usize, u64) {
 }
 
 #[test]
-fn few_firings_wait_for_nobody_and_many_share_their_starts() {
+pub fn few_firings_wait_for_nobody_and_many_share_their_starts() {
     assert_eq!([starts_of_third_second(100), starts_of_third_second(10)], [(10, 0), (100, 0)]);
     let (starts, latest) = starts_of_third_second(1);
     assert!(starts <= 32 && latest <= 33, "{starts} starts, {latest} ms late");

@@ -24,7 +24,7 @@ fn seen(claimed: &Claimed, version: u64, replace_at: Option<Timestamp>) -> Settl
 }
 
 #[test]
-fn a_newer_firing_takes_the_place_of_a_running_one_in_time() {
+pub fn a_newer_firing_takes_the_place_of_a_running_one_in_time() {
     let (mut driver, claimed) = to_be_replaced();
     driver.tick(1_999);
     assert!(driver.settles().is_empty());
@@ -36,7 +36,7 @@ fn a_newer_firing_takes_the_place_of_a_running_one_in_time() {
 }
 
 #[test]
-fn a_job_that_was_paused_deleted_or_changed_meanwhile_runs_on() {
+pub fn a_job_that_was_paused_deleted_or_changed_meanwhile_runs_on() {
     let (mut driver, claimed) = to_be_replaced();
     driver.tick(2_000);
     driver.take();
@@ -55,7 +55,7 @@ fn a_job_that_was_paused_deleted_or_changed_meanwhile_runs_on() {
 }
 
 #[test]
-fn without_an_answer_the_store_is_asked_again() {
+pub fn without_an_answer_the_store_is_asked_again() {
     let (mut driver, claimed) = to_be_replaced();
     driver.tick(2_000);
     driver.take();
@@ -70,7 +70,7 @@ fn without_an_answer_the_store_is_asked_again() {
 }
 
 #[test]
-fn a_row_that_somebody_wrote_to_is_looked_at_because_replace_may_be_new() {
+pub fn a_row_that_somebody_wrote_to_is_looked_at_because_replace_may_be_new() {
     let mut driver = Driver::new(config());
     let claimed = driver.execute();
     let now = RunRef { version: claimed.at.version + 1, ..claimed.at };
@@ -87,7 +87,7 @@ fn a_row_that_somebody_wrote_to_is_looked_at_because_replace_may_be_new() {
 }
 
 #[test]
-fn a_list_from_before_the_start_tells_nothing_of_the_row() {
+pub fn a_list_from_before_the_start_tells_nothing_of_the_row() {
     let mut driver = Driver::new(config());
     driver.tick(10_000);
     assert!(driver.take().iter().any(|effect| matches!(effect, Effect::Call { call: Call::ListHeld { .. }, .. })));
@@ -111,7 +111,7 @@ fn two_to_be_replaced(at_ms: [i64; 2]) -> (Driver, Vec<Claimed>) {
 }
 
 #[test]
-fn the_end_of_one_run_holds_up_the_replacement_of_no_other() {
+pub fn the_end_of_one_run_holds_up_the_replacement_of_no_other() {
     let (mut driver, all) = two_to_be_replaced([2_000, 2_000]);
     driver.exit(all[0].at.run);
     driver.recorded();
@@ -121,11 +121,24 @@ fn the_end_of_one_run_holds_up_the_replacement_of_no_other() {
 }
 
 #[test]
-fn what_is_seen_of_one_run_holds_up_the_replacement_of_no_other() {
+pub fn what_is_seen_of_one_run_holds_up_the_replacement_of_no_other() {
     let (mut driver, all) = two_to_be_replaced([2_000, 5_000]);
     driver.tick(2_000);
     driver.take();
     driver.settled(Ok(vec![seen(&all[0], 12, None)]));
     driver.tick(5_000);
     assert_eq!(driver.settles().iter().map(|at| at.run).collect::<Vec<_>>(), [all[1].at.run]);
+}
+
+#[test]
+pub fn a_run_whose_row_is_gone_goes_on_until_the_heartbeat_tells() {
+    let (mut driver, claimed) = to_be_replaced();
+    driver.tick(2_000);
+    driver.take();
+    driver.settled(Ok(vec![SettleAnswer::Gone]));
+    driver.tick(2_100);
+    assert_eq!((driver.settles().len(), driver.stops().len(), driver.starts().len()), (0, 0, 0));
+    assert_eq!(driver.node.executing_runs().map(|at| at.run).collect::<Vec<_>>(), [claimed.at.run]);
+    driver.exit(claimed.at.run);
+    assert_eq!(driver.finishes().len(), 1, "its end is recorded as any other");
 }

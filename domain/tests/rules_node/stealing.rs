@@ -46,7 +46,7 @@ fn overdue(at: i64) -> Timestamp {
 }
 
 #[test]
-fn a_row_that_stands_unclaimed_is_taken_after_steal_after_and_not_before() {
+pub fn a_row_that_stands_unclaimed_is_taken_after_steal_after_and_not_before() {
     let (mut driver, [theirs, _]) = beside();
     for second in 10..15 {
         assert_eq!(look(&mut driver, second, vec![row(theirs, 1, 7)]), [], "second {second}");
@@ -65,7 +65,7 @@ fn a_row_that_stands_unclaimed_is_taken_after_steal_after_and_not_before() {
 }
 
 #[test]
-fn an_owner_that_makes_progress_is_never_robbed() {
+pub fn an_owner_that_makes_progress_is_never_robbed() {
     let (mut driver, [slow, steady]) = beside();
     for second in 10..60 {
         // The one takes a row four seconds after it came up. The other is a step behind with the same job for ever.
@@ -75,7 +75,7 @@ fn an_owner_that_makes_progress_is_never_robbed() {
 }
 
 #[test]
-fn rows_that_an_owner_is_about_to_claim_do_not_hide_the_one_it_leaves_lying() {
+pub fn rows_that_an_owner_is_about_to_claim_do_not_hide_the_one_it_leaves_lying() {
     let (mut driver, [theirs, _]) = beside();
     let not_theirs = Unclaimed { executor: "http".into(), ..row(theirs, 2, 7) };
     let mut claims = Vec::new();
@@ -87,7 +87,7 @@ fn rows_that_an_owner_is_about_to_claim_do_not_hide_the_one_it_leaves_lying() {
 }
 
 #[test]
-fn all_partitions_of_a_node_that_is_gone_are_taken_in_one_claim() {
+pub fn all_partitions_of_a_node_that_is_gone_are_taken_in_one_claim() {
     let (mut driver, [first, second]) = beside();
     let left = || vec![row(first, 3, 1), row(first, 4, 1), row(second, 40, 9)];
     let claims: Vec<_> = (10..16).flat_map(|at| look(&mut driver, at, left())).collect();
@@ -101,7 +101,7 @@ fn all_partitions_of_a_node_that_is_gone_are_taken_in_one_claim() {
 }
 
 #[test]
-fn each_executor_is_taken_by_itself_the_one_that_comes_up_first_in_front() {
+pub fn each_executor_is_taken_by_itself_the_one_that_comes_up_first_in_front() {
     let (mut driver, [first, second]) = beside();
     let http = |row: Unclaimed| Unclaimed { executor: "http".into(), ..row };
     let left = || vec![row(first, 4, 1), row(second, 5, 1), http(row(second, 3, 1))];
@@ -115,7 +115,7 @@ fn each_executor_is_taken_by_itself_the_one_that_comes_up_first_in_front() {
 }
 
 #[test]
-fn a_full_theft_goes_on_and_a_short_one_is_over() {
+pub fn a_full_theft_goes_on_and_a_short_one_is_over() {
     let (mut driver, [theirs, _]) = beside();
     let mut claims: Vec<_> = (10..16).flat_map(|at| look(&mut driver, at, vec![row(theirs, 1, 7)])).collect();
     let first = claims.remove(0);
@@ -132,7 +132,7 @@ fn a_full_theft_goes_on_and_a_short_one_is_over() {
 }
 
 #[test]
-fn only_what_was_still_there_when_the_look_was_sent_counts() {
+pub fn only_what_was_still_there_when_the_look_was_sent_counts() {
     let (mut driver, [theirs, _]) = beside();
     assert_eq!(look(&mut driver, 10, vec![row(theirs, 1, 7)]), []);
     driver.tick(11_000);
@@ -145,7 +145,7 @@ fn only_what_was_still_there_when_the_look_was_sent_counts() {
 }
 
 #[test]
-fn my_own_come_first_and_what_has_become_mine_is_no_theft() {
+pub fn my_own_come_first_and_what_has_become_mine_is_no_theft() {
     let (mut driver, [theirs, _]) = beside();
     for second in 10..15 {
         look(&mut driver, second, vec![row(theirs, 1, 7)]);
@@ -180,7 +180,7 @@ fn my_own_come_first_and_what_has_become_mine_is_no_theft() {
 }
 
 #[test]
-fn a_look_that_shows_that_the_other_one_left_leads_to_its_share_before_the_next_heartbeat() {
+pub fn a_look_that_shows_that_the_other_one_left_leads_to_its_share_before_the_next_heartbeat() {
     let (mut driver, [theirs, _]) = beside();
     assert!(!driver.node.partitions().contains(&theirs));
     driver.tick(1_000);
@@ -198,7 +198,7 @@ fn a_look_that_shows_that_the_other_one_left_leads_to_its_share_before_the_next_
 }
 
 #[test]
-fn a_node_that_drains_or_is_full_takes_nothing() {
+pub fn a_node_that_drains_or_is_full_takes_nothing() {
     let (mut driver, [theirs, _]) = beside();
     driver.feed(Input::Drain);
     driver.take();
@@ -216,7 +216,7 @@ fn a_node_that_drains_or_is_full_takes_nothing() {
 }
 
 #[test]
-fn steal_after_is_what_is_configured() {
+pub fn steal_after_is_what_is_configured() {
     let steal_after = Duration::from_millis(2_500);
     let mut driver = Driver::new(Config { partitions: PARTITIONS, steal_after, ..config() });
     driver.beat_with_other(0);

@@ -44,7 +44,7 @@ fn look(driver: &mut Driver) {
 }
 
 #[test]
-fn only_the_sequence_that_was_acknowledged_is_carried() {
+pub fn only_the_sequence_that_was_acknowledged_is_carried() {
     let mut driver = Driver::new(config());
     assert_eq!(driver.node.acked(), 1);
     driver.tick(3_000);
@@ -56,7 +56,7 @@ fn only_the_sequence_that_was_acknowledged_is_carried() {
 }
 
 #[test]
-fn while_it_lasts_nothing_is_claimed_and_what_is_prepared_is_given_back() {
+pub fn while_it_lasts_nothing_is_claimed_and_what_is_prepared_is_given_back() {
     let mut driver = Driver::new(config());
     let prepared = driver.prepare(20_000);
     told(&mut driver, Some(window()));
@@ -76,7 +76,7 @@ fn while_it_lasts_nothing_is_claimed_and_what_is_prepared_is_given_back() {
 }
 
 #[test]
-fn what_was_claimed_on_the_way_is_given_back() {
+pub fn what_was_claimed_on_the_way_is_given_back() {
     let mut driver = Driver::new(config());
     let run = driver.claim()[0];
     told(&mut driver, Some(window()));
@@ -86,7 +86,7 @@ fn what_was_claimed_on_the_way_is_given_back() {
 }
 
 #[test]
-fn runs_go_on_and_are_recorded() {
+pub fn runs_go_on_and_are_recorded() {
     let mut driver = Driver::new(config());
     let running = driver.execute();
     told(&mut driver, Some(window()));
@@ -96,7 +96,7 @@ fn runs_go_on_and_are_recorded() {
 }
 
 #[test]
-fn a_start_that_the_store_withholds_is_given_back_and_the_reason_asked_for() {
+pub fn a_start_that_the_store_withholds_is_given_back_and_the_reason_asked_for() {
     let mut driver = Driver::new(timed());
     let claimed = driver.prepare(0);
     driver.take();
@@ -110,7 +110,7 @@ fn a_start_that_the_store_withholds_is_given_back_and_the_reason_asked_for() {
 }
 
 #[test]
-fn a_start_in_doubt_that_is_found_is_given_back() {
+pub fn a_start_in_doubt_that_is_found_is_given_back() {
     for withheld in [None, Some(window())] {
         let mut driver = Driver::new(config());
         let claimed = driver.prepare(0);
@@ -125,7 +125,7 @@ fn a_start_in_doubt_that_is_found_is_given_back() {
 }
 
 #[test]
-fn an_acknowledged_start_is_spawned_whatever_is_told_meanwhile() {
+pub fn an_acknowledged_start_is_spawned_whatever_is_told_meanwhile() {
     let mut driver = Driver::new(config());
     let claimed = driver.prepare(0);
     driver.take();
@@ -135,14 +135,14 @@ fn an_acknowledged_start_is_spawned_whatever_is_told_meanwhile() {
 }
 
 #[test]
-fn a_node_that_the_database_has_forgotten_ends_itself() {
+pub fn a_node_that_the_database_has_forgotten_ends_itself() {
     let mut driver = Driver::new(config());
     driver.beaten(Ok(BeatAnswer::WentBack));
     assert_eq!(driver.kills(), [SelfKillReason::WentBack]);
 }
 
 #[test]
-fn the_moment_that_it_is_over_what_came_up_meanwhile_is_looked_for() {
+pub fn the_moment_that_it_is_over_what_came_up_meanwhile_is_looked_for() {
     let looks = |driver: &mut Driver| {
         driver
             .pick(|effect| matches!(effect, Effect::Call { call: Call::Peek(PeekRequest { .. }), .. }).then_some(()))
@@ -156,7 +156,7 @@ fn the_moment_that_it_is_over_what_came_up_meanwhile_is_looked_for() {
 }
 
 #[test]
-fn a_start_that_failed_on_the_way_is_not_asked_for_again_but_given_back() {
+pub fn a_start_that_failed_on_the_way_is_not_asked_for_again_but_given_back() {
     let mut driver = Driver::new(config());
     let claimed = driver.prepare(0);
     driver.take();
@@ -169,7 +169,7 @@ fn a_start_that_failed_on_the_way_is_not_asked_for_again_but_given_back() {
 }
 
 #[test]
-fn while_it_lasts_and_for_a_while_after_it_nobody_is_ended_for_its_silence() {
+pub fn while_it_lasts_and_for_a_while_after_it_nobody_is_ended_for_its_silence() {
     let mut driver = Driver::new(config());
     let mut ended_at = None;
     for ms in (3_000..60_000).step_by(3_000) {
