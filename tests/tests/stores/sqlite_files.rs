@@ -199,7 +199,7 @@ async fn what_was_acknowledged_survives_kill_9() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("carillon.db");
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "child_that_writes_until_it_is_killed", "--nocapture"])
+        .args(["--exact", "sqlite_files::child_that_writes_until_it_is_killed", "--nocapture"])
         .env("CARILLON_TEST_KILLED_DB", &path)
         .stdout(Stdio::piped())
         .spawn()

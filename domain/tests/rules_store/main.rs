@@ -1,0 +1,6 @@
+//! The decisions of a store, on plain rows: no database, no test double.
+
+mod people;
+mod rows;
+mod runs;
+mod sessions;

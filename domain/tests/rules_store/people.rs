@@ -1,0 +1,111 @@
+//! The requests of people: put, pause, delete, trigger, cancel.
+
+use carillon_domain::firing::{Event, Phase};
+use carillon_domain::id::JobId;
+use carillon_domain::store::{
+    Change, JobKey, Need, PutIf, PutJob, Refusal, Rows, accept_losses, cancel, change, delete, distinct_names,
+    put_jobs, trigger,
+};
+
+use super::rows::{JOB, at, decided, held, job, prepared, row, rows, run, window, written};
+
+fn key() -> JobKey {
+    JobKey { namespace: "default".into(), name: "report".into() }
+}
+
+fn put(when: PutIf) -> PutJob {
+    PutJob { job: job(), paused: None, when }
+}
+
+#[test]
+fn a_new_job_gets_a_version_above_every_deleted_one() {
+    let mut rows = Rows::at(at(10), 10_000_000);
+    assert_eq!(put_jobs(&[put(PutIf::Any)], &rows).map(|_| ()), Err(Need::Named(vec![key()])));
+    rows.names.insert(key(), None);
+    assert!(matches!(put_jobs(&[put(PutIf::Any)], &rows), Err(Need::NewJobs(jobs)) if jobs.len() == 1));
+    rows.new_jobs = Some(vec![JobId(3)]);
+    assert_eq!(put_jobs(&[put(PutIf::Any)], &rows).map(|_| ()), Err(Need::HighestVersion));
+    for (highest, version) in [(0, 10_000_000), (20_000_000, 20_000_001)] {
+        rows.highest_version = Some(highest);
+        let saved = decided(put_jobs(&[put(PutIf::Any)], &rows));
+        assert!(matches!(&saved.answer[..], [Ok((row, Change::Created))] if row.state.version == version));
+    }
+}
+
+#[test]
+fn a_put_applies_only_under_its_condition() {
+    let mut rows = rows(row(&job()));
+    rows.names.insert(key(), Some(JOB));
+    let generation = row(&job()).state.generation;
+    for (when, expected) in [
+        (PutIf::Any, Ok(Change::Unchanged)),
+        (PutIf::Generation(generation), Ok(Change::Unchanged)),
+        (PutIf::Absent, Err(Refusal::NameTaken(key()))),
+        (PutIf::Generation(99), Err(Refusal::Stale { expected: 99, current: generation })),
+    ] {
+        let saved = decided(put_jobs(&[put(when)], &rows)).answer.remove(0);
+        assert_eq!(saved.map(|(_, change)| change), expected, "{when:?}");
+    }
+    let mut missing = Rows::at(at(10), 0);
+    missing.names.insert(key(), None);
+    let saved = decided(put_jobs(&[put(PutIf::Generation(1))], &missing)).answer.remove(0);
+    assert_eq!(saved.map(|_| ()), Err(Refusal::NoJob(key())));
+}
+
+#[test]
+fn a_name_that_comes_twice_begins_another_batch() {
+    assert_eq!(distinct_names(&[put(PutIf::Any), put(PutIf::Any)]), 1);
+}
+
+#[test]
+fn a_pause_releases_the_prepared_firing_and_reads_the_concurrent_runs() {
+    let pause = Event::Pause { until: None, reason: None };
+    let mut rows = rows(prepared(&job()));
+    let paused = decided(change(JOB, &pause, &rows));
+    assert_eq!(written(&paused), Some(Phase::Idle));
+    assert!(paused.answer.is_ok_and(|(row, _)| row.state.pause.is_some()));
+    rows.with_concurrent.clear();
+    assert_eq!(change(JOB, &pause, &rows).map(|_| ()), Err(Need::ConcurrentRunsOf(vec![JOB])));
+}
+
+#[test]
+fn a_deletion_frees_the_name_and_guards_against_a_lost_update() {
+    let rows = rows(row(&job()));
+    let deleted = decided(delete(JOB, None, &rows));
+    assert_eq!((deleted.answer, deleted.write.deleted), (Ok(()), vec![JOB]));
+    let stale = decided(delete(JOB, Some(99), &rows));
+    assert!(matches!(stale.answer, Err(Refusal::Stale { expected: 99, .. })) && stale.write.deleted.is_empty());
+}
+
+#[test]
+fn a_second_manual_run_waits_for_the_first() {
+    let once = decided(trigger(JOB, run(50), &rows(row(&job()))));
+    let waiting = once.write.jobs[0].after.clone().expect("a row");
+    let mut rows = rows(row(&job()));
+    rows.jobs.insert(JOB, Some(carillon_domain::store::JobRow { state: waiting, ..row(&job()) }));
+    assert!(matches!(decided(trigger(JOB, run(51), &rows)).answer, Err(Refusal::Rejected(_))));
+}
+
+#[test]
+fn a_cancellation_finds_its_run_wherever_it_is() {
+    let prepared = prepared(&job());
+    let mut rows = rows(prepared.clone());
+    assert_eq!(cancel(run(1), &rows).map(|_| ()), Err(Need::Run(run(1))));
+    rows.runs.insert(run(1), Some(held(&prepared).row));
+    let cancelled = decided(cancel(run(1), &rows));
+    assert_eq!((written(&cancelled), cancelled.write.records.len()), (Some(Phase::Idle), 1));
+    rows.runs.insert(run(9), None);
+    assert_eq!(decided(cancel(run(9), &rows)).answer, Err(Refusal::NoRun(run(9))));
+}
+
+#[test]
+fn accepting_closes_only_the_open_windows() {
+    let loss = |accepted_at| carillon_domain::store::RecordedLoss {
+        window: window(),
+        session: super::rows::me(),
+        node: None,
+        accepted_at,
+    };
+    let accepted = accept_losses(vec![loss(Some(at(9))), loss(None)], at(20));
+    assert_eq!(accepted.iter().map(|one| one.accepted_at).collect::<Vec<_>>(), [Some(at(20))]);
+}

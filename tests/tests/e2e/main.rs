@@ -1,0 +1,17 @@
+//! The server as a process, from outside: the HTTP API, the command line, signals, crashes, and what README shows.
+
+mod abuse;
+mod control;
+mod crash;
+mod disk;
+mod drain;
+mod follow;
+mod hostile;
+mod listing;
+mod misfire;
+mod overlap;
+mod readme;
+mod refusals;
+mod runs;
+mod soak;
+mod without_guard;
