@@ -19,7 +19,7 @@ pub struct NewRun {
 }
 
 /// A run that goes on without a task that follows it.
-pub trait Begun: Send {
+pub trait DetachedRun: Send {
     /// Its [`NewRun::stop`] was cancelled.
     fn stopped(&self);
 }
@@ -27,7 +27,7 @@ pub trait Begun: Send {
 /// A run that goes on. Dropping this does not end it.
 pub struct Execution {
     stop: CancellationToken,
-    begun: Option<Box<dyn Begun>>,
+    begun: Option<Box<dyn DetachedRun>>,
 }
 
 impl Execution {

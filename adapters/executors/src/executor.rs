@@ -14,9 +14,9 @@ use serde::de::IgnoredAny;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::execution::{Begun, NewRun};
+use crate::execution::{DetachedRun, NewRun};
 
-pub use carillon_keeper::{Ended, Exit, Live, Stop};
+pub use carillon_keeper::{Exit, Live, Outcome, Stop};
 
 /// The facts of one run, the same for every executor (SPEC section 4).
 #[derive(Clone)]
@@ -203,7 +203,7 @@ pub trait Executor: Send + Sync {
 
     /// Begins a run now and lets it go on by itself, without a task that follows it, which costs more than a short run. Gives it
     /// back where something is to be waited for, a place for it or its timeout, and where there is much to be done to begin it.
-    fn begin(self: Arc<Self>, run: Box<NewRun>) -> Result<Box<dyn Begun>, Box<NewRun>> {
+    fn begin(self: Arc<Self>, run: Box<NewRun>) -> Result<Box<dyn DetachedRun>, Box<NewRun>> {
         Err(run)
     }
 }

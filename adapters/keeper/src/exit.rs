@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use carillon_domain::run::Outcome;
+
 /// Where what a run prints goes while it runs.
 #[derive(Clone)]
 pub struct Live(Option<Arc<Take>>);
@@ -37,8 +39,6 @@ impl fmt::Debug for Live {
 /// How somebody wants a child of the keeper to stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stop {
-    /// Keep going.
-    No,
     /// End politely, then by force after `kill_grace`.
     Politely,
     /// End by force, at once.
@@ -49,7 +49,7 @@ pub enum Stop {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exit {
     /// What happened.
-    pub how: Ended,
+    pub how: Outcome,
     /// Exit code of the process, where there was one.
     pub exit_code: Option<i32>,
     /// Signal that ended the process, where one did.
@@ -64,23 +64,8 @@ pub struct Exit {
 
 impl Exit {
     /// The exit of a run that never had a process, and why.
-    pub fn without_process(how: Ended, reason: impl Into<String>) -> Self {
+    pub fn without_process(how: Outcome, reason: impl Into<String>) -> Self {
         let (exit_code, signal, output, output_truncated) = (None, None, Vec::new(), false);
         Self { how, exit_code, signal, reason: Some(reason.into()), output, output_truncated }
     }
-}
-
-/// The ways in which a run ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ended {
-    /// Exit code 0, or the executor's own idea of success.
-    Succeeded,
-    /// Any other end of its own, or it could not be started.
-    Failed,
-    /// Ended because its timeout passed.
-    TimedOut,
-    /// Ended because somebody asked for it.
-    Cancelled,
-    /// Killed by a fence: the node did not answer the keeper in time, or the keeper died.
-    Lost,
 }

@@ -21,33 +21,17 @@
 //! of its own, a setuid program that has become another user. If the keeper itself is killed, main processes die by
 //! PDEATHSIG, and the node kills the process groups and the cgroups that it knows of.
 
-mod cgroup;
-mod child;
 mod clock;
-mod cradle;
 mod exit;
-mod failure;
-pub mod fields;
-mod files;
-mod fork;
-mod handle;
-mod leftovers;
-mod link;
-mod node;
-mod orphans;
+mod node_side;
 pub mod output;
-mod registry;
-mod run;
-mod runs;
-mod serve;
-mod signals;
-mod spawn;
-mod start;
-mod system;
-mod wire;
+mod process;
+pub mod protocol;
+mod spawn_request;
 
+pub use carillon_domain::run::Outcome;
 pub use clock::boottime_ms;
-pub use exit::{Ended, Exit, Live, Stop};
-pub use handle::{KeeperHandle, KeeperOptions, RunningChild};
-pub use spawn::{Spawn, UserIds};
-pub use start::main;
+pub use exit::{Exit, Live, Stop};
+pub use node_side::handle::{KeeperHandle, KeeperOptions, RunningChild};
+pub use process::startup::main;
+pub use spawn_request::{Spawn, UserIds};

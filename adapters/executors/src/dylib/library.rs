@@ -10,14 +10,14 @@ use carillon_plugin::abi::{ABI_VERSION, Descriptor, INIT_SYMBOL, Init, RunFacts,
 use libloading::os::unix;
 use serde_json::{Value, json};
 
-use super::image;
-use super::wire::Description;
+use crate::dylib::catalog::Description;
+use crate::dylib::catalog::image;
 
 /// `run` of a plugin.
 type RunFunction = unsafe extern "C" fn(*const RunFacts, *mut RunResult);
 
 /// A plugin in this process. It is never unloaded: threads that it started may still run.
-pub(super) struct Library {
+pub(crate) struct Library {
     descriptor: &'static Descriptor,
     run: RunFunction,
     _code: ManuallyDrop<unix::Library>,
@@ -27,7 +27,7 @@ pub(super) struct Library {
 
 impl Library {
     /// Loads an image: constructors run, then the init function.
-    pub(super) fn load(path: &Path) -> Result<Self, String> {
+    pub(crate) fn load(path: &Path) -> Result<Self, String> {
         let image = ManuallyDrop::new(image::open(path)?);
         let path = format!("/proc/self/fd/{}", image.as_raw_fd());
         // SAFETY: this runs the plugin's constructors, which may do anything. That is what a host process is for; in the server, whoever configured it trusts them.
@@ -45,7 +45,7 @@ impl Library {
     }
 
     /// The plugin's own words, copied.
-    pub(super) fn description(&self) -> Result<Description, String> {
+    pub(crate) fn description(&self) -> Result<Description, String> {
         let schema = if self.descriptor.params_schema.is_null() {
             json!({"type": "object"})
         } else {
@@ -61,7 +61,7 @@ impl Library {
     }
 
     /// The function that executes a run.
-    pub(super) fn run(&self) -> RunFunction {
+    pub(crate) fn run(&self) -> RunFunction {
         self.run
     }
 }

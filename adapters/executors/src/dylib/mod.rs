@@ -29,36 +29,19 @@
 //! processes reach the copy through /proc/PID/fd of the server, so a server that makes itself undumpable while not being
 //! root cannot have plugins.
 
-mod alone;
+mod abi_input;
 mod call;
-mod discovery;
+mod catalog;
 mod executor;
-mod facts;
-mod folder;
+mod frames;
 mod host;
-mod hosts;
-mod image;
-mod inspection;
 mod library;
-mod limits;
-mod link;
-mod ongoing;
-mod prints;
-mod schema;
-mod server;
-mod slots;
-mod stage;
-mod supervisor;
-mod threads;
-mod trust;
-mod verdict;
-mod wire;
+mod run_threads;
 
-pub use discovery::{Host, Plugin, Refused, inspect};
+pub use catalog::folder::{Change, Folder};
+pub use catalog::{Description, Host, Plugin, Refused, inspect};
 pub use executor::DylibExecutor;
-pub use folder::{Change, Folder};
-pub use host::{host_main, leave};
-pub use wire::Description;
+pub use host::process::{host_main, leave};
 
 /// The hidden subcommand that leads to [`host_main`].
 pub const SUBCOMMAND: &str = "plugin-host";

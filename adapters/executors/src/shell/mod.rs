@@ -19,7 +19,7 @@ use async_trait::async_trait;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::executor::{Ended, Executor, ExecutorDescription, Exit, Live, RunFacts};
+use crate::executor::{Executor, ExecutorDescription, Exit, Live, Outcome, RunFacts};
 use account::{Account, Accounts};
 use carillon_keeper::{KeeperHandle, Spawn};
 use params::{Params, Program};
@@ -117,10 +117,10 @@ impl Executor for ShellExecutor {
         };
         let spawn = match plan {
             Ok(spawn) => spawn,
-            Err(sentence) => return Exit::without_process(Ended::Failed, sentence),
+            Err(sentence) => return Exit::without_process(Outcome::Failed, sentence),
         };
         if stop.is_cancelled() {
-            return Exit::without_process(Ended::Cancelled, "cancelled before it started");
+            return Exit::without_process(Outcome::Cancelled, "cancelled before it started");
         }
         self.keeper.spawn(spawn, live).follow(&stop).await
     }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use carillon_executors::executor::{Ended, Exit, Stop};
+use carillon_executors::executor::{Exit, Outcome, Stop};
 use carillon_keeper::{KeeperHandle, RunningChild};
 use nix::sys::signal::Signal;
 
@@ -33,7 +33,7 @@ fn escape(cgroups: bool, timeout: Option<Duration>, end: fn(&KeeperHandle, &Runn
         assert_eq!(witness.line(), "up");
         end(&keeper, &child);
         let exit = child.exit().await;
-        if keeper.died().borrow().is_none() && exit.how != Ended::Lost {
+        if keeper.died().borrow().is_none() && exit.how != Outcome::Lost {
             assert!(witness.is_dead(), "reported before all were dead");
         }
         witness.wait_until_dead();
@@ -44,14 +44,14 @@ fn escape(cgroups: bool, timeout: Option<Duration>, end: fn(&KeeperHandle, &Runn
 fn it_dies_on_a_timeout() {
     for cgroups in BOTH {
         let exit = escape(cgroups, Some(Duration::from_millis(700)), |_, _| {});
-        assert_eq!((exit.how, exit.signal), (Ended::TimedOut, Some(libc::SIGKILL)));
+        assert_eq!((exit.how, exit.signal), (Outcome::TimedOut, Some(libc::SIGKILL)));
     }
 }
 
 fn it_dies_on_a_cancellation() {
     for cgroups in BOTH {
-        assert_eq!(escape(cgroups, None, |_, child| child.stop(Stop::Politely)).how, Ended::Cancelled);
-        assert_eq!(escape(cgroups, None, |_, child| child.stop(Stop::Now)).how, Ended::Cancelled);
+        assert_eq!(escape(cgroups, None, |_, child| child.stop(Stop::Politely)).how, Outcome::Cancelled);
+        assert_eq!(escape(cgroups, None, |_, child| child.stop(Stop::Now)).how, Outcome::Cancelled);
     }
 }
 
@@ -98,7 +98,7 @@ fn it_dies_when_the_keeper_is_killed() {
         return skip("without cgroup v2 an escaped process outlives a killed keeper");
     }
     let exit = escape(true, None, |keeper, _| signal(keeper.pid(), Signal::SIGKILL));
-    assert_eq!(exit.how, Ended::Lost);
+    assert_eq!(exit.how, Outcome::Lost);
     assert!(exit.reason.unwrap().contains("the keeper"));
 }
 
