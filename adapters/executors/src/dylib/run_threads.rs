@@ -50,6 +50,8 @@ struct Shared<S> {
     sink: S,
     state: Mutex<State>,
     work: Condvar,
+    /// Wakes [`RunThreads::wait_for_run`].
+    busy: Condvar,
     /// `None` where others come and go beside the plugin's, and nobody can tell which are whose.
     threads: Option<PluginThreads>,
 }
@@ -69,6 +71,8 @@ struct State {
     /// PluginThreads that were made to come and are not there yet.
     starting: usize,
     closed: bool,
+    /// A thread is in [`RunThreads::wait_for_run`].
+    watcher_waits: bool,
 }
 
 struct QueuedCall {
@@ -93,7 +97,14 @@ impl<S: RunEvents> RunThreads<S> {
         let wake = SigAction::new(SigHandler::Handler(on_wake), SaFlags::empty(), SigSet::empty());
         // SAFETY: the handler does nothing.
         unsafe { sigaction(WAKE, &wake) }?;
-        Ok(Self(Arc::new(Shared { library, sink, state: Mutex::default(), work: Condvar::new(), threads })))
+        Ok(Self(Arc::new(Shared {
+            library,
+            sink,
+            state: Mutex::default(),
+            work: Condvar::new(),
+            busy: Condvar::new(),
+            threads,
+        })))
     }
 
     /// Begins a run, unless CLOCK_BOOTTIME has reached `lease_ms` just before the plugin is called.
@@ -102,6 +113,10 @@ impl<S: RunEvents> RunThreads<S> {
         let mut state = self.0.state();
         state.alone = (state.going.is_empty() && self.0.plugin_has_no_threads(&state)).then_some(key);
         state.going.insert(key, going.clone());
+        // A notification is a system call, so an awake watcher must not cost one for each run.
+        if std::mem::take(&mut state.watcher_waits) {
+            self.0.busy.notify_one();
+        }
         state.waiting.push_back(QueuedCall { key, lease_ms, facts, going });
         self.0.see_to_waiting(state);
     }
@@ -115,6 +130,15 @@ impl<S: RunEvents> RunThreads<S> {
         if thread != 0 {
             // SAFETY: takes numbers. The thread is still in the run: it leaves it under the lock that is held here.
             unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), thread, WAKE as i32) };
+        }
+    }
+
+    /// Blocks until a run is active. For one watcher thread.
+    pub(crate) fn wait_for_run(&self) {
+        let mut state = self.0.state();
+        while state.going.is_empty() {
+            state.watcher_waits = true;
+            state = self.0.busy.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
 

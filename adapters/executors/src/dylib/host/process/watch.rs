@@ -1,4 +1,6 @@
-//! The thread that looks after a host: how much memory it holds, and whether runs left threads behind.
+//! The thread that watches a host process: its memory, and the threads that runs left behind.
+//!
+//! It blocks while the plugin can execute nothing, so an idle host causes no wake-ups.
 
 use std::io;
 use std::sync::Arc;
@@ -11,44 +13,48 @@ use super::serve::Words;
 use crate::dylib::frames::Word;
 use crate::dylib::run_threads::{RunThreads, of_the_plugin};
 
-/// How often it looks. At the speed of a machine that does nothing else, some 100 MB can be filled in between.
+/// The pause between two looks. A plugin can fill about 100 MB in that time on an idle machine.
 const LOOK_EVERY: Duration = Duration::from_millis(25);
-/// How many looks in a row must find threads without a run: one that is just ending is no fault.
-const LOOKS_FOR_THREADS: u32 = 10;
+/// This many looks in a row must agree. A thread may be ending during one look, and the counts of one look may be of
+/// different moments.
+const LOOKS_IN_A_ROW: u32 = 10;
 
-/// Starts the thread. It says what it finds, and ends the process if that holds more than `memory_bytes`.
-pub(crate) fn start(stage: Arc<RunThreads<Arc<Words>>>, words: Arc<Words>, memory_bytes: u64) -> io::Result<()> {
+/// Starts the thread. It reports left threads, and ends the process if that holds more than `memory_bytes`.
+pub(crate) fn start(runs: Arc<RunThreads<Arc<Words>>>, words: Arc<Words>, memory_bytes: u64) -> io::Result<()> {
     let page_bytes = sysconf(SysconfVar::PAGE_SIZE).ok().flatten().and_then(|bytes| u64::try_from(bytes).ok());
     let page_bytes = page_bytes.unwrap_or(4096);
     let watch = move || {
-        let mut looks = 0;
+        let (mut with_threads, mut idle) = (0, 0);
         loop {
             std::thread::sleep(LOOK_EVERY);
             if resident_pages().is_some_and(|pages| pages.saturating_mul(page_bytes) > memory_bytes) {
                 words.say(&Word::TooMuchMemory);
                 leave(1);
             }
-            let left = threads_left(&stage);
-            looks = if left > 0 { looks + 1 } else { 0 };
-            if looks == LOOKS_FOR_THREADS {
-                words.say(&Word::ThreadsLeft(u32::try_from(left).unwrap_or(u32::MAX)));
+            let left = threads_left(&runs);
+            with_threads = if left > Some(0) { with_threads + 1 } else { 0 };
+            idle = if left == Some(0) { idle + 1 } else { 0 };
+            if with_threads == LOOKS_IN_A_ROW {
+                words.say(&Word::ThreadsLeft(u32::try_from(left.unwrap_or(0)).unwrap_or(u32::MAX)));
+            }
+            if idle == LOOKS_IN_A_ROW {
+                // The plugin has neither a run nor a thread, so it can neither fill memory nor start a thread.
+                runs.wait_for_run();
+                idle = 0;
             }
         }
     };
     std::thread::Builder::new().name("plugin-watch".to_owned()).stack_size(64 << 10).spawn(watch).map(drop)
 }
 
-/// What the process holds of the machine's memory; `None` if the system does not say.
+/// The resident memory of this process. `None` if the system does not report it.
 fn resident_pages() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/self/statm").ok()?;
     text.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
-/// PluginThreads that are neither the host's nor in a run; 0 while runs go on, whose threads they may be.
-fn threads_left(stage: &RunThreads<Arc<Words>>) -> usize {
-    let (for_runs, going) = stage.counts();
-    if going > 0 {
-        return 0;
-    }
-    of_the_plugin(for_runs)
+/// The number of threads that belong to the plugin and to no run. `None` while a run is active: they may be its threads.
+fn threads_left(runs: &RunThreads<Arc<Words>>) -> Option<usize> {
+    let (for_runs, active) = runs.counts();
+    (active == 0).then(|| of_the_plugin(for_runs))
 }
