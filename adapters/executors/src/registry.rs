@@ -1,4 +1,4 @@
-//! The executors of a node: those that it offers now, and those that it offered until a moment ago.
+//! The executors of a node: the offered ones, and those that were withdrawn a short time ago.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};

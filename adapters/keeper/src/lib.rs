@@ -1,12 +1,12 @@
 //! The keeper: the small process that starts every child, and ends it when the node no longer can.
 //!
 //! SIGSTOP freezes a node but not its children, and SIGKILL orphans them: a node cannot be trusted to kill them, yet they
-//! must be dead before another node takes over (invariant S8 of DESIGN section 5). So `carillon serve` starts one keeper,
+//! must be dead before another node takes over (invariant S8). So `carillon serve` starts one keeper,
 //! which spawns the children, holds the node's lease deadline on its own timer, and kills all of them as soon as the
 //! deadline passes or the socket to the node closes. It exits when it has reaped the last one.
 //!
 //! The keeper has one thread and no runtime: PDEATHSIG means what it says, and between two looks at the clock it does a
-//! bounded amount of work. Children borrow its memory until their exec (`cradle`), and its files for a moment (`files`). It
+//! bounded amount of work. Children borrow its memory until their exec (`process::launch`). It
 //! looks nothing up in name services and opens no file of a job's: those may hang, and the fence must not. It ignores every
 //! signal but SIGKILL: only the node decides.
 //!

@@ -1,4 +1,4 @@
-//! What the node asks the keeper to start.
+//! The request to start a program, from the node to the keeper.
 
 use std::ffi::CString;
 use std::time::Duration;

@@ -14,12 +14,12 @@ use super::host::node_side::Hosts;
 use super::host::node_side::exit_reason::{NotStarted, judge};
 use super::host::node_side::in_server::InServer;
 use super::host::node_side::run_table::{Completion, Detached, Entry};
-use super::host::node_side::supervise::{DetachedInPlace, Limits, Place, Supervised};
+use super::host::node_side::supervise::{DetachedInPlace, Limits, Place, SupervisedRun};
 use crate::execution::{DetachedRun, NewRun};
 use crate::executor::{Executor, ExecutorDescription, Exit, Isolation, Live, Outcome, PluginDescription, RunFacts};
 use carillon_keeper::KeeperHandle;
 
-/// Longer params than these, in bytes, keep whoever begins a run for too long.
+/// The longest params, in bytes, of a detached run. To start a run with longer ones would block the caller too long.
 const SHORT_PARAMS: usize = 4 << 10;
 
 /// Runs jobs by a plugin.
@@ -54,7 +54,7 @@ impl DylibExecutor {
     }
 
     /// Begins the run as soon as there is a place for it, unless it is to stop before.
-    async fn begin_in_time(&self, facts: &AbiInput, live: &Live, limits: &Limits) -> Result<Supervised, NotStarted> {
+    async fn begin_in_time(&self, facts: &AbiInput, live: &Live, limits: &Limits) -> Result<SupervisedRun, NotStarted> {
         let (told, end) = oneshot::channel();
         let entry = Entry { live: live.clone(), kill_grace: limits.kill_grace, told };
         let (place, key) = match self.way.begin(facts, entry) {
@@ -65,7 +65,7 @@ impl DylibExecutor {
                 begun = hosts.begin(facts, entry) => begun.map(|(host, key)| (Place::Host(host), key))?,
             },
         };
-        Ok(Supervised::new(key, end, place))
+        Ok(SupervisedRun::new(key, end, place))
     }
 }
 
@@ -136,7 +136,7 @@ impl Executor for DylibExecutor {
         if is_long || run.facts.timeout.is_some() || run.stop.is_cancelled() {
             return Err(run);
         }
-        // Whoever runs it in a task finds the same error, and says it.
+        // The task finds the same error and reports it.
         let Ok(facts) = AbiInput::of(&run.facts) else { return Err(run) };
         let (live, kill_grace) = (run.live.clone(), run.facts.kill_grace);
         let told = Detached { run, executor: self.clone() };

@@ -1,7 +1,7 @@
-//! What the server and a host process tell each other: frames on two pipes.
+//! The frames between the server and a host process, on two pipes.
 //!
-//! What a host says fits into one write that the kernel does not split ([`libc::PIPE_BUF`]): its threads need no lock for
-//! it, and neither does the handler of a crash.
+//! A message of the host fits into one write that the kernel does not split ([`libc::PIPE_BUF`]). So neither its threads
+//! nor its signal handler need a lock. The frames are written by hand because the handler may not allocate.
 
 use crate::dylib::abi_input::AbiInput;
 use carillon_keeper::protocol::fields::{BadFrame, Put, Take};
@@ -12,7 +12,7 @@ pub(crate) const CHUNK_BYTES: usize = 4_000;
 pub(crate) const MESSAGE_CAPACITY: usize = 4_000;
 /// What surrounds the bytes of a frame: its length, its tag, a key, a few numbers.
 const MOST_AROUND: usize = 4 + 1 + 8 + 4 + 8;
-/// Of a [`Word::Begun`].
+/// Of a [`HostMessage::Begun`].
 const BEGUN_BYTES: usize = 4 + 1 + 8;
 const _: () = assert!(CHUNK_BYTES + MOST_AROUND <= libc::PIPE_BUF);
 /// A host says in one write that a run is over and that the next one has begun.
@@ -21,7 +21,7 @@ const _: () = assert!(MESSAGE_CAPACITY + MOST_AROUND + BEGUN_BYTES <= libc::PIPE
 /// Exit code of a host that cannot speak with the server any more, because the plugin has meddled with its handles.
 pub(crate) const UNHEARD: u8 = 113;
 
-/// The largest frame that a host accepts, in bytes: the facts of one run. Params have at most 1 MiB (SPEC section 6),
+/// The largest frame that a host accepts, in bytes: the facts of one run. Params have at most 1 MiB,
 /// and may stand there twice, as `env` too, and escaped.
 pub(crate) const MAX_FRAME_BYTES: usize = 16 << 20;
 
@@ -34,7 +34,7 @@ pub(crate) enum Report {
         /// 0 if and only if it succeeded.
         exit_code: u8,
         message: String,
-        /// PluginThreads that it certainly started and that go on.
+        /// Threads that this run certainly started and that still exist.
         threads_left: u32,
     },
     /// `run` was not called: the node's lease was over.
@@ -47,7 +47,7 @@ impl Report {
         Self::Returned { succeeded: false, exit_code: 1, message, threads_left: 0 }
     }
 
-    /// The same of a run that left so many threads behind.
+    /// The same report, with the number of threads that the run left behind.
     pub(crate) fn leaving(mut self, threads: usize) -> Self {
         if let Self::Returned { threads_left, .. } = &mut self {
             *threads_left = u32::try_from(threads).unwrap_or(u32::MAX);
@@ -65,7 +65,7 @@ impl Report {
 }
 
 /// From the server to a host. Runs are known by a key, which is never used twice in a host.
-pub(crate) enum Order {
+pub(crate) enum HostCommand {
     /// Call the plugin, if the lease, which ends at `lease_ms` of the boot clock, still holds.
     Run { key: u64, lease_ms: u64, facts: AbiInput },
     /// Tell a run that it is to stop. May be said again.
@@ -74,7 +74,7 @@ pub(crate) enum Order {
 
 /// From a host to the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Word {
+pub(crate) enum HostMessage {
     /// The plugin is loaded.
     Ready,
     /// The plugin cannot be loaded, and why; the host ends.
@@ -93,8 +93,8 @@ pub(crate) enum Word {
     ThreadsLeft(u32),
 }
 
-impl Order {
-    /// The frame of a [`Order::Run`]; the error is a sentence.
+impl HostCommand {
+    /// The frame of a [`HostCommand::Run`]; the error is a sentence.
     pub(crate) fn run_frame(key: u64, lease_ms: u64, facts: &AbiInput) -> Result<Vec<u8>, String> {
         let mut frame = Vec::with_capacity(512);
         facts.put(Put::frame(&mut frame, 1).u64(key).u64(lease_ms)).done();
@@ -104,7 +104,7 @@ impl Order {
         }
     }
 
-    /// The frame of a [`Order::Cancel`].
+    /// The frame of a [`HostCommand::Cancel`].
     pub(crate) fn cancel_frame(key: u64) -> Vec<u8> {
         let mut frame = Vec::with_capacity(16);
         Put::frame(&mut frame, 2).u64(key).done();
@@ -117,15 +117,15 @@ impl Order {
         match body.u8()? {
             1 => Ok(Self::Run { key: body.u64()?, lease_ms: body.u64()?, facts: AbiInput::take(&mut body)? }),
             2 => Ok(Self::Cancel(body.u64()?)),
-            _ => Err(BadFrame("unknown order")),
+            _ => Err(BadFrame("unknown command")),
         }
     }
 }
 
-/// Length of the frame of a [`Word::Dying`].
+/// Length of the frame of a [`HostMessage::Dying`].
 pub(crate) const DYING_BYTES: usize = 13;
 
-/// The frame of a [`Word::Dying`], made without memory: for the handler of a signal.
+/// The frame of a [`HostMessage::Dying`], made without memory: for the handler of a signal.
 pub(crate) fn dying_frame(key: u64) -> [u8; DYING_BYTES] {
     let mut frame = [0; DYING_BYTES];
     frame[..4].copy_from_slice(&9_u32.to_le_bytes());
@@ -136,7 +136,7 @@ pub(crate) fn dying_frame(key: u64) -> [u8; DYING_BYTES] {
 
 const DYING: u8 = 6;
 
-impl Word {
+impl HostMessage {
     /// The word as a frame of at most [`libc::PIPE_BUF`] bytes. Output must not be longer than [`CHUNK_BYTES`].
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut frame = Vec::with_capacity(64);
@@ -162,7 +162,7 @@ impl Word {
         }
     }
 
-    /// The frame of a [`Word::Output`] of borrowed bytes.
+    /// The frame of a [`HostMessage::Output`] of borrowed bytes.
     pub(crate) fn output_frame(key: u64, bytes: &[u8]) -> Vec<u8> {
         let mut frame = Vec::with_capacity(bytes.len() + MOST_AROUND);
         Put::frame(&mut frame, 4).u64(key).bytes(bytes).done();
@@ -188,7 +188,7 @@ impl Word {
             DYING => Ok(Self::Dying(body.u64()?)),
             7 => Ok(Self::TooMuchMemory),
             8 => Ok(Self::ThreadsLeft(body.u32()?)),
-            _ => Err(BadFrame("unknown word")),
+            _ => Err(BadFrame("unknown message")),
         }
     }
 }
@@ -202,22 +202,22 @@ mod tests {
     use super::*;
     use carillon_keeper::protocol::fields::next_frame;
 
-    fn words() -> Vec<Word> {
+    fn words() -> Vec<HostMessage> {
         let returned = |succeeded, exit_code, message: &str| {
             let message = message.to_owned();
-            Word::Ended(3, Report::Returned { succeeded, exit_code, message, threads_left: 2 })
+            HostMessage::Ended(3, Report::Returned { succeeded, exit_code, message, threads_left: 2 })
         };
         vec![
-            Word::Ready,
-            Word::Refused("because".into()),
-            Word::Begun(1),
-            Word::Output(2, vec![0; CHUNK_BYTES]),
+            HostMessage::Ready,
+            HostMessage::Refused("because".into()),
+            HostMessage::Begun(1),
+            HostMessage::Output(2, vec![0; CHUNK_BYTES]),
             returned(true, 0, ""),
             returned(false, 7, &"x".repeat(MESSAGE_CAPACITY)),
-            Word::Ended(4, Report::LeaseOver),
-            Word::Dying(u64::MAX),
-            Word::TooMuchMemory,
-            Word::ThreadsLeft(5),
+            HostMessage::Ended(4, Report::LeaseOver),
+            HostMessage::Dying(u64::MAX),
+            HostMessage::TooMuchMemory,
+            HostMessage::ThreadsLeft(5),
         ]
     }
 
@@ -227,19 +227,21 @@ mod tests {
             let frame = word.encode();
             assert!(frame.len() <= libc::PIPE_BUF, "{word:?}");
             let (body, used) = next_frame(&frame, MAX_FRAME_BYTES).unwrap().unwrap();
-            assert_eq!((Word::decode(body).unwrap(), used), (word, frame.len()));
+            assert_eq!((HostMessage::decode(body).unwrap(), used), (word, frame.len()));
         }
-        assert_eq!(Word::Dying(77).encode(), dying_frame(77));
+        assert_eq!(HostMessage::Dying(77).encode(), dying_frame(77));
     }
 
     #[test]
     fn what_is_too_long_is_cut_and_what_is_cut_is_an_error() {
-        let frame = Word::Refused("ä".repeat(MESSAGE_CAPACITY)).encode();
+        let frame = HostMessage::Refused("ä".repeat(MESSAGE_CAPACITY)).encode();
         assert!(frame.len() <= libc::PIPE_BUF);
-        for word in words().into_iter().filter(|word| *word != Word::Ready && *word != Word::TooMuchMemory) {
+        for word in
+            words().into_iter().filter(|word| *word != HostMessage::Ready && *word != HostMessage::TooMuchMemory)
+        {
             let frame = word.encode();
             for end in [4, 5, frame.len() - 1] {
-                assert!(Word::decode(&frame[4..end]).is_err(), "{word:?} cut at {end}");
+                assert!(HostMessage::decode(&frame[4..end]).is_err(), "{word:?} cut at {end}");
                 assert!(next_frame(&frame[..end], MAX_FRAME_BYTES).unwrap().is_none());
             }
         }

@@ -1,6 +1,6 @@
-//! The runs of one loaded plugin that go on in this process, be it a host process or the server: each on a thread.
+//! The runs of one loaded plugin in this process, which is a host process or the server. Each has a thread.
 //!
-//! PluginThreads wait a while for the next run before they end, so that short runs do not pay for making one. As long as runs
+//! Threads wait a while for the next run before they end, so that short runs do not pay for making one. As long as runs
 //! wait, one thread is on its way to them, and it sees to the next one before it begins: a run that is over at once leaves
 //! its thread to others, and none ever waits for the end of another.
 
@@ -24,7 +24,7 @@ use carillon_keeper::boottime_ms;
 pub(crate) const STACK_BYTES: usize = 8 << 20;
 /// How long a thread waits for another run before it ends.
 const IDLE: Duration = Duration::from_secs(5);
-/// Interrupts system calls of a run that is to stop. Whoever does not handle it does not notice it.
+/// Interrupts system calls of a run that has to stop. Its default action is to do nothing.
 const WAKE: Signal = Signal::SIGURG;
 
 /// Where runs tell how they go. Called on the threads of runs.
@@ -52,7 +52,7 @@ struct Shared<S> {
     work: Condvar,
     /// Wakes [`RunThreads::wait_for_run`].
     busy: Condvar,
-    /// `None` where others come and go beside the plugin's, and nobody can tell which are whose.
+    /// `None` in the server: there, threads of the plugin cannot be told from the server's own.
     threads: Option<PluginThreads>,
 }
 
@@ -64,11 +64,11 @@ struct State {
     /// run's.
     alone: Option<u64>,
     threads: usize,
-    /// PluginThreads without a run.
+    /// Threads without a run.
     idle: usize,
     /// How many of them are told to come.
     called: usize,
-    /// PluginThreads that were made to come and are not there yet.
+    /// New threads that have not begun yet.
     starting: usize,
     closed: bool,
     /// A thread is in [`RunThreads::wait_for_run`].
@@ -284,15 +284,15 @@ impl PluginThreads {
         open("/proc/self/task", OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty()).ok().map(Self)
     }
 
-    /// How many the plugin has, beside so many that are there for runs. At the price of one system call: each thread is
-    /// a directory, and counts as a link. A plugin that closes handles that are not its own makes this any number.
+    /// The number of the plugin's own threads, without the `for_runs` threads of ours. It costs one system call: each
+    /// thread is a directory, and counts as a link. A plugin that closes handles that are not its own makes this any number.
     pub(crate) fn glance(&self, for_runs: usize) -> usize {
         let links = fstat(&self.0).map_or(0, |found| usize::try_from(found.st_nlink).unwrap_or(0));
         links.saturating_sub(BARE + OF_THE_HOST + for_runs)
     }
 
-    /// How many threads are left when a run is over that began when the plugin had none, beside so many that are there for
-    /// runs. Waits a while for those that are about to end: who has joined a thread may go on before it is gone.
+    /// Counts the threads that a run left behind: all threads after the run, without the `for_runs` threads of ours. The
+    /// plugin must have had none before. Waits up to [`GRACE`], because a joined thread may still exist for a moment.
     pub(crate) fn left_behind(&self, for_runs: usize) -> usize {
         if self.glance(for_runs) == 0 {
             return 0;
@@ -311,7 +311,7 @@ impl PluginThreads {
     }
 }
 
-/// How many the plugin has, beside so many that are there for runs. Too dear to be asked for each run.
+/// The number of the plugin's own threads, without the `for_runs` threads of ours. Too slow to call for each run.
 pub(crate) fn of_the_plugin(for_runs: usize) -> usize {
     threads().map_or(0, |all| all.saturating_sub(OF_THE_HOST + for_runs))
 }

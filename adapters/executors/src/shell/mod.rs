@@ -1,4 +1,4 @@
-//! The executor `shell`: a command for a shell, or a program with its arguments (SPEC section 4).
+//! The executor `shell`: a command for a shell, or a program with its arguments.
 //!
 //! It turns a job's params into a [`Spawn`] and leaves the rest to the [keeper](carillon_keeper), whose rule is that a run
 //! is its main process: what that leaves behind dies with it.
@@ -24,7 +24,7 @@ use account::{Account, Accounts};
 use carillon_keeper::{KeeperHandle, Spawn};
 use params::{Params, Program};
 
-/// The section `[shell]` of the configuration (SPEC section 8).
+/// The section `[shell]` of the configuration.
 #[derive(Debug, Clone, Default)]
 pub struct ShellConfig {
     /// Users, besides the server's own, that a job's `user` may name. Works only where the server may switch: as root.

@@ -1,4 +1,4 @@
-//! What the node knows of the runs in its keeper, and what it does when the keeper dies.
+//! The runs whose exit the node awaits, and the end of all of them when the keeper dies.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -15,7 +15,7 @@ use crate::exit::{Exit, Live};
 use crate::process::cgroup::kill_and_remove;
 use crate::protocol::frames::Report;
 
-/// Where a run's output and exit go.
+/// The receivers of a run's output and exit.
 pub(crate) struct Slot {
     pub(crate) live: Live,
     pub(crate) exit: oneshot::Sender<Exit>,
@@ -61,7 +61,7 @@ impl Registry {
         }
     }
 
-    /// Takes in what the keeper said.
+    /// Handles a report of the keeper.
     pub(crate) fn on_report(&self, report: Report) {
         match report {
             Report::Ready { cgroup } if cgroup.is_empty() => {}
@@ -82,15 +82,15 @@ impl Registry {
             }
             Report::Ended { run, exit } => {
                 let slot = self.state().slots.remove(&run);
-                // Nobody may be waiting any more.
+                // The receiver may be gone.
                 let _ = slot.map(|slot| slot.exit.send(exit));
             }
             Report::Note(text) => tracing::warn!("keeper: {text}"),
         }
     }
 
-    /// The keeper is dead: every run is lost, and what the node knows of is killed. Best effort: main processes have died
-    /// with the keeper, and a group whose number has gone to somebody else in this very moment is not told apart.
+    /// The keeper is dead, so every run is lost. Kills the process groups and cgroups that the node knows. Best effort: the
+    /// main processes died with the keeper, and the number of a group may have been reused.
     pub(crate) fn on_death(&self, sentence: &str) {
         let (slots, cgroup) = {
             let mut state = self.state();
@@ -109,12 +109,12 @@ impl Registry {
         }
     }
 
-    /// Tells those who watch, once the dead keeper itself is reaped.
+    /// Announces the death, after the keeper was reaped.
     pub(crate) fn announce_death(&self, sentence: String) {
         self.died.send_replace(Some(sentence));
     }
 
-    /// A panic elsewhere while the lock was held leaves the table whole: every change to it is one call.
+    /// Every change is one call, so a panic under the lock leaves the table consistent.
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,4 +1,4 @@
-//! The node's side of the keeper: starts it, sends it commands, hears how runs go.
+//! The handle of a keeper: it starts the process, sends commands and receives reports.
 
 use std::ffi::OsString;
 use std::io;

@@ -1,7 +1,7 @@
 //! cgroup v2: the one thing that a process cannot leave by forking, and that kills all of its members at once.
 //!
-//! The keeper makes `carillon-keeper-PID` beside itself and in it one directory for each run; directories are used again
-//! by later runs, because making and removing one is not free. One that was killed is not used again: Linux (seen on
+//! The keeper makes `carillon-keeper-PID` next to its own cgroup, and in it one directory for each run. Later runs reuse
+//! the directories, because it costs time to make and remove one. One that was killed is not used again: Linux (seen on
 //! 6.18) kills whatever is forked into a cgroup that has been killed more often than the parent's own.
 //!
 //! The keeper holds a lock on its directory: a directory that another keeper can lock belongs to a dead one, whose

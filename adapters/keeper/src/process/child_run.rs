@@ -1,4 +1,4 @@
-//! One run in the keeper: what is known of it, and how its end is put into words.
+//! One run in the keeper: its state, and its exit.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read};
@@ -21,7 +21,7 @@ const LAST_BYTES: usize = 1 << 20;
 /// How far a run has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// Nobody wants it to stop.
+    /// It is not being stopped.
     Running,
     /// SIGTERM was sent.
     Terminating,
@@ -62,7 +62,7 @@ pub(crate) struct Run {
     pub(crate) pid: i32,
     pub(crate) cgroup: Option<Cgroup>,
     pub(crate) phase: Phase,
-    /// Why it is being stopped, if it is: how the run will have ended, and a sentence.
+    /// Set while it is being stopped: the outcome, and a sentence with the reason.
     pub(crate) stopped: Option<(Outcome, String)>,
     pub(crate) timeout: Option<Duration>,
     pub(crate) kill_grace: Duration,
@@ -94,7 +94,7 @@ impl Run {
         &[]
     }
 
-    /// Reads what is still in the pipe when nobody writes any more, handing each piece to `each`.
+    /// Reads the rest of the pipe after the last writer is gone, and gives each piece to `each`.
     pub(crate) fn drain_output(&mut self, buffer: &mut [u8], mut each: impl FnMut(&[u8])) {
         let mut total = 0;
         while total < LAST_BYTES {

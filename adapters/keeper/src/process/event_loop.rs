@@ -1,4 +1,4 @@
-//! The keeper's loop: wait, look at the clock, reap, report.
+//! The keeper's event loop: wait, apply the clock, reap, report.
 //!
 //! Every round is bounded: one read per run, a few dozen spawns, one look at what ended runs left behind. So endless output,
 //! a burst of spawns or a fork bomb delays the fence by milliseconds at most.
@@ -81,8 +81,8 @@ impl Keeper {
         }
     }
 
-    /// The time is that of before the last look at the socket: where the keeper itself was kept waiting, what the node sent
-    /// meanwhile counts.
+    /// `now_ms` is from before the last read of the socket. If the keeper itself was delayed, a lease that the node sent in
+    /// that time counts.
     fn keep_time_of_the_node(&mut self, now_ms: u64) {
         if let Some(node) = self.node.as_mut().filter(|_| !self.more_commands) {
             node.keep_time(now_ms, self.runs.deadline_ms());
@@ -110,7 +110,7 @@ impl Keeper {
                 }
                 TIMER => {
                     self.timer_at_ms = None;
-                    // Non-blocking; a timer set anew meanwhile has nothing to read.
+                    // Non-blocking; a timer that was set again has nothing to read.
                     let _ = self.timer.wait();
                 }
                 run => self.runs.read_output(run, &mut self.link),
@@ -146,7 +146,7 @@ impl Keeper {
                 Ok(Some(command)) => command,
                 Ok(None) => return Ok(()),
                 Err(error) => {
-                    // Not eprintln: it panics when nobody reads.
+                    // `eprintln` would panic if the reader is gone.
                     let _ = writeln!(std::io::stderr(), "carillon keeper: {error}; ending every run");
                     self.link.set_gone();
                     return Ok(());

@@ -1,7 +1,8 @@
-//! The end of the node by the keeper's hand, where runs go on in the node itself.
+//! Kills a frozen node that has runs in its own process.
 //!
 //! The keeper kills children at the deadline of the lease; a run in the node can only be ended with the node. One that is
-//! awake ends itself. A frozen one would go on with its runs when it wakes, after others took over: so it is killed.
+//! awake ends itself. A frozen node would continue its runs after
+//! it wakes, when another node has them, so the keeper kills it.
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, getppid};
@@ -20,7 +21,7 @@ impl Node {
         Self { pid: getppid(), grace_ms, killed: false }
     }
 
-    /// Whether it is the first process of a container, which nobody in there can kill.
+    /// Whether it is process 1 of a container. No process in the container can kill that one.
     pub(crate) fn is_init(&self) -> bool {
         self.pid.as_raw() == 1
     }

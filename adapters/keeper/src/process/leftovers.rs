@@ -1,4 +1,4 @@
-//! Whose orphans are whose, and killing those that nobody living answers for.
+//! Assigns orphans to runs, and kills the orphans that belong to no living run.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -97,7 +97,7 @@ impl Leftovers {
 }
 
 fn is_killable(pid: i32) -> bool {
-    // SAFETY: signal 0 only asks; the pid is an unreaped child's, so it is nobody else's.
+    // SAFETY: signal 0 only asks; the pid is that of an unreaped child, so it was not reused.
     let asked = unsafe { libc::kill(pid, 0) };
     asked == 0 || io::Error::last_os_error().raw_os_error() != Some(libc::EPERM)
 }

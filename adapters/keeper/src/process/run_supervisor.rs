@@ -1,4 +1,4 @@
-//! All runs of the keeper: starting, stopping, timing, reaping and finishing them.
+//! All runs of the keeper: starts, stops, timeouts, reaping and reports.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -75,7 +75,7 @@ impl Runs {
         }
     }
 
-    /// Starts a child, or reports at once why not.
+    /// Starts a child, or reports at once that it could not.
     pub(crate) fn spawn(&mut self, spawn: Box<Spawn>, now_ms: u64, link: &mut Link) {
         let run = spawn.run;
         if self.table.by_id.contains_key(&run) {
@@ -146,7 +146,7 @@ impl Runs {
         }
     }
 
-    /// Does what is due by the clock: the fence first, then timeouts and the end of grace periods.
+    /// Applies the clock: first the lease deadline, then timeouts and the ends of grace periods.
     pub(crate) fn keep_time(&mut self, now_ms: u64) {
         if !self.fenced && now_ms >= self.deadline_ms {
             self.fenced = true;
@@ -173,21 +173,21 @@ impl Runs {
         }
     }
 
-    /// The next moment at which there is something to do without being asked.
+    /// The next moment at which the clock requires an action.
     pub(crate) fn next_wake_ms(&self) -> Option<u64> {
         let deadline = Some(self.deadline_ms).filter(|at_ms| !self.fenced && *at_ms != u64::MAX);
         let wake = self.wakes.first().map(|(at_ms, _)| *at_ms);
         [deadline, wake, self.recheck_at_ms].into_iter().flatten().min()
     }
 
-    /// The node will not come back: kills everything, once.
+    /// The node is gone for good. Kills everything, once.
     pub(crate) fn abandon(&mut self) {
         if !self.abandoned {
             self.abandoned = true;
             if enabled(Guard::KeeperAbandons) {
                 self.kill_all("the node went away");
             }
-            // From now on strays count too.
+            // From now on, children without a known run count too.
             self.recheck_at_ms = Some(0);
         }
     }
@@ -240,7 +240,7 @@ impl Runs {
         }
     }
 
-    /// Notes that some child has changed.
+    /// Notes that a child changed its state.
     pub(crate) fn children_changed(&mut self) {
         self.may_reap = true;
     }

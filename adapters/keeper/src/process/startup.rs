@@ -1,4 +1,4 @@
-//! How the keeper process comes up: what it inherits, what it takes off, what it holds.
+//! The start of the keeper process: inherited descriptors, signals, limits and cgroups.
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -51,7 +51,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
 }
 
-/// On stderr, without the panic that eprintln makes when nobody reads.
+/// Writes to stderr. `eprintln` would panic if the reader is gone.
 fn complain(sentence: &str) {
     let _ = writeln!(io::stderr(), "carillon keeper {sentence}");
 }

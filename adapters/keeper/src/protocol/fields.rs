@@ -4,9 +4,9 @@ use std::ffi::CString;
 
 use carillon_domain::id::RunId;
 
-/// The other side sent something that is not a frame. It is the same binary, so this is a bug or memory gone bad.
+/// The other side sent an invalid frame. Both sides are the same binary, so this is a bug or corrupt memory.
 #[derive(Debug, thiserror::Error)]
-#[error("a frame makes no sense: {0}")]
+#[error("a frame is invalid: {0}")]
 pub struct BadFrame(pub &'static str);
 
 /// Splits the first whole frame off `bytes`: its body and how many bytes it took. `None` when more must be read first. One
@@ -62,12 +62,12 @@ impl<'a> Put<'a> {
         self.u8(u8::from(value.is_some())).i32(value.unwrap_or_default())
     }
 
-    /// A count that does not fit would make a frame beyond every limit, which the reader refuses.
+    /// Appends a count. A count that does not fit makes a frame too long, and the reader refuses it.
     pub fn count(self, count: usize) -> Self {
         self.u32(u32::try_from(count).unwrap_or(u32::MAX))
     }
 
-    /// Appends a length and so many bytes.
+    /// Appends the length of `bytes`, then `bytes`.
     pub fn bytes(self, bytes: &[u8]) -> Self {
         let put = self.count(bytes.len());
         put.out.extend_from_slice(bytes);

@@ -1,7 +1,6 @@
-//! The frames between node and keeper: a length, a tag, a body, in the machine's own few types.
+//! The frames between the node and the keeper: a length, a tag and a body.
 //!
-//! Hand-written because every spawn pays for it, and because both ends are always the same binary: there is no version
-//! to negotiate. A frame is `u32` length of what follows, `u8` tag, fields in little endian; bytes are preceded by their
+//! Both ends are the same binary, so there is no version to negotiate. A frame is `u32` length of what follows, `u8` tag, fields in little endian; bytes are preceded by their
 //! `u32` length.
 
 use std::time::Duration;
@@ -13,7 +12,7 @@ use crate::exit::{Exit, Stop};
 use crate::protocol::fields::{BadFrame, Put, Take};
 use crate::spawn_request::{Spawn, UserIds};
 
-/// The largest frame either side accepts, in bytes. A job's definition is at most 1 MiB (SPEC section 6) and an exit
+/// The largest frame either side accepts, in bytes. A job's definition has at most 1 MiB, and an exit
 /// carries at most 64 KiB of output.
 pub(crate) const MAX_FRAME_BYTES: usize = 4 << 20;
 
@@ -22,7 +21,7 @@ pub(crate) const MAX_FRAME_BYTES: usize = 4 << 20;
 pub(crate) enum Command {
     /// Start a child.
     Spawn(Box<Spawn>),
-    /// End a child; an unknown run is ignored, its exit is already on the way.
+    /// End a child. An unknown run is ignored, because its exit is on the way.
     Stop(RunId, Stop),
     /// The lease holds until this moment of CLOCK_BOOTTIME, in milliseconds.
     ExtendDeadline(u64),
@@ -37,7 +36,7 @@ pub(crate) enum Report {
     Started { run: RunId, pid: i32 },
     /// Some output, as it came. Best effort.
     Chunk { run: RunId, bytes: Vec<u8> },
-    /// The run is over and nothing of it is left.
+    /// The run ended, and none of its processes is left.
     Ended { run: RunId, exit: Exit },
     /// Something for the node's log.
     Note(String),

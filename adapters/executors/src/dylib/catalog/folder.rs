@@ -1,4 +1,4 @@
-//! The plugins directory, looked at again and again: what is new, replaced or gone.
+//! The plugins directory: its new, replaced and removed files.
 //!
 //! The first look takes what is there. Later ones take a file when two looks in a row have found it the same, so that
 //! one that is being written is left alone. A file counts as changed when the system says that anything about it has.
@@ -96,7 +96,7 @@ impl Folder {
             stays
         });
         if !gone.is_empty() {
-            // A name is free again: whoever was refused for it is looked at anew.
+            // A name is free again, so files that were refused for it are checked again.
             self.files.values_mut().filter(|known| known.plugin.is_none()).for_each(|known| known.settled = false);
         }
         gone

@@ -1,6 +1,6 @@
 //! The private copy of a plugin: a sealed file in memory.
 //!
-//! It has no name, nobody can write to it, not even the server, and it goes away with the server. Host processes open it
+//! It has no name, no process can write to it, and it ends with the server. Host processes open it
 //! through the server's /proc/PID/fd, and load nothing that does not carry the seals.
 
 use std::fs::File;

@@ -1,4 +1,4 @@
-//! Looking at a file: it is either a plugin or refused with a reason.
+//! The catalog: files of the plugins directory, each checked and either offered or refused with a reason.
 
 pub(crate) mod folder;
 pub(crate) mod image;

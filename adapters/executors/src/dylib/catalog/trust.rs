@@ -1,9 +1,8 @@
-//! Which files may become code of the server: only those that nobody but root and the server's own user can have put
-//! there, or can change.
+//! The trust check: only root and the server's own user may be able to create or change a plugin file.
 //!
 //! The way to the plugins directory is walked from `/` by descriptors, following no symbolic link, so that what was
 //! checked is what is opened. On it, only root and the server's user may own or write. A parent that everybody may write
-//! to is accepted if it has the sticky bit (/tmp): there nobody can replace what is owned by somebody else, and the next
+//! to is accepted if it has the sticky bit (/tmp): there only an owner can replace a file, and the next
 //! step of the walk checks the owner. The plugins directory itself must not be like that: anybody could add files to it.
 
 use std::ffi::OsStr;

@@ -1,7 +1,7 @@
-//! Where a child lives until it is its program: in the keeper's own memory.
+//! A child runs in the keeper's own memory until its exec.
 //!
-//! A fork copies page tables, and then each page that either side writes to, all for a moment's use. So a child borrows the
-//! keeper's memory (CLONE_VM) and gets a stack of its own. The keeper does not wait for its exec (no CLONE_VFORK): a child
+//! A fork copies page tables, and later each page that either side writes. The child needs them only until its exec. So it
+//! borrows the keeper's memory (CLONE_VM) and gets a stack of its own. The keeper does not wait for its exec (no CLONE_VFORK): a child
 //! that hangs before it (a dead network mount, a SIGSTOP from its new user) must not hang the keeper, because the keeper's
 //! timer is what the fence stands on.
 //!
@@ -10,9 +10,9 @@
 //! - *Nothing of the child's goes away.* What it reads is in its cradle, and the files that it needs, which may be the keeper's
 //!   own at first ([`crate::process::launch::files`]). A cradle is left alone until the kernel says that the child has left this memory, by
 //!   exec or by death (CLONE_CHILD_CLEARTID).
-//! - *Nobody else gets in.* Before its exec a child may have become another user, who could trace it and so write into the
+//! - *No other user can trace it.* Before its exec a child may have become another user, who could trace it and so write into the
 //!   keeper. Memory that is not dumpable cannot be traced but by root ([`crate::process::startup`] and [`crate::process::launch::child`] see to that),
-//!   and no death of a child dumps it, which would take the keeper along.
+//!   and no death of a child dumps it: that would end the keeper too.
 
 use std::cell::UnsafeCell;
 use std::io;

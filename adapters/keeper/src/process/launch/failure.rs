@@ -1,4 +1,4 @@
-//! Why a forked child never became its program, and how that is said to people.
+//! Failures between birth and exec of a child, and their sentences for users.
 
 use std::ffi::CString;
 use std::io;
@@ -17,11 +17,11 @@ pub(crate) enum Stage {
     User,
     /// Entering the directory.
     Directory,
-    /// The keeper died meanwhile.
+    /// The keeper died before the exec.
     Orphaned,
     /// The node's lease ran out.
     Lease,
-    /// The program is nowhere.
+    /// The program does not exist.
     NotFound,
     /// The program is there but may not be executed.
     Denied,

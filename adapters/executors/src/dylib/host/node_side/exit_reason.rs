@@ -1,4 +1,4 @@
-//! How a plugin's run ended, in words: what the plugin said, and what became of the process that it was in.
+//! The exit of a plugin's run and its reason, from the plugin's own report or from the end of its process.
 
 use std::sync::Arc;
 
@@ -67,7 +67,7 @@ impl HostEnd {
 }
 
 /// How a run came to its end.
-pub(crate) enum End {
+pub(crate) enum RunEnd {
     /// The plugin returned, or was not called, and why.
     Reported(Report, Output),
     /// The process that it was in is gone.
@@ -78,7 +78,7 @@ pub(crate) enum End {
     NotStarted(NotStarted),
 }
 
-impl End {
+impl RunEnd {
     /// Whether the run is not over, but is to go to another process.
     pub(crate) fn goes_elsewhere(&self, stopped: Option<&Stopped>) -> bool {
         matches!(self, Self::NotBegun(host) if stopped.is_none() && host.exit.how != Outcome::Lost)
@@ -93,13 +93,13 @@ pub(crate) type Stopped = (Outcome, String);
 pub(crate) type NotStarted = (Outcome, String);
 
 /// The exit of a run of the plugin of that name.
-pub(crate) fn judge(plugin: &str, end: End, stopped: Option<Stopped>) -> Exit {
+pub(crate) fn judge(plugin: &str, end: RunEnd, stopped: Option<Stopped>) -> Exit {
     match end {
-        End::Reported(Report::LeaseOver, output) => {
+        RunEnd::Reported(Report::LeaseOver, output) => {
             let reason = "the node did not renew its lease in time".to_owned();
             exit(Outcome::Lost, (None, None), Some(reason), output)
         }
-        End::Reported(Report::Returned { succeeded, exit_code, message, threads_left }, output) => {
+        RunEnd::Reported(Report::Returned { succeeded, exit_code, message, threads_left }, output) => {
             let left = threads_sentence(plugin, threads_left);
             let (how, because) = match stopped {
                 Some((how, because)) => (how, Some(because)),
@@ -119,7 +119,7 @@ pub(crate) fn judge(plugin: &str, end: End, stopped: Option<Stopped>) -> Exit {
             let reason = Some(reasons.join("; ")).filter(|reason| !reason.is_empty());
             exit(how, (Some(exit_code.into()), None), reason, output)
         }
-        End::HostEnded { key, host, alone, output } => {
+        RunEnd::HostEnded { key, host, alone, output } => {
             let Exit { how, exit_code, signal, reason, .. } = &host.exit;
             let (how, reason) = match (how, stopped) {
                 (Outcome::Lost, _) => (Outcome::Lost, reason.clone()),
@@ -130,15 +130,15 @@ pub(crate) fn judge(plugin: &str, end: End, stopped: Option<Stopped>) -> Exit {
             exit(how, (*exit_code, *signal), reason, output)
         }
         // It was not to go to another host: it is to stop, or the node has lost its lease.
-        End::NotBegun(host) => match stopped {
+        RunEnd::NotBegun(host) => match stopped {
             Some((how, reason)) if host.exit.how != Outcome::Lost => Exit::without_process(how, reason),
             _ => Exit::without_process(Outcome::Lost, host.exit.reason.clone().unwrap_or_default()),
         },
-        End::NotStarted((how, reason)) => Exit::without_process(how, reason),
+        RunEnd::NotStarted((how, reason)) => Exit::without_process(how, reason),
     }
 }
 
-/// Of a run that left so many threads behind; `None` if there are none.
+/// The sentence about the threads that a run left behind; `None` if there are none.
 fn threads_sentence(plugin: &str, threads: u32) -> Option<String> {
     match threads {
         0 => None,
@@ -171,7 +171,7 @@ mod tests {
 
     /// How the run 1 ends with its host.
     fn judged(host: HostEnd, alone: bool, stopped: Option<Stopped>) -> (Outcome, String) {
-        let end = End::HostEnded { key: 1, host: Arc::new(host), alone, output: Output::default() };
+        let end = RunEnd::HostEnded { key: 1, host: Arc::new(host), alone, output: Output::default() };
         let exit = judge("p", end, stopped);
         (exit.how, exit.reason.unwrap())
     }
@@ -218,7 +218,7 @@ mod tests {
 
     #[test]
     fn what_the_plugin_says_comes_after_why_it_was_stopped() {
-        let failed = |message: &str| End::Reported(Report::failed(message.to_owned()), Output::default());
+        let failed = |message: &str| RunEnd::Reported(Report::failed(message.to_owned()), Output::default());
         let cancelled = Some((Outcome::Cancelled, "cancelled".to_owned()));
         assert_eq!(judge("p", failed("half"), cancelled).reason.as_deref(), Some("cancelled; the plugin says: half"));
         let exit = judge("p", failed(""), None);
@@ -230,7 +230,7 @@ mod tests {
     fn a_thread_that_is_left_behind_fails_the_run() {
         let returned = |succeeded: bool, message: &str, threads_left| {
             let (exit_code, message) = (u8::from(!succeeded), message.to_owned());
-            End::Reported(Report::Returned { succeeded, exit_code, message, threads_left }, Output::default())
+            RunEnd::Reported(Report::Returned { succeeded, exit_code, message, threads_left }, Output::default())
         };
         let cancelled = Some((Outcome::Cancelled, "cancelled".to_owned()));
         for (end, stopped, how, sentence) in [

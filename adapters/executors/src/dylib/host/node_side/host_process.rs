@@ -1,4 +1,4 @@
-//! Following one host process to its end: what it says, and what becomes of it.
+//! Starts one host process, reads its messages, and follows it to its end.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -21,7 +21,7 @@ use super::link::HostLink;
 use super::printed;
 use crate::dylib::catalog::Plugin;
 use crate::dylib::catalog::image::path_of;
-use crate::dylib::frames::{MAX_FRAME_BYTES, Report, UNHEARD, Word};
+use crate::dylib::frames::{HostMessage, MAX_FRAME_BYTES, Report, UNHEARD};
 use crate::dylib::run_threads::RunEvents;
 use crate::executor::{Exit, LANG, Outcome, PATH, Stop};
 use carillon_keeper::protocol::fields::next_frame;
@@ -54,7 +54,7 @@ pub(crate) async fn start(
     let (orders_end, words_end) = (File::from(orders_end), File::from(words_end));
     let spawn = spawn(plugin, &path_of(&orders_end), &path_of(&words_end)).map_err(failed)?;
     let mut child = keeper.spawn(spawn, printed::to_log(plugin.description.name.clone()));
-    let mut words = Words::new(words).map_err(cannot)?;
+    let mut words = MessageReader::new(words).map_err(cannot)?;
     let first = tokio::select! {
         biased;
         first = words.first() => first.map_err(failed)?,
@@ -68,9 +68,9 @@ pub(crate) async fn start(
         }
     };
     match first {
-        Word::Ready => {}
-        Word::Refused(reason) => return Err(failed(reason)),
-        _ => return Err(failed("its process says nonsense".to_owned())),
+        HostMessage::Ready => {}
+        HostMessage::Refused(reason) => return Err(failed(reason)),
+        _ => return Err(failed("its process sent an invalid message".to_owned())),
     }
     // The host has opened both; from now on each pipe is closed when the other side is gone.
     drop((orders_end, words_end));
@@ -86,7 +86,7 @@ pub(crate) async fn start(
 pub(crate) struct Supervisor {
     pub(crate) link: Arc<HostLink>,
     pub(crate) child: RunningChild,
-    pub(crate) words: Words,
+    pub(crate) words: MessageReader,
     pub(crate) plugin: Arc<Plugin>,
 }
 
@@ -94,7 +94,7 @@ impl Supervisor {
     /// Returns when the process is gone; `on_end` is told before its runs are.
     pub(crate) async fn supervise(mut self, on_end: impl FnOnce(&HostEnd) + Send) {
         let mut kill = self.link.kill.subscribe();
-        let mut last = LastWords::default();
+        let mut last = LastMessages::default();
         let exit = loop {
             tokio::select! {
                 // What has been said comes first: an end may be only the end of the process, not of its runs.
@@ -103,7 +103,7 @@ impl Supervisor {
                     let heard = read.and_then(|()| self.take_in(&mut last));
                     if heard.is_err() {
                         self.words.closed = true;
-                        // It has closed its end and lives: nobody can work with it.
+                        // It closed its end of the pipe and lives, so it is of no more use.
                         tokio::select! {
                             exit = self.child.exit() => break exit,
                             () = tokio::time::sleep(ENDING) => self.link.kill(Killed::Unheard),
@@ -125,12 +125,12 @@ impl Supervisor {
     }
 
     /// Takes in the words that have come. An error if they make no sense.
-    fn take_in(&mut self, last: &mut LastWords) -> Result<(), ()> {
+    fn take_in(&mut self, last: &mut LastMessages) -> Result<(), ()> {
         while let Some(word) = self.words.next()? {
             match word {
-                Word::Begun(key) => self.link.runs.begun(key),
-                Word::Output(key, bytes) => drop(self.link.runs.output(key, &bytes)),
-                Word::Ended(key, report) if report.threads_left() > 0 => {
+                HostMessage::Begun(key) => self.link.runs.begun(key),
+                HostMessage::Output(key, bytes) => drop(self.link.runs.output(key, &bytes)),
+                HostMessage::Ended(key, report) if report.threads_left() > 0 => {
                     self.replace_for_threads(report.threads_left());
                     if self.link.runs.len() > 1 {
                         self.link.runs.ended(key, report);
@@ -140,17 +140,17 @@ impl Supervisor {
                         self.link.kill(Killed::Retired);
                     }
                 }
-                Word::Ended(key, report) => {
+                HostMessage::Ended(key, report) => {
                     self.link.runs.ended(key, report);
                     self.link.end_if_done();
                 }
-                Word::Dying(key) => (last.dying, last.culprit) = (true, Some(key).filter(|key| *key != 0)),
-                Word::TooMuchMemory => last.too_much_memory = true,
-                Word::ThreadsLeft(count) => {
+                HostMessage::Dying(key) => (last.dying, last.culprit) = (true, Some(key).filter(|key| *key != 0)),
+                HostMessage::TooMuchMemory => last.too_much_memory = true,
+                HostMessage::ThreadsLeft(count) => {
                     self.replace_for_threads(count);
                     self.link.end_if_done();
                 }
-                Word::Ready | Word::Refused(_) => return Err(()),
+                HostMessage::Ready | HostMessage::Refused(_) => return Err(()),
             }
         }
         Ok(())
@@ -169,7 +169,7 @@ impl Supervisor {
     }
 
     /// What the dead host had said. Whatever it forked is dead too, so the pipe has an end.
-    async fn what_is_there(&mut self, last: &mut LastWords) {
+    async fn what_is_there(&mut self, last: &mut LastMessages) {
         while !self.words.closed {
             let read = tokio::time::timeout(Duration::from_secs(1), self.words.read()).await;
             if !matches!(read, Ok(Ok(()))) || self.take_in(last).is_err() {
@@ -178,7 +178,7 @@ impl Supervisor {
         }
     }
 
-    fn end(&self, mut exit: Exit, last: &LastWords) -> HostEnd {
+    fn end(&self, mut exit: Exit, last: &LastMessages) -> HostEnd {
         // Where the plugin calls exit, that was said.
         let unheard = exit.exit_code == Some(UNHEARD.into()) && !last.dying;
         if unheard {
@@ -200,7 +200,7 @@ impl Supervisor {
 
 /// What a host said before it ended.
 #[derive(Default)]
-struct LastWords {
+struct LastMessages {
     dying: bool,
     culprit: Option<u64>,
     too_much_memory: bool,
@@ -209,7 +209,7 @@ struct LastWords {
 }
 
 /// The pipe from a host, and what of it is not a whole frame yet.
-pub(crate) struct Words {
+pub(crate) struct MessageReader {
     pipe: pipe::Receiver,
     bytes: Vec<u8>,
     /// How many of the bytes are taken.
@@ -217,9 +217,9 @@ pub(crate) struct Words {
     closed: bool,
 }
 
-impl Words {
+impl MessageReader {
     pub(crate) fn new(pipe: OwnedFd) -> io::Result<Self> {
-        // More room than usual, so that a burst of output waits for nobody. A refusal leaves the usual.
+        // A larger pipe, so that a burst of output need not wait. If the system refuses, the default size stays.
         // SAFETY: takes numbers.
         unsafe { libc::fcntl(pipe.as_raw_fd(), libc::F_SETPIPE_SZ, PIPE_BYTES) };
         let pipe = pipe::Receiver::from_owned_fd(pipe)?;
@@ -237,20 +237,20 @@ impl Words {
     }
 
     /// The next whole word.
-    fn next(&mut self) -> Result<Option<Word>, ()> {
+    fn next(&mut self) -> Result<Option<HostMessage>, ()> {
         let bytes = &self.bytes[self.taken..];
         let Some((body, used)) = next_frame(bytes, MAX_FRAME_BYTES).map_err(|_| ())? else { return Ok(None) };
-        let word = Word::decode(body).map_err(|_| ())?;
+        let word = HostMessage::decode(body).map_err(|_| ())?;
         self.taken += used;
         Ok(Some(word))
     }
 
     /// The first word; an error if none comes.
-    pub(crate) async fn first(&mut self) -> Result<Word, String> {
+    pub(crate) async fn first(&mut self) -> Result<HostMessage, String> {
         loop {
-            match self.next().map_err(|()| "its process says nonsense".to_owned())? {
+            match self.next().map_err(|()| "its process sent an invalid message".to_owned())? {
                 // The exit, which comes next, says more.
-                Some(Word::Dying(_)) => continue,
+                Some(HostMessage::Dying(_)) => continue,
                 Some(word) => return Ok(word),
                 None => {}
             }
@@ -288,8 +288,8 @@ fn spawn(plugin: &Plugin, orders: &std::path::Path, words: &std::path::Path) -> 
     })
 }
 
-/// Writes what is queued, as much at a time as there is. Whoever is about to begin a run as well goes first: many that begin
-/// together are one write, and wake the host once. A host that is gone is the supervisor's business.
+/// Writes queued frames, as many as there are in one write. It yields first, so that runs which begin together share one
+/// write and wake the host once. On an error it ends: the supervisor notices that the host is gone.
 async fn write_orders(mut pipe: pipe::Sender, mut queue: mpsc::UnboundedReceiver<Vec<u8>>) {
     let mut bytes = Vec::new();
     while let Some(frame) = queue.recv().await {

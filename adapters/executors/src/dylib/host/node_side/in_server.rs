@@ -84,7 +84,7 @@ impl RunEvents for Ends {
     }
 
     fn ended(&self, key: u64, report: Report) {
-        // The task goes only with the runtime, and then nobody waits for an end.
+        // The task ends only with the runtime, and then no run waits for its end.
         let _ = self.ends.send((key, report));
     }
 }

@@ -1,15 +1,15 @@
-//! The server's side of one host process: what it is told to do, and what becomes of it.
+//! The handle of one host process: it accepts runs, cancels them, and closes or kills the host.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use tokio::sync::{mpsc, watch};
 
-use super::exit_reason::{End, HostEnd, Killed};
+use super::exit_reason::{HostEnd, Killed, RunEnd};
 use super::run_table::{Completion, Entry, RunTable};
 use crate::dylib::MOST_RUNS;
 use crate::dylib::abi_input::AbiInput;
-use crate::dylib::frames::Order;
+use crate::dylib::frames::HostCommand;
 use crate::executor::Outcome;
 use carillon_keeper::KeeperHandle;
 
@@ -50,15 +50,15 @@ impl HostLink {
         if key >= RUNS_IN_ALL {
             self.close();
         }
-        let frame = match Order::run_frame(key, self.keeper.deadline_ms(), facts) {
+        let frame = match HostCommand::run_frame(key, self.keeper.deadline_ms(), facts) {
             Ok(frame) => frame,
             Err(sentence) => {
-                entry.told.into().complete(End::NotStarted((Outcome::Failed, sentence)));
+                entry.told.into().complete(RunEnd::NotStarted((Outcome::Failed, sentence)));
                 return Ok(key);
             }
         };
         self.runs.enter(key, entry);
-        // If the host has ended meanwhile, nobody is there any more who would tell this run of it.
+        // If the host ended after the check above, its supervisor no longer completes new runs.
         match self.end.get() {
             Some(end) => self.runs.end_all(end),
             None => drop(self.orders.send(frame)),
@@ -80,7 +80,7 @@ impl HostLink {
 
     /// Tells a run that it is to stop. May be said again.
     pub(crate) fn cancel(&self, key: u64) {
-        let _ = self.orders.send(Order::cancel_frame(key));
+        let _ = self.orders.send(HostCommand::cancel_frame(key));
     }
 
     /// A run did not stop: nothing new comes here, and the process is killed when the others are done, at the latest when

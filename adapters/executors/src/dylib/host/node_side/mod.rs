@@ -2,7 +2,7 @@
 //!
 //! A host is started when the first run comes and kept. One that ends by itself is started again after a pause that
 //! doubles from [`FIRST_PAUSE`] to [`LONGEST_PAUSE`], and is short again once a host has lived for [`HEALTHY`]. Runs that
-//! come meanwhile wait; should the next start fail, they fail with its reason.
+//! arrive during the pause wait. If the next start fails, they fail with its reason.
 
 pub(crate) mod exit_reason;
 mod host_process;

@@ -1,5 +1,5 @@
-//! What a plugin prints to stdout or stderr instead of handing it to its run: many runs share these, so it is nobody's
-//! output, and goes to the server's log.
+//! Writes what a plugin prints to stdout or stderr into the server's log. All runs of a host share these two, so the text
+//! cannot be assigned to a run.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};

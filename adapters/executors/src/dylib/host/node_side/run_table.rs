@@ -1,4 +1,4 @@
-//! What the server keeps of each run that goes on in one place: its output so far, and who waits for its end.
+//! The runs in one place (a host or the server): their output so far, and the receivers of their ends.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-use super::exit_reason::{End, HostEnd, Stopped, judge};
+use super::exit_reason::{HostEnd, RunEnd, Stopped, judge};
 use crate::dylib::frames::Report;
 use crate::dylib::run_threads::RunEvents;
 use crate::execution::NewRun;
@@ -21,7 +21,7 @@ pub(crate) struct Detached {
 
 impl Detached {
     /// The run has ended, at least in this place.
-    pub(crate) fn ended(self, end: End, stopped: Option<Stopped>) {
+    pub(crate) fn ended(self, end: RunEnd, stopped: Option<Stopped>) {
         let Self { run, executor } = self;
         if end.goes_elsewhere(stopped.as_ref()) {
             tokio::spawn(run.follow(executor));
@@ -34,13 +34,13 @@ impl Detached {
 /// The receiver of a run's end.
 pub(crate) enum Completion {
     /// A task waits for it.
-    Waiting(oneshot::Sender<End>),
+    Waiting(oneshot::Sender<RunEnd>),
     /// No task waits for it.
     Detached(Detached),
 }
 
 impl Completion {
-    pub(crate) fn complete(self, end: End) {
+    pub(crate) fn complete(self, end: RunEnd) {
         match self {
             // The task may be gone.
             Self::Waiting(waiting) => drop(waiting.send(end)),
@@ -49,8 +49,8 @@ impl Completion {
     }
 }
 
-impl From<oneshot::Sender<End>> for Completion {
-    fn from(waiting: oneshot::Sender<End>) -> Self {
+impl From<oneshot::Sender<RunEnd>> for Completion {
+    fn from(waiting: oneshot::Sender<RunEnd>) -> Self {
         Self::Waiting(waiting)
     }
 }
@@ -89,8 +89,8 @@ impl RunTable {
         self.lock().insert(key, slot);
     }
 
-    /// The end of a run that nobody waits for is waited for from now on. `None` if it is over, or waited for already.
-    pub(crate) fn wait_for(&self, key: u64) -> Option<(Detached, oneshot::Receiver<End>)> {
+    /// Attaches a waiting task to a detached run. `None` if the run ended or a task waits for it already.
+    pub(crate) fn wait_for(&self, key: u64) -> Option<(Detached, oneshot::Receiver<RunEnd>)> {
         let mut runs = self.lock();
         let told = &mut runs.get_mut(&key)?.entry.told;
         let (waiting, end) = oneshot::channel();
@@ -129,8 +129,8 @@ impl RunTable {
         for (key, slot) in runs {
             let host = host.clone();
             let end = match slot.begun {
-                true => End::HostEnded { key, host, alone, output: slot.output },
-                false => End::NotBegun(host),
+                true => RunEnd::HostEnded { key, host, alone, output: slot.output },
+                false => RunEnd::NotBegun(host),
             };
             slot.entry.told.complete(end);
         }
@@ -160,7 +160,7 @@ impl RunEvents for Arc<RunTable> {
     fn ended(&self, key: u64, report: Report) {
         let slot = self.lock().remove(&key);
         if let Some(TableRow { output, entry, .. }) = slot {
-            entry.told.complete(End::Reported(report, output));
+            entry.told.complete(RunEnd::Reported(report, output));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Following a run to its end, and seeing to it that it comes to one.
+//! Supervises a run of a plugin: stops it at its timeout or on a cancel, and ends it by force if it does not stop.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use super::exit_reason::{End, Stopped};
+use super::exit_reason::{RunEnd, Stopped};
 use super::in_server::InServer;
 use super::link::HostLink;
 use super::run_table::RunTable;
@@ -18,9 +18,9 @@ use crate::executor::Outcome;
 const ASK_EVERY: Duration = Duration::from_millis(100);
 
 /// A run that goes on and is waited for.
-pub(crate) struct Supervised {
+pub(crate) struct SupervisedRun {
     key: u64,
-    end: oneshot::Receiver<End>,
+    end: oneshot::Receiver<RunEnd>,
     place: Place,
     over: bool,
 }
@@ -42,14 +42,14 @@ impl Place {
     }
 }
 
-impl Supervised {
+impl SupervisedRun {
     /// The run of that key, whose end is told to `end`.
-    pub(crate) fn new(key: u64, end: oneshot::Receiver<End>, place: Place) -> Self {
+    pub(crate) fn new(key: u64, end: oneshot::Receiver<RunEnd>, place: Place) -> Self {
         Self { key, end, place, over: false }
     }
 
     /// Waits for the end of the run, and sees to it that it comes. The second answer is why it was to stop, if it was.
-    pub(crate) async fn follow(mut self, limits: &Limits) -> (End, Option<Stopped>) {
+    pub(crate) async fn follow(mut self, limits: &Limits) -> (RunEnd, Option<Stopped>) {
         let (how, mut reason) = tokio::select! {
             biased;
             end = Self::ended(&mut self.end, &mut self.over) => return (end, None),
@@ -73,13 +73,13 @@ impl Supervised {
         }
     }
 
-    async fn ended(end: &mut oneshot::Receiver<End>, over: &mut bool) -> End {
+    async fn ended(end: &mut oneshot::Receiver<RunEnd>, over: &mut bool) -> RunEnd {
         match end.await {
             Ok(end) => {
                 *over = true;
                 end
             }
-            // Whoever holds the other side tells every run of its end before it goes; then this is the server's own end.
+            // The table completes every run before it drops the sender, so the server itself is ending.
             Err(_) => std::future::pending().await,
         }
     }
@@ -106,7 +106,7 @@ impl Supervised {
     }
 }
 
-impl Drop for Supervised {
+impl Drop for SupervisedRun {
     fn drop(&mut self) {
         if !self.over {
             self.cancel();
@@ -126,7 +126,7 @@ impl DetachedRun for DetachedInPlace {
         // The run may have ended. If it moved to another host, a task follows it there.
         let Some((run, end)) = self.place.runs().wait_for(self.key) else { return };
         let limits = Limits::new(None, run.run.facts.kill_grace, run.run.stop.clone());
-        let ongoing = Supervised::new(self.key, end, self.place.clone());
+        let ongoing = SupervisedRun::new(self.key, end, self.place.clone());
         tokio::spawn(async move {
             let (end, stopped) = ongoing.follow(&limits).await;
             run.ended(end, stopped);

@@ -1,4 +1,4 @@
-//! The last word of a host that crashes or is made to exit: in which run it happened.
+//! The last message of a host that crashes or exits: the run in which it happened.
 
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -15,7 +15,7 @@ const CRASHES: [Signal; 7] =
 static WORDS: AtomicI32 = AtomicI32::new(-1);
 
 /// Crashes say where they happened, and then look like crashes. To be called before the plugin is loaded, which may have
-/// handlers of its own; then nobody says it.
+/// handlers of its own; then no run is reported.
 pub(crate) fn tell_of_crashes(words: RawFd) -> nix::Result<()> {
     WORDS.store(words, Ordering::Relaxed);
     // On the other stack that Rust gives to each of its threads: the crash may be an overflow of the first.
@@ -41,7 +41,7 @@ pub(crate) fn tell_of_exits() {
     unsafe { libc::atexit(exiting) };
 }
 
-/// Whoever crashes first says so before the process can end: until then the next crash comes here as well.
+/// The first thread that crashes reports it before the process ends. A second crash in that time comes here too.
 extern "C" fn crashed(signal: i32) {
     say();
     // SAFETY: both may be called in a handler. The disposition is the default one then, and the signal is not blocked: this ends

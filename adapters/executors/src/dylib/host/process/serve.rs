@@ -1,4 +1,4 @@
-//! A host that runs its plugin: orders come on one pipe, words go out on another.
+//! A host that runs its plugin. It reads commands from one pipe and writes messages to another.
 
 use std::fs::{File, OpenOptions};
 use std::io::Read;
@@ -11,7 +11,7 @@ use nix::sys::resource::{Resource, setrlimit};
 
 use super::{dying, leave, watch};
 use crate::dylib::MOST_RUNS;
-use crate::dylib::frames::{CHUNK_BYTES, MAX_FRAME_BYTES, Order, Report, UNHEARD, Word};
+use crate::dylib::frames::{CHUNK_BYTES, HostCommand, HostMessage, MAX_FRAME_BYTES, Report, UNHEARD};
 use crate::dylib::library::Library;
 use crate::dylib::run_threads::{PluginThreads, RunEvents, RunThreads, STACK_BYTES};
 use carillon_keeper::protocol::fields::next_frame;
@@ -22,7 +22,7 @@ const READ_BYTES: usize = 64 << 10;
 /// Runs the plugin until the server closes the pipe. Returns only if it could not begin.
 pub(crate) fn serve(image: &Path, orders: &Path, words: &Path, memory_bytes: u64) -> Result<(), String> {
     let cannot = |error: std::io::Error| format!("a pipe to the server cannot be opened: {error}");
-    let words = Words(OpenOptions::new().write(true).open(words).map_err(cannot)?);
+    let words = MessagePipe(OpenOptions::new().write(true).open(words).map_err(cannot)?);
     let orders = File::open(orders).map_err(cannot)?;
     let no_signals = |error: Errno| format!("signals cannot be set up: {error}");
     dying::tell_of_crashes(words.0.as_raw_fd()).map_err(no_signals)?;
@@ -31,12 +31,12 @@ pub(crate) fn serve(image: &Path, orders: &Path, words: &Path, memory_bytes: u64
     let library = match Library::load(image) {
         Ok(library) => library,
         Err(reason) => {
-            words.say(&Word::Refused(reason));
+            words.say(&HostMessage::Refused(reason));
             leave(1)
         }
     };
     dying::tell_of_exits();
-    words.say(&Word::Ready);
+    words.say(&HostMessage::Ready);
     let words = Arc::new(words);
     let stage = Arc::new(RunThreads::new(library, words.clone(), PluginThreads::new()).map_err(no_signals)?);
     watch::start(stage.clone(), words, memory_bytes).map_err(|error| format!("there is no second thread: {error}"))?;
@@ -44,7 +44,7 @@ pub(crate) fn serve(image: &Path, orders: &Path, words: &Path, memory_bytes: u64
 }
 
 /// The end is the pipe's: the server is gone or wants the host to go, or the plugin has closed it.
-fn obey(mut orders: File, stage: &RunThreads<Arc<Words>>) -> ! {
+fn obey(mut orders: File, stage: &RunThreads<Arc<MessagePipe>>) -> ! {
     let mut bytes = Vec::new();
     let mut buffer = vec![0; READ_BYTES];
     loop {
@@ -56,9 +56,9 @@ fn obey(mut orders: File, stage: &RunThreads<Arc<Words>>) -> ! {
         }
         let mut taken = 0;
         while let Ok(Some((body, used))) = next_frame(&bytes[taken..], MAX_FRAME_BYTES) {
-            match Order::decode(body) {
-                Ok(Order::Run { key, lease_ms, facts }) => stage.begin(key, lease_ms, facts),
-                Ok(Order::Cancel(key)) => stage.cancel(key),
+            match HostCommand::decode(body) {
+                Ok(HostCommand::Run { key, lease_ms, facts }) => stage.begin(key, lease_ms, facts),
+                Ok(HostCommand::Cancel(key)) => stage.cancel(key),
                 // Both ends are the same binary: somebody else has written into the pipe, or into this memory.
                 Err(_) => leave(UNHEARD),
             }
@@ -69,11 +69,11 @@ fn obey(mut orders: File, stage: &RunThreads<Arc<Words>>) -> ! {
 }
 
 /// The pipe to the server. Many threads write to it without a lock: each word is one write that the kernel does not split.
-pub(crate) struct Words(File);
+pub(crate) struct MessagePipe(File);
 
-impl Words {
+impl MessagePipe {
     /// Says it. A host that cannot has no reason to be there.
-    pub(crate) fn say(&self, word: &Word) {
+    pub(crate) fn say(&self, word: &HostMessage) {
         self.write_or_leave(&word.encode());
     }
 
@@ -95,22 +95,22 @@ impl Words {
     }
 }
 
-impl RunEvents for Arc<Words> {
+impl RunEvents for Arc<MessagePipe> {
     fn begun(&self, key: u64) {
-        self.say(&Word::Begun(key));
+        self.say(&HostMessage::Begun(key));
     }
 
     fn output(&self, key: u64, bytes: &[u8]) -> Result<(), i32> {
-        bytes.chunks(CHUNK_BYTES).try_for_each(|chunk| self.write(&Word::output_frame(key, chunk)))
+        bytes.chunks(CHUNK_BYTES).try_for_each(|chunk| self.write(&HostMessage::output_frame(key, chunk)))
     }
 
     fn ended(&self, key: u64, report: Report) {
-        self.say(&Word::Ended(key, report));
+        self.say(&HostMessage::Ended(key, report));
     }
 
     fn ended_and_begun(&self, ended: u64, report: Report, begun: u64) {
-        let mut frames = Word::Ended(ended, report).encode();
-        Word::Begun(begun).put(&mut frames);
+        let mut frames = HostMessage::Ended(ended, report).encode();
+        HostMessage::Begun(begun).put(&mut frames);
         self.write_or_leave(&frames);
     }
 }

@@ -9,8 +9,8 @@ use std::time::Duration;
 use nix::unistd::{SysconfVar, sysconf};
 
 use super::leave;
-use super::serve::Words;
-use crate::dylib::frames::Word;
+use super::serve::MessagePipe;
+use crate::dylib::frames::HostMessage;
 use crate::dylib::run_threads::{RunThreads, of_the_plugin};
 
 /// The pause between two looks. A plugin can fill about 100 MB in that time on an idle machine.
@@ -20,7 +20,11 @@ const LOOK_EVERY: Duration = Duration::from_millis(25);
 const LOOKS_IN_A_ROW: u32 = 10;
 
 /// Starts the thread. It reports left threads, and ends the process if that holds more than `memory_bytes`.
-pub(crate) fn start(runs: Arc<RunThreads<Arc<Words>>>, words: Arc<Words>, memory_bytes: u64) -> io::Result<()> {
+pub(crate) fn start(
+    runs: Arc<RunThreads<Arc<MessagePipe>>>,
+    words: Arc<MessagePipe>,
+    memory_bytes: u64,
+) -> io::Result<()> {
     let page_bytes = sysconf(SysconfVar::PAGE_SIZE).ok().flatten().and_then(|bytes| u64::try_from(bytes).ok());
     let page_bytes = page_bytes.unwrap_or(4096);
     let watch = move || {
@@ -28,14 +32,14 @@ pub(crate) fn start(runs: Arc<RunThreads<Arc<Words>>>, words: Arc<Words>, memory
         loop {
             std::thread::sleep(LOOK_EVERY);
             if resident_pages().is_some_and(|pages| pages.saturating_mul(page_bytes) > memory_bytes) {
-                words.say(&Word::TooMuchMemory);
+                words.say(&HostMessage::TooMuchMemory);
                 leave(1);
             }
             let left = threads_left(&runs);
             with_threads = if left > Some(0) { with_threads + 1 } else { 0 };
             idle = if left == Some(0) { idle + 1 } else { 0 };
             if with_threads == LOOKS_IN_A_ROW {
-                words.say(&Word::ThreadsLeft(u32::try_from(left.unwrap_or(0)).unwrap_or(u32::MAX)));
+                words.say(&HostMessage::ThreadsLeft(u32::try_from(left.unwrap_or(0)).unwrap_or(u32::MAX)));
             }
             if idle == LOOKS_IN_A_ROW {
                 // The plugin has neither a run nor a thread, so it can neither fill memory nor start a thread.
@@ -54,7 +58,7 @@ fn resident_pages() -> Option<u64> {
 }
 
 /// The number of threads that belong to the plugin and to no run. `None` while a run is active: they may be its threads.
-fn threads_left(runs: &RunThreads<Arc<Words>>) -> Option<usize> {
+fn threads_left(runs: &RunThreads<Arc<MessagePipe>>) -> Option<usize> {
     let (for_runs, active) = runs.counts();
     (active == 0).then(|| of_the_plugin(for_runs))
 }
