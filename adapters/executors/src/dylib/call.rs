@@ -1,7 +1,7 @@
 //! One call of a plugin's `run`, with all that the ABI promises it.
 //!
-//! What a plugin holds as `host` is a number, not a place in memory: a thread that uses it after its run is over, as it
-//! must not, reaches nothing, and never the run of somebody else.
+//! The `host` of a plugin is a number, not an address. A thread that wrongly uses it after its run reaches nothing, and
+//! never another run.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -27,7 +27,7 @@ pub(crate) fn current() -> u64 {
     CURRENT.get()
 }
 
-/// What a plugin's callbacks reach during a run.
+/// The target of a plugin's callbacks during a run.
 pub(crate) struct Port {
     /// Set once the run is to stop.
     pub(crate) stop: Arc<AtomicBool>,

@@ -20,22 +20,22 @@ use crate::dylib::frames::Report;
 use crate::dylib::library::Library;
 use carillon_keeper::boottime_ms;
 
-/// What a thread of a plugin may use of its stack, in bytes; what the main thread of a program gets.
+/// The stack of a plugin's thread, in bytes; as much as the main thread of a program has.
 pub(crate) const STACK_BYTES: usize = 8 << 20;
 /// How long a thread waits for another run before it ends.
 const IDLE: Duration = Duration::from_secs(5);
 /// Interrupts system calls of a run that has to stop. Its default action is to do nothing.
 const WAKE: Signal = Signal::SIGURG;
 
-/// Where runs tell how they go. Called on the threads of runs.
+/// Receives the events of runs. Called on the threads of runs.
 pub(crate) trait RunEvents: Send + Sync + 'static {
     /// The plugin is about to be called for this run.
     fn begun(&self, key: u64);
     /// Takes output whole, or answers an errno value. May block.
     fn output(&self, key: u64, bytes: &[u8]) -> Result<(), i32>;
-    /// The run is over.
+    /// The run ended.
     fn ended(&self, key: u64, report: Report);
-    /// The same of one run and then of another, on one thread.
+    /// One run ended and the next one begins, on one thread.
     fn ended_and_begun(&self, ended: u64, report: Report, begun: u64) {
         self.ended(ended, report);
         self.begun(begun);
@@ -107,7 +107,7 @@ impl<S: RunEvents> RunThreads<S> {
         })))
     }
 
-    /// Begins a run, unless CLOCK_BOOTTIME has reached `lease_ms` just before the plugin is called.
+    /// Queues a run. The plugin is not called for it if CLOCK_BOOTTIME has reached `lease_ms` by then.
     pub(crate) fn begin(&self, key: u64, lease_ms: u64, facts: AbiInput) {
         let going = Arc::new(ActiveCall::default());
         let mut state = self.0.state();
@@ -121,7 +121,7 @@ impl<S: RunEvents> RunThreads<S> {
         self.0.see_to_waiting(state);
     }
 
-    /// Tells a run that it is to stop, and interrupts what it waits for. What is over already is no error.
+    /// Asks a run to stop, and interrupts its system call. Does nothing if the run ended.
     pub(crate) fn cancel(&self, key: u64) {
         let state = self.0.state();
         let Some(going) = state.going.get(&key) else { return };
@@ -164,7 +164,7 @@ impl<S> Shared<S> {
 }
 
 impl<S: RunEvents> Shared<S> {
-    /// Sees to it that a thread comes for the run that waits, if none is on its way.
+    /// Wakes or starts a thread for the next queued run, if no thread is coming.
     fn see_to_waiting(self: &Arc<Self>, mut state: MutexGuard<'_, State>) {
         if state.waiting.is_empty() || state.called + state.starting > 0 {
             return;

@@ -7,14 +7,14 @@ use crate::dylib::frames::Report;
 use crate::executor::{Exit, Outcome};
 use carillon_keeper::output::Output;
 
-/// Why the server ended a host.
+/// The reason why the server ended a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Killed {
     /// A run in it did not stop.
     NotStopped,
-    /// It is not needed any more; nothing ran in it.
+    /// It is no longer needed and had no runs.
     Retired,
-    /// It says nothing any more, or nonsense.
+    /// It sent no messages any more, or an invalid one.
     Unheard,
 }
 
@@ -25,7 +25,7 @@ pub(crate) struct HostEnd {
     pub(crate) plugin: String,
     /// What the keeper saw.
     pub(crate) exit: Exit,
-    /// The run in the midst of which it ended, as far as it could tell.
+    /// The run that it was in when it ended, if it could report that.
     pub(crate) culprit: Option<u64>,
     /// The memory limit that it went beyond, in bytes.
     pub(crate) beyond_bytes: Option<u64>,
@@ -34,7 +34,7 @@ pub(crate) struct HostEnd {
 }
 
 impl HostEnd {
-    /// Why it ended, as the end of a sentence that begins with the plugin.
+    /// The cause, as the end of a sentence that begins with the plugin.
     pub(crate) fn why(&self) -> String {
         let Exit { exit_code, signal, reason, .. } = &self.exit;
         match (self.beyond_bytes, self.killed, signal, reason) {
@@ -52,7 +52,7 @@ impl HostEnd {
         }
     }
 
-    /// Of a run that was in it.
+    /// The reason of a run that was in it.
     fn sentence(&self, key: u64, alone: bool) -> String {
         let (plugin, why) = (&self.plugin, self.why());
         match self.culprit {
@@ -68,24 +68,24 @@ impl HostEnd {
 
 /// How a run came to its end.
 pub(crate) enum RunEnd {
-    /// The plugin returned, or was not called, and why.
+    /// The plugin returned, or was not called.
     Reported(Report, Output),
-    /// The process that it was in is gone.
+    /// Its process ended.
     HostEnded { key: u64, host: Arc<HostEnd>, alone: bool, output: Output },
-    /// The process is gone, and the plugin had not been called for this run: it can go to another one.
+    /// Its process ended before the plugin was called for it, so another host can take it.
     NotBegun(Arc<HostEnd>),
-    /// It was never handed over, and why.
+    /// It was never given to a host.
     NotStarted(NotStarted),
 }
 
 impl RunEnd {
-    /// Whether the run is not over, but is to go to another process.
+    /// Whether the run continues in another process.
     pub(crate) fn goes_elsewhere(&self, stopped: Option<&Stopped>) -> bool {
         matches!(self, Self::NotBegun(host) if stopped.is_none() && host.exit.how != Outcome::Lost)
     }
 }
 
-/// Why a run was to stop: how it will have ended, and the beginning of a sentence.
+/// A reason to stop a run: its outcome, and the beginning of a sentence.
 pub(crate) type Stopped = (Outcome, String);
 
 /// Why a run cannot begin, or there is no host for it: a sentence, and whether it is for the plugin's own fault

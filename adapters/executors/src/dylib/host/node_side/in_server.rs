@@ -1,4 +1,4 @@
-//! A trusted plugin in the server itself (`isolation = "in_process"`): fast, and with it the server stands and falls.
+//! A trusted plugin in the server itself (`isolation = "in_process"`): fast, but its crash is the server's crash.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -46,7 +46,7 @@ impl InServer {
         self.stage.cancel(key);
     }
 
-    /// A run did not stop. A thread cannot be killed, and a run is not over while it goes on.
+    /// A run did not stop. A thread cannot be killed, so the run stays until it returns.
     pub(crate) fn give_up(&self, key: u64) {
         let name = &self.name;
         tracing::error!(
@@ -55,8 +55,8 @@ impl InServer {
     }
 }
 
-/// Where the threads of runs tell how they go. Ends pass through one task: told by a thread that is none of the runtime's,
-/// each would wake a thread of that for itself.
+/// Receives the events of runs from their threads. Ends pass through one task, because each would wake a thread of the
+/// runtime otherwise.
 struct Ends {
     runs: Arc<RunTable>,
     ends: mpsc::UnboundedSender<(u64, Report)>,

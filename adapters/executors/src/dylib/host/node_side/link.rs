@@ -15,7 +15,7 @@ use carillon_keeper::KeeperHandle;
 
 /// Runs after which a host makes room for a fresh one: what a plugin leaks does not add up for ever.
 const RUNS_IN_ALL: u64 = 1_000_000;
-/// A host process that is ready, or was.
+/// A host process that is or was ready.
 pub(crate) struct HostLink {
     keeper: KeeperHandle,
     orders: mpsc::UnboundedSender<Vec<u8>>,
@@ -66,25 +66,25 @@ impl HostLink {
         Ok(key)
     }
 
-    /// The process is gone: nothing new comes here, and every run is told.
+    /// The process is gone. Completes every run.
     pub(crate) fn ended(&self, end: HostEnd) {
         let end = Arc::new(end);
         let _ = self.end.set(end.clone());
         self.runs.end_all(&end);
     }
 
-    /// Nothing new comes here.
+    /// Takes no new runs from now on.
     pub(crate) fn close(&self) {
         self.open.store(false, Ordering::SeqCst);
     }
 
-    /// Tells a run that it is to stop. May be said again.
+    /// Asks a run to stop. May be repeated.
     pub(crate) fn cancel(&self, key: u64) {
         let _ = self.orders.send(HostCommand::cancel_frame(key));
     }
 
-    /// A run did not stop: nothing new comes here, and the process is killed when the others are done, at the latest when
-    /// as much time has passed as the most patient of them has to stop.
+    /// A run did not stop. The host takes no new runs, and is killed after its other runs end, at the latest after the
+    /// longest kill_grace among them.
     pub(crate) fn give_up(self: &Arc<Self>, key: u64) {
         self.close();
         match self.runs.give_up(key) {
@@ -99,7 +99,7 @@ impl HostLink {
         }
     }
 
-    /// Nothing new comes here; the process is ended when its runs are done.
+    /// Takes no new runs, and ends the process after its last run.
     pub(crate) fn retire(&self) {
         self.close();
         self.end_if_done();

@@ -98,7 +98,7 @@ impl Hosts {
         }
     }
 
-    /// How the newest host is, for people.
+    /// The state of the newest host, and its trouble.
     pub(crate) fn describe(&self) -> (HostState, Option<String>) {
         let state = self.state();
         let trouble = state.trouble.clone();
@@ -111,7 +111,7 @@ impl Hosts {
         }
     }
 
-    /// The number of the start that is going on, which may just have begun.
+    /// The number of the current start. Begins one if there is none.
     fn ensure_start(self: &Arc<Self>, state: &mut State) -> u64 {
         if let Some(number) = state.starting {
             return number;

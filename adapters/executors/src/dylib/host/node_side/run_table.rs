@@ -61,7 +61,7 @@ impl From<Detached> for Completion {
     }
 }
 
-/// A run that is to be entered, and who is told of its end.
+/// A run before it is entered.
 pub(crate) struct Entry<T> {
     pub(crate) live: Live,
     pub(crate) kill_grace: Duration,

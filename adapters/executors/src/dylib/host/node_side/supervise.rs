@@ -14,10 +14,10 @@ use super::run_table::RunTable;
 use crate::execution::DetachedRun;
 use crate::executor::Outcome;
 
-/// A run that is to stop is told so again and again: a signal that comes just before a system call interrupts nothing.
+/// The pause between two requests to stop. They repeat because a signal just before a system call interrupts nothing.
 const ASK_EVERY: Duration = Duration::from_millis(100);
 
-/// A run that goes on and is waited for.
+/// An active run whose end a task waits for.
 pub(crate) struct SupervisedRun {
     key: u64,
     end: oneshot::Receiver<RunEnd>,
@@ -25,7 +25,7 @@ pub(crate) struct SupervisedRun {
     over: bool,
 }
 
-/// Where a run goes on.
+/// The place of an active run.
 #[derive(Clone)]
 pub(crate) enum Place {
     Host(Arc<HostLink>),
@@ -33,7 +33,7 @@ pub(crate) enum Place {
 }
 
 impl Place {
-    /// What is kept there of its runs.
+    /// The table of its runs.
     pub(crate) fn runs(&self) -> &RunTable {
         match self {
             Self::Host(host) => &host.runs,
@@ -43,12 +43,12 @@ impl Place {
 }
 
 impl SupervisedRun {
-    /// The run of that key, whose end is told to `end`.
+    /// The run with that key. `end` receives its end.
     pub(crate) fn new(key: u64, end: oneshot::Receiver<RunEnd>, place: Place) -> Self {
         Self { key, end, place, over: false }
     }
 
-    /// Waits for the end of the run, and sees to it that it comes. The second answer is why it was to stop, if it was.
+    /// Waits for the end of the run, and stops it at its limits. The second value is the reason for the stop, if there is one.
     pub(crate) async fn follow(mut self, limits: &Limits) -> (RunEnd, Option<Stopped>) {
         let (how, mut reason) = tokio::select! {
             biased;
@@ -91,7 +91,7 @@ impl SupervisedRun {
         }
     }
 
-    /// Ends it by force, if there is one; how, as a part of a sentence.
+    /// Ends it by force where that is possible. Returns a part of a sentence.
     fn give_up(&self) -> &'static str {
         match &self.place {
             Place::Host(host) => {
@@ -134,10 +134,10 @@ impl DetachedRun for DetachedInPlace {
     }
 }
 
-/// Further than any run goes, and still a moment that can be computed with.
+/// Longer than any run, and short enough not to overflow.
 const FAR: Duration = Duration::from_secs(100 * 365 * 86_400);
 
-/// What ends a run that does not end by itself.
+/// The limits of a run: a cancel, or its timeout.
 pub(crate) struct Limits {
     timeout: Option<Duration>,
     over_at: Option<Instant>,
@@ -151,7 +151,7 @@ impl Limits {
         Self { timeout, over_at: timeout.map(after), kill_grace, stop }
     }
 
-    /// Why the run is to stop now, if it is.
+    /// The reason why the run has to stop now, if there is one.
     pub(crate) fn are_reached(&self) -> Option<Stopped> {
         if self.stop.is_cancelled() {
             return Some(cancelled());
@@ -159,7 +159,7 @@ impl Limits {
         self.over_at.filter(|at| *at <= Instant::now()).map(|_| timed_out(self.timeout))
     }
 
-    /// Waits until the run is to stop. Cancel safe.
+    /// Waits until the run has to stop. Cancel safe.
     pub(crate) async fn reached(&self) -> Stopped {
         tokio::select! {
             biased;
@@ -168,7 +168,7 @@ impl Limits {
         }
     }
 
-    /// Waits until patience with a run that was told to stop is over.
+    /// Waits until the kill_grace of a stopped run is over.
     pub(crate) async fn patience(&self) {
         tokio::time::sleep(self.kill_grace.min(FAR)).await;
     }
@@ -187,7 +187,7 @@ fn after(duration: Duration) -> Instant {
     Instant::now() + duration.min(FAR)
 }
 
-/// For ever, at no price, if there is no such time.
+/// Never returns if there is no such time.
 async fn wait_until(at: Option<Instant>) {
     match at {
         Some(at) => sleep_until(at).await,

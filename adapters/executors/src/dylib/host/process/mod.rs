@@ -1,7 +1,6 @@
-//! The host process: loads one plugin, to look at it or to run it.
+//! The host process: it loads one plugin, to inspect it or to run it.
 //!
-//! It belongs to the plugin: all that it knows of the server is where to open an image and two pipes. Whatever goes wrong
-//! in it ends with it.
+//! It knows nothing of the server but the paths of an image and of two pipes. A fault of the plugin ends this process only.
 
 mod dying;
 mod serve;
@@ -64,7 +63,7 @@ fn inspect(image: &Path) -> Result<(), String> {
     leave(0)
 }
 
-/// Ends the process at once: what a plugin wants to do at exit could crash, or never end.
+/// Ends the process at once. Exit handlers of a plugin could crash or never end, so they do not run.
 pub fn leave(exit_code: u8) -> ! {
     // SAFETY: always.
     unsafe { libc::_exit(exit_code.into()) }

@@ -43,7 +43,7 @@ pub(crate) fn serve(image: &Path, orders: &Path, words: &Path, memory_bytes: u64
     obey(orders, &stage)
 }
 
-/// The end is the pipe's: the server is gone or wants the host to go, or the plugin has closed it.
+/// Ends with the pipe: the server is gone, or has closed it to end the host, or the plugin has closed it.
 fn obey(mut orders: File, stage: &RunThreads<Arc<MessagePipe>>) -> ! {
     let mut bytes = Vec::new();
     let mut buffer = vec![0; READ_BYTES];
@@ -72,7 +72,7 @@ fn obey(mut orders: File, stage: &RunThreads<Arc<MessagePipe>>) -> ! {
 pub(crate) struct MessagePipe(File);
 
 impl MessagePipe {
-    /// Says it. A host that cannot has no reason to be there.
+    /// Writes a message. A host that cannot write ends.
     pub(crate) fn say(&self, word: &HostMessage) {
         self.write_or_leave(&word.encode());
     }
@@ -124,7 +124,7 @@ fn limit_memory(memory_bytes: u64) {
     let _ = setrlimit(Resource::RLIMIT_DATA, limit, limit);
 }
 
-/// What plugins print goes to the server's log, line by line; stdio would keep it, as stdout is a pipe.
+/// Makes stdout line buffered: the server's log gets lines, and stdio would buffer a pipe in blocks.
 fn write_lines() {
     unsafe extern "C" {
         static mut stdout: *mut libc::FILE;
