@@ -47,7 +47,7 @@ fn whatever_ends_the_process_is_told() {
         run(async {
             let keeper = keeper(true);
             let (noop, broken) = (noop(&keeper, Isolation::Process), hosted(&keeper, &broken(body)));
-            // Beside it, a run of another plugin that lives until the end has been seen.
+            // A run of another plugin outlives the crash.
             let stop = CancellationToken::new();
             let stopped = stop.clone();
             let other = follow(&noop, facts(json!({"sleep_ms": 3_600_000})), Live::unheard(), stopped);
@@ -104,6 +104,9 @@ fn memory_beyond_the_limit_ends_the_process() {
         let host = Host { memory_bytes: 96 << 20, ..host() };
         let plugin = discover(directory.path(), &host).remove(0).unwrap();
         let executor = executor(plugin, &keeper(true), Isolation::Process);
+        // The watch of an idle host sleeps, and a run must wake it.
+        assert_eq!(run_to_end(&executor, asking("nothing")).await.how, Outcome::Succeeded);
+        tokio::time::sleep(Duration::from_millis(500)).await;
         let exit = run_to_end(&executor, asking("break")).await;
         let reason = "plugin fixture went beyond its memory limit of 96 MiB";
         assert_eq!((exit.how, exit.reason.as_deref()), (Outcome::Failed, Some(reason)));
@@ -146,7 +149,7 @@ fn a_dead_process_is_started_again_after_a_pause() {
         assert_eq!(state(&executor), Some(HostState::BackingOff));
         let trouble = executor.description().plugin.unwrap().trouble;
         assert_eq!(trouble.as_deref(), Some("plugin fixture crashed: SIGABRT"));
-        // A run that comes meanwhile waits, and may be called off.
+        // A run that arrives during the pause waits, and may be cancelled.
         let stopped = CancellationToken::new();
         stopped.cancel();
         let exit = executor.run(asking("nothing"), Live::unheard(), stopped).await;

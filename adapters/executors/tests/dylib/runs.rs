@@ -114,7 +114,7 @@ fn output_is_kept_in_order() {
         run->write(run->host, "one\n", 4);
         run->write(run->host, NULL, 0);
         run->write(run->host, "two\n", 4);
-        fprintf(stderr, "whoever prints is heard by the log\n");
+        fprintf(stderr, "a line for the log\n");
         snprintf(result->message, result->message_capacity, "failed with %d", 300);
         result->exit_code = 300;
     "#;

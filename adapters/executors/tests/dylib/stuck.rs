@@ -21,7 +21,7 @@ tests![
     what_comes_after_a_run_reaches_no_other,
 ];
 
-/// One that neither hears nor ends, beside one that waits until it is to stop, and one that comes later.
+/// A run that ignores a stop, a run that waits for one, and a later run.
 fn a_run_that_does_not_stop_is_killed_and_others_have_time() {
     let body = broken("for (;;) {}");
     // The other one is stopped in good time, or it is there when the process is killed.
@@ -150,7 +150,7 @@ fn threads_that_are_joined_are_no_fault() {
     });
 }
 
-/// It began beside another run, which may have started the thread as well.
+/// Another run was active when it began, and may have started the thread.
 fn threads_that_may_be_of_another_run_end_with_their_process() {
     run(async {
         let directory = Directory::new();

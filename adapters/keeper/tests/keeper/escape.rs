@@ -78,7 +78,7 @@ fn it_dies_when_the_node_is_frozen() {
     }
 }
 
-/// No cgroup, another session, another group, another environment: an orphan of nobody's is killed as soon as it is seen.
+/// No cgroup, another session, another group, another environment: such an orphan is killed as soon as it is seen.
 fn it_dies_with_its_marks_shed() {
     let mut witness = Witness::new();
     let inner = format!("exec 9>{}; echo up >&9; sleep 1000", witness.path().display());
@@ -114,7 +114,7 @@ fn a_main_process_dies_with_its_keeper_though_the_node_is_frozen() {
 
 fn what_both_left_behind_dies_when_the_next_keeper_starts() {
     if !has_cgroups() {
-        return skip("without cgroup v2 nobody can tell what a killed node and keeper left behind");
+        return skip("without cgroup v2 the leftovers of a killed node and keeper are unknown");
     }
     let mut witness = Witness::new();
     let mut node = Node::start(3_600_000, true, "-", &[&escaping(&witness)]);
@@ -123,7 +123,7 @@ fn what_both_left_behind_dies_when_the_next_keeper_starts() {
     signal(node.keeper, Signal::SIGKILL);
     node.process.kill().unwrap();
     node.process.wait().unwrap();
-    // It has escaped, unless a keeper of another test has started meanwhile.
+    // It has escaped, unless a keeper of another test started in that time.
     run(async {
         let _next = keeper(true);
         witness.wait_until_dead();

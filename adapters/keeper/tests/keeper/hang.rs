@@ -1,5 +1,5 @@
 //! A child that hangs before it has become its program (here in a directory on a file system that does not answer) shares
-//! the keeper's memory all that time. It hangs nobody else, and it dies as any other does.
+//! the keeper's memory all that time. It delays no other child, and it dies as any other does.
 
 use std::ffi::CString;
 use std::fs::File;

@@ -1,4 +1,4 @@
-//! Output: its order, its bounds, and that nobody's output is anybody else's problem.
+//! Output: its order, its bounds, and that the output of one run delays no other run.
 
 use carillon_executors::executor::{Outcome, Stop};
 
