@@ -19,7 +19,7 @@ use carillon_domain::node::Config;
 use carillon_domain::time::BootTime;
 use carillon_executors::dylib::{Change, DylibExecutor, Folder, Host, Plugin};
 use carillon_executors::executor::Isolation;
-use carillon_executors::executors::Executors;
+use carillon_executors::registry::Executors;
 use carillon_keeper::{KeeperHandle, KeeperOptions, boottime_ms};
 use carillon_store::{Clock, SystemClock};
 use nix::sys::resource::{UsageWho, getrusage};

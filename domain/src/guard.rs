@@ -220,15 +220,15 @@ guards! {
     /// Only one server at a time opens a database file.
     FileLease "file-lease" keeps S8 in "adapters/store/src/sqlite/lease.rs";
     /// The keeper holds the lease on the file until its last child is dead.
-    KeeperHolds "keeper-holds" keeps S8 in "adapters/keeper/src/start.rs";
+    KeeperHolds "keeper-holds" keeps S8 in "adapters/keeper/src/process/startup.rs";
     /// The keeper kills every child when the deadline passes.
-    KeeperDeadline "keeper-deadline" keeps S8 in "adapters/keeper/src/runs.rs";
+    KeeperDeadline "keeper-deadline" keeps S8 in "adapters/keeper/src/process/run_supervisor.rs";
     /// The keeper kills every child when its node is gone.
-    KeeperAbandons "keeper-abandons" keeps S8 in "adapters/keeper/src/runs.rs";
+    KeeperAbandons "keeper-abandons" keeps S8 in "adapters/keeper/src/process/run_supervisor.rs";
     /// The keeper forks nothing after the deadline.
-    KeeperSpawn "keeper-spawn" keeps S8 in "adapters/keeper/src/runs.rs";
+    KeeperSpawn "keeper-spawn" keeps S8 in "adapters/keeper/src/process/run_supervisor.rs";
     /// A child checks the deadline again right before it becomes the program.
-    KeeperExec "keeper-exec" keeps S8 in "adapters/keeper/src/child.rs";
+    KeeperExec "keeper-exec" keeps S8 in "adapters/keeper/src/process/launch/child.rs";
 }
 
 impl Guard {

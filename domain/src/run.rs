@@ -75,6 +75,39 @@ impl Status {
     }
 }
 
+/// How a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Outcome {
+    /// It ended with exit code 0, or its executor reported success.
+    Succeeded,
+    /// It ended with an error, or could not be started.
+    Failed,
+    /// It was ended because its timeout passed.
+    TimedOut,
+    /// A person or a newer firing ended it.
+    Cancelled,
+    /// It was fenced: the node did not answer the keeper in time, or the keeper died.
+    Lost,
+}
+
+impl Outcome {
+    /// Every value.
+    pub const ALL: [Outcome; 5] =
+        [Outcome::Succeeded, Outcome::Failed, Outcome::TimedOut, Outcome::Cancelled, Outcome::Lost];
+}
+
+impl From<Outcome> for Status {
+    fn from(outcome: Outcome) -> Self {
+        match outcome {
+            Outcome::Succeeded => Status::Succeeded,
+            Outcome::Failed => Status::Failed,
+            Outcome::TimedOut => Status::TimedOut,
+            Outcome::Cancelled => Status::Cancelled,
+            Outcome::Lost => Status::Lost,
+        }
+    }
+}
+
 /// The reason why a due time did not run, or why a run ended as it did.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Reason {

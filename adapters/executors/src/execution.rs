@@ -1,4 +1,4 @@
-//! Runs on their way, whatever executor they are of.
+//! A run in progress, of any executor.
 
 use std::sync::Arc;
 
@@ -6,28 +6,28 @@ use tokio_util::sync::CancellationToken;
 
 use crate::executor::{Executor, Exit, Live, RunFacts};
 
-/// A run that is to begin.
+/// A run before its start.
 pub struct NewRun {
-    /// What it is.
+    /// The facts of the run.
     pub facts: RunFacts,
-    /// Where its output goes while it runs.
+    /// The receiver of its output while it runs.
     pub live: Live,
-    /// Told how it ended, once, wherever that becomes known: must not block.
+    /// Called once with its exit. Must not block.
     pub done: Box<dyn FnOnce(Exit) + Send>,
-    /// Cancelled when it is to stop.
+    /// Cancelled when it has to stop.
     pub stop: CancellationToken,
 }
 
-/// A run that goes on without a task that follows it.
-pub trait Begun: Send {
+/// A run without a task that follows it.
+pub trait DetachedRun: Send {
     /// Its [`NewRun::stop`] was cancelled.
     fn stopped(&self);
 }
 
-/// A run that goes on. Dropping this does not end it.
+/// A run in progress. Dropping this does not end it.
 pub struct Execution {
     stop: CancellationToken,
-    begun: Option<Box<dyn Begun>>,
+    begun: Option<Box<dyn DetachedRun>>,
 }
 
 impl Execution {
@@ -60,7 +60,7 @@ impl Execution {
 }
 
 impl NewRun {
-    /// Runs to the end and tells of it.
+    /// Runs to the end and calls `done`.
     pub(crate) async fn follow(self, executor: Arc<dyn Executor>) {
         let Self { facts, live, done, stop } = self;
         done(executor.run(facts, live, stop).await);

@@ -1,6 +1,6 @@
-//! What every executor gets and what it answers.
+//! The trait of an executor, the facts that it gets and the exit that it returns.
 //!
-//! An executor starts what a job asks for and tells how it ended. It decides nothing about schedules, retries or rows.
+//! An executor starts a run and reports its exit. It decides nothing about schedules, retries or rows.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -14,11 +14,11 @@ use serde::de::IgnoredAny;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::execution::{Begun, NewRun};
+use crate::execution::{DetachedRun, NewRun};
 
-pub use carillon_keeper::{Ended, Exit, Live, Stop};
+pub use carillon_keeper::{Exit, Live, Outcome, Stop};
 
-/// The facts of one run, the same for every executor (SPEC section 4).
+/// The facts of one run, the same for every executor.
 #[derive(Clone)]
 pub struct RunFacts {
     /// Identifies the run everywhere.
@@ -41,8 +41,8 @@ pub struct RunFacts {
     pub params: StoredParams,
 }
 
-/// A job's `params`, checked by [`Executor::check`] when the job was saved. They stay text until somebody asks for a part of
-/// them: a plugin gets them as text, and most runs are over before a tree of them would have been worth its making.
+/// A job's `params`, checked by [`Executor::check`] when the job was saved. They stay text until a field is read:
+/// a plugin gets them as text, and parsing would cost more than a short run.
 #[derive(Clone)]
 pub struct StoredParams(String);
 
@@ -77,15 +77,15 @@ impl From<Value> for StoredParams {
     }
 }
 
-/// What a program finds on its PATH: as Debian's login gives it to root, for everybody.
+/// The PATH of every run: the one that Debian's login gives to root.
 pub(crate) const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 /// Every system has it, and it reads UTF-8.
 pub(crate) const LANG: &str = "C.UTF-8";
-/// What begins so is the server's to say.
+/// The prefix of variables that only the server sets.
 pub(crate) const RESERVED: &str = "CARILLON_";
 
 impl RunFacts {
-    /// What every child's environment holds (SPEC section 4): the facts of the run, and nothing of the server's own.
+    /// The variables of every child's environment: the facts of the run, and nothing of the server's own.
     pub(crate) fn variables(&self) -> [(&'static str, &dyn fmt::Display); 8] {
         [
             ("PATH", &PATH),
@@ -100,7 +100,7 @@ impl RunFacts {
     }
 }
 
-/// Without `params`: they may hold secrets, and whoever logs a run must not log those (SPEC section 7).
+/// Without `params`: they may hold secrets, which must not reach a log.
 impl fmt::Debug for RunFacts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RunFacts")
@@ -114,7 +114,7 @@ impl fmt::Debug for RunFacts {
     }
 }
 
-/// What an executor says of itself, for `GET /v1/executors`.
+/// The description of an executor, for `GET /v1/executors`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExecutorDescription {
     /// Its version; a built-in one has the server's.
@@ -127,7 +127,7 @@ pub struct ExecutorDescription {
     pub plugin: Option<PluginDescription>,
 }
 
-/// Where a plugin came from, and how it fares.
+/// The origin of a plugin, and the state of its host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PluginDescription {
     /// The file that it was loaded from.
@@ -159,7 +159,7 @@ impl Isolation {
     }
 }
 
-/// How the host process of a plugin fares.
+/// The state of a plugin's host process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HostState {
     /// No run has needed one yet, or the last one is gone.
@@ -201,9 +201,9 @@ pub trait Executor: Send + Sync {
     /// by force after its `kill_grace`. Never panics; what cannot start is an [`Exit`] that says why.
     async fn run(&self, facts: RunFacts, live: Live, stop: CancellationToken) -> Exit;
 
-    /// Begins a run now and lets it go on by itself, without a task that follows it, which costs more than a short run. Gives it
-    /// back where something is to be waited for, a place for it or its timeout, and where there is much to be done to begin it.
-    fn begin(self: Arc<Self>, run: Box<NewRun>) -> Result<Box<dyn Begun>, Box<NewRun>> {
+    /// Begins a run at once, detached: without a task, which would cost more than a short run. Returns the run if a task is
+    /// needed, because it has a timeout, must wait for a place, or takes long to begin.
+    fn begin(self: Arc<Self>, run: Box<NewRun>) -> Result<Box<dyn DetachedRun>, Box<NewRun>> {
         Err(run)
     }
 }

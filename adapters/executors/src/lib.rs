@@ -3,5 +3,5 @@
 pub mod dylib;
 pub mod execution;
 pub mod executor;
-pub mod executors;
+pub mod registry;
 pub mod shell;

@@ -1,11 +1,11 @@
-//! The one clock of a lease: CLOCK_BOOTTIME, which goes on while the machine sleeps and which nobody can set.
+//! The clock of a lease: CLOCK_BOOTTIME. It advances while the machine sleeps, and cannot be set.
 
 use nix::time::{ClockId, clock_gettime};
 
 /// Milliseconds on CLOCK_BOOTTIME.
 ///
-/// The node computes its lease deadline on this clock, the keeper enforces it (DESIGN section 5). If the clock could not
-/// be read the answer is `u64::MAX / 1000`: every deadline has passed, which is the safe side.
+/// The node computes its lease deadline on this clock, and the keeper enforces it. If the clock cannot be read, the
+/// answer is `u64::MAX / 1000`. Every deadline has passed then, which is the safe side.
 pub fn boottime_ms() -> u64 {
     boottime_us() / 1000
 }

@@ -1,21 +1,23 @@
-//! How a run ends, and what is heard of it before: the same whatever ran it.
+//! The exit of a run, and the receiver of its live output, for every executor.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// Where what a run prints goes while it runs.
+use carillon_domain::run::Outcome;
+
+/// The receiver of a run's output while it runs.
 #[derive(Clone)]
 pub struct Live(Option<Arc<Take>>);
 
 type Take = dyn Fn(&[u8]) + Send + Sync;
 
 impl Live {
-    /// To a function, which is called with each part, in order, by whoever reads for all runs: it must not block.
+    /// Calls `take` with each part, in order. `take` must not block: one task reads the output of all runs.
     pub fn to(take: impl Fn(&[u8]) + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(take)))
     }
 
-    /// Nowhere.
+    /// Drops the output.
     pub const fn unheard() -> Self {
         Self(None)
     }
@@ -34,11 +36,9 @@ impl fmt::Debug for Live {
     }
 }
 
-/// How somebody wants a child of the keeper to stop.
+/// The way in which a child of the keeper is stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stop {
-    /// Keep going.
-    No,
     /// End politely, then by force after `kill_grace`.
     Politely,
     /// End by force, at once.
@@ -48,39 +48,24 @@ pub enum Stop {
 /// How a run ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exit {
-    /// What happened.
-    pub how: Ended,
+    /// The outcome.
+    pub how: Outcome,
     /// Exit code of the process, where there was one.
     pub exit_code: Option<i32>,
     /// Signal that ended the process, where one did.
     pub signal: Option<i32>,
-    /// A sentence for people where `how` alone does not tell all (why it could not start, why it was lost).
+    /// A sentence that explains `how`, for example why the run could not start.
     pub reason: Option<String>,
     /// stdout and stderr in order: the first and last 32 KiB.
     pub output: Vec<u8>,
-    /// Whether something between the first and the last part was left out.
+    /// Whether bytes between the first and the last part were dropped.
     pub output_truncated: bool,
 }
 
 impl Exit {
-    /// The exit of a run that never had a process, and why.
-    pub fn without_process(how: Ended, reason: impl Into<String>) -> Self {
+    /// The exit of a run that never had a process.
+    pub fn without_process(how: Outcome, reason: impl Into<String>) -> Self {
         let (exit_code, signal, output, output_truncated) = (None, None, Vec::new(), false);
         Self { how, exit_code, signal, reason: Some(reason.into()), output, output_truncated }
     }
-}
-
-/// The ways in which a run ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ended {
-    /// Exit code 0, or the executor's own idea of success.
-    Succeeded,
-    /// Any other end of its own, or it could not be started.
-    Failed,
-    /// Ended because its timeout passed.
-    TimedOut,
-    /// Ended because somebody asked for it.
-    Cancelled,
-    /// Killed by a fence: the node did not answer the keeper in time, or the keeper died.
-    Lost,
 }

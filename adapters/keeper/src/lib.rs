@@ -1,12 +1,12 @@
 //! The keeper: the small process that starts every child, and ends it when the node no longer can.
 //!
 //! SIGSTOP freezes a node but not its children, and SIGKILL orphans them: a node cannot be trusted to kill them, yet they
-//! must be dead before another node takes over (invariant S8 of DESIGN section 5). So `carillon serve` starts one keeper,
+//! must be dead before another node takes over (invariant S8). So `carillon serve` starts one keeper,
 //! which spawns the children, holds the node's lease deadline on its own timer, and kills all of them as soon as the
 //! deadline passes or the socket to the node closes. It exits when it has reaped the last one.
 //!
 //! The keeper has one thread and no runtime: PDEATHSIG means what it says, and between two looks at the clock it does a
-//! bounded amount of work. Children borrow its memory until their exec (`cradle`), and its files for a moment (`files`). It
+//! bounded amount of work. Children borrow its memory until their exec (`process::launch`). It
 //! looks nothing up in name services and opens no file of a job's: those may hang, and the fence must not. It ignores every
 //! signal but SIGKILL: only the node decides.
 //!
@@ -21,33 +21,17 @@
 //! of its own, a setuid program that has become another user. If the keeper itself is killed, main processes die by
 //! PDEATHSIG, and the node kills the process groups and the cgroups that it knows of.
 
-mod cgroup;
-mod child;
 mod clock;
-mod cradle;
 mod exit;
-mod failure;
-pub mod fields;
-mod files;
-mod fork;
-mod handle;
-mod leftovers;
-mod link;
-mod node;
-mod orphans;
+mod node_side;
 pub mod output;
-mod registry;
-mod run;
-mod runs;
-mod serve;
-mod signals;
-mod spawn;
-mod start;
-mod system;
-mod wire;
+mod process;
+pub mod protocol;
+mod spawn_request;
 
+pub use carillon_domain::run::Outcome;
 pub use clock::boottime_ms;
-pub use exit::{Ended, Exit, Live, Stop};
-pub use handle::{KeeperHandle, KeeperOptions, RunningChild};
-pub use spawn::{Spawn, UserIds};
-pub use start::main;
+pub use exit::{Exit, Live, Stop};
+pub use node_side::handle::{KeeperHandle, KeeperOptions, RunningChild};
+pub use process::startup::main;
+pub use spawn_request::{Spawn, UserIds};

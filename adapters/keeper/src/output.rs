@@ -1,4 +1,4 @@
-//! What stays of a run's output: the first and the last 32 KiB (SPEC section 4).
+//! The kept part of a run's output: the first and the last 32 KiB.
 
 use std::collections::VecDeque;
 
@@ -25,7 +25,7 @@ impl Output {
         self.tail.extend(newest);
     }
 
-    /// The head followed by the tail, and whether something between them was left out.
+    /// The head followed by the tail, and whether bytes between them were dropped.
     pub fn finish(self) -> (Vec<u8>, bool) {
         let mut output = self.head;
         let (front, back) = self.tail.as_slices();

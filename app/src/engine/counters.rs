@@ -137,7 +137,7 @@ impl Counters {
 mod tests {
     use carillon_domain::id::SessionId;
     use carillon_domain::time::Timestamp;
-    use carillon_executors::executors::Executors;
+    use carillon_executors::registry::Executors;
 
     use super::*;
 

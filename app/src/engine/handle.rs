@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use carillon_domain::id::{RunId, SessionId};
-use carillon_executors::executors::{ByName, Executors};
+use carillon_executors::registry::{ByName, Executors};
 use carillon_keeper::boottime_ms;
 use carillon_store::LivePart;
 use tokio::sync::{broadcast, mpsc, watch};

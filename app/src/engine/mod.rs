@@ -21,7 +21,7 @@ use carillon_domain::node::call::{Answer, CallId, CallKind, Failure};
 use carillon_domain::node::{Config, Effect, Input, Node, SelfKillReason};
 use carillon_domain::time::{BootTime, Timestamp};
 use carillon_executors::executor::Exit;
-use carillon_executors::executors::{ByName, Executors};
+use carillon_executors::registry::{ByName, Executors};
 use carillon_keeper::{KeeperHandle, boottime_ms};
 use carillon_store::Store;
 use tokio::sync::mpsc;

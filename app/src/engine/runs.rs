@@ -10,7 +10,7 @@ use carillon_domain::node::{Input, StopReason};
 use carillon_domain::run::{Ending, Reason, Status};
 use carillon_domain::time::Timestamp;
 use carillon_executors::execution::Execution;
-use carillon_executors::executor::{Ended, Exit, Live, RunFacts, StoredParams};
+use carillon_executors::executor::{Exit, Live, Outcome, RunFacts, StoredParams};
 use carillon_store::Output;
 use tracing::{debug, info};
 
@@ -37,7 +37,7 @@ impl Engine {
         let execution = match self.begin(&held, &job) {
             Ok(execution) => Some(execution),
             Err(sentence) => {
-                let exit = Exit::without_process(Ended::Failed, sentence);
+                let exit = Exit::without_process(Outcome::Failed, sentence);
                 let _ = self.send.send(Message::Exited(run, Box::new(exit)));
                 None
             }
@@ -63,13 +63,7 @@ impl Engine {
     }
 
     pub(super) fn exited(&mut self, run: RunId, exit: Exit) -> Input {
-        let status = match exit.how {
-            Ended::Succeeded => Status::Succeeded,
-            Ended::Failed => Status::Failed,
-            Ended::TimedOut => Status::TimedOut,
-            Ended::Cancelled => Status::Cancelled,
-            Ended::Lost => Status::Lost,
-        };
+        let status = Status::from(exit.how);
         if let Some(running) = self.running.remove(&run) {
             tell_of_end(&running.job, run, status, &exit);
         }

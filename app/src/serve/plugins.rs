@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use carillon_executors::dylib::{Change, DylibExecutor, Folder, Host, Plugin, Refused};
 use carillon_executors::executor::Isolation;
-use carillon_executors::executors::Executors;
+use carillon_executors::registry::Executors;
 use carillon_keeper::KeeperHandle;
 use tracing::{info, warn};
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use carillon_domain::id::SessionId;
 use carillon_domain::node;
 use carillon_domain::time::BootTime;
-use carillon_executors::executors::Executors;
+use carillon_executors::registry::Executors;
 use carillon_executors::shell::{ShellConfig, ShellExecutor};
 use carillon_keeper::{KeeperHandle, KeeperOptions, boottime_ms};
 use carillon_store::{NewSession, Opened};

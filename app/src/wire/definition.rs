@@ -7,7 +7,7 @@ use carillon_domain::job::{Job, Misfire, MisfirePolicy, OnLost, Overlap, Retry};
 use carillon_domain::name::{check_job_name, check_label_key, check_label_value, check_namespace};
 use carillon_domain::schedule::{Dst, Gap, Overlap as Repeated, ScheduleError};
 use carillon_domain::time::Timestamp;
-use carillon_executors::executors::ByName;
+use carillon_executors::registry::ByName;
 use serde_json::Value;
 
 use super::fields::quoted;

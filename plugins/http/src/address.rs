@@ -42,7 +42,7 @@ fn special_v6(address: Ipv6Addr) -> Option<&'static str> {
         [0xff00..=0xffff, ..] => Some("a multicast address"),
         // Teredo and other protocols' own, and what is set aside for documents.
         [0x2001, 0..=0x01ff, ..] | [0x2001, 0x0db8, ..] | [0x3fff, 0..=0x0fff, ..] => Some("a reserved address"),
-        // Only this eighth has been given to the internet; local NAT64 (64:ff9b:1::/48) lies outside of it too.
+        // Only this eighth has been given to the internet; local NAT64 (64:ff9b:1::/48) is outside of it too.
         [0x2000..=0x3fff, ..] => None,
         _ => Some("a reserved address"),
     }

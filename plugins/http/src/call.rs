@@ -74,7 +74,7 @@ impl Call {
             Ok(response) => read(response, &self.target, self.timeout, seen),
             Err(sentence) => Seen::Failed(sentence),
         };
-        // Nobody may be listening any more.
+        // The receiver may be gone.
         let _ = seen.send(told);
     }
 

@@ -35,7 +35,7 @@ pub(crate) fn of_run(run: &Run<'_>) -> Result<HeaderMap, String> {
     facts.into_iter().map(|(name, text)| Ok((HeaderName::from_static(name), value(name, &text)?))).collect()
 }
 
-/// What the job gives. A name beside a secret may be told, its value never.
+/// A header of the job. The name of a secret header may be shown, its value never.
 pub(crate) fn of_job(params: &Params) -> Result<HeaderMap, String> {
     let mut headers = HeaderMap::new();
     for (name, text) in &params.headers {

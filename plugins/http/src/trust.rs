@@ -25,7 +25,7 @@ pub(crate) fn config(ca_file: Option<&Path>) -> Result<TlsConfig, String> {
     Ok(TlsConfig::builder().root_certs(roots).build())
 }
 
-/// What the file holds beside certificates is told to nobody: anybody who may save a job may name any file.
+/// No error shows the file's content: a user who may save a job may name any file.
 fn read(file: &Path) -> Result<RootCerts, String> {
     let mut pem = Vec::new();
     let opened = File::open(file).and_then(|file| file.take(MAX_BYTES).read_to_end(&mut pem));

@@ -1,6 +1,6 @@
 //! The C ABI, version 1: `include/carillon_plugin.h` in Rust.
 //!
-//! Who owns what, how long it lives and which thread may use it is written in the header, beside each field; a test
+//! The header says for each field who owns it, how long it lives and which thread may use it; a test
 //! compares the layouts. Carillon itself uses these types too. A plugin written in Rust needs none of them: it implements
 //! [`Plugin`](crate::Plugin) and calls [`export_plugin!`](crate::export_plugin).
 

@@ -33,7 +33,7 @@ pub unsafe fn run<'a, P: Plugin>(plugin: impl Fn() -> &'a P, facts: *const RunFa
             Ok(params) => plugin().run(params, &run),
             Err(error) => Err(Failure::new(format!("the params are not what the plugin expects: {error}"))),
         };
-        // println! is buffered in this library's own copy of std, which nobody else will flush.
+        // println! is buffered in this library's own copy of std, which no other code flushes.
         let _ = std::io::stdout().flush();
         outcome
     }));
@@ -66,7 +66,7 @@ unsafe fn write_message(result: &mut RunResult, message: &str) {
     let length = message.floor_char_boundary(room);
     let bytes: Vec<u8> =
         message.as_bytes()[..length].iter().map(|byte| if *byte == 0 { b' ' } else { *byte }).collect();
-    // SAFETY: the buffer has room for `length` bytes and a NUL, and nobody else uses it now.
+    // SAFETY: the buffer has room for `length` bytes and a NUL, and no other thread uses it now.
     unsafe {
         std::ptr::copy_nonoverlapping(bytes.as_ptr().cast(), result.message, length);
         result.message.add(length).write(0);

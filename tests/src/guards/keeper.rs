@@ -10,7 +10,7 @@ use carillon_domain::guard::{self, Guard, enabled};
 use carillon_domain::id::{RunId, SessionId};
 use carillon_domain::invariants::{self as must, Verdict};
 use carillon_domain::time::BootTime;
-use carillon_executors::executor::{Ended, Live, Stop};
+use carillon_executors::executor::{Live, Outcome, Stop};
 use carillon_keeper::{KeeperHandle, KeeperOptions, RunningChild, Spawn, boottime_ms};
 use carillon_store::sqlite::Lease;
 
@@ -67,7 +67,7 @@ pub fn the_deadline_passes() -> Verdict {
         let keeper = start(None);
         keeper.extend_deadline(boottime_ms() + 300);
         let exit = child(&keeper, 1, "sleep 3").exit().await;
-        if exit.how == Ended::Succeeded { lives(1) } else { Ok(()) }
+        if exit.how == Outcome::Succeeded { lives(1) } else { Ok(()) }
     })
 }
 
@@ -100,7 +100,7 @@ pub fn an_order_comes_after_the_deadline() -> Verdict {
         child(&keeper, 1, "sleep 1000").exit().await;
         let exit = child(&keeper, 2, "exit 0").exit().await;
         match exit.how {
-            Ended::Succeeded => {
+            Outcome::Succeeded => {
                 must::starts_within_lease(BootTime::from_ms(deadline_ms), BootTime::from_ms(boottime_ms()))
             }
             _ => Ok(()),
@@ -117,7 +117,7 @@ pub fn the_server_goes_before_its_child() -> Verdict {
         let lease = Lease::acquire(&path, Duration::ZERO).expect("the lease");
         let keeper = start(Some(&lease));
         keeper.extend_deadline(u64::MAX);
-        assert_eq!(child(&keeper, 1, "exit 0").exit().await.how, Ended::Succeeded);
+        assert_eq!(child(&keeper, 1, "exit 0").exit().await.how, Outcome::Succeeded);
         let mut long = child(&keeper, 2, "sleep 1000");
         drop(lease);
         let verdict = if Lease::acquire(&path, Duration::ZERO).is_ok() { lives(2) } else { Ok(()) };

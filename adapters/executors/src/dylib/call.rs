@@ -1,7 +1,7 @@
 //! One call of a plugin's `run`, with all that the ABI promises it.
 //!
-//! What a plugin holds as `host` is a number, not a place in memory: a thread that uses it after its run is over, as it
-//! must not, reaches nothing, and never the run of somebody else.
+//! The `host` of a plugin is a number, not an address. A thread that wrongly uses it after its run reaches nothing, and
+//! never another run.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -11,9 +11,9 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use carillon_plugin::abi::{FAILED, MIN_MESSAGE_CAPACITY, RunResult, SUCCEEDED};
 
-use super::facts::{Callbacks, Facts};
-use super::library::Library;
-use super::wire::{MESSAGE_CAPACITY, Report};
+use crate::dylib::abi_input::{AbiInput, Callbacks};
+use crate::dylib::frames::{MESSAGE_CAPACITY, Report};
+use crate::dylib::library::Library;
 
 const _: () = assert!(MESSAGE_CAPACITY >= MIN_MESSAGE_CAPACITY as usize);
 
@@ -23,15 +23,15 @@ thread_local! {
 }
 
 /// The run that the calling thread is in; 0 for none, and in threads that a plugin started.
-pub(super) fn current() -> u64 {
+pub(crate) fn current() -> u64 {
     CURRENT.get()
 }
 
-/// What a plugin's callbacks reach during a run.
-pub(super) struct Port {
+/// The target of a plugin's callbacks during a run.
+pub(crate) struct Port {
     /// Set once the run is to stop.
-    pub(super) stop: Arc<AtomicBool>,
-    pub(super) write: Write,
+    pub(crate) stop: Arc<AtomicBool>,
+    pub(crate) write: Write,
 }
 
 /// Takes output whole, or answers an errno value.
@@ -64,7 +64,7 @@ impl Drop for Open {
 }
 
 /// Calls the plugin on this thread and returns when it does.
-pub(super) fn call(library: &Library, key: u64, facts: &Facts, port: Port) -> Report {
+pub(crate) fn call(library: &Library, key: u64, facts: &AbiInput, port: Port) -> Report {
     let mut message = [0_u8; MESSAGE_CAPACITY];
     let mut result = RunResult {
         struct_size: size_of::<RunResult>() as u32,

@@ -7,21 +7,19 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use super::alone::{Alone, Unfollowed};
-use super::discovery::Plugin;
-use super::facts::Facts;
-use super::hosts::Hosts;
-use super::limits::Limits;
-use super::ongoing::{Ongoing, Place};
-use super::server::InServer;
-use super::slots::{Entry, Told};
-use super::verdict::{NotStarted, judge};
-use super::wire::Description;
-use crate::execution::{Begun, NewRun};
-use crate::executor::{Ended, Executor, ExecutorDescription, Exit, Isolation, Live, PluginDescription, RunFacts};
+use super::abi_input::AbiInput;
+use super::catalog::Description;
+use super::catalog::Plugin;
+use super::host::node_side::Hosts;
+use super::host::node_side::exit_reason::{NotStarted, judge};
+use super::host::node_side::in_server::InServer;
+use super::host::node_side::run_table::{Completion, Detached, Entry};
+use super::host::node_side::supervise::{DetachedInPlace, Limits, Place, SupervisedRun};
+use crate::execution::{DetachedRun, NewRun};
+use crate::executor::{Executor, ExecutorDescription, Exit, Isolation, Live, Outcome, PluginDescription, RunFacts};
 use carillon_keeper::KeeperHandle;
 
-/// Longer params than these, in bytes, keep whoever begins a run for too long.
+/// The longest params, in bytes, of a detached run. To start a run with longer ones would block the caller too long.
 const SHORT_PARAMS: usize = 4 << 10;
 
 /// Runs jobs by a plugin.
@@ -56,7 +54,7 @@ impl DylibExecutor {
     }
 
     /// Begins the run as soon as there is a place for it, unless it is to stop before.
-    async fn begin_in_time(&self, facts: &Facts, live: &Live, limits: &Limits) -> Result<Ongoing, NotStarted> {
+    async fn begin_in_time(&self, facts: &AbiInput, live: &Live, limits: &Limits) -> Result<SupervisedRun, NotStarted> {
         let (told, end) = oneshot::channel();
         let entry = Entry { live: live.clone(), kill_grace: limits.kill_grace, told };
         let (place, key) = match self.way.begin(facts, entry) {
@@ -67,7 +65,7 @@ impl DylibExecutor {
                 begun = hosts.begin(facts, entry) => begun.map(|(host, key)| (Place::Host(host), key))?,
             },
         };
-        Ok(Ongoing::new(key, end, place))
+        Ok(SupervisedRun::new(key, end, place))
     }
 }
 
@@ -76,7 +74,7 @@ type Placed<'a, T> = Result<(Place, u64), (Entry<T>, &'a Arc<Hosts>)>;
 
 impl Way {
     /// Begins a run if there is a place for it now; gives it back if there is none.
-    fn begin<T: Into<Told>>(&self, facts: &Facts, entry: Entry<T>) -> Placed<'_, T> {
+    fn begin<T: Into<Completion>>(&self, facts: &AbiInput, entry: Entry<T>) -> Placed<'_, T> {
         match self {
             Self::Hosts(hosts) => match hosts.begin_at_once(facts, entry) {
                 Ok((host, key)) => Ok((Place::Host(host), key)),
@@ -114,9 +112,9 @@ impl Executor for DylibExecutor {
     /// Dropping the future ends the run as if it had been cancelled and did not stop.
     async fn run(&self, facts: RunFacts, live: Live, stop: CancellationToken) -> Exit {
         let limits = Limits::new(facts.timeout, facts.kill_grace, stop);
-        let facts = match Facts::of(&facts) {
+        let facts = match AbiInput::of(&facts) {
             Ok(facts) => facts,
-            Err(sentence) => return Exit::without_process(Ended::Failed, sentence),
+            Err(sentence) => return Exit::without_process(Outcome::Failed, sentence),
         };
         loop {
             if let Some((how, reason)) = limits.are_reached() {
@@ -133,17 +131,17 @@ impl Executor for DylibExecutor {
         }
     }
 
-    fn begin(self: Arc<Self>, run: Box<NewRun>) -> Result<Box<dyn Begun>, Box<NewRun>> {
+    fn begin(self: Arc<Self>, run: Box<NewRun>) -> Result<Box<dyn DetachedRun>, Box<NewRun>> {
         let is_long = run.facts.params.text().len() > SHORT_PARAMS;
         if is_long || run.facts.timeout.is_some() || run.stop.is_cancelled() {
             return Err(run);
         }
-        // Whoever runs it in a task finds the same error, and says it.
-        let Ok(facts) = Facts::of(&run.facts) else { return Err(run) };
+        // The task finds the same error and reports it.
+        let Ok(facts) = AbiInput::of(&run.facts) else { return Err(run) };
         let (live, kill_grace) = (run.live.clone(), run.facts.kill_grace);
-        let told = Alone { run, executor: self.clone() };
+        let told = Detached { run, executor: self.clone() };
         match self.way.begin(&facts, Entry { live, kill_grace, told }) {
-            Ok((place, key)) => Ok(Box::new(Unfollowed { key, place })),
+            Ok((place, key)) => Ok(Box::new(DetachedInPlace { key, place })),
             Err((refused, _)) => Err(refused.told.run),
         }
     }

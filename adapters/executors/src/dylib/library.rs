@@ -10,14 +10,14 @@ use carillon_plugin::abi::{ABI_VERSION, Descriptor, INIT_SYMBOL, Init, RunFacts,
 use libloading::os::unix;
 use serde_json::{Value, json};
 
-use super::image;
-use super::wire::Description;
+use crate::dylib::catalog::Description;
+use crate::dylib::catalog::image;
 
 /// `run` of a plugin.
 type RunFunction = unsafe extern "C" fn(*const RunFacts, *mut RunResult);
 
 /// A plugin in this process. It is never unloaded: threads that it started may still run.
-pub(super) struct Library {
+pub(crate) struct Library {
     descriptor: &'static Descriptor,
     run: RunFunction,
     _code: ManuallyDrop<unix::Library>,
@@ -27,14 +27,14 @@ pub(super) struct Library {
 
 impl Library {
     /// Loads an image: constructors run, then the init function.
-    pub(super) fn load(path: &Path) -> Result<Self, String> {
+    pub(crate) fn load(path: &Path) -> Result<Self, String> {
         let image = ManuallyDrop::new(image::open(path)?);
         let path = format!("/proc/self/fd/{}", image.as_raw_fd());
-        // SAFETY: this runs the plugin's constructors, which may do anything. That is what a host process is for; in the server, whoever configured it trusts them.
+        // SAFETY: this runs the plugin's constructors, which may do anything. A host process exists for that; in the server, the configuration trusts the plugin.
         let code = unsafe { unix::Library::open(Some(&path), unix::RTLD_NOW | unix::RTLD_LOCAL) }
             .map_err(|error| format!("it cannot be loaded: {}", without_path(&error.to_string(), &path)))?;
         let code = ManuallyDrop::new(code);
-        // SAFETY: whoever exports this name declares it so; the header says that it is checked before all else.
+        // SAFETY: the ABI fixes the type of this symbol. The header says that the version is checked first.
         let init = unsafe { code.get::<Init>(INIT_SYMBOL) }
             .map_err(|_| format!("it is not a Carillon plugin: it does not export {INIT_SYMBOL}"))?;
         // SAFETY: the ABI lets us call this once, on the main thread.
@@ -45,7 +45,7 @@ impl Library {
     }
 
     /// The plugin's own words, copied.
-    pub(super) fn description(&self) -> Result<Description, String> {
+    pub(crate) fn description(&self) -> Result<Description, String> {
         let schema = if self.descriptor.params_schema.is_null() {
             json!({"type": "object"})
         } else {
@@ -61,7 +61,7 @@ impl Library {
     }
 
     /// The function that executes a run.
-    pub(super) fn run(&self) -> RunFunction {
+    pub(crate) fn run(&self) -> RunFunction {
         self.run
     }
 }
@@ -106,7 +106,7 @@ fn text(pointer: *const c_char, field: &str) -> Result<&'static str, String> {
     text.to_str().map_err(|_| format!("the {field} in its descriptor is not UTF-8"))
 }
 
-/// The loader names the copy's path, which tells nobody anything.
+/// Removes the copy's path from the loader's message: users do not know it.
 fn without_path<'a>(error: &'a str, path: &str) -> &'a str {
     error.strip_prefix(path).map_or(error, |rest| rest.trim_start_matches([':', ' ']))
 }

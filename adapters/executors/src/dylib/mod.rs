@@ -1,70 +1,53 @@
-//! Executors dropped into a directory as dynamic libraries (SPEC section 4, DESIGN section 7).
+//! Executors from dynamic libraries in the plugins directory.
 //!
-//! A plugin is somebody else's code, so the server loads none but those that it is told to trust. dlopen alone runs
-//! constructors: looking at a plugin happens in a short-lived *host* process, and running it in a long-lived one, and what
-//! crashes, exits or loops there ends that process and not the server. Hosts are children of the
-//! [keeper](carillon_keeper), which kills them when the node's lease is over or the node is gone.
+//! A plugin is foreign code, so the server loads only plugins that it was told to trust. `dlopen` alone runs constructors.
+//! Therefore a short-lived *host* process inspects a plugin, and a long-lived one runs it. A crash, an exit or an endless loop
+//! ends that process and not the server. Hosts are children of the [keeper](carillon_keeper), which kills them when the
+//! node's lease is over or the node is gone.
 //!
 //! The way of a file:
-//! 1. [`Folder`] walks to the plugins directory from `/`, following no symbolic link, and refuses what others than root
-//!    and the server's user could have put there or can change (`trust`). It looks again now and then.
-//! 2. The file is copied into sealed memory (`image`). Only the copy is ever loaded, so that nothing can change between
-//!    check and use, and overwriting the file hurts nobody.
-//! 3. A host process loads the copy and prints its descriptor (`inspection`).
-//! 4. [`DylibExecutor`] checks params against the plugin's JSON Schema, and begins runs in the plugin's host (`hosts`,
-//!    `link`), which has a thread for each (`stage`, `call`), or, if the plugin is trusted, on threads of the server
-//!    (`server`). Both tell the same table of runs how they go (`slots`), and the same judge makes the exit (`verdict`). A
-//!    task follows a run that has a timeout, waits for its place or is to stop (`ongoing`); the others need none (`alone`).
+//! 1. [`Folder`] walks to the plugins directory from `/` and follows no symbolic link. It refuses files that a user other than
+//!    root and the server's own can put there or change (`catalog::trust`). It looks again every few seconds.
+//! 2. It copies the file into sealed memory (`catalog::image`). Only the copy is loaded, so nothing can change between check
+//!    and use.
+//! 3. A host process loads the copy and prints its descriptor (`catalog::inspection`).
+//! 4. [`DylibExecutor`] checks params against the plugin's JSON Schema and starts runs.
 //!
-//! **When a host ends**, the run that it happened in is known for crashes and `exit`, because the dying host says so
-//! (`host::dying`); every run that the plugin had been called for fails with a reason that says what happened, and by
-//! whom if that is known. Those that it had not been called for yet go to the next host.
+//! The way of a run: the node's side (`host::node_side`) starts host processes and gives each run to one of them. The host
+//! process (`host::process`) has one thread for each run (`run_threads`, `call`). A trusted plugin may run on threads of the
+//! server instead (`in_server`). Both report to the same `run_table`, and `exit_reason` makes the exit. A task supervises a run
+//! that has a timeout, waits for a place or has to stop (`supervise`). All other runs are detached: a task would cost as much
+//! as the rest of a short run.
 //!
-//! **A run that does not stop** within its kill_grace ends its host: new runs go to a fresh one at once; the others in it
-//! may go on for as long as the most patient of them has to stop; then the process is killed, and only when it is dead is
-//! the run reported. A run is never said to be over while its code may still run; in the server, where threads cannot be
-//! killed, it therefore stays until it returns.
+//! **When a host ends** by a crash or by `exit`, it reports the run in which that happened (`host::process::dying`). Every run
+//! that was in the plugin's code fails, with a reason that names the cause. Runs that had not begun go to the next host.
 //!
-//! A copy is one file: a library that a plugin brings along must be linked into it, as `$ORIGIN` leads nowhere. Host
-//! processes reach the copy through /proc/PID/fd of the server, so a server that makes itself undumpable while not being
-//! root cannot have plugins.
+//! **A run that does not stop** within its kill_grace ends its host. New runs go to a new host at once. The other runs in the
+//! old host may continue for the longest kill_grace among them; then the keeper kills the process. A run is reported as ended
+//! only when its code can no longer run. Threads of the server cannot be killed, so there a run stays until it returns.
+//!
+//! A copy is one file: link every library that a plugin needs into it, because `$ORIGIN` points to no directory. Host processes
+//! reach the copy through /proc/PID/fd of the server, so a server that is not root and not dumpable cannot have plugins.
 
-mod alone;
+mod abi_input;
 mod call;
-mod discovery;
+mod catalog;
 mod executor;
-mod facts;
-mod folder;
+mod frames;
 mod host;
-mod hosts;
-mod image;
-mod inspection;
 mod library;
-mod limits;
-mod link;
-mod ongoing;
-mod prints;
-mod schema;
-mod server;
-mod slots;
-mod stage;
-mod supervisor;
-mod threads;
-mod trust;
-mod verdict;
-mod wire;
+mod run_threads;
 
-pub use discovery::{Host, Plugin, Refused, inspect};
+pub use catalog::folder::{Change, Folder};
+pub use catalog::{Description, Host, Plugin, Refused, inspect};
 pub use executor::DylibExecutor;
-pub use folder::{Change, Folder};
-pub use host::{host_main, leave};
-pub use wire::Description;
+pub use host::process::{host_main, leave};
 
 /// The hidden subcommand that leads to [`host_main`].
 pub const SUBCOMMAND: &str = "plugin-host";
 
-/// What a host may hold of the machine's memory, in bytes, where nobody says otherwise.
+/// The default memory limit of a host, in bytes.
 pub const MEMORY_BYTES: u64 = 1 << 30;
 
-/// Runs that one host takes at a time; for more there is another one.
+/// The most runs in one host at a time. More runs go to another host.
 const MOST_RUNS: usize = 256;

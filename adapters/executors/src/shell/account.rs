@@ -38,7 +38,7 @@ impl Accounts {
         self.own.clone()
     }
 
-    /// The account of `name`, or why a run may not be its. Looked up anew each time: groups change.
+    /// The account of `name`, or why a run may not be its. Looked up each time, because groups change.
     pub(super) fn allowed(&self, name: &str) -> Result<Account, String> {
         if name == self.own.name {
             return Ok(self.own());

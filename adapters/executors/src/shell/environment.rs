@@ -1,4 +1,4 @@
-//! The environment of a run: clean, whatever the server's own is (SPEC section 4).
+//! The environment of a run. Nothing of the server's own environment is in it.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;

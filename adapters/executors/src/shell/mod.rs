@@ -1,4 +1,4 @@
-//! The executor `shell`: a command for a shell, or a program with its arguments (SPEC section 4).
+//! The executor `shell`: a command for a shell, or a program with its arguments.
 //!
 //! It turns a job's params into a [`Spawn`] and leaves the rest to the [keeper](carillon_keeper), whose rule is that a run
 //! is its main process: what that leaves behind dies with it.
@@ -19,12 +19,12 @@ use async_trait::async_trait;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::executor::{Ended, Executor, ExecutorDescription, Exit, Live, RunFacts};
+use crate::executor::{Executor, ExecutorDescription, Exit, Live, Outcome, RunFacts};
 use account::{Account, Accounts};
 use carillon_keeper::{KeeperHandle, Spawn};
 use params::{Params, Program};
 
-/// The section `[shell]` of the configuration (SPEC section 8).
+/// The section `[shell]` of the configuration.
 #[derive(Debug, Clone, Default)]
 pub struct ShellConfig {
     /// Users, besides the server's own, that a job's `user` may name. Works only where the server may switch: as root.
@@ -117,10 +117,10 @@ impl Executor for ShellExecutor {
         };
         let spawn = match plan {
             Ok(spawn) => spawn,
-            Err(sentence) => return Exit::without_process(Ended::Failed, sentence),
+            Err(sentence) => return Exit::without_process(Outcome::Failed, sentence),
         };
         if stop.is_cancelled() {
-            return Exit::without_process(Ended::Cancelled, "cancelled before it started");
+            return Exit::without_process(Outcome::Cancelled, "cancelled before it started");
         }
         self.keeper.spawn(spawn, live).follow(&stop).await
     }

@@ -1,4 +1,4 @@
-//! How a job writes a text that may be a secret (SPEC section 7).
+//! A text in a job's params that may be a secret.
 
 use serde_json::Value;
 

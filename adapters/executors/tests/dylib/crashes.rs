@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use carillon_executors::dylib::Host;
-use carillon_executors::executor::{Ended, Executor, HostState, Isolation, Live, RunFacts};
+use carillon_executors::executor::{Executor, HostState, Isolation, Live, Outcome, RunFacts};
 use carillon_keeper::{KeeperHandle, boottime_ms};
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -47,7 +47,7 @@ fn whatever_ends_the_process_is_told() {
         run(async {
             let keeper = keeper(true);
             let (noop, broken) = (noop(&keeper, Isolation::Process), hosted(&keeper, &broken(body)));
-            // Beside it, a run of another plugin that lives until the end has been seen.
+            // A run of another plugin outlives the crash.
             let stop = CancellationToken::new();
             let stopped = stop.clone();
             let other = follow(&noop, facts(json!({"sleep_ms": 3_600_000})), Live::unheard(), stopped);
@@ -58,11 +58,11 @@ fn whatever_ends_the_process_is_told() {
             };
             let (other, exit) = tokio::join!(other, crash);
             let reason = format!("plugin fixture {why}");
-            assert_eq!((exit.how, exit.reason.as_deref()), (Ended::Failed, Some(reason.as_str())));
+            assert_eq!((exit.how, exit.reason.as_deref()), (Outcome::Failed, Some(reason.as_str())));
             assert_eq!((exit.exit_code, exit.signal), (exit_code, signal), "{body}");
-            assert_eq!(other.how, Ended::Cancelled);
+            assert_eq!(other.how, Outcome::Cancelled);
             let next = run_to_end(&broken, asking("nothing")).await;
-            assert_eq!(next.how, Ended::Succeeded, "{:?}", next.reason);
+            assert_eq!(next.how, Outcome::Succeeded, "{:?}", next.reason);
             assert_ne!(pid(&next), pid(&exit));
         });
     }
@@ -89,8 +89,8 @@ fn others_in_the_process_are_told_whose_fault_it_is() {
                 true => (format!("plugin fixture {why}"), of(", by another run")),
                 false => (of(" and of others"), of(" and of others")),
             };
-            assert_eq!((culprit.how, culprit.reason.clone()), (Ended::Failed, Some(to_culprit)));
-            assert_eq!((other.how, other.reason.clone()), (Ended::Failed, Some(to_other)));
+            assert_eq!((culprit.how, culprit.reason.clone()), (Outcome::Failed, Some(to_culprit)));
+            assert_eq!((other.how, other.reason.clone()), (Outcome::Failed, Some(to_other)));
             assert_eq!(pid(&other), pid(&culprit));
         });
     }
@@ -104,10 +104,13 @@ fn memory_beyond_the_limit_ends_the_process() {
         let host = Host { memory_bytes: 96 << 20, ..host() };
         let plugin = discover(directory.path(), &host).remove(0).unwrap();
         let executor = executor(plugin, &keeper(true), Isolation::Process);
+        // The watch of an idle host sleeps, and a run must wake it.
+        assert_eq!(run_to_end(&executor, asking("nothing")).await.how, Outcome::Succeeded);
+        tokio::time::sleep(Duration::from_millis(500)).await;
         let exit = run_to_end(&executor, asking("break")).await;
         let reason = "plugin fixture went beyond its memory limit of 96 MiB";
-        assert_eq!((exit.how, exit.reason.as_deref()), (Ended::Failed, Some(reason)));
-        assert_eq!(run_to_end(&executor, asking("nothing")).await.how, Ended::Succeeded);
+        assert_eq!((exit.how, exit.reason.as_deref()), (Outcome::Failed, Some(reason)));
+        assert_eq!(run_to_end(&executor, asking("nothing")).await.how, Outcome::Succeeded);
     });
 }
 
@@ -126,9 +129,9 @@ fn closed_handles_end_the_process() {
             let executor = hosted(&keeper(true), &broken(body));
             let exit = run_to_end(&executor, asking("break")).await;
             let reason = exit.reason.clone().unwrap();
-            assert_eq!(exit.how, Ended::Failed, "{reason}");
+            assert_eq!(exit.how, Outcome::Failed, "{reason}");
             assert_eq!(reason, "plugin fixture closed or used handles that are not its own", "{body}");
-            assert_eq!(run_to_end(&executor, asking("nothing")).await.how, Ended::Succeeded);
+            assert_eq!(run_to_end(&executor, asking("nothing")).await.how, Outcome::Succeeded);
         });
     }
 }
@@ -137,7 +140,7 @@ fn a_dead_process_is_started_again_after_a_pause() {
     run(async {
         let executor = hosted(&keeper(true), &broken("abort();"));
         assert_eq!(state(&executor), Some(HostState::NotStarted));
-        assert_eq!(run_to_end(&executor, asking("nothing")).await.how, Ended::Succeeded);
+        assert_eq!(run_to_end(&executor, asking("nothing")).await.how, Outcome::Succeeded);
         assert_eq!(state(&executor), Some(HostState::Running));
         for _ in 0..4 {
             assert_eq!(run_to_end(&executor, asking("break")).await.signal, Some(libc::SIGABRT));
@@ -146,12 +149,12 @@ fn a_dead_process_is_started_again_after_a_pause() {
         assert_eq!(state(&executor), Some(HostState::BackingOff));
         let trouble = executor.description().plugin.unwrap().trouble;
         assert_eq!(trouble.as_deref(), Some("plugin fixture crashed: SIGABRT"));
-        // A run that comes meanwhile waits, and may be called off.
+        // A run that arrives during the pause waits, and may be cancelled.
         let stopped = CancellationToken::new();
         stopped.cancel();
         let exit = executor.run(asking("nothing"), Live::unheard(), stopped).await;
-        assert_eq!((exit.how, exit.reason.as_deref()), (Ended::Cancelled, Some("cancelled before it started")));
-        assert_eq!(run_to_end(&executor, asking("nothing")).await.how, Ended::Succeeded);
+        assert_eq!((exit.how, exit.reason.as_deref()), (Outcome::Cancelled, Some("cancelled before it started")));
+        assert_eq!(run_to_end(&executor, asking("nothing")).await.how, Outcome::Succeeded);
         assert_eq!(state(&executor), Some(HostState::Running));
     });
 }
@@ -172,7 +175,7 @@ fn what_cannot_be_started_says_why() {
         let executor = directory.executor(&keeper(true), Isolation::Process);
         let exit = run_to_end(&executor, facts(Value::Null)).await;
         let reason = "no process of plugin fixture could be started: it crashed: SIGABRT";
-        assert_eq!((exit.how, exit.reason.as_deref()), (Ended::Failed, Some(reason)));
+        assert_eq!((exit.how, exit.reason.as_deref()), (Outcome::Failed, Some(reason)));
         assert_eq!(state(&executor), Some(HostState::BackingOff));
     });
 }
@@ -206,13 +209,15 @@ fn no_run_is_called_twice_or_forgotten_when_its_process_dies() {
             let (id, job, exit) = run.await.unwrap();
             let reason = exit.reason.unwrap_or_default();
             match exit.how {
-                Ended::Succeeded => {
+                Outcome::Succeeded => {
                     assert_eq!(job, "short");
                     succeeded.insert(id);
                 }
                 // One that was about to crash may be in the process of another that does.
-                Ended::Failed if job == "crash" && reason.starts_with("plugin fixture crashed") => {}
-                Ended::Failed => assert!(reason.contains("ended in the midst of this run, by another run"), "{reason}"),
+                Outcome::Failed if job == "crash" && reason.starts_with("plugin fixture crashed") => {}
+                Outcome::Failed => {
+                    assert!(reason.contains("ended in the midst of this run, by another run"), "{reason}")
+                }
                 how => panic!("{how:?}: {reason}"),
             }
         }
@@ -242,7 +247,7 @@ fn the_lease_ends_every_run() {
         };
         let (exit, ()) = tokio::join!(waiting(&executor, asking("wait"), CancellationToken::new(), &there), renew);
         let reason = "the node did not renew its lease in time";
-        assert_eq!((exit.how, exit.reason.as_deref(), text(&exit).is_empty()), (Ended::Lost, Some(reason), false));
+        assert_eq!((exit.how, exit.reason.as_deref(), text(&exit).is_empty()), (Outcome::Lost, Some(reason), false));
         let process = format!("/proc/{}", pid(&exit));
         assert!(!std::path::Path::new(&process).exists());
     });

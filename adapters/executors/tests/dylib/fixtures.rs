@@ -73,7 +73,7 @@ impl Directory {
         self.compile(name, &WHOLE.replace("BODY", body))
     }
 
-    /// The plugin `noop`, which cargo has built beside this binary.
+    /// The plugin `noop`, which cargo built into the directory of this binary.
     pub fn add_noop(&self, name: &str) -> PathBuf {
         let built = std::env::current_exe().unwrap().with_file_name("libcarillon_noop.so");
         let file = self.path().join(name);
@@ -156,7 +156,7 @@ pub fn facts(params: Value) -> RunFacts {
     }
 }
 
-/// Runs to the end with nobody asking for a stop.
+/// Runs to the end without a stop.
 pub async fn run_to_end(executor: &Arc<DylibExecutor>, facts: RunFacts) -> Exit {
     follow(executor, facts, Live::unheard(), CancellationToken::new()).await
 }

@@ -5,8 +5,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use carillon_executors::dylib::{Change, Folder};
-use carillon_executors::executor::{Ended, Isolation, Live};
-use carillon_executors::executors::Executors;
+use carillon_executors::executor::{Isolation, Live, Outcome};
+use carillon_executors::registry::Executors;
 use serde_json::json;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
@@ -169,7 +169,7 @@ fn replacing_a_plugin_loses_no_run() {
                             let executor = executors.find("fixture").unwrap();
                             let (live, stop) = (Live::unheard(), CancellationToken::new());
                             let exit = executor.run(facts(json!({})), live, stop).await;
-                            assert_eq!(exit.how, Ended::Succeeded, "{:?}", exit.reason);
+                            assert_eq!(exit.how, Outcome::Succeeded, "{:?}", exit.reason);
                             seen.send(text(&exit).split(' ').next().unwrap().to_owned()).unwrap();
                         }
                     })
@@ -187,7 +187,7 @@ fn replacing_a_plugin_loses_no_run() {
             }
             stop.cancel();
             let long = long.await.unwrap();
-            assert_eq!((long.how, text(&long)), (Ended::Cancelled, said.as_str()));
+            assert_eq!((long.how, text(&long)), (Outcome::Cancelled, said.as_str()));
             // The process of the first version has nothing to do any more.
             if isolation == Isolation::Process {
                 until_gone(said.split(' ').nth(1).unwrap().parse().unwrap()).await;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use carillon_executors::dylib::DylibExecutor;
 use carillon_executors::execution::NewRun;
-use carillon_executors::executor::{Ended, Executor, Exit, Isolation, Live, RunFacts};
+use carillon_executors::executor::{Executor, Exit, Isolation, Live, Outcome, RunFacts};
 use carillon_keeper::{KeeperHandle, boottime_ms};
 use serde_json::json;
 use tokio::io::AsyncReadExt as _;
@@ -43,7 +43,7 @@ fn both<F: Future<Output = ()>>(test: impl Fn(KeeperHandle, Isolation) -> F) {
 fn noop_succeeds() {
     both(async |keeper, isolation| {
         let exit = run_to_end(&noop(&keeper, isolation), facts(json!({"sleep_ms": 1}))).await;
-        assert_eq!((exit.how, exit.exit_code, exit.reason.as_deref()), (Ended::Succeeded, Some(0), None));
+        assert_eq!((exit.how, exit.exit_code, exit.reason.as_deref()), (Outcome::Succeeded, Some(0), None));
         assert_eq!((text(&exit), exit.output_truncated), ("", false));
     });
 }
@@ -52,9 +52,9 @@ fn noop_fails_and_panics_when_asked_to() {
     both(async |keeper, isolation| {
         let noop = noop(&keeper, isolation);
         let exit = run_to_end(&noop, facts(json!({"fail": "as you wish"}))).await;
-        assert_eq!((exit.how, exit.exit_code, exit.reason.as_deref()), (Ended::Failed, Some(1), Some("as you wish")));
+        assert_eq!((exit.how, exit.exit_code, exit.reason.as_deref()), (Outcome::Failed, Some(1), Some("as you wish")));
         let exit = run_to_end(&noop, facts(json!({"panic": "oh dear"}))).await;
-        assert_eq!((exit.how, exit.reason.as_deref()), (Ended::Failed, Some("the plugin panicked: oh dear")));
+        assert_eq!((exit.how, exit.reason.as_deref()), (Outcome::Failed, Some("the plugin panicked: oh dear")));
         assert_eq!(text(&exit), "", "what goes to stderr is the log's");
     });
 }
@@ -95,7 +95,7 @@ fn every_fact_arrives() {
         let facts = RunFacts { timeout: Some(PATIENCE), ..facts(params) };
         let id = facts.run_id;
         let exit = run_to_end(&executor, facts).await;
-        assert_eq!((exit.how, exit.reason.as_deref()), (Ended::Succeeded, None), "{}", text(&exit));
+        assert_eq!((exit.how, exit.reason.as_deref()), (Outcome::Succeeded, None), "{}", text(&exit));
         let expected = format!(
             "default/try {id}\n1800000000123 2 18446744073709551614\n1\n\
              {{\"env\":{{\"CARILLON_JOB\":\"other\",\"KEY\":{{\"secret\":true,\"value\":\"hush\"}},\"LANG\":\"de\",\
@@ -114,17 +114,17 @@ fn output_is_kept_in_order() {
         run->write(run->host, "one\n", 4);
         run->write(run->host, NULL, 0);
         run->write(run->host, "two\n", 4);
-        fprintf(stderr, "whoever prints is heard by the log\n");
+        fprintf(stderr, "a line for the log\n");
         snprintf(result->message, result->message_capacity, "failed with %d", 300);
         result->exit_code = 300;
     "#;
     both(async |keeper, isolation| {
         let exit = run_to_end(&fixture(&keeper, isolation, body), facts(json!({}))).await;
         assert_eq!(text(&exit), "one\ntwo\n");
-        assert_eq!((exit.how, exit.exit_code), (Ended::Failed, Some(1)));
+        assert_eq!((exit.how, exit.exit_code), (Outcome::Failed, Some(1)));
         assert_eq!(exit.reason.as_deref(), Some("failed with 300"));
         let exit = run_to_end(&fixture(&keeper, isolation, "result->exit_code = 7;"), facts(json!({}))).await;
-        assert_eq!((exit.how, exit.exit_code), (Ended::Failed, Some(7)));
+        assert_eq!((exit.how, exit.exit_code), (Outcome::Failed, Some(7)));
         assert_eq!(exit.reason.as_deref(), Some("the plugin failed and did not say why"));
     });
 }
@@ -142,7 +142,7 @@ fn endless_output_is_cut_and_comes_live() {
         let executor = fixture(&keeper, isolation, body);
         let (live, mut chunks) = heard();
         let exit = follow(&executor, facts(json!({})), live, CancellationToken::new()).await;
-        assert_eq!((exit.how, exit.output.len(), exit.output_truncated), (Ended::Succeeded, 64 << 10, true));
+        assert_eq!((exit.how, exit.output.len(), exit.output_truncated), (Outcome::Succeeded, 64 << 10, true));
         assert!(text(&exit).ends_with("aaz"));
         assert_eq!(chunks.recv().await.unwrap(), b"aaaaaaaaaa");
     });
@@ -172,12 +172,12 @@ fn a_plugin_hears_that_it_is_to_stop() {
         let executor = fixture(&keeper, isolation, OBEDIENT);
         let exit = stopped_once_up(&executor).await;
         let reason = "cancelled; the plugin says: half of it is done";
-        assert_eq!((exit.how, exit.reason.as_deref()), (Ended::Cancelled, Some(reason)));
+        assert_eq!((exit.how, exit.reason.as_deref()), (Outcome::Cancelled, Some(reason)));
 
         let stopped = CancellationToken::new();
         stopped.cancel();
         let exit = executor.run(facts(json!({})), Live::unheard(), stopped).await;
-        assert_eq!((exit.how, exit.reason.as_deref()), (Ended::Cancelled, Some("cancelled before it started")));
+        assert_eq!((exit.how, exit.reason.as_deref()), (Outcome::Cancelled, Some("cancelled before it started")));
     });
 }
 
@@ -202,7 +202,7 @@ fn a_run_that_has_nothing_to_wait_for_needs_no_task() {
         begun.unwrap().stopped();
         let exit = told.await.unwrap();
         let reason = "cancelled; the plugin says: half of it is done";
-        assert_eq!((exit.how, exit.reason.as_deref()), (Ended::Cancelled, Some(reason)));
+        assert_eq!((exit.how, exit.reason.as_deref()), (Outcome::Cancelled, Some(reason)));
     });
 }
 
@@ -226,7 +226,7 @@ fn a_plugin_hears_that_its_time_is_over() {
         let facts = RunFacts { timeout: Some(Duration::from_millis(300)), ..facts(json!({"sleep_ms": 3_600_000})) };
         let exit = run_to_end(&noop(&keeper, isolation), facts).await;
         let reason = exit.reason.unwrap();
-        assert_eq!(exit.how, Ended::TimedOut);
+        assert_eq!(exit.how, Outcome::TimedOut);
         assert!(reason.starts_with("still running after its timeout of 300ms"), "{reason}");
     });
 }
@@ -237,9 +237,9 @@ fn overwriting_the_file_changes_nothing() {
         let file = directory.add_noop("noop.so");
         let noop = directory.executor(&keeper, isolation);
         std::fs::write(&file, "nonsense").unwrap();
-        assert_eq!(run_to_end(&noop, facts(json!({}))).await.how, Ended::Succeeded);
+        assert_eq!(run_to_end(&noop, facts(json!({}))).await.how, Outcome::Succeeded);
         drop(directory);
-        assert_eq!(run_to_end(&noop, facts(json!({}))).await.how, Ended::Succeeded);
+        assert_eq!(run_to_end(&noop, facts(json!({}))).await.how, Outcome::Succeeded);
     });
 }
 
@@ -279,7 +279,7 @@ fn runs_go_on_side_by_side() {
         let mut said: Vec<u32> = exits.iter().map(|exit| text(exit).parse().unwrap()).collect();
         said.sort_unstable();
         assert_eq!(said, (0..300).collect::<Vec<_>>());
-        assert!(exits.iter().all(|exit| exit.how == Ended::Cancelled));
+        assert!(exits.iter().all(|exit| exit.how == Outcome::Cancelled));
     });
 }
 
@@ -295,7 +295,7 @@ fn a_run_does_not_begin_when_the_lease_is_over() {
                 tokio::time::sleep(left).await;
                 let exit = run_to_end(&executor, facts(json!({}))).await;
                 let reason = exit.reason.as_deref().unwrap_or_default();
-                assert_eq!((exit.how, text(&exit)), (Ended::Lost, ""), "{reason}");
+                assert_eq!((exit.how, text(&exit)), (Outcome::Lost, ""), "{reason}");
                 assert!(reason.contains("the node did not renew its lease in time"), "{reason}");
             }
         });

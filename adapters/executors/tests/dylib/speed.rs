@@ -4,7 +4,7 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-use carillon_executors::executor::{Ended, Isolation};
+use carillon_executors::executor::{Isolation, Outcome};
 use carillon_keeper::KeeperHandle;
 use serde_json::json;
 
@@ -20,7 +20,7 @@ const RUNS: usize = 100_000;
 fn runs_a_second() {
     for in_flight in [1, 8, 64] {
         let spawns = rate(SPAWNS, in_flight, |keeper| async move {
-            assert_eq!(finish(&keeper, argv(["/bin/true"])).await.how, Ended::Succeeded);
+            assert_eq!(finish(&keeper, argv(["/bin/true"])).await.how, Outcome::Succeeded);
         });
         let of_noop = |isolation| {
             let noop = Arc::new(OnceLock::new());
@@ -28,7 +28,7 @@ fn runs_a_second() {
                 let noop = noop.clone();
                 async move {
                     let noop = noop.get_or_init(|| crate::fixtures::noop(&keeper, isolation));
-                    assert_eq!(run_to_end(noop, facts(json!({}))).await.how, Ended::Succeeded);
+                    assert_eq!(run_to_end(noop, facts(json!({}))).await.how, Outcome::Succeeded);
                 }
             })
         };

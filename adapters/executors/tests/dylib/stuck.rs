@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use carillon_executors::executor::{Ended, Executor, HostState, Isolation, RunFacts};
+use carillon_executors::executor::{Executor, HostState, Isolation, Outcome, RunFacts};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -21,7 +21,7 @@ tests![
     what_comes_after_a_run_reaches_no_other,
 ];
 
-/// One that neither hears nor ends, beside one that waits until it is to stop, and one that comes later.
+/// A run that ignores a stop, a run that waits for one, and a later run.
 fn a_run_that_does_not_stop_is_killed_and_others_have_time() {
     let body = broken("for (;;) {}");
     // The other one is stopped in good time, or it is there when the process is killed.
@@ -49,7 +49,7 @@ fn a_run_that_does_not_stop_is_killed_and_others_have_time() {
                 loop {
                     let short = RunFacts { kill_grace: Duration::from_secs(2), ..asking("nothing") };
                     let exit = run_to_end(&executor, short).await;
-                    assert_eq!(exit.how, Ended::Succeeded);
+                    assert_eq!(exit.how, Outcome::Succeeded);
                     if *first.get_or_insert(pid(&exit)) != pid(&exit) {
                         break;
                     }
@@ -60,15 +60,15 @@ fn a_run_that_does_not_stop_is_killed_and_others_have_time() {
             };
             let (other, deaf, ()) = tokio::join!(other, deaf, later);
             let reason = "cancelled; it did not return within 100ms, so its process was killed";
-            assert_eq!((deaf.how, deaf.reason.as_deref()), (Ended::Cancelled, Some(reason)));
+            assert_eq!((deaf.how, deaf.reason.as_deref()), (Outcome::Cancelled, Some(reason)));
             assert_eq!(deaf.signal, Some(libc::SIGKILL));
             assert!(!Path::new(&format!("/proc/{}", pid(&deaf))).exists(), "it is said to be over and lives");
             if other_stops {
-                assert_eq!((other.how, other.reason.as_deref()), (Ended::Cancelled, Some("cancelled")));
+                assert_eq!((other.how, other.reason.as_deref()), (Outcome::Cancelled, Some("cancelled")));
             } else {
                 let reason = "the process of plugin fixture ended in the midst of this run and of others: it was ended, \
                               because another run in it did not stop";
-                assert_eq!((other.how, other.reason.as_deref()), (Ended::Failed, Some(reason)));
+                assert_eq!((other.how, other.reason.as_deref()), (Outcome::Failed, Some(reason)));
             }
         });
     }
@@ -81,7 +81,7 @@ fn a_run_that_does_not_stop_is_killed_and_others_have_time() {
         let exit = run_to_end(&hosted(&keeper(true), &body), deaf).await;
         let reason =
             "still running after its timeout of 200ms; it did not return within 100ms, so its process was killed";
-        assert_eq!((exit.how, exit.reason.as_deref()), (Ended::TimedOut, Some(reason)));
+        assert_eq!((exit.how, exit.reason.as_deref()), (Outcome::TimedOut, Some(reason)));
     });
 }
 
@@ -102,7 +102,7 @@ fn a_run_that_does_not_stop_stays_in_the_server() {
         };
         let exit = run_to_end(&executor, facts).await;
         let reason = "still running after its timeout of 50ms; it did not return within 10ms";
-        assert_eq!((exit.how, exit.reason.as_deref()), (Ended::TimedOut, Some(reason)));
+        assert_eq!((exit.how, exit.reason.as_deref()), (Outcome::TimedOut, Some(reason)));
         assert_eq!(text(&exit), "up and over");
     });
 }
@@ -127,11 +127,11 @@ fn a_run_that_leaves_a_thread_behind_fails_and_its_process_is_replaced() {
         for _ in 0..2 {
             let exit = run_to_end(&executor, asking("break")).await;
             let reason = "plugin fixture left a thread behind";
-            assert_eq!((exit.how, exit.exit_code, exit.reason.as_deref()), (Ended::Failed, Some(1), Some(reason)));
+            assert_eq!((exit.how, exit.exit_code, exit.reason.as_deref()), (Outcome::Failed, Some(1), Some(reason)));
             assert!(!Path::new(&format!("/proc/{}", pid(&exit))).exists(), "it is said to be over and lives");
             assert_ne!(last.replace(pid(&exit)), Some(pid(&exit)));
             let next = run_to_end(&executor, asking("nothing")).await;
-            assert_eq!((next.how, state(&executor)), (Ended::Succeeded, Some(HostState::Running)));
+            assert_eq!((next.how, state(&executor)), (Outcome::Succeeded, Some(HostState::Running)));
         }
     });
 }
@@ -144,13 +144,13 @@ fn threads_that_are_joined_are_no_fault() {
         let mut process = None;
         for _ in 0..100 {
             let exit = run_to_end(&executor, asking("join")).await;
-            assert_eq!((exit.how, exit.reason.as_deref()), (Ended::Succeeded, None));
+            assert_eq!((exit.how, exit.reason.as_deref()), (Outcome::Succeeded, None));
             assert_eq!(*process.get_or_insert(pid(&exit)), pid(&exit));
         }
     });
 }
 
-/// It began beside another run, which may have started the thread as well.
+/// Another run was active when it began, and may have started the thread.
 fn threads_that_may_be_of_another_run_end_with_their_process() {
     run(async {
         let directory = Directory::new();
@@ -167,14 +167,14 @@ fn threads_that_may_be_of_another_run_end_with_their_process() {
             exit
         };
         let (other, leaving) = tokio::join!(other, leaving);
-        assert_eq!((leaving.how, leaving.reason.as_deref()), (Ended::Succeeded, None));
+        assert_eq!((leaving.how, leaving.reason.as_deref()), (Outcome::Succeeded, None));
         assert_eq!(
             (other.how, other.reason.as_deref(), pid(&other)),
-            (Ended::Cancelled, Some("cancelled"), pid(&leaving))
+            (Outcome::Cancelled, Some("cancelled"), pid(&leaving))
         );
         until_gone(pid(&leaving)).await;
         let next = run_to_end(&executor, asking("nothing")).await;
-        assert_eq!((next.how, state(&executor)), (Ended::Succeeded, Some(HostState::Running)));
+        assert_eq!((next.how, state(&executor)), (Outcome::Succeeded, Some(HostState::Running)));
     });
 }
 
@@ -189,7 +189,7 @@ fn a_run_that_nobody_waits_for_is_ended() {
             _ = output.recv() => {}
         }
         until_gone(pid(&first)).await;
-        assert_eq!(run_to_end(&executor, asking("nothing")).await.how, Ended::Succeeded);
+        assert_eq!(run_to_end(&executor, asking("nothing")).await.how, Outcome::Succeeded);
     });
 }
 
@@ -226,7 +226,7 @@ fn what_comes_after_a_run_reaches_no_other() {
             let late = run_to_end(&executor, late).await;
             assert!(text(&late).is_empty() || text(&late).starts_with("late"));
             let next = run_to_end(&executor, next).await;
-            assert_eq!((next.how, text(&next)), (Ended::Succeeded, ""), "{:?}", next.reason);
+            assert_eq!((next.how, text(&next)), (Outcome::Succeeded, ""), "{:?}", next.reason);
         });
     }
 }

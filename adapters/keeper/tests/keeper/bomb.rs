@@ -4,7 +4,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
-use carillon_executors::executor::Ended;
+use carillon_executors::executor::Outcome;
 use carillon_keeper::UserIds;
 
 use crate::support::*;
@@ -29,11 +29,11 @@ fn bomb(uid: u32, cgroups: bool, body: &str) {
         let keeper = keeper(cgroups);
         let mut child = start(&keeper, spawn);
         for _ in 0..20 {
-            assert_eq!(finish(&keeper, argv(["true"])).await.how, Ended::Succeeded);
+            assert_eq!(finish(&keeper, argv(["true"])).await.how, Outcome::Succeeded);
         }
-        assert_eq!(child.exit().await.how, Ended::TimedOut);
+        assert_eq!(child.exit().await.how, Outcome::TimedOut);
         assert!(witness.is_dead());
-        assert_eq!(finish(&keeper, argv(["true"])).await.how, Ended::Succeeded);
+        assert_eq!(finish(&keeper, argv(["true"])).await.how, Outcome::Succeeded);
     });
 }
 

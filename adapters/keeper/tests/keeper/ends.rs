@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::time::Duration;
 
-use carillon_executors::executor::{Ended, Stop};
+use carillon_executors::executor::{Outcome, Stop};
 use carillon_keeper::Spawn;
 
 use crate::support::*;
@@ -28,20 +28,20 @@ fn with_timeout(mut spawn: Spawn, timeout_ms: u64, grace_ms: u64) -> Spawn {
 fn a_timeout_asks_politely_first() {
     let spawn = script("trap 'echo bye; exit 5' TERM; echo hi; while :; do sleep 1000 & wait; done");
     let exit = run(async { finish(&keeper(true), with_timeout(spawn, 300, 20_000)).await });
-    assert_eq!((exit.how, exit.exit_code, text(&exit)), (Ended::TimedOut, Some(5), "hi\nbye\n"));
+    assert_eq!((exit.how, exit.exit_code, text(&exit)), (Outcome::TimedOut, Some(5), "hi\nbye\n"));
     assert_eq!(exit.reason.unwrap(), "still running after its timeout of 300ms");
 }
 
 fn a_timeout_kills_what_does_not_listen() {
     let spawn = script("trap '' TERM; echo deaf; while :; do sleep 1000; done");
     let exit = run(async { finish(&keeper(true), with_timeout(spawn, 300, 100)).await });
-    assert_eq!((exit.how, exit.signal, text(&exit)), (Ended::TimedOut, Some(libc::SIGKILL), "deaf\n"));
+    assert_eq!((exit.how, exit.signal, text(&exit)), (Outcome::TimedOut, Some(libc::SIGKILL), "deaf\n"));
     assert!(exit.reason.unwrap().ends_with("SIGTERM did not end it within 100ms, so it was killed"));
 }
 
 fn a_stopped_process_hears_sigterm() {
     let exit = run(async { finish(&keeper(true), with_timeout(script("kill -STOP $$"), 200, 20_000)).await });
-    assert_eq!((exit.how, exit.signal), (Ended::TimedOut, Some(libc::SIGTERM)));
+    assert_eq!((exit.how, exit.signal), (Outcome::TimedOut, Some(libc::SIGTERM)));
 }
 
 fn cancelling_asks_politely_then_kills() {
@@ -60,7 +60,7 @@ fn cancelling_asks_politely_then_kills() {
         assert_eq!(witness.line(), "bye");
         child.stop(Stop::Now);
         let exit = child.exit().await;
-        assert_eq!((exit.how, exit.signal), (Ended::Cancelled, Some(libc::SIGKILL)));
+        assert_eq!((exit.how, exit.signal), (Outcome::Cancelled, Some(libc::SIGKILL)));
     });
     assert!(witness.is_dead());
 }
@@ -92,7 +92,7 @@ fn a_run_ends_with_its_main_process() {
             assert_eq!((witness.line(), witness.line()), ("up".to_owned(), "up".to_owned()));
             std::fs::write(go, "").unwrap();
             let exit = child.exit().await;
-            assert_eq!((exit.how, exit.exit_code, text(&exit)), (Ended::Failed, Some(4), "done\n"));
+            assert_eq!((exit.how, exit.exit_code, text(&exit)), (Outcome::Failed, Some(4), "done\n"));
             assert!(witness.is_dead(), "an exit is reported when nothing is left of the run");
         });
     }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use carillon_executors::executor::{Ended, Exit, Stop};
+use carillon_executors::executor::{Exit, Outcome, Stop};
 use carillon_keeper::{KeeperHandle, RunningChild};
 use nix::sys::signal::Signal;
 
@@ -33,7 +33,7 @@ fn escape(cgroups: bool, timeout: Option<Duration>, end: fn(&KeeperHandle, &Runn
         assert_eq!(witness.line(), "up");
         end(&keeper, &child);
         let exit = child.exit().await;
-        if keeper.died().borrow().is_none() && exit.how != Ended::Lost {
+        if keeper.died().borrow().is_none() && exit.how != Outcome::Lost {
             assert!(witness.is_dead(), "reported before all were dead");
         }
         witness.wait_until_dead();
@@ -44,14 +44,14 @@ fn escape(cgroups: bool, timeout: Option<Duration>, end: fn(&KeeperHandle, &Runn
 fn it_dies_on_a_timeout() {
     for cgroups in BOTH {
         let exit = escape(cgroups, Some(Duration::from_millis(700)), |_, _| {});
-        assert_eq!((exit.how, exit.signal), (Ended::TimedOut, Some(libc::SIGKILL)));
+        assert_eq!((exit.how, exit.signal), (Outcome::TimedOut, Some(libc::SIGKILL)));
     }
 }
 
 fn it_dies_on_a_cancellation() {
     for cgroups in BOTH {
-        assert_eq!(escape(cgroups, None, |_, child| child.stop(Stop::Politely)).how, Ended::Cancelled);
-        assert_eq!(escape(cgroups, None, |_, child| child.stop(Stop::Now)).how, Ended::Cancelled);
+        assert_eq!(escape(cgroups, None, |_, child| child.stop(Stop::Politely)).how, Outcome::Cancelled);
+        assert_eq!(escape(cgroups, None, |_, child| child.stop(Stop::Now)).how, Outcome::Cancelled);
     }
 }
 
@@ -78,7 +78,7 @@ fn it_dies_when_the_node_is_frozen() {
     }
 }
 
-/// No cgroup, another session, another group, another environment: an orphan of nobody's is killed as soon as it is seen.
+/// No cgroup, another session, another group, another environment: such an orphan is killed as soon as it is seen.
 fn it_dies_with_its_marks_shed() {
     let mut witness = Witness::new();
     let inner = format!("exec 9>{}; echo up >&9; sleep 1000", witness.path().display());
@@ -98,7 +98,7 @@ fn it_dies_when_the_keeper_is_killed() {
         return skip("without cgroup v2 an escaped process outlives a killed keeper");
     }
     let exit = escape(true, None, |keeper, _| signal(keeper.pid(), Signal::SIGKILL));
-    assert_eq!(exit.how, Ended::Lost);
+    assert_eq!(exit.how, Outcome::Lost);
     assert!(exit.reason.unwrap().contains("the keeper"));
 }
 
@@ -114,7 +114,7 @@ fn a_main_process_dies_with_its_keeper_though_the_node_is_frozen() {
 
 fn what_both_left_behind_dies_when_the_next_keeper_starts() {
     if !has_cgroups() {
-        return skip("without cgroup v2 nobody can tell what a killed node and keeper left behind");
+        return skip("without cgroup v2 the leftovers of a killed node and keeper are unknown");
     }
     let mut witness = Witness::new();
     let mut node = Node::start(3_600_000, true, "-", &[&escaping(&witness)]);
@@ -123,7 +123,7 @@ fn what_both_left_behind_dies_when_the_next_keeper_starts() {
     signal(node.keeper, Signal::SIGKILL);
     node.process.kill().unwrap();
     node.process.wait().unwrap();
-    // It has escaped, unless a keeper of another test has started meanwhile.
+    // It has escaped, unless a keeper of another test started in that time.
     run(async {
         let _next = keeper(true);
         witness.wait_until_dead();

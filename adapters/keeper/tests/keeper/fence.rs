@@ -2,7 +2,7 @@
 
 use std::fs::File;
 
-use carillon_executors::executor::Ended;
+use carillon_executors::executor::Outcome;
 use carillon_keeper::{KeeperHandle, boottime_ms};
 use nix::sys::signal::Signal;
 
@@ -23,11 +23,14 @@ fn nothing_starts_without_a_lease() {
     run(async {
         let keeper = KeeperHandle::start(options(true)).unwrap();
         let exit = finish(&keeper, argv(["true"])).await;
-        assert_eq!((exit.how, exit.reason.as_deref()), (Ended::Lost, Some("the node did not renew its lease in time")));
+        assert_eq!(
+            (exit.how, exit.reason.as_deref()),
+            (Outcome::Lost, Some("the node did not renew its lease in time"))
+        );
         keeper.extend_deadline(boottime_ms() - 1);
-        assert_eq!(finish(&keeper, argv(["true"])).await.how, Ended::Lost);
+        assert_eq!(finish(&keeper, argv(["true"])).await.how, Outcome::Lost);
         keeper.extend_deadline(boottime_ms() + 60_000);
-        assert_eq!(finish(&keeper, argv(["true"])).await.how, Ended::Succeeded);
+        assert_eq!(finish(&keeper, argv(["true"])).await.how, Outcome::Succeeded);
     });
 }
 
@@ -41,12 +44,12 @@ fn the_end_of_the_lease_kills_and_refuses_until_it_is_renewed() {
         for child in &mut children {
             let exit = child.exit().await;
             assert!(boottime_ms() >= deadline_ms);
-            assert_eq!((exit.how, exit.signal), (Ended::Lost, Some(libc::SIGKILL)));
+            assert_eq!((exit.how, exit.signal), (Outcome::Lost, Some(libc::SIGKILL)));
             assert_eq!(exit.reason.as_deref(), Some("the node did not renew its lease in time"));
         }
-        assert_eq!(finish(&keeper, argv(["true"])).await.how, Ended::Lost);
+        assert_eq!(finish(&keeper, argv(["true"])).await.how, Outcome::Lost);
         keeper.extend_deadline(u64::MAX);
-        assert_eq!(finish(&keeper, argv(["true"])).await.how, Ended::Succeeded);
+        assert_eq!(finish(&keeper, argv(["true"])).await.how, Outcome::Succeeded);
     });
 }
 
@@ -54,7 +57,7 @@ fn the_keeper_ignores_polite_signals() {
     run(async {
         let keeper = keeper(true);
         // Once something ran, the keeper is past its start.
-        assert_eq!(finish(&keeper, argv(["true"])).await.how, Ended::Succeeded);
+        assert_eq!(finish(&keeper, argv(["true"])).await.how, Outcome::Succeeded);
         for name in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP, Signal::SIGQUIT, Signal::SIGUSR1, Signal::SIGPIPE]
         {
             signal(keeper.pid(), name);
@@ -76,10 +79,10 @@ fn a_killed_keeper_loses_its_runs() {
             assert_eq!(witness.line(), "up");
             let mut died = keeper.died();
             signal(keeper.pid(), Signal::SIGKILL);
-            assert_eq!(child.exit().await.how, Ended::Lost);
+            assert_eq!(child.exit().await.how, Outcome::Lost);
             let sentence = died.wait_for(Option::is_some).await.unwrap().clone().unwrap();
             assert!(sentence.contains("signal: 9"), "{sentence}");
-            assert_eq!(finish(&keeper, argv(["true"])).await.how, Ended::Lost);
+            assert_eq!(finish(&keeper, argv(["true"])).await.how, Outcome::Lost);
             witness.wait_until_dead();
         });
     }
@@ -113,7 +116,7 @@ fn closing_leaves_nothing() {
         keeper.close().await;
         assert!(witness.is_dead());
         let exit = child.exit().await;
-        assert_eq!((exit.how, exit.reason.as_deref()), (Ended::Lost, Some("the node went away")));
+        assert_eq!((exit.how, exit.reason.as_deref()), (Outcome::Lost, Some("the node went away")));
         assert!(keeper.died().borrow().as_deref().unwrap().ends_with("exit status: 0"));
         let leftovers = std::process::Command::new("find")
             .args(["/sys/fs/cgroup", "-maxdepth", "3", "-name", &format!("carillon-keeper-{}", keeper.pid())])

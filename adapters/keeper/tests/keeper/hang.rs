@@ -1,5 +1,5 @@
 //! A child that hangs before it has become its program (here in a directory on a file system that does not answer) shares
-//! the keeper's memory all that time. It hangs nobody else, and it dies as any other does.
+//! the keeper's memory all that time. It delays no other child, and it dies as any other does.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -7,7 +7,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use carillon_executors::executor::{Ended, Stop};
+use carillon_executors::executor::{Outcome, Stop};
 use carillon_keeper::{KeeperHandle, Spawn, boottime_ms};
 
 use crate::support::*;
@@ -69,13 +69,13 @@ fn a_child_that_hangs_before_its_exec_hangs_nobody_and_can_be_killed() {
             let mut hanging = [0, 1].map(|_| start(&keeper, deaf.spawn()));
             for number in 0..100 {
                 let exit = finish(&keeper, argv(["printf", "%s", &number.to_string()])).await;
-                assert_eq!((exit.how, text(&exit)), (Ended::Succeeded, &*number.to_string()));
+                assert_eq!((exit.how, text(&exit)), (Outcome::Succeeded, &*number.to_string()));
                 assert_eq!(finish(&keeper, argv(["no-such-program"])).await.exit_code, None);
             }
             for child in &mut hanging {
                 child.stop(Stop::Now);
                 let exit = child.exit().await;
-                assert_eq!((exit.how, exit.signal), (Ended::Cancelled, Some(libc::SIGKILL)));
+                assert_eq!((exit.how, exit.signal), (Outcome::Cancelled, Some(libc::SIGKILL)));
             }
         });
     }
@@ -90,13 +90,13 @@ fn more_hang_than_can_borrow_the_keepers_files() {
         let looks = || script("cat; ls /proc/self/fd | tr '\\n' ' '");
         for _ in 0..10 {
             let exit = finish(&keeper, Spawn { stdin: Some(b"in ".to_vec()), ..looks() }).await;
-            assert_eq!((exit.how, text(&exit)), (Ended::Succeeded, "in 0 1 2 3 "));
+            assert_eq!((exit.how, text(&exit)), (Outcome::Succeeded, "in 0 1 2 3 "));
         }
         for child in &mut hanging {
             child.stop(Stop::Now);
             assert_eq!(child.exit().await.signal, Some(libc::SIGKILL));
         }
-        assert_eq!(finish(&keeper, looks()).await.how, Ended::Succeeded);
+        assert_eq!(finish(&keeper, looks()).await.how, Outcome::Succeeded);
     });
 }
 
@@ -106,6 +106,6 @@ fn the_end_of_the_lease_kills_it() {
         let keeper = KeeperHandle::start(options(true)).unwrap();
         keeper.extend_deadline(boottime_ms() + 300);
         let exit = start(&keeper, deaf.spawn()).exit().await;
-        assert_eq!((exit.how, exit.signal), (Ended::Lost, Some(libc::SIGKILL)));
+        assert_eq!((exit.how, exit.signal), (Outcome::Lost, Some(libc::SIGKILL)));
     });
 }

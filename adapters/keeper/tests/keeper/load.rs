@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use carillon_executors::executor::{Ended, Executor, Live};
+use carillon_executors::executor::{Executor, Live, Outcome};
 use carillon_executors::shell::{ShellConfig, ShellExecutor};
 use carillon_keeper::KeeperHandle;
 use nix::sys::resource::{UsageWho, getrusage};
@@ -75,7 +75,7 @@ async fn load(keeper: KeeperHandle, time: Duration, params: Value) -> Load {
                 while !over.load(Ordering::Relaxed) {
                     let stop = CancellationToken::new();
                     let exit = executor.run(facts(params.clone()), Live::unheard(), stop).await;
-                    assert_eq!(exit.how, Ended::Succeeded, "{exit:?}");
+                    assert_eq!(exit.how, Outcome::Succeeded, "{exit:?}");
                     ended.fetch_add(1, Ordering::Relaxed);
                 }
             })

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use carillon_domain::time::Timestamp;
-use carillon_executors::executor::{Ended, Executor, Exit, Live, RunFacts};
+use carillon_executors::executor::{Executor, Exit, Live, Outcome, RunFacts};
 use carillon_executors::shell::{ShellConfig, ShellExecutor};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -65,7 +65,7 @@ fn the_environment_is_what_is_documented() {
 
 fn a_command_is_run_by_the_shell_and_argv_is_not() {
     let exit = exit_of(json!({"command": "x=$((1+1)); echo $x >&2; exit $x", "stdin": "unread"}));
-    assert_eq!((exit.how, exit.exit_code, text(&exit)), (Ended::Failed, Some(2), "2\n"));
+    assert_eq!((exit.how, exit.exit_code, text(&exit)), (Outcome::Failed, Some(2), "2\n"));
     assert_ne!(text(&exit_of(json!({"command": "echo $BASH_VERSION"}))), "\n");
     let exit = exit_of(json!({"command": "echo $0; cat", "shell": "/bin/sh", "stdin": "in"}));
     assert_eq!(text(&exit), "/bin/sh\nin");
@@ -87,7 +87,7 @@ fn what_is_missing_is_a_failure_with_a_sentence() {
     ] {
         let exit = exit_of(params);
         let reason = exit.reason.unwrap();
-        assert!(exit.how == Ended::Failed && exit.exit_code.is_none() && reason.contains(expected), "{reason}");
+        assert!(exit.how == Outcome::Failed && exit.exit_code.is_none() && reason.contains(expected), "{reason}");
     }
 }
 
@@ -110,7 +110,7 @@ fn stopping_reaches_the_run() {
         let exit = running.await.unwrap();
         // The group's `sleep` got SIGTERM too, and bash may say so.
         assert!(text(&exit).ends_with("bye\n"), "{exit:?}");
-        assert_eq!((exit.how, exit.exit_code), (Ended::Cancelled, Some(3)));
+        assert_eq!((exit.how, exit.exit_code), (Outcome::Cancelled, Some(3)));
     });
 }
 
@@ -120,7 +120,7 @@ fn a_run_stopped_before_it_starts_never_starts() {
         stop.cancel();
         executor().run(facts(json!({"command": "true"})), Live::unheard(), stop).await
     });
-    assert_eq!((exit.how, exit.exit_code), (Ended::Cancelled, None));
+    assert_eq!((exit.how, exit.exit_code), (Outcome::Cancelled, None));
 }
 
 fn users_are_checked_when_saved_and_at_start() {
@@ -129,7 +129,7 @@ fn users_are_checked_when_saved_and_at_start() {
     assert!(field == "params.user" && sentence.contains("allow_users"), "{sentence}");
     let forbidden = facts(json!({"command": "id", "user": "daemon"}));
     let exit = run(async { executor().run(forbidden, Live::unheard(), CancellationToken::new()).await });
-    assert!(exit.how == Ended::Failed && exit.reason.unwrap().starts_with("params.user must be"));
+    assert!(exit.how == Outcome::Failed && exit.reason.unwrap().starts_with("params.user must be"));
     if !is_root() {
         assert!(check("nobody").unwrap_err()[0].1.contains("root"));
         return skip("switching users needs root");

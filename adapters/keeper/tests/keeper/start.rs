@@ -1,6 +1,6 @@
 //! How programs start: arguments, environment, directory, stdin, signals, descriptors, and what is said when they cannot.
 
-use carillon_executors::executor::{Ended, Exit};
+use carillon_executors::executor::{Exit, Outcome};
 use carillon_keeper::{KeeperHandle, UserIds};
 
 use crate::support::*;
@@ -25,15 +25,15 @@ fn exit_codes_and_signals() {
     run(async {
         let keeper = keeper(true);
         let exit = finish(&keeper, script("exit 0")).await;
-        assert_eq!((exit.how, exit.exit_code, exit.signal, exit.reason), (Ended::Succeeded, Some(0), None, None));
+        assert_eq!((exit.how, exit.exit_code, exit.signal, exit.reason), (Outcome::Succeeded, Some(0), None, None));
         let exit = finish(&keeper, script("exit 3")).await;
-        assert_eq!((exit.how, exit.exit_code, exit.signal), (Ended::Failed, Some(3), None));
+        assert_eq!((exit.how, exit.exit_code, exit.signal), (Outcome::Failed, Some(3), None));
         let exit = finish(&keeper, script("exit 127")).await;
-        assert_eq!((exit.how, exit.exit_code, exit.reason), (Ended::Failed, Some(127), None));
+        assert_eq!((exit.how, exit.exit_code, exit.reason), (Outcome::Failed, Some(127), None));
         let exit = finish(&keeper, script("kill -SEGV $$")).await;
-        assert_eq!((exit.how, exit.exit_code, exit.signal), (Ended::Failed, None, Some(libc::SIGSEGV)));
+        assert_eq!((exit.how, exit.exit_code, exit.signal), (Outcome::Failed, None, Some(libc::SIGSEGV)));
         let exit = finish(&keeper, script("kill -RTMIN+3 $$")).await;
-        assert_eq!((exit.how, exit.signal), (Ended::Failed, Some(libc::SIGRTMIN() + 3)));
+        assert_eq!((exit.how, exit.signal), (Outcome::Failed, Some(libc::SIGRTMIN() + 3)));
     });
 }
 
@@ -57,7 +57,7 @@ fn stdin_is_what_was_given_or_empty() {
     assert_eq!(through_stdin, text(&one(spawn.clone())));
     spawn = argv(["cat"]);
     let exit = one(spawn);
-    assert_eq!((exit.how, exit.output), (Ended::Succeeded, Vec::new()));
+    assert_eq!((exit.how, exit.output), (Outcome::Succeeded, Vec::new()));
 }
 
 fn the_directory_is_entered() {
@@ -87,10 +87,10 @@ fn what_cannot_start_says_why() {
         ] {
             let exit = finish(&keeper, spawn).await;
             let reason = exit.reason.unwrap();
-            assert_eq!((exit.how, exit.exit_code, exit.signal), (Ended::Failed, None, None), "{reason}");
+            assert_eq!((exit.how, exit.exit_code, exit.signal), (Outcome::Failed, None, None), "{reason}");
             assert!(reason.contains(expected), "{reason}");
         }
-        assert_eq!(finish(&keeper, argv(["true"])).await.how, Ended::Succeeded);
+        assert_eq!(finish(&keeper, argv(["true"])).await.how, Outcome::Succeeded);
     });
 }
 
@@ -128,5 +128,5 @@ fn another_user_with_its_groups_and_no_new_privileges() {
     spawn.dir = c"/root".into();
     let exit = one(spawn);
     let reason = exit.reason.unwrap_or_default();
-    assert!(exit.how == Ended::Succeeded || reason.contains("cannot enter the directory \"/root\""), "{reason}");
+    assert!(exit.how == Outcome::Succeeded || reason.contains("cannot enter the directory \"/root\""), "{reason}");
 }

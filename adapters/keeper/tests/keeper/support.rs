@@ -66,7 +66,7 @@ pub fn script(text: &str) -> Spawn {
     argv(["bash", "-c", text])
 }
 
-/// Starts a run whose live output nobody wants.
+/// Starts a run without a receiver of its live output.
 pub fn start(keeper: &KeeperHandle, spawn: Spawn) -> RunningChild {
     keeper.spawn(spawn, Live::unheard())
 }
@@ -135,7 +135,7 @@ impl Witness {
         }
     }
 
-    /// Waits until nobody holds the FIFO any more.
+    /// Waits until no process holds the FIFO.
     pub fn wait_until_dead(&mut self) {
         let began = Instant::now();
         while !self.ended(PATIENCE) {
@@ -143,7 +143,7 @@ impl Witness {
         }
     }
 
-    /// Whether nobody holds the FIFO now.
+    /// Whether no process holds the FIFO.
     pub fn is_dead(&mut self) -> bool {
         while self.poll(Duration::ZERO) {
             if self.ended(Duration::ZERO) {
@@ -171,7 +171,7 @@ pub fn signal(pid: u32, signal: Signal) {
     kill(Pid::from_raw(pid.cast_signed()), signal).unwrap();
 }
 
-/// Waits until `what` is so, looking again and again: for /proc, which tells nobody when it changes.
+/// Waits until `what` is so, in a loop, because /proc does not report changes.
 pub fn until(what: &str, mut condition: impl FnMut() -> bool) {
     let began = Instant::now();
     while !condition() {

@@ -19,8 +19,8 @@ use carillon_domain::id::{RunId, SessionId};
 use carillon_domain::node::port::{Claimed, RunRef, StartAnswer};
 use carillon_domain::run::{Ending, Status};
 use carillon_domain::time::Timestamp;
-use carillon_executors::executor::{Ended, Executor, ExecutorDescription, Exit, Live, RunFacts};
-use carillon_executors::executors::Executors;
+use carillon_executors::executor::{Executor, ExecutorDescription, Exit, Live, Outcome, RunFacts};
+use carillon_executors::registry::Executors;
 use carillon_store::memory::MemoryStore;
 use carillon_store::{ClaimRequest, Finished, ManualClock, Me, NewSession, NodeStore, Output, StoreError};
 use serde_json::{Value, json};
@@ -55,7 +55,7 @@ impl Executor for Shell {
 
     async fn run(&self, _: RunFacts, _: Live, _: CancellationToken) -> Exit {
         Exit {
-            how: Ended::Succeeded,
+            how: Outcome::Succeeded,
             exit_code: Some(0),
             signal: None,
             reason: None,

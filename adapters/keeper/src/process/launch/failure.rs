@@ -1,0 +1,134 @@
+//! Failures between birth and exec of a child, and their sentences for users.
+
+use std::ffi::CString;
+use std::io;
+
+use carillon_domain::run::Outcome;
+
+use crate::spawn_request::Spawn;
+
+/// The step between fork and exec that failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Stage {
+    /// Session, files, limits, signals.
+    Setup = 1,
+    /// Becoming the run's user.
+    User,
+    /// Entering the directory.
+    Directory,
+    /// The keeper died before the exec.
+    Orphaned,
+    /// The node's lease ran out.
+    Lease,
+    /// The program does not exist.
+    NotFound,
+    /// The program is there but may not be executed.
+    Denied,
+    /// Any other refusal of execve.
+    Exec,
+}
+
+const STAGES: [Stage; 8] = [
+    Stage::Setup,
+    Stage::User,
+    Stage::Directory,
+    Stage::Orphaned,
+    Stage::Lease,
+    Stage::NotFound,
+    Stage::Denied,
+    Stage::Exec,
+];
+
+/// What a child writes before it ends with [`Failure::EXIT_CODE`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Failure {
+    /// The child.
+    pub(crate) pid: i32,
+    /// What it could not do.
+    pub(crate) stage: Stage,
+    /// errno at that moment.
+    pub(crate) errno: i32,
+}
+
+impl Failure {
+    /// The exit code of a child that never became its program (the shell's "not found").
+    pub(crate) const EXIT_CODE: i32 = 127;
+    /// Length of a failure on the pipe.
+    pub(crate) const BYTES: usize = 12;
+
+    /// As written to the pipe; allocates nothing.
+    pub(crate) fn to_bytes(self) -> [u8; Self::BYTES] {
+        let mut bytes = [0; Self::BYTES];
+        bytes[..4].copy_from_slice(&self.pid.to_ne_bytes());
+        bytes[4] = self.stage as u8;
+        bytes[8..].copy_from_slice(&self.errno.to_ne_bytes());
+        bytes
+    }
+
+    /// As read from the pipe.
+    pub(crate) fn from_bytes(bytes: [u8; Self::BYTES]) -> Option<Self> {
+        let [a, b, c, d, stage, _, _, _, e, f, g, h] = bytes;
+        let stage = STAGES.into_iter().find(|known| *known as u8 == stage)?;
+        Some(Self { pid: i32::from_ne_bytes([a, b, c, d]), stage, errno: i32::from_ne_bytes([e, f, g, h]) })
+    }
+}
+
+/// The names that the sentences need, kept while the run lives.
+pub(crate) struct Names {
+    program: CString,
+    dir: CString,
+}
+
+impl Names {
+    pub(crate) fn of(spawn: &Spawn) -> Self {
+        Self { program: spawn.argv.first().cloned().unwrap_or_default(), dir: spawn.dir.clone() }
+    }
+
+    /// How the run ended, and a sentence for its reader.
+    pub(crate) fn explain(&self, failure: Failure) -> (Outcome, String) {
+        let program = self.program.to_string_lossy();
+        let error = io::Error::from_raw_os_error(failure.errno);
+        let sentence = match failure.stage {
+            Stage::Lease => return (Outcome::Lost, LEASE_OVER.to_owned()),
+            Stage::Orphaned => return (Outcome::Lost, "the keeper died while the run was starting".to_owned()),
+            Stage::Setup => format!("could not be started: {error}"),
+            Stage::User => format!("could not switch to the run's user: {error}"),
+            Stage::Directory => format!("cannot enter the directory {:?}: {error}", self.dir.to_string_lossy()),
+            Stage::NotFound if program.contains('/') => {
+                format!("no such program: {program:?} (or the interpreter that its first line names)")
+            }
+            Stage::NotFound => format!("no such program: {program:?} is in no directory of the run's PATH"),
+            Stage::Denied => {
+                format!("may not execute {program:?}: permission denied; check its mode and that of its directories")
+            }
+            Stage::Exec if failure.errno == libc::ENOEXEC => {
+                format!(
+                    "cannot execute {program:?}: neither a binary for this machine nor a script that begins with #!"
+                )
+            }
+            Stage::Exec if failure.errno == libc::E2BIG => {
+                "the command and its environment are longer than the system allows (128 KiB for one string)".to_owned()
+            }
+            Stage::Exec => format!("cannot execute {program:?}: {error}"),
+        };
+        (Outcome::Failed, sentence)
+    }
+}
+
+/// Said of runs that the fence ended, or did not let begin.
+pub(crate) const LEASE_OVER: &str = "the node did not renew its lease in time";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_survives_the_pipe() {
+        for stage in STAGES {
+            let failure = Failure { pid: 4_000_000, stage, errno: 13 };
+            assert_eq!(Failure::from_bytes(failure.to_bytes()), Some(failure));
+        }
+        assert_eq!(Failure::from_bytes([0; Failure::BYTES]), None);
+    }
+}
