@@ -135,7 +135,7 @@ guards! {
     /// A heartbeat sequence that changes restarts the expiry of its session.
     HeartbeatRestartsExpiry "heartbeat-restarts-expiry" keeps S8 in "domain/src/lease.rs";
     /// An open loss window restarts every expiry, because old sequences may have come back.
-    LossRestartsExpiry "loss-restarts-expiry" keeps S8 in "domain/src/node/withholding.rs";
+    LossRestartsExpiry "loss-restarts-expiry" keeps S8 in "domain/src/node/suspension.rs";
     /// A timing is refused if other nodes could act before the children of a node are dead.
     FencingInequality "fencing-inequality" keeps S8 in "domain/src/lease.rs";
     /// A draining node lists the rows that it holds once more before it leaves.
@@ -191,7 +191,7 @@ guards! {
     /// `version = ?` in updates of a job's row.
     UpdateVersion "update-version" keeps S5 in "adapters/store/src/{sqlite,mysql}/change.rs";
     /// The statement of an optimistic start checks the session's standing, which nothing has read before.
-    OptimisticStanding "optimistic-standing" keeps S8 in "adapters/store/src/mysql/known.rs";
+    OptimisticStanding "optimistic-standing" keeps S8 in "adapters/store/src/mysql/optimistic_start.rs";
     /// `version = ?` in updates of a concurrent run's row.
     UpdateConcurrentVersion "update-concurrent-version" keeps S5 in "adapters/store/src/{sqlite,mysql}/change.rs";
     /// An update must match every row that it names.
@@ -213,7 +213,7 @@ guards! {
     /// `ON DUPLICATE KEY`: an output that exists already is accepted too.
     OutputTwice "output-twice" keeps L1 in "adapters/store/src/{sqlite,mysql}/change.rs";
     /// `written < ?`: an older state of the live output never replaces a newer one.
-    LiveForward "live-forward" keeps S7 in "adapters/store/src/*/live.rs";
+    LiveForward "live-forward" keeps S7 in "adapters/store/src/*/live_output.rs";
 
     // The lease on a database file, and the keeper.
 

@@ -48,10 +48,6 @@ mechanisms! {
     OptimisticStart "optimistic-start";
     /// A batch carries the common prefix of its values once.
     PrefixEncoding "prefix-encoding";
-    /// A batch carries only the columns that differ from row to row.
-    ChangedColumns "changed-columns";
-    /// Calls of the API that wait for a connection share one statement.
-    BatchLoader "batch-loader";
     /// A short run of a plugin has no task of its own.
     DetachedRun "detached-run";
 }

@@ -1,4 +1,4 @@
-//! Measures every row of SPEC section 9 on a durable database of its own, beside the raw ceilings of the same machine in the
+//! Measures every promised figure on a durable database of its own, beside the raw ceilings of the same machine in the
 //! same run.
 //!
 //! `./bench [database=mariadb|mysql] [quick] [only=NAME,NAME]` builds what is needed and runs this. A full run keeps its

@@ -1,7 +1,7 @@
 //! Time for the stores that run inside the process.
 //!
-//! A database server has a clock of its own; the memory and SQLite stores are given one, so that tests and the simulator
-//! decide what time it is.
+//! A database server has a clock of its own. The memory and SQLite stores are given one, so tests and the simulator decide the
+//! time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -59,8 +59,8 @@ impl Clock for ManualClock {
     }
 }
 
-/// Microseconds on CLOCK_BOOTTIME, which goes on while the machine sleeps and which nobody can set; `u64::MAX` if the clock
-/// could not be read.
+/// Microseconds on CLOCK_BOOTTIME, which goes on while the machine sleeps and cannot be set. `u64::MAX` if it could not be
+/// read.
 pub(crate) fn boottime_us() -> u64 {
     let Ok(now) = nix::time::clock_gettime(nix::time::ClockId::CLOCK_BOOTTIME) else { return u64::MAX };
     let secs = u64::try_from(now.tv_sec()).unwrap_or(u64::MAX);

@@ -1,6 +1,6 @@
-//! Rows as columns: the one place that knows how a job's state and an concurrent run are laid out in a table.
+//! Rows as columns: the one place that knows the layout of a job's state and of a concurrent run in a table.
 //!
-//! What is searched or guarded on has a column of its own. A firing is never searched by its parts, so it is one short
+//! A value that is searched or guarded has a column of its own. A firing is never searched by its parts, so it is one short
 //! text, `due start trigger attempt policy`, which a person can read in a database shell.
 
 use carillon_domain::firing::{CancelledBy, ConcurrentRun, Firing, FiringKey, Held, JobState, Pause, Phase, Waiting};
@@ -36,7 +36,7 @@ pub(crate) struct StateColumns {
     pub deleted: bool,
 }
 
-/// What is held, in both tables: all `NULL` while Idle, `started_at` while Prepared too.
+/// The held firing, in both tables: all `NULL` while Idle, `started_at` while Prepared too.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct HeldColumns {
     pub firing: Option<Firing>,
@@ -46,7 +46,7 @@ pub(crate) struct HeldColumns {
     pub fencing_token: u64,
 }
 
-/// A row of `concurrent`. While nobody holds it `waiting` says what waits, `waiting_run` under which id.
+/// A row of `concurrent_run`. While no session holds it, `waiting` is the firing that waits and `waiting_run` its id.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ConcurrentColumns {
     pub job_id: u64,

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use carillon_domain::guard::{Guard, enabled};
 
-/// The statement as it is; where the guard is removed, with `instead` in the place of the clause that is the guard.
+/// The statement as it is. Where the guard is removed, `instead` replaces the clause.
 #[inline]
 pub(super) fn guarded(guard: Guard, sql: &'static str, clause: &str, instead: &str) -> Cow<'static, str> {
     if enabled(guard) {

@@ -1,8 +1,8 @@
-//! What the operations need from a database: rows in, changes out, inside one transaction.
+//! The rows of one transaction, as calls and views read and write them.
 //!
-//! The operations of both traits stand once, in `ops`, and are generic over [`Tables`]; a database implements this trait
-//! and the transaction around it. Methods take and answer batches, so that a server far away is asked once a batch. The
-//! stores inside the process answer at once; [`at_once`] runs the operations for them.
+//! `calls` and `views` are generic over [`Tables`]. A database implements it, and the transaction around it. Methods take and answer
+//! batches, so a distant server is asked once for each batch. Stores inside the process answer at once; [`at_once`] runs calls
+//! for them.
 
 use crate::StoreResult;
 use std::collections::BTreeMap;
@@ -22,10 +22,10 @@ pub(crate) use carillon_domain::store::{ConcurrentJob, JobRow, KnownSession, Sta
 
 use super::{ClaimRequest, JobKey, JobQuery, NewSession, Output, RecordedLoss, RunCursor, SessionState, SessionView};
 
-/// No output larger than this is kept; what executors hand over is far smaller.
+/// The most that is kept of an output. Executors hand over far less.
 pub const MAX_OUTPUT_BYTES: usize = 1 << 20;
 
-/// A job's row with what people see beside it.
+/// A job's row with the facts that people see.
 #[derive(Debug, Clone)]
 pub(crate) struct SeenJob {
     pub row: JobRow,
@@ -48,7 +48,7 @@ impl From<Vec<JobRow>> for JobRows {
     }
 }
 
-/// A row of history with what its readers ask for.
+/// A row of history with the facts that people see.
 #[derive(Debug, Clone)]
 pub(crate) struct Recorded {
     pub record: RunRecord,
@@ -76,8 +76,8 @@ pub(crate) trait Tables {
     fn now(&self) -> Timestamp;
     /// The same in microseconds: where versions start.
     fn now_us(&self) -> u64;
-    /// The highest version of a row that was deleted; 0 where no such mark is kept. Versions start above it, so that a clock
-    /// that was set back takes no fencing token of a name back.
+    /// The highest version of a deleted row; 0 where none is kept. New versions start above it, so a clock that was set back takes no
+    /// fencing token back.
     fn highest_version(&mut self) -> impl Future<Output = StoreResult<u64>> + Send {
         std::future::ready(Ok(0))
     }
@@ -88,9 +88,8 @@ pub(crate) trait Tables {
     fn lock_partitions(&mut self, partitions: &[u16]) -> impl Future<Output = StoreResult<()>> + Send;
 
     fn jobs_by_id(&mut self, ids: &[JobId]) -> impl Future<Output = StoreResult<Vec<Option<JobRow>>>> + Send;
-    /// The jobs' rows `ids` that carry `runs`, which the caller holds, in any order. A database that is far away may answer what it
-    /// wrote itself at the version at which the caller saw the row: [`Self::write`] tells where the row is not at it any more,
-    /// and must then be called with a change of each.
+    /// The rows `ids` that carry `runs`, which the caller holds, in any order. A distant database may answer from its row cache, at the
+    /// version that the caller saw. Then [`Self::write`] must write each of them: its guard confirms the row.
     fn jobs_of_runs(
         &mut self,
         ids: &[JobId],
@@ -104,7 +103,7 @@ pub(crate) trait Tables {
     fn seen_job(&mut self, key: &JobKey) -> impl Future<Output = StoreResult<Option<SeenJob>>> + Send;
     /// The job that holds the run, or where it waits as a manual one.
     fn job_by_run(&mut self, run: RunId) -> impl Future<Output = StoreResult<Option<JobRow>>> + Send;
-    /// Rows that may be claimed, those that come up first in front.
+    /// Rows that may be claimed, in the order of their due times.
     fn due_jobs(&mut self, request: &ClaimRequest) -> impl Future<Output = StoreResult<Vec<JobRow>>> + Send;
     fn held_jobs(&mut self, session: SessionId, limit: usize) -> impl Future<Output = StoreResult<Vec<JobRow>>> + Send;
     /// Living jobs after `query.after`, up to `query.limit`.
@@ -127,7 +126,7 @@ pub(crate) trait Tables {
         limit: usize,
     ) -> impl Future<Output = StoreResult<Vec<ConcurrentJob>>> + Send;
 
-    /// Rows that hold a run or in which one waits under an id, of the jobs asked for.
+    /// Rows of these jobs that hold a run, or in which one waits under an id.
     fn live_jobs(&mut self, jobs: Option<&[JobId]>) -> impl Future<Output = StoreResult<Vec<JobRow>>> + Send;
     fn live_concurrent(
         &mut self,
@@ -142,12 +141,11 @@ pub(crate) trait Tables {
 
     fn insert_session(&mut self, session: &NewSession) -> impl Future<Output = StoreResult<()>> + Send;
     fn session_state(&mut self, session: SessionId) -> impl Future<Output = StoreResult<Option<SessionState>>> + Send;
-    /// In one statement: every claim and every start asks for it. What was remembered of transactions that may be lost is
-    /// forgotten.
+    /// In one statement, as every claim and every start asks for it. It clears the caches of rows that may be lost.
     fn standing(&mut self, session: SessionId) -> impl Future<Output = StoreResult<Standing>> + Send;
     /// The last heartbeat sequence of a session that is over and holds nothing.
     fn spent_seq(&mut self, session: SessionId) -> impl Future<Output = StoreResult<Option<u64>>> + Send;
-    /// When the newest of the sessions that are over and remembered had ended.
+    /// The newest end of a session that is over and remembered.
     fn last_spent_at(&mut self) -> impl Future<Output = StoreResult<Option<Timestamp>>> + Send;
     /// Opens a window; where one is open, it is extended.
     fn note_window(&mut self, window: &RecordedLoss) -> impl Future<Output = StoreResult<()>> + Send;

@@ -1,4 +1,4 @@
-//! What goes into a store and comes out of it.
+//! The arguments and answers of a store.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ pub struct Opened {
     pub partitions: u16,
 }
 
-/// What a run has printed so far.
+/// The output of a run so far.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Hash)]
 pub struct LivePart {
     /// How many bytes that is.
@@ -40,12 +40,12 @@ impl LivePart {
     }
 }
 
-/// What a put did.
+/// The outcome of a put.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Saved {
     /// The job as stored.
     pub view: JobView,
-    /// What was done.
+    /// The effect.
     pub change: Change,
 }
 
@@ -76,7 +76,7 @@ impl JobView {
 /// A page of a listing.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Page<T, C> {
-    /// What is on it.
+    /// Its items.
     pub items: Vec<T>,
     /// Where the next page begins, if there is one.
     pub next: Option<C>,
@@ -101,8 +101,8 @@ pub struct JobQuery {
     pub limit: usize,
 }
 
-/// Where a listing of runs goes on: after this run in the order of (due time, attempt, id), newest first. None of the three
-/// changes while a run goes from waiting to history.
+/// Where a listing of runs goes on, newest first: after this run in the order of (due time, attempt, id). None of the three changes
+/// while a run goes from waiting to history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RunCursor {
     /// The due time of the last item.
@@ -154,16 +154,16 @@ pub enum RunStage {
     Waiting {
         /// Its due time.
         due_at: Timestamp,
-        /// What made it come up.
+        /// The trigger of the firing.
         trigger: Trigger,
         /// 1 for the first attempt.
         attempt: u32,
-        /// Who has prepared it.
+        /// The session that prepared it.
         session: Option<SessionId>,
     },
     /// Started, not finished.
     Running {
-        /// What is held.
+        /// The firing that the row holds.
         held: carillon_domain::firing::Held,
         /// Asked to end.
         cancelling: bool,
@@ -180,9 +180,9 @@ pub enum RunStage {
 /// A session as a person sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionView {
-    /// What the others see of it.
+    /// The part that other sessions see.
     pub beat: SessionBeat,
-    /// What it registered.
+    /// The name that its node registered.
     pub node: String,
     /// Where its API listens.
     pub address: String,

@@ -1,4 +1,4 @@
-//! What may be written after `carillon` (SPEC section 5), and what every part of it must look like.
+//! What may be written after `carillon`, and what every part of it must look like.
 //!
 //! Whatever can be judged without a server is judged here, so that clap names the argument and answers exit code 2.
 
@@ -17,7 +17,7 @@ use super::plugin::PluginCommand;
 use super::run::RunCommand;
 use super::schedule::{ExplainArgs, NextArgs};
 
-/// Where `serve` listens unless it is told otherwise (SPEC section 8).
+/// Where `serve` listens unless it is told otherwise.
 pub const DEFAULT_SERVER: &str = "http://127.0.0.1:7650";
 
 /// A distributed crontab server: identical nodes share one database and nothing else.

@@ -34,7 +34,7 @@ pub enum Format {
     Json,
 }
 
-/// What a job has where its owner said nothing (SPEC section 3), as the API shows it.
+/// What a job has where its owner said nothing, as the API shows it.
 const DEFAULTS: [(&str, &str); 8] = [
     ("overlap", "\"skip\""),
     ("misfire", r#"{"grace":"30s","policy":"fire_once"}"#),

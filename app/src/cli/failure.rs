@@ -1,4 +1,4 @@
-//! Why a command did not do what it was asked: a sentence for stderr and the exit code that goes with it (SPEC section 5).
+//! Why a command did not do what it was asked: a sentence for stderr and the exit code that goes with it.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! The command line (SPEC section 5): arguments in, calls of the HTTP API or of the domain, tables or JSON out.
+//! The command line: arguments in, calls of the HTTP API or of the domain, tables or JSON out.
 //!
 //! `next` and `explain` need no server. `serve` and `init` are the server itself. All others are clients of the HTTP API
 //! and know nothing that it does not tell: no database, no configuration file. Everything here is blocking; a command has

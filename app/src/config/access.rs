@@ -1,5 +1,4 @@
-//! `[http]`: where the API listens, who may call it, and the rules that keep it from being open by mistake (SPEC section
-//! 7).
+//! `[http]`: where the API listens, who may call it, and the rules that keep it from being open by mistake.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -28,7 +27,7 @@ impl Role {
     /// Every value, the weakest first.
     pub const ALL: [Role; 3] = [Role::Viewer, Role::Operator, Role::Admin];
 
-    /// The name in SPEC section 7.
+    /// The name in the configuration.
     pub const fn as_str(self) -> &'static str {
         match self {
             Role::Viewer => "viewer",

@@ -1,4 +1,4 @@
-//! The server's configuration (SPEC section 8): `carillon.toml`, then the environment, then flags.
+//! The server's configuration: `carillon.toml`, then the environment, then flags.
 //!
 //! Everything is read at start and checked completely: every unknown key and every bad value is told at once, each with
 //! where it came from. After that nothing about it can fail.

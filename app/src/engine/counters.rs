@@ -122,13 +122,15 @@ impl Counters {
         }
     }
 
-    /// `withheld`: the time in which commits were lost, until somebody accepts that.
-    pub fn readiness(&self, withheld: Option<LossWindow>) -> Readiness {
+    /// `suspended_by`: the time in which commits were lost, until somebody accepts that.
+    pub fn readiness(&self, suspended_by: Option<LossWindow>) -> Readiness {
         match &self.trouble {
             _ if self.draining => Readiness::NotReady("the node is draining".into()),
             Some(trouble) => Readiness::NotReady(trouble.clone()),
             None if !self.registered => Readiness::NotReady("the node is starting".into()),
-            None => withheld.map_or(Readiness::Ready, |window| Readiness::NotReady(format!("{window}; {WHAT_TO_DO}"))),
+            None => {
+                suspended_by.map_or(Readiness::Ready, |window| Readiness::NotReady(format!("{window}; {WHAT_TO_DO}")))
+            }
         }
     }
 }

@@ -190,9 +190,9 @@ impl Engine {
             self.node.handle(Input::Offers(offered.keys().cloned().collect()), boot());
             self.offered = offered;
         }
-        let withheld = self.node.withheld();
+        let suspended_by = self.node.suspended_by();
         self.node.handle(input, boot());
-        tell_lost_commits(withheld, self.node.withheld());
+        tell_lost_commits(suspended_by, self.node.suspended_by());
     }
 
     /// What a message means to the machine.
@@ -239,7 +239,7 @@ impl Engine {
         self.handle.seen();
         let (prepared, executing) = self.node.counts();
         self.counters.holds(prepared, executing, self.node.partitions());
-        let readiness = self.counters.readiness(self.node.withheld());
+        let readiness = self.counters.readiness(self.node.suspended_by());
         self.ends.readiness.send_if_modified(|known| {
             let changed = *known != readiness;
             *known = readiness;

@@ -1,4 +1,4 @@
-//! Who is calling, and what the caller may do (SPEC section 7).
+//! Who is calling, and what the caller may do.
 
 use std::sync::Arc;
 

@@ -13,9 +13,9 @@ use warp::hyper::body::Bytes;
 use super::problem::Problem;
 use crate::wire::parse_json;
 
-/// The longest body of an ordinary request, in bytes (SPEC section 6).
+/// The longest body of an ordinary request, in bytes.
 pub(super) const ORDINARY: usize = 1024 * 1024;
-/// The longest body of a batch, in bytes (SPEC section 6).
+/// The longest body of a batch, in bytes.
 pub(super) const BATCH: usize = 16 * 1024 * 1024;
 /// How long a body may take to arrive; nobody without a token gets as far as sending one.
 const ARRIVES_WITHIN: Duration = Duration::from_secs(120);

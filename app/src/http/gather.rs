@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use carillon_store::gather::Gatherer;
+use carillon_store::batch_loader::BatchLoader;
 use carillon_store::{ControlError, PutJob, Saved, Store, StoreError};
 use futures_util::future::join_all;
 
@@ -16,12 +16,12 @@ type Answer = Result<Saved, ControlError>;
 /// Where puts wait for each other.
 pub(super) struct Puts {
     store: Arc<dyn Store>,
-    gatherer: Gatherer<PutJob, Answer>,
+    gatherer: BatchLoader<PutJob, Answer>,
 }
 
 impl Puts {
     pub fn new(store: Arc<dyn Store>) -> Self {
-        Self { store, gatherer: Gatherer::new(LANES, MOST_TOGETHER) }
+        Self { store, gatherer: BatchLoader::new(LANES, MOST_TOGETHER) }
     }
 
     /// Stores a job.

@@ -1,4 +1,4 @@
-//! The names under which the API may be called (SPEC section 7: DNS rebinding, CSRF).
+//! The names under which the API may be called (DNS rebinding, CSRF).
 //!
 //! A page on the web can make a browser connect to 127.0.0.1, under a name of its own that resolves there. Its requests
 //! carry that name as `Host`, and the page's site as `Origin`; both are checked even on loopback.

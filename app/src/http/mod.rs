@@ -1,4 +1,4 @@
-//! The HTTP API (SPEC sections 6 and 7).
+//! The HTTP API.
 //!
 //! One filter function a route, its test beside it. A route answers through [`problem::answer`], so that every error takes
 //! the same way to JSON; nothing is rejected once the path and the method match. What may be called by whom is decided in

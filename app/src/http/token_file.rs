@@ -1,4 +1,4 @@
-//! `carillon.token`: the admin token that is made where none is configured (SPEC section 7).
+//! `carillon.token`: the admin token that is made where none is configured.
 //!
 //! It is written once, to a file of its owner only, and moved into place by a link, which fails where there is one
 //! already: two servers that start at once end up with the same token, and a crash leaves no half of one.

@@ -24,7 +24,7 @@ use crate::engine::{End, Engine};
 use crate::http;
 use startup::Started;
 
-/// Exit code of a node that was fenced or had to fence itself (SPEC section 5).
+/// Exit code of a node that was fenced or had to fence itself.
 const FENCED: u8 = 70;
 /// Exit code for bad usage, a bad configuration included.
 const BAD_USAGE: u8 = 2;

@@ -1,4 +1,4 @@
-//! SIGTERM, Ctrl-C and a terminal that goes away: the first drains, the second cancels what runs (SPEC section 8).
+//! SIGTERM, Ctrl-C and a terminal that goes away: the first drains, the second cancels what runs.
 
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::UnboundedSender;

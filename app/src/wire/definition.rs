@@ -1,4 +1,4 @@
-//! A job as a client writes it, read into the domain's (SPEC section 3).
+//! A job as a client writes it, read into the domain's.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -19,7 +19,7 @@ const LONGEST_KILL_GRACE: Duration = Duration::from_secs(3_600);
 const MOST_LABELS: usize = 64;
 /// The longest params, as JSON text in bytes: what an argument list can carry is shorter.
 const MOST_PARAMS: usize = 256 * 1024;
-/// What reading a job adds to its definition (SPEC section 3); ignored when a job is put back as it was read.
+/// What reading a job adds to its definition; ignored when a job is put back as it was read.
 pub const ADDED_BY_READING: [&str; 10] = [
     "state",
     "next_due_at",

@@ -1,4 +1,4 @@
-//! A job as clients read it: the definition and how it stands (SPEC section 3).
+//! A job as clients read it: the definition and how it stands.
 
 use carillon_domain::duration;
 use carillon_domain::firing::Phase;
@@ -105,7 +105,7 @@ fn previous_due_at(view: &JobView) -> Option<Timestamp> {
     Some(due).filter(|due| *due > state.anchor_at && state.next_due_at() != Some(*due))
 }
 
-/// The name of a DST gap rule in SPEC section 2.
+/// The name of a DST gap rule in a definition.
 pub(super) const fn gap_name(gap: Gap) -> &'static str {
     match gap {
         Gap::After => "after",
@@ -113,7 +113,7 @@ pub(super) const fn gap_name(gap: Gap) -> &'static str {
     }
 }
 
-/// The name of a DST overlap rule in SPEC section 2.
+/// The name of a DST overlap rule in a definition.
 pub(super) const fn repeated_name(overlap: Repeated) -> &'static str {
     match overlap {
         Repeated::First => "first",

@@ -1,6 +1,6 @@
-//! A run as clients read it (SPEC section 3).
+//! A run as clients read it.
 //!
-//! A run that was asked for, or is prepared, and has not started has the status `waiting`, which SPEC does not list: the
+//! A run that was asked for, or is prepared, and has not started has the status `waiting`: the
 //! id that `/run` answers can be asked about at once, and it neither runs nor ended.
 
 use carillon_domain::firing::Held;

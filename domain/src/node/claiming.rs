@@ -5,11 +5,12 @@ use std::collections::BTreeSet;
 use super::call::{Call, ClaimRequest, Failure, PeekRequest};
 use super::flight::{Sent, SentClaim};
 use super::port::{Claimed, Peek};
-use super::reacting::{Facts, Failed};
-use super::stealing::Theft;
+use super::reactions::{Facts, Failed};
+use super::stealing::StealPlan;
 use super::{Config, Node, StopReason};
 use crate::id::RunId;
 use crate::matrix::Event;
+use crate::mechanism::{Mechanism, enabled as uses};
 use crate::time::{BootTime, Timestamp};
 
 const FAILED_CLAIM: Failed =
@@ -17,27 +18,27 @@ const FAILED_CLAIM: Failed =
 
 impl Node {
     /// Claims when a look, a finish or a full claim says so.
-    pub(super) fn claim_if_wished(&mut self, now: BootTime) {
+    pub(super) fn claim_if_needed(&mut self, now: BootTime) {
         if !self.drain.begun
-            && self.withheld.is_none()
+            && self.suspended_by.is_none()
             && self.flight.claim().is_none()
-            && self.wish.claim_backoff.is_over()
+            && self.agenda.claim_backoff.is_over()
         {
             self.send_claim(now);
         }
-        self.look_if_wished(now);
+        self.peek_if_due(now);
     }
 
     /// Whether a claim is on its way, or goes next.
     pub(super) fn claims(&self) -> bool {
-        self.flight.claim().is_some() || self.wish.claim && self.claim_limit() > 0
+        self.flight.claim().is_some() || self.agenda.claim && self.claim_limit() > 0
     }
 
     /// Looks each `peek_every` and when asked to. A node that drains claims no more, but people may still cancel its runs.
-    fn look_if_wished(&mut self, now: BootTime) {
-        if self.next_look().is_some_and(|at| at <= now) {
-            self.wish.peek = false;
-            self.wish.next_peek = now + self.config.peek_every;
+    fn peek_if_due(&mut self, now: BootTime) {
+        if self.next_peek_at().is_some_and(|at| at <= now) {
+            self.agenda.peek = false;
+            self.agenda.next_peek = now + self.config.peek_every;
             let (partitions, until) = (self.partitions.clone(), self.claim_until(now));
             let request = PeekRequest { session: self.session, partitions, until, executors: self.executors.clone() };
             self.call(Sent::Peek { at: now }, Call::Peek(request));
@@ -46,45 +47,45 @@ impl Node {
 
     /// When to look next. One that is on its way wakes by its answer; before the first heartbeat is answered, nobody knows
     /// which partitions are mine.
-    pub(super) fn next_look(&self) -> Option<BootTime> {
+    pub(super) fn next_peek_at(&self) -> Option<BootTime> {
         let may = !self.drain.done && !self.flight.peeks() && !self.live.is_empty();
-        may.then(|| if self.wish.peek { BootTime::default() } else { self.wish.next_peek })
+        may.then(|| if self.agenda.peek { BootTime::default() } else { self.agenda.next_peek })
     }
 
     pub(super) fn claim_until(&self, now: BootTime) -> Timestamp {
         self.utc(now) + self.config.horizon
     }
 
-    /// My own first, then what others left lying. A wish stays until there is a place.
+    /// My own first, then what others left lying. A agenda stays until there is a place.
     fn send_claim(&mut self, now: BootTime) {
         let limit = self.claim_limit();
         if limit == 0 {
             return;
         }
-        if self.wish.claim && !self.partitions.is_empty() {
-            self.wish.claim = false;
+        if self.agenda.claim && !self.partitions.is_empty() {
+            self.agenda.claim = false;
             let (partitions, until) = (self.partitions.clone(), self.claim_until(now));
             self.send_claim_of(limit, partitions, until, None);
-        } else if let Some(theft) = self.wish.steal.take() {
-            self.neighbours.forget(&theft);
-            self.send_claim_of(limit, theft.partitions.clone(), theft.until, Some(theft));
+        } else if let Some(plan) = self.agenda.steal.take() {
+            self.unclaimed.forget(&plan);
+            self.send_claim_of(limit, plan.partitions.clone(), plan.until, Some(plan));
         }
     }
 
-    fn send_claim_of(&mut self, limit: usize, partitions: Vec<u16>, until: Timestamp, theft: Option<Theft>) {
+    fn send_claim_of(&mut self, limit: usize, partitions: Vec<u16>, until: Timestamp, plan: Option<StealPlan>) {
         let runs: Vec<RunId> = (0..limit).map(|_| self.draw()).collect();
-        let executors = theft.as_ref().map_or_else(|| self.executors.clone(), |theft| vec![theft.executor.clone()]);
-        let places = self.places_for_overdue(theft.as_ref()).min(runs.len());
-        let sent = SentClaim { runs: runs.clone(), places, theft };
+        let executors = plan.as_ref().map_or_else(|| self.executors.clone(), |plan| vec![plan.executor.clone()]);
+        let places = self.places_for_overdue(plan.as_ref()).min(runs.len());
+        let sent = SentClaim { runs: runs.clone(), places, plan };
         let request = ClaimRequest { me: self.me(), partitions, until, runs, places, executors };
         self.call(Sent::Claim(sent), Call::Claim(request));
     }
 
     /// How many of a claim may start in its own commit. They are kept for it until it is answered: so none where all may come up
     /// later, none for which others wait that have come up already, and a quarter is left to what comes up meanwhile.
-    fn places_for_overdue(&self, theft: Option<&Theft>) -> usize {
+    fn places_for_overdue(&self, plan: Option<&StealPlan>) -> usize {
         let spare = self.free_places().saturating_sub(self.due.len());
-        let overdue = self.wish.overdue && theft.is_none();
+        let overdue = self.agenda.overdue && plan.is_none() && uses(Mechanism::ClaimAndStart);
         if overdue { spare - spare.div_ceil(4) } else { 0 }
     }
 
@@ -112,35 +113,35 @@ impl Node {
 
     pub(super) fn peeked(&mut self, sent: BootTime, answer: Result<Peek, Failure>, now: BootTime) {
         // What the last look found is too old by now.
-        self.wish.steal = None;
+        self.agenda.steal = None;
         let Ok(peek) = answer else { return };
         self.share_with(peek.claimants);
-        self.wish.claim |= peek.earliest_claim_at.is_some_and(|at| at <= self.claim_until(now));
-        self.wish.overdue = peek.earliest_claim_at.is_some_and(|at| at <= self.utc(now));
+        self.agenda.claim |= peek.earliest_claim_at.is_some_and(|at| at <= self.claim_until(now));
+        self.agenda.overdue = peek.earliest_claim_at.is_some_and(|at| at <= self.utc(now));
         let mine = &self.partitions;
-        self.neighbours.note(peek.unclaimed.into_iter().filter(|row| !mine.contains(&row.partition)), now);
+        self.unclaimed.note(peek.unclaimed.into_iter().filter(|row| !mine.contains(&row.partition)), now);
         let (steal_after, by_clock) = (self.config.steal_after, self.claim_until(now) - self.config.steal_after);
         // Still there when this look was sent: when it was answered, nobody can tell.
-        self.wish.steal = self.neighbours.overdue(steal_after, by_clock, sent);
+        self.agenda.steal = self.unclaimed.overdue(steal_after, by_clock, sent);
         for run in peek.cancels {
             self.stop(run, StopReason::Cancelled);
         }
     }
 
     pub(super) fn claimed(&mut self, sent: SentClaim, answer: Result<Vec<Claimed>, Failure>, now: BootTime) {
-        let SentClaim { runs: sent, theft, .. } = sent;
+        let SentClaim { runs: sent, plan, .. } = sent;
         match answer {
             Ok(claimed) => {
-                self.wish.claim_backoff.succeeded();
+                self.agenda.claim_backoff.succeeded();
                 // A full answer means that there is more, and they come in order.
                 let full = claimed.len() == sent.len();
-                match theft {
+                match plan {
                     None => {
                         let last = claimed.last().filter(|_| full);
-                        self.wish.claim |= full;
-                        self.wish.overdue = last.is_some_and(|one| one.held.firing.start_at <= self.utc(now));
+                        self.agenda.claim |= full;
+                        self.agenda.overdue = last.is_some_and(|one| one.held.firing.start_at <= self.utc(now));
                     }
-                    more if full => self.wish.steal = more,
+                    more if full => self.agenda.steal = more,
                     _ => {}
                 }
                 let used: BTreeSet<RunId> = claimed.iter().map(|one| one.at.run).collect();
@@ -152,11 +153,11 @@ impl Node {
                 }
             }
             Err(failure) => {
-                self.wish.claim_backoff.failed(now);
+                self.agenda.claim_backoff.failed(now);
                 for run in sent {
                     self.react(run, FAILED_CLAIM.event(failure), Facts::default(), now);
                 }
-                self.wish.claim |= theft.is_none();
+                self.agenda.claim |= plan.is_none();
             }
         }
     }

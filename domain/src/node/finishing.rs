@@ -4,10 +4,11 @@
 use super::call::{Call, Failure};
 use super::flight::Sent;
 use super::port::{FinishAnswer, Finished, Next, RowKey};
-use super::reacting::{Facts, Failed};
+use super::reactions::{Facts, Failed};
 use super::{Ended, Node, Stage};
 use crate::id::RunId;
 use crate::matrix::Event;
+use crate::mechanism::{Mechanism, enabled as uses};
 use crate::partition::partition_of;
 use crate::run::{Ending, Status};
 use crate::time::BootTime;
@@ -21,28 +22,29 @@ impl Node {
         let Some(of_run) = self.runs.get(&run).filter(|of_run| of_run.stage == Stage::Executing) else { return };
         let cancelled = ending.status == Status::Cancelled;
         let reason = of_run.stop.filter(|_| cancelled).map(|stop| stop.reason()).or(ending.reason);
-        self.wish.gather.ended(of_run.record_by(utc, now));
+        self.agenda.linger.ended(of_run.record_by(utc, now));
         let ending = Ending { ended_at: utc, reason, ..ending };
         self.set_stage(run, Stage::Ended(Ended { ending, output }));
     }
 
     pub(super) fn finish_if_needed(&mut self, now: BootTime) {
-        let gathers = self.gathers(now);
-        let waiting = self.to_ask.ended.len();
+        let lingers = self.lingers(now);
+        let waiting = self.worklists.ended.len();
         if waiting == 0
-            || !self.wish.finish_backoff.is_over()
+            || !self.agenda.finish_backoff.is_over()
             || !self.may_send(self.flight.finishes(), waiting)
-            || self.is_in_a_rush(now)
-            || gathers
+            || self.starts_go_first(now)
+            || lingers
         {
             return;
         }
-        let ended: Vec<RunId> = self.to_ask.ended.iter().take(self.recorded_together()).copied().collect();
-        self.wish.gather.was_sent(now);
+        let ended: Vec<RunId> = self.worklists.ended.iter().take(self.recorded_together()).copied().collect();
+        self.agenda.linger.was_sent(now);
         self.draw_successors(&ended);
         let until = self.claim_until(now);
         // That of the run that has ended, unless places are what the next start is short of.
-        let has_place = self.free_places() >= self.due.len().min(self.config.max_batch);
+        let has_place =
+            uses(Mechanism::ClaimAndStart) && self.free_places() >= self.due.len().min(self.config.max_batch);
         let next = |run| Next { run, until, has_place };
         let mut runs: Vec<Finished> = ended.iter().filter_map(|run| self.finish_of(*run, next)).collect();
         runs.sort_unstable_by_key(|finished| finished.at);
@@ -65,7 +67,8 @@ impl Node {
     /// Gives ids to what may be claimed in the commit of these finishes. One that was given stays until the finish is answered.
     fn draw_successors(&mut self, ended: &[RunId]) {
         // A node that is full leaves what comes up next to the order in which it does.
-        if self.drain.begun || self.withheld.is_some() || self.claim_limit() == 0 {
+        let refrains = !uses(Mechanism::SuccessorClaim) || self.drain.begun || self.suspended_by.is_some();
+        if refrains || self.claim_limit() == 0 {
             return;
         }
         for run in ended {
@@ -88,7 +91,7 @@ impl Node {
     pub(super) fn finished(&mut self, sent: Vec<RunId>, answer: Result<Vec<FinishAnswer>, Failure>, now: BootTime) {
         match answer {
             Ok(answers) => {
-                self.wish.finish_backoff.succeeded();
+                self.agenda.finish_backoff.succeeded();
                 for (run, one) in sent.into_iter().zip(answers) {
                     let (event, facts) = match one {
                         FinishAnswer::Recorded { claim_at } => {
@@ -103,8 +106,8 @@ impl Node {
                 }
             }
             Err(failure) => {
-                self.wish.finish_backoff.failed(now);
-                self.wish.gather.ended(now);
+                self.agenda.finish_backoff.failed(now);
+                self.agenda.linger.ended(now);
                 for run in sent {
                     self.react(run, FAILED_FINISH.event(failure), Facts::default(), now);
                 }

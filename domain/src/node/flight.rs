@@ -8,8 +8,9 @@ use std::collections::BTreeMap;
 
 use super::Node;
 use super::call::CallId;
-use super::stealing::Theft;
+use super::stealing::StealPlan;
 use crate::id::{RunId, SessionId};
+use crate::mechanism::{Mechanism, enabled as uses};
 use crate::time::BootTime;
 
 /// So many runs are worth a call of their own while another is in flight.
@@ -26,7 +27,7 @@ pub(super) struct SentClaim {
     /// Places kept for those that may start in the same commit.
     pub places: usize,
     /// What it takes from others; `None` in this node's own partitions.
-    pub theft: Option<Theft>,
+    pub plan: Option<StealPlan>,
 }
 
 /// What the node remembers of a call in flight.
@@ -126,6 +127,7 @@ impl Node {
     /// Whether `waiting` runs are worth a call where `in_flight` calls of the kind are in flight.
     pub(super) fn may_send(&self, in_flight: usize, waiting: usize) -> bool {
         let calls = usize::from(self.claims()) + self.flight.starts() + self.flight.finishes();
-        in_flight == 0 || in_flight < WINDOW && waiting >= ENOUGH.min(self.config.max_batch) && calls < BUSY
+        let window = if uses(Mechanism::InFlightWindow) { WINDOW } else { 1 };
+        in_flight == 0 || in_flight < window && waiting >= ENOUGH.min(self.config.max_batch) && calls < BUSY
     }
 }

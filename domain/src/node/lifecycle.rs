@@ -43,7 +43,7 @@ impl Node {
             Ok(BeatAnswer::WentBack) => self.self_kill(SelfKillReason::WentBack),
             Ok(BeatAnswer::Alive { utc, peers, window }) => {
                 self.beat.acknowledged();
-                self.withhold(window);
+                self.suspend(window);
                 let from = if enabled(Guard::LeaseFromSending) { sent } else { now };
                 self.beat.lease_until = from + self.config.timing.self_kill_after;
                 if self.beat.self_kill {
@@ -68,7 +68,7 @@ impl Node {
         live.sort_unstable();
         if live != self.live && !live.is_empty() {
             let share = share_of(self.session, &live, self.config.partitions);
-            self.wish.peek |= share != self.partitions;
+            self.agenda.peek |= share != self.partitions;
             (self.partitions, self.live) = (share, live);
         }
     }
@@ -131,8 +131,8 @@ impl Node {
             _ if !enabled(Guard::DrainListsHeld) => {
                 self.close();
             }
-            LastLook::ToCome if !self.flight.lists_held() && self.wish.recovery_backoff.is_over() => {
-                self.wish.next_recovery = now;
+            LastLook::ToCome if !self.flight.lists_held() && self.agenda.recovery_backoff.is_over() => {
+                self.agenda.next_recovery = now;
                 self.recover_if_due(now);
                 self.drain.last_look = LastLook::OnItsWay;
             }

@@ -13,17 +13,17 @@ pub mod call;
 mod claiming;
 mod finishing;
 mod flight;
-mod gathering;
 mod lifecycle;
-mod pace;
+mod linger;
 pub mod port;
-mod reacting;
+mod reactions;
 mod recovery;
+mod start_rate;
 mod starting;
 mod stealing;
+mod suspension;
 mod sweeping;
 mod types;
-mod withholding;
 
 pub use types::{Config, Effect, Input, SelfKillReason, StopReason};
 
@@ -40,10 +40,10 @@ use crate::time::{BootTime, Timestamp};
 use crate::wheel::Wheel;
 use call::{Answer, Call, Failure, Me};
 use flight::{Flight, Sent};
-use gathering::{Gather, Rush};
-use pace::Pace;
+use linger::{Linger, StartPriority};
 use port::RunRef;
-use stealing::{Neighbours, Theft};
+use start_rate::StartRate;
+use stealing::{StealPlan, UnclaimedTracker};
 use sweeping::ToSweep;
 use types::Backoff;
 
@@ -82,7 +82,7 @@ struct Run {
     /// Why it was asked to stop, if it was.
     stop: Option<StopReason>,
     /// How long its record may wait for those of others, by the database's clock.
-    patient_until: Timestamp,
+    record_may_wait_until: Timestamp,
 }
 
 /// One node, from its registration to its end.
@@ -92,7 +92,7 @@ pub struct Node {
     session: SessionId,
     runs: BTreeMap<RunId, Run>,
     /// Of these, those for which the store is to be asked: so that nobody looks through all runs at every step.
-    to_ask: ToAsk,
+    worklists: Worklists,
     /// Ids that a claim of unknown outcome may have used, with the number of recoveries they have seen.
     pending: BTreeMap<RunId, u8>,
     /// Runs whose finish was sent, each with the id under which the same commit may claim the job's next firing.
@@ -103,7 +103,7 @@ pub struct Node {
     /// When a newer firing takes the place of a running one (`overlap = replace`), unless somebody changes the job.
     replaces: BTreeSet<(Timestamp, RunId)>,
     /// Runs that execute here and whose rows are to be looked at: that time has come, or somebody wrote to the row.
-    to_look_at: BTreeSet<RunId>,
+    to_recheck: BTreeSet<RunId>,
     flight: Flight,
     /// Sessions that are over, as the last heartbeat showed them, each with what is to be done about it.
     to_sweep: VecDeque<ToSweep>,
@@ -114,28 +114,28 @@ pub struct Node {
     /// The sessions that claim, as the last heartbeat saw them; none before the first one.
     live: Vec<SessionId>,
     partitions: Vec<u16>,
-    neighbours: Neighbours,
+    unclaimed: UnclaimedTracker,
     next_run: u64,
     executing: usize,
-    wish: Wish,
+    agenda: Agenda,
     beat: types::Heartbeat,
-    withheld: Option<LossWindow>,
+    suspended_by: Option<LossWindow>,
     drain: types::Drain,
     effects: VecDeque<Effect>,
 }
 
 /// What is to be done as soon as the store is free for it.
 #[derive(Debug, Default, Clone, Hash)]
-struct Wish {
+struct Agenda {
     peek: bool,
     claim: bool,
     /// Some of what is to be claimed was due already when it was heard of.
     overdue: bool,
     /// As the last look found it.
-    steal: Option<Theft>,
-    gather: Gather,
-    pace: Pace,
-    rush: Rush,
+    steal: Option<StealPlan>,
+    linger: Linger,
+    start_rate: StartRate,
+    start_priority: StartPriority,
     next_peek: BootTime,
     next_recovery: BootTime,
     claim_backoff: Backoff,
@@ -146,7 +146,7 @@ struct Wish {
     recovery_backoff: Backoff,
 }
 
-impl Wish {
+impl Agenda {
     const fn backoffs(&self) -> [Backoff; 6] {
         [
             self.claim_backoff,
@@ -159,7 +159,7 @@ impl Wish {
     }
 
     fn forget_waits_that_are_over(&mut self, now: BootTime) {
-        self.gather.forget_if_over(now);
+        self.linger.forget_if_over(now);
         for backoff in [
             &mut self.claim_backoff,
             &mut self.start_backoff,
@@ -182,13 +182,13 @@ impl Node {
         Self {
             session,
             runs: BTreeMap::new(),
-            to_ask: ToAsk::default(),
+            worklists: Worklists::default(),
             pending: BTreeMap::new(),
             successors: BTreeMap::new(),
             wheel: Wheel::new(span_ms, utc),
             due: VecDeque::new(),
             replaces: BTreeSet::new(),
-            to_look_at: BTreeSet::new(),
+            to_recheck: BTreeSet::new(),
             flight: Flight::default(),
             to_sweep: VecDeque::new(),
             executors: Vec::new(),
@@ -196,12 +196,12 @@ impl Node {
             detector: FailureDetector::default(),
             live: Vec::new(),
             partitions: Vec::new(),
-            neighbours: Neighbours::default(),
+            unclaimed: UnclaimedTracker::default(),
             next_run: 1,
             executing: 0,
-            wish: Wish::default(),
+            agenda: Agenda::default(),
             beat: types::Heartbeat::new(now, &config.timing, config.self_kill),
-            withheld: None,
+            suspended_by: None,
             drain: types::Drain::default(),
             effects: VecDeque::new(),
             config,
@@ -227,7 +227,7 @@ impl Node {
         match input {
             Input::Tick => {}
             Input::Offers(executors) => self.executors = executors,
-            Input::RowsChanged => self.wish.peek = true,
+            Input::RowsChanged => self.agenda.peek = true,
             Input::Answered { id, answer } => {
                 // One that is not in flight was answered before.
                 if let Some(sent) = self.flight.take(id) {
@@ -289,20 +289,20 @@ impl Node {
         if self.beat.ended || self.drain.done {
             return earliest;
         }
-        let wish = &self.wish;
+        let agenda = &self.agenda;
         let mut consider = |at: BootTime| earliest = earliest.min(at);
         // What is on its way wakes by its answer.
-        if let Some(at) = self.next_look() {
+        if let Some(at) = self.next_peek_at() {
             consider(at);
         }
         if !self.flight.lists_held() {
-            consider(wish.next_recovery);
+            consider(agenda.next_recovery);
         }
-        wish.pace.until.into_iter().for_each(&mut consider);
-        if !self.to_ask.ended.is_empty() {
-            wish.gather.until.into_iter().chain(wish.rush.until()).for_each(&mut consider);
+        agenda.start_rate.until.into_iter().for_each(&mut consider);
+        if !self.worklists.ended.is_empty() {
+            agenda.linger.until.into_iter().chain(agenda.start_priority.until()).for_each(&mut consider);
         }
-        wish.backoffs().into_iter().filter_map(|backoff| backoff.until()).for_each(&mut consider);
+        agenda.backoffs().into_iter().filter_map(|backoff| backoff.until()).for_each(&mut consider);
         let replace_at = self.replaces.first().map(|(at, _)| *at);
         for utc in self.wheel.next_at().into_iter().chain(replace_at) {
             if let Some(at) = self.clock.boot(utc) {
@@ -345,7 +345,7 @@ impl Node {
         if self.beat.ended {
             return;
         }
-        self.wish.forget_waits_that_are_over(now);
+        self.agenda.forget_waits_that_are_over(now);
         self.heartbeat_if_due(now);
         // The session is being closed: nothing follows but its end.
         if self.drain.done {
@@ -357,7 +357,7 @@ impl Node {
         self.start_if_due(now);
         self.finish_if_needed(now);
         self.release_if_needed();
-        self.claim_if_wished(now);
+        self.claim_if_needed(now);
         self.recover_if_due(now);
         self.drain_on(now);
     }
@@ -422,27 +422,27 @@ impl Node {
 
     fn count_in(&mut self, run: RunId, stage: &Stage) {
         self.executing += usize::from(lives(stage));
-        self.to_ask.of(stage).map(|runs| runs.insert(run));
+        self.worklists.of(stage).map(|runs| runs.insert(run));
     }
 
     fn count_out(&mut self, run: RunId, stage: &Stage) {
         if *stage == Stage::Executing {
-            self.to_look_at.remove(&run);
+            self.to_recheck.remove(&run);
         }
         self.executing -= usize::from(lives(stage));
-        self.to_ask.of(stage).map(|runs| runs.remove(&run));
+        self.worklists.of(stage).map(|runs| runs.remove(&run));
     }
 }
 
 /// The runs of the stages out of which only the store's answer leads, beside the starts, which have an order of their own.
 #[derive(Debug, Default, Clone, Hash)]
-struct ToAsk {
+struct Worklists {
     outcome_unknown: BTreeSet<RunId>,
     ended: BTreeSet<RunId>,
     releasing: BTreeSet<RunId>,
 }
 
-impl ToAsk {
+impl Worklists {
     const fn of(&mut self, stage: &Stage) -> Option<&mut BTreeSet<RunId>> {
         match stage {
             Stage::OutcomeUnknown => Some(&mut self.outcome_unknown),

@@ -108,7 +108,7 @@ pub enum FinishAnswer {
     AlreadyGone,
 }
 
-/// What a settling write found (DESIGN section 4).
+/// What a settling write found.
 #[derive(Debug, Clone, PartialEq, Hash)]
 pub enum SettleAnswer {
     /// Still Prepared by me, at this version.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::call::{Call, Failure};
 use super::flight::Sent;
 use super::port::RunRef;
-use super::reacting::{Facts, Failed};
+use super::reactions::{Facts, Failed};
 use super::types::LastLook;
 use super::{Node, Run, Stage};
 use crate::guard::{Guard, enabled};
@@ -22,26 +22,26 @@ const FAILED_RELEASE: Failed =
 
 impl Node {
     pub(super) fn recover_if_due(&mut self, now: BootTime) {
-        if self.flight.lists_held() || now < self.wish.next_recovery {
+        if self.flight.lists_held() || now < self.agenda.next_recovery {
             return;
         }
         // Of many rows the list is long, and what comes due now is in a hurry.
-        if self.is_in_a_rush(now) {
-            self.wish.next_recovery = self.wish.rush.until().unwrap_or(now);
+        if self.starts_go_first(now) {
+            self.agenda.next_recovery = self.agenda.start_priority.until().unwrap_or(now);
             return;
         }
-        self.wish.next_recovery = now + self.config.recover_every;
+        self.agenda.next_recovery = now + self.config.recover_every;
         self.call(Sent::ListHeld, Call::ListHeld { session: self.session });
     }
 
     pub(super) fn held(&mut self, answer: Result<Vec<RunRef>, Failure>, now: BootTime) {
         let looked = std::mem::take(&mut self.drain.last_look) == LastLook::OnItsWay;
         let Ok(rows) = answer else {
-            self.wish.recovery_backoff.failed(now);
-            self.wish.next_recovery = self.wish.recovery_backoff.until().unwrap_or(now);
+            self.agenda.recovery_backoff.failed(now);
+            self.agenda.next_recovery = self.agenda.recovery_backoff.until().unwrap_or(now);
             return;
         };
-        self.wish.recovery_backoff.succeeded();
+        self.agenda.recovery_backoff.succeeded();
         if looked && rows.is_empty() {
             self.drain.last_look = LastLook::Clean;
         }
@@ -52,7 +52,7 @@ impl Node {
                 // One from before what this node has written itself tells nothing.
                 if row.version > known.at.version {
                     // Somebody wrote to it: a job that was changed or resumed may be replaced from now on.
-                    self.look_at(row.run);
+                    self.recheck(row.run);
                 }
                 continue;
             }
@@ -60,7 +60,7 @@ impl Node {
                 continue;
             }
             let stage = if self.pending.remove(&row.run).is_some() { Stage::OutcomeUnknown } else { Stage::Releasing };
-            self.enter(Run { at: row, job: None, stage, stop: None, patient_until: Timestamp::EPOCH });
+            self.enter(Run { at: row, job: None, stage, stop: None, record_may_wait_until: Timestamp::EPOCH });
         }
         self.pending.retain(|_, recoveries| {
             *recoveries += 1;
@@ -69,10 +69,10 @@ impl Node {
     }
 
     pub(super) fn release_if_needed(&mut self) {
-        if self.flight.releases() || !self.wish.release_backoff.is_over() {
+        if self.flight.releases() || !self.agenda.release_backoff.is_over() {
             return;
         }
-        let releasing = self.batch_of(&self.to_ask.releasing);
+        let releasing = self.batch_of(&self.worklists.releasing);
         if !releasing.is_empty() {
             let runs = self.refs(&releasing);
             self.call(Sent::Release(releasing), Call::Release { session: self.session, runs });
@@ -85,11 +85,11 @@ impl Node {
         let releasing: Vec<RunId> = sent.into_iter().filter(releasing).collect();
         let event = match answer {
             Ok(()) => {
-                self.wish.release_backoff.succeeded();
+                self.agenda.release_backoff.succeeded();
                 Event::ReleaseDone
             }
             Err(failure) => {
-                self.wish.release_backoff.failed(now);
+                self.agenda.release_backoff.failed(now);
                 FAILED_RELEASE.event(failure)
             }
         };

@@ -3,7 +3,7 @@
 use super::call::{Call, Failure};
 use super::flight::{ENOUGH, Sent};
 use super::port::{SettleAnswer, StartAnswer};
-use super::reacting::{Facts, Failed};
+use super::reactions::{Facts, Failed};
 use super::{Effect, Node, Stage, StopReason};
 use crate::id::RunId;
 use crate::matrix::Event;
@@ -26,11 +26,11 @@ impl Node {
     }
 
     pub(super) fn start_if_due(&mut self, now: BootTime) {
-        self.wish.pace.until = None;
-        while self.withheld.is_none()
-            && self.wish.start_backoff.is_over()
+        self.agenda.start_rate.until = None;
+        while self.suspended_by.is_none()
+            && self.agenda.start_backoff.is_over()
             && self.may_send(self.flight.starts(), self.due.len())
-            && !self.paces(now)
+            && !self.waits_for_more(now)
         {
             let mut batch = self.next_to_start();
             if batch.is_empty() {
@@ -39,7 +39,7 @@ impl Node {
             // Ascending rows, so that two batches never wait for each other.
             batch.sort_by_cached_key(|run| self.runs.get(run).map(|of_run| of_run.at));
             let runs = self.refs(&batch);
-            self.wish.pace.sent(batch.len(), now);
+            self.agenda.start_rate.sent(batch.len(), now);
             let me = self.me();
             self.call(Sent::Start(batch), Call::Start { me, runs });
         }
@@ -73,13 +73,13 @@ impl Node {
     pub(super) fn started(&mut self, sent: Vec<RunId>, answer: Result<Vec<StartAnswer>, Failure>, now: BootTime) {
         match answer {
             Ok(answers) => {
-                self.wish.start_backoff.succeeded();
+                self.agenda.start_backoff.succeeded();
                 for (run, one) in sent.into_iter().zip(answers) {
                     self.start_answered(run, one, now);
                 }
             }
             Err(failure) => {
-                self.wish.start_backoff.failed(now);
+                self.agenda.start_backoff.failed(now);
                 for run in sent {
                     self.react(run, FAILED_START.event(failure), Facts::default(), now);
                 }
@@ -93,14 +93,14 @@ impl Node {
         let utc = self.utc(now);
         while let Some((at, run)) = self.replaces.first().copied().filter(|(at, _)| *at <= utc) {
             self.replaces.remove(&(at, run));
-            self.look_at(run);
+            self.recheck(run);
         }
     }
 
     /// The row of a run that executes here is to be looked at.
-    pub(super) fn look_at(&mut self, run: RunId) {
+    pub(super) fn recheck(&mut self, run: RunId) {
         if self.runs.get(&run).is_some_and(|of_run| of_run.stage == Stage::Executing) {
-            self.to_look_at.insert(run);
+            self.to_recheck.insert(run);
         }
     }
 
@@ -114,10 +114,10 @@ impl Node {
     }
 
     pub(super) fn settle_if_needed(&mut self) {
-        if self.flight.settles() || !self.wish.settle_backoff.is_over() {
+        if self.flight.settles() || !self.agenda.settle_backoff.is_over() {
             return;
         }
-        let to_settle = self.batch_of(self.to_ask.outcome_unknown.iter().chain(&self.to_look_at));
+        let to_settle = self.batch_of(self.worklists.outcome_unknown.iter().chain(&self.to_recheck));
         if !to_settle.is_empty() {
             let runs = self.refs(&to_settle);
             self.call(Sent::Settle(to_settle), Call::Settle { session: self.session, runs });
@@ -127,7 +127,7 @@ impl Node {
     pub(super) fn settled(&mut self, sent: Vec<RunId>, answer: Result<Vec<SettleAnswer>, Failure>, now: BootTime) {
         match answer {
             Ok(answers) => {
-                self.wish.settle_backoff.succeeded();
+                self.agenda.settle_backoff.succeeded();
                 for (run, one) in sent.into_iter().zip(answers) {
                     match self.stage(run) {
                         Some(Stage::OutcomeUnknown) => self.outcome_settled(run, one, now),
@@ -140,7 +140,7 @@ impl Node {
                 }
             }
             Err(failure) => {
-                self.wish.settle_backoff.failed(now);
+                self.agenda.settle_backoff.failed(now);
                 for run in sent {
                     match self.stage(run) {
                         Some(Stage::OutcomeUnknown) => {

@@ -15,19 +15,19 @@ use crate::time::{BootTime, Timestamp};
 
 /// What was seen unclaimed in the partitions of others, and since when.
 #[derive(Debug, Default, Clone, Hash)]
-pub(super) struct Neighbours {
-    seen: BTreeMap<(u16, RowKey), Sighting>,
+pub(super) struct UnclaimedTracker {
+    seen: BTreeMap<(u16, RowKey), Observation>,
 }
 
 #[derive(Debug, Clone, Hash)]
-struct Sighting {
+struct Observation {
     row: Unclaimed,
     since: BootTime,
 }
 
 /// What may be taken from others.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct Theft {
+pub(super) struct StealPlan {
     /// Where.
     pub partitions: Vec<u16>,
     /// Of which executor.
@@ -36,31 +36,31 @@ pub(super) struct Theft {
     pub until: Timestamp,
 }
 
-impl Neighbours {
+impl UnclaimedTracker {
     /// Notes what was just seen. A row that is not there any more, or that was written to, is nobody's fault.
     pub fn note(&mut self, unclaimed: impl IntoIterator<Item = Unclaimed>, now: BootTime) {
         let mut before = std::mem::take(&mut self.seen);
         for row in unclaimed {
             let key = (row.partition, row.row);
             let since = before.remove(&key).filter(|known| known.row.version == row.version);
-            self.seen.insert(key, Sighting { since: since.map_or(now, |known| known.since), row });
+            self.seen.insert(key, Observation { since: since.map_or(now, |known| known.since), row });
         }
     }
 
     /// What has stood for `steal_after` of the executor of which something comes up first. `by_clock`: what comes up until
     /// then could have been claimed for as long.
-    pub fn overdue(&self, steal_after: Duration, by_clock: Timestamp, now: BootTime) -> Option<Theft> {
+    pub fn overdue(&self, steal_after: Duration, by_clock: Timestamp, now: BootTime) -> Option<StealPlan> {
         let overdue = || self.seen.values().filter(|one| now.since(one.since) >= steal_after).map(|one| &one.row);
         let executor = &overdue().min_by_key(|row| (row.claim_at, row.row))?.executor;
         let of_it = || overdue().filter(|row| row.executor == *executor);
         let partitions: BTreeSet<u16> = of_it().map(|row| row.partition).collect();
         let until = of_it().map(|row| row.claim_at).fold(by_clock, Timestamp::max);
-        Some(Theft { partitions: partitions.into_iter().collect(), executor: executor.clone(), until })
+        Some(StealPlan { partitions: partitions.into_iter().collect(), executor: executor.clone(), until })
     }
 
     /// They are being claimed: whatever is left of them is observed anew.
-    pub fn forget(&mut self, theft: &Theft) {
-        let taken = |row: &Unclaimed| theft.partitions.contains(&row.partition) && theft.executor == row.executor;
+    pub fn forget(&mut self, plan: &StealPlan) {
+        let taken = |row: &Unclaimed| plan.partitions.contains(&row.partition) && plan.executor == row.executor;
         self.seen.retain(|_, one| !taken(&one.row));
     }
 }

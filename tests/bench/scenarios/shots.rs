@@ -35,7 +35,7 @@ pub fn run(lab: &Lab, found: &mut Found) {
     }
 }
 
-/// What SPEC section 9 asks of each database.
+/// The rates that are promised on each database.
 fn bounds(brand: Brand) -> (f64, f64) {
     match brand {
         Brand::MariaDb => (10_000.0, 25_000.0),

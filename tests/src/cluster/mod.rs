@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use crate::server::Server;
 
-/// `[session]` with the fast timing of SPEC section 9: a dead node is taken over within some five seconds.
+/// `[session]` with fast timing: a dead node is taken over within some five seconds.
 pub const FAST: &str = "[session]\nheartbeat = \"500ms\"\nheartbeat_timeout = \"600ms\"\nself_kill_after = \"2400ms\"\n\
                         fence_grace = \"500ms\"\npause = \"1s\"\nexpire_after = \"4s\"\n";
 

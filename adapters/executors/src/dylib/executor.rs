@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use carillon_domain::mechanism::{Mechanism, enabled as uses};
 use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
@@ -133,7 +134,7 @@ impl Executor for DylibExecutor {
 
     fn begin(self: Arc<Self>, run: Box<NewRun>) -> Result<Box<dyn DetachedRun>, Box<NewRun>> {
         let is_long = run.facts.params.text().len() > SHORT_PARAMS;
-        if is_long || run.facts.timeout.is_some() || run.stop.is_cancelled() {
+        if is_long || !uses(Mechanism::DetachedRun) || run.facts.timeout.is_some() || run.stop.is_cancelled() {
             return Err(run);
         }
         // The task finds the same error and reports it.

@@ -8,7 +8,7 @@ use carillon_domain::node::port::{Claimed, FinishAnswer, RunRef, SettleAnswer, S
 use carillon_domain::store::{self, AfterRefusal, JobRow, Rows, SplitFinish, Write};
 
 use super::decide::{decide, decide_locked};
-use crate::reckoning::Reckoned;
+use crate::clock_estimate::Estimate;
 use crate::tables::Tables;
 use crate::{ClaimRequest, Finished, Me, NewSession, Opened, StoreError, StoreResult};
 
@@ -24,7 +24,7 @@ pub(crate) async fn start<T: Tables>(tables: &mut T, me: Me, runs: &[RunRef]) ->
 /// The writes and answers of a start on cached rows, for one statement that confirms them; see
 /// [`store::optimistic_start`].
 pub(crate) fn optimistic_start(
-    known: Reckoned,
+    known: Estimate,
     session: SessionId,
     runs: &[RunRef],
     cached: Vec<JobRow>,

@@ -12,7 +12,7 @@ use carillon_domain::time::Timestamp;
 
 use crate::clock::Clock;
 use crate::definition::Definition;
-use crate::live::LiveRow;
+use crate::live_output::LiveRow;
 use crate::tables::{ConcurrentJob, JobRow, MAX_OUTPUT_BYTES, Recorded, Write, WriteSet};
 use crate::{JobKey, Output, PeekRequest, RecordedLoss, SessionState, SessionView, StoreError, StoreResult};
 use carillon_domain::store::SPENT_KEPT;

@@ -7,7 +7,7 @@ use carillon_domain::node::port::WantedOutput;
 
 use super::data::Data;
 use crate::LivePart;
-use crate::live::{LiveRow, kept_since, wanted_since};
+use crate::live_output::{LiveRow, kept_since, wanted_since};
 
 impl Data {
     pub fn ask_output(&mut self, run: RunId) -> Option<LivePart> {

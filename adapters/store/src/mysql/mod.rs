@@ -7,29 +7,29 @@
 
 mod address;
 mod batch;
-mod block;
 mod change;
+mod connection;
 mod error;
 mod history;
-mod known;
-mod line;
-mod live;
+mod job_loader;
+mod live_output;
+mod losses;
+mod multi_insert;
 mod open;
-mod packed;
+mod optimistic_start;
 mod page;
 mod pool;
+mod prefix_encoding;
 mod purge;
 mod record;
 mod rows;
 mod schema;
-mod seen;
 mod select;
 mod server;
 mod tables;
 mod tls;
 mod transaction;
 mod update;
-mod windows;
 
 use std::sync::Arc;
 
@@ -41,12 +41,12 @@ use carillon_domain::time::Timestamp;
 
 use self::address::Address;
 pub use self::error::OpenError;
+use self::job_loader::JobLoader;
 pub use self::open::Options;
 use self::open::{Pools, Variables};
-use self::seen::Looks;
 use self::server::Server;
 use self::transaction::{Context, Kind, Locks, TRIES, Transaction};
-use super::rounds::{Purge, Rounds};
+use super::purge_cursor::{Purge, PurgeCursors};
 use super::tables::Tables;
 use super::{
     ClaimRequest, ControlError, ControlStore, Finished, JobKey, JobQuery, JobView, LivePart, Me, NewSession, NodeStore,
@@ -61,8 +61,8 @@ use carillon_domain::store::SplitFinish;
 pub struct MySqlStore {
     pools: Pools,
     context: Arc<Context>,
-    looks: Looks,
-    rounds: Rounds,
+    looks: JobLoader,
+    rounds: PurgeCursors,
 }
 
 /// Host, port and database of an address, without user and password.
@@ -131,8 +131,8 @@ impl MySqlStore {
         pools.beats.warm().await.map_err(unreachable)?;
         conn.disconnect().await.map_err(unreachable)?;
         let context = Arc::new(Context::new(options, partitions));
-        let looks = Looks::new(pools.readers.clone(), context.clone());
-        Ok(Self { pools, context, looks, rounds: Rounds::default() })
+        let looks = JobLoader::new(pools.readers.clone(), context.clone());
+        Ok(Self { pools, context, looks, rounds: PurgeCursors::default() })
     }
 
     async fn finish_part(
@@ -173,7 +173,7 @@ impl NodeStore for MySqlStore {
     }
 
     async fn start(&self, me: Me, runs: &[RunRef]) -> Result<Vec<StartAnswer>, StoreError> {
-        if let Some(answers) = self.start_known(me, runs).await? {
+        if let Some(answers) = self.start_optimistically(me, runs).await? {
             return Ok(answers);
         }
         write!(self, Locks::Standing(me.session), |tables| node::start(tables, me, runs))

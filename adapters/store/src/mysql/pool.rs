@@ -8,16 +8,16 @@ use mysql_async::{Row, Value};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout};
 
+use super::connection::Connection;
 use super::error;
-use super::line::Line;
 use super::server::{Server, Wire};
 use crate::{StoreError, StoreResult};
 
 /// Where idle connections stand, with the time at which they came back.
 #[derive(Clone, Default)]
-pub(super) struct Shelf(Arc<Mutex<Vec<(Wire, Instant)>>>);
+pub(super) struct IdleConnections(Arc<Mutex<Vec<(Wire, Instant)>>>);
 
-impl Shelf {
+impl IdleConnections {
     pub fn put(&self, wire: Wire) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push((wire, Instant::now()));
     }
@@ -34,14 +34,14 @@ impl Shelf {
 }
 
 /// The first statement of a transaction.
-pub(super) struct First<'a> {
+pub(super) struct OpeningStatement<'a> {
     pub sql: Cow<'a, str>,
     pub params: Vec<Value>,
     /// Silence may mean that it waits for a lock, and it is not asked again on another connection.
     pub waits: bool,
 }
 
-impl<'a> First<'a> {
+impl<'a> OpeningStatement<'a> {
     /// One that waits for nobody.
     pub fn asking(sql: &'a str, params: Vec<Value>) -> Self {
         Self { sql: sql.into(), params, waits: false }
@@ -52,7 +52,7 @@ impl<'a> First<'a> {
         Self { sql: sql.into(), params: Vec::new(), waits: true }
     }
 
-    pub async fn ask(&self, line: &mut Line) -> StoreResult<Vec<Row>> {
+    pub async fn ask(&self, line: &mut Connection) -> StoreResult<Vec<Row>> {
         if self.params.is_empty() {
             line.query(&self.sql).await
         } else {
@@ -77,7 +77,7 @@ impl From<StoreError> for Unbegun {
 pub(super) struct Pool {
     server: Arc<Server>,
     settings: Vec<String>,
-    shelf: Shelf,
+    shelf: IdleConnections,
     permits: Arc<Semaphore>,
     /// One that was idle for longer may have been closed by the server.
     fresh_for: Duration,
@@ -86,7 +86,7 @@ pub(super) struct Pool {
 impl Pool {
     pub fn new(server: Arc<Server>, settings: Vec<String>, size: usize, fresh_for: Duration) -> Self {
         let permits = Arc::new(Semaphore::new(size.max(1)));
-        Self { server, settings, shelf: Shelf::default(), permits, fresh_for }
+        Self { server, settings, shelf: IdleConnections::default(), permits, fresh_for }
     }
 
     /// None of those that are idle is to be used: one of them turned out to be dead.
@@ -102,10 +102,10 @@ impl Pool {
 
     /// A connection on which the first statement of a transaction was run, and its answer. An idle one that turns out to be
     /// dead costs nothing: whatever it did was not committed.
-    pub async fn begin(&self, first: &First<'_>) -> Result<(Line, Vec<Row>), Unbegun> {
+    pub async fn begin(&self, first: &OpeningStatement<'_>) -> Result<(Connection, Vec<Row>), Unbegun> {
         let mut permit = Some(self.permit().await?);
         if let Some(wire) = self.shelf.take_fresh(self.fresh_for) {
-            let mut line = Line::new(wire, self.server.clone(), self.shelf.clone(), permit.take());
+            let mut line = Connection::new(wire, self.server.clone(), self.shelf.clone(), permit.take());
             match first.ask(&mut line).await {
                 Ok(rows) => return Ok((line, rows)),
                 Err(error) if !line.is_lost() => return Err(refused(line, error).await),
@@ -127,13 +127,13 @@ impl Pool {
     }
 
     /// A connection on which nothing was begun; a `fresh` one where an idle one turned out to be dead.
-    pub async fn line(&self, fresh: bool) -> StoreResult<Line> {
+    pub async fn line(&self, fresh: bool) -> StoreResult<Connection> {
         let permit = Some(self.permit().await?);
         if fresh {
             self.shelf.clear();
         }
         match self.shelf.take_fresh(self.fresh_for) {
-            Some(wire) => Ok(Line::new(wire, self.server.clone(), self.shelf.clone(), permit)),
+            Some(wire) => Ok(Connection::new(wire, self.server.clone(), self.shelf.clone(), permit)),
             None => self.connect(permit).await,
         }
     }
@@ -144,19 +144,19 @@ impl Pool {
         waiting.await.map_err(|_| busy())?.map_err(|_| busy())
     }
 
-    async fn connect(&self, permit: Option<OwnedSemaphorePermit>) -> StoreResult<Line> {
+    async fn connect(&self, permit: Option<OwnedSemaphorePermit>) -> StoreResult<Connection> {
         let wire = self.server.connect(&self.settings).await.map_err(|error| match error::statement(&error).error {
             StoreError::Permanent(text)
             | StoreError::Retryable(text)
             | StoreError::LockMissing(text)
             | StoreError::Unknown(text) => StoreError::Retryable(text),
         })?;
-        Ok(Line::new(wire, self.server.clone(), self.shelf.clone(), permit))
+        Ok(Connection::new(wire, self.server.clone(), self.shelf.clone(), permit))
     }
 }
 
 /// The transaction did not begin.
-async fn refused(line: Line, error: StoreError) -> Unbegun {
+async fn refused(line: Connection, error: StoreError) -> Unbegun {
     let again = line.has_conflict();
     line.give_up().await;
     Unbegun { error, again }

@@ -4,7 +4,7 @@ use super::rows::Columns;
 use super::select::limit_of;
 use super::transaction::{Transaction, list};
 use crate::StoreResult;
-use crate::rounds::{Counted, PartOfJob, Place, Places, Purge};
+use crate::purge_cursor::{Counted, PartOfJob, Place, Places, Purge};
 
 /// How many deleted jobs are looked at for each row that may be deleted.
 const DELETED_PER_ROW: usize = 10;

@@ -7,7 +7,7 @@ use carillon_domain::time::Timestamp;
 use mysql_async::Value;
 
 use super::batch::{Batch, Cell, Column, Kind, batches, of_all, row, table};
-use super::packed::Packed;
+use super::prefix_encoding::PrefixEncoded;
 use crate::codec::run_bytes;
 
 /// In the order of [`cells`]. The first two are never alike.
@@ -105,7 +105,7 @@ fn insert(records: &[&RunRecord]) -> Insert {
         _ => ("s.node", " LEFT JOIN session s ON s.id = t.session"),
     };
     let names: Vec<&str> = RUN.iter().map(|column| column.0).collect();
-    let mut in_rows: Vec<&Packed<'_>> = ways.iter().filter_map(Way::in_rows).collect();
+    let mut in_rows: Vec<&PrefixEncoded<'_>> = ways.iter().filter_map(Way::in_rows).collect();
     in_rows.sort_by_key(|packed| packed.is_long());
     let twice = if enabled(Guard::RecordTwice) { " ON DUPLICATE KEY UPDATE seq = run.seq" } else { "" };
     let sql = format!(
@@ -123,7 +123,7 @@ enum Way<'a> {
     /// Once for all rows.
     Once(Cell<'a>),
     /// With each row.
-    Row(Packed<'a>),
+    Row(PrefixEncoded<'a>),
     /// It is what another column is.
     As(usize),
     /// It is one column less another.
@@ -131,7 +131,7 @@ enum Way<'a> {
 }
 
 impl<'a> Way<'a> {
-    fn in_rows(&self) -> Option<&Packed<'a>> {
+    fn in_rows(&self) -> Option<&PrefixEncoded<'a>> {
         match self {
             Way::Row(packed) => Some(packed),
             Way::Once(_) | Way::As(_) | Way::Less(..) => None,
@@ -145,7 +145,7 @@ fn way<'a>(rows: &[[Cell<'a>; 16]], at: usize) -> Way<'a> {
         Some(cell) if at >= KEYS => Way::Once(cell),
         _ if at == FIRST_DUE && all(|cells| cells[FIRST_DUE] == cells[DUE]) => Way::As(DUE),
         _ if at == LAG && all(|cells| cells[LAG] == less(cells[STARTED], cells[DUE])) => Way::Less(STARTED, DUE),
-        _ => Way::Row(Packed::of(&RUN[at], rows.iter().map(|cells| cells[at]))),
+        _ => Way::Row(PrefixEncoded::of(&RUN[at], rows.iter().map(|cells| cells[at]))),
     }
 }
 

@@ -14,17 +14,17 @@ use carillon_domain::time::Timestamp;
 use mysql_async::Row;
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 
-use super::line::Line;
+use super::connection::Connection;
+use super::losses::{ConcurrentRuns, STANDING, read_standing};
 use super::open::Options;
-use super::pool::{First, Pool, Unbegun};
+use super::pool::{OpeningStatement, Pool, Unbegun};
 use super::rows::Columns;
-use super::windows::{ConcurrentRuns, STANDING, read_standing};
-use crate::cache::Cache;
 use crate::clock::Clock;
 use crate::clock::boottime_us;
+use crate::clock_estimate::{ClockEstimate, Estimate};
 use crate::definition::Definition;
-use crate::held::{HeldRows, Known};
-use crate::reckoning::{self, Reckoning};
+use crate::definition_cache::Cache;
+use crate::row_cache::{Known, RowCache};
 use crate::tables::Standing;
 use crate::{ControlError, StoreError, StoreResult};
 
@@ -64,10 +64,10 @@ const BEGIN_READING: &str = "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ON
 const CLOCK: &str = "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))";
 
 /// The question for the time and, with it, for what a session must know of itself.
-fn clock_of(session: Option<SessionId>) -> First<'static> {
+fn clock_of(session: Option<SessionId>) -> OpeningStatement<'static> {
     match session {
-        None => First::asking(CLOCK, vec![]),
-        Some(session) => First::asking(STANDING, vec![session.as_u64().into()]),
+        None => OpeningStatement::asking(CLOCK, vec![]),
+        Some(session) => OpeningStatement::asking(STANDING, vec![session.as_u64().into()]),
     }
 }
 
@@ -103,20 +103,20 @@ pub(super) struct Context {
     pub clock: Option<Arc<dyn Clock>>,
     pub partitions: u16,
     cache: Mutex<Cache>,
-    held: Mutex<HeldRows>,
-    reckoning: Mutex<Reckoning>,
+    held: Mutex<RowCache>,
+    reckoning: Mutex<ClockEstimate>,
     pub statement_timeout: Duration,
-    turnstiles: Vec<Arc<AsyncMutex<()>>>,
+    process_locks: Vec<Arc<AsyncMutex<()>>>,
 }
 
 impl Context {
     /// Of a store that was opened with `options` on a database of so many partitions.
     pub fn new(options: Options, partitions: u16) -> Self {
         let Options { clock, statement_timeout, held, .. } = options;
-        let (cache, rows) = (Mutex::new(Cache::of(held)), Mutex::new(HeldRows::of(held)));
-        let turnstiles = (0..=partitions).map(|_| Arc::default()).collect();
+        let (cache, rows) = (Mutex::new(Cache::of(held)), Mutex::new(RowCache::of(held)));
+        let process_locks = (0..=partitions).map(|_| Arc::default()).collect();
         let reckoning = Mutex::default();
-        Self { clock, partitions, cache, held: rows, reckoning, statement_timeout, turnstiles }
+        Self { clock, partitions, cache, held: rows, reckoning, statement_timeout, process_locks }
     }
 
     pub fn cache(&self) -> MutexGuard<'_, Cache> {
@@ -124,17 +124,17 @@ impl Context {
     }
 
     /// The rows that this process holds, as far as they are known.
-    pub fn held(&self) -> MutexGuard<'_, HeldRows> {
+    pub fn held(&self) -> MutexGuard<'_, RowCache> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What may be reckoned with for a session, without asking.
-    pub fn reckoned(&self, session: SessionId) -> Option<reckoning::Reckoned> {
+    pub fn reckoned(&self, session: SessionId) -> Option<Estimate> {
         let known = self.reckoning().known(session, boottime_us())?;
-        Some(reckoning::Reckoned { now: self.clock.as_ref().map_or(known.now, |clock| clock.now()), ..known })
+        Some(Estimate { now: self.clock.as_ref().map_or(known.now, |clock| clock.now()), ..known })
     }
 
-    pub fn reckoning(&self) -> MutexGuard<'_, Reckoning> {
+    pub fn reckoning(&self) -> MutexGuard<'_, ClockEstimate> {
         self.reckoning.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -152,14 +152,14 @@ impl Context {
             Locks::Partitions(partitions, _) => {
                 partitions.iter().map(|partition| usize::from(*partition) + 1).collect()
             }
-            Locks::All => (0..self.turnstiles.len()).collect(),
+            Locks::All => (0..self.process_locks.len()).collect(),
         };
         wanted.sort_unstable();
         wanted.dedup();
         let passing = async {
             let mut passed = Vec::with_capacity(wanted.len());
-            for turnstile in wanted.iter().filter_map(|at| self.turnstiles.get(*at)) {
-                passed.push(turnstile.clone().lock_owned().await);
+            for process_lock in wanted.iter().filter_map(|at| self.process_locks.get(*at)) {
+                passed.push(process_lock.clone().lock_owned().await);
             }
             passed
         };
@@ -170,7 +170,7 @@ impl Context {
 
 /// One transaction.
 pub(super) struct Transaction {
-    pub line: Line,
+    pub line: Connection,
     pub context: Arc<Context>,
     pub now_us: i64,
     /// Whether there is anything to commit.
@@ -197,9 +197,9 @@ impl Transaction {
         };
         let ids = lock_ids(locks, context.partitions)?;
         let first = match (kind, &ids[..]) {
-            (Kind::Reads, _) => First::asking(BEGIN_READING, vec![]),
+            (Kind::Reads, _) => OpeningStatement::asking(BEGIN_READING, vec![]),
             (Kind::Writes, []) => clock_of(session),
-            (Kind::Writes, ids) => First::locking(lock_sql(ids)),
+            (Kind::Writes, ids) => OpeningStatement::locking(lock_sql(ids)),
         };
         let (line, rows) = pool.begin(&first).await?;
         let mut this = Self::on(line, context, session, passed);
@@ -219,11 +219,16 @@ impl Transaction {
     }
 
     /// No transaction at all: for one statement that reads, and asks for no time.
-    pub fn looking(line: Line, context: Arc<Context>) -> Self {
+    pub fn looking(line: Connection, context: Arc<Context>) -> Self {
         Self::on(line, context, None, Vec::new())
     }
 
-    fn on(line: Line, context: Arc<Context>, session: Option<SessionId>, passed: Vec<OwnedMutexGuard<()>>) -> Self {
+    fn on(
+        line: Connection,
+        context: Arc<Context>,
+        session: Option<SessionId>,
+        passed: Vec<OwnedMutexGuard<()>>,
+    ) -> Self {
         Self {
             line,
             context,

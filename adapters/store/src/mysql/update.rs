@@ -12,7 +12,7 @@ use carillon_domain::guard::{Guard, enabled};
 use mysql_async::Value;
 
 use super::batch::{Batch, Cell, Column, Kind, batches, of_all, row, table};
-use super::packed::Packed;
+use super::prefix_encoding::PrefixEncoded;
 use crate::codec::{StateColumns, cancel_name};
 use crate::tables::Write;
 
@@ -158,7 +158,7 @@ pub(super) fn update(writes: &[Write<JobState>]) -> Option<Update> {
         let comma = if set.is_empty() { "" } else { ", " };
         let value = match way {
             Way::Row => {
-                let packed = Packed::of(column, pairs.iter().map(|pair| pair.after.cell(at)));
+                let packed = PrefixEncoded::of(column, pairs.iter().map(|pair| pair.after.cell(at)));
                 let value = packed.value(&mut scalars);
                 in_rows.push(packed);
                 value
@@ -172,8 +172,8 @@ pub(super) fn update(writes: &[Write<JobState>]) -> Option<Update> {
         let _infallible = write!(set, "{comma}s.{} = {value}", column.0);
     }
     let guard = guard(&pairs, &mut scalars);
-    in_rows.sort_by_key(Packed::is_long);
-    let rows = table([&ID, &GUARD].into_iter().chain(in_rows.iter().map(Packed::column)));
+    in_rows.sort_by_key(PrefixEncoded::is_long);
+    let rows = table([&ID, &GUARD].into_iter().chain(in_rows.iter().map(PrefixEncoded::column)));
     let sql = format!("UPDATE {rows} STRAIGHT_JOIN job_state s ON s.id = t.id SET {set} WHERE {guard}");
     let json = pairs.iter().enumerate().map(|(at, Pair { before, .. })| {
         let key = [before.columns.id.into(), before.columns.version.into()];

@@ -8,7 +8,7 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter};
 
 use super::error::statement;
-use super::live;
+use super::live_output;
 use super::rows::{self, CONCURRENT, CONCURRENT_ORDER, RECORD, signed};
 use super::select::{all, column, first, json};
 use crate::codec::{run_bytes, run_from};
@@ -118,7 +118,7 @@ pub(super) fn peek(conn: &Connection, request: &PeekRequest, partitions: u16, no
     let cancels = "SELECT held_run FROM job_state WHERE cancel IS NOT NULL AND held_session = ?1 UNION ALL \
                    SELECT held_run FROM concurrent_run WHERE cancel IS NOT NULL AND held_session = ?1";
     let cancels = all(conn, cancels, [signed(request.session.as_u64())], |row| Ok(run_from(column(row)?)))?;
-    let wanted_outputs = live::wanted(conn, request.session, now)?;
+    let wanted_outputs = live_output::wanted(conn, request.session, now)?;
     let live = [SessionState::Live.as_str()];
     let claimants = all(conn, "SELECT id FROM session WHERE state = ?1", live, |row| {
         Ok(SessionId::from_random(column::<i64>(row)? as u64))

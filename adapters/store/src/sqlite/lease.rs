@@ -1,4 +1,4 @@
-//! The single-server lease: an exclusive `flock` on a file beside the database (DESIGN section 5).
+//! The single-server lease: an exclusive `flock` on a file beside the database.
 //!
 //! The lock belongs to the open file, not to the process: the keeper inherits the descriptor, so the lock is free only
 //! once the server *and* its keeper, with its last child, are gone. Nothing here ever unlocks; closing does.

@@ -7,14 +7,14 @@ mod change;
 mod error;
 mod history;
 mod lease;
-mod live;
+mod live_output;
+mod losses;
 mod open;
 mod purge;
 mod readers;
 mod rows;
 mod select;
 mod tables;
-mod windows;
 mod writer;
 
 use std::path::{Path, PathBuf};
@@ -32,9 +32,9 @@ pub use self::open::{OpenOptions, path_of_url};
 use self::readers::{Reader, Readers};
 use self::tables::Transaction;
 use self::writer::{Desk, Writer, savepoint};
-use super::cache::Cache;
 use super::clock::Clock;
-use super::rounds::{Places, Purge, Rounds};
+use super::definition_cache::Cache;
+use super::purge_cursor::{Places, Purge, PurgeCursors};
 use super::tables::{Tables, at_once};
 use super::{
     ClaimRequest, ControlError, ControlStore, Finished, JobKey, JobQuery, JobView, LivePart, Me, NewSession, NodeStore,
@@ -54,7 +54,7 @@ pub struct SqliteStore {
     /// that writes may.
     readers: Readers,
     writer: Writer,
-    rounds: Rounds,
+    rounds: PurgeCursors,
 }
 
 impl SqliteStore {
@@ -67,7 +67,13 @@ impl SqliteStore {
         let (conn, partitions) = open::writer(&path, &options)?;
         let other = |reason: std::io::Error| OpenError::Other { path: path.clone(), reason: reason.to_string() };
         let writer = Writer::spawn(conn, Cache::of(options.held)).map_err(other)?;
-        Ok(Self { clock, partitions, readers: Readers::new(path, options.readers), writer, rounds: Rounds::default() })
+        Ok(Self {
+            clock,
+            partitions,
+            readers: Readers::new(path, options.readers),
+            writer,
+            rounds: PurgeCursors::default(),
+        })
     }
 
     /// One writing transaction.
@@ -172,7 +178,7 @@ impl NodeStore for SqliteStore {
 
     async fn publish_output(&self, outputs: &[(RunId, LivePart)]) -> Result<(), StoreError> {
         let outputs = outputs.to_vec();
-        self.write(move |tables| live::write(tables.conn, &outputs)).await
+        self.write(move |tables| live_output::write(tables.conn, &outputs)).await
     }
 }
 
@@ -248,10 +254,11 @@ impl ControlStore for SqliteStore {
     }
 
     async fn ask_output(&self, run: RunId) -> Result<Option<LivePart>, StoreError> {
-        let (row, now) =
-            self.read(move |tables| Ok::<_, StoreError>((live::select(tables.conn, run)?, tables.now()))).await?;
+        let (row, now) = self
+            .read(move |tables| Ok::<_, StoreError>((live_output::select(tables.conn, run)?, tables.now())))
+            .await?;
         if row.as_ref().is_none_or(|row| row.is_asked_again(now)) {
-            self.write(move |tables| live::ask(tables.conn, run, tables.now())).await?;
+            self.write(move |tables| live_output::ask(tables.conn, run, tables.now())).await?;
         }
         Ok(row.and_then(|row| row.into_fresh(now)))
     }
@@ -266,8 +273,8 @@ impl ControlStore for SqliteStore {
         let after = Places { crowded_after: counted.next_after, ..from };
         let purging = self.write(move |tables| {
             let purged = purge::purge(tables.conn, &purge, &counted)?;
-            windows::purge(tables.conn, tables.now())?;
-            live::purge(tables.conn, tables.now())?;
+            losses::purge(tables.conn, tables.now())?;
+            live_output::purge(tables.conn, tables.now())?;
             Ok::<_, StoreError>(purged)
         });
         let purged = purging.await?;

@@ -8,7 +8,7 @@ use super::error::statement;
 use super::rows::signed;
 use super::select::{all, column};
 use crate::StoreResult;
-use crate::rounds::{Counted, PartOfJob, Place, Purge};
+use crate::purge_cursor::{Counted, PartOfJob, Place, Purge};
 
 /// Jobs with more records than they may have, as far as a part of the index tells. Not for the writing thread.
 pub(super) fn crowded_jobs(conn: &Connection, purge: &Purge, from: Place) -> StoreResult<Counted> {

@@ -8,7 +8,7 @@ use tokio::sync::Semaphore;
 
 use super::{error, open};
 use crate::StoreError;
-use crate::cache::Cache;
+use crate::definition_cache::Cache;
 
 /// A connection with what it has read before.
 pub(super) struct Reader {

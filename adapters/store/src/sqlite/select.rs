@@ -10,9 +10,9 @@ use rusqlite::{Connection, Params, Row, params, params_from_iter};
 
 use super::error::{statement, unreadable};
 use super::rows::{self, CONCURRENT, CONCURRENT_ORDER, STATE, signed};
-use crate::cache::Cache;
 use crate::codec::run_bytes;
 use crate::definition::{Definition, from_document};
+use crate::definition_cache::Cache;
 use crate::tables::{ConcurrentJob, JobRow};
 use crate::{ClaimRequest, JobKey, JobQuery, StoreError, StoreResult};
 

@@ -14,9 +14,9 @@ use rusqlite::{Connection, Row, params};
 
 use super::error::unreadable;
 use super::rows::{CONCURRENT_ORDER, signed};
-use super::{change, history, select, windows};
-use crate::cache::Cache;
+use super::{change, history, losses, select};
 use crate::codec::named;
+use crate::definition_cache::Cache;
 use crate::guarded::guarded;
 use crate::tables::{
     ConcurrentJob, JobRow, JobRows, RecordQuery, Recorded, SeenJob, Standing, Tables, WriteSet, at_once,
@@ -242,11 +242,11 @@ impl Tables for Transaction<'_> {
     }
 
     fn spend_session(&mut self, session: SessionId) -> impl Future<Output = StoreResult<()>> + Send {
-        ready(windows::spend(self.conn, session, self.now()))
+        ready(losses::spend(self.conn, session, self.now()))
     }
 
     fn standing(&mut self, session: SessionId) -> impl Future<Output = StoreResult<Standing>> + Send {
-        let standing = windows::standing(self.conn, session);
+        let standing = losses::standing(self.conn, session);
         if let Ok(standing) = &standing {
             self.cache.forget_lost(standing.losses_until);
         }
@@ -254,20 +254,20 @@ impl Tables for Transaction<'_> {
     }
 
     fn spent_seq(&mut self, session: SessionId) -> impl Future<Output = StoreResult<Option<u64>>> + Send {
-        ready(windows::spent_seq(self.conn, session))
+        ready(losses::spent_seq(self.conn, session))
     }
 
     fn last_spent_at(&mut self) -> impl Future<Output = StoreResult<Option<Timestamp>>> + Send {
-        ready(windows::last_spent_at(self.conn))
+        ready(losses::last_spent_at(self.conn))
     }
 
     fn note_window(&mut self, window: &RecordedLoss) -> impl Future<Output = StoreResult<()>> + Send {
         self.cache.forget_lost(Some(window.window.until_at));
-        ready(windows::note(self.conn, window))
+        ready(losses::note(self.conn, window))
     }
 
     fn windows(&mut self, accepted_since: Timestamp) -> impl Future<Output = StoreResult<Vec<RecordedLoss>>> + Send {
-        ready(windows::windows(self.conn, accepted_since))
+        ready(losses::windows(self.conn, accepted_since))
     }
 
     fn accept_windows(&mut self) -> impl Future<Output = StoreResult<()>> + Send {

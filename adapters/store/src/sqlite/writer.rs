@@ -11,7 +11,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::error;
 use crate::StoreError;
-use crate::cache::Cache;
+use crate::definition_cache::Cache;
 
 /// No more than this is gathered into one transaction.
 const GROUP: usize = 64;

@@ -8,7 +8,7 @@ use crate::cli::client::{Call, Client, faults};
 
 /// A batch is one transaction on the server up to this many.
 const MOST_JOBS: usize = 1_000;
-/// Half of what a batch may weigh (SPEC section 6).
+/// Half of what a batch may weigh.
 const MOST_BYTES: usize = 8 * 1024 * 1024;
 /// What whoever imports a system crontab can do about a user that the server may not become.
 const NO_SUCH_USER: &str = "or import with --ignore-user: then it runs as the server's own user";

@@ -1,4 +1,4 @@
-//! A job's definition as arguments, written over a definition as JSON (SPEC section 3).
+//! A job's definition as arguments, written over a definition as JSON.
 //!
 //! What is not given is not touched, so the same function makes a new job from nothing and changes one that was read. The
 //! server judges the result; only what needs no server is judged here.

@@ -11,8 +11,8 @@ use super::locks::Row;
 use super::server::lock;
 use super::{Client, Memory};
 use crate::calls::node;
-use crate::held;
-use crate::reckoning::Reckoned;
+use crate::clock_estimate::Estimate;
+use crate::row_cache;
 use crate::tables::{JobRow, Tables, Write, WriteSet, at_once};
 use crate::{Me, StoreError, StoreResult};
 
@@ -28,7 +28,7 @@ impl Client {
             Ok(1..) => lock(&self.server).struck.parted_starts += 1,
             Ok(0) | Err(_) => {}
         }
-        let mut written = held::Known::default();
+        let mut written = row_cache::Known::default();
         written.wrote(writes);
         written.end(&mut self.memory.held(), all);
         match outcome {
@@ -52,7 +52,7 @@ impl Client {
         }
     }
 
-    fn lone_start(&self, me: Me, runs: &[RunRef]) -> Option<(Reckoned, Vec<Write<JobState>>, Vec<StartAnswer>)> {
+    fn lone_start(&self, me: Me, runs: &[RunRef]) -> Option<(Estimate, Vec<Write<JobState>>, Vec<StartAnswer>)> {
         let server = lock(&self.server);
         let mut reckoning = self.memory.reckoning();
         // As if an answer had just come.
@@ -74,7 +74,7 @@ impl Memory {
 }
 
 /// Answers how many rows matched.
-async fn write_alone(line: &mut Line, me: Me, known: Reckoned, writes: &[Write<JobState>]) -> StoreResult<usize> {
+async fn write_alone(line: &mut Line, me: Me, known: Estimate, writes: &[Write<JobState>]) -> StoreResult<usize> {
     line.statement().await?;
     if enabled(Guard::OptimisticStanding) && !line.write(|server, _| holds(&mut server.data, me, known, writes))? {
         return Ok(0);
@@ -106,7 +106,7 @@ fn is_known(row: &JobState, before: &JobState) -> bool {
 }
 
 /// What the statement asks besides.
-fn holds(data: &mut Data, me: Me, known: Reckoned, writes: &[Write<JobState>]) -> bool {
+fn holds(data: &mut Data, me: Me, known: Estimate, writes: &[Write<JobState>]) -> bool {
     let early = data.clock.now() < known.now;
     let Ok(standing) = at_once(data.begin().standing(me.session)) else { return false };
     !early

@@ -41,8 +41,8 @@ use super::Backup;
 use super::data::Data;
 use crate::calls::{control, node};
 use crate::clock::Clock;
-use crate::held::HeldRows;
-use crate::reckoning::Reckoning;
+use crate::clock_estimate::ClockEstimate;
+use crate::row_cache::RowCache;
 use crate::tables::{Tables, at_once};
 use crate::views::{jobs, runs};
 use crate::{
@@ -156,23 +156,23 @@ pub struct Client {
 
 /// What a process knows without asking.
 struct Memory {
-    held: Mutex<HeldRows>,
-    reckoning: Mutex<Reckoning>,
+    held: Mutex<RowCache>,
+    reckoning: Mutex<ClockEstimate>,
 }
 
 impl Default for Memory {
     /// Of a process that holds fewer rows than this.
     fn default() -> Self {
-        Self { held: Mutex::new(HeldRows::of(10_000)), reckoning: Mutex::default() }
+        Self { held: Mutex::new(RowCache::of(10_000)), reckoning: Mutex::default() }
     }
 }
 
 impl Memory {
-    fn held(&self) -> MutexGuard<'_, HeldRows> {
+    fn held(&self) -> MutexGuard<'_, RowCache> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn reckoning(&self) -> MutexGuard<'_, Reckoning> {
+    fn reckoning(&self) -> MutexGuard<'_, ClockEstimate> {
         self.reckoning.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

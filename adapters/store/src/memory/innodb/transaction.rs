@@ -10,7 +10,7 @@ use super::super::data::Data;
 use super::Memory;
 use super::line::Line;
 use super::locks::Row;
-use crate::held::{HeldRows, Known};
+use crate::row_cache::{Known, RowCache};
 use crate::tables::{self, JobRow, Tables, Write, WriteSet};
 use crate::{SessionView, StoreError, StoreResult};
 
@@ -52,7 +52,7 @@ impl Transaction {
         }
     }
 
-    pub fn held(&self) -> MutexGuard<'_, HeldRows> {
+    pub fn held(&self) -> MutexGuard<'_, RowCache> {
         self.memory.held()
     }
 

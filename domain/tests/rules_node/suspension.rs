@@ -60,7 +60,7 @@ pub fn while_it_lasts_nothing_is_claimed_and_what_is_prepared_is_given_back() {
     let mut driver = Driver::new(config());
     let prepared = driver.prepare(20_000);
     told(&mut driver, Some(window()));
-    assert_eq!(driver.node.withheld(), Some(window()));
+    assert_eq!(driver.node.suspended_by(), Some(window()));
     assert_eq!(driver.releases(), [prepared.at]);
     driver.released(Ok(()));
     look(&mut driver);
@@ -111,16 +111,16 @@ pub fn a_start_that_the_store_withholds_is_given_back_and_the_reason_asked_for()
 
 #[test]
 pub fn a_start_in_doubt_that_is_found_is_given_back() {
-    for withheld in [None, Some(window())] {
+    for suspended_by in [None, Some(window())] {
         let mut driver = Driver::new(config());
         let claimed = driver.prepare(0);
         driver.take();
         driver.answer_start(Err(carillon_domain::node::call::Failure::Unknown));
-        told(&mut driver, withheld);
+        told(&mut driver, suspended_by);
         let seen: SettleAnswer = found_executing(&claimed, false);
         driver.settled(Ok(vec![seen]));
-        assert_eq!(driver.spawns().len(), usize::from(withheld.is_none()), "{withheld:?}");
-        assert_eq!(driver.releases().len(), usize::from(withheld.is_some()), "{withheld:?}");
+        assert_eq!(driver.spawns().len(), usize::from(suspended_by.is_none()), "{suspended_by:?}");
+        assert_eq!(driver.releases().len(), usize::from(suspended_by.is_some()), "{suspended_by:?}");
     }
 }
 

@@ -12,7 +12,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 
 use super::error::{self, Failure};
-use super::pool::Shelf;
+use super::pool::IdleConnections;
 use super::server::{Server, Wire};
 use crate::{StoreError, StoreResult};
 
@@ -26,18 +26,18 @@ pub(super) struct Done {
 }
 
 /// A connection in use.
-pub(super) struct Line {
+pub(super) struct Connection {
     wire: Option<Wire>,
     server: Arc<Server>,
-    shelf: Shelf,
+    shelf: IdleConnections,
     lost: bool,
     silent: bool,
     conflict: bool,
     permit: Option<OwnedSemaphorePermit>,
 }
 
-impl Line {
-    pub fn new(wire: Wire, server: Arc<Server>, shelf: Shelf, permit: Option<OwnedSemaphorePermit>) -> Self {
+impl Connection {
+    pub fn new(wire: Wire, server: Arc<Server>, shelf: IdleConnections, permit: Option<OwnedSemaphorePermit>) -> Self {
         Self { wire: Some(wire), server, shelf, lost: false, silent: false, conflict: false, permit }
     }
 
@@ -164,7 +164,7 @@ impl Line {
     }
 }
 
-impl Drop for Line {
+impl Drop for Connection {
     /// The caller went away in the middle.
     fn drop(&mut self) {
         let Some(wire) = self.wire.take() else { return };

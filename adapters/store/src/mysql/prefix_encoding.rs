@@ -3,13 +3,14 @@
 
 use std::borrow::Cow;
 
+use carillon_domain::mechanism::{Mechanism, enabled as uses};
 use mysql_async::Value;
 
 use super::batch::{Cell, Column, Kind, hex};
 use crate::codec::firing_text;
 
 /// A column of a batch, with its values.
-pub(super) struct Packed<'a> {
+pub(super) struct PrefixEncoded<'a> {
     column: &'a Column,
     values: Values<'a>,
 }
@@ -28,7 +29,7 @@ enum Values<'a> {
     },
 }
 
-impl<'a> Packed<'a> {
+impl<'a> PrefixEncoded<'a> {
     pub fn of(column: &'a Column, cells: impl Iterator<Item = Cell<'a>>) -> Self {
         let values = match column.1 {
             Kind::Unsigned | Kind::Signed => Values::Numbers(cells.collect()),
@@ -119,6 +120,9 @@ fn bytes(bytes: Vec<Option<&[u8]>>) -> Values<'_> {
 
 /// How many are the same before the first that is not.
 fn alike<T: PartialEq>(one: impl Iterator<Item = T>, other: impl Iterator<Item = T>) -> usize {
+    if !uses(Mechanism::PrefixEncoding) {
+        return 0;
+    }
     one.zip(other).take_while(|(one, other)| one == other).count()
 }
 
@@ -130,7 +134,7 @@ mod tests {
     const BYTES: Column = Column("id", Kind::Bytes);
 
     fn packed<'a>(column: &'static Column, cells: &[Cell<'a>]) -> (String, Vec<Value>, Vec<Cell<'a>>) {
-        let packed = Packed::of(column, cells.iter().copied());
+        let packed = PrefixEncoded::of(column, cells.iter().copied());
         let mut scalars = Vec::new();
         let value = packed.value(&mut scalars);
         let rests = (0..cells.len()).map(|row| match (packed.cell(row), cells[row]) {

@@ -1,7 +1,7 @@
-//! The output of runs that run, on its way from the node that runs them to readers at other nodes.
+//! The output of running runs, on its way to readers at other nodes.
 //!
-//! A reader writes down that it asks, again and again while it reads. The node that runs it finds that at its next look and
-//! publishes the newest part, again and again while it is asked. What nobody asks for any more is purged.
+//! A reader asks in the table, again and again while it reads. The node of the run finds that at its next peek and publishes the newest
+//! part while it is asked for. Rows that nobody asks for are purged.
 
 use std::time::Duration;
 
@@ -9,19 +9,19 @@ use carillon_domain::time::Timestamp;
 
 use super::LivePart;
 
-/// How long after it was asked for an output is published.
+/// How long after a question an output is published.
 const WANTED_FOR: Duration = Duration::from_secs(5);
-/// A reader writes no more often than this, however often it looks.
+/// A reader writes at most this often, however often it looks.
 const ASKED_AGAIN_AFTER: Duration = Duration::from_secs(2);
-/// What was not asked for that long is purged.
+/// Rows without a question for so long are purged.
 const KEPT_FOR: Duration = Duration::from_secs(60);
 
-/// What was asked for since then is published.
+/// Outputs asked for since then are published.
 pub(super) fn wanted_since(now: Timestamp) -> Timestamp {
     now - WANTED_FOR
 }
 
-/// What was asked for before then is purged.
+/// Outputs asked for before then are purged.
 pub(super) fn kept_since(now: Timestamp) -> Timestamp {
     now - KEPT_FOR
 }
@@ -34,12 +34,12 @@ pub(super) struct LiveRow {
 }
 
 impl LiveRow {
-    /// Whether the asking is to be written down anew.
+    /// Whether the question is to be written again.
     pub fn is_asked_again(&self, now: Timestamp) -> bool {
         !(now - ASKED_AGAIN_AFTER <= self.asked_at && self.asked_at <= now)
     }
 
-    /// What was published, unless it is from a time when nobody had asked for long: the run has gone on since.
+    /// The published part, unless it is from before the last questions: the run has gone on since.
     pub fn into_fresh(self, now: Timestamp) -> Option<LivePart> {
         self.published.filter(|_| self.asked_at >= wanted_since(now))
     }

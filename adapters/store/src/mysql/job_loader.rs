@@ -13,8 +13,8 @@ use super::pool::Pool;
 use super::rows::{self, Columns, RECORD, STATE};
 use super::select::{DEFINITION, NAMES, definition_of, names_of};
 use super::transaction::{Context, Transaction};
+use crate::batch_loader::BatchLoader;
 use crate::definition::Definition;
-use crate::gather::Gatherer;
 use crate::tables::{JobRow, SeenJob};
 use crate::{JobKey, StoreError, StoreResult};
 
@@ -94,15 +94,15 @@ fn order(record: &Option<RunRecord>) -> Option<(u32, RunId)> {
 }
 
 /// Who looks at jobs.
-pub(super) struct Looks {
+pub(super) struct JobLoader {
     readers: Arc<Pool>,
     context: Arc<Context>,
-    gatherer: Gatherer<JobKey, Seen>,
+    gatherer: BatchLoader<JobKey, Seen>,
 }
 
-impl Looks {
+impl JobLoader {
     pub fn new(readers: Arc<Pool>, context: Arc<Context>) -> Self {
-        Self { readers, context, gatherer: Gatherer::new(LANES, MOST_TOGETHER) }
+        Self { readers, context, gatherer: BatchLoader::new(LANES, MOST_TOGETHER) }
     }
 
     pub async fn job(&self, key: &JobKey) -> Seen {

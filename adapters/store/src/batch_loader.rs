@@ -1,15 +1,14 @@
-//! Questions that wait at the same time are asked together.
+//! Questions that wait at the same time share a call.
 //!
-//! One that comes while nothing is on its way is asked at once. What comes while as many calls are on their way as there may
-//! be gathers, and goes together when one of them is back: the more callers there are, the less each of them costs. Everyone
-//! gets an answer of his own.
+//! A question that comes while no call is in flight goes at once. Others wait until a call is back and then go together: the more
+//! callers there are, the less each costs. Each caller gets an answer of its own.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Semaphore, oneshot};
 
-/// Where questions wait for each other. Clones are the same.
-pub struct Gatherer<Q, A>(Arc<Shared<Q, A>>);
+/// A place where questions wait for each other. Clones share it.
+pub struct BatchLoader<Q, A>(Arc<Shared<Q, A>>);
 
 struct Shared<Q, A> {
     waiting: Mutex<Vec<(Q, oneshot::Sender<A>)>>,
@@ -17,21 +16,21 @@ struct Shared<Q, A> {
     most: usize,
 }
 
-impl<Q, A> Clone for Gatherer<Q, A> {
+impl<Q, A> Clone for BatchLoader<Q, A> {
     fn clone(&self) -> Self {
         Self(self.0.clone())
     }
 }
 
-impl<Q: Send + 'static, A: Send + 'static> Gatherer<Q, A> {
-    /// `lanes` calls at the most are on their way at once, with `most` questions each. With a second lane a call that takes
-    /// long holds up only those that went with it.
+impl<Q: Send + 'static, A: Send + 'static> BatchLoader<Q, A> {
+    /// At most `lanes` calls are in flight, with at most `most` questions each. With a second lane a slow call holds up only its own
+    /// questions.
     pub fn new(lanes: usize, most: usize) -> Self {
         Self(Arc::new(Shared { waiting: Mutex::default(), lanes: Semaphore::new(lanes), most }))
     }
 
-    /// Asks one question, by a call that may be asked those of others too, and answers each in order. A caller who goes away
-    /// meanwhile takes nothing from the others. `None` when the process is ending.
+    /// Asks one question by a call that may carry those of others too, and answers each in order. A caller that goes away takes nothing
+    /// from the others. `None` when the process is ending.
     pub async fn ask<F, C>(&self, question: Q, call: F) -> Option<A>
     where
         F: FnOnce(Vec<Q>) -> C + Send + 'static,
@@ -43,7 +42,7 @@ impl<Q: Send + 'static, A: Send + 'static> Gatherer<Q, A> {
         answer.await.ok()
     }
 
-    /// Asks what has gathered by the time at which a lane is free: often all of it was by then.
+    /// Asks the questions that wait when a lane is free; often those are all.
     async fn send<F, C>(self, call: F)
     where
         F: FnOnce(Vec<Q>) -> C + Send + 'static,
@@ -80,14 +79,14 @@ mod tests {
     /// Every call notes what it is asked, and waits until it may answer with the squares.
     #[derive(Clone)]
     struct Squares {
-        gatherer: Gatherer<u64, u64>,
+        gatherer: BatchLoader<u64, u64>,
         calls: Arc<Mutex<Vec<Vec<u64>>>>,
         go: Arc<Notify>,
     }
 
     impl Squares {
         fn new(lanes: usize, most: usize) -> Self {
-            Self { gatherer: Gatherer::new(lanes, most), calls: Arc::default(), go: Arc::default() }
+            Self { gatherer: BatchLoader::new(lanes, most), calls: Arc::default(), go: Arc::default() }
         }
 
         fn ask(&self, question: u64) -> JoinHandle<Option<u64>> {

@@ -1,5 +1,5 @@
-//! What was read or written lately, in two maps of bounded size: when the young one is full it becomes the old one, and what was
-//! old goes.
+//! Values that were used lately, in two maps of bounded size. When the young map is full it becomes the old one, and the old one is
+//! dropped.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -12,7 +12,7 @@ type Map<K, V> = HashMap<K, V, RandomState>;
 
 /// Bounded, and a little forgetful.
 #[derive(Debug)]
-pub(crate) struct Recent<K, V> {
+pub(crate) struct TwoGenMap<K, V> {
     /// How many go into each of the maps.
     half: usize,
     young: Map<K, V>,
@@ -20,8 +20,8 @@ pub(crate) struct Recent<K, V> {
     losses_until: Option<Timestamp>,
 }
 
-impl<K: Eq + Hash, V> Recent<K, V> {
-    /// The `half` newest are in it, and no more than twice as many.
+impl<K: Eq + Hash, V> TwoGenMap<K, V> {
+    /// The `half` newest values are kept, and at most twice as many.
     pub fn of(half: usize) -> Self {
         Self { half: half.max(1), young: Map::default(), old: Map::default(), losses_until: None }
     }
@@ -30,7 +30,7 @@ impl<K: Eq + Hash, V> Recent<K, V> {
         self.young.get(key).or_else(|| self.old.get(key))
     }
 
-    /// As [`Self::get`]; what is used is new again.
+    /// As [`Self::get`], and counts as a use.
     pub fn touch(&mut self, key: K) -> Option<&V>
     where
         K: Copy,
@@ -43,7 +43,7 @@ impl<K: Eq + Hash, V> Recent<K, V> {
         self.young.get(&key)
     }
 
-    /// In place of what was there.
+    /// Replaces the value of the key.
     pub fn put(&mut self, key: K, value: V) {
         if let Some(there) = self.young.get_mut(&key) {
             *there = value;
@@ -64,8 +64,7 @@ impl<K: Eq + Hash, V> Recent<K, V> {
         self.old.clear();
     }
 
-    /// After commits were lost up to another time than before: what is known may be of one of them, and its number and version
-    /// come again.
+    /// After a new loss of commits nothing that was kept is certain: its number and version may return with another content.
     pub fn forget_lost(&mut self, losses_until: Option<Timestamp>) {
         if self.losses_until != losses_until {
             self.losses_until = losses_until;

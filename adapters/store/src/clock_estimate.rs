@@ -1,30 +1,29 @@
-//! What a store need not ask before it starts what it knows: how late it is by the database, and that the session was in order
-//! when it was looked at last.
+//! The facts that a store assumes for an optimistic start: the database's time, and that the session was in order.
 //!
-//! Neither is certain. The time is a lower bound, as the node's own is (`carillon_domain::lease::DatabaseClock`), and drifts;
-//! the session may have been ended since. So whoever reckons with it has the statement that writes ask again.
+//! Neither is certain. The time is a lower bound, as the node's own is (`carillon_domain::lease::DatabaseClock`), and drifts. The
+//! session may have been ended since. So the statement that writes checks both again.
 
 use carillon_domain::id::SessionId;
 use carillon_domain::time::Timestamp;
 
 use super::tables::Standing;
 
-/// After so long the best bound of a time is forgotten, as clocks are set now and then; at the latest after twice as long.
-/// Longer than the node keeps those of its heartbeats, so that what is due by its clock is due by this one.
+/// The best bound of the time is forgotten after one to two of these periods, as clocks are set now and then. The period is longer
+/// than the node's own, so a run that is due by the node's clock is due by this one.
 const KEPT_US: u64 = 15_000_000;
 
-/// A session that may start, as far as is known.
+/// The estimate for a session that may start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Reckoned {
+pub(super) struct Estimate {
     /// The database's time, never later than it shows.
     pub now: Timestamp,
-    /// The end of the newest window of lost commits there ever was.
+    /// The end of the newest loss window there ever was.
     pub losses_until: Option<Timestamp>,
 }
 
-/// What was heard of the database.
+/// The times that the database has told.
 #[derive(Debug, Default)]
-pub(super) struct Reckoning {
+pub(super) struct ClockEstimate {
     /// The database's time minus the boot clock, at best, lately and in the period before.
     offset_us: Option<i64>,
     older_offset_us: Option<i64>,
@@ -33,7 +32,7 @@ pub(super) struct Reckoning {
     in_order: Option<(SessionId, Option<Timestamp>)>,
 }
 
-impl Reckoning {
+impl ClockEstimate {
     /// The database showed `now_us` before `arrived_us` by the boot clock.
     pub fn hear(&mut self, now_us: i64, arrived_us: u64) {
         let past_us = arrived_us.saturating_sub(self.since_us);
@@ -45,23 +44,23 @@ impl Reckoning {
         self.offset_us = self.offset_us.max(Some(offset_us));
     }
 
-    /// The session stands like this. One that may not start is asked for each time.
+    /// The session stands like this. The estimate holds only for one that may start.
     pub fn see(&mut self, session: SessionId, standing: &Standing) {
         self.in_order = standing.is_in_order().then_some((session, standing.losses_until));
     }
 
-    /// Until it is looked at again nothing is known of the session.
+    /// Nothing is known of the session until its standing is read again.
     pub fn forget(&mut self) {
         self.in_order = None;
     }
 
-    /// What may be reckoned with, when the boot clock shows `at_us`.
-    pub fn known(&self, session: SessionId, at_us: u64) -> Option<Reckoned> {
+    /// The estimate when the boot clock shows `at_us`.
+    pub fn known(&self, session: SessionId, at_us: u64) -> Option<Estimate> {
         let (_, losses_until) = self.in_order.filter(|(of, _)| *of == session)?;
         let offset_us = self.offset_us.max(self.older_offset_us)?;
         let fresh = at_us.saturating_sub(self.since_us) < 2 * KEPT_US;
         let now_us = i64::try_from(at_us).unwrap_or(i64::MAX).saturating_add(offset_us);
-        fresh.then_some(Reckoned { now: Timestamp::from_ms(now_us.div_euclid(1000)), losses_until })
+        fresh.then_some(Estimate { now: Timestamp::from_ms(now_us.div_euclid(1000)), losses_until })
     }
 }
 
@@ -81,13 +80,13 @@ mod tests {
         Standing { session: Some(own), open: None, losses_until: Some(Timestamp::from_ms(7)) }
     }
 
-    fn in_order() -> Reckoning {
-        let mut reckoning = Reckoning::default();
+    fn in_order() -> ClockEstimate {
+        let mut reckoning = ClockEstimate::default();
         reckoning.see(ME(), &standing(SessionState::Live));
         reckoning
     }
 
-    fn now_ms(reckoning: &Reckoning, at_us: u64) -> Option<i64> {
+    fn now_ms(reckoning: &ClockEstimate, at_us: u64) -> Option<i64> {
         reckoning.known(ME(), at_us).map(|known| known.now.as_ms())
     }
 
@@ -129,10 +128,10 @@ mod tests {
             (&Standing { session: None, ..live.clone() }, false),
             (&Standing { open, ..live.clone() }, false),
         ] {
-            let mut reckoning = Reckoning::default();
+            let mut reckoning = ClockEstimate::default();
             reckoning.hear(1_000, 0);
             reckoning.see(ME(), seen);
-            let expected = known.then_some(Reckoned { now: Timestamp::from_ms(1), losses_until: live.losses_until });
+            let expected = known.then_some(Estimate { now: Timestamp::from_ms(1), losses_until: live.losses_until });
             assert_eq!(reckoning.known(ME(), 0), expected, "{seen:?}");
             assert_eq!(reckoning.known(SessionId::from_random(2), 0), None);
             reckoning.forget();

@@ -22,14 +22,14 @@ impl Node {
     }
 
     /// Why nothing is claimed or started, as the newest heartbeat's answer tells it.
-    pub fn withheld(&self) -> Option<LossWindow> {
-        self.withheld
+    pub fn suspended_by(&self) -> Option<LossWindow> {
+        self.suspended_by
     }
 
-    pub(super) fn withhold(&mut self, window: Option<LossWindow>) {
+    pub(super) fn suspend(&mut self, window: Option<LossWindow>) {
         // A look tells what came up meanwhile.
-        self.wish.peek |= self.withheld.is_some() && window.is_none();
-        self.withheld = window;
+        self.agenda.peek |= self.suspended_by.is_some() && window.is_none();
+        self.suspended_by = window;
         if window.is_some() {
             if enabled(Guard::LossRestartsExpiry) {
                 self.detector.restart();

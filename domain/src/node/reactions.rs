@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::call::Failure;
-use super::gathering::patient_until;
+use super::linger::record_may_wait_until;
 use super::port::{Claimed, RunRef, SettleAnswer, StartAnswer};
 use super::{Effect, Node, Run, Stage, StopReason, lives};
 use crate::firing::Held;
@@ -92,17 +92,17 @@ impl Node {
             Reaction::RecordAgain => self.record_again(run),
             Reaction::KeepPending => {
                 self.pending.insert(run, 0);
-                self.wish.next_recovery = now;
+                self.agenda.next_recovery = now;
             }
             Reaction::Forget => self.forget_run(run),
             Reaction::ForgetAndClaim => {
                 self.forget_run(run);
-                self.wish.claim = true;
+                self.agenda.claim = true;
             }
             Reaction::Recorded => self.recorded(run, facts, now),
             Reaction::Refresh => self.refresh(run, &facts, now),
-            Reaction::KeepRunning => _ = self.to_look_at.remove(&run),
-            Reaction::Recheck => self.look_at(run),
+            Reaction::KeepRunning => _ = self.to_recheck.remove(&run),
+            Reaction::Recheck => self.recheck(run),
         }
     }
 
@@ -138,7 +138,7 @@ impl Node {
         self.forget_run(run);
         self.emit(Effect::Recorded(run));
         let near = self.utc(now) + self.config.horizon;
-        self.wish.claim |= facts.at_time.is_some_and(|at| at <= near);
+        self.agenda.claim |= facts.at_time.is_some_and(|at| at <= near);
         if let Some(claimed) = facts.successor {
             self.adopt(*claimed, now);
         }
@@ -150,7 +150,7 @@ impl Node {
         let Some(of_run) = self.runs.get_mut(&run) else { return };
         let Some(job) = of_run.job.clone() else { return };
         of_run.at = at;
-        of_run.patient_until = patient_until(held.firing.trigger, held.firing.start_at);
+        of_run.record_may_wait_until = record_may_wait_until(held.firing.trigger, held.firing.start_at);
         let stop = of_run.stop;
         self.set_stage(run, Stage::Executing);
         if let Some(at) = replace_at {
@@ -164,7 +164,7 @@ impl Node {
 
     /// The row of a run that executes here was written to.
     fn refresh(&mut self, run: RunId, facts: &Facts, now: BootTime) {
-        self.to_look_at.remove(&run);
+        self.to_recheck.remove(&run);
         if let (Some(of_run), Some(at)) = (self.runs.get_mut(&run), facts.at) {
             of_run.at = at;
         }
@@ -178,7 +178,7 @@ impl Node {
 
     /// Whether nothing may be prepared now.
     fn is_closed(&self) -> bool {
-        self.drain.begun || self.withheld.is_some()
+        self.drain.begun || self.suspended_by.is_some()
     }
 
     /// Takes in a row that a claim, or the finish before it, has taken.
@@ -200,8 +200,8 @@ impl Node {
     }
 
     fn enter_claimed(&mut self, at: RunRef, job: Arc<Job>) {
-        let (stage, stop, patient_until) = (Stage::Prepared, None, Timestamp::EPOCH);
-        self.enter(Run { at, job: Some(job), stage, stop, patient_until });
+        let (stage, stop, record_may_wait_until) = (Stage::Prepared, None, Timestamp::EPOCH);
+        self.enter(Run { at, job: Some(job), stage, stop, record_may_wait_until });
     }
 
     pub(super) fn start_answered(&mut self, run: RunId, answer: StartAnswer, now: BootTime) {
@@ -232,7 +232,7 @@ impl Node {
             SettleAnswer::Executing { at, held, replace_at, withdrawn } => {
                 let known = self.runs.get(&run).is_some_and(|of_run| of_run.job.is_some());
                 let event = match () {
-                    () if withdrawn || self.withheld.is_some() => Event::SettleWithdrawn,
+                    () if withdrawn || self.suspended_by.is_some() => Event::SettleWithdrawn,
                     () if !known || self.drain.keeper_died => Event::SettleUnrunnable,
                     () => Event::SettleExecuting,
                 };

@@ -12,7 +12,7 @@ use super::rows::signed;
 use super::select::{all, first};
 use crate::codec::{run_bytes, run_from};
 use crate::guarded::guarded;
-use crate::live::{LiveRow, kept_since, wanted_since};
+use crate::live_output::{LiveRow, kept_since, wanted_since};
 use crate::{LivePart, StoreResult};
 
 pub(super) fn select(conn: &Connection, run: RunId) -> StoreResult<Option<LiveRow>> {

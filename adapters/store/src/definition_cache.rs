@@ -1,8 +1,8 @@
-//! Definitions that were read and parsed before, by (job, generation): a claim of a thousand rows parses none.
+//! Definitions that were read and parsed before, by (job, generation). A claim of a thousand rows then parses none.
 //!
-//! There is room for the jobs of all firings that a node may hold: where short intervals keep a node full, the same ones come
-//! again and again, and with too little room each would be read anew. A connection that writes has a cache of its own and
-//! empties it at every rollback, because a number or a generation that was rolled back may come again with another definition.
+//! There is room for the jobs of all firings that a node may hold: at short intervals the same jobs return again and again. A
+//! connection that writes has a cache of its own and empties it at every rollback. A number that was rolled back may return
+//! with another definition.
 
 use std::sync::Arc;
 
@@ -10,19 +10,19 @@ use carillon_domain::id::JobId;
 use carillon_domain::time::Timestamp;
 
 use super::definition::Definition;
-use super::recent::Recent;
+use super::two_gen_map::TwoGenMap;
 
-/// Known at the least: people look at jobs that no node of theirs holds.
+/// The least room: people look at jobs that this node does not hold.
 const LEAST: usize = 8192;
 
 /// Definitions that were used lately.
 #[derive(Debug)]
-pub(crate) struct Cache(Recent<(JobId, u64), Arc<Definition>>);
+pub(crate) struct Cache(TwoGenMap<(JobId, u64), Arc<Definition>>);
 
 impl Cache {
-    /// For a node that holds so many firings at the most.
+    /// For a node that holds at most so many firings.
     pub fn of(held: usize) -> Self {
-        Self(Recent::of(held.max(LEAST)))
+        Self(TwoGenMap::of(held.max(LEAST)))
     }
 
     pub fn get(&mut self, id: JobId, generation: u64) -> Option<Arc<Definition>> {
@@ -33,7 +33,7 @@ impl Cache {
         self.0.put((id, definition.generation), definition);
     }
 
-    /// See [`Recent::forget_lost`].
+    /// See [`TwoGenMap::forget_lost`].
     pub fn forget_lost(&mut self, losses_until: Option<Timestamp>) {
         self.0.forget_lost(losses_until);
     }

@@ -8,7 +8,7 @@ use super::rows::Columns;
 use super::transaction::Transaction;
 use crate::codec::run_bytes;
 use crate::guarded::guarded;
-use crate::live::{LiveRow, kept_since, wanted_since};
+use crate::live_output::{LiveRow, kept_since, wanted_since};
 use crate::{LivePart, StoreResult};
 
 impl Transaction {

@@ -4,11 +4,12 @@
 use std::time::Duration;
 
 use super::{Node, Run};
+use crate::mechanism::{Mechanism, enabled as uses};
 use crate::run::Trigger;
 use crate::time::{BootTime, Timestamp};
 
 /// How long after a finish was sent the next one waits for more, where nobody waits for its record.
-const GATHER: Duration = Duration::from_millis(250);
+const LINGER: Duration = Duration::from_millis(250);
 /// The same where somebody may: a person, the next firing of the job, or one that has no place to run.
 const HURRY: Duration = Duration::from_millis(25);
 /// No schedule is closer than a second. Half of that after a run was due, the next one is not yet.
@@ -19,12 +20,12 @@ const FEW: usize = 10;
 /// commit of all; on a busy machine that takes two to three times as long for twice as many.
 const TOGETHER: usize = 500;
 /// For how long at the most starts go before finishes.
-const RUSH: Duration = Duration::from_millis(250);
+const STARTS_FIRST: Duration = Duration::from_millis(250);
 
 /// What has been sent lately, and how long what has ended since then may wait.
 #[derive(Debug, Default, Clone, Hash)]
-pub(super) struct Gather {
-    /// When the last finish was sent, if that is no longer ago than [`GATHER`].
+pub(super) struct Linger {
+    /// When the last finish was sent, if that is no longer ago than [`LINGER`].
     sent: Option<BootTime>,
     /// When the most urgent of the runs that have ended is to be recorded.
     record_by: Option<BootTime>,
@@ -32,9 +33,9 @@ pub(super) struct Gather {
     pub until: Option<BootTime>,
 }
 
-impl Gather {
+impl Linger {
     pub fn forget_if_over(&mut self, now: BootTime) {
-        self.sent = self.sent.filter(|sent| *sent + GATHER > now);
+        self.sent = self.sent.filter(|sent| *sent + LINGER > now);
     }
 
     pub fn was_sent(&mut self, now: BootTime) {
@@ -49,7 +50,7 @@ impl Gather {
 
 /// Whether starts go before finishes.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Rush {
+pub(super) enum StartPriority {
     #[default]
     Off,
     Until(BootTime),
@@ -57,11 +58,11 @@ pub(super) enum Rush {
     Over,
 }
 
-impl Rush {
+impl StartPriority {
     pub const fn until(self) -> Option<BootTime> {
         match self {
-            Rush::Until(at) => Some(at),
-            Rush::Off | Rush::Over => None,
+            StartPriority::Until(at) => Some(at),
+            StartPriority::Off | StartPriority::Over => None,
         }
     }
 }
@@ -69,12 +70,12 @@ impl Rush {
 impl Run {
     /// By when the record of this run, which ends now, is to be on its way.
     pub(super) fn record_by(&self, utc: Timestamp, now: BootTime) -> BootTime {
-        now + self.patient_until.since(utc).clamp(HURRY, GATHER)
+        now + self.record_may_wait_until.since(utc).clamp(HURRY, LINGER)
     }
 }
 
 /// Until when the record of a firing that should start at `start_at` keeps nobody waiting.
-pub(super) fn patient_until(trigger: Trigger, start_at: Timestamp) -> Timestamp {
+pub(super) fn record_may_wait_until(trigger: Trigger, start_at: Timestamp) -> Timestamp {
     if trigger == Trigger::Manual { start_at } else { start_at + NOT_YET_DUE_AGAIN }
 }
 
@@ -86,36 +87,39 @@ impl Node {
 
     /// Until when what has ended waits for more to end. The first one after a while goes at once where few execute, and nothing
     /// waits in a drain.
-    fn gathers_until(&self) -> Option<BootTime> {
-        if self.drain.begun || self.to_ask.ended.len() >= self.recorded_together() {
+    fn lingers_until(&self) -> Option<BootTime> {
+        if !uses(Mechanism::Linger) || self.drain.begun || self.worklists.ended.len() >= self.recorded_together() {
             return None;
         }
-        let Gather { sent, record_by, .. } = self.wish.gather;
+        let Linger { sent, record_by, .. } = self.agenda.linger;
         let Some(sent) = sent else { return record_by.filter(|_| self.executing > FEW) };
         // Each keeps its place until it is recorded, and others have none.
         let is_full = self.executing >= self.config.max_executing && !self.due.is_empty();
-        let until = if is_full { sent + HURRY } else { sent + GATHER };
+        let until = if is_full { sent + HURRY } else { sent + LINGER };
         Some(record_by.map_or(until, |by| by.min(until)))
     }
 
     /// Whether what has ended is still to wait.
-    pub(super) fn gathers(&mut self, now: BootTime) -> bool {
-        self.wish.gather.until = self.gathers_until().filter(|until| *until > now);
-        self.wish.gather.until.is_some()
+    pub(super) fn lingers(&mut self, now: BootTime) -> bool {
+        self.agenda.linger.until = self.lingers_until().filter(|until| *until > now);
+        self.agenda.linger.until.is_some()
     }
 
     /// Many firings that come due together are started before the first of them to end are recorded. For a short while only,
     /// as a node that is behind has always some waiting, and only while there is a place for each.
-    pub(super) fn is_in_a_rush(&mut self, now: BootTime) -> bool {
-        let waits_for_the_store = !self.due.is_empty() && self.wish.pace.until.is_none();
+    pub(super) fn starts_go_first(&mut self, now: BootTime) -> bool {
+        let waits_for_the_store = !self.due.is_empty() && self.agenda.start_rate.until.is_none();
         let starting = waits_for_the_store || self.flight.starts() > 0;
-        let starts_first = starting && self.executing < self.config.max_executing && !self.drain.begun;
-        self.wish.rush = match self.wish.rush {
-            _ if !starts_first => Rush::Off,
-            Rush::Off => Rush::Until(now + RUSH),
-            Rush::Until(at) if at > now => Rush::Until(at),
-            Rush::Until(_) | Rush::Over => Rush::Over,
+        let starts_first = uses(Mechanism::StartPriority)
+            && starting
+            && self.executing < self.config.max_executing
+            && !self.drain.begun;
+        self.agenda.start_priority = match self.agenda.start_priority {
+            _ if !starts_first => StartPriority::Off,
+            StartPriority::Off => StartPriority::Until(now + STARTS_FIRST),
+            StartPriority::Until(at) if at > now => StartPriority::Until(at),
+            StartPriority::Until(_) | StartPriority::Over => StartPriority::Over,
         };
-        matches!(self.wish.rush, Rush::Until(_))
+        matches!(self.agenda.start_priority, StartPriority::Until(_))
     }
 }

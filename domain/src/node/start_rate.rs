@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::Node;
 use super::flight::ENOUGH;
+use crate::mechanism::{Mechanism, enabled as uses};
 use crate::time::BootTime;
 
 /// So many starts a second there are at a thousand firings a second, and at the least at more.
@@ -18,7 +19,7 @@ const SAVED: u32 = 4;
 
 /// What was started lately, and how long the next start waits.
 #[derive(Debug, Default, Clone, Hash)]
-pub(super) struct Pace {
+pub(super) struct StartRate {
     /// A second of the boot clock, how many runs were started in it, and in the one before.
     second: u64,
     runs: u32,
@@ -30,7 +31,7 @@ pub(super) struct Pace {
     pub until: Option<BootTime>,
 }
 
-impl Pace {
+impl StartRate {
     /// From one start to the next.
     fn gap(&self) -> Duration {
         Duration::from_millis(u64::from((self.runs_before / STARTS).min(LONGEST_MS)))
@@ -76,9 +77,9 @@ impl Pace {
 
 impl Node {
     /// Whether what is due waits for more, for a moment.
-    pub(super) fn paces(&mut self, now: BootTime) -> bool {
+    pub(super) fn waits_for_more(&mut self, now: BootTime) -> bool {
         let waiting = self.due.len();
-        waiting > 0 && self.wish.pace.waits(waiting, now)
+        uses(Mechanism::StartRate) && waiting > 0 && self.agenda.start_rate.waits(waiting, now)
     }
 }
 
@@ -89,7 +90,7 @@ mod tests {
     /// How many starts there are in the last of some seconds, in which `each` runs come due every so many milliseconds, and the
     /// longest that any of them waited.
     fn starts(each: usize, every_ms: u64) -> (u32, u64) {
-        let (mut pace, mut due, mut since) = (Pace::default(), 0, None);
+        let (mut pace, mut due, mut since) = (StartRate::default(), 0, None);
         let (mut count, mut longest) = (0, 0);
         for ms in 0..5_000 {
             let now = BootTime::from_ms(1_000_000 + ms);
@@ -124,7 +125,7 @@ mod tests {
 
     #[test]
     fn what_was_saved_is_for_those_that_come_together() {
-        let mut pace = Pace::default();
+        let mut pace = StartRate::default();
         let at = |ms: u64| BootTime::from_ms(10_000 + ms);
         (0..20).for_each(|n| pace.sent(50, at(50 * n)));
         // The next second: four at once, then one at a time.

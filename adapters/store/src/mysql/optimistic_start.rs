@@ -9,14 +9,15 @@
 use carillon_domain::firing::JobState;
 use carillon_domain::guard::{Guard, enabled};
 use carillon_domain::id::SessionId;
+use carillon_domain::mechanism::{Mechanism, enabled as uses};
 use carillon_domain::node::port::{RowKey, RunRef, StartAnswer};
 
 use super::MySqlStore;
 use super::transaction::{Context, list};
 use super::update::assignments;
 use crate::calls::node;
-use crate::held;
-use crate::reckoning::Reckoned;
+use crate::clock_estimate::Estimate;
+use crate::row_cache;
 use crate::tables::{JobRow, Write};
 use crate::{Me, StoreError, StoreResult};
 
@@ -26,13 +27,13 @@ const MOST: usize = 250;
 
 impl MySqlStore {
     /// `None` where not all is known, more is to be done than to start, or it is not as it was known to be.
-    pub(super) async fn start_known(&self, me: Me, runs: &[RunRef]) -> StoreResult<Option<Vec<StartAnswer>>> {
-        let Some((sql, writes, answers)) = self.context.lone_start(me, runs) else { return Ok(None) };
+    pub(super) async fn start_optimistically(&self, me: Me, runs: &[RunRef]) -> StoreResult<Option<Vec<StartAnswer>>> {
+        let Some((sql, writes, answers)) = self.context.optimistic_start(me, runs) else { return Ok(None) };
         let mut line = self.pools.lone.line(false).await?;
         let outcome = line.run_alone(&sql).await;
         let all =
             outcome.as_ref().is_ok_and(|done| done.matched == runs.len() as u64 || !enabled(Guard::UpdateMatches));
-        let mut written = held::Known::default();
+        let mut written = row_cache::Known::default();
         written.wrote(writes);
         written.end(&mut self.context.held(), all);
         match outcome {
@@ -57,12 +58,12 @@ impl MySqlStore {
     }
 }
 
-type LoneStart = (String, Vec<Write<JobState>>, Vec<StartAnswer>);
+type OptimisticStart = (String, Vec<Write<JobState>>, Vec<StartAnswer>);
 
 impl Context {
     /// The statement, what it writes, and what is answered when it has.
-    fn lone_start(&self, me: Me, runs: &[RunRef]) -> Option<LoneStart> {
-        if runs.is_empty() || runs.len() > MOST {
+    fn optimistic_start(&self, me: Me, runs: &[RunRef]) -> Option<OptimisticStart> {
+        if runs.is_empty() || runs.len() > MOST || !uses(Mechanism::OptimisticStart) {
             return None;
         }
         let known = self.reckoned(me.session)?;
@@ -84,7 +85,7 @@ impl Context {
 
     /// That a transaction would be told the same by `STANDING`: the session is not ended and has not lost a heartbeat, no
     /// window of lost commits is open or new, none of the jobs has a concurrent run, and it is not before the time that was reckoned.
-    fn holds(&self, me: Me, known: Reckoned, jobs: &str) -> String {
+    fn holds(&self, me: Me, known: Estimate, jobs: &str) -> String {
         let (session, acked) = (me.session.as_u64(), me.acked);
         let until = known.losses_until.map_or("NULL".to_owned(), |until| until.as_ms().to_string());
         let time = match self.clock {

@@ -1,44 +1,44 @@
-//! The rows that this process holds, as it last wrote them: a start and a finish need not read them again.
+//! The rows that this process wrote last and holds, so that a start and a finish need not read them.
 //!
-//! A row at a version has one content, so a row that was written and acknowledged here is known for as long as it is at that
-//! version, and the guard of the next write says whether it is. What an operation answers without a write of the row would not
-//! be guarded, so a store refuses to write until [`Known::are_written`], and it is done again with reading. What was not
-//! acknowledged is not remembered; of an unknown outcome the row is forgotten. Settling and looking never ask here.
+//! A row at a version has one content. So a row that was written and acknowledged here is known while it stays at that version,
+//! and the guard of the next write confirms it. An answer without a write would not be confirmed: then the store refuses
+//! ([`Known::are_written`]) and repeats the call with reading. Only acknowledged rows are kept. Settling never uses the cache.
 //!
-//! Versions come twice only where the database lost commits. When that is noticed all is forgotten; before, the session that
-//! holds the row is compared as well (see `mysql/update.rs`).
+//! Versions repeat only where the database lost commits. Noticing that clears the cache. Until then the guard compares the
+//! session that holds the row as well (`mysql/update.rs`).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use carillon_domain::firing::JobState;
 use carillon_domain::id::JobId;
+use carillon_domain::mechanism::{Mechanism, enabled as uses};
 use carillon_domain::node::port::{RowKey, RunRef};
 use carillon_domain::time::Timestamp;
 
-use super::recent::Recent;
 use super::tables::Write;
+use super::two_gen_map::TwoGenMap;
 
-/// There is room for all that the node holds, and for what was written last while answers are on their way.
+/// Room for all rows that the node holds, and for rows of answers that are in flight.
 #[derive(Debug)]
-pub(crate) struct HeldRows(Recent<JobId, Arc<JobState>>);
+pub(crate) struct RowCache(TwoGenMap<JobId, Arc<JobState>>);
 
-impl HeldRows {
-    /// Of a node that holds so many firings at the most.
+impl RowCache {
+    /// For a node that holds at most so many firings.
     pub fn of(held: usize) -> Self {
-        Self(Recent::of(held))
+        Self(TwoGenMap::of(held))
     }
 
-    /// The job's row that carries the run, if it is known at the version at which the caller saw it. That of a deleted job is
-    /// read: when its run ends it is deleted, and the guard of that compares no session.
+    /// The job's row that carries the run, if it is known at the version that the caller saw. The row of a deleted job is read: the
+    /// guard of its deletion compares no session.
     pub fn get(&self, at: &RunRef) -> Option<&Arc<JobState>> {
         let RowKey::Job(id) = at.row else { return None };
         let row = self.0.get(&id)?;
         let carries = row.phase.held().is_some_and(|held| held.run == at.run);
-        (row.version == at.version && carries && !row.deleted).then_some(row)
+        (row.version == at.version && carries && !row.deleted && uses(Mechanism::RowCache)).then_some(row)
     }
 
-    /// Takes in what was committed.
+    /// Takes in a committed row.
     fn committed(&mut self, row: Arc<JobState>) {
         if row.phase.held().is_some() {
             self.0.put(row.id, row);
@@ -51,13 +51,13 @@ impl HeldRows {
         self.0.remove(&id);
     }
 
-    /// See [`Recent::forget_lost`].
+    /// See [`TwoGenMap::forget_lost`].
     pub fn forget_lost(&mut self, losses_until: Option<Timestamp>) {
         self.0.forget_lost(losses_until);
     }
 }
 
-/// What one transaction knows without having read it, and what it writes.
+/// The rows that one transaction uses without reading, and those that it writes.
 #[derive(Debug, Default)]
 pub(crate) struct Known {
     rows: BTreeSet<JobId>,
@@ -65,26 +65,26 @@ pub(crate) struct Known {
 }
 
 impl Known {
-    /// A row is used that was not read.
+    /// The transaction uses a row that it did not read.
     pub fn take(&mut self, id: JobId) {
         self.rows.insert(id);
     }
 
-    /// Whether all that was not read is going to be written: the guard of the write is what confirms it. An answer that leaves
-    /// a row as it is (it is early, it was withheld) is given by what is read.
+    /// Whether every row that was not read is going to be written, as the guard of the write confirms it. Answers that write nothing,
+    /// such as *early*, need rows that were read.
     pub fn are_written(&self, writes: &[Write<JobState>]) -> bool {
         let written: BTreeSet<JobId> = writes.iter().filter_map(|write| Some(write.before.as_ref()?.id)).collect();
         self.rows.is_subset(&written)
     }
 
-    /// So the rows are once the transaction is committed.
+    /// The rows as they are once the transaction has committed.
     pub fn wrote(&mut self, writes: Vec<Write<JobState>>) {
         self.written.extend(writes.into_iter().filter_map(|write| write.after));
     }
 
-    /// Only what was acknowledged is known. Of what was not, nothing is: the outcome may be unknown, or a row has moved on,
-    /// and it is not told which.
-    pub fn end(&mut self, held: &mut HeldRows, acknowledged: bool) {
+    /// Keeps acknowledged rows. All others are forgotten: the outcome may be unknown, or a row has moved on and it is not known
+    /// which.
+    pub fn end(&mut self, held: &mut RowCache, acknowledged: bool) {
         for id in std::mem::take(&mut self.rows) {
             held.forget(id);
         }
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn a_row_is_known_at_its_version_under_its_run_while_it_is_held() {
-        let mut rows = HeldRows::of(1);
+        let mut rows = RowCache::of(1);
         rows.committed(row(1, 5));
         assert_eq!(rows.get(&at(1, 1, 5)), Some(&row(1, 5)));
         assert_eq!([rows.get(&at(1, 1, 4)), rows.get(&at(1, 1, 6)), rows.get(&at(1, 2, 5))], [None; 3]);
@@ -148,7 +148,7 @@ mod tests {
     #[test]
     fn what_is_held_is_bounded_and_forgotten_when_commits_are_lost() {
         const HALF: usize = 100;
-        let mut rows = HeldRows::of(HALF);
+        let mut rows = RowCache::of(HALF);
         for id in 0..3 * HALF as u64 {
             rows.committed(row(id, 1));
         }

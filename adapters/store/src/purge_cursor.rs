@@ -1,4 +1,4 @@
-//! Where forgetting goes on: each call looks at a bounded part of the history, and in time all parts have had their turn.
+//! Where a purge goes on: each call looks at a bounded part of the history, and in time every part has its turn.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -7,10 +7,10 @@ use carillon_domain::time::Timestamp;
 /// How many entries of an index are looked at for each row that may be deleted.
 const LOOKED_AT_PER_ROW: usize = 60;
 
-/// What is done with history that is too old or too much.
+/// The history to delete: too old, or too much.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Purge {
-    /// What ended before this is too old.
+    /// Records that ended before this are too old.
     pub before: Timestamp,
     /// A job with more records than this has too many.
     pub max_runs_per_job: u32,
@@ -19,8 +19,8 @@ pub(super) struct Purge {
 }
 
 impl Purge {
-    /// How many entries a call looks at, to see which jobs have too many. However many a job may have, they are counted in as
-    /// many calls as it takes.
+    /// How many index entries a call looks at to find jobs with too many records. A large job is counted in as many calls as it
+    /// takes.
     pub const fn looked_at(&self) -> usize {
         self.limit.saturating_mul(LOOKED_AT_PER_ROW)
     }
@@ -41,8 +41,8 @@ pub(super) struct Place {
     pub job: u64,
     /// Up to this due time, in milliseconds, the job's records are counted.
     pub due_at: i64,
-    /// How many they were. Where the end of a part fell among records of one due time those behind it are not in it, so that a
-    /// job is told to have too many a little late, and never wrongly.
+    /// How many they were. A part may end among records of one due time; those behind it are left out. So a job is found to have too many a
+    /// little late, and never wrongly.
     pub counted: usize,
 }
 
@@ -56,8 +56,8 @@ pub(super) struct Counted {
 }
 
 impl Counted {
-    /// From the part of the history behind `from`, in its order. Where it holds as many entries as may be looked at there may be
-    /// more behind it; else the next part is the first again.
+    /// The counts of the part behind `from`. If the part is full there may be more behind it; else the next part is the first
+    /// again.
     pub fn of(parts: &[PartOfJob], purge: &Purge, from: Place) -> Self {
         let max = purge.max_runs_per_job as usize;
         let before = |job: u64| if job == from.job { from.counted } else { 0 };
@@ -76,16 +76,16 @@ impl Counted {
 }
 
 impl Place {
-    /// Nothing more is to be counted of a job.
+    /// The job needs no further counting.
     const fn behind(job: u64) -> Self {
         Self { job, due_at: i64::MAX, counted: 0 }
     }
 }
 
-/// Where each kind of look goes on.
+/// Where each kind of search goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Places {
-    /// After this record are the oldest: those before it are deleted, and the database may not have cleared them away yet.
+    /// The oldest records are after this one. Those before it are deleted, and the database may still be clearing them away.
     pub old_after: u64,
     /// After this record of the history as it is ordered by job.
     pub crowded_after: Place,
@@ -95,14 +95,14 @@ pub(super) struct Places {
 
 /// The places of a store.
 #[derive(Debug, Default)]
-pub(super) struct Rounds(Mutex<Places>);
+pub(super) struct PurgeCursors(Mutex<Places>);
 
-impl Rounds {
+impl PurgeCursors {
     pub fn places(&self) -> Places {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// After a call that deleted `purged` records of `purge.limit`: what it looked at is done unless there was too much.
+    /// After a call that deleted `purged` records of `purge.limit`: the part is done unless there was too much.
     pub fn go_on(&self, purge: &Purge, purged: usize, after: Places) {
         let mut places = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         *places = match purged < purge.limit {
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn what_had_too_much_is_looked_at_again() {
-        let rounds = Rounds::default();
+        let rounds = PurgeCursors::default();
         let after = Places { old_after: 7, crowded_after: Place::behind(8), deleted_after: (9, 1) };
         rounds.go_on(&PURGE, 1, after);
         assert_eq!(rounds.places(), Places { crowded_after: Place::default(), ..after });
