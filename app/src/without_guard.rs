@@ -35,7 +35,7 @@ pub fn tell() {
     }
 }
 
-/// What a keeper is told of it.
+/// The argument that tells a keeper.
 pub fn keeper_argument() -> Option<OsString> {
     let names: Vec<&str> = removed().map(Guard::name).collect();
     (!names.is_empty()).then(|| format!("{ARGUMENT}{}", names.join(",")).into())

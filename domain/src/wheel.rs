@@ -131,7 +131,7 @@ impl<T> Wheel<T> {
         ((slot + self.span - self.slot(self.base_ms)) % self.span) as i64
     }
 
-    /// What waits, in the order of time.
+    /// The waiting entries, in the order of time.
     fn items(&self) -> BTreeMap<i64, &Vec<T>> {
         let in_slot = |slot: usize| (self.base_ms + self.ahead(slot), &self.slots[slot]);
         let occupied = |(word, bits): (usize, &u64)| {

@@ -1,4 +1,4 @@
-//! What can go wrong with a store, told apart by what the caller may do about it.
+//! Errors of a store, told apart by the caller's choices.
 
 use carillon_domain::node::call::Failure;
 use carillon_domain::store::Refusal;
@@ -21,7 +21,7 @@ pub enum StoreError {
     Unknown(String),
 }
 
-/// What the node machine makes of it.
+/// The failure as the node sees it.
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         match error {

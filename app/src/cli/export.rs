@@ -34,7 +34,7 @@ pub enum Format {
     Json,
 }
 
-/// What a job has where its owner said nothing, as the API shows it.
+/// The defaults of a job, as the API shows them.
 const DEFAULTS: [(&str, &str); 8] = [
     ("overlap", "\"skip\""),
     ("misfire", r#"{"grace":"30s","policy":"fire_once"}"#),
@@ -120,7 +120,7 @@ fn shell(given: Option<&str>) -> String {
     }
 }
 
-/// What differs from the defaults and has no place in a crontab.
+/// Values that differ from the defaults and have no place in a crontab.
 fn unsaid(job: &Value) -> Vec<String> {
     let default_of = |text: &str| serde_json::from_str::<Value>(text).unwrap_or_default();
     let differs = DEFAULTS.into_iter().filter(|(key, default)| job[*key] != default_of(default));

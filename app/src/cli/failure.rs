@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-/// What went wrong, as far as scripts care.
+/// The kind of a failure, as far as scripts care.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// It failed: exit code 1.

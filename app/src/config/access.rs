@@ -12,7 +12,7 @@ use super::section::{Root, Section};
 const DEFAULT_BIND: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7_650);
 const TOKEN_KEYS: [&str; 4] = ["name", "sha256", "role", "namespaces"];
 
-/// What a caller may do. Each role may do what those before it may.
+/// The rights of a caller. Each role has those of the roles before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
     /// Read.
@@ -52,9 +52,9 @@ impl fmt::Debug for TokenDigest {
 pub struct TokenConfig {
     /// Whose it is, for people.
     pub name: String,
-    /// What it is recognised by.
+    /// The digest by which it is recognised.
     pub sha256: TokenDigest,
-    /// What its bearer may do.
+    /// The rights of its bearer.
     pub role: Role,
     /// Where; `None` is everywhere.
     pub namespaces: Option<Vec<String>>,

@@ -10,10 +10,10 @@ use config::{Environment, File, FileFormat, Map, Source, Value};
 /// The file that is read where `--config` names none.
 pub const DEFAULT_FILE: &str = "carillon.toml";
 
-/// What the environment's variables begin with.
+/// The prefix of the environment's variables.
 const PREFIX: &str = "CARILLON__";
 
-/// What flags set, over everything else.
+/// The values that flags set, over everything else.
 #[derive(Clone, Default)]
 pub struct Overrides {
     /// `--store URL`
@@ -50,7 +50,7 @@ pub enum ConfigError {
     /// The file is no TOML, or a variable is no text.
     #[error("{0}")]
     Malformed(String),
-    /// What is in it cannot be used: a sentence for each fault.
+    /// Its content cannot be used: a sentence for each fault.
     #[error("the configuration cannot be used:\n  {}", .0.join("\n  "))]
     Faults(Vec<String>),
 }

@@ -1,4 +1,4 @@
-//! What the engine counts, and whether it can schedule.
+//! The engine's counters, and whether it can schedule.
 
 use super::{EngineHandle, Readiness};
 use carillon_domain::firing::Held;
@@ -48,7 +48,7 @@ impl Counters {
         *self.handle.count().finished_total.entry(status.as_str()).or_default() += 1;
     }
 
-    /// What the machine holds now.
+    /// The runs that the node holds now.
     pub fn holds(&mut self, prepared: usize, executing: usize, partitions: &[u16]) {
         let mut counts = self.handle.count();
         (counts.prepared, counts.executing) = (prepared, executing);

@@ -1,4 +1,4 @@
-//! What the rest of the server may ask of the running engine. Everything here answers at once.
+//! Questions that the rest of the server may ask of the running engine. Everything here answers at once.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,7 +23,7 @@ const END_REPEATED: usize = 32 * 1024;
 /// How many bytes at the end tell whether followers have got it.
 const END_COMPARED: usize = 4 * 1024;
 
-/// What is asked of the engine's loop.
+/// A question to the engine's loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ask {
     /// A row changed: look whether something comes up sooner.
@@ -41,7 +41,7 @@ pub enum Readiness {
     NotReady(String),
 }
 
-/// What the engine counts, for `/metrics` and `/v1/cluster`.
+/// The engine's counters, for `/metrics` and `/v1/cluster`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Counts {
     /// Claimed and not started.
@@ -101,7 +101,7 @@ pub struct LiveOutput {
     pub written: u64,
     /// The newest part of them.
     pub so_far: Vec<u8>,
-    /// What is printed from here on.
+    /// The output from here on.
     pub chunks: broadcast::Receiver<Vec<u8>>,
 }
 
@@ -172,7 +172,7 @@ impl EngineHandle {
         self.shared.seen_ms.store(boottime_ms(), Ordering::Relaxed);
     }
 
-    /// What the engine counts.
+    /// The engine's counters.
     pub fn counts(&self) -> Counts {
         self.count().clone()
     }
@@ -213,7 +213,7 @@ impl EngineHandle {
             let surplus = of_run.kept.len().saturating_sub(LIVE_OUTPUT_KEPT);
             of_run.kept.drain(..surplus);
             if let Some(chunks) = &of_run.chunks {
-                // Whoever followed may have gone.
+                // The follower may have gone.
                 let _ = chunks.send(chunk.to_vec());
             }
         }

@@ -38,7 +38,7 @@ use stores::StoreCalls;
 
 pub(crate) use stores::end_and_sweep;
 
-/// What an engine works with.
+/// The parts of an engine.
 pub struct Parts {
     /// The database.
     pub store: Arc<dyn Store>,
@@ -48,7 +48,7 @@ pub struct Parts {
     pub executors: Executors,
     /// How long a call to the store may take.
     pub statement_timeout: Duration,
-    /// What the machine is told.
+    /// The node's configuration.
     pub config: Config,
     /// This node's session, registered before.
     pub session: SessionId,
@@ -71,7 +71,7 @@ pub enum End {
     SelfKilled(SelfKillReason),
 }
 
-/// What the engine is told from outside.
+/// An order from outside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shutdown {
     /// Stop claiming, give back what is prepared, wait for what runs.
@@ -195,7 +195,7 @@ impl Engine {
         tell_lost_commits(suspended_by, self.node.suspended_by());
     }
 
-    /// What a message means to the machine.
+    /// The input that a message is for the node.
     fn take(&mut self, message: Message) -> Input {
         match message {
             Message::Answered { id, kind, answer } => {

@@ -30,7 +30,7 @@ impl Publisher {
         Self(wanted)
     }
 
-    /// What the latest look says that is read elsewhere.
+    /// The outputs that the latest peek found to be read elsewhere.
     pub fn wanted(&self, wanted: &[WantedOutput]) {
         self.0.send_if_modified(|known| {
             let changed = *known != wanted;
@@ -50,7 +50,7 @@ async fn publish(
 ) {
     let mut after = None;
     while wanted.changed().await.is_ok() {
-        // What the database says counts: a call may have failed, and readers come and go.
+        // The database has the last word: a call may have failed, and readers come and go.
         let mut published: BTreeMap<RunId, Option<u64>> =
             wanted.borrow_and_update().iter().map(|wanted| (wanted.run, wanted.published)).collect();
         while !published.is_empty() && matches!(wanted.has_changed(), Ok(false)) {

@@ -1,4 +1,4 @@
-//! What people do to a job or a run: pause, resume, run now, cancel.
+//! The actions on a job or a run: pause, resume, run now, cancel.
 
 use std::sync::Arc;
 

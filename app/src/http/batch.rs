@@ -151,7 +151,7 @@ impl Reading {
     }
 }
 
-/// What became of a part: an outcome for each of its items, and why its transaction failed if it did.
+/// The outcome of a part: one for each of its items, and the reason where its transaction failed.
 struct Written {
     outcomes: Vec<Value>,
     applied: Result<(), StoreError>,

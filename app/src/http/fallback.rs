@@ -1,4 +1,4 @@
-//! What no route took: 404 for a path that is not there, 405 with `Allow` for a method that it does not have.
+//! Requests that no route takes: 404 for an unknown path, 405 with `Allow` for a method that the path does not have.
 
 use std::sync::Arc;
 

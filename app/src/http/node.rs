@@ -1,4 +1,4 @@
-//! What a node can tell without a job: the cluster, its executors, and what a schedule means.
+//! Answers of a node without a job: the cluster, its executors, and the meaning of a schedule.
 
 use std::sync::Arc;
 

@@ -78,7 +78,7 @@ fn whole(bytes: Vec<u8>, content_type: HeaderValue, truncated: bool) -> Response
     response
 }
 
-/// What a run that has not ended has printed so far, wherever it runs.
+/// The output so far of a run that has not ended, wherever it runs.
 async fn so_far(api: &ApiState, view: RunView) -> Answer {
     let (run, node) = (view.id, view.node.clone().unwrap_or_else(|| "another node".to_owned()));
     let Ok(live) = tokio::time::timeout(FIRST_WORD, live(api, view)).await else {
@@ -160,7 +160,7 @@ pub(super) async fn follow(api: &ApiState, run: RunId, reader: &mpsc::Sender<Byt
     }
 }
 
-/// What a look at a run found that does not run here.
+/// The state of a run that does not run here.
 enum Look {
     /// It waits, or is about to run here.
     NotYet,

@@ -17,7 +17,7 @@ pub(super) fn left_out(bytes: u64) -> Vec<u8> {
     format!("\n[{bytes} bytes of output were left out]\n").into_bytes()
 }
 
-/// What a reader has got.
+/// The part that a reader has received.
 #[derive(Debug, Default)]
 pub(super) struct Passed {
     /// How far that goes, in bytes from the beginning of the output.
@@ -27,7 +27,7 @@ pub(super) struct Passed {
 }
 
 impl Passed {
-    /// What the reader gets of a newer state.
+    /// The part of a newer state that the reader lacks.
     pub fn news(&mut self, part: &LivePart) -> Vec<u8> {
         let new = part.written.saturating_sub(self.written);
         let shown = usize::try_from(new).unwrap_or(usize::MAX).min(part.tail.len());
@@ -45,7 +45,7 @@ impl Passed {
         news
     }
 
-    /// What the reader gets of the record, when the run has ended.
+    /// The part of the record that the reader lacks, when the run has ended.
     pub fn rest(&self, kept: &Output) -> Vec<u8> {
         let all = kept.bytes.as_slice();
         let seam = if kept.truncated { all.len().saturating_sub(KEPT_END) } else { all.len() };
@@ -64,7 +64,7 @@ impl Passed {
     }
 }
 
-/// What comes after `part` in `all`, if it stands there once.
+/// The bytes after `part` in `all`, if it occurs there once.
 fn after_the_only<'a>(part: &[u8], all: &'a [u8]) -> Option<&'a [u8]> {
     let mut places = all.windows(part.len().max(1)).enumerate().filter(|(_, window)| *window == part);
     let (at, _) = places.next()?;

@@ -15,7 +15,7 @@ use warp::reply::Response;
 
 use crate::wire::FieldError;
 
-/// What a handler answers.
+/// The answer of a handler.
 pub(super) type Answer = Result<Response, Problem>;
 
 /// Why a request was not done.
@@ -59,7 +59,7 @@ impl Problem {
         Self { header: Some(Box::new((name, value))), ..self }
     }
 
-    /// What each item of a batch is told.
+    /// The answer for each item of a batch.
     pub fn into_errors(self) -> Vec<FieldError> {
         if self.errors.is_empty() { vec![FieldError::new("", self.detail)] } else { self.errors }
     }

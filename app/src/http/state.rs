@@ -1,4 +1,4 @@
-//! What every handler can reach.
+//! The parts that every handler can reach.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use super::gather::Puts;
 use super::{Hosts, Tokens};
 use crate::engine::EngineHandle;
 
-/// What the API is made of; shared by all requests.
+/// The parts of the API, shared by all requests.
 pub struct ApiState {
     /// The database.
     pub store: Arc<dyn Store>,

@@ -101,7 +101,7 @@ impl Drop for Log {
     fn drop(&mut self) {
         let (written, all_written) = sync_channel(1);
         if self.0.try_send(Message::Flush(written)).is_ok() {
-            // Whoever stalls loses the last lines.
+            // A reader that stalls loses the last lines.
             let _ = all_written.recv_timeout(LAST_LINES_WITHIN);
         }
     }

@@ -170,5 +170,5 @@ fn refuse(code: u8, error: &dyn std::fmt::Display) -> ExitCode {
     ExitCode::from(code)
 }
 
-/// What the server shares among its parts.
+/// Shared by the parts of the server.
 pub(crate) type SharedStore = Arc<dyn carillon_store::Store>;

@@ -14,7 +14,7 @@ use crate::config::PluginsConfig;
 /// How long between two looks at the directory. A new file is used after the second look that finds it.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
-/// What keeps a node's executors as its plugins directory is.
+/// Keeps a node's executors as its plugins directory is.
 pub(super) struct Plugins {
     folder: Folder,
     config: PluginsConfig,

@@ -1,4 +1,4 @@
-//! What must be true before a server serves: port, database, keeper, executors, session, in this order.
+//! Conditions for serving: port, database, keeper, executors, session, in this order.
 
 use std::ffi::OsString;
 use std::os::fd::AsFd;
@@ -87,7 +87,7 @@ pub(super) async fn start(config: &Config) -> Result<Started, StartError> {
     Ok(Started { database, parts, plugins, listener, tokens })
 }
 
-/// What leads this program to its keeper.
+/// The arguments that lead this program to its keeper.
 fn keeper_arguments() -> Vec<OsString> {
     let subcommand = OsString::from("keeper");
     #[cfg(debug_assertions)]

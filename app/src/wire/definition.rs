@@ -19,7 +19,7 @@ const LONGEST_KILL_GRACE: Duration = Duration::from_secs(3_600);
 const MOST_LABELS: usize = 64;
 /// The longest params, as JSON text in bytes: what an argument list can carry is shorter.
 const MOST_PARAMS: usize = 256 * 1024;
-/// What reading a job adds to its definition; ignored when a job is put back as it was read.
+/// Fields that reading a job adds to its definition; ignored when a job is put back as it was read.
 pub const ADDED_BY_READING: [&str; 10] = [
     "state",
     "next_due_at",
@@ -42,13 +42,13 @@ pub struct Definition {
     pub paused: Option<bool>,
 }
 
-/// What surrounds a definition: where it was sent to and what the node can run.
+/// The surroundings of a definition: its address and the executors of the node.
 pub struct Place<'a> {
     /// The namespace of the query; the body's must be the same.
     pub namespace: Option<&'a str>,
     /// The name of the path; the body's must be the same.
     pub name: Option<&'a str>,
-    /// What this node can run.
+    /// The executors of this node.
     pub executors: &'a ByName,
     /// The stored definition of that name, where the body left out values of secrets.
     pub stored: Option<&'a Job>,

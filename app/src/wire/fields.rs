@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 pub struct FieldError {
     /// The path of the field, such as `retry.max_attempts`.
     pub field: String,
-    /// What is wrong and what is allowed.
+    /// The fault and the allowed values.
     pub message: String,
 }
 

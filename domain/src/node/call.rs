@@ -43,7 +43,7 @@ pub struct PeekRequest {
     pub session: SessionId,
     /// Which partitions are its own.
     pub partitions: Vec<u16>,
-    /// What comes due until then.
+    /// The latest due time.
     pub until: Timestamp,
     /// The executors that the node offers; jobs of other executors are left out.
     pub executors: Vec<String>,
@@ -56,7 +56,7 @@ pub struct ClaimRequest {
     pub me: Me,
     /// Where.
     pub partitions: Vec<u16>,
-    /// What comes due until then.
+    /// The latest due time.
     pub until: Timestamp,
     /// One id for each firing, drawn and remembered before the call; their number is the limit.
     pub runs: Vec<RunId>,

@@ -112,7 +112,7 @@ impl Node {
     }
 
     pub(super) fn peeked(&mut self, sent: BootTime, answer: Result<Peek, Failure>, now: BootTime) {
-        // What the last look found is too old by now.
+        // The finding of the last peek is too old by now.
         self.agenda.steal = None;
         let Ok(peek) = answer else { return };
         self.share_with(peek.claimants);

@@ -79,7 +79,7 @@ impl Node {
         }
     }
 
-    /// What falls to another node by now goes to it with its next firing.
+    /// A partition that moved to another node takes the job's next firing with it.
     fn is_of_my_partitions(&self, run: RunId) -> bool {
         let Some(of_run) = self.runs.get(&run) else { return false };
         let own_row = matches!(of_run.at.row, RowKey::Job(_));

@@ -26,11 +26,11 @@ pub(super) struct SentClaim {
     pub runs: Vec<RunId>,
     /// Places kept for those that may start in the same commit.
     pub places: usize,
-    /// What it takes from others; `None` in this node's own partitions.
+    /// The plan to steal; `None` in this node's own partitions.
     pub plan: Option<StealPlan>,
 }
 
-/// What the node remembers of a call in flight.
+/// The node's memory of a call in flight.
 #[derive(Debug, Clone, Hash)]
 pub(super) enum Sent {
     Heartbeat { at: BootTime },

@@ -22,7 +22,7 @@ const TOGETHER: usize = 500;
 /// For how long at the most starts go before finishes.
 const STARTS_FIRST: Duration = Duration::from_millis(250);
 
-/// What has been sent lately, and how long what has ended since then may wait.
+/// The finishes sent lately, and how long ended runs may wait since then.
 #[derive(Debug, Default, Clone, Hash)]
 pub(super) struct Linger {
     /// When the last finish was sent, if that is no longer ago than [`LINGER`].

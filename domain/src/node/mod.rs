@@ -76,7 +76,7 @@ struct Ended {
 #[derive(Debug, Clone, Hash)]
 struct Run {
     at: RunRef,
-    /// What to run; `None` for a row that recovery found.
+    /// The definition to run; `None` for a row that recovery found.
     job: Option<Arc<Job>>,
     stage: Stage,
     /// Why it was asked to stop, if it was.
@@ -124,7 +124,7 @@ pub struct Node {
     effects: VecDeque<Effect>,
 }
 
-/// What is to be done as soon as the store is free for it.
+/// The work that waits until the store is free for it.
 #[derive(Debug, Default, Clone, Hash)]
 struct Agenda {
     peek: bool,
@@ -291,7 +291,7 @@ impl Node {
         }
         let agenda = &self.agenda;
         let mut consider = |at: BootTime| earliest = earliest.min(at);
-        // What is on its way wakes by its answer.
+        // A call in flight wakes the node by its answer.
         if let Some(at) = self.next_peek_at() {
             consider(at);
         }
@@ -315,7 +315,7 @@ impl Node {
         earliest
     }
 
-    /// What the database's clock shows, as far as this node can tell: never later than it does.
+    /// The database's time, as far as this node can tell: never later than it is.
     pub fn utc(&self, now: BootTime) -> Timestamp {
         self.clock.utc(now)
     }

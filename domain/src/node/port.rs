@@ -1,4 +1,4 @@
-//! What a node and a store tell each other. Plain data: the store is the one side, [`super::Node`] the other.
+//! The values that a node and a store exchange: plain data.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ pub struct RunRef {
 pub struct Claimed {
     /// Which row (`allow` moves what starts to the table `concurrent_run`), with the version just written.
     pub at: RunRef,
-    /// What is held. Where it has started, with the start and the token: spawn it.
+    /// The held firing. If it has started, with the start and the token: spawn it.
     pub held: Held,
     /// As in [`StartAnswer::Started`].
     pub replace_at: Option<Timestamp>,
@@ -43,14 +43,14 @@ pub struct Claimed {
     pub generation: u64,
 }
 
-/// What became of one start.
+/// The answer to one start.
 #[derive(Debug, Clone, PartialEq, Hash)]
 pub enum StartAnswer {
     /// Executing: spawn it.
     Started {
         /// Where it runs now (`allow` moves it to the table `concurrent_run`), with the version just written.
         at: RunRef,
-        /// What is held, with the start and the token.
+        /// The held firing, with the start and the token.
         held: Held,
         /// As in [`crate::firing::JobState::replace_at`]; confirmed by a look ([`SettleAnswer`]) when that time has come.
         replace_at: Option<Timestamp>,
@@ -78,7 +78,7 @@ pub struct Finished {
     pub ending: Ending,
     /// The first and last part of stdout and stderr.
     pub output: Arc<Output>,
-    /// What may be claimed of the same row in the same commit.
+    /// The firing that the same commit may claim of the same row.
     pub next: Option<Next>,
 }
 
@@ -94,7 +94,7 @@ pub struct Next {
     pub has_place: bool,
 }
 
-/// What became of one finish. In each case the run's record is kept and the node may forget the run.
+/// The answer to one finish. In each case the run's record is kept and the node may forget the run.
 #[derive(Debug, Clone, PartialEq, Hash)]
 pub enum FinishAnswer {
     /// Recorded; the row may be claimed again at this time, if it still exists.
@@ -108,7 +108,7 @@ pub enum FinishAnswer {
     AlreadyGone,
 }
 
-/// What a settling write found.
+/// The finding of a settling write.
 #[derive(Debug, Clone, PartialEq, Hash)]
 pub enum SettleAnswer {
     /// Still Prepared by me, at this version.
@@ -117,7 +117,7 @@ pub enum SettleAnswer {
     Executing {
         /// Where, with the version just written.
         at: RunRef,
-        /// What is held.
+        /// The held firing.
         held: Held,
         /// As in [`StartAnswer::Started`].
         replace_at: Option<Timestamp>,
@@ -143,11 +143,11 @@ pub struct Unclaimed {
     pub row: RowKey,
     /// Its version: the same one again means that nobody has touched it.
     pub version: u64,
-    /// What runs it.
+    /// The executor.
     pub executor: String,
 }
 
-/// What a lock-free look found.
+/// The findings of a lock-free peek.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Hash)]
 pub struct Peek {
     /// The earliest `claim_at` in my partitions, if something comes up there until the time asked for that I can run.

@@ -17,7 +17,7 @@ const LONGEST_MS: u32 = 1_000 / STARTS;
 /// So many starts may follow each other at once after a while without any: what comes due at the full second does not wait.
 const SAVED: u32 = 4;
 
-/// What was started lately, and how long the next start waits.
+/// The starts sent lately, and how long the next one waits.
 #[derive(Debug, Default, Clone, Hash)]
 pub(super) struct StartRate {
     /// A second of the boot clock, how many runs were started in it, and in the one before.

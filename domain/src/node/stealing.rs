@@ -13,7 +13,7 @@ use std::time::Duration;
 use super::port::{RowKey, Unclaimed};
 use crate::time::{BootTime, Timestamp};
 
-/// What was seen unclaimed in the partitions of others, and since when.
+/// The rows seen unclaimed in the partitions of others, and since when.
 #[derive(Debug, Default, Clone, Hash)]
 pub(super) struct UnclaimedTracker {
     seen: BTreeMap<(u16, RowKey), Observation>,
@@ -25,7 +25,7 @@ struct Observation {
     since: BootTime,
 }
 
-/// What may be taken from others.
+/// The rows to steal.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct StealPlan {
     /// Where.

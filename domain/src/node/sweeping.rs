@@ -18,7 +18,7 @@ pub(super) struct ToSweep {
 }
 
 impl Node {
-    /// What the answer to a heartbeat shows: sessions that were ended, and those that have shown no heartbeat for too long.
+    /// Notes the sessions of a heartbeat's answer that were ended, and those without a heartbeat for too long.
     /// Only with sequences that were just read: a node that was cut off itself has nobody to blame. The next heartbeat shows
     /// what is left to do.
     pub(super) fn note_what_is_over(&mut self, peers: &[Peer], now: BootTime) {

@@ -1,4 +1,4 @@
-//! What goes into the node machine and what comes out of it.
+//! The inputs and effects of the node.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::lease::Timing;
 use crate::run::{Ending, Output, Reason};
 use crate::time::BootTime;
 
-/// What a node is told at its start.
+/// The configuration of a node.
 #[derive(Debug, Clone, Hash)]
 pub struct Config {
     /// Heartbeats and fencing.
@@ -62,7 +62,7 @@ pub enum Input {
         run: RunId,
         /// How; its `ended_at` is set by the node.
         ending: Ending,
-        /// What it printed; the node hands it on to the call that records the run.
+        /// Its output; the node hands it on to the call that records the run.
         output: Arc<Output>,
     },
     /// A person wants a run to end; it may not be mine.
@@ -87,7 +87,7 @@ pub enum StopReason {
 }
 
 impl StopReason {
-    /// What history keeps of it.
+    /// The reason that history keeps.
     pub fn reason(self) -> Reason {
         match self {
             StopReason::Cancelled => Reason::Cancelled,
@@ -127,9 +127,9 @@ pub enum Effect {
     },
     /// Really start a run: its start is acknowledged.
     Spawn {
-        /// What is held; the id, the token and the start are in it.
+        /// The held firing; the id, the token and the start are in it.
         held: Held,
-        /// What to run.
+        /// The definition to run.
         job: Arc<Job>,
     },
     /// Ask a spawned run to stop; politely, the executor escalates.

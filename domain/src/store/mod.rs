@@ -56,7 +56,7 @@ impl<A> Decided<A> {
 /// Rows that a decision needs. The adapter reads them into [`Rows`] and asks again.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Need {
-    /// What a session may do, and whether commits were lost.
+    /// The standing of a session, and whether commits were lost.
     Standing(SessionId),
     /// The last heartbeat sequence of a session that is over.
     SpentSeq(SessionId),

@@ -70,7 +70,7 @@ impl Address {
     }
 }
 
-/// What stands behind the question mark.
+/// The part after the question mark.
 #[derive(Default)]
 struct Parameters {
     mode: Mode,

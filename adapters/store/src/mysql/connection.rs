@@ -16,7 +16,7 @@ use super::pool::IdleConnections;
 use super::server::{Server, Wire};
 use crate::{StoreError, StoreResult};
 
-/// What a statement did.
+/// The effect of a statement.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Done {
     /// Rows that matched, changed or not; for an insert, rows inserted.
@@ -128,7 +128,7 @@ impl Connection {
         }
     }
 
-    /// What the last statement did.
+    /// The effect of the last statement.
     pub fn done(&mut self) -> StoreResult<Done> {
         let conn = self.conn()?;
         let duplicates = duplicates_in(&conn.info());

@@ -5,7 +5,7 @@ use mysql_async::{DriverError, Error};
 
 use crate::StoreError;
 
-/// What became of a statement before the COMMIT: nothing of it was applied in any case.
+/// The outcome of a statement before the COMMIT: in any case nothing of it was applied.
 #[derive(Debug)]
 pub(super) struct Failure {
     pub error: StoreError,
@@ -64,7 +64,7 @@ pub(super) fn silence(committing: bool) -> Failure {
     Failure { error, lost: true, conflict: false }
 }
 
-/// What is stored cannot be read by this binary.
+/// A stored value cannot be read by this binary.
 pub(super) fn unreadable(problem: impl std::fmt::Display) -> StoreError {
     StoreError::Permanent(format!(
         "a stored row cannot be read: {problem}; it may have been written by a newer Carillon"
@@ -82,7 +82,7 @@ pub enum OpenError {
     Unreachable {
         /// Host and port.
         place: String,
-        /// What the driver or the server said.
+        /// The words of the driver or the server.
         reason: String,
     },
     /// The server is set up in a way in which promises cannot be kept.
@@ -90,7 +90,7 @@ pub enum OpenError {
     Unfit {
         /// Host and port.
         place: String,
-        /// What is wrong, and what to do.
+        /// The fault and its remedy.
         reason: String,
     },
     /// A newer binary made it.

@@ -15,7 +15,7 @@ use crate::codec::run_bytes;
 use crate::tables::{RecordQuery, Recorded};
 use crate::{JobKey, Output, PeekRequest, SessionView, StoreResult};
 
-/// What goes with a row of `run r`.
+/// The columns beside a row of `run r`.
 const HISTORY: &str = "STRAIGHT_JOIN job j ON j.id = r.job_id LEFT JOIN output o ON o.run = r.id";
 
 /// The newest due time in the history of a job, from the end of its part of the index. MySQL reads and sorts all of that

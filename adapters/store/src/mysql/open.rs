@@ -13,7 +13,7 @@ use super::pool::Pool;
 use super::server::Server;
 use crate::clock::Clock;
 
-/// What can be chosen when a database is opened.
+/// The choices when a database is opened.
 #[derive(Clone)]
 pub struct Options {
     /// How many partitions a *new* database gets; an existing one keeps its own.
@@ -66,7 +66,7 @@ pub(super) struct Pools {
 /// How many statements that commit by themselves are on their way at a time: so many starts are.
 const LONE: usize = 2;
 
-/// What the server says of itself.
+/// The server's own description.
 pub(super) struct Variables(BTreeMap<String, String>);
 
 impl Variables {

@@ -28,7 +28,7 @@ impl Conditions {
         self.params.extend(values);
     }
 
-    /// What the index of names answers.
+    /// The answer of the index of names.
     fn of_names(query: &JobQuery) -> Self {
         let mut of_names = Self::default();
         if let Some(JobKey { namespace, name }) = &query.after {
@@ -45,7 +45,7 @@ impl Conditions {
         of_names
     }
 
-    /// What the rows answer.
+    /// The answer of the rows.
     fn of_rows(query: &JobQuery) -> StoreResult<Self> {
         let mut of_rows = Self::default();
         match query.state.as_deref() {

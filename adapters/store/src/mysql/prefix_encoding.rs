@@ -67,7 +67,7 @@ impl<'a> PrefixEncoded<'a> {
         }
     }
 
-    /// What a row carries of it.
+    /// The part that a row carries.
     pub fn cell(&self, row: usize) -> Cell<'_> {
         match &self.values {
             Values::Numbers(cells) => cells[row],
@@ -154,7 +154,7 @@ mod tests {
         let cases = [
             (["one two", "one too"], "one t", "o", ["w", "o"]),
             (["12 open", "345 open"], "", " open", ["12", "345"]),
-            // What could be of both is of the beginning.
+            // Bytes that could belong to both belong to the beginning.
             (["aa", "aaaa"], "aa", "", ["", "aa"]),
             (["aba", "ababa"], "aba", "", ["", "ba"]),
             (["a-c", "abc"], "a", "c", ["-", "b"]),

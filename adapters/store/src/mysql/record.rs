@@ -46,7 +46,7 @@ pub(super) struct Insert {
     pub batches: Vec<Batch>,
 }
 
-/// What a record says in text.
+/// The texts of a record.
 struct Texts {
     id: [u8; 16],
     reason: Option<String>,

@@ -48,7 +48,7 @@ pub(super) fn names_of(keys: &[JobKey]) -> StoreResult<String> {
     json(&keys.iter().map(|key| [key.namespace.as_str(), key.name.as_str()]).collect::<Vec<_>>())
 }
 
-/// What a definition is read from.
+/// The columns of a definition.
 pub(super) const DEFINITION: &str =
     "j.namespace, j.name, j.document, j.generation, j.anchor_at, j.created_at, j.updated_at";
 

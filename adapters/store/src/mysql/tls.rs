@@ -38,7 +38,7 @@ impl Mode {
     }
 }
 
-/// What the driver is told; the error is a sentence.
+/// The driver's options; the error is a sentence.
 pub(super) fn options(mode: Mode, ca: Option<&str>) -> Result<SslOpts, String> {
     let ssl = SslOpts::default();
     let Some(path) = ca else { return Ok(ssl.with_danger_accept_invalid_certs(true)) };

@@ -34,7 +34,7 @@ pub(super) const TRIES: u32 = 8;
 /// The lock row of the sessions; that of a partition is its number and 1.
 const SESSIONS: u32 = 0;
 
-/// What is locked besides the rows that are written.
+/// The locks beside the rows that are written.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Locks<'a> {
     /// Nothing: known rows are compared and swapped.
@@ -49,7 +49,7 @@ pub(super) enum Locks<'a> {
     All,
 }
 
-/// What a transaction is for.
+/// The purpose of a transaction.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Kind {
     /// It sees one state of the database throughout.
@@ -98,7 +98,7 @@ fn lock_sql(ids: &[u32]) -> String {
     format!("UPDATE lock_row FORCE INDEX (PRIMARY) SET epoch = epoch + 1 WHERE id IN ({})", list(ids))
 }
 
-/// What all transactions of a store share.
+/// Shared by all transactions of a store.
 pub(super) struct Context {
     pub clock: Option<Arc<dyn Clock>>,
     pub partitions: u16,
@@ -128,7 +128,7 @@ impl Context {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What may be reckoned with for a session, without asking.
+    /// The estimate for a session, without asking the database.
     pub fn reckoned(&self, session: SessionId) -> Option<Estimate> {
         let known = self.reckoning().known(session, boottime_us())?;
         Some(Estimate { now: self.clock.as_ref().map_or(known.now, |clock| clock.now()), ..known })

@@ -1,4 +1,4 @@
-//! What is written. Every row of a state is matched by the version that was read.
+//! The writes of a commit. Every row of a state is matched by the version that was read.
 
 use std::sync::Arc;
 

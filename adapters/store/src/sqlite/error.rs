@@ -40,7 +40,7 @@ pub(super) fn commit(error: rusqlite::Error) -> StoreError {
     }
 }
 
-/// What is stored cannot be read by this binary.
+/// A stored value cannot be read by this binary.
 pub(super) fn unreadable(problem: String) -> StoreError {
     StoreError::Permanent(format!(
         "a stored row cannot be read: {problem}; it may have been written by a newer Carillon"
@@ -66,7 +66,7 @@ pub enum OpenError {
     NotWritable {
         /// The database.
         path: PathBuf,
-        /// What the system said.
+        /// The words of the system.
         reason: String,
     },
     /// It is something else.
@@ -77,7 +77,7 @@ pub enum OpenError {
     Corrupted {
         /// The database.
         path: PathBuf,
-        /// What SQLite found.
+        /// SQLite's finding.
         reason: String,
     },
     /// A newer binary made it.
@@ -102,7 +102,7 @@ pub enum OpenError {
     Other {
         /// The database.
         path: PathBuf,
-        /// What SQLite said.
+        /// The words of SQLite.
         reason: String,
     },
 }

@@ -37,7 +37,7 @@ pub enum LeaseError {
         database: PathBuf,
         /// The lock file.
         path: PathBuf,
-        /// What the holder wrote about itself.
+        /// The holder's note about itself.
         holder: String,
     },
     /// The lock file cannot be used.
@@ -45,7 +45,7 @@ pub enum LeaseError {
     Io {
         /// The lock file.
         path: PathBuf,
-        /// What the system said.
+        /// The words of the system.
         source: std::io::Error,
     },
 }
@@ -90,7 +90,7 @@ impl Lease {
 }
 
 impl AsFd for Lease {
-    /// What the keeper inherits. It is closed on exec unless the caller clears that.
+    /// The file that the keeper inherits. It is closed on exec unless the caller clears that.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
     }

@@ -1,4 +1,4 @@
-//! What is kept for the day on which the database goes back in time: windows, and sessions that are over.
+//! Kept for a database that goes back in time: loss windows, and sessions that are over.
 
 use carillon_domain::id::SessionId;
 use carillon_domain::lost_commits::LossWindow;

@@ -19,7 +19,7 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 const TRIES: u32 = 50;
 const BETWEEN_TRIES: Duration = Duration::from_millis(20);
 
-/// What can be chosen when a database is opened.
+/// The choices when a database is opened.
 #[derive(Debug, Clone, Copy)]
 pub struct OpenOptions {
     /// How many partitions a *new* database gets; an existing one keeps its own.

@@ -18,7 +18,7 @@ const GROUP: usize = 64;
 /// How many requests wait before callers do.
 const QUEUE: usize = 1024;
 
-/// What the thread owns.
+/// The thread's own values.
 pub(super) struct Desk {
     pub conn: Connection,
     pub cache: Cache,

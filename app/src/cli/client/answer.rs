@@ -1,4 +1,4 @@
-//! What the server answered: JSON, or a problem (RFC 9457) as a [`Failure`].
+//! The server's answer: JSON, or a problem (RFC 9457) as a [`Failure`].
 
 use serde_json::Value;
 use ureq::http::StatusCode;

@@ -91,7 +91,7 @@ pub(super) fn token() -> Result<Option<String>, Failure> {
     }
 }
 
-/// What ureq says, in the words of a sentence.
+/// The words of ureq, as a part of a sentence.
 pub(super) fn reason(error: &ureq::Error) -> String {
     match error {
         ureq::Error::Io(error) if error.kind() == io::ErrorKind::ConnectionRefused => "nothing listens there".into(),

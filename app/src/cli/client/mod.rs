@@ -186,7 +186,7 @@ impl Client {
         ))
     }
 
-    /// What to do about a refusal, where that is not the same for everybody.
+    /// The remedy for a refusal, where it is not the same for everybody.
     fn with_advice(&self, mut failure: Failure, status: u16) -> Failure {
         let advice = match (status, &self.token) {
             (401, None) => "\nset CARILLON_TOKEN, or run this where the server keeps its carillon.token",

@@ -1,4 +1,4 @@
-//! What is to be stored: the file's jobs, written over what is stored of them already.
+//! The jobs to store: those of the file, written over the stored ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use crate::wire::ADDED_BY_READING;
 /// Jobs as the server shows them, by name.
 pub(super) type Stored = BTreeMap<String, Value>;
 
-/// What became of the lines so far, and the jobs that are to be sent.
+/// The fate of the lines so far, and the jobs to send.
 #[derive(Debug, Default)]
 pub(super) struct Plan {
     pub rows: Vec<Row>,
@@ -45,7 +45,7 @@ impl Plan {
     }
 }
 
-/// What is stored, without what reading adds and without the pause, which a crontab does not speak of.
+/// The stored job without the fields that reading adds, and without the pause: a crontab has no word for it.
 fn definition(job: &Value) -> Map<String, Value> {
     let unsaid: BTreeSet<&str> = ADDED_BY_READING.into_iter().chain(["paused"]).collect();
     let fields = job.as_object().into_iter().flatten().filter(|(key, _)| !unsaid.contains(key.as_str()));

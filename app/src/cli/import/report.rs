@@ -1,4 +1,4 @@
-//! What became of every line, as a table or as JSON, and a summary.
+//! The fate of every line, as a table or as JSON, and a summary.
 
 use carillon_domain::crontab::Line;
 use serde::Serialize;
@@ -8,7 +8,7 @@ use crate::cli::failure::Failure;
 use crate::cli::out::{Out, note};
 use crate::cli::table::Table;
 
-/// What became of a line, or of a job that the file no longer has.
+/// The fate of a line, or of a job that the file no longer has.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct Row {
     /// `None` for a job that stands in no line.

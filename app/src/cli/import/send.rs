@@ -10,7 +10,7 @@ use crate::cli::client::{Call, Client, faults};
 const MOST_JOBS: usize = 1_000;
 /// Half of what a batch may weigh.
 const MOST_BYTES: usize = 8 * 1024 * 1024;
-/// What whoever imports a system crontab can do about a user that the server may not become.
+/// The remedy where a system crontab names a user that the server may not become.
 const NO_SUCH_USER: &str = "or import with --ignore-user: then it runs as the server's own user";
 
 /// Sends everything. What could not be sent becomes an error of its line: importing again sends the rest.

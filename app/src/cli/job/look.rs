@@ -82,7 +82,7 @@ pub fn show(args: &NamedArgs, out: &mut Out) -> Result<(), Failure> {
     if args.place.server.json { out.json(&job) } else { out.bytes(details(&job).as_bytes()) }
 }
 
-/// What a person looks for first.
+/// The fields that a person looks for first.
 const FIRST: [&str; 10] =
     ["id", "namespace", "name", "job", "status", "state", "schedule", "timezone", "next_due_at", "reason"];
 

@@ -64,7 +64,7 @@ pub struct KnownSession {
     pub heartbeat_at: Timestamp,
 }
 
-/// What a session may do now: asked before each claim and start.
+/// The standing of a session: asked before each claim and start.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Standing {
     /// The session that asks; `None` where the database does not know it.

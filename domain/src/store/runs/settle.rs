@@ -48,7 +48,7 @@ fn jobs_of_concurrent(rows: &[RowKey]) -> Vec<JobId> {
     rows.iter().filter_map(job).collect()
 }
 
-/// What the row says of the run.
+/// The finding of a settling write.
 pub(super) fn found(work: &UnitOfWork, session: SessionId, at: &RunRef, row: &RowKey) -> SettleAnswer {
     match work.phase(row) {
         Some((Phase::Prepared(held), ..)) if held.run == at.run && held.session == session => {
