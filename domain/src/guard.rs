@@ -218,7 +218,7 @@ guards! {
     // The lease on a database file, and the keeper.
 
     /// Only one server at a time opens a database file.
-    FileLease "file-lease" keeps S8 in "adapters/store/src/sqlite/lease.rs";
+    FileLease "file-lease" keeps S8 in "adapters/store/src/sqlite/client/lease.rs";
     /// The keeper holds the lease on the file until its last child is dead.
     KeeperHolds "keeper-holds" keeps S8 in "adapters/keeper/src/process/startup.rs";
     /// The keeper kills every child when the deadline passes.

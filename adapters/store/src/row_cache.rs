@@ -5,7 +5,7 @@
 //! ([`Known::are_written`]) and repeats the call with reading. Only acknowledged rows are kept. Settling never uses the cache.
 //!
 //! Versions repeat only where the database lost commits. Noticing that clears the cache. Until then the guard compares the
-//! session that holds the row as well (`mysql/update.rs`).
+//! session that holds the row as well (`mysql/write/update.rs`).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

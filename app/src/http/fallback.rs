@@ -9,13 +9,13 @@ use warp::http::{Method, StatusCode};
 use warp::path::FullPath;
 use warp::reply::Response;
 
-use super::call::{Admitted, call};
-use super::problem::{Answer, Problem, answer};
-use super::state::ApiState;
 use crate::config::Role;
+use crate::http::problem::{Answer, Problem, answer};
+use crate::http::request::caller::{Admitted, call};
+use crate::http::state::ApiState;
 
 /// Every path with its methods; `*` stands for one segment. A test holds it against the routes.
-pub(super) const RESOURCES: [(&str, &str); 19] = [
+pub(in crate::http) const RESOURCES: [(&str, &str); 19] = [
     ("/v1/jobs", "GET, HEAD, POST"),
     ("/v1/jobs:batch", "POST"),
     ("/v1/jobs/*", "GET, HEAD, PUT, DELETE"),
@@ -38,7 +38,7 @@ pub(super) const RESOURCES: [(&str, &str); 19] = [
 ];
 
 /// Takes everything. Only callers with a token are told which paths there are.
-pub(super) fn route(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
+pub(in crate::http) fn route(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
     let route = warp::path::full().and(warp::method()).and(call(api, Role::Viewer));
     let handler = async |path: FullPath, method: Method, admitted: Admitted| -> Answer {
         admitted?;

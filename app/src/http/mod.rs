@@ -4,38 +4,22 @@
 //! the same way to JSON; nothing is rejected once the path and the method match. What may be called by whom is decided in
 //! [`call`], before a handler sees the request.
 
-mod access;
-mod actions;
-mod batch;
-mod body;
-mod call;
-mod etag;
 mod fallback;
-mod gather;
-mod health;
-mod hosts;
-mod jobs;
-mod listing;
-mod metrics;
-mod node;
-mod output;
-mod passed;
 mod problem;
-mod query;
-mod runs;
+mod put_loader;
+mod request;
+mod routes;
 mod server;
 mod state;
-mod token_file;
-mod unread;
 
 #[cfg(test)]
 mod tests;
 
-pub use access::Tokens;
-pub use hosts::Hosts;
-pub use server::{BindError, bind, serve};
-pub use state::ApiState;
-pub use token_file::{TOKEN_FILE, TokenFileError};
+pub use crate::http::request::access::Tokens;
+pub use crate::http::request::hosts::Hosts;
+pub use crate::http::request::token_file::{TOKEN_FILE, TokenFileError};
+pub use crate::http::server::{BindError, bind, serve};
+pub use crate::http::state::ApiState;
 
 use std::sync::Arc;
 
@@ -45,9 +29,21 @@ use warp::{Filter, Reply};
 
 /// Every route; what none of them takes is a 404 or 405.
 pub fn routes(state: Arc<ApiState>) -> BoxedFilter<(Response,)> {
-    let jobs = jobs::routes(&state).or(batch::route(&state)).unify().or(listing::routes(&state)).unify();
-    let runs = runs::routes(&state).or(output::route(&state)).unify().or(actions::routes(&state)).unify();
-    let node = node::routes(&state).or(health::routes(&state)).unify().or(metrics::route(&state)).unify();
+    let jobs = routes::jobs::routes(&state)
+        .or(routes::batch::route(&state))
+        .unify()
+        .or(routes::listing::routes(&state))
+        .unify();
+    let runs = routes::runs::routes(&state)
+        .or(routes::output::route(&state))
+        .unify()
+        .or(routes::actions::routes(&state))
+        .unify();
+    let node = routes::cluster::routes(&state)
+        .or(routes::health::routes(&state))
+        .unify()
+        .or(routes::metrics::route(&state))
+        .unify();
     let all = jobs.or(runs).unify().or(node).unify().or(fallback::route(&state)).unify();
     all.map(harden).boxed()
 }

@@ -16,11 +16,11 @@ use warp::reply::Response;
 use crate::wire::FieldError;
 
 /// The answer of a handler.
-pub(super) type Answer = Result<Response, Problem>;
+pub(in crate::http) type Answer = Result<Response, Problem>;
 
 /// Why a request was not done.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Problem {
+pub(in crate::http) struct Problem {
     pub status: StatusCode,
     pub detail: String,
     pub errors: Vec<FieldError>,
@@ -137,12 +137,12 @@ impl From<ControlError> for Problem {
 }
 
 /// Runs a handler to its end; every route answers through here.
-pub(super) async fn answer(handler: impl Future<Output = Answer>) -> Response {
+pub(in crate::http) async fn answer(handler: impl Future<Output = Answer>) -> Response {
     handler.await.unwrap_or_else(Problem::into_response)
 }
 
 /// A JSON answer.
-pub(super) fn json_response(status: StatusCode, body: &Value) -> Response {
+pub(in crate::http) fn json_response(status: StatusCode, body: &Value) -> Response {
     let mut response = HttpResponse::new(body.to_string().into());
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -150,7 +150,7 @@ pub(super) fn json_response(status: StatusCode, body: &Value) -> Response {
 }
 
 /// Adds a header whose value is made of checked names and numbers.
-pub(super) fn set_header(response: &mut Response, name: HeaderName, value: &str) {
+pub(in crate::http) fn set_header(response: &mut Response, name: HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::from_str(value) {
         response.headers_mut().insert(name, value);
     }

@@ -20,7 +20,7 @@ use warp::hyper::body::Incoming;
 use warp::hyper::server::conn::http1;
 use warp::hyper::service::{Service, service_fn};
 
-use super::{ApiState, routes, unread};
+use crate::http::{ApiState, request::connection_close, routes};
 
 /// How many connections are served at once; further ones wait to be accepted.
 const MOST_CONNECTIONS: usize = 1_024;
@@ -69,7 +69,7 @@ pub async fn serve(state: ApiState, listener: TcpListener, shutdown: impl Future
     let service = TowerToHyperService::new(warp::service(routes(Arc::new(state))));
     let service = service_fn(move |mut request: Request<Incoming>| {
         give_path(&mut request);
-        let (request, unread) = unread::watch(request);
+        let (request, unread) = connection_close::watch(request);
         let answer = service.call(request);
         async move { answer.await.map(|answer| unread.tell(answer)) }
     });

@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use carillon_store::Store;
 
-use super::gather::Puts;
-use super::{Hosts, Tokens};
 use crate::engine::EngineHandle;
+use crate::http::put_loader::Puts;
+use crate::http::{Hosts, Tokens};
 
 /// The parts of the API, shared by all requests.
 pub struct ApiState {
@@ -22,7 +22,7 @@ pub struct ApiState {
     /// How many partitions the database was made with, for `/v1/cluster`; `None` while that is not known.
     pub partitions: Option<u16>,
     /// Where puts of single jobs wait for each other.
-    pub(super) puts: Puts,
+    pub(in crate::http) puts: Puts,
     started: Instant,
 }
 

@@ -5,31 +5,14 @@
 //! is one statement that commits by itself. A transaction that loses against another one is tried again; one whose COMMIT
 //! was not acknowledged is [`StoreError::Unknown`] and its connection is ended. The database's clock is the clock.
 
-mod address;
-mod batch;
-mod change;
-mod connection;
-mod error;
-mod history;
-mod job_loader;
-mod live_output;
-mod losses;
-mod multi_insert;
-mod open;
+mod client;
+mod encoding;
 mod optimistic_start;
-mod page;
-mod pool;
-mod prefix_encoding;
-mod purge;
-mod record;
-mod rows;
+mod read;
 mod schema;
-mod select;
-mod server;
 mod tables;
-mod tls;
 mod transaction;
-mod update;
+mod write;
 
 use std::sync::Arc;
 
@@ -39,13 +22,6 @@ use carillon_domain::node::call::BeatAnswer;
 use carillon_domain::node::port::{Claimed, FinishAnswer, Peek, RunRef, SettleAnswer, StartAnswer};
 use carillon_domain::time::Timestamp;
 
-use self::address::Address;
-pub use self::error::OpenError;
-use self::job_loader::JobLoader;
-pub use self::open::Options;
-use self::open::{Pools, Variables};
-use self::server::Server;
-use self::transaction::{Context, Kind, Locks, TRIES, Transaction};
 use super::purge_cursor::{Purge, PurgeCursors};
 use super::tables::Tables;
 use super::{
@@ -54,6 +30,13 @@ use super::{
     StoreError,
 };
 use crate::calls::{control, node};
+use crate::mysql::client::address::Address;
+pub use crate::mysql::client::error::OpenError;
+pub use crate::mysql::client::open::Options;
+use crate::mysql::client::open::{Pools, Variables};
+use crate::mysql::client::server::Server;
+use crate::mysql::read::job_loader::JobLoader;
+use crate::mysql::transaction::{Context, Kind, Locks, TRIES, Transaction};
 use crate::views::{jobs, runs};
 use carillon_domain::store::SplitFinish;
 

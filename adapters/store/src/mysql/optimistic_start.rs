@@ -12,11 +12,11 @@ use carillon_domain::id::SessionId;
 use carillon_domain::mechanism::{Mechanism, enabled as uses};
 use carillon_domain::node::port::{RowKey, RunRef, StartAnswer};
 
-use super::MySqlStore;
-use super::transaction::{Context, list};
-use super::update::assignments;
 use crate::calls::node;
 use crate::clock_estimate::Estimate;
+use crate::mysql::MySqlStore;
+use crate::mysql::transaction::{Context, list};
+use crate::mysql::write::update::assignments;
 use crate::row_cache;
 use crate::tables::{JobRow, Write};
 use crate::{Me, StoreError, StoreResult};
@@ -27,7 +27,11 @@ const MOST: usize = 250;
 
 impl MySqlStore {
     /// `None` where not all is known, more is to be done than to start, or it is not as it was known to be.
-    pub(super) async fn start_optimistically(&self, me: Me, runs: &[RunRef]) -> StoreResult<Option<Vec<StartAnswer>>> {
+    pub(in crate::mysql) async fn start_optimistically(
+        &self,
+        me: Me,
+        runs: &[RunRef],
+    ) -> StoreResult<Option<Vec<StartAnswer>>> {
         let Some((sql, writes, answers)) = self.context.optimistic_start(me, runs) else { return Ok(None) };
         let mut line = self.pools.lone.line(false).await?;
         let outcome = line.run_alone(&sql).await;
@@ -77,7 +81,7 @@ impl Context {
     }
 
     /// The job's row that carries the run, as this process wrote it, with its definition.
-    pub(super) fn known_row(&self, at: &RunRef) -> Option<JobRow> {
+    pub(in crate::mysql) fn known_row(&self, at: &RunRef) -> Option<JobRow> {
         let state = self.held().get(at)?.clone();
         let definition = self.cache().get(state.id, state.generation)?;
         Some(JobRow { state, definition })

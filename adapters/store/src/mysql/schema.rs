@@ -9,10 +9,10 @@ use std::time::Duration;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Error};
 
-use super::address::Address;
-use super::error::OpenError;
-use super::open::Options;
-use super::transaction::{lock_name, without_locks};
+use crate::mysql::client::address::Address;
+use crate::mysql::client::error::OpenError;
+use crate::mysql::client::open::Options;
+use crate::mysql::transaction::{lock_name, without_locks};
 
 /// The lowest version of the schema that a binary must know to work beside the newest one: what is stored as
 /// `oldest_friend`, and what an older binary asks about a schema that it does not know.
@@ -34,7 +34,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const MUTEX: &str = "CONCAT('carillon ', LEFT(SHA2(DATABASE(), 256), 32))";
 
 /// Brings the schema up to date and answers the number of partitions.
-pub(super) async fn prepare(conn: &mut Conn, address: &Address, options: &Options) -> Result<u16, OpenError> {
+pub(in crate::mysql) async fn prepare(conn: &mut Conn, address: &Address, options: &Options) -> Result<u16, OpenError> {
     let late = |_| Err(address.unreachable(&std::io::Error::from(std::io::ErrorKind::TimedOut).into()));
     tokio::time::timeout(PATIENCE * 2, locked(conn, address, options)).await.unwrap_or_else(late)
 }

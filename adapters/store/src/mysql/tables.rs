@@ -11,15 +11,19 @@ use carillon_domain::node::port::RunRef;
 use carillon_domain::run::RunRecord;
 use carillon_domain::time::Timestamp;
 
-use super::rows::{self, CONCURRENT_ORDER};
-use super::select::limit_of;
-use super::transaction::{Transaction, list};
 use crate::guarded::guarded;
+use crate::mysql::encoding::rows::{self, CONCURRENT_ORDER};
+use crate::mysql::read::select::limit_of;
+use crate::mysql::transaction::{Transaction, list};
 use crate::tables::{ConcurrentJob, JobRow, JobRows, RecordQuery, Recorded, SeenJob, Standing, Tables, WriteSet};
 use crate::{ClaimRequest, JobKey, JobQuery, NewSession, Output, RecordedLoss, SessionState, SessionView, StoreResult};
 
 impl Transaction {
-    pub(super) async fn change_session(&mut self, sql: &str, params: Vec<mysql_async::Value>) -> StoreResult<()> {
+    pub(in crate::mysql) async fn change_session(
+        &mut self,
+        sql: &str,
+        params: Vec<mysql_async::Value>,
+    ) -> StoreResult<()> {
         self.wrote = true;
         self.line.exec(sql, params).await.map(|_| ())
     }

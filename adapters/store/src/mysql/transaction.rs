@@ -14,29 +14,29 @@ use carillon_domain::time::Timestamp;
 use mysql_async::Row;
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 
-use super::connection::Connection;
-use super::losses::{ConcurrentRuns, STANDING, read_standing};
-use super::open::Options;
-use super::pool::{OpeningStatement, Pool, Unbegun};
-use super::rows::Columns;
 use crate::clock::Clock;
 use crate::clock::boottime_us;
 use crate::clock_estimate::{ClockEstimate, Estimate};
 use crate::definition::Definition;
 use crate::definition_cache::Cache;
+use crate::mysql::client::connection::Connection;
+use crate::mysql::client::open::Options;
+use crate::mysql::client::pool::{OpeningStatement, Pool, Unbegun};
+use crate::mysql::encoding::rows::Columns;
+use crate::mysql::write::losses::{ConcurrentRuns, STANDING, read_standing};
 use crate::row_cache::{Known, RowCache};
 use crate::tables::Standing;
 use crate::{ControlError, StoreError, StoreResult};
 
 /// How often a transaction is tried that lost against another one.
-pub(super) const TRIES: u32 = 8;
+pub(in crate::mysql) const TRIES: u32 = 8;
 
 /// The lock row of the sessions; that of a partition is its number and 1.
 const SESSIONS: u32 = 0;
 
 /// The locks beside the rows that are written.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Locks<'a> {
+pub(in crate::mysql) enum Locks<'a> {
     /// Nothing: known rows are compared and swapped.
     Rows,
     /// Nothing either, for a session that is asked for first.
@@ -51,7 +51,7 @@ pub(super) enum Locks<'a> {
 
 /// The purpose of a transaction.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Kind {
+pub(in crate::mysql) enum Kind {
     /// It sees one state of the database throughout.
     Reads,
     /// It begins with its first statement, as its connection commits nothing by itself.
@@ -99,7 +99,7 @@ fn lock_sql(ids: &[u32]) -> String {
 }
 
 /// Shared by all transactions of a store.
-pub(super) struct Context {
+pub(in crate::mysql) struct Context {
     pub clock: Option<Arc<dyn Clock>>,
     pub partitions: u16,
     cache: Mutex<Cache>,
@@ -169,7 +169,7 @@ impl Context {
 }
 
 /// One transaction.
-pub(super) struct Transaction {
+pub(in crate::mysql) struct Transaction {
     pub line: Connection,
     pub context: Arc<Context>,
     pub now_us: i64,
@@ -341,7 +341,7 @@ impl Transaction {
 }
 
 /// The errors of operations.
-pub(super) trait Ending: From<StoreError> {
+pub(in crate::mysql) trait Ending: From<StoreError> {
     /// Whether it is the database that failed, and nothing of the transaction was applied.
     fn is_of_the_database(&self) -> bool;
 }
@@ -359,12 +359,12 @@ impl Ending for ControlError {
 }
 
 /// The name of a lock row in the table and in errors.
-pub(super) fn lock_name(id: u32) -> String {
+pub(in crate::mysql) fn lock_name(id: u32) -> String {
     if id == SESSIONS { "the sessions".to_owned() } else { format!("partition {}", id - 1) }
 }
 
 /// The sentence for lock rows that are not there.
-pub(super) fn without_locks(ids: &[u32]) -> String {
+pub(in crate::mysql) fn without_locks(ids: &[u32]) -> String {
     let names: Vec<String> = ids.iter().map(|id| lock_name(*id)).collect();
     let rows: Vec<String> = ids.iter().map(|id| format!("({id}, '{}', 0)", lock_name(*id))).collect();
     format!(
@@ -376,6 +376,6 @@ pub(super) fn without_locks(ids: &[u32]) -> String {
 }
 
 /// Numbers for an `IN`.
-pub(super) fn list<N: ToString>(numbers: &[N]) -> String {
+pub(in crate::mysql) fn list<N: ToString>(numbers: &[N]) -> String {
     numbers.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
 }

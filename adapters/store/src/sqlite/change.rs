@@ -11,16 +11,16 @@ use carillon_domain::run::RunRecord;
 use carillon_domain::time::Timestamp;
 use rusqlite::{Connection, Params, ToSql, params};
 
-use super::error::statement;
-use super::rows::signed;
-use super::select;
 use crate::codec::{ConcurrentColumns, StateColumns, cancel_name, firing_text, run_bytes};
 use crate::definition::{Definition, to_document};
 use crate::guarded::guarded;
+use crate::sqlite::client::error::statement;
+use crate::sqlite::rows::signed;
+use crate::sqlite::select;
 use crate::tables::{Write, WriteSet};
 use crate::{Output, StoreError, StoreResult};
 
-pub(super) fn execute(conn: &Connection, sql: &str, params: impl Params) -> StoreResult<usize> {
+pub(in crate::sqlite) fn execute(conn: &Connection, sql: &str, params: impl Params) -> StoreResult<usize> {
     conn.prepare_cached(sql).and_then(|mut prepared| prepared.execute(params)).map_err(statement)
 }
 
@@ -33,7 +33,12 @@ fn exactly_one(conn: &Connection, sql: &str, params: impl Params) -> StoreResult
 }
 
 /// Writes all of it, inside the transaction of the caller.
-pub(super) fn write(conn: &Connection, changes: WriteSet, partitions: u16, now: Timestamp) -> StoreResult<()> {
+pub(in crate::sqlite) fn write(
+    conn: &Connection,
+    changes: WriteSet,
+    partitions: u16,
+    now: Timestamp,
+) -> StoreResult<()> {
     for write in &changes.jobs {
         write_job(conn, write, partitions)?;
     }
@@ -60,7 +65,7 @@ fn keep_highest_version(conn: &Connection, version: u64) -> StoreResult<()> {
 }
 
 /// The highest version of a deleted job, 0 if there was none.
-pub(super) fn highest_version(conn: &Connection) -> StoreResult<u64> {
+pub(in crate::sqlite) fn highest_version(conn: &Connection) -> StoreResult<u64> {
     let sql = "SELECT CAST(value AS INTEGER) FROM meta WHERE name = 'highest_version'";
     Ok(select::first(conn, sql, [], select::column::<i64>)?.unwrap_or(0) as u64)
 }
@@ -242,7 +247,7 @@ fn write_output(conn: &Connection, run: RunId, output: &Output) -> StoreResult<(
 }
 
 /// Stores new definitions.
-pub(super) fn create_jobs(conn: &Connection, jobs: &[Arc<Job>], now: Timestamp) -> StoreResult<Vec<JobId>> {
+pub(in crate::sqlite) fn create_jobs(conn: &Connection, jobs: &[Arc<Job>], now: Timestamp) -> StoreResult<Vec<JobId>> {
     let sql = "INSERT INTO job (namespace, name, generation, anchor_at, document, created_at, updated_at) \
                VALUES (?1, ?2, 1, ?3, ?4, ?3, ?3)";
     let mut ids = Vec::with_capacity(jobs.len());

@@ -7,33 +7,33 @@ use carillon_domain::time::Timestamp;
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter};
 
-use super::error::statement;
-use super::live_output;
-use super::rows::{self, CONCURRENT, CONCURRENT_ORDER, RECORD, signed};
-use super::select::{all, column, first, json};
 use crate::codec::{run_bytes, run_from};
+use crate::sqlite::client::error::statement;
+use crate::sqlite::live_output;
+use crate::sqlite::rows::{self, CONCURRENT, CONCURRENT_ORDER, RECORD, signed};
+use crate::sqlite::select::{all, column, first, json};
 use crate::tables::{RecordQuery, Recorded};
 use crate::{JobKey, PeekRequest, SessionState, SessionView, StoreResult};
 
-pub(super) fn ids_of_name(conn: &Connection, key: &JobKey) -> StoreResult<Vec<JobId>> {
+pub(in crate::sqlite) fn ids_of_name(conn: &Connection, key: &JobKey) -> StoreResult<Vec<JobId>> {
     let sql = "SELECT id FROM job WHERE namespace = ?1 AND name = ?2 AND deleted_at IS NULL UNION ALL \
                SELECT id FROM job WHERE namespace = ?1 AND name = ?2 AND deleted_at IS NOT NULL";
     all(conn, sql, [&key.namespace, &key.name], |row| Ok(JobId(column::<i64>(row)? as u64)))
 }
 
 /// The text of a list of jobs to look in, where one is given.
-pub(super) fn job_list(jobs: Option<&[JobId]>) -> StoreResult<Option<String>> {
+pub(in crate::sqlite) fn job_list(jobs: Option<&[JobId]>) -> StoreResult<Option<String>> {
     jobs.map(|jobs| json(&jobs.iter().map(|job| job.0).collect::<Vec<_>>())).transpose()
 }
 
 const HISTORY: &str = "run r JOIN job j ON j.id = r.job_id LEFT JOIN output o ON o.run_seq = r.seq";
 
-pub(super) fn record(conn: &Connection, run: RunId) -> StoreResult<Option<Recorded>> {
+pub(in crate::sqlite) fn record(conn: &Connection, run: RunId) -> StoreResult<Option<Recorded>> {
     let sql = format!("SELECT {RECORD}, r.node, j.namespace, j.name, o.truncated FROM {HISTORY} WHERE r.id = ?1");
     first(conn, &sql, [run_bytes(run)], rows::recorded)
 }
 
-pub(super) fn records(conn: &Connection, query: &RecordQuery) -> StoreResult<Vec<Recorded>> {
+pub(in crate::sqlite) fn records(conn: &Connection, query: &RecordQuery) -> StoreResult<Vec<Recorded>> {
     let mut sql = format!("SELECT {RECORD}, r.node, j.namespace, j.name, o.truncated FROM {HISTORY} WHERE TRUE");
     let mut params: Vec<Value> = Vec::new();
     let mut add = |condition: &str, values: Vec<Value>| {
@@ -73,7 +73,7 @@ pub(super) fn records(conn: &Connection, query: &RecordQuery) -> StoreResult<Vec
 }
 
 /// The newest record of a job.
-pub(super) fn last_record(conn: &Connection, job: JobId) -> StoreResult<Option<RunRecord>> {
+pub(in crate::sqlite) fn last_record(conn: &Connection, job: JobId) -> StoreResult<Option<RunRecord>> {
     let sql = format!(
         "SELECT {RECORD} FROM run r WHERE r.job_id = ?1 ORDER BY r.due_at DESC, r.attempt DESC, r.id DESC LIMIT 1"
     );
@@ -82,7 +82,7 @@ pub(super) fn last_record(conn: &Connection, job: JobId) -> StoreResult<Option<R
 
 const SESSION: &str = "SELECT id, node, address, version, state, seq, started_at, heartbeat_at FROM session";
 
-pub(super) fn sessions(conn: &Connection, with_counts: bool) -> StoreResult<Vec<SessionView>> {
+pub(in crate::sqlite) fn sessions(conn: &Connection, with_counts: bool) -> StoreResult<Vec<SessionView>> {
     let mut sessions = all(conn, &format!("{SESSION} ORDER BY id"), [], rows::session)?;
     if with_counts {
         let sql = "SELECT held_session, started_at IS NOT NULL, count(*) FROM \
@@ -101,7 +101,12 @@ pub(super) fn sessions(conn: &Connection, with_counts: bool) -> StoreResult<Vec<
 }
 
 /// One statement for all partitions and both tables: of each partition the first entries in the index.
-pub(super) fn peek(conn: &Connection, request: &PeekRequest, partitions: u16, now: Timestamp) -> StoreResult<Peek> {
+pub(in crate::sqlite) fn peek(
+    conn: &Connection,
+    request: &PeekRequest,
+    partitions: u16,
+    now: Timestamp,
+) -> StoreResult<Peek> {
     let sql = format!(
         "SELECT s.partition_id, s.executor, s.claim_at, s.version, s.id, NULL, NULL FROM json_each(?1) p \
          CROSS JOIN job_state s WHERE s.id IN (SELECT id FROM job_state WHERE partition_id = p.value \
@@ -126,7 +131,7 @@ pub(super) fn peek(conn: &Connection, request: &PeekRequest, partitions: u16, no
     Ok(Peek { claimants, cancels, wanted_outputs, ..carillon_domain::store::peek(&request.partitions, found) })
 }
 
-pub(super) fn held(conn: &Connection, session: SessionId) -> StoreResult<Vec<RunRef>> {
+pub(in crate::sqlite) fn held(conn: &Connection, session: SessionId) -> StoreResult<Vec<RunRef>> {
     let session = signed(session.as_u64());
     let jobs = "SELECT id, held_run, version FROM job_state WHERE held_session = ?1 ORDER BY id";
     let of_job = |row: &Row<'_>| -> rusqlite::Result<RunRef> {
@@ -143,7 +148,7 @@ pub(super) fn held(conn: &Connection, session: SessionId) -> StoreResult<Vec<Run
     Ok(held)
 }
 
-pub(super) fn output(conn: &Connection, run: RunId) -> StoreResult<Option<crate::Output>> {
+pub(in crate::sqlite) fn output(conn: &Connection, run: RunId) -> StoreResult<Option<crate::Output>> {
     let sql = "SELECT o.bytes, o.truncated FROM run r JOIN output o ON o.run_seq = r.seq WHERE r.id = ?1";
     let read = |row: &Row<'_>| Ok(crate::Output { bytes: row.get(0)?, truncated: row.get(1)? });
     conn.prepare_cached(sql).and_then(|mut found| found.query_row([run_bytes(run)], read).optional()).map_err(statement)

@@ -5,11 +5,11 @@ use carillon_domain::lost_commits::LossWindow;
 use carillon_domain::time::Timestamp;
 use rusqlite::{Connection, Row, params};
 
-use super::change::execute;
-use super::error::{statement, unreadable};
-use super::rows::signed;
-use super::select::{all, column, first};
 use crate::codec::named;
+use crate::sqlite::change::execute;
+use crate::sqlite::client::error::{statement, unreadable};
+use crate::sqlite::rows::signed;
+use crate::sqlite::select::{all, column, first};
 use crate::tables::{KnownSession, Standing};
 use crate::{RecordedLoss, SessionBeat, SessionState, StoreResult};
 use carillon_domain::store::SPENT_KEPT;
@@ -19,7 +19,7 @@ const STANDING: &str = "SELECT s.state, s.seq, s.node, s.heartbeat_at, w.from_at
      (SELECT max(until_at) FROM loss_window) FROM (SELECT 1) one LEFT JOIN session s ON s.id = ?1 \
      LEFT JOIN loss_window w ON w.is_open = 1";
 
-pub(super) fn standing(conn: &Connection, session: SessionId) -> StoreResult<Standing> {
+pub(in crate::sqlite) fn standing(conn: &Connection, session: SessionId) -> StoreResult<Standing> {
     Ok(first(conn, STANDING, [signed(session.as_u64())], |row| read_standing(row, session))?.unwrap_or_default())
 }
 
@@ -41,7 +41,7 @@ fn window(row: &Row<'_>, from: usize) -> StoreResult<LossWindow> {
     Ok(LossWindow { from_at: time(from)?, until_at: time(from + 1)?, noticed_at: time(from + 2)? })
 }
 
-pub(super) fn note(conn: &Connection, noticed: &RecordedLoss) -> StoreResult<()> {
+pub(in crate::sqlite) fn note(conn: &Connection, noticed: &RecordedLoss) -> StoreResult<()> {
     let sql = "INSERT INTO loss_window (is_open, session, node, from_at, until_at, noticed_at) \
                VALUES (1, ?1, ?2, ?3, ?4, ?5) ON CONFLICT (is_open) DO UPDATE SET \
                from_at = min(from_at, excluded.from_at), until_at = max(until_at, excluded.until_at)";
@@ -50,7 +50,7 @@ pub(super) fn note(conn: &Connection, noticed: &RecordedLoss) -> StoreResult<()>
     execute(conn, sql, params![signed(session.as_u64()), node, from, until, at]).map(|_| ())
 }
 
-pub(super) fn windows(conn: &Connection, accepted_since: Timestamp) -> StoreResult<Vec<RecordedLoss>> {
+pub(in crate::sqlite) fn windows(conn: &Connection, accepted_since: Timestamp) -> StoreResult<Vec<RecordedLoss>> {
     let sql = "SELECT from_at, until_at, noticed_at, session, node, accepted_at FROM loss_window \
                WHERE is_open = 1 OR accepted_at >= ?1 ORDER BY id";
     let about = |row: &Row<'_>| -> rusqlite::Result<_> {
@@ -63,24 +63,24 @@ pub(super) fn windows(conn: &Connection, accepted_since: Timestamp) -> StoreResu
     })
 }
 
-pub(super) fn spend(conn: &Connection, session: SessionId, now: Timestamp) -> StoreResult<()> {
+pub(in crate::sqlite) fn spend(conn: &Connection, session: SessionId, now: Timestamp) -> StoreResult<()> {
     let keep = "REPLACE INTO spent_session (id, seq, ended_at) SELECT id, seq, ?2 FROM session WHERE id = ?1";
     let id = signed(session.as_u64());
     execute(conn, keep, params![id, now.as_ms()])?;
     execute(conn, "DELETE FROM session WHERE id = ?1", [id]).map(|_| ())
 }
 
-pub(super) fn spent_seq(conn: &Connection, session: SessionId) -> StoreResult<Option<u64>> {
+pub(in crate::sqlite) fn spent_seq(conn: &Connection, session: SessionId) -> StoreResult<Option<u64>> {
     let sql = "SELECT seq FROM spent_session WHERE id = ?1";
     Ok(first(conn, sql, [signed(session.as_u64())], column::<i64>)?.map(|seq| seq as u64))
 }
 
-pub(super) fn last_spent_at(conn: &Connection) -> StoreResult<Option<Timestamp>> {
+pub(in crate::sqlite) fn last_spent_at(conn: &Connection) -> StoreResult<Option<Timestamp>> {
     let newest = first(conn, "SELECT max(ended_at) FROM spent_session", [], column::<Option<i64>>)?;
     Ok(newest.flatten().map(Timestamp::from_ms))
 }
 
 /// Forgets sessions that ended long ago.
-pub(super) fn purge(conn: &Connection, now: Timestamp) -> StoreResult<()> {
+pub(in crate::sqlite) fn purge(conn: &Connection, now: Timestamp) -> StoreResult<()> {
     execute(conn, "DELETE FROM spent_session WHERE ended_at < ?1", [(now - SPENT_KEPT).as_ms()]).map(|_| ())
 }

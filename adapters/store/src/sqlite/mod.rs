@@ -4,18 +4,14 @@
 //! serves the file holds its [`Lease`] first, so what former lives left can be ended and swept at once.
 
 mod change;
-mod error;
+mod client;
 mod history;
-mod lease;
 mod live_output;
 mod losses;
-mod open;
 mod purge;
-mod readers;
 mod rows;
 mod select;
 mod tables;
-mod writer;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -26,12 +22,6 @@ use carillon_domain::node::call::BeatAnswer;
 use carillon_domain::node::port::{Claimed, FinishAnswer, Peek, RunRef, SettleAnswer, StartAnswer};
 use carillon_domain::time::Timestamp;
 
-pub use self::error::OpenError;
-pub use self::lease::{Lease, LeaseError};
-pub use self::open::{OpenOptions, path_of_url};
-use self::readers::{Reader, Readers};
-use self::tables::Transaction;
-use self::writer::{Desk, Writer, savepoint};
 use super::clock::Clock;
 use super::definition_cache::Cache;
 use super::purge_cursor::{Places, Purge, PurgeCursors};
@@ -42,6 +32,12 @@ use super::{
     StoreError,
 };
 use crate::calls::{control, node};
+pub use crate::sqlite::client::error::OpenError;
+pub use crate::sqlite::client::lease::{Lease, LeaseError};
+pub use crate::sqlite::client::open::{OpenOptions, path_of_url};
+use crate::sqlite::client::readers::{Reader, Readers};
+use crate::sqlite::client::writer::{Desk, Writer, savepoint};
+use crate::sqlite::tables::Transaction;
 use crate::views::{jobs, runs};
 use carillon_domain::store::SplitFinish;
 
@@ -64,7 +60,7 @@ impl SqliteStore {
     /// [`OpenError`], each a sentence for the person who started the server.
     pub fn open(path: &Path, clock: Arc<dyn Clock>, options: OpenOptions) -> Result<Self, OpenError> {
         let path = absolute(path)?;
-        let (conn, partitions) = open::writer(&path, &options)?;
+        let (conn, partitions) = crate::sqlite::client::open::writer(&path, &options)?;
         let other = |reason: std::io::Error| OpenError::Other { path: path.clone(), reason: reason.to_string() };
         let writer = Writer::spawn(conn, Cache::of(options.held)).map_err(other)?;
         Ok(Self {
@@ -147,7 +143,7 @@ impl NodeStore for SqliteStore {
                 let recorded = savepoint(desk, |desk| {
                     at_once(node::finish(&mut begin(desk, now_us, partitions), me, &part, &executors))
                 });
-                node::take_part(&mut parts, part, recorded.map_err(error::statement).flatten())?;
+                node::take_part(&mut parts, part, recorded.map_err(crate::sqlite::client::error::statement).flatten())?;
             }
             Ok(parts.answers())
         };

@@ -3,15 +3,15 @@
 use carillon_domain::time::Timestamp;
 use rusqlite::{Connection, Row, params};
 
-use super::change::execute;
-use super::error::statement;
-use super::rows::signed;
-use super::select::{all, column};
 use crate::StoreResult;
 use crate::purge_cursor::{Counted, PartOfJob, Place, Purge};
+use crate::sqlite::change::execute;
+use crate::sqlite::client::error::statement;
+use crate::sqlite::rows::signed;
+use crate::sqlite::select::{all, column};
 
 /// Jobs with more records than they may have, as far as a part of the index tells. Not for the writing thread.
-pub(super) fn crowded_jobs(conn: &Connection, purge: &Purge, from: Place) -> StoreResult<Counted> {
+pub(in crate::sqlite) fn crowded_jobs(conn: &Connection, purge: &Purge, from: Place) -> StoreResult<Counted> {
     let mut left = purge.looked_at();
     let mut parts: Vec<PartOfJob> = Vec::new();
     for further in ["job_id = ?1 AND due_at > ?2", "job_id > ?1 AND ?2 IS NOT NULL"] {
@@ -31,7 +31,7 @@ pub(super) fn crowded_jobs(conn: &Connection, purge: &Purge, from: Place) -> Sto
 }
 
 /// Deletes up to `purge.limit` records, and what is left of deleted jobs.
-pub(super) fn purge(conn: &Connection, purge: &Purge, counted: &Counted) -> StoreResult<usize> {
+pub(in crate::sqlite) fn purge(conn: &Connection, purge: &Purge, counted: &Counted) -> StoreResult<usize> {
     let mut purged = old_records(conn, purge.before, purge.limit)?;
     for job in &counted.crowded {
         purged += surplus(conn, signed(*job), purge.max_runs_per_job, purge.limit.saturating_sub(purged))?;

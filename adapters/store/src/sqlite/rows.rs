@@ -8,28 +8,28 @@ use carillon_domain::time::Timestamp;
 use rusqlite::Row;
 use rusqlite::types::Type;
 
-use super::error::{statement, unreadable};
 use crate::codec::{
     ConcurrentColumns, HeldColumns, StateColumns, cancel_from, firing_from, named, row_key, run_from, trigger_from,
 };
+use crate::sqlite::client::error::{statement, unreadable};
 use crate::tables::Recorded;
 use crate::{JobKey, SessionBeat, SessionState, SessionView, StoreResult};
 
-pub(super) const STATE: &str = "s.id, s.claim_at, s.version, s.generation, s.anchor_at, s.cursor_at, s.armed, s.manual, \
+pub(in crate::sqlite) const STATE: &str = "s.id, s.claim_at, s.version, s.generation, s.anchor_at, s.cursor_at, s.armed, s.manual, \
      s.manual_run, s.last_manual_at, s.catch_up_until, s.held, s.held_run, s.held_session, s.started_at, \
      s.fencing_token, s.pause_since, s.pause_until, s.pause_reason, s.cancel, s.deleted";
 
-pub(super) const CONCURRENT: &str = "a.job_id, a.due_at, a.trigger, a.claim_at, a.version, a.waiting, a.waiting_run, a.held, \
+pub(in crate::sqlite) const CONCURRENT: &str = "a.job_id, a.due_at, a.trigger, a.claim_at, a.version, a.waiting, a.waiting_run, a.held, \
      a.held_run, a.held_session, a.started_at, a.fencing_token, a.cancel, a.withdrawn";
 
 /// The order of `FiringKey`.
-pub(super) const CONCURRENT_ORDER: &str = "a.job_id, a.due_at, instr('schedule manual misfire', a.trigger)";
+pub(in crate::sqlite) const CONCURRENT_ORDER: &str = "a.job_id, a.due_at, instr('schedule manual misfire', a.trigger)";
 
-pub(super) const RECORD: &str = "r.id, r.job_id, r.due_at, r.trigger, r.attempt, r.status, r.reason, r.exit_code, \
+pub(in crate::sqlite) const RECORD: &str = "r.id, r.job_id, r.due_at, r.trigger, r.attempt, r.status, r.reason, r.exit_code, \
      r.signal, r.started_at, r.finished_at, r.lag_ms, r.session, r.fencing_token, r.count, r.first_due_at";
 
 /// SQLite knows only signed numbers.
-pub(super) const fn signed(number: u64) -> i64 {
+pub(in crate::sqlite) const fn signed(number: u64) -> i64 {
     number as i64
 }
 
@@ -85,13 +85,13 @@ fn state_columns(row: &Row<'_>) -> rusqlite::Result<(StateColumns, Option<String
 }
 
 /// A row of [`STATE`].
-pub(super) fn state(row: &Row<'_>) -> StoreResult<JobState> {
+pub(in crate::sqlite) fn state(row: &Row<'_>) -> StoreResult<JobState> {
     let (columns, who) = state_columns(row).map_err(statement)?;
     Ok(StateColumns { cancel: cancel(who)?, ..columns }.state())
 }
 
 /// A row of [`CONCURRENT`].
-pub(super) fn concurrent(row: &Row<'_>) -> StoreResult<ConcurrentRun> {
+pub(in crate::sqlite) fn concurrent(row: &Row<'_>) -> StoreResult<ConcurrentRun> {
     let trigger: String = row.get(2).map_err(statement)?;
     let trigger = trigger_from(&trigger).map_err(unreadable)?;
     let columns = || {
@@ -113,7 +113,7 @@ pub(super) fn concurrent(row: &Row<'_>) -> StoreResult<ConcurrentRun> {
 }
 
 /// A row of [`RECORD`].
-pub(super) fn record(row: &Row<'_>) -> StoreResult<RunRecord> {
+pub(in crate::sqlite) fn record(row: &Row<'_>) -> StoreResult<RunRecord> {
     let trigger: String = row.get(3).map_err(statement)?;
     let status: String = row.get(5).map_err(statement)?;
     let trigger = trigger_from(&trigger).map_err(unreadable)?;
@@ -144,7 +144,7 @@ pub(super) fn record(row: &Row<'_>) -> StoreResult<RunRecord> {
 }
 
 /// A row of [`RECORD`], `node, namespace, name, truncated`.
-pub(super) fn recorded(row: &Row<'_>) -> StoreResult<Recorded> {
+pub(in crate::sqlite) fn recorded(row: &Row<'_>) -> StoreResult<Recorded> {
     let beside = || {
         let key = JobKey { namespace: row.get(17)?, name: row.get(18)? };
         Ok((row.get(16)?, key, row.get::<_, Option<bool>>(19)?.unwrap_or(false)))
@@ -154,7 +154,7 @@ pub(super) fn recorded(row: &Row<'_>) -> StoreResult<Recorded> {
 }
 
 /// A row of `partition_id, executor, claim_at, version, job_id, due_at, trigger`, the last two NULL for a job's own row.
-pub(super) fn unclaimed(row: &Row<'_>) -> StoreResult<Unclaimed> {
+pub(in crate::sqlite) fn unclaimed(row: &Row<'_>) -> StoreResult<Unclaimed> {
     let columns = || -> rusqlite::Result<_> {
         let claim_at = Timestamp::from_ms(row.get(2)?);
         let key = (JobId(unsigned(row, 4)?), row.get::<_, Option<i64>>(5)?, row.get::<_, Option<String>>(6)?);
@@ -166,7 +166,7 @@ pub(super) fn unclaimed(row: &Row<'_>) -> StoreResult<Unclaimed> {
 }
 
 /// A row of `id, node, address, version, state, seq, started_at, heartbeat_at`.
-pub(super) fn session(row: &Row<'_>) -> StoreResult<SessionView> {
+pub(in crate::sqlite) fn session(row: &Row<'_>) -> StoreResult<SessionView> {
     let state: String = row.get(4).map_err(statement)?;
     let state = named(&SessionState::ALL, SessionState::as_str, &state).map_err(unreadable)?;
     let columns = || {

@@ -8,16 +8,16 @@ use carillon_domain::time::Timestamp;
 use rusqlite::types::Value;
 use rusqlite::{Connection, Params, Row, params, params_from_iter};
 
-use super::error::{statement, unreadable};
-use super::rows::{self, CONCURRENT, CONCURRENT_ORDER, STATE, signed};
 use crate::codec::run_bytes;
 use crate::definition::{Definition, from_document};
 use crate::definition_cache::Cache;
+use crate::sqlite::client::error::{statement, unreadable};
+use crate::sqlite::rows::{self, CONCURRENT, CONCURRENT_ORDER, STATE, signed};
 use crate::tables::{ConcurrentJob, JobRow};
 use crate::{ClaimRequest, JobKey, JobQuery, StoreError, StoreResult};
 
 /// Every row that a statement answers.
-pub(super) fn all<T>(
+pub(in crate::sqlite) fn all<T>(
     conn: &Connection,
     sql: &str,
     params: impl Params,
@@ -33,7 +33,7 @@ pub(super) fn all<T>(
 }
 
 /// The first row.
-pub(super) fn first<T>(
+pub(in crate::sqlite) fn first<T>(
     conn: &Connection,
     sql: &str,
     params: impl Params,
@@ -43,16 +43,16 @@ pub(super) fn first<T>(
 }
 
 /// The first column.
-pub(super) fn column<T: rusqlite::types::FromSql>(row: &Row<'_>) -> StoreResult<T> {
+pub(in crate::sqlite) fn column<T: rusqlite::types::FromSql>(row: &Row<'_>) -> StoreResult<T> {
     row.get(0).map_err(statement)
 }
 
-pub(super) fn json<T: serde::Serialize + ?Sized>(list: &T) -> StoreResult<String> {
+pub(in crate::sqlite) fn json<T: serde::Serialize + ?Sized>(list: &T) -> StoreResult<String> {
     serde_json::to_string(list).map_err(|error| StoreError::Permanent(error.to_string()))
 }
 
 /// The definition of a job at its newest generation.
-pub(super) fn definition(
+pub(in crate::sqlite) fn definition(
     conn: &Connection,
     cache: &mut Cache,
     id: JobId,
@@ -87,7 +87,12 @@ fn read_definition(row: &Row<'_>) -> StoreResult<Arc<Definition>> {
 }
 
 /// Job rows, each with its definition.
-pub(super) fn jobs(conn: &Connection, cache: &mut Cache, rest: &str, params: impl Params) -> StoreResult<Vec<JobRow>> {
+pub(in crate::sqlite) fn jobs(
+    conn: &Connection,
+    cache: &mut Cache,
+    rest: &str,
+    params: impl Params,
+) -> StoreResult<Vec<JobRow>> {
     let states = all(conn, &format!("SELECT {STATE} FROM {rest}"), params, rows::state)?;
     let mut found = Vec::with_capacity(states.len());
     for state in states {
@@ -97,11 +102,11 @@ pub(super) fn jobs(conn: &Connection, cache: &mut Cache, rest: &str, params: imp
     Ok(found)
 }
 
-pub(super) fn job(conn: &Connection, cache: &mut Cache, id: JobId) -> StoreResult<Option<JobRow>> {
+pub(in crate::sqlite) fn job(conn: &Connection, cache: &mut Cache, id: JobId) -> StoreResult<Option<JobRow>> {
     Ok(jobs(conn, cache, "job_state s WHERE s.id = ?1", [signed(id.0)])?.pop())
 }
 
-pub(super) fn job_by_key(conn: &Connection, cache: &mut Cache, key: &JobKey) -> StoreResult<Option<JobRow>> {
+pub(in crate::sqlite) fn job_by_key(conn: &Connection, cache: &mut Cache, key: &JobKey) -> StoreResult<Option<JobRow>> {
     let sql = "SELECT id FROM job WHERE namespace = ?1 AND name = ?2 AND deleted_at IS NULL";
     let id = first(conn, sql, [&key.namespace, &key.name], column::<i64>)?;
     id.map_or(Ok(None), |id| job(conn, cache, JobId(id as u64)))
@@ -109,7 +114,7 @@ pub(super) fn job_by_key(conn: &Connection, cache: &mut Cache, key: &JobKey) -> 
 
 const SESSIONS: &str = "(SELECT id FROM session)";
 
-pub(super) fn job_by_run(conn: &Connection, cache: &mut Cache, run: RunId) -> StoreResult<Option<JobRow>> {
+pub(in crate::sqlite) fn job_by_run(conn: &Connection, cache: &mut Cache, run: RunId) -> StoreResult<Option<JobRow>> {
     let run = run_bytes(run);
     let held = format!("job_state s WHERE s.held_session IN {SESSIONS} AND s.held_run = ?1");
     if let Some(row) = jobs(conn, cache, &held, [run])?.pop() {
@@ -119,7 +124,11 @@ pub(super) fn job_by_run(conn: &Connection, cache: &mut Cache, run: RunId) -> St
 }
 
 /// The rows of the partitions that come up first. The index has all that is asked; only what is taken is read.
-pub(super) fn due_jobs(conn: &Connection, cache: &mut Cache, request: &ClaimRequest) -> StoreResult<Vec<JobRow>> {
+pub(in crate::sqlite) fn due_jobs(
+    conn: &Connection,
+    cache: &mut Cache,
+    request: &ClaimRequest,
+) -> StoreResult<Vec<JobRow>> {
     let sql = "SELECT claim_at, id FROM job_state WHERE partition_id = ?1 AND claim_at <= ?2 \
                AND executor IN (SELECT value FROM json_each(?3)) ORDER BY claim_at, id LIMIT ?4";
     let (executors, limit) = (json(&request.executors)?, request.runs.len() as i64);
@@ -143,7 +152,7 @@ pub(super) fn due_jobs(conn: &Connection, cache: &mut Cache, request: &ClaimRequ
 }
 
 /// Active rows, each with its job's definition.
-pub(super) fn concurrent(
+pub(in crate::sqlite) fn concurrent(
     conn: &Connection,
     cache: &mut Cache,
     rest: &str,
@@ -157,7 +166,7 @@ pub(super) fn concurrent(
     Ok(answer)
 }
 
-pub(super) fn concurrent_by_key(
+pub(in crate::sqlite) fn concurrent_by_key(
     conn: &Connection,
     cache: &mut Cache,
     key: &FiringKey,
@@ -167,7 +176,7 @@ pub(super) fn concurrent_by_key(
     Ok(concurrent(conn, cache, rest, params)?.pop())
 }
 
-pub(super) fn concurrent_by_run(
+pub(in crate::sqlite) fn concurrent_by_run(
     conn: &Connection,
     cache: &mut Cache,
     run: RunId,
@@ -180,7 +189,7 @@ pub(super) fn concurrent_by_run(
     Ok(concurrent(conn, cache, "concurrent_run a WHERE a.waiting_run = ?1", [run])?.pop())
 }
 
-pub(super) fn due_concurrent(
+pub(in crate::sqlite) fn due_concurrent(
     conn: &Connection,
     cache: &mut Cache,
     request: &ClaimRequest,
@@ -195,7 +204,7 @@ pub(super) fn due_concurrent(
 }
 
 /// A page of living jobs in the order of their names.
-pub(super) fn job_page(conn: &Connection, cache: &mut Cache, query: &JobQuery) -> StoreResult<Vec<JobRow>> {
+pub(in crate::sqlite) fn job_page(conn: &Connection, cache: &mut Cache, query: &JobQuery) -> StoreResult<Vec<JobRow>> {
     let mut rest = "job j JOIN job_state s ON s.id = j.id WHERE j.deleted_at IS NULL".to_owned();
     let mut params: Vec<Value> = Vec::new();
     let mut add = |condition: &str, values: Vec<Value>| {

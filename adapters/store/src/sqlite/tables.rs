@@ -12,12 +12,12 @@ use carillon_domain::run::RunRecord;
 use carillon_domain::time::Timestamp;
 use rusqlite::{Connection, Row, params};
 
-use super::error::unreadable;
-use super::rows::{CONCURRENT_ORDER, signed};
-use super::{change, history, losses, select};
 use crate::codec::named;
 use crate::definition_cache::Cache;
 use crate::guarded::guarded;
+use crate::sqlite::client::error::unreadable;
+use crate::sqlite::rows::{CONCURRENT_ORDER, signed};
+use crate::sqlite::{change, history, losses, select};
 use crate::tables::{
     ConcurrentJob, JobRow, JobRows, RecordQuery, Recorded, SeenJob, Standing, Tables, WriteSet, at_once,
 };
@@ -28,7 +28,7 @@ use crate::{
 };
 
 /// One transaction on one connection.
-pub(super) struct Transaction<'a> {
+pub(in crate::sqlite) struct Transaction<'a> {
     pub conn: &'a Connection,
     pub cache: &'a mut Cache,
     pub now_us: i64,

@@ -69,7 +69,7 @@ impl<'a> Other<'a> {
         let state = ApiState::new(store, self.api.engine.clone(), Tokens::configured(&[]), hosts);
         let (reader, chunks) = mpsc::channel(16);
         let run = self.at.run;
-        tokio::spawn(async move { crate::http::output::follow(&state, run, &reader).await });
+        tokio::spawn(async move { crate::http::routes::output::follow(&state, run, &reader).await });
         chunks
     }
 }

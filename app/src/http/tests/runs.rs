@@ -205,7 +205,7 @@ async fn a_follower_that_lags_is_told_so() {
     }
     api.engine.end_output(held.run);
     let (reader, mut chunks) = tokio::sync::mpsc::channel::<Bytes>(1_000);
-    crate::http::output::pass_on(live, &reader).await;
+    crate::http::routes::output::pass_on(live, &reader).await;
     drop(reader);
     let mut text = Vec::new();
     while let Some(chunk) = chunks.recv().await {

@@ -1,0 +1,193 @@
+//! One connection: every statement with a timeout, and a hard end where there is doubt.
+//!
+//! The driver has no hard close: a connection that is dropped drains and rolls back in its own time, while a statement
+//! of it may wait for a lock on the server. So a connection in doubt, and one whose caller went away in the middle, is
+//! ended by KILL from another one, and never comes back to its pool.
+
+use std::sync::Arc;
+
+use mysql_async::prelude::Queryable;
+use mysql_async::{Conn, Params, Row};
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::timeout;
+
+use crate::mysql::client::error::{self, Failure};
+use crate::mysql::client::pool::IdleConnections;
+use crate::mysql::client::server::{Server, Wire};
+use crate::{StoreError, StoreResult};
+
+/// The effect of a statement.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::mysql) struct Done {
+    /// Rows that matched, changed or not; for an insert, rows inserted.
+    pub matched: u64,
+    /// Rows of an insert that were there already.
+    pub duplicates: u64,
+}
+
+/// A connection in use.
+pub(in crate::mysql) struct Connection {
+    wire: Option<Wire>,
+    server: Arc<Server>,
+    shelf: IdleConnections,
+    lost: bool,
+    silent: bool,
+    conflict: bool,
+    permit: Option<OwnedSemaphorePermit>,
+}
+
+impl Connection {
+    pub fn new(wire: Wire, server: Arc<Server>, shelf: IdleConnections, permit: Option<OwnedSemaphorePermit>) -> Self {
+        Self { wire: Some(wire), server, shelf, lost: false, silent: false, conflict: false, permit }
+    }
+
+    /// Whether an error says that somebody else was faster.
+    pub fn has_conflict(&self) -> bool {
+        self.conflict
+    }
+
+    pub fn note_conflict(&mut self) {
+        self.conflict = true;
+    }
+
+    pub fn is_lost(&self) -> bool {
+        self.lost
+    }
+
+    /// Whether no answer came in time, and not even an error.
+    pub fn is_silent(&self) -> bool {
+        self.silent
+    }
+
+    /// The right to another connection in place of this one.
+    pub fn take_permit(&mut self) -> Option<OwnedSemaphorePermit> {
+        self.permit.take()
+    }
+
+    fn failed(&mut self, failure: Failure) -> StoreError {
+        self.lost |= failure.lost;
+        self.conflict |= failure.conflict;
+        failure.error
+    }
+
+    fn outcome<T>(&mut self, outcome: Result<mysql_async::Result<T>, tokio::time::error::Elapsed>) -> StoreResult<T> {
+        match outcome {
+            Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(error)) => Err(self.failed(error::statement(&error))),
+            Err(_) => {
+                self.silent = true;
+                Err(self.failed(error::silence(false)))
+            }
+        }
+    }
+
+    fn conn(&mut self) -> StoreResult<&mut Conn> {
+        let usable = if self.lost { None } else { self.wire.as_mut() };
+        usable.map(|wire| &mut wire.conn).ok_or_else(|| StoreError::Retryable("the connection is gone".to_owned()))
+    }
+
+    /// A prepared statement that answers rows.
+    pub async fn select(&mut self, sql: &str, params: impl Into<Params> + Send) -> StoreResult<Vec<Row>> {
+        let limit = self.server.statement_timeout;
+        let params = params.into();
+        let outcome = timeout(limit, self.conn()?.exec(sql, params)).await;
+        self.outcome(outcome)
+    }
+
+    /// A statement without parameters that answers rows.
+    pub async fn query(&mut self, sql: &str) -> StoreResult<Vec<Row>> {
+        let limit = self.server.statement_timeout;
+        let outcome = timeout(limit, self.conn()?.query(sql)).await;
+        self.outcome(outcome)
+    }
+
+    /// A prepared statement that writes.
+    pub async fn exec(&mut self, sql: &str, params: impl Into<Params> + Send) -> StoreResult<Done> {
+        let limit = self.server.statement_timeout;
+        let params = params.into();
+        let outcome = timeout(limit, self.conn()?.exec_drop(sql, params)).await;
+        self.outcome(outcome)?;
+        self.done()
+    }
+
+    /// A statement without parameters that writes.
+    pub async fn run(&mut self, sql: &str) -> StoreResult<Done> {
+        let limit = self.server.statement_timeout;
+        let outcome = timeout(limit, self.conn()?.query_drop(sql)).await;
+        self.outcome(outcome)?;
+        self.done()
+    }
+
+    /// A statement without parameters that writes and commits by itself: only an acknowledged one is believed.
+    pub async fn run_alone(&mut self, sql: &str) -> StoreResult<Done> {
+        let limit = self.server.statement_timeout;
+        match timeout(limit, self.conn()?.query_drop(sql)).await {
+            Ok(Ok(())) => self.done(),
+            Ok(Err(error)) => Err(self.failed(error::commit(&error))),
+            Err(_) => Err(self.failed(error::silence(true))),
+        }
+    }
+
+    /// The effect of the last statement.
+    pub fn done(&mut self) -> StoreResult<Done> {
+        let conn = self.conn()?;
+        let duplicates = duplicates_in(&conn.info());
+        Ok(Done { matched: conn.affected_rows(), duplicates })
+    }
+
+    /// Sends the COMMIT. Only an acknowledged one is believed.
+    pub async fn commit(&mut self) -> StoreResult<()> {
+        let limit = self.server.statement_timeout;
+        match timeout(limit, self.conn()?.query_drop("COMMIT")).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(error)) => Err(self.failed(error::commit(&error))),
+            Err(_) => Err(self.failed(error::silence(true))),
+        }
+    }
+
+    /// Rolls back, and ends the connection where that fails or where it is in doubt.
+    pub async fn give_up(mut self) {
+        if self.lost || self.run("ROLLBACK").await.is_err() {
+            if let Some(wire) = self.wire.take() {
+                self.server.kill(wire).await;
+            }
+        } else {
+            self.give_back();
+        }
+    }
+
+    /// Back to the pool; nothing is open on it.
+    pub fn give_back(mut self) {
+        if let Some(wire) = self.wire.take().filter(|_| !self.lost) {
+            self.shelf.put(wire);
+        }
+    }
+}
+
+impl Drop for Connection {
+    /// The caller went away in the middle.
+    fn drop(&mut self) {
+        let Some(wire) = self.wire.take() else { return };
+        let server = self.server.clone();
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move { server.kill(wire).await });
+        }
+    }
+}
+
+/// From `Records: 3  Duplicates: 1  Warnings: 0`.
+fn duplicates_in(info: &str) -> u64 {
+    let after = info.split("Duplicates: ").nth(1).unwrap_or_default();
+    after.split(' ').next().and_then(|number| number.parse().ok()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::duplicates_in;
+
+    #[test]
+    fn duplicates_are_read_from_the_servers_words() {
+        assert_eq!(duplicates_in("Records: 3  Duplicates: 12  Warnings: 0"), 12);
+        assert_eq!(duplicates_in(""), 0);
+    }
+}

@@ -1,0 +1,9 @@
+//! Connections to a server: its address, the pools, and how its errors are read.
+
+pub(in crate::mysql) mod address;
+pub(in crate::mysql) mod connection;
+pub(in crate::mysql) mod error;
+pub(in crate::mysql) mod open;
+pub(in crate::mysql) mod pool;
+pub(in crate::mysql) mod server;
+pub(in crate::mysql) mod tls;

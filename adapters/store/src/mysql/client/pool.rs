@@ -1,0 +1,163 @@
+//! Connections that are not in use, each with its session settings made once.
+
+use std::borrow::Cow;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use mysql_async::{Row, Value};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, timeout};
+
+use crate::mysql::client::connection::Connection;
+use crate::mysql::client::error;
+use crate::mysql::client::server::{Server, Wire};
+use crate::{StoreError, StoreResult};
+
+/// Where idle connections stand, with the time at which they came back.
+#[derive(Clone, Default)]
+pub(in crate::mysql) struct IdleConnections(Arc<Mutex<Vec<(Wire, Instant)>>>);
+
+impl IdleConnections {
+    pub fn put(&self, wire: Wire) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push((wire, Instant::now()));
+    }
+
+    fn take_fresh(&self, fresh_for: Duration) -> Option<Wire> {
+        let mut idle = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        idle.retain(|(wire, since)| since.elapsed() < fresh_for && !wire.conn.is_disconnected());
+        idle.pop().map(|(wire, _)| wire)
+    }
+
+    fn clear(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+}
+
+/// The first statement of a transaction.
+pub(in crate::mysql) struct OpeningStatement<'a> {
+    pub sql: Cow<'a, str>,
+    pub params: Vec<Value>,
+    /// Silence may mean that it waits for a lock, and it is not asked again on another connection.
+    pub waits: bool,
+}
+
+impl<'a> OpeningStatement<'a> {
+    /// One that waits for nobody.
+    pub fn asking(sql: &'a str, params: Vec<Value>) -> Self {
+        Self { sql: sql.into(), params, waits: false }
+    }
+
+    /// One that takes locks.
+    pub fn locking(sql: String) -> Self {
+        Self { sql: sql.into(), params: Vec::new(), waits: true }
+    }
+
+    pub async fn ask(&self, line: &mut Connection) -> StoreResult<Vec<Row>> {
+        if self.params.is_empty() {
+            line.query(&self.sql).await
+        } else {
+            line.select(&self.sql, self.params.clone()).await
+        }
+    }
+}
+
+/// Why a transaction did not begin, and whether it lost against another one and may be tried again.
+pub(in crate::mysql) struct Unbegun {
+    pub error: StoreError,
+    pub again: bool,
+}
+
+impl From<StoreError> for Unbegun {
+    fn from(error: StoreError) -> Self {
+        Self { error, again: false }
+    }
+}
+
+/// A bounded number of connections with the same settings.
+pub(in crate::mysql) struct Pool {
+    server: Arc<Server>,
+    settings: Vec<String>,
+    shelf: IdleConnections,
+    permits: Arc<Semaphore>,
+    /// One that was idle for longer may have been closed by the server.
+    fresh_for: Duration,
+}
+
+impl Pool {
+    pub fn new(server: Arc<Server>, settings: Vec<String>, size: usize, fresh_for: Duration) -> Self {
+        let permits = Arc::new(Semaphore::new(size.max(1)));
+        Self { server, settings, shelf: IdleConnections::default(), permits, fresh_for }
+    }
+
+    /// None of those that are idle is to be used: one of them turned out to be dead.
+    pub fn clear(&self) {
+        self.shelf.clear();
+    }
+
+    /// Opens one connection ahead of need.
+    pub async fn warm(&self) -> Result<(), mysql_async::Error> {
+        self.shelf.put(self.server.connect(&self.settings).await?);
+        Ok(())
+    }
+
+    /// A connection on which the first statement of a transaction was run, and its answer. An idle one that turns out to be
+    /// dead costs nothing: whatever it did was not committed.
+    pub async fn begin(&self, first: &OpeningStatement<'_>) -> Result<(Connection, Vec<Row>), Unbegun> {
+        let mut permit = Some(self.permit().await?);
+        if let Some(wire) = self.shelf.take_fresh(self.fresh_for) {
+            let mut line = Connection::new(wire, self.server.clone(), self.shelf.clone(), permit.take());
+            match first.ask(&mut line).await {
+                Ok(rows) => return Ok((line, rows)),
+                Err(error) if !line.is_lost() => return Err(refused(line, error).await),
+                Err(error) => {
+                    // The others are no better: the server was away.
+                    self.shelf.clear();
+                    if first.waits && line.is_silent() {
+                        return Err(refused(line, error).await);
+                    }
+                }
+            }
+            permit = line.take_permit();
+        }
+        let mut line = self.connect(permit).await?;
+        match first.ask(&mut line).await {
+            Ok(rows) => Ok((line, rows)),
+            Err(error) => Err(refused(line, error).await),
+        }
+    }
+
+    /// A connection on which nothing was begun; a `fresh` one where an idle one turned out to be dead.
+    pub async fn line(&self, fresh: bool) -> StoreResult<Connection> {
+        let permit = Some(self.permit().await?);
+        if fresh {
+            self.shelf.clear();
+        }
+        match self.shelf.take_fresh(self.fresh_for) {
+            Some(wire) => Ok(Connection::new(wire, self.server.clone(), self.shelf.clone(), permit)),
+            None => self.connect(permit).await,
+        }
+    }
+
+    async fn permit(&self) -> StoreResult<OwnedSemaphorePermit> {
+        let busy = || StoreError::Retryable("no connection to the database became free in time".to_owned());
+        let waiting = timeout(self.server.statement_timeout, self.permits.clone().acquire_owned());
+        waiting.await.map_err(|_| busy())?.map_err(|_| busy())
+    }
+
+    async fn connect(&self, permit: Option<OwnedSemaphorePermit>) -> StoreResult<Connection> {
+        let wire = self.server.connect(&self.settings).await.map_err(|error| match error::statement(&error).error {
+            StoreError::Permanent(text)
+            | StoreError::Retryable(text)
+            | StoreError::LockMissing(text)
+            | StoreError::Unknown(text) => StoreError::Retryable(text),
+        })?;
+        Ok(Connection::new(wire, self.server.clone(), self.shelf.clone(), permit))
+    }
+}
+
+/// The transaction did not begin.
+async fn refused(line: Connection, error: StoreError) -> Unbegun {
+    let again = line.has_conflict();
+    line.give_up().await;
+    Unbegun { error, again }
+}

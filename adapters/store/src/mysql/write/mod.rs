@@ -1,0 +1,8 @@
+//! Statements that write.
+
+pub(in crate::mysql) mod change;
+pub(in crate::mysql) mod live_output;
+pub(in crate::mysql) mod losses;
+pub(in crate::mysql) mod purge;
+pub(in crate::mysql) mod record;
+pub(in crate::mysql) mod update;

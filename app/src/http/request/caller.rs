@@ -1,0 +1,116 @@
+//! A request that was let in, and the one filter that lets requests in.
+//!
+//! The order is: name and origin (403), token (401), role (403). A request that fails is not rejected but handed on as an
+//! error, so that the route answers it at once and no other route looks at it.
+
+use std::sync::Arc;
+
+use carillon_domain::name::check_job_name;
+use carillon_store::JobKey;
+use serde_json::Value;
+use warp::Filter;
+use warp::filters::BoxedFilter;
+use warp::http::header::HeaderMap;
+
+use crate::config::Role;
+use crate::http::problem::Problem;
+use crate::http::request::access::Caller;
+use crate::http::request::body::{self, BodyStream};
+use crate::http::request::query::{Query, decode};
+use crate::http::state::ApiState;
+use crate::wire::Fields;
+
+/// A request that was let in.
+pub(in crate::http) struct Call {
+    pub api: Arc<ApiState>,
+    pub caller: Caller,
+    pub headers: HeaderMap,
+    query: String,
+    body: Option<BodyStream>,
+}
+
+/// A request, or why it was not let in.
+pub(in crate::http) type Admitted = Result<Call, Problem>;
+
+/// Lets in requests whose caller has the role. Comes after path and method of a route, and takes the request's body.
+pub(in crate::http) fn call(api: &Arc<ApiState>, role: Role) -> BoxedFilter<(Admitted,)> {
+    let api = Arc::clone(api);
+    let query = warp::query::raw().or(warp::any().map(String::new)).unify();
+    warp::header::headers_cloned()
+        .and(query)
+        .and(warp::body::stream())
+        .map(move |headers: HeaderMap, query: String, body| {
+            api.hosts.check(&headers)?;
+            let caller = api.tokens.caller(&headers)?;
+            caller.needs(role)?;
+            Ok(Call { api: Arc::clone(&api), caller, headers, query, body: Some(body::boxed(body)) })
+        })
+        .boxed()
+}
+
+/// GET, and HEAD, of which the server sends the head only.
+pub(in crate::http) fn reading() -> BoxedFilter<()> {
+    warp::get().or(warp::head()).unify().boxed()
+}
+
+impl Call {
+    /// The parameters of the query.
+    pub fn query(&self) -> Result<Query, Problem> {
+        Query::parse(&self.query)
+    }
+
+    /// Refuses a query of any kind.
+    pub fn no_query(&self) -> Result<(), Problem> {
+        self.query()?.finish()
+    }
+
+    /// The namespace of the query, if it is there, and nothing else in it.
+    pub fn namespace_only(&self) -> Result<Option<String>, Problem> {
+        let mut query = self.query()?;
+        let namespace = query.namespace();
+        query.finish()?;
+        Ok(namespace)
+    }
+
+    /// The job that path and query address; the caller may go there.
+    pub fn job_key(&self, segment: &str) -> Result<JobKey, Problem> {
+        let namespace = self.namespace_only()?;
+        self.key(segment, namespace)
+    }
+
+    /// As [`Call::job_key`], with the query already read.
+    pub fn key(&self, segment: &str, namespace: Option<String>) -> Result<JobKey, Problem> {
+        let namespace = namespace.unwrap_or_else(|| "default".into());
+        let name = job_name(segment)?;
+        self.caller.enters(&namespace)?;
+        Ok(JobKey { namespace, name })
+    }
+
+    /// The body as JSON.
+    pub async fn json(&mut self, limit: usize) -> Result<Value, Problem> {
+        self.read(limit, false).await
+    }
+
+    /// The body as JSON, `{}` where there is none.
+    pub async fn optional_json(&mut self) -> Result<Value, Problem> {
+        self.read(body::ORDINARY, true).await
+    }
+
+    /// The body is empty or `{}`.
+    pub async fn nothing_more(&mut self) -> Result<(), Problem> {
+        let body = self.optional_json().await?;
+        Fields::of(body, "this").and_then(Fields::finish).map_err(Problem::fields)
+    }
+
+    async fn read(&mut self, limit: usize, may_be_empty: bool) -> Result<Value, Problem> {
+        let body = self.body.take().ok_or_else(|| Problem::bad("the body was read already"))?;
+        body::json(&self.headers, body, limit, may_be_empty).await
+    }
+}
+
+/// The name of a job as a segment of a path.
+pub(in crate::http) fn job_name(segment: &str) -> Result<String, Problem> {
+    let name = decode(segment).ok_or_else(|| Problem::bad("the path is not percent-encoded UTF-8"))?;
+    check_job_name(&name).map_err(|error| Problem::field("name", error.to_string()))?;
+    Ok(name)
+}

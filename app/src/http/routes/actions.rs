@@ -1,0 +1,106 @@
+//! The actions on a job or a run: pause, resume, run now, cancel.
+
+use std::sync::Arc;
+
+use carillon_domain::time::Timestamp;
+use carillon_store::RunStage;
+use serde_json::{Value, json};
+use warp::filters::BoxedFilter;
+use warp::http::StatusCode;
+use warp::http::header::LOCATION;
+use warp::reply::Response;
+use warp::{Filter, path};
+
+use crate::config::Role;
+use crate::http::problem::{Answer, Problem, answer, json_response, set_header};
+use crate::http::request::caller::{Admitted, call};
+use crate::http::routes::jobs::job_response;
+use crate::http::routes::runs::visible_run;
+use crate::http::state::ApiState;
+use crate::wire::{Fields, run_json};
+
+/// The longest reason of a pause, in characters.
+const LONGEST_REASON: usize = 1_000;
+
+pub(in crate::http) fn routes(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
+    pause(api).or(resume(api)).unify().or(run_now(api)).unify().or(cancel(api)).unify().boxed()
+}
+
+/// `POST /v1/jobs/{name}/pause`
+fn pause(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
+    let route = path!("v1" / "jobs" / String / "pause").and(warp::post()).and(call(api, Role::Operator));
+    let handler = async |segment: String, admitted: Admitted| -> Answer {
+        let mut call = admitted?;
+        let key = call.job_key(&segment)?;
+        let (until, reason) = pause_of(call.optional_json().await?)?;
+        if let Some(until) = until
+            && until <= call.api.store.now().await?
+        {
+            return Err(Problem::field("until", format!("{until} has passed")));
+        }
+        let view = call.api.store.pause(&key, until, reason).await?;
+        call.api.engine.look();
+        Ok(job_response(StatusCode::OK, &view))
+    };
+    route.then(move |name, call| answer(handler(name, call))).boxed()
+}
+
+fn pause_of(body: Value) -> Result<(Option<Timestamp>, Option<String>), Problem> {
+    let mut fields = Fields::of(body, "a pause").map_err(Problem::fields)?;
+    let (until, reason) = (fields.time("until"), fields.text("reason"));
+    if reason.as_ref().is_some_and(|reason| reason.chars().count() > LONGEST_REASON) {
+        fields.fault("reason", format!("it is longer than {LONGEST_REASON} characters"));
+    }
+    if reason.as_ref().is_some_and(|reason| reason.chars().any(char::is_control)) {
+        fields.fault("reason", "it holds characters that cannot be printed");
+    }
+    fields.finish().map_err(Problem::fields)?;
+    Ok((until, reason))
+}
+
+/// `POST /v1/jobs/{name}/resume`
+fn resume(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
+    let route = path!("v1" / "jobs" / String / "resume").and(warp::post()).and(call(api, Role::Operator));
+    let handler = async |segment: String, admitted: Admitted| -> Answer {
+        let mut call = admitted?;
+        let key = call.job_key(&segment)?;
+        call.nothing_more().await?;
+        let view = call.api.store.resume(&key).await?;
+        call.api.engine.look();
+        Ok(job_response(StatusCode::OK, &view))
+    };
+    route.then(move |name, call| answer(handler(name, call))).boxed()
+}
+
+/// `POST /v1/jobs/{name}/run`
+fn run_now(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
+    let route = path!("v1" / "jobs" / String / "run").and(warp::post()).and(call(api, Role::Operator));
+    let handler = async |segment: String, admitted: Admitted| -> Answer {
+        let mut call = admitted?;
+        let key = call.job_key(&segment)?;
+        call.nothing_more().await?;
+        let run = call.api.engine.draw_run_id();
+        call.api.store.trigger(&key, run).await?;
+        call.api.engine.look();
+        let mut response = json_response(StatusCode::ACCEPTED, &json!({"id": run.to_string()}));
+        set_header(&mut response, LOCATION, &format!("/v1/runs/{run}"));
+        Ok(response)
+    };
+    route.then(move |name, call| answer(handler(name, call))).boxed()
+}
+
+/// `POST /v1/runs/{id}/cancel`: 202 while the run is ending, 200 where it never started.
+fn cancel(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
+    let route = path!("v1" / "runs" / String / "cancel").and(warp::post()).and(call(api, Role::Operator));
+    let handler = async |segment: String, admitted: Admitted| -> Answer {
+        let mut call = admitted?;
+        call.no_query()?;
+        call.nothing_more().await?;
+        let run = visible_run(&call, &segment).await?.id;
+        let view = call.api.store.cancel(run).await?;
+        call.api.engine.cancel(run);
+        let ending = matches!(view.stage, RunStage::Running { .. });
+        Ok(json_response(if ending { StatusCode::ACCEPTED } else { StatusCode::OK }, &run_json(&view)))
+    };
+    route.then(move |id, call| answer(handler(id, call))).boxed()
+}

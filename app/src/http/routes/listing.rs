@@ -1,0 +1,98 @@
+//! `GET /v1/jobs` and `GET /v1/jobs/{name}/next`: which jobs there are, and when one is due.
+
+use std::sync::Arc;
+
+use carillon_domain::name::{check_label_key, check_label_value};
+use carillon_store::JobQuery;
+use serde_json::json;
+use warp::filters::BoxedFilter;
+use warp::http::StatusCode;
+use warp::reply::Response;
+use warp::{Filter, path};
+
+use crate::config::Role;
+use crate::http::problem::{Answer, Problem, answer, json_response};
+use crate::http::request::caller::{Admitted, Call, call, reading};
+use crate::http::request::query::Namespaces;
+use crate::http::state::ApiState;
+use crate::wire::{job_cursor, job_json, read_job_cursor};
+
+/// How many due times are answered at the most.
+pub(in crate::http) const MOST_DUE_TIMES: u32 = 1_000;
+
+pub(in crate::http) fn routes(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
+    list(api).or(next(api)).unify().boxed()
+}
+
+/// `GET /v1/jobs`
+fn list(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
+    let route = path!("v1" / "jobs").and(reading()).and(call(api, Role::Viewer));
+    let handler = async |admitted: Admitted| -> Answer {
+        let call = admitted?;
+        let query = job_query(&call)?;
+        let page = call.api.store.jobs(&query).await?;
+        let items: Vec<_> = page.items.iter().map(job_json).collect();
+        let next = page.next.as_ref().map(job_cursor);
+        Ok(json_response(StatusCode::OK, &json!({"items": items, "next_cursor": next})))
+    };
+    route.then(move |call| answer(handler(call))).boxed()
+}
+
+fn job_query(call: &Call) -> Result<JobQuery, Problem> {
+    let mut query = call.query()?;
+    let namespaces = query.namespaces();
+    let state = query.choice("state", &["idle", "prepared", "executing"], |state| state);
+    let label = query.text("label").map(|label| match label.split_once('=') {
+        Some((key, value)) => (key.to_owned(), Some(value.to_owned())),
+        None => (label, None),
+    });
+    if let Some((key, value)) = &label
+        && let Err(error) = check_label_key(key).and_then(|()| check_label_value(value.as_deref().unwrap_or_default()))
+    {
+        query.fault("label", format!("it must be KEY or KEY=VALUE: {error}"));
+    }
+    let prefix = query.text("prefix");
+    if prefix.as_deref().is_some_and(|prefix| prefix.len() > carillon_domain::name::MAX_NAME) {
+        query.fault("prefix", "it is longer than any name");
+    }
+    let asked = JobQuery {
+        namespace: None,
+        prefix,
+        label,
+        state: state.map(str::to_owned),
+        paused: query.flag("paused"),
+        after: query.cursor(read_job_cursor),
+        limit: query.limit(),
+    };
+    query.finish()?;
+    Ok(JobQuery { namespace: entered(call, namespaces)?, ..asked })
+}
+
+/// The namespace of a listing, `None` for all; the caller may see it.
+pub(in crate::http) fn entered(call: &Call, namespaces: Namespaces) -> Result<Option<String>, Problem> {
+    match namespaces {
+        Namespaces::All => call.caller.enters_all().map(|()| None),
+        Namespaces::One(namespace) => call.caller.enters(&namespace).map(|()| Some(namespace)),
+    }
+}
+
+/// `GET /v1/jobs/{name}/next`
+fn next(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
+    let route = path!("v1" / "jobs" / String / "next").and(reading()).and(call(api, Role::Viewer));
+    let handler = async |segment: String, admitted: Admitted| -> Answer {
+        let call = admitted?;
+        let (key, count) = {
+            let mut query = call.query()?;
+            let (namespace, count) = (query.namespace(), query.integer("count", 1, MOST_DUE_TIMES).unwrap_or(10));
+            query.finish()?;
+            (call.key(&segment, namespace)?, count)
+        };
+        let view = call.api.store.job(&key).await?;
+        let now = call.api.store.now().await?;
+        let timeline = view.job.timeline(view.state.anchor_at);
+        let timeline = timeline.map_err(|error| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, error.to_string()))?;
+        let next: Vec<_> = timeline.after(now).take(count as usize).map(|due| due.to_string()).collect();
+        Ok(json_response(StatusCode::OK, &json!({"next": next})))
+    };
+    route.then(move |name, call| answer(handler(name, call))).boxed()
+}

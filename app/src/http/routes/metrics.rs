@@ -1,0 +1,146 @@
+//! `/metrics` in the text format of Prometheus.
+
+use std::fmt::Write;
+use std::sync::Arc;
+
+use warp::filters::BoxedFilter;
+use warp::http::header::{CONTENT_TYPE, HeaderValue};
+use warp::reply::Response;
+use warp::{Filter, path};
+
+use crate::config::Role;
+use crate::engine::{Counts, Readiness};
+use crate::http::problem::{Answer, answer};
+use crate::http::request::caller::{Admitted, call, reading};
+use crate::http::state::ApiState;
+
+const FORMAT: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+
+/// `GET /metrics`
+pub(in crate::http) fn route(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
+    let route = path!("metrics").and(reading()).and(call(api, Role::Viewer));
+    let handler = async |admitted: Admitted| -> Answer {
+        let call = admitted?;
+        call.no_query()?;
+        let mut text = counts(&call.api.engine.counts());
+        process(&call.api, &mut text);
+        let mut response = Response::new(text.into());
+        response.headers_mut().insert(CONTENT_TYPE, FORMAT);
+        Ok(response)
+    };
+    route.then(move |call| answer(handler(call))).boxed()
+}
+
+fn counts(counts: &Counts) -> String {
+    let mut text = String::new();
+    gauge(&mut text, "carillon_prepared", "Firings claimed and not started.", counts.prepared);
+    gauge(&mut text, "carillon_executing", "Runs started and not finished.", counts.executing);
+    gauge(&mut text, "carillon_partitions", "Partitions that fall to this node.", counts.partitions.len());
+    family(&mut text, "carillon_runs_started_total", "counter", "Runs started.");
+    line(&mut text, format_args!("carillon_runs_started_total {}", counts.started_total));
+    family(&mut text, "carillon_runs_finished_total", "counter", "Runs finished, by status.");
+    for (status, count) in &counts.finished_total {
+        line(&mut text, format_args!("carillon_runs_finished_total{{status=\"{status}\"}} {count}"));
+    }
+    family(&mut text, "carillon_store_errors_total", "counter", "Calls to the database that failed, by kind.");
+    for (kind, count) in &counts.store_errors_total {
+        line(&mut text, format_args!("carillon_store_errors_total{{kind=\"{kind}\"}} {count}"));
+    }
+    family(&mut text, "carillon_invariant_violations_total", "counter", "Broken invariants; anything but 0 is a bug.");
+    line(&mut text, format_args!("carillon_invariant_violations_total {}", counts.invariant_violations_total));
+    family(
+        &mut text,
+        "carillon_clock_offset_seconds",
+        "gauge",
+        "How far the database's clock is ahead of this machine's.",
+    );
+    line(&mut text, format_args!("carillon_clock_offset_seconds {:.3}", counts.clock_offset_ms as f64 / 1_000.0));
+    lag(&mut text, counts);
+    text
+}
+
+/// The engine counts each start in one bucket; Prometheus wants each bucket to hold those below it too.
+fn lag(text: &mut String, counts: &Counts) {
+    const NAME: &str = "carillon_start_lag_seconds";
+    family(text, NAME, "histogram", "How long after its time a run was started.");
+    let mut below = 0;
+    for (bound_ms, count) in &counts.lag_ms_buckets {
+        below += count;
+        match *bound_ms {
+            u64::MAX => {}
+            bound_ms => line(text, format_args!("{NAME}_bucket{{le=\"{}\"}} {below}", seconds(bound_ms))),
+        }
+    }
+    let all = below.max(counts.started_total);
+    line(text, format_args!("{NAME}_bucket{{le=\"+Inf\"}} {all}"));
+    line(text, format_args!("{NAME}_sum {}", seconds(counts.lag_ms_sum)));
+    line(text, format_args!("{NAME}_count {all}"));
+}
+
+fn process(api: &ApiState, text: &mut String) {
+    let ready = u8::from(api.engine.readiness() == Readiness::Ready);
+    gauge(text, "carillon_ready", "Whether the node schedules.", usize::from(ready));
+    family(text, "carillon_uptime_seconds", "gauge", "How long the node has been up.");
+    line(text, format_args!("carillon_uptime_seconds {:.3}", api.uptime().as_secs_f64()));
+    if let Some(bytes) = resident_bytes() {
+        family(text, "process_resident_memory_bytes", "gauge", "Resident memory.");
+        line(text, format_args!("process_resident_memory_bytes {bytes}"));
+    }
+    family(text, "carillon_build_info", "gauge", "The version of the binary.");
+    line(text, format_args!("carillon_build_info{{version=\"{}\"}} 1", env!("CARGO_PKG_VERSION")));
+}
+
+fn gauge(text: &mut String, name: &str, help: &str, value: usize) {
+    family(text, name, "gauge", help);
+    line(text, format_args!("{name} {value}"));
+}
+
+fn family(text: &mut String, name: &str, kind: &str, help: &str) {
+    line(text, format_args!("# HELP {name} {help}\n# TYPE {name} {kind}"));
+}
+
+fn line(text: &mut String, line: std::fmt::Arguments<'_>) {
+    // Writing to a String cannot fail.
+    let _ = writeln!(text, "{line}");
+}
+
+fn seconds(ms: u64) -> String {
+    format!("{}.{:03}", ms / 1_000, ms % 1_000)
+}
+
+fn resident_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let kib = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?.trim().strip_suffix(" kB")?;
+    Some(kib.trim().parse::<u64>().ok()? * 1_024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_become_lines() {
+        let given = Counts {
+            prepared: 3,
+            started_total: 9,
+            finished_total: [("succeeded", 7)].into(),
+            lag_ms_sum: 1_234,
+            clock_offset_ms: -1_500,
+            lag_ms_buckets: vec![(5, 4), (10, 3), (u64::MAX, 2)],
+            ..Counts::default()
+        };
+        let text = counts(&given);
+        for expected in [
+            "# TYPE carillon_prepared gauge\ncarillon_prepared 3\n",
+            "carillon_runs_finished_total{status=\"succeeded\"} 7\n",
+            "carillon_start_lag_seconds_bucket{le=\"0.005\"} 4\n",
+            "carillon_start_lag_seconds_bucket{le=\"0.010\"} 7\n",
+            "carillon_start_lag_seconds_bucket{le=\"+Inf\"} 9\n",
+            "carillon_start_lag_seconds_sum 1.234\n",
+            "carillon_clock_offset_seconds -1.500\n",
+        ] {
+            assert!(text.contains(expected), "{text} lacks {expected}");
+        }
+        assert!(resident_bytes().is_some_and(|bytes| bytes > 100_000));
+    }
+}

@@ -1,0 +1,12 @@
+//! The routes, a file each.
+
+pub(in crate::http) mod actions;
+pub(in crate::http) mod batch;
+pub(in crate::http) mod cluster;
+pub(in crate::http) mod health;
+pub(in crate::http) mod jobs;
+pub(in crate::http) mod listing;
+pub(in crate::http) mod metrics;
+pub(in crate::http) mod output;
+pub(in crate::http) mod output_resume;
+pub(in crate::http) mod runs;

@@ -1,0 +1,126 @@
+//! `GET /v1/runs`, `GET /v1/jobs/{name}/runs` and `GET /v1/runs/{id}`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use carillon_domain::id::RunId;
+use carillon_domain::run::Status;
+use carillon_domain::store::Refusal;
+use carillon_store::{ControlError, RunQuery, RunStage, RunView};
+use serde_json::{Value, json};
+use tokio::time::timeout;
+use warp::filters::BoxedFilter;
+use warp::http::StatusCode;
+use warp::reply::Response;
+use warp::{Filter, path};
+
+use crate::config::Role;
+use crate::http::problem::{Answer, Problem, answer, json_response};
+use crate::http::request::caller::{Admitted, Call, call, reading};
+use crate::http::request::query::Query;
+use crate::http::routes::listing::entered;
+use crate::http::routes::output::live;
+use crate::http::state::ApiState;
+use crate::wire::{read_run_cursor, run_cursor, run_json};
+
+/// How long a run at another node is waited for. That node looks each second for what is asked of it.
+const LIVE_WITHIN: Duration = Duration::from_millis(1_500);
+
+pub(in crate::http) fn routes(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
+    of_all(api).or(of_job(api)).unify().or(one(api)).unify().boxed()
+}
+
+/// `GET /v1/runs`
+fn of_all(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
+    let route = path!("v1" / "runs").and(reading()).and(call(api, Role::Viewer));
+    let handler = async |admitted: Admitted| -> Answer {
+        let call = admitted?;
+        let asked = {
+            let mut query = call.query()?;
+            let namespaces = query.namespaces();
+            let asked = filters(&mut query);
+            query.finish()?;
+            RunQuery { namespace: entered(&call, namespaces)?, ..asked }
+        };
+        listing(&call, &asked).await
+    };
+    route.then(move |call| answer(handler(call))).boxed()
+}
+
+/// `GET /v1/jobs/{name}/runs`
+fn of_job(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
+    let route = path!("v1" / "jobs" / String / "runs").and(reading()).and(call(api, Role::Viewer));
+    let handler = async |segment: String, admitted: Admitted| -> Answer {
+        let call = admitted?;
+        let asked = {
+            let mut query = call.query()?;
+            let namespace = query.namespace();
+            let asked = filters(&mut query);
+            query.finish()?;
+            RunQuery { job: Some(call.key(&segment, namespace)?), ..asked }
+        };
+        listing(&call, &asked).await
+    };
+    route.then(move |name, call| answer(handler(name, call))).boxed()
+}
+
+fn filters(query: &mut Query) -> RunQuery {
+    RunQuery {
+        job: None,
+        namespace: None,
+        status: query.choice("status", &Status::ALL, Status::as_str),
+        since: query.time("since"),
+        until: query.time("until"),
+        after: query.cursor(read_run_cursor),
+        limit: query.limit(),
+    }
+}
+
+async fn listing(call: &Call, query: &RunQuery) -> Answer {
+    let page = call.api.store.runs(query).await?;
+    let items: Vec<_> = page.items.iter().map(run_json).collect();
+    let next = page.next.as_ref().map(run_cursor);
+    Ok(json_response(StatusCode::OK, &json!({"items": items, "next_cursor": next})))
+}
+
+/// `GET /v1/runs/{id}`, with the output; bytes that are not UTF-8 are replaced, `/output` has them as they were.
+fn one(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
+    let route = path!("v1" / "runs" / String).and(reading()).and(call(api, Role::Viewer));
+    let handler = async |segment: String, admitted: Admitted| -> Answer {
+        let call = admitted?;
+        call.no_query()?;
+        let view = visible_run(&call, &segment).await?;
+        let mut out = run_json(&view);
+        let id = view.id;
+        let (output, truncated) = match &view.stage {
+            RunStage::Waiting { .. } => (None, false),
+            // How it stands is told in any case, what it printed where its node tells that soon.
+            RunStage::Running { .. } => match timeout(LIVE_WITHIN, live(&call.api, view)).await {
+                Ok(Ok(Some(part))) => {
+                    let truncated = part.is_truncated();
+                    (Some(part.tail), truncated)
+                }
+                _ => (None, false),
+            },
+            RunStage::Recorded { .. } => {
+                let kept = call.api.store.output(id).await?;
+                (Some(kept.bytes), kept.truncated)
+            }
+        };
+        out["output"] = output.map_or(Value::Null, |bytes| String::from_utf8_lossy(&bytes).into());
+        out["output_truncated"] = json!(truncated);
+        Ok(json_response(StatusCode::OK, &out))
+    };
+    route.then(move |id, call| answer(handler(id, call))).boxed()
+}
+
+/// A run that the caller may see; one of another namespace is not there.
+pub(in crate::http) async fn visible_run(call: &Call, segment: &str) -> Result<RunView, Problem> {
+    let run: RunId = segment.parse().map_err(|error| Problem::field("id", format!("{error}")))?;
+    let view = call.api.store.run(run).await?;
+    if call.caller.sees(&view.key.namespace) {
+        Ok(view)
+    } else {
+        Err(ControlError::Refused(Refusal::NoRun(run)).into())
+    }
+}
