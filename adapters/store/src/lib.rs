@@ -4,12 +4,11 @@
 //! nodes are batches. Every instant in the database is that database's own time.
 
 pub mod batch_loader;
+mod cache;
 mod calls;
 mod clock;
-mod clock_estimate;
 mod codec;
 mod definition;
-mod definition_cache;
 mod error;
 mod guarded;
 mod live_output;
@@ -17,10 +16,8 @@ pub mod memory;
 pub mod mysql;
 mod perform;
 mod purge_cursor;
-mod row_cache;
 pub mod sqlite;
 mod tables;
-mod two_gen_map;
 mod types;
 mod views;
 

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use super::call::{Call, ClaimRequest, Failure, PeekRequest};
-use super::flight::{Sent, SentClaim};
+use super::flow::flight::{Sent, SentClaim};
+use super::flow::stealing::StealPlan;
 use super::port::{Claimed, Peek};
 use super::reactions::{Facts, Failed};
-use super::stealing::StealPlan;
 use super::{Config, Node, StopReason};
 use crate::id::RunId;
 use crate::matrix::Event;

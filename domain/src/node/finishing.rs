@@ -2,7 +2,7 @@
 //! What comes up next of the same job may be claimed by the same commit.
 
 use super::call::{Call, Failure};
-use super::flight::Sent;
+use super::flow::flight::Sent;
 use super::port::{FinishAnswer, Finished, Next, RowKey};
 use super::reactions::{Facts, Failed};
 use super::{Ended, Node, Stage};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::call::{BeatAnswer, Call, Failure};
-use super::flight::Sent;
+use super::flow::flight::Sent;
 use super::types::LastLook;
 use super::{Effect, Ended, Node, SelfKillReason, Stage, StopReason};
 use crate::guard::{Guard, enabled};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::call::Failure;
-use super::linger::record_may_wait_until;
+use super::flow::linger::record_may_wait_until;
 use super::port::{Claimed, RunRef, SettleAnswer, StartAnswer};
 use super::{Effect, Node, Run, Stage, StopReason, lives};
 use crate::firing::Held;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::call::{Call, Failure};
-use super::flight::Sent;
+use super::flow::flight::Sent;
 use super::port::RunRef;
 use super::reactions::{Facts, Failed};
 use super::types::LastLook;

@@ -1,7 +1,7 @@
 //! Prepared -> Executing, the node's side: only what the store acknowledged, or a settling write confirmed, is spawned.
 
 use super::call::{Call, Failure};
-use super::flight::{ENOUGH, Sent};
+use super::flow::flight::{ENOUGH, Sent};
 use super::port::{SettleAnswer, StartAnswer};
 use super::reactions::{Facts, Failed};
 use super::{Effect, Node, Stage, StopReason};

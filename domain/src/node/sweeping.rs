@@ -2,7 +2,7 @@
 
 use super::Node;
 use super::call::{Call, Peer};
-use super::flight::Sent;
+use super::flow::flight::Sent;
 use crate::id::SessionId;
 use crate::time::BootTime;
 

@@ -8,7 +8,7 @@ use carillon_domain::node::port::{Claimed, FinishAnswer, RunRef, SettleAnswer, S
 use carillon_domain::store::{self, AfterRefusal, JobRow, Rows, SplitFinish, Write};
 
 use super::decide::{decide, decide_locked};
-use crate::clock_estimate::Estimate;
+use crate::cache::clock_estimate::Estimate;
 use crate::tables::Tables;
 use crate::{ClaimRequest, Finished, Me, NewSession, Opened, StoreError, StoreResult};
 

@@ -12,12 +12,12 @@ use carillon_domain::id::SessionId;
 use carillon_domain::mechanism::{Mechanism, enabled as uses};
 use carillon_domain::node::port::{RowKey, RunRef, StartAnswer};
 
+use crate::cache::clock_estimate::Estimate;
+use crate::cache::row_cache;
 use crate::calls::node;
-use crate::clock_estimate::Estimate;
 use crate::mysql::MySqlStore;
 use crate::mysql::transaction::{Context, list};
 use crate::mysql::write::update::assignments;
-use crate::row_cache;
 use crate::tables::{JobRow, Write};
 use crate::{Me, StoreError, StoreResult};
 

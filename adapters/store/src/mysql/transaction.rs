@@ -14,17 +14,17 @@ use carillon_domain::time::Timestamp;
 use mysql_async::Row;
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 
+use crate::cache::clock_estimate::{ClockEstimate, Estimate};
+use crate::cache::definition_cache::Cache;
+use crate::cache::row_cache::{Known, RowCache};
 use crate::clock::Clock;
 use crate::clock::boottime_us;
-use crate::clock_estimate::{ClockEstimate, Estimate};
 use crate::definition::Definition;
-use crate::definition_cache::Cache;
 use crate::mysql::client::connection::Connection;
 use crate::mysql::client::open::Options;
 use crate::mysql::client::pool::{OpeningStatement, Pool, Unbegun};
 use crate::mysql::encoding::rows::Columns;
 use crate::mysql::write::losses::{ConcurrentRuns, STANDING, read_standing};
-use crate::row_cache::{Known, RowCache};
 use crate::tables::Standing;
 use crate::{ControlError, StoreError, StoreResult};
 

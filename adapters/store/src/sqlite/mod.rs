@@ -23,7 +23,6 @@ use carillon_domain::node::port::{Claimed, FinishAnswer, Peek, RunRef, SettleAns
 use carillon_domain::time::Timestamp;
 
 use super::clock::Clock;
-use super::definition_cache::Cache;
 use super::purge_cursor::{Places, Purge, PurgeCursors};
 use super::tables::{Tables, at_once};
 use super::{
@@ -31,6 +30,7 @@ use super::{
     Opened, Output, Page, PeekRequest, PutJob, RecordedLoss, RunCursor, RunQuery, RunView, Saved, SessionView,
     StoreError,
 };
+use crate::cache::definition_cache::Cache;
 use crate::calls::{control, node};
 pub use crate::sqlite::client::error::OpenError;
 pub use crate::sqlite::client::lease::{Lease, LeaseError};

@@ -8,9 +8,9 @@ use carillon_domain::time::Timestamp;
 use rusqlite::types::Value;
 use rusqlite::{Connection, Params, Row, params, params_from_iter};
 
+use crate::cache::definition_cache::Cache;
 use crate::codec::run_bytes;
 use crate::definition::{Definition, from_document};
-use crate::definition_cache::Cache;
 use crate::sqlite::client::error::{statement, unreadable};
 use crate::sqlite::rows::{self, CONCURRENT, CONCURRENT_ORDER, STATE, signed};
 use crate::tables::{ConcurrentJob, JobRow};

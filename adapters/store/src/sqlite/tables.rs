@@ -12,8 +12,8 @@ use carillon_domain::run::RunRecord;
 use carillon_domain::time::Timestamp;
 use rusqlite::{Connection, Row, params};
 
+use crate::cache::definition_cache::Cache;
 use crate::codec::named;
-use crate::definition_cache::Cache;
 use crate::guarded::guarded;
 use crate::sqlite::client::error::unreadable;
 use crate::sqlite::rows::{CONCURRENT_ORDER, signed};

@@ -10,9 +10,9 @@ use super::line::Line;
 use super::locks::Row;
 use super::server::lock;
 use super::{Client, Memory};
+use crate::cache::clock_estimate::Estimate;
+use crate::cache::row_cache;
 use crate::calls::node;
-use crate::clock_estimate::Estimate;
-use crate::row_cache;
 use crate::tables::{JobRow, Tables, Write, WriteSet, at_once};
 use crate::{Me, StoreError, StoreResult};
 

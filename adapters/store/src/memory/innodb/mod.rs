@@ -39,10 +39,10 @@ use self::transaction::{Locks, Transaction};
 pub use self::weather::{Calm, CommitFate, StatementFate, Weather};
 use super::Backup;
 use super::data::Data;
+use crate::cache::clock_estimate::ClockEstimate;
+use crate::cache::row_cache::RowCache;
 use crate::calls::{control, node};
 use crate::clock::Clock;
-use crate::clock_estimate::ClockEstimate;
-use crate::row_cache::RowCache;
 use crate::tables::{Tables, at_once};
 use crate::views::{jobs, runs};
 use crate::{

@@ -10,7 +10,7 @@ use super::super::data::Data;
 use super::Memory;
 use super::line::Line;
 use super::locks::Row;
-use crate::row_cache::{Known, RowCache};
+use crate::cache::row_cache::{Known, RowCache};
 use crate::tables::{self, JobRow, Tables, Write, WriteSet};
 use crate::{SessionView, StoreError, StoreResult};
 

@@ -7,7 +7,7 @@ use rusqlite::Connection;
 use tokio::sync::Semaphore;
 
 use crate::StoreError;
-use crate::definition_cache::Cache;
+use crate::cache::definition_cache::Cache;
 use crate::sqlite::{client::error, client::open};
 
 /// A connection with what it has read before.

@@ -10,7 +10,7 @@ use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::StoreError;
-use crate::definition_cache::Cache;
+use crate::cache::definition_cache::Cache;
 use crate::sqlite::client::error;
 
 /// No more than this is gathered into one transaction.

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use carillon_domain::id::JobId;
 use carillon_domain::time::Timestamp;
 
-use super::definition::Definition;
-use super::two_gen_map::TwoGenMap;
+use crate::cache::two_gen_map::TwoGenMap;
+use crate::definition::Definition;
 
 /// The least room: people look at jobs that this node does not hold.
 const LEAST: usize = 8192;

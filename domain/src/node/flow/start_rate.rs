@@ -5,9 +5,9 @@
 
 use std::time::Duration;
 
-use super::Node;
-use super::flight::ENOUGH;
 use crate::mechanism::{Mechanism, enabled as uses};
+use crate::node::Node;
+use crate::node::flow::flight::ENOUGH;
 use crate::time::BootTime;
 
 /// So many starts a second there are at a thousand firings a second, and at the least at more.
@@ -19,7 +19,7 @@ const SAVED: u32 = 4;
 
 /// The starts sent lately, and how long the next one waits.
 #[derive(Debug, Default, Clone, Hash)]
-pub(super) struct StartRate {
+pub(in crate::node) struct StartRate {
     /// A second of the boot clock, how many runs were started in it, and in the one before.
     second: u64,
     runs: u32,
@@ -77,7 +77,7 @@ impl StartRate {
 
 impl Node {
     /// Whether what is due waits for more, for a moment.
-    pub(super) fn waits_for_more(&mut self, now: BootTime) -> bool {
+    pub(in crate::node) fn waits_for_more(&mut self, now: BootTime) -> bool {
         let waiting = self.due.len();
         uses(Mechanism::StartRate) && waiting > 0 && self.agenda.start_rate.waits(waiting, now)
     }

@@ -10,12 +10,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::port::{RowKey, Unclaimed};
+use crate::node::port::{RowKey, Unclaimed};
 use crate::time::{BootTime, Timestamp};
 
 /// The rows seen unclaimed in the partitions of others, and since when.
 #[derive(Debug, Default, Clone, Hash)]
-pub(super) struct UnclaimedTracker {
+pub(in crate::node) struct UnclaimedTracker {
     seen: BTreeMap<(u16, RowKey), Observation>,
 }
 
@@ -27,7 +27,7 @@ struct Observation {
 
 /// The rows to steal.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct StealPlan {
+pub(in crate::node) struct StealPlan {
     /// Where.
     pub partitions: Vec<u16>,
     /// Of which executor.

@@ -16,8 +16,8 @@ use carillon_domain::mechanism::{Mechanism, enabled as uses};
 use carillon_domain::node::port::{RowKey, RunRef};
 use carillon_domain::time::Timestamp;
 
-use super::tables::Write;
-use super::two_gen_map::TwoGenMap;
+use crate::cache::two_gen_map::TwoGenMap;
+use crate::tables::Write;
 
 /// Room for all rows that the node holds, and for rows of answers that are in flight.
 #[derive(Debug)]

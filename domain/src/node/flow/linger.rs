@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use super::{Node, Run};
 use crate::mechanism::{Mechanism, enabled as uses};
+use crate::node::{Node, Run};
 use crate::run::Trigger;
 use crate::time::{BootTime, Timestamp};
 
@@ -24,7 +24,7 @@ const STARTS_FIRST: Duration = Duration::from_millis(250);
 
 /// The finishes sent lately, and how long ended runs may wait since then.
 #[derive(Debug, Default, Clone, Hash)]
-pub(super) struct Linger {
+pub(in crate::node) struct Linger {
     /// When the last finish was sent, if that is no longer ago than [`LINGER`].
     sent: Option<BootTime>,
     /// When the most urgent of the runs that have ended is to be recorded.
@@ -50,7 +50,7 @@ impl Linger {
 
 /// Whether starts go before finishes.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum StartPriority {
+pub(in crate::node) enum StartPriority {
     #[default]
     Off,
     Until(BootTime),
@@ -69,19 +69,19 @@ impl StartPriority {
 
 impl Run {
     /// By when the record of this run, which ends now, is to be on its way.
-    pub(super) fn record_by(&self, utc: Timestamp, now: BootTime) -> BootTime {
+    pub(in crate::node) fn record_by(&self, utc: Timestamp, now: BootTime) -> BootTime {
         now + self.record_may_wait_until.since(utc).clamp(HURRY, LINGER)
     }
 }
 
 /// Until when the record of a firing that should start at `start_at` keeps nobody waiting.
-pub(super) fn record_may_wait_until(trigger: Trigger, start_at: Timestamp) -> Timestamp {
+pub(in crate::node) fn record_may_wait_until(trigger: Trigger, start_at: Timestamp) -> Timestamp {
     if trigger == Trigger::Manual { start_at } else { start_at + NOT_YET_DUE_AGAIN }
 }
 
 impl Node {
     /// How many runs one finish records at the most.
-    pub(super) fn recorded_together(&self) -> usize {
+    pub(in crate::node) fn recorded_together(&self) -> usize {
         TOGETHER.min(self.config.max_batch)
     }
 
@@ -100,14 +100,14 @@ impl Node {
     }
 
     /// Whether what has ended is still to wait.
-    pub(super) fn lingers(&mut self, now: BootTime) -> bool {
+    pub(in crate::node) fn lingers(&mut self, now: BootTime) -> bool {
         self.agenda.linger.until = self.lingers_until().filter(|until| *until > now);
         self.agenda.linger.until.is_some()
     }
 
     /// Many firings that come due together are started before the first of them to end are recorded. For a short while only,
     /// as a node that is behind has always some waiting, and only while there is a place for each.
-    pub(super) fn starts_go_first(&mut self, now: BootTime) -> bool {
+    pub(in crate::node) fn starts_go_first(&mut self, now: BootTime) -> bool {
         let waits_for_the_store = !self.due.is_empty() && self.agenda.start_rate.until.is_none();
         let starting = waits_for_the_store || self.flight.starts() > 0;
         let starts_first = uses(Mechanism::StartPriority)

@@ -6,15 +6,15 @@
 
 use std::collections::BTreeMap;
 
-use super::Node;
-use super::call::CallId;
-use super::stealing::StealPlan;
 use crate::id::{RunId, SessionId};
 use crate::mechanism::{Mechanism, enabled as uses};
+use crate::node::Node;
+use crate::node::call::CallId;
+use crate::node::flow::stealing::StealPlan;
 use crate::time::BootTime;
 
 /// So many runs are worth a call of their own while another is in flight.
-pub(super) const ENOUGH: usize = 250;
+pub(in crate::node) const ENOUGH: usize = 250;
 /// The most claims, starts and finishes in flight together. More only get into each other's way.
 const BUSY: usize = 3;
 /// The most calls in flight of one kind.
@@ -22,7 +22,7 @@ const WINDOW: usize = 2;
 
 /// A claim in flight.
 #[derive(Debug, Clone, Hash)]
-pub(super) struct SentClaim {
+pub(in crate::node) struct SentClaim {
     pub runs: Vec<RunId>,
     /// Places kept for those that may start in the same commit.
     pub places: usize,
@@ -32,7 +32,7 @@ pub(super) struct SentClaim {
 
 /// The node's memory of a call in flight.
 #[derive(Debug, Clone, Hash)]
-pub(super) enum Sent {
+pub(in crate::node) enum Sent {
     Heartbeat { at: BootTime },
     Peek { at: BootTime },
     Claim(SentClaim),
@@ -48,7 +48,7 @@ pub(super) enum Sent {
 
 /// All calls in flight.
 #[derive(Debug, Default, Clone, Hash)]
-pub(super) struct Flight {
+pub(in crate::node) struct Flight {
     calls: BTreeMap<CallId, Sent>,
     numbered: u64,
 }
@@ -125,7 +125,7 @@ impl Flight {
 
 impl Node {
     /// Whether `waiting` runs are worth a call where `in_flight` calls of the kind are in flight.
-    pub(super) fn may_send(&self, in_flight: usize, waiting: usize) -> bool {
+    pub(in crate::node) fn may_send(&self, in_flight: usize, waiting: usize) -> bool {
         let calls = usize::from(self.claims()) + self.flight.starts() + self.flight.finishes();
         let window = if uses(Mechanism::InFlightWindow) { WINDOW } else { 1 };
         in_flight == 0 || in_flight < window && waiting >= ENOUGH.min(self.config.max_batch) && calls < BUSY

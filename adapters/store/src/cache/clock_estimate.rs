@@ -6,7 +6,7 @@
 use carillon_domain::id::SessionId;
 use carillon_domain::time::Timestamp;
 
-use super::tables::Standing;
+use crate::tables::Standing;
 
 /// The best bound of the time is forgotten after one to two of these periods, as clocks are set now and then. The period is longer
 /// than the node's own, so a run that is due by the node's clock is due by this one.
@@ -14,7 +14,7 @@ const KEPT_US: u64 = 15_000_000;
 
 /// The estimate for a session that may start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Estimate {
+pub(crate) struct Estimate {
     /// The database's time, never later than it shows.
     pub now: Timestamp,
     /// The end of the newest loss window there ever was.
@@ -23,7 +23,7 @@ pub(super) struct Estimate {
 
 /// The times that the database has told.
 #[derive(Debug, Default)]
-pub(super) struct ClockEstimate {
+pub(crate) struct ClockEstimate {
     /// The database's time minus the boot clock, at best, lately and in the period before.
     offset_us: Option<i64>,
     older_offset_us: Option<i64>,
@@ -68,8 +68,8 @@ impl ClockEstimate {
 mod tests {
     use carillon_domain::lost_commits::LossWindow;
 
-    use super::super::tables::KnownSession;
     use super::*;
+    use crate::tables::KnownSession;
     use crate::{SessionBeat, SessionState};
 
     const ME: fn() -> SessionId = || SessionId::from_random(1);
