@@ -117,15 +117,15 @@ guards! {
     /// A node keeps the run ids of a claim of unknown outcome, so that it adopts the rows if the claim was applied.
     PendingKept "pending-kept" keeps L1 in "domain/src/node/claiming.rs";
     /// Recovery ignores rows that a claim in flight may have taken.
-    ClaimInFlight "claim-in-flight" keeps S3 in "domain/src/node/recovery.rs";
+    ClaimInFlight "claim-in-flight" keeps S3 in "domain/src/node/ledger/recovery.rs";
     /// Recovery releases every row that the store lists for this session and the node does not know.
-    Recovery "recovery" keeps L1 in "domain/src/node/recovery.rs";
+    Recovery "recovery" keeps L1 in "domain/src/node/ledger/recovery.rs";
     /// A start of unknown outcome is settled. It is neither forgotten nor counted as failed.
     SettleUnknown "settle-unknown" keeps L1 in "domain/src/node/starting.rs";
     /// A finish is repeated until it is acknowledged.
     FinishRepeats "finish-repeats" keeps S2 in "domain/src/node/finishing.rs";
     /// A reset is repeated until it is acknowledged.
-    ResetRepeats "reset-repeats" keeps L1 in "domain/src/node/recovery.rs";
+    ResetRepeats "reset-repeats" keeps L1 in "domain/src/node/ledger/recovery.rs";
     /// The lease counts from before the heartbeat was sent.
     LeaseFromSending "lease-from-sending" keeps S8 in "domain/src/node/lifecycle.rs";
     /// The first lease counts from before the registration was sent.

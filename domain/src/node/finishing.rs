@@ -3,8 +3,8 @@
 
 use super::call::{Call, Failure};
 use super::flow::flight::Sent;
+use super::ledger::reactions::{Facts, Failed};
 use super::port::{FinishAnswer, Finished, Next, RowKey};
-use super::reactions::{Facts, Failed};
 use super::{Ended, Node, Stage};
 use crate::id::RunId;
 use crate::matrix::Event;

@@ -13,10 +13,9 @@ pub mod call;
 mod claiming;
 mod finishing;
 mod flow;
+mod ledger;
 mod lifecycle;
 pub mod port;
-mod reactions;
-mod recovery;
 mod starting;
 mod suspension;
 mod sweeping;
@@ -25,62 +24,20 @@ mod types;
 pub use types::{Config, Effect, Input, SelfKillReason, StopReason};
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::Arc;
 
 use crate::guard::{Guard, enabled};
 use crate::id::{RunId, SessionId};
-use crate::job::Job;
 use crate::lease::{DatabaseClock, FailureDetector};
 use crate::lost_commits::LossWindow;
-use crate::run::{Ending, Output};
 use crate::time::{BootTime, Timestamp};
 use crate::wheel::Wheel;
 use call::{Answer, Call, Failure, Me};
+use flow::agenda::Agenda;
 use flow::flight::{Flight, Sent};
-use flow::linger::{Linger, StartPriority};
-use flow::start_rate::StartRate;
-use flow::stealing::{StealPlan, UnclaimedTracker};
+use flow::stealing::UnclaimedTracker;
+use ledger::stage::{Ended, Run, Stage, Worklists, lives};
 use port::RunRef;
 use sweeping::ToSweep;
-use types::Backoff;
-
-/// Where a run of mine stands in memory.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-enum Stage {
-    /// Mine, waiting in the wheel or for a free place.
-    Prepared,
-    /// A start is in flight.
-    Starting,
-    /// A start of unknown outcome: to be settled before anything else.
-    OutcomeUnknown,
-    /// It runs.
-    Executing,
-    /// It has ended; its finish is to be sent.
-    Ended(Ended),
-    /// Its finish is in flight.
-    Finishing(Ended),
-    /// To be released unstarted.
-    Releasing,
-}
-
-/// How a run ended and what it printed.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Ended {
-    ending: Ending,
-    output: Arc<Output>,
-}
-
-#[derive(Debug, Clone, Hash)]
-struct Run {
-    at: RunRef,
-    /// The definition to run; `None` for a row that recovery found.
-    job: Option<Arc<Job>>,
-    stage: Stage,
-    /// Why it was asked to stop, if it was.
-    stop: Option<StopReason>,
-    /// How long its record may wait for those of others, by the database's clock.
-    record_may_wait_until: Timestamp,
-}
 
 /// One node, from its registration to its end.
 #[derive(Debug, Clone, Hash)]
@@ -119,55 +76,6 @@ pub struct Node {
     suspended_by: Option<LossWindow>,
     drain: types::Drain,
     effects: VecDeque<Effect>,
-}
-
-/// The work that waits until the store is free for it.
-#[derive(Debug, Default, Clone, Hash)]
-struct Agenda {
-    peek: bool,
-    claim: bool,
-    /// Some of what is to be claimed was due already when it was heard of.
-    overdue: bool,
-    /// As the last look found it.
-    steal: Option<StealPlan>,
-    linger: Linger,
-    start_rate: StartRate,
-    start_priority: StartPriority,
-    next_peek: BootTime,
-    next_recovery: BootTime,
-    claim_backoff: Backoff,
-    start_backoff: Backoff,
-    finish_backoff: Backoff,
-    settle_backoff: Backoff,
-    release_backoff: Backoff,
-    recovery_backoff: Backoff,
-}
-
-impl Agenda {
-    const fn backoffs(&self) -> [Backoff; 6] {
-        [
-            self.claim_backoff,
-            self.start_backoff,
-            self.finish_backoff,
-            self.settle_backoff,
-            self.release_backoff,
-            self.recovery_backoff,
-        ]
-    }
-
-    fn forget_waits_that_are_over(&mut self, now: BootTime) {
-        self.linger.forget_if_over(now);
-        for backoff in [
-            &mut self.claim_backoff,
-            &mut self.start_backoff,
-            &mut self.finish_backoff,
-            &mut self.settle_backoff,
-            &mut self.release_backoff,
-            &mut self.recovery_backoff,
-        ] {
-            backoff.forget_if_over(now);
-        }
-    }
 }
 
 impl Node {
@@ -380,11 +288,6 @@ impl Node {
         run
     }
 
-    /// All runs in `stage`. Looks at every run: not for what is done at every step.
-    fn in_stage(&self, stage: &Stage) -> Vec<RunId> {
-        self.runs.iter().filter(|(_, run)| run.stage == *stage).map(|(id, _)| *id).collect()
-    }
-
     /// As many of `runs` as go into one call to the store.
     fn batch_of<'a>(&self, runs: impl IntoIterator<Item = &'a RunId>) -> Vec<RunId> {
         runs.into_iter().take(self.config.max_batch).copied().collect()
@@ -393,65 +296,4 @@ impl Node {
     fn refs(&self, runs: &[RunId]) -> Vec<RunRef> {
         runs.iter().filter_map(|run| self.runs.get(run)).map(|run| run.at).collect()
     }
-
-    /// Puts a run into its first stage; what was known under its id is over.
-    fn enter(&mut self, of_run: Run) {
-        self.forget(of_run.at.run);
-        self.count_in(of_run.at.run, &of_run.stage);
-        self.runs.insert(of_run.at.run, of_run);
-    }
-
-    fn set_stage(&mut self, run: RunId, stage: Stage) {
-        let Some(of_run) = self.runs.get_mut(&run) else { return };
-        let before = std::mem::replace(&mut of_run.stage, stage.clone());
-        self.count_out(run, &before);
-        self.count_in(run, &stage);
-    }
-
-    fn forget(&mut self, run: RunId) {
-        if let Some(gone) = self.runs.remove(&run) {
-            self.count_out(run, &gone.stage);
-            if !self.replaces.is_empty() {
-                self.replaces.retain(|(_, of)| *of != run);
-            }
-        }
-    }
-
-    fn count_in(&mut self, run: RunId, stage: &Stage) {
-        self.executing += usize::from(lives(stage));
-        self.worklists.of(stage).map(|runs| runs.insert(run));
-    }
-
-    fn count_out(&mut self, run: RunId, stage: &Stage) {
-        if *stage == Stage::Executing {
-            self.to_recheck.remove(&run);
-        }
-        self.executing -= usize::from(lives(stage));
-        self.worklists.of(stage).map(|runs| runs.remove(&run));
-    }
-}
-
-/// The runs of the stages out of which only the store's answer leads, beside the starts, which have an order of their own.
-#[derive(Debug, Default, Clone, Hash)]
-struct Worklists {
-    outcome_unknown: BTreeSet<RunId>,
-    ended: BTreeSet<RunId>,
-    releasing: BTreeSet<RunId>,
-}
-
-impl Worklists {
-    const fn of(&mut self, stage: &Stage) -> Option<&mut BTreeSet<RunId>> {
-        match stage {
-            Stage::OutcomeUnknown => Some(&mut self.outcome_unknown),
-            Stage::Ended(_) => Some(&mut self.ended),
-            Stage::Releasing => Some(&mut self.releasing),
-            Stage::Prepared | Stage::Starting | Stage::Executing | Stage::Finishing(_) => None,
-        }
-    }
-}
-
-/// Whether a stage counts as executing: its place is taken until the record is kept, and what is in doubt may be running
-/// the moment that it is settled.
-const fn lives(stage: &Stage) -> bool {
-    matches!(stage, Stage::OutcomeUnknown | Stage::Executing | Stage::Ended(_) | Stage::Finishing(_))
 }

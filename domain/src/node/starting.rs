@@ -2,8 +2,8 @@
 
 use super::call::{Call, Failure};
 use super::flow::flight::{ENOUGH, Sent};
+use super::ledger::reactions::{Facts, Failed};
 use super::port::{SettleAnswer, StartAnswer};
-use super::reactions::{Facts, Failed};
 use super::{Effect, Node, Stage, StopReason};
 use crate::id::RunId;
 use crate::matrix::Event;

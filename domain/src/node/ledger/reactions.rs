@@ -3,20 +3,20 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::call::Failure;
-use super::flow::linger::record_may_wait_until;
-use super::port::{Claimed, RunRef, SettleAnswer, StartAnswer};
-use super::{Effect, Node, Run, Stage, StopReason, lives};
 use crate::firing::Held;
 use crate::guard::{Guard, enabled};
 use crate::id::RunId;
 use crate::job::Job;
 use crate::matrix::{Event, Reaction, reaction_to};
+use crate::node::call::Failure;
+use crate::node::flow::linger::record_may_wait_until;
+use crate::node::port::{Claimed, RunRef, SettleAnswer, StartAnswer};
+use crate::node::{Effect, Node, Run, Stage, StopReason, lives};
 use crate::time::{BootTime, Timestamp};
 
 /// The parts of an answer that reactions use.
 #[derive(Debug, Default)]
-pub(super) struct Facts {
+pub(in crate::node) struct Facts {
     /// The row that carries the run, at the version just written.
     pub at: Option<RunRef>,
     /// The firing that the row holds.
@@ -36,7 +36,7 @@ impl Facts {
 }
 
 /// The events of a failed call.
-pub(super) struct Failed {
+pub(in crate::node) struct Failed {
     pub rolled_back: Event,
     pub refused: Event,
     pub unknown: Event,
@@ -71,7 +71,7 @@ const fn is_release(event: Event) -> bool {
 
 impl Node {
     /// Moves a run by an answer.
-    pub(super) fn react(&mut self, run: RunId, event: Event, facts: Facts, now: BootTime) {
+    pub(in crate::node) fn react(&mut self, run: RunId, event: Event, facts: Facts, now: BootTime) {
         match guarded_reaction(event) {
             Reaction::Wait => {
                 let start_at = facts.held.map(|held| held.firing.start_at);
@@ -182,7 +182,7 @@ impl Node {
     }
 
     /// Takes in a row that a claim, or the finish before it, has taken.
-    pub(super) fn adopt(&mut self, claimed: Claimed, now: BootTime) {
+    pub(in crate::node) fn adopt(&mut self, claimed: Claimed, now: BootTime) {
         let Claimed { at, held, replace_at, job, .. } = claimed;
         self.pending.remove(&at.run);
         let lives_here = self.runs.get(&at.run).is_some_and(|of_run| lives(&of_run.stage));
@@ -204,7 +204,7 @@ impl Node {
         self.enter(Run { at, job: Some(job), stage, stop, record_may_wait_until });
     }
 
-    pub(super) fn start_answered(&mut self, run: RunId, answer: StartAnswer, now: BootTime) {
+    pub(in crate::node) fn start_answered(&mut self, run: RunId, answer: StartAnswer, now: BootTime) {
         let (event, facts) = match answer {
             StartAnswer::Started { at, held, replace_at } => {
                 let event = if self.drain.keeper_died { Event::StartUnrunnable } else { Event::StartStarted };
@@ -221,7 +221,7 @@ impl Node {
     }
 
     /// The row of an unknown outcome was written to.
-    pub(super) fn outcome_settled(&mut self, run: RunId, answer: SettleAnswer, now: BootTime) {
+    pub(in crate::node) fn outcome_settled(&mut self, run: RunId, answer: SettleAnswer, now: BootTime) {
         match answer {
             SettleAnswer::Prepared(Claimed { at, held, replace_at, job, .. }) => {
                 let event = if self.is_closed() { Event::SettleClosed } else { Event::SettlePrepared };
@@ -243,7 +243,7 @@ impl Node {
     }
 
     /// The row of a run that executes here was written to.
-    pub(super) fn rechecked(&mut self, run: RunId, answer: SettleAnswer, now: BootTime) {
+    pub(in crate::node) fn rechecked(&mut self, run: RunId, answer: SettleAnswer, now: BootTime) {
         match answer {
             SettleAnswer::Executing { at, held, replace_at, .. } => {
                 self.react(run, Event::RecheckExecuting, Facts::of(at, held, replace_at), now);

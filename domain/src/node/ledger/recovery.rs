@@ -2,15 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use super::call::{Call, Failure};
-use super::flow::flight::Sent;
-use super::port::RunRef;
-use super::reactions::{Facts, Failed};
-use super::types::LastLook;
-use super::{Node, Run, Stage};
 use crate::guard::{Guard, enabled};
 use crate::id::RunId;
 use crate::matrix::Event;
+use crate::node::call::{Call, Failure};
+use crate::node::flow::flight::Sent;
+use crate::node::ledger::reactions::{Facts, Failed};
+use crate::node::port::RunRef;
+use crate::node::types::LastLook;
+use crate::node::{Node, Run, Stage};
 use crate::time::{BootTime, Timestamp};
 
 /// How many recoveries a run id of a claim of unknown outcome stays in *pending*. A row that turns up later still is given
@@ -21,7 +21,7 @@ const FAILED_RELEASE: Failed =
     Failed { rolled_back: Event::ReleaseRolledBack, refused: Event::ReleaseRefused, unknown: Event::ReleaseUnknown };
 
 impl Node {
-    pub(super) fn recover_if_due(&mut self, now: BootTime) {
+    pub(in crate::node) fn recover_if_due(&mut self, now: BootTime) {
         if self.flight.lists_held() || now < self.agenda.next_recovery {
             return;
         }
@@ -34,7 +34,7 @@ impl Node {
         self.call(Sent::ListHeld, Call::ListHeld { session: self.session });
     }
 
-    pub(super) fn held(&mut self, answer: Result<Vec<RunRef>, Failure>, now: BootTime) {
+    pub(in crate::node) fn held(&mut self, answer: Result<Vec<RunRef>, Failure>, now: BootTime) {
         let looked = std::mem::take(&mut self.drain.last_look) == LastLook::OnItsWay;
         let Ok(rows) = answer else {
             self.agenda.recovery_backoff.failed(now);
@@ -68,7 +68,7 @@ impl Node {
         });
     }
 
-    pub(super) fn release_if_needed(&mut self) {
+    pub(in crate::node) fn release_if_needed(&mut self) {
         if self.flight.releases() || !self.agenda.release_backoff.is_over() {
             return;
         }
@@ -79,7 +79,7 @@ impl Node {
         }
     }
 
-    pub(super) fn released(&mut self, sent: Vec<RunId>, answer: Result<(), Failure>, now: BootTime) {
+    pub(in crate::node) fn released(&mut self, sent: Vec<RunId>, answer: Result<(), Failure>, now: BootTime) {
         // A manual run keeps its id, so a claim may have taken it again while the call was in flight.
         let releasing = |run: &RunId| self.runs.get(run).is_some_and(|one| one.stage == Stage::Releasing);
         let releasing: Vec<RunId> = sent.into_iter().filter(releasing).collect();
