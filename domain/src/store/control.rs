@@ -43,14 +43,15 @@ fn refused<A>(refusal: impl Into<Refusal>) -> Requested<A> {
     Ok(Decided::answer(Err(refusal.into())))
 }
 
-/// The row of a job that the adapter has read into `rows`.
-fn row_of(job: JobId, rows: &Rows) -> Result<&JobRow, Need> {
-    rows.jobs.get(&job).and_then(Option::as_ref).ok_or_else(|| Need::Jobs(vec![job]))
+/// The row of a job that the adapter has read into `rows`; `None` where it is gone.
+fn row_of(job: JobId, rows: &Rows) -> Result<Option<&JobRow>, Need> {
+    rows.jobs.get(&job).map(Option::as_ref).ok_or_else(|| Need::Jobs(vec![job]))
 }
 
 /// Deletes a job; its name is free at once.
 pub fn delete(job: JobId, if_generation: Option<u64>, rows: &Rows) -> Requested<()> {
-    let current = row_of(job, rows)?.state.generation;
+    let Some(row) = row_of(job, rows)? else { return refused(Rejected::Deleted) };
+    let current = row.state.generation;
     if let Some(expected) = if_generation.filter(|expected| *expected != current) {
         return refused(Refusal::Stale { expected, current });
     }
@@ -66,7 +67,9 @@ pub fn delete(job: JobId, if_generation: Option<u64>, rows: &Rows) -> Requested<
 
 /// Pauses or resumes a job; answers its row as it will stand, and whether history was added.
 pub fn change(job: JobId, event: &Event, rows: &Rows) -> Requested<(JobRow, bool)> {
-    row_of(job, rows)?;
+    if row_of(job, rows)?.is_none() {
+        return refused(Rejected::Deleted);
+    }
     rows.require_concurrent_of(vec![job])?;
     let mut work = UnitOfWork::of(rows);
     if let Err(rejected) = work.apply(job, event) {
@@ -81,7 +84,9 @@ pub fn change(job: JobId, event: &Event, rows: &Rows) -> Requested<(JobRow, bool
 
 /// Asks for a run now, under the id given.
 pub fn trigger(job: JobId, run: RunId, rows: &Rows) -> Requested<()> {
-    row_of(job, rows)?;
+    if row_of(job, rows)?.is_none() {
+        return refused(Rejected::Deleted);
+    }
     let mut work = UnitOfWork::of(rows);
     match work.apply(job, &Event::Trigger { run }) {
         Ok(_) => Ok(work.decided(Ok(()))),

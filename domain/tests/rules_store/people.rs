@@ -109,3 +109,14 @@ fn accepting_closes_only_the_open_windows() {
     let accepted = accept_losses(vec![loss(Some(at(9))), loss(None)], at(20));
     assert_eq!(accepted.iter().map(|one| one.accepted_at).collect::<Vec<_>>(), [Some(at(20))]);
 }
+
+#[test]
+fn a_job_that_is_gone_is_refused_and_not_asked_for_again() {
+    let mut rows = Rows::at(at(10), 0);
+    assert_eq!(trigger(JOB, run(50), &rows).map(|_| ()), Err(Need::Jobs(vec![JOB])));
+    rows.jobs.insert(JOB, None);
+    assert!(matches!(decided(trigger(JOB, run(50), &rows)).answer, Err(Refusal::Rejected(_))));
+    assert!(matches!(decided(delete(JOB, None, &rows)).answer, Err(Refusal::Rejected(_))));
+    let resumed = decided(change(JOB, &Event::Resume, &rows));
+    assert!(matches!(resumed.answer, Err(Refusal::Rejected(_))));
+}
