@@ -1,4 +1,4 @@
-//! Idle -> Prepared, the node's side: looking, claiming, and what a claim of unknown outcome leaves behind.
+//! Idle -> Prepared, as the node asks for it: peeks, claims, and the ids of a claim of unknown outcome.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ const FAILED_CLAIM: Failed =
     Failed { rolled_back: Event::ClaimRolledBack, refused: Event::ClaimRefused, unknown: Event::ClaimUnknown };
 
 impl Node {
-    /// Claims when a look, a finish or a full claim says so.
+    /// Claims when a peek, a finish or a full claim says so.
     pub(super) fn claim_if_needed(&mut self, now: BootTime) {
         if !self.drain.begun
             && self.suspended_by.is_none()
@@ -29,12 +29,12 @@ impl Node {
         self.peek_if_due(now);
     }
 
-    /// Whether a claim is on its way, or goes next.
+    /// Whether a claim is in flight, or goes next.
     pub(super) fn claims(&self) -> bool {
         self.flight.claim().is_some() || self.agenda.claim && self.claim_limit() > 0
     }
 
-    /// Looks each `peek_every` and when asked to. A node that drains claims no more, but people may still cancel its runs.
+    /// Peeks each `peek_every` and when asked to. A draining node claims no more, but people may still cancel its runs.
     fn peek_if_due(&mut self, now: BootTime) {
         if self.next_peek_at().is_some_and(|at| at <= now) {
             self.agenda.peek = false;
@@ -45,8 +45,8 @@ impl Node {
         }
     }
 
-    /// When to look next. One that is on its way wakes by its answer; before the first heartbeat is answered, nobody knows
-    /// which partitions are mine.
+    /// When to peek next. A peek in flight wakes the node by its answer. Before the first answer to a heartbeat the node does not know its
+    /// partitions.
     pub(super) fn next_peek_at(&self) -> Option<BootTime> {
         let may = !self.drain.done && !self.flight.peeks() && !self.live.is_empty();
         may.then(|| if self.agenda.peek { BootTime::default() } else { self.agenda.next_peek })
@@ -56,7 +56,7 @@ impl Node {
         self.utc(now) + self.config.horizon
     }
 
-    /// My own first, then what others left lying. A agenda stays until there is a place.
+    /// This node's partitions first, then rows to steal. A need to claim stays until there is a place.
     fn send_claim(&mut self, now: BootTime) {
         let limit = self.claim_limit();
         if limit == 0 {
@@ -81,19 +81,19 @@ impl Node {
         self.call(Sent::Claim(sent), Call::Claim(request));
     }
 
-    /// How many of a claim may start in its own commit. They are kept for it until it is answered: so none where all may come up
-    /// later, none for which others wait that have come up already, and a quarter is left to what comes up meanwhile.
+    /// How many firings of a claim may start in its commit. Their places are kept until the answer: none where no row is overdue, none that
+    /// due runs wait for, and a quarter is left for runs that fall due before the answer.
     fn places_for_overdue(&self, plan: Option<&StealPlan>) -> usize {
         let spare = self.free_places().saturating_sub(self.due.len());
         let overdue = self.agenda.overdue && plan.is_none() && uses(Mechanism::ClaimAndStart);
         if overdue { spare - spare.div_ceil(4) } else { 0 }
     }
 
-    /// How many firings one claim may take now. Alone, a node takes all it can hold. Among others it leaves to them what it
-    /// could not start soon, and takes the less at once the more it holds, so that what is due at the same time spreads.
+    /// How many firings one claim may take now. Alone, a node takes all it can hold. Among others it leaves them the firings that it could not
+    /// start soon. It takes fewer at once the more it holds, so that firings of one due time spread.
     pub(super) fn claim_limit(&self) -> usize {
         let Config { max_in_flight, max_batch, .. } = self.config;
-        // Pending ids count: each may turn out to be a row that is mine.
+        // Pending ids count: each may turn out to be a row of this node.
         let free = max_in_flight.saturating_sub(self.runs.len() + self.pending.len());
         if self.live.len() <= 1 {
             return free.min(max_batch);
@@ -102,8 +102,8 @@ impl Node {
         share.min(free).min(self.room_to_start())
     }
 
-    /// How many more may come due before they queue for too long: a quarter of `max_executing` may wait. None until half of
-    /// that quarter has gone, so that a busy node claims in batches and not one by one.
+    /// How many more may fall due before they queue for too long: a quarter of `max_executing` may wait. None until half of that quarter
+    /// has gone, so a busy node claims in batches and not one by one.
     fn room_to_start(&self) -> usize {
         let queue = (self.config.max_executing / 4).max(1);
         let taken = self.executing + self.flight.starting_runs() + self.due.len();
@@ -121,7 +121,7 @@ impl Node {
         let mine = &self.partitions;
         self.unclaimed.note(peek.unclaimed.into_iter().filter(|row| !mine.contains(&row.partition)), now);
         let (steal_after, by_clock) = (self.config.steal_after, self.claim_until(now) - self.config.steal_after);
-        // Still there when this look was sent: when it was answered, nobody can tell.
+        // A row counts only if it was unclaimed when this peek was sent.
         self.agenda.steal = self.unclaimed.overdue(steal_after, by_clock, sent);
         for run in peek.cancels {
             self.stop(run, StopReason::Cancelled);
@@ -133,7 +133,7 @@ impl Node {
         match answer {
             Ok(claimed) => {
                 self.agenda.claim_backoff.succeeded();
-                // A full answer means that there is more, and they come in order.
+                // A full answer means that there is more. Rows come in order.
                 let full = claimed.len() == sent.len();
                 match plan {
                     None => {

@@ -1,5 +1,5 @@
-//! Executing -> Idle, the node's side: a run that ended is kept until its record is acknowledged, however long that takes.
-//! What comes up next of the same job may be claimed by the same commit.
+//! Executing -> Idle, as the node asks for it: a run that ended is kept until its record is acknowledged, however long that takes.
+//! The same commit may claim the job's next firing.
 
 use super::call::{Call, Failure};
 use super::flow::flight::Sent;
@@ -42,7 +42,7 @@ impl Node {
         self.agenda.linger.was_sent(now);
         self.draw_successors(&ended);
         let until = self.claim_until(now);
-        // That of the run that has ended, unless places are what the next start is short of.
+        // The successor takes the place of the run that ended, unless due runs are short of places.
         let has_place =
             uses(Mechanism::ClaimAndStart) && self.free_places() >= self.due.len().min(self.config.max_batch);
         let next = |run| Next { run, until, has_place };
@@ -64,9 +64,9 @@ impl Node {
         Some(finished)
     }
 
-    /// Gives ids to what may be claimed in the commit of these finishes. One that was given stays until the finish is answered.
+    /// Draws ids for the successors of these runs. An id stays the same until the finish is answered.
     fn draw_successors(&mut self, ended: &[RunId]) {
-        // A node that is full leaves what comes up next to the order in which it does.
+        // A full node leaves the next firings to a claim, which takes them in the order of their due times.
         let refrains = !uses(Mechanism::SuccessorClaim) || self.drain.begun || self.suspended_by.is_some();
         if refrains || self.claim_limit() == 0 {
             return;

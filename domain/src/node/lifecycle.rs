@@ -26,7 +26,7 @@ impl Node {
         self.beat.seq += 1;
         self.beat.next_at = now + self.config.timing.heartbeat;
         if !self.beat.self_kill {
-            // The lease is the lock on the file: that the node is awake to say so is all the keeper needs to know.
+            // The lease is the lock on the file. The keeper only needs to know that the node is awake.
             self.emit(Effect::RenewKeeper { until: now + self.config.timing.self_kill_after });
         }
         let (me, seq, draining) = (self.me(), self.beat.seq, self.drain.begun);
@@ -35,9 +35,9 @@ impl Node {
 
     pub(super) fn beaten(&mut self, sent: BootTime, answer: Result<BeatAnswer, Failure>, now: BootTime) {
         match answer {
-            // The next one follows at its time, well within the lease.
+            // The next heartbeat follows at its time, well within the lease.
             Err(_) => {}
-            // By itself: its session is being closed.
+            // The node fenced itself: its session is being closed.
             Ok(BeatAnswer::Fenced) if self.drain.done => {}
             Ok(BeatAnswer::Fenced) => self.self_kill(SelfKillReason::Fenced),
             Ok(BeatAnswer::WentBack) => self.self_kill(SelfKillReason::WentBack),
@@ -62,8 +62,8 @@ impl Node {
         }
     }
 
-    /// Who claims has changed: what falls to this node now is looked at at once. What is prepared stays where it is.
-    /// None at all is no news: whoever asks is there itself, unless it drains.
+    /// The sessions that claim have changed, so this node peeks at its new partitions at once. Prepared firings stay. An empty list says
+    /// nothing: the asking session is there itself, unless it drains.
     pub(super) fn share_with(&mut self, mut live: Vec<SessionId>) {
         live.sort_unstable();
         if live != self.live && !live.is_empty() {
@@ -109,7 +109,7 @@ impl Node {
         if self.drain.deadline.is_some_and(|deadline| deadline <= now) {
             self.hurry_drain(now);
         }
-        // A start that failed meanwhile came back to Prepared.
+        // A start that failed during the drain came back to Prepared.
         for run in self.in_stage(&Stage::Prepared) {
             self.set_stage(run, Stage::Releasing);
         }
@@ -124,8 +124,8 @@ impl Node {
         }
     }
 
-    /// A row that was written by somebody else between the last look and the hand-back is still mine, and nobody sweeps a
-    /// session that has left: the store has the last word.
+    /// Somebody may have written to a row between the last list and its release; then it is still held here. Nobody sweeps a session that
+    /// has left, so the store has the last word.
     fn leave_if_nothing_is_held(&mut self, now: BootTime) {
         match self.drain.last_look {
             _ if !enabled(Guard::DrainListsHeld) => {
@@ -148,8 +148,7 @@ impl Node {
         self.call(Sent::Close, Call::Close { session: self.session });
     }
 
-    /// Every child died with the keeper: their runs are lost. They are recorded as long as that can be done, then the node
-    /// ends.
+    /// Every child died with the keeper, so their runs are lost. The node records them as long as it can, then it ends.
     pub(super) fn keeper_died(&mut self, now: BootTime) {
         for run in self.in_stage(&Stage::Executing) {
             let reason = Some(Reason::Said("the keeper died, and with it every run of the node".into()));

@@ -1,13 +1,12 @@
-//! The node machine: everything a node decides, without doing any of it.
+//! The node: a state machine that decides everything and does nothing.
 //!
-//! The driver feeds [`Input`]s with the time, drains [`Node::poll`] after each, performs the [`Effect`]s and comes back
-//! with their results, and at the latest at [`Node::next_wake`]. There are three drivers: the server's engine, the
-//! simulator and the model checker.
+//! The driver feeds [`Input`]s with the time, drains [`Node::poll`] after each, performs the [`Effect`]s and returns their
+//! results, at the latest at [`Node::next_wake`]. There are three drivers: the server's engine, the simulator and the model
+//! checker.
 //!
-//! A run is in exactly one of these places from the moment its id is drawn: *pending* (a claim that carries it is on its
-//! way or of unknown outcome), *onward* (a finish is, that may claim it), or one [`Stage`] of `runs`. What the store says and
-//! what memory holds may differ after any error; [`crate::matrix`] says what then happens, and the recovery loop compares the
-//! two for ever.
+//! From the moment its id is drawn, a run is in exactly one place: *pending* (a claim with its id is in flight or of unknown outcome),
+//! a *successor* (a finish in flight may claim it), or one [`Stage`] of `runs`. After any error the store and the memory may
+//! differ. [`crate::matrix`] then says how to go on, and the recovery loop compares the two for ever.
 
 pub mod call;
 mod claiming;
@@ -45,27 +44,27 @@ pub struct Node {
     config: Config,
     session: SessionId,
     runs: BTreeMap<RunId, Run>,
-    /// Of these, those for which the store is to be asked: so that nobody looks through all runs at every step.
+    /// The runs for which the store is asked next, so that no step looks through all runs.
     worklists: Worklists,
     /// Ids that a claim of unknown outcome may have used, with the number of recoveries they have seen.
     pending: BTreeMap<RunId, u8>,
     /// Runs whose finish was sent, each with the id under which the same commit may claim the job's next firing.
     successors: BTreeMap<RunId, RunId>,
     wheel: Wheel<RunId>,
-    /// Come up, in order, waiting to be started.
+    /// Runs that are due, in order, waiting to be started.
     due: VecDeque<RunId>,
-    /// When a newer firing takes the place of a running one (`overlap = replace`), unless somebody changes the job.
+    /// When a newer firing replaces a running one (`overlap = replace`), unless somebody changes the job.
     replaces: BTreeSet<(Timestamp, RunId)>,
-    /// Runs that execute here and whose rows are to be looked at: that time has come, or somebody wrote to the row.
+    /// Executing runs whose rows are rechecked: the time of a replacement has come, or somebody wrote to the row.
     to_recheck: BTreeSet<RunId>,
     flight: Flight,
-    /// Sessions that are over, as the last heartbeat showed them, each with what is to be done about it.
+    /// Sessions that are over, as the last heartbeat showed them.
     to_sweep: VecDeque<ToSweep>,
     /// The executors that the driver offers.
     executors: Vec<String>,
     clock: DatabaseClock,
     detector: FailureDetector,
-    /// The sessions that claim, as the last heartbeat saw them; none before the first one.
+    /// The sessions that claim, as the last heartbeat or peek showed them; none before the first.
     live: Vec<SessionId>,
     partitions: Vec<u16>,
     unclaimed: UnclaimedTracker,
@@ -79,7 +78,7 @@ pub struct Node {
 }
 
 impl Node {
-    /// A node whose session was just registered: the database said `utc` and its number of partitions.
+    /// A node whose session was just registered. The database said `utc` and its number of partitions.
     pub fn new(config: Config, session: SessionId, utc: Timestamp, now: BootTime) -> Self {
         let mut clock = DatabaseClock::default();
         clock.heard(utc, now);
@@ -122,9 +121,9 @@ impl Node {
         self
     }
 
-    /// Takes in one thing that happened.
+    /// Takes in one event.
     pub fn handle(&mut self, input: Input, now: BootTime) {
-        // Before anything is taken in: what comes after the deadline finds a node that has ended.
+        // First of all: an event after the deadline finds a node that has ended.
         self.end_if_lease_is_over(now);
         if self.beat.ended {
             return;
@@ -134,7 +133,7 @@ impl Node {
             Input::Offers(executors) => self.executors = executors,
             Input::RowsChanged => self.agenda.peek = true,
             Input::Answered { id, answer } => {
-                // One that is not in flight was answered before.
+                // A call that is not in flight was answered before.
                 if let Some(sent) = self.flight.take(id) {
                     self.answered(sent, answer, now);
                 }
@@ -148,10 +147,10 @@ impl Node {
         self.step(now);
     }
 
-    /// Hands an answer to what waits for it.
+    /// Hands an answer to the part that waits for it.
     fn answered(&mut self, sent: Sent, answer: Result<Answer, Failure>, now: BootTime) {
         match (sent, answer) {
-            // Where that failed, the other nodes find the session silent and remove it.
+            // If it failed, the other nodes find the session silent and remove it.
             (Sent::Close, _) => self.emit(Effect::Drained),
             (Sent::Heartbeat { at }, Ok(Answer::Heartbeat(answer))) => self.beaten(at, Ok(answer), now),
             (Sent::Heartbeat { at }, Err(failure)) => self.beaten(at, Err(failure), now),
@@ -225,17 +224,17 @@ impl Node {
         self.clock.utc(now)
     }
 
-    /// How many runs are prepared (or on their way to a start), and how many execute (or may, their start being in doubt).
+    /// How many runs are prepared or starting, and how many execute or may execute.
     pub fn counts(&self) -> (usize, usize) {
         (self.runs.len() - self.executing, self.executing)
     }
 
-    /// The partitions that fall to this node.
+    /// The partitions in which this node claims.
     pub fn partitions(&self) -> &[u16] {
         &self.partitions
     }
 
-    /// Every run id in a set of mine: what recovery must leave alone, and what invariants look at.
+    /// Every run id in a set of this node. Recovery leaves them alone, and invariants look at them.
     pub fn known_runs(&self) -> impl Iterator<Item = RunId> + '_ {
         self.runs.keys().chain(self.pending.keys()).chain(self.successors.values()).copied()
     }
@@ -245,14 +244,14 @@ impl Node {
         self.runs.values().filter(|run| run.stage == Stage::Executing).map(|run| run.at)
     }
 
-    /// Does what the time and the sets ask for.
+    /// Sends whatever the time and the sets ask for.
     fn step(&mut self, now: BootTime) {
         if self.beat.ended {
             return;
         }
         self.agenda.forget_waits_that_are_over(now);
         self.heartbeat_if_due(now);
-        // The session is being closed: nothing follows but its end.
+        // The session is being closed: only its end follows.
         if self.drain.done {
             return;
         }

@@ -1,4 +1,4 @@
-//! Prepared -> Executing, the node's side: only what the store acknowledged, or a settling write confirmed, is spawned.
+//! Prepared -> Executing, as the node asks for it: only an acknowledged or settled start is spawned.
 
 use super::call::{Call, Failure};
 use super::flow::flight::{ENOUGH, Sent};
@@ -9,8 +9,8 @@ use crate::id::RunId;
 use crate::matrix::Event;
 use crate::time::BootTime;
 
-/// Of what is due together, each start takes one of so many parts, but no less than is worth a call, nor where the database has
-/// more to do than to start.
+/// A start takes one of so many parts of the due runs, at least as many as are worth a call. If the database has other work, it takes
+/// all that fit.
 const PARTS: usize = 4;
 
 const FAILED_START: Failed =
@@ -45,8 +45,8 @@ impl Node {
         }
     }
 
-    /// A part of what is due, so that the first begin while the others are still being written; as much as goes into a call
-    /// where claims or finishes keep the database busy besides.
+    /// A part of the due runs, so that the first begin while the others are being written. If claims or finishes keep the database busy,
+    /// as many as go into a call.
     fn next_to_start(&mut self) -> Vec<RunId> {
         let nothing_else = !self.claims() && self.flight.finishes() == 0;
         let part = if nothing_else { self.due.len().div_ceil(PARTS).max(ENOUGH) } else { self.due.len() };
@@ -55,7 +55,7 @@ impl Node {
         while batch.len() < places
             && let Some(run) = self.due.pop_front()
         {
-            // Given back or cancelled since it came up.
+            // A run may have been released or cancelled since it fell due.
             if self.runs.get(&run).is_some_and(|of_run| of_run.stage == Stage::Prepared) {
                 self.set_stage(run, Stage::Starting);
                 batch.push(run);
@@ -64,7 +64,7 @@ impl Node {
         batch
     }
 
-    /// How many more may start.
+    /// How many more runs may start.
     pub(super) fn free_places(&self) -> usize {
         let kept = self.flight.claim().map_or(0, |sent| sent.places);
         self.config.max_executing.saturating_sub(self.executing + self.flight.starting_runs() + kept)
@@ -87,8 +87,8 @@ impl Node {
         }
     }
 
-    /// A newer firing has come due, as far as this node knows. Whether it still takes the place of the run is for the store to
-    /// say: the job may have been paused, deleted or changed.
+    /// A newer firing is due, as far as this node knows. The store decides whether it replaces the run: the job may have been paused,
+    /// deleted or changed.
     pub(super) fn replace_due(&mut self, now: BootTime) {
         let utc = self.utc(now);
         while let Some((at, run)) = self.replaces.first().copied().filter(|(at, _)| *at <= utc) {
@@ -97,14 +97,14 @@ impl Node {
         }
     }
 
-    /// The row of a run that executes here is to be looked at.
+    /// The row of an executing run is rechecked.
     pub(super) fn recheck(&mut self, run: RunId) {
         if self.runs.get(&run).is_some_and(|of_run| of_run.stage == Stage::Executing) {
             self.to_recheck.insert(run);
         }
     }
 
-    /// Asks a run to stop; one that has not started is left to the store, which has dropped it already.
+    /// Asks a run to stop. A run that has not started is left to the store, which has dropped it already.
     pub(super) fn stop(&mut self, run: RunId, reason: StopReason) {
         let Some(of_run) = self.runs.get_mut(&run).filter(|of_run| of_run.stop.is_none()) else { return };
         of_run.stop = Some(reason);

@@ -1,6 +1,6 @@
-//! While nobody has accepted that the database lost commits ([`crate::lost_commits`]): nothing is claimed, nothing is started,
-//! what is prepared is given back, and nobody is ended for its silence: a sequence that came back says nothing of when its
-//! session was last there. What runs goes on, and its record is kept.
+//! Suspension: while a loss of commits is not accepted ([`crate::lost_commits`]), nothing is claimed or started and prepared runs are
+//! released. No session is ended for its silence: a sequence that came back does not tell when its session was last there. Executing runs
+//! go on, and their records are kept.
 
 use super::types::Heartbeat;
 use super::{Node, Stage};
@@ -15,19 +15,19 @@ impl Heartbeat {
 }
 
 impl Node {
-    /// The highest heartbeat sequence that the database acknowledged; 0 before the first. Whatever claims, starts or beats
-    /// carries it, as the database may have gone back behind it.
+    /// The highest heartbeat sequence that the database acknowledged; 0 before the first. Claims, starts and heartbeats carry it, as the
+    /// database may have lost it.
     pub fn acked(&self) -> u64 {
         self.beat.acked
     }
 
-    /// Why nothing is claimed or started, as the newest heartbeat's answer tells it.
+    /// The reason why nothing is claimed or started, from the newest heartbeat.
     pub fn suspended_by(&self) -> Option<LossWindow> {
         self.suspended_by
     }
 
     pub(super) fn suspend(&mut self, window: Option<LossWindow>) {
-        // A look tells what came up meanwhile.
+        // A peek finds the rows that fell due during the suspension.
         self.agenda.peek |= self.suspended_by.is_some() && window.is_none();
         self.suspended_by = window;
         if window.is_some() {

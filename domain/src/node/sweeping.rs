@@ -1,4 +1,4 @@
-//! The sessions of others that are over: what they held goes back, one session after another.
+//! Sessions of others that are over: their rows go back to Idle, one session after another.
 
 use super::Node;
 use super::call::{Call, Peer};
@@ -13,14 +13,13 @@ const ROWS_PER_SWEEP: usize = 1_000;
 #[derive(Debug, Clone, Copy, Hash)]
 pub(super) struct ToSweep {
     session: SessionId,
-    /// Of one that is silent and was not ended yet: the heartbeat sequence that was read last.
+    /// For a silent session that was not ended yet: the heartbeat sequence that was read last.
     silent_at: Option<u64>,
 }
 
 impl Node {
     /// Notes the sessions of a heartbeat's answer that were ended, and those without a heartbeat for too long.
-    /// Only with sequences that were just read: a node that was cut off itself has nobody to blame. The next heartbeat shows
-    /// what is left to do.
+    /// Only with sequences that were just read: a node that was cut off itself must blame nobody. The next heartbeat shows the rest.
     pub(super) fn note_what_is_over(&mut self, peers: &[Peer], now: BootTime) {
         let of_others = peers.iter().filter(|peer| peer.ended && peer.session != self.session);
         let ended = of_others.map(|peer| ToSweep { session: peer.session, silent_at: None });

@@ -11,9 +11,9 @@ use crate::time::BootTime;
 pub(in crate::node) struct Agenda {
     pub(in crate::node) peek: bool,
     pub(in crate::node) claim: bool,
-    /// Some of what is to be claimed was due already when it was heard of.
+    /// Some of the rows to claim were due already when this node heard of them.
     pub(in crate::node) overdue: bool,
-    /// As the last look found it.
+    /// The plan of the last peek.
     pub(in crate::node) steal: Option<StealPlan>,
     pub(in crate::node) linger: Linger,
     pub(in crate::node) start_rate: StartRate,

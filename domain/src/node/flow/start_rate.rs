@@ -1,7 +1,6 @@
-//! How soon one start follows another. What comes due together starts together; but of many firings that come due each at a
-//! moment of its own each would have a statement and a commit for itself, as fast as the database answers, and it would spend
-//! several times as much on them. So the more there are, the longer a start waits for others: up to a thirtieth of a second
-//! from a thousand firings a second on, a tenth of that at a hundred, and not at all below thirty.
+//! A limit on the rate of starts. Firings that fall due together start together. But many firings with a moment of their own would need a
+//! statement and a commit each, at several times the cost. So a start waits for others the longer the more there are: a thirtieth
+//! of a second from a thousand firings a second on, a tenth of that at a hundred, and nothing below thirty.
 
 use std::time::Duration;
 
@@ -10,11 +9,11 @@ use crate::node::Node;
 use crate::node::flow::flight::ENOUGH;
 use crate::time::BootTime;
 
-/// So many starts a second there are at a thousand firings a second, and at the least at more.
+/// The starts in a second at a thousand firings a second and more.
 const STARTS: u32 = 30;
 /// The longest that a start waits for others, in milliseconds.
 const LONGEST_MS: u32 = 1_000 / STARTS;
-/// So many starts may follow each other at once after a while without any: what comes due at the full second does not wait.
+/// So many starts may follow each other at once after a pause: firings of the full second do not wait.
 const SAVED: u32 = 4;
 
 /// The starts sent lately, and how long the next one waits.
@@ -24,20 +23,20 @@ pub(in crate::node) struct StartRate {
     second: u64,
     runs: u32,
     runs_before: u32,
-    /// How many starts were spent of those that were saved, as of then.
+    /// How many of the saved starts are spent, at that time.
     spent: u32,
     as_of: BootTime,
-    /// Until when what is due waits, if it does: when the node is to come back.
+    /// Until when due runs wait, if they do: the node wakes then.
     pub until: Option<BootTime>,
 }
 
 impl StartRate {
-    /// From one start to the next.
+    /// The time from one start to the next.
     fn gap(&self) -> Duration {
         Duration::from_millis(u64::from((self.runs_before / STARTS).min(LONGEST_MS)))
     }
 
-    /// Lets the time pass.
+    /// Takes in the time that has passed.
     fn pass(&mut self, now: BootTime) {
         let second = now.as_ms() / 1_000;
         if second != self.second {
@@ -76,7 +75,7 @@ impl StartRate {
 }
 
 impl Node {
-    /// Whether what is due waits for more, for a moment.
+    /// Whether due runs wait a moment for more.
     pub(in crate::node) fn waits_for_more(&mut self, now: BootTime) -> bool {
         let waiting = self.due.len();
         uses(Mechanism::StartRate) && waiting > 0 && self.agenda.start_rate.waits(waiting, now)

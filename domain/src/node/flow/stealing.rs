@@ -1,11 +1,10 @@
-//! What others left lying: firings that came up in a partition of another node and that it does not claim, because it is
-//! stuck, full, gone and not yet expired, or has not the executor.
+//! Stealing: this node claims firings in a partition of another node that does not claim them. That node is stuck, full, gone and not yet
+//! expired, or lacks the executor.
 //!
-//! No column tells since when a row may be claimed: it is the later of `claim_at - horizon` and the row's last change. So
-//! it is observed, on this node's own clock, as heartbeats are: a row that stands unclaimed at the same version for
-//! `steal_after` is overdue. Its owner claims what comes up first, so that it has left alone for as long everything of that
-//! partition which comes up later, and the whole backlog is taken with it; of the same executor only, as an owner that has
-//! not this one may be quick with all others.
+//! No column tells since when a row may be claimed: it is the later of `claim_at - horizon` and the row's last change. So a node
+//! observes rows on its own clock, as it does heartbeats. A row that stands unclaimed at the same version for `steal_after` is
+//! overdue. An owner claims in the order of due times, so it has ignored all later rows of that partition for as long, and the whole
+//! backlog is taken. Only rows of the same executor are taken: the owner may be quick with all others.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -37,7 +36,7 @@ pub(in crate::node) struct StealPlan {
 }
 
 impl UnclaimedTracker {
-    /// Notes what was just seen. A row that is not there any more, or that was written to, is nobody's fault.
+    /// Notes the rows just seen. A row that is gone, or was written to, starts from the beginning.
     pub fn note(&mut self, unclaimed: impl IntoIterator<Item = Unclaimed>, now: BootTime) {
         let mut before = std::mem::take(&mut self.seen);
         for row in unclaimed {
@@ -47,8 +46,8 @@ impl UnclaimedTracker {
         }
     }
 
-    /// What has stood for `steal_after` of the executor of which something comes up first. `by_clock`: what comes up until
-    /// then could have been claimed for as long.
+    /// The rows that have stood for `steal_after`, of the executor whose row is due first. `by_clock`: rows due until then could have been
+    /// claimed for as long.
     pub fn overdue(&self, steal_after: Duration, by_clock: Timestamp, now: BootTime) -> Option<StealPlan> {
         let overdue = || self.seen.values().filter(|one| now.since(one.since) >= steal_after).map(|one| &one.row);
         let executor = &overdue().min_by_key(|row| (row.claim_at, row.row))?.executor;
@@ -58,7 +57,7 @@ impl UnclaimedTracker {
         Some(StealPlan { partitions: partitions.into_iter().collect(), executor: executor.clone(), until })
     }
 
-    /// They are being claimed: whatever is left of them is observed anew.
+    /// They are being claimed: the rest is observed from the beginning.
     pub fn forget(&mut self, plan: &StealPlan) {
         let taken = |row: &Unclaimed| plan.partitions.contains(&row.partition) && plan.executor == row.executor;
         self.seen.retain(|_, one| !taken(&one.row));

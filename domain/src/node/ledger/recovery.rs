@@ -1,4 +1,4 @@
-//! The recovery loop: what the store says is mine, compared with what memory holds, for ever (go-crontab).
+//! The recovery loop, from go-crontab: for ever it compares the rows that the store lists for this session with memory.
 
 use std::collections::BTreeSet;
 
@@ -13,8 +13,8 @@ use crate::node::types::LastLook;
 use crate::node::{Node, Run, Stage};
 use crate::time::{BootTime, Timestamp};
 
-/// How many recoveries a run id of a claim of unknown outcome stays in *pending*. A row that turns up later still is given
-/// back instead of adopted, which is as safe.
+/// How many recoveries a run id of a claim of unknown outcome stays pending. A row that appears later is released instead of adopted,
+/// which is as safe.
 const PENDING_RECOVERIES: u8 = 3;
 
 const FAILED_RELEASE: Failed =
@@ -25,7 +25,7 @@ impl Node {
         if self.flight.lists_held() || now < self.agenda.next_recovery {
             return;
         }
-        // Of many rows the list is long, and what comes due now is in a hurry.
+        // A list of many rows takes long, and due runs are in a hurry.
         if self.starts_go_first(now) {
             self.agenda.next_recovery = self.agenda.start_priority.until().unwrap_or(now);
             return;
@@ -49,7 +49,7 @@ impl Node {
         let in_flight: BTreeSet<RunId> = claiming.chain(self.successors.values()).copied().collect();
         for row in rows {
             if let Some(known) = self.runs.get(&row.run) {
-                // One from before what this node has written itself tells nothing.
+                // A row from before this node's own write tells nothing.
                 if row.version > known.at.version {
                     // Somebody wrote to it: a job that was changed or resumed may be replaced from now on.
                     self.recheck(row.run);

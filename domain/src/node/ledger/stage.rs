@@ -10,10 +10,10 @@ use crate::node::{Node, StopReason};
 use crate::run::{Ending, Output};
 use crate::time::Timestamp;
 
-/// Where a run of mine stands in memory.
+/// Where a run stands in memory.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(in crate::node) enum Stage {
-    /// Mine, waiting in the wheel or for a free place.
+    /// Held by this session, waiting in the wheel or for a place.
     Prepared,
     /// A start is in flight.
     Starting,
@@ -42,13 +42,13 @@ pub(in crate::node) struct Run {
     /// The definition to run; `None` for a row that recovery found.
     pub(in crate::node) job: Option<Arc<Job>>,
     pub(in crate::node) stage: Stage,
-    /// Why it was asked to stop, if it was.
+    /// The reason why it was asked to stop, if it was.
     pub(in crate::node) stop: Option<StopReason>,
-    /// How long its record may wait for those of others, by the database's clock.
+    /// How long its record may wait, by the database's clock.
     pub(in crate::node) record_may_wait_until: Timestamp,
 }
 
-/// The runs of the stages out of which only the store's answer leads, beside the starts, which have an order of their own.
+/// Runs in stages that only an answer of the store leads out of. Starts have an order of their own.
 #[derive(Debug, Default, Clone, Hash)]
 pub(in crate::node) struct Worklists {
     pub(in crate::node) outcome_unknown: BTreeSet<RunId>,
@@ -67,8 +67,8 @@ impl Worklists {
     }
 }
 
-/// Whether a stage counts as executing: its place is taken until the record is kept, and what is in doubt may be running
-/// the moment that it is settled.
+/// Whether a stage counts as executing. A run keeps its place until it is recorded, and a start of unknown outcome may execute as soon as
+/// it is settled.
 pub(in crate::node) const fn lives(stage: &Stage) -> bool {
     matches!(stage, Stage::OutcomeUnknown | Stage::Executing | Stage::Ended(_) | Stage::Finishing(_))
 }
@@ -79,7 +79,7 @@ impl Node {
         self.runs.iter().filter(|(_, run)| run.stage == *stage).map(|(id, _)| *id).collect()
     }
 
-    /// Puts a run into its first stage; what was known under its id is over.
+    /// Puts a run into its first stage. An earlier run of the same id is over.
     pub(in crate::node) fn enter(&mut self, of_run: Run) {
         self.forget(of_run.at.run);
         self.count_in(of_run.at.run, &of_run.stage);
