@@ -183,37 +183,37 @@ guards! {
     // The statements of a database.
 
     /// `state <> 'ended'`: a heartbeat does not revive an ended session.
-    HeartbeatNotEnded "heartbeat-not-ended" keeps S3 in "adapters/store/src/*/tables.rs";
+    HeartbeatNotEnded "heartbeat-not-ended" keeps S3 in "adapters/store/src/mysql/write/sessions.rs";
     /// `seq < ?`: a late heartbeat does not take the sequence back.
-    HeartbeatNewer "heartbeat-newer" keeps S7 in "adapters/store/src/*/tables.rs";
+    HeartbeatNewer "heartbeat-newer" keeps S7 in "adapters/store/src/mysql/write/sessions.rs";
     /// `seq = ?`: a session is ended only if its sequence is still the one that was read.
-    EndSeen "end-seen" keeps S8 in "adapters/store/src/*/tables.rs";
+    EndSeen "end-seen" keeps S8 in "adapters/store/src/mysql/write/sessions.rs";
     /// `version = ?` in updates of a job's row.
-    UpdateVersion "update-version" keeps S5 in "adapters/store/src/{sqlite,mysql}/change.rs";
+    UpdateVersion "update-version" keeps S5 in "adapters/store/src/mysql/write/update.rs";
     /// The statement of an optimistic start checks the session's standing, which nothing has read before.
-    OptimisticStanding "optimistic-standing" keeps S8 in "adapters/store/src/mysql/optimistic_start.rs";
+    OptimisticStanding "optimistic-standing" keeps S8 in "adapters/store/src/mysql/write/single_start.rs";
     /// `version = ?` in updates of a concurrent run's row.
-    UpdateConcurrentVersion "update-concurrent-version" keeps S5 in "adapters/store/src/{sqlite,mysql}/change.rs";
+    UpdateConcurrentVersion "update-concurrent-version" keeps S5 in "adapters/store/src/mysql/write/change.rs";
     /// An update must match every row that it names.
-    UpdateMatches "update-matches" keeps S5 in "adapters/store/src/{sqlite,mysql}/change.rs";
+    UpdateMatches "update-matches" keeps S5 in "adapters/store/src/cluster/write.rs";
     /// `version = ?` in deletions of a job's row.
-    DeleteVersion "delete-version" keeps S3 in "adapters/store/src/{sqlite,mysql}/change.rs";
+    DeleteVersion "delete-version" keeps S3 in "adapters/store/src/mysql/write/change.rs";
     /// `version = ?` in deletions of a concurrent run's row.
-    DeleteConcurrentVersion "delete-concurrent-version" keeps S3 in "adapters/store/src/{sqlite,mysql}/change.rs";
+    DeleteConcurrentVersion "delete-concurrent-version" keeps S3 in "adapters/store/src/mysql/write/change.rs";
     /// A deletion must match every row that it names.
-    DeleteMatches "delete-matches" keeps S5 in "adapters/store/src/{sqlite,mysql}/change.rs";
+    DeleteMatches "delete-matches" keeps S5 in "adapters/store/src/cluster/write.rs";
     /// A claim locks its partitions before it reads.
     ClaimLocks "claim-locks" keeps L1 in "adapters/store/src/calls/node.rs";
     /// A sweep locks all partitions before it reads.
     SweepLocks "sweep-locks" keeps L1 in "adapters/store/src/calls/node.rs";
     /// A missing lock row is an error. It must not count as a lock.
-    LockRowExists "lock-row-exists" keeps L1 in "adapters/store/src/mysql/transaction.rs";
+    LockRowExists "lock-row-exists" keeps L1 in "adapters/store/src/cluster/transaction.rs";
     /// `ON DUPLICATE KEY`: a record that exists already is accepted, because a repeated finish writes it again.
-    RecordTwice "record-twice" keeps L1 in "adapters/store/src/{sqlite,mysql}/change.rs";
+    RecordTwice "record-twice" keeps L1 in "adapters/store/src/mysql/write/record.rs";
     /// `ON DUPLICATE KEY`: an output that exists already is accepted too.
-    OutputTwice "output-twice" keeps L1 in "adapters/store/src/{sqlite,mysql}/change.rs";
+    OutputTwice "output-twice" keeps L1 in "adapters/store/src/mysql/write/change.rs";
     /// `written < ?`: an older state of the live output never replaces a newer one.
-    LiveForward "live-forward" keeps S7 in "adapters/store/src/*/live_output.rs";
+    LiveForward "live-forward" keeps S7 in "adapters/store/src/mysql/write/live_output.rs";
 
     // The lease on a database file, and the keeper.
 

@@ -115,13 +115,13 @@ mod tests {
     #[test]
     fn a_report_shows_the_same_to_people_and_to_programs() {
         let mut report = Report::new("one", "One run");
-        report.fact("seed", 17).table("faults", &["class", "struck"], vec![vec!["a|b".into(), 3.into()]]);
+        report.fact("seed", 17).table("faults", &["class", "counters"], vec![vec!["a|b".into(), 3.into()]]);
         let (page, data) = (report.markdown(), report.json());
         assert!(
             page.contains("| seed | 17 |") && page.contains("## faults") && page.contains("| a\\|b | 3 |"),
             "{page}"
         );
         assert_eq!(data["facts"]["seed"], 17);
-        assert_eq!(data["tables"]["faults"][0], json!({"class": "a|b", "struck": 3}));
+        assert_eq!(data["tables"]["faults"][0], json!({"class": "a|b", "counters": 3}));
     }
 }

@@ -38,7 +38,7 @@ fn faults_of_many_kinds_start_nothing_twice_and_lose_nothing() {
         dir: dir.path().to_owned(),
     };
     let told = trial.run();
-    let struck = format!("{:?}", told.struck.tally);
+    let counters = format!("{:?}", told.counters.tally);
     if !told.is_clean() {
         let kept = dir.keep();
         panic!(
@@ -50,7 +50,7 @@ fn faults_of_many_kinds_start_nothing_twice_and_lose_nothing() {
             kept.display()
         );
     }
-    assert!(told.struck.effective() >= FAULTS && told.struck.classes() >= KINDS, "{struck}");
+    assert!(told.counters.effective() >= FAULTS && told.counters.classes() >= KINDS, "{counters}");
     assert!(told.verdict.starts > 0 && told.verdict.due > 1_000, "{}", told.verdict);
-    eprintln!("{struck}\n{}", told.verdict);
+    eprintln!("{counters}\n{}", told.verdict);
 }

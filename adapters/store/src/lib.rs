@@ -7,17 +7,18 @@ pub mod batch_loader;
 mod cache;
 mod calls;
 mod clock;
+pub mod cluster;
 mod codec;
 mod definition;
 mod error;
 mod guarded;
-mod live_output;
-pub mod memory;
+pub mod live_output;
+pub mod local;
 pub mod mysql;
 mod perform;
-mod purge_cursor;
+pub mod purge_cursor;
 pub mod sqlite;
-mod tables;
+pub mod tables;
 mod types;
 mod views;
 
@@ -28,7 +29,7 @@ pub use tables::MAX_OUTPUT_BYTES;
 pub use types::*;
 
 /// The result of a call to a store.
-pub(crate) type StoreResult<T> = Result<T, StoreError>;
+pub type StoreResult<T> = Result<T, StoreError>;
 
 use async_trait::async_trait;
 use carillon_domain::id::{RunId, SessionId};

@@ -17,19 +17,21 @@ const ASKED_AGAIN_AFTER: Duration = Duration::from_secs(2);
 const KEPT_FOR: Duration = Duration::from_secs(60);
 
 /// Outputs asked for since then are published.
-pub(super) fn wanted_since(now: Timestamp) -> Timestamp {
+pub fn wanted_since(now: Timestamp) -> Timestamp {
     now - WANTED_FOR
 }
 
 /// Outputs asked for before then are purged.
-pub(super) fn kept_since(now: Timestamp) -> Timestamp {
+pub fn kept_since(now: Timestamp) -> Timestamp {
     now - KEPT_FOR
 }
 
 /// The row of one run.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct LiveRow {
+pub struct LiveRow {
+    /// When a reader asked last.
     pub asked_at: Timestamp,
+    /// The part that the node has published.
     pub published: Option<LivePart>,
 }
 

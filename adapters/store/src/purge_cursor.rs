@@ -9,7 +9,7 @@ const LOOKED_AT_PER_ROW: usize = 60;
 
 /// The history to delete: too old, or too much.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Purge {
+pub struct Purge {
     /// Records that ended before this are too old.
     pub before: Timestamp,
     /// A job with more records than this has too many.
@@ -28,8 +28,10 @@ impl Purge {
 
 /// Records of a job in a part of the history, which is ordered by job and due time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct PartOfJob {
+pub struct PartOfJob {
+    /// The job.
     pub job: u64,
+    /// How many.
     pub records: usize,
     /// The due time of the last of them, in milliseconds.
     pub last_due_at: i64,
@@ -37,7 +39,8 @@ pub(super) struct PartOfJob {
 
 /// Where a part of the history ended, within a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Place {
+pub struct Place {
+    /// The job.
     pub job: u64,
     /// Up to this due time, in milliseconds, the job's records are counted.
     pub due_at: i64,
@@ -48,7 +51,7 @@ pub(super) struct Place {
 
 /// Jobs of which a part of the history was counted.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Counted {
+pub struct Counted {
     /// Those with too many records.
     pub crowded: Vec<u64>,
     /// Where the next part begins.
@@ -84,7 +87,7 @@ impl Place {
 
 /// Where each kind of search goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Places {
+pub struct Places {
     /// The oldest records are after this one. Those before it are deleted, and the database may still be clearing them away.
     pub old_after: u64,
     /// After this record of the history as it is ordered by job.
@@ -95,9 +98,10 @@ pub(super) struct Places {
 
 /// The places of a store.
 #[derive(Debug, Default)]
-pub(super) struct PurgeCursors(Mutex<Places>);
+pub struct PurgeCursors(Mutex<Places>);
 
 impl PurgeCursors {
+    /// Where the next call begins.
     pub fn places(&self) -> Places {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,8 +1,8 @@
 //! The rows of one transaction, as calls and views read and write them.
 //!
-//! `calls` and `views` are generic over [`Tables`]. A database implements it, and the transaction around it. Methods take and answer
-//! batches, so a distant server is asked once for each batch. Stores inside the process answer at once; [`at_once`] runs calls
-//! for them.
+//! The calls and the views are generic over [`Tables`]. A database implements it, and the transaction around it. Methods take and
+//! answer batches, so a distant server is asked once for each batch. Databases inside the process answer at once; [`at_once`] runs
+//! calls for them.
 
 use crate::StoreResult;
 use std::collections::BTreeMap;
@@ -18,7 +18,8 @@ use carillon_domain::node::port::RunRef;
 use carillon_domain::run::{RunRecord, Status};
 use carillon_domain::time::Timestamp;
 
-pub(crate) use carillon_domain::store::{ConcurrentJob, JobRow, KnownSession, Standing, Write, WriteSet};
+pub use crate::views::jobs::seen_job;
+pub use carillon_domain::store::{ConcurrentJob, JobRow, KnownSession, Standing, Write, WriteSet};
 
 use super::{ClaimRequest, JobKey, JobQuery, NewSession, Output, RecordedLoss, RunCursor, SessionState, SessionView};
 
@@ -27,16 +28,19 @@ pub const MAX_OUTPUT_BYTES: usize = 1 << 20;
 
 /// A job's row with the facts that people see.
 #[derive(Debug, Clone)]
-pub(crate) struct SeenJob {
+pub struct SeenJob {
+    /// The row.
     pub row: JobRow,
     /// The name of the node that holds it.
     pub node: Option<String>,
+    /// Its newest record.
     pub last_run: Option<RunRecord>,
 }
 
 /// Living jobs in the order of their names.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct JobRows {
+pub struct JobRows {
+    /// The rows.
     pub rows: Vec<JobRow>,
     /// Set where only the jobs up to this one were looked at.
     pub looked_until: Option<JobKey>,
@@ -50,28 +54,38 @@ impl From<Vec<JobRow>> for JobRows {
 
 /// A row of history with the facts that people see.
 #[derive(Debug, Clone)]
-pub(crate) struct Recorded {
+pub struct Recorded {
+    /// The record.
     pub record: RunRecord,
+    /// The name of its job.
     pub key: JobKey,
+    /// The name of the node that ran it.
     pub node: Option<String>,
+    /// Whether a part of the output is missing.
     pub output_truncated: bool,
 }
 
 /// Which history.
 #[derive(Debug, Clone)]
-pub(crate) struct RecordQuery {
+pub struct RecordQuery {
     /// Of these jobs; `None` for all.
     pub jobs: Option<Vec<JobId>>,
+    /// Of jobs in this namespace.
     pub namespace: Option<String>,
+    /// With this status.
     pub status: Option<Status>,
+    /// Due at this time or later.
     pub since: Option<Timestamp>,
+    /// Due before this time.
     pub until: Option<Timestamp>,
+    /// Behind this record.
     pub after: Option<RunCursor>,
+    /// At most so many.
     pub limit: usize,
 }
 
 /// One transaction of a database. Lists answer in the order asked for, with `None` where there is no such row.
-pub(crate) trait Tables {
+pub trait Tables {
     /// The database's time, the same throughout the transaction.
     fn now(&self) -> Timestamp;
     /// The same in microseconds: where versions start.
@@ -87,6 +101,7 @@ pub(crate) trait Tables {
     /// Takes the lock of each partition, ascending; a partition that has no lock row is an error.
     fn lock_partitions(&mut self, partitions: &[u16]) -> impl Future<Output = StoreResult<()>> + Send;
 
+    /// Rows of jobs, deleted ones included.
     fn jobs_by_id(&mut self, ids: &[JobId]) -> impl Future<Output = StoreResult<Vec<Option<JobRow>>>> + Send;
     /// The rows `ids` that carry `runs`, which the caller holds, in any order. A distant database may answer from its row cache, at the
     /// version that the caller saw. Then [`Self::write`] must write each of them: its guard confirms the row.
@@ -105,21 +120,26 @@ pub(crate) trait Tables {
     fn job_by_run(&mut self, run: RunId) -> impl Future<Output = StoreResult<Option<JobRow>>> + Send;
     /// Rows that may be claimed, in the order of their due times.
     fn due_jobs(&mut self, request: &ClaimRequest) -> impl Future<Output = StoreResult<Vec<JobRow>>> + Send;
+    /// Rows of jobs that a session holds.
     fn held_jobs(&mut self, session: SessionId, limit: usize) -> impl Future<Output = StoreResult<Vec<JobRow>>> + Send;
     /// Living jobs after `query.after`, up to `query.limit`.
     fn job_page(&mut self, query: &JobQuery) -> impl Future<Output = StoreResult<JobRows>> + Send;
     /// The numbers that a name has had, deleted jobs included.
     fn ids_of_name(&mut self, key: &JobKey) -> impl Future<Output = StoreResult<Vec<JobId>>> + Send;
 
+    /// Concurrent runs.
     fn concurrent_by_key(
         &mut self,
         keys: &[FiringKey],
     ) -> impl Future<Output = StoreResult<Vec<Option<ConcurrentJob>>>> + Send;
+    /// The concurrent run that carries a run, or in which it waits.
     fn concurrent_by_run(&mut self, run: RunId) -> impl Future<Output = StoreResult<Option<ConcurrentJob>>> + Send;
+    /// Concurrent runs that may be claimed, in the order of their due times.
     fn due_concurrent(
         &mut self,
         request: &ClaimRequest,
     ) -> impl Future<Output = StoreResult<Vec<ConcurrentJob>>> + Send;
+    /// Concurrent runs that a session holds.
     fn held_concurrent(
         &mut self,
         session: SessionId,
@@ -128,18 +148,23 @@ pub(crate) trait Tables {
 
     /// Rows of these jobs that hold a run, or in which one waits under an id.
     fn live_jobs(&mut self, jobs: Option<&[JobId]>) -> impl Future<Output = StoreResult<Vec<JobRow>>> + Send;
+    /// Concurrent runs of these jobs, or of all.
     fn live_concurrent(
         &mut self,
         jobs: Option<&[JobId]>,
     ) -> impl Future<Output = StoreResult<Vec<ConcurrentJob>>> + Send;
+    /// One record of history.
     fn record(&mut self, run: RunId) -> impl Future<Output = StoreResult<Option<Recorded>>> + Send;
     /// History, newest first.
     fn records(&mut self, query: &RecordQuery) -> impl Future<Output = StoreResult<Vec<Recorded>>> + Send;
     /// The newest record of each job that has one.
     fn last_records(&mut self, jobs: &[JobId]) -> impl Future<Output = StoreResult<BTreeMap<JobId, RunRecord>>> + Send;
+    /// The output of a run that ended.
     fn output(&mut self, run: RunId) -> impl Future<Output = StoreResult<Option<Output>>> + Send;
 
+    /// Inserts a session.
     fn insert_session(&mut self, session: &NewSession) -> impl Future<Output = StoreResult<()>> + Send;
+    /// The state of a session, if it is there.
     fn session_state(&mut self, session: SessionId) -> impl Future<Output = StoreResult<Option<SessionState>>> + Send;
     /// In one statement, as every claim and every start asks for it. It clears the caches of rows that may be lost.
     fn standing(&mut self, session: SessionId) -> impl Future<Output = StoreResult<Standing>> + Send;
@@ -151,6 +176,7 @@ pub(crate) trait Tables {
     fn note_window(&mut self, window: &RecordedLoss) -> impl Future<Output = StoreResult<()>> + Send;
     /// The open window and those accepted since then, oldest first.
     fn windows(&mut self, accepted_since: Timestamp) -> impl Future<Output = StoreResult<Vec<RecordedLoss>>> + Send;
+    /// Accepts the open window.
     fn accept_windows(&mut self) -> impl Future<Output = StoreResult<()>> + Send;
     /// Writes a heartbeat where the session is not ended and `seq` is newer.
     fn beat(
@@ -173,7 +199,7 @@ pub(crate) trait Tables {
 }
 
 /// Runs an operation over tables that never make it wait.
-pub(crate) fn at_once<F: Future>(operation: F) -> F::Output {
+pub fn at_once<F: Future>(operation: F) -> F::Output {
     let mut operation = pin!(operation);
     let mut context = Context::from_waker(Waker::noop());
     loop {

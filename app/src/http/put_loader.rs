@@ -55,7 +55,7 @@ mod tests {
 
     use carillon_domain::job::Job;
     use carillon_domain::time::Timestamp;
-    use carillon_store::memory::{Fault, MemoryStore};
+    use carillon_doubles::{Fault, MemoryStore, memory_store};
     use carillon_store::{ControlStore, JobKey, ManualClock, PutIf};
     use futures_util::FutureExt;
 
@@ -63,7 +63,7 @@ mod tests {
 
     /// Calls of the store are counted; the first one fails so.
     fn store(fault: Option<Fault>) -> (MemoryStore, Arc<AtomicUsize>) {
-        let store = MemoryStore::new(Arc::new(ManualClock::at(Timestamp::from_ms(0))), 4);
+        let store = memory_store(Arc::new(ManualClock::at(Timestamp::from_ms(0))), 4);
         let calls = Arc::new(AtomicUsize::new(0));
         let counted = calls.clone();
         store.faults().choose(move |method| {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 pub struct Fault {
     /// What kind of fault.
     pub class: String,
-    /// The node that it struck; `None` where it struck the database.
+    /// The node that it counters; `None` where it counters the database.
     pub node: Option<String>,
     /// When it began.
     pub from_us: i64,

@@ -11,7 +11,7 @@ use crate::witness::Life;
 /// What became of the jobs of one node after one fault. Times are milliseconds from the fault.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Takeover {
-    /// What struck it.
+    /// What counters it.
     pub class: String,
     /// The node.
     pub node: String,
@@ -41,8 +41,8 @@ pub fn takeovers(evidence: &Evidence, life_of: &BTreeMap<&str, &Life>) -> Vec<Ta
 
 /// The fault that ended a node: the last that began before, if it was not over for long.
 fn culprit<'a>(evidence: &'a Evidence, end: &End) -> Option<&'a Fault> {
-    let struck = |fault: &&Fault| fault.node.as_deref() == Some(&*end.node) && fault.from_us <= end.at_us;
-    let last = evidence.faults.iter().filter(struck).max_by_key(|fault| fault.from_us);
+    let counters = |fault: &&Fault| fault.node.as_deref() == Some(&*end.node) && fault.from_us <= end.at_us;
+    let last = evidence.faults.iter().filter(counters).max_by_key(|fault| fault.from_us);
     last.filter(|fault| end.at_us <= fault.until_us + OF_LATE_US)
 }
 

@@ -114,8 +114,8 @@ fn report(settings: &Settings, trial: &Trial, told: &Told) -> Report {
     report.fact("seed", trial.seed).fact("seconds", trial.length.as_secs());
     report.fact("nodes", trial.nodes).fact("jobs", trial.jobs);
     report.fact("session timing", settings.text("timing", "brisk"));
-    report.fact("effective faults", told.struck.effective());
-    report.fact("classes with an effective fault", told.struck.classes());
+    report.fact("effective faults", told.counters.effective());
+    report.fact("classes with an effective fault", told.counters.classes());
     report.fact("due times", verdict.due).fact("starts, by the jobs' own files", verdict.starts);
     for group in Group::ALL {
         report.fact(group.name(), verdict.count(group));
@@ -131,10 +131,10 @@ fn report(settings: &Settings, trial: &Trial, told: &Told) -> Report {
 
 fn tables(report: &mut Report, told: &Told) {
     let verdict = &told.verdict;
-    let tally = told.struck.tally.iter().map(|(class, tally)| -> Vec<Value> {
-        vec![class.name().into(), tally.struck.into(), tally.effective.into(), tally.why_not.clone().into()]
+    let tally = told.counters.tally.iter().map(|(class, tally)| -> Vec<Value> {
+        vec![class.name().into(), tally.counters.into(), tally.effective.into(), tally.why_not.clone().into()]
     });
-    report.table("Faults", &["class", "struck", "effective", "why one was not"], tally.collect());
+    report.table("Faults", &["class", "counters", "effective", "why one was not"], tally.collect());
     let fates = verdict.fates.iter().map(|(fate, count)| vec![fate.clone().into(), (*count).into()]);
     report.table("What became of the due times", &["fate", "due times"], fates.collect());
     let shown = Group::ALL.iter().flat_map(|group| {

@@ -6,7 +6,7 @@ use mysql_async::prelude::Queryable;
 
 use super::dice::Dice;
 use super::field::{Field, Target, blocking};
-use super::outcome::{Begun, Seen, Struck, comes, last_for, must_come, now_us};
+use super::outcome::{Begun, Counters, Seen, comes, last_for, must_come, now_us};
 
 /// How long it may take until a jump is seen.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -24,7 +24,7 @@ fn is_near(one: Option<i64>, other: i64) -> bool {
 }
 
 /// The database's clock, by some seconds.
-pub(super) fn of_database(field: &Field, dice: &mut Dice) -> Struck {
+pub(super) fn of_database(field: &Field, dice: &mut Dice) -> Counters {
     let clock = field.server.clock()?;
     let (offset, time) = (ms(dice, 1_500, 8_000), dice.ms(500, 4_000));
     let begun = Begun::on(None);
@@ -50,7 +50,7 @@ fn database_offset_ms(field: &Field) -> Option<i64> {
 }
 
 /// The wall clock of a node, by minutes or hours.
-pub(super) fn of_node(target: &Target, dice: &mut Dice) -> Struck {
+pub(super) fn of_node(target: &Target, dice: &mut Dice) -> Counters {
     let clock = target.clock.as_ref().map_err(Clone::clone)?;
     let minute_ms = 60_000;
     let offset =

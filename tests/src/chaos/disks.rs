@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::dice::Dice;
 use super::field::Field;
-use super::outcome::{Begun, Struck, last_for};
+use super::outcome::{Begun, Counters, last_for};
 use super::probe::{self, Write};
 use crate::processes::state;
 
@@ -17,7 +17,7 @@ const BYTES: usize = 1 << 20;
 /// How long a probe waits for an answer.
 const WAIT: Duration = Duration::from_secs(2);
 
-pub(super) fn full(field: &Field, dice: &mut Dice) -> Struck {
+pub(super) fn full(field: &Field, dice: &mut Dice) -> Counters {
     let disk = field.server.disk()?;
     let pid = field.server.pid();
     let (begun, since) = (Begun::on(None), Instant::now());

@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 use super::class::Class;
 use super::dice::Dice;
 use super::field::Field;
-use super::outcome::{Begun, Struck, last_for};
+use super::outcome::{Begun, Counters, last_for};
 use crate::processes::state;
 
-pub(super) fn strike(class: Class, field: &Field, dice: &mut Dice) -> Struck {
+pub(super) fn strike(class: Class, field: &Field, dice: &mut Dice) -> Counters {
     let half_a_lease = u64::try_from(field.timing.self_kill_after.as_millis() / 2).unwrap_or(u64::MAX);
     match class {
         Class::DatabaseKilled => ended(field, "killed", dice.ms(0, 1_500)),
@@ -17,7 +17,7 @@ pub(super) fn strike(class: Class, field: &Field, dice: &mut Dice) -> Struck {
     }
 }
 
-fn ended(field: &Field, how: &str, away: Duration) -> Struck {
+fn ended(field: &Field, how: &str, away: Duration) -> Counters {
     let server = &field.server;
     let (before, begun, since) = (server.pid(), Begun::on(None), Instant::now());
     if how == "killed" {
@@ -36,7 +36,7 @@ fn ended(field: &Field, how: &str, away: Duration) -> Struck {
     if after.is_none() && server.pid() != before { Ok(begun.seen(evidence)) } else { Err(evidence) }
 }
 
-fn frozen(field: &Field, time: Duration) -> Struck {
+fn frozen(field: &Field, time: Duration) -> Counters {
     let (pid, begun) = (field.server.pid(), Begun::on(None));
     field.server.freeze();
     let seen = state(pid);

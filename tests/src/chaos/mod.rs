@@ -23,20 +23,20 @@ pub use outcome::{Outcome, Seen, now_us};
 pub use timing::Timing;
 
 use field::Hold;
-use outcome::Struck;
+use outcome::Counters;
 
 /// Strikes once. Waits first until no other strike is in its way ([`Class::reach`]), so that several threads may strike;
 /// then it ends within a few minutes at the most, whatever happens, and leaves nothing broken behind.
 pub fn strike(class: Class, field: &Field, dice: &mut Dice) -> Outcome {
-    let struck = match field.hold(class, dice) {
+    let counters = match field.hold(class, dice) {
         Hold::Node(target, _busy) => on_node(class, field, target, dice),
         Hold::Database(_busy) => on_database(class, field, dice),
         Hold::Alone(_busy) => restored::older_state(field, dice),
     };
-    struck.into()
+    counters.into()
 }
 
-fn on_node(class: Class, field: &Field, target: &Target, dice: &mut Dice) -> Struck {
+fn on_node(class: Class, field: &Field, target: &Target, dice: &mut Dice) -> Counters {
     match class {
         Class::WireCutBefore
         | Class::WireCutAfter
@@ -49,7 +49,7 @@ fn on_node(class: Class, field: &Field, target: &Target, dice: &mut Dice) -> Str
     }
 }
 
-fn on_database(class: Class, field: &Field, dice: &mut Dice) -> Struck {
+fn on_database(class: Class, field: &Field, dice: &mut Dice) -> Counters {
     match class {
         Class::DatabaseKilled | Class::DatabaseRestarted | Class::DatabaseFrozen => ends::strike(class, field, dice),
         Class::DiskFull => disks::full(field, dice),

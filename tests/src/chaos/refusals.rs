@@ -8,7 +8,7 @@ use mysql_async::{Conn, Error};
 use super::class::Class;
 use super::dice::Dice;
 use super::field::{Field, blocking};
-use super::outcome::{Begun, Struck};
+use super::outcome::{Begun, Counters};
 use super::probe::{self, Write};
 
 /// How long a probe waits for its refusal.
@@ -29,7 +29,7 @@ const OF_NODES: &str = "SELECT id FROM information_schema.processlist WHERE user
 const WAITING: &str = "SELECT state FROM information_schema.processlist \
                        WHERE user = 'carillon' AND state LIKE 'Waiting for % lock'";
 
-pub(super) fn strike(class: Class, field: &Field, dice: &mut Dice) -> Struck {
+pub(super) fn strike(class: Class, field: &Field, dice: &mut Dice) -> Counters {
     let begun = Begun::on(None);
     let time = dice.ms(300, 3_000);
     let evidence = blocking(async {

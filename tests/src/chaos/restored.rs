@@ -14,7 +14,7 @@ use mysql_async::prelude::Queryable;
 
 use super::dice::Dice;
 use super::field::{Field, Target, blocking};
-use super::outcome::{Begun, Struck, last_for, must_come, now_us};
+use super::outcome::{Begun, Counters, last_for, must_come, now_us};
 use super::wire::Flow;
 use crate::server::binary;
 
@@ -24,7 +24,7 @@ const ASK: Duration = Duration::from_secs(3);
 /// What nodes say of themselves when they have noticed.
 const WENT_BACK: &str = "the database went back in time";
 
-pub(super) fn older_state(field: &Field, dice: &mut Dice) -> Struck {
+pub(super) fn older_state(field: &Field, dice: &mut Dice) -> Counters {
     let copies = Copies::of(field);
     let begun = Begun::on(None);
     field.server.stop();

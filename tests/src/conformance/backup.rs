@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use carillon_store::memory::innodb::InnoDb;
-use carillon_store::memory::{Backup, MemoryStore};
+use carillon_doubles::innodb::InnoDb;
+use carillon_doubles::{Backup, MemoryStore};
 use mysql_async::prelude::Queryable;
 
 /// The one backup of a store under test.

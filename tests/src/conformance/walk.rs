@@ -10,7 +10,7 @@ use carillon_domain::id::{RunId, SessionId};
 use carillon_domain::job::{Job, Misfire, MisfirePolicy, OnLost, Overlap, Retry};
 use carillon_domain::node::port::{Claimed, RunRef, StartAnswer};
 use carillon_domain::run::{Status, Trigger};
-use carillon_store::memory::MemoryStore;
+use carillon_doubles::memory_store;
 use carillon_store::{Finished, JobView, ManualClock, Me, Output, PutIf, RunQuery, RunStage, RunView};
 
 use super::bench::{BEGIN, Bench, PARTITIONS, ending, job, key};
@@ -46,7 +46,7 @@ const NAMES: [&str; 5] = ["a", "b", "c", "d", "e"];
 pub async fn beside_memory(seeds: Range<u64>, steady: bool, bench: impl AsyncFn() -> Bench) {
     for seed in seeds {
         let clock = ManualClock::at(BEGIN);
-        let memory = MemoryStore::new(Arc::new(clock.clone()), PARTITIONS);
+        let memory = memory_store(Arc::new(clock.clone()), PARTITIONS);
         let left = Bench::new(Arc::new(memory.clone()), clock).await;
         let right = bench().await;
         eprintln!("seed {seed}, steady {steady}");

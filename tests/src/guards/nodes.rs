@@ -6,8 +6,8 @@ use carillon_domain::invariants::Verdict;
 use carillon_domain::job::Job;
 use carillon_domain::lease::Timing;
 use carillon_domain::node::call::CallKind;
+use carillon_doubles::Fault;
 use carillon_store::MAX_OUTPUT_BYTES;
-use carillon_store::memory::Fault;
 
 use super::world::{Slow, World};
 use crate::conformance::bench::{at, job, key};

@@ -7,7 +7,7 @@ use carillon_domain::id::{RunId, SessionId};
 use carillon_domain::invariants::{self as must, Verdict};
 use carillon_domain::node::call::BeatAnswer;
 use carillon_domain::node::port::{Claimed, RunRef, StartAnswer};
-use carillon_store::memory::MemoryStore;
+use carillon_doubles::memory_store;
 use carillon_store::mysql::{MySqlStore, Options};
 use carillon_store::sqlite::{OpenOptions, SqliteStore};
 use carillon_store::{JobQuery, ManualClock, Me, RunStage};
@@ -28,7 +28,7 @@ pub fn run(story: impl Future<Output = Verdict>) -> Verdict {
 /// A store in memory that may go back in time.
 pub async fn memory() -> Bench {
     let clock = ManualClock::at(BEGIN);
-    let store = MemoryStore::new(Arc::new(clock.clone()), PARTITIONS);
+    let store = memory_store(Arc::new(clock.clone()), PARTITIONS);
     let mut bench = Bench::new(Arc::new(store.clone()), clock).await;
     bench.backups = Some(Backups::memory(&store));
     bench

@@ -15,7 +15,7 @@ use carillon_domain::node::call::{Answer, Call, CallId, CallKind, Failure};
 use carillon_domain::node::{Config, Effect, Input, Node};
 use carillon_domain::run::{Ending, Status};
 use carillon_domain::time::{BootTime, Timestamp};
-use carillon_store::memory::MemoryStore;
+use carillon_doubles::{MemoryStore, memory_store};
 use carillon_store::{
     ControlStore, JobKey, JobQuery, ManualClock, NewSession, NodeStore, Output, PutIf, PutJob, RunStage, SessionState,
     perform,
@@ -94,7 +94,7 @@ impl World {
     /// A world whose sessions have this timing.
     pub fn timed(jobs: Vec<Job>, timing: Timing) -> Self {
         let clock = ManualClock::at(BEGIN);
-        let store = MemoryStore::new(Arc::new(clock.clone()), PARTITIONS);
+        let store = memory_store(Arc::new(clock.clone()), PARTITIONS);
         let mut stored = BTreeMap::new();
         for job in jobs {
             let put = PutJob { job: job.clone(), paused: None, when: PutIf::Absent };

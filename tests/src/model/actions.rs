@@ -5,7 +5,7 @@ use carillon_domain::id::{JobId, RunId, SessionId};
 use carillon_domain::lost_commits::commits_were_lost;
 use carillon_domain::node::call::CallKind;
 use carillon_domain::run::Status;
-use carillon_store::memory::Backup;
+use carillon_doubles::Backup;
 
 use super::bounds::Budget;
 use super::calls::{Answer, Request};

@@ -104,12 +104,12 @@ impl World {
         process.is_some_and(|process| process.node.partitions() != partitions)
     }
 
-    fn count_sights(&mut self, before: &carillon_store::memory::Backup, call: &Call) {
+    fn count_sights(&mut self, before: &carillon_doubles::Backup, call: &Call) {
         let held = |session: SessionId| {
             let holds = move |phase: &Phase| phase.held().is_some_and(|held| held.session == session);
             before.rows().filter(|(_, phase, _)| holds(phase)).count()
         };
-        let lost = |store: &carillon_store::memory::Backup| {
+        let lost = |store: &carillon_doubles::Backup| {
             store.records().filter(|record| record.status == carillon_domain::run::Status::Lost).count()
         };
         if matches!(call.call, call::Call::Sweep { session, .. } if held(session) > 0) {
@@ -131,7 +131,7 @@ impl World {
     }
 }
 
-fn held_by(store: &carillon_store::memory::Backup, session: SessionId) -> usize {
+fn held_by(store: &carillon_doubles::Backup, session: SessionId) -> usize {
     store.rows().filter(|(_, phase, _)| phase.held().is_some_and(|held| held.session == session)).count()
 }
 

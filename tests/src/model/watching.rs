@@ -9,8 +9,8 @@ use carillon_domain::job::{OnLost, Overlap};
 use carillon_domain::node::port::RowKey;
 use carillon_domain::run::Trigger;
 use carillon_domain::time::Timestamp;
+use carillon_doubles::Backup;
 use carillon_store::SessionState;
-use carillon_store::memory::Backup;
 
 use super::sights::Sight;
 use super::world::{Life, World};

@@ -10,7 +10,7 @@ use carillon_domain::id::{JobId, RunId, SessionId};
 use carillon_domain::invariants::Violation;
 use carillon_domain::node::{Input, Node};
 use carillon_domain::time::{BootTime, Timestamp};
-use carillon_store::memory::{Backup, MemoryStore};
+use carillon_doubles::{Backup, MemoryStore, memory_store};
 use carillon_store::{ControlStore, ManualClock, NewSession, NodeStore, PutIf, PutJob};
 
 use super::bounds::{Bounds, Budget};
@@ -96,7 +96,7 @@ pub struct World {
 impl World {
     /// The jobs are stored and the nodes have met; nothing is claimed yet.
     pub fn new(bounds: &Bounds) -> Self {
-        let store = MemoryStore::new(Arc::new(clock_at(0)), bounds.config().partitions);
+        let store = memory_store(Arc::new(clock_at(0)), bounds.config().partitions);
         let put = |job| PutJob { job, paused: None, when: PutIf::Absent };
         let jobs: Vec<PutJob> = bounds.definitions().into_iter().map(put).collect();
         let saved = at_once(store.put_jobs(&jobs)).expect("the memory store takes jobs");
@@ -140,7 +140,7 @@ impl World {
 
     /// The store as it stands, to do something with it.
     pub(super) fn open_store(&self) -> MemoryStore {
-        let store = MemoryStore::new(Arc::new(clock_at(self.now)), self.bounds.config().partitions);
+        let store = memory_store(Arc::new(clock_at(self.now)), self.bounds.config().partitions);
         store.restore(&self.store);
         store
     }

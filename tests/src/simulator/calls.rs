@@ -3,7 +3,7 @@
 use carillon_domain::node::Input;
 use carillon_domain::node::call::{Call, CallId, Failure};
 use carillon_domain::time::Timestamp;
-use carillon_store::memory::innodb::Client;
+use carillon_doubles::innodb::Client;
 use carillon_store::perform;
 
 /// What a task is about, so that a time limit can be told as its failure.

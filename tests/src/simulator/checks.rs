@@ -8,7 +8,7 @@ use carillon_domain::invariants::{self as must, Invariant, Verdict, Violation};
 use carillon_domain::job::{Job, OnLost, Overlap};
 use carillon_domain::run::RunRecord;
 use carillon_domain::time::BootTime;
-use carillon_store::memory::innodb::{Change, Commit};
+use carillon_doubles::innodb::{Change, Commit};
 
 use super::accounts::Accounts;
 use super::trace::Trace;

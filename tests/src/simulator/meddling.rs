@@ -33,25 +33,25 @@ impl World {
     fn meddle_with_node(&mut self, n: usize) {
         match self.dice.below(12) {
             0 | 1 => {
-                self.sky.strike("a crash");
+                self.fault_plan.strike("a crash");
                 self.die(n);
             }
             2..=6 => self.freeze(n, 6_000_000),
             7 | 8 => {
-                self.sky.strike("a drain");
+                self.fault_plan.strike("a drain");
                 self.feed(n, Input::Drain);
             }
             9 => {
-                self.sky.strike("a hurried drain");
+                self.fault_plan.strike("a hurried drain");
                 self.feed(n, Input::DrainNow);
             }
             10 => {
-                self.sky.strike("a dead keeper");
+                self.fault_plan.strike("a dead keeper");
                 self.kill_children(n, false);
                 self.feed(n, Input::KeeperDied);
             }
             _ => {
-                self.sky.strike("a rolling restart");
+                self.fault_plan.strike("a rolling restart");
                 for n in 0..self.processes.len() {
                     if self.processes[n].alive {
                         self.feed(n, Input::Drain);
@@ -62,7 +62,7 @@ impl World {
     }
 
     fn freeze(&mut self, n: usize, longest_us: u64) {
-        self.sky.strike("a frozen node");
+        self.fault_plan.strike("a frozen node");
         let lasts = 1 + self.dice.below(longest_us);
         self.processes[n].frozen_until_us = self.now_us + lasts;
         self.later(lasts, Happening::Thaw { process: n });
@@ -72,18 +72,18 @@ impl World {
         let lasts = self.dice.below(5_000_000);
         match self.dice.below(6) {
             0 | 1 => {
-                self.sky.strike("a node cut off");
+                self.fault_plan.strike("a node cut off");
                 let client = self.processes[n].place as u64;
-                self.sky.now().cut_off.insert(client);
+                self.fault_plan.now().cut_off.insert(client);
                 self.later(lasts, Happening::Mend { client });
             }
             2 => {
-                self.sky.strike("the database away");
-                self.sky.now().away = true;
+                self.fault_plan.strike("the database away");
+                self.fault_plan.now().away = true;
                 self.later(lasts / 2, Happening::DatabaseIsBack);
             }
             3 | 4 => {
-                self.sky.strike("a frozen database");
+                self.fault_plan.strike("a frozen database");
                 self.database.freeze_until(self.now_us + lasts / 3);
             }
             _ => {}
@@ -91,7 +91,7 @@ impl World {
     }
 
     fn set_clock(&mut self) {
-        self.sky.strike("the database's clock set");
+        self.fault_plan.strike("the database's clock set");
         let by_us = i64::try_from(self.dice.below(4_000_000)).unwrap_or(0) - 2_000_000;
         self.clock.step(by_us);
         self.clock.advance_to(self.now_us);

@@ -7,7 +7,7 @@ use carillon_domain::id::{RunId, SessionId};
 use carillon_domain::lease::Timing;
 use carillon_domain::node::{Config, Input, Node};
 use carillon_domain::time::BootTime;
-use carillon_store::memory::innodb::Client;
+use carillon_doubles::innodb::Client;
 
 use super::clocks::BootClock;
 use super::plan::Plan;

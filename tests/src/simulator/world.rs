@@ -10,16 +10,16 @@ use std::time::Duration;
 use carillon_domain::invariants::{self as must, Invariant, Violation};
 use carillon_domain::job::Job;
 use carillon_domain::time::Timestamp;
-use carillon_store::memory::innodb::{Client, InnoDb, Limits};
+use carillon_doubles::innodb::{Client, InnoDb, Limits};
 use carillon_store::{Clock, ControlStore, PutIf, PutJob};
 
 use super::calls::{Done, Request};
 use super::checks::Checks;
 use super::clocks::DatabaseClock;
 use super::dice::Dice;
+use super::fault_plan::SeededFaults;
 use super::plan::Plan;
 use super::process::{PARTITIONS, Process, STATEMENT_TIMEOUT_US};
-use super::sky::Sky;
 use super::tasks::Tasks;
 use super::{Summary, jobs};
 
@@ -28,7 +28,7 @@ pub(super) use happenings::Happening;
 pub(super) const SECOND_US: u64 = 1_000_000;
 /// Calls of people belong to no process.
 pub(super) const PEOPLE: usize = usize::MAX;
-/// As the weather knows them.
+/// As the plan of faults knows them.
 const PEOPLES_CLIENT: u64 = 1_000;
 
 pub(super) struct World {
@@ -37,7 +37,7 @@ pub(super) struct World {
     pub dice: Dice,
     pub database: InnoDb,
     pub clock: DatabaseClock,
-    pub sky: Sky,
+    pub fault_plan: SeededFaults,
     pub processes: Vec<Process>,
     pub people: Client,
     /// The jobs as they were put last, by their number.
@@ -61,9 +61,9 @@ impl World {
         let drift = if plan.clocks() { i64::try_from(dice.below(10_001)).unwrap_or(0) - 5_000 } else { 0 };
         let clock = DatabaseClock::new(begin.as_ms() * 1_000, drift);
         clock.advance_to(0);
-        let sky = Sky::new(plan, dice.split());
+        let fault_plan = SeededFaults::new(plan, dice.split());
         let limits = Limits { lock_wait: Duration::from_millis(700), holder: Duration::from_millis(1_000) };
-        let database = InnoDb::new(Arc::new(clock.clone()), PARTITIONS, limits, sky.clone());
+        let database = InnoDb::new(Arc::new(clock.clone()), PARTITIONS, limits, fault_plan.clone());
         database.watch();
         let lasts_s = plan.troubled_s() + plan.quiet_s();
         let end_at = begin + Duration::from_secs(lasts_s);
@@ -75,7 +75,7 @@ impl World {
             dice,
             database,
             clock,
-            sky,
+            fault_plan,
             processes: Vec::new(),
             jobs,
             checks: Checks::default(),
@@ -101,7 +101,7 @@ impl World {
         self.run_until(SECOND_US)?;
         let troubled_until_us = self.plan.troubled_s() * SECOND_US;
         self.troubled = true;
-        self.sky.now().stormy = true;
+        self.fault_plan.now().stormy = true;
         self.later(0, Happening::Meddle);
         self.later(0, Happening::People);
         self.run_until(troubled_until_us)?;
@@ -113,10 +113,10 @@ impl World {
 
     fn calm_down(&mut self) {
         self.troubled = false;
-        let mut sky = self.sky.now();
-        (sky.stormy, sky.away) = (false, false);
-        sky.cut_off.clear();
-        drop(sky);
+        let mut fault_plan = self.fault_plan.now();
+        (fault_plan.stormy, fault_plan.away) = (false, false);
+        fault_plan.cut_off.clear();
+        drop(fault_plan);
         for job in self.jobs.clone() {
             self.resume(&job);
         }
@@ -161,17 +161,17 @@ impl World {
             return Err(Violation { invariant: Invariant::S6, sentence });
         }
         let due_times = self.checks.settle_accounts()?;
-        let mut faults = self.sky.now().struck.clone();
-        let struck = self.database.struck();
-        faults.insert("a wait for a lock", struck.waits);
-        faults.insert("a wait for a lock that took too long", struck.timeouts);
-        faults.insert("a deadlock", struck.deadlocks);
-        faults.insert("a silent transaction thrown out", struck.thrown_out);
-        faults.insert("a COMMIT nobody waited for any more", struck.strays);
-        faults.insert("a start of a part of its rows", struck.parted_starts);
+        let mut faults = self.fault_plan.now().counters.clone();
+        let counters = self.database.counters();
+        faults.insert("a wait for a lock", counters.waits);
+        faults.insert("a wait for a lock that took too long", counters.timeouts);
+        faults.insert("a deadlock", counters.deadlocks);
+        faults.insert("a silent transaction thrown out", counters.thrown_out);
+        faults.insert("a COMMIT nobody waited for any more", counters.strays);
+        faults.insert("a start of a part of its rows", counters.partial_starts);
         faults.retain(|_, times| *times > 0);
-        if struck.lone_starts > 0 {
-            self.checks.counted.insert("started by a statement of its own", struck.lone_starts);
+        if counters.single_starts > 0 {
+            self.checks.counted.insert("started by a statement of its own", counters.single_starts);
         }
         Ok(Summary {
             firings: self.checks.firings,

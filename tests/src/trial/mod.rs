@@ -25,7 +25,7 @@ use crate::databases::Brand;
 use crate::server::wait_until_within;
 use caller::{Caller, now};
 use load::Made;
-use strikes::{Pace, Struck};
+use strikes::{Counters, Pace};
 
 /// What a chaos run is made of.
 #[derive(Debug, Clone)]
@@ -42,7 +42,7 @@ pub struct Trial {
     pub jobs: usize,
     /// The faults.
     pub classes: Vec<Class>,
-    /// How hard it is struck.
+    /// How hard it is counters.
     pub pace: Pace,
     /// `[session]` of each node.
     pub session: &'static str,
@@ -55,7 +55,7 @@ pub struct Told {
     /// What the checker says.
     pub verdict: Verdict,
     /// The strikes.
-    pub struck: Struck,
+    pub counters: Counters,
     /// How many processes of nodes ended, by exit status.
     pub ends: BTreeMap<String, u64>,
     /// How nodes ended that were asked to, at last.
@@ -100,7 +100,7 @@ impl Trial {
         let caller = Caller::of(&field);
         let from_us = now() / time::SECOND_US * time::SECOND_US + micros(BEFORE);
         let made = self.create(&caller, (from_us, from_us + micros(self.length)));
-        let (struck, mut acts) = self.storm(&field, &caller, &made, from_us);
+        let (counters, mut acts) = self.storm(&field, &caller, &made, from_us);
         let rested = rest::come_to_rest(&field, &caller, &mut acts, made[0].job.until_us, PATIENCE);
         let runs = caller.all("/v1/runs?").unwrap_or_default();
         let ends = ends(&field);
@@ -108,14 +108,14 @@ impl Trial {
         let plan = Plan { jobs: made.into_iter().map(|made| made.job).collect(), acts };
         self.keep("jobs.json", &plan.to_json());
         self.keep("runs.json", &json!(runs));
-        self.keep("faults.json", &Evidence::faults_json(&struck.faults, &ends));
+        self.keep("faults.json", &Evidence::faults_json(&counters.faults, &ends));
         let verdict = judge(&Evidence::read(&self.dir).expect("what was just written can be read"));
         let (drained, bad_lines) = self.take_down(field);
         let mut by_status = BTreeMap::new();
         for end in ends {
             *by_status.entry(end.how).or_default() += 1;
         }
-        Told { verdict, struck, ends: by_status, drained, bad_lines, rested, database }
+        Told { verdict, counters, ends: by_status, drained, bad_lines, rested, database }
     }
 
     fn keep(&self, name: &str, value: &Value) {
@@ -142,7 +142,7 @@ impl Trial {
         caller: &Caller,
         made: &[Made],
         from_us: i64,
-    ) -> (Struck, Vec<carillon_checker::Act>) {
+    ) -> (Counters, Vec<carillon_checker::Act>) {
         let definitions: Vec<Value> = made.iter().map(|made| made.definition.clone()).collect();
         wait_until_us(from_us + micros(CALM));
         let over = AtomicBool::new(false);

@@ -15,7 +15,7 @@ use crate::chaos::{Class, Dice, Field, Outcome, Reach, strike};
 #[derive(Debug, Clone, Default)]
 pub struct Tally {
     /// How often it was tried.
-    pub struck: u64,
+    pub counters: u64,
     /// How often it was seen to take effect; the others do not count.
     pub effective: u64,
     /// Why it did not, the last time.
@@ -24,7 +24,7 @@ pub struct Tally {
 
 /// All strikes of a run.
 #[derive(Debug, Default)]
-pub struct Struck {
+pub struct Counters {
     /// By class.
     pub tally: BTreeMap<Class, Tally>,
     /// The effective ones, as the checker reads them and with what was seen.
@@ -37,7 +37,7 @@ struct Lane {
     pause_ms: (u64, u64),
 }
 
-/// How hard it is struck.
+/// How hard it is counters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pace {
     /// How many strike at wires at the same time.
@@ -69,12 +69,12 @@ fn lanes(classes: &[Class], pace: Pace) -> Vec<Lane> {
 }
 
 /// Strikes in all lanes until it is over; what is under way then comes to its end.
-pub fn strike_all(field: &Field, classes: &[Class], seed: u64, pace: Pace, over: &AtomicBool) -> Struck {
-    let struck = Mutex::new(Struck::default());
+pub fn strike_all(field: &Field, classes: &[Class], seed: u64, pace: Pace, over: &AtomicBool) -> Counters {
+    let counters = Mutex::new(Counters::default());
     std::thread::scope(|scope| {
         for (n, lane) in lanes(classes, pace).into_iter().enumerate() {
             let mut dice = Dice::new(seed.wrapping_mul(1_000).wrapping_add(n as u64));
-            let struck = &struck;
+            let counters = &counters;
             scope.spawn(move || {
                 // Each class comes once before one comes again: the rare lane has few turns.
                 let mut turns: Vec<Class> = Vec::new();
@@ -87,12 +87,12 @@ pub fn strike_all(field: &Field, classes: &[Class], seed: u64, pace: Pace, over:
                     // A strike that panics is a strike that was not seen; the run goes on and tells of it.
                     let outcome = catch_unwind(AssertUnwindSafe(|| strike(class, field, &mut dice)));
                     let outcome = outcome.unwrap_or(Outcome::NotEffective { why: "it panicked".to_owned() });
-                    struck.lock().unwrap_or_else(PoisonError::into_inner).note(class, outcome);
+                    counters.lock().unwrap_or_else(PoisonError::into_inner).note(class, outcome);
                 }
             });
         }
     });
-    struck.into_inner().unwrap_or_else(PoisonError::into_inner)
+    counters.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Waits; whether it is not over.
@@ -104,10 +104,10 @@ fn rest(over: &AtomicBool, pause: Duration) -> bool {
     !over.load(Ordering::Relaxed)
 }
 
-impl Struck {
+impl Counters {
     fn note(&mut self, class: Class, outcome: Outcome) {
         let tally = self.tally.entry(class).or_default();
-        tally.struck += 1;
+        tally.counters += 1;
         match outcome {
             Outcome::Effective(seen) => {
                 tally.effective += 1;

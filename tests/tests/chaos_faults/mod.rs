@@ -1,4 +1,4 @@
-//! Every fault of chaos runs is struck once, on two nodes with a handful of jobs: it takes effect, and the cluster gets over
+//! Every fault of chaos runs is counters once, on two nodes with a handful of jobs: it takes effect, and the cluster gets over
 //! it.
 
 use std::time::{Duration, Instant};
@@ -66,7 +66,7 @@ fn gets_over(class: Class, field: &Field, witness: &Witness) {
 const STRIKES: usize = 6;
 
 /// What was seen of the first strike that took effect.
-fn struck(class: Class, field: &Field, dice: &mut Dice) -> Seen {
+fn counters(class: Class, field: &Field, dice: &mut Dice) -> Seen {
     let mut missed = Vec::new();
     for _ in 0..STRIKES {
         let begun = Instant::now();
@@ -90,7 +90,7 @@ pub fn take_effect(classes: &[Class], field: &Field, witness: &Witness) {
             carillon_tests::skipped::tell(&format!("{} of chaos: {why}", class.name()));
             continue;
         }
-        let seen = struck(*class, field, &mut dice);
+        let seen = counters(*class, field, &mut dice);
         assert!(seen.from_us < seen.until_us, "{seen:?}");
         gets_over(*class, field, witness);
     }

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use carillon_doubles::innodb::{Calm, InnoDb, Limits};
+use carillon_doubles::memory_store;
 use carillon_store::ManualClock;
-use carillon_store::memory::MemoryStore;
-use carillon_store::memory::innodb::{Calm, InnoDb, Limits};
 use carillon_tests::conformance::bench::{BEGIN, PARTITIONS};
 use carillon_tests::conformance::walk::Walk;
 use carillon_tests::conformance::{Backups, Bench};
@@ -12,7 +12,8 @@ use carillon_tests::conformance::{Backups, Bench};
 async fn bench() -> Bench {
     let clock = ManualClock::at(BEGIN);
     let database = InnoDb::new(Arc::new(clock.clone()), PARTITIONS, Limits::default(), Calm);
-    let mut bench = Bench::new(Arc::new(database.client(1)), clock).await;
+    let store = database.client_on(1, Some(Arc::new(clock.clone())));
+    let mut bench = Bench::new(Arc::new(store), clock).await;
     bench.backups = Some(Backups::innodb(&database));
     bench
 }
@@ -23,7 +24,7 @@ carillon_tests::store_conformance!(bench);
 async fn it_takes_the_same_walk_as_the_plain_store() {
     for seed in 0..8 {
         let clock = ManualClock::at(BEGIN);
-        let memory = MemoryStore::new(Arc::new(clock.clone()), PARTITIONS);
+        let memory = memory_store(Arc::new(clock.clone()), PARTITIONS);
         let left = Bench::new(Arc::new(memory), clock).await;
         Walk::new(&left, &bench().await, seed, seed % 2 == 0).take(400).await;
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use carillon_domain::node::port::{FinishAnswer, SettleAnswer, StartAnswer};
 use carillon_domain::run::Status;
-use carillon_store::memory::{Fault, MemoryStore};
+use carillon_doubles::{Fault, MemoryStore, memory_store};
 use carillon_store::{ControlStore, ManualClock, Me, NodeStore, StoreError};
 use carillon_tests::conformance::bench::{BEGIN, PARTITIONS, job, key};
 use carillon_tests::conformance::{Backups, Bench};
@@ -15,7 +15,7 @@ async fn bench() -> Bench {
 
 async fn faulty() -> (Bench, MemoryStore) {
     let clock = ManualClock::at(BEGIN);
-    let store = MemoryStore::new(Arc::new(clock.clone()), PARTITIONS);
+    let store = memory_store(Arc::new(clock.clone()), PARTITIONS);
     let mut bench = Bench::new(Arc::new(store.clone()), clock).await;
     bench.backups = Some(Backups::memory(&store));
     (bench, store)

@@ -9,10 +9,10 @@ use std::time::Duration;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Error};
 
+use crate::cluster::{lock_name, without_locks};
 use crate::mysql::client::address::Address;
 use crate::mysql::client::error::OpenError;
 use crate::mysql::client::open::Options;
-use crate::mysql::transaction::{lock_name, without_locks};
 
 /// The lowest version of the schema that a binary must know to work beside the newest one: what is stored as
 /// `oldest_friend`, and what an older binary asks about a schema that it does not know.

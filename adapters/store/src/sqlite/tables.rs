@@ -28,11 +28,11 @@ use crate::{
 };
 
 /// One transaction on one connection.
-pub(in crate::sqlite) struct Transaction<'a> {
-    pub conn: &'a Connection,
-    pub cache: &'a mut Cache,
-    pub now_us: i64,
-    pub partitions: u16,
+pub struct Transaction<'a> {
+    pub(in crate::sqlite) conn: &'a Connection,
+    pub(in crate::sqlite) cache: &'a mut Cache,
+    pub(in crate::sqlite) now_us: i64,
+    pub(in crate::sqlite) partitions: u16,
 }
 
 fn limit_of(limit: usize) -> i64 {

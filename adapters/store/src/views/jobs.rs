@@ -48,7 +48,7 @@ async fn seen_jobs<T: Tables>(tables: &mut T, rows: Vec<JobRow>) -> Result<Vec<S
 }
 
 /// A living job as people see it, for databases that answer at once.
-pub(crate) async fn seen_job<T: Tables>(tables: &mut T, key: &JobKey) -> Result<Option<SeenJob>, StoreError> {
+pub async fn seen_job<T: Tables>(tables: &mut T, key: &JobKey) -> Result<Option<SeenJob>, StoreError> {
     match tables.jobs_by_key(std::slice::from_ref(key)).await?.pop().flatten() {
         Some(row) => Ok(seen_jobs(tables, vec![row]).await?.pop()),
         None => Ok(None),

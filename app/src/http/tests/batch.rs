@@ -1,6 +1,6 @@
 //! `POST /v1/jobs:batch`.
 
-use carillon_store::memory::Fault;
+use carillon_doubles::Fault;
 use serde_json::{Value, json};
 
 use super::{Api, job};

@@ -1,6 +1,6 @@
 //! Creating, replacing, reading, pausing and deleting jobs.
 
-use carillon_store::memory::Fault;
+use carillon_doubles::Fault;
 use serde_json::{Value, json};
 
 use super::{Api, job};

@@ -19,9 +19,9 @@ use carillon_domain::id::{RunId, SessionId};
 use carillon_domain::node::port::{Claimed, RunRef, StartAnswer};
 use carillon_domain::run::{Ending, Status};
 use carillon_domain::time::Timestamp;
+use carillon_doubles::{MemoryStore, memory_store};
 use carillon_executors::executor::{Executor, ExecutorDescription, Exit, Live, Outcome, RunFacts};
 use carillon_executors::registry::Executors;
-use carillon_store::memory::MemoryStore;
 use carillon_store::{ClaimRequest, Finished, ManualClock, Me, NewSession, NodeStore, Output, StoreError};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -107,7 +107,7 @@ pub fn start_of_2027() -> Timestamp {
 impl Api {
     pub async fn new() -> Self {
         let clock = ManualClock::at(start_of_2027());
-        let store = MemoryStore::new(Arc::new(clock.clone()), 4);
+        let store = memory_store(Arc::new(clock.clone()), 4);
         let session = SessionId::from_random(7);
         let executors = Executors::new(Duration::ZERO);
         executors.offer(Arc::new(Shell));

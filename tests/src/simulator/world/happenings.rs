@@ -178,9 +178,9 @@ impl World {
             Happening::Deadline { task } => self.deadline(task),
             Happening::Thaw { process } => self.thaw(process),
             Happening::Mend { client } => {
-                self.sky.now().cut_off.remove(&client);
+                self.fault_plan.now().cut_off.remove(&client);
             }
-            Happening::DatabaseIsBack => self.sky.now().away = false,
+            Happening::DatabaseIsBack => self.fault_plan.now().away = false,
             Happening::Meddle => self.meddle(),
             Happening::People => self.ask_something(),
         }
@@ -194,7 +194,7 @@ impl World {
             return self.later(after, Happening::Deadline { task });
         }
         if let Some(one) = self.tasks.drop_one(task) {
-            self.sky.strike("an answer that came too late");
+            self.fault_plan.strike("an answer that came too late");
             self.done(one.owner, one.call.late());
         }
     }

@@ -127,7 +127,7 @@ impl World {
                 self.boot_again(n);
             }
             Effect::SelfKill(_) => {
-                self.sky.strike("a node that ended itself");
+                self.fault_plan.strike("a node that ended itself");
                 self.die(n);
             }
             Effect::Call { id, call } => self.send(n, id, call),

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use carillon_domain::id::{JobId, SessionId};
+use carillon_doubles::innodb::{Calm, Connection, InnoDb, Limits, Refused};
 use carillon_store::ManualClock;
-use carillon_store::memory::innodb::{Calm, Connection, InnoDb, Limits, Refused};
 use carillon_tests::conformance::bench::{BEGIN, PARTITIONS};
 use tokio::sync::Mutex as AsyncMutex;
 

@@ -10,7 +10,7 @@ mod scripts;
 use std::time::Duration;
 
 use carillon_domain::id::JobId;
-use carillon_store::memory::innodb::Refused;
+use carillon_doubles::innodb::Refused;
 use carillon_store::{ControlStore, NodeStore, PutIf, PutJob};
 use carillon_tests::conformance::bench::{job, key};
 

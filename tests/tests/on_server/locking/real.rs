@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use carillon_domain::id::{JobId, SessionId};
-use carillon_store::memory::innodb::Refused;
+use carillon_doubles::innodb::Refused;
 use carillon_tests::databases::Database;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Error, Row};

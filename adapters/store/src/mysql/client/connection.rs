@@ -26,41 +26,35 @@ pub(in crate::mysql) struct Done {
 }
 
 /// A connection in use.
-pub(in crate::mysql) struct Connection {
+pub struct MySqlConnection {
     wire: Option<Wire>,
     server: Arc<Server>,
     shelf: IdleConnections,
-    lost: bool,
+    /// It is not to be used again.
+    pub(in crate::mysql) lost: bool,
     silent: bool,
-    conflict: bool,
+    /// An error said that somebody else was faster.
+    pub(in crate::mysql) conflict: bool,
     permit: Option<OwnedSemaphorePermit>,
 }
 
-impl Connection {
-    pub fn new(wire: Wire, server: Arc<Server>, shelf: IdleConnections, permit: Option<OwnedSemaphorePermit>) -> Self {
+impl MySqlConnection {
+    pub(in crate::mysql) fn new(
+        wire: Wire,
+        server: Arc<Server>,
+        shelf: IdleConnections,
+        permit: Option<OwnedSemaphorePermit>,
+    ) -> Self {
         Self { wire: Some(wire), server, shelf, lost: false, silent: false, conflict: false, permit }
     }
 
-    /// Whether an error says that somebody else was faster.
-    pub fn has_conflict(&self) -> bool {
-        self.conflict
-    }
-
-    pub fn note_conflict(&mut self) {
-        self.conflict = true;
-    }
-
-    pub fn is_lost(&self) -> bool {
-        self.lost
-    }
-
     /// Whether no answer came in time, and not even an error.
-    pub fn is_silent(&self) -> bool {
+    pub(in crate::mysql) fn is_silent(&self) -> bool {
         self.silent
     }
 
     /// The right to another connection in place of this one.
-    pub fn take_permit(&mut self) -> Option<OwnedSemaphorePermit> {
+    pub(in crate::mysql) fn take_permit(&mut self) -> Option<OwnedSemaphorePermit> {
         self.permit.take()
     }
 
@@ -87,7 +81,11 @@ impl Connection {
     }
 
     /// A prepared statement that answers rows.
-    pub async fn select(&mut self, sql: &str, params: impl Into<Params> + Send) -> StoreResult<Vec<Row>> {
+    pub(in crate::mysql) async fn select(
+        &mut self,
+        sql: &str,
+        params: impl Into<Params> + Send,
+    ) -> StoreResult<Vec<Row>> {
         let limit = self.server.statement_timeout;
         let params = params.into();
         let outcome = timeout(limit, self.conn()?.exec(sql, params)).await;
@@ -95,14 +93,14 @@ impl Connection {
     }
 
     /// A statement without parameters that answers rows.
-    pub async fn query(&mut self, sql: &str) -> StoreResult<Vec<Row>> {
+    pub(in crate::mysql) async fn query(&mut self, sql: &str) -> StoreResult<Vec<Row>> {
         let limit = self.server.statement_timeout;
         let outcome = timeout(limit, self.conn()?.query(sql)).await;
         self.outcome(outcome)
     }
 
     /// A prepared statement that writes.
-    pub async fn exec(&mut self, sql: &str, params: impl Into<Params> + Send) -> StoreResult<Done> {
+    pub(in crate::mysql) async fn exec(&mut self, sql: &str, params: impl Into<Params> + Send) -> StoreResult<Done> {
         let limit = self.server.statement_timeout;
         let params = params.into();
         let outcome = timeout(limit, self.conn()?.exec_drop(sql, params)).await;
@@ -111,7 +109,7 @@ impl Connection {
     }
 
     /// A statement without parameters that writes.
-    pub async fn run(&mut self, sql: &str) -> StoreResult<Done> {
+    pub(in crate::mysql) async fn run(&mut self, sql: &str) -> StoreResult<Done> {
         let limit = self.server.statement_timeout;
         let outcome = timeout(limit, self.conn()?.query_drop(sql)).await;
         self.outcome(outcome)?;
@@ -119,7 +117,7 @@ impl Connection {
     }
 
     /// A statement without parameters that writes and commits by itself: only an acknowledged one is believed.
-    pub async fn run_alone(&mut self, sql: &str) -> StoreResult<Done> {
+    pub(in crate::mysql) async fn run_alone(&mut self, sql: &str) -> StoreResult<Done> {
         let limit = self.server.statement_timeout;
         match timeout(limit, self.conn()?.query_drop(sql)).await {
             Ok(Ok(())) => self.done(),
@@ -129,14 +127,14 @@ impl Connection {
     }
 
     /// The effect of the last statement.
-    pub fn done(&mut self) -> StoreResult<Done> {
+    pub(in crate::mysql) fn done(&mut self) -> StoreResult<Done> {
         let conn = self.conn()?;
         let duplicates = duplicates_in(&conn.info());
         Ok(Done { matched: conn.affected_rows(), duplicates })
     }
 
     /// Sends the COMMIT. Only an acknowledged one is believed.
-    pub async fn commit(&mut self) -> StoreResult<()> {
+    pub(in crate::mysql) async fn send_commit(&mut self) -> StoreResult<()> {
         let limit = self.server.statement_timeout;
         match timeout(limit, self.conn()?.query_drop("COMMIT")).await {
             Ok(Ok(())) => Ok(()),
@@ -146,25 +144,25 @@ impl Connection {
     }
 
     /// Rolls back, and ends the connection where that fails or where it is in doubt.
-    pub async fn give_up(mut self) {
+    pub(in crate::mysql) async fn roll_back(mut self) {
         if self.lost || self.run("ROLLBACK").await.is_err() {
             if let Some(wire) = self.wire.take() {
                 self.server.kill(wire).await;
             }
         } else {
-            self.give_back();
+            self.return_to_pool();
         }
     }
 
     /// Back to the pool; nothing is open on it.
-    pub fn give_back(mut self) {
+    pub(in crate::mysql) fn return_to_pool(mut self) {
         if let Some(wire) = self.wire.take().filter(|_| !self.lost) {
             self.shelf.put(wire);
         }
     }
 }
 
-impl Drop for Connection {
+impl Drop for MySqlConnection {
     /// The caller went away in the middle.
     fn drop(&mut self) {
         let Some(wire) = self.wire.take() else { return };

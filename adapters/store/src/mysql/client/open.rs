@@ -56,15 +56,17 @@ impl Default for Options {
 /// The connections of a store.
 pub(in crate::mysql) struct Pools {
     /// Heartbeats: one connection, opened before all others.
-    pub beats: Pool,
+    pub heartbeats: Pool,
     pub writers: Pool,
-    pub readers: Arc<Pool>,
+    pub readers: Pool,
     /// For statements that commit by themselves.
-    pub lone: Pool,
+    pub single_statements: Pool,
+    /// How long a statement may take.
+    pub statement_timeout: Duration,
 }
 
 /// How many statements that commit by themselves are on their way at a time: so many starts are.
-const LONE: usize = 2;
+const SINGLE_STATEMENTS: usize = 2;
 
 /// The server's own description.
 pub(in crate::mysql) struct Variables(BTreeMap<String, String>);
@@ -160,13 +162,14 @@ impl Variables {
         let mut writing = self.settings(options, "READ COMMITTED");
         writing.push("SET SESSION autocommit = 0".to_owned());
         // Between its statements such a connection holds nothing that others wait for.
-        let mut lone = self.settings(options, "READ COMMITTED");
-        lone.push("SET SESSION autocommit = 1, wait_timeout = 3600".to_owned());
+        let mut single = self.settings(options, "READ COMMITTED");
+        single.push("SET SESSION autocommit = 1, wait_timeout = 3600".to_owned());
         Pools {
-            beats: pool(writing.clone(), 1),
+            heartbeats: pool(writing.clone(), 1),
             writers: pool(writing, options.writers),
-            readers: Arc::new(pool(self.settings(options, "REPEATABLE READ"), options.readers)),
-            lone: Pool::new(server.clone(), lone, LONE, long),
+            readers: pool(self.settings(options, "REPEATABLE READ"), options.readers),
+            single_statements: Pool::new(server.clone(), single, SINGLE_STATEMENTS, long),
+            statement_timeout: options.statement_timeout,
         }
     }
 }

@@ -8,7 +8,8 @@ use mysql_async::{Row, Value};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout};
 
-use crate::mysql::client::connection::Connection;
+use crate::cluster::port::NotBegun;
+use crate::mysql::client::connection::MySqlConnection;
 use crate::mysql::client::error;
 use crate::mysql::client::server::{Server, Wire};
 use crate::{StoreError, StoreResult};
@@ -52,24 +53,12 @@ impl<'a> OpeningStatement<'a> {
         Self { sql: sql.into(), params: Vec::new(), waits: true }
     }
 
-    pub async fn ask(&self, line: &mut Connection) -> StoreResult<Vec<Row>> {
+    pub async fn ask(&self, line: &mut MySqlConnection) -> StoreResult<Vec<Row>> {
         if self.params.is_empty() {
             line.query(&self.sql).await
         } else {
             line.select(&self.sql, self.params.clone()).await
         }
-    }
-}
-
-/// Why a transaction did not begin, and whether it lost against another one and may be tried again.
-pub(in crate::mysql) struct Unbegun {
-    pub error: StoreError,
-    pub again: bool,
-}
-
-impl From<StoreError> for Unbegun {
-    fn from(error: StoreError) -> Self {
-        Self { error, again: false }
     }
 }
 
@@ -102,13 +91,13 @@ impl Pool {
 
     /// A connection on which the first statement of a transaction was run, and its answer. An idle one that turns out to be
     /// dead costs nothing: whatever it did was not committed.
-    pub async fn begin(&self, first: &OpeningStatement<'_>) -> Result<(Connection, Vec<Row>), Unbegun> {
+    pub async fn begin(&self, first: &OpeningStatement<'_>) -> Result<(MySqlConnection, Vec<Row>), NotBegun> {
         let mut permit = Some(self.permit().await?);
         if let Some(wire) = self.shelf.take_fresh(self.fresh_for) {
-            let mut line = Connection::new(wire, self.server.clone(), self.shelf.clone(), permit.take());
+            let mut line = MySqlConnection::new(wire, self.server.clone(), self.shelf.clone(), permit.take());
             match first.ask(&mut line).await {
                 Ok(rows) => return Ok((line, rows)),
-                Err(error) if !line.is_lost() => return Err(refused(line, error).await),
+                Err(error) if !line.lost => return Err(refused(line, error).await),
                 Err(error) => {
                     // The others are no better: the server was away.
                     self.shelf.clear();
@@ -127,13 +116,13 @@ impl Pool {
     }
 
     /// A connection on which nothing was begun; a `fresh` one where an idle one turned out to be dead.
-    pub async fn line(&self, fresh: bool) -> StoreResult<Connection> {
+    pub async fn connection(&self, fresh: bool) -> StoreResult<MySqlConnection> {
         let permit = Some(self.permit().await?);
         if fresh {
             self.shelf.clear();
         }
         match self.shelf.take_fresh(self.fresh_for) {
-            Some(wire) => Ok(Connection::new(wire, self.server.clone(), self.shelf.clone(), permit)),
+            Some(wire) => Ok(MySqlConnection::new(wire, self.server.clone(), self.shelf.clone(), permit)),
             None => self.connect(permit).await,
         }
     }
@@ -144,20 +133,20 @@ impl Pool {
         waiting.await.map_err(|_| busy())?.map_err(|_| busy())
     }
 
-    async fn connect(&self, permit: Option<OwnedSemaphorePermit>) -> StoreResult<Connection> {
+    async fn connect(&self, permit: Option<OwnedSemaphorePermit>) -> StoreResult<MySqlConnection> {
         let wire = self.server.connect(&self.settings).await.map_err(|error| match error::statement(&error).error {
             StoreError::Permanent(text)
             | StoreError::Retryable(text)
             | StoreError::LockMissing(text)
             | StoreError::Unknown(text) => StoreError::Retryable(text),
         })?;
-        Ok(Connection::new(wire, self.server.clone(), self.shelf.clone(), permit))
+        Ok(MySqlConnection::new(wire, self.server.clone(), self.shelf.clone(), permit))
     }
 }
 
 /// The transaction did not begin.
-async fn refused(line: Connection, error: StoreError) -> Unbegun {
-    let again = line.has_conflict();
-    line.give_up().await;
-    Unbegun { error, again }
+async fn refused(line: MySqlConnection, error: StoreError) -> NotBegun {
+    let conflict = line.conflict;
+    line.roll_back().await;
+    NotBegun { error, conflict }
 }

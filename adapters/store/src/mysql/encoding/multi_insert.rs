@@ -6,8 +6,8 @@ use std::iter::repeat_n;
 use mysql_async::{Params, Value};
 
 use crate::StoreResult;
+use crate::mysql::client::connection::MySqlConnection;
 use crate::mysql::encoding::batch::{Batch, Cell, Column, Kind, batches, names, row};
-use crate::mysql::transaction::Transaction;
 
 /// How many rows a block has; a server takes 65,535 parameters, and a table here has some 20 columns.
 const ROWS: usize = 250;
@@ -33,31 +33,27 @@ fn in_json(rows: &[Vec<Cell<'_>>]) -> Vec<Batch> {
     batches(rows.iter().map(|cells| row(cells.iter().copied())))
 }
 
-impl Transaction {
-    /// Inserts rows, each in the order of the columns; `batched` does the same from JSON.
+impl MySqlConnection {
+    /// Inserts rows, each in the order of the columns; answers how many. `batched` does the same from JSON.
     pub(in crate::mysql) async fn insert_rows(
         &mut self,
         into: &str,
         columns: &[&[Column]],
         batched: &str,
         rows: &[Vec<Cell<'_>>],
-    ) -> StoreResult<()> {
+    ) -> StoreResult<u64> {
         let (whole, rest) = rows.split_at(rows.len() / ROWS * ROWS);
+        let mut inserted = 0;
         if !whole.is_empty() {
             let sql = statement(into, columns);
             for block in whole.chunks(ROWS) {
-                match parameters(block) {
-                    Some(parameters) => {
-                        self.wrote = true;
-                        if self.line.exec(&sql, Params::Positional(parameters)).await?.matched != ROWS as u64 {
-                            return Err(self.moved_on());
-                        }
-                    }
-                    None => self.each(batched, in_json(block)).await?,
-                }
+                inserted += match parameters(block) {
+                    Some(parameters) => self.exec(&sql, Params::Positional(parameters)).await?.matched,
+                    None => self.each(batched, in_json(block), &[]).await?,
+                };
             }
         }
-        self.each(batched, in_json(rest)).await
+        Ok(inserted + self.each(batched, in_json(rest), &[]).await?)
     }
 }
 

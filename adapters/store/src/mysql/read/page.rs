@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use mysql_async::Value;
 
+use crate::cluster::port::StateRead;
+use crate::mysql::client::connection::MySqlConnection;
 use crate::mysql::encoding::rows::Columns;
 use crate::mysql::read::select::{json, limit_of};
-use crate::mysql::transaction::Transaction;
-use crate::tables::JobRows;
 use crate::{JobKey, JobQuery, StoreResult};
 
 /// How many jobs are looked at for a page of those that have something that no index knows. A page of few jobs out of very
@@ -93,9 +93,12 @@ impl Among {
     }
 }
 
-impl Transaction {
+impl MySqlConnection {
     /// A page of living jobs in the order of their names.
-    pub(in crate::mysql) async fn select_job_page(&mut self, query: &JobQuery) -> StoreResult<JobRows> {
+    pub(in crate::mysql) async fn select_page(
+        &mut self,
+        query: &JobQuery,
+    ) -> StoreResult<(Vec<StateRead>, Option<JobKey>)> {
         let (names, rows) = (Conditions::of_names(query), Conditions::of_rows(query)?);
         let (of_names, of_rows, limit) = (&names.sql, &rows.sql, limit_of(query.limit));
         let among = Among::of(query);
@@ -115,12 +118,12 @@ impl Transaction {
             ),
         };
         let params = names.params.iter().chain(&rows.params).cloned().collect();
-        let rows = self.jobs(&format!("{from} ORDER BY j.namespace, j.name LIMIT {limit}"), params).await?;
+        let rows = self.select_states(&format!("{from} ORDER BY j.namespace, j.name LIMIT {limit}"), params).await?;
         let looked_until = match among {
             Among::Part if rows.len() < query.limit => self.end_of_part(names).await?,
             Among::All | Among::Held | Among::Part => None,
         };
-        Ok(JobRows { rows, looked_until })
+        Ok((rows, looked_until))
     }
 
     /// The last job that was looked at, unless there are no more.
@@ -131,7 +134,7 @@ impl Transaction {
             names.sql,
             LOOKED_AT - 1
         );
-        let row = self.line.select(&sql, names.params).await?.pop();
+        let row = self.select(&sql, names.params).await?.pop();
         row.map(|row| {
             let mut from = Columns::of(row);
             Ok(JobKey { namespace: from.next()?, name: from.next()? })

@@ -9,17 +9,22 @@ use carillon_domain::id::{JobId, RunId};
 use carillon_domain::job::Job;
 use carillon_domain::partition::partition_of;
 use carillon_domain::run::RunRecord;
+use carillon_domain::time::Timestamp;
 use mysql_async::Value as Parameter;
 use serde_json::{Value, json};
 
+use crate::cluster::port::{SingleStart, WriteRows};
 use crate::codec::{ConcurrentColumns, cancel_name, firing_text, run_bytes};
 use crate::definition::{Definition, to_document};
+use crate::mysql::client::connection::MySqlConnection;
 use crate::mysql::encoding::batch::{Batch, Cell, Column, Kind, assignments, batches, hex, names, table, values};
-use crate::mysql::transaction::{Transaction, list};
+use crate::mysql::encoding::list::list;
+use crate::mysql::encoding::rows::Columns;
 use crate::mysql::write::record::{self, Insert};
+use crate::mysql::write::single_start;
 use crate::mysql::write::update::{STATE, StateRow, Update, update};
-use crate::tables::{Write, WriteSet};
-use crate::{JobKey, Output, StoreError, StoreResult};
+use crate::tables::Write;
+use crate::{Output, StoreError, StoreResult};
 
 const ID: &[Column] = &[Column("id", Kind::Unsigned)];
 const GUARD: &[Column] = &[Column("guard", Kind::Unsigned)];
@@ -43,7 +48,7 @@ const CONCURRENT: &[Column] = &[
     Column("withdrawn", Kind::Unsigned),
 ];
 
-static UPDATE_ACTIVE: LazyLock<String> = LazyLock::new(|| {
+static UPDATE_CONCURRENT: LazyLock<String> = LazyLock::new(|| {
     let (rows, set) = (table([FIRING, GUARD, CONCURRENT].into_iter().flatten()), assignments("a", CONCURRENT));
     let guard = if enabled(Guard::UpdateConcurrentVersion) { "a.version = t.guard" } else { "TRUE" };
     format!(
@@ -89,181 +94,129 @@ fn insert(into: &str, columns: &[&[Column]]) -> String {
     )
 }
 
-impl Transaction {
-    /// Writes all of it. The history comes first: it takes as long as the rest, nobody else waits for its rows, and who wants
-    /// to write to a job's row, as a pause does, waits from when it is written until the COMMIT.
-    pub(in crate::mysql) async fn write_changes(&mut self, changes: WriteSet) -> StoreResult<()> {
-        if !self.known.are_written(&changes.jobs) {
-            return Err(self.moved_on());
-        }
-        let duplicates = self.insert_records(&changes.records).await?;
-        self.write_outputs(&changes.outputs).await?;
-        self.write_states(&changes.jobs).await?;
-        if let Some(version) = changes.jobs.iter().filter_map(Write::deleted_version).max() {
-            self.keep_highest_version(version).await?;
-        }
-        self.write_concurrent(&changes.concurrent).await?;
-        self.write_definitions(&changes.definitions).await?;
-        self.free_names(&changes.deleted).await?;
-        // Not before the rows have matched: a stale write is tried again, and its record breaks no rule.
-        if duplicates > 0 {
-            self.tell_left_out(&changes.records).await?;
-        }
-        self.known.wrote(changes.jobs);
-        Ok(())
-    }
-
-    async fn keep_highest_version(&mut self, version: u64) -> StoreResult<()> {
-        let sql = "INSERT INTO meta (name, value) VALUES ('highest_version', ?) \
-                   ON DUPLICATE KEY UPDATE value = GREATEST(CAST(value AS UNSIGNED), ?)";
-        self.wrote = true;
-        self.line.exec(sql, (version, version)).await.map(|_| ())
-    }
-
-    /// The highest version of a deleted job, 0 if there was none.
-    pub(in crate::mysql) async fn select_highest_version(&mut self) -> StoreResult<u64> {
-        let sql = "SELECT CAST(value AS UNSIGNED) FROM meta WHERE name = 'highest_version'";
-        let row = self.line.select(sql, ()).await?.pop();
-        Ok(row.and_then(|mut row| row.take::<u64, _>(0)).unwrap_or(0))
-    }
-
-    /// Runs a statement for all rows; each must match.
-    pub(in crate::mysql) async fn each(&mut self, sql: &str, batches: Vec<Batch>) -> StoreResult<()> {
-        self.each_with(sql, batches, &[]).await
-    }
-
-    /// The same with parameters behind that of the rows.
-    async fn each_with(&mut self, sql: &str, batches: Vec<Batch>, scalars: &[Parameter]) -> StoreResult<()> {
-        for Batch { json, rows } in batches {
-            self.wrote = true;
+impl MySqlConnection {
+    /// Runs a statement for all batches, each with the same parameters behind that of its rows; answers how many rows matched.
+    pub(in crate::mysql) async fn each(
+        &mut self,
+        sql: &str,
+        batches: Vec<Batch>,
+        scalars: &[Parameter],
+    ) -> StoreResult<u64> {
+        let mut matched = 0;
+        for Batch { json, .. } in batches {
             let params: Vec<Parameter> = std::iter::once(json.into()).chain(scalars.iter().cloned()).collect();
-            if self.line.exec(sql, params).await?.matched != rows && enabled(Guard::UpdateMatches) {
-                return Err(self.moved_on());
-            }
+            matched += self.exec(sql, params).await?.matched;
         }
-        Ok(())
+        Ok(matched)
     }
 
-    /// Deletes rows named by constants; each must match.
-    async fn delete(&mut self, from: &str, columns: &str, rows: &[String]) -> StoreResult<()> {
-        if rows.is_empty() {
-            return Ok(());
-        }
-        self.wrote = true;
+    /// Deletes rows named by constants.
+    async fn delete(&mut self, from: &str, columns: &str, rows: &[String]) -> StoreResult<u64> {
         let sql = format!("DELETE FROM {from} WHERE ({columns}) IN ({})", rows.join(","));
-        if self.line.run(&sql).await?.matched != rows.len() as u64 && enabled(Guard::DeleteMatches) {
-            return Err(self.moved_on());
-        }
-        Ok(())
+        Ok(self.run(&sql).await?.matched)
     }
+}
 
-    async fn write_states(&mut self, writes: &[Write<JobState>]) -> StoreResult<()> {
-        let (mut new, mut deletes) = (Vec::new(), Vec::new());
-        for write in writes {
-            match (&write.before, &write.after) {
-                (None, Some(after)) => {
-                    let job = &write.definition.job;
-                    let partition = partition_of(&job.namespace, &job.name, self.context.partitions);
-                    new.push((after.id.0, u64::from(partition), StateRow::of(after, &job.executor)));
-                }
-                (Some(before), None) => {
-                    deletes.push(format!("({},{})", before.id.0, seen(Guard::DeleteVersion, before.version)));
-                }
-                (Some(_), Some(_)) | (None, None) => {}
-            }
-        }
-        if let Some(Update { sql, scalars, batches }) = update(writes) {
-            self.each_with(&sql, batches, &scalars).await?;
-        }
-        self.delete("job_state", "id, version", &deletes).await?;
-        let mut inserts: Vec<Vec<Cell<'_>>> = Vec::with_capacity(new.len());
-        for (id, partition, state) in &new {
-            inserts.push([Cell::from(*id), Cell::from(*partition)].into_iter().chain(state.cells()).collect());
-        }
-        self.insert_rows("job_state", &[ID, PLACE, STATE], &INSERT_STATE, &inserts).await
-    }
-
-    async fn write_concurrent(&mut self, writes: &[Write<ConcurrentRun>]) -> StoreResult<()> {
-        let (mut updates, mut inserts, mut deletes) = (Vec::new(), Vec::new(), Vec::new());
-        for write in writes {
-            match (&write.before, &write.after) {
-                (Some(before), Some(after)) => updates.push(concurrent_row(after, Some(before.version))),
-                (None, Some(after)) => inserts.push(concurrent_row(after, None)),
-                (Some(before), None) => {
-                    let ConcurrentRun { key, version, .. } = before.as_ref();
-                    let (job, due_at, trigger) = (key.job.0, key.due_at.as_ms(), key.trigger.as_str());
-                    let version = seen(Guard::DeleteConcurrentVersion, *version);
-                    deletes.push(format!("({job},{due_at},'{trigger}',{version})"));
-                }
-                (None, None) => {}
-            }
-        }
-        self.each(&UPDATE_ACTIVE, batches(updates)).await?;
-        self.delete("concurrent_run", "job_id, due_at, trigger_name, version", &deletes).await?;
-        self.each(&INSERT_CONCURRENT, batches(inserts)).await
-    }
-
-    async fn write_definitions(&mut self, definitions: &[(JobId, Arc<Definition>)]) -> StoreResult<()> {
-        let mut rows = Vec::with_capacity(definitions.len());
-        for (id, definition) in definitions {
-            let Definition { job, generation, anchor_at, updated_at, .. } = definition.as_ref();
-            rows.push(json!([id.0, generation, anchor_at.as_ms(), to_document(job)?, updated_at.as_ms()]).to_string());
-        }
-        self.each(&UPDATE_JOB, batches(rows)).await
-    }
-
-    async fn free_names(&mut self, jobs: &[JobId]) -> StoreResult<()> {
-        if jobs.is_empty() {
-            return Ok(());
-        }
-        self.wrote = true;
-        let now = self.now().as_ms();
-        let sql = format!("UPDATE job SET living = NULL, deleted_at = {now} WHERE id IN ({})", list(jobs));
-        self.line.run(&sql).await.map(|_| ())
-    }
-
-    /// Answers how many were there already.
+impl WriteRows for MySqlConnection {
     async fn insert_records(&mut self, records: &[RunRecord]) -> StoreResult<u64> {
         let mut duplicates = 0;
         for Insert { sql, scalars, batches } in record::inserts(records) {
             for Batch { json, .. } in batches {
-                self.wrote = true;
                 let params: Vec<Parameter> = scalars.iter().cloned().chain([json.into()]).collect();
-                duplicates += self.line.exec(&sql, params).await?.duplicates;
+                duplicates += self.exec(&sql, params).await?.duplicates;
             }
         }
         Ok(duplicates)
     }
 
-    /// A record whose id is there already is the same fact. A second one for the same attempt would be a broken rule;
-    /// it must not wedge the row, so it is told and left out.
-    async fn tell_left_out(&mut self, records: &[RunRecord]) -> StoreResult<()> {
+    async fn stored_records(&mut self, records: &[RunRecord]) -> StoreResult<Vec<RunId>> {
         let ids: Vec<String> = records.iter().map(|record| format!("x'{}'", hex(&run_bytes(record.id)))).collect();
         let sql = format!("SELECT id FROM run FORCE INDEX (run_id) WHERE id IN ({})", ids.join(","));
-        let mut known = Vec::new();
-        for row in self.line.query(&sql).await? {
-            known.push(crate::mysql::encoding::rows::Columns::of(row).run()?);
-        }
-        for record in records.iter().filter(|record| !known.contains(&record.id)) {
-            tracing::error!(run = %record.id, job = %record.job, "a second record of one attempt was left out");
-        }
-        Ok(())
+        self.query(&sql).await?.into_iter().map(|row| Columns::of(row).run()).collect()
     }
 
-    async fn write_outputs(&mut self, outputs: &[(RunId, Arc<Output>)]) -> StoreResult<()> {
+    async fn insert_outputs(&mut self, outputs: &[(RunId, Arc<Output>)]) -> StoreResult<()> {
         let row = |(run, output): &(RunId, Arc<Output>)| {
             json!([hex(&run_bytes(*run)), u8::from(output.truncated), hex(&output.bytes)]).to_string()
         };
-        for Batch { json, .. } in batches(outputs.iter().map(row)) {
-            self.wrote = true;
-            self.line.exec(INSERT_OUTPUT.as_str(), (json,)).await?;
-        }
-        Ok(())
+        self.each(&INSERT_OUTPUT, batches(outputs.iter().map(row)), &[]).await.map(|_| ())
     }
 
-    /// Stores new definitions and answers their numbers.
-    pub(in crate::mysql) async fn insert_jobs(&mut self, jobs: &[Arc<Job>]) -> StoreResult<Vec<JobId>> {
-        let now = Cell::from(self.now().as_ms());
+    async fn update_states(&mut self, writes: &[Write<JobState>]) -> StoreResult<u64> {
+        match update(writes) {
+            Some(Update { sql, scalars, batches }) => self.each(&sql, batches, &scalars).await,
+            None => Ok(0),
+        }
+    }
+
+    async fn delete_states(&mut self, writes: &[Write<JobState>]) -> StoreResult<u64> {
+        let gone = writes.iter().filter(|write| write.after.is_none()).filter_map(|write| write.before.as_ref());
+        let row = |before: &Arc<JobState>| format!("({},{})", before.id.0, seen(Guard::DeleteVersion, before.version));
+        self.delete("job_state", "id, version", &gone.map(row).collect::<Vec<_>>()).await
+    }
+
+    async fn insert_states(&mut self, writes: &[Write<JobState>], partitions: u16) -> StoreResult<u64> {
+        let mut new = Vec::new();
+        for write in writes.iter().filter(|write| write.before.is_none()) {
+            let job = &write.definition.job;
+            let partition = partition_of(&job.namespace, &job.name, partitions);
+            let row = |after: &Arc<JobState>| (after.id.0, u64::from(partition), StateRow::of(after, &job.executor));
+            new.extend(write.after.as_ref().map(row));
+        }
+        let mut rows: Vec<Vec<Cell<'_>>> = Vec::with_capacity(new.len());
+        for (id, partition, state) in &new {
+            rows.push([Cell::from(*id), Cell::from(*partition)].into_iter().chain(state.cells()).collect());
+        }
+        self.insert_rows("job_state", &[ID, PLACE, STATE], &INSERT_STATE, &rows).await
+    }
+
+    async fn update_concurrent(&mut self, writes: &[Write<ConcurrentRun>]) -> StoreResult<u64> {
+        let row = |write: &Write<ConcurrentRun>| {
+            let (before, after) = (write.before.as_ref()?, write.after.as_ref()?);
+            Some(concurrent_row(after, Some(before.version)))
+        };
+        self.each(&UPDATE_CONCURRENT, batches(writes.iter().filter_map(row)), &[]).await
+    }
+
+    async fn delete_concurrent(&mut self, writes: &[Write<ConcurrentRun>]) -> StoreResult<u64> {
+        let gone = writes.iter().filter(|write| write.after.is_none()).filter_map(|write| write.before.as_ref());
+        let row = |before: &Arc<ConcurrentRun>| {
+            let ConcurrentRun { key, version, .. } = before.as_ref();
+            let (job, due_at, trigger) = (key.job.0, key.due_at.as_ms(), key.trigger.as_str());
+            format!("({job},{due_at},'{trigger}',{})", seen(Guard::DeleteConcurrentVersion, *version))
+        };
+        let rows: Vec<String> = gone.map(row).collect();
+        self.delete("concurrent_run", "job_id, due_at, trigger_name, version", &rows).await
+    }
+
+    async fn insert_concurrent(&mut self, writes: &[Write<ConcurrentRun>]) -> StoreResult<u64> {
+        let new = writes.iter().filter(|write| write.before.is_none()).filter_map(|write| write.after.as_ref());
+        self.each(&INSERT_CONCURRENT, batches(new.map(|after| concurrent_row(after, None))), &[]).await
+    }
+
+    async fn raise_highest_version(&mut self, version: u64) -> StoreResult<()> {
+        let sql = "INSERT INTO meta (name, value) VALUES ('highest_version', ?) \
+                   ON DUPLICATE KEY UPDATE value = GREATEST(CAST(value AS UNSIGNED), ?)";
+        self.exec(sql, (version, version)).await.map(|_| ())
+    }
+
+    async fn update_definitions(&mut self, definitions: &[(JobId, Arc<Definition>)]) -> StoreResult<u64> {
+        let mut rows = Vec::with_capacity(definitions.len());
+        for (id, definition) in definitions {
+            let Definition { job, generation, anchor_at, updated_at, .. } = definition.as_ref();
+            rows.push(json!([id.0, generation, anchor_at.as_ms(), to_document(job)?, updated_at.as_ms()]).to_string());
+        }
+        self.each(&UPDATE_JOB, batches(rows), &[]).await
+    }
+
+    async fn free_names(&mut self, jobs: &[JobId], now: Timestamp) -> StoreResult<()> {
+        let (now, ids) = (now.as_ms(), list(jobs));
+        let sql = format!("UPDATE job SET living = NULL, deleted_at = {now} WHERE id IN ({ids})");
+        self.run(&sql).await.map(|_| ())
+    }
+
+    async fn insert_jobs(&mut self, jobs: &[Arc<Job>], now: Timestamp) -> StoreResult<u64> {
+        let now = Cell::from(now.as_ms());
         let documents = jobs.iter().map(|job| to_document(job)).collect::<StoreResult<Vec<String>>>()?;
         let first = Cell::from(1_u64);
         let mut rows: Vec<Vec<Cell<'_>>> = Vec::with_capacity(jobs.len());
@@ -271,10 +224,13 @@ impl Transaction {
             let [namespace, name, document] = [&job.namespace, &job.name, document].map(|text| Cell::Text(text));
             rows.push(vec![namespace, name, first, now, first, now, document, now]);
         }
-        self.insert_rows("job", &[NAME, DEFINITION], &INSERT_JOB, &rows).await?;
-        let keys: Vec<JobKey> = jobs.iter().map(|job| JobKey::of(job)).collect();
-        let ids: Option<Vec<JobId>> = self.ids_by_key(&keys).await?.into_iter().collect();
-        ids.ok_or_else(|| StoreError::Permanent("a job that was just stored is not there".to_owned()))
+        self.insert_rows("job", &[NAME, DEFINITION], &INSERT_JOB, &rows).await
+    }
+
+    async fn start_alone(&mut self, start: &SingleStart<'_>) -> StoreResult<u64> {
+        let nothing = || StoreError::Permanent("a start that changes no row".to_owned());
+        let sql = single_start::statement(start).ok_or_else(nothing)?;
+        Ok(self.run_alone(&sql).await?.matched)
     }
 }
 

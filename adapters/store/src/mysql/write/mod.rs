@@ -2,7 +2,8 @@
 
 pub(in crate::mysql) mod change;
 pub(in crate::mysql) mod live_output;
-pub(in crate::mysql) mod losses;
 pub(in crate::mysql) mod purge;
 pub(in crate::mysql) mod record;
+pub(in crate::mysql) mod sessions;
+pub(in crate::mysql) mod single_start;
 pub(in crate::mysql) mod update;

@@ -1,21 +1,23 @@
 //! Forgetting: history that is too old or too much, and what is left of deleted jobs.
 
+use carillon_domain::store::SPENT_KEPT;
+use carillon_domain::time::Timestamp;
+
 use crate::StoreResult;
+use crate::cluster::port::Purging;
+use crate::live_output::kept_since;
+use crate::mysql::client::connection::MySqlConnection;
+use crate::mysql::encoding::list::list;
 use crate::mysql::encoding::rows::Columns;
 use crate::mysql::read::select::limit_of;
-use crate::mysql::transaction::{Transaction, list};
 use crate::purge_cursor::{Counted, PartOfJob, Place, Places, Purge};
 
 /// How many deleted jobs are looked at for each row that may be deleted.
 const DELETED_PER_ROW: usize = 10;
 
-impl Transaction {
-    async fn numbers(&mut self, sql: &str) -> StoreResult<Vec<u64>> {
-        self.line.query(sql).await?.into_iter().map(|row| Columns::of(row).next()).collect()
-    }
-
+impl Purging for MySqlConnection {
     /// Jobs with more records than they may have, as far as a part of the index tells.
-    pub(in crate::mysql) async fn crowded_jobs(&mut self, purge: &Purge, from: Place) -> StoreResult<Counted> {
+    async fn crowded_jobs(&mut self, purge: &Purge, from: Place) -> StoreResult<Counted> {
         let mut left = purge.looked_at();
         let mut parts: Vec<PartOfJob> = Vec::new();
         let Place { job, due_at, .. } = from;
@@ -25,7 +27,7 @@ impl Transaction {
                  WHERE {further} ORDER BY job_id, due_at LIMIT {}) part GROUP BY job_id ORDER BY job_id",
                 limit_of(left)
             );
-            for row in self.line.query(&sql).await? {
+            for row in self.query(&sql).await? {
                 let mut from = Columns::of(row);
                 let (job, records, last_due_at): (_, usize, _) = (from.next()?, from.next()?, from.next()?);
                 left = left.saturating_sub(records);
@@ -37,20 +39,28 @@ impl Transaction {
 
     /// Deletes up to `purge.limit` records, and what is left of deleted jobs. Answers how many records, and where the next
     /// call goes on.
-    pub(in crate::mysql) async fn purge(
+    async fn purge(
         &mut self,
         purge: &Purge,
         counted: &Counted,
         from: Places,
+        now: Timestamp,
     ) -> StoreResult<(usize, Places)> {
         let (mut purged, old_after) = self.purge_old(purge, from.old_after).await?;
         for job in &counted.crowded {
             purged += self.purge_surplus(*job, purge.max_runs_per_job, purge.limit.saturating_sub(purged)).await?;
         }
-        let deleted_after = self.purge_tombstones(purge.limit, from.deleted_after).await?;
-        self.purge_spent().await?;
-        self.purge_live().await?;
+        let deleted_after = self.purge_definitions(purge.limit, from.deleted_after).await?;
+        let (spent, unread) = ((now - SPENT_KEPT).as_ms(), kept_since(now).as_ms());
+        self.run(&format!("DELETE FROM spent_session WHERE ended_at < {spent}")).await?;
+        self.run(&format!("DELETE FROM live_output WHERE asked_at < {unread}")).await?;
         Ok((purged, Places { old_after, crowded_after: counted.next_after, deleted_after }))
+    }
+}
+
+impl MySqlConnection {
+    async fn numbers(&mut self, sql: &str) -> StoreResult<Vec<u64>> {
+        self.query(sql).await?.into_iter().map(|row| Columns::of(row).next()).collect()
     }
 
     /// Deletes records that ended too long ago. History stands in the order in which it was written, which is very nearly
@@ -59,7 +69,7 @@ impl Transaction {
         let limit = limit_of(purge.limit);
         let sql = format!("SELECT seq, finished_at FROM run WHERE seq > {after} ORDER BY seq LIMIT {limit}");
         let mut old = Vec::new();
-        for row in self.line.query(&sql).await? {
+        for row in self.query(&sql).await? {
             let mut from = Columns::of(row);
             let (seq, finished_at): (u64, i64) = (from.next()?, from.next()?);
             if finished_at < purge.before.as_ms() {
@@ -87,16 +97,15 @@ impl Transaction {
         if records.is_empty() {
             return Ok(0);
         }
-        self.wrote = true;
         let list = list(records);
         let outputs = "DELETE o FROM run r STRAIGHT_JOIN output o ON o.run = r.id WHERE r.seq IN";
-        self.line.run(&format!("{outputs} ({list})")).await?;
-        let deleted = self.line.run(&format!("DELETE FROM run WHERE seq IN ({list})")).await?.matched;
+        self.run(&format!("{outputs} ({list})")).await?;
+        let deleted = self.run(&format!("DELETE FROM run WHERE seq IN ({list})")).await?.matched;
         Ok(usize::try_from(deleted).unwrap_or(usize::MAX))
     }
 
     /// Deletes definitions of deleted jobs that have neither rows nor history, among the next that were deleted.
-    async fn purge_tombstones(&mut self, limit: usize, (deleted_at, id): (i64, u64)) -> StoreResult<(i64, u64)> {
+    async fn purge_definitions(&mut self, limit: usize, (deleted_at, id): (i64, u64)) -> StoreResult<(i64, u64)> {
         let most = limit.saturating_mul(DELETED_PER_ROW);
         let sql = format!(
             "SELECT j.id, j.deleted_at, NOT EXISTS (SELECT 1 FROM job_state s WHERE s.id = j.id) \
@@ -107,15 +116,14 @@ impl Transaction {
             limit_of(most)
         );
         let (mut looked_at, mut last, mut gone) = (0, (0, 0), Vec::new());
-        for row in self.line.query(&sql).await? {
+        for row in self.query(&sql).await? {
             let mut from = Columns::of(row);
             let (id, deleted_at, is_gone): (u64, i64, bool) = (from.next()?, from.next()?, from.next()?);
             (looked_at, last) = (looked_at + 1, last.max((deleted_at, id)));
             gone.extend(is_gone.then_some(id));
         }
         if !gone.is_empty() {
-            self.wrote = true;
-            self.line.run(&format!("DELETE FROM job WHERE id IN ({})", list(&gone))).await?;
+            self.run(&format!("DELETE FROM job WHERE id IN ({})", list(&gone))).await?;
         }
         Ok(if looked_at < most { (0, 0) } else { last })
     }

@@ -19,7 +19,7 @@ const GROUP: usize = 64;
 const QUEUE: usize = 1024;
 
 /// The thread's own values.
-pub(in crate::sqlite) struct Desk {
+pub(in crate::sqlite) struct WriterConnection {
     pub conn: Connection,
     pub cache: Cache,
 }
@@ -27,7 +27,7 @@ pub(in crate::sqlite) struct Desk {
 /// Something to do inside the transaction.
 trait Request: Send {
     /// Does it; `true` when its savepoint stands.
-    fn run(&mut self, desk: &mut Desk) -> bool;
+    fn run(&mut self, writer: &mut WriterConnection) -> bool;
     /// Tells the caller, with what became of the COMMIT.
     fn reply(self: Box<Self>, committed: Result<(), StoreError>);
 }
@@ -40,12 +40,12 @@ struct Call<O, T, E> {
 
 impl<O, T, E> Request for Call<O, T, E>
 where
-    O: FnOnce(&mut Desk) -> Result<T, E> + Send,
+    O: FnOnce(&mut WriterConnection) -> Result<T, E> + Send,
     T: Send,
     E: From<StoreError> + Send,
 {
-    fn run(&mut self, desk: &mut Desk) -> bool {
-        self.answer = self.operation.take().map(|operation| operation(desk));
+    fn run(&mut self, writer: &mut WriterConnection) -> bool {
+        self.answer = self.operation.take().map(|operation| operation(writer));
         matches!(self.answer, Some(Ok(_)))
     }
 
@@ -73,12 +73,12 @@ impl Writer {
     /// Hands the connection and what it remembers to a thread of its own.
     pub fn spawn(conn: Connection, cache: Cache) -> std::io::Result<Self> {
         let (requests, mut queue) = mpsc::channel(QUEUE);
-        let mut desk = Desk { conn, cache };
+        let mut writer = WriterConnection { conn, cache };
         let thread = std::thread::Builder::new().name("carillon-sqlite".to_owned()).spawn(move || {
             while let Some(first) = queue.blocking_recv() {
                 let further = std::iter::from_fn(|| queue.try_recv().ok());
                 let group = std::iter::once(first).chain(further).take(GROUP).collect();
-                commit_group(&mut desk, group);
+                commit_group(&mut writer, group);
             }
         })?;
         Ok(Self { requests: Some(requests), thread: Some(thread) })
@@ -87,7 +87,7 @@ impl Writer {
     /// Runs `operation` in a transaction and waits for its COMMIT.
     pub async fn call<T: Send + 'static, E: From<StoreError> + Send + 'static>(
         &self,
-        operation: impl FnOnce(&mut Desk) -> Result<T, E> + Send + 'static,
+        operation: impl FnOnce(&mut WriterConnection) -> Result<T, E> + Send + 'static,
     ) -> Result<T, E> {
         let (tell, told) = oneshot::channel();
         let request = Box::new(Call { operation: Some(operation), answer: None, tell });
@@ -113,67 +113,83 @@ impl Drop for Writer {
     }
 }
 
-fn commit_group(desk: &mut Desk, group: Vec<Box<dyn Request>>) {
+fn commit_group(writer: &mut WriterConnection, group: Vec<Box<dyn Request>>) {
     let mut done: Vec<Box<dyn Request>> = Vec::with_capacity(group.len());
     for mut request in group {
-        if let Err(error) = begin(desk).and_then(|()| one(desk, request.as_mut())) {
+        if let Err(error) = begin(writer).and_then(|()| one(writer, request.as_mut())) {
             request.reply(Err(error::statement(error)));
         } else {
             done.push(request);
         }
         // Some errors roll the whole transaction back: a full disk, a failing one.
-        if desk.conn.is_autocommit() {
-            desk.cache.clear();
+        if writer.conn.is_autocommit() {
+            writer.cache.clear();
             let lost = StoreError::Retryable("rolled back together with a request that failed".to_owned());
             done.drain(..).for_each(|request| request.reply(Err(lost.clone())));
         }
     }
-    if desk.conn.is_autocommit() {
+    if writer.conn.is_autocommit() {
         return;
     }
-    let committed = desk.conn.execute_batch("COMMIT").map_err(error::commit);
+    let committed = writer.conn.execute_batch("COMMIT").map_err(error::commit);
     if committed.is_err() {
-        roll_back(desk);
+        roll_back(writer);
     }
     done.into_iter().for_each(|request| request.reply(committed.clone()));
 }
 
-fn begin(desk: &Desk) -> rusqlite::Result<()> {
-    if desk.conn.is_autocommit() { desk.conn.execute_batch("BEGIN IMMEDIATE") } else { Ok(()) }
+fn begin(writer: &WriterConnection) -> rusqlite::Result<()> {
+    if writer.conn.is_autocommit() { writer.conn.execute_batch("BEGIN IMMEDIATE") } else { Ok(()) }
+}
+
+/// A connection with a cache that holds only what it has read or committed.
+pub(in crate::sqlite) trait Cached {
+    fn conn(&self) -> &Connection;
+    fn cache(&mut self) -> &mut Cache;
+}
+
+impl Cached for WriterConnection {
+    fn conn(&self) -> &Connection {
+        &self.conn
+    }
+
+    fn cache(&mut self) -> &mut Cache {
+        &mut self.cache
+    }
 }
 
 /// One request under its savepoint.
-fn one(desk: &mut Desk, request: &mut dyn Request) -> rusqlite::Result<()> {
-    savepoint(desk, |desk| if request.run(desk) { Ok(()) } else { Err(()) }).map(|_refused| ())
+fn one(writer: &mut WriterConnection, request: &mut dyn Request) -> rusqlite::Result<()> {
+    savepoint(writer, |writer| if request.run(writer) { Ok(()) } else { Err(()) }).map(|_refused| ())
 }
 
-/// Runs `part` so that nothing of it stays when it fails.
-pub(in crate::sqlite) fn savepoint<T, E>(
-    desk: &mut Desk,
-    part: impl FnOnce(&mut Desk) -> Result<T, E>,
+/// Runs `part` so that nothing of it stays if it fails.
+pub(in crate::sqlite) fn savepoint<C: Cached, T, E>(
+    on: &mut C,
+    part: impl FnOnce(&mut C) -> Result<T, E>,
 ) -> rusqlite::Result<Result<T, E>> {
-    run(desk, "SAVEPOINT part")?;
-    let answer = part(desk);
-    if desk.conn.is_autocommit() {
+    run(on.conn(), "SAVEPOINT part")?;
+    let answer = part(on);
+    if on.conn().is_autocommit() {
         return Ok(answer);
     }
     if answer.is_err() {
-        desk.cache.clear();
-        run(desk, "ROLLBACK TO part")?;
+        on.cache().clear();
+        run(on.conn(), "ROLLBACK TO part")?;
     }
-    run(desk, "RELEASE part")?;
+    run(on.conn(), "RELEASE part")?;
     Ok(answer)
 }
 
-fn roll_back(desk: &mut Desk) {
-    desk.cache.clear();
-    if !desk.conn.is_autocommit()
-        && let Err(error) = desk.conn.execute_batch("ROLLBACK")
+fn roll_back(writer: &mut WriterConnection) {
+    writer.cache.clear();
+    if !writer.conn.is_autocommit()
+        && let Err(error) = writer.conn.execute_batch("ROLLBACK")
     {
         tracing::error!(%error, "a transaction cannot be rolled back");
     }
 }
 
-fn run(desk: &Desk, sql: &str) -> rusqlite::Result<()> {
-    desk.conn.prepare_cached(sql)?.execute([]).map(|_| ())
+fn run(conn: &Connection, sql: &str) -> rusqlite::Result<()> {
+    conn.prepare_cached(sql)?.execute([]).map(|_| ())
 }

@@ -1,0 +1,41 @@
+//! The reads of a peek and of live output, and the purge, inside a transaction.
+
+use carillon_domain::id::{RunId, SessionId};
+use carillon_domain::node::port::{Peek, RunRef};
+use carillon_domain::store;
+
+use crate::cluster::port::{Database, LiveOutputs, Peeking, Purging};
+use crate::cluster::transaction::Transaction;
+use crate::purge_cursor::{Counted, Places, Purge};
+use crate::{LivePart, PeekRequest, StoreResult};
+
+impl<D: Database> Transaction<D> {
+    pub async fn peek(&mut self, request: &PeekRequest) -> StoreResult<Peek> {
+        let found = self.connection.unclaimed(request, self.shared.partitions).await?;
+        let (claimants, cancels) = self.connection.news(request.session).await?;
+        let now = self.now();
+        let wanted_outputs = self.connection.wanted_outputs(request.session, now).await?;
+        Ok(Peek { claimants, cancels, wanted_outputs, ..store::peek(&request.partitions, found) })
+    }
+
+    pub async fn held(&mut self, session: SessionId) -> StoreResult<Vec<RunRef>> {
+        self.connection.rows_held_by(session).await
+    }
+
+    pub async fn ask_live_output(&mut self, run: RunId) -> StoreResult<()> {
+        self.wrote = true;
+        let now = self.now();
+        self.connection.ask_live_output(run, now).await
+    }
+
+    pub async fn publish(&mut self, outputs: &[(RunId, LivePart)]) -> StoreResult<()> {
+        self.wrote = true;
+        self.connection.publish_live_output(outputs).await
+    }
+
+    pub async fn purge(&mut self, purge: &Purge, counted: &Counted, from: Places) -> StoreResult<(usize, Places)> {
+        self.wrote = true;
+        let now = self.now();
+        self.connection.purge(purge, counted, from, now).await
+    }
+}

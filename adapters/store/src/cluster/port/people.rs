@@ -1,0 +1,67 @@
+//! Statements of people's requests: jobs and history as they are shown, live output, and the purge of history.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use carillon_domain::id::{JobId, RunId};
+use carillon_domain::run::RunRecord;
+use carillon_domain::store::Definition;
+use carillon_domain::time::Timestamp;
+
+use crate::live_output::LiveRow;
+use crate::purge_cursor::{Counted, Place, Places, Purge};
+use crate::tables::{RecordQuery, Recorded, SeenJob};
+use crate::{JobKey, LivePart, Output, StoreResult};
+
+/// A definition by id and generation, if it is cached.
+pub type CachedDefinition<'a> = &'a (dyn Fn(JobId, u64) -> Option<Arc<Definition>> + Sync);
+
+/// Reads of jobs and history.
+pub trait ReadForPeople {
+    /// Living jobs by name, in the order asked for; one that this binary cannot read is an error of its own. A definition that is
+    /// `cached` is not read again.
+    fn jobs_by_name(
+        &mut self,
+        keys: &[JobKey],
+        cached: CachedDefinition<'_>,
+    ) -> impl Future<Output = StoreResult<Vec<StoreResult<Option<SeenJob>>>>> + Send;
+
+    /// One record of history.
+    fn record(&mut self, run: RunId) -> impl Future<Output = StoreResult<Option<Recorded>>> + Send;
+
+    /// History, newest first.
+    fn records(&mut self, query: &RecordQuery) -> impl Future<Output = StoreResult<Vec<Recorded>>> + Send;
+
+    /// The newest record of each job that has one.
+    fn last_records(&mut self, jobs: &[JobId]) -> impl Future<Output = StoreResult<BTreeMap<JobId, RunRecord>>> + Send;
+
+    /// The output of a run that ended.
+    fn output(&mut self, run: RunId) -> impl Future<Output = StoreResult<Option<Output>>> + Send;
+}
+
+/// Output of runs that are not over, for readers at other nodes.
+pub trait LiveOutputs {
+    /// The published part and when it was asked for.
+    fn live_output(&mut self, run: RunId) -> impl Future<Output = StoreResult<Option<LiveRow>>> + Send;
+
+    /// Notes that somebody reads.
+    fn ask_live_output(&mut self, run: RunId, now: Timestamp) -> impl Future<Output = StoreResult<()>> + Send;
+
+    /// Publishes parts, only where somebody asked and never back to an older state.
+    fn publish_live_output(&mut self, outputs: &[(RunId, LivePart)]) -> impl Future<Output = StoreResult<()>> + Send;
+}
+
+/// Deletion of old history and of the remains of deleted jobs.
+pub trait Purging {
+    /// Jobs with more records than they may have, as far as a part of the index tells.
+    fn crowded_jobs(&mut self, purge: &Purge, from: Place) -> impl Future<Output = StoreResult<Counted>> + Send;
+
+    /// Deletes up to `purge.limit` records, and remains. Answers how many records, and where the next call goes on.
+    fn purge(
+        &mut self,
+        purge: &Purge,
+        counted: &Counted,
+        from: Places,
+        now: Timestamp,
+    ) -> impl Future<Output = StoreResult<(usize, Places)>> + Send;
+}

@@ -1,0 +1,207 @@
+//! A transaction on one connection: it takes its locks first, reads after, and says how it ended.
+
+use std::sync::Arc;
+
+use carillon_domain::guard::{Guard, enabled};
+use carillon_domain::id::SessionId;
+use carillon_domain::time::Timestamp;
+use tokio::sync::OwnedMutexGuard;
+
+use crate::cache::row_cache::Known;
+use crate::cluster::locks::{Locks, ids_of, without_locks};
+use crate::cluster::port::{ClockAnswer, ConcurrentRuns, Connection, Database, NotBegun, Opened, Opening, Pool};
+use crate::cluster::shared::Shared;
+use crate::tables::Standing;
+use crate::{ControlError, StoreError, StoreResult};
+
+/// How often a transaction is tried that lost against another one.
+pub(crate) const TRIES: u32 = 8;
+
+/// One transaction.
+pub(crate) struct Transaction<D: Database> {
+    database: Arc<D>,
+    pub connection: D::Connection,
+    pub shared: Arc<Shared>,
+    pub now_us: i64,
+    /// Whether there is anything to commit.
+    pub wrote: bool,
+    /// The rows that it uses without reading them, and those that it writes.
+    pub known: Known,
+    /// Whose standing is read with the time, and what it was.
+    session: Option<SessionId>,
+    pub standing: Option<(SessionId, Standing)>,
+    /// The concurrent runs of the cluster when the standing was read.
+    pub concurrent_runs: ConcurrentRuns,
+    /// The lock rows that were written last.
+    locked: Vec<u32>,
+    _process_locks: Vec<OwnedMutexGuard<()>>,
+}
+
+impl<D: Database> Transaction<D> {
+    /// A transaction that writes. Its first statement locks, or reads the time: a connection that is dead fails there, before anything
+    /// is done on it.
+    pub async fn begin(
+        database: &Arc<D>,
+        shared: &Arc<Shared>,
+        (pool, call): (Pool, &'static str),
+        locks: Locks<'_>,
+    ) -> Result<Self, NotBegun> {
+        let taken = database.in_time(shared.take_process_locks(locks)).await;
+        let late = || StoreError::Retryable("others of this process hold the locks for too long".to_owned());
+        let process_locks = taken.ok_or_else(late)?;
+        let (ids, session) = (locks.opening_ids(shared.partitions)?, locks.session());
+        let opening = if ids.is_empty() { Opening::Clock(session) } else { Opening::LockRows(&ids) };
+        let (connection, opened) = database.begin(pool, call, &opening).await?;
+        let this = Self::on(database, shared, connection, session, process_locks);
+        this.opened(&ids, opened).await
+    }
+
+    /// A transaction that reads one state of the database.
+    pub async fn read(database: &Arc<D>, shared: &Arc<Shared>, call: &'static str) -> Result<Self, NotBegun> {
+        let (connection, opened) = database.begin(Pool::Readers, call, &Opening::Snapshot).await?;
+        Self::on(database, shared, connection, None, Vec::new()).opened(&[], opened).await
+    }
+
+    fn on(
+        database: &Arc<D>,
+        shared: &Arc<Shared>,
+        connection: D::Connection,
+        session: Option<SessionId>,
+        process_locks: Vec<OwnedMutexGuard<()>>,
+    ) -> Self {
+        Self {
+            database: database.clone(),
+            connection,
+            shared: shared.clone(),
+            now_us: 0,
+            wrote: false,
+            known: Known::default(),
+            session,
+            standing: None,
+            concurrent_runs: ConcurrentRuns::default(),
+            locked: Vec::new(),
+            _process_locks: process_locks,
+        }
+    }
+
+    async fn opened(mut self, ids: &[u32], opened: Opened) -> Result<Self, NotBegun> {
+        let begun = match opened {
+            Opened::Snapshot => self.read_clock().await,
+            Opened::Clock(clock) => {
+                self.take_clock(clock);
+                Ok(())
+            }
+            Opened::LockRows(count) => self.lock_taken(ids, count).await,
+        };
+        match begun {
+            Ok(()) => Ok(self),
+            Err(error) => {
+                let conflict = self.connection.has_conflict();
+                self.connection.give_up().await;
+                Err(NotBegun { error, conflict })
+            }
+        }
+    }
+
+    /// Reads the database's time, which stands still until the next lock is taken, and the standing of the session.
+    async fn read_clock(&mut self) -> StoreResult<()> {
+        let clock = self.connection.clock(self.session).await?;
+        self.take_clock(clock);
+        Ok(())
+    }
+
+    fn take_clock(&mut self, clock: ClockAnswer) {
+        let ClockAnswer { now_us, standing } = clock;
+        self.shared.estimate().hear(now_us, self.database.boot_us());
+        self.now_us = self.shared.clock.as_ref().map_or(now_us, |clock| clock.now_us());
+        if let (Some(session), Some((standing, concurrent_runs))) = (self.session, standing) {
+            self.shared.estimate().see(session, &standing);
+            self.concurrent_runs = concurrent_runs;
+            self.standing = Some((session, standing));
+        }
+    }
+
+    /// Locks partitions, unless they are those that are locked.
+    pub async fn lock_partition_rows(&mut self, partitions: &[u16]) -> StoreResult<()> {
+        let ids = ids_of(partitions, self.shared.partitions)?;
+        if ids == self.locked {
+            return Ok(());
+        }
+        if ids.is_empty() {
+            return self.read_clock().await;
+        }
+        let count = self.connection.lock_rows(&ids).await?;
+        self.lock_taken(&ids, count).await
+    }
+
+    /// Lock rows were written; each must be there. The time is that after the wait.
+    async fn lock_taken(&mut self, ids: &[u32], count: u64) -> StoreResult<()> {
+        if count != ids.len() as u64 && enabled(Guard::LockRowExists) {
+            return Err(self.missing_lock(ids).await?);
+        }
+        self.locked = ids.to_vec();
+        self.read_clock().await
+    }
+
+    async fn missing_lock(&mut self, ids: &[u32]) -> StoreResult<StoreError> {
+        let found = self.connection.lock_row_ids().await?;
+        let missing: Vec<u32> = ids.iter().copied().filter(|id| !found.contains(id)).collect();
+        if missing.is_empty() {
+            return Ok(self.connection.moved_on());
+        }
+        Ok(StoreError::LockMissing(without_locks(&missing)))
+    }
+
+    /// The standing of a session, which was read with the time if the transaction is for that session.
+    pub async fn read_standing(&mut self, session: SessionId) -> StoreResult<Standing> {
+        let standing = match self.standing.take() {
+            Some((asked, standing)) if asked == session => standing,
+            _ => {
+                let answer = self.connection.clock(Some(session)).await?.standing;
+                let none = || StoreError::Permanent("the database told no standing".to_owned());
+                let (standing, concurrent_runs) = answer.ok_or_else(none)?;
+                self.concurrent_runs = concurrent_runs;
+                standing
+            }
+        };
+        self.shared.forget_lost(standing.losses_until);
+        Ok(standing)
+    }
+
+    pub const fn now(&self) -> Timestamp {
+        Timestamp::from_ms(self.now_us.div_euclid(1000))
+    }
+
+    /// Commits if `answer` is a success, otherwise rolls back. `true` if it lost against another one and may be tried again.
+    pub async fn end<T, E: CallError>(mut self, answer: Result<T, E>) -> (Result<T, E>, bool) {
+        let answer = match answer {
+            Ok(answer) if self.wrote => self.connection.commit().await.map(|()| answer).map_err(E::from),
+            answer => answer,
+        };
+        self.known.end(&mut self.shared.rows(), answer.is_ok());
+        let again = answer.as_ref().is_err_and(CallError::is_certain) && self.connection.has_conflict();
+        match answer {
+            Ok(_) if self.wrote => self.connection.give_back(),
+            _ => self.connection.give_up().await,
+        }
+        (answer, again)
+    }
+}
+
+/// The errors of calls.
+pub(crate) trait CallError: From<StoreError> {
+    /// Whether the database failed, and certainly nothing of the transaction was applied.
+    fn is_certain(&self) -> bool;
+}
+
+impl CallError for StoreError {
+    fn is_certain(&self) -> bool {
+        !matches!(self, StoreError::Unknown(_))
+    }
+}
+
+impl CallError for ControlError {
+    fn is_certain(&self) -> bool {
+        matches!(self, ControlError::Store(error) if error.is_certain())
+    }
+}

@@ -1,0 +1,64 @@
+//! What a transaction does beyond the rows of jobs and sessions.
+
+use carillon_domain::id::{RunId, SessionId};
+use carillon_domain::node::port::{Peek, RunRef};
+
+use rusqlite::Connection;
+
+use crate::cache::definition_cache::Cache;
+use crate::live_output::LiveRow;
+use crate::local::port::LocalTransaction;
+use crate::purge_cursor::{Counted, Place, Places, Purge};
+use crate::sqlite::client::error::statement;
+use crate::sqlite::client::writer::{Cached, savepoint};
+use crate::sqlite::tables::Transaction;
+use crate::sqlite::{history, live_output, losses, purge};
+use crate::tables::Tables;
+use crate::{LivePart, PeekRequest, StoreResult};
+
+impl Cached for Transaction<'_> {
+    fn conn(&self) -> &Connection {
+        self.conn
+    }
+
+    fn cache(&mut self) -> &mut Cache {
+        self.cache
+    }
+}
+
+impl LocalTransaction for Transaction<'_> {
+    fn part<T>(&mut self, run: impl FnOnce(&mut Self) -> StoreResult<T>) -> StoreResult<T> {
+        savepoint(self, run).map_err(statement).flatten()
+    }
+
+    fn peek(&mut self, request: &PeekRequest) -> StoreResult<Peek> {
+        history::peek(self.conn, request, self.partitions, self.now())
+    }
+
+    fn rows_held_by(&mut self, session: SessionId) -> StoreResult<Vec<RunRef>> {
+        history::held(self.conn, session)
+    }
+
+    fn live_output(&mut self, run: RunId) -> StoreResult<Option<LiveRow>> {
+        live_output::select(self.conn, run)
+    }
+
+    fn ask_live_output(&mut self, run: RunId) -> StoreResult<()> {
+        live_output::ask(self.conn, run, self.now())
+    }
+
+    fn publish_live_output(&mut self, outputs: &[(RunId, LivePart)]) -> StoreResult<()> {
+        live_output::write(self.conn, outputs)
+    }
+
+    fn crowded_jobs(&mut self, purge: &Purge, from: Place) -> StoreResult<Counted> {
+        purge::crowded_jobs(self.conn, purge, from)
+    }
+
+    fn purge(&mut self, purge: &Purge, counted: &Counted, from: Places) -> StoreResult<(usize, Places)> {
+        let purged = purge::purge(self.conn, purge, counted)?;
+        losses::purge(self.conn, self.now())?;
+        live_output::purge(self.conn, self.now())?;
+        Ok((purged, Places { crowded_after: counted.next_after, ..from }))
+    }
+}
