@@ -4,8 +4,8 @@ pub mod cli;
 pub mod config;
 pub mod engine;
 pub mod http;
+pub mod json;
 pub mod serve;
-pub mod wire;
 #[cfg(debug_assertions)]
 pub mod without_guard;
 pub mod without_mechanism;

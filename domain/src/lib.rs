@@ -9,22 +9,21 @@
 //! words are explained in `docs/glossary.md`.
 
 pub mod crontab;
-pub mod duration;
 pub mod firing;
 pub mod guard;
-pub mod id;
 pub mod invariants;
 pub mod job;
 pub mod lease;
 pub mod lost_commits;
 pub mod matrix;
 pub mod mechanism;
-pub mod name;
 pub mod node;
 pub mod partition;
 pub mod policy;
 pub mod run;
 pub mod schedule;
 pub mod store;
-pub mod time;
+mod values;
 pub mod wheel;
+
+pub use values::{duration, id, name, time};

@@ -221,6 +221,7 @@ fn config() -> Config {
         peek_every: secs(1),
         steal_after: secs(5),
         recover_every: secs(10),
+        flow: carillon_domain::node::FlowKind::Tuned,
         drain_timeout: secs(60),
     }
 }

@@ -12,7 +12,7 @@ use super::failure::Failure;
 use super::import::LABEL;
 use super::out::{Out, note};
 use super::table::cell;
-use crate::wire::ADDED_BY_READING;
+use crate::json::ADDED_BY_READING;
 
 /// Arguments of `export`.
 #[derive(Debug, Args)]

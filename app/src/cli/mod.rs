@@ -7,6 +7,7 @@
 pub mod args;
 mod client;
 mod cluster;
+mod command;
 mod export;
 mod failure;
 mod import;
@@ -21,7 +22,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use self::args::{Cli, Command};
+use self::command::{Cli, Command};
 use self::out::{Out, note};
 
 /// The life of the process: reads its arguments, does what they say, answers the exit code.

@@ -13,7 +13,7 @@ use warp::http::header::{CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
 use warp::http::{Response as HttpResponse, StatusCode};
 use warp::reply::Response;
 
-use crate::wire::FieldError;
+use crate::json::FieldError;
 
 /// The answer of a handler.
 pub(in crate::http) type Answer = Result<Response, Problem>;

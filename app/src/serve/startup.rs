@@ -137,6 +137,7 @@ fn node_config(config: &Config, opened: &Opened, shared: bool) -> node::Config {
         peek_every: PEEK_EVERY,
         steal_after: config.scheduler.steal_after,
         recover_every: RECOVER_EVERY,
+        flow: carillon_domain::node::FlowKind::Tuned,
         drain_timeout: config.shutdown.timeout,
     }
 }

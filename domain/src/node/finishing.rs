@@ -1,14 +1,15 @@
 //! Executing -> Idle, as the node asks for it: a run that ended is kept until its record is acknowledged, however long that takes.
 //! The same commit may claim the job's next firing.
 
-use super::call::{Call, Failure};
-use super::flow::flight::Sent;
+use super::call::{Call, CallKind, Failure};
+use super::flow::{Decision, Load};
+use super::ledger::flight::Sent;
 use super::ledger::reactions::{Facts, Failed};
 use super::port::{FinishAnswer, Finished, Next, RowKey};
+use super::timers::Timer;
 use super::{Ended, Node, Stage};
 use crate::id::RunId;
 use crate::matrix::Event;
-use crate::mechanism::{Mechanism, enabled as uses};
 use crate::partition::partition_of;
 use crate::run::{Ending, Status};
 use crate::time::BootTime;
@@ -22,29 +23,33 @@ impl Node {
         let Some(of_run) = self.runs.get(&run).filter(|of_run| of_run.stage == Stage::Executing) else { return };
         let cancelled = ending.status == Status::Cancelled;
         let reason = of_run.stop.filter(|_| cancelled).map(|stop| stop.reason()).or(ending.reason);
-        self.agenda.linger.ended(of_run.record_by(utc, now));
+        self.flow.ended(of_run.firing, utc, now);
         let ending = Ending { ended_at: utc, reason, ..ending };
         self.set_stage(run, Stage::Ended(Ended { ending, output }));
     }
 
     pub(super) fn finish_if_needed(&mut self, now: BootTime) {
-        let lingers = self.lingers(now);
-        let waiting = self.worklists.ended.len();
-        if waiting == 0
-            || !self.agenda.finish_backoff.is_over()
-            || !self.may_send(self.flight.finishes(), waiting)
-            || self.starts_go_first(now)
-            || lingers
-        {
+        if self.worklists.ended.is_empty() {
             return;
         }
-        let ended: Vec<RunId> = self.worklists.ended.iter().take(self.recorded_together()).copied().collect();
-        self.agenda.linger.was_sent(now);
-        self.draw_successors(&ended);
-        let until = self.claim_until(now);
-        // The successor takes the place of the run that ended, unless due runs are short of places.
-        let has_place =
-            uses(Mechanism::ClaimAndStart) && self.free_places() >= self.due.len().min(self.config.max_batch);
+        if let Some(until) = self.agenda.backoffs.until(CallKind::Finish, now) {
+            return self.timers.set(Timer::Finish, Some(until));
+        }
+        let load = self.load(now);
+        match self.flow.finish(&load) {
+            Decision::Send(runs) => self.send_finish(runs, &load),
+            Decision::WaitUntil(until) => self.timers.set(Timer::Finish, Some(until)),
+            Decision::Wait => {}
+        }
+    }
+
+    fn send_finish(&mut self, most: usize, load: &Load) {
+        let ended: Vec<RunId> = self.worklists.ended.iter().take(most).copied().collect();
+        self.flow.finish_sent(load.now);
+        if !self.drain.begun && self.suspended_by.is_none() && self.flow.claims_successors(load) {
+            self.draw_successors(&ended);
+        }
+        let (until, has_place) = (self.claim_until(load.now), self.flow.starts_successors(load));
         let next = |run| Next { run, until, has_place };
         let mut runs: Vec<Finished> = ended.iter().filter_map(|run| self.finish_of(*run, next)).collect();
         runs.sort_unstable_by_key(|finished| finished.at);
@@ -66,11 +71,6 @@ impl Node {
 
     /// Draws ids for the successors of these runs. An id stays the same until the finish is answered.
     fn draw_successors(&mut self, ended: &[RunId]) {
-        // A full node leaves the next firings to a claim, which takes them in the order of their due times.
-        let refrains = !uses(Mechanism::SuccessorClaim) || self.drain.begun || self.suspended_by.is_some();
-        if refrains || self.claim_limit() == 0 {
-            return;
-        }
         for run in ended {
             if !self.successors.contains_key(run) && self.is_of_my_partitions(*run) {
                 let next = self.draw();
@@ -91,7 +91,7 @@ impl Node {
     pub(super) fn finished(&mut self, sent: Vec<RunId>, answer: Result<Vec<FinishAnswer>, Failure>, now: BootTime) {
         match answer {
             Ok(answers) => {
-                self.agenda.finish_backoff.succeeded();
+                self.agenda.backoffs.succeeded(CallKind::Finish);
                 for (run, one) in sent.into_iter().zip(answers) {
                     let (event, facts) = match one {
                         FinishAnswer::Recorded { claim_at } => {
@@ -106,8 +106,8 @@ impl Node {
                 }
             }
             Err(failure) => {
-                self.agenda.finish_backoff.failed(now);
-                self.agenda.linger.ended(now);
+                self.agenda.backoffs.failed(CallKind::Finish, now);
+                self.flow.finish_failed(now);
                 for run in sent {
                     self.react(run, FAILED_FINISH.event(failure), Facts::default(), now);
                 }

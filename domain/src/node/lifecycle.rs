@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use super::call::{BeatAnswer, Call, Failure};
-use super::flow::flight::Sent;
+use super::call::{BeatAnswer, Call, CallKind, Failure};
+use super::ledger::flight::Sent;
+use super::timers::Timer;
 use super::types::LastLook;
 use super::{Effect, Ended, Node, SelfKillReason, Stage, StopReason};
 use crate::guard::{Guard, enabled};
@@ -14,14 +15,18 @@ use crate::time::BootTime;
 
 impl Node {
     pub(super) fn end_if_lease_is_over(&mut self, now: BootTime) {
-        if self.beat.self_kill && now >= self.beat.lease_until && enabled(Guard::SelfKill) {
+        if self.beat.ends_at().is_some_and(|at| now >= at) {
             self.self_kill(SelfKillReason::LeaseOver);
         }
     }
 
     pub(super) fn heartbeat_if_due(&mut self, now: BootTime) {
-        if self.flight.beats() || now < self.beat.next_at {
+        self.timers.set(Timer::Lease, self.beat.ends_at());
+        if self.flight.beats() {
             return;
+        }
+        if now < self.beat.next_at {
+            return self.timers.set(Timer::Heartbeat, Some(self.beat.next_at));
         }
         self.beat.seq += 1;
         self.beat.next_at = now + self.config.timing.heartbeat;
@@ -76,6 +81,7 @@ impl Node {
     fn self_kill(&mut self, reason: SelfKillReason) {
         if !self.beat.ended {
             self.beat.ended = true;
+            self.timers.clear();
             self.emit(Effect::SelfKill(reason));
         }
     }
@@ -109,11 +115,12 @@ impl Node {
         if self.drain.deadline.is_some_and(|deadline| deadline <= now) {
             self.hurry_drain(now);
         }
+        self.timers.set(Timer::Drain, self.drain.deadline);
         // A start that failed during the drain came back to Prepared.
         for run in self.in_stage(&Stage::Prepared) {
             self.set_stage(run, Stage::Releasing);
         }
-        self.release_if_needed();
+        self.release_if_needed(now);
         if !self.runs.is_empty() || self.flight.claim().is_some() || !self.pending.is_empty() {
             self.drain.last_look = LastLook::ToCome;
         } else if self.drain.keeper_died {
@@ -131,7 +138,9 @@ impl Node {
             _ if !enabled(Guard::DrainListsHeld) => {
                 self.close();
             }
-            LastLook::ToCome if !self.flight.lists_held() && self.agenda.recovery_backoff.is_over() => {
+            LastLook::ToCome
+                if !self.flight.lists_held() && self.agenda.backoffs.until(CallKind::ListHeld, now).is_none() =>
+            {
                 self.agenda.next_recovery = now;
                 self.recover_if_due(now);
                 self.drain.last_look = LastLook::OnItsWay;

@@ -8,6 +8,7 @@
 //! a *successor* (a finish in flight may claim it), or one [`Stage`] of `runs`. After any error the store and the memory may
 //! differ. [`crate::matrix`] then says how to go on, and the recovery loop compares the two for ever.
 
+mod agenda;
 pub mod call;
 mod claiming;
 mod finishing;
@@ -18,8 +19,10 @@ pub mod port;
 mod starting;
 mod suspension;
 mod sweeping;
+mod timers;
 mod types;
 
+pub use flow::FlowKind;
 pub use types::{Config, Effect, Input, SelfKillReason, StopReason};
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -30,13 +33,15 @@ use crate::lease::{DatabaseClock, FailureDetector};
 use crate::lost_commits::LossWindow;
 use crate::time::{BootTime, Timestamp};
 use crate::wheel::Wheel;
+use agenda::Agenda;
 use call::{Answer, Call, Failure, Me};
-use flow::agenda::Agenda;
-use flow::flight::{Flight, Sent};
-use flow::stealing::UnclaimedTracker;
+use flow::{Flow, Load};
+use ledger::flight::{Flight, Sent};
 use ledger::stage::{Ended, Run, Stage, Worklists, lives};
+use ledger::stealing::UnclaimedTracker;
 use port::RunRef;
 use sweeping::ToSweep;
+use timers::Timers;
 
 /// One node, from its registration to its end.
 #[derive(Debug, Clone, Hash)]
@@ -71,6 +76,9 @@ pub struct Node {
     next_run: u64,
     executing: usize,
     agenda: Agenda,
+    /// When calls go out, and how many runs one carries.
+    flow: Flow,
+    timers: Timers,
     beat: types::Heartbeat,
     suspended_by: Option<LossWindow>,
     drain: types::Drain,
@@ -104,6 +112,8 @@ impl Node {
             next_run: 1,
             executing: 0,
             agenda: Agenda::default(),
+            flow: Flow::from(config.flow),
+            timers: Timers::at(now),
             beat: types::Heartbeat::new(now, &config.timing, config.self_kill),
             suspended_by: None,
             drain: types::Drain::default(),
@@ -189,34 +199,7 @@ impl Node {
 
     /// When to come back with [`Input::Tick`] if nothing happens before.
     pub fn next_wake(&self) -> BootTime {
-        let mut earliest = self.beat.next(self.flight.beats());
-        if self.beat.ended || self.drain.done {
-            return earliest;
-        }
-        let agenda = &self.agenda;
-        let mut consider = |at: BootTime| earliest = earliest.min(at);
-        // A call in flight wakes the node by its answer.
-        if let Some(at) = self.next_peek_at() {
-            consider(at);
-        }
-        if !self.flight.lists_held() {
-            consider(agenda.next_recovery);
-        }
-        agenda.start_rate.until.into_iter().for_each(&mut consider);
-        if !self.worklists.ended.is_empty() {
-            agenda.linger.until.into_iter().chain(agenda.start_priority.until()).for_each(&mut consider);
-        }
-        agenda.backoffs().into_iter().filter_map(|backoff| backoff.until()).for_each(&mut consider);
-        let replace_at = self.replaces.first().map(|(at, _)| *at);
-        for utc in self.wheel.next_at().into_iter().chain(replace_at) {
-            if let Some(at) = self.clock.boot(utc) {
-                consider(at);
-            }
-        }
-        if let Some(deadline) = self.drain.deadline {
-            consider(deadline);
-        }
-        earliest
+        self.timers.earliest()
     }
 
     /// The database's time, as far as this node can tell: never later than it is.
@@ -244,12 +227,13 @@ impl Node {
         self.runs.values().filter(|run| run.stage == Stage::Executing).map(|run| run.at)
     }
 
-    /// Sends whatever the time and the sets ask for.
+    /// Sends what is wanted and allowed, and sets the timers of what waits. Starts come before claims, and recovery last: the calls
+    /// leave in this order.
     fn step(&mut self, now: BootTime) {
+        self.timers.clear();
         if self.beat.ended {
             return;
         }
-        self.agenda.forget_waits_that_are_over(now);
         self.heartbeat_if_due(now);
         // The session is being closed: only its end follows.
         if self.drain.done {
@@ -257,13 +241,41 @@ impl Node {
         }
         self.collect_due(now);
         self.replace_due(now);
-        self.settle_if_needed();
+        self.settle_if_needed(now);
         self.start_if_due(now);
         self.finish_if_needed(now);
-        self.release_if_needed();
+        self.release_if_needed(now);
         self.claim_if_needed(now);
+        self.peek_if_due(now);
         self.recover_if_due(now);
         self.drain_on(now);
+    }
+
+    /// The load, as the flow sees it.
+    fn load(&self, now: BootTime) -> Load {
+        let Config { max_in_flight, max_executing, max_batch, .. } = self.config;
+        let mut load = Load {
+            now,
+            due: self.due.len(),
+            ended: self.worklists.ended.len(),
+            executing: self.executing,
+            starting: self.flight.starting_runs(),
+            // Pending ids count: each may turn out to be a row of this node.
+            held: self.runs.len() + self.pending.len(),
+            free_places: self.free_places(),
+            starts: self.flight.starts(),
+            finishes: self.flight.finishes(),
+            claims: 0,
+            overdue: self.agenda.overdue,
+            is_alone: self.live.len() <= 1,
+            drains: self.drain.begun,
+            max_in_flight,
+            max_executing,
+            max_batch,
+        };
+        let claim_goes_next = self.agenda.claim && self.flow.claim(&load) > 0;
+        load.claims = usize::from(self.flight.claim().is_some() || claim_goes_next);
+        load
     }
 
     fn emit(&mut self, effect: Effect) {

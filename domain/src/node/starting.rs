@@ -1,17 +1,15 @@
 //! Prepared -> Executing, as the node asks for it: only an acknowledged or settled start is spawned.
 
-use super::call::{Call, Failure};
-use super::flow::flight::{ENOUGH, Sent};
+use super::call::{Call, CallKind, Failure};
+use super::flow::Decision;
+use super::ledger::flight::Sent;
 use super::ledger::reactions::{Facts, Failed};
 use super::port::{SettleAnswer, StartAnswer};
+use super::timers::Timer;
 use super::{Effect, Node, Stage, StopReason};
 use crate::id::RunId;
 use crate::matrix::Event;
 use crate::time::BootTime;
-
-/// A start takes one of so many parts of the due runs, at least as many as are worth a call. If the database has other work, it takes
-/// all that fit.
-const PARTS: usize = 4;
 
 const FAILED_START: Failed =
     Failed { rolled_back: Event::StartRolledBack, refused: Event::StartRefused, unknown: Event::StartUnknown };
@@ -23,36 +21,36 @@ impl Node {
         let mut up = Vec::new();
         self.wheel.pop_until(self.utc(now), &mut up);
         self.due.extend(up);
+        self.timers.set(Timer::Due, self.wheel.next_at().and_then(|utc| self.clock.boot(utc)));
     }
 
     pub(super) fn start_if_due(&mut self, now: BootTime) {
-        self.agenda.start_rate.until = None;
-        while self.suspended_by.is_none()
-            && self.agenda.start_backoff.is_over()
-            && self.may_send(self.flight.starts(), self.due.len())
-            && !self.waits_for_more(now)
-        {
-            let mut batch = self.next_to_start();
-            if batch.is_empty() {
-                return;
+        if self.suspended_by.is_some() || self.due.is_empty() {
+            return;
+        }
+        if let Some(until) = self.agenda.backoffs.until(CallKind::Start, now) {
+            return self.timers.set(Timer::Start, Some(until));
+        }
+        loop {
+            let load = self.load(now);
+            let batch = match self.flow.start(&load) {
+                Decision::Send(runs) => self.take_due(runs),
+                Decision::WaitUntil(until) => return self.timers.set(Timer::Start, Some(until)),
+                Decision::Wait => return,
+            };
+            if !batch.is_empty() {
+                let runs = self.refs(&batch);
+                self.flow.start_sent(batch.len(), now);
+                let me = self.me();
+                self.call(Sent::Start(batch), Call::Start { me, runs });
             }
-            // Ascending rows, so that two batches never wait for each other.
-            batch.sort_by_cached_key(|run| self.runs.get(run).map(|of_run| of_run.at));
-            let runs = self.refs(&batch);
-            self.agenda.start_rate.sent(batch.len(), now);
-            let me = self.me();
-            self.call(Sent::Start(batch), Call::Start { me, runs });
         }
     }
 
-    /// A part of the due runs, so that the first begin while the others are being written. If claims or finishes keep the database busy,
-    /// as many as go into a call.
-    fn next_to_start(&mut self) -> Vec<RunId> {
-        let nothing_else = !self.claims() && self.flight.finishes() == 0;
-        let part = if nothing_else { self.due.len().div_ceil(PARTS).max(ENOUGH) } else { self.due.len() };
-        let places = self.free_places().min(part).min(self.config.max_batch);
+    /// Takes runs that are due, in ascending order of their rows, so that two batches never wait for each other.
+    fn take_due(&mut self, most: usize) -> Vec<RunId> {
         let mut batch = Vec::new();
-        while batch.len() < places
+        while batch.len() < most
             && let Some(run) = self.due.pop_front()
         {
             // A run may have been released or cancelled since it fell due.
@@ -61,6 +59,7 @@ impl Node {
                 batch.push(run);
             }
         }
+        batch.sort_by_cached_key(|run| self.runs.get(run).map(|of_run| of_run.at));
         batch
     }
 
@@ -73,13 +72,13 @@ impl Node {
     pub(super) fn started(&mut self, sent: Vec<RunId>, answer: Result<Vec<StartAnswer>, Failure>, now: BootTime) {
         match answer {
             Ok(answers) => {
-                self.agenda.start_backoff.succeeded();
+                self.agenda.backoffs.succeeded(CallKind::Start);
                 for (run, one) in sent.into_iter().zip(answers) {
                     self.start_answered(run, one, now);
                 }
             }
             Err(failure) => {
-                self.agenda.start_backoff.failed(now);
+                self.agenda.backoffs.failed(CallKind::Start, now);
                 for run in sent {
                     self.react(run, FAILED_START.event(failure), Facts::default(), now);
                 }
@@ -95,6 +94,7 @@ impl Node {
             self.replaces.remove(&(at, run));
             self.recheck(run);
         }
+        self.timers.set(Timer::Replacement, self.replaces.first().and_then(|(at, _)| self.clock.boot(*at)));
     }
 
     /// The row of an executing run is rechecked.
@@ -113,9 +113,12 @@ impl Node {
         }
     }
 
-    pub(super) fn settle_if_needed(&mut self) {
-        if self.flight.settles() || !self.agenda.settle_backoff.is_over() {
+    pub(super) fn settle_if_needed(&mut self, now: BootTime) {
+        if self.flight.settles() || self.worklists.outcome_unknown.is_empty() && self.to_recheck.is_empty() {
             return;
+        }
+        if let Some(until) = self.agenda.backoffs.until(CallKind::Settle, now) {
+            return self.timers.set(Timer::Settle, Some(until));
         }
         let to_settle = self.batch_of(self.worklists.outcome_unknown.iter().chain(&self.to_recheck));
         if !to_settle.is_empty() {
@@ -127,7 +130,7 @@ impl Node {
     pub(super) fn settled(&mut self, sent: Vec<RunId>, answer: Result<Vec<SettleAnswer>, Failure>, now: BootTime) {
         match answer {
             Ok(answers) => {
-                self.agenda.settle_backoff.succeeded();
+                self.agenda.backoffs.succeeded(CallKind::Settle);
                 for (run, one) in sent.into_iter().zip(answers) {
                     match self.stage(run) {
                         Some(Stage::OutcomeUnknown) => self.outcome_settled(run, one, now),
@@ -140,7 +143,7 @@ impl Node {
                 }
             }
             Err(failure) => {
-                self.agenda.settle_backoff.failed(now);
+                self.agenda.backoffs.failed(CallKind::Settle, now);
                 for run in sent {
                     match self.stage(run) {
                         Some(Stage::OutcomeUnknown) => {

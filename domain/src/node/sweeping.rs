@@ -2,7 +2,7 @@
 
 use super::Node;
 use super::call::{Call, Peer};
-use super::flow::flight::Sent;
+use super::ledger::flight::Sent;
 use crate::id::SessionId;
 use crate::time::BootTime;
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::call::{Answer, Call, CallId, Failure};
+use super::flow::FlowKind;
 use crate::firing::Held;
 use crate::guard::{Guard, enabled};
 use crate::id::RunId;
@@ -38,6 +39,8 @@ pub struct Config {
     pub recover_every: Duration,
     /// How long a drain waits for runs before it cancels them.
     pub drain_timeout: Duration,
+    /// When calls go out, and how many runs one carries.
+    pub flow: FlowKind,
 }
 
 /// Something that happened.
@@ -166,14 +169,9 @@ impl Heartbeat {
         Self { seq: 0, acked: 0, next_at: now, lease_until: now + timing.self_kill_after, self_kill, ended: false }
     }
 
-    /// When something is to be done about it. One in flight wakes by its answer.
-    pub fn next(&self, in_flight: bool) -> BootTime {
-        const NEVER: BootTime = BootTime::from_ms(u64::MAX);
-        if self.ended {
-            return NEVER;
-        }
-        let beat = if in_flight { NEVER } else { self.next_at };
-        if self.self_kill && enabled(Guard::SelfKill) { beat.min(self.lease_until) } else { beat }
+    /// When the node ends itself, unless a heartbeat is acknowledged before.
+    pub fn ends_at(&self) -> Option<BootTime> {
+        (self.self_kill && enabled(Guard::SelfKill)).then_some(self.lease_until)
     }
 }
 
@@ -197,40 +195,4 @@ pub(super) enum LastLook {
     ToCome,
     OnItsWay,
     Clean,
-}
-
-/// Asking again, later and later: 50 ms, doubling up to 5 s.
-#[derive(Debug, Default, Clone, Copy, Hash)]
-pub(super) struct Backoff {
-    until: Option<BootTime>,
-    failures: u32,
-}
-
-impl Backoff {
-    const FIRST_MS: u64 = 50;
-    const LONGEST_MS: u64 = 5_000;
-
-    pub fn failed(&mut self, now: BootTime) {
-        let wait_ms = (Self::FIRST_MS << self.failures.min(10)).min(Self::LONGEST_MS);
-        self.failures += 1;
-        self.until = Some(now + Duration::from_millis(wait_ms));
-    }
-
-    pub fn succeeded(&mut self) {
-        *self = Self::default();
-    }
-
-    /// A wait that has ended no longer wakes anybody.
-    pub fn forget_if_over(&mut self, now: BootTime) {
-        self.until = self.until.filter(|until| *until > now);
-    }
-
-    /// Whether nothing is to be waited for.
-    pub const fn is_over(&self) -> bool {
-        self.until.is_none()
-    }
-
-    pub const fn until(&self) -> Option<BootTime> {
-        self.until
-    }
 }

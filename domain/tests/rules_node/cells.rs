@@ -19,7 +19,7 @@ macro_rules! behaviours {
     };
 }
 
-const BEHAVIOURS: &[(&str, fn())] = behaviours![
+pub const BEHAVIOURS: &[(&str, fn())] = behaviours![
     matrix::an_unknown_outcome_is_settled_until_the_store_acknowledges,
     matrix::a_run_that_a_draining_node_finds_prepared_is_released,
     matrix::a_claim_follows_a_firing_that_went_back_to_idle,

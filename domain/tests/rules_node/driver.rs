@@ -1,5 +1,6 @@
 //! A driver that does nothing by itself: inputs go in, effects are looked at, the clock is moved by hand.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use carillon_domain::job::Job;
 use carillon_domain::lease::Timing;
 use carillon_domain::node::call::{Answer, BeatAnswer, Call, CallId, CallKind, ClaimRequest, Failure, Peer};
 use carillon_domain::node::port::{Claimed, FinishAnswer, Peek, RowKey, RunRef, SettleAnswer, StartAnswer};
-use carillon_domain::node::{Config, Effect, Input, Node, SelfKillReason, StopReason};
+use carillon_domain::node::{Config, Effect, FlowKind, Input, Node, SelfKillReason, StopReason};
 use carillon_domain::run::{Ending, Status, Trigger};
 use carillon_domain::time::{BootTime, Timestamp};
 
@@ -30,6 +31,18 @@ pub fn config() -> Config {
     Config { timing, ..timed() }
 }
 
+thread_local! {
+    /// The flow of the nodes that this thread makes.
+    static FLOW: Cell<FlowKind> = const { Cell::new(FlowKind::Tuned) };
+}
+
+/// Runs a test with nodes of another flow.
+pub fn with_flow(flow: FlowKind, test: impl FnOnce()) {
+    FLOW.set(flow);
+    test();
+    FLOW.set(FlowKind::Tuned);
+}
+
 /// With the heartbeats and the lease of a server.
 pub fn timed() -> Config {
     Config {
@@ -43,6 +56,7 @@ pub fn timed() -> Config {
         peek_every: Duration::from_secs(1),
         steal_after: Duration::from_secs(5),
         recover_every: Duration::from_secs(10),
+        flow: FLOW.get(),
         drain_timeout: Duration::from_secs(60),
     }
 }

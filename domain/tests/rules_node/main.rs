@@ -6,6 +6,7 @@ mod cells;
 mod claim_and_start;
 mod clock;
 mod driver;
+mod eager;
 mod ending;
 mod finishing;
 mod matrix;

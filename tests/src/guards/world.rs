@@ -138,6 +138,7 @@ impl World {
             peek_every: Duration::from_secs(1),
             steal_after: Duration::from_secs(5),
             recover_every: Duration::from_secs(1),
+            flow: carillon_domain::node::FlowKind::Tuned,
             drain_timeout: Duration::from_secs(60),
         };
         let now = BootTime::from_ms(self.now);

@@ -125,6 +125,7 @@ impl Bounds {
             peek_every: ms(1_000),
             steal_after: ms(2_000),
             recover_every: ms(2_000),
+            flow: carillon_domain::node::FlowKind::Eager,
             drain_timeout: ms(3_000),
         }
     }

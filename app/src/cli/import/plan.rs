@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::LABEL;
 use super::report::Row;
-use crate::wire::ADDED_BY_READING;
+use crate::json::ADDED_BY_READING;
 
 /// Jobs as the server shows them, by name.
 pub(super) type Stored = BTreeMap<String, Value>;

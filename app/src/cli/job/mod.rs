@@ -1,11 +1,11 @@
 //! `carillon job …`: definitions and what may be done with them.
 
 mod definition;
-mod look;
 mod save;
+mod show;
 mod wait;
 
-pub use look::{details, took};
+pub use show::{details, took};
 
 use std::process::ExitCode;
 
@@ -13,8 +13,8 @@ use carillon_domain::time::Timestamp;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use self::look::{ListArgs, NextArgs, RunsArgs};
 use self::save::{AddArgs, UpdateArgs};
+use self::show::{ListArgs, NextArgs, RunsArgs};
 use super::args::{PlaceArgs, job_name, time};
 use super::client::{Call, Client};
 use super::failure::Failure;
@@ -87,16 +87,16 @@ pub fn job(command: &JobCommand, out: &mut Out) -> Result<ExitCode, Failure> {
     match command {
         JobCommand::Add(args) => save::add(args, out).map(|()| done),
         JobCommand::Update(args) => save::update(args, out).map(|()| done),
-        JobCommand::Show(args) => look::show(args, out).map(|()| done),
-        JobCommand::List(args) => look::list(args, out).map(|()| done),
+        JobCommand::Show(args) => show::show(args, out).map(|()| done),
+        JobCommand::List(args) => show::list(args, out).map(|()| done),
         JobCommand::Pause(args) => pause(args, out).map(|()| done),
         JobCommand::Resume(args) => {
             act(args, Call::post(path(&args.name, "/resume")), "is resumed", out).map(|()| done)
         }
         JobCommand::Delete(args) => act(args, Call::delete(path(&args.name, "")), "is deleted", out).map(|()| done),
         JobCommand::Run(args) => wait::run_now(args, out),
-        JobCommand::Runs(args) => look::runs(args, out).map(|()| done),
-        JobCommand::Next(args) => look::next(args, out).map(|()| done),
+        JobCommand::Runs(args) => show::runs(args, out).map(|()| done),
+        JobCommand::Next(args) => show::next(args, out).map(|()| done),
     }
 }
 

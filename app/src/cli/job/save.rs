@@ -12,7 +12,7 @@ use crate::cli::args::{PlaceArgs, job_name};
 use crate::cli::client::{Call, Client};
 use crate::cli::failure::Failure;
 use crate::cli::out::Out;
-use crate::wire::ADDED_BY_READING;
+use crate::json::ADDED_BY_READING;
 
 /// Arguments of `job add`.
 #[derive(Debug, Args)]

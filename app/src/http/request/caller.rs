@@ -18,7 +18,7 @@ use crate::http::request::access::Caller;
 use crate::http::request::body::{self, BodyStream};
 use crate::http::request::query::{Query, decode};
 use crate::http::state::ApiState;
-use crate::wire::Fields;
+use crate::json::Fields;
 
 /// A request that was let in.
 pub(in crate::http) struct Call {

@@ -17,7 +17,7 @@ use crate::http::request::caller::{Admitted, call};
 use crate::http::routes::jobs::job_response;
 use crate::http::routes::runs::visible_run;
 use crate::http::state::ApiState;
-use crate::wire::{Fields, run_json};
+use crate::json::{Fields, run_json};
 
 /// The longest reason of a pause, in characters.
 const LONGEST_REASON: usize = 1_000;

@@ -15,7 +15,7 @@ use crate::http::problem::{Answer, Problem, answer, json_response};
 use crate::http::request::caller::{Admitted, Call, call, reading};
 use crate::http::request::query::Namespaces;
 use crate::http::state::ApiState;
-use crate::wire::{job_cursor, job_json, read_job_cursor};
+use crate::json::{job_cursor, job_json, read_job_cursor};
 
 /// How many due times are answered at the most.
 pub(in crate::http) const MOST_DUE_TIMES: u32 = 1_000;

@@ -4,9 +4,7 @@
 
 use std::time::Duration;
 
-use crate::mechanism::{Mechanism, enabled as uses};
-use crate::node::Node;
-use crate::node::flow::flight::ENOUGH;
+use crate::node::flow::tuned::ENOUGH;
 use crate::time::BootTime;
 
 /// The starts in a second at a thousand firings a second and more.
@@ -26,8 +24,6 @@ pub(in crate::node) struct StartRate {
     /// How many of the saved starts are spent, at that time.
     spent: u32,
     as_of: BootTime,
-    /// Until when due runs wait, if they do: the node wakes then.
-    pub until: Option<BootTime>,
 }
 
 impl StartRate {
@@ -53,12 +49,11 @@ impl StartRate {
         }
     }
 
-    /// Whether a start of so many runs waits for more.
-    fn waits(&mut self, runs: usize, now: BootTime) -> bool {
+    /// Until when a start of so many runs waits for more, if it does.
+    pub fn wait(&mut self, runs: usize, now: BootTime) -> Option<BootTime> {
         self.pass(now);
         let is_spent = self.spent >= SAVED && runs < ENOUGH;
-        self.until = is_spent.then(|| self.as_of + self.gap());
-        is_spent
+        is_spent.then(|| self.as_of + self.gap())
     }
 
     /// A start of so many runs goes.
@@ -74,14 +69,6 @@ impl StartRate {
     }
 }
 
-impl Node {
-    /// Whether due runs wait a moment for more.
-    pub(in crate::node) fn waits_for_more(&mut self, now: BootTime) -> bool {
-        let waiting = self.due.len();
-        uses(Mechanism::StartRate) && waiting > 0 && self.agenda.start_rate.waits(waiting, now)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -89,7 +76,7 @@ mod tests {
     /// How many starts there are in the last of some seconds, in which `each` runs come due every so many milliseconds, and the
     /// longest that any of them waited.
     fn starts(each: usize, every_ms: u64) -> (u32, u64) {
-        let (mut pace, mut due, mut since) = (StartRate::default(), 0, None);
+        let (mut rate, mut due, mut since) = (StartRate::default(), 0, None);
         let (mut count, mut longest) = (0, 0);
         for ms in 0..5_000 {
             let now = BootTime::from_ms(1_000_000 + ms);
@@ -97,8 +84,8 @@ mod tests {
                 due += each;
                 since = since.or(Some(ms));
             }
-            if due > 0 && !pace.waits(due, now) {
-                pace.sent(due, now);
+            if due > 0 && rate.wait(due, now).is_none() {
+                rate.sent(due, now);
                 if ms >= 4_000 {
                     (count, longest) = (count + 1, longest.max(ms - since.unwrap_or(ms)));
                 }
@@ -124,21 +111,21 @@ mod tests {
 
     #[test]
     fn what_was_saved_is_for_those_that_come_together() {
-        let mut pace = StartRate::default();
+        let mut rate = StartRate::default();
         let at = |ms: u64| BootTime::from_ms(10_000 + ms);
-        (0..20).for_each(|n| pace.sent(50, at(50 * n)));
+        (0..20).for_each(|n| rate.sent(50, at(50 * n)));
         // The next second: four at once, then one at a time.
         let now = at(1_000);
         for _ in 0..SAVED {
-            assert!(!pace.waits(50, now));
-            pace.sent(50, now);
+            assert_eq!(rate.wait(50, now), None);
+            rate.sent(50, now);
         }
-        assert!(pace.waits(50, now) && pace.until == Some(at(1_033)));
-        assert!(!pace.waits(ENOUGH, now), "many go at once");
-        assert!(pace.waits(1, at(1_032)) && !pace.waits(1, at(1_033)));
-        pace.sent(1, at(1_033));
-        assert!(pace.waits(1, at(1_034)));
+        assert_eq!(rate.wait(50, now), Some(at(1_033)));
+        assert_eq!(rate.wait(ENOUGH, now), None, "many go at once");
+        assert!(rate.wait(1, at(1_032)).is_some() && rate.wait(1, at(1_033)).is_none());
+        rate.sent(1, at(1_033));
+        assert!(rate.wait(1, at(1_034)).is_some());
         // A second without any, and nothing waits.
-        assert!(!pace.waits(1, at(3_000)));
+        assert_eq!(rate.wait(1, at(3_000)), None);
     }
 }

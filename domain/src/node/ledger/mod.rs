@@ -1,5 +1,7 @@
-//! The runs of a node and their stages: this keeps the node correct.
+//! The runs of a node, their stages, and the calls in flight: this keeps the node correct.
 
+pub(in crate::node) mod flight;
 pub(in crate::node) mod reactions;
 pub(in crate::node) mod recovery;
 pub(in crate::node) mod stage;
+pub(in crate::node) mod stealing;

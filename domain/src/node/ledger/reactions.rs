@@ -9,7 +9,6 @@ use crate::id::RunId;
 use crate::job::Job;
 use crate::matrix::{Event, Reaction, reaction_to};
 use crate::node::call::Failure;
-use crate::node::flow::linger::record_may_wait_until;
 use crate::node::port::{Claimed, RunRef, SettleAnswer, StartAnswer};
 use crate::node::{Effect, Node, Run, Stage, StopReason, lives};
 use crate::time::{BootTime, Timestamp};
@@ -150,7 +149,7 @@ impl Node {
         let Some(of_run) = self.runs.get_mut(&run) else { return };
         let Some(job) = of_run.job.clone() else { return };
         of_run.at = at;
-        of_run.record_may_wait_until = record_may_wait_until(held.firing.trigger, held.firing.start_at);
+        of_run.firing = Some(held.firing);
         let stop = of_run.stop;
         self.set_stage(run, Stage::Executing);
         if let Some(at) = replace_at {
@@ -200,8 +199,7 @@ impl Node {
     }
 
     fn enter_claimed(&mut self, at: RunRef, job: Arc<Job>) {
-        let (stage, stop, record_may_wait_until) = (Stage::Prepared, None, Timestamp::EPOCH);
-        self.enter(Run { at, job: Some(job), stage, stop, record_may_wait_until });
+        self.enter(Run { at, job: Some(job), stage: Stage::Prepared, stop: None, firing: None });
     }
 
     pub(in crate::node) fn start_answered(&mut self, run: RunId, answer: StartAnswer, now: BootTime) {

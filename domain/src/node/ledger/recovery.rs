@@ -5,13 +5,14 @@ use std::collections::BTreeSet;
 use crate::guard::{Guard, enabled};
 use crate::id::RunId;
 use crate::matrix::Event;
-use crate::node::call::{Call, Failure};
-use crate::node::flow::flight::Sent;
+use crate::node::call::{Call, CallKind, Failure};
+use crate::node::ledger::flight::Sent;
 use crate::node::ledger::reactions::{Facts, Failed};
 use crate::node::port::RunRef;
+use crate::node::timers::Timer;
 use crate::node::types::LastLook;
 use crate::node::{Node, Run, Stage};
-use crate::time::{BootTime, Timestamp};
+use crate::time::BootTime;
 
 /// How many recoveries a run id of a claim of unknown outcome stays pending. A row that appears later is released instead of adopted,
 /// which is as safe.
@@ -22,13 +23,16 @@ const FAILED_RELEASE: Failed =
 
 impl Node {
     pub(in crate::node) fn recover_if_due(&mut self, now: BootTime) {
-        if self.flight.lists_held() || now < self.agenda.next_recovery {
+        if self.flight.lists_held() {
             return;
         }
-        // A list of many rows takes long, and due runs are in a hurry.
-        if self.starts_go_first(now) {
-            self.agenda.next_recovery = self.agenda.start_priority.until().unwrap_or(now);
-            return;
+        if now < self.agenda.next_recovery {
+            return self.timers.set(Timer::Recovery, Some(self.agenda.next_recovery));
+        }
+        let load = self.load(now);
+        if let Some(until) = self.flow.recover(&load) {
+            self.agenda.next_recovery = until;
+            return self.timers.set(Timer::Recovery, Some(until));
         }
         self.agenda.next_recovery = now + self.config.recover_every;
         self.call(Sent::ListHeld, Call::ListHeld { session: self.session });
@@ -37,11 +41,10 @@ impl Node {
     pub(in crate::node) fn held(&mut self, answer: Result<Vec<RunRef>, Failure>, now: BootTime) {
         let looked = std::mem::take(&mut self.drain.last_look) == LastLook::OnItsWay;
         let Ok(rows) = answer else {
-            self.agenda.recovery_backoff.failed(now);
-            self.agenda.next_recovery = self.agenda.recovery_backoff.until().unwrap_or(now);
+            self.agenda.next_recovery = self.agenda.backoffs.failed(CallKind::ListHeld, now);
             return;
         };
-        self.agenda.recovery_backoff.succeeded();
+        self.agenda.backoffs.succeeded(CallKind::ListHeld);
         if looked && rows.is_empty() {
             self.drain.last_look = LastLook::Clean;
         }
@@ -60,7 +63,7 @@ impl Node {
                 continue;
             }
             let stage = if self.pending.remove(&row.run).is_some() { Stage::OutcomeUnknown } else { Stage::Releasing };
-            self.enter(Run { at: row, job: None, stage, stop: None, record_may_wait_until: Timestamp::EPOCH });
+            self.enter(Run { at: row, job: None, stage, stop: None, firing: None });
         }
         self.pending.retain(|_, recoveries| {
             *recoveries += 1;
@@ -68,12 +71,14 @@ impl Node {
         });
     }
 
-    pub(in crate::node) fn release_if_needed(&mut self) {
-        if self.flight.releases() || !self.agenda.release_backoff.is_over() {
+    pub(in crate::node) fn release_if_needed(&mut self, now: BootTime) {
+        if self.flight.releases() || self.worklists.releasing.is_empty() {
             return;
         }
-        let releasing = self.batch_of(&self.worklists.releasing);
-        if !releasing.is_empty() {
+        let backoff = self.agenda.backoffs.until(CallKind::Release, now);
+        self.timers.set(Timer::Release, backoff);
+        if backoff.is_none() {
+            let releasing = self.batch_of(&self.worklists.releasing);
             let runs = self.refs(&releasing);
             self.call(Sent::Release(releasing), Call::Release { session: self.session, runs });
         }
@@ -85,11 +90,11 @@ impl Node {
         let releasing: Vec<RunId> = sent.into_iter().filter(releasing).collect();
         let event = match answer {
             Ok(()) => {
-                self.agenda.release_backoff.succeeded();
+                self.agenda.backoffs.succeeded(CallKind::Release);
                 Event::ReleaseDone
             }
             Err(failure) => {
-                self.agenda.release_backoff.failed(now);
+                self.agenda.backoffs.failed(CallKind::Release, now);
                 FAILED_RELEASE.event(failure)
             }
         };

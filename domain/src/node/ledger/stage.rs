@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use crate::firing::Firing;
 use crate::id::RunId;
 use crate::job::Job;
 use crate::node::port::RunRef;
 use crate::node::{Node, StopReason};
 use crate::run::{Ending, Output};
-use crate::time::Timestamp;
 
 /// Where a run stands in memory.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -44,8 +44,8 @@ pub(in crate::node) struct Run {
     pub(in crate::node) stage: Stage,
     /// The reason why it was asked to stop, if it was.
     pub(in crate::node) stop: Option<StopReason>,
-    /// How long its record may wait, by the database's clock.
-    pub(in crate::node) record_may_wait_until: Timestamp,
+    /// The firing that runs, once it was spawned.
+    pub(in crate::node) firing: Option<Firing>,
 }
 
 /// Runs in stages that only an answer of the store leads out of. Starts have an order of their own.

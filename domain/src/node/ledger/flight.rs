@@ -1,24 +1,11 @@
-//! The calls in flight.
-//!
-//! While a call is in flight the node collects the work for the next one, so that a busy node sends few large batches. Where
-//! many runs wait, a second call of the kind goes out too: the database works while the node takes in an answer. Where calls of
-//! all kinds keep the database busy already, it does not. No run is in two calls.
+//! The calls in flight. No run is in two of them.
 
 use std::collections::BTreeMap;
 
 use crate::id::{RunId, SessionId};
-use crate::mechanism::{Mechanism, enabled as uses};
-use crate::node::Node;
 use crate::node::call::CallId;
-use crate::node::flow::stealing::StealPlan;
+use crate::node::ledger::stealing::StealPlan;
 use crate::time::BootTime;
-
-/// So many runs are worth a call of their own while another is in flight.
-pub(in crate::node) const ENOUGH: usize = 250;
-/// The most claims, starts and finishes in flight together. More only get into each other's way.
-const BUSY: usize = 3;
-/// The most calls in flight of one kind.
-const WINDOW: usize = 2;
 
 /// A claim in flight.
 #[derive(Debug, Clone, Hash)]
@@ -120,14 +107,5 @@ impl Flight {
     /// How many finishes are in flight.
     pub fn finishes(&self) -> usize {
         self.calls.values().filter(|sent| matches!(sent, Sent::Finish(_))).count()
-    }
-}
-
-impl Node {
-    /// Whether `waiting` runs are worth a call where `in_flight` calls of the kind are in flight.
-    pub(in crate::node) fn may_send(&self, in_flight: usize, waiting: usize) -> bool {
-        let calls = usize::from(self.claims()) + self.flight.starts() + self.flight.finishes();
-        let window = if uses(Mechanism::InFlightWindow) { WINDOW } else { 1 };
-        in_flight == 0 || in_flight < window && waiting >= ENOUGH.min(self.config.max_batch) && calls < BUSY
     }
 }

@@ -7,7 +7,7 @@ mod cursor;
 mod definition;
 mod fields;
 mod job;
-mod json;
+mod parse;
 mod run;
 mod secret;
 
@@ -15,6 +15,6 @@ pub use cursor::{job_cursor, read_job_cursor, read_run_cursor, run_cursor};
 pub use definition::{ADDED_BY_READING, Definition, Place, definition, schedule_fault};
 pub use fields::{FieldError, Fields, read_time};
 pub use job::job_json;
-pub use json::{BadJson, MAX_DEPTH, parse_json};
+pub use parse::{BadJson, MAX_DEPTH, parse_json};
 pub use run::{recorded_json, run_json};
 pub use secret::is_redacted;

@@ -1,0 +1,61 @@
+//! The commands of `carillon`.
+
+use clap::{Parser, Subcommand};
+
+use super::args::{ClusterArgs, InitArgs, ServeArgs};
+use super::export::ExportArgs;
+use super::import::ImportArgs;
+use super::job::JobCommand;
+use super::plugin::PluginCommand;
+use super::run::RunCommand;
+use super::schedule::{ExplainArgs, NextArgs};
+
+/// A distributed crontab server: identical nodes share one database and nothing else.
+#[derive(Debug, Parser)]
+#[command(name = "carillon", version, subcommand_required = true, arg_required_else_help = true)]
+#[command(after_help = "Exit codes: 0 done, 1 failed, 2 bad usage, 3 not found, 4 conflict, 70 fenced.")]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run a node: schedule, execute and answer the HTTP API
+    Serve(ServeArgs),
+    /// Create or migrate the database schema; `serve` does it too
+    Init(InitArgs),
+    /// Read a crontab into jobs
+    Import(ImportArgs),
+    /// Write the jobs as a crontab or as JSON
+    Export(ExportArgs),
+    /// Add, change, look at and run jobs
+    #[command(subcommand)]
+    Job(JobCommand),
+    /// Look at runs and cancel them
+    #[command(subcommand)]
+    Run(RunCommand),
+    /// Show the executors of a server, or what a plugin file says of itself
+    #[command(subcommand)]
+    Plugin(PluginCommand),
+    /// Show the live sessions and what they hold, and whether the database lost commits
+    Cluster(ClusterArgs),
+    /// Print the next due times of a schedule; needs no server
+    Next(NextArgs),
+    /// Say in words when a schedule is due; needs no server
+    Explain(ExplainArgs),
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_definition_of_the_arguments_is_sound() {
+        Cli::command().debug_assert();
+    }
+}
