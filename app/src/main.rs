@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use carillon_executors::dylib;
 use carillon_keeper as keeper;
 
-/// A firing makes and drops some dozens of small values on several threads; with the C library's allocator a quarter of a busy
-/// node's time went there. It is built not to ask for huge pages, of which small values here and there kept many.
+/// A firing makes and drops some dozens of small values on several threads. With the C library's allocator a busy node spent a quarter of
+/// its time there. It is built without huge pages, as a few small values would keep many of them.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -1,7 +1,7 @@
 //! The exception matrix: the reaction of a node to each answer of its store, for each run that the answer concerns.
 //!
-//! The database and the memory must agree although any statement may have been applied while the client saw an error, and may
-//! even be applied *later*. So an unknown outcome is an answer of its own and is never taken for a failure. The matrix is the
+//! The database and the memory must agree. Any statement may have been applied although the client saw an error, and may even be
+//! applied *later*. So an unknown outcome is an answer of its own and is never taken for a failure. The matrix is the
 //! transition function of the node: a run's stage and the answer go in, the next stage and the effects come out. Nothing
 //! else decides what becomes of a run. There is no catch-all arm: a new answer does not compile before it has a reaction.
 

@@ -1,8 +1,8 @@
 //! The timing wheel: near-due firings in one flat ring of milliseconds.
 //!
-//! As in xxl-job only what comes up soon is held in memory; unlike its sixty seconds, the ring has a slot a millisecond over
-//! the claim horizon, so that an insert and a pop are a few nanoseconds and nothing is scanned. What lies outside the ring
-//! (beyond it, or before it after a clock was set back) waits in an ordered map.
+//! As in xxl-job, memory holds only the firings that fall due soon. The ring has one slot for each millisecond of the claim horizon,
+//! where xxl-job has one for each of sixty seconds. So an insert and a pop take a few nanoseconds, and nothing is scanned. A run outside
+//! the ring (behind its end, or before its beginning after a clock was set back) waits in an ordered map.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -88,7 +88,7 @@ impl<T> Wheel<T> {
         self.next_in_ring().into_iter().chain(outside).min().map(Timestamp::from_ms)
     }
 
-    /// What lay outside comes up, or into the ring as that moves on.
+    /// Runs outside the ring fall due, or enter it as it moves on.
     fn draw_in(&mut self, end_ms: i64, out: &mut Vec<T>) {
         while let Some(entry) = self.outside.first_entry() {
             let at_ms = *entry.key();

@@ -1,8 +1,8 @@
 //! A job's definition as a JSON document, the form in which every database keeps it.
 //!
 //! The document is a private mirror of [`Job`]: the domain knows no serde, and a stored document outlives the binary that
-//! wrote it. A field that an older binary wrote without takes its default; one that a newer binary added is refused with a
-//! sentence, because running a job while ignoring half of it is worse than not running it.
+//! wrote it. A field that an older binary did not write takes its default. A field that a newer binary added is refused with a sentence.
+//! To run a job and ignore half of its definition would be worse than not to run it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -54,7 +54,7 @@ pub trait NodeStore: Send + Sync {
     /// [sweep](Self::sweep), as a claim of unknown outcome may have been applied late.
     async fn close_session(&self, session: SessionId) -> Result<(), StoreError>;
 
-    /// Reads without a lock: the next due row of the session's partitions, unclaimed rows of all others, cancel requests for its
+    /// Reads without a lock: the next due row of the session's partitions, and unclaimed rows of all others. Also cancel requests for its
     /// runs, and its outputs that somebody reads at another node.
     async fn peek(&self, request: &PeekRequest) -> Result<Peek, StoreError>;
 

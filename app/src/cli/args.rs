@@ -60,7 +60,7 @@ pub struct InitArgs {
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct ClusterArgs {
-    /// What to do with it; nothing: show it.
+    /// The command; without one the cluster is shown.
     #[command(subcommand)]
     pub command: Option<ClusterCommand>,
     /// Which server.
@@ -68,11 +68,11 @@ pub struct ClusterArgs {
     pub server: ServerArgs,
 }
 
-/// What to do with a cluster.
+/// The commands on a cluster.
 #[derive(Debug, Subcommand)]
 pub enum ClusterCommand {
-    /// Go on although the database went back in time: what was due by then and may have started is recorded as lost, unless
-    /// its job says on_lost = rerun
+    /// Go on although the database lost commits. Firings that may have started in them are recorded as lost, unless their job says
+    /// on_lost = rerun
     Accept {
         /// Which server.
         #[command(flatten)]

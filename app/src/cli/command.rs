@@ -15,7 +15,7 @@ use super::schedule::{ExplainArgs, NextArgs};
 #[command(name = "carillon", version, subcommand_required = true, arg_required_else_help = true)]
 #[command(after_help = "Exit codes: 0 done, 1 failed, 2 bad usage, 3 not found, 4 conflict, 70 fenced.")]
 pub struct Cli {
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub command: Command,
 }

@@ -25,7 +25,7 @@ pub struct ExportArgs {
     pub place: PlacesArgs,
 }
 
-/// What is written.
+/// The form of the export.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Format {
     /// A crontab; what one cannot say becomes a comment.

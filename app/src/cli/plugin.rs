@@ -12,7 +12,7 @@ use super::failure::Failure;
 use super::out::Out;
 use super::table::{Table, cell};
 
-/// What to do with plugins.
+/// The commands on plugins.
 #[derive(Debug, Subcommand)]
 pub enum PluginCommand {
     /// List the executors that a server can run

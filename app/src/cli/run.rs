@@ -12,7 +12,7 @@ use super::job::{details, took};
 use super::out::{Out, note};
 use super::table::{cell, printable};
 
-/// What to do with a run.
+/// The commands on a run.
 #[derive(Debug, Subcommand)]
 pub enum RunCommand {
     /// Show a run

@@ -41,7 +41,7 @@ pub struct Config {
     pub shell: ShellConfig,
     /// Plugins.
     pub plugins: PluginsConfig,
-    /// What history keeps.
+    /// The history that is kept.
     pub history: HistoryConfig,
     /// How the server ends.
     pub shutdown: ShutdownConfig,

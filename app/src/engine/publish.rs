@@ -78,7 +78,7 @@ async fn write(store: &dyn Store, parts: &[(RunId, LivePart)], statement_timeout
     matches!(outcome, Ok(Ok(())))
 }
 
-/// What has been printed since it was published, of the runs that come after those of the last time.
+/// The output since the last publication, beginning with the runs whose turn is next.
 fn next_parts(
     handle: &EngineHandle,
     published: &BTreeMap<RunId, Option<u64>>,

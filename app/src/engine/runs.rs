@@ -82,7 +82,7 @@ impl Engine {
     }
 }
 
-/// What goes well stands in the history, and a line for each would cost more than a short run.
+/// A run that succeeds has no line in the log: it is in the history, and the line would cost more than a short run.
 fn tell_of_end(job: &Job, run: RunId, status: Status, exit: &Exit) {
     let (name, reason) = (status.as_str(), exit.reason.as_deref());
     match status {

@@ -49,8 +49,8 @@ impl StoreCalls {
     }
 }
 
-/// Ends a session of which it is certain that it is dead, if its heartbeat is still the one seen, and moves what it held back to
-/// Idle. Answers how many rows.
+/// Ends a session that is certainly dead, if its heartbeat is still the one that was read. Moves its rows back to Idle; answers how
+/// many.
 pub(crate) async fn end_and_sweep(
     store: &dyn Store,
     (ended, seq): (SessionId, u64),

@@ -1,7 +1,7 @@
 //! Listening: connections with bounds, and an end that waits for answers under way.
 //!
-//! warp's own server has no limits to set, so its routes are served by hyper directly: a client that sends its head slowly,
-//! keeps many connections or never goes away costs no more than its share.
+//! warp's own server has no limits to set, so hyper serves its routes directly. A client that sends its head slowly, keeps many connections
+//! or never goes away costs no more than its share.
 
 use std::future::Future;
 use std::io;

@@ -1,7 +1,7 @@
 //! Cursors: where a listing goes on, as text that clients hand back without looking at it.
 //!
-//! A cursor names the last item of the page before. It is checked completely when it comes back; a made-up one can do no
-//! more than begin a listing at another place, and what the caller may see is decided elsewhere.
+//! A cursor names the last item of the page before. It is checked completely when it comes back. A made-up one can only begin a listing at
+//! another place. The rights of the caller are checked elsewhere.
 
 use carillon_domain::name::{check_job_name, check_namespace};
 use carillon_domain::time::Timestamp;

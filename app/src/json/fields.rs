@@ -1,7 +1,7 @@
 //! Takes the fields out of a JSON object one by one and collects every fault on the way.
 //!
-//! A body with three faults is answered with three sentences, not with the first. Each getter answers `None` for a field
-//! that is absent *or* faulty, so that the caller can go on; whether there were faults is asked once, at the end.
+//! A body with three faults is answered with three sentences, not with the first. Each getter answers `None` for a field that is absent
+//! *or* faulty, so the caller can go on. At the end it asks once whether there were faults.
 
 use std::cell::RefCell;
 use std::ops::RangeInclusive;

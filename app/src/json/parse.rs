@@ -1,7 +1,7 @@
 //! JSON as strangers send it: parsed strictly, before anything looks at its meaning.
 //!
-//! `serde_json` alone keeps the last of two equal keys, so that what a proxy checked is not what is stored; and its depth
-//! limit has no sentence. Both are refused here, with where they stand.
+//! `serde_json` alone keeps the last of two equal keys, so a proxy might check another value than the one that is stored. Its depth limit
+//! has no sentence. Both are refused here, with their place in the text.
 
 use std::fmt;
 

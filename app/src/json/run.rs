@@ -1,7 +1,7 @@
 //! A run as clients read it.
 //!
-//! A run that was asked for, or is prepared, and has not started has the status `waiting`: the
-//! id that `/run` answers can be asked about at once, and it neither runs nor ended.
+//! A run that was requested or is prepared, and has not started, has the status `waiting`. So the id that `/run` answers can be looked
+//! up at once.
 
 use carillon_domain::firing::Held;
 use carillon_domain::run::{RunRecord, Status};

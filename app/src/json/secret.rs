@@ -1,7 +1,7 @@
 //! Secrets in params: `{"value": "...", "secret": true}` is stored and given to the run, never shown.
 //!
-//! Shown is `{"secret": true}`. A definition that is read, edited and put back therefore comes without the value; the
-//! stored one is filled in again where it stands at the same place, and where it does not, the put is refused.
+//! A reader sees `{"secret": true}`. So a definition that is read, edited and put back comes without the value. The stored value is filled in
+//! if it stands at the same place; otherwise the put is refused.
 
 use serde_json::Value;
 

@@ -38,8 +38,8 @@ impl Database {
         self.lease.is_none()
     }
 
-    /// Holding the lease on the file, and with it the proof that no child of a former session lives, gives back at once
-    /// what those sessions held. In a shared database they may live: their heartbeats tell.
+    /// Releases at once the rows of former sessions. The lease on the file proves that none of their children lives. In a shared database
+    /// they may live: their heartbeats tell.
     pub async fn end_former_sessions(&self, me: SessionId, limit: Duration) -> Result<(), StartError> {
         if self.is_shared() {
             return Ok(());

@@ -1,7 +1,7 @@
 //! Logs, on stderr: for people by default, `--log-format json` for machines. `CARILLON_LOG` sets the level.
 //!
-//! A thread of its own writes them. Whoever reads the log may stall, and a server that waited for that would let its lease
-//! run out; so lines that nobody takes are dropped and counted instead.
+//! A thread of its own writes them. The reader of the log may stall, and a server that waited for it would let its lease run out. So
+//! lines that nobody takes are dropped and counted.
 
 use std::io::{self, Write};
 use std::sync::Arc;

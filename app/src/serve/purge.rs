@@ -1,5 +1,5 @@
-//! History is kept as long as `[history]` says. A little is deleted at a time, and most of the time nothing is, so that what
-//! is due does not wait for it: ten million rows take their time.
+//! History is kept as long as `[history]` says. A purge of ten million rows must not hold up firings. So it deletes a little at a time and
+//! pauses between.
 
 use std::time::{Duration, Instant};
 

@@ -1,7 +1,7 @@
 //! Calls of a node to its store and the answers to them, as plain data.
 //!
-//! A call carries everything that it needs, so that each driver of the node (the server, the simulator, the model checker, a
-//! scripted test) performs it by the same function and decides nothing.
+//! A call carries everything that it needs. So each driver of the node (server, simulator, model checker, scripted test) performs
+//! it by the same function and decides nothing.
 
 use std::fmt;
 

@@ -4,8 +4,8 @@
 //! results, at the latest at [`Node::next_wake`]. There are three drivers: the server's engine, the simulator and the model
 //! checker.
 //!
-//! From the moment its id is drawn, a run is in exactly one place: *pending* (a claim with its id is in flight or of unknown outcome),
-//! a *successor* (a finish in flight may claim it), or one [`Stage`] of `runs`. After any error the store and the memory may
+//! From the moment its id is drawn, a run is in exactly one place. It is *pending* while a claim with its id is in flight or of unknown
+//! outcome. It is a *successor* while a finish in flight may claim it. Otherwise it is in one [`Stage`] of `runs`. After any error the store and the memory may
 //! differ. [`crate::matrix`] then says how to go on, and the recovery loop compares the two for ever.
 
 mod agenda;

@@ -60,8 +60,8 @@ pub enum StartAnswer {
         /// Not before this.
         start_at: Timestamp,
     },
-    /// Written to since: still prepared for the run at another version, or, where only a part of those that were to start
-    /// together did, perhaps started. Settle, which tells.
+    /// The row was written to since, and is still prepared for the run at another version. If only a part of a batch has started, it may
+    /// have started too. Settle tells.
     Moved,
     /// The database lost commits, and this firing may have started in them, or nobody has accepted that yet: give it back.
     Suspended,
@@ -128,8 +128,8 @@ pub enum SettleAnswer {
     Gone,
 }
 
-/// How many rows of each partition of others a look tells at the most: enough that the rows an owner is about to claim do
-/// not hide the one that it leaves lying.
+/// How many rows of each partition of others a peek tells at the most. The rows that an owner is about to claim must not hide the one
+/// that it ignores.
 pub const UNCLAIMED_PER_PARTITION: usize = 8;
 
 /// A row in a partition of another node that may be claimed, and is not.
@@ -152,7 +152,7 @@ pub struct Unclaimed {
 pub struct Peek {
     /// The earliest `claim_at` in my partitions, if something comes up there until the time asked for that I can run.
     pub earliest_claim_at: Option<Timestamp>,
-    /// What comes up until then in all other partitions and I could run: of each the first
+    /// The rows of all other partitions that fall due until then and that the node could run. Of each partition it has the first
     /// [`UNCLAIMED_PER_PARTITION`], in the order of (partition, `claim_at`, row).
     pub unclaimed: Vec<Unclaimed>,
     /// The sessions that claim, so that a node that joins or leaves is noticed before the next heartbeat.

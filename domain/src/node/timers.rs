@@ -37,8 +37,8 @@ pub(in crate::node) enum Timer {
     Drain,
 }
 
-/// All timers. Each step of the node sets them anew from its state, so they are no state of their own: they do not count where two
-/// nodes are compared.
+/// All timers. Each step of the node sets them from its state, so they are no state of their own. They do not count when two nodes are
+/// compared.
 #[derive(Debug, Default, Clone)]
 pub(in crate::node) struct Timers(BTreeMap<Timer, BootTime>);
 

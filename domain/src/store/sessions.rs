@@ -79,8 +79,8 @@ fn is_over(state: Option<SessionState>) -> bool {
     matches!(state, None | Some(SessionState::Ended))
 }
 
-/// Moves up to `limit` rows of an ended session to Idle, under the locks of all partitions, so that no claim of it is half
-/// done. Answers how many.
+/// Moves up to `limit` rows of an ended session to Idle; answers how many. It runs under the locks of all partitions, so no claim of
+/// that session is half done.
 pub fn sweep(session: SessionId, limit: usize, rows: &Rows) -> Decision<usize> {
     let state = rows.session_state.ok_or(Need::SessionState(session, None))?;
     if matches!(state, Some(SessionState::Live | SessionState::Draining)) && enabled(Guard::SweepEnded) {

@@ -1,7 +1,7 @@
 //! The rows that this process wrote last and holds, so that a start and a finish need not read them.
 //!
-//! A row at a version has one content. So a row that was written and acknowledged here is known while it stays at that version,
-//! and the guard of the next write confirms it. An answer without a write would not be confirmed: then the store refuses
+//! A row at a version has one content. So a row that was written and acknowledged here is known while it stays at that version. The guard
+//! of the next write confirms it. An answer without a write would not be confirmed: then the store refuses
 //! ([`Known::are_written`]) and repeats the call with reading. Only acknowledged rows are kept. Settling never uses the cache.
 //!
 //! Versions repeat only where the database lost commits. Noticing that clears the cache. Until then the guard compares the

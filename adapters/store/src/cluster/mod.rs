@@ -1,8 +1,8 @@
 //! The store of a cluster: one database that any number of nodes share.
 //!
 //! A transaction takes its locks first and reads after, under READ COMMITTED. A call that acts on a set of rows (claim, sweep) takes
-//! the lock rows of the partitions. A call that acts on known rows compares and swaps them, in ascending order; a start of few rows is
-//! one statement that commits by itself. A transaction that loses against another one is tried again. One whose COMMIT was not
+//! the lock rows of the partitions. A call that acts on known rows compares and swaps them, in ascending order. A start of few rows is one
+//! statement that commits by itself. A transaction that loses against another one is tried again. One whose COMMIT was not
 //! acknowledged is [`StoreError::Unknown`], and its connection is ended. The database's clock is the clock.
 //!
 //! Everything here is generic over a [`Database`](port::Database), which only carries out statements.

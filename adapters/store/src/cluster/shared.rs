@@ -1,4 +1,4 @@
-//! What all transactions of a store share: caches, and the process locks in front of the lock rows.
+//! The state that all transactions of a store share: caches, and the process locks in front of the lock rows.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

@@ -1,8 +1,7 @@
 //! The schema and the lock rows, made by whoever comes first.
 //!
-//! MySQL's DDL is not transactional and the migration tool takes no lock, so all of it happens under one named lock of
-//! the server, each step is a single statement that does nothing the second time, and a step that was interrupted is
-//! repeated.
+//! MySQL's DDL is not transactional, and the migration tool takes no lock. So all of it happens under one named lock of the server. Each
+//! step is a single statement that does nothing the second time, and a step that was interrupted is repeated.
 
 use std::time::Duration;
 
@@ -14,13 +13,13 @@ use crate::mysql::client::address::Address;
 use crate::mysql::client::error::OpenError;
 use crate::mysql::client::open::Options;
 
-/// The lowest version of the schema that a binary must know to work beside the newest one: what is stored as
-/// `oldest_friend`, and what an older binary asks about a schema that it does not know.
+/// The lowest version of the schema that a binary must know to work on the newest one. It is stored as `oldest_friend`, and an older binary
+/// reads it from a schema that it does not know.
 ///
-/// Steps only add: tables, and columns that are nullable or have a default, so that the statements of the release before
-/// still do what they say, and both can run side by side while a cluster is upgraded node by node. This number may move up
-/// to the newest version of the release before the current one, in the release in which a step, or a writer, does something
-/// that a binary from before that version must not see; never to a version that comes with the same release.
+/// Steps only add tables, and columns that are nullable or have a default. So the statements of the release before still work, and both
+/// run side by side while a cluster is upgraded node by node. This number may move up to the newest version of the release before the
+/// current one. It does so if a step or a writer does something that a binary from before that version must not see. It never moves to a
+/// version that comes with the same release.
 const OLDEST_FRIEND: i64 = 8;
 
 mod embedded {

@@ -40,8 +40,8 @@ pub(in crate::sqlite) fn purge(conn: &Connection, purge: &Purge, counted: &Count
     Ok(purged)
 }
 
-/// Deletes up to `limit` records that ended before `before`. History stands in the order in which it was written, which is
-/// very nearly that in which runs ended, so only its beginning is looked at.
+/// Deletes up to `limit` records that ended before `before`. History is stored in the order of writing, which is nearly that in which runs
+/// ended. So only its beginning is read.
 fn old_records(conn: &Connection, before: Timestamp, limit: usize) -> StoreResult<usize> {
     let read = |row: &Row<'_>| -> rusqlite::Result<(i64, i64)> { Ok((row.get(0)?, row.get(1)?)) };
     let sql = "SELECT seq, finished_at FROM run ORDER BY seq LIMIT ?1";

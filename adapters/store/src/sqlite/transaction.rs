@@ -1,4 +1,4 @@
-//! What a transaction does beyond the rows of jobs and sessions.
+//! A transaction beyond the rows of jobs and sessions: parts, peeks, live output, purges.
 
 use carillon_domain::id::{RunId, SessionId};
 use carillon_domain::node::port::{Peek, RunRef};

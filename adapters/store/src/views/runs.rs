@@ -72,8 +72,8 @@ async fn live<T: Tables>(tables: &mut T, query: &RunQuery, jobs: Option<&[JobId]
     let mut views = Vec::new();
     let nodes = node_names(tables).await?;
     tables.live_jobs(jobs).await?.iter().for_each(|row| of_job(row, &nodes, &mut views));
-    // What the job's own row has claimed ahead of its time is not a run before it starts. What a person asked for is, as
-    // they hold its id.
+    // A firing that the job's own row has claimed ahead of its time is no run before it starts. A manual one is, as a person holds its
+    // id.
     views.retain(|view| !matches!(view.stage, RunStage::Waiting { trigger, .. } if trigger != Trigger::Manual));
     tables.live_concurrent(jobs).await?.iter().for_each(|concurrent| of_concurrent(concurrent, &nodes, &mut views));
     views.retain(|view| {

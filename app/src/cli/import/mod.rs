@@ -1,11 +1,11 @@
 //! `carillon import`: a crontab becomes jobs, and every line is told what became of it.
 //!
-//! The jobs of a file carry the label `crontab=STEM`, where STEM is the file's name in the alphabet of names (`crontab` for
-//! standard input); `--prune` deletes the jobs with that label which the file no longer has, so two files of one name do
-//! not belong in one namespace. A file with errors prunes nothing: the job of a line that cannot be read is still wanted.
+//! The jobs of a file carry the label `crontab=STEM`. STEM is the file's name in the alphabet of names, and `crontab` for standard input.
+//! `--prune` deletes the jobs with that label that the file no longer has. So two files of one name do not belong in one namespace. A file
+//! with errors prunes nothing: the job of a line that cannot be read is still wanted.
 //!
-//! What a crontab cannot say (timeout, retry, overlap, a pause, other labels...) is kept as it stands in the job, so an
-//! imported job may be tuned and its file imported again. Jobs that are the same already are not sent at all.
+//! Fields that a crontab cannot say (timeout, retry, overlap, a pause, other labels) stay as they are in the job. So an imported job
+//! may be tuned and its file imported again. Jobs that are the same already are not sent.
 
 mod plan;
 mod report;

@@ -1,7 +1,7 @@
 //! A job's definition as arguments, written over a definition as JSON.
 //!
-//! What is not given is not touched, so the same function makes a new job from nothing and changes one that was read. The
-//! server judges the result; only what needs no server is judged here.
+//! Fields without an argument stay as they are. So the same function makes a new job from nothing and changes one that was read. The
+//! server judges the result; only faults that need no server are found here.
 
 use carillon_domain::time::Timestamp;
 use clap::Args;
@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use crate::cli::args::{duration_text, pair, time};
 use crate::cli::failure::Failure;
 
-/// What a job is.
+/// The fields of a job.
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Definition")]
 pub struct DefinitionArgs {
@@ -38,7 +38,7 @@ pub struct DefinitionArgs {
     /// The directory to start in
     #[arg(long, value_name = "DIR")]
     pub dir: Option<String>,
-    /// What the command reads from standard input
+    /// The text that the command reads from standard input
     #[arg(long, value_name = "TEXT")]
     pub stdin: Option<String>,
     /// The user to run as
@@ -50,7 +50,7 @@ pub struct DefinitionArgs {
     /// When it comes due while it runs
     #[arg(long, value_parser = ["skip", "delay", "replace", "allow"])]
     pub overlap: Option<String>,
-    /// What becomes of due times that nobody could start
+    /// The policy for due times that nobody could start
     #[arg(long, value_parser = ["skip", "fire_once", "catch_up"])]
     pub misfire: Option<String>,
     /// How late a start is still in time
@@ -74,13 +74,13 @@ pub struct DefinitionArgs {
     /// The longest wait between two attempts
     #[arg(long, value_name = "DURATION", value_parser = duration_text)]
     pub max_backoff: Option<String>,
-    /// What becomes of a run whose node died
+    /// The policy for a run whose node died
     #[arg(long, value_parser = ["skip", "rerun"])]
     pub on_lost: Option<String>,
     /// Spread the due times over this
     #[arg(long, value_name = "DURATION", value_parser = duration_text)]
     pub jitter: Option<String>,
-    /// What becomes of times that a change of the clock swallows
+    /// The rule for times that a change of the clock swallows
     #[arg(long, value_parser = ["after", "skip"])]
     pub dst_gap: Option<String>,
     /// At which of two equal times of day to be due

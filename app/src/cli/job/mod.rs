@@ -20,7 +20,7 @@ use super::client::{Call, Client};
 use super::failure::Failure;
 use super::out::Out;
 
-/// What to do with jobs.
+/// The commands on jobs.
 #[derive(Debug, Subcommand)]
 pub enum JobCommand {
     /// Create a job

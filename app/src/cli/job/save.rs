@@ -20,7 +20,7 @@ pub struct AddArgs {
     /// The job's name; with --file it may stand there
     #[arg(value_parser = job_name, required_unless_present = "file")]
     pub name: Option<String>,
-    /// What it is.
+    /// Its fields.
     #[command(flatten)]
     pub definition: DefinitionArgs,
     /// Where to put it.
@@ -34,7 +34,7 @@ pub struct UpdateArgs {
     /// The job
     #[arg(value_parser = job_name)]
     pub name: String,
-    /// What to change.
+    /// The fields to change.
     #[command(flatten)]
     pub definition: DefinitionArgs,
     /// Take an environment variable back; may be repeated

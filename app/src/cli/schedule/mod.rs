@@ -22,7 +22,7 @@ const MOST_TIMES: u64 = 10_000;
 #[derive(Debug, Args)]
 #[command(after_help = STREAM_HELP)]
 pub struct NextArgs {
-    /// What it is about.
+    /// The schedule.
     #[command(flatten)]
     pub ask: AskArgs,
     /// How many due times
@@ -34,7 +34,7 @@ pub struct NextArgs {
 #[derive(Debug, Args)]
 #[command(after_help = STREAM_HELP)]
 pub struct ExplainArgs {
-    /// What it is about.
+    /// The schedule.
     #[command(flatten)]
     pub ask: AskArgs,
     /// How many due times
@@ -42,7 +42,7 @@ pub struct ExplainArgs {
     pub count: u64,
 }
 
-/// What both commands ask about.
+/// The schedule of both commands.
 #[derive(Debug, Args)]
 pub struct AskArgs {
     /// Five fields, six with seconds first, or a descriptor such as @daily; `-` reads JSON objects from standard input
@@ -53,10 +53,10 @@ pub struct AskArgs {
     /// The time zone of the schedule, such as Europe/Berlin [default: the schedule's CRON_TZ=, or else UTC]
     #[arg(long, value_name = "TZ")]
     pub timezone: Option<String>,
-    /// What `H` hashes: NAMESPACE/NAME of the job
+    /// The text that `H` hashes: NAMESPACE/NAME of the job
     #[arg(long, value_name = "KEY", default_value = "")]
     pub key: String,
-    /// What becomes of times that a change of the clock swallows
+    /// The rule for times that a change of the clock swallows
     #[arg(long, value_enum, default_value_t = GapArg::After)]
     pub dst_gap: GapArg,
     /// At which of two equal times of day to be due

@@ -1,9 +1,8 @@
 //! The streaming mode of `next` and `explain`: one JSON object a line in, the same object with its answer out.
 //!
-//! Fields that the question does not know are handed back untouched, byte for byte and in their order. A line that makes no
-//! sense is answered with an error object, and the stream goes on: errors are answers here, and the exit code stays 0.
-//! Blank lines are passed over. Answers are handed over before more input is waited for, so that a program can hold a
-//! dialogue; a file is answered without a system call a line.
+//! Fields that the question does not know are returned untouched, byte for byte and in their order. A line that makes no sense is answered
+//! with an error object, and the stream goes on. Errors are answers here, so the exit code stays 0. Blank lines are ignored. Answers are
+//! written before more input is read, so a program can hold a dialogue. A file costs no system call for each line.
 
 use std::fmt;
 use std::io::{self, BufRead, BufReader, Read};

@@ -1,7 +1,7 @@
 //! A request that was let in, and the one filter that lets requests in.
 //!
 //! The order is: name and origin (403), token (401), role (403). A request that fails is not rejected but handed on as an
-//! error, so that the route answers it at once and no other route looks at it.
+//! error. So its route answers it at once, and no other route sees it.
 
 use std::sync::Arc;
 

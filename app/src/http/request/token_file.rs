@@ -1,7 +1,7 @@
 //! `carillon.token`: the admin token that is made where none is configured.
 //!
-//! It is written once, to a file of its owner only, and moved into place by a link, which fails where there is one
-//! already: two servers that start at once end up with the same token, and a crash leaves no half of one.
+//! It is written once, to a file that only its owner can read. A link moves it into place, and fails if there is one already. So two
+//! servers that start at once have the same token, and a crash leaves no half of one.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};

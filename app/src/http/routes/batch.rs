@@ -1,7 +1,7 @@
 //! `POST /v1/jobs:batch`: up to 10,000 jobs, created or replaced in one transaction per 1,000.
 //!
 //! Each item has an answer of its own; a faulty one does not hold up the others. Reading so many definitions takes a
-//! while, so it is done beside the threads that answer requests, and while the thousand before is on its way to the database.
+//! while. So it runs outside the threads that answer requests, and while the thousand before is written to the database.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};

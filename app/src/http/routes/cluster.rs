@@ -77,7 +77,7 @@ fn window_json(noticed: &RecordedLoss) -> Value {
 
 fn session_json(call: &Call, view: &SessionView, live: &[SessionId]) -> Value {
     let id = view.beat.id;
-    // What this node holds it knows; what falls to the others follows from who lives.
+    // This node knows its own partitions; those of the others follow from the list of live sessions.
     let partitions = match (id == call.api.engine.session(), call.api.partitions) {
         (true, _) => Some(call.api.engine.counts().partitions),
         (false, Some(partitions)) => Some(share_of(id, live, partitions)),

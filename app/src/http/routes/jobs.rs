@@ -112,8 +112,8 @@ impl From<Unsaved> for Problem {
     }
 }
 
-/// Reads a definition and stores it. The stored one is looked at first where the condition, or a secret without its value,
-/// needs it; if it changes meanwhile and the caller set no generation, everything is done again.
+/// Reads a definition and stores it. If a condition or a secret without its value needs the stored one, that is read first. If that changes
+/// before the write and the caller set no generation, everything is done again.
 async fn save(
     call: &Call,
     body: Value,

@@ -1,8 +1,7 @@
 //! `GET /v1/runs/{id}/output`: what a run printed, and with `follow=true` what it prints until it ends.
 //!
-//! Nodes speak only through the database: a reader of a run at another node asks there, that node publishes there what is
-//! printed, and in the end there is the record. A node that dies takes no follower with it, since the others record its
-//! runs as lost.
+//! Nodes speak only through the database. A reader of a run at another node asks there, and that node publishes its output there until
+//! the run is recorded. A reader survives the death of that node, since the others record its runs as lost.
 
 use std::convert::Infallible;
 use std::sync::Arc;

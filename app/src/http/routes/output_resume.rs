@@ -1,7 +1,7 @@
 //! How far a reader has got in the output of a run at another node, and what comes next.
 //!
-//! The other node publishes how much was printed and the newest part of it; in the end there is the record, which keeps the
-//! beginning and the end. What is passed on stands in order and nothing twice; where something is missing, that is said.
+//! The other node publishes the newest part of the output and its length. The record keeps the beginning and the end. The reader gets each
+//! part once and in order, with a sentence where a part is missing.
 
 use carillon_store::{LivePart, Output};
 

@@ -1,4 +1,4 @@
-//! What the API shows and takes of a database that went back in time.
+//! The API of a database that went back in time.
 
 use std::time::Duration;
 

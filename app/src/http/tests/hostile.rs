@@ -173,7 +173,7 @@ fn random_requests_never_fail_the_server() {
         }
         let bytes = if as_raw { raw } else { body.to_string().into_bytes() };
         for path in [format!("/{}?{query}", segments.join("/")), "/v1/jobs/a".into(), "/v1/schedules/explain".into()] {
-            // What is no URI never gets past hyper.
+            // Hyper refuses a text that is no URI.
             if path.starts_with("//") || path.parse::<Uri>().is_err() {
                 continue;
             }

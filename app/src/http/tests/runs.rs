@@ -67,7 +67,7 @@ async fn a_job_that_runs_says_what_comes_next() {
     }
 }
 
-/// What came due while an earlier run of the backlog lived has its record.
+/// Firings that fell due while an earlier run of the backlog lived has its record.
 #[tokio::test]
 async fn the_last_run_of_a_backlog_says_what_comes_after_what_is_recorded() {
     let api = Api::new().await;

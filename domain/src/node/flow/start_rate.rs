@@ -1,6 +1,6 @@
 //! A limit on the rate of starts. Firings that fall due together start together. But many firings with a moment of their own would need a
-//! statement and a commit each, at several times the cost. So a start waits for others the longer the more there are: a thirtieth
-//! of a second from a thousand firings a second on, a tenth of that at a hundred, and nothing below thirty.
+//! statement and a commit each, at several times the cost. So the more firings there are, the longer a start waits for others. It waits
+//! a thirtieth of a second from a thousand firings a second on, a tenth of that at a hundred, and nothing below thirty.
 
 use std::time::Duration;
 
@@ -73,8 +73,8 @@ impl StartRate {
 mod tests {
     use super::*;
 
-    /// How many starts there are in the last of some seconds, in which `each` runs come due every so many milliseconds, and the
-    /// longest that any of them waited.
+    /// `each` runs come due every so many milliseconds. Answers how many starts there are in the last second, and the longest wait of
+    /// any of them.
     fn starts(each: usize, every_ms: u64) -> (u32, u64) {
         let (mut rate, mut due, mut since) = (StartRate::default(), 0, None);
         let (mut count, mut longest) = (0, 0);

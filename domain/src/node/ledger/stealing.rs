@@ -3,8 +3,8 @@
 //!
 //! No column tells since when a row may be claimed: it is the later of `claim_at - horizon` and the row's last change. So a node
 //! observes rows on its own clock, as it does heartbeats. A row that stands unclaimed at the same version for `steal_after` is
-//! overdue. An owner claims in the order of due times, so it has ignored all later rows of that partition for as long, and the whole
-//! backlog is taken. Only rows of the same executor are taken: the owner may be quick with all others.
+//! overdue. An owner claims in the order of due times. So it has ignored all later rows of that partition for as long, and the node
+//! takes the whole backlog. Only rows of the same executor are taken: the owner may be quick with all others.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

@@ -67,8 +67,8 @@ pub trait ReadRows {
     /// The ids that a name has had, deleted jobs included.
     fn ids_ever_named(&mut self, key: &JobKey) -> impl Future<Output = StoreResult<Vec<JobId>>> + Send;
 
-    /// Of each partition of a claim at least the first `of_each` rows that fall due, if there are: claim time in milliseconds, id and
-    /// partition, ascending.
+    /// The first rows that fall due, at least `of_each` of each partition of a claim, if there are. Each has its claim time in
+    /// milliseconds, id and partition; they ascend.
     fn first_due(
         &mut self,
         request: &ClaimRequest,

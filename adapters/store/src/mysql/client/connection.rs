@@ -1,8 +1,8 @@
 //! One connection: every statement with a timeout, and a hard end where there is doubt.
 //!
-//! The driver has no hard close: a connection that is dropped drains and rolls back in its own time, while a statement
-//! of it may wait for a lock on the server. So a connection in doubt, and one whose caller went away in the middle, is
-//! ended by KILL from another one, and never comes back to its pool.
+//! The driver has no hard close. A connection that is dropped drains and rolls back in its own time, while its statement may wait for a
+//! lock on the server. So a connection in doubt is ended by KILL from another one, and never returns to its pool. The same holds if its
+//! caller went away in the middle.
 
 use std::sync::Arc;
 

@@ -46,7 +46,8 @@ pub(in crate::mysql) fn statement(error: &Error) -> Failure {
     }
 }
 
-/// An error of the COMMIT itself, or of a statement that commits by itself: only where the server says that it rolled back is it known.
+/// An error of the COMMIT itself, or of a statement that commits by itself. The outcome is known only if the server says that it rolled
+/// back.
 pub(in crate::mysql) fn commit(error: &Error) -> Failure {
     let text = error.to_string();
     match error {

@@ -133,7 +133,7 @@ impl Variables {
         Ok(())
     }
 
-    /// What every session sets first. A transaction whose client is frozen is thrown out after `holder_timeout`:
+    /// The settings of every session. A transaction whose client is frozen is thrown out after `holder_timeout`:
     /// MariaDB has a setting for that, MySQL only the one for idle connections.
     fn settings(&self, options: &Options, isolation: &str) -> Vec<String> {
         let waits = options.statement_timeout.as_secs().saturating_sub(1).max(1);
@@ -158,7 +158,7 @@ impl Variables {
         let long = Duration::from_secs(1800);
         let fresh_for = if self.is_mariadb() { long } else { options.holder_timeout * 3 / 4 };
         let pool = |settings, size| Pool::new(server.clone(), settings, size, fresh_for);
-        // What writes begins with its first statement, so that no statement does nothing but begin.
+        // A transaction that writes begins with its first statement, so no statement only begins.
         let mut writing = self.settings(options, "READ COMMITTED");
         writing.push("SET SESSION autocommit = 0".to_owned());
         // Between its statements such a connection holds nothing that others wait for.

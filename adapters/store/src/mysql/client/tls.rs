@@ -50,8 +50,8 @@ pub(in crate::mysql) fn options(mode: Mode, ca: Option<&str>) -> Result<SslOpts,
     if mode == Mode::VerifyIdentity {
         return Ok(ssl);
     }
-    // Whether only the name is wrong, the driver sees by this word in the sentence of its TLS library, whose newer
-    // releases have it no longer, but say there which name was expected. The chain is looked at before the name.
+    // The driver looks for this word in the sentence of its TLS library to learn that only the name is wrong. Newer releases of the
+    // library no longer have it, but say there which name was expected. The chain is checked before the name.
     Ok(ssl.with_danger_skip_domain_validation(true).with_danger_tls_hostname_override(Some("NotValidForName")))
 }
 

@@ -187,7 +187,7 @@ impl<'a> From<Option<&'a [u8; 16]>> for Cell<'a> {
     }
 }
 
-/// What a column is in every row, where that is the same: it goes along once, as a parameter in place of the batch's column.
+/// The value of a column, if it is the same in every row. It is sent once, as a parameter in place of the batch's column.
 pub(in crate::mysql) fn of_all<'a>(mut cells: impl Iterator<Item = Cell<'a>>) -> Option<Cell<'a>> {
     let first = cells.next()?;
     cells.all(|cell| cell == first).then_some(first)

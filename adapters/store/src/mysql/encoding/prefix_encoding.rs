@@ -1,5 +1,5 @@
-//! What all values of a column begin and end with goes along once, and each row carries what is left. A server reads a batch
-//! letter by letter; MariaDB reads those of a row again for each column behind them, and keeps all of it in its binary log.
+//! The common beginning and end of a column's values are sent once, and each row carries the rest. A server reads a batch letter by letter.
+//! MariaDB reads those of a row again for each column behind them, and keeps all of them in its binary log.
 
 use std::borrow::Cow;
 

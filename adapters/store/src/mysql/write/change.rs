@@ -1,5 +1,5 @@
-//! What is written: a few statements, whatever the size of the batch. Every row of a state is matched by the version
-//! that was read, in the order of the keys.
+//! The writes of a commit: a few statements, whatever the size of the batch. Every row is matched by the version that was read, in the
+//! order of the keys.
 
 use std::sync::{Arc, LazyLock};
 

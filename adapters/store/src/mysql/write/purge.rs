@@ -63,8 +63,8 @@ impl MySqlConnection {
         self.query(sql).await?.into_iter().map(|row| Columns::of(row).next()).collect()
     }
 
-    /// Deletes records that ended too long ago. History stands in the order in which it was written, which is very nearly
-    /// that in which runs ended, so only its beginning is looked at.
+    /// Deletes records that ended too long ago. History is stored in the order of writing, which is nearly that in which runs ended. So only
+    /// its beginning is read.
     async fn purge_old(&mut self, purge: &Purge, after: u64) -> StoreResult<(usize, u64)> {
         let limit = limit_of(purge.limit);
         let sql = format!("SELECT seq, finished_at FROM run WHERE seq > {after} ORDER BY seq LIMIT {limit}");

@@ -17,8 +17,8 @@ use crate::mysql::encoding::rows::{self, Columns, SESSION};
 use crate::tables::{KnownSession, Standing};
 use crate::{NewSession, RecordedLoss, SessionBeat, SessionState, SessionView, StoreResult};
 
-/// The time, the jobs that have concurrent runs, whether one of these runs waits for a claim, the session that asks, the open
-/// loss window and the end of the newest one.
+/// The time, the jobs that have concurrent runs, and whether one of these waits for a claim. Then the session that asks, the open loss
+/// window, and the end of the newest one.
 pub(in crate::mysql) const STANDING: &str = "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), \
      (SELECT GROUP_CONCAT(job_id) FROM (SELECT DISTINCT job_id FROM concurrent_run LIMIT 33) c), \
      EXISTS (SELECT 1 FROM concurrent_run FORCE INDEX (concurrent_run_due) WHERE claim_at IS NOT NULL), s.state, s.seq, s.node, s.heartbeat_at, w.from_at, w.until_at, w.noticed_at, \

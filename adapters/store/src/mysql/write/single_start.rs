@@ -17,8 +17,8 @@ pub(in crate::mysql) fn statement(start: &SingleStart<'_>) -> Option<String> {
     Some(format!("UPDATE job_state FORCE INDEX (PRIMARY) SET {set} WHERE {rows}{standing}"))
 }
 
-/// The condition that a transaction would read the same: the session is not ended and has not lost a heartbeat, no loss window is open
-/// or new, none of the jobs has a concurrent run, and it is not before the estimated time.
+/// The condition that a transaction would read the same. The session is not ended and has not lost a heartbeat. No loss window is open or
+/// new. None of the jobs has a concurrent run, and the estimated time has come.
 fn standing(start: &SingleStart<'_>) -> String {
     let (session, acked) = (start.me.session.as_u64(), start.me.acked);
     let until = start.losses_until.map_or("NULL".to_owned(), |until| until.as_ms().to_string());

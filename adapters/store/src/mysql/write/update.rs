@@ -1,9 +1,8 @@
 //! The states of a batch, written with one UPDATE that names only what changes.
 //!
-//! What a server spends on such a statement grows with its columns: it parses each out of the JSON, keeps the values of all
-//! rows beside, and copies them. A transition changes few of them, and most of those alike in every row: they become NULL, or
-//! the session, or the time. So a column goes along in the rows only where the rows differ. The texts of the statement that
-//! come up are few, as are the transitions, and each connection prepares each once.
+//! The cost of such a statement grows with its columns. The server parses each out of the JSON, keeps the values of all rows, and copies
+//! them. A transition changes few columns, and most of them alike in every row: to NULL, the session, or the time. So a column is in the
+//! rows only if the rows differ in it. There are as few texts of the statement as transitions, and each connection prepares each once.
 
 use std::fmt::Write as _;
 
@@ -60,7 +59,7 @@ impl<'a> StateRow<'a> {
         }
     }
 
-    /// What fills the row up to the same length in every phase: a row that grows costs its page a reorganization.
+    /// Padding, so that the row has the same length in every phase: a row that grows costs its page a reorganization.
     fn room(&self) -> &'static str {
         const WIDEST: &str = "........................";
         let (row, held) = (&self.columns, &self.columns.held);
@@ -70,7 +69,7 @@ impl<'a> StateRow<'a> {
     }
 }
 
-/// What `started_at` holds instead of NULL, so that a start finds the place of its time and is written into the row as it lies.
+/// `started_at` holds this instead of NULL. So the row has room for the time of a start, and InnoDB updates it in place.
 pub(in crate::mysql) const NOT_STARTED: i64 = 0;
 
 /// In the order of [`StateRow::cells`].
@@ -224,8 +223,8 @@ fn way(pairs: &[Pair<'_>], column: usize) -> Option<Way> {
     )
 }
 
-/// The row is the one that was read. Where all of them were held by one session they still are: a version comes twice only
-/// where the database lost commits, and what another session has written since then is not to be written over.
+/// The row is the one that was read. If one session held all of them, it still does. A version repeats only if the database lost commits,
+/// and rows that another session has written since then must not be overwritten.
 fn guard(pairs: &[Pair<'_>], scalars: &mut Vec<Value>) -> &'static str {
     if !enabled(Guard::UpdateVersion) {
         return "TRUE";

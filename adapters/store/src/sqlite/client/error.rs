@@ -30,8 +30,8 @@ pub(in crate::sqlite) fn statement(error: rusqlite::Error) -> StoreError {
     }
 }
 
-/// An error of the COMMIT itself. A busy database has not begun to write; with any other error the last page of the
-/// write-ahead log may have reached the disk although its sync failed, and recovery after a crash would then apply it.
+/// An error of the COMMIT itself. A busy database has not begun to write. With any other error the last page of the write-ahead log may
+/// have reached the disk although its sync failed. Recovery after a crash would then apply it.
 pub(in crate::sqlite) fn commit(error: rusqlite::Error) -> StoreError {
     let text = error.to_string();
     match error.sqlite_error_code() {

@@ -1,7 +1,7 @@
 //! The single-server lease: an exclusive `flock` on a file beside the database.
 //!
-//! The lock belongs to the open file, not to the process: the keeper inherits the descriptor, so the lock is free only
-//! once the server *and* its keeper, with its last child, are gone. Nothing here ever unlocks; closing does.
+//! The lock belongs to the open file, not to the process, and the keeper inherits the descriptor. So the lock is free only when the server
+//! *and* its keeper, with its last child, are gone. Nothing here ever unlocks; closing does.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
