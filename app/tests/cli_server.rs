@@ -23,7 +23,7 @@ impl Server {
         let mut log = BufReader::new(child.stderr.take().unwrap()).lines();
         let line = log.find(|line| line.as_ref().is_ok_and(|line| line.contains("serves http://"))).unwrap().unwrap();
         let url = line.split_once("serves ").unwrap().1.split(' ').next().unwrap().to_owned();
-        // Whoever writes a log must find a reader.
+        // A log needs a reader.
         std::thread::spawn(move || log.for_each(drop));
         Self { child, url, dir }
     }

@@ -123,7 +123,7 @@ pub struct ExecutorDescription {
     pub abi: Option<u32>,
     /// JSON Schema of the params; `None` where only [`Executor::check`] knows them.
     pub params_schema: Option<Value>,
-    /// What is particular to a plugin; `None` for a built-in one.
+    /// The facts of a plugin; `None` for a built-in executor.
     pub plugin: Option<PluginDescription>,
 }
 
@@ -190,7 +190,7 @@ pub trait Executor: Send + Sync {
     /// The name that a job's `executor` field carries.
     fn name(&self) -> &str;
 
-    /// What it says of itself.
+    /// Its own description.
     fn description(&self) -> ExecutorDescription;
 
     /// Checks `params` when a job is saved. Errors are `(field, sentence)`, the field as a path below `params`, e.g.

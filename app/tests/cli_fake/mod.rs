@@ -59,7 +59,7 @@ impl Fake {
         child.wait_with_output().unwrap()
     }
 
-    /// What a command prints; it must exit with `code`.
+    /// The output of a command, which must exit with `code`.
     pub fn out(&self, arguments: &[&str], code: i32) -> String {
         let output = self.run(arguments, "");
         let stderr = String::from_utf8_lossy(&output.stderr);

@@ -1,4 +1,4 @@
-//! What is due already when it is claimed, and starts in the same commit.
+//! Firings that are due already when they are claimed, and start in the same commit.
 
 use carillon_domain::id::RunId;
 use carillon_domain::node::call::Failure;

@@ -1,4 +1,4 @@
-//! What the end of a run leads to: its record, and a claim of what comes up next.
+//! The end of a run leads to its record, and to a claim of its job's next firing.
 
 use carillon_domain::id::RunId;
 use carillon_domain::node::call::Call;
@@ -30,7 +30,7 @@ pub fn what_comes_up_within_the_horizon_after_a_run_is_claimed_at_once() {
     }
 }
 
-/// What the finishes that were sent may claim along.
+/// The successors that the finishes in flight may claim.
 pub fn onward(driver: &mut Driver) -> Vec<Option<Next>> {
     let of = |effect: &Effect| match effect {
         Effect::Call { call: Call::Finish { runs: all, .. }, .. } => {

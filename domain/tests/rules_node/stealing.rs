@@ -1,4 +1,4 @@
-//! What others leave lying is taken, and nothing else.
+//! The node takes rows that their owners ignore, and no others.
 
 use carillon_domain::node::call::Call;
 use carillon_domain::node::call::ClaimRequest;
@@ -40,7 +40,7 @@ fn look(driver: &mut Driver, at: u64, unclaimed: Vec<Unclaimed>) -> Vec<ClaimReq
     driver.claims()
 }
 
-/// What could have been claimed for five seconds at second `at`.
+/// The rows that could have been claimed for five seconds at second `at`.
 fn overdue(at: i64) -> Timestamp {
     utc((at - 5 + 30) * 1_000)
 }

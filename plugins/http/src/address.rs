@@ -1,11 +1,11 @@
 //! Which addresses are the internet's: the others are refused unless the job says `allow_private`.
 //!
-//! Who may save a job could otherwise have the server call what only the server can reach: its own services, its
-//! neighbours, the metadata service of a cloud. The lists are IANA's registries of special-purpose addresses.
+//! A person who may save a job could otherwise have the server call addresses that only the server can reach. Those are its
+//! own services, its neighbours, the metadata service of a cloud. The lists are IANA's registries of special-purpose addresses.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// What is special about an address, with its article; `None` if it is an ordinary one of the internet.
+/// The kind of a special address, with its article; `None` for an ordinary one of the internet.
 pub(crate) fn special(address: IpAddr) -> Option<&'static str> {
     match address {
         IpAddr::V4(address) => special_v4(address),

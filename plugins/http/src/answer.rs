@@ -1,4 +1,4 @@
-//! What a run shows of the answer, and whether it is a success.
+//! The part of the answer that a run shows, and whether it is a success.
 
 use std::io::{self, Write};
 

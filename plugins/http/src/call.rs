@@ -1,7 +1,7 @@
 //! One call, redirects and all, on a thread of its own.
 //!
-//! The thread has all that it needs and nothing of the run, which may be over before a name is resolved: it tells what it
-//! sees, and ends when nobody listens any more or when the client's time is over.
+//! The thread owns all that it needs and borrows nothing of the run, which may be over before a name is resolved. It reports each step,
+//! and ends when nobody listens any more or when the client's time is over.
 
 use std::io::Read;
 use std::sync::mpsc::SyncSender;
@@ -20,7 +20,7 @@ use crate::{sentence, trust};
 pub(crate) const MAX_READ_BYTES: u64 = 16 << 20;
 const PIECE_BYTES: usize = 16 << 10;
 
-/// What is seen of a call, in this order: hops, a head, pieces, an end. Nothing follows an end.
+/// The steps of a call, in this order: hops, a head, pieces, an end. Nothing follows an end.
 pub(crate) enum Seen {
     /// A redirect that is followed, with where it leads to.
     Hop(StatusCode, String),
@@ -44,10 +44,10 @@ pub(crate) struct Head {
 pub(crate) struct Call {
     pub(crate) target: Target,
     pub(crate) method: Method,
-    /// What the job gives, meant for the server that it names and for no other.
+    /// The headers of the job, meant for the server that it names and for no other.
     pub(crate) headers: HeaderMap,
     pub(crate) body: Option<Vec<u8>>,
-    /// What goes to every server on the way.
+    /// The headers for every server on the way.
     pub(crate) of_run: HeaderMap,
     pub(crate) follow_redirects: u32,
     pub(crate) timeout: Duration,

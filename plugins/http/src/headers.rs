@@ -1,11 +1,11 @@
-//! What goes out with a call: the facts of the run, and what the job gives.
+//! The headers of a call: the facts of the run, and those of the job.
 
 use carillon_plugin::Run;
 use ureq::http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::params::Params;
 
-/// What begins so is said by the executor alone, or a receiver could not rely on it.
+/// Only the executor may set headers with this beginning, so that a receiver can rely on them.
 const RESERVED: &str = "carillon-";
 /// These say how a message is framed, which is the client's to decide.
 const FRAMING: [&str; 9] = [

@@ -1,7 +1,7 @@
 //! The executor `http`: a run is a call of a URL.
 //!
-//! Two sides of it are not trusted. *The job* may have been saved by somebody who should not reach what the server
-//! reaches: addresses are checked (`address`, `resolver`), and what goes out is framed here (`headers`). *The answer* is
+//! Two sides of it are not trusted. *The job* may have been saved by somebody who should not reach the addresses that the server
+//! reaches. So addresses are checked (`address`, `resolver`), and headers are framed here (`headers`). *The answer* is
 //! bounded in size and time (`call`) and shown as text (`printable`).
 
 mod address;
@@ -91,7 +91,7 @@ struct Watch<'a> {
     run: &'a Run<'a>,
     seen: Receiver<Seen>,
     ends: Instant,
-    /// What is said when the time is over.
+    /// The sentence for a call whose time is over.
     late: String,
 }
 

@@ -1,4 +1,4 @@
-//! What a job may ask for.
+//! The params of a job.
 
 use std::collections::BTreeMap;
 use std::fmt;

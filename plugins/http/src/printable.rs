@@ -1,6 +1,6 @@
 //! A stranger's bytes as text that a terminal can be shown.
 
-/// What cannot be shown stands as this.
+/// The sign in place of a character that cannot be shown.
 const REPLACEMENT: char = char::REPLACEMENT_CHARACTER;
 
 /// Turns bytes, as they arrive, into text: what is not UTF-8, and control characters other than tab and line feed, are

@@ -1,7 +1,7 @@
 //! Names to addresses, none of which is called before all have been looked at.
 //!
-//! What is handed to the client is what was checked, and the client asks nobody again: a name that answers with another
-//! address the next time (DNS rebinding) gains nothing. Each hop of a redirect comes through here.
+//! The client gets the addresses that were checked, and resolves nothing again. A name that answers with another address the next
+//! time (DNS rebinding) gains nothing. Each hop of a redirect comes through here.
 
 use std::net::{SocketAddr, ToSocketAddrs};
 

@@ -1,4 +1,4 @@
-//! What went wrong with a call, as a sentence.
+//! The fault of a call, as a sentence.
 
 use std::error::Error;
 use std::fmt;

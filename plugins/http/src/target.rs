@@ -1,4 +1,4 @@
-//! What is called: an address that was looked at before anything is sent there.
+//! The address of a call, which is checked before anything is sent there.
 
 use std::fmt;
 

@@ -10,7 +10,7 @@ use serde::Deserialize;
 #[derive(Debug, Default)]
 pub struct Noop;
 
-/// What a job may ask of it; all of it is optional.
+/// The params of a job; all of them are optional.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Params {
@@ -24,7 +24,7 @@ pub struct Params {
     print: Option<Print>,
 }
 
-/// What a run can say.
+/// The outcome of a run.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Print {

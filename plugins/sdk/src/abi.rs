@@ -90,7 +90,7 @@ pub struct Descriptor {
     pub abi_version: u32,
     /// Size of this struct as the plugin knows it, in bytes.
     pub struct_size: u32,
-    /// What a job's `executor` says.
+    /// The name in a job's `executor`.
     pub name: *const c_char,
     /// The plugin's own version.
     pub version: *const c_char,

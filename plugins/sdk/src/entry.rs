@@ -1,4 +1,4 @@
-//! What [`export_plugin!`](crate::export_plugin) expands to calls: from the C ABI to the trait. Not for use by hand.
+//! The functions that [`export_plugin!`](crate::export_plugin) calls, from the C ABI to the trait. Not for use by hand.
 
 use std::any::Any;
 use std::io::Write;

@@ -38,9 +38,9 @@
 //!
 //! [`testing`] plays the server's part in a plugin's own tests.
 //!
-//! A panic in [`Plugin::run`] is a failed run with the panic's message. What ends the process (a segfault, `exit`, a
-//! panic where `panic = "abort"`) fails every run of the plugin that goes on in it, and nothing else, unless the plugin is
-//! trusted to run in the server itself.
+//! A panic in [`Plugin::run`] is a failed run with the panic's message. A segfault, `exit`, or a panic with `panic = "abort"` ends
+//! the process. It fails every run of the plugin in that process, and nothing else, unless the plugin is trusted to run in the
+//! server itself.
 
 #![deny(unsafe_op_in_unsafe_fn)]
 
@@ -60,10 +60,10 @@ use serde::de::DeserializeOwned;
 /// An executor: a kind of work that jobs can ask for.
 ///
 /// The library's code makes a value of it by `Default`, once in a process, when the first run comes. It then serves many
-/// runs, on several threads at a time. Threads that a run starts must end before it returns: one that leaves a thread
-/// behind fails, where it can be told that it was this run.
+/// runs, on several threads at a time. Threads that a run starts must end before it returns. A run that leaves a thread behind fails,
+/// if it can be told which run it was.
 pub trait Plugin: Default + Send + Sync + 'static {
-    /// What a job's `executor` says: 1 to 128 of `[A-Za-z0-9._-]`.
+    /// The name in a job's `executor`: 1 to 128 of `[A-Za-z0-9._-]`.
     const NAME: &'static str;
 
     /// The plugin's version, for people; usually `env!("CARGO_PKG_VERSION")`.

@@ -17,8 +17,8 @@ pub struct Run<'a> {
     facts: &'a abi::RunFacts,
 }
 
-// SAFETY: the ABI promises that the facts are constant while `run` runs, which 'a does not outlast, and that the
-// callbacks may be called from any thread, from several at a time.
+// SAFETY: the ABI promises that the facts are constant while `run` runs, and 'a does not outlast it. The callbacks may be called
+// from any thread, from several at a time.
 unsafe impl Send for Run<'_> {}
 // SAFETY: as above.
 unsafe impl Sync for Run<'_> {}

@@ -34,8 +34,8 @@ use crate::{Failure, Plugin, entry};
 
 /// Stands in for Carillon: hands out the facts of runs, takes their output and tells them to stop.
 ///
-/// The facts are those of the second attempt at the firing of `default/trial` that was due at 2027-01-15T08:00:00.123Z,
-/// in the run `trial-run`, with the fencing token 7, no deadline and no variables.
+/// The facts are those of a second attempt, in the run `trial-run` of the job `default/trial`. It was due at
+/// 2027-01-15T08:00:00.123Z. The fencing token is 7, and there is no deadline and no variable.
 #[derive(Debug, Default)]
 pub struct Trial {
     output: Mutex<Vec<u8>>,
@@ -70,7 +70,7 @@ impl Trial {
         Err(Failure::new(message).with_exit_code(u8::try_from(result.exit_code).unwrap_or(1)))
     }
 
-    /// What has been written to [`Run::output`](crate::Run::output) so far; what is not UTF-8 in it is replaced.
+    /// The text that was written to [`Run::output`](crate::Run::output) so far; bytes that are not UTF-8 are replaced.
     pub fn output(&self) -> String {
         let output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
         String::from_utf8_lossy(&output).into_owned()

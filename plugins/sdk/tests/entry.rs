@@ -57,7 +57,7 @@ fn facts(run: &Run<'_>) -> Result<(), Failure> {
 
 const NEVER: Duration = Duration::from_secs(1 << 40);
 
-/// What a plugin finds behind the callbacks.
+/// The context behind the callbacks of a plugin.
 #[derive(Default)]
 struct Host {
     output: Mutex<Vec<u8>>,

@@ -55,7 +55,7 @@ macro_rules! layouts {
     };
 }
 
-/// What is measured, what Rust measures, and the type and the name of a field.
+/// The measure in C and in Rust, and the type and the name of a field.
 type Layout = (&'static str, usize, Option<(&'static str, &'static str)>);
 
 const LAYOUTS: &[Layout] = layouts! {
@@ -71,7 +71,7 @@ const LAYOUTS: &[Layout] = layouts! {
 /// For the compiler to look through; what is compiled from it is never run.
 const NULL_OF: &str = "#define null_of(type) ((const type *)0)";
 
-/// What a program in the given language prints of the layouts.
+/// The layouts, as a program in the given language prints them.
 fn layouts_by(compiler: &str, language: &[&str]) -> Vec<usize> {
     let prints: String =
         LAYOUTS.iter().map(|(what, ..)| format!("printf(\"%lu\\n\", (unsigned long){what});\n")).collect();

@@ -29,7 +29,7 @@ pub(crate) struct AbiInput {
 const BEFORE_VARIABLES: usize = 4;
 
 impl AbiInput {
-    /// What the plugin is told; the error is a sentence. The run's time counts from now.
+    /// The input of the plugin; the error is a sentence. The run's time counts from now.
     pub(crate) fn of(facts: &RunFacts) -> Result<Self, String> {
         let mut texts = Texts(Vec::with_capacity(512));
         texts.push(&facts.namespace, || "the namespace".to_owned())?;
@@ -142,8 +142,8 @@ pub(crate) struct Callbacks {
     pub(crate) cancelled: unsafe extern "C" fn(*mut c_void) -> i32,
 }
 
-/// `params.env`, where the plugin's schema allows one. Variables are told to the plugin, never put into the environment of a
-/// process: that is shared by many runs, and LD_PRELOAD would make other code run in it.
+/// `params.env`, if the plugin's schema allows one. Variables are told to the plugin, and never put into the environment of a process.
+/// Many runs share that process, and LD_PRELOAD would make other code run in it.
 fn own_variables(facts: &RunFacts) -> Vec<(String, String)> {
     let Some(Value::Object(env)) = facts.params.field("env") else { return Vec::new() };
     let own = env.iter().filter_map(|(name, value)| Some((name.clone(), secrets::text(value)?.to_owned())));

@@ -10,7 +10,7 @@ use carillon_keeper::protocol::fields::{BadFrame, Put, Take};
 pub(crate) const CHUNK_BYTES: usize = 4_000;
 /// Bytes for a plugin's message, its NUL included.
 pub(crate) const MESSAGE_CAPACITY: usize = 4_000;
-/// What surrounds the bytes of a frame: its length, its tag, a key, a few numbers.
+/// The overhead of a frame: its length, its tag, a key, a few numbers.
 const MOST_AROUND: usize = 4 + 1 + 8 + 4 + 8;
 /// Of a [`HostMessage::Begun`].
 const BEGUN_BYTES: usize = 4 + 1 + 8;

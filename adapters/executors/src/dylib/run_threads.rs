@@ -1,8 +1,8 @@
 //! The runs of one loaded plugin in this process, which is a host process or the server. Each has a thread.
 //!
-//! Threads wait a while for the next run before they end, so that short runs do not pay for making one. As long as runs
-//! wait, one thread is on its way to them, and it sees to the next one before it begins: a run that is over at once leaves
-//! its thread to others, and none ever waits for the end of another.
+//! Threads wait a while for the next run before they end, so that short runs do not pay for making one. As long as runs wait, one
+//! thread is on its way to them. It calls the next thread before it begins. So a run that ends at once leaves its thread to others, and
+//! no run ever waits for the end of another.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::OwnedFd;

@@ -9,7 +9,7 @@ use carillon_keeper::UserIds;
 pub(super) struct Account {
     pub(super) name: String,
     pub(super) home: String,
-    /// What to switch to; `None` for the server's own user.
+    /// The ids to switch to; `None` for the server's own user.
     pub(super) switch: Option<UserIds>,
 }
 

@@ -1,11 +1,11 @@
 //! The executor `shell`: a command for a shell, or a program with its arguments.
 //!
-//! It turns a job's params into a [`Spawn`] and leaves the rest to the [keeper](carillon_keeper), whose rule is that a run
-//! is its main process: what that leaves behind dies with it.
+//! It turns a job's params into a [`Spawn`] and leaves the rest to the [keeper](carillon_keeper). A run is its main process; everything
+//! that this leaves behind dies with it.
 //!
 //! The environment of a run is exactly PATH, HOME, USER, LANG, the six `CARILLON_*` facts and `params.env`, which may
-//! override the first four. Nothing of the server's own environment gets in. The working directory is `params.dir`, or
-//! HOME as the run sees it; an account's home that cannot be entered is replaced by `/`, as cron does.
+//! override the first four. Nothing of the server's own environment gets in. The working directory is `params.dir`, or HOME as the run
+//! sees it. An account's home that cannot be entered is replaced by `/`, as cron does.
 
 mod account;
 mod environment;

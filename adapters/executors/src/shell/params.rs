@@ -11,7 +11,7 @@ use crate::executor::RESERVED;
 const STRING_BYTES: usize = 131_071;
 const FIELDS: [&str; 7] = ["command", "argv", "env", "dir", "stdin", "shell", "user"];
 
-/// What runs.
+/// The command.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Program {
     /// `shell -c command`.

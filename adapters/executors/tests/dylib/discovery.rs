@@ -1,4 +1,4 @@
-//! What becomes a plugin, and what is refused and why.
+//! Files that become plugins, and files that are refused, with the reason.
 
 use std::fs::{Permissions, set_permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};

@@ -82,7 +82,7 @@ impl Directory {
         file
     }
 
-    /// What a first look finds.
+    /// The findings of a first look.
     pub fn discover(&self) -> Vec<Result<Plugin, Refused>> {
         discover(self.path(), &host())
     }
@@ -98,7 +98,7 @@ impl Directory {
 /// Where code may run.
 pub const BOTH_WAYS: [Isolation; 2] = [Isolation::Process, Isolation::InProcess];
 
-/// What a first look finds in a directory.
+/// The findings of a first look in a directory.
 pub fn discover(directory: &Path, host: &Host) -> Vec<Result<Plugin, Refused>> {
     let changes = Folder::new(directory, host.clone()).look().into_iter();
     let found = changes.map(|change| match change {

@@ -24,7 +24,7 @@ tests![
     replacing_a_plugin_loses_no_run,
 ];
 
-/// What a look finds, in few words.
+/// The findings of a look, in few words.
 fn look(folder: &mut Folder) -> Vec<String> {
     let words = |change| match change {
         Change::Found(plugin) => format!("{} {}", plugin.description().name, plugin.description().version),

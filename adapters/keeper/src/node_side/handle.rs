@@ -33,7 +33,7 @@ const READ_BYTES: usize = 64 << 10;
 pub struct KeeperOptions {
     /// The program whose `arguments` lead to [`crate::main`]; usually /proc/self/exe.
     pub program: PathBuf,
-    /// What comes before the keeper's own arguments; usually `keeper`.
+    /// The arguments before the keeper's own; usually `keeper`.
     pub arguments: Vec<OsString>,
     /// A file lock that is to be held until the last child is reaped (the SQLite lease). The keeper gets a duplicate;
     /// keep another one to hold it in the node as well.
@@ -45,8 +45,8 @@ pub struct KeeperOptions {
     pub kill_node_after: Option<Duration>,
 }
 
-/// A running keeper. Clones are the same keeper; when the last of them and the last [`RunningChild`] are dropped, the
-/// socket closes and the keeper kills what is left.
+/// A running keeper. Clones are the same keeper. When the last of them and the last [`RunningChild`] are dropped, the socket closes
+/// and the keeper kills all remaining processes.
 #[derive(Clone)]
 pub struct KeeperHandle {
     registry: Arc<Registry>,

@@ -1,11 +1,11 @@
 //! cgroup v2: the one thing that a process cannot leave by forking, and that kills all of its members at once.
 //!
 //! The keeper makes `carillon-keeper-PID` next to its own cgroup, and in it one directory for each run. Later runs reuse
-//! the directories, because it costs time to make and remove one. One that was killed is not used again: Linux (seen on
-//! 6.18) kills whatever is forked into a cgroup that has been killed more often than the parent's own.
+//! the directories, because it costs time to make and remove one. One that was killed is not used again. Linux (seen on 6.18) kills
+//! every process that is forked into a cgroup that was killed more often than the parent's own.
 //!
-//! The keeper holds a lock on its directory: a directory that another keeper can lock belongs to a dead one, whose
-//! leftovers it kills and removes, even from another pid namespace.
+//! The keeper holds a lock on its directory. A directory that another keeper can lock belongs to a dead one. That keeper kills and
+//! removes the leftovers, even from another pid namespace.
 
 use std::cell::Cell;
 use std::ffi::OsString;
@@ -179,7 +179,7 @@ fn survives_birth_in(cgroup: &Cgroup) -> io::Result<bool> {
     Ok(status == 0)
 }
 
-/// What dead keepers left behind.
+/// The leftovers of dead keepers.
 fn remove_leftovers(parent: &Path) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         if !entry.file_name().to_string_lossy().starts_with(PREFIX) {

@@ -33,8 +33,8 @@ pub(crate) enum Phase {
 
 /// The reading end of a run's output, watched by the loop.
 ///
-/// It takes itself off the epoll: closing does not suffice while a child that hangs before its exec holds a copy, and the
-/// loop would never be quiet again.
+/// It removes itself from the epoll. To close it is not enough while a child that hangs before its exec holds a copy: the loop would
+/// never be quiet again.
 pub(crate) struct Pipe {
     file: File,
     epoll: Rc<Epoll>,

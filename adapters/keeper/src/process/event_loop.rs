@@ -33,7 +33,7 @@ const TIMER: u64 = u64::MAX - 2;
 pub(crate) struct Keeper {
     epoll: Rc<Epoll>,
     link: Link,
-    /// What the socket is watched for; `None` once the node is gone, when it would never be quiet again.
+    /// The events of the socket; `None` once the node is gone, as it would never be quiet again.
     link_interest: Option<EpollFlags>,
     children: SignalFd,
     timer: TimerFd,

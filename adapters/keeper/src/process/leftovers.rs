@@ -60,8 +60,8 @@ impl Leftovers {
         Self { children: Children::open(), known: HashMap::new() }
     }
 
-    /// Kills the orphans of runs whose main process has ended, with all below them, and those that bear no mark of a
-    /// living run: what has shed every mark must not outlive a run unseen. Returns the runs of which something is left.
+    /// Kills the orphans of runs whose main process has ended, with all their descendants. Also those that bear no mark of a living
+    /// run: a process that has shed every mark must not outlive a run unseen. Returns the runs of which something is left.
     pub(crate) fn sweep(&mut self, table: &mut Table) -> HashSet<u64> {
         let (mut doomed, mut held) = (Vec::new(), HashSet::new());
         for pid in self.children.list() {

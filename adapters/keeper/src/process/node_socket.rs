@@ -52,7 +52,7 @@ impl Link {
         self.taken = 0;
     }
 
-    /// What to wait for on the socket.
+    /// The events to wait for on the socket.
     pub(crate) fn interest(&self) -> EpollFlags {
         let mut flags = EpollFlags::empty();
         flags.set(EpollFlags::EPOLLIN | EpollFlags::EPOLLRDHUP, !self.gone && self.may_read());

@@ -1,7 +1,7 @@
 //! Processes whose parent is gone, found in /proc.
 //!
-//! The keeper is child subreaper, so whatever a run leaves behind becomes the keeper's own child: a double fork and a
-//! setsid escape nothing, they only make it harder to say whose the process is. It is told by its cgroup, its session or
+//! The keeper is child subreaper, so every process that a run leaves behind becomes the keeper's own child. A double fork and a setsid
+//! escape nothing; they only make it harder to say whose the process is. It is told by its cgroup, its session or
 //! process group (each run's main process leads both), or by CARILLON_RUN_ID in its environment.
 
 use std::collections::HashSet;

@@ -32,9 +32,9 @@ pub(crate) const NONE: &str = "-";
 /// The argument that stands for "cgroups, where possible".
 pub(crate) const CGROUPS: &str = "cgroups";
 
-/// The whole life of a keeper process: the hidden subcommand `keeper` calls this with the arguments after its name, which
-/// [`crate::KeeperHandle::start`] wrote. Must run before the process has a second thread. Exit code 0 when the node is
-/// gone and all children are reaped, 2 for bad arguments, 1 when the keeper could not do its work.
+/// The whole life of a keeper process. The hidden subcommand `keeper` calls this with the arguments that
+/// [`crate::KeeperHandle::start`] wrote after its name. Must run before the process has a second thread. Exit code 0 when the node is
+/// gone and all children are reaped. 2 for bad arguments, 1 if the keeper could not do its work.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let Some(Inherited { socket, lock, cgroups, kill_node_after_ms }) = inherited(&arguments) else {
@@ -56,7 +56,7 @@ fn complain(sentence: &str) {
     let _ = writeln!(io::stderr(), "carillon keeper {sentence}");
 }
 
-/// What the node hands over.
+/// The arguments from the node.
 struct Inherited {
     socket: OwnedFd,
     /// Must outlive the last child.
@@ -137,10 +137,9 @@ fn close_on_exec() -> bool {
     unsafe { libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC) == 0 }
 }
 
-/// Blocks every signal and gives each its default: blocked ones wait for ever, and children, which unblock all of them
-/// before exec, then start with every disposition at its default without a call for each. (Rust ignores SIGPIPE; a caller
-/// like nohup may have ignored others; and what is ignored stays so across exec. A handler must not run in a child, whose
-/// memory is the keeper's.)
+/// Blocks every signal and gives each its default. Blocked ones wait for ever. Children unblock all of them before exec, and so start
+/// with every disposition at its default without a call for each. (Rust ignores SIGPIPE, a caller like nohup may have ignored others,
+/// and an ignored signal stays so across exec. A handler must not run in a child, whose memory is the keeper's.)
 fn hear_children_only() -> io::Result<()> {
     sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::all()), None)?;
     for signal in 1..=libc::SIGRTMAX() {

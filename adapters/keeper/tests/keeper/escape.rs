@@ -1,5 +1,5 @@
-//! What tries to escape (ignores SIGTERM, forks twice, makes a session of its own) dies with its run, whatever ends it,
-//! with cgroups and without.
+//! A process that tries to escape (ignores SIGTERM, forks twice, makes a session of its own) dies with its run, whatever ends
+//! that, with cgroups and without.
 
 use std::time::Duration;
 

@@ -22,7 +22,7 @@ const IN_FLIGHT: usize = 64;
 /// Until caches, directories of cgroups and buffers are there.
 const WARM_UP: Duration = Duration::from_millis(300);
 
-/// What a node did and what it took.
+/// The work of a node and its cost.
 pub struct Load {
     /// Runs that ended, a second.
     pub rate: f64,

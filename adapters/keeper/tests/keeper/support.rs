@@ -1,4 +1,4 @@
-//! What the tests share: keepers, commands to spawn, and witnesses of who lives.
+//! Shared by the tests: keepers, commands to spawn, and witnesses of who lives.
 
 use std::ffi::CString;
 use std::fs::File;

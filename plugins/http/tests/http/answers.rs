@@ -1,4 +1,4 @@
-//! What is made of an answer.
+//! The outcome that follows from an answer.
 
 use std::net::TcpListener;
 

@@ -1,4 +1,4 @@
-//! What goes out.
+//! The requests that go out.
 
 use serde_json::{Value, json};
 

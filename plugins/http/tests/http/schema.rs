@@ -1,4 +1,4 @@
-//! What the server takes and refuses when a job is saved.
+//! The params that the server takes and refuses when a job is saved.
 
 use carillon_http::Http;
 use carillon_plugin::Plugin;

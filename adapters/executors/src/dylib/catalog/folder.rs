@@ -1,7 +1,7 @@
 //! The plugins directory: its new, replaced and removed files.
 //!
-//! The first look takes what is there. Later ones take a file when two looks in a row have found it the same, so that
-//! one that is being written is left alone. A file counts as changed when the system says that anything about it has.
+//! The first look takes every file. Later ones take a file when two looks in a row have found it the same. So a file that is being written
+//! is left alone. A file counts as changed when the system says that anything about it has.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
@@ -16,7 +16,7 @@ use nix::sys::stat::{FileStat, fstatat};
 use super::trust;
 use super::{Host, Plugin, Refused, look_at};
 
-/// What a look has found.
+/// The findings of a look.
 #[derive(Debug)]
 pub enum Change {
     /// A plugin to use from now on, in place of the one of its name, if there is one.
@@ -32,7 +32,7 @@ pub struct Folder {
     path: PathBuf,
     host: Host,
     files: BTreeMap<OsString, Known>,
-    /// What is wrong with the directory itself.
+    /// The fault of the directory itself.
     fault: Option<String>,
     looked: bool,
 }
@@ -103,7 +103,7 @@ impl Folder {
     }
 
     fn look_at(&mut self, directory: &Dir, name: &OsStr, changes: &mut Vec<Change>) {
-        // What is gone again was never there.
+        // A file that is gone again was never there.
         let Ok(stat) = fstatat(directory, name, AtFlags::AT_SYMLINK_NOFOLLOW) else { return };
         let identity = identity(&stat);
         let same = self.files.get(name).is_some_and(|known| known.identity == identity);

@@ -23,7 +23,7 @@ pub(crate) fn inspect(image: &Image, host: &Host) -> Result<Description, String>
     command.env_clear().stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).process_group(0);
     let mut child = command.spawn().map_err(|error| format!("the host process cannot be started: {error}"))?;
     let printed = read_to_end(&mut child, host);
-    // What has ended keeps its status; what has not, or was left behind in its group, ends now.
+    // A host that has ended keeps its status. One that has not, and all that is left of its group, ends now.
     let _ = killpg(Pid::from_raw(child.id().cast_signed()), Signal::SIGKILL);
     let status = child.wait().map_err(|error| format!("the host process cannot be waited for: {error}"))?;
     let printed = printed?;
@@ -65,7 +65,7 @@ fn read_to_end(child: &mut Child, host: &Host) -> Result<Vec<u8>, String> {
     Err(format!("its name, version and params schema are together longer than {MAX_BYTES} bytes"))
 }
 
-/// What a signal that Carillon did not send tells of a plugin, as the end of a sentence.
+/// The meaning of a signal that Carillon did not send, as the end of a sentence.
 pub(crate) fn signal_sentence(signal: i32) -> String {
     let name = Signal::try_from(signal).map_or_else(|_| format!("signal {signal}"), |signal| signal.to_string());
     match signal {

@@ -32,7 +32,7 @@ pub struct Host {
     pub program: PathBuf,
     /// How long a plugin may take to load and say what it is.
     pub inspect_timeout: Duration,
-    /// What a host that runs the plugin may hold of the machine's memory, in bytes.
+    /// How much memory a host of the plugin may hold, in bytes.
     pub memory_bytes: u64,
 }
 
@@ -47,10 +47,10 @@ impl Host {
     }
 }
 
-/// What a plugin says of itself.
+/// A plugin's own description.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Description {
-    /// What a job's `executor` says.
+    /// The name in a job's `executor`.
     pub name: String,
     /// The plugin's own version.
     pub version: String,
@@ -60,7 +60,7 @@ pub struct Description {
     pub params_schema: Value,
 }
 
-/// What an inspection finds, printed by the host.
+/// The findings of an inspection, printed by the host.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Inspection {
@@ -87,7 +87,7 @@ impl Plugin {
         &self.file
     }
 
-    /// What it says of itself.
+    /// Its own description.
     pub fn description(&self) -> &Description {
         &self.description
     }

@@ -1,9 +1,9 @@
 //! The trust check: only root and the server's own user may be able to create or change a plugin file.
 //!
-//! The way to the plugins directory is walked from `/` by descriptors, following no symbolic link, so that what was
-//! checked is what is opened. On it, only root and the server's user may own or write. A parent that everybody may write
-//! to is accepted if it has the sticky bit (/tmp): there only an owner can replace a file, and the next
-//! step of the walk checks the owner. The plugins directory itself must not be like that: anybody could add files to it.
+//! The way to the plugins directory is walked from `/` by descriptors, and follows no symbolic link. So the file that was checked is the
+//! one that is opened. On it, only root and the server's user may own or write. A parent that everybody may write
+//! to is accepted if it has the sticky bit (/tmp). There only an owner can replace a file, and the next step of the walk checks the
+//! owner. The plugins directory itself must not be like that: anybody could add files to it.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -14,7 +14,7 @@ use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, openat};
 use nix::sys::stat::{Mode, SFlag, fstat, fstatat};
 
-/// What is being checked, and so what is demanded of it.
+/// The kind of the file that is checked, which says what is demanded of it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Role {
     Parent,

@@ -1,7 +1,7 @@
 //! From a [`Spawn`] to a running program: what happens between birth and exec.
 //!
-//! Everything that needs memory is made before. What fails is written as a [`Failure`] to one pipe that all children share
-//! and that exec closes, so that "could not be started" costs no descriptor and no wait per child.
+//! Everything that needs memory is made before. A failure is written as a [`Failure`] to one pipe that all children share and that exec
+//! closes. So "could not be started" costs no descriptor and no wait per child.
 
 use std::ffi::{CString, c_char, c_int};
 use std::io::{self, Write};
@@ -20,7 +20,7 @@ use crate::process::launch::files::{self, KEPT};
 use crate::process::launch::system::call;
 use crate::spawn_request::Spawn;
 
-/// What all children are born with.
+/// Shared by all children.
 pub(crate) struct Place {
     /// Write end of the pipe of [`Failure`]s.
     pub(crate) failures: OwnedFd,
@@ -123,10 +123,10 @@ pub(crate) struct Image {
     keeper_pid: libc::pid_t,
     files: libc::rlimit,
     deadline_ms: u64,
-    /// What the pointers point to, among others.
+    /// The values behind the pointers, among others.
     spawn: Box<Spawn>,
     _programs: Vec<CString>,
-    /// What the numbers above mean, among others.
+    /// The owners of the numbers above, among others.
     _files: (OwnedFd, Option<OwnedFd>),
 }
 
@@ -170,8 +170,8 @@ impl Image {
         unsafe { files::own_the_needed(self.last_needed()) }.map_err(|errno| (Stage::Setup, errno))
     }
 
-    /// The order matters: files while still the keeper's user, then the user; the death signal after it, because switching
-    /// clears it, and the parent check after that; then what may hang (a directory on a dead mount).
+    /// The order matters. Files come first, while it is still the keeper's user, then the user. The death signal follows, because
+    /// switching clears it, and then the parent check. Last come steps that may hang (a directory on a dead mount).
     unsafe fn prepare(&self) -> Result<(), (Stage, c_int)> {
         let at = |stage| move |errno| (stage, errno);
         let setup = at(Stage::Setup);

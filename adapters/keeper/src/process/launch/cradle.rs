@@ -1,9 +1,9 @@
 //! A child runs in the keeper's own memory until its exec.
 //!
 //! A fork copies page tables, and later each page that either side writes. The child needs them only until its exec. So it
-//! borrows the keeper's memory (CLONE_VM) and gets a stack of its own. The keeper does not wait for its exec (no CLONE_VFORK): a child
-//! that hangs before it (a dead network mount, a SIGSTOP from its new user) must not hang the keeper, because the keeper's
-//! timer is what the fence stands on.
+//! borrows the keeper's memory (CLONE_VM) and gets a stack of its own. The keeper does not wait for its exec (no CLONE_VFORK). A child
+//! that hangs before it (a dead network mount, a SIGSTOP from its new user) must not hang the keeper. The fence depends on the
+//! keeper's timer.
 //!
 //! - *Nothing of the keeper's changes under its hands.* The child writes to its stack only; its system calls go past libc
 //!   and its errno ([`crate::process::launch::system`]), and no signal has a handler.

@@ -40,12 +40,12 @@ const STAGES: [Stage; 8] = [
     Stage::Exec,
 ];
 
-/// What a child writes before it ends with [`Failure::EXIT_CODE`].
+/// A child writes this before it ends with [`Failure::EXIT_CODE`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Failure {
     /// The child.
     pub(crate) pid: i32,
-    /// What it could not do.
+    /// The step that failed.
     pub(crate) stage: Stage,
     /// errno at that moment.
     pub(crate) errno: i32,

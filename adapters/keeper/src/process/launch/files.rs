@@ -1,9 +1,9 @@
 //! Which of the keeper's open files its children see.
 //!
 //! A child is born with all files of its parent, and closes them when it becomes its program. With a thousand runs those are
-//! thousands, and to copy and to close them takes longer than all else about a start. So what the keeper keeps is numbered
-//! from [`KEPT`] on, what a child needs stands below, and a child borrows the keeper's table of files for as long as it takes
-//! to ask for a copy of as much of the part below as it needs.
+//! thousands, and to copy and to close them takes longer than all else about a start. So the keeper's own files are numbered from
+//! [`KEPT`] on, and those that a child needs stand below. A child borrows the keeper's table of files just until it has asked for a
+//! copy of the part below that it needs.
 
 use std::ffi::c_int;
 use std::os::fd::{AsFd, FromRawFd, OwnedFd, RawFd};
@@ -12,8 +12,8 @@ use nix::fcntl::{FcntlArg, fcntl};
 
 use crate::process::launch::system::call;
 
-/// The first of the numbers that no child needs. Below is room for the outputs of as many children as are on their way to
-/// their exec at one time, usually: others are born with a copy of the whole table.
+/// The first of the numbers that no child needs. Below is room for the outputs of all children that are usually on their way to their
+/// exec at one time. Others are born with a copy of the whole table.
 pub(crate) const KEPT: RawFd = 512;
 /// Room for a thousand runs. A table that grows while a child borrows it holds the keeper up for some milliseconds.
 const ROOM: RawFd = 4_096;

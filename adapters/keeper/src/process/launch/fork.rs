@@ -52,8 +52,8 @@ impl CloneArgs {
     }
 }
 
-/// Forks; 0 in the child. With a cgroup directory the child is born in it; where the kernel or a sandbox does not allow
-/// that, the child enters it by itself, and where it may not do that either it stays outside.
+/// Forks; 0 in the child. With a cgroup directory the child is born in it. If the kernel or a sandbox does not allow that, the child
+/// enters it by itself. If it may not do that either, it stays outside.
 ///
 /// # Safety
 /// The process must have one thread, and the child may only call what is async-signal-safe before it calls execve.

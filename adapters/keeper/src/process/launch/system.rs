@@ -1,7 +1,7 @@
 //! System calls without libc in between.
 //!
-//! A child that shares the keeper's memory until its exec ([`crate::process::launch::cradle`]) shares libc's `errno` as well: were it to
-//! write there, the keeper could mistake the child's failure for its own. Here the error is in the answer. On machines whose
+//! A child that shares the keeper's memory until its exec ([`crate::process::launch::cradle`]) shares libc's `errno` as well. If it wrote
+//! there, the keeper could mistake the child's failure for its own. Here the error is in the answer. On machines whose
 //! calling convention does not stand here the calls go through libc, and children are forked.
 
 use std::ffi::{c_int, c_long};
@@ -55,8 +55,8 @@ pub(crate) unsafe fn clone_into<A, T>(
     argument: *const T,
 ) -> Result<usize, c_int> {
     let answer: isize;
-    // SAFETY: the parent goes on behind the label with its registers intact; the child, which has a stack of its own, never
-    // comes back from the call.
+    // SAFETY: the parent goes on behind the label with its registers intact. The child has a stack of its own and never returns from
+    // the call.
     unsafe {
         std::arch::asm!(
             "syscall",

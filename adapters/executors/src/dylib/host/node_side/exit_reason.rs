@@ -23,7 +23,7 @@ pub(crate) enum Killed {
 pub(crate) struct HostEnd {
     /// Name of the plugin.
     pub(crate) plugin: String,
-    /// What the keeper saw.
+    /// The exit, as the keeper saw it.
     pub(crate) exit: Exit,
     /// The run that it was in when it ended, if it could report that.
     pub(crate) culprit: Option<u64>,
@@ -88,8 +88,8 @@ impl RunEnd {
 /// A reason to stop a run: its outcome, and the beginning of a sentence.
 pub(crate) type Stopped = (Outcome, String);
 
-/// Why a run cannot begin, or there is no host for it: a sentence, and whether it is for the plugin's own fault
-/// ([`Outcome::Failed`]) or for the lease or the keeper ([`Outcome::Lost`]).
+/// Why a run cannot begin, or there is no host for it: a sentence and an outcome. That is [`Outcome::Failed`] for a fault of the plugin,
+/// and [`Outcome::Lost`] for one of the lease or the keeper.
 pub(crate) type NotStarted = (Outcome, String);
 
 /// The exit of a run of the plugin of that name.

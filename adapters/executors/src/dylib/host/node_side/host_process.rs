@@ -29,7 +29,7 @@ use carillon_keeper::{KeeperHandle, RunningChild, Spawn};
 
 /// Read from the pipe at a time, in bytes.
 const READ_BYTES: usize = 64 << 10;
-/// What the pipe may hold before a host that says more has to wait, in bytes.
+/// The capacity of the pipe, in bytes; a host that says more has to wait.
 const PIPE_BYTES: libc::c_int = 256 << 10;
 /// How long after its last word a process may still be there; then it is not ending.
 const ENDING: Duration = Duration::from_millis(100);
@@ -97,7 +97,7 @@ impl Supervisor {
         let mut last = LastMessages::default();
         let exit = loop {
             tokio::select! {
-                // What has been said comes first: an end may be only the end of the process, not of its runs.
+                // Words come first: an end may be only the end of the process, not of its runs.
                 biased;
                 read = self.words.read(), if !self.words.closed => {
                     let heard = read.and_then(|()| self.take_in(&mut last));
@@ -168,7 +168,7 @@ impl Supervisor {
         }
     }
 
-    /// What the dead host had said. Whatever it forked is dead too, so the pipe has an end.
+    /// The last words of the dead host. Everything that it forked is dead too, so the pipe has an end.
     async fn what_is_there(&mut self, last: &mut LastMessages) {
         while !self.words.closed {
             let read = tokio::time::timeout(Duration::from_secs(1), self.words.read()).await;
@@ -198,7 +198,7 @@ impl Supervisor {
     }
 }
 
-/// What a host said before it ended.
+/// The last words of a host.
 #[derive(Default)]
 struct LastMessages {
     dying: bool,

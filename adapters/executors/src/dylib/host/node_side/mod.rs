@@ -1,7 +1,7 @@
 //! The host processes of one plugin: one that takes new runs, and those that only end what they have.
 //!
-//! A host is started when the first run comes and kept. One that ends by itself is started again after a pause that
-//! doubles from [`FIRST_PAUSE`] to [`LONGEST_PAUSE`], and is short again once a host has lived for [`HEALTHY`]. Runs that
+//! A host is started when the first run comes and kept. One that ends by itself is started again after a pause. The pause doubles from
+//! [`FIRST_PAUSE`] to [`LONGEST_PAUSE`], and is short again once a host has lived for [`HEALTHY`]. Runs that
 //! arrive during the pause wait. If the next start fails, they fail with its reason.
 
 pub(crate) mod exit_reason;

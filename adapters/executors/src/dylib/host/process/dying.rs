@@ -34,8 +34,8 @@ fn on_crash(action: &SigAction) -> nix::Result<()> {
     CRASHES.into_iter().try_for_each(|signal| unsafe { sigaction(signal, action) }.map(drop))
 }
 
-/// `exit` says where it happened. To be called after the plugin is loaded, so that it comes first; what the plugin wanted
-/// to do at exit is left out: it could crash, or never end.
+/// `exit` says where it happened. To be called after the plugin is loaded, so that it comes first. The plugin's own handlers of exit are
+/// left out: they could crash, or never end.
 pub(crate) fn tell_of_exits() {
     // SAFETY: the function may be called at any time.
     unsafe { libc::atexit(exiting) };

@@ -19,10 +19,10 @@ use nix::sys::signal::Signal;
 use crate::dylib::catalog::Inspection;
 use crate::dylib::library::Library;
 
-/// The whole life of a host process: the hidden subcommand [`crate::dylib::SUBCOMMAND`] calls this, with the arguments after its
-/// name, before the process has a second thread. `inspect IMAGE` prints what the plugin is; `serve IMAGE ORDERS WORDS
-/// BYTES` runs it as often as the pipe ORDERS says, tells how it goes on the pipe WORDS, and ends when ORDERS is closed,
-/// or when it holds more memory than BYTES. Exit code 2 for other arguments.
+/// The whole life of a host process. The hidden subcommand [`crate::dylib::SUBCOMMAND`] calls this, with the arguments after its name,
+/// before the process has a second thread. `inspect IMAGE` prints the plugin's description. `serve IMAGE ORDERS WORDS BYTES` runs it
+/// as often as the pipe ORDERS says, and reports on the pipe WORDS. It ends when ORDERS is closed, or when it holds more memory than
+/// BYTES. Exit code 2 for other arguments.
 pub fn host_main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let words: Vec<&OsStr> = arguments.iter().map(OsString::as_os_str).collect();
@@ -50,7 +50,7 @@ fn inspect(image: &Path) -> Result<(), String> {
     let cannot = |error: std::io::Error| format!("the description cannot be printed: {error}");
     // A plugin that loops while being loaded must not outlive the server.
     prctl::set_pdeathsig(Signal::SIGKILL).map_err(|error| cannot(error.into()))?;
-    // What the plugin prints while being loaded goes elsewhere.
+    // The output of the plugin while it is loaded goes elsewhere.
     let stdout = std::io::stdout().as_fd().try_clone_to_owned().map_err(cannot)?;
     nix::unistd::dup2_stdout(std::io::stderr()).map_err(|error| cannot(error.into()))?;
     dying::crash_plainly().map_err(|error| cannot(error.into()))?;
