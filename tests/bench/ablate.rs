@@ -14,7 +14,7 @@ use crate::lab::Lab;
 use crate::machine::now_ms;
 use crate::meter::Cost;
 use crate::records::{Stretch, lateness};
-use crate::scenarios::{interval, shots};
+use crate::scenarios::{at_once, interval, shots};
 use crate::site::{Setting, Site, Work};
 
 /// So many variants are measured between two runs with all mechanisms.
@@ -73,6 +73,9 @@ fn measure(lab: &Lab, without: Option<Mechanism>) -> Vec<Figure> {
     let (rate, cost) = shots::fire(lab, &setting, Work::Noop, lab.size.noop_shots);
     figures.push(Figure { load: "full load, one-shots".into(), unit: "firings/s", value: rate, less_is_better: false });
     costs(&mut figures, "full load, one-shots", &cost);
+    let (many, late) = at_once::many_at_once(lab, without);
+    let (load, value) = (format!("{many} at once"), late.recorded.ms(99.0));
+    figures.push(Figure { load, unit: "lag p99 ms", value, less_is_better: true });
     figures
 }
 

@@ -10,7 +10,7 @@ use carillon_domain::run::Status;
 use carillon_store::mysql::{MySqlStore, Options};
 use carillon_store::sqlite::{OpenOptions, SqliteStore};
 use carillon_store::{ClaimRequest, Finished, ManualClock, Me, NewSession, Output, PutIf, PutJob, Store};
-use carillon_tests::conformance::bench::{BEGIN, at, ending, job, refs};
+use carillon_tests::conformance::fixture::{BEGIN, at, ending, job, refs};
 
 /// Of every store that is measured: enough for callers that have nothing to do with each other.
 const PARTITIONS: u16 = 12;

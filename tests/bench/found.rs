@@ -1,4 +1,4 @@
-//! What a scenario found: rows to be judged, distributions of lag, costs of loads, series to be plotted.
+//! The findings of a scenario: rows to be judged, distributions of lag, costs of loads, series to be plotted.
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ pub struct Row {
     what: String,
     unit: &'static str,
     value: f64,
-    /// What it must be and what is aimed at; either may be more or less than that, as `less_is_better` says.
+    /// The must and the aim; either may be more or less than that, as `less_is_better` says.
     bounds: Option<(f64, f64)>,
     less_is_better: bool,
     ceiling: Option<(String, Around)>,
@@ -141,7 +141,7 @@ impl Found {
         self.lags.push(lags.json(load, measured));
     }
 
-    /// What a load cost.
+    /// The cost of a load.
     pub fn cost(&mut self, load: &str, cost: &Cost) {
         self.costs.push(cost.json(load));
     }

@@ -1,4 +1,4 @@
-//! What all scenarios share: the database server and the plugin that does nothing.
+//! Shared by all scenarios: the database server and the plugin that does nothing.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use tokio::runtime::Runtime;
 
 use crate::size::Size;
 
-/// What a production server would be given on a machine of this size, and durable. The later of two options counts.
+/// The settings of a production server on a machine of this size, and durable. The later of two options counts.
 const MARIADB: [&str; 5] = [
     "--log-bin",
     "--binlog-format=ROW",
@@ -69,7 +69,7 @@ impl Lab {
         self.runtime.block_on(future)
     }
 
-    /// What the server says of itself.
+    /// The server's own version.
     pub fn variables(&self) -> BTreeMap<String, String> {
         let names = VARIABLES.map(|name| format!("'{name}'")).join(", ");
         let sql = format!("SHOW GLOBAL VARIABLES WHERE Variable_name IN ({names})");

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 /// Delays in microseconds.
 pub struct Lags(Histogram<u64>);
 
-/// What the plots show of a distribution.
+/// The part of a distribution that the plots show.
 const SHOWN: [f64; 16] =
     [0.0, 10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 97.5, 99.0, 99.5, 99.75, 99.9, 99.95, 99.99, 99.999, 100.0];
 

@@ -57,7 +57,7 @@ fn main() -> ExitCode {
         let found = scenario.measure(&lab);
         eprintln!("    {:.1} s", found.seconds);
         report.add(scenario, &found);
-        // What was found stays found, should the run be cut short.
+        // Findings are kept, should the run be cut short.
         if let Err(error) = report.keep() {
             eprintln!("the figures could not be kept: {error}");
             return ExitCode::FAILURE;

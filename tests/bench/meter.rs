@@ -1,4 +1,4 @@
-//! What a load costs: CPU of the nodes and of the database apart, statements that the database counts, memory.
+//! The cost of a load: CPU of the nodes and of the database apart, statements that the database counts, memory.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -38,7 +38,7 @@ struct Reading {
     firings: u64,
 }
 
-/// What so many firings took.
+/// The cost of so many firings.
 #[derive(Debug, Clone)]
 pub struct Cost {
     /// How many there were.
@@ -59,7 +59,7 @@ impl<'a> Meter<'a> {
         Self { lab, nodes, before }
     }
 
-    /// What it has cost since.
+    /// The cost since.
     pub fn stop(self, site: &Site<'_>) -> Cost {
         let after = reading(self.lab, &self.nodes, site);
         let spent = |pid: &i32, now: &f64| now - self.before.nodes_cpu.get(pid).copied().unwrap_or(0.0);

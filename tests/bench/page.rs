@@ -15,13 +15,12 @@ const HEAD: &str = "# Benchmarks
 
 Made by `./bench` and `./bench database=mysql`; every figure comes from `tests/reports/bench-*.json`. Nodes, database and load
 are on one machine, and the database is durable: it syncs its log and its binary log at each commit. *Share* is that of the raw
-ceiling, measured in the same run without Carillon: for firings the store's own SQL batches, sent again by clients that do
-nothing else; for commands a loop that only spawns. *Recorded* lag ends when the start is committed, that *at the executor*
+ceiling, measured in the same run without Carillon. For firings that is the store's own SQL batches, sent again by bare
+clients. For commands it is a loop that only spawns. *Recorded* lag ends when the start is committed, that *at the executor*
 when the job itself begins. Firings of one-shot jobs that were claimed before they came due are not counted in their rate.
 
-The machine is a virtual one, and what it can do changes within minutes by up to a half. So the raw ceiling is measured right
-before and right after each load that is compared with it, the share is that of the mean of the two, and it says more than the
-figure.
+The machine is a virtual one, and its speed changes within minutes by up to a half. So the raw ceiling is measured right before and
+right after each load. The share is that of the mean of the two, and says more than the figure.
 ";
 
 /// The page about the figures in a directory of reports, to which `beside` leads from the page.
@@ -55,7 +54,7 @@ fn section(page: &mut String, figures: &Value, name: &str, beside: &str) {
     }
 }
 
-/// What all scenarios say, where they were not all measured in one go.
+/// The words of all scenarios, where they were not all measured in one go.
 fn distinct(figures: &Value, key: &str) -> String {
     let said: BTreeSet<&str> = tables::scenarios(figures).filter_map(|(_, scenario)| scenario[key].as_str()).collect();
     said.into_iter().collect::<Vec<_>>().join(", ")

@@ -12,14 +12,14 @@ use crate::tables::{list, scenarios};
 pub struct Plot {
     /// Part of its file's name.
     pub name: &'static str,
-    /// What stands above it.
+    /// The title above it.
     pub title: &'static str,
     across: Axis,
     up: Axis,
     curves: fn(&Value) -> Vec<Curve>,
 }
 
-/// What is along a side, and how its values are written.
+/// The axis along a side, and how its values are written.
 struct Axis {
     what: &'static str,
     value: fn(f64) -> String,
@@ -60,12 +60,12 @@ fn number(value: f64) -> String {
     format!("{value:.0}")
 }
 
-/// Of what there are no parts of: nothing where the value is not whole.
+/// Values without parts: nothing where the value is not whole.
 fn whole(value: f64) -> String {
     if value.fract() == 0.0 { number(value) } else { String::new() }
 }
 
-/// Of what is drawn by its logarithm.
+/// Values that are drawn by their logarithm.
 fn power(exponent: f64) -> String {
     let value = 10_f64.powf(exponent);
     if value < 10.0 { format!("{value:.1}") } else { number(value) }

@@ -1,4 +1,4 @@
-//! What the history says of the runs of a load. The only place of the bench that knows how history is stored.
+//! The history of the runs of a load. The only place of the bench that knows how history is stored.
 
 use crate::lab::Scratch;
 use crate::lags::Lags;
@@ -27,7 +27,7 @@ pub fn span(scratch: &Scratch<'_>) -> (i64, i64, u64) {
     scratch.rows(sql).pop().unwrap_or_default()
 }
 
-/// How late the runs of a stretch began. What they printed is a time in microseconds, or in seconds with six digits.
+/// How late the runs of a stretch began. They print a time in microseconds, or in seconds with six digits.
 pub fn lateness(scratch: &Scratch<'_>, stretch: Stretch) -> Lateness {
     let sql = format!(
         "SELECT r.due_at, r.lag_ms, COALESCE(CAST(o.bytes AS CHAR), '') FROM run r LEFT JOIN output o ON o.run = r.id \

@@ -1,4 +1,4 @@
-//! What a run found, kept as JSON; the page and the plots are made from that.
+//! The findings of a run, kept as JSON; the page and the plots are made from that.
 
 use std::fs;
 use std::io;
@@ -71,7 +71,7 @@ impl Report {
         Self { judged: words.size().judged, place, file, figures }
     }
 
-    /// What a scenario found.
+    /// The findings of a scenario.
     pub fn add(&mut self, scenario: &Scenario, found: &Found) {
         let mut entry = found.json(self.judged);
         entry["about"] = scenario.about.into();
@@ -103,7 +103,7 @@ impl Report {
     }
 }
 
-/// What the figures depend on.
+/// The settings that the figures depend on.
 fn settings(lab: &Lab) -> Value {
     let mut settings = Map::new();
     for (name, value) in lab.variables() {

@@ -21,7 +21,7 @@ const PARTS: usize = 20;
 /// How many jobs the API creates a second at the least, in the worst of times of a machine that others use as well.
 const CREATED_A_SECOND: u64 = 2_500;
 
-/// What the jobs of a load run.
+/// The command of the jobs of a load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Work {
     /// The plugin that does nothing.
@@ -46,7 +46,7 @@ impl Work {
             Work::BashTrue => ("shell", json!({"command": "true"})),
             Work::BashTime => ("shell", json!({"command": "echo $EPOCHREALTIME"})),
         };
-        // What is late is run all the same, one after another: a system that cannot keep up skips nothing.
+        // A late firing runs all the same, one after another: a system that cannot keep up skips nothing.
         json!({"name": name, "schedule": schedule, "executor": executor, "params": params,
                "misfire": {"policy": "catch_up", "grace": "1h"}})
     }

@@ -8,7 +8,7 @@ use crate::scenarios::SCENARIOS;
 
 /// One table: a title, the names of the columns, the cells.
 pub struct Table {
-    /// What stands above it.
+    /// The title above it.
     pub title: String,
     columns: Vec<&'static str>,
     rows: Vec<Vec<String>>,
@@ -52,7 +52,7 @@ pub fn of(figures: &Value) -> Vec<Table> {
     ]
 }
 
-/// What was measured, in the order in which it is.
+/// The rows in the order of measurement.
 pub fn scenarios(figures: &Value) -> impl Iterator<Item = (&'static str, &Value)> {
     let found = SCENARIOS.iter().map(|scenario| (scenario.name, &figures["scenarios"][scenario.name]));
     found.filter(|(_, scenario)| scenario.is_object())

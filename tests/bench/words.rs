@@ -10,7 +10,7 @@ use crate::size::Size;
 
 const HOW: &str = "[ablate [without=NAME,NAME]] [database=mariadb|mysql] [quick] [only=NAME,NAME] [into=DIRECTORY]";
 
-/// What is to be measured.
+/// The scenarios to measure.
 pub struct Words {
     /// On which database.
     pub brand: Brand,

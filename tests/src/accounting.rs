@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use carillon_domain::time::Timestamp;
 use serde_json::Value;
 
-/// What the records of a set of jobs say.
+/// The totals over the records of a set of jobs.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Account {
     /// Due times accounted for.

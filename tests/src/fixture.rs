@@ -1,4 +1,4 @@
-//! What commands of jobs and tests tell each other with: a directory, lines in files, gates that hold a command.
+//! How tests talk with the commands of jobs: a directory, lines in files, gates that hold a command.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;

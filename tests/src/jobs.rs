@@ -82,8 +82,8 @@ impl Server {
         runs
     }
 
-    /// Pauses jobs and waits until nothing of theirs runs; all their runs then, newest first. What is left of a backlog is
-    /// waited for: what came due while it ran has its records already, and a pause would leave the rest without.
+    /// Pauses jobs and waits until nothing of theirs runs; all their runs then, newest first. It waits for
+    /// the rest of a backlog: due times that passed while it ran have their records, and a pause would leave the others without.
     pub fn settle(&self, names: &[&str]) -> Vec<Value> {
         self.wait_until("backlogs are worked off", || !names.iter().any(|name| self.has_backlog(name)));
         for name in names {

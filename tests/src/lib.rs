@@ -3,6 +3,7 @@
 
 pub mod accounting;
 pub mod chaos;
+pub mod chaos_run;
 pub mod cluster;
 pub mod conformance;
 pub mod databases;
@@ -14,10 +15,9 @@ pub mod markdown;
 pub mod model;
 pub mod plugins;
 pub mod processes;
+pub mod raw_client;
 pub mod report;
 pub mod server;
 pub mod settings;
 pub mod simulator;
 pub mod skipped;
-pub mod stranger;
-pub mod trial;

@@ -3,7 +3,7 @@
 /// One fenced block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Block {
-    /// What stands behind the opening fence.
+    /// The words behind the opening fence.
     pub language: String,
     /// The lines between the fences.
     pub text: String,

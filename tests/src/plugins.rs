@@ -73,7 +73,7 @@ impl Place {
         file
     }
 
-    /// What the server has logged.
+    /// The server's log.
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.path().join(LOG)).expect("the server has a log")
     }
@@ -85,7 +85,7 @@ impl Place {
         command.current_dir(self.path()).stdin(Stdio::null()).output().expect("the binary can be started")
     }
 
-    /// What a command prints that must succeed.
+    /// The output of a command that must succeed.
     pub fn out(&self, server: &Server, args: &[&str]) -> String {
         let output = self.carillon(server, args);
         assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));

@@ -27,7 +27,7 @@ pub fn keeper(server: i32) -> Option<i32> {
     children(server).into_iter().find(|pid| field(*pid, "Name").as_deref() == Some("carillon-keeper"))
 }
 
-/// What a variable of a process's environment was when it began.
+/// The first value of a variable in a process's environment.
 pub fn environment(pid: i32, name: &str) -> Option<String> {
     let bytes = fs::read(format!("/proc/{pid}/environ")).ok()?;
     let mut pairs = bytes.split(|byte| *byte == 0).map(String::from_utf8_lossy);

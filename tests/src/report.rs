@@ -1,4 +1,4 @@
-//! What a long run found, as Markdown for people and JSON for programs, with all that is needed to run it again.
+//! The findings of a long run, as Markdown for people and JSON for programs, with all that is needed to run it again.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -94,7 +94,7 @@ impl Report {
     }
 }
 
-/// What a program says, on one line; nothing where there is no such program.
+/// The words of a program, on one line; nothing where there is no such program.
 pub fn said(program: &str, words: &[&str]) -> String {
     let output = Command::new(program).args(words).output();
     output.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned()).unwrap_or_default()

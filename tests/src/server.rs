@@ -255,7 +255,7 @@ impl Server {
         &self.dir
     }
 
-    /// What it has logged, over all its lives in this directory.
+    /// Its log, over all its lives in this directory.
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.dir.join(LOG)).unwrap_or_default()
     }

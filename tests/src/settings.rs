@@ -1,4 +1,4 @@
-//! What a long run is told on its command line, as `name=value`.
+//! The words on the command line of a long run, as `name=value`.
 
 use std::collections::BTreeMap;
 

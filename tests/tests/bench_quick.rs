@@ -1,5 +1,5 @@
-//! The bench works: every scenario finds its rows at a tiny size, and the figures become a page and plots. What they are is
-//! judged by nobody.
+//! The bench works: every scenario finds its rows at a tiny size, and the figures become a page and plots. Nobody
+//! judges the figures.
 
 use std::process::{Command, Stdio};
 

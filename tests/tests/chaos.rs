@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use carillon_tests::chaos::Class;
+use carillon_tests::chaos_run::ChaosRun;
+use carillon_tests::chaos_run::faults::Pace;
 use carillon_tests::cluster::BRISK;
 use carillon_tests::databases::Brand;
-use carillon_tests::trial::Trial;
-use carillon_tests::trial::strikes::Pace;
 
 /// Quick to strike and to get over.
 const CLASSES: [Class; 8] = [
@@ -26,7 +26,7 @@ const KINDS: usize = 4;
 #[test]
 fn faults_of_many_kinds_start_nothing_twice_and_lose_nothing() {
     let dir = tempfile::tempdir().expect("a directory for the run");
-    let trial = Trial {
+    let chaos_run = ChaosRun {
         brand: Brand::MariaDb,
         seed: 7,
         length: Duration::from_secs(40),
@@ -37,7 +37,7 @@ fn faults_of_many_kinds_start_nothing_twice_and_lose_nothing() {
         session: BRISK,
         dir: dir.path().to_owned(),
     };
-    let told = trial.run();
+    let told = chaos_run.run();
     let counters = format!("{:?}", told.counters.tally);
     if !told.is_clean() {
         let kept = dir.keep();

@@ -52,7 +52,7 @@ fn story_of(guard: Guard) -> Option<Story> {
 /// How long a story may take. Without its guard one may go on for ever.
 const PATIENCE_S: u32 = 60;
 
-/// What a child saw: nothing, or the violation.
+/// The finding of a child: nothing, or the violation.
 fn told(of: Guard, without: &[Guard]) -> Result<(), String> {
     let mut command = Command::new("timeout");
     command.arg(PATIENCE_S.to_string()).arg(std::env::current_exe().expect("this program"));

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use carillon_domain::guard::Guard;
 use carillon_domain::invariants::Invariant;
-use carillon_tests::model::{Bounds, Budget, Outcome, Sight, check, run_without};
+use carillon_tests::model::{Bounds, Budget, Outcome, Situation, check, run_without};
 
 #[test]
 fn every_promise_holds_in_every_state() {
@@ -24,13 +24,13 @@ fn every_promise_holds_in_every_state() {
         }
         assert!(outcome.complete && outcome.unique > 10, "{outcome}");
     }
-    for sight in Sight::ALL {
-        let times: u64 = outcomes.iter().map(|outcome| outcome.sights.of(sight)).sum();
+    for sight in Situation::ALL {
+        let times: u64 = outcomes.iter().map(|outcome| outcome.coverage.of(sight)).sum();
         assert!(times > 0, "no exploration came across {sight:?}");
     }
 }
 
-/// What the explorations look for they also find: with a timing that breaks the fencing inequality, the rows of a node that is
+/// The explorations find violations: with a timing that breaks the fencing inequality, the rows of a node that is
 /// cut off are swept while its run lives.
 #[test]
 fn a_session_that_is_expired_too_soon_is_found_with_the_way_there() {

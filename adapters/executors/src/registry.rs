@@ -11,9 +11,9 @@ pub type ByName = BTreeMap<String, Arc<dyn Executor>>;
 
 /// A set of executors that may change while the node runs. Clones are the same set.
 #[derive(Clone)]
-pub struct Executors(Arc<Shared>);
+pub struct Executors(Arc<RegistryState>);
 
-struct Shared {
+struct RegistryState {
     sets: RwLock<Sets>,
     linger: Duration,
 }
@@ -28,7 +28,7 @@ impl Executors {
     /// `linger`: for how long firings may still start that were claimed before their executor was withdrawn.
     pub fn new(linger: Duration) -> Self {
         let sets = Sets { offered: Arc::default(), leaving: BTreeMap::new() };
-        Self(Arc::new(Shared { sets: RwLock::new(sets), linger }))
+        Self(Arc::new(RegistryState { sets: RwLock::new(sets), linger }))
     }
 
     /// Those for which firings are claimed and jobs are saved.

@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Semaphore, oneshot};
 
 /// A place where questions wait for each other. Clones share it.
-pub struct BatchLoader<Q, A>(Arc<Shared<Q, A>>);
+pub struct BatchLoader<Q, A>(Arc<LoaderState<Q, A>>);
 
-struct Shared<Q, A> {
+struct LoaderState<Q, A> {
     waiting: Mutex<Vec<(Q, oneshot::Sender<A>)>>,
     lanes: Semaphore,
     most: usize,
@@ -26,7 +26,7 @@ impl<Q: Send + 'static, A: Send + 'static> BatchLoader<Q, A> {
     /// At most `lanes` calls are in flight, with at most `most` questions each. With a second lane a slow call holds up only its own
     /// questions.
     pub fn new(lanes: usize, most: usize) -> Self {
-        Self(Arc::new(Shared { waiting: Mutex::default(), lanes: Semaphore::new(lanes), most }))
+        Self(Arc::new(LoaderState { waiting: Mutex::default(), lanes: Semaphore::new(lanes), most }))
     }
 
     /// Asks one question by a call that may carry those of others too, and answers each in order. A caller that goes away takes nothing

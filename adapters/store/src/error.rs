@@ -1,6 +1,6 @@
 //! Errors of a store, told apart by the caller's choices.
 
-use carillon_domain::node::call::Failure;
+use carillon_domain::node::call::CallFailure;
 use carillon_domain::store::Refusal;
 
 /// An error of the database.
@@ -22,12 +22,12 @@ pub enum StoreError {
 }
 
 /// The failure as the node sees it.
-impl From<StoreError> for Failure {
+impl From<StoreError> for CallFailure {
     fn from(error: StoreError) -> Self {
         match error {
-            StoreError::Retryable(_) => Failure::RolledBack,
-            StoreError::Permanent(_) | StoreError::LockMissing(_) => Failure::Refused,
-            StoreError::Unknown(_) => Failure::Unknown,
+            StoreError::Retryable(_) => CallFailure::RolledBack,
+            StoreError::Permanent(_) | StoreError::LockMissing(_) => CallFailure::Refused,
+            StoreError::Unknown(_) => CallFailure::Unknown,
         }
     }
 }

@@ -74,15 +74,15 @@ pub trait NodeStore: Send + Sync {
     async fn finish(&self, me: Me, runs: &[Finished], executors: &[String]) -> Result<Vec<FinishAnswer>, StoreError>;
 
     /// Releases runs that were never spawned. A row that does not carry the run, or not at the version given, is left alone:
-    /// [`Self::held`] or [`Self::settle`] tell the version.
-    async fn reset(&self, session: SessionId, runs: &[RunRef]) -> Result<(), StoreError>;
+    /// [`Self::list_held`] or [`Self::settle`] tell the version.
+    async fn release(&self, session: SessionId, runs: &[RunRef]) -> Result<(), StoreError>;
 
     /// Settles unknown outcomes: raises the version of each row, which disarms a stray statement, then reads. One answer for each run,
     /// in order.
     async fn settle(&self, session: SessionId, runs: &[RunRef]) -> Result<Vec<SettleAnswer>, StoreError>;
 
     /// Every row that the session holds. The recovery loop compares them with memory.
-    async fn held(&self, session: SessionId) -> Result<Vec<RunRef>, StoreError>;
+    async fn list_held(&self, session: SessionId) -> Result<Vec<RunRef>, StoreError>;
 
     /// Ends another session if its heartbeat sequence is still `seen_seq`; `true` when it is ended now. The tombstone commits before any
     /// sweep. `by` found it silent. It notices lost commits as a claim does, and ends nobody while a loss is not accepted: the

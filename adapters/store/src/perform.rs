@@ -14,10 +14,10 @@ pub async fn perform<S: NodeStore + ?Sized>(store: &S, call: &Call) -> Result<An
         Call::Finish { me, runs, executors } => Answer::Finish(store.finish(*me, runs, executors).await?),
         Call::Settle { session, runs } => Answer::Settle(store.settle(*session, runs).await?),
         Call::Release { session, runs } => {
-            store.reset(*session, runs).await?;
+            store.release(*session, runs).await?;
             Answer::Released
         }
-        Call::ListHeld { session } => Answer::Held(store.held(*session).await?),
+        Call::ListHeld { session } => Answer::Held(store.list_held(*session).await?),
         Call::Expire { by, session, seq } => Answer::Expired(store.expire(Some(*by), *session, *seq).await?),
         Call::Sweep { session, limit } => Answer::Swept(store.sweep(*session, *limit).await?),
         Call::Close { session } => {

@@ -39,7 +39,7 @@ pub struct PartOfJob {
 
 /// Where a part of the history ended, within a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Place {
+pub struct PurgePosition {
     /// The job.
     pub job: u64,
     /// Up to this due time, in milliseconds, the job's records are counted.
@@ -55,30 +55,30 @@ pub struct Counted {
     /// Those with too many records.
     pub crowded: Vec<u64>,
     /// Where the next part begins.
-    pub next_after: Place,
+    pub next_after: PurgePosition,
 }
 
 impl Counted {
     /// The counts of the part behind `from`. If the part is full there may be more behind it; else the next part is the first
     /// again.
-    pub fn of(parts: &[PartOfJob], purge: &Purge, from: Place) -> Self {
+    pub fn of(parts: &[PartOfJob], purge: &Purge, from: PurgePosition) -> Self {
         let max = purge.max_runs_per_job as usize;
         let before = |job: u64| if job == from.job { from.counted } else { 0 };
         let has_too_many = |part: &PartOfJob| before(part.job) + part.records > max;
         let looked_at: usize = parts.iter().map(|part| part.records).sum();
         let next_after = match parts.last() {
-            Some(last) if looked_at >= purge.looked_at() && has_too_many(last) => Place::behind(last.job),
+            Some(last) if looked_at >= purge.looked_at() && has_too_many(last) => PurgePosition::behind(last.job),
             Some(last) if looked_at >= purge.looked_at() => {
-                Place { job: last.job, due_at: last.last_due_at, counted: before(last.job) + last.records }
+                PurgePosition { job: last.job, due_at: last.last_due_at, counted: before(last.job) + last.records }
             }
-            _ => Place::default(),
+            _ => PurgePosition::default(),
         };
         let crowded = parts.iter().filter(|part| has_too_many(part)).map(|part| part.job).collect();
         Self { crowded, next_after }
     }
 }
 
-impl Place {
+impl PurgePosition {
     /// The job needs no further counting.
     const fn behind(job: u64) -> Self {
         Self { job, due_at: i64::MAX, counted: 0 }
@@ -87,31 +87,31 @@ impl Place {
 
 /// Where each kind of search goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Places {
+pub struct PurgePositions {
     /// The oldest records are after this one. Those before it are deleted, and the database may still be clearing them away.
     pub old_after: u64,
     /// After this record of the history as it is ordered by job.
-    pub crowded_after: Place,
+    pub crowded_after: PurgePosition,
     /// After this deleted job, in the order of deletion.
     pub deleted_after: (i64, u64),
 }
 
 /// The places of a store.
 #[derive(Debug, Default)]
-pub struct PurgeCursors(Mutex<Places>);
+pub struct PurgeCursors(Mutex<PurgePositions>);
 
 impl PurgeCursors {
     /// Where the next call begins.
-    pub fn places(&self) -> Places {
+    pub fn places(&self) -> PurgePositions {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// After a call that deleted `purged` records of `purge.limit`: the part is done unless there was too much.
-    pub fn go_on(&self, purge: &Purge, purged: usize, after: Places) {
+    pub fn go_on(&self, purge: &Purge, purged: usize, after: PurgePositions) {
         let mut places = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         *places = match purged < purge.limit {
-            true => Places { old_after: 0, ..after },
-            false => Places { crowded_after: places.crowded_after, ..after },
+            true => PurgePositions { old_after: 0, ..after },
+            false => PurgePositions { crowded_after: places.crowded_after, ..after },
         };
     }
 }
@@ -129,16 +129,16 @@ mod tests {
     #[test]
     fn parts_follow_each_other_and_begin_anew() {
         assert_eq!(PURGE.looked_at(), 60);
-        let within = |job, counted| Place { job, due_at: 7, counted };
+        let within = |job, counted| PurgePosition { job, due_at: 7, counted };
         for (from, found, crowded, next_after) in [
-            (Place::default(), &[][..], &[][..], Place::default()),
-            (Place::default(), &[(3, 10), (4, 11), (9, 38)], &[4, 9], Place::default()),
-            (Place::default(), &[(3, 51), (9, 9)], &[3], within(9, 9)),
-            (Place::default(), &[(9, 60)], &[9], Place::behind(9)),
-            (within(9, 9), &[(9, 1), (10, 2)], &[], Place::default()),
-            (within(9, 9), &[(9, 2), (10, 2)], &[9], Place::default()),
-            (within(9, 9), &[(10, 10)], &[], Place::default()),
-            (within(9, 9), &[(9, 60)], &[9], Place::behind(9)),
+            (PurgePosition::default(), &[][..], &[][..], PurgePosition::default()),
+            (PurgePosition::default(), &[(3, 10), (4, 11), (9, 38)], &[4, 9], PurgePosition::default()),
+            (PurgePosition::default(), &[(3, 51), (9, 9)], &[3], within(9, 9)),
+            (PurgePosition::default(), &[(9, 60)], &[9], PurgePosition::behind(9)),
+            (within(9, 9), &[(9, 1), (10, 2)], &[], PurgePosition::default()),
+            (within(9, 9), &[(9, 2), (10, 2)], &[9], PurgePosition::default()),
+            (within(9, 9), &[(10, 10)], &[], PurgePosition::default()),
+            (within(9, 9), &[(9, 60)], &[9], PurgePosition::behind(9)),
         ] {
             let counted = Counted { crowded: crowded.to_vec(), next_after };
             assert_eq!(Counted::of(&parts(found), &PURGE, from), counted, "{from:?} {found:?}");
@@ -148,10 +148,10 @@ mod tests {
     #[test]
     fn a_job_with_more_than_a_part_is_counted_in_several() {
         let many = Purge { max_runs_per_job: 150, ..PURGE };
-        let mut at = Place::default();
+        let mut at = PurgePosition::default();
         for counted in [60, 120] {
             let part = Counted::of(&parts(&[(9, 60)]), &many, at);
-            at = Place { job: 9, due_at: 7, counted };
+            at = PurgePosition { job: 9, due_at: 7, counted };
             assert_eq!(part, Counted { crowded: vec![], next_after: at });
         }
         assert_eq!(Counted::of(&parts(&[(9, 31)]), &many, at).crowded, [9]);
@@ -160,10 +160,10 @@ mod tests {
     #[test]
     fn what_had_too_much_is_looked_at_again() {
         let rounds = PurgeCursors::default();
-        let after = Places { old_after: 7, crowded_after: Place::behind(8), deleted_after: (9, 1) };
+        let after = PurgePositions { old_after: 7, crowded_after: PurgePosition::behind(8), deleted_after: (9, 1) };
         rounds.go_on(&PURGE, 1, after);
-        assert_eq!(rounds.places(), Places { crowded_after: Place::default(), ..after });
+        assert_eq!(rounds.places(), PurgePositions { crowded_after: PurgePosition::default(), ..after });
         rounds.go_on(&PURGE, 0, after);
-        assert_eq!(rounds.places(), Places { old_after: 0, ..after });
+        assert_eq!(rounds.places(), PurgePositions { old_after: 0, ..after });
     }
 }

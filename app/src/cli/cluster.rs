@@ -4,19 +4,19 @@ use serde_json::{Value, json};
 
 use super::args::{ClusterArgs, ClusterCommand, ServerArgs};
 use super::client::{Call, Client};
-use super::failure::Failure;
+use super::failure::CommandFailure;
 use super::out::Out;
 use super::table::{Table, cell as text};
 
 /// `carillon cluster` and what may follow it.
-pub fn cluster(args: &ClusterArgs, out: &mut Out) -> Result<(), Failure> {
+pub fn cluster(args: &ClusterArgs, out: &mut Out) -> Result<(), CommandFailure> {
     match &args.command {
         None => show(&args.server, out),
         Some(ClusterCommand::Accept { server }) => accept(server, out),
     }
 }
 
-fn show(server: &ServerArgs, out: &mut Out) -> Result<(), Failure> {
+fn show(server: &ServerArgs, out: &mut Out) -> Result<(), CommandFailure> {
     let mut reply = Client::new(server)?.call(Call::get("/v1/cluster"))?;
     let (sessions, windows) = (reply.take_items(), windows_of(&reply.body));
     if server.json {
@@ -38,7 +38,7 @@ fn show(server: &ServerArgs, out: &mut Out) -> Result<(), Failure> {
 }
 
 /// `carillon cluster accept`
-fn accept(server: &ServerArgs, out: &mut Out) -> Result<(), Failure> {
+fn accept(server: &ServerArgs, out: &mut Out) -> Result<(), CommandFailure> {
     let reply = Client::new(server)?.call(Call::post("/v1/cluster/accept"))?;
     let windows = windows_of(&reply.body);
     if server.json {

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::args::PlacesArgs;
 use super::client::{Call, Client};
-use super::failure::Failure;
+use super::failure::CommandFailure;
 use super::import::LABEL;
 use super::out::{Out, note};
 use super::table::cell;
@@ -47,7 +47,7 @@ const DEFAULTS: [(&str, &str); 8] = [
 ];
 
 /// `carillon export`
-pub fn export(args: &ExportArgs, out: &mut Out) -> Result<(), Failure> {
+pub fn export(args: &ExportArgs, out: &mut Out) -> Result<(), CommandFailure> {
     let mut jobs = Vec::new();
     let call = Call::get("/v1/jobs").with("namespace", &args.place.namespace);
     Client::new(&args.place.server)?.each(&call, None, |job| {
@@ -66,7 +66,7 @@ pub fn export(args: &ExportArgs, out: &mut Out) -> Result<(), Failure> {
     out.bytes(crontab::write(&exports, Form::fitting(&exports)).as_bytes())
 }
 
-fn write_json(jobs: &[Value], out: &mut Out) -> Result<(), Failure> {
+fn write_json(jobs: &[Value], out: &mut Out) -> Result<(), CommandFailure> {
     out.line("{\"items\":[")?;
     for (at, job) in jobs.iter().enumerate() {
         let fields = job.as_object().into_iter().flatten();

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 /// The kind of a failure, as far as scripts care.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum FailureKind {
     /// It failed: exit code 1.
     Failed,
     /// The arguments, or a definition in them, make no sense: exit code 2, as clap's own.
@@ -18,31 +18,31 @@ pub enum Kind {
 /// A command failed. The sentence says what was wrong, where, and what to do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{sentence}")]
-pub struct Failure {
+pub struct CommandFailure {
     /// Which exit code.
-    pub kind: Kind,
+    pub kind: FailureKind,
     /// For people; may have several lines.
     pub sentence: String,
 }
 
-impl Failure {
+impl CommandFailure {
     /// It failed.
     pub fn failed(sentence: impl Into<String>) -> Self {
-        Self { kind: Kind::Failed, sentence: sentence.into() }
+        Self { kind: FailureKind::Failed, sentence: sentence.into() }
     }
 
     /// The arguments make no sense.
     pub fn usage(sentence: impl Into<String>) -> Self {
-        Self { kind: Kind::Usage, sentence: sentence.into() }
+        Self { kind: FailureKind::Usage, sentence: sentence.into() }
     }
 
     /// The exit code.
     pub fn exit_code(&self) -> ExitCode {
         ExitCode::from(match self.kind {
-            Kind::Failed => 1,
-            Kind::Usage => 2,
-            Kind::NotFound => 3,
-            Kind::Conflict => 4,
+            FailureKind::Failed => 1,
+            FailureKind::Usage => 2,
+            FailureKind::NotFound => 3,
+            FailureKind::Conflict => 4,
         })
     }
 }

@@ -44,7 +44,7 @@ pub fn main() -> ExitCode {
     }
 }
 
-fn client_command(command: Command, out: &mut Out) -> Result<ExitCode, failure::Failure> {
+fn client_command(command: Command, out: &mut Out) -> Result<ExitCode, failure::CommandFailure> {
     let done = ExitCode::SUCCESS;
     match command {
         Command::Serve(_) | Command::Init(_) => Ok(done),

@@ -7,7 +7,7 @@ use std::io::{self, BufWriter, StdoutLock, Write};
 
 use serde_json::Value;
 
-use super::failure::Failure;
+use super::failure::CommandFailure;
 
 /// Standard output, buffered until [`Out::flush`].
 pub struct Out {
@@ -27,37 +27,37 @@ impl Out {
     }
 
     /// Writes a line.
-    pub fn line(&mut self, text: &str) -> Result<(), Failure> {
+    pub fn line(&mut self, text: &str) -> Result<(), CommandFailure> {
         self.bytes(text.as_bytes())?;
         self.bytes(b"\n")
     }
 
     /// Writes a JSON value on a line of its own.
-    pub fn json(&mut self, value: &Value) -> Result<(), Failure> {
+    pub fn json(&mut self, value: &Value) -> Result<(), CommandFailure> {
         self.line(&value.to_string())
     }
 
     /// Writes bytes as they are.
-    pub fn bytes(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+    pub fn bytes(&mut self, bytes: &[u8]) -> Result<(), CommandFailure> {
         let done = if self.closed { Ok(()) } else { self.writer.write_all(bytes) };
         self.judge(done)
     }
 
     /// Hands over what was written so far.
-    pub fn flush(&mut self) -> Result<(), Failure> {
+    pub fn flush(&mut self) -> Result<(), CommandFailure> {
         let done = if self.closed { Ok(()) } else { self.writer.flush() };
         self.judge(done)
     }
 
-    fn judge(&mut self, done: io::Result<()>) -> Result<(), Failure> {
+    fn judge(&mut self, done: io::Result<()>) -> Result<(), CommandFailure> {
         match done {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
                 self.closed = true;
                 Ok(())
             }
-            Err(error) => {
-                Err(Failure::failed(format!("cannot write to standard output: {error}; look at where it goes to")))
-            }
+            Err(error) => Err(CommandFailure::failed(format!(
+                "cannot write to standard output: {error}; look at where it goes to"
+            ))),
             Ok(()) => Ok(()),
         }
     }

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::args::ServerArgs;
 use super::client::{Call, Client};
-use super::failure::Failure;
+use super::failure::CommandFailure;
 use super::out::Out;
 use super::table::{Table, cell};
 
@@ -41,14 +41,14 @@ pub struct InspectArgs {
 }
 
 /// `carillon plugin`
-pub fn plugin(command: &PluginCommand, out: &mut Out) -> Result<(), Failure> {
+pub fn plugin(command: &PluginCommand, out: &mut Out) -> Result<(), CommandFailure> {
     match command {
         PluginCommand::List(args) => list(args, out),
         PluginCommand::Inspect(args) => inspected(args, out),
     }
 }
 
-fn list(args: &ListArgs, out: &mut Out) -> Result<(), Failure> {
+fn list(args: &ListArgs, out: &mut Out) -> Result<(), CommandFailure> {
     let executors = Client::new(&args.server)?.call(Call::get("/v1/executors"))?.take_items();
     if args.server.json {
         return executors.iter().try_for_each(|executor| out.json(executor));
@@ -61,9 +61,9 @@ fn list(args: &ListArgs, out: &mut Out) -> Result<(), Failure> {
 }
 
 /// The library's code runs in a host process, as its constructors would run here otherwise.
-fn inspected(args: &InspectArgs, out: &mut Out) -> Result<(), Failure> {
-    let plugin =
-        inspect(&args.file, &Host::new("/proc/self/exe")).map_err(|refused| Failure::failed(refused.to_string()))?;
+fn inspected(args: &InspectArgs, out: &mut Out) -> Result<(), CommandFailure> {
+    let plugin = inspect(&args.file, &Host::new("/proc/self/exe"))
+        .map_err(|refused| CommandFailure::failed(refused.to_string()))?;
     let described = plugin.description();
     if args.json {
         return out.json(&json!({

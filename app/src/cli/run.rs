@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::args::{ServerArgs, run_id};
 use super::client::{Call, Client};
-use super::failure::Failure;
+use super::failure::CommandFailure;
 use super::job::{details, took};
 use super::out::{Out, note};
 use super::table::{cell, printable};
@@ -46,7 +46,7 @@ pub struct OutputArgs {
 }
 
 /// `carillon run …`
-pub fn run(command: &RunCommand, out: &mut Out) -> Result<(), Failure> {
+pub fn run(command: &RunCommand, out: &mut Out) -> Result<(), CommandFailure> {
     match command {
         RunCommand::Show(args) => {
             let run = read(args)?;
@@ -64,19 +64,19 @@ pub fn run(command: &RunCommand, out: &mut Out) -> Result<(), Failure> {
     }
 }
 
-fn read(args: &RunArgs) -> Result<Value, Failure> {
+fn read(args: &RunArgs) -> Result<Value, CommandFailure> {
     Ok(Client::new(&args.server)?.call(Call::get(format!("/v1/runs/{}", args.id)))?.body)
 }
 
 /// Copies what a run prints to standard output as it comes.
-pub fn stream_output(client: &Client, id: &str, follow: bool, out: &mut Out) -> Result<(), Failure> {
+pub fn stream_output(client: &Client, id: &str, follow: bool, out: &mut Out) -> Result<(), CommandFailure> {
     let call = Call::get(format!("/v1/runs/{id}/output")).with_some("follow", follow.then_some(true));
     let (mut output, truncated) = client.stream(call)?;
     let mut chunk = vec![0; 64 * 1024];
     while !out.is_closed() {
-        let length = output
-            .read(&mut chunk)
-            .map_err(|error| Failure::failed(format!("the output of run {id} broke off: {error}; ask for it again")))?;
+        let length = output.read(&mut chunk).map_err(|error| {
+            CommandFailure::failed(format!("the output of run {id} broke off: {error}; ask for it again"))
+        })?;
         if length == 0 {
             break;
         }

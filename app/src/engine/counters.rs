@@ -4,7 +4,7 @@ use super::{EngineHandle, Readiness};
 use carillon_domain::firing::Held;
 use carillon_domain::invariants::Violation;
 use carillon_domain::lost_commits::LossWindow;
-use carillon_domain::node::call::{Answer, BeatAnswer, CallKind, Failure};
+use carillon_domain::node::call::{Answer, BeatAnswer, CallFailure, CallKind};
 use carillon_domain::run::Status;
 use carillon_domain::time::Timestamp;
 use tracing::{error, warn};
@@ -69,7 +69,7 @@ impl Counters {
 
     /// Watches the answers of the store go by: a database that fails makes the node not ready, one that answers again
     /// makes it ready.
-    pub fn note(&mut self, kind: CallKind, answer: &Result<Answer, Failure>) {
+    pub fn note(&mut self, kind: CallKind, answer: &Result<Answer, CallFailure>) {
         match answer {
             Ok(Answer::Heartbeat(BeatAnswer::Alive { utc, .. })) => {
                 self.compare_clocks(*utc);
@@ -89,7 +89,7 @@ impl Counters {
         }
     }
 
-    fn failed(&mut self, kind: CallKind, failure: Failure) {
+    fn failed(&mut self, kind: CallKind, failure: CallFailure) {
         let untaken = match kind {
             CallKind::Heartbeat => Some("this node's heartbeats"),
             CallKind::Claim => Some("claims"),
@@ -103,9 +103,9 @@ impl Counters {
             self.trouble = Some(format!("the database does not take {untaken}"));
         }
         let name = match failure {
-            Failure::RolledBack => "retryable",
-            Failure::Refused => "permanent",
-            Failure::Unknown => "unknown",
+            CallFailure::RolledBack => "retryable",
+            CallFailure::Refused => "permanent",
+            CallFailure::Unknown => "unknown",
         };
         *self.handle.count().store_errors_total.entry(name).or_default() += 1;
     }

@@ -69,10 +69,10 @@ pub struct Counts {
 /// A way to the engine; cheap to clone.
 #[derive(Clone)]
 pub struct EngineHandle {
-    shared: Arc<Shared>,
+    shared: Arc<EngineState>,
 }
 
-struct Shared {
+struct EngineState {
     session: SessionId,
     node: String,
     next_run: AtomicU64,
@@ -116,7 +116,7 @@ impl EngineHandle {
     pub(crate) fn new(session: SessionId, node: String, executors: Executors) -> (Self, HandleParts) {
         let (asks, asks_rx) = mpsc::unbounded_channel();
         let (readiness_tx, readiness) = watch::channel(Readiness::NotReady("the node is starting".into()));
-        let shared = Shared {
+        let shared = EngineState {
             session,
             node,
             next_run: AtomicU64::new(FIRST_ASKED_RUN),

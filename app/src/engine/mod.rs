@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use carillon_domain::id::{RunId, SessionId};
 use carillon_domain::lost_commits::LossWindow;
-use carillon_domain::node::call::{Answer, CallId, CallKind, Failure};
+use carillon_domain::node::call::{Answer, CallFailure, CallId, CallKind};
 use carillon_domain::node::{Config, Effect, Input, Node, SelfKillReason};
 use carillon_domain::time::{BootTime, Timestamp};
 use carillon_executors::executor::Exit;
@@ -83,7 +83,7 @@ pub enum Shutdown {
 /// A message from a task of the engine.
 enum Message {
     /// A call to the store was answered, or failed.
-    Answered { id: CallId, kind: CallKind, answer: Result<Answer, Failure> },
+    Answered { id: CallId, kind: CallKind, answer: Result<Answer, CallFailure> },
     /// A run ended.
     Exited(RunId, Box<Exit>),
     /// The database lacks what keeps the nodes apart, as the sentence says: drain and end.

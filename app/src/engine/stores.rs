@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use carillon_domain::id::SessionId;
-use carillon_domain::node::call::{Call, CallId, CallKind, Failure};
+use carillon_domain::node::call::{Call, CallFailure, CallId, CallKind};
 use carillon_store::{Store, StoreError, perform};
 use tokio::sync::mpsc;
 use tracing::warn;
@@ -44,7 +44,7 @@ impl StoreCalls {
                 let _ = send.send(Message::Unfit(sentence.clone()));
             }
             // A closed channel means that the engine has ended.
-            let _ = send.send(Message::Answered { id, kind, answer: answer.map_err(Failure::from) });
+            let _ = send.send(Message::Answered { id, kind, answer: answer.map_err(CallFailure::from) });
         });
     }
 }

@@ -10,7 +10,7 @@ use warp::path::FullPath;
 use warp::reply::Response;
 
 use crate::config::Role;
-use crate::http::problem::{Answer, Problem, answer};
+use crate::http::problem::{HttpResult, Problem, answer};
 use crate::http::request::caller::{Admitted, call};
 use crate::http::state::ApiState;
 
@@ -40,7 +40,7 @@ pub(in crate::http) const RESOURCES: [(&str, &str); 19] = [
 /// Takes everything. Only callers with a token are told which paths there are.
 pub(in crate::http) fn route(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
     let route = warp::path::full().and(warp::method()).and(call(api, Role::Viewer));
-    let handler = async |path: FullPath, method: Method, admitted: Admitted| -> Answer {
+    let handler = async |path: FullPath, method: Method, admitted: Admitted| -> HttpResult {
         admitted?;
         let known = RESOURCES.iter().find(|(pattern, _)| matches(pattern, path.as_str()));
         match known {

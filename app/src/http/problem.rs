@@ -16,7 +16,7 @@ use warp::reply::Response;
 use crate::json::FieldError;
 
 /// The answer of a handler.
-pub(in crate::http) type Answer = Result<Response, Problem>;
+pub(in crate::http) type HttpResult = Result<Response, Problem>;
 
 /// Why a request was not done.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -137,7 +137,7 @@ impl From<ControlError> for Problem {
 }
 
 /// Runs a handler to its end; every route answers through here.
-pub(in crate::http) async fn answer(handler: impl Future<Output = Answer>) -> Response {
+pub(in crate::http) async fn answer(handler: impl Future<Output = HttpResult>) -> Response {
     handler.await.unwrap_or_else(Problem::into_response)
 }
 

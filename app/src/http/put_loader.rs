@@ -11,12 +11,12 @@ const LANES: usize = 2;
 /// How many puts go together at the most.
 const MOST_TOGETHER: usize = 256;
 
-type Answer = Result<Saved, ControlError>;
+type PutResult = Result<Saved, ControlError>;
 
 /// Where puts wait for each other.
 pub(in crate::http) struct Puts {
     store: Arc<dyn Store>,
-    gatherer: BatchLoader<PutJob, Answer>,
+    gatherer: BatchLoader<PutJob, PutResult>,
 }
 
 impl Puts {
@@ -25,14 +25,14 @@ impl Puts {
     }
 
     /// Stores a job.
-    pub async fn put(&self, put: PutJob) -> Answer {
+    pub async fn put(&self, put: PutJob) -> PutResult {
         let store = self.store.clone();
         let answer = self.gatherer.ask(put, move |puts| put_all(store, puts)).await;
         answer.unwrap_or_else(|| Err(StoreError::Unknown("the server is ending".to_owned()).into()))
     }
 }
 
-async fn put_all(store: Arc<dyn Store>, puts: Vec<PutJob>) -> Vec<Answer> {
+async fn put_all(store: Arc<dyn Store>, puts: Vec<PutJob>) -> Vec<PutResult> {
     match store.put_jobs(&puts).await {
         Ok(answers) => answers,
         Err(error) if puts.len() == 1 || matches!(error, StoreError::Unknown(_)) => {
@@ -43,7 +43,7 @@ async fn put_all(store: Arc<dyn Store>, puts: Vec<PutJob>) -> Vec<Answer> {
     }
 }
 
-async fn put_alone(store: &Arc<dyn Store>, put: &PutJob) -> Answer {
+async fn put_alone(store: &Arc<dyn Store>, put: &PutJob) -> PutResult {
     let answer = store.put_jobs(std::slice::from_ref(put)).await?.pop();
     answer.unwrap_or_else(|| Err(StoreError::Permanent("a put has no answer".to_owned()).into()))
 }
@@ -78,7 +78,7 @@ mod tests {
         PutJob { job, paused: None, when: PutIf::Absent }
     }
 
-    async fn all(store: &MemoryStore, puts: Vec<PutJob>) -> Vec<Answer> {
+    async fn all(store: &MemoryStore, puts: Vec<PutJob>) -> Vec<PutResult> {
         let waiting = Puts::new(Arc::new(store.clone()));
         join_all(puts.into_iter().map(|put| waiting.put(put))).await
     }
@@ -129,7 +129,7 @@ mod tests {
     #[tokio::test]
     async fn an_unknown_outcome_is_told_to_all_and_tried_by_none() {
         let (store, calls) = store(Some(Fault::AnswerLost));
-        let unknown = |answer: &Answer| matches!(answer, Err(ControlError::Store(StoreError::Unknown(_))));
+        let unknown = |answer: &PutResult| matches!(answer, Err(ControlError::Store(StoreError::Unknown(_))));
         assert!(all(&store, fifty()).await.iter().all(unknown));
         assert_eq!(calls.load(Ordering::SeqCst), 1);
         assert!(stored(&store, "j49").await);

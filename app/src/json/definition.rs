@@ -43,7 +43,7 @@ pub struct Definition {
 }
 
 /// The surroundings of a definition: its address and the executors of the node.
-pub struct Place<'a> {
+pub struct DefinitionContext<'a> {
     /// The namespace of the query; the body's must be the same.
     pub namespace: Option<&'a str>,
     /// The name of the path; the body's must be the same.
@@ -58,7 +58,7 @@ pub struct Place<'a> {
 ///
 /// # Errors
 /// Every fault of the body.
-pub fn definition(body: Value, place: &Place<'_>) -> Result<Definition, Vec<FieldError>> {
+pub fn definition(body: Value, place: &DefinitionContext<'_>) -> Result<Definition, Vec<FieldError>> {
     let mut fields = Fields::of(body, "a job")?;
     let namespace = namespace(&mut fields, place.namespace);
     let name = name(&mut fields, place.name);
@@ -131,7 +131,7 @@ fn name(fields: &mut Fields, of_path: Option<&str>) -> Option<String> {
 }
 
 /// The checked params as JSON text, empty where they are faulty.
-fn params(fields: &mut Fields, executor: &str, place: &Place<'_>) -> String {
+fn params(fields: &mut Fields, executor: &str, place: &DefinitionContext<'_>) -> String {
     let Some(mut params) = fields.any("params") else {
         fields.fault("params", "it is required");
         return String::new();

@@ -12,7 +12,7 @@ mod run;
 mod secret;
 
 pub use cursor::{job_cursor, read_job_cursor, read_run_cursor, run_cursor};
-pub use definition::{ADDED_BY_READING, Definition, Place, definition, schedule_fault};
+pub use definition::{ADDED_BY_READING, Definition, DefinitionContext, definition, schedule_fault};
 pub use fields::{FieldError, Fields, read_time};
 pub use job::job_json;
 pub use parse::{BadJson, MAX_DEPTH, parse_json};

@@ -111,7 +111,7 @@ impl NodeStore for Endless {
         Ok(vec![FinishAnswer::Recorded { claim_at: None }; runs.len()])
     }
 
-    async fn reset(&self, _: SessionId, _: &[RunRef]) -> Result<(), StoreError> {
+    async fn release(&self, _: SessionId, _: &[RunRef]) -> Result<(), StoreError> {
         Ok(())
     }
 
@@ -119,7 +119,7 @@ impl NodeStore for Endless {
         Ok(vec![SettleAnswer::Gone; runs.len()])
     }
 
-    async fn held(&self, _: SessionId) -> Result<Vec<RunRef>, StoreError> {
+    async fn list_held(&self, _: SessionId) -> Result<Vec<RunRef>, StoreError> {
         Ok(vec![])
     }
 

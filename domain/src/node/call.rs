@@ -262,7 +262,7 @@ pub enum Answer {
 
 /// How a call to the store failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Failure {
+pub enum CallFailure {
     /// Not applied; may work later.
     RolledBack,
     /// Not applied; will never work.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::call::{Call, CallKind, ClaimRequest, Failure, PeekRequest};
+use super::call::{Call, CallFailure, CallKind, ClaimRequest, PeekRequest};
 use super::ledger::flight::{Sent, SentClaim};
 use super::ledger::reactions::{Facts, Failed};
 use super::ledger::stealing::StealPlan;
@@ -82,7 +82,7 @@ impl Node {
         self.call(Sent::Claim(sent), Call::Claim(request));
     }
 
-    pub(super) fn peeked(&mut self, sent: BootTime, answer: Result<Peek, Failure>, now: BootTime) {
+    pub(super) fn peeked(&mut self, sent: BootTime, answer: Result<Peek, CallFailure>, now: BootTime) {
         // The finding of the last peek is too old by now.
         self.agenda.steal = None;
         let Ok(peek) = answer else { return };
@@ -99,7 +99,7 @@ impl Node {
         }
     }
 
-    pub(super) fn claimed(&mut self, sent: SentClaim, answer: Result<Vec<Claimed>, Failure>, now: BootTime) {
+    pub(super) fn claimed(&mut self, sent: SentClaim, answer: Result<Vec<Claimed>, CallFailure>, now: BootTime) {
         let SentClaim { runs: sent, plan, .. } = sent;
         match answer {
             Ok(claimed) => {

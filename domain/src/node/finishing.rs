@@ -1,7 +1,7 @@
 //! Executing -> Idle, as the node asks for it: a run that ended is kept until its record is acknowledged, however long that takes.
 //! The same commit may claim the job's next firing.
 
-use super::call::{Call, CallKind, Failure};
+use super::call::{Call, CallFailure, CallKind};
 use super::flow::{Decision, Load};
 use super::ledger::flight::Sent;
 use super::ledger::reactions::{Facts, Failed};
@@ -88,7 +88,7 @@ impl Node {
         partition.is_some_and(|partition| self.partitions.binary_search(&partition).is_ok())
     }
 
-    pub(super) fn finished(&mut self, sent: Vec<RunId>, answer: Result<Vec<FinishAnswer>, Failure>, now: BootTime) {
+    pub(super) fn finished(&mut self, sent: Vec<RunId>, answer: Result<Vec<FinishAnswer>, CallFailure>, now: BootTime) {
         match answer {
             Ok(answers) => {
                 self.agenda.backoffs.succeeded(CallKind::Finish);

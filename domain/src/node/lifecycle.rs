@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::call::{BeatAnswer, Call, CallKind, Failure};
+use super::call::{BeatAnswer, Call, CallFailure, CallKind};
 use super::ledger::flight::Sent;
 use super::timers::Timer;
 use super::types::LastLook;
@@ -38,7 +38,7 @@ impl Node {
         self.call(Sent::Heartbeat { at: now }, Call::Heartbeat { me, seq, draining });
     }
 
-    pub(super) fn beaten(&mut self, sent: BootTime, answer: Result<BeatAnswer, Failure>, now: BootTime) {
+    pub(super) fn beaten(&mut self, sent: BootTime, answer: Result<BeatAnswer, CallFailure>, now: BootTime) {
         match answer {
             // The next heartbeat follows at its time, well within the lease.
             Err(_) => {}

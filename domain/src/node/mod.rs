@@ -34,7 +34,7 @@ use crate::lost_commits::LossWindow;
 use crate::time::{BootTime, Timestamp};
 use crate::wheel::Wheel;
 use agenda::Agenda;
-use call::{Answer, Call, Failure, Me};
+use call::{Answer, Call, CallFailure, Me};
 use flow::{Flow, Load};
 use ledger::flight::{Flight, Sent};
 use ledger::stage::{Ended, Run, Stage, Worklists, lives};
@@ -158,7 +158,7 @@ impl Node {
     }
 
     /// Hands an answer to the part that waits for it.
-    fn answered(&mut self, sent: Sent, answer: Result<Answer, Failure>, now: BootTime) {
+    fn answered(&mut self, sent: Sent, answer: Result<Answer, CallFailure>, now: BootTime) {
         match (sent, answer) {
             // If it failed, the other nodes find the session silent and remove it.
             (Sent::Close, _) => self.emit(Effect::Drained),
@@ -188,7 +188,7 @@ impl Node {
             (Sent::Expire(_), Ok(Answer::Expired(false)) | Err(_)) => self.sweep_next(),
             (Sent::Sweep { .. }, Ok(Answer::Swept(_)) | Err(_)) => self.sweep_next(),
             // An answer of another kind, or of another length, says nothing of the call.
-            (sent, Ok(_)) => self.answered(sent, Err(Failure::Unknown), now),
+            (sent, Ok(_)) => self.answered(sent, Err(CallFailure::Unknown), now),
         }
     }
 

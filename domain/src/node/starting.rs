@@ -1,6 +1,6 @@
 //! Prepared -> Executing, as the node asks for it: only an acknowledged or settled start is spawned.
 
-use super::call::{Call, CallKind, Failure};
+use super::call::{Call, CallFailure, CallKind};
 use super::flow::Decision;
 use super::ledger::flight::Sent;
 use super::ledger::reactions::{Facts, Failed};
@@ -69,7 +69,7 @@ impl Node {
         self.config.max_executing.saturating_sub(self.executing + self.flight.starting_runs() + kept)
     }
 
-    pub(super) fn started(&mut self, sent: Vec<RunId>, answer: Result<Vec<StartAnswer>, Failure>, now: BootTime) {
+    pub(super) fn started(&mut self, sent: Vec<RunId>, answer: Result<Vec<StartAnswer>, CallFailure>, now: BootTime) {
         match answer {
             Ok(answers) => {
                 self.agenda.backoffs.succeeded(CallKind::Start);
@@ -127,7 +127,7 @@ impl Node {
         }
     }
 
-    pub(super) fn settled(&mut self, sent: Vec<RunId>, answer: Result<Vec<SettleAnswer>, Failure>, now: BootTime) {
+    pub(super) fn settled(&mut self, sent: Vec<RunId>, answer: Result<Vec<SettleAnswer>, CallFailure>, now: BootTime) {
         match answer {
             Ok(answers) => {
                 self.agenda.backoffs.succeeded(CallKind::Settle);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::call::{Answer, Call, CallId, Failure};
+use super::call::{Answer, Call, CallFailure, CallId};
 use super::flow::FlowKind;
 use crate::firing::Held;
 use crate::guard::{Guard, enabled};
@@ -57,7 +57,7 @@ pub enum Input {
         /// Which call.
         id: CallId,
         /// The answer of the call's kind.
-        answer: Result<Answer, Failure>,
+        answer: Result<Answer, CallFailure>,
     },
     /// A spawned run has ended.
     Exited {

@@ -102,12 +102,12 @@ pub struct Options<'a> {
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Schedule {
-    kind: Kind,
+    kind: ScheduleKind,
     zone: &'static Zone,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-enum Kind {
+enum ScheduleKind {
     Cron(Arc<Cron>),
     Every(Interval),
     At(Timestamp),
@@ -131,9 +131,9 @@ impl Schedule {
     /// The schedule in English words. A cron schedule ends with its zone.
     pub fn describe(&self) -> String {
         match &self.kind {
-            Kind::Cron(cron) => describe::cron(cron),
-            Kind::Every(interval) => describe::every(*interval),
-            Kind::At(at) => format!("Once, at {}", at.to_rfc3339_short()),
+            ScheduleKind::Cron(cron) => describe::cron(cron),
+            ScheduleKind::Every(interval) => describe::every(*interval),
+            ScheduleKind::At(at) => format!("Once, at {}", at.to_rfc3339_short()),
         }
     }
 
@@ -148,9 +148,9 @@ impl Schedule {
     fn next(&self, anchor: Timestamp, t: Timestamp) -> Option<Timestamp> {
         let (anchor, t) = (clamped(anchor), clamped(t));
         match &self.kind {
-            Kind::Cron(cron) => cron.first_from(second_of(t) + 1).map(Timestamp::from_secs),
-            Kind::Every(interval) => Some(Timestamp::from_ms(interval.next_after(anchor.as_ms(), t.as_ms()))),
-            Kind::At(at) => Some(*at).filter(|&at| at > t),
+            ScheduleKind::Cron(cron) => cron.first_from(second_of(t) + 1).map(Timestamp::from_secs),
+            ScheduleKind::Every(interval) => Some(Timestamp::from_ms(interval.next_after(anchor.as_ms(), t.as_ms()))),
+            ScheduleKind::At(at) => Some(*at).filter(|&at| at > t),
         }
         .filter(|&due| due <= Timestamp::MAX)
     }
@@ -159,9 +159,9 @@ impl Schedule {
     fn last(&self, anchor: Timestamp, t: Timestamp) -> Option<Timestamp> {
         let (anchor, t) = (clamped(anchor), clamped(t));
         match &self.kind {
-            Kind::Cron(cron) => cron.last_until(second_of(t)).map(Timestamp::from_secs),
-            Kind::Every(interval) => interval.last_until(anchor.as_ms(), t.as_ms()).map(Timestamp::from_ms),
-            Kind::At(at) => Some(*at).filter(|&at| at <= t),
+            ScheduleKind::Cron(cron) => cron.last_until(second_of(t)).map(Timestamp::from_secs),
+            ScheduleKind::Every(interval) => interval.last_until(anchor.as_ms(), t.as_ms()).map(Timestamp::from_ms),
+            ScheduleKind::At(at) => Some(*at).filter(|&at| at <= t),
         }
     }
 
@@ -169,9 +169,9 @@ impl Schedule {
     fn count(&self, anchor: Timestamp, after: Timestamp, until: Timestamp) -> u64 {
         let (anchor, after, until) = (clamped(anchor), clamped(after), clamped(until));
         match &self.kind {
-            Kind::Cron(cron) => cron.count_in(second_of(after) + 1, second_of(until) + 1),
-            Kind::Every(interval) => interval.count(anchor.as_ms(), after.as_ms(), until.as_ms()),
-            Kind::At(at) => u64::from(after < *at && *at <= until),
+            ScheduleKind::Cron(cron) => cron.count_in(second_of(after) + 1, second_of(until) + 1),
+            ScheduleKind::Every(interval) => interval.count(anchor.as_ms(), after.as_ms(), until.as_ms()),
+            ScheduleKind::At(at) => u64::from(after < *at && *at <= until),
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use carillon_domain::id::RunId;
 use carillon_domain::node::call::Call;
+use carillon_domain::node::call::CallFailure;
 use carillon_domain::node::call::CallId;
-use carillon_domain::node::call::Failure;
 use carillon_domain::node::port::{Claimed, FinishAnswer, StartAnswer};
 use carillon_domain::node::{Config, Effect};
 
@@ -122,7 +122,7 @@ pub fn finishes_go_in_two_lanes_as_well_and_one_that_fails_is_repeated_alone() {
     assert_eq!(two[0].1, [runs[1], runs[2]]);
     assert_ne!(two[0].0, one);
     driver.exit(runs[3]);
-    driver.answer_finish_of(two[0].0, Err(Failure::Unknown));
+    driver.answer_finish_of(two[0].0, Err(CallFailure::Unknown));
     driver.tick(50);
     assert_eq!(sent(&mut driver)[0].1, [runs[1], runs[2]], "the first of those that wait");
 }
@@ -132,7 +132,7 @@ pub fn the_ids_of_a_claim_without_an_answer_are_looked_for_by_three_recoveries()
     for late in 1..=4 {
         let mut driver = Driver::new(config());
         let run = driver.claim()[0];
-        driver.claimed(Err(Failure::Unknown));
+        driver.claimed(Err(CallFailure::Unknown));
         for recovery in 1..late {
             driver.held(Ok(vec![]));
             driver.tick(10_000 * recovery);
@@ -154,7 +154,7 @@ pub fn what_failed_is_asked_again_later_and_later_and_after_a_success_from_the_b
         driver.exit(run);
         for wait in waits {
             assert_eq!(driver.finishes().len(), 1);
-            driver.answer_finish(Err(Failure::RolledBack));
+            driver.answer_finish(Err(CallFailure::RolledBack));
             let failed = driver.now.as_ms();
             driver.tick(failed + wait - 1);
             assert_eq!(driver.finishes().len(), 0, "{wait} ms are not over");

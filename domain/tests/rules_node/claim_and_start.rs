@@ -1,7 +1,7 @@
 //! Firings that are due already when they are claimed, and start in the same commit.
 
 use carillon_domain::id::RunId;
-use carillon_domain::node::call::Failure;
+use carillon_domain::node::call::CallFailure;
 use carillon_domain::node::port::{Claimed, FinishAnswer};
 use carillon_domain::node::{Config, Input};
 
@@ -58,7 +58,7 @@ pub fn places_that_are_kept_are_nobody_elses() {
     driver.tick(1_000);
     assert_eq!(driver.starts().len(), 3, "of 10, 7 are kept");
     driver.claimed(Ok(vec![]));
-    driver.answer_start(Err(Failure::RolledBack));
+    driver.answer_start(Err(CallFailure::RolledBack));
     driver.take();
     driver.tick(1_100);
     assert_eq!(driver.starts().len(), 6, "until it is answered");
@@ -100,7 +100,7 @@ pub fn what_was_started_along_is_given_back_by_a_node_that_drains_meanwhile() {
 pub fn a_claim_of_unknown_outcome_spawns_nothing_before_it_is_settled() {
     let mut driver = Driver::new(config());
     let run = driver.claim()[0];
-    driver.claimed(Err(Failure::Unknown));
+    driver.claimed(Err(CallFailure::Unknown));
     let found = started_along(run);
     driver.held(Ok(vec![found.at]));
     assert_eq!((driver.settles(), driver.spawns()), (vec![found.at], vec![]));

@@ -1,7 +1,7 @@
 //! Waking: never late, never busy, whatever the clocks do.
 
 use carillon_domain::node::call::Call;
-use carillon_domain::node::call::Failure;
+use carillon_domain::node::call::CallFailure;
 use carillon_domain::node::port::StartAnswer;
 use carillon_domain::node::{Effect, Input};
 use carillon_domain::time::BootTime;
@@ -38,19 +38,19 @@ pub fn a_heartbeat_on_its_way_wakes_nobody_where_the_lease_is_a_file() {
 pub fn a_failure_that_leaves_nothing_to_ask_again_wakes_nobody_for_ever() {
     let mut start = Driver::new(timed());
     start.prepare(0);
-    start.answer_start(Err(Failure::Unknown));
+    start.answer_start(Err(CallFailure::Unknown));
     start.settled(Ok(vec![carillon_domain::node::port::SettleAnswer::Gone]));
     idles(&mut start, 11_000);
 
     let mut claim = Driver::new(timed());
     claim.claim();
-    claim.claimed(Err(Failure::RolledBack));
+    claim.claimed(Err(CallFailure::RolledBack));
     claim.feed(Input::Drain);
     idles(&mut claim, 11_000);
 
     let mut recovery = Driver::new(timed());
     recovery.tick(10_000);
-    recovery.held(Err(Failure::RolledBack));
+    recovery.held(Err(CallFailure::RolledBack));
     idles(&mut recovery, 1_900);
 }
 
@@ -59,7 +59,7 @@ pub fn a_failed_recovery_is_tried_again_after_its_backoff() {
     let mut driver = Driver::new(timed());
     driver.tick(10_000);
     driver.take();
-    driver.held(Err(Failure::Unknown));
+    driver.held(Err(CallFailure::Unknown));
     assert!(driver.node.next_wake() <= BootTime::from_ms(10_050));
     driver.tick(10_050);
     assert!(driver.take().iter().any(|effect| matches!(effect, Effect::Call { call: Call::ListHeld { .. }, .. })));

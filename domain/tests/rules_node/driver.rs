@@ -8,7 +8,7 @@ use carillon_domain::firing::{Firing, Held};
 use carillon_domain::id::{JobId, RunId, SessionId};
 use carillon_domain::job::Job;
 use carillon_domain::lease::Timing;
-use carillon_domain::node::call::{Answer, BeatAnswer, Call, CallId, CallKind, ClaimRequest, Failure, Peer};
+use carillon_domain::node::call::{Answer, BeatAnswer, Call, CallFailure, CallId, CallKind, ClaimRequest, Peer};
 use carillon_domain::node::port::{Claimed, FinishAnswer, Peek, RowKey, RunRef, SettleAnswer, StartAnswer};
 use carillon_domain::node::{Config, Effect, FlowKind, Input, Node, SelfKillReason, StopReason};
 use carillon_domain::run::{Ending, Status, Trigger};
@@ -107,13 +107,13 @@ impl Driver {
     }
 
     /// Answers the oldest call of a kind that is in flight.
-    pub fn answer(&mut self, kind: CallKind, answer: Result<Answer, Failure>) {
+    pub fn answer(&mut self, kind: CallKind, answer: Result<Answer, CallFailure>) {
         let of_kind = self.in_flight.iter().find(|(_, of)| *of == kind).map(|(id, _)| *id);
         let Some(id) = of_kind else { panic!("no {kind:?} is in flight") };
         self.answer_call(id, answer);
     }
 
-    pub fn answer_call(&mut self, id: CallId, answer: Result<Answer, Failure>) {
+    pub fn answer_call(&mut self, id: CallId, answer: Result<Answer, CallFailure>) {
         self.in_flight.retain(|(of, _)| *of != id);
         self.feed(Input::Answered { id, answer });
     }
@@ -122,23 +122,23 @@ impl Driver {
         self.in_flight.iter().any(|(_, of)| *of == kind)
     }
 
-    pub fn peeked(&mut self, answer: Result<Peek, Failure>) {
+    pub fn peeked(&mut self, answer: Result<Peek, CallFailure>) {
         self.answer(CallKind::Peek, answer.map(Answer::Peek));
     }
 
-    pub fn claimed(&mut self, answer: Result<Vec<Claimed>, Failure>) {
+    pub fn claimed(&mut self, answer: Result<Vec<Claimed>, CallFailure>) {
         self.answer(CallKind::Claim, answer.map(Answer::Claim));
     }
 
-    pub fn settled(&mut self, answer: Result<Vec<SettleAnswer>, Failure>) {
+    pub fn settled(&mut self, answer: Result<Vec<SettleAnswer>, CallFailure>) {
         self.answer(CallKind::Settle, answer.map(Answer::Settle));
     }
 
-    pub fn released(&mut self, answer: Result<(), Failure>) {
+    pub fn released(&mut self, answer: Result<(), CallFailure>) {
         self.answer(CallKind::Release, answer.map(|()| Answer::Released));
     }
 
-    pub fn held(&mut self, answer: Result<Vec<RunRef>, Failure>) {
+    pub fn held(&mut self, answer: Result<Vec<RunRef>, CallFailure>) {
         self.answer(CallKind::ListHeld, answer.map(Answer::Held));
     }
 
@@ -151,7 +151,7 @@ impl Driver {
         }
     }
 
-    pub fn beaten(&mut self, answer: Result<BeatAnswer, Failure>) {
+    pub fn beaten(&mut self, answer: Result<BeatAnswer, CallFailure>) {
         self.answer(CallKind::Heartbeat, answer.map(Answer::Heartbeat));
     }
 
@@ -287,20 +287,20 @@ impl Driver {
     }
 
     /// The start that was sent first is answered.
-    pub fn answer_start(&mut self, answer: Result<Vec<StartAnswer>, Failure>) {
+    pub fn answer_start(&mut self, answer: Result<Vec<StartAnswer>, CallFailure>) {
         self.answer(CallKind::Start, answer.map(Answer::Start));
     }
 
-    pub fn answer_start_of(&mut self, id: CallId, answer: Result<Vec<StartAnswer>, Failure>) {
+    pub fn answer_start_of(&mut self, id: CallId, answer: Result<Vec<StartAnswer>, CallFailure>) {
         self.answer_call(id, answer.map(Answer::Start));
     }
 
     /// The finish that was sent first is answered.
-    pub fn answer_finish(&mut self, answer: Result<Vec<FinishAnswer>, Failure>) {
+    pub fn answer_finish(&mut self, answer: Result<Vec<FinishAnswer>, CallFailure>) {
         self.answer(CallKind::Finish, answer.map(Answer::Finish));
     }
 
-    pub fn answer_finish_of(&mut self, id: CallId, answer: Result<Vec<FinishAnswer>, Failure>) {
+    pub fn answer_finish_of(&mut self, id: CallId, answer: Result<Vec<FinishAnswer>, CallFailure>) {
         self.answer_call(id, answer.map(Answer::Finish));
     }
 

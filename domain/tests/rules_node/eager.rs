@@ -17,6 +17,7 @@ const OF_THE_TUNED_FLOW: &[&str] = &[
     "finishing::a_finish_records_no_more_than_others_can_wait_for",
     "finishing::what_waits_to_start_goes_before_what_has_ended",
     "finishing::a_start_that_takes_long_keeps_no_record_waiting_for_long",
+    "asking::a_start_is_sent_when_the_one_before_it_was_answered",
     "asking::what_fills_a_batch_goes_beside_the_start_that_is_on_its_way",
     "asking::many_that_are_due_together_start_in_parts",
     "asking::a_second_call_goes_only_where_the_others_leave_the_database_time",

@@ -4,7 +4,7 @@ use carillon_domain::id::SessionId;
 use carillon_domain::node::call::Call;
 use carillon_domain::node::call::ClaimRequest;
 use carillon_domain::node::call::PeekRequest;
-use carillon_domain::node::call::{BeatAnswer, Failure, Peer};
+use carillon_domain::node::call::{BeatAnswer, CallFailure, Peer};
 use carillon_domain::node::port::Peek;
 use carillon_domain::node::{Effect, Input, SelfKillReason, StopReason};
 use carillon_domain::run::{Ending, Reason, Status};
@@ -162,7 +162,7 @@ pub fn runs_that_died_with_the_keeper_are_recorded_as_lost_before_the_node_ends(
 pub fn a_start_in_doubt_is_not_spawned_without_a_keeper() {
     let mut driver = Driver::new(timed());
     let claimed = driver.prepare(0);
-    driver.answer_start(Err(Failure::Unknown));
+    driver.answer_start(Err(CallFailure::Unknown));
     driver.feed(Input::KeeperDied);
     driver.settled(Ok(vec![found_executing(&claimed, false)]));
     assert_eq!((driver.spawns().len(), driver.releases().len()), (0, 1));
@@ -265,7 +265,7 @@ pub fn a_drain_does_not_leave_while_the_store_still_holds_a_row_for_it() {
     assert_eq!((driver.closes(), driver.releases()), (0, vec![moved_on]));
     driver.released(Ok(()));
     driver.take();
-    driver.held(Err(Failure::Unknown));
+    driver.held(Err(CallFailure::Unknown));
     assert_eq!((driver.closes(), looks(&mut driver)), (0, 0), "not at once");
     driver.tick(50);
     assert_eq!(looks(&mut driver), 1);
@@ -311,7 +311,7 @@ pub fn a_drain_waits_for_a_claim_that_is_on_its_way_or_without_an_answer() {
     let run = driver.claim()[0];
     driver.feed(Input::Drain);
     assert_eq!((looks(&mut driver), driver.closes()), (0, 0), "on its way");
-    driver.claimed(Err(Failure::Unknown));
+    driver.claimed(Err(CallFailure::Unknown));
     assert_eq!(looks(&mut driver), 1);
     driver.held(Ok(vec![]));
     driver.tick(10_000);

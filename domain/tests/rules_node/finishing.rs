@@ -2,7 +2,7 @@
 
 use carillon_domain::id::RunId;
 use carillon_domain::node::call::Call;
-use carillon_domain::node::call::Failure;
+use carillon_domain::node::call::CallFailure;
 use carillon_domain::node::port::{FinishAnswer, Next};
 use carillon_domain::node::{Config, Effect, Input};
 use carillon_domain::partition::partition_of;
@@ -62,7 +62,7 @@ pub fn a_finish_of_unknown_outcome_is_repeated_with_the_same_id_and_recovery_lea
     let run = driver.execute().at.run;
     driver.exit(run);
     let [Some(next)] = onward(&mut driver)[..] else { panic!("nothing is claimed along") };
-    driver.answer_finish(Err(Failure::Unknown));
+    driver.answer_finish(Err(CallFailure::Unknown));
     assert!(driver.node.known_runs().any(|known| known == next.run));
     driver.tick(10_000);
     driver.beat();

@@ -1,8 +1,8 @@
 //! Every cell of the exception matrix, driven through the machine.
 
 use carillon_domain::node::call::Call;
+use carillon_domain::node::call::CallFailure;
 use carillon_domain::node::call::ClaimRequest;
-use carillon_domain::node::call::Failure;
 use carillon_domain::node::port::{Claimed, FinishAnswer, RunRef, SettleAnswer, StartAnswer};
 use carillon_domain::node::{Config, Effect, Input};
 
@@ -10,7 +10,7 @@ use super::driver::{Driver, config, found_executing, prepared, started, succeede
 
 #[test]
 pub fn a_claim_that_failed_for_certain_is_forgotten_and_made_again() {
-    for failure in [Failure::RolledBack, Failure::Refused] {
+    for failure in [CallFailure::RolledBack, CallFailure::Refused] {
         let mut driver = Driver::new(config());
         let ids = driver.claim();
         driver.claimed(Err(failure));
@@ -34,7 +34,7 @@ pub fn a_claim_that_failed_for_certain_is_forgotten_and_made_again() {
 pub fn a_claim_of_unknown_outcome_is_adopted_when_recovery_lists_it() {
     let mut driver = Driver::new(config());
     let run = driver.claim()[0];
-    driver.claimed(Err(Failure::Unknown));
+    driver.claimed(Err(CallFailure::Unknown));
     assert!(driver.node.known_runs().any(|known| known == run), "kept in pending");
     assert!(
         driver.take().iter().any(|effect| matches!(effect, Effect::Call { call: Call::ListHeld { .. }, .. })),
@@ -57,7 +57,7 @@ pub fn what_recovery_lists_and_nobody_knows_is_given_back_until_that_is_acknowle
     let stray = prepared(carillon_domain::id::RunId::drawn(super::driver::me(), 999), 1, 0);
     driver.held(Ok(vec![stray.at]));
     assert_eq!(driver.releases(), [stray.at]);
-    for (n, failure) in [Failure::RolledBack, Failure::Refused, Failure::Unknown].into_iter().enumerate() {
+    for (n, failure) in [CallFailure::RolledBack, CallFailure::Refused, CallFailure::Unknown].into_iter().enumerate() {
         driver.released(Err(failure));
         assert!(driver.releases().is_empty(), "not at once");
         driver.tick(10_000 + 300 * (n as u64 + 1));
@@ -72,11 +72,11 @@ pub fn a_start_follows_its_answer() {
     let mut driver = Driver::new(config());
     let claimed = driver.prepare(0);
     driver.take();
-    driver.answer_start(Err(Failure::RolledBack));
+    driver.answer_start(Err(CallFailure::RolledBack));
     assert!(driver.starts().is_empty());
     driver.tick(50);
     assert_eq!(driver.starts(), [claimed.at], "rolled back: asked again");
-    driver.answer_start(Err(Failure::Refused));
+    driver.answer_start(Err(CallFailure::Refused));
     assert_eq!(driver.releases(), [claimed.at], "refused: given back");
     driver.released(Ok(()));
     assert!(driver.spawns().is_empty());
@@ -109,9 +109,9 @@ pub fn a_start_of_unknown_outcome_is_settled_and_follows_what_is_found() {
         let mut driver = Driver::new(config());
         let claimed = driver.prepare(0);
         driver.take();
-        driver.answer_start(Err(Failure::Unknown));
+        driver.answer_start(Err(CallFailure::Unknown));
         assert_eq!(driver.settles(), [claimed.at]);
-        driver.settled(Err(Failure::Unknown));
+        driver.settled(Err(CallFailure::Unknown));
         driver.tick(50);
         assert_eq!(driver.settles(), [claimed.at], "only an acknowledged settling is believed");
         let seen = match found {
@@ -140,7 +140,7 @@ pub fn a_finish_is_asked_for_ever_and_kept_until_it_is_recorded() {
     let claimed = driver.execute();
     driver.exit(claimed.at.run);
     let mut now = 0;
-    for failure in [Failure::Unknown, Failure::RolledBack, Failure::Refused].repeat(4) {
+    for failure in [CallFailure::Unknown, CallFailure::RolledBack, CallFailure::Refused].repeat(4) {
         assert_eq!(driver.finishes().len(), 1);
         driver.answer_finish(Err(failure));
         assert_eq!(driver.node.counts(), (0, 1), "its place stays taken");
@@ -200,7 +200,7 @@ pub fn no_more_runs_execute_than_allowed_even_if_starts_are_in_doubt() {
     let all: Vec<_> = (0..5).map(|n| prepared(ids[n], n as u64, 0)).collect();
     driver.claimed(Ok(all.clone()));
     assert_eq!(driver.starts().len(), 2);
-    driver.answer_start(Err(Failure::Unknown));
+    driver.answer_start(Err(CallFailure::Unknown));
     assert_eq!(driver.settles().len(), 2);
     driver.tick(50);
     assert!(driver.starts().is_empty(), "both places may be taken");
@@ -242,11 +242,11 @@ pub fn a_row_that_was_written_to_before_its_start_is_settled_and_started_at_once
 
 #[test]
 pub fn an_unknown_outcome_is_settled_until_the_store_acknowledges() {
-    for failure in [Failure::RolledBack, Failure::Refused, Failure::Unknown] {
+    for failure in [CallFailure::RolledBack, CallFailure::Refused, CallFailure::Unknown] {
         let mut driver = Driver::new(config());
         let claimed = driver.prepare(0);
         driver.take();
-        driver.answer_start(Err(Failure::Unknown));
+        driver.answer_start(Err(CallFailure::Unknown));
         assert_eq!(driver.settles(), [claimed.at]);
         driver.settled(Err(failure));
         assert_eq!((driver.spawns().len(), driver.starts().len(), driver.releases().len()), (0, 0, 0), "{failure:?}");
@@ -260,7 +260,7 @@ pub fn an_unknown_outcome_is_settled_until_the_store_acknowledges() {
 pub fn a_run_that_a_draining_node_finds_prepared_is_released() {
     let mut driver = Driver::new(config());
     let claimed = driver.prepare(0);
-    driver.answer_start(Err(Failure::Unknown));
+    driver.answer_start(Err(CallFailure::Unknown));
     driver.feed(Input::Drain);
     driver.take();
     driver.settled(Ok(vec![SettleAnswer::Prepared(claimed.clone())]));
@@ -280,7 +280,7 @@ pub fn a_claim_follows_a_firing_that_went_back_to_idle() {
 
     let mut driver = Driver::new(config());
     let claimed = driver.prepare(0);
-    driver.answer_start(Err(Failure::Refused));
+    driver.answer_start(Err(CallFailure::Refused));
     assert_eq!(driver.releases(), [claimed.at]);
     driver.take();
     driver.released(Ok(()));

@@ -1,7 +1,7 @@
 //! `overlap = replace`: the node knows when, the store knows whether.
 
 use carillon_domain::node::call::Call;
-use carillon_domain::node::call::Failure;
+use carillon_domain::node::call::CallFailure;
 use carillon_domain::node::port::{Claimed, RunRef, SettleAnswer, StartAnswer};
 use carillon_domain::node::{Effect, StopReason};
 use carillon_domain::time::{BootTime, Timestamp};
@@ -59,7 +59,7 @@ pub fn without_an_answer_the_store_is_asked_again() {
     let (mut driver, claimed) = to_be_replaced();
     driver.tick(2_000);
     driver.take();
-    driver.settled(Err(Failure::Unknown));
+    driver.settled(Err(CallFailure::Unknown));
     assert!(driver.stops().is_empty());
     driver.tick(2_050);
     assert_eq!(driver.settles().len(), 1);

@@ -6,7 +6,7 @@ use carillon_domain::node::call::PeekRequest;
 use std::time::Duration;
 
 use carillon_domain::id::JobId;
-use carillon_domain::node::call::Failure;
+use carillon_domain::node::call::CallFailure;
 use carillon_domain::node::port::{Peek, RowKey, Unclaimed};
 use carillon_domain::node::{Config, Effect, Input};
 use carillon_domain::partition::share_of;
@@ -140,7 +140,7 @@ pub fn only_what_was_still_there_when_the_look_was_sent_counts() {
     let late = Peek { unclaimed: vec![row(theirs, 1, 7)], ..Peek::default() };
     driver.peeked(Ok(late));
     assert_eq!(driver.claims(), [], "seen for one second; then nobody got an answer, the owner neither");
-    driver.peeked(Err(Failure::Unknown));
+    driver.peeked(Err(CallFailure::Unknown));
     assert_eq!(look(&mut driver, 17, vec![row(theirs, 1, 7)]).len(), 1);
 }
 
@@ -161,7 +161,7 @@ pub fn my_own_come_first_and_what_has_become_mine_is_no_theft() {
     driver.claimed(Ok(vec![]));
     let [theft] = &driver.claims()[..] else { panic!("then what others left") };
     assert_eq!(theft.partitions, [theirs]);
-    driver.claimed(Err(Failure::RolledBack));
+    driver.claimed(Err(CallFailure::RolledBack));
     driver.tick(15_999);
     assert_eq!(driver.claims(), [], "it is observed anew, and nothing of mine was wished for");
 

@@ -48,7 +48,7 @@ pub fn only_the_sequence_that_was_acknowledged_is_carried() {
     let mut driver = Driver::new(config());
     assert_eq!(driver.node.acked(), 1);
     driver.tick(3_000);
-    driver.beaten(Err(carillon_domain::node::call::Failure::Unknown));
+    driver.beaten(Err(carillon_domain::node::call::CallFailure::Unknown));
     assert_eq!(driver.node.acked(), 1, "nobody knows of the second");
     driver.tick(6_000);
     told(&mut driver, None);
@@ -115,7 +115,7 @@ pub fn a_start_in_doubt_that_is_found_is_given_back() {
         let mut driver = Driver::new(config());
         let claimed = driver.prepare(0);
         driver.take();
-        driver.answer_start(Err(carillon_domain::node::call::Failure::Unknown));
+        driver.answer_start(Err(carillon_domain::node::call::CallFailure::Unknown));
         told(&mut driver, suspended_by);
         let seen: SettleAnswer = found_executing(&claimed, false);
         driver.settled(Ok(vec![seen]));
@@ -161,7 +161,7 @@ pub fn a_start_that_failed_on_the_way_is_not_asked_for_again_but_given_back() {
     let claimed = driver.prepare(0);
     driver.take();
     told(&mut driver, Some(window()));
-    driver.answer_start(Err(carillon_domain::node::call::Failure::RolledBack));
+    driver.answer_start(Err(carillon_domain::node::call::CallFailure::RolledBack));
     driver.tick(3_000);
     assert_eq!((driver.starts(), driver.releases()), (vec![], vec![]), "nobody knows yet whether it is over");
     told(&mut driver, Some(window()));

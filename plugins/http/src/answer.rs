@@ -13,7 +13,7 @@ const SHOWN: [&str; 7] =
     ["content-type", "content-length", "content-encoding", "date", "location", "retry-after", "www-authenticate"];
 
 /// An answer while it arrives.
-pub(crate) struct Answer {
+pub(crate) struct HttpAnswer {
     status: StatusCode,
     shown: Printable,
     /// The part of the body that is shown, and searched.
@@ -21,7 +21,7 @@ pub(crate) struct Answer {
     read_bytes: usize,
 }
 
-impl Answer {
+impl HttpAnswer {
     /// Shows the head.
     pub(crate) fn begin(head: &Head, mut output: impl Write) -> io::Result<Self> {
         let mut text = format!("{} {}\n", head.version, named(head.status));

@@ -25,7 +25,7 @@ use carillon_plugin::{Failure, Plugin, Run, export_plugin};
 use ureq::Agent;
 use ureq::http::Method;
 
-use crate::answer::{Answer, named};
+use crate::answer::{HttpAnswer, named};
 use crate::call::{Call, Seen};
 pub use crate::params::Params;
 use crate::target::Target;
@@ -108,12 +108,12 @@ impl Watch<'_> {
         answer.check_body(self.params).map_err(Failure::new)
     }
 
-    fn show(&self, answer: &mut Option<Answer>) -> Result<(), Failure> {
+    fn show(&self, answer: &mut Option<HttpAnswer>) -> Result<(), Failure> {
         let mut output = self.run.output();
         loop {
             match (self.next()?, answer.as_mut()) {
                 (Seen::Hop(status, to), _) => writeln!(output, "{}: on to {to}", named(status))?,
-                (Seen::Head(head), _) => *answer = Some(Answer::begin(&head, output)?),
+                (Seen::Head(head), _) => *answer = Some(HttpAnswer::begin(&head, output)?),
                 (Seen::Piece(piece), Some(answer)) if piece.is_empty() => return Ok(answer.end(true, output)?),
                 (Seen::Piece(piece), Some(answer)) => answer.push(&piece, self.params, output)?,
                 (Seen::TooLong, Some(answer)) => return Ok(answer.end(false, output)?),

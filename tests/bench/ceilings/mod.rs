@@ -1,5 +1,5 @@
-//! What the machine can do at the most, without Carillon. That changes within minutes, so what a load is compared with is
-//! measured right before it and right after.
+//! The machine's ceiling, without Carillon. It changes within minutes. So it is measured right before and right after each load that is
+//! compared with it.
 
 mod disk;
 mod spawn;
@@ -9,7 +9,7 @@ pub use disk::synced_appends;
 pub use spawn::{PROGRAM, SHELL, SPAWNER, Spawns, spawn_for_a_while};
 pub use sql::Sql;
 
-/// What the machine could do around a load.
+/// The ceiling around a load.
 #[derive(Debug, Clone, Copy)]
 pub struct Around {
     /// Right before it.
@@ -19,7 +19,7 @@ pub struct Around {
 }
 
 impl Around {
-    /// What it could do meanwhile, as far as can be told.
+    /// The ceiling during the load, as far as can be told.
     pub fn mean(self) -> f64 {
         f64::midpoint(self.before, self.after)
     }

@@ -16,7 +16,7 @@ use crate::lab::{Lab, Scratch};
 const CLIENTS: [usize; 3] = [1, 2, 3];
 const SETS: usize = 3;
 
-/// What a session of the store begins with.
+/// The first statements of a session of the store.
 const SESSION: [&str; 4] = [
     "SET SESSION time_zone = '+00:00', sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION'",
     "SET NAMES utf8mb4 COLLATE utf8mb4_bin",
@@ -24,7 +24,7 @@ const SESSION: [&str; 4] = [
     "SET SESSION autocommit = 0",
 ];
 
-/// What the database can do for bare clients, of the number of clients that does best.
+/// The database's ceiling for bare clients, with the number of clients that does best.
 #[derive(Debug, Clone, Copy)]
 pub struct Sql {
     /// Firings a second through the three batches of the store.

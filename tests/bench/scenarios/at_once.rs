@@ -1,5 +1,7 @@
 //! Many runs that are due in the same second.
 
+use carillon_domain::mechanism::Mechanism;
+
 use crate::found::{Found, Row};
 use crate::lab::Lab;
 use crate::lags::Lags;
@@ -29,6 +31,13 @@ pub fn run(lab: &Lab, found: &mut Found) {
             found.row(judged(format!("lag p99, {many} due at once"), &many_late, 99.0, 200.0, 50.0));
         }
     }
+}
+
+/// The lags of many firings due at once, of a plugin that does nothing.
+pub fn many_at_once(lab: &Lab, without: Option<Mechanism>) -> (usize, Lateness) {
+    let (many, times) = lab.size.many_at_once;
+    let setting = Setting { limits: (many * 2, many), without, ..Setting::default() };
+    (many, rounds(&Site::new(lab, &setting), Work::NoopTime, many, times, "many"))
 }
 
 fn judged(what: String, late: &Lateness, percent: f64, must: f64, aim: f64) -> Row {

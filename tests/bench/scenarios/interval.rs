@@ -41,7 +41,7 @@ pub fn crowded<'a>(lab: &'a Lab, isolation: &'static str, nodes: usize) -> Site<
     site
 }
 
-/// What a site does in the window, once it is warm.
+/// The cost of a site in the window, once it is warm.
 pub fn measure(lab: &Lab, site: &Site<'_>) -> Cost {
     pause_until(Instant::now() + lab.size.warm);
     let meter = Meter::start(lab, site);

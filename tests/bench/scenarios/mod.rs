@@ -1,7 +1,7 @@
-//! What is measured, a file a scenario.
+//! The scenarios, a file for each.
 
 mod api;
-mod at_once;
+pub mod at_once;
 mod ceilings;
 pub mod interval;
 mod nodes;
@@ -69,7 +69,7 @@ pub const SCENARIOS: [Scenario; 12] = [
 ];
 
 impl Scenario {
-    /// Measures it. What fails says so in what was found, and nothing else suffers.
+    /// Measures it. A failure is one of its findings, and nothing else suffers.
     pub fn measure(&self, lab: &Lab) -> Found {
         let (began, mut found) = (Instant::now(), Found::default());
         let outcome = catch_unwind(AssertUnwindSafe(|| (self.run)(lab, &mut found)));

@@ -1,4 +1,4 @@
-//! What it costs that several nodes share a database.
+//! The cost of several nodes that share a database.
 
 use crate::ceilings::Around;
 use crate::found::{Found, Row};

@@ -1,5 +1,5 @@
-//! Firings through all three transitions, of which no finish could claim another: each job fires once. What is due already when
-//! it is claimed may start in the same commit.
+//! Firings through all three transitions, of which no finish could claim another: each job fires once. A firing that is due
+//! already when it is claimed may start in the same commit.
 
 use carillon_tests::databases::Brand;
 
@@ -43,8 +43,8 @@ fn bounds(brand: Brand) -> (f64, f64) {
     }
 }
 
-/// Lets so many one-shot jobs come due at once. What the node can hold may have been claimed before they were due, so those
-/// count as none: the rate is that of firings of which every transition fell between the first start and the last end.
+/// Lets so many one-shot jobs come due at once. The node may have claimed as many as it can hold before they were due, so those
+/// do not count: the rate is that of firings of which every transition fell between the first start and the last end.
 pub fn fire(lab: &Lab, setting: &Setting, work: Work, count: usize) -> (f64, Cost) {
     let site = Site::new(lab, setting);
     site.shoot(work, count, time_to_create(count), "shot");

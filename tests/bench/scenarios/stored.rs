@@ -94,7 +94,7 @@ fn fill(site: &Site<'_>, from: u64, until: u64) {
     scratch.fill(&["ANALYZE TABLE job_state".to_owned(), "ANALYZE TABLE job".to_owned()]);
 }
 
-/// What a node asks: a look ahead, and a claim, which is given back.
+/// The calls of a node: a peek, and a claim, which is released.
 async fn scan(lab: &Lab, site: &Site<'_>) -> Scan {
     let store = MySqlStore::open(&site.scratch.url(), Options::default()).await.expect("a store");
     let session = SessionId::from_random(now_ms().unsigned_abs());
@@ -127,7 +127,7 @@ async fn scan(lab: &Lab, site: &Site<'_>) -> Scan {
         claims.push(began.elapsed());
         assert_eq!(claimed.len(), count, "all that were asked for are soon due");
         let given_back: Vec<_> = claimed.iter().map(|claimed| claimed.at).collect();
-        store.reset(session, &given_back).await.expect("they are given back");
+        store.release(session, &given_back).await.expect("they are given back");
     }
     store.close_session(session).await.expect("the session ends");
     Scan { peek: median(peeks), claim: median(claims) }

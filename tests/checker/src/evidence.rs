@@ -17,7 +17,7 @@ use crate::witness::{self, Life};
 /// All that is judged by.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Evidence {
-    /// What was asked for.
+    /// The requests.
     pub plan: Plan,
     /// The runs, as they told of themselves.
     pub lives: Vec<Life>,
@@ -25,7 +25,7 @@ pub struct Evidence {
     pub torn: Vec<String>,
     /// The runs, as the API told of them.
     pub records: Vec<Record>,
-    /// What was done to the cluster.
+    /// The faults of the cluster.
     pub faults: Vec<Fault>,
     /// The processes of nodes that ended.
     pub ends: Vec<End>,

@@ -1,11 +1,11 @@
-//! What was done to the cluster while the jobs ran.
+//! The faults of the cluster while the jobs ran.
 
 use serde_json::{Value, json};
 
 /// A fault that was seen to take effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
-    /// What kind of fault.
+    /// The kind of the fault.
     pub class: String,
     /// The node that it counters; `None` where it counters the database.
     pub node: Option<String>,

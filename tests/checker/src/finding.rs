@@ -1,8 +1,8 @@
-//! What should not be, and what it is called.
+//! Findings that should not be, and their names.
 
 use std::fmt;
 
-/// What people ask first.
+/// The questions that people ask first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Group {
     /// A firing that started twice and was not to.
@@ -13,7 +13,7 @@ pub enum Group {
     SilentMisses,
     /// Records that say something else than the jobs themselves, or than what was asked for.
     Contradictions,
-    /// What had not come to rest in the end.
+    /// Runs that had not come to rest in the end.
     Unsettled,
 }
 
@@ -81,7 +81,7 @@ pub enum Kind {
     Early,
     /// A later run carried a fencing token that is not higher.
     TokenWentBack,
-    /// What a run wrote cannot be read.
+    /// The lines of a run cannot be read.
     Torn,
     /// A job that nobody asked for.
     UnknownJob,
@@ -119,7 +119,7 @@ impl Kind {
         Kind::Unsettled,
     ];
 
-    /// What it counts as.
+    /// The question that it counts for.
     pub const fn group(self) -> Group {
         match self {
             Kind::StartedTwice | Kind::TwoProcesses | Kind::AttemptNotAllowed => Group::Duplicates,
@@ -152,11 +152,11 @@ impl Kind {
 /// One thing that should not be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// What kind of thing.
+    /// The kind of the finding.
     pub kind: Kind,
     /// Whose job.
     pub job: String,
-    /// What was seen, with ids and times.
+    /// The observation, with ids and times.
     pub what: String,
 }
 

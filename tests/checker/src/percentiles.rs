@@ -14,7 +14,7 @@ impl FromIterator<i64> for Percentiles {
     }
 }
 
-/// What is shown of them, by name.
+/// The percentiles that are shown, by name.
 const SHOWN: [(&str, f64); 5] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999), ("max", 1.0)];
 
 impl Percentiles {
@@ -29,7 +29,7 @@ impl Percentiles {
         self.0.get(rank.saturating_sub(1).min(self.0.len().checked_sub(1)?)).copied()
     }
 
-    /// What is shown of them.
+    /// The percentiles that are shown.
     pub fn to_json(&self) -> Value {
         let mut value = json!({"count": self.count()});
         for (name, share) in SHOWN {

@@ -8,10 +8,10 @@ use crate::record::Record;
 use crate::time::SECOND_US;
 use crate::witness::Life;
 
-/// What became of the jobs of one node after one fault. Times are milliseconds from the fault.
+/// The fate of the jobs of one node after one fault. Times are milliseconds from the fault.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Takeover {
-    /// What counters it.
+    /// The fault.
     pub class: String,
     /// The node.
     pub node: String,
@@ -21,7 +21,7 @@ pub struct Takeover {
 
 /// A job belongs to the session that ran it last, if that was so long ago at the most.
 const OF_LATE_US: i64 = 5 * SECOND_US;
-/// What starts later has other reasons.
+/// Later starts have other reasons.
 const UNTIL_US: i64 = 120 * SECOND_US;
 
 /// Of each fault that ended a node, in order of the ends.

@@ -1,4 +1,4 @@
-//! What was found, for people and for programs.
+//! The findings, for people and for programs.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,7 +10,7 @@ use crate::lateness::Lateness;
 use crate::percentiles::Percentiles;
 use crate::takeover::Takeover;
 
-/// What became of every due time, and everything that should not be.
+/// The fate of every due time, and everything that should not be.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Verdict {
     /// Due times that had to be accounted for.
@@ -19,7 +19,7 @@ pub struct Verdict {
     pub fates: BTreeMap<String, u64>,
     /// Runs that started, by their own word.
     pub starts: usize,
-    /// What should not be.
+    /// The findings that should not be.
     pub findings: Vec<Finding>,
     /// How late runs started.
     pub lateness: Lateness,

@@ -1,4 +1,4 @@
-//! What the jobs wrote themselves: a line when they start, lines while they live, a line when they end.
+//! The words of the jobs themselves: a line when they start, lines while they live, a line when they end.
 //!
 //! A line is `RUN JOB DUE_AT ATTEMPT TOKEN WHAT TIME`: the words of the run's environment, then `start`, `alive` or `end:N`
 //! (the exit code that it is about to have), and its own clock in microseconds since 1970.

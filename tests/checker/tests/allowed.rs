@@ -1,4 +1,4 @@
-//! What may be under faults, retries and people's orders is not held against anybody; and the figures.
+//! Behaviour that is allowed under faults, retries and requests of people; and the figures.
 
 mod world;
 

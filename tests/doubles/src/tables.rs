@@ -15,7 +15,7 @@ use carillon_domain::time::Timestamp;
 use super::data::{Data, Place as RecordPlace};
 use carillon_store::live_output::LiveRow;
 use carillon_store::local::port::LocalTransaction;
-use carillon_store::purge_cursor::{Counted, Place, Places, Purge};
+use carillon_store::purge_cursor::{Counted, Purge, PurgePosition, PurgePositions};
 use carillon_store::tables::{
     ConcurrentJob, JobRow, JobRows, KnownSession, RecordQuery, Recorded, SeenJob, Standing, Tables, WriteSet, at_once,
     seen_job,
@@ -362,11 +362,16 @@ impl LocalTransaction for Transaction<'_> {
         Ok(())
     }
 
-    fn crowded_jobs(&mut self, _purge: &Purge, _from: Place) -> StoreResult<Counted> {
+    fn crowded_jobs(&mut self, _purge: &Purge, _from: PurgePosition) -> StoreResult<Counted> {
         Ok(Counted::default())
     }
 
-    fn purge(&mut self, purge: &Purge, _counted: &Counted, from: Places) -> StoreResult<(usize, Places)> {
+    fn purge(
+        &mut self,
+        purge: &Purge,
+        _counted: &Counted,
+        from: PurgePositions,
+    ) -> StoreResult<(usize, PurgePositions)> {
         Ok((self.data.purge(purge.before, purge.max_runs_per_job, purge.limit), from))
     }
 }

@@ -23,13 +23,13 @@ use std::time::Duration;
 
 use carillon_checker::Group;
 use carillon_tests::chaos::Class;
+use carillon_tests::chaos_run::faults::Pace;
+use carillon_tests::chaos_run::{ChaosRun, Told};
 use carillon_tests::cluster::{BRISK, FAST};
 use carillon_tests::databases::Brand;
 use carillon_tests::report::{Report, said};
 use carillon_tests::server::binary;
 use carillon_tests::settings::Settings;
-use carillon_tests::trial::strikes::Pace;
-use carillon_tests::trial::{Told, Trial};
 use serde_json::Value;
 
 /// Where nodes read which guard they run without.
@@ -49,15 +49,15 @@ fn main() -> ExitCode {
     if !without.is_empty() && std::env::var(WITHOUT).as_deref() != Ok(without) {
         return again_without(without);
     }
-    let trial = trial(&settings);
-    let told = trial.run();
-    let report = report(&settings, &trial, &told);
+    let chaos_run = chaos_run(&settings);
+    let told = chaos_run.run();
+    let report = report(&settings, &chaos_run, &told);
     print!("{}", report.markdown());
     println!("\nkept as {}", report.keep().expect("the report can be kept").display());
     if told.is_clean() && !settings.says("keep") {
-        let _left_over = std::fs::remove_dir_all(&trial.dir);
+        let _left_over = std::fs::remove_dir_all(&chaos_run.dir);
     } else {
-        println!("`carillon-check {}` judges it again", trial.dir.display());
+        println!("`carillon-check {}` judges it again", chaos_run.dir.display());
     }
     let as_expected = if without.is_empty() { told.is_clean() } else { !told.verdict.is_clean() };
     if as_expected { ExitCode::SUCCESS } else { ExitCode::FAILURE }
@@ -74,7 +74,7 @@ fn again_without(guard: &str) -> ExitCode {
     panic!("it cannot begin anew: {failed}");
 }
 
-fn trial(settings: &Settings) -> Trial {
+fn chaos_run(settings: &Settings) -> ChaosRun {
     let named = |name: &str| {
         Class::of_name(name).unwrap_or_else(|| panic!("{name:?} is no class of faults; classes=list prints all"))
     };
@@ -84,7 +84,7 @@ fn trial(settings: &Settings) -> Trial {
     };
     let seed = settings.number("seed", 1);
     let name = format!("carillon-chaos-{}-{seed}", std::process::id());
-    Trial {
+    ChaosRun {
         brand: match settings.text("database", "mariadb") {
             "mysql" => Brand::MySql,
             _ => Brand::MariaDb,
@@ -100,19 +100,21 @@ fn trial(settings: &Settings) -> Trial {
     }
 }
 
-fn report(settings: &Settings, trial: &Trial, told: &Told) -> Report {
+fn report(settings: &Settings, chaos_run: &ChaosRun, told: &Told) -> Report {
     let verdict = &told.verdict;
     let (name, title) = match settings.text("without", "") {
-        "" => (format!("chaos-{}", trial.brand.name().to_lowercase()), format!("Chaos on {}", trial.brand.name())),
+        "" => {
+            (format!("chaos-{}", chaos_run.brand.name().to_lowercase()), format!("Chaos on {}", chaos_run.brand.name()))
+        }
         guard => {
-            (format!("chaos-without-{guard}"), format!("Chaos on {} without the guard {guard}", trial.brand.name()))
+            (format!("chaos-without-{guard}"), format!("Chaos on {} without the guard {guard}", chaos_run.brand.name()))
         }
     };
     let mut report = Report::new(&name, &title);
     report.fact("database", &*told.database);
     report.fact("binary", said(&binary().display().to_string(), &["--version"]));
-    report.fact("seed", trial.seed).fact("seconds", trial.length.as_secs());
-    report.fact("nodes", trial.nodes).fact("jobs", trial.jobs);
+    report.fact("seed", chaos_run.seed).fact("seconds", chaos_run.length.as_secs());
+    report.fact("nodes", chaos_run.nodes).fact("jobs", chaos_run.jobs);
     report.fact("session timing", settings.text("timing", "brisk"));
     report.fact("effective faults", told.counters.effective());
     report.fact("classes with an effective fault", told.counters.classes());

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use carillon_domain::guard::{self, Guard};
-use carillon_tests::model::{Bounds, Outcome, Removed, Sight, check, run_without};
+use carillon_tests::model::{Bounds, Outcome, Removed, Situation, check, run_without};
 use carillon_tests::report::Report;
 use carillon_tests::settings::Settings;
 
@@ -115,11 +115,11 @@ fn report(outcomes: &[Outcome]) -> Report {
     };
     let columns = ["exploration", "steps", "states", "depth", "seconds", "seen", "found"];
     report.table("explorations", &columns, outcomes.iter().map(row).collect());
-    let sights = Sight::ALL.map(|sight| {
-        let times: u64 = outcomes.iter().map(|outcome| outcome.sights.of(sight)).sum();
+    let coverage = Situation::ALL.map(|sight| {
+        let times: u64 = outcomes.iter().map(|outcome| outcome.coverage.of(sight)).sum();
         vec![format!("{sight:?}").into(), times.into()]
     });
-    report.table("come across", &["what", "times"], sights.to_vec());
+    report.table("come across", &["what", "times"], coverage.to_vec());
     report
 }
 

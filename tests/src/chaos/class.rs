@@ -31,7 +31,7 @@ pub enum Class {
     Restored,
 }
 
-/// What a fault takes for itself while it lasts. Faults on two nodes, or one on a node and one on the database, may last
+/// The part of the field that a fault occupies while it lasts. Faults on two nodes, or one on a node and one on the database, may last
 /// at the same time; two on one node, or two on the database, wait for each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reach {
@@ -104,7 +104,7 @@ impl Class {
         }
     }
 
-    /// What is done, and when it counts as effective.
+    /// The fault itself, and when it counts as effective.
     pub fn what(self) -> &'static str {
         match self {
             Class::WireCutBefore => "a statement is cut off before the server sees it; the proxy had it",
@@ -151,7 +151,7 @@ impl Class {
         Self::ALL.into_iter().find(|class| class.name() == name)
     }
 
-    /// What it takes for itself.
+    /// The parts of the field that it occupies.
     pub fn reach(self) -> Reach {
         match self {
             Class::WireCutBefore

@@ -11,7 +11,7 @@ use super::outcome::{Begun, Counters, Seen, comes, last_for, must_come, now_us};
 /// How long it may take until a jump is seen.
 const PATIENCE: Duration = Duration::from_secs(30);
 const ASK: Duration = Duration::from_secs(5);
-/// What two looks at a clock may differ by on a busy machine.
+/// The most that two readings of a clock may differ by on a busy machine.
 const NEAR_MS: i64 = 500;
 
 fn ms(dice: &mut Dice, low: u64, high: u64) -> i64 {

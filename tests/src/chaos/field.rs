@@ -1,4 +1,4 @@
-//! What the faults act on.
+//! The field that the faults act on.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -10,7 +10,7 @@ use super::wire::Wire;
 use crate::cluster::{Cluster, Member};
 use crate::databases::{Brand, Clock, Database, Server, Surroundings};
 
-/// What a field is made of.
+/// The parts of a field.
 #[derive(Debug, Clone)]
 pub struct Plan {
     /// Of the database server.
@@ -19,7 +19,7 @@ pub struct Plan {
     pub options: Vec<String>,
     /// How many nodes there are: `node-1`, `node-2`, ...
     pub nodes: usize,
-    /// What `carillon.toml` of each holds beside the store.
+    /// The settings in `carillon.toml` of each, without the store.
     pub config: String,
     /// The disk of the database is small, so that it can be filled ([`Class::DiskFull`]).
     pub small_disk: bool,
@@ -57,13 +57,13 @@ pub struct Field {
     pub cluster: Cluster,
     /// How long the nodes may be without the database, or without CPU.
     pub timing: Timing,
-    /// What probes write to.
+    /// The table that probes write to.
     pub(super) probe: Database,
     of_database: Mutex<()>,
     alone: RwLock<()>,
 }
 
-/// What a fault has taken for itself.
+/// The part that a fault has occupied.
 pub(super) enum Hold<'a> {
     Node(&'a Target, #[allow(dead_code)] (RwLockReadGuard<'a, ()>, MutexGuard<'a, ()>)),
     Database(#[allow(dead_code)] (RwLockReadGuard<'a, ()>, MutexGuard<'a, ()>)),

@@ -1,15 +1,15 @@
-//! What became of a strike.
+//! The outcome of a strike.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// What became of a strike. Times are microseconds since 1970 by the machine's clock, which no fault moves.
+/// The outcome of a strike. Times are microseconds since 1970 by the machine's clock, which no fault moves.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     /// It was seen to take effect, and is undone.
     Effective(Seen),
     /// It was undone without having been seen to take effect: it does not count.
     NotEffective {
-        /// What was missing.
+        /// The missing part.
         why: String,
     },
 }
@@ -17,7 +17,7 @@ pub enum Outcome {
 /// A fault that took effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seen {
-    /// What was seen.
+    /// The observation.
     pub evidence: String,
     /// When it began.
     pub from_us: u64,
@@ -29,7 +29,7 @@ pub struct Seen {
     pub database_clock_ms: i64,
 }
 
-/// What a strike answers: what was seen, or why it does not count.
+/// The answer of a strike: the observation, or why it does not count.
 pub(super) type Counters = Result<Seen, String>;
 
 impl From<Counters> for Outcome {

@@ -1,4 +1,4 @@
-//! What the database looks like to an ordinary user that is no node.
+//! The database as an ordinary user sees it that is no node.
 
 use std::time::{Duration, Instant};
 

@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// The connections of the nodes.
 const OF_NODES: &str = "SELECT id FROM information_schema.processlist WHERE user = 'carillon'";
 
-/// What nodes wait for while the tables are locked, in the words of each server.
+/// The words of each server for nodes that wait while the tables are locked.
 const WAITING: &str = "SELECT state FROM information_schema.processlist \
                        WHERE user = 'carillon' AND state LIKE 'Waiting for % lock'";
 
@@ -56,7 +56,7 @@ async fn undo(root: &mut Conn) -> Result<(), Error> {
     root.query_drop(format!("SET GLOBAL max_connections = {CONNECTIONS}")).await
 }
 
-/// What was seen, or why it does not count; an error of the orders themselves.
+/// The observation, or why it does not count; an error of the orders themselves.
 type Said = Result<Result<String, String>, Error>;
 
 fn counts(as_wanted: bool, evidence: String) -> Result<String, String> {

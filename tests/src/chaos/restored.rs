@@ -21,7 +21,7 @@ use crate::server::binary;
 /// How long nodes may take to give signs of life, to notice, to be ready again.
 const PATIENCE: Duration = Duration::from_secs(40);
 const ASK: Duration = Duration::from_secs(3);
-/// What nodes say of themselves when they have noticed.
+/// The words of nodes that have noticed.
 const WENT_BACK: &str = "the database went back in time";
 
 pub(super) fn older_state(field: &Field, dice: &mut Dice) -> Counters {

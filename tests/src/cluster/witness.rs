@@ -59,7 +59,7 @@ impl Witness {
         lives
     }
 
-    /// What is judged by where jobs come due each second and may not overlap, as far as all their records, `runs`, reach.
+    /// The plan for jobs that fall due each second and may not overlap, as far as all their records, `runs`, reach.
     pub fn evidence(&self, runs: &[Value]) -> Evidence {
         self.evidence_every(1, runs)
     }

@@ -11,10 +11,10 @@ use carillon_domain::run::{Status, Trigger};
 use carillon_domain::time::Timestamp;
 use carillon_store::{ClaimRequest, Me, PeekRequest, StoreError};
 
-use super::bench::{Bench, PARTITIONS, at, job, key};
+use super::fixture::{PARTITIONS, StoreFixture, at, job, key};
 
 /// Only what comes up; nobody claims it twice.
-pub async fn takes_what_comes_up_within_the_horizon(bench: &Bench) {
+pub async fn takes_what_comes_up_within_the_horizon(bench: &StoreFixture) {
     bench.create(job("soon")).await;
     bench.create(Job { schedule: "@every 31s".into(), ..job("later") }).await;
     let claimed = bench.claim_one().await;
@@ -24,13 +24,13 @@ pub async fn takes_what_comes_up_within_the_horizon(bench: &Bench) {
     assert!(bench.claim().await.is_empty());
     bench.go_to(1);
     assert_eq!(bench.claim_one().await.held.firing.due_at, at(31));
-    let held = bench.store.held(bench.me).await.unwrap();
+    let held = bench.store.list_held(bench.me).await.unwrap();
     assert_eq!(held.len(), 2);
     assert!(held.contains(&claimed.at));
 }
 
 /// Partitions, limit, executors; what comes up first is taken first.
-pub async fn keeps_to_partitions_limit_and_executors(bench: &Bench) {
+pub async fn keeps_to_partitions_limit_and_executors(bench: &StoreFixture) {
     for n in 0..20 {
         bench.create(Job { schedule: format!("@every {}s", 29 - n), ..job(&format!("j{n}")) }).await;
     }
@@ -52,7 +52,7 @@ pub async fn keeps_to_partitions_limit_and_executors(bench: &Bench) {
 }
 
 /// One partition has all that comes up first.
-pub async fn the_first_are_taken_wherever_they_are(bench: &Bench) {
+pub async fn the_first_are_taken_wherever_they_are(bench: &StoreFixture) {
     let names = (0..).map(|n| format!("j{n}"));
     let of =
         |wanted: bool| names.clone().filter(move |name| (partition_of("default", name, PARTITIONS) == 1) == wanted);
@@ -73,7 +73,7 @@ pub async fn the_first_are_taken_wherever_they_are(bench: &Bench) {
 }
 
 /// Paused jobs stay.
-pub async fn a_paused_job_is_not_claimed(bench: &Bench) {
+pub async fn a_paused_job_is_not_claimed(bench: &StoreFixture) {
     bench.create(job("a")).await;
     bench.store.pause(&key("a"), None, Some("holiday".into())).await.unwrap();
     assert!(bench.claim().await.is_empty());
@@ -85,7 +85,7 @@ pub async fn a_paused_job_is_not_claimed(bench: &Bench) {
 }
 
 /// Neither ended nor draining nor unknown sessions claim.
-pub async fn an_ended_session_claims_nothing(bench: &Bench) {
+pub async fn an_ended_session_claims_nothing(bench: &StoreFixture) {
     bench.create(job("a")).await;
     let other = bench.session(2).await;
     let request = bench.claim_request(other, at(30), 5);
@@ -104,7 +104,7 @@ fn misfire(policy: MisfirePolicy) -> Job {
 }
 
 /// `skip`: one record for the stretch, the next due time is claimed.
-pub async fn skipped_misfires_are_recorded(bench: &Bench) {
+pub async fn skipped_misfires_are_recorded(bench: &StoreFixture) {
     bench.create(misfire(MisfirePolicy::Skip)).await;
     bench.go_to(47);
     assert_eq!(bench.claim_one().await.held.firing.due_at, at(50));
@@ -113,7 +113,7 @@ pub async fn skipped_misfires_are_recorded(bench: &Bench) {
 }
 
 /// `fire_once`: the latest runs as a misfire, the others are recorded.
-pub async fn fire_once_carries_the_latest(bench: &Bench) {
+pub async fn fire_once_carries_the_latest(bench: &StoreFixture) {
     bench.create(misfire(MisfirePolicy::FireOnce)).await;
     bench.go_to(47);
     let claimed = bench.claim_one().await;
@@ -125,7 +125,7 @@ pub async fn fire_once_carries_the_latest(bench: &Bench) {
 }
 
 /// `catch_up`: the newest hundred, oldest first, one at a time.
-pub async fn catch_up_works_off_the_newest_hundred(bench: &Bench) {
+pub async fn catch_up_works_off_the_newest_hundred(bench: &StoreFixture) {
     bench.create(misfire(MisfirePolicy::CatchUp)).await;
     bench.go_to(1205);
     for n in 0..100 {
@@ -140,7 +140,7 @@ pub async fn catch_up_works_off_the_newest_hundred(bench: &Bench) {
 }
 
 /// The earliest time of my partitions at which something comes up that I can run; nothing where nothing comes in time.
-pub async fn peek_tells_what_comes_up(bench: &Bench) {
+pub async fn peek_tells_what_comes_up(bench: &StoreFixture) {
     let earliest = async |mine: &[u16], until| {
         bench.store.peek(&bench.peek_request(bench.me, mine, until)).await.unwrap().earliest_claim_at
     };
@@ -167,9 +167,9 @@ pub async fn peek_tells_what_comes_up(bench: &Bench) {
     assert_eq!(earliest(&all, at(1_000)).await, Some(at(0)));
 }
 
-/// What others leave lying: each row where it is, at its version, in the order in which it comes up; none that this node
-/// cannot run, that comes up later, or that somebody holds.
-pub async fn peek_tells_what_others_leave_unclaimed(bench: &Bench) {
+/// The rows that others ignore: each where it is, at its version, in the order of due times. None that this node cannot run, that
+/// falls due later, or that somebody holds.
+pub async fn peek_tells_what_others_leave_unclaimed(bench: &StoreFixture) {
     let seen = async |mine: &[u16], until| {
         bench.store.peek(&bench.peek_request(bench.me, mine, until)).await.unwrap().unclaimed
     };
@@ -201,7 +201,7 @@ pub async fn peek_tells_what_others_leave_unclaimed(bench: &Bench) {
 }
 
 /// Runs beside the job's own are left lying as well.
-pub async fn peek_tells_what_waits_beside(bench: &Bench) {
+pub async fn peek_tells_what_waits_beside(bench: &StoreFixture) {
     bench.create(Job { overlap: Overlap::Allow, schedule: "@every 60s".into(), ..job("a") }).await;
     for second in 0..10 {
         bench.go_to(second);
@@ -221,7 +221,7 @@ pub async fn peek_tells_what_waits_beside(bench: &Bench) {
 }
 
 /// A lock that is not there is no free pass.
-pub async fn an_unknown_partition_is_an_error(bench: &Bench) {
+pub async fn an_unknown_partition_is_an_error(bench: &StoreFixture) {
     let request = ClaimRequest { partitions: vec![PARTITIONS], ..bench.claim_request(bench.me, at(30), 5) };
     assert!(matches!(bench.store.claim(&request).await, Err(StoreError::Permanent(_))));
 }

@@ -7,10 +7,10 @@ use carillon_domain::run::{Status, Trigger};
 use carillon_domain::store::Refusal;
 use carillon_store::{ControlError, RunStage};
 
-use super::bench::{Bench, at, job, key};
+use super::fixture::{StoreFixture, at, job, key};
 
 /// A prepared firing goes back and does not start; a running one goes on.
-pub async fn pause_and_resume_in_every_phase(bench: &Bench) {
+pub async fn pause_and_resume_in_every_phase(bench: &StoreFixture) {
     bench.create(job("prepared")).await;
     let prepared = bench.claim_one().await;
     bench.store.pause(&key("prepared"), None, None).await.unwrap();
@@ -32,7 +32,7 @@ pub async fn pause_and_resume_in_every_phase(bench: &Bench) {
 }
 
 /// A prepared firing goes back; what runs, runs on with what it has.
-pub async fn an_update_in_every_phase(bench: &Bench) {
+pub async fn an_update_in_every_phase(bench: &StoreFixture) {
     let new = |name: &str| Job { params: "new".into(), ..job(name) };
     bench.create(job("a")).await;
     let claimed = bench.claim_one().await;
@@ -50,7 +50,7 @@ pub async fn an_update_in_every_phase(bench: &Bench) {
 }
 
 /// A manual run waits, starts under the id that was told, and is subject to the overlap policy.
-pub async fn trigger_in_every_phase(bench: &Bench) {
+pub async fn trigger_in_every_phase(bench: &StoreFixture) {
     bench.create(Job { schedule: "@every 1000s".into(), ..job("a") }).await;
     bench.store.pause(&key("a"), None, None).await.unwrap();
     let run = bench.draw();
@@ -71,7 +71,7 @@ pub async fn trigger_in_every_phase(bench: &Bench) {
 }
 
 /// Waiting, prepared, running, over.
-pub async fn cancel_in_every_phase(bench: &Bench) {
+pub async fn cancel_in_every_phase(bench: &StoreFixture) {
     bench.create(job("a")).await;
     let manual = bench.draw();
     bench.store.trigger(&key("a"), manual).await.unwrap();
@@ -99,7 +99,7 @@ pub async fn cancel_in_every_phase(bench: &Bench) {
 }
 
 /// The same for runs beside their job's row.
-pub async fn cancel_beside(bench: &Bench) {
+pub async fn cancel_beside(bench: &StoreFixture) {
     bench.create(Job { overlap: Overlap::Allow, schedule: "@every 1000s".into(), ..job("a") }).await;
     let runs = [bench.draw(), bench.draw(), bench.draw()];
     for run in runs {
@@ -121,7 +121,7 @@ pub async fn cancel_beside(bench: &Bench) {
 }
 
 /// `until`: the claim finds the pause over and records what it swallowed.
-pub async fn a_pause_ends_by_itself(bench: &Bench) {
+pub async fn a_pause_ends_by_itself(bench: &StoreFixture) {
     bench.create(job("a")).await;
     let view = bench.store.pause(&key("a"), Some(at(25)), Some("deploy".into())).await.unwrap();
     assert_eq!(view.pause().unwrap().reason.as_deref(), Some("deploy"));
@@ -134,7 +134,7 @@ pub async fn a_pause_ends_by_itself(bench: &Bench) {
 }
 
 /// A manual run that is given back while another waits: neither disappears.
-pub async fn two_waiting_manual_runs_are_both_accounted_for(bench: &Bench) {
+pub async fn two_waiting_manual_runs_are_both_accounted_for(bench: &StoreFixture) {
     bench.create(Job { overlap: Overlap::Delay, schedule: "@every 1000s".into(), ..job("a") }).await;
     let (first, second) = (bench.draw(), bench.draw());
     bench.store.trigger(&key("a"), first).await.unwrap();
@@ -143,7 +143,7 @@ pub async fn two_waiting_manual_runs_are_both_accounted_for(bench: &Bench) {
     bench.store.trigger(&key("a"), second).await.unwrap();
     let version = bench.view("a").await.state.version;
     let at = carillon_domain::node::port::RunRef { version, ..claimed.at };
-    bench.store.reset(bench.me, &[at]).await.unwrap();
+    bench.store.release(bench.me, &[at]).await.unwrap();
     for run in [first, second] {
         bench.store.run(run).await.unwrap_or_else(|error| panic!("{run} disappeared: {error}"));
     }

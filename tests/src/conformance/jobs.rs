@@ -5,10 +5,10 @@ use carillon_domain::store::Refusal;
 use carillon_domain::time::Timestamp;
 use carillon_store::{Change, ControlError, PutIf, PutJob};
 
-use super::bench::{Bench, at, job, key};
+use super::fixture::{StoreFixture, at, job, key};
 
 /// Create, unchanged, replaced; due times are computed anew only where the timing changed.
-pub async fn creates_replaces_and_leaves_unchanged(bench: &Bench) {
+pub async fn creates_replaces_and_leaves_unchanged(bench: &StoreFixture) {
     let created = bench.create(job("a")).await;
     assert_eq!((created.state.generation, created.state.next_due_at()), (1, Some(at(10))));
     assert_eq!(created.job.as_ref(), &job("a"));
@@ -33,7 +33,7 @@ fn taken() -> ControlError {
 }
 
 /// A refused job leaves the others of its batch alone.
-pub async fn one_refused_job_does_not_hold_up_the_batch(bench: &Bench) {
+pub async fn one_refused_job_does_not_hold_up_the_batch(bench: &StoreFixture) {
     bench.create(job("a")).await;
     let over = Job { end_at: Some(Timestamp::from_ms(5)), ..job("over") };
     let put = |job, when| PutJob { job, paused: None, when };
@@ -54,7 +54,7 @@ pub async fn one_refused_job_does_not_hold_up_the_batch(bench: &Bench) {
 }
 
 /// The second put of a name sees the first.
-pub async fn a_name_twice_in_one_batch_is_put_twice(bench: &Bench) {
+pub async fn a_name_twice_in_one_batch_is_put_twice(bench: &StoreFixture) {
     let put = |params: &str| PutJob { job: Job { params: params.into(), ..job("a") }, paused: None, when: PutIf::Any };
     let answers = bench.store.put_jobs(&[put("1"), put("2"), put("2")]).await.unwrap();
     let changes: Vec<_> = answers.into_iter().map(|answer| answer.unwrap().change).collect();
@@ -63,7 +63,7 @@ pub async fn a_name_twice_in_one_batch_is_put_twice(bench: &Bench) {
 }
 
 /// `If-Match`.
-pub async fn a_lost_update_is_refused(bench: &Bench) {
+pub async fn a_lost_update_is_refused(bench: &StoreFixture) {
     bench.create(job("a")).await;
     let new = |params: &str| Job { params: params.into(), ..job("a") };
     bench.put_if(new("1"), None, PutIf::Generation(1)).await.unwrap();
@@ -76,7 +76,7 @@ pub async fn a_lost_update_is_refused(bench: &Bench) {
 }
 
 /// A put without `paused` does not unpause; one with it does both in one commit.
-pub async fn pausing_with_a_put(bench: &Bench) {
+pub async fn pausing_with_a_put(bench: &StoreFixture) {
     let paused = bench.put_if(job("a"), Some(true), PutIf::Any).await.unwrap();
     assert!(paused.view.pause().is_some());
     assert!(bench.claim().await.is_empty());

@@ -1,19 +1,19 @@
-//! What people look at.
+//! Listings, as people see them.
 
 use carillon_domain::job::{Job, Overlap};
 use carillon_domain::run::Status;
 use carillon_domain::store::Refusal;
 use carillon_store::{ControlError, JobQuery, RunQuery, RunStage};
 
-use super::bench::{Bench, at, job, key};
+use super::fixture::{StoreFixture, at, job, key};
 
-async fn names(bench: &Bench, query: JobQuery) -> Vec<String> {
+async fn names(bench: &StoreFixture, query: JobQuery) -> Vec<String> {
     let query = JobQuery { limit: 100, ..query };
     bench.store.jobs(&query).await.unwrap().items.into_iter().map(|view| view.job.key()).collect()
 }
 
 /// Each job once, in the order of names, whatever the size of the page.
-pub async fn jobs_page_by_page(bench: &Bench) {
+pub async fn jobs_page_by_page(bench: &StoreFixture) {
     for n in 0..10 {
         bench
             .create(Job { namespace: if n % 3 == 0 { "other" } else { "default" }.into(), ..job(&format!("j{n}")) })
@@ -36,7 +36,7 @@ pub async fn jobs_page_by_page(bench: &Bench) {
 }
 
 /// Namespace, prefix, label, state, paused.
-pub async fn jobs_by_filter(bench: &Bench) {
+pub async fn jobs_by_filter(bench: &StoreFixture) {
     let labels = |value: &str| [("team".to_owned(), value.to_owned())].into();
     bench.create(Job { labels: labels("data"), ..job("alpha") }).await;
     bench.create(Job { labels: labels("web"), schedule: "@every 900s".into(), ..job("beta") }).await;
@@ -62,7 +62,7 @@ pub async fn jobs_by_filter(bench: &Bench) {
 }
 
 /// However many ask at the same time, everyone is answered what he asked for.
-pub async fn many_look_at_once(bench: &Bench) {
+pub async fn many_look_at_once(bench: &StoreFixture) {
     for n in 0..30 {
         let schedule = if n == 7 { "@every 10s" } else { "@every 900s" }.to_owned();
         bench.create(Job { schedule, ..job(&format!("j{n}")) }).await;
@@ -89,7 +89,7 @@ pub async fn many_look_at_once(bench: &Bench) {
 }
 
 /// Whatever the filter, each job that it lets through is on one page.
-pub async fn filtered_pages_see_all(bench: &Bench) {
+pub async fn filtered_pages_see_all(bench: &StoreFixture) {
     for n in 0..12 {
         let labels = if n % 3 == 0 { [("team".to_owned(), "data".to_owned())].into() } else { Default::default() };
         bench.create(Job { labels, ..job(&format!("j{n:02}")) }).await;
@@ -124,7 +124,7 @@ pub async fn filtered_pages_see_all(bench: &Bench) {
 }
 
 /// Running ones and history are one list; each run appears once.
-pub async fn runs_page_by_page(bench: &Bench) {
+pub async fn runs_page_by_page(bench: &StoreFixture) {
     bench.create(Job { overlap: Overlap::Allow, ..job("a") }).await;
     bench.create(job("b")).await;
     for _ in 0..6 {
@@ -155,7 +155,7 @@ pub async fn runs_page_by_page(bench: &Bench) {
 }
 
 /// Job, status, due times.
-pub async fn runs_by_filter(bench: &Bench) {
+pub async fn runs_by_filter(bench: &StoreFixture) {
     bench.create(job("a")).await;
     for status in [Status::Succeeded, Status::Failed, Status::Succeeded] {
         let running = bench.run_next().await;
@@ -178,7 +178,7 @@ pub async fn runs_by_filter(bench: &Bench) {
 }
 
 /// The newest record.
-pub async fn a_job_shows_its_last_run(bench: &Bench) {
+pub async fn a_job_shows_its_last_run(bench: &StoreFixture) {
     bench.create(job("a")).await;
     assert_eq!(bench.view("a").await.last_run, None);
     for status in [Status::Succeeded, Status::Failed] {
@@ -190,7 +190,7 @@ pub async fn a_job_shows_its_last_run(bench: &Bench) {
 }
 
 /// How many rows each holds.
-pub async fn sessions_show_what_they_hold(bench: &Bench) {
+pub async fn sessions_show_what_they_hold(bench: &StoreFixture) {
     bench.create(job("a")).await;
     bench.create(Job { schedule: "@every 29s".into(), ..job("b") }).await;
     bench.create(Job { overlap: Overlap::Allow, ..job("c") }).await;
@@ -204,7 +204,7 @@ pub async fn sessions_show_what_they_hold(bench: &Bench) {
 }
 
 /// Each call sees a part of the history; all parts have their turn, again and again.
-pub async fn purge_goes_round(bench: &Bench) {
+pub async fn purge_goes_round(bench: &StoreFixture) {
     let names = ["a", "b", "c"];
     for name in names {
         bench.create(job(name)).await;
@@ -249,7 +249,7 @@ pub async fn purge_goes_round(bench: &Bench) {
 }
 
 /// A job may have more records than one call looks at: they are counted in several.
-pub async fn purge_counts_in_parts(bench: &Bench) {
+pub async fn purge_counts_in_parts(bench: &StoreFixture) {
     bench.create(job("a")).await;
     for _ in 0..130 {
         for claimed in bench.claim().await {
@@ -266,7 +266,7 @@ pub async fn purge_counts_in_parts(bench: &Bench) {
 }
 
 /// By age, by number, no more than asked for at once.
-pub async fn purge_forgets(bench: &Bench) {
+pub async fn purge_forgets(bench: &StoreFixture) {
     bench.create(job("a")).await;
     for _ in 0..10 {
         let running = bench.run_next().await;

@@ -11,7 +11,7 @@ use carillon_domain::node::port::StartAnswer;
 use carillon_domain::run::Status;
 use carillon_store::{Me, RecordedLoss};
 
-use super::bench::{Bench, at, job, key};
+use super::fixture::{StoreFixture, at, job, key};
 
 const LOST: &str = "the database went back in time: nobody knows whether it started";
 
@@ -20,7 +20,7 @@ fn acked(session: SessionId, acked: u64) -> Me {
 }
 
 /// One more heartbeat, which must be acknowledged; answers the window that it tells of.
-async fn beat(bench: &Bench, me: Me) -> Option<LossWindow> {
+async fn beat(bench: &StoreFixture, me: Me) -> Option<LossWindow> {
     match bench.store.heartbeat(me, me.acked + 1, false).await.unwrap() {
         BeatAnswer::Alive { window, .. } => window,
         other => panic!("{other:?}"),
@@ -28,7 +28,7 @@ async fn beat(bench: &Bench, me: Me) -> Option<LossWindow> {
 }
 
 /// The store is kept in second 5 and goes back to it in second `secs`, after a heartbeat was acknowledged.
-async fn go_back(bench: &Bench, secs: u64) -> Me {
+async fn go_back(bench: &StoreFixture, secs: u64) -> Me {
     let me = acked(bench.me, 1);
     assert_eq!(beat(bench, me).await, None);
     bench.go_to(secs);
@@ -36,19 +36,19 @@ async fn go_back(bench: &Bench, secs: u64) -> Me {
     me
 }
 
-async fn windows(bench: &Bench) -> Vec<RecordedLoss> {
+async fn windows(bench: &StoreFixture) -> Vec<RecordedLoss> {
     bench.store.recorded_losses().await.unwrap()
 }
 
 /// Begins: a first heartbeat in second 5, and a backup.
-async fn keep(bench: &Bench) {
+async fn keep(bench: &StoreFixture) {
     bench.go_to(5);
     assert_eq!(beat(bench, Me::new(bench.me)).await, None);
     bench.back_up().await;
 }
 
 /// The session goes on: its sequence is written forward, and the window is there until somebody accepts it.
-pub async fn a_sequence_behind_what_was_acknowledged_is_noticed(bench: &Bench) {
+pub async fn a_sequence_behind_what_was_acknowledged_is_noticed(bench: &StoreFixture) {
     keep(bench).await;
     bench.go_to(8);
     let me = go_back(bench, 12).await;
@@ -61,7 +61,7 @@ pub async fn a_sequence_behind_what_was_acknowledged_is_noticed(bench: &Bench) {
 }
 
 /// A claim that finds what was acknowledged gone records that, and claims nothing.
-pub async fn a_claim_notices_and_does_nothing_else(bench: &Bench) {
+pub async fn a_claim_notices_and_does_nothing_else(bench: &StoreFixture) {
     bench.create(job("a")).await;
     keep(bench).await;
     let me = acked(go_back(bench, 12).await.session, 2);
@@ -74,18 +74,18 @@ pub async fn a_claim_notices_and_does_nothing_else(bench: &Bench) {
 }
 
 /// So does a start.
-pub async fn a_start_notices_and_does_nothing_else(bench: &Bench) {
+pub async fn a_start_notices_and_does_nothing_else(bench: &StoreFixture) {
     bench.create(job("a")).await;
     let claimed = bench.claim_one().await;
     keep(bench).await;
     let me = acked(go_back(bench, 12).await.session, 2);
     assert_eq!(bench.store.start(me, &[claimed.at]).await.unwrap(), [StartAnswer::Suspended]);
-    assert_eq!(bench.store.held(bench.me).await.unwrap(), [claimed.at], "prepared as before");
+    assert_eq!(bench.store.list_held(bench.me).await.unwrap(), [claimed.at], "prepared as before");
     assert_eq!(windows(bench).await.len(), 1);
 }
 
 /// A session that the database has forgotten is over; one to which nothing was acknowledged knows nothing.
-pub async fn a_session_that_was_forgotten_is_over(bench: &Bench) {
+pub async fn a_session_that_was_forgotten_is_over(bench: &StoreFixture) {
     keep(bench).await;
     bench.go_to(8);
     let other = bench.session(2).await;
@@ -100,7 +100,7 @@ pub async fn a_session_that_was_forgotten_is_over(bench: &Bench) {
 }
 
 /// A backup that was made while no node lived: what was committed after the last of them had left may be lost.
-pub async fn the_last_that_is_known_may_be_the_end_of_a_session(bench: &Bench) {
+pub async fn the_last_that_is_known_may_be_the_end_of_a_session(bench: &StoreFixture) {
     let other = bench.session(2).await;
     for (secs, session) in [(4, other), (5, bench.me)] {
         bench.go_to(secs);
@@ -116,8 +116,8 @@ pub async fn the_last_that_is_known_may_be_the_end_of_a_session(bench: &Bench) {
     assert_eq!(windows(bench).await[0].window, LossWindow { from_at: at(5), until_at: at(12), noticed_at: at(12) });
 }
 
-/// Whoever notices later extends the one window.
-pub async fn those_who_notice_later_extend_the_window(bench: &Bench) {
+/// A node that notices later extends the one window.
+pub async fn those_who_notice_later_extend_the_window(bench: &StoreFixture) {
     let other = bench.session(2).await;
     assert_eq!(beat(bench, Me::new(other)).await, None);
     keep(bench).await;
@@ -132,7 +132,7 @@ pub async fn those_who_notice_later_extend_the_window(bench: &Bench) {
 }
 
 /// An open window withholds claims and starts of every session; accepted, everything goes on.
-pub async fn nobody_claims_or_starts_until_it_is_accepted(bench: &Bench) {
+pub async fn nobody_claims_or_starts_until_it_is_accepted(bench: &StoreFixture) {
     for name in ["a", "b"] {
         bench.create(Job { schedule: "@every 20s".into(), ..job(name) }).await;
     }
@@ -157,8 +157,8 @@ pub async fn nobody_claims_or_starts_until_it_is_accepted(bench: &Bench) {
     assert!(windows(bench).await.is_empty(), "an old story");
 }
 
-/// What started in the commits that were lost does not start again, unless its job asks for it.
-pub async fn what_may_have_started_is_lost_or_started_again_as_asked(bench: &Bench) {
+/// A firing that started in the lost commits does not start again, unless its job asks for it.
+pub async fn what_may_have_started_is_lost_or_started_again_as_asked(bench: &StoreFixture) {
     bench.create(job("skip")).await;
     bench.create(Job { on_lost: OnLost::Rerun, ..job("rerun") }).await;
     bench.create(Job { overlap: Overlap::Allow, schedule: "@yearly".into(), ..job("beside") }).await;
@@ -190,8 +190,8 @@ pub async fn what_may_have_started_is_lost_or_started_again_as_asked(bench: &Ben
     assert!(bench.claim().await.is_empty());
 }
 
-/// What was claimed before it was noticed is given back, and the next claim records it.
-pub async fn what_was_prepared_before_is_not_started_either(bench: &Bench) {
+/// A firing that was claimed before the loss was noticed is released, and the next claim records it.
+pub async fn what_was_prepared_before_is_not_started_either(bench: &StoreFixture) {
     bench.create(job("a")).await;
     let claimed = bench.claim_one().await;
     keep(bench).await;
@@ -199,13 +199,13 @@ pub async fn what_was_prepared_before_is_not_started_either(bench: &Bench) {
     beat(bench, acked(bench.me, 2)).await;
     bench.store.accept_losses().await.unwrap();
     assert_eq!(bench.store.start(me, &[claimed.at]).await.unwrap(), [StartAnswer::Suspended]);
-    bench.store.reset(bench.me, &[claimed.at]).await.unwrap();
+    bench.store.release(bench.me, &[claimed.at]).await.unwrap();
     assert_eq!(bench.claim_one().await.held.firing.due_at, at(20));
     assert_eq!(bench.story("a").await, [(10, 10, "lost", LOST.into())]);
 }
 
 /// Definitions that only the lost commits knew are not remembered, though their number and generation come again.
-pub async fn a_definition_of_lost_commits_is_forgotten(bench: &Bench) {
+pub async fn a_definition_of_lost_commits_is_forgotten(bench: &StoreFixture) {
     bench.create(job("a")).await;
     keep(bench).await;
     bench.put(Job { params: r#"{"lost":true}"#.into(), ..job("a") }).await;
@@ -223,7 +223,7 @@ pub async fn a_definition_of_lost_commits_is_forgotten(bench: &Bench) {
 
 /// A sequence of a silent session may be one that came back: nobody is ended by it until the loss is accepted, unless it is
 /// known otherwise that the session is dead.
-pub async fn nobody_is_ended_by_a_silence_before_it_is_accepted(bench: &Bench) {
+pub async fn nobody_is_ended_by_a_silence_before_it_is_accepted(bench: &StoreFixture) {
     let (silent, dead) = (bench.session(2).await, bench.session(3).await);
     keep(bench).await;
     let me = acked(go_back(bench, 12).await.session, 2);
@@ -237,7 +237,7 @@ pub async fn nobody_is_ended_by_a_silence_before_it_is_accepted(bench: &Bench) {
 }
 
 /// A session that was swept or has closed is over, and nothing else; a day later nobody remembers it.
-pub async fn a_session_that_is_over_is_remembered_for_a_day(bench: &Bench) {
+pub async fn a_session_that_is_over_is_remembered_for_a_day(bench: &StoreFixture) {
     let (swept, closed) = (bench.session(2).await, bench.session(3).await);
     for session in [swept, closed] {
         assert_eq!(beat(bench, Me::new(session)).await, None);

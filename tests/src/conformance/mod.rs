@@ -1,28 +1,28 @@
-//! What every store must do, as functions over a store and a clock that the test moves.
+//! The duties of every store, as functions over a store and a clock that the test moves.
 //!
 //! [`store_conformance!`](crate::store_conformance) makes one test of each for a database.
 
-pub mod along;
 pub mod backup;
-pub mod bench;
+pub mod claim_and_start;
 pub mod claims;
 pub mod control;
 pub mod deletion;
+pub mod fixture;
 pub mod jobs;
 pub mod listing;
-pub mod live;
+pub mod live_output;
 pub mod lost_commits;
-pub mod onward;
 pub mod overlaps;
+pub mod random_walk;
+pub mod run_transitions;
 pub mod sessions;
 pub mod settling;
-pub mod transit;
-pub mod walk;
+pub mod successor_claim;
 
 pub use backup::Backups;
-pub use bench::Bench;
+pub use fixture::StoreFixture;
 
-/// Makes one test of every case, each on a store of its own that `$new` makes: an async function that answers a [`Bench`].
+/// Makes one test of every case, each on a store of its own that `$new` makes: an async function that answers a [`StoreFixture`].
 #[macro_export]
 macro_rules! store_conformance {
     ($new:ident) => {
@@ -34,16 +34,16 @@ macro_rules! store_conformance {
                 a_paused_job_is_not_claimed, an_ended_session_claims_nothing, skipped_misfires_are_recorded,
                 fire_once_carries_the_latest, catch_up_works_off_the_newest_hundred, peek_tells_what_comes_up,
                 peek_tells_what_others_leave_unclaimed, peek_tells_what_waits_beside, an_unknown_partition_is_an_error;
-            transit: starts_on_time_only, a_late_start_carries_the_latest,
+            run_transitions: starts_on_time_only, a_late_start_carries_the_latest,
                 a_late_start_goes_back_where_misfires_are_skipped, many_that_outlive_due_times_are_recorded_together,
                 allow_runs_beside, a_run_ends_once, output_is_kept, a_retry_draws_a_new_run,
                 overlap_skip_records_what_passed, overlap_delay_keeps_one_waiter, overlap_replace_arms_the_newest,
                 overlap_replace_follows_what_was_changed_since, a_one_shot_completes,
                 a_poisoned_member_does_not_wedge_the_batch, reset_gives_back;
-            onward: a_finish_claims_what_comes_up_next, a_finish_that_is_repeated_finds_what_it_has_claimed,
+            successor_claim: a_finish_claims_what_comes_up_next, a_finish_that_is_repeated_finds_what_it_has_claimed,
                 a_finish_claims_nothing_that_is_not_to_be_had,
                 a_session_that_does_not_claim_gets_nothing_along, what_was_claimed_along_is_swept_with_its_session;
-            along: a_finish_starts_what_is_due_already, a_backlog_is_worked_off_by_finishes,
+            claim_and_start: a_finish_starts_what_is_due_already, a_backlog_is_worked_off_by_finishes,
                 a_repeated_finish_settles_what_it_has_started, a_claim_starts_what_is_due_already,
                 what_starts_along_keeps_to_the_overlap, what_starts_along_is_replaced_in_its_time,
                 a_manual_run_starts_by_itself, what_an_unanswered_claim_has_started_is_found;
@@ -73,7 +73,7 @@ macro_rules! store_conformance {
             listing: jobs_page_by_page, jobs_by_filter, runs_page_by_page, runs_by_filter, a_job_shows_its_last_run,
                 sessions_show_what_they_hold, purge_forgets, purge_goes_round, purge_counts_in_parts,
                 filtered_pages_see_all, many_look_at_once;
-            live: what_is_asked_for_is_published, a_full_part_comes_through,
+            live_output: what_is_asked_for_is_published, a_full_part_comes_through,
                 runs_beside_are_asked_for_until_they_end, what_nobody_asks_for_is_not_published,
                 purge_forgets_what_nobody_reads;
         );

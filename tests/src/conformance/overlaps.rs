@@ -6,14 +6,14 @@ use carillon_domain::job::{Job, Misfire, MisfirePolicy, Overlap, Retry};
 use carillon_domain::node::port::{FinishAnswer, SettleAnswer, StartAnswer};
 use carillon_domain::run::Status;
 
-use super::bench::{Bench, at, job, key};
+use super::fixture::{StoreFixture, at, job, key};
 
 fn of(overlap: Overlap) -> Job {
     Job { overlap, ..job("a") }
 }
 
 /// S1 after an update: `skip` records what comes due while one lives, `delay` waits.
-pub async fn older_runs_beside_are_waited_for(bench: &Bench) {
+pub async fn older_runs_beside_are_waited_for(bench: &StoreFixture) {
     bench.create(of(Overlap::Allow)).await;
     let older = [bench.run_next().await, bench.run_next().await];
     bench.put(of(Overlap::Skip)).await;
@@ -39,7 +39,7 @@ pub async fn older_runs_beside_are_waited_for(bench: &Bench) {
 }
 
 /// S1 after an update: `replace` asks all of them to end.
-pub async fn older_runs_beside_are_replaced(bench: &Bench) {
+pub async fn older_runs_beside_are_replaced(bench: &StoreFixture) {
     bench.create(of(Overlap::Allow)).await;
     let older = [bench.run_next().await, bench.run_next().await];
     bench.put(of(Overlap::Replace)).await;
@@ -60,7 +60,7 @@ pub async fn older_runs_beside_are_replaced(bench: &Bench) {
 }
 
 /// `catch_up` says one at a time.
-pub async fn a_backlog_runs_one_at_a_time_though_overlap_is_allowed(bench: &Bench) {
+pub async fn a_backlog_runs_one_at_a_time_though_overlap_is_allowed(bench: &StoreFixture) {
     let misfire = Misfire { policy: MisfirePolicy::CatchUp, grace: Duration::ZERO };
     bench.create(Job { misfire, ..of(Overlap::Allow) }).await;
     bench.go_to(35);
@@ -75,7 +75,7 @@ pub async fn a_backlog_runs_one_at_a_time_though_overlap_is_allowed(bench: &Benc
 }
 
 /// S7, whichever table a run starts in.
-pub async fn tokens_grow_over_all_rows_of_a_job(bench: &Bench) {
+pub async fn tokens_grow_over_all_rows_of_a_job(bench: &StoreFixture) {
     let retry = Retry { max_attempts: 5, backoff: Duration::from_secs(1), max_backoff: Duration::from_secs(1) };
     bench.create(Job { retry, ..of(Overlap::Allow) }).await;
     let mut last = 0;
@@ -87,7 +87,7 @@ pub async fn tokens_grow_over_all_rows_of_a_job(bench: &Bench) {
                 panic!("not prepared");
             };
             if claimed.held.firing.start_at > at(second) {
-                bench.store.reset(bench.me, &[claimed.at]).await.unwrap();
+                bench.store.release(bench.me, &[claimed.at]).await.unwrap();
                 continue;
             }
             let StartAnswer::Started { at, held, .. } = bench.start(&claimed).await else { panic!("not started") };
@@ -100,7 +100,7 @@ pub async fn tokens_grow_over_all_rows_of_a_job(bench: &Bench) {
 }
 
 /// A start at an older version of a row that still carries the run is to be settled, not given up.
-pub async fn a_row_that_was_written_to_since_says_so(bench: &Bench) {
+pub async fn a_row_that_was_written_to_since_says_so(bench: &StoreFixture) {
     bench.create(of(Overlap::Allow)).await;
     let claimed = bench.claim_one().await;
     bench.store.trigger(&key("a"), bench.draw()).await.unwrap();

@@ -6,10 +6,10 @@ use carillon_domain::node::port::{FinishAnswer, StartAnswer};
 use carillon_domain::run::Status;
 use carillon_store::{Me, SessionState};
 
-use super::bench::{Bench, at, job};
+use super::fixture::{StoreFixture, at, job};
 
 /// A heartbeat reaches only a session that is not ended.
-pub async fn heartbeats_are_fenced_after_expiry(bench: &Bench) {
+pub async fn heartbeats_are_fenced_after_expiry(bench: &StoreFixture) {
     let other = bench.session(2).await;
     let BeatAnswer::Alive { utc: now, peers, .. } = bench.store.heartbeat(Me::new(other), 1, false).await.unwrap()
     else {
@@ -31,7 +31,7 @@ pub async fn heartbeats_are_fenced_after_expiry(bench: &Bench) {
 }
 
 /// A heartbeat that came between saves the session; a stray older one changes nothing.
-pub async fn expiry_only_of_the_sequence_seen(bench: &Bench) {
+pub async fn expiry_only_of_the_sequence_seen(bench: &StoreFixture) {
     let other = bench.session(2).await;
     bench.store.heartbeat(Me::new(other), 7, true).await.unwrap();
     bench.store.heartbeat(Me::new(other), 6, false).await.unwrap();
@@ -44,7 +44,7 @@ pub async fn expiry_only_of_the_sequence_seen(bench: &Bench) {
 }
 
 /// Never started: claimed again for the same due time, and the dead start nothing.
-pub async fn a_swept_preparation_keeps_its_due_time(bench: &Bench) {
+pub async fn a_swept_preparation_keeps_its_due_time(bench: &StoreFixture) {
     bench.create(job("a")).await;
     let other = bench.session(2).await;
     let claimed = bench.store.claim(&bench.claim_request(other, at(30), 5)).await.unwrap();
@@ -59,7 +59,7 @@ pub async fn a_swept_preparation_keeps_its_due_time(bench: &Bench) {
     bench.started(&again).await;
 }
 
-async fn lost(bench: &Bench, job: Job) {
+async fn lost(bench: &StoreFixture, job: Job) {
     let (me, name) = (bench.me, job.name.clone());
     bench.create(job).await;
     let running = bench.run_next().await;
@@ -72,14 +72,14 @@ async fn lost(bench: &Bench, job: Job) {
 }
 
 /// `on_lost = skip`.
-pub async fn a_swept_run_is_lost(bench: &Bench) {
+pub async fn a_swept_run_is_lost(bench: &StoreFixture) {
     lost(bench, job("a")).await;
     let request = bench.claim_request(carillon_domain::id::SessionId::from_random(2), at(40), 5);
     assert_eq!(bench.store.claim(&request).await.unwrap()[0].held.firing.due_at, at(20));
 }
 
 /// `on_lost = rerun`.
-pub async fn a_lost_run_is_run_again_if_asked(bench: &Bench) {
+pub async fn a_lost_run_is_run_again_if_asked(bench: &StoreFixture) {
     lost(bench, Job { on_lost: OnLost::Rerun, ..job("a") }).await;
     let request = bench.claim_request(carillon_domain::id::SessionId::from_random(2), at(40), 5);
     let firing = bench.store.claim(&request).await.unwrap()[0].held.firing;
@@ -87,21 +87,21 @@ pub async fn a_lost_run_is_run_again_if_asked(bench: &Bench) {
 }
 
 /// Runs beside are swept like the others.
-pub async fn a_swept_run_beside_is_lost(bench: &Bench) {
+pub async fn a_swept_run_beside_is_lost(bench: &StoreFixture) {
     lost(bench, Job { overlap: Overlap::Allow, ..job("a") }).await;
     assert!(bench.store.sessions().await.unwrap().iter().all(|session| session.beat.id != bench.me));
 }
 
 /// A sweep is only for the dead.
-pub async fn a_live_session_is_not_swept(bench: &Bench) {
+pub async fn a_live_session_is_not_swept(bench: &StoreFixture) {
     bench.create(job("a")).await;
     bench.claim_one().await;
     assert_eq!(bench.store.sweep(bench.me, 10).await.unwrap(), 0);
-    assert_eq!(bench.store.held(bench.me).await.unwrap().len(), 1);
+    assert_eq!(bench.store.list_held(bench.me).await.unwrap().len(), 1);
 }
 
 /// Closing leaves no row without its holder: what a session still holds keeps its tombstone until the row is swept.
-pub async fn a_session_that_closes_while_it_holds_is_swept(bench: &Bench) {
+pub async fn a_session_that_closes_while_it_holds_is_swept(bench: &StoreFixture) {
     bench.create(job("a")).await;
     let claimed = bench.claim_one().await;
     bench.store.close_session(bench.me).await.unwrap();
@@ -122,7 +122,7 @@ pub async fn a_session_that_closes_while_it_holds_is_swept(bench: &Bench) {
 }
 
 /// The last of several sweeps removes the tombstone, and not before everything is swept.
-pub async fn a_tombstone_stays_until_the_last_row_is_swept(bench: &Bench) {
+pub async fn a_tombstone_stays_until_the_last_row_is_swept(bench: &StoreFixture) {
     for name in ["a", "b", "c"] {
         bench.create(job(name)).await;
     }
@@ -141,10 +141,10 @@ pub async fn a_tombstone_stays_until_the_last_row_is_swept(bench: &Bench) {
 }
 
 /// A session that holds nothing goes at once, and comes back by nothing that is still under way.
-pub async fn a_session_that_holds_nothing_is_removed_when_it_closes(bench: &Bench) {
+pub async fn a_session_that_holds_nothing_is_removed_when_it_closes(bench: &StoreFixture) {
     bench.create(job("a")).await;
     let claimed = bench.claim_one().await;
-    bench.store.reset(bench.me, &[claimed.at]).await.unwrap();
+    bench.store.release(bench.me, &[claimed.at]).await.unwrap();
     bench.store.close_session(bench.me).await.unwrap();
     bench.store.close_session(bench.me).await.unwrap();
     assert!(bench.store.sessions().await.unwrap().is_empty());

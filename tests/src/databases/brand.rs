@@ -1,4 +1,4 @@
-//! What differs between the servers: where they live, how an empty one is made and how it is started.
+//! The differences between the servers: where they live, how an empty one is made and how it is started.
 
 use std::fs;
 use std::path::{Path, PathBuf};

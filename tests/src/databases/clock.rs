@@ -31,7 +31,7 @@ impl Clock {
         Ok(this)
     }
 
-    /// What a process has to be started with, each `NAME=value`; `seen` says where it sees a file.
+    /// The variables to start a process with, each `NAME=value`; `seen` says where it sees a file.
     pub fn environment(&self, seen: impl Fn(&Path) -> PathBuf) -> Vec<String> {
         vec![
             format!("LD_PRELOAD={}", seen(&self.library).display()),

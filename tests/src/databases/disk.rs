@@ -41,7 +41,7 @@ impl Disk {
         let begin = file.metadata().map_or(0, |of| of.len());
         let Ok(space) = statvfs(&self.place) else { return };
         let free = space.blocks_available() * space.fragment_size();
-        // What the server takes meanwhile makes the last piece fail.
+        // Space that the server takes at the same time makes the last piece fail.
         let (mut at, mut piece) = (begin, free);
         while piece >= 4096 {
             let taken = (i64::try_from(at), i64::try_from(piece));

@@ -10,7 +10,7 @@ pub const COMMIT: &str = "\u{3}COMMIT";
 /// A query packet that starts known rows and commits by itself.
 pub const LONE_START: &str = "\u{3}UPDATE job_state";
 
-/// What happens to the next packet that contains the words.
+/// The fate of the next packet that contains the words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trap {
     /// The connection is cut; the server never sees the packet.
@@ -24,7 +24,7 @@ pub enum Trap {
 /// A trap that is set.
 struct Set {
     trap: Trap,
-    /// What must have come by on the same connection since it was set.
+    /// Words that must have passed on the same connection since it was set.
     after: Option<String>,
     words: String,
     number: u64,
@@ -138,7 +138,7 @@ fn questions(mut client: TcpStream, mut server: TcpStream, mute: &AtomicBool, sh
             break;
         }
     }
-    // What the server still has to answer may come while a cut after a packet waits for it.
+    // Answers that the server still owes may come while a cut after a packet waits for them.
     if !mute.load(Ordering::SeqCst) {
         let _gone = (client.shutdown(Shutdown::Both), server.shutdown(Shutdown::Both));
     }

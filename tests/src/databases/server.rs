@@ -24,13 +24,13 @@ use super::disk::Disk;
 /// How long a server may take to start.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// What the server runs at each start: the user of the tests, and root from another address than that of the socket.
+/// The statements of each start: the user of the tests, and root from another address than that of the socket.
 const INIT: &str = "CREATE USER IF NOT EXISTS carillon@'%' IDENTIFIED BY 'secret';\n\
                     GRANT ALL ON `carillon\\_%`.* TO carillon@'%';\n\
                     CREATE USER IF NOT EXISTS root@'127.0.0.1';\n\
                     GRANT ALL ON *.* TO root@'127.0.0.1' WITH GRANT OPTION;\n";
 
-/// What a server stands in.
+/// The directory of a server.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Surroundings<'a> {
     /// Files of its own, each a name and what is in it; options call them `../name`.
@@ -214,7 +214,7 @@ impl Server {
         });
     }
 
-    /// What it has said.
+    /// Its log.
     pub fn log(&self) -> String {
         fs::read_to_string(self.directory.join("log")).unwrap_or_default()
     }

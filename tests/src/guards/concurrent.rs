@@ -9,9 +9,9 @@ use carillon_domain::node::port::StartAnswer;
 use carillon_domain::run::Status;
 use carillon_store::Me;
 
-use super::shop::{may_start, memory, pause, run, state, try_start};
-use crate::conformance::Bench;
-use crate::conformance::bench::{job, key};
+use super::fixtures::{may_start, memory, pause, run, state, try_start};
+use crate::conformance::StoreFixture;
+use crate::conformance::fixture::{job, key};
 
 /// A job whose runs may overlap, and which is tried again after a second.
 pub fn overlapping() -> Job {
@@ -21,7 +21,7 @@ pub fn overlapping() -> Job {
 }
 
 /// Whatever is claimed now starts as soon as it may.
-pub async fn start_what_comes(bench: &Bench) -> Verdict {
+pub async fn start_what_comes(bench: &StoreFixture) -> Verdict {
     for claimed in bench.claim().await {
         bench.clock.set(bench.clock_in(0).max(claimed.held.firing.start_at));
         may_start(bench, &state(bench, "a").await, &claimed).await?;

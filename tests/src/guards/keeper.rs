@@ -14,7 +14,7 @@ use carillon_executors::executor::{Live, Outcome, Stop};
 use carillon_keeper::{KeeperHandle, KeeperOptions, RunningChild, Spawn, boottime_ms};
 use carillon_store::sqlite::Lease;
 
-use super::shop::run;
+use super::fixtures::run;
 
 /// The keeper's part of the process that runs the stories: the guards that are removed, then the keeper's own arguments.
 pub fn main(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {

@@ -7,14 +7,14 @@ use carillon_domain::node::port::Claimed;
 use carillon_domain::run::Status;
 use carillon_store::Me;
 
-use super::shop::{firing, memory, run, state, try_start};
-use crate::conformance::Bench;
-use crate::conformance::bench::job;
+use super::fixtures::{firing, memory, run, state, try_start};
+use crate::conformance::StoreFixture;
+use crate::conformance::fixture::job;
 
 /// A bench whose database has lost a firing that ran: due at 10, started, acknowledged, and gone. The heartbeat that was
 /// acknowledged meanwhile is lost as well.
 struct Lossy {
-    bench: Bench,
+    bench: StoreFixture,
     job: Job,
     starts: Vec<(FiringKey, u32)>,
 }
@@ -52,7 +52,7 @@ impl Lossy {
         self.bench.store.claim(&request).await.expect("an answer")
     }
 
-    /// What was due at 10 runs; then the commits since the backup are lost.
+    /// The firing that was due at 10 runs; then the commits since the backup are lost.
     async fn run_and_lose(&mut self) {
         self.bench.back_up().await;
         self.acknowledge_one().await;

@@ -5,21 +5,21 @@
 //! `tests/tests/guards.rs` runs all of them.
 
 mod concurrent;
+mod fixtures;
 mod keeper;
 mod lost;
 mod nodes;
 mod races;
 mod rows;
 mod sessions;
-mod shop;
 mod statements;
 mod world;
 
 use carillon_domain::guard::Guard;
 use carillon_domain::invariants::Verdict;
 
+pub use fixtures::DATABASE;
 pub use keeper::main as keeper_main;
-pub use shop::DATABASE;
 
 /// Something that happens, and what the invariants say of it.
 pub type Story = fn() -> Verdict;

@@ -10,7 +10,7 @@ use carillon_doubles::Fault;
 use carillon_store::MAX_OUTPUT_BYTES;
 
 use super::world::{Slow, World};
-use crate::conformance::bench::{at, job, key};
+use crate::conformance::fixture::{at, job, key};
 
 /// A job that is due once, ten seconds from the beginning.
 fn once(name: &str) -> Job {
@@ -72,7 +72,7 @@ pub fn a_finish_is_refused() -> Verdict {
 /// A node gives back what it has prepared, and the database refuses that once.
 pub fn a_reset_is_refused() -> Verdict {
     let mut world = World::with(vec![once("a")]);
-    world.store.faults().at("reset", 1, Fault::Refused);
+    world.store.faults().at("release", 1, Fault::Refused);
     let leaving = world.boot();
     world.pass(5);
     world.drain(leaving);

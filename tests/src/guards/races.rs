@@ -12,17 +12,17 @@ use mysql_async::prelude::Queryable;
 use tokio::task::{JoinHandle, block_in_place};
 
 use super::concurrent::{overlapping, start_what_comes};
-use super::shop::survivors_leave_nothing_held;
-use super::shop::{child_has_its_row, database, mariadb, may_start, open, pause, run, state};
-use crate::conformance::Bench;
-use crate::conformance::bench::{ending, job, key};
+use super::fixtures::survivors_leave_nothing_held;
+use super::fixtures::{child_has_its_row, database, mariadb, may_start, open, pause, run, state};
+use crate::conformance::StoreFixture;
+use crate::conformance::fixture::{ending, job, key};
 use crate::databases::proxy::{Proxy, Trap};
 
-/// What only a packet with rows to be written has in it.
+/// Words that only a packet with rows to be written contains.
 const ROWS: &str = "[[";
 
 /// A second store on the database, through a wire that can hold its packets.
-async fn held_up(bench: &Bench) -> (Proxy, Arc<MySqlStore>) {
+async fn held_up(bench: &StoreFixture) -> (Proxy, Arc<MySqlStore>) {
     let database = database();
     let wire = Proxy::to(database.port());
     let store = open(&database.url_through(wire.port()), &bench.clock).await;
@@ -85,7 +85,7 @@ pub fn a_pause_passes_an_end_beside() -> Verdict {
 }
 
 /// The deletion has read the row when it is claimed and started; answers the run that lives.
-async fn start_while_deleting(bench: &Bench) -> carillon_domain::node::port::RunRef {
+async fn start_while_deleting(bench: &StoreFixture) -> carillon_domain::node::port::RunRef {
     bench.create(job("a")).await;
     let (wire, late) = held_up(bench).await;
     wire.set(Trap::Hold, "DELETE FROM job_state");
@@ -136,14 +136,14 @@ pub fn a_start_passes_a_cancellation_beside() -> Verdict {
         wait_until_held(&wire);
         bench.started(&claimed).await;
         wire.release();
-        // What it answers depends on who came first.
+        // Its answer depends on who came first.
         let _answered = answer(cancellation).await;
         child_has_its_row(&bench, bench.me, manual).await
     })
 }
 
 /// The claim of a session has read the rows when that is ended and swept.
-async fn sweep_while_claiming(bench: &Bench, before: &[&str], after: &[&str]) -> Verdict {
+async fn sweep_while_claiming(bench: &StoreFixture, before: &[&str], after: &[&str]) -> Verdict {
     bench.create(job("a")).await;
     let other = bench.session(2).await;
     let (wire, late) = held_up(bench).await;

@@ -7,12 +7,15 @@ use carillon_domain::node::port::SettleAnswer;
 use carillon_domain::run::{Status, Trigger};
 use carillon_store::Me;
 
-use super::shop::{child_has_its_row, may_start, memory, pause, run, state, try_start};
-use crate::conformance::Bench;
-use crate::conformance::bench::{at, job, key};
+use super::fixtures::{child_has_its_row, may_start, memory, pause, run, state, try_start};
+use crate::conformance::StoreFixture;
+use crate::conformance::fixture::{at, job, key};
 
 /// Claims for another session.
-async fn claim_as(bench: &Bench, session: carillon_domain::id::SessionId) -> Vec<carillon_domain::node::port::Claimed> {
+async fn claim_as(
+    bench: &StoreFixture,
+    session: carillon_domain::id::SessionId,
+) -> Vec<carillon_domain::node::port::Claimed> {
     bench.store.claim(&bench.claim_request(session, bench.clock_in(30), 10)).await.expect("an answer")
 }
 
@@ -113,7 +116,7 @@ pub fn a_pause_meets_what_is_prepared() -> Verdict {
     })
 }
 
-/// What was armed before the pause is due as well.
+/// The firing that was armed before the pause is due as well.
 pub fn a_manual_run_of_a_paused_job() -> Verdict {
     run(async {
         let bench = memory().await;
@@ -127,7 +130,7 @@ pub fn a_manual_run_of_a_paused_job() -> Verdict {
 }
 
 /// After the deletion was answered: whatever is claimed and starts.
-async fn starts_after_deletion(bench: &Bench, before: JobState) -> Verdict {
+async fn starts_after_deletion(bench: &StoreFixture, before: JobState) -> Verdict {
     let deleted = JobState { deleted: true, ..before };
     for claimed in bench.claim().await {
         bench.clock.set(bench.clock_in(0).max(claimed.held.firing.start_at));
@@ -136,7 +139,7 @@ async fn starts_after_deletion(bench: &Bench, before: JobState) -> Verdict {
     Ok(())
 }
 
-/// What runs may finish; then the row goes.
+/// A run that lives may finish; then the row goes.
 pub fn a_run_ends_after_its_job_was_deleted() -> Verdict {
     run(async {
         let bench = memory().await;
@@ -161,7 +164,7 @@ pub fn a_start_in_doubt_is_given_back_after_its_job_was_deleted() -> Verdict {
         bench.store.delete_job(&key("a"), None).await.expect("an answer");
         let seen = bench.store.settle(bench.me, &[claimed.at]).await.expect("an answer").remove(0);
         let SettleAnswer::Executing { at, withdrawn: true, .. } = seen else { panic!("{seen:?}") };
-        bench.store.reset(bench.me, &[at]).await.expect("an answer");
+        bench.store.release(bench.me, &[at]).await.expect("an answer");
         starts_after_deletion(&bench, before).await
     })
 }
@@ -188,7 +191,7 @@ pub fn a_manual_run_is_lost_before_what_was_given_back() -> Verdict {
         let bench = memory().await;
         bench.create(job("a")).await;
         let running = bench.run_next().await;
-        bench.store.reset(bench.me, &[running]).await.expect("an answer");
+        bench.store.release(bench.me, &[running]).await.expect("an answer");
         // The clock is set back, so that a person asks before the time of what was given back.
         bench.go_to(5);
         bench.store.trigger(&key("a"), bench.draw()).await.expect("an answer");
@@ -211,10 +214,10 @@ pub fn a_stray_reset_lands_on_the_same_manual_run() -> Verdict {
         bench.create(job("a")).await;
         bench.store.trigger(&key("a"), bench.draw()).await.expect("an answer");
         let first = bench.claim_one().await;
-        bench.store.reset(bench.me, &[first.at]).await.expect("an answer");
+        bench.store.release(bench.me, &[first.at]).await.expect("an answer");
         let again = bench.claim_one().await;
         let running = bench.started(&again).await;
-        bench.store.reset(bench.me, &[first.at]).await.expect("an answer");
+        bench.store.release(bench.me, &[first.at]).await.expect("an answer");
         child_has_its_row(&bench, bench.me, running.run).await
     })
 }

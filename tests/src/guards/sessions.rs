@@ -10,9 +10,11 @@ use carillon_domain::time::BootTime;
 use carillon_store::sqlite::Lease;
 use carillon_store::{LivePart, Me};
 
-use super::shop::{child_has_its_row, mariadb, memory, on_every_store, run, survivors_leave_nothing_held, try_start};
-use crate::conformance::Bench;
-use crate::conformance::bench::{at, job};
+use super::fixtures::{
+    child_has_its_row, mariadb, memory, on_every_store, run, survivors_leave_nothing_held, try_start,
+};
+use crate::conformance::StoreFixture;
+use crate::conformance::fixture::{at, job};
 
 /// It was ended, swept and removed; its claim was on its way all the time.
 pub fn a_session_that_is_gone_claims() -> Verdict {
@@ -28,7 +30,7 @@ pub fn a_session_that_is_gone_claims() -> Verdict {
 }
 
 /// Its lease was over before it was ended; its start was on its way all the time.
-async fn ended_before_a_start(bench: Bench) -> Verdict {
+async fn ended_before_a_start(bench: StoreFixture) -> Verdict {
     bench.create(Job::new(("default", "a"), "@every 60s", "{}")).await;
     bench.go_to(45);
     let (timing, registered) = (Timing::default(), BootTime::from_ms(45_000));
@@ -52,7 +54,7 @@ pub fn a_session_that_was_ended_starts_what_it_knows() -> Verdict {
 }
 
 /// S8 of a sweep of this bench's session, whose child lives: it swept so many rows.
-fn swept(bench: &Bench, child: carillon_domain::id::RunId, rows: usize) -> Verdict {
+fn swept(bench: &StoreFixture, child: carillon_domain::id::RunId, rows: usize) -> Verdict {
     if rows == 0 { Ok(()) } else { must::dead_before_sweep(bench.me, [(bench.me, child)]) }
 }
 

@@ -4,9 +4,9 @@ use carillon_domain::invariants::Verdict;
 use carillon_domain::run::Status;
 use carillon_store::{Finished, Me, Output};
 
-use super::shop::{all_idle, database, mariadb, run};
+use super::fixtures::{all_idle, database, mariadb, run};
 use crate::conformance::Backups;
-use crate::conformance::bench::{ending, job};
+use crate::conformance::fixture::{ending, job};
 
 /// The database lost the end of a run, and not its record: the node says again how it ended, as it does for ever.
 async fn end_twice(keep: &[&str]) -> Verdict {

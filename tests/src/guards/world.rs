@@ -11,7 +11,7 @@ use carillon_domain::id::{JobId, RunId, SessionId};
 use carillon_domain::invariants::{self as must, Verdict, Violation};
 use carillon_domain::job::Job;
 use carillon_domain::lease::Timing;
-use carillon_domain::node::call::{Answer, Call, CallId, CallKind, Failure};
+use carillon_domain::node::call::{Answer, Call, CallFailure, CallId, CallKind};
 use carillon_domain::node::{Config, Effect, Input, Node};
 use carillon_domain::run::{Ending, Status};
 use carillon_domain::time::{BootTime, Timestamp};
@@ -21,7 +21,7 @@ use carillon_store::{
     perform,
 };
 
-use crate::conformance::bench::{BEGIN, PARTITIONS};
+use crate::conformance::fixture::{BEGIN, PARTITIONS};
 
 /// How long a call of one kind takes, once.
 pub struct Slow {
@@ -47,7 +47,7 @@ struct Process {
     frozen: bool,
 }
 
-enum Happening {
+enum TimedEvent {
     Arrives { id: CallId, call: Call, back: u64 },
     Answer(Input),
     ChildEnds(RunId),
@@ -59,7 +59,7 @@ pub struct World {
     pub store: MemoryStore,
     /// How long a run takes, in milliseconds.
     pub run_ms: u64,
-    /// What runs print.
+    /// The output of runs.
     pub output: fn(&str) -> Vec<u8>,
     /// Calls that take long.
     pub slow: Vec<Slow>,
@@ -67,7 +67,7 @@ pub struct World {
     timing: Timing,
     now: u64,
     processes: Vec<Process>,
-    queue: BTreeMap<(u64, u64), (usize, Happening)>,
+    queue: BTreeMap<(u64, u64), (usize, TimedEvent)>,
     queued: u64,
     jobs: BTreeMap<JobId, Job>,
     starts: Vec<(FiringKey, u32)>,
@@ -230,19 +230,19 @@ impl World {
         }
     }
 
-    fn later(&mut self, after: u64, node: usize, what: Happening) {
+    fn later(&mut self, after: u64, node: usize, what: TimedEvent) {
         self.queued += 1;
         self.queue.insert((self.now + after, self.queued), (node, what));
     }
 
-    fn happen(&mut self, node: usize, what: Happening) {
+    fn happen(&mut self, node: usize, what: TimedEvent) {
         match what {
-            Happening::Arrives { id, call, back } => {
+            TimedEvent::Arrives { id, call, back } => {
                 let answer = self.perform(&call);
-                self.later(back, node, Happening::Answer(Input::Answered { id, answer }));
+                self.later(back, node, TimedEvent::Answer(Input::Answered { id, answer }));
             }
-            Happening::Answer(input) => self.feed(node, input),
-            Happening::ChildEnds(run) => {
+            TimedEvent::Answer(input) => self.feed(node, input),
+            TimedEvent::ChildEnds(run) => {
                 if let Some(job) = self.processes[node].children.remove(&run) {
                     let ended_at = Timestamp::EPOCH;
                     let (exit_code, signal, reason) = (Some(0), None, None);
@@ -278,9 +278,9 @@ impl World {
                 let key = FiringKey { job, due_at: held.firing.due_at, trigger: held.firing.trigger };
                 self.starts.push((key, held.firing.attempt));
                 self.processes[node].children.insert(held.run, job);
-                self.later(self.run_ms, node, Happening::ChildEnds(held.run));
+                self.later(self.run_ms, node, TimedEvent::ChildEnds(held.run));
             }
-            Effect::Stop { run, .. } => self.later(0, node, Happening::ChildEnds(run)),
+            Effect::Stop { run, .. } => self.later(0, node, TimedEvent::ChildEnds(run)),
             Effect::Recorded(_) => {}
             Effect::SelfKill(_) => one.alive = false,
             Effect::Drained => one.alive = false,
@@ -295,16 +295,16 @@ impl World {
         }
         let slow = self.slow.iter().position(|slow| slow.node == node && slow.call == kind);
         let (there, back) = slow.map(|at| self.slow.remove(at)).map_or((0, 1), |slow| (slow.there, slow.back));
-        self.later(there, node, Happening::Arrives { id, call, back });
+        self.later(there, node, TimedEvent::Arrives { id, call, back });
     }
 
-    fn perform(&mut self, call: &Call) -> Result<Answer, Failure> {
+    fn perform(&mut self, call: &Call) -> Result<Answer, CallFailure> {
         if let Call::Sweep { session, .. } = call {
             let live = self.processes.iter().flat_map(|one| one.children.keys().map(|run| (one.session, *run)));
             let verdict = must::dead_before_sweep(*session, live.collect::<Vec<_>>());
             self.note(verdict);
         }
-        ready(perform(&self.store, call)).map_err(Failure::from)
+        ready(perform(&self.store, call)).map_err(CallFailure::from)
     }
 
     fn note(&mut self, verdict: Verdict) {
@@ -334,7 +334,7 @@ impl World {
         ready(self.store.jobs(&query)).expect("jobs").items.into_iter().map(|view| view.state).collect()
     }
 
-    /// What broke, if anything has.
+    /// The first violation, if there is one.
     pub fn verdict(self) -> Verdict {
         self.broken.map_or(Ok(()), Err)?;
         for (id, job) in &self.jobs {

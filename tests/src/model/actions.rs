@@ -1,4 +1,4 @@
-//! What may happen next in a state.
+//! The actions that are possible in a state.
 
 use carillon_domain::firing::Phase;
 use carillon_domain::id::{JobId, RunId, SessionId};
@@ -17,7 +17,7 @@ use super::world::{Life, Process, World};
 pub enum Action {
     /// Time goes on to the next moment at which something is due, and that happens.
     Pass,
-    /// What becomes of the call that was sent first.
+    /// The fate of the call that was sent first.
     Call(Fate),
     /// A request that was late, or whose sender has given up, reaches the store.
     Arrive(usize),
@@ -68,7 +68,7 @@ pub enum Runs {
     Failing,
 }
 
-/// What becomes of a call to the store.
+/// The fate of a call to the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Fate {
     /// Applied and answered at once.
@@ -107,7 +107,7 @@ pub(super) fn fates_of(kind: CallKind) -> &'static [Fate] {
 }
 
 impl World {
-    /// What may happen next.
+    /// The actions that may follow.
     pub(super) fn actions(&self, actions: &mut Vec<Action>) {
         if self.rested || self.violation.is_some() {
             return;
@@ -166,7 +166,7 @@ impl World {
     }
 
     fn ends(&self, actions: &mut Vec<Action>) {
-        // What a gone node has left lives for as long as it can: that is the worst case.
+        // The runs of a gone node live for as long as they can: that is the worst case.
         let may_end = |process: &&Process| {
             process.life != Life::Gone && (self.moment.store || self.moment.processes.contains(&process.session))
         };

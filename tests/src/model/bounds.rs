@@ -9,7 +9,7 @@ use carillon_domain::time::Timestamp;
 
 use super::world::UTC0_MS;
 
-/// What may still go wrong, and what people may still do.
+/// The faults that are still allowed, and the requests of operators.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Budget {
     /// Calls to the store that do not go as they should: refused, lost, late, applied without an answer.
@@ -36,7 +36,7 @@ pub struct Budget {
     pub restores: u8,
 }
 
-/// What one exploration is about.
+/// The subject of one exploration.
 #[derive(Debug, Clone)]
 pub struct Bounds {
     /// Its name in reports.
@@ -51,15 +51,15 @@ pub struct Bounds {
     pub jobs: u64,
     /// Rows of a call: what waits beyond that goes beside it in a call of its own.
     pub max_batch: usize,
-    /// What happens when a job comes due while it runs.
+    /// The policy for a job that falls due while it runs.
     pub overlap: Overlap,
-    /// What happens to a run whose node died.
+    /// The policy for a run whose node died.
     pub on_lost: OnLost,
     /// Attempts of a firing; with more than one, a run may fail.
     pub attempts: u32,
     /// After how long without a heartbeat the others end a session; shorter than [`Timing::check`] allows, it breaks S8.
     pub expire_after: Duration,
-    /// What may go wrong.
+    /// The faults that are allowed.
     pub budget: Budget,
 }
 
@@ -103,7 +103,7 @@ impl Bounds {
         ]
     }
 
-    /// What every node is told at its start.
+    /// The configuration of every node.
     pub(super) fn config(&self) -> Config {
         let ms = Duration::from_millis;
         let timing = Timing {

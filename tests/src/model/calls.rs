@@ -5,11 +5,11 @@ use std::sync::Arc;
 use carillon_domain::firing::{JobState, Phase};
 use carillon_domain::id::{RunId, SessionId};
 use carillon_domain::node::Input;
-use carillon_domain::node::call::{self, Answer as StoreAnswer, CallId, Failure};
+use carillon_domain::node::call::{self, Answer as StoreAnswer, CallFailure, CallId};
 use carillon_domain::node::port::{RowKey, RunRef, SettleAnswer};
 use carillon_store::perform;
 
-use super::sights::Sight;
+use super::coverage::Situation;
 use super::watching::{self, Writer};
 use super::world::{World, at_once};
 
@@ -29,7 +29,7 @@ pub(super) struct Request {
     pub awaited: bool,
 }
 
-/// What a node is told.
+/// An input on its way to a node.
 #[derive(Debug, Clone, Hash)]
 pub(super) struct Answer {
     pub session: SessionId,
@@ -45,12 +45,12 @@ impl Answer {
 }
 
 impl Call {
-    /// What its sender is told when something went wrong.
-    pub fn failed(&self, failure: Failure) -> Answer {
+    /// The answer for its sender when something went wrong.
+    pub fn failed(&self, failure: CallFailure) -> Answer {
         self.answered(Err(failure))
     }
 
-    fn answered(&self, answer: Result<StoreAnswer, Failure>) -> Answer {
+    fn answered(&self, answer: Result<StoreAnswer, CallFailure>) -> Answer {
         Answer::of(self.session, Input::Answered { id: self.id, answer })
     }
 
@@ -75,12 +75,12 @@ impl World {
             self.must(verdict);
         }
         let store = self.open_store();
-        let answer = at_once(perform(&store, &call.call)).map_err(Failure::from);
+        let answer = at_once(perform(&store, &call.call)).map_err(CallFailure::from);
         let after = Arc::new(store.back_up());
         let before = std::mem::replace(&mut self.store, after);
         self.watch_write(&before, call.writer());
-        self.count_sights(&before, call);
-        self.note(|| format!("{}: {}", super::telling::call(call), super::telling::answer(&answer)));
+        self.count_situations(&before, call);
+        self.note(|| format!("{}: {}", super::narration::call(call), super::narration::answer(&answer)));
         let withdrawn = match &answer {
             Ok(StoreAnswer::Settle(found)) => self.withdrawn(found),
             _ => Vec::new(),
@@ -88,7 +88,7 @@ impl World {
         Answer { withdrawn, ..call.answered(answer) }
     }
 
-    /// Of what a settling write found Executing: what must not start, as the job stood then.
+    /// Runs that a settling write found Executing and that must not start, as their job stood then.
     fn withdrawn(&self, found: &[SettleAnswer]) -> Vec<RunId> {
         let refused = |one: &SettleAnswer| {
             let SettleAnswer::Executing { at, held, .. } = one else { return None };
@@ -104,7 +104,7 @@ impl World {
         process.is_some_and(|process| process.node.partitions() != partitions)
     }
 
-    fn count_sights(&mut self, before: &carillon_doubles::Backup, call: &Call) {
+    fn count_situations(&mut self, before: &carillon_doubles::Backup, call: &Call) {
         let held = |session: SessionId| {
             let holds = move |phase: &Phase| phase.held().is_some_and(|held| held.session == session);
             before.rows().filter(|(_, phase, _)| holds(phase)).count()
@@ -113,20 +113,20 @@ impl World {
             store.records().filter(|record| record.status == carillon_domain::run::Status::Lost).count()
         };
         if matches!(call.call, call::Call::Sweep { session, .. } if held(session) > 0) {
-            self.sights.count(Sight::Swept);
+            self.coverage.count(Situation::Swept);
         }
         if lost(&self.store) > lost(before) {
-            self.sights.count(Sight::Lost);
+            self.coverage.count(Situation::Lost);
         }
         let takes = match &call.call {
             call::Call::Claim(request) => self.is_of_others(call.session, &request.partitions),
             _ => false,
         };
         if takes && self.store.rows().count() > 0 && held_by(&self.store, call.session) > held(call.session) {
-            self.sights.count(Sight::Stolen);
+            self.coverage.count(Situation::Stolen);
         }
         if self.store.withholds() && !before.withholds() {
-            self.sights.count(Sight::WindowOpened);
+            self.coverage.count(Situation::WindowOpened);
         }
     }
 }

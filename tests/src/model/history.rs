@@ -1,4 +1,4 @@
-//! What has happened that promises speak of, and that neither the store nor a node remembers.
+//! Past events that the promises speak of, and that neither the store nor a node remembers.
 
 use std::collections::BTreeMap;
 
@@ -6,10 +6,10 @@ use carillon_domain::firing::FiringKey;
 use carillon_domain::id::{JobId, SessionId};
 use carillon_domain::time::Timestamp;
 
-/// What has happened.
+/// The past events.
 #[derive(Debug, Clone, Default, Hash)]
 pub(super) struct History {
-    /// What was really started: the firing and its attempt.
+    /// The starts that happened: the firing and its attempt.
     pub starts: Vec<(FiringKey, u32)>,
     /// The newest fencing token of each job.
     pub tokens: BTreeMap<JobId, u64>,

@@ -1,8 +1,8 @@
 //! The model checker: every order of a bounded number of things that may happen to a small cluster.
 //!
 //! Nothing is modelled that production has: the nodes are [`carillon_domain::node::Node`]s, and the store is the memory store,
-//! which runs the same operations over the same rules as SQLite and MySQL do. What is made here is the world around them:
-//! time, a network that loses and delays, processes that crash and freeze with their keepers and children, people, and a
+//! which runs the same operations over the same rules as SQLite and MySQL do. Only the world around them is made here:
+//! time, a network that loses and delays, processes that crash and freeze with their keepers and children, operators, and a
 //! database that goes back in time. `stateright` explores all its states, depth first; in each the promises of
 //! [`carillon_domain::invariants`] are asked.
 //!
@@ -16,21 +16,21 @@
 mod actions;
 mod bounds;
 mod calls;
+mod coverage;
 mod history;
 mod moments;
+mod narration;
 mod nodes;
 mod outcome;
 mod removed;
 mod rest;
-mod sights;
 mod steps;
-mod telling;
 mod watching;
 mod world;
 
 pub use actions::{Action, Fate, Runs};
 pub use bounds::{Bounds, Budget};
+pub use coverage::{Coverage, Situation};
 pub use outcome::{Outcome, check};
 pub use removed::{Removed, run_without};
-pub use sights::{Sight, Sights};
 pub use world::World;

@@ -2,7 +2,7 @@
 //!
 //! A stray or a person meets rows and sessions, a crash or a late answer meets one process. Between two changes of those it
 //! makes no difference when they come, nor in which order with what meets something else. So time passes until something
-//! changes, and each is tried once at every such moment. What is given up by that are different lengths of the same wait.
+//! changes, and each is tried once at every such moment. Only different lengths of the same wait are given up by that.
 
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -13,14 +13,14 @@ use carillon_domain::node::call;
 use super::calls::{Call, Request};
 use super::world::{Process, World};
 
-/// What has changed since time passed, and so may be met.
+/// The changes since time passed, whose actors may meet.
 #[derive(Clone, Default, Hash)]
 pub(super) struct Moment {
-    /// What the store holds.
+    /// The content of the store.
     pub store: bool,
-    /// What these processes hold, and whether others let them.
+    /// The runs of these processes, and whether others let them live.
     pub processes: BTreeSet<SessionId>,
-    /// What was decided of since its process changed, and is not decided of again.
+    /// The choices that were made since its process changed, and are not made again.
     decided: BTreeSet<(SessionId, Routine)>,
 }
 
@@ -37,7 +37,7 @@ impl Moment {
     }
 }
 
-/// What tells one moment from another, as numbers: everything but the time, and what only counts it.
+/// The difference between moments, as numbers: everything but the time, and values that only count it.
 #[derive(PartialEq, Eq)]
 pub(super) struct Circumstances {
     store: u64,
@@ -70,7 +70,7 @@ impl World {
         self.moment.decided.extend(routine(call));
     }
 
-    /// What is another than it was may be met now.
+    /// Everything that has changed may be met now.
     pub(super) fn look_for_changes(&mut self, before: &Circumstances) {
         let now = self.circumstances();
         self.moment.store |= now.store != before.store;

@@ -1,4 +1,4 @@
-//! What processes do: they hear, they act, they start children, they end.
+//! Processes: they hear, they act, they start children, they end.
 
 use std::sync::Arc;
 
@@ -12,8 +12,8 @@ use carillon_domain::time::{BootTime, Timestamp};
 
 use super::bounds::LONGEST_RUN_MS;
 use super::calls::{Answer, Call};
-use super::sights::Sight;
-use super::telling;
+use super::coverage::Situation;
+use super::narration;
 use super::world::{Child, Life, World};
 
 /// How long a run goes on at the most once it was asked to end.
@@ -57,13 +57,13 @@ impl World {
             Effect::Recorded(_) => {}
             Effect::Drained => {
                 self.processes[n].life = Life::Gone;
-                self.note(|| format!("{} has drained", telling::session(session)));
+                self.note(|| format!("{} has drained", narration::session(session)));
             }
             Effect::SelfKill(reason) => {
                 if reason == SelfKillReason::LeaseOver {
-                    self.sights.count(Sight::LeaseOver);
+                    self.coverage.count(Situation::LeaseOver);
                 }
-                self.note(|| format!("{} ends itself: {reason:?}", telling::session(session)));
+                self.note(|| format!("{} ends itself: {reason:?}", narration::session(session)));
                 self.die(n);
             }
             Effect::Call { id, call } => self.outbox.push_back(Call { session, id, call }),
@@ -85,11 +85,11 @@ impl World {
             }));
         }
         let Some(job) = self.job_of(run, held) else { return };
-        self.sights.count(Sight::Started);
+        self.coverage.count(Situation::Started);
         if matches!(cause.input, Input::Answered { answer: Ok(StoreAnswer::Settle(_)), .. }) {
-            self.sights.count(Sight::StartedBySettling);
+            self.coverage.count(Situation::StartedBySettling);
         }
-        self.note(|| format!("{} STARTS {}", telling::session(session), telling::held(held)));
+        self.note(|| format!("{} STARTS {}", narration::session(session), narration::held(held)));
         self.history.starts.push((Self::firing(job, held), held.firing.attempt));
         self.processes[n].children.insert(run, Child { job, asked_to_stop: false, ends_at: self.now + LONGEST_RUN_MS });
         self.watch_starts();
@@ -125,7 +125,7 @@ impl World {
     pub(super) fn child_ends(&mut self, session: SessionId, run: RunId, status: Status) {
         let Some(process) = self.processes.iter_mut().find(|process| process.session == session) else { return };
         if process.children.remove(&run).is_some() {
-            self.note(|| format!("{} ends ({})", telling::run(run), status.as_str()));
+            self.note(|| format!("{} ends ({})", narration::run(run), status.as_str()));
             self.tell(Answer::of(session, Input::Exited { run, ending: ending(status), output: Arc::default() }));
         }
     }

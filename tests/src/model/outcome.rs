@@ -9,10 +9,10 @@ use stateright::{Checker, HasDiscoveries, Model, Property};
 
 use super::actions::Action;
 use super::bounds::Bounds;
-use super::sights::{Sight, Sights};
+use super::coverage::{Coverage, Situation};
 use super::world::World;
 
-/// What an exploration found.
+/// The findings of an exploration.
 #[derive(Debug)]
 pub struct Outcome {
     /// Its name.
@@ -29,15 +29,15 @@ pub struct Outcome {
     pub complete: bool,
     /// The first promise that was broken, and how, step by step.
     pub broken: Option<(Violation, Vec<String>)>,
-    /// What was come across.
-    pub sights: Arc<Sights>,
+    /// The situations that it came across.
+    pub coverage: Arc<Coverage>,
 }
 
 /// Explores everything within the bounds, or for `limit`, on `threads` threads.
 pub fn check(bounds: &Bounds, threads: usize, limit: Option<Duration>) -> Outcome {
     let began = Instant::now();
     let first = World::new(bounds);
-    let sights = Arc::clone(&first.sights);
+    let coverage = Arc::clone(&first.coverage);
     let checker = Exploration { first }.checker().threads(threads).finish_when(HasDiscoveries::AnyFailures);
     let checker = match limit {
         Some(limit) => checker.timeout(limit),
@@ -55,7 +55,7 @@ pub fn check(bounds: &Bounds, threads: usize, limit: Option<Duration>) -> Outcom
         took: began.elapsed(),
         complete: broken.is_none() && limit.is_none_or(|limit| began.elapsed() < limit),
         broken,
-        sights,
+        coverage,
     }
 }
 
@@ -135,8 +135,8 @@ impl fmt::Display for Outcome {
         let Self { name, states, unique, depth, took, .. } = self;
         let seen = self.seen();
         write!(f, "{name}: {states} steps, {unique} states, {seen}, depth {depth}, {:.1} s", took.as_secs_f64())?;
-        for sight in Sight::ALL {
-            let times = self.sights.of(sight);
+        for sight in Situation::ALL {
+            let times = self.coverage.of(sight);
             if times > 0 {
                 write!(f, ", {sight:?} {times}")?;
             }

@@ -1,4 +1,4 @@
-//! What the explorations find when a guard is removed. That is for a whole process, so each guard has a process of its own.
+//! The findings of the explorations when a guard is removed. That is for a whole process, so each guard has a process of its own.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use carillon_domain::guard::Guard;
 
-/// What was found without a guard.
+/// The findings without a guard.
 #[derive(Debug)]
 pub struct Removed {
     /// Which guard.

@@ -51,7 +51,7 @@ impl World {
         !ends.is_empty()
     }
 
-    /// What is awaited comes; what nobody waits for any more is lost: that it comes was tried before.
+    /// Awaited requests arrive. Requests that nobody waits for any more are lost: their arrival was tried before.
     fn network_recovers(&mut self) {
         for process in &mut self.processes {
             process.cut = false;

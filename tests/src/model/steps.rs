@@ -1,18 +1,18 @@
-//! What follows when something happens.
+//! The consequences of an action.
 
 use std::sync::Arc;
 
 use carillon_domain::id::{JobId, RunId, SessionId};
 use carillon_domain::node::Input;
-use carillon_domain::node::call::Failure;
+use carillon_domain::node::call::CallFailure;
 use carillon_store::{ControlStore, JobKey};
 
 use super::actions::{Action, Fate, fates_of};
 use super::calls::{Answer, Call, Request};
+use super::coverage::Situation;
 use super::history::Back;
 use super::moments::Circumstances;
-use super::sights::Sight;
-use super::telling;
+use super::narration;
 use super::watching::Writer;
 use super::world::{Life, World, at_once};
 
@@ -84,7 +84,7 @@ impl World {
     /// Decides of the call that was sent first.
     fn meet(&mut self, fate: Fate) {
         let Some(call) = self.outbox.pop_front() else { return };
-        self.note(|| format!("  {}", telling::call(&call)));
+        self.note(|| format!("  {}", narration::call(&call)));
         self.budget.deviations -= u8::from(fate != Fate::InTime);
         self.decided(&call);
         match fate {
@@ -92,16 +92,16 @@ impl World {
                 let answer = self.perform(&call);
                 self.tell(answer);
             }
-            Fate::RolledBack => self.tell(call.failed(Failure::RolledBack)),
-            Fate::Refused => self.tell(call.failed(Failure::Refused)),
-            Fate::Lost => self.tell(call.failed(Failure::Unknown)),
+            Fate::RolledBack => self.tell(call.failed(CallFailure::RolledBack)),
+            Fate::Refused => self.tell(call.failed(CallFailure::Refused)),
+            Fate::Lost => self.tell(call.failed(CallFailure::Unknown)),
             Fate::AnswerLost => {
                 let _lost = self.perform(&call);
-                self.tell(call.failed(Failure::Unknown));
+                self.tell(call.failed(CallFailure::Unknown));
             }
             Fate::Stray => {
                 self.requests.push(Request { call: call.clone(), awaited: false });
-                self.tell(call.failed(Failure::Unknown));
+                self.tell(call.failed(CallFailure::Unknown));
             }
             Fate::Late => self.requests.push(Request { call, awaited: true }),
             Fate::AnswerLate => {
@@ -114,7 +114,7 @@ impl World {
     fn arrive(&mut self, at: usize) {
         let Request { call, awaited } = self.requests.remove(at);
         if !awaited {
-            self.sights.count(Sight::StrayApplied);
+            self.coverage.count(Situation::StrayApplied);
         }
         let answer = self.perform(&call);
         if awaited {
@@ -128,7 +128,7 @@ impl World {
             let Some(call) = self.outbox.front() else { return };
             if self.is_cut(call) {
                 let Some(call) = self.outbox.pop_front() else { return };
-                self.tell(call.failed(Failure::Unknown));
+                self.tell(call.failed(CallFailure::Unknown));
             } else if self.budget.deviations == 0 || fates_of(call.call.kind()).is_empty() || self.is_decided(call) {
                 let Some(call) = self.outbox.pop_front() else { return };
                 let answer = self.perform(&call);
@@ -156,7 +156,7 @@ impl World {
         let key = |job: JobId| JobKey { namespace: "default".into(), name: format!("job-{}", job.0) };
         let run = RunId::drawn(PEOPLE, self.now);
         let store = self.open_store();
-        // What is refused changes nothing.
+        // A refused request changes nothing.
         match action {
             Action::Pause(job) => {
                 self.budget.pauses -= 1;
@@ -195,7 +195,7 @@ impl World {
         self.history.back = Some(Back { unnoticed: witnesses.is_empty(), witnesses });
         // Connections end with the server that they were made to: no stray outlives it, and who waits is told so.
         for request in std::mem::take(&mut self.requests).into_iter().filter(|request| request.awaited) {
-            self.tell(request.call.failed(Failure::Unknown));
+            self.tell(request.call.failed(CallFailure::Unknown));
         }
     }
 
@@ -267,7 +267,7 @@ impl World {
     }
 }
 
-/// What comes with time.
+/// An event that comes with time.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Due {
     /// The keeper has killed the children of its node.

@@ -12,7 +12,7 @@ use carillon_domain::time::Timestamp;
 use carillon_doubles::Backup;
 use carillon_store::SessionState;
 
-use super::sights::Sight;
+use super::coverage::Situation;
 use super::world::{Life, World};
 
 /// Who writes. S4 minds it: a store does not tell why it wrote a row, so the writer stands for what it may have done.
@@ -22,9 +22,9 @@ pub(super) enum Writer {
     Start(SessionId),
     /// The holder gives back what it holds.
     Reset(SessionId),
-    /// What that session holds is swept.
+    /// The rows of that session are swept.
     Sweep(SessionId),
-    /// What nobody holds is taken.
+    /// Rows that nobody holds are claimed.
     Claim,
     /// A person who may withdraw what is prepared.
     Person,
@@ -148,7 +148,7 @@ impl World {
             self.must(must::starts_once(&definition, of_job));
         }
         if starts.iter().any(|(_, attempt)| *attempt > 1) {
-            self.sights.count(Sight::FurtherAttempt);
+            self.coverage.count(Situation::FurtherAttempt);
         }
     }
 }

@@ -15,10 +15,10 @@ use carillon_store::{ControlStore, ManualClock, NewSession, NodeStore, PutIf, Pu
 
 use super::bounds::{Bounds, Budget};
 use super::calls::{Answer, Call, Request};
+use super::coverage::Coverage;
 use super::history::History;
 use super::moments::Moment;
-use super::sights::Sights;
-use super::telling::Notes;
+use super::narration::Notes;
 
 /// The database's time at the beginning.
 pub(super) const UTC0_MS: i64 = 1_800_000_000_000;
@@ -61,7 +61,7 @@ pub(super) struct Process {
     /// The keeper kills the children, who are dead then at the latest.
     pub dead_at: Option<u64>,
     pub children: BTreeMap<RunId, Child>,
-    /// What came while it was frozen.
+    /// Inputs that came while it was frozen.
     pub unheard: VecDeque<Answer>,
 }
 
@@ -74,13 +74,13 @@ pub struct World {
     pub(super) store: Arc<Backup>,
     pub(super) processes: Vec<Process>,
     pub(super) booted: u64,
-    /// What was sent and what is decided of next, oldest first.
+    /// Calls whose fate is decided next, oldest first.
     pub(super) outbox: VecDeque<Call>,
     /// Requests that reach the store later, if ever.
     pub(super) requests: Vec<Request>,
     /// Answers that reach their node later.
     pub(super) answers: Vec<Answer>,
-    /// What the database may go back to.
+    /// The content that the database may go back to.
     pub(super) saved: Option<Arc<Backup>>,
     pub(super) moment: Moment,
     pub(super) budget: Budget,
@@ -89,8 +89,8 @@ pub struct World {
     /// Faults have ended, time has passed, and everything was looked at.
     pub(super) rested: bool,
     pub(super) notes: Notes,
-    /// What was come across, in all worlds of an exploration together.
-    pub(super) sights: Arc<Sights>,
+    /// The situations that were come across, in all worlds of an exploration together.
+    pub(super) coverage: Arc<Coverage>,
 }
 
 impl World {
@@ -117,7 +117,7 @@ impl World {
             violation: None,
             rested: false,
             notes: Notes::default(),
-            sights: Arc::default(),
+            coverage: Arc::default(),
         };
         for _ in 0..bounds.nodes {
             world.boot();
@@ -160,7 +160,7 @@ impl World {
         let (children, unheard) = (BTreeMap::new(), VecDeque::new());
         let (life, cut, dead_at) = (Life::Alive, false, None);
         self.processes.push(Process { session, node, life, cut, keeper_until, dead_at, children, unheard });
-        self.note(|| format!("{} registers", super::telling::session(session)));
+        self.note(|| format!("{} registers", super::narration::session(session)));
         self.feed(self.processes.len() - 1, &Answer::of(session, Input::Offers(vec![EXECUTOR.to_owned()])));
         self.answer_what_goes_well();
     }
@@ -182,7 +182,7 @@ impl World {
         self.processes.iter().position(|process| process.session == session && process.life != Life::Gone)
     }
 
-    /// What lives anywhere: the session whose keeper runs it, the run, its job.
+    /// All runs that live anywhere: the session whose keeper runs it, the run, its job.
     pub(super) fn live(&self) -> impl Iterator<Item = (SessionId, RunId, JobId)> + '_ {
         let of = |process: &Process| {
             let session = process.session;

@@ -1,7 +1,7 @@
 //! Where every due time must be at the end: in exactly one record (S6).
 //!
-//! What was due is asked of each definition's timeline between the moment from which it was in force and its end, never of a
-//! row's cursor.
+//! The due times come from each definition's timeline, between the moment from which it was in force and its end. They never come from
+//! a row's cursor.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,12 +1,12 @@
-//! What is under way: calls of nodes to their store, each with a time limit, and requests of people.
+//! Tasks under way: calls of nodes to their store, each with a time limit, and requests of operators.
 
 use carillon_domain::node::Input;
-use carillon_domain::node::call::{Call, CallId, Failure};
+use carillon_domain::node::call::{Call, CallFailure, CallId};
 use carillon_domain::time::Timestamp;
 use carillon_doubles::innodb::Client;
 use carillon_store::perform;
 
-/// What a task is about, so that a time limit can be told as its failure.
+/// The subject of a task, so that a time limit can be told as its failure.
 #[derive(Debug, Clone)]
 pub(super) enum Request {
     Open,
@@ -16,7 +16,7 @@ pub(super) enum Request {
     Call(CallId),
 }
 
-/// What comes of it.
+/// The result of a task.
 pub(super) enum Done {
     Opened(Option<Timestamp>),
     Input(Input),
@@ -30,13 +30,13 @@ impl Request {
         match self {
             Request::Open => Done::Opened(None),
             Request::Control => Done::Told(false),
-            Request::Call(id) => Done::Input(Input::Answered { id, answer: Err(Failure::Unknown) }),
+            Request::Call(id) => Done::Input(Input::Answered { id, answer: Err(CallFailure::Unknown) }),
         }
     }
 }
 
 /// Makes a call of a node.
 pub(super) async fn make(store: Client, id: CallId, call: Call) -> Done {
-    let answer = perform(&store, &call).await.map_err(Failure::from);
+    let answer = perform(&store, &call).await.map_err(CallFailure::from);
     Done::Input(Input::Answered { id, answer })
 }

@@ -1,4 +1,4 @@
-//! What must always hold, asked as things happen: of each commit the rows that it wrote, of each spawn the run.
+//! The invariants, checked as things happen: of each commit the rows that it wrote, of each spawn the run.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,7 +22,7 @@ struct OfJob {
     last_token: u64,
 }
 
-/// What is known of rows and children, kept up with every commit.
+/// The knowledge of rows and children, kept up with every commit.
 #[derive(Default)]
 pub(super) struct Checks {
     pub accounts: Accounts,
@@ -183,7 +183,7 @@ impl Checks {
             ("settle", _) => self.count("settled", 1),
             ("sweep", Phase::Prepared(_)) => self.count("swept unstarted", 1),
             ("sweep", Phase::Executing(_)) => self.count("swept as lost", 1),
-            ("reset", _) => self.count("given back", 1),
+            ("release", _) => self.count("released", 1),
             _ => {}
         }
     }
@@ -269,7 +269,7 @@ impl Checks {
 fn kept(commit: &Commit, before: &Phase, after: Option<&Phase>) -> Verdict {
     let why = match commit.by {
         "start" => TransitionKind::Started,
-        "reset" => TransitionKind::Reset,
+        "release" => TransitionKind::Reset,
         "sweep" => TransitionKind::SweptUnstarted,
         "pause" | "resume" => TransitionKind::Paused,
         "put_jobs" => TransitionKind::Updated,

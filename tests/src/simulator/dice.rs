@@ -1,4 +1,4 @@
-//! What a seed decides.
+//! Choices that a seed decides.
 
 /// A small generator of its own (SplitMix64), so that a seed means the same everywhere.
 #[derive(Debug, Clone)]

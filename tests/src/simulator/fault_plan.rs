@@ -11,7 +11,7 @@ use super::plan::Plan;
 /// Longer than anybody waits for an answer.
 const FOR_EVER_US: u64 = 10_000_000;
 
-/// What goes wrong now. Clones are the same.
+/// The faults of this moment. Clones are the same.
 #[derive(Clone)]
 pub(super) struct SeededFaults(Arc<Mutex<Inner>>);
 
@@ -24,7 +24,7 @@ pub(super) struct Inner {
     pub cut_off: BTreeSet<u64>,
     /// The database refuses connections.
     pub away: bool,
-    /// What went wrong so far.
+    /// The faults so far.
     pub counters: BTreeMap<&'static str, u64>,
 }
 

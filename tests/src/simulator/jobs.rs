@@ -66,7 +66,7 @@ pub(super) fn job(plan: Plan, dice: &mut Dice, number: u64, end_at: Timestamp) -
     }
 }
 
-/// Another definition under the same name. What says how often a firing may start stays, so that S2 can be stated.
+/// Another definition under the same name. The fields that say how often a firing may start stay, so that S2 can be stated.
 pub(super) fn changed(plan: Plan, dice: &mut Dice, before: &Job) -> Job {
     let overlap = dice.pick(&Overlap::ALL);
     // Where the database's clock is set, nobody could tell which due times of the old schedule were still to come.

@@ -10,10 +10,10 @@ mod calls;
 mod checks;
 mod clocks;
 mod dice;
+mod disturbances;
 mod fault_plan;
 mod jobs;
-mod meddling;
-mod people;
+mod operators;
 mod plan;
 mod process;
 mod tasks;
@@ -26,7 +26,7 @@ use carillon_domain::invariants::Violation;
 
 pub use plan::Plan;
 
-/// What a cluster went through.
+/// The life of a cluster.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Summary {
     /// Runs that were spawned.
@@ -37,9 +37,9 @@ pub struct Summary {
     pub commits: u64,
     /// How long it lasted, in seconds of its own time.
     pub virtual_s: u64,
-    /// What went wrong and how often.
+    /// The faults and how often each happened.
     pub faults: BTreeMap<&'static str, u64>,
-    /// What was done of what is done rarely, in rows.
+    /// How often rare things happened, in rows.
     pub paths: BTreeMap<&'static str, u64>,
     /// All that happened, as one number.
     pub trace: u64,

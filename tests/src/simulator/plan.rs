@@ -1,4 +1,4 @@
-//! What happens to a cluster: plans, and what each of them is made of.
+//! The plans of a cluster's life, and the parts of each.
 
 /// A kind of trouble.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -28,7 +28,7 @@ pub(super) struct Process {
     pub sent: BootTime,
     /// Until when it hears and does nothing (SIGSTOP).
     pub frozen_until_us: u64,
-    /// What came meanwhile: calls that may go on, and inputs.
+    /// Calls that may go on and inputs, from the time when it was frozen.
     pub asleep: Vec<TaskId>,
     pub inbox: Vec<Input>,
     /// When the keeper kills every child.

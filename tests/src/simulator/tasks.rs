@@ -70,7 +70,7 @@ impl<C, T> Tasks<C, T> {
         }
     }
 
-    /// What came of it, if it has come to an end.
+    /// Its result, if it has come to an end.
     pub fn poll(&mut self, task: TaskId) -> Option<(Task<C, T>, T)> {
         let one = self.all.get_mut(&task)?;
         let waker = one.waker.clone();

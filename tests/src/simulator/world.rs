@@ -1,6 +1,6 @@
 //! A cluster, its database, its people, and the time of all of them.
 
-mod happenings;
+mod events;
 mod nodes;
 
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ use super::process::{PARTITIONS, Process, STATEMENT_TIMEOUT_US};
 use super::tasks::Tasks;
 use super::{Summary, jobs};
 
-pub(super) use happenings::Happening;
+pub(super) use events::TimedEvent;
 
 pub(super) const SECOND_US: u64 = 1_000_000;
 /// Calls of people belong to no process.
@@ -49,7 +49,7 @@ pub(super) struct World {
     pub answered: u64,
     pub asked_runs: u64,
     tasks: Tasks<Request, Done>,
-    queue: BTreeMap<(u64, u64), Happening>,
+    queue: BTreeMap<(u64, u64), TimedEvent>,
     queued: u64,
     booted: u64,
 }
@@ -96,14 +96,14 @@ impl World {
         let nodes = if self.plan == Plan::Calm { 3 } else { usize::try_from(self.dice.between(2, 4)).unwrap_or(3) };
         for place in 0..nodes {
             let after = self.dice.below(200_000);
-            self.later(after, Happening::Boot { place });
+            self.later(after, TimedEvent::Boot { place });
         }
         self.run_until(SECOND_US)?;
         let troubled_until_us = self.plan.troubled_s() * SECOND_US;
         self.troubled = true;
         self.fault_plan.now().stormy = true;
-        self.later(0, Happening::Meddle);
-        self.later(0, Happening::People);
+        self.later(0, TimedEvent::Meddle);
+        self.later(0, TimedEvent::People);
         self.run_until(troubled_until_us)?;
         self.calm_down();
         self.run_until((self.plan.troubled_s() + self.plan.quiet_s()) * SECOND_US)?;
@@ -193,15 +193,15 @@ impl World {
         }
     }
 
-    /// What a person asks for, with the time limit that the API sets.
+    /// A request of an operator, with the time limit that the API sets.
     pub fn ask(&mut self, asking: impl Future<Output = bool> + Send + 'static) {
         let task = self.tasks.spawn(PEOPLE, Request::Control, async move { Done::Told(asking.await) });
-        self.later(STATEMENT_TIMEOUT_US, Happening::Deadline { task });
+        self.later(STATEMENT_TIMEOUT_US, TimedEvent::Deadline { task });
     }
 
     /// Again and again, until it is answered.
     fn resume(&mut self, job: &Job) {
-        let (people, key) = (self.people.clone(), super::people::key(job));
+        let (people, key) = (self.people.clone(), super::operators::key(job));
         let asking = async move {
             use carillon_store::ControlError;
             while let Err(ControlError::Store(_)) = people.resume(&key).await {}
@@ -210,7 +210,7 @@ impl World {
         self.tasks.spawn(PEOPLE, Request::Control, asking);
     }
 
-    /// What the database's clock shows.
+    /// The time by the database's clock.
     pub fn database_now(&self) -> Timestamp {
         self.clock.now()
     }

@@ -65,7 +65,7 @@ fn gets_over(class: Class, field: &Field, witness: &Witness) {
 /// So often a strike may miss: the server may hang up on a packet that is held, say, before that is delivered.
 const STRIKES: usize = 6;
 
-/// What was seen of the first strike that took effect.
+/// The observation of the first strike that took effect.
 fn counters(class: Class, field: &Field, dice: &mut Dice) -> Seen {
     let mut missed = Vec::new();
     for _ in 0..STRIKES {

@@ -41,7 +41,7 @@ fn faults_at_the_same_time_leave_each_other_alone() {
                 let mut dice = Dice::new(seed);
                 let outcomes = classes.map(|class| strike(class, field, &mut dice));
                 eprintln!("at the same time: {outcomes:#?}");
-                // What one does may keep another from being seen, never all of them.
+                // The effect of one may hide that of another, never all of them.
                 let effective = outcomes.iter().filter(|outcome| matches!(outcome, Outcome::Effective(_)));
                 assert!(effective.count() > 0, "{outcomes:?}");
             });

@@ -1,4 +1,4 @@
-//! What people do to jobs, at every moment: pause, resume, update, delete, run now.
+//! Requests of people about jobs, at every moment: pause, resume, update, delete, run now.
 
 use carillon_domain::time::Timestamp;
 use carillon_tests::accounting::account;

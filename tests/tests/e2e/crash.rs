@@ -195,7 +195,7 @@ fn signals_to_the_whole_group_drain_and_do_not_hurt_the_keeper() {
     server.create(&job("long", NEVER, &command, json!({})));
     let id = server.run_now("long");
     wait_for_lines(&up, 1);
-    // What systemd sends to the control group, as far as it is known: the server and its keeper.
+    // The processes that systemd signals in the control group, as far as they are known: the server and its keeper.
     for pid in children(server.pid()) {
         send(pid, Signal::SIGTERM);
         send(pid, Signal::SIGINT);

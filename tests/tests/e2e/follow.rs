@@ -6,8 +6,8 @@ use carillon_tests::fixture::{Gate, directory};
 use carillon_tests::follower::{follow, line, rest};
 use carillon_tests::jobs::{NEVER, job, status};
 use carillon_tests::processes::resident_kib;
+use carillon_tests::raw_client::{connect, request};
 use carillon_tests::server::Server;
-use carillon_tests::stranger::{connect, request};
 use serde_json::json;
 
 #[test]

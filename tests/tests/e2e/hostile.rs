@@ -7,8 +7,8 @@ use std::path::Path;
 use carillon_tests::fixture::{directory, lines, wait_for_lines};
 use carillon_tests::jobs::{NEVER, job, status, text};
 use carillon_tests::processes::resident_kib;
+use carillon_tests::raw_client::{Reply, connect, exchange, read_reply, request};
 use carillon_tests::server::Server;
-use carillon_tests::stranger::{Reply, connect, exchange, read_reply, request};
 use serde_json::{Value, json};
 
 /// A server with a job that ticks, to see that it still does.
@@ -246,7 +246,7 @@ fn five_hundred_requests_at_once_are_all_answered() {
     check(&server);
 }
 
-/// What comes of the body then would be taken for the next request, so the connection ends, and whoever keeps it must know.
+/// The rest of the body would be taken for the next request, so the connection ends, and its keeper must know.
 #[test]
 fn an_answer_before_its_body_has_come_says_that_the_connection_ends() {
     let dir = directory();

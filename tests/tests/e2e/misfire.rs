@@ -29,7 +29,7 @@ fn made_good(runs: &[Value]) -> Vec<&Value> {
     runs.iter().filter(|run| run["trigger"] == "misfire").collect()
 }
 
-/// What must be true of the records after a downtime, whichever way it began.
+/// The rules for the records after a downtime, whichever way it began.
 fn check(server: &Server) {
     for policy in POLICIES {
         // Newer than the backlog: it comes up regularly again.

@@ -83,7 +83,7 @@ fn what_was_printed_so_far_is_told_by_any_node() {
     for (times, so_far) in [(1, "one\n"), (2, "one\ntwo\n")] {
         wait_for_lines(&printed, times);
         for node in [owner, other] {
-            // What a command wrote takes a moment to come through its pipe.
+            // The output of a command takes a moment to come through its pipe.
             node.wait_until("it is told", || output(node, &run) == (200, so_far.to_owned()));
             node.wait_until("it is shown", || node.run(&run)["output"] == so_far);
         }

@@ -32,7 +32,7 @@ fn commits_of_unknown_outcome_start_nothing_twice_and_lose_nothing() {
     let (node, other) = (cut.node("cut"), whole.node("whole"));
     let names: Vec<String> = (0..30).map(|n| format!("job-{n}")).collect();
     for (n, name) in names.iter().enumerate() {
-        // What ends within the horizon of its next due time is claimed along with its finish, what ends before is not.
+        // A run that ends within the horizon of its next due time is claimed in its finish; one that ends before is not.
         let steps = if n % 2 == 0 { 1 } else { 12 };
         other.create(&job(name, "@every 2s", &witness.command(steps, 100, "0"), json!({})));
         // Due times follow from the creation: spread over the second, so that a cut finds now this, now that.

@@ -119,7 +119,7 @@ fn nodes_restarted_one_after_another_miss_nothing() {
     let cluster = Cluster::new(&database.url(), BRISK);
     let witness = Witness::new(cluster.dir());
     let mut nodes: Vec<Server> = ["a", "b", "c"].map(|name| cluster.node(name)).into();
-    // What is later than its grace is recorded as skipped: there must be none.
+    // A firing later than its grace is recorded as skipped: there must be none.
     let strict = json!({"misfire": {"policy": "skip", "grace": "5s"}, "overlap": "delay"});
     let names = each_second(&nodes[0], 40, &witness.command(1, 100, "0"), &strict);
     for name in ["a", "b", "c"] {
@@ -200,7 +200,7 @@ fn a_lock_row_that_is_missing_stops_the_node_with_a_sentence() {
     node.wait_for_runs(&names[0], 1, |run| status(run) == "succeeded");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(database.run(&["DELETE FROM lock_row WHERE id > 4"]));
-    // What runs already is claimed along with its finishes, under no lock: somebody must claim.
+    // A job that runs already is claimed in its finishes, under no lock: somebody must claim.
     each_second(&node, 40, "true", &json!({}));
     let said = node.wait_for_log("carillon: the lock row");
     assert!(said.contains("lock_row"), "{said}");

@@ -1,9 +1,9 @@
 //! The conformance suite, and walks on which the store never differs from the memory store.
 
-use carillon_tests::conformance::walk::beside_memory;
-use carillon_tests::conformance::{Backups, Bench};
+use carillon_tests::conformance::random_walk::beside_memory;
+use carillon_tests::conformance::{Backups, StoreFixture};
 
-async fn bench() -> Bench {
+async fn bench() -> StoreFixture {
     let (mut bench, database) = super::bench().await;
     bench.backups = Some(Backups::MySql(database.url()));
     bench

@@ -5,22 +5,22 @@ use std::sync::Arc;
 use carillon_domain::node::port::{Claimed, FinishAnswer, RunRef, SettleAnswer, StartAnswer};
 use carillon_domain::run::Status;
 use carillon_store::{Finished, Me, NodeStore, Store, StoreError};
-use carillon_tests::conformance::Bench;
-use carillon_tests::conformance::bench::{at, ending, job, key, refs};
+use carillon_tests::conformance::StoreFixture;
+use carillon_tests::conformance::fixture::{at, ending, job, key, refs};
 use carillon_tests::databases::proxy::{COMMIT, LONE_START, Proxy, Trap};
 
 use super::{bench, open, options, server, wait_until};
 
-async fn start(store: &dyn Store, bench: &Bench, at: RunRef) -> StartAnswer {
+async fn start(store: &dyn Store, bench: &StoreFixture, at: RunRef) -> StartAnswer {
     store.start(Me::new(bench.me), &[at]).await.unwrap().remove(0)
 }
 
-fn ended(bench: &Bench, at: RunRef) -> Finished {
+fn ended(bench: &StoreFixture, at: RunRef) -> Finished {
     Finished { at, ending: ending(Status::Succeeded, bench.clock_in(0)), next: None, output: Default::default() }
 }
 
 /// A store that has claimed a job of its own making, and another one on the same database.
-async fn two_stores() -> (Bench, Arc<dyn Store>, Claimed) {
+async fn two_stores() -> (StoreFixture, Arc<dyn Store>, Claimed) {
     let (bench, database) = bench().await;
     bench.create(job("a")).await;
     let claimed = bench.claim_one().await;
@@ -34,7 +34,7 @@ async fn a_row_that_another_store_took_back_does_not_start() {
     other.pause(&key("a"), None, None).await.unwrap();
     bench.go_to(10);
     assert_eq!(start(&*bench.store, &bench, claimed.at).await, StartAnswer::Gone);
-    assert!(bench.store.held(bench.me).await.unwrap().is_empty());
+    assert!(bench.store.list_held(bench.me).await.unwrap().is_empty());
 }
 
 #[tokio::test]
@@ -125,7 +125,7 @@ async fn what_was_not_acknowledged_is_not_known() {
     wire.set(Trap::CutAfter, COMMIT);
     let lost = store.start(Me::new(bench.me), &[settled.at]).await;
     assert!(matches!(lost, Err(StoreError::Unknown(_))), "{lost:?}");
-    wait_until("the start is committed", async || bench.store.held(bench.me).await.unwrap() != [settled.at]).await;
+    wait_until("the start is committed", async || bench.store.list_held(bench.me).await.unwrap() != [settled.at]).await;
     assert_eq!(start(&*store, &bench, settled.at).await, StartAnswer::Gone, "it runs already");
     let seen = store.settle(bench.me, &[settled.at]).await.unwrap().remove(0);
     let SettleAnswer::Executing { at: running, .. } = seen else { panic!("{seen:?}") };

@@ -11,8 +11,8 @@ use carillon_domain::run::Status;
 use carillon_domain::time::Timestamp;
 use carillon_store::mysql::Options;
 use carillon_store::{ClaimRequest, Me, NodeStore, Store, StoreError};
-use carillon_tests::conformance::Bench;
-use carillon_tests::conformance::bench::{at, ending, job, key, refs};
+use carillon_tests::conformance::StoreFixture;
+use carillon_tests::conformance::fixture::{at, ending, job, key, refs};
 use carillon_tests::databases::proxy::{COMMIT, LONE_START, Proxy, Trap};
 use carillon_tests::databases::{Database, Server, Surroundings};
 use mysql_async::prelude::Queryable;
@@ -22,7 +22,7 @@ use super::{bench, open, options, server, wait_until};
 
 /// Jobs that a store of its own has claimed, of which its every packet can be seen, and which are due now.
 struct Due {
-    bench: Bench,
+    bench: StoreFixture,
     database: Database,
     wire: Proxy,
     store: Arc<dyn Store>,
@@ -102,7 +102,7 @@ async fn those_that_were_due_at_different_times_start_together() {
     }
 }
 
-/// What changed behind the store's back, and what it answers then: the same as one that has asked.
+/// A change behind the store's back, and its answer then: the same as after a question.
 #[tokio::test]
 async fn what_holds_no_longer_starts_nothing() {
     let open_window = "INSERT INTO loss_window (is_open, session, node, from_at, until_at, noticed_at) \
@@ -217,7 +217,7 @@ async fn a_stray_one_lands_on_nothing_after_it_was_settled() {
     let SettleAnswer::Prepared(settled) = due.settle_one().await else { panic!("it has not come yet") };
     due.wire.release();
     assert_eq!(stray.await.unwrap().unwrap(), [StartAnswer::Moved]);
-    assert_eq!(due.bench.store.held(me).await.unwrap(), [settled.at], "the stray start was applied");
+    assert_eq!(due.bench.store.list_held(me).await.unwrap(), [settled.at], "the stray start was applied");
     due.bench.started(&settled).await;
 }
 
@@ -270,7 +270,7 @@ async fn a_clock_that_was_put_back_starts_nothing_early() {
     let database = server.database().await;
     let by_itself = Options { clock: None, ..options(&carillon_store::ManualClock::at(Timestamp::EPOCH)) };
     let store = open(&database.url(), by_itself).await;
-    let bench = Bench::new(store.clone(), carillon_store::ManualClock::at(Timestamp::EPOCH)).await;
+    let bench = StoreFixture::new(store.clone(), carillon_store::ManualClock::at(Timestamp::EPOCH)).await;
     bench.create(Job::new(("default", "a"), "@every 1s", "{}")).await;
     let until = Timestamp::from_ms(i64::MAX / 2);
     let request = ClaimRequest { until, ..bench.claim_request(bench.me, until, 5) };

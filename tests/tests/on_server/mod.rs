@@ -1,4 +1,4 @@
-//! What the MySQL store must do on a real server, whichever it is: `crate::BRAND` names the one of the test program.
+//! The duties of the MySQL store on a real server, whichever it is: `crate::BRAND` names the one of the test program.
 
 mod conformance;
 mod known;
@@ -17,8 +17,8 @@ use std::time::{Duration, Instant};
 
 use carillon_store::ManualClock;
 use carillon_store::mysql::{MySqlStore, Options};
-use carillon_tests::conformance::Bench;
-use carillon_tests::conformance::bench::{BEGIN, PARTITIONS};
+use carillon_tests::conformance::StoreFixture;
+use carillon_tests::conformance::fixture::{BEGIN, PARTITIONS};
 use carillon_tests::databases::{Database, Server};
 
 /// The server that the tests of this program share.
@@ -26,7 +26,7 @@ fn server() -> &'static Server {
     Server::shared(crate::BRAND)
 }
 
-/// What only a packet with rows to be written has in it: a batch whose first column is the row's number.
+/// Words that only a packet with rows to be written contains: a batch whose first column is the row's number.
 const ROWS: &str = "[[";
 
 fn options(clock: &ManualClock) -> Options {
@@ -38,13 +38,13 @@ async fn open(url: &str, options: Options) -> Arc<MySqlStore> {
 }
 
 /// A store on the shared server with one live session.
-async fn bench_on(database: &Database) -> Bench {
+async fn bench_on(database: &Database) -> StoreFixture {
     let clock = ManualClock::at(BEGIN);
     let store = open(&database.url(), options(&clock)).await;
-    Bench::new(store, clock).await
+    StoreFixture::new(store, clock).await
 }
 
-async fn bench() -> (Bench, Database) {
+async fn bench() -> (StoreFixture, Database) {
     let database = server().database().await;
     (bench_on(&database).await, database)
 }

@@ -4,7 +4,7 @@ use carillon_domain::id::SessionId;
 use carillon_domain::partition::partition_of;
 use carillon_store::mysql::{MySqlStore, Options};
 use carillon_store::{ManualClock, NewSession, StoreError};
-use carillon_tests::conformance::bench::{BEGIN, PARTITIONS, at, job};
+use carillon_tests::conformance::fixture::{BEGIN, PARTITIONS, at, job};
 use carillon_tests::databases::Server;
 use mysql_async::prelude::Queryable;
 

@@ -1,4 +1,4 @@
-//! What a broken wire and a server that is away or silent do to a store.
+//! The store on a broken connection, and with a server that is away or silent.
 
 use std::time::{Duration, Instant};
 
@@ -8,8 +8,8 @@ use carillon_domain::run::Status;
 use carillon_store::Me;
 use carillon_store::mysql::Options;
 use carillon_store::{Finished, ManualClock, NodeStore, Output, StoreError};
-use carillon_tests::conformance::Bench;
-use carillon_tests::conformance::bench::{BEGIN, at, ending, job};
+use carillon_tests::conformance::StoreFixture;
+use carillon_tests::conformance::fixture::{BEGIN, at, ending, job};
 use carillon_tests::databases::Server;
 use carillon_tests::databases::proxy::{COMMIT, Proxy, Trap};
 
@@ -21,20 +21,20 @@ async fn a_connection_cut_at_the_commit_leaves_it_unknown() {
     let clock = ManualClock::at(BEGIN);
     let wire = Proxy::to(server().port());
     let store = open(&database.url_through(wire.port()), options(&clock)).await;
-    let bench = Bench::new(store, clock).await;
+    let bench = StoreFixture::new(store, clock).await;
     bench.create(job("a")).await;
 
     wire.set(Trap::CutBefore, COMMIT);
     let claim = bench.store.claim(&bench.claim_request(bench.me, at(30), 5)).await;
     assert!(matches!(claim, Err(StoreError::Unknown(_))), "{claim:?}");
-    assert!(bench.store.held(bench.me).await.unwrap().is_empty());
+    assert!(bench.store.list_held(bench.me).await.unwrap().is_empty());
 
     wire.set(Trap::CutAfter, COMMIT);
     let request = bench.claim_request(bench.me, at(30), 5);
     let claim = bench.store.claim(&request).await;
     assert!(matches!(claim, Err(StoreError::Unknown(_))), "{claim:?}");
-    wait_until("the claim is committed", async || !bench.store.held(bench.me).await.unwrap().is_empty()).await;
-    let held = bench.store.held(bench.me).await.unwrap();
+    wait_until("the claim is committed", async || !bench.store.list_held(bench.me).await.unwrap().is_empty()).await;
+    let held = bench.store.list_held(bench.me).await.unwrap();
     assert!(request.runs.contains(&held[0].run));
     let seen = bench.store.settle(bench.me, &held).await.unwrap().remove(0);
     let SettleAnswer::Prepared(settled) = seen else { panic!("{seen:?}") };
@@ -95,7 +95,7 @@ async fn a_server_that_was_away_is_used_again() {
     assert!(bench.store.heartbeat(Me::new(bench.me), 2, false).await.is_err());
     tokio::task::block_in_place(|| server.start_again());
     assert!(matches!(bench.store.heartbeat(Me::new(bench.me), 2, false).await.unwrap(), BeatAnswer::Alive { .. }));
-    assert_eq!(bench.store.held(bench.me).await.unwrap(), [claimed.at]);
+    assert_eq!(bench.store.list_held(bench.me).await.unwrap(), [claimed.at]);
 
     // Restarted while nobody looked: the first call finds its connection dead and takes another.
     tokio::task::block_in_place(|| (server.kill(), server.start_again()));

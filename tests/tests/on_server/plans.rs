@@ -7,8 +7,8 @@ use carillon_domain::node::port::StartAnswer;
 use carillon_domain::run::Status;
 use carillon_store::Me;
 use carillon_store::{Finished, JobQuery, Output, PutIf, PutJob, RunQuery};
-use carillon_tests::conformance::Bench;
-use carillon_tests::conformance::bench::{ending, job, key, refs};
+use carillon_tests::conformance::StoreFixture;
+use carillon_tests::conformance::fixture::{ending, job, key, refs};
 use carillon_tests::databases::{Database, Server};
 use mysql_async::Conn;
 use mysql_async::prelude::Queryable;
@@ -36,7 +36,7 @@ async fn age(database: &Database) {
 }
 
 /// Every other job may overlap, so that both tables have rows of all kinds.
-async fn fill(bench: &Bench) {
+async fn fill(bench: &StoreFixture) {
     let put = |n: usize| {
         let overlap = if n.is_multiple_of(2) { Overlap::Allow } else { Overlap::Skip };
         PutJob { job: Job { overlap, ..job(&format!("j{n:05}")) }, paused: None, when: PutIf::Any }
@@ -47,7 +47,7 @@ async fn fill(bench: &Bench) {
     }
 }
 
-async fn claim(bench: &Bench, limit: usize) -> Vec<Finished> {
+async fn claim(bench: &StoreFixture, limit: usize) -> Vec<Finished> {
     let request = bench.claim_request(bench.me, bench.clock_in(30), limit);
     let claimed = bench.store.claim(&request).await.unwrap();
     assert_eq!(claimed.len(), limit);
@@ -68,7 +68,7 @@ async fn claim(bench: &Bench, limit: usize) -> Vec<Finished> {
     ended
 }
 
-/// What the optimizer goes by.
+/// The statistics that the optimizer uses.
 #[derive(Debug, Clone, Copy)]
 enum Statistics {
     /// As the server happened to make them.
@@ -102,8 +102,8 @@ impl Statistics {
     }
 }
 
-/// What nodes ask all the time, what they ask when others come and go, and what people ask of one job.
-async fn work(bench: &Bench) {
+/// The statements that nodes send all the time, those when others come and go, and those of people about one job.
+async fn work(bench: &StoreFixture) {
     let store = &bench.store;
     store.peek(&bench.peek_request(bench.me, &[0, 1], bench.clock_in(30))).await.unwrap();
     let ended = claim(bench, BATCH).await;
@@ -111,7 +111,7 @@ async fn work(bench: &Bench) {
     let running: Vec<_> = ended.iter().map(|ended| ended.at).collect();
     store.run(running[0].run).await.unwrap();
     store.settle(bench.me, &running).await.unwrap();
-    store.reset(bench.me, &running[..1]).await.unwrap();
+    store.release(bench.me, &running[..1]).await.unwrap();
     store.finish(Me::new(bench.me), &ended, &[]).await.unwrap();
     store.run(running[1].run).await.unwrap();
     store.output(running[1].run).await.unwrap();
@@ -140,20 +140,20 @@ async fn work(bench: &Bench) {
     store.ask_output(running[0].run).await.unwrap();
     store.peek(&bench.peek_request(bench.me, &[0, 1], bench.clock_in(30))).await.unwrap();
     store.sessions().await.unwrap();
-    assert!(store.held(bench.me).await.unwrap().len() > BATCH);
+    assert!(store.list_held(bench.me).await.unwrap().len() > BATCH);
     let now = bench.clock_in(0).as_ms().unsigned_abs();
     let [dead, gone] = [bench.session(now).await, bench.session(now + 1).await];
     store.expire(None, dead, 0).await.unwrap();
     assert_eq!(store.sweep(dead, BATCH).await.unwrap(), 0);
     for _ in 0..10 {
         let claimed = store.claim(&bench.claim_request(gone, bench.clock_in(30), BATCH)).await.unwrap();
-        store.reset(gone, &refs(&claimed)).await.unwrap();
+        store.release(gone, &refs(&claimed)).await.unwrap();
     }
     store.close_session(gone).await.unwrap();
 }
 
 /// A page of jobs that no index knows is a bounded part of them, and the pages together are all.
-async fn labelled(bench: &Bench) {
+async fn labelled(bench: &StoreFixture) {
     let labels = || [("team".to_owned(), "data".to_owned())].into();
     for name in ["j00003", "j04999", "j05000", "j09999"] {
         bench.put(Job { labels: labels(), ..job(name) }).await;
@@ -182,7 +182,7 @@ async fn greedy(root: &mut Conn, database: &Database) -> Vec<String> {
 }
 
 /// How many statements the server was asked for one batch through all three transitions.
-async fn statements_of_a_batch(bench: &Bench, root: &mut Conn, database: &Database) -> Vec<String> {
+async fn statements_of_a_batch(bench: &StoreFixture, root: &mut Conn, database: &Database) -> Vec<String> {
     root.query_drop("TRUNCATE mysql.slow_log").await.unwrap();
     let ended = claim(bench, BATCH).await;
     bench.store.finish(Me::new(bench.me), &ended, &[]).await.unwrap();
@@ -206,8 +206,7 @@ async fn ten_thousand_jobs_are_not_read_for_twenty() {
         let ended = claim(&bench, 1000).await;
         bench.store.finish(Me::new(bench.me), &ended[100..], &[]).await.unwrap();
     }
-    // What was given back stays in the indexes, marked as deleted, for as long as anybody looks at an older state; estimates
-    // count it.
+    // Released rows stay in the indexes, marked as deleted, for as long as anybody reads an older state; estimates count them.
     let mut reader = server.root().await;
     reader.query_drop("START TRANSACTION WITH CONSISTENT SNAPSHOT").await.unwrap();
     for statistics in Statistics::ALL {

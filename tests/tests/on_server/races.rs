@@ -9,7 +9,7 @@ use carillon_domain::node::port::{Claimed, SettleAnswer, StartAnswer};
 use carillon_store::Me;
 use carillon_store::mysql::Options;
 use carillon_store::{NodeStore, PutIf, PutJob, StoreError};
-use carillon_tests::conformance::bench::{at, job};
+use carillon_tests::conformance::fixture::{at, job};
 use carillon_tests::databases::Database;
 use carillon_tests::databases::proxy::{Proxy, Trap};
 use mysql_async::prelude::Queryable;
@@ -93,7 +93,7 @@ async fn a_stray_start_lands_on_nothing_after_it_was_settled() {
     let SettleAnswer::Prepared(settled) = seen else { panic!("{seen:?}") };
     wire.release();
     assert_eq!(stray.await.unwrap().unwrap(), [StartAnswer::Moved]);
-    assert_eq!(bench.store.held(me).await.unwrap(), [settled.at], "the stray start was applied");
+    assert_eq!(bench.store.list_held(me).await.unwrap(), [settled.at], "the stray start was applied");
     bench.started(&settled).await;
 }
 
@@ -114,8 +114,8 @@ async fn settling_and_a_stray_that_wait_for_the_same_row_agree() {
     holder.query_drop("COMMIT").await.unwrap();
     let started = stray.await.unwrap().unwrap().remove(0);
     let seen = settling.await.unwrap().unwrap().remove(0);
-    let held = bench.store.held(me).await.unwrap().remove(0);
-    // Whoever came into the queue first, both tell the same story, and it is the one of the row.
+    let held = bench.store.list_held(me).await.unwrap().remove(0);
+    // Both tell the same story, whoever came into the queue first, and it is the one of the row.
     match (started, seen) {
         (StartAnswer::Started { at: running, .. }, SettleAnswer::Executing { at, withdrawn: false, .. }) => {
             assert_eq!((running.run, at.version), (held.run, held.version));
@@ -144,7 +144,7 @@ async fn who_waits_too_long_is_rolled_back_and_leaves_no_waiter_behind() {
     gone.abort();
     wait_for_waiters(&database, 0).await;
     holder.query_drop("COMMIT").await.unwrap();
-    assert_eq!(bench.store.held(me).await.unwrap(), [claimed.at]);
+    assert_eq!(bench.store.list_held(me).await.unwrap(), [claimed.at]);
     bench.started(&claimed).await;
 }
 

@@ -9,7 +9,7 @@ use carillon_domain::run::Status;
 use carillon_store::Me;
 use carillon_store::mysql::Options;
 use carillon_store::{ControlStore, Finished, NewSession, NodeStore, Output, PutIf, PutJob};
-use carillon_tests::conformance::bench::{ending, job, key, refs};
+use carillon_tests::conformance::fixture::{ending, job, key, refs};
 
 use super::{open, server, wait_until};
 
@@ -61,5 +61,5 @@ async fn large_definitions_and_outputs_fit_and_the_servers_clock_is_the_clock() 
     }
     store.finish(Me::new(me), &ended, &[]).await.unwrap();
     assert_eq!(store.output(ended[59].at.run).await.unwrap(), output);
-    assert!(store.held(me).await.unwrap().is_empty());
+    assert!(store.list_held(me).await.unwrap().is_empty());
 }

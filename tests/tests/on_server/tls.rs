@@ -5,8 +5,8 @@ use std::process::Command;
 
 use carillon_store::ManualClock;
 use carillon_store::Me;
-use carillon_tests::conformance::Bench;
-use carillon_tests::conformance::bench::{BEGIN, job};
+use carillon_tests::conformance::StoreFixture;
+use carillon_tests::conformance::fixture::{BEGIN, job};
 use carillon_tests::databases::proxy::{Proxy, Trap};
 use carillon_tests::databases::{Brand, Server};
 use mysql_async::prelude::Queryable;
@@ -91,7 +91,7 @@ async fn every_connection_of_a_store_is_encrypted_the_one_that_kills_too() {
     let wire = Proxy::to(server.port());
     let url = database.url_through(wire.port()).replace("disabled", "required");
     let clock = ManualClock::at(BEGIN);
-    let bench = Bench::new(open(&url, options(&clock)).await, clock.clone()).await;
+    let bench = StoreFixture::new(open(&url, options(&clock)).await, clock.clone()).await;
     bench.create(job("a")).await;
     let claimed = bench.claim_one().await;
     let mut holder = holder(&database, &claimed).await;

@@ -3,7 +3,7 @@
 use carillon_domain::run::Status;
 use carillon_store::ManualClock;
 use carillon_store::mysql::{MySqlStore, OpenError, Options};
-use carillon_tests::conformance::bench::{BEGIN, job, key};
+use carillon_tests::conformance::fixture::{BEGIN, job, key};
 use carillon_tests::databases::Database;
 use mysql_async::prelude::Queryable;
 
@@ -14,7 +14,7 @@ async fn version(database: &Database) -> i64 {
     database.connect().await.query_first(newest).await.unwrap().unwrap()
 }
 
-/// What a newer binary may do to a database: steps that only add. Answers the version before.
+/// The steps that a newer binary may take: steps that only add. Answers the version before.
 async fn migrate_as_the_next_release_would(database: &Database) -> i64 {
     let known = version(database).await;
     let mut steps = vec!["CREATE TABLE novelty (id INT NOT NULL PRIMARY KEY)".to_owned()];

@@ -5,12 +5,12 @@ use carillon_tests::plugins::{Place, sources};
 use carillon_tests::server::Server;
 use serde_json::{Value, json};
 
-/// What becomes of a run.
+/// The outcome of a run.
 struct Broken {
     name: &'static str,
     /// The statuses that it may end with.
     ends: &'static [&'static str],
-    /// What the reason of a run that did not succeed must say.
+    /// Words in the reason of a run that did not succeed.
     says: &'static [&'static str],
     output: &'static str,
 }
@@ -33,7 +33,7 @@ const RUNS: &[Broken] = &[
         ..broken("garbled-message", &["failed"], &["no \u{fffd}\u{fffd} luck"])
     },
     broken("thread-left", &["failed"], &["plugin thread-left left a thread behind"]),
-    // What it does after its run may take its process down before the thread is found.
+    // Its acts after its run may take its process down before the thread is found.
     Broken { output: "in time\n", ..broken("late-writer", &["failed"], &["plugin"]) },
 ];
 
@@ -105,7 +105,7 @@ fn a_broken_plugin_ends_its_own_run() {
     save(&server, whole);
     for broken in RUNS {
         let mut job = json!({"name": broken.name, "schedule": "@yearly", "executor": broken.name, "params": {}});
-        // What would hang fails instead.
+        // A call that would hang fails instead.
         job["timeout"] = json!("20s");
         if broken.ends == ["timed_out"] {
             (job["timeout"], job["kill_grace"]) = (json!("300ms"), json!("100ms"));

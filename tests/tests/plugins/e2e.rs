@@ -160,7 +160,7 @@ fn the_executors_follow_the_directory() {
     assert!(server.drain().success());
 }
 
-/// What runs in the server cannot be killed by anybody else: a server that must end does so, whatever its plugins want.
+/// A run in the server cannot be killed by anybody else: a server that must end does so, whatever its plugins want.
 #[test]
 fn a_server_that_must_end_does_not_wait_for_its_plugins() {
     let place = Place::new();
@@ -187,7 +187,7 @@ fn a_server_that_must_end_does_not_wait_for_its_plugins() {
     let keeper = nix::unistd::Pid::from_raw(keeper_of(server.pid()));
     nix::sys::signal::kill(keeper, nix::sys::signal::Signal::SIGKILL).expect("the keeper is there");
     assert_eq!(server.wait().code(), Some(70));
-    // Whoever comes next says what became of it.
+    // The next server says what became of it.
     let server = Server::start(place.path(), &[]);
     assert_eq!(server.get(&run)["status"], "lost");
 }

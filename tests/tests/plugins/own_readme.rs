@@ -21,7 +21,7 @@ fn first_plugin() -> Vec<Block> {
     blocks(&rest[..rest.find("\n## ").expect("another chapter")])
 }
 
-/// What a shell does where the chapter shows a block.
+/// The acts of a shell where the chapter shows a block.
 fn step(block: &Block) -> String {
     let write = |file: &str| format!("cat > {file} <<'END OF {file}'\n{}END OF {file}\n", block.text);
     match block.language.as_str() {

@@ -5,15 +5,15 @@ use std::sync::Arc;
 use carillon_doubles::innodb::{Calm, InnoDb, Limits};
 use carillon_doubles::memory_store;
 use carillon_store::ManualClock;
-use carillon_tests::conformance::bench::{BEGIN, PARTITIONS};
-use carillon_tests::conformance::walk::Walk;
-use carillon_tests::conformance::{Backups, Bench};
+use carillon_tests::conformance::fixture::{BEGIN, PARTITIONS};
+use carillon_tests::conformance::random_walk::Walk;
+use carillon_tests::conformance::{Backups, StoreFixture};
 
-async fn bench() -> Bench {
+async fn bench() -> StoreFixture {
     let clock = ManualClock::at(BEGIN);
     let database = InnoDb::new(Arc::new(clock.clone()), PARTITIONS, Limits::default(), Calm);
     let store = database.client_on(1, Some(Arc::new(clock.clone())));
-    let mut bench = Bench::new(Arc::new(store), clock).await;
+    let mut bench = StoreFixture::new(Arc::new(store), clock).await;
     bench.backups = Some(Backups::innodb(&database));
     bench
 }
@@ -25,7 +25,7 @@ async fn it_takes_the_same_walk_as_the_plain_store() {
     for seed in 0..8 {
         let clock = ManualClock::at(BEGIN);
         let memory = memory_store(Arc::new(clock.clone()), PARTITIONS);
-        let left = Bench::new(Arc::new(memory), clock).await;
+        let left = StoreFixture::new(Arc::new(memory), clock).await;
         Walk::new(&left, &bench().await, seed, seed % 2 == 0).take(400).await;
     }
 }

@@ -6,17 +6,17 @@ use carillon_domain::node::port::{FinishAnswer, SettleAnswer, StartAnswer};
 use carillon_domain::run::Status;
 use carillon_doubles::{Fault, MemoryStore, memory_store};
 use carillon_store::{ControlStore, ManualClock, Me, NodeStore, StoreError};
-use carillon_tests::conformance::bench::{BEGIN, PARTITIONS, job, key};
-use carillon_tests::conformance::{Backups, Bench};
+use carillon_tests::conformance::fixture::{BEGIN, PARTITIONS, job, key};
+use carillon_tests::conformance::{Backups, StoreFixture};
 
-async fn bench() -> Bench {
+async fn bench() -> StoreFixture {
     faulty().await.0
 }
 
-async fn faulty() -> (Bench, MemoryStore) {
+async fn faulty() -> (StoreFixture, MemoryStore) {
     let clock = ManualClock::at(BEGIN);
     let store = memory_store(Arc::new(clock.clone()), PARTITIONS);
-    let mut bench = Bench::new(Arc::new(store.clone()), clock).await;
+    let mut bench = StoreFixture::new(Arc::new(store.clone()), clock).await;
     bench.backups = Some(Backups::memory(&store));
     (bench, store)
 }
@@ -40,7 +40,7 @@ async fn a_claim_whose_answer_was_lost_is_found_among_the_held() {
     store.faults().at("claim", 1, Fault::AnswerLost);
     let request = bench.claim_request(bench.me, bench.clock_in(30), 5);
     assert!(matches!(store.claim(&request).await, Err(StoreError::Unknown(_))));
-    let held = store.held(bench.me).await.unwrap();
+    let held = store.list_held(bench.me).await.unwrap();
     assert!(request.runs.contains(&held[0].run));
     assert!(matches!(store.settle(bench.me, &held).await.unwrap()[0], SettleAnswer::Prepared(_)));
 }
@@ -56,7 +56,7 @@ async fn a_stray_start_lands_on_nothing_after_it_was_settled() {
     let seen = store.settle(bench.me, &[claimed.at]).await.unwrap().remove(0);
     assert!(store.land_stray() && !store.land_stray());
     let SettleAnswer::Prepared(settled) = seen else { panic!("{seen:?}") };
-    assert_eq!(store.held(bench.me).await.unwrap(), [settled.at], "the stray start was applied");
+    assert_eq!(store.list_held(bench.me).await.unwrap(), [settled.at], "the stray start was applied");
     assert!(matches!(bench.start(&settled).await, StartAnswer::Started { .. }));
 }
 
@@ -79,11 +79,11 @@ async fn a_stray_reset_does_not_take_back_what_was_started_since() {
     bench.create(job("a")).await;
     let claimed = bench.claim_one().await;
     bench.go_to(10);
-    store.faults().at("reset", 1, Fault::Stray);
-    store.reset(bench.me, &[claimed.at]).await.unwrap_err();
+    store.faults().at("release", 1, Fault::Stray);
+    store.release(bench.me, &[claimed.at]).await.unwrap_err();
     let running = bench.started(&claimed).await;
     store.land_stray();
-    assert_eq!(store.held(bench.me).await.unwrap(), [running]);
+    assert_eq!(store.list_held(bench.me).await.unwrap(), [running]);
 }
 
 #[tokio::test]
@@ -95,7 +95,7 @@ async fn a_stray_claim_of_an_ended_session_takes_nothing() {
     store.claim(&bench.claim_request(other, bench.clock_in(30), 5)).await.unwrap_err();
     assert!(store.expire(None, other, 0).await.unwrap());
     store.land_stray();
-    assert!(store.held(other).await.unwrap().is_empty());
+    assert!(store.list_held(other).await.unwrap().is_empty());
     store.sweep(other, 10).await.unwrap();
     assert_eq!(bench.claim().await.len(), 1);
 }
@@ -131,7 +131,7 @@ async fn a_finish_that_is_repeated_until_it_is_heard_records_once() {
     store.faults().at("finish", 1, Fault::AnswerLost);
     let finished = carillon_store::Finished {
         at: running,
-        ending: carillon_tests::conformance::bench::ending(Status::Succeeded, bench.clock_in(0)),
+        ending: carillon_tests::conformance::fixture::ending(Status::Succeeded, bench.clock_in(0)),
         next: None,
         output: Default::default(),
     };

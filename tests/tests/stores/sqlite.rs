@@ -4,17 +4,17 @@ use std::sync::Arc;
 
 use carillon_store::ManualClock;
 use carillon_store::sqlite::{OpenOptions, SqliteStore};
-use carillon_tests::conformance::bench::{BEGIN, PARTITIONS};
-use carillon_tests::conformance::walk::beside_memory;
-use carillon_tests::conformance::{Backups, Bench};
+use carillon_tests::conformance::fixture::{BEGIN, PARTITIONS};
+use carillon_tests::conformance::random_walk::beside_memory;
+use carillon_tests::conformance::{Backups, StoreFixture};
 
-async fn bench() -> Bench {
+async fn bench() -> StoreFixture {
     let directory = tempfile::tempdir().unwrap();
     let clock = ManualClock::at(BEGIN);
     let options = OpenOptions { partitions: PARTITIONS, ..OpenOptions::default() };
     let path = directory.path().join("carillon.db");
     let store = SqliteStore::open(&path, Arc::new(clock.clone()), options).unwrap();
-    let mut bench = Bench::new(Arc::new(store), clock).await;
+    let mut bench = StoreFixture::new(Arc::new(store), clock).await;
     bench.backups = Some(Backups::Sqlite(path));
     bench.keep = Some(Box::new(directory));
     bench

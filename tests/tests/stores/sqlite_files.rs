@@ -1,4 +1,4 @@
-//! What can be wrong with a file, and what a crash leaves.
+//! Faults of a file, and the traces of a crash.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use carillon_store::sqlite::{Lease, OpenError, OpenOptions, SqliteStore};
 use carillon_store::{ControlStore, JobQuery, ManualClock, Me, NodeStore, PutIf, PutJob, StoreError};
-use carillon_tests::conformance::Bench;
-use carillon_tests::conformance::bench::{BEGIN, PARTITIONS, at, job, key};
+use carillon_tests::conformance::StoreFixture;
+use carillon_tests::conformance::fixture::{BEGIN, PARTITIONS, at, job, key};
 use rusqlite::Connection;
 
 fn options() -> OpenOptions {
@@ -30,7 +30,7 @@ async fn what_is_stored_is_there_after_a_restart() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("carillon.db");
     let (store, clock) = open(&path).unwrap();
-    let bench = Bench::new(Arc::new(store), clock).await;
+    let bench = StoreFixture::new(Arc::new(store), clock).await;
     bench.create(job("a")).await;
     let running = bench.run_next().await;
     let before = bench.view("a").await;
@@ -44,7 +44,7 @@ async fn what_is_stored_is_there_after_a_restart() {
     let other_partitions = OpenOptions { partitions: 64, ..options() };
     let store = SqliteStore::open(&path, Arc::new(clock), other_partitions).unwrap();
     assert_eq!(store.job(&key("a")).await.unwrap(), before);
-    assert_eq!(store.held(me).await.unwrap(), [running]);
+    assert_eq!(store.list_held(me).await.unwrap(), [running]);
     // Holding the lease, whoever starts ends the former session and sweeps it at once.
     let former = store.sessions().await.unwrap().remove(0).beat;
     assert!(store.expire(None, former.id, former.seq).await.unwrap());
@@ -91,7 +91,7 @@ async fn a_firing_that_cannot_be_read_is_told_in_a_sentence() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("carillon.db");
     let (store, clock) = open(&path).unwrap();
-    let bench = Bench::new(Arc::new(store), clock).await;
+    let bench = StoreFixture::new(Arc::new(store), clock).await;
     bench.create(job("a")).await;
     Connection::open(&path).unwrap().execute("UPDATE job_state SET armed = 'tomorrow'", []).unwrap();
     let said = bench.store.job(&key("a")).await.unwrap_err().to_string();
@@ -151,7 +151,7 @@ async fn a_full_disk_refuses_and_keeps_what_it_has() {
     let clock = ManualClock::at(BEGIN);
     let options = OpenOptions { max_pages: Some(200), ..options() };
     let store = SqliteStore::open(&path, Arc::new(clock.clone()), options).unwrap();
-    let bench = Bench::new(Arc::new(store), clock).await;
+    let bench = StoreFixture::new(Arc::new(store), clock).await;
     let put = |n: usize| PutJob {
         job: carillon_domain::job::Job { params: "x".repeat(20_000), ..job(&format!("j{n}")) },
         paused: None,

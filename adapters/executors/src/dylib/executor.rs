@@ -15,7 +15,7 @@ use super::host::node_side::Hosts;
 use super::host::node_side::exit_reason::{NotStarted, judge};
 use super::host::node_side::in_server::InServer;
 use super::host::node_side::run_table::{Completion, Detached, Entry};
-use super::host::node_side::supervise::{DetachedInPlace, Limits, Place, SupervisedRun};
+use super::host::node_side::supervise::{DetachedInPlace, HostPlacement, Limits, SupervisedRun};
 use crate::execution::{DetachedRun, NewRun};
 use crate::executor::{Executor, ExecutorDescription, Exit, Isolation, Live, Outcome, PluginDescription, RunFacts};
 use carillon_keeper::KeeperHandle;
@@ -63,7 +63,7 @@ impl DylibExecutor {
             Err((entry, hosts)) => tokio::select! {
                 biased;
                 (how, reason) = limits.reached() => return Err((how, format!("{reason} before it started"))),
-                begun = hosts.begin(facts, entry) => begun.map(|(host, key)| (Place::Host(host), key))?,
+                begun = hosts.begin(facts, entry) => begun.map(|(host, key)| (HostPlacement::Host(host), key))?,
             },
         };
         Ok(SupervisedRun::new(key, end, place))
@@ -71,17 +71,17 @@ impl DylibExecutor {
 }
 
 /// Where a run goes on, and under which key; or the run, and those who will make a place for it.
-type Placed<'a, T> = Result<(Place, u64), (Entry<T>, &'a Arc<Hosts>)>;
+type Placed<'a, T> = Result<(HostPlacement, u64), (Entry<T>, &'a Arc<Hosts>)>;
 
 impl Way {
     /// Begins a run if there is a place for it now; gives it back if there is none.
     fn begin<T: Into<Completion>>(&self, facts: &AbiInput, entry: Entry<T>) -> Placed<'_, T> {
         match self {
             Self::Hosts(hosts) => match hosts.begin_at_once(facts, entry) {
-                Ok((host, key)) => Ok((Place::Host(host), key)),
+                Ok((host, key)) => Ok((HostPlacement::Host(host), key)),
                 Err(entry) => Err((entry, hosts)),
             },
-            Self::Server(server) => Ok((Place::Server(server.clone()), server.begin(facts.clone(), entry))),
+            Self::Server(server) => Ok((HostPlacement::Server(server.clone()), server.begin(facts.clone(), entry))),
         }
     }
 }

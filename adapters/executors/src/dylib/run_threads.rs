@@ -43,9 +43,9 @@ pub(crate) trait RunEvents: Send + Sync + 'static {
 }
 
 /// A plugin and its runs. Clones are the same.
-pub(crate) struct RunThreads<S>(Arc<Shared<S>>);
+pub(crate) struct RunThreads<S>(Arc<PoolState<S>>);
 
-struct Shared<S> {
+struct PoolState<S> {
     library: Library,
     sink: S,
     state: Mutex<State>,
@@ -97,7 +97,7 @@ impl<S: RunEvents> RunThreads<S> {
         let wake = SigAction::new(SigHandler::Handler(on_wake), SaFlags::empty(), SigSet::empty());
         // SAFETY: the handler does nothing.
         unsafe { sigaction(WAKE, &wake) }?;
-        Ok(Self(Arc::new(Shared {
+        Ok(Self(Arc::new(PoolState {
             library,
             sink,
             state: Mutex::default(),
@@ -156,14 +156,14 @@ impl<S> Drop for RunThreads<S> {
     }
 }
 
-impl<S> Shared<S> {
+impl<S> PoolState<S> {
     /// No code of a plugin runs while the lock is held, so what is behind it is whole.
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl<S: RunEvents> Shared<S> {
+impl<S: RunEvents> PoolState<S> {
     /// Wakes or starts a thread for the next queued run, if no thread is coming.
     fn see_to_waiting(self: &Arc<Self>, mut state: MutexGuard<'_, State>) {
         if state.waiting.is_empty() || state.called + state.starting > 0 {

@@ -13,7 +13,7 @@ use nix::sys::epoll::{Epoll, EpollEvent, EpollFlags};
 use crate::exit::Exit;
 use crate::output::Output;
 use crate::process::cgroup::Cgroup;
-use crate::process::launch::failure::{Failure, Names};
+use crate::process::launch::failure::{LaunchFailure, Names};
 
 /// The most that is read after the end; a pipe holds 64 KiB, or up to 1 MiB if the job asked for that.
 const LAST_BYTES: usize = 1 << 20;
@@ -74,7 +74,7 @@ pub(crate) struct Run {
     /// How the main process ended: exit code or signal.
     pub(crate) end: (Option<i32>, Option<i32>),
     /// Why it never became its program, if it did not.
-    pub(crate) failure: Option<Failure>,
+    pub(crate) failure: Option<LaunchFailure>,
     pub(crate) names: Names,
 }
 

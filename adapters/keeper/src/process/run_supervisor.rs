@@ -14,8 +14,8 @@ use crate::exit::{Exit, Stop};
 use crate::output::Output;
 use crate::process::cgroup::{Cgroup, Cgroups};
 use crate::process::child_run::{Phase, Pipe, Run};
-use crate::process::launch::child::{self, Place};
-use crate::process::launch::failure::{Failure, LEASE_OVER, Names};
+use crate::process::launch::child::{self, LaunchContext};
+use crate::process::launch::failure::{LEASE_OVER, LaunchFailure, Names};
 use crate::process::leftovers::{Leftovers, Table};
 use crate::process::node_socket::Link;
 use crate::process::signals::{kill_group, peek_zombie, reap, terminate_group};
@@ -31,7 +31,7 @@ const RECHECK_MS: (u64, u64) = (1, 64);
 
 pub(crate) struct Runs {
     epoll: Rc<Epoll>,
-    place: Place,
+    place: LaunchContext,
     failures: File,
     cgroups: Option<Cgroups>,
     table: Table,
@@ -54,7 +54,7 @@ pub(crate) struct Runs {
 
 impl Runs {
     /// Without a lease: everything is refused until the deadline is extended for the first time.
-    pub(crate) fn new(epoll: Rc<Epoll>, place: Place, failures: File, cgroups: Option<Cgroups>) -> Self {
+    pub(crate) fn new(epoll: Rc<Epoll>, place: LaunchContext, failures: File, cgroups: Option<Cgroups>) -> Self {
         Self {
             epoll,
             place,
@@ -271,7 +271,7 @@ impl Runs {
             self.wake(key, None);
             self.ending.push(key);
             self.recheck_delay_ms = RECHECK_MS.0;
-            if zombie.exit_code == Some(Failure::EXIT_CODE) {
+            if zombie.exit_code == Some(LaunchFailure::EXIT_CODE) {
                 self.read_failures();
             }
         }
@@ -283,9 +283,9 @@ impl Runs {
 
     /// A failure was written before its child ended, so it is here when the child is reaped.
     fn read_failures(&mut self) {
-        let mut bytes = [0; Failure::BYTES];
-        while matches!(self.failures.read(&mut bytes), Ok(Failure::BYTES)) {
-            let Some(failure) = Failure::from_bytes(bytes) else { continue };
+        let mut bytes = [0; LaunchFailure::BYTES];
+        while matches!(self.failures.read(&mut bytes), Ok(LaunchFailure::BYTES)) {
+            let Some(failure) = LaunchFailure::from_bytes(bytes) else { continue };
             let key = self.table.by_pid.get(&failure.pid);
             if let Some(run) = key.and_then(|key| self.table.runs.get_mut(key)) {
                 run.failure = Some(failure);

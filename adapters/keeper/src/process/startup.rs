@@ -20,7 +20,7 @@ use nix::unistd::{chdir, pipe2, setsid};
 use crate::process::cgroup::Cgroups;
 use crate::process::event_loop::Keeper;
 use crate::process::frozen_node::Node;
-use crate::process::launch::child::Place;
+use crate::process::launch::child::LaunchContext;
 use crate::process::launch::cradle::Cradles;
 use crate::process::launch::files::make_room;
 use crate::process::node_socket::Link;
@@ -102,7 +102,7 @@ fn come_up(socket: OwnedFd, cgroups: bool, kill_node_after_ms: Option<u64>) -> i
     let (failures, failures_writer) = pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK)?;
     let files = raise_file_limit()?;
     make_room(&failures);
-    let place = Place {
+    let place = LaunchContext {
         failures: failures_writer,
         null: std::fs::File::open("/dev/null")?.into(),
         keeper_pid: std::process::id().cast_signed(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::batch_loader::BatchLoader;
 use crate::cluster::port::{Connection, Database, Pool};
-use crate::cluster::shared::Shared;
+use crate::cluster::shared::StoreState;
 use crate::tables::SeenJob;
 use crate::{JobKey, StoreError, StoreResult};
 
@@ -20,12 +20,12 @@ const MOST_TOGETHER: usize = 100;
 /// Loads jobs by name.
 pub(crate) struct JobLoader<D> {
     database: Arc<D>,
-    shared: Arc<Shared>,
+    shared: Arc<StoreState>,
     batches: BatchLoader<JobKey, Loaded>,
 }
 
 impl<D: Database> JobLoader<D> {
-    pub fn new(database: Arc<D>, shared: Arc<Shared>) -> Self {
+    pub fn new(database: Arc<D>, shared: Arc<StoreState>) -> Self {
         Self { database, shared, batches: BatchLoader::new(CALLS, MOST_TOGETHER) }
     }
 
@@ -41,7 +41,7 @@ impl<D: Database> JobLoader<D> {
 }
 
 /// A connection that was closed while it was idle costs only another one.
-async fn load<D: Database>(database: &D, shared: &Shared, keys: &[JobKey]) -> StoreResult<Vec<Loaded>> {
+async fn load<D: Database>(database: &D, shared: &StoreState, keys: &[JobKey]) -> StoreResult<Vec<Loaded>> {
     let mut fresh = false;
     loop {
         let mut connection = database.connection(Pool::Readers, fresh).await?;
@@ -62,7 +62,7 @@ async fn load<D: Database>(database: &D, shared: &Shared, keys: &[JobKey]) -> St
 /// Reads living jobs, and remembers their definitions if these are committed.
 pub(crate) async fn read<C: Connection>(
     connection: &mut C,
-    shared: &Shared,
+    shared: &StoreState,
     keys: &[JobKey],
     committed: bool,
 ) -> StoreResult<Vec<Loaded>> {

@@ -31,7 +31,7 @@ use self::job_loader::JobLoader;
 use self::locks::Locks;
 pub(crate) use self::locks::{lock_name, without_locks};
 use self::port::{Database, LiveOutputs, Pool, Purging};
-use self::shared::Shared;
+use self::shared::StoreState;
 use self::transaction::{TRIES, Transaction};
 use crate::calls::{control, node};
 use crate::clock::Clock;
@@ -47,7 +47,7 @@ use crate::{
 /// Jobs, runs and sessions in a database that other nodes use too. Clones share everything.
 pub struct ClusterStore<D> {
     database: Arc<D>,
-    shared: Arc<Shared>,
+    shared: Arc<StoreState>,
     jobs: Arc<JobLoader<D>>,
     purge_cursors: Arc<PurgeCursors>,
 }
@@ -99,7 +99,7 @@ impl<D: Database> ClusterStore<D> {
     /// A store on a database with so many partitions, for a node that holds at most `held` firings. `clock` tells the time in place of
     /// the database; for tests.
     pub fn new(database: D, clock: Option<Arc<dyn Clock>>, partitions: u16, held: usize) -> Self {
-        let (database, shared) = (Arc::new(database), Arc::new(Shared::new(clock, partitions, held)));
+        let (database, shared) = (Arc::new(database), Arc::new(StoreState::new(clock, partitions, held)));
         let jobs = Arc::new(JobLoader::new(database.clone(), shared.clone()));
         Self { database, shared, jobs, purge_cursors: Arc::default() }
     }
@@ -158,16 +158,16 @@ impl<D: Database> NodeStore for ClusterStore<D> {
         Ok(parts.answers())
     }
 
-    async fn reset(&self, id: SessionId, runs: &[RunRef]) -> Result<(), StoreError> {
-        write!(self, "reset", Locks::Rows, |tables| node::release(tables, id, runs))
+    async fn release(&self, id: SessionId, runs: &[RunRef]) -> Result<(), StoreError> {
+        write!(self, "release", Locks::Rows, |tables| node::release(tables, id, runs))
     }
 
     async fn settle(&self, id: SessionId, runs: &[RunRef]) -> Result<Vec<SettleAnswer>, StoreError> {
         write!(self, "settle", Locks::Rows, |tables| node::settle(tables, id, runs))
     }
 
-    async fn held(&self, id: SessionId) -> Result<Vec<RunRef>, StoreError> {
-        read!(self, "held", |tables| tables.held(id))
+    async fn list_held(&self, id: SessionId) -> Result<Vec<RunRef>, StoreError> {
+        read!(self, "list_held", |tables| tables.held(id))
     }
 
     async fn expire(&self, by: Option<Me>, id: SessionId, seen_seq: u64) -> Result<bool, StoreError> {

@@ -6,7 +6,7 @@ use carillon_domain::store;
 
 use crate::cluster::port::{Database, LiveOutputs, Peeking, Purging};
 use crate::cluster::transaction::Transaction;
-use crate::purge_cursor::{Counted, Places, Purge};
+use crate::purge_cursor::{Counted, Purge, PurgePositions};
 use crate::{LivePart, PeekRequest, StoreResult};
 
 impl<D: Database> Transaction<D> {
@@ -33,7 +33,12 @@ impl<D: Database> Transaction<D> {
         self.connection.publish_live_output(outputs).await
     }
 
-    pub async fn purge(&mut self, purge: &Purge, counted: &Counted, from: Places) -> StoreResult<(usize, Places)> {
+    pub async fn purge(
+        &mut self,
+        purge: &Purge,
+        counted: &Counted,
+        from: PurgePositions,
+    ) -> StoreResult<(usize, PurgePositions)> {
         self.wrote = true;
         let now = self.now();
         self.connection.purge(purge, counted, from, now).await

@@ -16,7 +16,7 @@ use crate::definition::Definition;
 use crate::tables::JobRow;
 
 /// Shared by all transactions of a store.
-pub(crate) struct Shared {
+pub(crate) struct StoreState {
     /// Tells the time in place of the database; for tests.
     pub clock: Option<Arc<dyn Clock>>,
     pub partitions: u16,
@@ -26,7 +26,7 @@ pub(crate) struct Shared {
     process_locks: Vec<Arc<AsyncMutex<()>>>,
 }
 
-impl Shared {
+impl StoreState {
     /// For a node that holds at most `held` firings.
     pub fn new(clock: Option<Arc<dyn Clock>>, partitions: u16, held: usize) -> Self {
         Self {

@@ -10,7 +10,7 @@ use tokio::sync::OwnedMutexGuard;
 use crate::cache::row_cache::Known;
 use crate::cluster::locks::{Locks, ids_of, without_locks};
 use crate::cluster::port::{ClockAnswer, ConcurrentRuns, Connection, Database, NotBegun, Opened, Opening, Pool};
-use crate::cluster::shared::Shared;
+use crate::cluster::shared::StoreState;
 use crate::tables::Standing;
 use crate::{ControlError, StoreError, StoreResult};
 
@@ -21,7 +21,7 @@ pub(crate) const TRIES: u32 = 8;
 pub(crate) struct Transaction<D: Database> {
     database: Arc<D>,
     pub connection: D::Connection,
-    pub shared: Arc<Shared>,
+    pub shared: Arc<StoreState>,
     pub now_us: i64,
     /// Whether there is anything to commit.
     pub wrote: bool,
@@ -42,7 +42,7 @@ impl<D: Database> Transaction<D> {
     /// is done on it.
     pub async fn begin(
         database: &Arc<D>,
-        shared: &Arc<Shared>,
+        shared: &Arc<StoreState>,
         (pool, call): (Pool, &'static str),
         locks: Locks<'_>,
     ) -> Result<Self, NotBegun> {
@@ -57,14 +57,14 @@ impl<D: Database> Transaction<D> {
     }
 
     /// A transaction that reads one state of the database.
-    pub async fn read(database: &Arc<D>, shared: &Arc<Shared>, call: &'static str) -> Result<Self, NotBegun> {
+    pub async fn read(database: &Arc<D>, shared: &Arc<StoreState>, call: &'static str) -> Result<Self, NotBegun> {
         let (connection, opened) = database.begin(Pool::Readers, call, &Opening::Snapshot).await?;
         Self::on(database, shared, connection, None, Vec::new()).opened(&[], opened).await
     }
 
     fn on(
         database: &Arc<D>,
-        shared: &Arc<Shared>,
+        shared: &Arc<StoreState>,
         connection: D::Connection,
         session: Option<SessionId>,
         process_locks: Vec<OwnedMutexGuard<()>>,

@@ -91,9 +91,9 @@ impl<D: LocalDatabase> NodeStore for LocalStore<D> {
         self.database.write("finish", finish).await
     }
 
-    async fn reset(&self, id: SessionId, runs: &[RunRef]) -> Result<(), StoreError> {
+    async fn release(&self, id: SessionId, runs: &[RunRef]) -> Result<(), StoreError> {
         let runs = runs.to_vec();
-        self.database.write("reset", move |tables| at_once(node::release(tables, id, &runs))).await
+        self.database.write("release", move |tables| at_once(node::release(tables, id, &runs))).await
     }
 
     async fn settle(&self, id: SessionId, runs: &[RunRef]) -> Result<Vec<SettleAnswer>, StoreError> {
@@ -101,8 +101,8 @@ impl<D: LocalDatabase> NodeStore for LocalStore<D> {
         self.database.write("settle", move |tables| at_once(node::settle(tables, id, &runs))).await
     }
 
-    async fn held(&self, id: SessionId) -> Result<Vec<RunRef>, StoreError> {
-        self.database.read("held", move |tables| tables.rows_held_by(id)).await
+    async fn list_held(&self, id: SessionId) -> Result<Vec<RunRef>, StoreError> {
+        self.database.read("list_held", move |tables| tables.rows_held_by(id)).await
     }
 
     async fn expire(&self, by: Option<Me>, id: SessionId, seen_seq: u64) -> Result<bool, StoreError> {

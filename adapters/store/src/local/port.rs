@@ -5,7 +5,7 @@ use carillon_domain::node::port::{Peek, RunRef};
 use carillon_domain::time::Timestamp;
 
 use crate::live_output::LiveRow;
-use crate::purge_cursor::{Counted, Place, Places, Purge};
+use crate::purge_cursor::{Counted, Purge, PurgePosition, PurgePositions};
 use crate::tables::Tables;
 use crate::{LivePart, PeekRequest, StoreError, StoreResult};
 
@@ -80,11 +80,12 @@ pub trait LocalTransaction: Tables {
     ///
     /// # Errors
     /// Those of the database.
-    fn crowded_jobs(&mut self, purge: &Purge, from: Place) -> StoreResult<Counted>;
+    fn crowded_jobs(&mut self, purge: &Purge, from: PurgePosition) -> StoreResult<Counted>;
 
     /// Deletes up to `purge.limit` records, and remains. Answers how many records, and where the next call goes on.
     ///
     /// # Errors
     /// Those of the database.
-    fn purge(&mut self, purge: &Purge, counted: &Counted, from: Places) -> StoreResult<(usize, Places)>;
+    fn purge(&mut self, purge: &Purge, counted: &Counted, from: PurgePositions)
+    -> StoreResult<(usize, PurgePositions)>;
 }

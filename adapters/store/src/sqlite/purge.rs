@@ -4,14 +4,14 @@ use carillon_domain::time::Timestamp;
 use rusqlite::{Connection, Row, params};
 
 use crate::StoreResult;
-use crate::purge_cursor::{Counted, PartOfJob, Place, Purge};
+use crate::purge_cursor::{Counted, PartOfJob, Purge, PurgePosition};
 use crate::sqlite::change::execute;
 use crate::sqlite::client::error::statement;
 use crate::sqlite::rows::signed;
 use crate::sqlite::select::{all, column};
 
 /// Jobs with more records than they may have, as far as a part of the index tells. Not for the writing thread.
-pub(in crate::sqlite) fn crowded_jobs(conn: &Connection, purge: &Purge, from: Place) -> StoreResult<Counted> {
+pub(in crate::sqlite) fn crowded_jobs(conn: &Connection, purge: &Purge, from: PurgePosition) -> StoreResult<Counted> {
     let mut left = purge.looked_at();
     let mut parts: Vec<PartOfJob> = Vec::new();
     for further in ["job_id = ?1 AND due_at > ?2", "job_id > ?1 AND ?2 IS NOT NULL"] {

@@ -8,7 +8,7 @@ use rusqlite::Connection;
 use crate::cache::definition_cache::Cache;
 use crate::live_output::LiveRow;
 use crate::local::port::LocalTransaction;
-use crate::purge_cursor::{Counted, Place, Places, Purge};
+use crate::purge_cursor::{Counted, Purge, PurgePosition, PurgePositions};
 use crate::sqlite::client::error::statement;
 use crate::sqlite::client::writer::{Cached, savepoint};
 use crate::sqlite::tables::Transaction;
@@ -51,14 +51,19 @@ impl LocalTransaction for Transaction<'_> {
         live_output::write(self.conn, outputs)
     }
 
-    fn crowded_jobs(&mut self, purge: &Purge, from: Place) -> StoreResult<Counted> {
+    fn crowded_jobs(&mut self, purge: &Purge, from: PurgePosition) -> StoreResult<Counted> {
         purge::crowded_jobs(self.conn, purge, from)
     }
 
-    fn purge(&mut self, purge: &Purge, counted: &Counted, from: Places) -> StoreResult<(usize, Places)> {
+    fn purge(
+        &mut self,
+        purge: &Purge,
+        counted: &Counted,
+        from: PurgePositions,
+    ) -> StoreResult<(usize, PurgePositions)> {
         let purged = purge::purge(self.conn, purge, counted)?;
         losses::purge(self.conn, self.now())?;
         live_output::purge(self.conn, self.now())?;
-        Ok((purged, Places { crowded_after: counted.next_after, ..from }))
+        Ok((purged, PurgePositions { crowded_after: counted.next_after, ..from }))
     }
 }

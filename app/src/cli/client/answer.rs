@@ -1,9 +1,9 @@
-//! The server's answer: JSON, or a problem (RFC 9457) as a [`Failure`].
+//! The server's answer: JSON, or a problem (RFC 9457) as a [`CommandFailure`].
 
 use serde_json::Value;
 use ureq::http::StatusCode;
 
-use crate::cli::failure::{Failure, Kind};
+use crate::cli::failure::{CommandFailure, FailureKind};
 use crate::cli::table::printable;
 
 /// A successful answer.
@@ -15,7 +15,7 @@ pub struct Reply {
 
 impl Reply {
     /// Reads an answer; whatever is not a success is the failure that it means.
-    pub(super) fn read(status: StatusCode, body: &[u8]) -> Result<Self, Failure> {
+    pub(super) fn read(status: StatusCode, body: &[u8]) -> Result<Self, CommandFailure> {
         let parsed: Option<Value> = match body.is_empty() {
             true => Some(Value::Null),
             false => serde_json::from_slice(body).ok(),
@@ -23,7 +23,7 @@ impl Reply {
         match parsed {
             Some(body) if status.is_success() => Ok(Self { body }),
             None if status.is_success() => {
-                Err(Failure::failed("the server answered something else than JSON: is it a Carillon server?"))
+                Err(CommandFailure::failed("the server answered something else than JSON: is it a Carillon server?"))
             }
             body => Err(problem(status, &body.unwrap_or_default())),
         }
@@ -38,12 +38,12 @@ impl Reply {
     }
 }
 
-fn problem(status: StatusCode, body: &Value) -> Failure {
+fn problem(status: StatusCode, body: &Value) -> CommandFailure {
     let kind = match status.as_u16() {
-        400 | 413 | 422 => Kind::Usage,
-        404 => Kind::NotFound,
-        409 | 412 => Kind::Conflict,
-        _ => Kind::Failed,
+        400 | 413 | 422 => FailureKind::Usage,
+        404 => FailureKind::NotFound,
+        409 | 412 => FailureKind::Conflict,
+        _ => FailureKind::Failed,
     };
     let detail = body["detail"].as_str().or(body["title"].as_str());
     let mut sentence = detail.map_or_else(|| format!("the server answered {status}"), printable);
@@ -54,7 +54,7 @@ fn problem(status: StatusCode, body: &Value) -> Failure {
             sentence.push_str(&fault);
         }
     }
-    Failure { kind, sentence }
+    CommandFailure { kind, sentence }
 }
 
 /// The sentences of `errors`, each with its field.
@@ -74,15 +74,15 @@ mod tests {
     #[test]
     fn a_problem_is_a_sentence_and_an_exit_code() {
         for (status, body, kind, sentence) in [
-            (404, r#"{"detail":"there is no job a"}"#, Kind::NotFound, "there is no job a"),
-            (409, r#"{"title":"Conflict"}"#, Kind::Conflict, "Conflict"),
-            (412, "{}", Kind::Conflict, "the server answered 412 Precondition Failed"),
-            (503, "<html>", Kind::Failed, "the server answered 503 Service Unavailable"),
-            (302, "", Kind::Failed, "the server answered 302 Found"),
+            (404, r#"{"detail":"there is no job a"}"#, FailureKind::NotFound, "there is no job a"),
+            (409, r#"{"title":"Conflict"}"#, FailureKind::Conflict, "Conflict"),
+            (412, "{}", FailureKind::Conflict, "the server answered 412 Precondition Failed"),
+            (503, "<html>", FailureKind::Failed, "the server answered 503 Service Unavailable"),
+            (302, "", FailureKind::Failed, "the server answered 302 Found"),
             (
                 400,
                 r#"{"detail":"2 faults were found","errors":[{"field":"a","message":"b"},{"field":"","message":"c\u001b"}]}"#,
-                Kind::Usage,
+                FailureKind::Usage,
                 "2 faults were found\n  a: b\n  c\\u{1b}",
             ),
         ] {

@@ -10,7 +10,7 @@ use ureq::{Agent, Proxy};
 
 use super::is_loopback;
 use crate::cli::args::DEFAULT_SERVER;
-use crate::cli::failure::Failure;
+use crate::cli::failure::CommandFailure;
 
 /// The longest answer that is read as a whole, in bytes.
 pub(super) const MOST_ANSWER: u64 = 256 * 1024 * 1024;
@@ -21,9 +21,9 @@ const ANSWERS_WITHIN: Duration = Duration::from_secs(60);
 const TOKEN_FILE: &str = "carillon.token";
 
 /// The address without a slash at its end.
-pub(super) fn base_of(server: &str) -> Result<(String, Uri), Failure> {
+pub(super) fn base_of(server: &str) -> Result<(String, Uri), CommandFailure> {
     let refused = || {
-        Failure::usage(format!(
+        CommandFailure::usage(format!(
             "{server:?} is not the address of a server: write http://HOST:PORT or https://HOST:PORT (--server, \
              CARILLON_SERVER)"
         ))
@@ -37,7 +37,7 @@ pub(super) fn base_of(server: &str) -> Result<(String, Uri), Failure> {
 }
 
 /// A client without redirects: the API has none, and the token is for this server only.
-pub(super) fn agent(server: &Uri, ca_file: Option<&Path>) -> Result<Agent, Failure> {
+pub(super) fn agent(server: &Uri, ca_file: Option<&Path>) -> Result<Agent, CommandFailure> {
     let mut tls = TlsConfig::builder();
     if let Some(path) = ca_file {
         tls = tls.root_certs(authorities(path)?);
@@ -56,29 +56,29 @@ pub(super) fn agent(server: &Uri, ca_file: Option<&Path>) -> Result<Agent, Failu
     Ok(config.new_agent())
 }
 
-fn authorities(path: &Path) -> Result<RootCerts, Failure> {
+fn authorities(path: &Path) -> Result<RootCerts, CommandFailure> {
     let shown = path.display();
-    let pem =
-        fs::read(path).map_err(|error| Failure::usage(format!("cannot read the certificates {shown}: {error}")))?;
+    let pem = fs::read(path)
+        .map_err(|error| CommandFailure::usage(format!("cannot read the certificates {shown}: {error}")))?;
     let items: Result<Vec<_>, _> = parse_pem(&pem).collect();
-    let items = items.map_err(|error| Failure::usage(format!("{shown} is not a PEM file: {error}")))?;
+    let items = items.map_err(|error| CommandFailure::usage(format!("{shown} is not a PEM file: {error}")))?;
     let certificate = |item| if let PemItem::Certificate(certificate) = item { Some(certificate) } else { None };
     let certificates: Vec<_> = items.into_iter().filter_map(certificate).collect();
     match certificates.is_empty() {
-        true => Err(Failure::usage(format!("{shown} holds no certificate"))),
+        true => Err(CommandFailure::usage(format!("{shown} holds no certificate"))),
         false => Ok(RootCerts::from(certificates)),
     }
 }
 
 /// The token of the environment, or else of the file in the working directory; none when there is neither.
-pub(super) fn token() -> Result<Option<String>, Failure> {
+pub(super) fn token() -> Result<Option<String>, CommandFailure> {
     let (token, place) = match env::var("CARILLON_TOKEN") {
         Ok(token) if !token.trim().is_empty() => (token, "CARILLON_TOKEN"),
         _ => match fs::read_to_string(TOKEN_FILE) {
             Ok(token) => (token, TOKEN_FILE),
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => {
-                return Err(Failure::failed(format!(
+                return Err(CommandFailure::failed(format!(
                     "cannot read ./{TOKEN_FILE}: {error}; become its owner, or set CARILLON_TOKEN"
                 )));
             }
@@ -87,7 +87,9 @@ pub(super) fn token() -> Result<Option<String>, Failure> {
     let token = token.trim();
     match token.bytes().all(|byte| byte.is_ascii_graphic()) && !token.is_empty() {
         true => Ok(Some(token.to_owned())),
-        false => Err(Failure::failed(format!("{place} does not hold a token: one printable ASCII word is expected"))),
+        false => {
+            Err(CommandFailure::failed(format!("{place} does not hold a token: one printable ASCII word is expected")))
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use ureq::{Agent, Body};
 pub use self::answer::{Reply, faults};
 use self::connect::{MOST_ANSWER, agent, base_of, token};
 use super::args::ServerArgs;
-use super::failure::Failure;
+use super::failure::CommandFailure;
 
 /// The largest page that the API hands out.
 const PAGE: usize = 1_000;
@@ -89,13 +89,13 @@ impl<'a> Call<'a> {
 
 impl Client {
     /// A way to the server that the arguments name. Nothing is sent yet.
-    pub fn new(args: &ServerArgs) -> Result<Self, Failure> {
+    pub fn new(args: &ServerArgs) -> Result<Self, CommandFailure> {
         let (base, uri) = base_of(&args.server)?;
         Ok(Self { agent: agent(&uri, args.ca_file.as_deref())?, base, token: token()? })
     }
 
-    /// Calls and reads the whole answer; anything but a success is a [`Failure`].
-    pub fn call(&self, call: Call<'_>) -> Result<Reply, Failure> {
+    /// Calls and reads the whole answer; anything but a success is a [`CommandFailure`].
+    pub fn call(&self, call: Call<'_>) -> Result<Reply, CommandFailure> {
         let mut response = self.exchange(&call)?;
         let body = response.body_mut().with_config().limit(MOST_ANSWER).read_to_vec();
         let body = body.map_err(|error| self.broken(&error))?;
@@ -103,13 +103,13 @@ impl Client {
     }
 
     /// Calls and hands out what a run printed as it comes, and whether the server kept only the beginning and the end.
-    pub fn stream(&self, call: Call<'_>) -> Result<(impl Read + use<>, bool), Failure> {
+    pub fn stream(&self, call: Call<'_>) -> Result<(impl Read + use<>, bool), CommandFailure> {
         let mut response = self.exchange(&call)?;
         let status = response.status();
         if !status.is_success() {
             let body = response.body_mut().with_config().limit(MOST_ANSWER).read_to_vec().unwrap_or_default();
             let failure = Reply::read(status, &body).err();
-            let failure = failure.unwrap_or_else(|| Failure::failed(format!("the server answered {status}")));
+            let failure = failure.unwrap_or_else(|| CommandFailure::failed(format!("the server answered {status}")));
             return Err(self.with_advice(failure, status.as_u16()));
         }
         // A bound of its own would cut a run that prints for days.
@@ -122,8 +122,8 @@ impl Client {
         &self,
         call: &Call<'_>,
         most: Option<usize>,
-        mut take: impl FnMut(Value) -> Result<(), Failure>,
-    ) -> Result<(), Failure> {
+        mut take: impl FnMut(Value) -> Result<(), CommandFailure>,
+    ) -> Result<(), CommandFailure> {
         let mut left = most.unwrap_or(usize::MAX);
         let mut cursor: Option<String> = None;
         while left > 0 {
@@ -138,14 +138,16 @@ impl Client {
                 break;
             }
             if next == cursor {
-                return Err(Failure::failed("the server answered the same page twice; the listing is not complete"));
+                return Err(CommandFailure::failed(
+                    "the server answered the same page twice; the listing is not complete",
+                ));
             }
             cursor = next;
         }
         Ok(())
     }
 
-    fn exchange(&self, call: &Call<'_>) -> Result<Response<Body>, Failure> {
+    fn exchange(&self, call: &Call<'_>) -> Result<Response<Body>, CommandFailure> {
         let url = format!("{}{}{}", self.base, call.path, query_text(&call.query));
         let mut request = Request::builder().method(call.method.clone()).uri(url);
         if let Some(token) = &self.token {
@@ -169,25 +171,25 @@ impl Client {
         sent.map_err(|error| self.unreachable(&error))
     }
 
-    fn unreachable(&self, error: &ureq::Error) -> Failure {
+    fn unreachable(&self, error: &ureq::Error) -> CommandFailure {
         let (base, reason) = (&self.base, connect::reason(error));
         let advice = match reason.contains("certificate") {
             true => "name a file with its certificate, or with its authority's, with --ca-file or CARILLON_CA_FILE",
             false => "start one with `carillon serve`, or name another with --server or CARILLON_SERVER",
         };
-        Failure::failed(format!("cannot reach the server at {base}: {reason}; {advice}"))
+        CommandFailure::failed(format!("cannot reach the server at {base}: {reason}; {advice}"))
     }
 
-    fn broken(&self, error: &ureq::Error) -> Failure {
+    fn broken(&self, error: &ureq::Error) -> CommandFailure {
         let base = &self.base;
-        Failure::failed(format!(
+        CommandFailure::failed(format!(
             "the answer of {base} broke off: {}; look before you try again",
             connect::reason(error)
         ))
     }
 
     /// The remedy for a refusal, where it is not the same for everybody.
-    fn with_advice(&self, mut failure: Failure, status: u16) -> Failure {
+    fn with_advice(&self, mut failure: CommandFailure, status: u16) -> CommandFailure {
         let advice = match (status, &self.token) {
             (401, None) => "\nset CARILLON_TOKEN, or run this where the server keeps its carillon.token",
             (401, Some(_)) => "\nthe token is not one of this server: look at CARILLON_TOKEN and at ./carillon.token",

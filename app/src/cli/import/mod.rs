@@ -24,7 +24,7 @@ use self::plan::{Plan, Stored};
 use self::report::Row;
 use super::args::PlaceArgs;
 use super::client::{Call, Client};
-use super::failure::Failure;
+use super::failure::CommandFailure;
 use super::out::{Out, note};
 
 /// The label that tells which file a job came from.
@@ -59,10 +59,10 @@ pub struct ImportArgs {
 }
 
 /// `carillon import`; exit code 1 when a line is an error, though the others are imported.
-pub fn import(args: &ImportArgs, out: &mut Out) -> Result<ExitCode, Failure> {
+pub fn import(args: &ImportArgs, out: &mut Out) -> Result<ExitCode, CommandFailure> {
     let (name, text) = read(&args.file)?;
     if let Some(zone) = &args.timezone {
-        check_schedule("@daily", Some(zone), "").map_err(Failure::usage)?;
+        check_schedule("@daily", Some(zone), "").map_err(CommandFailure::usage)?;
     }
     let options = ImportOptions {
         file: &name,
@@ -94,7 +94,7 @@ pub fn import(args: &ImportArgs, out: &mut Out) -> Result<ExitCode, Failure> {
 }
 
 /// The name of the crontab and its text.
-fn read(file: &str) -> Result<(String, Vec<u8>), Failure> {
+fn read(file: &str) -> Result<(String, Vec<u8>), CommandFailure> {
     let mut text = Vec::new();
     let (name, read) = match file {
         "-" => ("crontab".into(), std::io::stdin().lock().take(MOST_BYTES + 1).read_to_end(&mut text)),
@@ -103,9 +103,9 @@ fn read(file: &str) -> Result<(String, Vec<u8>), Failure> {
             (name, fs::File::open(path).and_then(|file| file.take(MOST_BYTES + 1).read_to_end(&mut text)))
         }
     };
-    read.map_err(|error| Failure::failed(format!("cannot read the crontab {file:?}: {error}")))?;
+    read.map_err(|error| CommandFailure::failed(format!("cannot read the crontab {file:?}: {error}")))?;
     match text.len() as u64 > MOST_BYTES {
-        true => Err(Failure::failed(format!("the crontab {file:?} is longer than {MOST_BYTES} bytes"))),
+        true => Err(CommandFailure::failed(format!("the crontab {file:?} is longer than {MOST_BYTES} bytes"))),
         false => Ok((name, text)),
     }
 }
@@ -121,7 +121,7 @@ fn check_schedule(schedule: &str, timezone: Option<&str>, namespace: &str) -> Re
 }
 
 /// The jobs that came from a file of this name, by name.
-fn stored(client: &Client, namespace: &str, stem: &str) -> Result<Stored, Failure> {
+fn stored(client: &Client, namespace: &str, stem: &str) -> Result<Stored, CommandFailure> {
     let mut stored = Stored::new();
     let call = Call::get("/v1/jobs").with("namespace", namespace).with("label", format!("{LABEL}={stem}"));
     client.each(&call, None, |job| {

@@ -4,7 +4,7 @@ use carillon_domain::crontab::Line;
 use serde::Serialize;
 use serde_json::json;
 
-use crate::cli::failure::Failure;
+use crate::cli::failure::CommandFailure;
 use crate::cli::out::{Out, note};
 use crate::cli::table::Table;
 
@@ -52,7 +52,7 @@ impl Row {
 }
 
 /// Prints everything. Comments stand in the JSON; in the table they are only counted.
-pub(super) fn print(rows: &[Row], dry_run: bool, as_json: bool, out: &mut Out) -> Result<(), Failure> {
+pub(super) fn print(rows: &[Row], dry_run: bool, as_json: bool, out: &mut Out) -> Result<(), CommandFailure> {
     let summary = summary(rows, dry_run);
     if as_json {
         rows.iter().try_for_each(|row| out.json(&json!(row)))?;

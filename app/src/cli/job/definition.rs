@@ -8,7 +8,7 @@ use clap::Args;
 use serde_json::{Map, Value, json};
 
 use crate::cli::args::{duration_text, pair, time};
-use crate::cli::failure::Failure;
+use crate::cli::failure::CommandFailure;
 
 /// The fields of a job.
 #[derive(Debug, Default, Args)]
@@ -105,7 +105,7 @@ pub struct DefinitionArgs {
 
 impl DefinitionArgs {
     /// Writes what is given over a definition.
-    pub fn apply(&self, job: &mut Map<String, Value>) -> Result<(), Failure> {
+    pub fn apply(&self, job: &mut Map<String, Value>) -> Result<(), CommandFailure> {
         let plain = [
             ("schedule", &self.schedule),
             ("timezone", &self.timezone),
@@ -139,7 +139,7 @@ impl DefinitionArgs {
         self.apply_params(job)
     }
 
-    fn apply_params(&self, job: &mut Map<String, Value>) -> Result<(), Failure> {
+    fn apply_params(&self, job: &mut Map<String, Value>) -> Result<(), CommandFailure> {
         if let Some(executor) = &self.executor {
             let was = job.insert("executor".into(), json!(executor));
             // The parameters of another executor mean nothing to this one.
@@ -181,12 +181,15 @@ fn set(object: &mut Map<String, Value>, key: &str, value: Option<Value>) {
 }
 
 /// The object below a key, made where there is none.
-pub(super) fn inside<'a>(object: &'a mut Map<String, Value>, key: &str) -> Result<&'a mut Map<String, Value>, Failure> {
+pub(super) fn inside<'a>(
+    object: &'a mut Map<String, Value>,
+    key: &str,
+) -> Result<&'a mut Map<String, Value>, CommandFailure> {
     let value = object.entry(key).or_insert(Value::Null);
     if value.is_null() {
         *value = json!({});
     }
-    value.as_object_mut().ok_or_else(|| Failure::usage(format!("{key} is not an object in the definition")))
+    value.as_object_mut().ok_or_else(|| CommandFailure::usage(format!("{key} is not an object in the definition")))
 }
 
 fn object(text: &str) -> Result<Map<String, Value>, String> {

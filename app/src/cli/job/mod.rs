@@ -17,7 +17,7 @@ use self::save::{AddArgs, UpdateArgs};
 use self::show::{ListArgs, NextArgs, RunsArgs};
 use super::args::{PlaceArgs, job_name, time};
 use super::client::{Call, Client};
-use super::failure::Failure;
+use super::failure::CommandFailure;
 use super::out::Out;
 
 /// The commands on jobs.
@@ -82,7 +82,7 @@ pub struct RunNowArgs {
 }
 
 /// `carillon job …`
-pub fn job(command: &JobCommand, out: &mut Out) -> Result<ExitCode, Failure> {
+pub fn job(command: &JobCommand, out: &mut Out) -> Result<ExitCode, CommandFailure> {
     let done = ExitCode::SUCCESS;
     match command {
         JobCommand::Add(args) => save::add(args, out).map(|()| done),
@@ -100,7 +100,7 @@ pub fn job(command: &JobCommand, out: &mut Out) -> Result<ExitCode, Failure> {
     }
 }
 
-fn pause(args: &PauseArgs, out: &mut Out) -> Result<(), Failure> {
+fn pause(args: &PauseArgs, out: &mut Out) -> Result<(), CommandFailure> {
     let mut body = json!({});
     if let Some(reason) = &args.reason {
         body["reason"] = json!(reason);
@@ -116,7 +116,7 @@ fn pause(args: &PauseArgs, out: &mut Out) -> Result<(), Failure> {
 }
 
 /// Does something to a job and tells what became of it.
-fn act(args: &NamedArgs, call: Call<'_>, told: &str, out: &mut Out) -> Result<(), Failure> {
+fn act(args: &NamedArgs, call: Call<'_>, told: &str, out: &mut Out) -> Result<(), CommandFailure> {
     let reply = Client::new(&args.place.server)?.call(call.with("namespace", &args.place.namespace))?;
     match (args.place.server.json, reply.body) {
         (true, Value::Null) => out.json(&json!({"namespace": args.place.namespace, "name": args.name})),

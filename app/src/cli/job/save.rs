@@ -10,7 +10,7 @@ use super::definition::{DefinitionArgs, inside};
 use super::{path, short};
 use crate::cli::args::{PlaceArgs, job_name};
 use crate::cli::client::{Call, Client};
-use crate::cli::failure::Failure;
+use crate::cli::failure::CommandFailure;
 use crate::cli::out::Out;
 use crate::json::ADDED_BY_READING;
 
@@ -49,7 +49,7 @@ pub struct UpdateArgs {
 }
 
 /// `carillon job add`
-pub fn add(args: &AddArgs, out: &mut Out) -> Result<(), Failure> {
+pub fn add(args: &AddArgs, out: &mut Out) -> Result<(), CommandFailure> {
     let mut job = file(&args.definition)?.unwrap_or_default();
     if let Some(name) = &args.name {
         job.insert("name".into(), json!(name));
@@ -59,7 +59,7 @@ pub fn add(args: &AddArgs, out: &mut Out) -> Result<(), Failure> {
         [("name", "NAME"), ("schedule", "--schedule"), ("params", "--command, a program after --, --params")]
     {
         if job.get(field).is_none_or(Value::is_null) {
-            return Err(Failure::usage(format!("the job has no {field}: give {option}, or --file with one")));
+            return Err(CommandFailure::usage(format!("the job has no {field}: give {option}, or --file with one")));
         }
     }
     // A namespace in the file counts unless the arguments name another than the default.
@@ -71,14 +71,14 @@ pub fn add(args: &AddArgs, out: &mut Out) -> Result<(), Failure> {
 }
 
 /// `carillon job update`: reads, changes, and puts back unless somebody else was faster.
-pub fn update(args: &UpdateArgs, out: &mut Out) -> Result<(), Failure> {
+pub fn update(args: &UpdateArgs, out: &mut Out) -> Result<(), CommandFailure> {
     let client = Client::new(&args.place.server)?;
     let from_file = file(&args.definition)?;
     let at = || path(&args.name, "");
     let read = client.call(Call::get(at()).with("namespace", &args.place.namespace))?.body;
     let generation = read["generation"].clone();
     let Value::Object(mut job) = read else {
-        return Err(Failure::failed("the server answered something else than a job"));
+        return Err(CommandFailure::failed("the server answered something else than a job"));
     };
     job.retain(|key, _| !ADDED_BY_READING.contains(&key.as_str()));
     // A pause is not part of the definition: it stays as it is unless the arguments speak of it.
@@ -98,7 +98,7 @@ pub fn update(args: &UpdateArgs, out: &mut Out) -> Result<(), Failure> {
     tell(&reply.body, if unchanged { "is as it was" } else { "is updated" }, &args.place, out)
 }
 
-fn tell(job: &Value, told: &str, place: &PlaceArgs, out: &mut Out) -> Result<(), Failure> {
+fn tell(job: &Value, told: &str, place: &PlaceArgs, out: &mut Out) -> Result<(), CommandFailure> {
     if place.server.json {
         return out.json(job);
     }
@@ -112,16 +112,16 @@ fn tell(job: &Value, told: &str, place: &PlaceArgs, out: &mut Out) -> Result<(),
 }
 
 /// The definition of `--file`.
-fn file(args: &DefinitionArgs) -> Result<Option<Map<String, Value>>, Failure> {
+fn file(args: &DefinitionArgs) -> Result<Option<Map<String, Value>>, CommandFailure> {
     let Some(path) = &args.file else { return Ok(None) };
     let mut text = String::new();
     let read = match path.as_str() {
         "-" => std::io::stdin().read_to_string(&mut text).map(|_| text),
         path => fs::read_to_string(path),
     };
-    let text = read.map_err(|error| Failure::failed(format!("cannot read {path:?}: {error}")))?;
+    let text = read.map_err(|error| CommandFailure::failed(format!("cannot read {path:?}: {error}")))?;
     let job: Map<String, Value> = serde_json::from_str(&text)
-        .map_err(|error| Failure::usage(format!("{path:?} is not a job as JSON: {error}")))?;
+        .map_err(|error| CommandFailure::usage(format!("{path:?} is not a job as JSON: {error}")))?;
     let job = job.into_iter().filter(|(key, _)| !ADDED_BY_READING.contains(&key.as_str()));
     Ok(Some(job.collect()))
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{NamedArgs, path, short};
 use crate::cli::args::{PlaceArgs, PlacesArgs, job_name, time};
 use crate::cli::client::{Call, Client};
-use crate::cli::failure::Failure;
+use crate::cli::failure::CommandFailure;
 use crate::cli::out::{Out, note};
 use crate::cli::run::sentence;
 use crate::cli::table::{Table, cell, printable};
@@ -76,7 +76,7 @@ pub struct NextArgs {
 }
 
 /// `carillon job show`
-pub fn show(args: &NamedArgs, out: &mut Out) -> Result<(), Failure> {
+pub fn show(args: &NamedArgs, out: &mut Out) -> Result<(), CommandFailure> {
     let call = Call::get(path(&args.name, "")).with("namespace", &args.place.namespace);
     let job = Client::new(&args.place.server)?.call(call)?.body;
     if args.place.server.json { out.json(&job) } else { out.bytes(details(&job).as_bytes()) }
@@ -106,7 +106,7 @@ pub fn details(object: &Value) -> String {
 }
 
 /// `carillon job list`
-pub fn list(args: &ListArgs, out: &mut Out) -> Result<(), Failure> {
+pub fn list(args: &ListArgs, out: &mut Out) -> Result<(), CommandFailure> {
     let call = Call::get("/v1/jobs")
         .with("namespace", &args.place.namespace)
         .with_some("prefix", args.prefix.as_ref())
@@ -135,10 +135,10 @@ pub fn list(args: &ListArgs, out: &mut Out) -> Result<(), Failure> {
 }
 
 /// `carillon job runs`
-pub fn runs(args: &RunsArgs, out: &mut Out) -> Result<(), Failure> {
+pub fn runs(args: &RunsArgs, out: &mut Out) -> Result<(), CommandFailure> {
     let at = match &args.name {
         Some(_) if args.place.namespace == "*" => {
-            return Err(Failure::usage("a job is in one namespace: leave out its name, or name the namespace"));
+            return Err(CommandFailure::usage("a job is in one namespace: leave out its name, or name the namespace"));
         }
         Some(name) => path(name, "/runs"),
         None => "/v1/runs".into(),
@@ -197,7 +197,7 @@ pub fn took(run: &Value) -> Option<String> {
 }
 
 /// `carillon job next`
-pub fn next(args: &NextArgs, out: &mut Out) -> Result<(), Failure> {
+pub fn next(args: &NextArgs, out: &mut Out) -> Result<(), CommandFailure> {
     let call = Call::get(path(&args.name, "/next"))
         .with("namespace", &args.place.namespace)
         .with("count", args.count.to_string());
@@ -212,7 +212,7 @@ pub fn next(args: &NextArgs, out: &mut Out) -> Result<(), Failure> {
     next.iter().try_for_each(|due| out.line(&printable(&short(&cell(due)))))
 }
 
-fn print(table: &Table, nothing: &str, out: &mut Out) -> Result<(), Failure> {
+fn print(table: &Table, nothing: &str, out: &mut Out) -> Result<(), CommandFailure> {
     match table.is_empty() {
         true => {
             note(nothing);

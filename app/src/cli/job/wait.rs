@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{RunNowArgs, path};
 use crate::cli::client::{Call, Client};
-use crate::cli::failure::Failure;
+use crate::cli::failure::CommandFailure;
 use crate::cli::out::{Out, note};
 use crate::cli::run::{sentence, stream_output};
 
@@ -19,12 +19,12 @@ const SLOWEST_LOOK: Duration = Duration::from_secs(2);
 const MOST_FAILURES: u32 = 5;
 
 /// `carillon job run`
-pub fn run_now(args: &RunNowArgs, out: &mut Out) -> Result<ExitCode, Failure> {
+pub fn run_now(args: &RunNowArgs, out: &mut Out) -> Result<ExitCode, CommandFailure> {
     let (job, place) = (&args.job, &args.job.place);
     let client = Client::new(&place.server)?;
     let reply = client.call(Call::post(path(&job.name, "/run")).with("namespace", &place.namespace))?;
     let Some(id) = reply.body["id"].as_str() else {
-        return Err(Failure::failed("the server answered no run id; look at `carillon job runs`"));
+        return Err(CommandFailure::failed("the server answered no run id; look at `carillon job runs`"));
     };
     if !args.wait {
         match place.server.json {
@@ -47,7 +47,7 @@ pub fn run_now(args: &RunNowArgs, out: &mut Out) -> Result<ExitCode, Failure> {
 }
 
 /// The run when it has ended.
-fn ended(client: &Client, id: &str) -> Result<Value, Failure> {
+fn ended(client: &Client, id: &str) -> Result<Value, CommandFailure> {
     let (mut pause, mut failures) = (FIRST_LOOK, 0);
     loop {
         match client.call(Call::get(format!("/v1/runs/{id}"))) {

@@ -21,7 +21,7 @@ pub(super) struct Question {
 
 /// Then.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Answer {
+pub(super) struct ScheduleAnswer {
     pub timezone: &'static str,
     pub description: String,
     pub next: Vec<Timestamp>,
@@ -39,17 +39,17 @@ impl Question {
         }
     }
 
-    pub fn answer(&self) -> Result<Answer, ScheduleError> {
+    pub fn answer(&self) -> Result<ScheduleAnswer, ScheduleError> {
         let options = Options { timezone: self.timezone.as_deref(), dst: self.dst, hash_key: &self.key };
         let schedule = Schedule::parse(&self.schedule, &options)?;
         let (timezone, description) = (schedule.timezone(), schedule.describe());
         let timeline = Timeline::new(schedule, self.after);
         let count = usize::try_from(self.count).unwrap_or(usize::MAX);
-        Ok(Answer { timezone, description, next: timeline.after(self.after).take(count).collect() })
+        Ok(ScheduleAnswer { timezone, description, next: timeline.after(self.after).take(count).collect() })
     }
 }
 
-impl Answer {
+impl ScheduleAnswer {
     pub fn texts(&self) -> Vec<String> {
         self.next.iter().map(|due| due.to_rfc3339_short()).collect()
     }

@@ -9,9 +9,9 @@ use carillon_domain::time::Timestamp;
 use clap::{Args, ValueEnum};
 use serde_json::json;
 
-use self::answer::{Answer, Question};
+use self::answer::{Question, ScheduleAnswer};
 use super::args::time;
-use super::failure::Failure;
+use super::failure::CommandFailure;
 use super::out::{Out, note};
 use super::table::printable;
 
@@ -93,7 +93,7 @@ pub enum OverlapArg {
 }
 
 /// `carillon next`.
-pub fn next(args: &NextArgs, out: &mut Out) -> Result<(), Failure> {
+pub fn next(args: &NextArgs, out: &mut Out) -> Result<(), CommandFailure> {
     let question = Question::of(&args.ask, args.count);
     if args.ask.schedule == "-" {
         return stream::answer_lines(&question, false, out);
@@ -118,7 +118,7 @@ pub fn next(args: &NextArgs, out: &mut Out) -> Result<(), Failure> {
 }
 
 /// `carillon explain`.
-pub fn explain(args: &ExplainArgs, out: &mut Out) -> Result<(), Failure> {
+pub fn explain(args: &ExplainArgs, out: &mut Out) -> Result<(), CommandFailure> {
     let question = Question::of(&args.ask, args.count);
     if args.ask.schedule == "-" {
         return stream::answer_lines(&question, true, out);
@@ -142,13 +142,13 @@ pub fn explain(args: &ExplainArgs, out: &mut Out) -> Result<(), Failure> {
     Ok(())
 }
 
-fn tell_the_end(question: &Question, answer: &Answer) {
+fn tell_the_end(question: &Question, answer: &ScheduleAnswer) {
     if answer.next.is_empty() {
         note(&format!("there is no due time after {}", question.after.to_rfc3339_short()));
     }
 }
 
 /// The domain's sentence, which begins with the part at fault.
-fn refused(error: ScheduleError) -> Failure {
-    Failure::usage(error.to_string())
+fn refused(error: ScheduleError) -> CommandFailure {
+    CommandFailure::usage(error.to_string())
 }

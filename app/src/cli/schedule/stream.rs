@@ -13,23 +13,23 @@ use serde::{Deserialize, Deserializer};
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::answer::{Answer, Question};
+use super::answer::{Question, ScheduleAnswer};
 use super::{GapArg, MOST_TIMES, OverlapArg};
 use crate::cli::args::time;
-use crate::cli::failure::Failure;
+use crate::cli::failure::CommandFailure;
 use crate::cli::out::Out;
 
 /// The longest line that is read, in bytes.
 const MOST_LINE: u64 = 1024 * 1024;
 
 /// Answers every line of standard input. `defaults` is the question as the arguments put it.
-pub(super) fn answer_lines(defaults: &Question, with_words: bool, out: &mut Out) -> Result<(), Failure> {
+pub(super) fn answer_lines(defaults: &Question, with_words: bool, out: &mut Out) -> Result<(), CommandFailure> {
     let mut input = BufReader::with_capacity(64 * 1024, io::stdin().lock());
     let mut number: u64 = 0;
     let mut line = Vec::new();
     while !out.is_closed() {
         let whole = read_line(&mut input, &mut line)
-            .map_err(|error| Failure::failed(format!("cannot read standard input: {error}")))?;
+            .map_err(|error| CommandFailure::failed(format!("cannot read standard input: {error}")))?;
         if line.is_empty() {
             break;
         }
@@ -119,7 +119,7 @@ impl Object {
         serde_json::from_str(raw.get()).map_err(|_| format!("{key}: it must be {expected}"))
     }
 
-    fn answered(&mut self, answer: &Answer, with_words: bool) {
+    fn answered(&mut self, answer: &ScheduleAnswer, with_words: bool) {
         self.0.retain(|(name, _)| name != "error");
         if with_words {
             self.set("description", &answer.description);

@@ -4,11 +4,11 @@ use carillon_domain::time::Timestamp;
 use chrono::{Local, Offset, TimeZone};
 use chrono_tz::Tz;
 
-use super::answer::Answer;
+use super::answer::ScheduleAnswer;
 use crate::cli::table::Table;
 
 /// The due times in columns; a column that would repeat the one before it is left out.
-pub(super) fn table(answer: &Answer) -> Table {
+pub(super) fn table(answer: &ScheduleAnswer) -> Table {
     let zone: Tz = answer.timezone.parse().unwrap_or(Tz::UTC);
     let in_zone: Vec<String> = answer.next.iter().map(|due| wall_clock(&zone, *due)).collect();
     let local: Vec<String> = answer.next.iter().map(|due| wall_clock(&Local, *due)).collect();

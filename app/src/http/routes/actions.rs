@@ -12,7 +12,7 @@ use warp::reply::Response;
 use warp::{Filter, path};
 
 use crate::config::Role;
-use crate::http::problem::{Answer, Problem, answer, json_response, set_header};
+use crate::http::problem::{HttpResult, Problem, answer, json_response, set_header};
 use crate::http::request::caller::{Admitted, call};
 use crate::http::routes::jobs::job_response;
 use crate::http::routes::runs::visible_run;
@@ -29,7 +29,7 @@ pub(in crate::http) fn routes(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
 /// `POST /v1/jobs/{name}/pause`
 fn pause(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
     let route = path!("v1" / "jobs" / String / "pause").and(warp::post()).and(call(api, Role::Operator));
-    let handler = async |segment: String, admitted: Admitted| -> Answer {
+    let handler = async |segment: String, admitted: Admitted| -> HttpResult {
         let mut call = admitted?;
         let key = call.job_key(&segment)?;
         let (until, reason) = pause_of(call.optional_json().await?)?;
@@ -61,7 +61,7 @@ fn pause_of(body: Value) -> Result<(Option<Timestamp>, Option<String>), Problem>
 /// `POST /v1/jobs/{name}/resume`
 fn resume(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
     let route = path!("v1" / "jobs" / String / "resume").and(warp::post()).and(call(api, Role::Operator));
-    let handler = async |segment: String, admitted: Admitted| -> Answer {
+    let handler = async |segment: String, admitted: Admitted| -> HttpResult {
         let mut call = admitted?;
         let key = call.job_key(&segment)?;
         call.nothing_more().await?;
@@ -75,7 +75,7 @@ fn resume(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
 /// `POST /v1/jobs/{name}/run`
 fn run_now(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
     let route = path!("v1" / "jobs" / String / "run").and(warp::post()).and(call(api, Role::Operator));
-    let handler = async |segment: String, admitted: Admitted| -> Answer {
+    let handler = async |segment: String, admitted: Admitted| -> HttpResult {
         let mut call = admitted?;
         let key = call.job_key(&segment)?;
         call.nothing_more().await?;
@@ -92,7 +92,7 @@ fn run_now(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
 /// `POST /v1/runs/{id}/cancel`: 202 while the run is ending, 200 where it never started.
 fn cancel(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
     let route = path!("v1" / "runs" / String / "cancel").and(warp::post()).and(call(api, Role::Operator));
-    let handler = async |segment: String, admitted: Admitted| -> Answer {
+    let handler = async |segment: String, admitted: Admitted| -> HttpResult {
         let mut call = admitted?;
         call.no_query()?;
         call.nothing_more().await?;

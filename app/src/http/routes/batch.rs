@@ -19,13 +19,13 @@ use warp::{Filter, path};
 
 use crate::config::Role;
 use crate::engine::EngineHandle;
-use crate::http::problem::{Answer, Problem, answer, json_response};
+use crate::http::problem::{HttpResult, Problem, answer, json_response};
 use crate::http::request::access::Caller;
 use crate::http::request::body::BATCH;
 use crate::http::request::caller::{Admitted, Call, call};
 use crate::http::routes::jobs::target_namespace;
 use crate::http::state::ApiState;
-use crate::json::{FieldError, Fields, Place, definition, is_redacted};
+use crate::json::{DefinitionContext, FieldError, Fields, definition, is_redacted};
 
 const MOST_ITEMS: usize = 10_000;
 const IN_ONE_TRANSACTION: usize = 1_000;
@@ -38,7 +38,7 @@ type Stored = BTreeMap<usize, (Arc<Job>, u64)>;
 /// `POST /v1/jobs:batch`
 pub(in crate::http) fn route(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
     let route = path!("v1" / "jobs:batch").and(warp::post()).and(call(api, Role::Admin));
-    let handler = async |admitted: Admitted| -> Answer {
+    let handler = async |admitted: Admitted| -> HttpResult {
         let mut call = admitted?;
         let namespace = call.namespace_only()?;
         let items = items(call.json(BATCH).await?)?;
@@ -131,7 +131,7 @@ impl Reading {
         let executors = self.engine.executors();
         let read = items.into_iter().enumerate().map(|(nth, body)| {
             let stored = self.stored.get(&(first + nth));
-            let place = Place {
+            let place = DefinitionContext {
                 namespace: self.namespace.as_deref(),
                 name: None,
                 executors: &executors,

@@ -17,7 +17,7 @@ use warp::reply::Response;
 use warp::{Filter, path};
 
 use crate::config::Role;
-use crate::http::problem::{Answer, Problem, answer, json_response};
+use crate::http::problem::{HttpResult, Problem, answer, json_response};
 use crate::http::request::body::ORDINARY;
 use crate::http::request::caller::{Admitted, Call, call, reading};
 use crate::http::routes::listing::MOST_DUE_TIMES;
@@ -31,7 +31,7 @@ pub(in crate::http) fn routes(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
 /// `GET /v1/cluster`
 fn cluster(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
     let route = path!("v1" / "cluster").and(reading()).and(call(api, Role::Viewer));
-    let handler = async |admitted: Admitted| -> Answer {
+    let handler = async |admitted: Admitted| -> HttpResult {
         let call = admitted?;
         call.no_query()?;
         let mut sessions = call.api.store.sessions().await?;
@@ -49,7 +49,7 @@ fn cluster(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
 /// `POST /v1/cluster/accept`: claims go on although commits were lost.
 fn accept(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
     let route = path!("v1" / "cluster" / "accept").and(warp::post()).and(call(api, Role::Admin));
-    let handler = async |admitted: Admitted| -> Answer {
+    let handler = async |admitted: Admitted| -> HttpResult {
         let mut call = admitted?;
         call.no_query()?;
         call.nothing_more().await?;
@@ -100,7 +100,7 @@ fn session_json(call: &Call, view: &SessionView, live: &[SessionId]) -> Value {
 /// `GET /v1/executors`
 fn executors(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
     let route = path!("v1" / "executors").and(reading()).and(call(api, Role::Viewer));
-    let handler = async |admitted: Admitted| -> Answer {
+    let handler = async |admitted: Admitted| -> HttpResult {
         let call = admitted?;
         call.no_query()?;
         let items: Vec<_> =
@@ -125,7 +125,7 @@ fn executor_json(name: &str, executor: &dyn Executor) -> Value {
 /// `POST /v1/schedules/explain`
 fn explain(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
     let route = path!("v1" / "schedules" / "explain").and(warp::post()).and(call(api, Role::Viewer));
-    let handler = async |admitted: Admitted| -> Answer {
+    let handler = async |admitted: Admitted| -> HttpResult {
         let mut call = admitted?;
         call.no_query()?;
         let body = call.json(ORDINARY).await?;

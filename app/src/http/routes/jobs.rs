@@ -12,12 +12,12 @@ use warp::reply::Response;
 use warp::{Filter, path};
 
 use crate::config::Role;
-use crate::http::problem::{Answer, Problem, answer, json_response, set_header};
+use crate::http::problem::{HttpResult, Problem, answer, json_response, set_header};
 use crate::http::request::body::ORDINARY;
 use crate::http::request::caller::{Admitted, Call, call, job_name, reading};
 use crate::http::request::etag::{Condition, etag};
 use crate::http::state::ApiState;
-use crate::json::{Definition, Place, definition, is_redacted, job_json};
+use crate::json::{Definition, DefinitionContext, definition, is_redacted, job_json};
 
 /// How often a put without a condition is tried again when the job changed under it.
 const TRIES: usize = 5;
@@ -29,7 +29,7 @@ pub(in crate::http) fn routes(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
 /// `POST /v1/jobs`
 fn create(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
     let route = path!("v1" / "jobs").and(warp::post()).and(call(api, Role::Admin));
-    let handler = async |admitted: Admitted| -> Answer {
+    let handler = async |admitted: Admitted| -> HttpResult {
         let mut call = admitted?;
         let namespace = call.namespace_only()?;
         let body = call.json(ORDINARY).await?;
@@ -42,7 +42,7 @@ fn create(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
 /// `PUT /v1/jobs/{name}`
 fn replace(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
     let route = path!("v1" / "jobs" / String).and(warp::put()).and(call(api, Role::Admin));
-    let handler = async |segment: String, admitted: Admitted| -> Answer {
+    let handler = async |segment: String, admitted: Admitted| -> HttpResult {
         let mut call = admitted?;
         let name = job_name(&segment)?;
         let namespace = call.namespace_only()?;
@@ -63,7 +63,7 @@ fn replace(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
 /// `GET /v1/jobs/{name}`
 fn read(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
     let route = path!("v1" / "jobs" / String).and(reading()).and(call(api, Role::Viewer));
-    let handler = async |segment: String, admitted: Admitted| -> Answer {
+    let handler = async |segment: String, admitted: Admitted| -> HttpResult {
         let call = admitted?;
         let view = call.api.store.job(&call.job_key(&segment)?).await?;
         Ok(job_response(StatusCode::OK, &view))
@@ -74,7 +74,7 @@ fn read(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
 /// `DELETE /v1/jobs/{name}`
 fn delete(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
     let route = path!("v1" / "jobs" / String).and(warp::delete()).and(call(api, Role::Admin));
-    let handler = async |segment: String, admitted: Admitted| -> Answer {
+    let handler = async |segment: String, admitted: Admitted| -> HttpResult {
         let call = admitted?;
         let key = call.job_key(&segment)?;
         let if_generation = match Condition::of(&call.headers)? {
@@ -143,7 +143,7 @@ async fn save(
             }
         };
         let executors = call.api.engine.executors();
-        let place = Place {
+        let place = DefinitionContext {
             namespace: namespace.as_deref(),
             name,
             executors: &executors,

@@ -11,7 +11,7 @@ use warp::reply::Response;
 use warp::{Filter, path};
 
 use crate::config::Role;
-use crate::http::problem::{Answer, Problem, answer, json_response};
+use crate::http::problem::{HttpResult, Problem, answer, json_response};
 use crate::http::request::caller::{Admitted, Call, call, reading};
 use crate::http::request::query::Namespaces;
 use crate::http::state::ApiState;
@@ -27,7 +27,7 @@ pub(in crate::http) fn routes(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
 /// `GET /v1/jobs`
 fn list(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
     let route = path!("v1" / "jobs").and(reading()).and(call(api, Role::Viewer));
-    let handler = async |admitted: Admitted| -> Answer {
+    let handler = async |admitted: Admitted| -> HttpResult {
         let call = admitted?;
         let query = job_query(&call)?;
         let page = call.api.store.jobs(&query).await?;
@@ -79,7 +79,7 @@ pub(in crate::http) fn entered(call: &Call, namespaces: Namespaces) -> Result<Op
 /// `GET /v1/jobs/{name}/next`
 fn next(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
     let route = path!("v1" / "jobs" / String / "next").and(reading()).and(call(api, Role::Viewer));
-    let handler = async |segment: String, admitted: Admitted| -> Answer {
+    let handler = async |segment: String, admitted: Admitted| -> HttpResult {
         let call = admitted?;
         let (key, count) = {
             let mut query = call.query()?;

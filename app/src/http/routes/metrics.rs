@@ -10,7 +10,7 @@ use warp::{Filter, path};
 
 use crate::config::Role;
 use crate::engine::{Counts, Readiness};
-use crate::http::problem::{Answer, answer};
+use crate::http::problem::{HttpResult, answer};
 use crate::http::request::caller::{Admitted, call, reading};
 use crate::http::state::ApiState;
 
@@ -19,7 +19,7 @@ const FORMAT: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4;
 /// `GET /metrics`
 pub(in crate::http) fn route(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
     let route = path!("metrics").and(reading()).and(call(api, Role::Viewer));
-    let handler = async |admitted: Admitted| -> Answer {
+    let handler = async |admitted: Admitted| -> HttpResult {
         let call = admitted?;
         call.no_query()?;
         let mut text = counts(&call.api.engine.counts());

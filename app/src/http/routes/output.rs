@@ -22,7 +22,7 @@ use warp::{Filter, Reply, path};
 
 use crate::config::Role;
 use crate::engine::LiveOutput;
-use crate::http::problem::{Answer, Problem, answer};
+use crate::http::problem::{HttpResult, Problem, answer};
 use crate::http::request::caller::{Admitted, call, reading};
 use crate::http::routes::output_resume::Passed;
 use crate::http::routes::runs::visible_run;
@@ -45,7 +45,7 @@ const MOST_FAILURES: u32 = 20;
 /// `GET /v1/runs/{id}/output`
 pub(in crate::http) fn route(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
     let route = path!("v1" / "runs" / String / "output").and(reading()).and(call(api, Role::Viewer));
-    let handler = async |segment: String, admitted: Admitted| -> Answer {
+    let handler = async |segment: String, admitted: Admitted| -> HttpResult {
         let call = admitted?;
         let follow = {
             let mut query = call.query()?;
@@ -63,7 +63,7 @@ pub(in crate::http) fn route(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
     route.then(move |id, call| answer(handler(id, call))).boxed()
 }
 
-async fn kept(api: &ApiState, run: RunId) -> Answer {
+async fn kept(api: &ApiState, run: RunId) -> HttpResult {
     let output = api.store.output(run).await?;
     let content_type = if std::str::from_utf8(&output.bytes).is_ok() { TEXT } else { BYTES };
     Ok(whole(output.bytes, content_type, output.truncated))
@@ -78,7 +78,7 @@ fn whole(bytes: Vec<u8>, content_type: HeaderValue, truncated: bool) -> Response
 }
 
 /// The output so far of a run that has not ended, wherever it runs.
-async fn so_far(api: &ApiState, view: RunView) -> Answer {
+async fn so_far(api: &ApiState, view: RunView) -> HttpResult {
     let (run, node) = (view.id, view.node.clone().unwrap_or_else(|| "another node".to_owned()));
     let Ok(live) = tokio::time::timeout(FIRST_WORD, live(api, view)).await else {
         let told = format!("the run is on {node}, which has not told its output within {FIRST_WORD:?}; ask again");

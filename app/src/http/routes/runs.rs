@@ -15,7 +15,7 @@ use warp::reply::Response;
 use warp::{Filter, path};
 
 use crate::config::Role;
-use crate::http::problem::{Answer, Problem, answer, json_response};
+use crate::http::problem::{HttpResult, Problem, answer, json_response};
 use crate::http::request::caller::{Admitted, Call, call, reading};
 use crate::http::request::query::Query;
 use crate::http::routes::listing::entered;
@@ -33,7 +33,7 @@ pub(in crate::http) fn routes(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
 /// `GET /v1/runs`
 fn of_all(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
     let route = path!("v1" / "runs").and(reading()).and(call(api, Role::Viewer));
-    let handler = async |admitted: Admitted| -> Answer {
+    let handler = async |admitted: Admitted| -> HttpResult {
         let call = admitted?;
         let asked = {
             let mut query = call.query()?;
@@ -50,7 +50,7 @@ fn of_all(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
 /// `GET /v1/jobs/{name}/runs`
 fn of_job(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
     let route = path!("v1" / "jobs" / String / "runs").and(reading()).and(call(api, Role::Viewer));
-    let handler = async |segment: String, admitted: Admitted| -> Answer {
+    let handler = async |segment: String, admitted: Admitted| -> HttpResult {
         let call = admitted?;
         let asked = {
             let mut query = call.query()?;
@@ -76,7 +76,7 @@ fn filters(query: &mut Query) -> RunQuery {
     }
 }
 
-async fn listing(call: &Call, query: &RunQuery) -> Answer {
+async fn listing(call: &Call, query: &RunQuery) -> HttpResult {
     let page = call.api.store.runs(query).await?;
     let items: Vec<_> = page.items.iter().map(run_json).collect();
     let next = page.next.as_ref().map(run_cursor);
@@ -86,7 +86,7 @@ async fn listing(call: &Call, query: &RunQuery) -> Answer {
 /// `GET /v1/runs/{id}`, with the output; bytes that are not UTF-8 are replaced, `/output` has them as they were.
 fn one(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
     let route = path!("v1" / "runs" / String).and(reading()).and(call(api, Role::Viewer));
-    let handler = async |segment: String, admitted: Admitted| -> Answer {
+    let handler = async |segment: String, admitted: Admitted| -> HttpResult {
         let call = admitted?;
         call.no_query()?;
         let view = visible_run(&call, &segment).await?;

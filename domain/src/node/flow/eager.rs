@@ -1,17 +1,17 @@
-//! The flow that waits for nothing: one call of each kind at a time, with everything that there is.
+//! The flow that waits for nothing: every run goes at once, whatever calls are in flight.
 
 use crate::node::flow::{Decision, Load};
 
-const fn send(in_flight: usize, runs: usize) -> Decision {
-    if in_flight == 0 && runs > 0 { Decision::Send(runs) } else { Decision::Wait }
+const fn send(runs: usize) -> Decision {
+    if runs > 0 { Decision::Send(runs) } else { Decision::Wait }
 }
 
 pub(super) fn start(load: &Load) -> Decision {
-    send(load.starts, load.due.min(load.free_places).min(load.max_batch))
+    send(load.due.min(load.free_places).min(load.max_batch))
 }
 
 pub(super) fn finish(load: &Load) -> Decision {
-    send(load.finishes, load.ended.min(load.max_batch))
+    send(load.ended.min(load.max_batch))
 }
 
 pub(super) fn claim(load: &Load) -> usize {

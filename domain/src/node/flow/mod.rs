@@ -18,7 +18,7 @@ use tuned::Tuned;
 pub enum FlowKind {
     /// Calls wait for others, so that one commit serves many runs.
     Tuned,
-    /// Every call goes at once, one of a kind at a time.
+    /// Every call goes at once.
     Eager,
 }
 

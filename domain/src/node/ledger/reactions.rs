@@ -8,7 +8,7 @@ use crate::guard::{Guard, enabled};
 use crate::id::RunId;
 use crate::job::Job;
 use crate::matrix::{Event, Reaction, reaction_to};
-use crate::node::call::Failure;
+use crate::node::call::CallFailure;
 use crate::node::port::{Claimed, RunRef, SettleAnswer, StartAnswer};
 use crate::node::{Effect, Node, Run, Stage, StopReason, lives};
 use crate::time::{BootTime, Timestamp};
@@ -42,11 +42,11 @@ pub(in crate::node) struct Failed {
 }
 
 impl Failed {
-    pub const fn event(&self, failure: Failure) -> Event {
+    pub const fn event(&self, failure: CallFailure) -> Event {
         match failure {
-            Failure::RolledBack => self.rolled_back,
-            Failure::Refused => self.refused,
-            Failure::Unknown => self.unknown,
+            CallFailure::RolledBack => self.rolled_back,
+            CallFailure::Refused => self.refused,
+            CallFailure::Unknown => self.unknown,
         }
     }
 }

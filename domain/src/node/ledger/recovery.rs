@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::guard::{Guard, enabled};
 use crate::id::RunId;
 use crate::matrix::Event;
-use crate::node::call::{Call, CallKind, Failure};
+use crate::node::call::{Call, CallFailure, CallKind};
 use crate::node::ledger::flight::Sent;
 use crate::node::ledger::reactions::{Facts, Failed};
 use crate::node::port::RunRef;
@@ -38,7 +38,7 @@ impl Node {
         self.call(Sent::ListHeld, Call::ListHeld { session: self.session });
     }
 
-    pub(in crate::node) fn held(&mut self, answer: Result<Vec<RunRef>, Failure>, now: BootTime) {
+    pub(in crate::node) fn held(&mut self, answer: Result<Vec<RunRef>, CallFailure>, now: BootTime) {
         let looked = std::mem::take(&mut self.drain.last_look) == LastLook::OnItsWay;
         let Ok(rows) = answer else {
             self.agenda.next_recovery = self.agenda.backoffs.failed(CallKind::ListHeld, now);
@@ -84,7 +84,7 @@ impl Node {
         }
     }
 
-    pub(in crate::node) fn released(&mut self, sent: Vec<RunId>, answer: Result<(), Failure>, now: BootTime) {
+    pub(in crate::node) fn released(&mut self, sent: Vec<RunId>, answer: Result<(), CallFailure>, now: BootTime) {
         // A manual run keeps its id, so a claim may have taken it again while the call was in flight.
         let releasing = |run: &RunId| self.runs.get(run).is_some_and(|one| one.stage == Stage::Releasing);
         let releasing: Vec<RunId> = sent.into_iter().filter(releasing).collect();

@@ -16,7 +16,7 @@ use super::cron::daytime::Daytime;
 use super::error::{MAX_LENGTH, Problem, ScheduleError, shown};
 use super::interval::Interval;
 use super::zone::Zone;
-use super::{Gap, Kind, Options, Overlap, Schedule};
+use super::{Gap, Options, Overlap, Schedule, ScheduleKind};
 use crate::time::Timestamp;
 
 /// As [`Schedule::parse`].
@@ -52,17 +52,17 @@ fn zone(prefix: Option<&str>, option: Option<&str>) -> Result<&'static Zone, Sch
     }
 }
 
-fn descriptor(text: &str, zone: &'static Zone, options: &Options<'_>) -> Result<Kind, ScheduleError> {
+fn descriptor(text: &str, zone: &'static Zone, options: &Options<'_>) -> Result<ScheduleKind, ScheduleError> {
     let (word, argument) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
     let argument = argument.trim();
     let same_as = match word {
         "@every" => {
             let interval = Interval::parse(argument).ok_or_else(|| ScheduleError::Every { text: shown(text) })?;
-            return Ok(Kind::Every(interval));
+            return Ok(ScheduleKind::Every(interval));
         }
         "@at" => {
             let at = Timestamp::parse_rfc3339(argument).ok_or_else(|| ScheduleError::At { text: shown(text) })?;
-            return Ok(Kind::At(at));
+            return Ok(ScheduleKind::At(at));
         }
         _ if !argument.is_empty() => None,
         "@yearly" | "@annually" => Some("0 0 1 1 *"),
@@ -78,7 +78,7 @@ fn descriptor(text: &str, zone: &'static Zone, options: &Options<'_>) -> Result<
     }
 }
 
-fn fields(text: &str, zone: &'static Zone, options: &Options<'_>) -> Result<Kind, ScheduleError> {
+fn fields(text: &str, zone: &'static Zone, options: &Options<'_>) -> Result<ScheduleKind, ScheduleError> {
     let parts: Vec<&str> = text.split_whitespace().collect();
     let (seconds, rest) = match parts[..] {
         [] => return Err(ScheduleError::Empty),
@@ -116,5 +116,5 @@ fn fields(text: &str, zone: &'static Zone, options: &Options<'_>) -> Result<Kind
         after_gap: !real_time && options.dst.gap == Gap::After,
         repeats: real_time || options.dst.overlap == Overlap::Both,
     };
-    Ok(Kind::Cron(Arc::new(cron)))
+    Ok(ScheduleKind::Cron(Arc::new(cron)))
 }

@@ -1,4 +1,4 @@
-//! What the records say of a run, held against what the run wrote itself.
+//! The records of a run, compared with the lines that the run wrote itself.
 
 use super::Case;
 use crate::finding::{Finding, Kind};
@@ -46,7 +46,7 @@ fn of_life(case: &Case, life: &Life) -> Option<(Kind, String)> {
     })
 }
 
-/// What is recorded of a run must be what it did, or explained by what was done to it.
+/// The record of a run must say what it did, or be explained by a fault.
 fn of_record(case: &Case, record: &Record, life: Option<&Life>) -> Option<(Kind, String)> {
     let announced = life.and_then(|life| life.end);
     match (&*record.status, record.exit_code) {

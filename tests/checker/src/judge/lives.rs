@@ -1,4 +1,4 @@
-//! What the runs wrote, held against each other: nothing starts twice, early, or beside another.
+//! The lines of all runs, compared with each other: nothing starts twice, early, or while another runs.
 
 use std::collections::BTreeMap;
 

@@ -95,7 +95,7 @@ pub fn judge(evidence: &Evidence) -> Verdict {
     }
 }
 
-/// What cannot be read or belongs to nothing.
+/// Lines that cannot be read or belong to nothing.
 fn strangers(evidence: &Evidence) -> Vec<Finding> {
     let mut findings: Vec<Finding> =
         evidence.torn.iter().map(|line| Finding::new(Kind::Torn, "?", format!("{line:?}"))).collect();

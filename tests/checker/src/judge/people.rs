@@ -1,4 +1,4 @@
-//! What people asked for, and what they were answered.
+//! The requests of people, and the answers to them.
 
 use std::collections::BTreeMap;
 

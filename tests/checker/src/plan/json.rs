@@ -18,7 +18,7 @@ impl Plan {
     /// From `{"jobs": [...], "acts": [...]}`, as [`Plan::to_json`] writes it.
     ///
     /// # Errors
-    /// What is wrong and where.
+    /// The fault and its place.
     pub fn from_json(value: &Value) -> Result<Self, String> {
         let list = |name: &str| value[name].as_array().ok_or(format!("there is no list {name:?}"));
         let jobs = list("jobs")?.iter().map(|job| read_job(job).ok_or(format!("this is no job: {job}")));

@@ -1,4 +1,4 @@
-//! What was asked of the scheduler: the jobs, and what people did to them.
+//! The orders for the scheduler: the jobs, and the requests of people.
 
 mod json;
 
@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::record::Record;
 use crate::time::SECOND_US;
 
-/// What happens to a firing that comes due while the job's previous run lives.
+/// The policy for a firing that falls due while the job's previous run lives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Overlap {
     /// It is skipped.
@@ -67,7 +67,7 @@ pub struct Job {
     pub from_us: i64,
     /// Up to here, inclusive. It is not due before or after.
     pub until_us: i64,
-    /// What happens to overlaps.
+    /// The policy for overlaps.
     pub overlap: Overlap,
     /// How often a firing that fails is attempted; at least 1.
     pub max_attempts: u64,
@@ -75,7 +75,7 @@ pub struct Job {
     pub rerun: bool,
 }
 
-/// What a person asked for.
+/// A request of a person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Deed {
     /// No firing of the schedule starts until a resume.
@@ -95,7 +95,7 @@ pub enum Deed {
 pub struct Act {
     /// Whose job it was.
     pub job: String,
-    /// What was asked for.
+    /// The request.
     pub deed: Deed,
     /// The run that it was about: that was to be cancelled, or whose id a trigger answered.
     pub run: Option<String>,
@@ -124,13 +124,13 @@ impl Act {
 pub struct Plan {
     /// The jobs.
     pub jobs: Vec<Job>,
-    /// What people did, in order of asking.
+    /// The requests of people, in order.
     pub acts: Vec<Act>,
 }
 
 impl Plan {
-    /// Jobs that come due each `period_us`, as far as their records reach. What is missing before the first or after the last
-    /// of them cannot be found this way.
+    /// Jobs that come due each `period_us`, as far as their records reach. A due time that is missing before the first or after the
+    /// last of them cannot be found this way.
     pub fn seen(records: &[Record], period_us: i64) -> Self {
         let mut spans: BTreeMap<&str, (i64, i64)> = BTreeMap::new();
         for record in records.iter().filter(|record| !record.is_manual()) {

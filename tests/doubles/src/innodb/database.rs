@@ -4,8 +4,8 @@ use std::future::Future;
 
 use carillon_domain::id::SessionId;
 
-use super::line::Line;
 use super::locks::Row;
+use super::model_connection::ModelConnection;
 use super::server::{Shared, lock};
 use crate::data::Data;
 use carillon_store::StoreResult;
@@ -24,28 +24,33 @@ pub struct InnoDbDatabase {
 }
 
 impl Database for InnoDbDatabase {
-    type Connection = Line;
+    type Connection = ModelConnection;
 
     /// A transaction that reads sees the newest commits at each statement. That is weaker than a snapshot, so harder to live with.
-    async fn begin(&self, _pool: Pool, call: &'static str, opening: &Opening<'_>) -> Result<(Line, Opened), NotBegun> {
-        let mut line = Line::begin(self.server.clone(), self.number, call);
+    async fn begin(
+        &self,
+        _pool: Pool,
+        call: &'static str,
+        opening: &Opening<'_>,
+    ) -> Result<(ModelConnection, Opened), NotBegun> {
+        let mut connection = ModelConnection::begin(self.server.clone(), self.number, call);
         let opened = match opening {
-            Opening::Snapshot => line.statement().await.map(|()| Opened::Snapshot),
-            Opening::Clock(session) => line.clock(*session).await.map(Opened::Clock),
-            Opening::LockRows(ids) => line.lock_rows(ids).await.map(Opened::LockRows),
+            Opening::Snapshot => connection.statement().await.map(|()| Opened::Snapshot),
+            Opening::Clock(session) => connection.clock(*session).await.map(Opened::Clock),
+            Opening::LockRows(ids) => connection.lock_rows(ids).await.map(Opened::LockRows),
         };
         match opened {
-            Ok(opened) => Ok((line, opened)),
+            Ok(opened) => Ok((connection, opened)),
             Err(error) => {
-                let conflict = line.has_conflict();
-                line.give_up().await;
+                let conflict = connection.has_conflict();
+                connection.give_up().await;
                 Err(NotBegun { error, conflict })
             }
         }
     }
 
-    async fn connection(&self, _pool: Pool, _fresh: bool) -> StoreResult<Line> {
-        Ok(Line::begin(self.server.clone(), self.number, "start"))
+    async fn connection(&self, _pool: Pool, _fresh: bool) -> StoreResult<ModelConnection> {
+        Ok(ModelConnection::begin(self.server.clone(), self.number, "start"))
     }
 
     fn forget_idle(&self, _pool: Pool) {}
@@ -69,7 +74,7 @@ pub(super) fn standing(data: &mut Data, session: SessionId) -> StoreResult<Stand
     at_once(data.begin().standing(session))
 }
 
-impl Connection for Line {
+impl Connection for ModelConnection {
     fn is_lost(&self) -> bool {
         self.lost
     }

@@ -9,24 +9,24 @@
 //! [`StatementFate::RolledBack`] stands for), snapshots, the number of connections that a process may have, and MySQL's habit of
 //! granting a lock to the waiter on whom most others wait.
 
-mod connection;
 mod database;
 mod fault_plan;
-mod line;
 mod locks;
+mod model_connection;
 mod own;
 mod reading;
+mod script_connection;
 mod server;
 mod view;
 mod writing;
 
 use std::sync::{Arc, Mutex};
 
-pub use self::connection::{Connection, Refused};
 pub use self::database::InnoDbDatabase;
 pub use self::fault_plan::{Calm, CommitFate, FaultPlan, StatementFate};
-pub use self::line::Line;
+pub use self::model_connection::ModelConnection;
 pub use self::own::{Change, Commit};
+pub use self::script_connection::{Refused, ScriptConnection};
 pub use self::server::{Counters, Limits};
 use self::server::{Server, Shared, lock};
 use super::data::Data;
@@ -63,8 +63,8 @@ impl InnoDb {
     }
 
     /// A bare connection, for statements one by one.
-    pub fn connection(&self) -> Connection {
-        Connection::new(self.server.clone())
+    pub fn connection(&self) -> ScriptConnection {
+        ScriptConnection::new(self.server.clone())
     }
 
     /// When something happens next, in microseconds since the beginning.

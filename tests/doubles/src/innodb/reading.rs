@@ -10,13 +10,13 @@ use carillon_domain::run::RunRecord;
 use carillon_domain::store::Definition;
 use carillon_domain::time::Timestamp;
 
-use super::line::Line;
+use super::model_connection::ModelConnection;
 use crate::data::Data;
 use carillon_store::cluster::port::{
     CachedDefinition, ConcurrentQuery, LiveOutputs, Peeking, Purging, ReadForPeople, ReadRows, StateQuery, StateRead,
 };
 use carillon_store::live_output::LiveRow;
-use carillon_store::purge_cursor::{Counted, Place, Places, Purge};
+use carillon_store::purge_cursor::{Counted, Purge, PurgePosition, PurgePositions};
 use carillon_store::tables::{RecordQuery, Recorded, SeenJob, Tables, at_once};
 use carillon_store::{ClaimRequest, JobKey, JobQuery, LivePart, Output, PeekRequest, StoreResult};
 
@@ -70,7 +70,7 @@ fn concurrent_runs(data: &mut Data, query: ConcurrentQuery<'_>) -> StoreResult<V
     })
 }
 
-impl ReadRows for Line {
+impl ReadRows for ModelConnection {
     async fn states(&mut self, query: StateQuery<'_>) -> StoreResult<Vec<StateRead>> {
         self.read(|data| states(data, query)).await
     }
@@ -123,7 +123,7 @@ impl ReadRows for Line {
     }
 }
 
-impl ReadForPeople for Line {
+impl ReadForPeople for ModelConnection {
     async fn jobs_by_name(
         &mut self,
         keys: &[JobKey],
@@ -149,7 +149,7 @@ impl ReadForPeople for Line {
     }
 }
 
-impl Peeking for Line {
+impl Peeking for ModelConnection {
     async fn unclaimed(&mut self, request: &PeekRequest, _partitions: u16) -> StoreResult<Vec<Unclaimed>> {
         self.read(|data| data.unclaimed(request)).await
     }
@@ -168,7 +168,7 @@ impl Peeking for Line {
 }
 
 /// Rows of live output are written at once: no protocol hangs on them.
-impl LiveOutputs for Line {
+impl LiveOutputs for ModelConnection {
     async fn live_output(&mut self, run: RunId) -> StoreResult<Option<LiveRow>> {
         self.read(|data| data.live.get(&run).cloned()).await
     }
@@ -183,8 +183,8 @@ impl LiveOutputs for Line {
 }
 
 /// History is purged at once.
-impl Purging for Line {
-    async fn crowded_jobs(&mut self, _purge: &Purge, _from: Place) -> StoreResult<Counted> {
+impl Purging for ModelConnection {
+    async fn crowded_jobs(&mut self, _purge: &Purge, _from: PurgePosition) -> StoreResult<Counted> {
         self.statement().await?;
         Ok(Counted::default())
     }
@@ -193,9 +193,9 @@ impl Purging for Line {
         &mut self,
         purge: &Purge,
         _counted: &Counted,
-        from: Places,
+        from: PurgePositions,
         _now: Timestamp,
-    ) -> StoreResult<(usize, Places)> {
+    ) -> StoreResult<(usize, PurgePositions)> {
         let purged = self.read(|data| data.purge(purge.before, purge.max_runs_per_job, purge.limit)).await?;
         Ok((purged, from))
     }

@@ -12,8 +12,8 @@ use carillon_domain::store::Definition;
 use carillon_domain::time::Timestamp;
 
 use super::database::standing;
-use super::line::Line;
 use super::locks::Row;
+use super::model_connection::ModelConnection;
 use super::server::lock;
 use crate::data::Data;
 use carillon_store::cluster::port::{Sessions, SingleStart, WriteRows};
@@ -22,7 +22,7 @@ use carillon_store::{
     JobKey, NewSession, Output, RecordedLoss, SessionBeat, SessionState, SessionView, StoreError, StoreResult,
 };
 
-impl Line {
+impl ModelConnection {
     /// A statement that locks rows before it writes them.
     async fn locking(&mut self, rows: &[Row]) -> StoreResult<()> {
         self.statement().await?;
@@ -103,7 +103,7 @@ fn is_as_read(data: &Data, before: &JobState) -> bool {
     row.is_some_and(|row| holder(before).is_none_or(|session| holder(row) == Some(session)))
 }
 
-impl WriteRows for Line {
+impl WriteRows for ModelConnection {
     async fn insert_records(&mut self, records: &[RunRecord]) -> StoreResult<u64> {
         let keys = |record: &RunRecord| {
             let attempt = Row::Attempt(record.job, record.due_at, record.trigger, record.attempt);
@@ -214,7 +214,7 @@ impl WriteRows for Line {
     }
 }
 
-impl Line {
+impl ModelConnection {
     async fn start_rows(&mut self, start: &SingleStart<'_>) -> StoreResult<u64> {
         self.statement().await?;
         if enabled(Guard::OptimisticStanding) && !self.write(|server, _| stands(&mut server.data, start))? {
@@ -263,7 +263,7 @@ fn stands(data: &mut Data, start: &SingleStart<'_>) -> bool {
             .any(|row| data.concurrent.keys().any(|key| key.job == row.id))
 }
 
-impl Sessions for Line {
+impl Sessions for ModelConnection {
     async fn insert_session(&mut self, new: &NewSession, now: Timestamp) -> StoreResult<()> {
         self.locking(&[Row::Session(new.id)]).await?;
         let view = SessionView {

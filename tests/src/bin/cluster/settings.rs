@@ -1,4 +1,4 @@
-//! What the scenarios share: a database, nodes, jobs.
+//! Shared by the scenarios: a database, nodes, jobs.
 
 use std::time::{Duration, Instant};
 

@@ -16,7 +16,7 @@ use super::{Control, Flow};
 /// A wide pipe: rows come in many small packets.
 const BUFFER: usize = 1 << 16;
 
-/// What the two directions know of each other.
+/// The state that the two directions share.
 #[derive(Default)]
 struct Talk {
     /// The texts of prepared statements.

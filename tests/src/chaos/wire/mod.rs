@@ -36,7 +36,7 @@ impl Flow {
     pub const CLOSED: Flow = Flow { to_server: false, to_node: false };
 }
 
-/// What the connections of a wire share with who holds it.
+/// The state that the connections of a wire share with its holder.
 struct Control {
     trap: Mutex<Option<Trap>>,
     flow: watch::Sender<Flow>,
@@ -105,7 +105,7 @@ impl Wire {
         self.control.trap().take();
     }
 
-    /// Opens and closes the two ways. What comes meanwhile waits, and passes when its way is open again.
+    /// Opens and closes the two ways. Packets that come in between wait, and pass when their way is open again.
     pub fn let_pass(&self, flow: Flow) {
         self.control.flow.send_replace(flow);
     }

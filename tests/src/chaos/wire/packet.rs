@@ -16,7 +16,7 @@ pub(super) async fn read<R: AsyncRead + Unpin>(from: &mut BufReader<R>, packet: 
     from.read_exact(&mut packet[HEADER..]).await.is_ok()
 }
 
-/// What a node asks of the server.
+/// A request of a node to the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Question {
     /// Run this text.

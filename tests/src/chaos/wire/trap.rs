@@ -1,4 +1,4 @@
-//! What a wire does to one statement, and to which.
+//! The fate of one statement on a wire, and how it is chosen.
 
 use std::sync::mpsc::Sender;
 use std::time::Duration;
@@ -8,11 +8,11 @@ use super::packet::Answer;
 /// A kind of statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Aim {
-    /// What makes a transaction last: a COMMIT, or a statement that commits by itself, as a start of known rows is.
+    /// The end of a transaction: a COMMIT, or a statement that commits by itself, as an optimistic start does.
     Commit,
-    /// What begins one.
+    /// Its beginning.
     Begin,
-    /// What writes within one.
+    /// A write within one.
     Write,
     /// Any statement that is not of the three others.
     Read,
@@ -37,7 +37,7 @@ impl Aim {
     }
 }
 
-/// What happens to a statement.
+/// The fate of a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Snare {
     /// The connection is cut; the server never sees it.
@@ -54,12 +54,12 @@ pub enum Snare {
     HeldBeyondReach(Duration),
 }
 
-/// What went into a trap.
+/// The statement that went into a trap.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Caught {
     /// The beginning of the statement.
     pub sql: String,
-    /// What the server said to it; `None` where it cannot have seen it.
+    /// The server's answer to it; `None` where it cannot have seen it.
     pub answer: Option<Answer>,
     /// Whether its node had gone when it went on.
     pub client_gone: bool,

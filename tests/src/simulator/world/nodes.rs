@@ -10,7 +10,7 @@ use carillon_domain::run::{Ending, Status};
 use carillon_domain::time::{BootTime, Timestamp};
 use carillon_store::{NewSession, NodeStore};
 
-use super::{Happening, World};
+use super::{TimedEvent, World};
 use crate::simulator::calls::{Done, Request, make};
 use crate::simulator::clocks::BootClock;
 use crate::simulator::plan::Plan;
@@ -45,13 +45,13 @@ impl World {
             NewSession { id: session, node: format!("node-{place}"), address: String::new(), version: String::new() };
         let opening = async move { Done::Opened(client.open_session(&new).await.ok().map(|opened| opened.now)) };
         let task = self.tasks.spawn(n, Request::Open, opening);
-        self.later(STATEMENT_TIMEOUT_US, Happening::Deadline { task });
+        self.later(STATEMENT_TIMEOUT_US, TimedEvent::Deadline { task });
     }
 
     pub(super) fn boot_again(&mut self, n: usize) {
         let place = self.processes[n].place;
         let after = self.dice.between(100_000, 2_500_000);
-        self.later(after, Happening::Boot { place });
+        self.later(after, TimedEvent::Boot { place });
     }
 
     pub(super) fn thaw(&mut self, n: usize) {
@@ -73,7 +73,7 @@ impl World {
         self.tasks.drop_of(n);
         let grace = config(self.plan).timing.fence_grace.as_micros() as u64;
         let after = self.dice.below(grace);
-        self.later(after, Happening::KeeperKills { process: n });
+        self.later(after, TimedEvent::KeeperKills { process: n });
         self.boot_again(n);
     }
 
@@ -114,11 +114,11 @@ impl World {
                 let verdict = self.checks.spawn((process.session, &held, &job), lease).map(|_| ());
                 self.judge(verdict);
                 let (after, status) = self.fate_of_child();
-                self.later(after, Happening::ChildEnds { process: n, run: held.run, status });
+                self.later(after, TimedEvent::ChildEnds { process: n, run: held.run, status });
             }
             Effect::Stop { run, .. } => {
                 let after = self.dice.below(200_000);
-                self.later(after, Happening::ChildEnds { process: n, run, status: Status::Cancelled });
+                self.later(after, TimedEvent::ChildEnds { process: n, run, status: Status::Cancelled });
             }
             Effect::Recorded(_) => {}
             Effect::Drained => {
@@ -155,7 +155,7 @@ impl World {
         };
         let calling = make(self.processes[n].client.clone(), id, call);
         let task = self.tasks.spawn(n, Request::Call(id), calling);
-        self.later(limit_us, Happening::Deadline { task });
+        self.later(limit_us, TimedEvent::Deadline { task });
     }
 }
 

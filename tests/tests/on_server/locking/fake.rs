@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use carillon_domain::id::{JobId, SessionId};
-use carillon_doubles::innodb::{Calm, Connection, InnoDb, Limits, Refused};
+use carillon_doubles::innodb::{Calm, InnoDb, Limits, Refused, ScriptConnection};
 use carillon_store::ManualClock;
-use carillon_tests::conformance::bench::{BEGIN, PARTITIONS};
+use carillon_tests::conformance::fixture::{BEGIN, PARTITIONS};
 use tokio::sync::Mutex as AsyncMutex;
 
 use super::Do::{
@@ -24,30 +24,30 @@ type FakeStep = Pin<Box<dyn Future<Output = Said> + Send>>;
 pub(super) struct Fake {
     database: InnoDb,
     jobs: Vec<(JobId, u64)>,
-    wires: BTreeMap<char, Arc<AsyncMutex<Connection>>>,
+    connections: BTreeMap<char, Arc<AsyncMutex<ScriptConnection>>>,
     waiting: Vec<(char, FakeStep)>,
     now_us: u64,
 }
 
-async fn on_fake(wire: Arc<AsyncMutex<Connection>>, what: Do, jobs: Vec<(JobId, u64)>) -> Said {
-    let mut wire = wire.lock().await;
+async fn on_fake(connection: Arc<AsyncMutex<ScriptConnection>>, what: Do, jobs: Vec<(JobId, u64)>) -> Said {
+    let mut connection = connection.lock().await;
     match what {
-        Begin => done(wire.begin().await),
-        Lock(ids) => done(wire.write_lock_rows(ids).await),
+        Begin => done(connection.begin().await),
+        Lock(ids) => done(connection.write_lock_rows(ids).await),
         Write(at, raised) | WriteBatch(at, raised) => {
             let (id, first) = jobs[at];
-            said(wire.write_job(id, first + raised).await.map(Some))
+            said(connection.write_job(id, first + raised).await.map(Some))
         }
         Read(at) => {
             let (id, first) = jobs[at];
-            said(wire.read_job(id).await.map(|version| version.map(|version| version - first)))
+            said(connection.read_job(id).await.map(|version| version.map(|version| version - first)))
         }
-        InsertSession(id) => done(wire.insert_session(SessionId::from_random(id)).await),
-        Beat(id, seq) => done(wire.beat(SessionId::from_random(id), seq).await),
-        ReadSession(id) => said(wire.read_session(SessionId::from_random(id)).await),
-        Commit => done(wire.commit().await),
+        InsertSession(id) => done(connection.insert_session(SessionId::from_random(id)).await),
+        Beat(id, seq) => done(connection.beat(SessionId::from_random(id), seq).await),
+        ReadSession(id) => said(connection.read_session(SessionId::from_random(id)).await),
+        Commit => done(connection.commit().await),
         RollBack => {
-            wire.roll_back().await;
+            connection.roll_back().await;
             Said::Done
         }
         Hasty | Close | OutWait => Said::Done,
@@ -59,12 +59,12 @@ impl Fake {
         let clock = ManualClock::at(BEGIN);
         let database = InnoDb::new(Arc::new(clock), PARTITIONS, Limits::default(), Calm);
         let jobs = jobs_of(&database.client(1)).await;
-        Self { database, jobs, wires: BTreeMap::new(), waiting: Vec::new(), now_us: 0 }
+        Self { database, jobs, connections: BTreeMap::new(), waiting: Vec::new(), now_us: 0 }
     }
 
-    fn wire(&mut self, who: char) -> Arc<AsyncMutex<Connection>> {
+    fn connection(&mut self, who: char) -> Arc<AsyncMutex<ScriptConnection>> {
         let database = &self.database;
-        self.wires.entry(who).or_insert_with(|| Arc::new(AsyncMutex::new(database.connection()))).clone()
+        self.connections.entry(who).or_insert_with(|| Arc::new(AsyncMutex::new(database.connection()))).clone()
     }
 
     pub fn run(mut self, script: &[Step]) -> Heard {
@@ -73,8 +73,8 @@ impl Fake {
             match what {
                 Close => {
                     self.waiting.retain(|(waiter, _)| waiter != who);
-                    if let Some(wire) = self.wires.remove(who) {
-                        wire.try_lock().expect("nobody uses it").close();
+                    if let Some(connection) = self.connections.remove(who) {
+                        connection.try_lock().expect("nobody uses it").close();
                     }
                     // Killed at once: what is due then is done.
                     self.database.advance_to(self.now_us);
@@ -84,7 +84,7 @@ impl Fake {
                     self.database.advance_to(self.now_us);
                 }
                 _ => {
-                    let mut step: FakeStep = Box::pin(on_fake(self.wire(*who), *what, self.jobs.clone()));
+                    let mut step: FakeStep = Box::pin(on_fake(self.connection(*who), *what, self.jobs.clone()));
                     match step.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
                         Poll::Ready(said) => heard.push((*who, said)),
                         Poll::Pending => {

@@ -12,13 +12,13 @@ use std::time::Duration;
 use carillon_domain::id::JobId;
 use carillon_doubles::innodb::Refused;
 use carillon_store::{ControlStore, NodeStore, PutIf, PutJob};
-use carillon_tests::conformance::bench::{job, key};
+use carillon_tests::conformance::fixture::{job, key};
 
 use fake::Fake;
 use real::Real;
 use scripts::SCRIPTS;
 
-/// What one connection does next. Jobs are told by their place, versions by how often they were raised.
+/// The next step of one connection. Jobs are told by their place, versions by how often they were raised.
 #[derive(Debug, Clone, Copy)]
 enum Do {
     Begin,
@@ -45,7 +45,7 @@ enum Do {
 /// Who does it.
 type Step = (char, Do);
 
-/// What a step answered: a number, how it was refused, or that it waits.
+/// The answer of a step: a number, how it was refused, or that it waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Said {
     Done,
@@ -55,7 +55,7 @@ enum Said {
     Waits,
 }
 
-/// What happened, in order: who said what, also of steps that had waited.
+/// The events, in order: who said what, also of steps that had waited.
 type Heard = Vec<(char, Said)>;
 
 async fn jobs_of(store: &(impl ControlStore + NodeStore + ?Sized)) -> Vec<(JobId, u64)> {

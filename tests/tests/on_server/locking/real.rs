@@ -155,7 +155,7 @@ impl Real {
                     if let Some(at) = self.waiting.iter().position(|(waiter, _)| waiter == who) {
                         let (_, step) = self.waiting.remove(at);
                         step.await.unwrap();
-                        // What its client hears is not what others see.
+                        // Its client may hear another thing than others see.
                         self.heard.lock().unwrap().pop();
                     }
                 }
@@ -166,7 +166,7 @@ impl Real {
                 _ => self.start(*who, *what, wire, id).await,
             }
             self.gather().await;
-            // Whoever went on because of this step may be heard before it.
+            // A step that went on because of this one may be heard before it.
             self.heard.lock().unwrap()[before..].sort_by_key(|(speaker, _)| (speaker != who, *speaker));
         }
         assert!(self.waiting.is_empty(), "a script leaves nobody waiting");

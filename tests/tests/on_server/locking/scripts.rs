@@ -5,7 +5,7 @@ use super::Do::{
 };
 use super::Step;
 
-/// What is shown, and how.
+/// The subject, and the steps that show it.
 pub(super) const SCRIPTS: &[(&str, &[Step])] = &[
     (
         "lock rows are granted in the order in which they were asked for",

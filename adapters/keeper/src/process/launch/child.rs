@@ -1,6 +1,6 @@
 //! From a [`Spawn`] to a running program: what happens between birth and exec.
 //!
-//! Everything that needs memory is made before. A failure is written as a [`Failure`] to one pipe that all children share and that exec
+//! Everything that needs memory is made before. A failure is written as a [`LaunchFailure`] to one pipe that all children share and that exec
 //! closes. So "could not be started" costs no descriptor and no wait per child.
 
 use std::ffi::{CString, c_char, c_int};
@@ -15,14 +15,14 @@ use nix::unistd::{Whence, lseek, pipe2};
 
 use crate::clock::boottime_ms;
 use crate::process::launch::cradle::Cradles;
-use crate::process::launch::failure::{Failure, Stage};
+use crate::process::launch::failure::{LaunchFailure, Stage};
 use crate::process::launch::files::{self, KEPT};
 use crate::process::launch::system::call;
 use crate::spawn_request::Spawn;
 
 /// Shared by all children.
-pub(crate) struct Place {
-    /// Write end of the pipe of [`Failure`]s.
+pub(crate) struct LaunchContext {
+    /// Write end of the pipe of [`LaunchFailure`]s.
     pub(crate) failures: OwnedFd,
     /// /dev/null, for reading.
     pub(crate) null: OwnedFd,
@@ -48,7 +48,7 @@ pub(crate) struct Born {
 pub(crate) fn start(
     mut spawn: Box<Spawn>,
     deadline_ms: u64,
-    place: &mut Place,
+    place: &mut LaunchContext,
     cgroup: Option<BorrowedFd<'_>>,
 ) -> Result<Born, String> {
     let stdin = match spawn.stdin.take() {
@@ -152,11 +152,11 @@ impl Image {
             let image = &*image;
             let Err((stage, errno)) = image.take_files().and_then(|()| image.prepare()).and_then(|()| image.execute());
             let pid = call(libc::SYS_getpid, []).unwrap_or_default();
-            let failure = Failure { pid: pid as i32, stage, errno }.to_bytes();
+            let failure = LaunchFailure { pid: pid as i32, stage, errno }.to_bytes();
             // Smaller than PIPE_BUF, so it is written whole or not at all.
             let _ = call(libc::SYS_write, [image.failures as usize, failure.as_ptr() as usize, failure.len()]);
             loop {
-                let _ = call(libc::SYS_exit_group, [Failure::EXIT_CODE as usize]);
+                let _ = call(libc::SYS_exit_group, [LaunchFailure::EXIT_CODE as usize]);
             }
         }
     }
@@ -254,7 +254,7 @@ mod tests {
         let null = std::fs::File::open("/dev/null").unwrap().into();
         let files = libc::rlimit { rlim_cur: 64, rlim_max: 64 };
         let cradles = Cradles::default();
-        let mut place = Place { failures, null, keeper_pid, files, lends_files: true, cradles };
+        let mut place = LaunchContext { failures, null, keeper_pid, files, lends_files: true, cradles };
         let spawn = Box::new(Spawn {
             run: RunId::from_parts(1, 1),
             argv: vec![c"true".into()],
@@ -271,7 +271,7 @@ mod tests {
         drop(place);
         let mut bytes = Vec::new();
         std::fs::File::from(reader).read_to_end(&mut bytes).unwrap();
-        let failure = bytes.try_into().ok().and_then(Failure::from_bytes);
+        let failure = bytes.try_into().ok().and_then(LaunchFailure::from_bytes);
         (status, failure.inspect(|failure| assert_eq!(failure.pid, born.pid)).map(|failure| failure.stage))
     }
 

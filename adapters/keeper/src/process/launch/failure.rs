@@ -40,9 +40,9 @@ const STAGES: [Stage; 8] = [
     Stage::Exec,
 ];
 
-/// A child writes this before it ends with [`Failure::EXIT_CODE`].
+/// A child writes this before it ends with [`LaunchFailure::EXIT_CODE`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Failure {
+pub(crate) struct LaunchFailure {
     /// The child.
     pub(crate) pid: i32,
     /// The step that failed.
@@ -51,7 +51,7 @@ pub(crate) struct Failure {
     pub(crate) errno: i32,
 }
 
-impl Failure {
+impl LaunchFailure {
     /// The exit code of a child that never became its program (the shell's "not found").
     pub(crate) const EXIT_CODE: i32 = 127;
     /// Length of a failure on the pipe.
@@ -86,7 +86,7 @@ impl Names {
     }
 
     /// How the run ended, and a sentence for its reader.
-    pub(crate) fn explain(&self, failure: Failure) -> (Outcome, String) {
+    pub(crate) fn explain(&self, failure: LaunchFailure) -> (Outcome, String) {
         let program = self.program.to_string_lossy();
         let error = io::Error::from_raw_os_error(failure.errno);
         let sentence = match failure.stage {
@@ -126,9 +126,9 @@ mod tests {
     #[test]
     fn a_failure_survives_the_pipe() {
         for stage in STAGES {
-            let failure = Failure { pid: 4_000_000, stage, errno: 13 };
-            assert_eq!(Failure::from_bytes(failure.to_bytes()), Some(failure));
+            let failure = LaunchFailure { pid: 4_000_000, stage, errno: 13 };
+            assert_eq!(LaunchFailure::from_bytes(failure.to_bytes()), Some(failure));
         }
-        assert_eq!(Failure::from_bytes([0; Failure::BYTES]), None);
+        assert_eq!(LaunchFailure::from_bytes([0; LaunchFailure::BYTES]), None);
     }
 }

@@ -9,7 +9,7 @@ use carillon_domain::store::Definition;
 use carillon_domain::time::Timestamp;
 
 use crate::live_output::LiveRow;
-use crate::purge_cursor::{Counted, Place, Places, Purge};
+use crate::purge_cursor::{Counted, Purge, PurgePosition, PurgePositions};
 use crate::tables::{RecordQuery, Recorded, SeenJob};
 use crate::{JobKey, LivePart, Output, StoreResult};
 
@@ -54,14 +54,15 @@ pub trait LiveOutputs {
 /// Deletion of old history and of the remains of deleted jobs.
 pub trait Purging {
     /// Jobs with more records than they may have, as far as a part of the index tells.
-    fn crowded_jobs(&mut self, purge: &Purge, from: Place) -> impl Future<Output = StoreResult<Counted>> + Send;
+    fn crowded_jobs(&mut self, purge: &Purge, from: PurgePosition)
+    -> impl Future<Output = StoreResult<Counted>> + Send;
 
     /// Deletes up to `purge.limit` records, and remains. Answers how many records, and where the next call goes on.
     fn purge(
         &mut self,
         purge: &Purge,
         counted: &Counted,
-        from: Places,
+        from: PurgePositions,
         now: Timestamp,
-    ) -> impl Future<Output = StoreResult<(usize, Places)>> + Send;
+    ) -> impl Future<Output = StoreResult<(usize, PurgePositions)>> + Send;
 }

@@ -11,9 +11,9 @@ use mysql_async::{Conn, Params, Row};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 
-use crate::mysql::client::error::{self, Failure};
+use crate::mysql::client::error::{self, StatementFailure};
 use crate::mysql::client::pool::IdleConnections;
-use crate::mysql::client::server::{Server, Wire};
+use crate::mysql::client::server::{DriverConnection, Server};
 use crate::{StoreError, StoreResult};
 
 /// The effect of a statement.
@@ -27,9 +27,9 @@ pub(in crate::mysql) struct Done {
 
 /// A connection in use.
 pub struct MySqlConnection {
-    wire: Option<Wire>,
+    driver: Option<DriverConnection>,
     server: Arc<Server>,
-    shelf: IdleConnections,
+    idle: IdleConnections,
     /// It is not to be used again.
     pub(in crate::mysql) lost: bool,
     silent: bool,
@@ -40,12 +40,12 @@ pub struct MySqlConnection {
 
 impl MySqlConnection {
     pub(in crate::mysql) fn new(
-        wire: Wire,
+        driver: DriverConnection,
         server: Arc<Server>,
-        shelf: IdleConnections,
+        idle: IdleConnections,
         permit: Option<OwnedSemaphorePermit>,
     ) -> Self {
-        Self { wire: Some(wire), server, shelf, lost: false, silent: false, conflict: false, permit }
+        Self { driver: Some(driver), server, idle, lost: false, silent: false, conflict: false, permit }
     }
 
     /// Whether no answer came in time, and not even an error.
@@ -58,7 +58,7 @@ impl MySqlConnection {
         self.permit.take()
     }
 
-    fn failed(&mut self, failure: Failure) -> StoreError {
+    fn failed(&mut self, failure: StatementFailure) -> StoreError {
         self.lost |= failure.lost;
         self.conflict |= failure.conflict;
         failure.error
@@ -76,8 +76,8 @@ impl MySqlConnection {
     }
 
     fn conn(&mut self) -> StoreResult<&mut Conn> {
-        let usable = if self.lost { None } else { self.wire.as_mut() };
-        usable.map(|wire| &mut wire.conn).ok_or_else(|| StoreError::Retryable("the connection is gone".to_owned()))
+        let usable = if self.lost { None } else { self.driver.as_mut() };
+        usable.map(|driver| &mut driver.conn).ok_or_else(|| StoreError::Retryable("the connection is gone".to_owned()))
     }
 
     /// A prepared statement that answers rows.
@@ -146,8 +146,8 @@ impl MySqlConnection {
     /// Rolls back, and ends the connection where that fails or where it is in doubt.
     pub(in crate::mysql) async fn roll_back(mut self) {
         if self.lost || self.run("ROLLBACK").await.is_err() {
-            if let Some(wire) = self.wire.take() {
-                self.server.kill(wire).await;
+            if let Some(driver) = self.driver.take() {
+                self.server.kill(driver).await;
             }
         } else {
             self.return_to_pool();
@@ -156,8 +156,8 @@ impl MySqlConnection {
 
     /// Back to the pool; nothing is open on it.
     pub(in crate::mysql) fn return_to_pool(mut self) {
-        if let Some(wire) = self.wire.take().filter(|_| !self.lost) {
-            self.shelf.put(wire);
+        if let Some(driver) = self.driver.take().filter(|_| !self.lost) {
+            self.idle.put(driver);
         }
     }
 }
@@ -165,10 +165,10 @@ impl MySqlConnection {
 impl Drop for MySqlConnection {
     /// The caller went away in the middle.
     fn drop(&mut self) {
-        let Some(wire) = self.wire.take() else { return };
+        let Some(driver) = self.driver.take() else { return };
         let server = self.server.clone();
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(async move { server.kill(wire).await });
+            runtime.spawn(async move { server.kill(driver).await });
         }
     }
 }

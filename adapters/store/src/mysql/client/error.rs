@@ -7,7 +7,7 @@ use crate::StoreError;
 
 /// The outcome of a statement before the COMMIT: in any case nothing of it was applied.
 #[derive(Debug)]
-pub(in crate::mysql) struct Failure {
+pub(in crate::mysql) struct StatementFailure {
     pub error: StoreError,
     /// The connection is not to be used again.
     pub lost: bool,
@@ -28,41 +28,41 @@ const PASSING: [u16; 25] = [
 const ENDING: [u16; 9] = [1053, 1152, 1153, 1158, 1159, 1160, 1161, 1927, 4031];
 
 /// An error of a statement before the COMMIT was sent.
-pub(in crate::mysql) fn statement(error: &Error) -> Failure {
+pub(in crate::mysql) fn statement(error: &Error) -> StatementFailure {
     let text = error.to_string();
     match error {
         Error::Server(server) => {
             let conflict = server.code == DUPLICATE || ROLLED_BACK.contains(&server.code);
             let passing = ROLLED_BACK.contains(&server.code) || PASSING.contains(&server.code) || server.code == 4031;
             let error = if passing { StoreError::Retryable(text) } else { StoreError::Permanent(text) };
-            Failure { error, lost: ENDING.contains(&server.code), conflict }
+            StatementFailure { error, lost: ENDING.contains(&server.code), conflict }
         }
         Error::Driver(DriverError::PacketTooLarge | DriverError::StmtParamsNumberExceedsLimit { .. }) => {
-            Failure { error: StoreError::Permanent(text), lost: true, conflict: false }
+            StatementFailure { error: StoreError::Permanent(text), lost: true, conflict: false }
         }
         Error::Driver(_) | Error::Io(_) | Error::Other(_) | Error::Url(_) => {
-            Failure { error: StoreError::Retryable(text), lost: true, conflict: false }
+            StatementFailure { error: StoreError::Retryable(text), lost: true, conflict: false }
         }
     }
 }
 
 /// An error of the COMMIT itself, or of a statement that commits by itself. The outcome is known only if the server says that it rolled
 /// back.
-pub(in crate::mysql) fn commit(error: &Error) -> Failure {
+pub(in crate::mysql) fn commit(error: &Error) -> StatementFailure {
     let text = error.to_string();
     match error {
         Error::Server(server) if [1213, 1205, 1020].contains(&server.code) => {
-            Failure { error: StoreError::Retryable(text), lost: false, conflict: server.code != 1205 }
+            StatementFailure { error: StoreError::Retryable(text), lost: false, conflict: server.code != 1205 }
         }
-        _ => Failure { error: StoreError::Unknown(text), lost: true, conflict: false },
+        _ => StatementFailure { error: StoreError::Unknown(text), lost: true, conflict: false },
     }
 }
 
 /// No answer in time. Before the COMMIT nothing is applied; the connection may still wait for a lock and must go.
-pub(in crate::mysql) fn silence(committing: bool) -> Failure {
+pub(in crate::mysql) fn silence(committing: bool) -> StatementFailure {
     let text = "the database did not answer in time".to_owned();
     let error = if committing { StoreError::Unknown(text) } else { StoreError::Retryable(text) };
-    Failure { error, lost: true, conflict: false }
+    StatementFailure { error, lost: true, conflict: false }
 }
 
 /// A stored value cannot be read by this binary.

@@ -11,22 +11,22 @@ use tokio::time::{Instant, timeout};
 use crate::cluster::port::NotBegun;
 use crate::mysql::client::connection::MySqlConnection;
 use crate::mysql::client::error;
-use crate::mysql::client::server::{Server, Wire};
+use crate::mysql::client::server::{DriverConnection, Server};
 use crate::{StoreError, StoreResult};
 
 /// Where idle connections stand, with the time at which they came back.
 #[derive(Clone, Default)]
-pub(in crate::mysql) struct IdleConnections(Arc<Mutex<Vec<(Wire, Instant)>>>);
+pub(in crate::mysql) struct IdleConnections(Arc<Mutex<Vec<(DriverConnection, Instant)>>>);
 
 impl IdleConnections {
-    pub fn put(&self, wire: Wire) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push((wire, Instant::now()));
+    pub fn put(&self, driver: DriverConnection) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push((driver, Instant::now()));
     }
 
-    fn take_fresh(&self, fresh_for: Duration) -> Option<Wire> {
+    fn take_fresh(&self, fresh_for: Duration) -> Option<DriverConnection> {
         let mut idle = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        idle.retain(|(wire, since)| since.elapsed() < fresh_for && !wire.conn.is_disconnected());
-        idle.pop().map(|(wire, _)| wire)
+        idle.retain(|(driver, since)| since.elapsed() < fresh_for && !driver.conn.is_disconnected());
+        idle.pop().map(|(driver, _)| driver)
     }
 
     fn clear(&self) {
@@ -53,11 +53,11 @@ impl<'a> OpeningStatement<'a> {
         Self { sql: sql.into(), params: Vec::new(), waits: true }
     }
 
-    pub async fn ask(&self, line: &mut MySqlConnection) -> StoreResult<Vec<Row>> {
+    pub async fn ask(&self, connection: &mut MySqlConnection) -> StoreResult<Vec<Row>> {
         if self.params.is_empty() {
-            line.query(&self.sql).await
+            connection.query(&self.sql).await
         } else {
-            line.select(&self.sql, self.params.clone()).await
+            connection.select(&self.sql, self.params.clone()).await
         }
     }
 }
@@ -66,7 +66,7 @@ impl<'a> OpeningStatement<'a> {
 pub(in crate::mysql) struct Pool {
     server: Arc<Server>,
     settings: Vec<String>,
-    shelf: IdleConnections,
+    idle: IdleConnections,
     permits: Arc<Semaphore>,
     /// One that was idle for longer may have been closed by the server.
     fresh_for: Duration,
@@ -75,17 +75,17 @@ pub(in crate::mysql) struct Pool {
 impl Pool {
     pub fn new(server: Arc<Server>, settings: Vec<String>, size: usize, fresh_for: Duration) -> Self {
         let permits = Arc::new(Semaphore::new(size.max(1)));
-        Self { server, settings, shelf: IdleConnections::default(), permits, fresh_for }
+        Self { server, settings, idle: IdleConnections::default(), permits, fresh_for }
     }
 
     /// None of those that are idle is to be used: one of them turned out to be dead.
     pub fn clear(&self) {
-        self.shelf.clear();
+        self.idle.clear();
     }
 
     /// Opens one connection ahead of need.
     pub async fn warm(&self) -> Result<(), mysql_async::Error> {
-        self.shelf.put(self.server.connect(&self.settings).await?);
+        self.idle.put(self.server.connect(&self.settings).await?);
         Ok(())
     }
 
@@ -93,25 +93,25 @@ impl Pool {
     /// dead costs nothing: whatever it did was not committed.
     pub async fn begin(&self, first: &OpeningStatement<'_>) -> Result<(MySqlConnection, Vec<Row>), NotBegun> {
         let mut permit = Some(self.permit().await?);
-        if let Some(wire) = self.shelf.take_fresh(self.fresh_for) {
-            let mut line = MySqlConnection::new(wire, self.server.clone(), self.shelf.clone(), permit.take());
-            match first.ask(&mut line).await {
-                Ok(rows) => return Ok((line, rows)),
-                Err(error) if !line.lost => return Err(refused(line, error).await),
+        if let Some(driver) = self.idle.take_fresh(self.fresh_for) {
+            let mut connection = MySqlConnection::new(driver, self.server.clone(), self.idle.clone(), permit.take());
+            match first.ask(&mut connection).await {
+                Ok(rows) => return Ok((connection, rows)),
+                Err(error) if !connection.lost => return Err(refused(connection, error).await),
                 Err(error) => {
                     // The others are no better: the server was away.
-                    self.shelf.clear();
-                    if first.waits && line.is_silent() {
-                        return Err(refused(line, error).await);
+                    self.idle.clear();
+                    if first.waits && connection.is_silent() {
+                        return Err(refused(connection, error).await);
                     }
                 }
             }
-            permit = line.take_permit();
+            permit = connection.take_permit();
         }
-        let mut line = self.connect(permit).await?;
-        match first.ask(&mut line).await {
-            Ok(rows) => Ok((line, rows)),
-            Err(error) => Err(refused(line, error).await),
+        let mut connection = self.connect(permit).await?;
+        match first.ask(&mut connection).await {
+            Ok(rows) => Ok((connection, rows)),
+            Err(error) => Err(refused(connection, error).await),
         }
     }
 
@@ -119,10 +119,10 @@ impl Pool {
     pub async fn connection(&self, fresh: bool) -> StoreResult<MySqlConnection> {
         let permit = Some(self.permit().await?);
         if fresh {
-            self.shelf.clear();
+            self.idle.clear();
         }
-        match self.shelf.take_fresh(self.fresh_for) {
-            Some(wire) => Ok(MySqlConnection::new(wire, self.server.clone(), self.shelf.clone(), permit)),
+        match self.idle.take_fresh(self.fresh_for) {
+            Some(driver) => Ok(MySqlConnection::new(driver, self.server.clone(), self.idle.clone(), permit)),
             None => self.connect(permit).await,
         }
     }
@@ -134,19 +134,20 @@ impl Pool {
     }
 
     async fn connect(&self, permit: Option<OwnedSemaphorePermit>) -> StoreResult<MySqlConnection> {
-        let wire = self.server.connect(&self.settings).await.map_err(|error| match error::statement(&error).error {
-            StoreError::Permanent(text)
-            | StoreError::Retryable(text)
-            | StoreError::LockMissing(text)
-            | StoreError::Unknown(text) => StoreError::Retryable(text),
-        })?;
-        Ok(MySqlConnection::new(wire, self.server.clone(), self.shelf.clone(), permit))
+        let driver =
+            self.server.connect(&self.settings).await.map_err(|error| match error::statement(&error).error {
+                StoreError::Permanent(text)
+                | StoreError::Retryable(text)
+                | StoreError::LockMissing(text)
+                | StoreError::Unknown(text) => StoreError::Retryable(text),
+            })?;
+        Ok(MySqlConnection::new(driver, self.server.clone(), self.idle.clone(), permit))
     }
 }
 
 /// The transaction did not begin.
-async fn refused(line: MySqlConnection, error: StoreError) -> NotBegun {
-    let conflict = line.conflict;
-    line.roll_back().await;
+async fn refused(connection: MySqlConnection, error: StoreError) -> NotBegun {
+    let conflict = connection.conflict;
+    connection.roll_back().await;
     NotBegun { error, conflict }
 }

@@ -23,7 +23,7 @@ pub(in crate::mysql) struct Server {
 }
 
 /// An open connection and when it was opened.
-pub(in crate::mysql) struct Wire {
+pub(in crate::mysql) struct DriverConnection {
     pub conn: Conn,
     pub opened: Instant,
 }
@@ -52,14 +52,14 @@ impl Server {
     }
 
     /// A new connection with its session settings.
-    pub async fn connect(&self, settings: &[String]) -> Result<Wire, mysql_async::Error> {
+    pub async fn connect(&self, settings: &[String]) -> Result<DriverConnection, mysql_async::Error> {
         let opened = Instant::now();
         let connecting = async {
             let mut conn = self.dial().await?;
             for setting in settings {
                 conn.query_drop(setting).await?;
             }
-            Ok(Wire { conn, opened })
+            Ok(DriverConnection { conn, opened })
         };
         let late = || std::io::Error::new(std::io::ErrorKind::TimedOut, "it did not answer in time");
         timeout(self.statement_timeout, connecting).await.unwrap_or_else(|_| Err(late().into()))
@@ -67,12 +67,12 @@ impl Server {
 
     /// Ends a connection from another one. Best effort: one that has gone already is as good. A server that was
     /// restarted since gives the same numbers to others, who must not suffer for it.
-    pub async fn kill(&self, wire: Wire) {
-        let id = wire.conn.id();
+    pub async fn kill(&self, driver: DriverConnection) {
+        let id = driver.conn.id();
         let killing = async {
             let mut conn = self.dial().await?;
             let uptime: Option<(String, u64)> = conn.query_first("SHOW GLOBAL STATUS LIKE 'Uptime'").await?;
-            if uptime.is_some_and(|(_, uptime_s)| wire.opened.elapsed() <= Duration::from_secs(uptime_s)) {
+            if uptime.is_some_and(|(_, uptime_s)| driver.opened.elapsed() <= Duration::from_secs(uptime_s)) {
                 conn.query_drop(format!("KILL CONNECTION {id}")).await?;
             }
             conn.disconnect().await

@@ -12,11 +12,11 @@ use crate::codec::firing_text;
 const MAX_BYTES: usize = 4 << 20;
 
 /// A column of the batch. A value that does not fit its type is an error, never a NULL.
-pub(in crate::mysql) struct Column(pub &'static str, pub Kind);
+pub(in crate::mysql) struct Column(pub &'static str, pub ColumnType);
 
 /// How a column travels.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(in crate::mysql) enum Kind {
+pub(in crate::mysql) enum ColumnType {
     /// An unsigned number.
     Unsigned,
     /// A signed number.
@@ -31,22 +31,22 @@ impl Column {
     fn definition(&self, at: usize) -> String {
         let Self(name, kind) = self;
         let sql = match kind {
-            Kind::Unsigned => "BIGINT UNSIGNED",
-            Kind::Signed => "BIGINT",
-            Kind::Text | Kind::Bytes => "LONGTEXT CHARACTER SET utf8mb4",
+            ColumnType::Unsigned => "BIGINT UNSIGNED",
+            ColumnType::Signed => "BIGINT",
+            ColumnType::Text | ColumnType::Bytes => "LONGTEXT CHARACTER SET utf8mb4",
         };
         format!("{name} {sql} PATH '$[{at}]' ERROR ON ERROR")
     }
 
     /// Its value as a parameter of its own.
     pub fn parameter(&self) -> String {
-        if self.1 == Kind::Bytes { "UNHEX(?)".to_owned() } else { "?".to_owned() }
+        if self.1 == ColumnType::Bytes { "UNHEX(?)".to_owned() } else { "?".to_owned() }
     }
 
     /// Its value in a row of the batch.
     pub fn value(&self) -> String {
         let Self(name, kind) = self;
-        if *kind == Kind::Bytes { format!("UNHEX(t.{name})") } else { format!("t.{name}") }
+        if *kind == ColumnType::Bytes { format!("UNHEX(t.{name})") } else { format!("t.{name}") }
     }
 }
 
@@ -211,7 +211,7 @@ fn is_plain(text: &str) -> bool {
     text.bytes().all(|byte| byte >= b' ' && byte != b'"' && byte != b'\\')
 }
 
-/// Bytes as [`Kind::Bytes`] carries them.
+/// Bytes as [`ColumnType::Bytes`] carries them.
 pub(in crate::mysql) fn hex(bytes: &[u8]) -> String {
     const DIGITS: [char; 16] = ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f'];
     let digits = |byte: &u8| [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]];

@@ -7,7 +7,7 @@ use mysql_async::{Params, Value};
 
 use crate::StoreResult;
 use crate::mysql::client::connection::MySqlConnection;
-use crate::mysql::encoding::batch::{Batch, Cell, Column, Kind, batches, names, row};
+use crate::mysql::encoding::batch::{Batch, Cell, Column, ColumnType, batches, names, row};
 
 /// How many rows a block has; a server takes 65,535 parameters, and a table here has some 20 columns.
 const ROWS: usize = 250;
@@ -16,7 +16,7 @@ const MAX_BYTES: usize = 4 << 20;
 
 /// `INSERT INTO t (a, b) VALUES (?,UNHEX(?)),(?,UNHEX(?))`, for a whole block.
 fn statement(into: &str, columns: &[&[Column]]) -> String {
-    let place = |column: &Column| if column.1 == Kind::Bytes { "UNHEX(?)" } else { "?" };
+    let place = |column: &Column| if column.1 == ColumnType::Bytes { "UNHEX(?)" } else { "?" };
     let row: Vec<&str> = columns.iter().copied().flatten().map(place).collect();
     let rows: Vec<String> = repeat_n(format!("({})", row.join(",")), ROWS).collect();
     format!("INSERT INTO {into} ({}) VALUES {}", names(columns), rows.join(","))
@@ -63,7 +63,7 @@ mod tests {
 
     #[test]
     fn a_block_is_one_statement() {
-        let sql = statement("t", &[&[Column("a", Kind::Unsigned)], &[Column("b", Kind::Bytes)]]);
+        let sql = statement("t", &[&[Column("a", ColumnType::Unsigned)], &[Column("b", ColumnType::Bytes)]]);
         assert!(sql.starts_with("INSERT INTO t (a, b) VALUES (?,UNHEX(?)),(?,UNHEX(?)),"), "{sql}");
         assert_eq!(sql.matches('?').count(), 2 * ROWS);
     }

@@ -7,7 +7,7 @@ use carillon_domain::mechanism::{Mechanism, enabled as uses};
 use mysql_async::Value;
 
 use crate::codec::firing_text;
-use crate::mysql::encoding::batch::{Cell, Column, Kind, hex};
+use crate::mysql::encoding::batch::{Cell, Column, ColumnType, hex};
 
 /// A column of a batch, with its values.
 pub(in crate::mysql) struct PrefixEncoded<'a> {
@@ -32,9 +32,9 @@ enum Values<'a> {
 impl<'a> PrefixEncoded<'a> {
     pub fn of(column: &'a Column, cells: impl Iterator<Item = Cell<'a>>) -> Self {
         let values = match column.1 {
-            Kind::Unsigned | Kind::Signed => Values::Numbers(cells.collect()),
-            Kind::Text => texts(cells.map(text).collect()),
-            Kind::Bytes => bytes(cells.map(raw).collect()),
+            ColumnType::Unsigned | ColumnType::Signed => Values::Numbers(cells.collect()),
+            ColumnType::Text => texts(cells.map(text).collect()),
+            ColumnType::Bytes => bytes(cells.map(raw).collect()),
         };
         Self { column, values }
     }
@@ -130,8 +130,8 @@ fn alike<T: PartialEq>(one: impl Iterator<Item = T>, other: impl Iterator<Item =
 mod tests {
     use super::*;
 
-    const TEXT: Column = Column("held", Kind::Text);
-    const BYTES: Column = Column("id", Kind::Bytes);
+    const TEXT: Column = Column("held", ColumnType::Text);
+    const BYTES: Column = Column("id", ColumnType::Bytes);
 
     fn packed<'a>(column: &'static Column, cells: &[Cell<'a>]) -> (String, Vec<Value>, Vec<Cell<'a>>) {
         let packed = PrefixEncoded::of(column, cells.iter().copied());

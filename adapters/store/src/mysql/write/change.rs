@@ -17,7 +17,7 @@ use crate::cluster::port::{SingleStart, WriteRows};
 use crate::codec::{ConcurrentColumns, cancel_name, firing_text, run_bytes};
 use crate::definition::{Definition, to_document};
 use crate::mysql::client::connection::MySqlConnection;
-use crate::mysql::encoding::batch::{Batch, Cell, Column, Kind, assignments, batches, hex, names, table, values};
+use crate::mysql::encoding::batch::{Batch, Cell, Column, ColumnType, assignments, batches, hex, names, table, values};
 use crate::mysql::encoding::list::list;
 use crate::mysql::encoding::rows::Columns;
 use crate::mysql::write::record::{self, Insert};
@@ -26,26 +26,29 @@ use crate::mysql::write::update::{STATE, StateRow, Update, update};
 use crate::tables::Write;
 use crate::{Output, StoreError, StoreResult};
 
-const ID: &[Column] = &[Column("id", Kind::Unsigned)];
-const GUARD: &[Column] = &[Column("guard", Kind::Unsigned)];
-const PLACE: &[Column] = &[Column("partition_id", Kind::Unsigned)];
+const ID: &[Column] = &[Column("id", ColumnType::Unsigned)];
+const GUARD: &[Column] = &[Column("guard", ColumnType::Unsigned)];
+const PLACE: &[Column] = &[Column("partition_id", ColumnType::Unsigned)];
 
 static INSERT_STATE: LazyLock<String> = LazyLock::new(|| insert("job_state", &[ID, PLACE, STATE]));
 
-const FIRING: &[Column] =
-    &[Column("job_id", Kind::Unsigned), Column("due_at", Kind::Signed), Column("trigger_name", Kind::Text)];
+const FIRING: &[Column] = &[
+    Column("job_id", ColumnType::Unsigned),
+    Column("due_at", ColumnType::Signed),
+    Column("trigger_name", ColumnType::Text),
+];
 const CONCURRENT: &[Column] = &[
-    Column("claim_at", Kind::Signed),
-    Column("version", Kind::Unsigned),
-    Column("waiting", Kind::Text),
-    Column("waiting_run", Kind::Bytes),
-    Column("held", Kind::Text),
-    Column("held_run", Kind::Bytes),
-    Column("held_session", Kind::Unsigned),
-    Column("started_at", Kind::Signed),
-    Column("fencing_token", Kind::Unsigned),
-    Column("cancel", Kind::Text),
-    Column("withdrawn", Kind::Unsigned),
+    Column("claim_at", ColumnType::Signed),
+    Column("version", ColumnType::Unsigned),
+    Column("waiting", ColumnType::Text),
+    Column("waiting_run", ColumnType::Bytes),
+    Column("held", ColumnType::Text),
+    Column("held_run", ColumnType::Bytes),
+    Column("held_session", ColumnType::Unsigned),
+    Column("started_at", ColumnType::Signed),
+    Column("fencing_token", ColumnType::Unsigned),
+    Column("cancel", ColumnType::Text),
+    Column("withdrawn", ColumnType::Unsigned),
 ];
 
 static UPDATE_CONCURRENT: LazyLock<String> = LazyLock::new(|| {
@@ -59,16 +62,16 @@ static UPDATE_CONCURRENT: LazyLock<String> = LazyLock::new(|| {
 static INSERT_CONCURRENT: LazyLock<String> = LazyLock::new(|| insert("concurrent_run", &[FIRING, CONCURRENT]));
 
 const NAME: &[Column] = &[
-    Column("namespace", Kind::Text),
-    Column("name", Kind::Text),
-    Column("living", Kind::Unsigned),
-    Column("created_at", Kind::Signed),
+    Column("namespace", ColumnType::Text),
+    Column("name", ColumnType::Text),
+    Column("living", ColumnType::Unsigned),
+    Column("created_at", ColumnType::Signed),
 ];
 const DEFINITION: &[Column] = &[
-    Column("generation", Kind::Unsigned),
-    Column("anchor_at", Kind::Signed),
-    Column("document", Kind::Text),
-    Column("updated_at", Kind::Signed),
+    Column("generation", ColumnType::Unsigned),
+    Column("anchor_at", ColumnType::Signed),
+    Column("document", ColumnType::Text),
+    Column("updated_at", ColumnType::Signed),
 ];
 
 static INSERT_JOB: LazyLock<String> = LazyLock::new(|| insert("job", &[NAME, DEFINITION]));
@@ -78,7 +81,7 @@ static UPDATE_JOB: LazyLock<String> = LazyLock::new(|| {
 });
 
 const OUTPUT: &[Column] =
-    &[Column("run", Kind::Bytes), Column("truncated", Kind::Unsigned), Column("bytes", Kind::Bytes)];
+    &[Column("run", ColumnType::Bytes), Column("truncated", ColumnType::Unsigned), Column("bytes", ColumnType::Bytes)];
 
 static INSERT_OUTPUT: LazyLock<String> = LazyLock::new(|| {
     let twice = if enabled(Guard::OutputTwice) { " ON DUPLICATE KEY UPDATE run = output.run" } else { "" };

@@ -10,17 +10,17 @@ use crate::mysql::client::connection::MySqlConnection;
 use crate::mysql::encoding::list::list;
 use crate::mysql::encoding::rows::Columns;
 use crate::mysql::read::select::limit_of;
-use crate::purge_cursor::{Counted, PartOfJob, Place, Places, Purge};
+use crate::purge_cursor::{Counted, PartOfJob, Purge, PurgePosition, PurgePositions};
 
 /// How many deleted jobs are looked at for each row that may be deleted.
 const DELETED_PER_ROW: usize = 10;
 
 impl Purging for MySqlConnection {
     /// Jobs with more records than they may have, as far as a part of the index tells.
-    async fn crowded_jobs(&mut self, purge: &Purge, from: Place) -> StoreResult<Counted> {
+    async fn crowded_jobs(&mut self, purge: &Purge, from: PurgePosition) -> StoreResult<Counted> {
         let mut left = purge.looked_at();
         let mut parts: Vec<PartOfJob> = Vec::new();
-        let Place { job, due_at, .. } = from;
+        let PurgePosition { job, due_at, .. } = from;
         for further in [format!("job_id = {job} AND due_at > {due_at}"), format!("job_id > {job}")] {
             let sql = format!(
                 "SELECT job_id, COUNT(*), MAX(due_at) FROM (SELECT job_id, due_at FROM run FORCE INDEX (run_attempt) \
@@ -43,9 +43,9 @@ impl Purging for MySqlConnection {
         &mut self,
         purge: &Purge,
         counted: &Counted,
-        from: Places,
+        from: PurgePositions,
         now: Timestamp,
-    ) -> StoreResult<(usize, Places)> {
+    ) -> StoreResult<(usize, PurgePositions)> {
         let (mut purged, old_after) = self.purge_old(purge, from.old_after).await?;
         for job in &counted.crowded {
             purged += self.purge_surplus(*job, purge.max_runs_per_job, purge.limit.saturating_sub(purged)).await?;
@@ -54,7 +54,7 @@ impl Purging for MySqlConnection {
         let (spent, unread) = ((now - SPENT_KEPT).as_ms(), kept_since(now).as_ms());
         self.run(&format!("DELETE FROM spent_session WHERE ended_at < {spent}")).await?;
         self.run(&format!("DELETE FROM live_output WHERE asked_at < {unread}")).await?;
-        Ok((purged, Places { old_after, crowded_after: counted.next_after, deleted_after }))
+        Ok((purged, PurgePositions { old_after, crowded_after: counted.next_after, deleted_after }))
     }
 }
 

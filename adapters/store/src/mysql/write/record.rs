@@ -7,27 +7,27 @@ use carillon_domain::time::Timestamp;
 use mysql_async::Value;
 
 use crate::codec::run_bytes;
-use crate::mysql::encoding::batch::{Batch, Cell, Column, Kind, batches, of_all, row, table};
+use crate::mysql::encoding::batch::{Batch, Cell, Column, ColumnType, batches, of_all, row, table};
 use crate::mysql::encoding::prefix_encoding::PrefixEncoded;
 
 /// In the order of [`cells`]. The first two are never alike.
 const RUN: &[Column] = &[
-    Column("id", Kind::Bytes),
-    Column("job_id", Kind::Unsigned),
-    Column("due_at", Kind::Signed),
-    Column("trigger_name", Kind::Text),
-    Column("attempt", Kind::Unsigned),
-    Column("status", Kind::Text),
-    Column("reason", Kind::Text),
-    Column("exit_code", Kind::Signed),
-    Column("signal_number", Kind::Signed),
-    Column("started_at", Kind::Signed),
-    Column("finished_at", Kind::Signed),
-    Column("lag_ms", Kind::Signed),
-    Column("session", Kind::Unsigned),
-    Column("fencing_token", Kind::Unsigned),
-    Column("due_count", Kind::Unsigned),
-    Column("first_due_at", Kind::Signed),
+    Column("id", ColumnType::Bytes),
+    Column("job_id", ColumnType::Unsigned),
+    Column("due_at", ColumnType::Signed),
+    Column("trigger_name", ColumnType::Text),
+    Column("attempt", ColumnType::Unsigned),
+    Column("status", ColumnType::Text),
+    Column("reason", ColumnType::Text),
+    Column("exit_code", ColumnType::Signed),
+    Column("signal_number", ColumnType::Signed),
+    Column("started_at", ColumnType::Signed),
+    Column("finished_at", ColumnType::Signed),
+    Column("lag_ms", ColumnType::Signed),
+    Column("session", ColumnType::Unsigned),
+    Column("fencing_token", ColumnType::Unsigned),
+    Column("due_count", ColumnType::Unsigned),
+    Column("first_due_at", ColumnType::Signed),
 ];
 const KEYS: usize = 2;
 const DUE: usize = 2;

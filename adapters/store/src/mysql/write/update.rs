@@ -11,7 +11,7 @@ use carillon_domain::guard::{Guard, enabled};
 use mysql_async::Value;
 
 use crate::codec::{StateColumns, cancel_name};
-use crate::mysql::encoding::batch::{Batch, Cell, Column, Kind, batches, of_all, row, table};
+use crate::mysql::encoding::batch::{Batch, Cell, Column, ColumnType, batches, of_all, row, table};
 use crate::mysql::encoding::prefix_encoding::PrefixEncoded;
 use crate::tables::Write;
 
@@ -74,35 +74,35 @@ pub(in crate::mysql) const NOT_STARTED: i64 = 0;
 
 /// In the order of [`StateRow::cells`].
 pub(in crate::mysql) const STATE: &[Column] = &[
-    Column("version", Kind::Unsigned),
-    Column("generation", Kind::Unsigned),
-    Column("anchor_at", Kind::Signed),
-    Column("cursor_at", Kind::Signed),
-    Column("armed", Kind::Text),
-    Column("manual", Kind::Text),
-    Column("manual_run", Kind::Bytes),
-    Column("last_manual_at", Kind::Signed),
-    Column("catch_up_until", Kind::Signed),
-    Column("held", Kind::Text),
-    Column("held_run", Kind::Bytes),
-    Column("held_session", Kind::Unsigned),
-    Column("started_at", Kind::Signed),
-    Column("fencing_token", Kind::Unsigned),
-    Column("pause_since", Kind::Signed),
-    Column("pause_until", Kind::Signed),
-    Column("pause_reason", Kind::Text),
-    Column("deleted", Kind::Unsigned),
-    Column("executor", Kind::Text),
-    Column("claim_at", Kind::Signed),
-    Column("cancel", Kind::Text),
-    Column("room", Kind::Text),
+    Column("version", ColumnType::Unsigned),
+    Column("generation", ColumnType::Unsigned),
+    Column("anchor_at", ColumnType::Signed),
+    Column("cursor_at", ColumnType::Signed),
+    Column("armed", ColumnType::Text),
+    Column("manual", ColumnType::Text),
+    Column("manual_run", ColumnType::Bytes),
+    Column("last_manual_at", ColumnType::Signed),
+    Column("catch_up_until", ColumnType::Signed),
+    Column("held", ColumnType::Text),
+    Column("held_run", ColumnType::Bytes),
+    Column("held_session", ColumnType::Unsigned),
+    Column("started_at", ColumnType::Signed),
+    Column("fencing_token", ColumnType::Unsigned),
+    Column("pause_since", ColumnType::Signed),
+    Column("pause_until", ColumnType::Signed),
+    Column("pause_reason", ColumnType::Text),
+    Column("deleted", ColumnType::Unsigned),
+    Column("executor", ColumnType::Text),
+    Column("claim_at", ColumnType::Signed),
+    Column("cancel", ColumnType::Text),
+    Column("room", ColumnType::Text),
 ];
 const VERSION: usize = 0;
 const SESSION: usize = 11;
 const TOKEN: usize = 13;
 
-const ID: Column = Column("id", Kind::Unsigned);
-const GUARD: Column = Column("guard", Kind::Unsigned);
+const ID: Column = Column("id", ColumnType::Unsigned);
+const GUARD: Column = Column("guard", ColumnType::Unsigned);
 
 /// How the new value of a column goes along.
 enum Way {

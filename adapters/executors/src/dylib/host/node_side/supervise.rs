@@ -21,18 +21,18 @@ const ASK_EVERY: Duration = Duration::from_millis(100);
 pub(crate) struct SupervisedRun {
     key: u64,
     end: oneshot::Receiver<RunEnd>,
-    place: Place,
+    place: HostPlacement,
     over: bool,
 }
 
 /// The place of an active run.
 #[derive(Clone)]
-pub(crate) enum Place {
+pub(crate) enum HostPlacement {
     Host(Arc<HostLink>),
     Server(Arc<InServer>),
 }
 
-impl Place {
+impl HostPlacement {
     /// The table of its runs.
     pub(crate) fn runs(&self) -> &RunTable {
         match self {
@@ -44,7 +44,7 @@ impl Place {
 
 impl SupervisedRun {
     /// The run with that key. `end` receives its end.
-    pub(crate) fn new(key: u64, end: oneshot::Receiver<RunEnd>, place: Place) -> Self {
+    pub(crate) fn new(key: u64, end: oneshot::Receiver<RunEnd>, place: HostPlacement) -> Self {
         Self { key, end, place, over: false }
     }
 
@@ -86,19 +86,19 @@ impl SupervisedRun {
 
     fn cancel(&self) {
         match &self.place {
-            Place::Host(host) => host.cancel(self.key),
-            Place::Server(server) => server.cancel(self.key),
+            HostPlacement::Host(host) => host.cancel(self.key),
+            HostPlacement::Server(server) => server.cancel(self.key),
         }
     }
 
     /// Ends it by force where that is possible. Returns a part of a sentence.
     fn give_up(&self) -> &'static str {
         match &self.place {
-            Place::Host(host) => {
+            HostPlacement::Host(host) => {
                 host.give_up(self.key);
                 ", so its process was killed"
             }
-            Place::Server(server) => {
+            HostPlacement::Server(server) => {
                 server.give_up(self.key);
                 ""
             }
@@ -118,7 +118,7 @@ impl Drop for SupervisedRun {
 /// A run in a place, without a task that follows it until it has to stop.
 pub(crate) struct DetachedInPlace {
     pub(crate) key: u64,
-    pub(crate) place: Place,
+    pub(crate) place: HostPlacement,
 }
 
 impl DetachedRun for DetachedInPlace {

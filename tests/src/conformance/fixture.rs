@@ -23,7 +23,7 @@ pub const BEGIN: Timestamp = Timestamp::from_secs(1_767_225_600);
 pub const PARTITIONS: u16 = 4;
 
 /// A store, its clock and one session.
-pub struct Bench {
+pub struct StoreFixture {
     /// The store.
     pub store: Arc<dyn Store>,
     /// Its clock, which shows [`BEGIN`] at first.
@@ -33,7 +33,7 @@ pub struct Bench {
     drawn: AtomicU64,
     /// How the store goes back in time.
     pub backups: Option<Backups>,
-    /// What must live as long as the store.
+    /// A value that must live as long as the store.
     pub keep: Option<Box<dyn std::any::Any + Send + Sync>>,
 }
 
@@ -62,7 +62,7 @@ pub fn refs(claimed: &[Claimed]) -> Vec<RunRef> {
     claimed.iter().map(|one| one.at).collect()
 }
 
-impl Bench {
+impl StoreFixture {
     /// A store with one live session.
     pub async fn new(store: Arc<dyn Store>, clock: ManualClock) -> Self {
         let me = SessionId::from_random(1);
@@ -138,7 +138,7 @@ impl Bench {
         PeekRequest { session, partitions: mine.to_vec(), until, executors: vec!["shell".into()] }
     }
 
-    /// What the session sees: all partitions are its own, and nothing is too far ahead.
+    /// The peek of the session: all partitions are its own, and nothing is too far ahead.
     pub async fn peek(&self) -> Peek {
         let all: Vec<u16> = (0..PARTITIONS).collect();
         let until = self.clock.now() + Duration::from_secs(1_000);

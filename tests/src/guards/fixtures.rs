@@ -12,8 +12,8 @@ use carillon_store::mysql::{MySqlStore, Options};
 use carillon_store::sqlite::{OpenOptions, SqliteStore};
 use carillon_store::{JobQuery, ManualClock, Me, RunStage};
 
-use crate::conformance::bench::{BEGIN, PARTITIONS, key};
-use crate::conformance::{Backups, Bench};
+use crate::conformance::fixture::{BEGIN, PARTITIONS, key};
+use crate::conformance::{Backups, StoreFixture};
 use crate::databases::Database;
 
 /// Names the MariaDB of the stories: `PORT NAME`.
@@ -26,21 +26,21 @@ pub fn run(story: impl Future<Output = Verdict>) -> Verdict {
 }
 
 /// A store in memory that may go back in time.
-pub async fn memory() -> Bench {
+pub async fn memory() -> StoreFixture {
     let clock = ManualClock::at(BEGIN);
     let store = memory_store(Arc::new(clock.clone()), PARTITIONS);
-    let mut bench = Bench::new(Arc::new(store.clone()), clock).await;
+    let mut bench = StoreFixture::new(Arc::new(store.clone()), clock).await;
     bench.backups = Some(Backups::memory(&store));
     bench
 }
 
 /// A store in a file.
-pub async fn sqlite() -> Bench {
+pub async fn sqlite() -> StoreFixture {
     let directory = tempfile::tempdir().expect("a directory");
     let clock = ManualClock::at(BEGIN);
     let options = OpenOptions { partitions: PARTITIONS, ..OpenOptions::default() };
     let store = SqliteStore::open(&directory.path().join("carillon.db"), Arc::new(clock.clone()), options);
-    let mut bench = Bench::new(Arc::new(store.expect("a database")), clock).await;
+    let mut bench = StoreFixture::new(Arc::new(store.expect("a database")), clock).await;
     bench.keep = Some(Box::new(directory));
     bench
 }
@@ -62,14 +62,14 @@ pub async fn open(url: &str, clock: &ManualClock) -> MySqlStore {
 }
 
 /// A store on MariaDB with one session.
-pub async fn mariadb() -> Bench {
+pub async fn mariadb() -> StoreFixture {
     let clock = ManualClock::at(BEGIN);
     let store = open(&database().url(), &clock).await;
-    Bench::new(Arc::new(store), clock).await
+    StoreFixture::new(Arc::new(store), clock).await
 }
 
 /// The same story on every kind of store; the first one in which something breaks tells.
-pub async fn on_every_store(story: impl AsyncFn(Bench) -> Verdict) -> Verdict {
+pub async fn on_every_store(story: impl AsyncFn(StoreFixture) -> Verdict) -> Verdict {
     let verdicts = [story(memory().await).await, story(sqlite().await).await, story(mariadb().await).await];
     let broken = verdicts.iter().filter(|verdict| verdict.is_err()).count();
     assert!(broken == 0 || broken == verdicts.len(), "the stores differ: {verdicts:?}");
@@ -77,12 +77,12 @@ pub async fn on_every_store(story: impl AsyncFn(Bench) -> Verdict) -> Verdict {
 }
 
 /// The row of a job.
-pub async fn state(bench: &Bench, name: &str) -> JobState {
+pub async fn state(bench: &StoreFixture, name: &str) -> JobState {
     bench.view(name).await.state
 }
 
 /// The phase of the row that carries a run, as far as it runs.
-pub async fn phase(bench: &Bench, run: RunId) -> Option<Phase> {
+pub async fn phase(bench: &StoreFixture, run: RunId) -> Option<Phase> {
     match bench.store.run(run).await.ok()?.stage {
         RunStage::Running { held, .. } => Some(Phase::Executing(held)),
         RunStage::Waiting { .. } | RunStage::Recorded { .. } => None,
@@ -90,12 +90,12 @@ pub async fn phase(bench: &Bench, run: RunId) -> Option<Phase> {
 }
 
 /// S3 of a child that lives.
-pub async fn child_has_its_row(bench: &Bench, session: SessionId, run: RunId) -> Verdict {
+pub async fn child_has_its_row(bench: &StoreFixture, session: SessionId, run: RunId) -> Verdict {
     must::child_has_its_row(session, run, phase(bench, run).await.as_ref())
 }
 
 /// Starts what was claimed; where it runs, if it does.
-pub async fn try_start(bench: &Bench, me: Me, claimed: &Claimed) -> Option<RunRef> {
+pub async fn try_start(bench: &StoreFixture, me: Me, claimed: &Claimed) -> Option<RunRef> {
     match bench.store.start(me, &[claimed.at]).await.expect("an answer").remove(0) {
         StartAnswer::Started { at, .. } => Some(at),
         _ => None,
@@ -103,8 +103,8 @@ pub async fn try_start(bench: &Bench, me: Me, claimed: &Claimed) -> Option<RunRe
 }
 
 /// S5 of a start: `before` is the job's row as it was then.
-pub async fn may_start(bench: &Bench, before: &JobState, claimed: &Claimed) -> Verdict {
-    // What starts may be another due time than what was claimed.
+pub async fn may_start(bench: &StoreFixture, before: &JobState, claimed: &Claimed) -> Verdict {
+    // The start may be of another due time than the claim.
     let StartAnswer::Started { held: Held { firing, .. }, .. } = bench.start(claimed).await else { return Ok(()) };
     let now = bench.clock_in(0);
     must::starts_where_allowed(before, firing.trigger, now)?;
@@ -117,8 +117,8 @@ pub fn firing(claimed: &Claimed, job: &JobState) -> (FiringKey, u32) {
     (FiringKey { job: job.id, due_at: firing.due_at, trigger: firing.trigger }, firing.attempt)
 }
 
-/// What survivors do: sweep whoever was ended, as `me` sees it. Then nothing may be held.
-pub async fn survivors_leave_nothing_held(bench: &Bench, me: SessionId) -> Verdict {
+/// Does as survivors do: sweeps every session that was ended, as `me` sees it. Then nothing may be held.
+pub async fn survivors_leave_nothing_held(bench: &StoreFixture, me: SessionId) -> Verdict {
     let seq = bench.store.sessions().await.expect("sessions").iter().map(|one| one.beat.seq).max().unwrap_or(0) + 1;
     if let BeatAnswer::Alive { peers, .. } = bench.store.heartbeat(Me::new(me), seq, false).await.expect("an answer") {
         for ended in peers.iter().filter(|peer| peer.ended) {
@@ -129,13 +129,13 @@ pub async fn survivors_leave_nothing_held(bench: &Bench, me: SessionId) -> Verdi
 }
 
 /// L1 over all jobs.
-pub async fn all_idle(bench: &Bench) -> Verdict {
+pub async fn all_idle(bench: &StoreFixture) -> Verdict {
     let query = JobQuery { limit: 1_000, ..JobQuery::default() };
     let jobs = bench.store.jobs(&query).await.expect("jobs").items;
     must::all_idle(jobs.iter().map(|job| &job.state.phase))
 }
 
 /// Pauses a job without end.
-pub async fn pause(bench: &Bench, name: &str) {
+pub async fn pause(bench: &StoreFixture, name: &str) {
     bench.store.pause(&key(name), None, None).await.expect("an answer");
 }

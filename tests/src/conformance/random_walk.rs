@@ -13,7 +13,7 @@ use carillon_domain::run::{Status, Trigger};
 use carillon_doubles::memory_store;
 use carillon_store::{Finished, JobView, ManualClock, Me, Output, PutIf, RunQuery, RunStage, RunView};
 
-use super::bench::{BEGIN, Bench, PARTITIONS, ending, job, key};
+use super::fixture::{BEGIN, PARTITIONS, StoreFixture, ending, job, key};
 
 /// A small generator of our own: a seed replays everywhere.
 pub struct Dice(u64);
@@ -43,11 +43,11 @@ const NAMES: [&str; 5] = ["a", "b", "c", "d", "e"];
 ///
 /// # Panics
 /// Where the two differ.
-pub async fn beside_memory(seeds: Range<u64>, steady: bool, bench: impl AsyncFn() -> Bench) {
+pub async fn beside_memory(seeds: Range<u64>, steady: bool, bench: impl AsyncFn() -> StoreFixture) {
     for seed in seeds {
         let clock = ManualClock::at(BEGIN);
         let memory = memory_store(Arc::new(clock.clone()), PARTITIONS);
-        let left = Bench::new(Arc::new(memory.clone()), clock).await;
+        let left = StoreFixture::new(Arc::new(memory.clone()), clock).await;
         let right = bench().await;
         eprintln!("seed {seed}, steady {steady}");
         Walk::new(&left, &right, seed, steady).take(400).await;
@@ -57,7 +57,7 @@ pub async fn beside_memory(seeds: Range<u64>, steady: bool, bench: impl AsyncFn(
 
 /// The stores under comparison, and what the walk remembers.
 pub struct Walk<'a> {
-    benches: [&'a Bench; 2],
+    benches: [&'a StoreFixture; 2],
     dice: Dice,
     prepared: Vec<Claimed>,
     executing: Vec<RunRef>,
@@ -70,7 +70,7 @@ pub struct Walk<'a> {
 
 impl<'a> Walk<'a> {
     /// Two benches whose clocks show the same.
-    pub fn new(left: &'a Bench, right: &'a Bench, seed: u64, steady: bool) -> Self {
+    pub fn new(left: &'a StoreFixture, right: &'a StoreFixture, seed: u64, steady: bool) -> Self {
         let benches = [left, right];
         let (prepared, executing, triggered) = Default::default();
         Self { benches, dice: Dice::new(seed), prepared, executing, triggered, session: 1, beat: 0, steady }
@@ -94,7 +94,7 @@ impl<'a> Walk<'a> {
     }
 
     /// The same call of both; the answers must be equal.
-    async fn both<T: PartialEq + std::fmt::Debug>(&self, call: impl AsyncFn(&Bench) -> T) -> T {
+    async fn both<T: PartialEq + std::fmt::Debug>(&self, call: impl AsyncFn(&StoreFixture) -> T) -> T {
         let [left, right] = self.benches;
         let (one, other) = (call(left).await, call(right).await);
         assert_eq!(one, other);
@@ -186,10 +186,10 @@ impl<'a> Walk<'a> {
         .await;
     }
 
-    /// What recovery does: settles or gives back rows that it finds.
+    /// Does as recovery does: settles or releases the rows that it finds.
     async fn reset_or_settle(&mut self) {
         let me = self.me();
-        let held = self.both(async |bench| bench.store.held(me).await.unwrap()).await;
+        let held = self.both(async |bench| bench.store.list_held(me).await.unwrap()).await;
         if held.is_empty() {
             return;
         }
@@ -197,7 +197,7 @@ impl<'a> Walk<'a> {
         if self.dice.roll(2) == 0 {
             self.both(async |bench| bench.store.settle(me, &[at]).await.unwrap()).await;
         } else {
-            self.both(async |bench| bench.store.reset(me, &[at]).await.unwrap()).await;
+            self.both(async |bench| bench.store.release(me, &[at]).await.unwrap()).await;
             self.executing.retain(|running| running.run != at.run);
         }
     }
@@ -325,7 +325,7 @@ fn account(view: &JobView, runs: &[RunView]) {
     }
     let held = state.phase.held().map(|held| held.firing).filter(|firing| firing.trigger != Trigger::Manual);
     let cursor = index(state.cursor);
-    // What is armed or prepared is accounted for only when it lies behind the cursor, which moves at the start.
+    // An armed or prepared firing is accounted for only if it lies behind the cursor, which moves at the start.
     let prepared = held.filter(|_| matches!(state.phase, Phase::Prepared(_)));
     for coming in state.armed.into_iter().chain(prepared) {
         if coming.attempt == 1 && index(coming.due_at) <= cursor {

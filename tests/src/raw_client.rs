@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::server::{PATIENCE, Server};
 
-/// What came back.
+/// The answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reply {
     /// The status; 0 when the connection ended without an answer.
@@ -37,7 +37,7 @@ pub fn read_reply(stream: &mut TcpStream) -> Reply {
     let mut buffer = [0; 65_536];
     while let Ok(length @ 1..) = stream.read(&mut buffer) {
         text.extend_from_slice(&buffer[..length]);
-        // What follows on a connection that is kept comes at once or never.
+        // The rest on a connection that is kept comes at once or never.
         stream.set_read_timeout(Some(Duration::from_millis(300))).expect("a timeout can be set");
     }
     let text = String::from_utf8_lossy(&text).into_owned();

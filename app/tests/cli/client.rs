@@ -1,10 +1,8 @@
 //! The client commands through the built binary, against a stand-in for the API.
 
-mod cli_fake;
-
 use std::process::{Command, Stdio};
 
-use cli_fake::{Fake, RUN};
+use super::fake::{Fake, RUN};
 use serde_json::{Value, json};
 
 #[test]
@@ -210,11 +208,11 @@ fn tokens_come_from_the_environment_or_the_working_directory() {
     let (code, stderr) = run(None);
     assert_eq!(code, Some(1));
     assert!(stderr.starts_with("error: a token is needed\nset CARILLON_TOKEN, or run this where"), "{stderr}");
-    std::fs::write(dir.path().join("carillon.token"), format!("{}\n", cli_fake::TOKEN)).unwrap();
+    std::fs::write(dir.path().join("carillon.token"), format!("{}\n", super::fake::TOKEN)).unwrap();
     assert_eq!(run(None).0, Some(0));
     assert!(run(Some("wrong")).1.contains("the token is not one of this server"));
     assert!(run(Some("a b\r\nX: y")).1.contains("CARILLON_TOKEN does not hold a token"));
-    assert_eq!(run(Some(cli_fake::TOKEN)).0, Some(0));
+    assert_eq!(run(Some(super::fake::TOKEN)).0, Some(0));
 }
 
 #[test]

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::chaos::{Class, Dice, Field, Outcome, Reach, strike};
 
-/// What became of the strikes of a class.
+/// The outcome of the strikes of a class.
 #[derive(Debug, Clone, Default)]
 pub struct Tally {
     /// How often it was tried.

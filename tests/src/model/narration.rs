@@ -1,8 +1,8 @@
-//! What happens, in words for people: notes are taken only when a path is told.
+//! Events in words for people: notes are taken only when a path is told.
 
 use carillon_domain::firing::{Held, Phase};
 use carillon_domain::id::{RunId, SessionId};
-use carillon_domain::node::call::{self, Answer, BeatAnswer, Failure};
+use carillon_domain::node::call::{self, Answer, BeatAnswer, CallFailure};
 use carillon_domain::node::port::{RowKey, RunRef, SettleAnswer, StartAnswer};
 
 use super::calls::Call;
@@ -66,7 +66,7 @@ fn refs(refs: &[RunRef]) -> String {
     refs.iter().map(|at| format!("{} v{}", run(at.run), at.version % 1_000)).collect::<Vec<_>>().join(", ")
 }
 
-/// What a node asks for.
+/// A call of a node.
 pub(super) fn call(call: &Call) -> String {
     let what = match &call.call {
         call::Call::Heartbeat { seq, .. } => format!("heartbeat {seq}"),
@@ -91,8 +91,8 @@ pub(super) fn call(call: &Call) -> String {
     format!("{}: {what}", session(call.session))
 }
 
-/// What the store answers.
-pub(super) fn answer(answer: &Result<Answer, Failure>) -> String {
+/// An answer of the store.
+pub(super) fn answer(answer: &Result<Answer, CallFailure>) -> String {
     match answer {
         Ok(Answer::Heartbeat(BeatAnswer::Alive { window, .. })) => {
             format!("alive{}", if window.is_some() { ", commits were lost" } else { "" })

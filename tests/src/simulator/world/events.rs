@@ -1,4 +1,4 @@
-//! What happens when: a queue in virtual time, and calls that go on when what they wait for has come.
+//! The events in the order of virtual time, and calls that go on when their wait is over.
 
 use carillon_domain::id::RunId;
 use carillon_domain::invariants::{Invariant, Violation};
@@ -14,7 +14,7 @@ use crate::simulator::tasks::TaskId;
 /// More inputs than one moment can have in any cluster that makes progress.
 const BUSY: u64 = 200_000;
 
-pub(in crate::simulator) enum Happening {
+pub(in crate::simulator) enum TimedEvent {
     Boot {
         place: usize,
     },
@@ -42,7 +42,7 @@ pub(in crate::simulator) enum Happening {
 }
 
 impl World {
-    pub fn later(&mut self, after_us: u64, what: Happening) {
+    pub fn later(&mut self, after_us: u64, what: TimedEvent) {
         self.queued += 1;
         self.queue.insert((self.now_us + after_us, self.queued), what);
     }
@@ -85,7 +85,7 @@ impl World {
         self.watch();
     }
 
-    /// What is due is done: one thing that was put into the queue, or whoever wakes.
+    /// Lets everything happen that is due: one entry of the queue, or a node that wakes.
     fn step(&mut self) {
         let due = self.queue.first_entry().filter(|entry| entry.key().0 <= self.now_us);
         if let Some(what) = due.map(|entry| entry.remove()) {
@@ -102,7 +102,7 @@ impl World {
                 process.killing = true;
                 let pause = config(self.plan).timing.pause.as_micros() as u64;
                 let after = self.dice.below(pause);
-                self.later(after, Happening::KeeperKills { process: n });
+                self.later(after, TimedEvent::KeeperKills { process: n });
             }
             if self.processes[n].alive && !self.processes[n].is_frozen(self.now_us) {
                 self.feed(n, Input::Tick);
@@ -165,24 +165,24 @@ impl World {
         }
     }
 
-    fn happen(&mut self, what: Happening) {
+    fn happen(&mut self, what: TimedEvent) {
         match what {
-            Happening::Boot { place } => self.boot(place),
-            Happening::ChildEnds { process, run, status } => {
+            TimedEvent::Boot { place } => self.boot(place),
+            TimedEvent::ChildEnds { process, run, status } => {
                 if self.processes[process].children.remove(&run).is_some() {
                     self.checks.died(run);
                     self.feed(process, exited(run, status));
                 }
             }
-            Happening::KeeperKills { process } => self.kill_children(process, true),
-            Happening::Deadline { task } => self.deadline(task),
-            Happening::Thaw { process } => self.thaw(process),
-            Happening::Mend { client } => {
+            TimedEvent::KeeperKills { process } => self.kill_children(process, true),
+            TimedEvent::Deadline { task } => self.deadline(task),
+            TimedEvent::Thaw { process } => self.thaw(process),
+            TimedEvent::Mend { client } => {
                 self.fault_plan.now().cut_off.remove(&client);
             }
-            Happening::DatabaseIsBack => self.fault_plan.now().away = false,
-            Happening::Meddle => self.meddle(),
-            Happening::People => self.ask_something(),
+            TimedEvent::DatabaseIsBack => self.fault_plan.now().away = false,
+            TimedEvent::Meddle => self.meddle(),
+            TimedEvent::People => self.ask_something(),
         }
     }
 
@@ -191,7 +191,7 @@ impl World {
         let Some(owner) = self.tasks.owner(task) else { return };
         if let Some(process) = self.processes.get(owner).filter(|process| process.is_frozen(self.now_us)) {
             let after = process.frozen_until_us - self.now_us;
-            return self.later(after, Happening::Deadline { task });
+            return self.later(after, TimedEvent::Deadline { task });
         }
         if let Some(one) = self.tasks.drop_one(task) {
             self.fault_plan.strike("an answer that came too late");

@@ -3,7 +3,7 @@
 use carillon_domain::node::Input;
 
 use super::plan::Plan;
-use super::world::{Happening, World};
+use super::world::{TimedEvent, World};
 
 impl World {
     /// One piece of trouble, and the next one a while later.
@@ -14,7 +14,7 @@ impl World {
         let per_node = 900_000 / (self.processes.len() as u64).clamp(1, 4);
         let quietly = if self.plan == Plan::Dst { 60 } else { 1 };
         let after = self.dice.below(per_node * 2 * quietly);
-        self.later(after, Happening::Meddle);
+        self.later(after, TimedEvent::Meddle);
         let alive: Vec<usize> = (0..self.processes.len()).filter(|n| self.processes[*n].alive).collect();
         if alive.is_empty() {
             return;
@@ -65,7 +65,7 @@ impl World {
         self.fault_plan.strike("a frozen node");
         let lasts = 1 + self.dice.below(longest_us);
         self.processes[n].frozen_until_us = self.now_us + lasts;
-        self.later(lasts, Happening::Thaw { process: n });
+        self.later(lasts, TimedEvent::Thaw { process: n });
     }
 
     fn meddle_with_wire(&mut self, n: usize) {
@@ -75,12 +75,12 @@ impl World {
                 self.fault_plan.strike("a node cut off");
                 let client = self.processes[n].place as u64;
                 self.fault_plan.now().cut_off.insert(client);
-                self.later(lasts, Happening::Mend { client });
+                self.later(lasts, TimedEvent::Mend { client });
             }
             2 => {
                 self.fault_plan.strike("the database away");
                 self.fault_plan.now().away = true;
-                self.later(lasts / 2, Happening::DatabaseIsBack);
+                self.later(lasts / 2, TimedEvent::DatabaseIsBack);
             }
             3 | 4 => {
                 self.fault_plan.strike("a frozen database");

@@ -18,7 +18,7 @@ struct Kind {
     phases_s: &'static [i64],
     /// A run lives for so many steps of so many milliseconds, and ends with this code, in bash's words.
     lives: (u32, u32, &'static str),
-    /// What else it is asked for, as JSON.
+    /// The other fields, as JSON.
     more: &'static str,
 }
 
@@ -72,9 +72,9 @@ const KINDS: [Kind; 14] = [
 
 /// A job as it is posted, and what the checker is told of it.
 pub struct Made {
-    /// What is posted.
+    /// The body that is posted.
     pub definition: Value,
-    /// What is told.
+    /// The answer.
     pub job: Job,
 }
 

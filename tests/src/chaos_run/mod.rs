@@ -4,10 +4,10 @@
 //! Every job has a `start_at` and an `end_at`, so the due times that must be accounted for are fixed before the first fault.
 
 mod caller;
+pub mod faults;
 mod load;
-mod people;
+mod operators;
 mod rest;
-pub mod strikes;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -24,12 +24,12 @@ use crate::cluster::Witness;
 use crate::databases::Brand;
 use crate::server::wait_until_within;
 use caller::{Caller, now};
+use faults::{Counters, Pace};
 use load::Made;
-use strikes::{Counters, Pace};
 
-/// What a chaos run is made of.
+/// The parts of a chaos run.
 #[derive(Debug, Clone)]
-pub struct Trial {
+pub struct ChaosRun {
     /// Of the database server.
     pub brand: Brand,
     /// Everything that is drawn follows from it.
@@ -50,9 +50,9 @@ pub struct Trial {
     pub dir: PathBuf,
 }
 
-/// What is known after a chaos run.
+/// The findings of a chaos run.
 pub struct Told {
-    /// What the checker says.
+    /// The verdict of the checker.
     pub verdict: Verdict,
     /// The strikes.
     pub counters: Counters,
@@ -82,10 +82,10 @@ const BEFORE: Duration = Duration::from_secs(5);
 const CALM: Duration = Duration::from_secs(8);
 /// How long it may take until all has come to rest.
 const PATIENCE: Duration = Duration::from_secs(180);
-/// What must not stand in the log of a node.
+/// Words that must not stand in the log of a node.
 const BAD: [&str; 2] = ["panicked", "an invariant does not hold"];
 
-impl Trial {
+impl ChaosRun {
     /// Runs it.
     pub fn run(&self) -> Told {
         fs::create_dir_all(&self.dir).expect("a directory for what is left");
@@ -147,8 +147,8 @@ impl Trial {
         wait_until_us(from_us + micros(CALM));
         let over = AtomicBool::new(false);
         std::thread::scope(|scope| {
-            let people = scope.spawn(|| people::act(caller, &definitions, Dice::new(self.seed ^ 0xbee), &over));
-            let strikes = scope.spawn(|| strikes::strike_all(field, &self.classes, self.seed, self.pace, &over));
+            let people = scope.spawn(|| operators::act(caller, &definitions, Dice::new(self.seed ^ 0xbee), &over));
+            let strikes = scope.spawn(|| faults::strike_all(field, &self.classes, self.seed, self.pace, &over));
             wait_until_us(from_us + micros(self.length.saturating_sub(CALM)));
             over.store(true, Ordering::Relaxed);
             (strikes.join().expect("the strikes end"), people.join().expect("people end"))

@@ -1,10 +1,10 @@
-//! What explorations come across: one that never meets what it is about proves nothing.
+//! The situations that explorations come across: one that never meets its subject proves nothing.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What an exploration should come across, or it proves little.
+/// A situation that an exploration should come across, or it proves little.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Sight {
+pub enum Situation {
     /// A run was started.
     Started,
     /// A run was started because a settling write had found its row Executing.
@@ -25,32 +25,32 @@ pub enum Sight {
     WindowOpened,
 }
 
-impl Sight {
+impl Situation {
     /// All of them.
-    pub const ALL: [Sight; 9] = [
-        Sight::Started,
-        Sight::StartedBySettling,
-        Sight::StrayApplied,
-        Sight::Swept,
-        Sight::Lost,
-        Sight::FurtherAttempt,
-        Sight::Stolen,
-        Sight::LeaseOver,
-        Sight::WindowOpened,
+    pub const ALL: [Situation; 9] = [
+        Situation::Started,
+        Situation::StartedBySettling,
+        Situation::StrayApplied,
+        Situation::Swept,
+        Situation::Lost,
+        Situation::FurtherAttempt,
+        Situation::Stolen,
+        Situation::LeaseOver,
+        Situation::WindowOpened,
     ];
 }
 
 /// How often each was come across.
 #[derive(Debug, Default)]
-pub struct Sights([AtomicU64; Sight::ALL.len()]);
+pub struct Coverage([AtomicU64; Situation::ALL.len()]);
 
-impl Sights {
-    pub(super) fn count(&self, sight: Sight) {
+impl Coverage {
+    pub(super) fn count(&self, sight: Situation) {
         self.0[sight as usize].fetch_add(1, Ordering::Relaxed);
     }
 
     /// How often this was come across.
-    pub fn of(&self, sight: Sight) -> u64 {
+    pub fn of(&self, sight: Situation) -> u64 {
         self.0[sight as usize].load(Ordering::Relaxed)
     }
 }

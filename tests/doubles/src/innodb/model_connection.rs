@@ -13,7 +13,7 @@ use carillon_store::{StoreError, StoreResult};
 
 /// A connection with a transaction on it.
 /// See [`super::InnoDbDatabase`].
-pub struct Line {
+pub struct ModelConnection {
     pub(super) server: Shared,
     client: u64,
     trx: Option<TrxId>,
@@ -53,7 +53,7 @@ pub(super) async fn travel(server: &Shared, client: u64) {
     }
 }
 
-impl Line {
+impl ModelConnection {
     /// Begins a transaction for the call `by`; nothing has been sent yet.
     pub(super) fn begin(server: Shared, client: u64, by: &'static str) -> Self {
         let trx = Some(lock(&server).begin(by));
@@ -258,7 +258,7 @@ impl Line {
     }
 }
 
-impl Drop for Line {
+impl Drop for ModelConnection {
     /// The caller went away in the middle, or the connection is in doubt: it is killed, if that gets through.
     fn drop(&mut self) {
         if self.trx.is_some() {

@@ -6,7 +6,7 @@ use carillon_domain::firing::JobState;
 use carillon_domain::id::{JobId, SessionId};
 use carillon_domain::time::Timestamp;
 
-use super::line::Line;
+use super::model_connection::ModelConnection;
 use super::server::{Shared, lock};
 use carillon_store::cluster::port::{self, ReadRows, Sessions, StateQuery, WriteRows};
 use carillon_store::tables::Write;
@@ -26,9 +26,9 @@ pub enum Refused {
 }
 
 /// A connection to the model.
-pub struct Connection {
+pub struct ScriptConnection {
     server: Shared,
-    line: Option<Line>,
+    connection: Option<ModelConnection>,
 }
 
 fn refused(error: StoreError) -> Refused {
@@ -45,9 +45,9 @@ fn refused(error: StoreError) -> Refused {
     }
 }
 
-impl Connection {
+impl ScriptConnection {
     pub(super) fn new(server: Shared) -> Self {
-        Self { server, line: None }
+        Self { server, connection: None }
     }
 
     /// `START TRANSACTION`.
@@ -55,15 +55,15 @@ impl Connection {
     /// # Errors
     /// [`Refused::Lost`].
     pub async fn begin(&mut self) -> Result<(), Refused> {
-        self.line = None;
-        let mut line = Line::begin(self.server.clone(), 0, "script");
-        line.statement().await.map_err(refused)?;
-        self.line = Some(line);
+        self.connection = None;
+        let mut connection = ModelConnection::begin(self.server.clone(), 0, "script");
+        connection.statement().await.map_err(refused)?;
+        self.connection = Some(connection);
         Ok(())
     }
 
-    fn open(&mut self) -> Result<&mut Line, Refused> {
-        self.line.as_mut().ok_or(Refused::Lost)
+    fn open(&mut self) -> Result<&mut ModelConnection, Refused> {
+        self.connection.as_mut().ok_or(Refused::Lost)
     }
 
     /// `UPDATE lock_row SET epoch = epoch + 1 WHERE id IN (...)`.
@@ -127,24 +127,24 @@ impl Connection {
     /// # Errors
     /// [`Refused::Lost`] where nothing can be told.
     pub async fn commit(&mut self) -> Result<(), Refused> {
-        let mut line = self.line.take().ok_or(Refused::Lost)?;
-        let committed = line.send_commit().await.map_err(refused);
+        let mut connection = self.connection.take().ok_or(Refused::Lost)?;
+        let committed = connection.send_commit().await.map_err(refused);
         match committed {
-            Ok(()) => line.forget(),
-            Err(_) => line.roll_back().await,
+            Ok(()) => connection.forget(),
+            Err(_) => connection.roll_back().await,
         }
         committed
     }
 
     /// `ROLLBACK`.
     pub async fn roll_back(&mut self) {
-        if let Some(line) = self.line.take() {
-            line.roll_back().await;
+        if let Some(connection) = self.connection.take() {
+            connection.roll_back().await;
         }
     }
 
     /// The connection is closed, whatever is open on it.
     pub fn close(&mut self) {
-        self.line = None;
+        self.connection = None;
     }
 }

@@ -8,7 +8,7 @@ use carillon_store::{ControlStore, JobKey, PutIf, PutJob};
 
 use super::jobs;
 use super::plan::Plan;
-use super::world::{Happening, World};
+use super::world::{TimedEvent, World};
 
 pub(super) fn key(job: &Job) -> JobKey {
     JobKey { namespace: job.namespace.clone(), name: job.name.clone() }
@@ -22,7 +22,7 @@ impl World {
         }
         let every_us = if self.plan == Plan::Dst { 20_000_000 } else { 60_000 };
         let after = self.dice.below(every_us);
-        self.later(after, Happening::People);
+        self.later(after, TimedEvent::People);
         let n = usize::try_from(self.dice.below(self.jobs.len() as u64)).unwrap_or(0);
         let Some(job) = self.jobs.get(n).cloned() else { return };
         let (people, key) = (self.people.clone(), key(&job));

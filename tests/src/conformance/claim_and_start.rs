@@ -9,33 +9,33 @@ use carillon_domain::node::port::{Claimed, FinishAnswer, RowKey, RunRef, SettleA
 use carillon_domain::run::Status;
 use carillon_store::ClaimRequest;
 
-use super::bench::{Bench, at, job, key};
-use super::onward::{claimed, finish_as};
+use super::fixture::{StoreFixture, at, job, key};
+use super::successor_claim::{claimed, finish_as};
 
-/// What comes due while a run lives waits for its end.
+/// A firing that falls due while a run lives waits for its end.
 fn delayed(name: &str) -> Job {
     Job { overlap: Overlap::Delay, ..job(name) }
 }
 
 /// Ends a run as a node does that has a place for what comes up next.
-async fn finish(bench: &Bench, running: RunRef, next: RunId) -> FinishAnswer {
+async fn finish(bench: &StoreFixture, running: RunRef, next: RunId) -> FinishAnswer {
     finish_as(bench, bench.me, running, (next, true), "shell").await
 }
 
-async fn claim_with(bench: &Bench, places: usize) -> Vec<Claimed> {
+async fn claim_with(bench: &StoreFixture, places: usize) -> Vec<Claimed> {
     let request = ClaimRequest { places, ..bench.claim_request(bench.me, bench.clock_in(30), 10) };
     bench.store.claim(&request).await.unwrap()
 }
 
 /// It runs, as the row says, from now on and under the token that the row has now.
-async fn must_execute(bench: &Bench, one: &Claimed) {
+async fn must_execute(bench: &StoreFixture, one: &Claimed) {
     assert_eq!((one.held.started_at, one.held.fencing_token), (Some(bench.clock_in(0)), one.at.version));
     let view = bench.view(&one.job.name).await;
     assert_eq!((view.state.phase, view.state.version), (Phase::Executing(one.held), one.at.version));
 }
 
 /// Finish, claim and start, in one commit; the next of the same job again, until nothing is due.
-pub async fn a_finish_starts_what_is_due_already(bench: &Bench) {
+pub async fn a_finish_starts_what_is_due_already(bench: &StoreFixture) {
     bench.create(delayed("a")).await;
     let first = bench.run_next().await;
     bench.go_to(21);
@@ -53,7 +53,7 @@ pub async fn a_finish_starts_what_is_due_already(bench: &Bench) {
 }
 
 /// `catch_up`: each run of a backlog costs one commit.
-pub async fn a_backlog_is_worked_off_by_finishes(bench: &Bench) {
+pub async fn a_backlog_is_worked_off_by_finishes(bench: &StoreFixture) {
     let misfire = Misfire { policy: MisfirePolicy::CatchUp, grace: Duration::ZERO };
     bench.create(Job { misfire, ..job("a") }).await;
     bench.go_to(35);
@@ -68,7 +68,7 @@ pub async fn a_backlog_is_worked_off_by_finishes(bench: &Bench) {
 }
 
 /// The answer was lost: the same finish again finds what it has started, and settles it, unless it was withdrawn meanwhile.
-pub async fn a_repeated_finish_settles_what_it_has_started(bench: &Bench) {
+pub async fn a_repeated_finish_settles_what_it_has_started(bench: &StoreFixture) {
     bench.create(delayed("a")).await;
     let running = bench.run_next().await;
     bench.go_to(21);
@@ -81,14 +81,14 @@ pub async fn a_repeated_finish_settles_what_it_has_started(bench: &Bench) {
     assert_eq!(bench.records("a").await.len(), 1);
     bench.store.cancel(next).await.unwrap();
     assert_eq!(finish(bench, running, next).await, FinishAnswer::AlreadyGone);
-    let held = bench.store.held(bench.me).await.unwrap();
+    let held = bench.store.list_held(bench.me).await.unwrap();
     assert_eq!(held.len(), 1, "recovery finds it, and gives it back");
-    bench.store.reset(bench.me, &held).await.unwrap();
-    assert!(bench.store.held(bench.me).await.unwrap().is_empty());
+    bench.store.release(bench.me, &held).await.unwrap();
+    assert!(bench.store.list_held(bench.me).await.unwrap().is_empty());
 }
 
 /// As many as there are places, those that came due first; what is not due is prepared.
-pub async fn a_claim_starts_what_is_due_already(bench: &Bench) {
+pub async fn a_claim_starts_what_is_due_already(bench: &StoreFixture) {
     for (name, every) in [("a", "@every 10s"), ("b", "@every 11s"), ("c", "@every 12s"), ("d", "@every 25s")] {
         bench.create(Job { schedule: every.into(), ..job(name) }).await;
     }
@@ -104,7 +104,7 @@ pub async fn a_claim_starts_what_is_due_already(bench: &Bench) {
 }
 
 /// A run of a job that allows overlap goes beside its row at once; one that may not overlap those that do so still waits.
-pub async fn what_starts_along_keeps_to_the_overlap(bench: &Bench) {
+pub async fn what_starts_along_keeps_to_the_overlap(bench: &StoreFixture) {
     bench.create(Job { overlap: Overlap::Allow, ..job("a") }).await;
     bench.go_to(11);
     let beside = claim_with(bench, 5).await.remove(0);
@@ -121,15 +121,15 @@ pub async fn what_starts_along_keeps_to_the_overlap(bench: &Bench) {
 }
 
 /// A newer firing takes the place of what started along as it does of any other.
-pub async fn what_starts_along_is_replaced_in_its_time(bench: &Bench) {
+pub async fn what_starts_along_is_replaced_in_its_time(bench: &StoreFixture) {
     bench.create(Job { overlap: Overlap::Replace, ..job("a") }).await;
     bench.go_to(11);
     let one = claim_with(bench, 5).await.remove(0);
     assert_eq!((one.held.started_at, one.replace_at), (Some(at(11)), Some(at(20))));
 }
 
-/// What a person asked for keeps its own id, by which its node does not know it before the answer has come.
-pub async fn a_manual_run_starts_by_itself(bench: &Bench) {
+/// A manual run keeps its own id, by which its node does not know it before the answer has come.
+pub async fn a_manual_run_starts_by_itself(bench: &StoreFixture) {
     bench.create(job("a")).await;
     let run = bench.draw();
     bench.store.trigger(&key("a"), run).await.unwrap();
@@ -139,11 +139,11 @@ pub async fn a_manual_run_starts_by_itself(bench: &Bench) {
 }
 
 /// A claim whose answer was lost: recovery settles what it has started.
-pub async fn what_an_unanswered_claim_has_started_is_found(bench: &Bench) {
+pub async fn what_an_unanswered_claim_has_started_is_found(bench: &StoreFixture) {
     bench.create(job("a")).await;
     bench.go_to(11);
     let one = claim_with(bench, 5).await.remove(0);
-    let held = bench.store.held(bench.me).await.unwrap();
+    let held = bench.store.list_held(bench.me).await.unwrap();
     assert_eq!(held, [one.at]);
     let seen = bench.store.settle(bench.me, &held).await.unwrap().remove(0);
     assert!(matches!(seen, SettleAnswer::Executing { withdrawn: false, held, .. } if held == one.held), "{seen:?}");

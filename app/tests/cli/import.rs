@@ -1,8 +1,6 @@
 //! `import` and `export` through the built binary, against a stand-in for the API.
 
-mod cli_fake;
-
-use cli_fake::Fake;
+use super::fake::Fake;
 use serde_json::{Value, json};
 
 const CRONTAB: &str = "\

@@ -6,7 +6,7 @@ use carillon_checker::Act;
 use mysql_async::prelude::Queryable;
 
 use super::caller::Caller;
-use super::{people, wait_until_us};
+use super::{operators, wait_until_us};
 use crate::chaos::Field;
 
 /// Waits until everything has come to rest; how long that took, or what it was that did not.
@@ -23,7 +23,7 @@ pub fn come_to_rest(
         None => Ok(()),
         Some(n) => Err(format!("{} is not ready", field.nodes[n].name())),
     })?;
-    people::resume_all(caller, acts, patience)?;
+    operators::resume_all(caller, acts, patience)?;
     wait_until_us(until_us);
     let begun = Instant::now();
     come(begun, patience, || {
@@ -50,7 +50,7 @@ fn come(begun: Instant, patience: Duration, mut condition: impl FnMut() -> Resul
     Ok(())
 }
 
-/// What the database says that it is.
+/// The database's own version.
 pub fn version(field: &Field) -> String {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let version: Option<String> = runtime.block_on(async {

@@ -7,12 +7,12 @@ use carillon_domain::node::port::{Claimed, FinishAnswer, Next, RunRef};
 use carillon_domain::run::Status;
 use carillon_store::{Finished, Me};
 
-use super::bench::{Bench, at, ending, job, key};
+use super::fixture::{StoreFixture, at, ending, job, key};
 
 /// Ends a run of `session` as the machine does it: what comes up within 30 seconds is to be claimed under `run`, and, where it
 /// `has_place`, started if it is due.
 pub(super) async fn finish_as(
-    bench: &Bench,
+    bench: &StoreFixture,
     session: SessionId,
     running: RunRef,
     (run, has_place): (RunId, bool),
@@ -25,7 +25,7 @@ pub(super) async fn finish_as(
     bench.store.finish(Me::new(session), &[finished], &[executor.to_owned()]).await.unwrap().remove(0)
 }
 
-async fn finish(bench: &Bench, running: RunRef, next: RunId) -> FinishAnswer {
+async fn finish(bench: &StoreFixture, running: RunRef, next: RunId) -> FinishAnswer {
     finish_as(bench, bench.me, running, (next, false), "shell").await
 }
 
@@ -37,7 +37,7 @@ pub(super) fn claimed(answer: FinishAnswer) -> Claimed {
 }
 
 /// The record is kept and the next firing held, at once; it starts in its time.
-pub async fn a_finish_claims_what_comes_up_next(bench: &Bench) {
+pub async fn a_finish_claims_what_comes_up_next(bench: &StoreFixture) {
     bench.create(job("a")).await;
     let running = bench.run_next().await;
     let next = bench.draw();
@@ -53,7 +53,7 @@ pub async fn a_finish_claims_what_comes_up_next(bench: &Bench) {
 }
 
 /// The answer was lost: the same finish again finds what it has claimed, as long as nobody else has written to it.
-pub async fn a_finish_that_is_repeated_finds_what_it_has_claimed(bench: &Bench) {
+pub async fn a_finish_that_is_repeated_finds_what_it_has_claimed(bench: &StoreFixture) {
     bench.create(job("a")).await;
     let running = bench.run_next().await;
     let next = bench.draw();
@@ -66,7 +66,7 @@ pub async fn a_finish_that_is_repeated_finds_what_it_has_claimed(bench: &Bench) 
 
 /// Neither a paused job nor a deleted one, nor what is far away, nor what the node cannot run; nor one that waits for a manual
 /// run, which has an id of its own.
-pub async fn a_finish_claims_nothing_that_is_not_to_be_had(bench: &Bench) {
+pub async fn a_finish_claims_nothing_that_is_not_to_be_had(bench: &StoreFixture) {
     bench.create(Job { overlap: Overlap::Delay, ..job("asked-for") }).await;
     for name in ["paused", "deleted", "elsewhere"] {
         bench.create(job(name)).await;
@@ -87,11 +87,11 @@ pub async fn a_finish_claims_nothing_that_is_not_to_be_had(bench: &Bench) {
         let answer = finish_as(bench, bench.me, running, (bench.draw(), false), executor).await;
         assert!(matches!(answer, FinishAnswer::Recorded { .. }), "{name}: {answer:?}");
     }
-    assert!(bench.store.held(bench.me).await.unwrap().is_empty());
+    assert!(bench.store.list_held(bench.me).await.unwrap().is_empty());
 }
 
 /// A session that was ended, or that drains, takes nothing new; what it ran is recorded or lost as ever.
-pub async fn a_session_that_does_not_claim_gets_nothing_along(bench: &Bench) {
+pub async fn a_session_that_does_not_claim_gets_nothing_along(bench: &StoreFixture) {
     bench.create(job("a")).await;
     let running = bench.run_next().await;
     bench.store.heartbeat(Me::new(bench.me), 1, true).await.unwrap();
@@ -106,12 +106,12 @@ pub async fn a_session_that_does_not_claim_gets_nothing_along(bench: &Bench) {
     assert!(!matches!(answer, FinishAnswer::RecordedAndClaimed(_)), "{answer:?}");
 }
 
-/// What is held by a session that ends then goes back as ever.
-pub async fn what_was_claimed_along_is_swept_with_its_session(bench: &Bench) {
+/// A row of a session that ends then goes back as ever.
+pub async fn what_was_claimed_along_is_swept_with_its_session(bench: &StoreFixture) {
     bench.create(job("a")).await;
     let running = bench.run_next().await;
     let first = claimed(finish(bench, running, bench.draw()).await);
-    assert_eq!(bench.store.held(bench.me).await.unwrap(), [first.at]);
+    assert_eq!(bench.store.list_held(bench.me).await.unwrap(), [first.at]);
     assert!(bench.store.expire(None, bench.me, 0).await.unwrap());
     assert_eq!(bench.store.sweep(bench.me, 10).await.unwrap(), 1);
     let other = bench.session(7).await;

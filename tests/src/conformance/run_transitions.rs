@@ -8,10 +8,10 @@ use carillon_domain::node::port::{FinishAnswer, RowKey, RunRef, SettleAnswer, St
 use carillon_domain::run::{Status, Trigger};
 use carillon_store::{Finished, MAX_OUTPUT_BYTES, Me, Output, RunStage};
 
-use super::bench::{Bench, at, ending, job, key, refs};
+use super::fixture::{StoreFixture, at, ending, job, key, refs};
 
 /// Not before its time by the store's clock, and only once.
-pub async fn starts_on_time_only(bench: &Bench) {
+pub async fn starts_on_time_only(bench: &StoreFixture) {
     bench.create(job("a")).await;
     let claimed = bench.claim_one().await;
     assert_eq!(bench.start(&claimed).await, StartAnswer::Early { start_at: at(10) });
@@ -25,8 +25,8 @@ pub async fn starts_on_time_only(bench: &Bench) {
     assert_eq!(bench.start(&claimed).await, StartAnswer::Gone);
 }
 
-/// What came to be late after its claim: the policy makes the latest good, under the run that was claimed.
-pub async fn a_late_start_carries_the_latest(bench: &Bench) {
+/// A firing that became late after its claim: the policy makes the latest good, under the run that was claimed.
+pub async fn a_late_start_carries_the_latest(bench: &StoreFixture) {
     bench.create(job("a")).await;
     let claimed = bench.claim_one().await;
     bench.go_to(45);
@@ -40,7 +40,7 @@ pub async fn a_late_start_carries_the_latest(bench: &Bench) {
 }
 
 /// The same where the policy makes nothing good: the row goes back, and what comes up next is claimed.
-pub async fn a_late_start_goes_back_where_misfires_are_skipped(bench: &Bench) {
+pub async fn a_late_start_goes_back_where_misfires_are_skipped(bench: &StoreFixture) {
     let skip = Misfire { policy: MisfirePolicy::Skip, ..Misfire::default() };
     bench.create(Job { misfire: skip, ..job("a") }).await;
     let claimed = bench.claim_one().await;
@@ -53,7 +53,7 @@ pub async fn a_late_start_goes_back_where_misfires_are_skipped(bench: &Bench) {
 }
 
 /// As many as are worth a statement for what ran and another for what was skipped.
-pub async fn many_that_outlive_due_times_are_recorded_together(bench: &Bench) {
+pub async fn many_that_outlive_due_times_are_recorded_together(bench: &StoreFixture) {
     let names: Vec<String> = (0..60).map(|n| format!("job-{n}")).collect();
     for name in &names {
         bench.create(job(name)).await;
@@ -77,14 +77,14 @@ pub async fn many_that_outlive_due_times_are_recorded_together(bench: &Bench) {
 }
 
 /// `allow`: both run, each in a row of its own.
-pub async fn allow_runs_beside(bench: &Bench) {
+pub async fn allow_runs_beside(bench: &StoreFixture) {
     bench
         .create(Job { overlap: Overlap::Allow, retry: Retry { max_attempts: 2, ..Retry::default() }, ..job("a") })
         .await;
     let first = bench.run_next().await;
     let second = bench.run_next().await;
     assert!(matches!((first.row, second.row), (RowKey::Concurrent(_), RowKey::Concurrent(_))));
-    assert_eq!(bench.store.held(bench.me).await.unwrap().len(), 2);
+    assert_eq!(bench.store.list_held(bench.me).await.unwrap().len(), 2);
     assert_eq!(bench.view("a").await.state.next_due_at(), Some(at(30)));
     bench.finish(second, Status::Succeeded).await;
     let answer = bench.finish(first, Status::Failed).await;
@@ -98,7 +98,7 @@ pub async fn allow_runs_beside(bench: &Bench) {
 }
 
 /// The same finish twice is one record.
-pub async fn a_run_ends_once(bench: &Bench) {
+pub async fn a_run_ends_once(bench: &StoreFixture) {
     bench.create(job("a")).await;
     let running = bench.run_next().await;
     bench.go_to(13);
@@ -108,13 +108,13 @@ pub async fn a_run_ends_once(bench: &Bench) {
     assert_eq!((records.len(), records[0].status, records[0].exit_code), (1, Status::Succeeded, Some(0)));
     assert_eq!((records[0].started_at, records[0].finished_at), (Some(at(10)), at(13)));
     assert_eq!(bench.store.run(running.run).await.unwrap().node.as_deref(), Some("node-1"));
-    assert!(bench.store.held(bench.me).await.unwrap().is_empty());
+    assert!(bench.store.list_held(bench.me).await.unwrap().is_empty());
 }
 
 fn finished(at: RunRef, bytes: Vec<u8>) -> Finished {
     let request = Finished {
         at,
-        ending: ending(Status::Succeeded, super::bench::at(10)),
+        ending: ending(Status::Succeeded, super::fixture::at(10)),
         next: None,
         output: Default::default(),
     };
@@ -122,7 +122,7 @@ fn finished(at: RunRef, bytes: Vec<u8>) -> Finished {
 }
 
 /// Output belongs to its run.
-pub async fn output_is_kept(bench: &Bench) {
+pub async fn output_is_kept(bench: &StoreFixture) {
     bench.create(job("a")).await;
     let running = bench.run_next().await;
     assert_eq!(bench.store.output(running.run).await.unwrap(), Output::default());
@@ -132,7 +132,7 @@ pub async fn output_is_kept(bench: &Bench) {
 }
 
 /// Each attempt is a run of its own.
-pub async fn a_retry_draws_a_new_run(bench: &Bench) {
+pub async fn a_retry_draws_a_new_run(bench: &StoreFixture) {
     let retry = Retry { max_attempts: 3, backoff: Duration::from_secs(1), max_backoff: Duration::from_secs(60) };
     bench.create(Job { retry, ..job("a") }).await;
     let mut seen = Vec::new();
@@ -150,7 +150,7 @@ pub async fn a_retry_draws_a_new_run(bench: &Bench) {
 }
 
 /// `skip`: one record for what passed meanwhile.
-pub async fn overlap_skip_records_what_passed(bench: &Bench) {
+pub async fn overlap_skip_records_what_passed(bench: &StoreFixture) {
     bench.create(job("a")).await;
     let running = bench.run_next().await;
     bench.go_to(35);
@@ -161,7 +161,7 @@ pub async fn overlap_skip_records_what_passed(bench: &Bench) {
 }
 
 /// `delay`: the first waits, the others are recorded.
-pub async fn overlap_delay_keeps_one_waiter(bench: &Bench) {
+pub async fn overlap_delay_keeps_one_waiter(bench: &StoreFixture) {
     bench.create(Job { overlap: Overlap::Delay, ..job("a") }).await;
     let running = bench.run_next().await;
     bench.go_to(45);
@@ -173,7 +173,7 @@ pub async fn overlap_delay_keeps_one_waiter(bench: &Bench) {
 }
 
 /// `replace`: the start tells when the next takes its place; the newest starts.
-pub async fn overlap_replace_arms_the_newest(bench: &Bench) {
+pub async fn overlap_replace_arms_the_newest(bench: &StoreFixture) {
     bench.create(Job { overlap: Overlap::Replace, ..job("a") }).await;
     let claimed = bench.claim_one().await;
     bench.go_to(10);
@@ -188,7 +188,7 @@ pub async fn overlap_replace_arms_the_newest(bench: &Bench) {
 }
 
 /// Whether a newer firing takes the place of what runs is told by the row as it stands now.
-pub async fn overlap_replace_follows_what_was_changed_since(bench: &Bench) {
+pub async fn overlap_replace_follows_what_was_changed_since(bench: &StoreFixture) {
     let replace = || Job { overlap: Overlap::Replace, ..job("a") };
     bench.create(replace()).await;
     let running = bench.run_next().await;
@@ -214,7 +214,7 @@ pub async fn overlap_replace_follows_what_was_changed_since(bench: &Bench) {
 }
 
 /// A schedule that has ended leaves the job completed.
-pub async fn a_one_shot_completes(bench: &Bench) {
+pub async fn a_one_shot_completes(bench: &StoreFixture) {
     bench.create(Job { end_at: Some(at(15)), ..job("a") }).await;
     let running = bench.run_next().await;
     bench.go_to(300);
@@ -227,7 +227,7 @@ pub async fn a_one_shot_completes(bench: &Bench) {
 }
 
 /// The one that the database refuses is recorded without its output.
-pub async fn a_poisoned_member_does_not_wedge_the_batch(bench: &Bench) {
+pub async fn a_poisoned_member_does_not_wedge_the_batch(bench: &StoreFixture) {
     for n in 0..7 {
         bench.create(job(&format!("j{n}"))).await;
     }
@@ -248,20 +248,20 @@ pub async fn a_poisoned_member_does_not_wedge_the_batch(bench: &Bench) {
     }
 }
 
-/// What was never spawned comes again for the same due time; an older version matches nothing.
-pub async fn reset_gives_back(bench: &Bench) {
+/// A run that was never spawned comes again for the same due time; an older version matches nothing.
+pub async fn reset_gives_back(bench: &StoreFixture) {
     bench.create(job("a")).await;
     let claimed = bench.claim_one().await;
     let older = RunRef { version: claimed.at.version - 1, ..claimed.at };
-    bench.store.reset(bench.me, &[older]).await.unwrap();
-    assert_eq!(bench.store.held(bench.me).await.unwrap(), [claimed.at]);
-    bench.store.reset(bench.me, &[claimed.at]).await.unwrap();
-    bench.store.reset(bench.me, &[claimed.at]).await.unwrap();
+    bench.store.release(bench.me, &[older]).await.unwrap();
+    assert_eq!(bench.store.list_held(bench.me).await.unwrap(), [claimed.at]);
+    bench.store.release(bench.me, &[claimed.at]).await.unwrap();
+    bench.store.release(bench.me, &[claimed.at]).await.unwrap();
     let again = bench.claim_one().await;
     assert_eq!(again.held.firing, claimed.held.firing);
     bench.go_to(10);
     let running = bench.started(&again).await;
-    bench.store.reset(bench.me, &[running]).await.unwrap();
+    bench.store.release(bench.me, &[running]).await.unwrap();
     assert_eq!(bench.claim_one().await.held.firing.attempt, 1);
     assert!(bench.records("a").await.is_empty());
 }

@@ -6,26 +6,26 @@ use carillon_domain::node::port::{RowKey, WantedOutput};
 use carillon_domain::run::Status;
 use carillon_store::LivePart;
 
-use super::bench::{Bench, at, job};
+use super::fixture::{StoreFixture, at, job};
 
 fn printed(text: &str) -> LivePart {
     LivePart { written: text.len() as u64, tail: text.into() }
 }
 
-async fn wanted(bench: &Bench) -> Vec<WantedOutput> {
+async fn wanted(bench: &StoreFixture) -> Vec<WantedOutput> {
     bench.peek().await.wanted_outputs
 }
 
-async fn publish(bench: &Bench, run: RunId, text: &str) {
+async fn publish(bench: &StoreFixture, run: RunId, text: &str) {
     bench.store.publish_output(&[(run, printed(text))]).await.unwrap();
 }
 
-async fn ask(bench: &Bench, run: RunId) -> Option<LivePart> {
+async fn ask(bench: &StoreFixture, run: RunId) -> Option<LivePart> {
     bench.store.ask_output(run).await.unwrap()
 }
 
 /// The node that runs it learns of it, and no other; readers get the newest state.
-pub async fn what_is_asked_for_is_published(bench: &Bench) {
+pub async fn what_is_asked_for_is_published(bench: &StoreFixture) {
     bench.create(job("a")).await;
     let run = bench.run_next().await.run;
     let other = bench.session(2).await;
@@ -43,7 +43,7 @@ pub async fn what_is_asked_for_is_published(bench: &Bench) {
 }
 
 /// Bytes are bytes, as many as there may be.
-pub async fn a_full_part_comes_through(bench: &Bench) {
+pub async fn a_full_part_comes_through(bench: &StoreFixture) {
     bench.create(job("a")).await;
     let run = bench.run_next().await.run;
     ask(bench, run).await;
@@ -53,7 +53,7 @@ pub async fn a_full_part_comes_through(bench: &Bench) {
 }
 
 /// A run beside its job's row is asked for like any other; one that ended is not wanted any more.
-pub async fn runs_beside_are_asked_for_until_they_end(bench: &Bench) {
+pub async fn runs_beside_are_asked_for_until_they_end(bench: &StoreFixture) {
     bench.create(Job { overlap: Overlap::Allow, ..job("a") }).await;
     let beside = bench.run_next().await;
     assert!(matches!(beside.row, RowKey::Concurrent(_)));
@@ -64,7 +64,7 @@ pub async fn runs_beside_are_asked_for_until_they_end(bench: &Bench) {
 }
 
 /// It is published while somebody asks; who comes later gets nothing from before.
-pub async fn what_nobody_asks_for_is_not_published(bench: &Bench) {
+pub async fn what_nobody_asks_for_is_not_published(bench: &StoreFixture) {
     bench.create(job("a")).await;
     let run = bench.run_next().await.run;
     for secs in [10, 13, 16, 19] {
@@ -79,8 +79,8 @@ pub async fn what_nobody_asks_for_is_not_published(bench: &Bench) {
     assert_eq!(wanted(bench).await, [WantedOutput { run, published: None }]);
 }
 
-/// What readers left behind goes, and not before they have gone.
-pub async fn purge_forgets_what_nobody_reads(bench: &Bench) {
+/// The leftovers of readers go, and not before the readers have gone.
+pub async fn purge_forgets_what_nobody_reads(bench: &StoreFixture) {
     bench.create(job("a")).await;
     let run = bench.run_next().await.run;
     for (purge_at, left) in [(40, Some(printed("some"))), (80, None)] {

@@ -1,0 +1,7 @@
+//! The command line as a process: commands that need no server, commands against a fake one, and the server itself.
+
+mod client;
+mod fake;
+mod import;
+mod schedule;
+mod server;
