@@ -1,9 +1,5 @@
 //! The style of the whole repository: short plain sentences, no citations of papers outside it, small files and folders,
 //! and no large circles of imports. TigerBeetle's `tidy` is the model.
-//!
-//! The debt in `debt.txt` lists the paths that do not keep a rule yet, each with its number of findings. The debt may
-//! only shrink: more findings fail the test, and so does an entry without any. `UPDATE=1 cargo test -p carillon-domain
-//! --test style` lowers the numbers and removes such entries; it never raises one.
 
 mod imports;
 mod prose;
@@ -54,25 +50,8 @@ fn the_repository_keeps_its_style() {
     findings.extend(sizes(&sources));
     findings.extend(imports::circles(&sources));
 
-    let (mut debt, mut faults) = (debt(), Vec::new());
-    for (rule, path, sentence) in findings {
-        match debt.iter_mut().find(|entry| entry.covers(rule, &path)) {
-            Some(entry) => entry.found.push(format!("{path}: {sentence}")),
-            None => faults.push(format!("{path}: {sentence} ({rule})")),
-        }
-    }
-    let shrink = std::env::var_os("UPDATE").is_some();
-    for Entry { rule, prefix, allowed, found } in &debt {
-        println!("debt: {prefix} has {} findings of {rule}, {allowed} are allowed", found.len());
-        if found.len() > *allowed {
-            faults.push(format!("{prefix}: {} findings of {rule}:\n  {}", found.len(), found.join("\n  ")));
-        } else if found.is_empty() && !shrink {
-            faults.push(format!("{prefix} keeps the rule {rule} now: remove its line from debt.txt"));
-        }
-    }
-    if shrink {
-        write_debt(&debt);
-    }
+    let faults: Vec<String> =
+        findings.into_iter().map(|(rule, path, sentence)| format!("{path}: {sentence} ({rule})")).collect();
     assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
 }
 
@@ -93,46 +72,6 @@ fn sizes(sources: &[Source]) -> Vec<Finding> {
         ("files", folder.to_owned(), format!("a folder of {files} Rust files, {MAX_FILES} are allowed"))
     }));
     findings
-}
-
-/// A path that does not keep a rule yet.
-struct Entry {
-    rule: &'static str,
-    prefix: &'static str,
-    allowed: usize,
-    found: Vec<String>,
-}
-
-impl Entry {
-    fn covers(&self, rule: &str, path: &str) -> bool {
-        self.rule == rule && path.strip_prefix(self.prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-    }
-}
-
-/// The entries of `debt.txt`; the longest path first, so that a file goes before its folder.
-fn debt() -> Vec<Entry> {
-    let lines = include_str!("debt.txt").lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
-    let mut entries: Vec<Entry> = lines
-        .map(|line| match *line.split_whitespace().collect::<Vec<_>>() {
-            [rule, allowed, prefix] => Entry { rule, prefix, allowed: allowed.parse().unwrap(), found: Vec::new() },
-            _ => panic!("debt.txt: {line} is not RULE NUMBER PATH"),
-        })
-        .collect();
-    entries.sort_by_key(|entry| std::cmp::Reverse(entry.prefix.len()));
-    entries
-}
-
-/// Writes the debt with its numbers as low as the findings are.
-fn write_debt(debt: &[Entry]) {
-    let header = include_str!("debt.txt").lines().take_while(|line| line.starts_with('#'));
-    let mut lines: Vec<String> = header.map(str::to_owned).collect();
-    let owed = debt.iter().filter(|entry| !entry.found.is_empty());
-    let mut entries: Vec<String> =
-        owed.map(|entry| format!("{} {} {}", entry.rule, entry.allowed.min(entry.found.len()), entry.prefix)).collect();
-    entries.sort();
-    lines.extend(entries);
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/style/debt.txt");
-    fs::write(path, lines.join("\n") + "\n").unwrap();
 }
 
 /// The Rust sources of the repository, and the Markdown of its root and of `docs`.
