@@ -1,4 +1,4 @@
--- What runs print while they run, as far as somebody reads it at another node: empty most of the time. written and tail are
+-- Output of runs that somebody reads at another node while they run: empty most of the time. written and tail are
 -- NULL until the node that runs it has answered.
 CREATE TABLE IF NOT EXISTS live_output (
     run      BINARY(16)      NOT NULL PRIMARY KEY,

@@ -1,4 +1,6 @@
 -- Hot rows. claim_at is NULL exactly while the row is held. Times are milliseconds since 1970 in UTC.
+-- room is padding that nobody reads: it is as long as claim_at, or a run with its session, when the row has none. So a row keeps its
+-- length through all transitions; one that grows makes the server reorganize its page.
 CREATE TABLE IF NOT EXISTS job_state (
     id             BIGINT UNSIGNED   NOT NULL PRIMARY KEY,
     partition_id   SMALLINT UNSIGNED NOT NULL,
@@ -23,6 +25,7 @@ CREATE TABLE IF NOT EXISTS job_state (
     pause_reason   MEDIUMTEXT,
     cancel         VARCHAR(16),
     deleted        TINYINT UNSIGNED  NOT NULL,
+    room           VARBINARY(32)     NOT NULL DEFAULT '........................',
     KEY job_state_due (partition_id, claim_at, id, executor),
     KEY job_state_held (held_session, held_run, cancel),
     KEY job_state_manual (manual_run)

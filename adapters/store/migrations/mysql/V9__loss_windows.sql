@@ -9,6 +9,6 @@ CREATE TABLE IF NOT EXISTS loss_window (
     until_at    BIGINT          NOT NULL,
     noticed_at  BIGINT          NOT NULL,
     accepted_at BIGINT,
-    UNIQUE KEY uncertain_window_open (is_open),
-    KEY uncertain_window_until (until_at)
+    UNIQUE KEY loss_window_open (is_open),
+    KEY loss_window_until (until_at)
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;

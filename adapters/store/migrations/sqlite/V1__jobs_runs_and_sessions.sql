@@ -114,3 +114,33 @@ CREATE TABLE session (
     started_at   INTEGER NOT NULL,
     heartbeat_at INTEGER NOT NULL
 );
+
+-- Sessions that are over and hold nothing, for a day: whoever wakes up later finds that its session ended, not that the
+-- database has forgotten it.
+CREATE TABLE spent_session (
+    id       INTEGER PRIMARY KEY,
+    seq      INTEGER NOT NULL,
+    ended_at INTEGER NOT NULL
+);
+
+-- Times of which nobody knows what was committed in them. is_open is NULL from the moment at which somebody has accepted
+-- that; the unique key does not count it then, so at most one is open.
+CREATE TABLE loss_window (
+    id          INTEGER PRIMARY KEY,
+    is_open     INTEGER UNIQUE,
+    session     INTEGER NOT NULL,
+    node        TEXT,
+    from_at     INTEGER NOT NULL,
+    until_at    INTEGER NOT NULL,
+    noticed_at  INTEGER NOT NULL,
+    accepted_at INTEGER
+);
+
+-- Output of runs that somebody reads at another node while they run: empty most of the time. written and tail are
+-- NULL until the node that runs it has answered.
+CREATE TABLE live_output (
+    run      BLOB    NOT NULL PRIMARY KEY,
+    asked_at INTEGER NOT NULL,
+    written  INTEGER,
+    tail     BLOB
+) WITHOUT ROWID;

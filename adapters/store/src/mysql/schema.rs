@@ -19,8 +19,8 @@ use crate::mysql::client::open::Options;
 /// Steps only add tables, and columns that are nullable or have a default. So the statements of the release before still work, and both
 /// run side by side while a cluster is upgraded node by node. This number may move up to the newest version of the release before the
 /// current one. It does so if a step or a writer does something that a binary from before that version must not see. It never moves to a
-/// version that comes with the same release.
-const OLDEST_FRIEND: i64 = 8;
+/// version that comes with the same release. No release stands before the first one, so it is the first version.
+const OLDEST_FRIEND: i64 = 1;
 
 mod embedded {
     refinery::embed_migrations!("migrations/mysql");
