@@ -4,12 +4,12 @@
 //! and each variant is compared with the mean of the runs before and after it. Counts of statements are exact; CPU is steady within some
 //! per cent; rates and lags are only as good as the machine.
 
-use std::fmt::Write as _;
 use std::fs;
-use std::path::Path;
+use std::path::PathBuf;
 
 use carillon_domain::mechanism::Mechanism;
 
+use crate::ablation_table::{Table, WITH_ALL};
 use crate::lab::Lab;
 use crate::machine::now_ms;
 use crate::meter::Cost;
@@ -30,31 +30,51 @@ struct Figure {
     less_is_better: bool,
 }
 
-/// Measures the mechanisms named, or all of them, and answers a table in Markdown.
-pub fn run(lab: &Lab, only: &[Mechanism]) -> String {
+impl Figure {
+    /// As a column is called.
+    fn head(&self) -> String {
+        format!("{}: {}", self.load, self.unit)
+    }
+}
+
+/// Measures the mechanisms named, or all of them, and answers their table.
+pub fn run(lab: &Lab, only: &[Mechanism]) -> Table {
     let mechanisms: Vec<Mechanism> =
         Mechanism::ALL.into_iter().filter(|one| only.is_empty() || only.contains(one)).collect();
-    let mut text = String::new();
+    let mut table = Table::default();
     let mut before = measure(lab, None);
-    write_head(&mut text, &before);
+    for figure in &before {
+        table.set(WITH_ALL, &figure.head(), format!("{:.1}", figure.value));
+    }
     for group in mechanisms.chunks(BETWEEN) {
         let variants: Vec<_> = group.iter().map(|mechanism| (*mechanism, measure(lab, Some(*mechanism)))).collect();
         let after = measure(lab, None);
         for (mechanism, without) in variants {
-            write_row(&mut text, mechanism, &before, &after, &without);
+            add_gains(&mut table, mechanism, &before, &after, &without);
         }
         before = after;
     }
-    text
+    table
 }
 
-/// Keeps the table among the reports.
+/// The table in Markdown under a sentence about it.
+pub fn page(table: &Table) -> String {
+    let about = format!(
+        "Gain of each mechanism in per cent of the figure without it, by load: costs are those of 1,000 firings. A gain \
+         below {WORTH} % is in parentheses; a cell is empty where a load was not measured. The first row is of the newest run."
+    );
+    format!("{about}\n\n{}", table.text())
+}
+
+/// Keeps the table among the reports, with the rows of mechanisms that were measured before.
 ///
 /// # Errors
 /// Those of the file system.
-pub fn keep(text: &str, database: &str) -> std::io::Result<()> {
+pub fn keep(table: Table, database: &str) -> std::io::Result<()> {
     let name = format!("ablation-{}.md", database.to_lowercase());
-    fs::write(Path::new(env!("CARGO_MANIFEST_DIR")).join("reports").join(name), text)
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("reports").join(name);
+    let page = page(&Table::read(&fs::read_to_string(&path).unwrap_or_default()).with(table));
+    fs::write(path, page)
 }
 
 fn measure(lab: &Lab, without: Option<Mechanism>) -> Vec<Figure> {
@@ -111,33 +131,12 @@ fn costs(figures: &mut Vec<Figure>, load: &str, cost: &Cost) {
     }
 }
 
-fn write_head(text: &mut String, figures: &[Figure]) {
-    let _ = writeln!(
-        text,
-        "Gain of each mechanism in per cent of the figure without it, by load: costs are those of 1,000 firings. A gain \
-         below {WORTH} % is in parentheses.\n"
-    );
-    let _ = write!(text, "| mechanism |");
-    for figure in figures {
-        let _ = write!(text, " {}: {} |", figure.load, figure.unit);
-    }
-    let _ = write!(text, "\n|---|{}\n| *with all* |", "---|".repeat(figures.len()));
-    for figure in figures {
-        let _ = write!(text, " {:.1} |", figure.value);
-    }
-    text.push('\n');
-}
-
-fn write_row(text: &mut String, mechanism: Mechanism, before: &[Figure], after: &[Figure], without: &[Figure]) {
-    let _ = write!(text, "| {} |", mechanism.name());
+fn add_gains(table: &mut Table, mechanism: Mechanism, before: &[Figure], after: &[Figure], without: &[Figure]) {
     for ((before, after), without) in before.iter().zip(after).zip(without) {
         let with = f64::midpoint(before.value, after.value);
-        let gain = if without.less_is_better {
-            (without.value - with) * 100.0 / without.value.max(f64::MIN_POSITIVE)
-        } else {
-            (with - without.value) * 100.0 / without.value.max(f64::MIN_POSITIVE)
-        };
-        let _ = if gain.abs() < WORTH { write!(text, " ({gain:.0}) |") } else { write!(text, " {gain:.0} |") };
+        let gain = if without.less_is_better { without.value - with } else { with - without.value };
+        let gain = gain * 100.0 / without.value.max(f64::MIN_POSITIVE);
+        let cell = if gain.abs() < WORTH { format!("({gain:.0})") } else { format!("{gain:.0}") };
+        table.set(mechanism.name(), &without.head(), cell);
     }
-    text.push('\n');
 }

@@ -7,6 +7,7 @@
 //! `into=DIRECTORY` says where.
 
 mod ablate;
+mod ablation_table;
 mod ceilings;
 mod cycles;
 mod found;
@@ -69,12 +70,12 @@ fn main() -> ExitCode {
 
 /// Prints the gain of each mechanism, and keeps it where the figures are worth it.
 fn ablate(lab: &Lab, words: &Words) -> ExitCode {
-    let text = ablate::run(lab, &words.without);
-    print!("{text}");
+    let table = ablate::run(lab, &words.without);
+    print!("{}", ablate::page(&table));
     if !lab.size.judged {
         return ExitCode::SUCCESS;
     }
-    match ablate::keep(&text, words.brand.name()) {
+    match ablate::keep(table, words.brand.name()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("the figures could not be kept: {error}");
