@@ -7,10 +7,12 @@ mod access;
 mod section;
 mod source;
 mod store_url;
+mod tokens;
 
-pub use access::{Role, TokenConfig, TokenDigest};
+pub use access::TlsConfig;
 pub use source::{ConfigError, DEFAULT_FILE, Overrides};
 pub use store_url::{MySqlUrl, StoreUrl};
+pub use tokens::{Role, TokenConfig, TokenDigest};
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -74,12 +76,16 @@ pub struct NodeConfig {
 pub struct HttpConfig {
     /// Where the API listens.
     pub bind: SocketAddr,
+    /// The prefix of all paths, such as `/cron`; usually empty.
+    pub base_path: String,
     /// Who may call it; with none, one admin token is made and kept in `carillon.token`.
     pub tokens: Vec<TokenConfig>,
     /// The operator's word that something in front of the server speaks TLS.
     pub plaintext: bool,
     /// Further names under which the API may be called.
     pub hosts: Vec<String>,
+    /// The certificate, where this server speaks TLS itself.
+    pub tls: Option<TlsConfig>,
 }
 
 /// `[scheduler]`
@@ -204,7 +210,7 @@ fn node(root: &mut Root) -> NodeConfig {
 fn labels(section: &mut section::Section<'_>) -> BTreeMap<String, String> {
     let given = section.table("labels", "a table of strings (in the environment CARILLON__NODE__LABELS__KEY=value)");
     let mut labels = BTreeMap::new();
-    for (key, value) in given {
+    for (key, value) in given.unwrap_or_default() {
         let checked = check_label_key(&key).and_then(|()| check_label_value(&value));
         match checked {
             Ok(()) => drop(labels.insert(key, value)),

@@ -4,6 +4,7 @@
 //! the same way to JSON; nothing is rejected once the path and the method match. What may be called by whom is decided in
 //! [`call`], before a handler sees the request.
 
+mod connection;
 mod fallback;
 mod problem;
 mod put_loader;
@@ -15,6 +16,7 @@ mod state;
 #[cfg(test)]
 mod tests;
 
+pub use crate::http::connection::{Connection, Fingerprint};
 pub use crate::http::request::access::Tokens;
 pub use crate::http::request::hosts::Hosts;
 pub use crate::http::request::token_file::{TOKEN_FILE, TokenFileError};

@@ -20,7 +20,7 @@ use warp::hyper::body::Incoming;
 use warp::hyper::server::conn::http1;
 use warp::hyper::service::{Service, service_fn};
 
-use crate::http::{ApiState, request::connection_close, routes};
+use crate::http::{ApiState, Connection, request::connection_close, routes};
 
 /// How many connections are served at once; further ones wait to be accepted.
 const MOST_CONNECTIONS: usize = 1_024;
@@ -67,30 +67,32 @@ pub async fn bind(addr: SocketAddr) -> Result<TcpListener, BindError> {
 /// output of a run is cut off after that, so drain the engine first.
 pub async fn serve(state: ApiState, listener: TcpListener, shutdown: impl Future<Output = ()>) {
     let service = TowerToHyperService::new(warp::service(routes(Arc::new(state))));
-    let service = service_fn(move |mut request: Request<Incoming>| {
-        give_path(&mut request);
-        let (request, unread) = connection_close::watch(request);
-        let answer = service.call(request);
-        async move { answer.await.map(|answer| unread.tell(answer)) }
-    });
     let permits = Arc::new(Semaphore::new(MOST_CONNECTIONS));
     let graceful = GracefulShutdown::new();
     let mut connections = JoinSet::new();
     let mut shutdown = std::pin::pin!(shutdown);
     loop {
-        let (permit, stream) = tokio::select! {
+        let (permit, stream, peer) = tokio::select! {
             accepted = accept(&listener, &permits) => match accepted {
                 Some(accepted) => accepted,
                 None => continue,
             },
             () = &mut shutdown => break,
         };
+        let service = service.clone();
+        let answers = service_fn(move |mut request: Request<Incoming>| {
+            give_path(&mut request);
+            request.extensions_mut().insert(Connection::plain(peer));
+            let (request, unread) = connection_close::watch(request);
+            let answer = service.call(request);
+            async move { answer.await.map(|answer| unread.tell(answer)) }
+        });
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(HEAD_ARRIVES_WITHIN)
             .max_buf_size(LONGEST_HEAD)
             .max_headers(MOST_HEADERS)
-            .serve_connection(TokioIo::new(stream), service.clone());
+            .serve_connection(TokioIo::new(stream), answers);
         let connection = graceful.watch(connection);
         connections.spawn(async move {
             // A client that breaks off or speaks no HTTP is its own concern.
@@ -116,13 +118,16 @@ fn give_path(request: &mut Request<Incoming>) {
 }
 
 /// The next connection, once there is room for it.
-async fn accept(listener: &TcpListener, permits: &Arc<Semaphore>) -> Option<(OwnedSemaphorePermit, TcpStream)> {
+async fn accept(
+    listener: &TcpListener,
+    permits: &Arc<Semaphore>,
+) -> Option<(OwnedSemaphorePermit, TcpStream, SocketAddr)> {
     let permit = Arc::clone(permits).acquire_owned().await.ok()?;
     match listener.accept().await {
-        Ok((stream, _)) => {
+        Ok((stream, peer)) => {
             // Without it answers are only slower.
             let _ = stream.set_nodelay(true);
-            Some((permit, stream))
+            Some((permit, stream, peer))
         }
         Err(error) => {
             tracing::warn!(%error, "a connection could not be accepted");

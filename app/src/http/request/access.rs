@@ -7,6 +7,7 @@ use warp::http::StatusCode;
 use warp::http::header::{AUTHORIZATION, HeaderMap, HeaderValue, WWW_AUTHENTICATE};
 
 use crate::config::{Role, TokenConfig, TokenDigest};
+use crate::http::connection::Fingerprint;
 use crate::http::problem::Problem;
 
 /// Longer ones are not looked at.
@@ -26,22 +27,35 @@ impl Tokens {
 
     /// One token that may do everything.
     pub fn one_admin(token: &str) -> Self {
-        let sha256 = TokenDigest(Sha256::digest(token).into());
-        Self::configured(&[TokenConfig { name: "carillon.token".into(), sha256, role: Role::Admin, namespaces: None }])
+        let sha256 = Some(TokenDigest(Sha256::digest(token).into()));
+        let name = "carillon.token".into();
+        Self::configured(&[TokenConfig { name, sha256, certificate: None, role: Role::Admin, namespaces: None }])
     }
 
-    /// Whose token a request carries.
-    pub(in crate::http) fn caller(&self, headers: &HeaderMap) -> Result<Caller, Problem> {
+    /// Whose token a request carries. A bearer token goes before the certificate of the connection: it is what this request says.
+    pub(in crate::http) fn caller(
+        &self,
+        headers: &HeaderMap,
+        certificate: Option<Fingerprint>,
+    ) -> Result<Caller, Problem> {
+        if let (false, Some(certificate)) = (headers.contains_key(AUTHORIZATION), certificate) {
+            let found = self.find(&certificate.0, |entry| entry.certificate);
+            return found.ok_or_else(|| unauthorized("the certificate of this connection is no token here"));
+        }
         let token = bearer(headers).ok_or_else(|| unauthorized("a token is needed: Authorization: Bearer TOKEN"))?;
-        let given: [u8; 32] = Sha256::digest(token).into();
-        // All entries are compared, and each to its end: the time taken tells nothing.
+        let found = self.find(&Sha256::digest(token).into(), |entry| entry.sha256);
+        found.ok_or_else(|| unauthorized("this token is not known here"))
+    }
+
+    /// All entries are compared, and each to its end: the time taken tells nothing.
+    fn find(&self, given: &[u8; 32], known_by: impl Fn(&TokenConfig) -> Option<TokenDigest>) -> Option<Caller> {
         let mut found = None;
         for entry in &self.entries {
-            if same(&entry.sha256.0, &given) {
+            if known_by(entry).is_some_and(|known| same(&known.0, given)) {
                 found = Some(entry);
             }
         }
-        found.map(|entry| Caller(Arc::clone(entry))).ok_or_else(|| unauthorized("this token is not known here"))
+        found.map(|entry| Caller(Arc::clone(entry)))
     }
 }
 
@@ -118,7 +132,7 @@ mod tests {
     fn only_the_whole_token_lets_in() {
         let tokens = Tokens::one_admin("open-sesame");
         for good in ["Bearer open-sesame", "bearer open-sesame", "Bearer  open-sesame "] {
-            assert!(tokens.caller(&headers(&[good])).is_ok(), "{good}");
+            assert!(tokens.caller(&headers(&[good]), None).is_ok(), "{good}");
         }
         let long = format!("Bearer {}", "x".repeat(5_000));
         for bad in [
@@ -131,10 +145,52 @@ mod tests {
             "open-sesame",
             &long,
         ] {
-            assert_eq!(tokens.caller(&headers(&[bad])).unwrap_err().status, 401, "{bad}");
+            assert_eq!(tokens.caller(&headers(&[bad]), None).unwrap_err().status, 401, "{bad}");
         }
-        assert!(tokens.caller(&headers(&[])).is_err());
-        assert!(tokens.caller(&headers(&["Bearer open-sesame", "Bearer open-sesame"])).is_err(), "two headers");
-        assert!(Tokens::configured(&[]).caller(&headers(&["Bearer x"])).is_err());
+        assert!(tokens.caller(&headers(&[]), None).is_err());
+        assert!(tokens.caller(&headers(&["Bearer open-sesame", "Bearer open-sesame"]), None).is_err(), "two headers");
+        assert!(Tokens::configured(&[]).caller(&headers(&["Bearer x"]), None).is_err());
+    }
+
+    #[test]
+    fn a_certificate_is_a_token_where_no_other_is_given() {
+        let entry = |name: &str, sha256, certificate| TokenConfig {
+            name: name.into(),
+            sha256,
+            certificate,
+            role: Role::Viewer,
+            namespaces: None,
+        };
+        let digest = |token: &str| Some(TokenDigest(Sha256::digest(token).into()));
+        let tokens = Tokens::configured(&[
+            entry("by-token", digest("open-sesame"), None),
+            entry("by-certificate", None, Some(TokenDigest([7; 32]))),
+            entry("by-either", digest("either"), Some(TokenDigest([8; 32]))),
+        ]);
+        let name = |values: &[&str], certificate: Option<u8>| {
+            let certificate = certificate.map(|byte| Fingerprint([byte; 32]));
+            tokens
+                .caller(&headers(values), certificate)
+                .map(|caller| caller.0.name.clone())
+                .map_err(|no| no.status.as_u16())
+        };
+        assert_eq!(name(&[], Some(7)), Ok("by-certificate".into()));
+        assert_eq!(name(&[], Some(8)), Ok("by-either".into()));
+        assert_eq!(name(&["Bearer either"], None), Ok("by-either".into()));
+        assert_eq!(
+            name(&["Bearer open-sesame"], Some(7)),
+            Ok("by-token".into()),
+            "the request goes before the connection"
+        );
+        for (values, certificate) in
+            [(&[][..], Some(9)), (&["Bearer wrong"], Some(7)), (&["Basic x"], Some(7)), (&[], None)]
+        {
+            assert_eq!(name(values, certificate), Err(401), "{values:?} {certificate:?}");
+        }
+        let digest_as_certificate: [u8; 32] = Sha256::digest("open-sesame").into();
+        assert!(
+            tokens.caller(&headers(&[]), Some(Fingerprint(digest_as_certificate))).is_err(),
+            "one is not the other"
+        );
     }
 }

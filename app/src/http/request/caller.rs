@@ -13,6 +13,7 @@ use warp::filters::BoxedFilter;
 use warp::http::header::HeaderMap;
 
 use crate::config::Role;
+use crate::http::connection::{Connection, connection};
 use crate::http::problem::Problem;
 use crate::http::request::access::Caller;
 use crate::http::request::body::{self, BodyStream};
@@ -38,10 +39,11 @@ pub(in crate::http) fn call(api: &Arc<ApiState>, role: Role) -> BoxedFilter<(Adm
     let query = warp::query::raw().or(warp::any().map(String::new)).unify();
     warp::header::headers_cloned()
         .and(query)
+        .and(connection())
         .and(warp::body::stream())
-        .map(move |headers: HeaderMap, query: String, body| {
+        .map(move |headers: HeaderMap, query: String, connection: Connection, body| {
             api.hosts.check(&headers)?;
-            let caller = api.tokens.caller(&headers)?;
+            let caller = api.tokens.caller(&headers, connection.certificate)?;
             caller.needs(role)?;
             Ok(Call { api: Arc::clone(&api), caller, headers, query, body: Some(body::boxed(body)) })
         })

@@ -97,7 +97,8 @@ impl Reply {
 
 pub fn token(name: &str, role: Role, namespaces: Option<Vec<String>>) -> TokenConfig {
     use sha2::Digest;
-    TokenConfig { name: name.into(), sha256: TokenDigest(sha2::Sha256::digest(name).into()), role, namespaces }
+    let sha256 = Some(TokenDigest(sha2::Sha256::digest(name).into()));
+    TokenConfig { name: name.into(), sha256, certificate: None, role, namespaces }
 }
 
 pub fn start_of_2027() -> Timestamp {
