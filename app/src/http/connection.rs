@@ -9,7 +9,7 @@ use warp::Filter;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fingerprint(pub [u8; 32]);
 
-/// What the server puts into the extensions of each request.
+/// The connection of a request, which the server puts into the request's extensions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Connection {
     /// The other end: the client, or the proxy before this server.

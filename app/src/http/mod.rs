@@ -4,24 +4,29 @@
 //! the same way to JSON; nothing is rejected once the path and the method match. What may be called by whom is decided in
 //! [`call`], before a handler sees the request.
 
+mod base_path;
 mod connection;
 mod fallback;
 mod problem;
+mod protocol;
 mod put_loader;
 mod request;
 mod routes;
 mod server;
 mod state;
+mod tls;
 
 #[cfg(test)]
 mod tests;
 
+pub use crate::http::base_path::BasePath;
 pub use crate::http::connection::{Connection, Fingerprint};
 pub use crate::http::request::access::Tokens;
 pub use crate::http::request::hosts::Hosts;
 pub use crate::http::request::token_file::{TOKEN_FILE, TokenFileError};
 pub use crate::http::server::{BindError, bind, serve};
 pub use crate::http::state::ApiState;
+pub use crate::http::tls::{Tls, TlsError};
 
 use std::sync::Arc;
 

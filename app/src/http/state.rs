@@ -7,7 +7,7 @@ use carillon_store::Store;
 
 use crate::engine::EngineHandle;
 use crate::http::put_loader::Puts;
-use crate::http::{Hosts, Tokens};
+use crate::http::{BasePath, Hosts, Tls, Tokens};
 
 /// The parts of the API, shared by all requests.
 pub struct ApiState {
@@ -21,6 +21,10 @@ pub struct ApiState {
     pub hosts: Hosts,
     /// How many partitions the database was made with, for `/v1/cluster`; `None` while that is not known.
     pub partitions: Option<u16>,
+    /// The prefix of all paths. Routes see paths without it, and answers name places without it in `Location`.
+    pub base_path: BasePath,
+    /// TLS, where this server speaks it itself.
+    pub tls: Option<Arc<Tls>>,
     /// Where puts of single jobs wait for each other.
     pub(in crate::http) puts: Puts,
     started: Instant,
@@ -30,7 +34,8 @@ impl ApiState {
     /// The API of one node; its uptime counts from here.
     pub fn new(store: Arc<dyn Store>, engine: EngineHandle, tokens: Tokens, hosts: Hosts) -> Self {
         let puts = Puts::new(store.clone());
-        Self { store, engine, tokens, hosts, partitions: None, puts, started: Instant::now() }
+        let (partitions, base_path, tls) = (None, BasePath::default(), None);
+        Self { store, engine, tokens, hosts, partitions, base_path, tls, puts, started: Instant::now() }
     }
 
     /// How long the API has been up.

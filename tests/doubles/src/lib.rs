@@ -1,6 +1,8 @@
-//! Databases for tests: ordered maps in memory with faults on demand ([`MemoryStore`]), and a model of InnoDB ([`innodb`]).
+//! Stand-ins for tests: databases, as ordered maps in memory with faults on demand ([`MemoryStore`]) and as a model of InnoDB
+//! ([`innodb`]), and [`certificates`].
 
 mod backup;
+pub mod certificates;
 mod data;
 mod faults;
 pub mod innodb;

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 
 use warp::http::header::{CONNECTION, HeaderValue};
-use warp::http::{Request, Response};
+use warp::http::{Request, Response, Version};
 use warp::hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
 
 /// Whether a request's body has come in whole.
@@ -21,9 +21,10 @@ pub(in crate::http) struct Watched {
     unread: Arc<AtomicBool>,
 }
 
-/// Watches the body of a request.
+/// Watches the body of a request. A connection of HTTP/2 goes on without the rest of a body.
 pub(in crate::http) fn watch(request: Request<Incoming>) -> (Request<Watched>, Unread) {
-    let unread = Arc::new(AtomicBool::new(!request.body().is_end_stream()));
+    let ends = request.version() != Version::HTTP_2 && !request.body().is_end_stream();
+    let unread = Arc::new(AtomicBool::new(ends));
     let watched = Arc::clone(&unread);
     (request.map(|body| Watched { body, unread: watched }), Unread(unread))
 }

@@ -13,6 +13,7 @@ use crate::engine::{Counts, Readiness};
 use crate::http::problem::{HttpResult, answer};
 use crate::http::request::caller::{Admitted, call, reading};
 use crate::http::state::ApiState;
+use crate::http::tls::Tls;
 
 const FORMAT: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
 
@@ -24,6 +25,9 @@ pub(in crate::http) fn route(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
         call.no_query()?;
         let mut text = counts(&call.api.engine.counts());
         process(&call.api, &mut text);
+        if let Some(tls) = &call.api.tls {
+            encryption(tls, &mut text);
+        }
         let mut response = Response::new(text.into());
         response.headers_mut().insert(CONTENT_TYPE, FORMAT);
         Ok(response)
@@ -88,6 +92,23 @@ fn process(api: &ApiState, text: &mut String) {
     }
     family(text, "carillon_build_info", "gauge", "The version of the binary.");
     line(text, format_args!("carillon_build_info{{version=\"{}\"}} 1", env!("CARGO_PKG_VERSION")));
+}
+
+fn encryption(tls: &Tls, text: &mut String) {
+    const EXPIRES: &str = "carillon_tls_certificate_expires_seconds";
+    family(text, EXPIRES, "gauge", "How long the served certificate is still good for; negative once it has expired.");
+    line(text, format_args!("{EXPIRES} {}", tls.expires_in_seconds()));
+    const FAILED: &str = "carillon_tls_handshakes_failed_total";
+    family(text, FAILED, "counter", "TLS handshakes that failed.");
+    line(text, format_args!("{FAILED} {}", tls.handshakes_failed()));
+    const REFUSED: &str = "carillon_tls_reloads_refused_total";
+    family(
+        text,
+        REFUSED,
+        "counter",
+        "Changed certificate files that could not be used; the former ones are served on.",
+    );
+    line(text, format_args!("{REFUSED} {}", tls.reloads_refused()));
 }
 
 fn gauge(text: &mut String, name: &str, help: &str, value: usize) {
