@@ -25,7 +25,7 @@ use warp::reply::Response;
 use crate::http::base_path::BasePath;
 use crate::http::connection::Connection;
 use crate::http::protocol::{Protocol, serve_connection};
-use crate::http::request::connection_close::{self, Watched};
+use crate::http::request::unread_body::{self, Watched};
 use crate::http::tls::{Secured, Tls};
 use crate::http::{ApiState, routes};
 
@@ -147,14 +147,14 @@ where
             request.extensions_mut().insert(connection);
             let base_path = base_path.clone();
             let inside = base_path.enter(request.uri_mut());
-            let (request, unread) = connection_close::watch(request);
+            let (request, unread) = unread_body::watch(request);
             let answer = inside.then(|| routes.call(request));
             async move {
                 let answer = match answer {
                     Some(answer) => answer.await?,
                     None => base_path.outside(),
                 };
-                let mut answer = unread.tell(answer);
+                let mut answer = unread.settle(answer).await;
                 base_path.leave(&mut answer);
                 Ok(answer)
             }

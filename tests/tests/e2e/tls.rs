@@ -27,7 +27,7 @@ fn versions_1_2_and_1_3_are_spoken_and_nothing_older() {
         assert!(made && said.contains(name) && said.contains("Verify return code: 0"), "{version}: {said}");
     }
     let (made, said) = site.openssl(&server, &["-tls1_1", "-cipher", "ALL:@SECLEVEL=0"]);
-    assert!(!made && said.contains("alert protocol version"), "{said}");
+    assert!(!made && said.contains("Cipher is (NONE)") && said.contains("SSL alert number"), "{said}");
     let (made, said) = site.openssl(&server, &["-tls1_2", "-cipher", "AES128-SHA:AES128-GCM-SHA256"]);
     assert!(!made && said.contains("alert handshake failure"), "without forward secrecy: {said}");
 }
@@ -79,16 +79,16 @@ fn slow_handshakes_hold_up_nobody() {
     let begun = std::time::Instant::now();
     assert_eq!(site.call(&[&format!("{}/v1/jobs", server.url())]).1, 200);
     assert!(begun.elapsed().as_secs() < 8, "a handshake that is under way held up another: {:?}", begun.elapsed());
-    for mut stream in silent.into_iter().chain(half).step_by(40) {
-        let mut left = Vec::new();
-        assert!(stream.read_to_end(&mut left).is_ok(), "the server ends a handshake that takes too long");
-    }
     let failed = "\ncarillon_tls_handshakes_failed_total ";
     server.wait_until("each is counted", || {
         let metrics = server.call_raw("GET", "/metrics", &[], None).2;
         let count = metrics.split_once(failed).and_then(|(_, rest)| rest.lines().next()?.parse::<u32>().ok());
         count.expect("handshakes are counted") >= 200
     });
+    for mut stream in silent.into_iter().chain(half) {
+        let mut left = Vec::new();
+        assert!(stream.read_to_end(&mut left).is_ok(), "the server ends a handshake that takes too long");
+    }
     assert!(server.drain().success());
 }
 
@@ -138,6 +138,6 @@ fn files_that_cannot_be_used_end_the_start_with_a_sentence() {
     assert_eq!(status.code(), Some(1));
     assert!(said.contains("carillon: http.tls.key = server.key is not PEM"), "{said}");
     site.put("server", &site.authority.expired_server());
-    let server = Server::try_listen(site.path(), |command| command).ok().expect("an expired certificate is served");
+    let server = Server::try_listen(site.path(), |command| command).expect("an expired certificate is served");
     assert!(server.log().contains("the certificate server.pem expired at 2020-02-01T00:00:00Z"), "{}", server.log());
 }
