@@ -6,6 +6,7 @@ pub mod engine;
 pub mod http;
 pub mod json;
 pub mod serve;
+pub mod why;
 #[cfg(debug_assertions)]
 pub mod without_guard;
 pub mod without_mechanism;

@@ -78,6 +78,8 @@ pub struct RecordQuery {
     pub since: Option<Timestamp>,
     /// Due before this time.
     pub until: Option<Timestamp>,
+    /// Standing for this due time, alone or in a range.
+    pub covering: Option<Timestamp>,
     /// Behind this record.
     pub after: Option<RunCursor>,
     /// At most so many.

@@ -126,6 +126,8 @@ pub struct RunQuery {
     pub since: Option<Timestamp>,
     /// Due before.
     pub until: Option<Timestamp>,
+    /// Standing for this due time, alone or in a range.
+    pub covering: Option<Timestamp>,
     /// After this one.
     pub after: Option<RunCursor>,
     /// How many at the most; at least 1.

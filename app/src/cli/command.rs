@@ -9,6 +9,7 @@ use super::job::JobCommand;
 use super::plugin::PluginCommand;
 use super::run::RunCommand;
 use super::schedule::{ExplainArgs, NextArgs};
+use super::why::WhyArgs;
 
 /// A distributed crontab server: identical nodes share one database and nothing else.
 #[derive(Debug, Parser)]
@@ -37,6 +38,8 @@ pub enum Command {
     /// Look at runs and cancel them
     #[command(subcommand)]
     Run(RunCommand),
+    /// Say why a due time of a job ran, did not, or has not yet
+    Why(WhyArgs),
     /// Show the executors of a server, or what a plugin file says of itself
     #[command(subcommand)]
     Plugin(PluginCommand),

@@ -17,6 +17,7 @@ mod plugin;
 mod run;
 mod schedule;
 mod table;
+mod why;
 
 use std::process::ExitCode;
 
@@ -54,6 +55,7 @@ fn client_command(command: Command, out: &mut Out) -> Result<ExitCode, failure::
         Command::Run(command) => run::run(&command, out).map(|()| done),
         Command::Plugin(command) => plugin::plugin(&command, out).map(|()| done),
         Command::Cluster(args) => cluster::cluster(&args, out).map(|()| done),
+        Command::Why(args) => why::why(&args, out).map(|()| done),
         Command::Next(args) => schedule::next(&args, out).map(|()| done),
         Command::Explain(args) => schedule::explain(&args, out).map(|()| done),
     }

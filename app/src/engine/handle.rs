@@ -48,6 +48,8 @@ pub struct Counts {
     pub prepared: usize,
     /// Started and not finished.
     pub executing: usize,
+    /// How many runs may execute here at once; 0 before the engine runs.
+    pub max_executing: usize,
     /// The partitions that fall to this node.
     pub partitions: Vec<u16>,
     /// Runs started since the node began.
@@ -180,6 +182,11 @@ impl EngineHandle {
     /// The same, for the engine to change.
     pub(super) fn count(&self) -> MutexGuard<'_, Counts> {
         self.shared.counts.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// Tells how many runs may execute here at once.
+    pub(crate) fn limit_executing(&self, most: usize) {
+        self.count().max_executing = most;
     }
 
     /// The executors that this node offers now, by name.

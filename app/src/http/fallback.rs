@@ -15,7 +15,7 @@ use crate::http::request::caller::{Admitted, call};
 use crate::http::state::ApiState;
 
 /// Every path with its methods; `*` stands for one segment. A test holds it against the routes.
-pub(in crate::http) const RESOURCES: [(&str, &str); 19] = [
+pub(in crate::http) const RESOURCES: [(&str, &str); 20] = [
     ("/v1/jobs", "GET, HEAD, POST"),
     ("/v1/jobs:batch", "POST"),
     ("/v1/jobs/*", "GET, HEAD, PUT, DELETE"),
@@ -24,6 +24,7 @@ pub(in crate::http) const RESOURCES: [(&str, &str); 19] = [
     ("/v1/jobs/*/run", "POST"),
     ("/v1/jobs/*/runs", "GET, HEAD"),
     ("/v1/jobs/*/next", "GET, HEAD"),
+    ("/v1/jobs/*/why", "GET, HEAD"),
     ("/v1/runs", "GET, HEAD"),
     ("/v1/runs/*", "GET, HEAD"),
     ("/v1/runs/*/output", "GET, HEAD"),

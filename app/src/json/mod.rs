@@ -10,6 +10,7 @@ mod job;
 mod parse;
 mod run;
 mod secret;
+mod why;
 
 pub use cursor::{job_cursor, read_job_cursor, read_run_cursor, run_cursor};
 pub use definition::{ADDED_BY_READING, Definition, DefinitionContext, definition, schedule_fault};
@@ -18,3 +19,4 @@ pub use job::job_json;
 pub use parse::{BadJson, MAX_DEPTH, parse_json};
 pub use run::{recorded_json, run_json};
 pub use secret::is_redacted;
+pub use why::why_json;

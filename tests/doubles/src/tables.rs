@@ -183,6 +183,7 @@ impl Tables for Transaction<'_> {
                 && query.status.is_none_or(|status| status == recorded.record.status)
                 && query.since.is_none_or(|since| at.0 >= since)
                 && query.until.is_none_or(|until| at.0 < until)
+                && query.covering.is_none_or(|due| recorded.record.first_due_at <= due && due <= at.0)
         };
         let newest_first = self.data.records.keys().rev();
         let rows = newest_first.filter_map(|at| self.data.recorded(at).filter(|recorded| wanted(at, recorded)));

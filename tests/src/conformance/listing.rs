@@ -61,6 +61,33 @@ pub async fn jobs_by_filter(bench: &StoreFixture) {
     bench.finish(running, Status::Succeeded).await;
 }
 
+/// A record of a range stands for each due time in it, and for no other.
+pub async fn runs_of_one_due_time(bench: &StoreFixture) {
+    bench.create(job("a")).await;
+    let first = bench.run_next().await;
+    let of = async |secs: u64| -> Vec<(u64, &'static str)> {
+        let query = RunQuery { job: Some(key("a")), covering: Some(at(secs)), limit: 10, ..RunQuery::default() };
+        let runs = bench.store.runs(&query).await.unwrap().items.into_iter();
+        runs.map(|run| match run.stage {
+            RunStage::Recorded { record, .. } => (record.count, record.status.as_str()),
+            RunStage::Running { .. } => (0, "running"),
+            RunStage::Waiting { .. } => (0, "waiting"),
+        })
+        .collect()
+    };
+    assert_eq!(of(10).await, [(0, "running")]);
+    bench.go_to(45);
+    bench.finish(first, Status::Failed).await;
+    assert_eq!(bench.story("a").await.len(), 2);
+    assert_eq!(of(10).await, [(1, "failed")]);
+    for secs in [20, 30, 40] {
+        assert_eq!(of(secs).await, [(3, "skipped")], "{secs}");
+    }
+    for secs in [9, 11, 50] {
+        assert_eq!(of(secs).await, [], "{secs}");
+    }
+}
+
 /// However many ask at the same time, everyone is answered what he asked for.
 pub async fn many_look_at_once(bench: &StoreFixture) {
     for n in 0..30 {

@@ -61,6 +61,9 @@ pub(in crate::sqlite) fn records(conn: &Connection, query: &RecordQuery) -> Stor
     if let Some(until) = query.until {
         add("r.due_at < ?", vec![until.as_ms().into()]);
     }
+    if let Some(due) = query.covering {
+        add("r.due_at >= ? AND r.first_due_at <= ?", vec![due.as_ms().into(), due.as_ms().into()]);
+    }
     if let Some(after) = query.after {
         let place =
             vec![after.due_at.as_ms().into(), i64::from(after.attempt).into(), run_bytes(after.run).to_vec().into()];

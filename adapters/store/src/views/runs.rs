@@ -53,6 +53,7 @@ pub(crate) async fn runs<T: Tables>(
             status: query.status,
             since: query.since,
             until: query.until,
+            covering: query.covering,
             after: query.after,
             limit: limit + 1,
         };
@@ -82,6 +83,7 @@ async fn live<T: Tables>(tables: &mut T, query: &RunQuery, jobs: Option<&[JobId]
             && (query.status.is_none() || matches!(view.stage, RunStage::Running { .. }))
             && query.since.is_none_or(|since| at.due_at >= since)
             && query.until.is_none_or(|until| at.due_at < until)
+            && query.covering.is_none_or(|due| at.due_at == due)
             && query.after.is_none_or(|after| at < after)
     });
     Ok(views)

@@ -71,6 +71,7 @@ fn filters(query: &mut Query) -> RunQuery {
         status: query.choice("status", &Status::ALL, Status::as_str),
         since: query.time("since"),
         until: query.time("until"),
+        covering: None,
         after: query.cursor(read_run_cursor),
         limit: query.limit(),
     }

@@ -9,6 +9,7 @@ mod jobs;
 mod listing;
 mod runs;
 mod server;
+mod why;
 
 use std::sync::Arc;
 use std::time::Duration;

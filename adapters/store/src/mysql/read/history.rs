@@ -73,6 +73,9 @@ impl ReadForPeople for MySqlConnection {
         if let Some(until) = query.until {
             add("r.due_at < ?", vec![until.as_ms().into()]);
         }
+        if let Some(due) = query.covering {
+            add("r.due_at >= ? AND r.first_due_at <= ?", vec![due.as_ms().into(), due.as_ms().into()]);
+        }
         if let Some(after) = query.after {
             let (due_at, run) = (after.due_at.as_ms(), run_bytes(after.run).to_vec());
             add("r.due_at <= ?", vec![due_at.into()]);
