@@ -22,6 +22,7 @@ pub mod tables;
 mod types;
 mod views;
 
+pub use calls::run_params;
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use error::{ControlError, StoreError};
 pub use perform::perform;
@@ -30,6 +31,8 @@ pub use types::*;
 
 /// The result of a call to a store.
 pub type StoreResult<T> = Result<T, StoreError>;
+
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use carillon_domain::id::{RunId, SessionId};
@@ -128,8 +131,13 @@ pub trait ControlStore: Send + Sync {
     /// Starts it again.
     async fn resume(&self, key: &JobKey) -> Result<JobView, ControlError>;
 
-    /// Asks for a run now, under the id given.
-    async fn trigger(&self, key: &JobKey, run: RunId) -> Result<(), ControlError>;
+    /// Asks for a run now, under the id given, with the params of the job.
+    async fn trigger(&self, key: &JobKey, run: RunId) -> Result<(), ControlError> {
+        self.trigger_with(key, run, None).await
+    }
+
+    /// The same; `params` (a JSON object) are [laid over](run_params::lay_over) the job's for all attempts of this run.
+    async fn trigger_with(&self, key: &JobKey, run: RunId, params: Option<Arc<str>>) -> Result<(), ControlError>;
 
     /// Asks a run to end, or not to start.
     async fn cancel(&self, run: RunId) -> Result<RunView, ControlError>;

@@ -164,6 +164,9 @@ pub trait Tables {
     /// The output of a run that ended.
     fn output(&mut self, run: RunId) -> impl Future<Output = StoreResult<Option<Output>>> + Send;
 
+    /// The params that were given for these firings, in the order asked for.
+    fn run_params(&mut self, firings: &[FiringKey]) -> impl Future<Output = StoreResult<Vec<Option<Arc<str>>>>> + Send;
+
     /// Inserts a session.
     fn insert_session(&mut self, session: &NewSession) -> impl Future<Output = StoreResult<()>> + Send;
     /// The state of a session, if it is there.

@@ -147,6 +147,8 @@ pub struct RunView {
     pub node: Option<String>,
     /// How it stands.
     pub stage: RunStage,
+    /// The params that were given for it alone, as JSON text. Listings leave them out.
+    pub params: Option<Arc<str>>,
 }
 
 /// How a run stands.

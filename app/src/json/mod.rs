@@ -9,6 +9,7 @@ mod fields;
 mod job;
 mod parse;
 mod run;
+mod run_params;
 mod secret;
 mod why;
 
@@ -18,5 +19,6 @@ pub use fields::{FieldError, Fields, read_time};
 pub use job::job_json;
 pub use parse::{BadJson, MAX_DEPTH, parse_json};
 pub use run::{recorded_json, run_json};
+pub use run_params::{checked_run_params, run_params, shown_run_params};
 pub use secret::is_redacted;
 pub use why::why_json;

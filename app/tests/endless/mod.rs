@@ -167,7 +167,7 @@ impl ControlStore for Endless {
         unreachable!()
     }
 
-    async fn trigger(&self, _: &JobKey, _: RunId) -> Result<(), ControlError> {
+    async fn trigger_with(&self, _: &JobKey, _: RunId, _: Option<Arc<str>>) -> Result<(), ControlError> {
         unreachable!()
     }
 

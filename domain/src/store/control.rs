@@ -1,10 +1,13 @@
 //! Requests of people about one job or one run.
 
+use std::sync::Arc;
+
 use super::unit_of_work::UnitOfWork;
 use super::{Decided, Decision, JobKey, JobRow, Need, Rows};
-use crate::firing::{Event, Rejected};
+use crate::firing::{Event, FiringKey, Rejected};
 use crate::id::{JobId, RunId};
 use crate::node::port::RowKey;
+use crate::run::Trigger;
 
 /// The reason why a person's request is not done.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -82,16 +85,21 @@ pub fn change(job: JobId, event: &Event, rows: &Rows) -> Requested<(JobRow, bool
     Ok(Decided { write, answer: Ok((row, recorded)) })
 }
 
-/// Asks for a run now, under the id given.
-pub fn trigger(job: JobId, run: RunId, rows: &Rows) -> Requested<()> {
+/// Asks for a run now, under the id given. `params` are laid over the job's for all attempts of this run. They are kept
+/// under its firing, in the same commit, also if the run is recorded as skipped at once.
+pub fn trigger(job: JobId, run: RunId, params: Option<&Arc<str>>, rows: &Rows) -> Requested<()> {
     if row_of(job, rows)?.is_none() {
         return refused(Rejected::Deleted);
     }
     let mut work = UnitOfWork::of(rows);
-    match work.apply(job, &Event::Trigger { run }) {
-        Ok(_) => Ok(work.decided(Ok(()))),
-        Err(rejected) => refused(rejected),
+    if let Err(rejected) = work.apply(job, &Event::Trigger { run }) {
+        return refused(rejected);
     }
+    let asked_at = work.job(job).and_then(|(state, _)| state.last_manual_at);
+    if let (Some(params), Some(due_at)) = (params, asked_at) {
+        work.keep_run_params(FiringKey { job, due_at, trigger: Trigger::Manual }, params.clone());
+    }
+    Ok(work.decided(Ok(())))
 }
 
 /// Asks a run to end, or not to start.

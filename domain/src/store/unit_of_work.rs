@@ -254,6 +254,10 @@ impl UnitOfWork {
         self.write.outputs.push((run, output));
     }
 
+    pub fn keep_run_params(&mut self, firing: FiringKey, params: Arc<str>) {
+        self.write.run_params.push((firing, params));
+    }
+
     pub fn write_session(&mut self, write: SessionWrite) {
         self.write.sessions.push(write);
     }

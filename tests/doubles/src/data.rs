@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use carillon_domain::firing::{ConcurrentRun, FiringKey, JobState, Phase};
+use carillon_domain::firing::{ConcurrentRun, Firing, FiringKey, JobState, Phase};
 use carillon_domain::id::{JobId, RunId, SessionId};
 use carillon_domain::node::port::{Peek, RowKey, RunRef, UNCLAIMED_PER_PARTITION, Unclaimed};
 use carillon_domain::partition::partition_of;
@@ -37,6 +37,7 @@ pub struct Data {
     pub of_job: BTreeSet<(JobId, Place)>,
     facts: BTreeSet<(JobId, Timestamp, Trigger, u32)>,
     pub outputs: BTreeMap<RunId, Output>,
+    pub run_params: BTreeMap<FiringKey, Arc<str>>,
     pub live: BTreeMap<RunId, LiveRow>,
     pub sessions: BTreeMap<SessionId, SessionView>,
     /// Sessions that are over: their last sequence, and when they went.
@@ -65,6 +66,7 @@ impl Data {
             of_job: BTreeSet::new(),
             facts: BTreeSet::new(),
             outputs: BTreeMap::new(),
+            run_params: BTreeMap::new(),
             live: BTreeMap::new(),
             sessions: BTreeMap::new(),
             spent: BTreeMap::new(),
@@ -234,7 +236,23 @@ impl Data {
             self.of_job.remove(&(record.job, *place));
             self.outputs.remove(&record.id);
             self.facts.remove(&(record.job, record.due_at, record.trigger, record.attempt));
+            let firing = FiringKey { job: record.job, due_at: record.due_at, trigger: record.trigger };
+            if !self.knows(&firing) {
+                self.run_params.remove(&firing);
+            }
         }
+    }
+
+    /// Whether an attempt of the firing waits, executes or has a record.
+    fn knows(&self, firing: &FiringKey) -> bool {
+        let is_it = |other: &Firing| other.due_at == firing.due_at && other.trigger == firing.trigger;
+        let in_row = self.states.get(&firing.job).is_some_and(|state| {
+            state.phase.held().is_some_and(|held| is_it(&held.firing))
+                || state.manual.is_some_and(|manual| is_it(&manual.firing))
+        });
+        let first = (firing.job, firing.due_at, firing.trigger, 0);
+        let last = (firing.job, firing.due_at, firing.trigger, u32::MAX);
+        in_row || self.concurrent.contains_key(firing) || self.facts.range(first..=last).next().is_some()
     }
 
     /// The newest record of a job.
@@ -263,6 +281,7 @@ impl Data {
             self.names.retain(|_, named| *named != id);
         }
         changes.records.into_iter().for_each(|record| self.write_record(record));
+        self.run_params.extend(changes.run_params);
         self.outputs.extend(changes.outputs.into_iter().map(|(run, output)| (run, Output::clone(&output))));
     }
 

@@ -198,6 +198,10 @@ impl Tables for Transaction<'_> {
         done(self.data.outputs.get(&run).cloned())
     }
 
+    fn run_params(&mut self, firings: &[FiringKey]) -> impl Future<Output = StoreResult<Vec<Option<Arc<str>>>>> + Send {
+        done(firings.iter().map(|firing| self.data.run_params.get(firing).cloned()).collect())
+    }
+
     fn insert_session(&mut self, session: &NewSession) -> impl Future<Output = StoreResult<()>> + Send {
         let now = self.now();
         let view = SessionView {

@@ -14,6 +14,7 @@ pub mod live_output;
 pub mod lost_commits;
 pub mod overlaps;
 pub mod random_walk;
+pub mod run_params;
 pub mod run_transitions;
 pub mod sessions;
 pub mod settling;
@@ -73,6 +74,8 @@ macro_rules! store_conformance {
             listing: jobs_page_by_page, jobs_by_filter, runs_page_by_page, runs_by_filter, runs_of_one_due_time, a_job_shows_its_last_run,
                 sessions_show_what_they_hold, purge_forgets, purge_goes_round, purge_counts_in_parts,
                 filtered_pages_see_all, many_look_at_once;
+            run_params: they_are_used_by_the_run_alone, retries_keep_them, they_survive_the_node_that_held_the_run,
+                a_skipped_run_keeps_them, purge_takes_them_with_the_last_record;
             live_output: what_is_asked_for_is_published, a_full_part_comes_through,
                 runs_beside_are_asked_for_until_they_end, what_nobody_asks_for_is_not_published,
                 purge_forgets_what_nobody_reads;

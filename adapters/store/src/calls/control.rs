@@ -1,5 +1,6 @@
 //! The calls of people.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use carillon_domain::firing::Event;
@@ -60,10 +61,15 @@ async fn change<T: Tables>(tables: &mut T, key: &JobKey, event: &Event) -> Resul
     Ok(jobs::changed_view(tables, (node, last_run), row, recorded).await?)
 }
 
-pub(crate) async fn trigger<T: Tables>(tables: &mut T, key: &JobKey, run: RunId) -> Result<(), ControlError> {
+pub(crate) async fn trigger<T: Tables>(
+    tables: &mut T,
+    key: &JobKey,
+    run: RunId,
+    params: Option<&Arc<str>>,
+) -> Result<(), ControlError> {
     let row = jobs::find(tables, key).await?.row;
     let id = row.state.id;
-    Ok(decide_on(tables, vec![row], |rows| store::trigger(id, run, rows)).await??)
+    Ok(decide_on(tables, vec![row], |rows| store::trigger(id, run, params, rows)).await??)
 }
 
 pub(crate) async fn cancel<T: Tables>(tables: &mut T, run: RunId) -> Result<RunView, ControlError> {

@@ -4,3 +4,4 @@
 pub(crate) mod control;
 mod decide;
 pub(crate) mod node;
+pub mod run_params;

@@ -218,8 +218,8 @@ impl<D: Database> ControlStore for ClusterStore<D> {
         write!(self, "resume", Locks::Rows, |tables| control::resume(tables, key))
     }
 
-    async fn trigger(&self, key: &JobKey, run: RunId) -> Result<(), ControlError> {
-        write!(self, "trigger", Locks::Rows, |tables| control::trigger(tables, key, run))
+    async fn trigger_with(&self, key: &JobKey, run: RunId, params: Option<Arc<str>>) -> Result<(), ControlError> {
+        write!(self, "trigger", Locks::Rows, |tables| control::trigger(tables, key, run, params.as_ref()))
     }
 
     async fn cancel(&self, run: RunId) -> Result<RunView, ControlError> {

@@ -134,6 +134,10 @@ impl<D: Database> Tables for Transaction<D> {
         self.connection.output(run).await
     }
 
+    async fn run_params(&mut self, firings: &[FiringKey]) -> StoreResult<Vec<Option<Arc<str>>>> {
+        self.connection.run_params(firings).await
+    }
+
     async fn insert_session(&mut self, session: &NewSession) -> StoreResult<()> {
         self.wrote = true;
         let now = Transaction::now(self);

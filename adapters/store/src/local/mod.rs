@@ -160,9 +160,11 @@ impl<D: LocalDatabase> ControlStore for LocalStore<D> {
         self.database.write("resume", move |tables| at_once(control::resume(tables, &key))).await
     }
 
-    async fn trigger(&self, key: &JobKey, run: RunId) -> Result<(), ControlError> {
+    async fn trigger_with(&self, key: &JobKey, run: RunId, params: Option<Arc<str>>) -> Result<(), ControlError> {
         let key = key.clone();
-        self.database.write("trigger", move |tables| at_once(control::trigger(tables, &key, run))).await
+        self.database
+            .write("trigger", move |tables| at_once(control::trigger(tables, &key, run, params.as_ref())))
+            .await
     }
 
     async fn cancel(&self, run: RunId) -> Result<RunView, ControlError> {

@@ -54,6 +54,10 @@ pub(in crate::sqlite) fn write(
     for id in &changes.deleted {
         execute(conn, "UPDATE job SET deleted_at = ?2 WHERE id = ?1", params![signed(id.0), now.as_ms()])?;
     }
+    for (firing, params) in &changes.run_params {
+        let sql = "INSERT INTO run_params (job_id, due_at, params) VALUES (?1, ?2, ?3)";
+        execute(conn, sql, params![signed(firing.job.0), firing.due_at.as_ms(), params.as_ref()])?;
+    }
     changes.records.iter().try_for_each(|record| write_record(conn, record))?;
     changes.outputs.iter().try_for_each(|(run, output)| write_output(conn, *run, output))
 }

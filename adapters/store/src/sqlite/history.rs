@@ -1,5 +1,8 @@
 //! Reading history, sessions, and what a node asks without a lock.
 
+use std::sync::Arc;
+
+use carillon_domain::firing::FiringKey;
 use carillon_domain::id::{JobId, RunId, SessionId};
 use carillon_domain::node::port::{Peek, RowKey, RunRef, UNCLAIMED_PER_PARTITION};
 use carillon_domain::run::RunRecord;
@@ -73,6 +76,13 @@ pub(in crate::sqlite) fn records(conn: &Connection, query: &RecordQuery) -> Stor
     sql.push_str(" ORDER BY r.due_at DESC, r.attempt DESC, r.id DESC LIMIT ?");
     params.push(i64::try_from(query.limit).unwrap_or(i64::MAX).into());
     all(conn, &sql, params_from_iter(params), rows::recorded)
+}
+
+/// The params that were given for a manual run.
+pub(in crate::sqlite) fn run_params(conn: &Connection, firing: &FiringKey) -> StoreResult<Option<Arc<str>>> {
+    let sql = "SELECT params FROM run_params WHERE job_id = ?1 AND due_at = ?2";
+    first(conn, sql, params![signed(firing.job.0), firing.due_at.as_ms()], column::<String>)
+        .map(|text| text.map(Arc::from))
 }
 
 /// The newest record of a job.

@@ -211,6 +211,11 @@ impl Tables for Transaction<'_> {
         ready(history::output(self.conn, run))
     }
 
+    fn run_params(&mut self, firings: &[FiringKey]) -> impl Future<Output = StoreResult<Vec<Option<Arc<str>>>>> + Send {
+        let read = |firing: &FiringKey| history::run_params(self.conn, firing);
+        ready(firings.iter().map(read).collect())
+    }
+
     fn insert_session(&mut self, session: &NewSession) -> impl Future<Output = StoreResult<()>> + Send {
         ready(self.insert(session))
     }

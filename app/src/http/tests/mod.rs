@@ -9,7 +9,6 @@ mod jobs;
 mod listing;
 mod runs;
 mod server;
-mod why;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{Definition, NewSession, RecordedLoss};
-use crate::firing::{ConcurrentRun, JobState};
+use crate::firing::{ConcurrentRun, FiringKey, JobState};
 use crate::id::{JobId, RunId, SessionId};
 use crate::run::{Output, RunRecord};
 
@@ -71,6 +71,8 @@ pub struct WriteSet {
     pub records: Vec<RunRecord>,
     /// Outputs of runs among `records`.
     pub outputs: Vec<(RunId, Arc<Output>)>,
+    /// Params that a person gave for one manual run: JSON text, laid over the job's. All attempts of the firing use them.
+    pub run_params: Vec<(FiringKey, Arc<str>)>,
     /// Sessions, written after the rows.
     pub sessions: Vec<SessionWrite>,
     /// A loss window to open, or to lay over the open one.
@@ -80,12 +82,13 @@ pub struct WriteSet {
 impl WriteSet {
     /// Whether it changes rows of jobs and nothing else.
     pub fn has_only_jobs(&self) -> bool {
-        let Self { jobs: _, concurrent, definitions, deleted, records, outputs, sessions, loss } = self;
+        let Self { jobs: _, concurrent, definitions, deleted, records, outputs, run_params, sessions, loss } = self;
         concurrent.is_empty()
             && definitions.is_empty()
             && deleted.is_empty()
             && records.is_empty()
             && outputs.is_empty()
+            && run_params.is_empty()
             && sessions.is_empty()
             && loss.is_none()
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use carillon_domain::firing::{ConcurrentRun, JobState, Phase};
+use carillon_domain::firing::{ConcurrentRun, FiringKey, JobState, Phase};
 use carillon_domain::id::{JobId, RunId, SessionId};
 use carillon_domain::node::port::{RunRef, Unclaimed, WantedOutput};
 use carillon_domain::run::RunRecord;
@@ -110,6 +110,10 @@ impl ReadRows for ModelConnection {
 
     async fn concurrent_runs(&mut self, query: ConcurrentQuery<'_>) -> StoreResult<Vec<ConcurrentRun>> {
         self.read(|data| concurrent_runs(data, query)).await?
+    }
+
+    async fn run_params(&mut self, firings: &[FiringKey]) -> StoreResult<Vec<Option<Arc<str>>>> {
+        self.read(|data| firings.iter().map(|firing| data.run_params.get(firing).cloned()).collect()).await
     }
 
     async fn highest_version(&mut self) -> StoreResult<u64> {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use carillon_domain::firing::{ConcurrentRun, JobState};
+use carillon_domain::firing::{ConcurrentRun, FiringKey, JobState};
 use carillon_domain::guard::{Guard, enabled};
 use carillon_domain::id::{JobId, RunId, SessionId};
 use carillon_domain::job::Job;
@@ -161,6 +161,12 @@ impl WriteRows for ModelConnection {
         let inserted = concurrent.len() as u64;
         self.keep(WriteSet { concurrent, ..WriteSet::default() })?;
         Ok(inserted)
+    }
+
+    /// Only the commit that writes the job's row inserts them, so nobody else waits for them.
+    async fn insert_run_params(&mut self, params: &[(FiringKey, Arc<str>)]) -> StoreResult<()> {
+        self.statement().await?;
+        self.keep(WriteSet { run_params: params.to_vec(), ..WriteSet::default() })
     }
 
     /// The version itself follows from the rows that are deleted.

@@ -81,6 +81,9 @@ pub trait ReadRows {
         query: ConcurrentQuery<'_>,
     ) -> impl Future<Output = StoreResult<Vec<ConcurrentRun>>> + Send;
 
+    /// The params that were given for manual runs, in the order asked for.
+    fn run_params(&mut self, firings: &[FiringKey]) -> impl Future<Output = StoreResult<Vec<Option<Arc<str>>>>> + Send;
+
     /// The highest version of a deleted row; 0 if there was none.
     fn highest_version(&mut self) -> impl Future<Output = StoreResult<u64>> + Send;
 
@@ -133,6 +136,9 @@ pub trait WriteRows {
 
     /// Inserts concurrent runs.
     fn insert_concurrent(&mut self, writes: &[Write<ConcurrentRun>]) -> impl Future<Output = StoreResult<u64>> + Send;
+
+    /// Inserts the params of manual runs whose rows were just written.
+    fn insert_run_params(&mut self, params: &[(FiringKey, Arc<str>)]) -> impl Future<Output = StoreResult<()>> + Send;
 
     /// Raises the highest version of a deleted row.
     fn raise_highest_version(&mut self, version: u64) -> impl Future<Output = StoreResult<()>> + Send;

@@ -238,6 +238,20 @@ impl ReadRows for MySqlConnection {
         }
     }
 
+    async fn run_params(&mut self, firings: &[FiringKey]) -> StoreResult<Vec<Option<Arc<str>>>> {
+        let place = |firing: &FiringKey| format!("({},{})", firing.job.0, firing.due_at.as_ms());
+        let places: Vec<String> = firings.iter().map(place).collect();
+        let sql =
+            format!("SELECT job_id, due_at, params FROM run_params WHERE (job_id, due_at) IN ({})", places.join(","));
+        let mut found = BTreeMap::new();
+        for row in self.query(&sql).await? {
+            let mut from = Columns::of(row);
+            let firing = (JobId(from.next()?), from.time()?);
+            found.insert(firing, Arc::from(from.next::<String>()?));
+        }
+        Ok(firings.iter().map(|firing| found.get(&(firing.job, firing.due_at)).cloned()).collect())
+    }
+
     async fn highest_version(&mut self) -> StoreResult<u64> {
         let sql = "SELECT CAST(value AS UNSIGNED) FROM meta WHERE name = 'highest_version'";
         let row = self.select(sql, ()).await?.pop();

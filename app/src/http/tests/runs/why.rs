@@ -3,9 +3,9 @@
 use carillon_domain::run::Status;
 use serde_json::{Value, json};
 
-use super::Api;
+use crate::http::tests::Api;
 
-fn told(reply: &super::Reply) -> [Option<&str>; 3] {
+fn told(reply: &crate::http::tests::Reply) -> [Option<&str>; 3] {
     ["state", "sentence", "next_due_at"].map(|field| reply.json[field].as_str())
 }
 
@@ -19,7 +19,7 @@ async fn a_due_time_is_explained_from_its_coming_to_its_record() {
     assert_eq!((&first.json["run"], first.json["due_at"].as_str()), (&Value::Null, one));
 
     api.clock.advance(std::time::Duration::from_secs(3_600));
-    let waits = "The firing of 01:00 is due, and a node is about to claim it; it has waited for 0ms.";
+    let waits = "The firing of 01:00 is due, and a node is about to claim it; it has waited for 0s.";
     let two = Some("2027-01-01T02:00:00.000Z");
     assert_eq!(told(&api.call("GET", "/v1/jobs/a/why", None).await), [Some("waiting"), Some(waits), two]);
 
