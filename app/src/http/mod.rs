@@ -5,6 +5,7 @@
 //! [`call`], before a handler sees the request.
 
 mod fallback;
+mod openapi;
 mod problem;
 mod put_loader;
 mod request;
@@ -43,6 +44,8 @@ pub fn routes(state: Arc<ApiState>) -> BoxedFilter<(Response,)> {
         .or(routes::health::routes(&state))
         .unify()
         .or(routes::metrics::route(&state))
+        .unify()
+        .or(openapi::route(&state))
         .unify();
     let all = jobs.or(runs).unify().or(node).unify().or(fallback::route(&state)).unify();
     all.map(harden).boxed()

@@ -10,6 +10,7 @@ mod job;
 mod parse;
 mod run;
 mod run_params;
+pub mod schema;
 mod secret;
 mod why;
 

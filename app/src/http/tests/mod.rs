@@ -3,6 +3,7 @@
 mod access;
 mod batch;
 mod cluster;
+mod contract;
 mod elsewhere;
 mod hostile;
 mod jobs;
@@ -166,6 +167,7 @@ impl Api {
             body,
         };
         assert_eq!(reply.header("x-content-type-options"), "nosniff", "{method} {path}");
+        contract::check(method, path, &reply);
         if reply.status.is_client_error() || reply.status.is_server_error() {
             assert_eq!(reply.header("content-type"), "application/problem+json", "{method} {path}");
             assert_eq!(reply.json["status"], reply.status.as_u16());
