@@ -201,6 +201,11 @@ struct Question<'a> {
 }
 
 impl Question<'_> {
+    /// Whether the schedule is due at the time that was asked about.
+    fn is_due(&self) -> bool {
+        self.facts.timeline.next_after(self.at - Timestamp::TICK) == Some(self.at)
+    }
+
     /// The firing as a subject.
     fn firing(&self, trigger: Trigger) -> String {
         let at = self.clock.at(self.at);

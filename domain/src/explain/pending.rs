@@ -18,8 +18,7 @@ impl Question<'_> {
         let (facts, at) = (self.facts, self.at);
         let in_row = facts.state.armed.is_some_and(|armed| armed.due_at == at)
             || facts.state.phase.held().is_some_and(|held| held.firing.due_at == at);
-        let is_due = facts.timeline.next_after(at - Timestamp::TICK) == Some(at);
-        if !is_due && !in_row {
+        if !self.is_due() && !in_row {
             return (DueState::NotDue, self.not_due(), None);
         }
         if at <= facts.state.anchor_at && !in_row {
@@ -38,7 +37,7 @@ impl Question<'_> {
             let wait = length(at.since(facts.now));
             return (DueState::Upcoming, format!("{firing} comes up in {wait}."), None);
         }
-        if at <= facts.state.cursor && !in_row && !facts.state.catch_up_until.is_some_and(|until| at <= until) {
+        if at <= facts.state.cursor && !in_row && facts.state.catch_up_until.is_none_or(|until| at > until) {
             let why = "it is older than the history that is kept, or its records were lost";
             return (DueState::Unrecorded, format!("{firing} has no record: {why}."), None);
         }

@@ -12,7 +12,7 @@ impl Question<'_> {
     /// The record of the latest attempt. A run of the schedule goes before a manual one of the same instant.
     pub(super) fn of_record(&self) -> Option<Found> {
         let order = |record: &&RunRecord| (record.trigger != Trigger::Manual, record.attempt);
-        let record = self.facts.records.iter().max_by_key(order)?;
+        let record = self.facts.records.iter().filter(|record| self.is_covered_by(record)).max_by_key(order)?;
         let firing = self.firing(record.trigger);
         let (standing, predicate) = match record.status {
             Status::Lost => (DueState::Lost, self.lost(record)),
@@ -20,6 +20,12 @@ impl Question<'_> {
             _ => (DueState::Ran, self.ended(record)),
         };
         Some((standing, format!("{firing} {predicate}{}.", self.others(record)), Some(record.id)))
+    }
+
+    /// A range stands for the due times in it, not for the moments between them. Those of an earlier schedule are not known.
+    fn is_covered_by(&self, record: &RunRecord) -> bool {
+        let is_an_end = self.at == record.first_due_at || self.at == record.due_at;
+        is_an_end || self.is_due() || self.at <= self.facts.state.anchor_at
     }
 
     /// The other due times that share the record.

@@ -130,5 +130,10 @@ fn a_record_of_many_due_times_speaks_for_each() {
     let many =
         RunRecord { count: 3, first_due_at: at("02:00"), due_at: at("04:00"), ..unstarted(Some(Reason::Paused)) };
     let sentence = "The firing of 03:00 was skipped: the job was paused; so were all 3 due times from 02:00 to 04:00.";
-    recorded(many).says("03:00", DueState::Skipped, sentence);
+    recorded(many.clone()).says("03:00", DueState::Skipped, sentence);
+    let between = "03:10 is not a due time of this schedule: the nearest ones are 03:00 and 04:00.";
+    recorded(many.clone()).says("03:10", DueState::NotDue, between);
+    let retimed = recorded(many).with(|world| world.state.anchor_at = at("04:30"));
+    let sentence = sentence.replace("of 03:00", "of 03:10");
+    retimed.says("03:10", DueState::Skipped, &sentence);
 }
