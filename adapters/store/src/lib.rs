@@ -11,6 +11,7 @@ pub mod cluster;
 mod codec;
 mod definition;
 mod error;
+pub mod feed;
 mod guarded;
 pub mod live_output;
 pub mod local;
@@ -36,6 +37,7 @@ use carillon_domain::id::{RunId, SessionId};
 use carillon_domain::node::call::BeatAnswer;
 use carillon_domain::node::port::{Claimed, FinishAnswer, Peek, RunRef, SettleAnswer, StartAnswer};
 use carillon_domain::time::Timestamp;
+use feed::{FeedLook, FeedRequest};
 
 /// The calls of a node.
 ///
@@ -152,6 +154,9 @@ pub trait ControlStore: Send + Sync {
     /// Asks the node of `run` for its output and answers the part that it has published; `None` before the first. A reader asks again
     /// every few seconds.
     async fn ask_output(&self, run: RunId) -> Result<Option<LivePart>, StoreError>;
+
+    /// One look of a feed: the rows of each journal that were asked for, and the present state, from one state of the database.
+    async fn look(&self, request: &FeedRequest) -> Result<FeedLook, StoreError>;
 
     /// Sessions, live and ended ones that still hold rows.
     async fn sessions(&self) -> Result<Vec<SessionView>, StoreError>;

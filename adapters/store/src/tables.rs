@@ -21,6 +21,7 @@ use carillon_domain::time::Timestamp;
 pub use crate::views::jobs::seen_job;
 pub use carillon_domain::store::{ConcurrentJob, JobRow, KnownSession, Standing, Write, WriteSet};
 
+use super::feed::{JournalAsk, Numbered};
 use super::{ClaimRequest, JobKey, JobQuery, NewSession, Output, RecordedLoss, RunCursor, SessionState, SessionView};
 
 /// The most that is kept of an output. Executors hand over far less.
@@ -148,6 +149,8 @@ pub trait Tables {
 
     /// Rows of these jobs that hold a run, or in which one waits under an id.
     fn live_jobs(&mut self, jobs: Option<&[JobId]>) -> impl Future<Output = StoreResult<Vec<JobRow>>> + Send;
+    /// Rows of jobs whose own run executes.
+    fn executing_jobs(&mut self) -> impl Future<Output = StoreResult<Vec<JobRow>>> + Send;
     /// Concurrent runs of these jobs, or of all.
     fn live_concurrent(
         &mut self,
@@ -157,6 +160,8 @@ pub trait Tables {
     fn record(&mut self, run: RunId) -> impl Future<Output = StoreResult<Option<Recorded>>> + Send;
     /// History, newest first.
     fn records(&mut self, query: &RecordQuery) -> impl Future<Output = StoreResult<Vec<Recorded>>> + Send;
+    /// History by its numbers.
+    fn runs_numbered(&mut self, ask: &JournalAsk) -> impl Future<Output = StoreResult<Numbered<Recorded>>> + Send;
     /// The newest record of each job that has one.
     fn last_records(&mut self, jobs: &[JobId]) -> impl Future<Output = StoreResult<BTreeMap<JobId, RunRecord>>> + Send;
     /// The output of a run that ended.

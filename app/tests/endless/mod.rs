@@ -11,6 +11,7 @@ use carillon_domain::job::Job;
 use carillon_domain::node::call::{BeatAnswer, Peer};
 use carillon_domain::node::port::{Claimed, FinishAnswer, Peek, RowKey, RunRef, SettleAnswer, StartAnswer};
 use carillon_domain::time::Timestamp;
+use carillon_store::feed::{FeedLook, FeedRequest};
 use carillon_store::*;
 use tokio::sync::Notify;
 
@@ -196,6 +197,10 @@ impl ControlStore for Endless {
     }
 
     async fn ask_output(&self, _: RunId) -> Result<Option<LivePart>, StoreError> {
+        unreachable!()
+    }
+
+    async fn look(&self, _: &FeedRequest) -> Result<FeedLook, StoreError> {
         unreachable!()
     }
 

@@ -10,6 +10,7 @@ use carillon_domain::partition::partition_of;
 use carillon_domain::run::{RunRecord, Trigger};
 use carillon_domain::time::Timestamp;
 
+use super::journal::RunNumbers;
 use carillon_domain::store::Definition;
 use carillon_domain::store::SPENT_KEPT;
 use carillon_store::Clock;
@@ -33,6 +34,7 @@ pub struct Data {
     pub concurrent: BTreeMap<FiringKey, ConcurrentRun>,
     pub records: BTreeMap<Place, (RunRecord, Option<String>)>,
     pub places: BTreeMap<RunId, Place>,
+    pub numbers: RunNumbers,
     /// The same of each job, so that its newest is found at once.
     pub of_job: BTreeSet<(JobId, Place)>,
     facts: BTreeSet<(JobId, Timestamp, Trigger, u32)>,
@@ -62,6 +64,7 @@ impl Data {
             concurrent: BTreeMap::new(),
             records: BTreeMap::new(),
             places: BTreeMap::new(),
+            numbers: RunNumbers::default(),
             of_job: BTreeSet::new(),
             facts: BTreeSet::new(),
             outputs: BTreeMap::new(),
@@ -223,6 +226,7 @@ impl Data {
         let place = (record.due_at, record.attempt, record.id);
         let node = record.session.and_then(|session| self.sessions.get(&session)).map(|session| session.node.clone());
         self.places.insert(record.id, place);
+        self.numbers.show(record.id, place);
         self.of_job.insert((record.job, place));
         self.records.insert(place, (record, node));
     }
@@ -231,6 +235,7 @@ impl Data {
     pub fn forget_record(&mut self, place: &Place) {
         if let Some((record, _)) = self.records.remove(place) {
             self.places.remove(&record.id);
+            self.numbers.hide(record.id);
             self.of_job.remove(&(record.job, *place));
             self.outputs.remove(&record.id);
             self.facts.remove(&(record.job, record.due_at, record.trigger, record.attempt));

@@ -4,6 +4,7 @@ mod backup;
 mod data;
 mod faults;
 pub mod innodb;
+mod journal;
 mod live;
 mod tables;
 

@@ -13,6 +13,7 @@ use carillon_domain::run::RunRecord;
 use carillon_domain::time::Timestamp;
 
 use super::data::{Data, Place as RecordPlace};
+use carillon_store::feed::{JournalAsk, Numbered};
 use carillon_store::live_output::LiveRow;
 use carillon_store::local::port::LocalTransaction;
 use carillon_store::purge_cursor::{Counted, Purge, PurgePosition, PurgePositions};
@@ -163,6 +164,10 @@ impl Tables for Transaction<'_> {
         done(self.data.rows(live).collect())
     }
 
+    fn executing_jobs(&mut self) -> impl Future<Output = StoreResult<Vec<JobRow>>> + Send {
+        done(self.data.rows(|state| matches!(state.phase, Phase::Executing(_))).collect())
+    }
+
     fn live_concurrent(
         &mut self,
         jobs: Option<&[JobId]>,
@@ -187,6 +192,10 @@ impl Tables for Transaction<'_> {
         let newest_first = self.data.records.keys().rev();
         let rows = newest_first.filter_map(|at| self.data.recorded(at).filter(|recorded| wanted(at, recorded)));
         done(rows.take(query.limit).collect())
+    }
+
+    fn runs_numbered(&mut self, ask: &JournalAsk) -> impl Future<Output = StoreResult<Numbered<Recorded>>> + Send {
+        done(self.data.runs_numbered(ask))
     }
 
     fn last_records(&mut self, jobs: &[JobId]) -> impl Future<Output = StoreResult<BTreeMap<JobId, RunRecord>>> + Send {

@@ -7,6 +7,7 @@ pub mod claim_and_start;
 pub mod claims;
 pub mod control;
 pub mod deletion;
+pub mod feed;
 pub mod fixture;
 pub mod jobs;
 pub mod listing;
@@ -76,6 +77,9 @@ macro_rules! store_conformance {
             live_output: what_is_asked_for_is_published, a_full_part_comes_through,
                 runs_beside_are_asked_for_until_they_end, what_nobody_asks_for_is_not_published,
                 purge_forgets_what_nobody_reads;
+            feed: a_look_tells_what_was_recorded_since, a_look_shows_what_executes, a_look_shows_the_sessions,
+                rows_are_found_by_their_numbers, the_numbers_of_a_job_follow_its_commits,
+                a_tail_tells_every_record_once;
         );
     };
     (@ $new:ident, $($module:ident: $($case:ident),+;)+) => {

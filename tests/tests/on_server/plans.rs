@@ -6,6 +6,7 @@ use carillon_domain::job::{Job, Overlap};
 use carillon_domain::node::port::StartAnswer;
 use carillon_domain::run::Status;
 use carillon_store::Me;
+use carillon_store::feed::{FeedRequest, JournalAsk, Span};
 use carillon_store::{Finished, JobQuery, Output, PutIf, PutJob, RunQuery};
 use carillon_tests::conformance::StoreFixture;
 use carillon_tests::conformance::fixture::{ending, job, key, refs};
@@ -140,6 +141,7 @@ async fn work(bench: &StoreFixture) {
     store.ask_output(running[0].run).await.unwrap();
     store.peek(&bench.peek_request(bench.me, &[0, 1], bench.clock_in(30))).await.unwrap();
     store.sessions().await.unwrap();
+    look(bench).await;
     assert!(store.list_held(bench.me).await.unwrap().len() > BATCH);
     let now = bench.clock_in(0).as_ms().unsigned_abs();
     let [dead, gone] = [bench.session(now).await, bench.session(now + 1).await];
@@ -150,6 +152,16 @@ async fn work(bench: &StoreFixture) {
         store.release(gone, &refs(&claimed)).await.unwrap();
     }
     store.close_session(gone).await.unwrap();
+}
+
+/// A look of a feed with many gaps, near the end of a long history.
+async fn look(bench: &StoreFixture) {
+    let first = FeedRequest { journals: [JournalAsk::newest()], present: false };
+    let newest = bench.store.look(&first).await.unwrap().journals[0].newest;
+    let gaps = (1..20).map(|n| Span { first: n * 100, last: n * 100 + 2 }).collect();
+    let runs = JournalAsk { after: newest - 10, limit: BATCH, gaps };
+    let look = bench.store.look(&FeedRequest { journals: [runs], present: true }).await.unwrap();
+    assert!(look.journals[0].rows.len() >= 10 && !look.present.unwrap().running.is_empty());
 }
 
 /// A page of jobs that no index knows is a bounded part of them, and the pages together are all.

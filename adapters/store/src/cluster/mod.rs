@@ -35,9 +35,10 @@ use self::shared::StoreState;
 use self::transaction::{TRIES, Transaction};
 use crate::calls::{control, node};
 use crate::clock::Clock;
+use crate::feed::{FeedLook, FeedRequest};
 use crate::purge_cursor::{Purge, PurgeCursors};
 use crate::tables::Tables;
-use crate::views::{jobs, runs};
+use crate::views::{feed, jobs, runs};
 use crate::{
     ClaimRequest, ControlError, ControlStore, Finished, JobKey, JobQuery, JobView, LivePart, Me, NewSession, NodeStore,
     Opened, Output, Page, PeekRequest, PutJob, RecordedLoss, RunCursor, RunQuery, RunView, Saved, SessionView,
@@ -254,6 +255,11 @@ impl<D: Database> ControlStore for ClusterStore<D> {
             write!(self, "ask_output", Locks::Rows, |tables| tables.ask_live_output(run))?;
         }
         Ok(row.and_then(|row| row.into_fresh(now)))
+    }
+
+    async fn look(&self, request: &FeedRequest) -> Result<FeedLook, StoreError> {
+        let commits_within = self.database.commits_within();
+        read!(self, "look", |tables| feed::look(tables, request, commits_within))
     }
 
     async fn sessions(&self) -> Result<Vec<SessionView>, StoreError> {

@@ -15,6 +15,7 @@ use crate::cluster::port::{
     ConcurrentQuery, Connection, Database, ReadForPeople, ReadRows, Sessions, StateQuery, WriteRows,
 };
 use crate::cluster::transaction::Transaction;
+use crate::feed::{JournalAsk, Numbered};
 use crate::tables::{ConcurrentJob, JobRow, JobRows, RecordQuery, Recorded, SeenJob, Standing, Tables, WriteSet};
 use crate::{
     ClaimRequest, JobKey, JobQuery, NewSession, Output, RecordedLoss, SessionState, SessionView, StoreError,
@@ -107,6 +108,10 @@ impl<D: Database> Tables for Transaction<D> {
         self.read_rows(StateQuery::Live(jobs)).await
     }
 
+    async fn executing_jobs(&mut self) -> StoreResult<Vec<JobRow>> {
+        self.read_readable(StateQuery::Executing).await
+    }
+
     async fn live_concurrent(&mut self, jobs: Option<&[JobId]>) -> StoreResult<Vec<ConcurrentJob>> {
         let Some(jobs) = jobs else { return self.read_concurrent(ConcurrentQuery::All).await };
         // A start names a version that was written before this transaction began, and its write is guarded by it. A call that adds
@@ -124,6 +129,10 @@ impl<D: Database> Tables for Transaction<D> {
 
     async fn records(&mut self, query: &RecordQuery) -> StoreResult<Vec<Recorded>> {
         self.connection.records(query).await
+    }
+
+    async fn runs_numbered(&mut self, ask: &JournalAsk) -> StoreResult<Numbered<Recorded>> {
+        self.connection.runs_numbered(ask).await
     }
 
     async fn last_records(&mut self, jobs: &[JobId]) -> StoreResult<BTreeMap<JobId, RunRecord>> {

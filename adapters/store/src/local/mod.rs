@@ -7,6 +7,7 @@ pub mod port;
 
 use std::ops::Deref;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use carillon_domain::id::{RunId, SessionId};
@@ -17,9 +18,10 @@ use carillon_domain::time::Timestamp;
 
 use self::port::{LocalDatabase, LocalTransaction};
 use crate::calls::{control, node};
+use crate::feed::{FeedLook, FeedRequest};
 use crate::purge_cursor::{Purge, PurgeCursors};
 use crate::tables::{Tables, at_once};
-use crate::views::{jobs, runs};
+use crate::views::{feed, jobs, runs};
 use crate::{
     ClaimRequest, ControlError, ControlStore, Finished, JobKey, JobQuery, JobView, LivePart, Me, NewSession, NodeStore,
     Opened, Output, Page, PeekRequest, PutJob, RecordedLoss, RunCursor, RunQuery, RunView, Saved, SessionView,
@@ -199,6 +201,11 @@ impl<D: LocalDatabase> ControlStore for LocalStore<D> {
             self.database.write("ask_output", move |tables| tables.ask_live_output(run)).await?;
         }
         Ok(row.and_then(|row| row.into_fresh(now)))
+    }
+
+    async fn look(&self, request: &FeedRequest) -> Result<FeedLook, StoreError> {
+        let request = request.clone();
+        self.database.read("look", move |tables| at_once(feed::look(tables, &request, Duration::ZERO))).await
     }
 
     async fn sessions(&self) -> Result<Vec<SessionView>, StoreError> {

@@ -8,6 +8,7 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter};
 
 use crate::codec::{run_bytes, run_from};
+use crate::feed::{JournalAsk, Numbered};
 use crate::sqlite::client::error::statement;
 use crate::sqlite::live_output;
 use crate::sqlite::rows::{self, CONCURRENT, CONCURRENT_ORDER, RECORD, signed};
@@ -70,6 +71,31 @@ pub(in crate::sqlite) fn records(conn: &Connection, query: &RecordQuery) -> Stor
     sql.push_str(" ORDER BY r.due_at DESC, r.attempt DESC, r.id DESC LIMIT ?");
     params.push(i64::try_from(query.limit).unwrap_or(i64::MAX).into());
     all(conn, &sql, params_from_iter(params), rows::recorded)
+}
+
+/// History by its numbers.
+pub(in crate::sqlite) fn numbered(conn: &Connection, ask: &JournalAsk) -> StoreResult<Numbered<Recorded>> {
+    let newest = first(conn, "SELECT coalesce(max(seq), 0) FROM run", [], column::<i64>)?;
+    let read = |condition: &str, params: &[i64]| {
+        let sql = format!(
+            "SELECT {RECORD}, r.node, j.namespace, j.name, o.truncated, r.seq FROM {HISTORY} WHERE {condition} \
+             ORDER BY r.seq LIMIT ?"
+        );
+        let numbered = |row: &Row<'_>| {
+            let seq: i64 = row.get("seq").map_err(statement)?;
+            Ok((seq as u64, rows::recorded(row)?))
+        };
+        all(conn, &sql, params_from_iter(params), numbered)
+    };
+    let mut found = Vec::new();
+    for span in &ask.gaps {
+        found.extend(read("r.seq BETWEEN ? AND ?", &[signed(span.first), signed(span.last), i64::MAX])?);
+    }
+    if ask.limit > 0 {
+        let limit = i64::try_from(ask.limit).unwrap_or(i64::MAX);
+        found.extend(read("r.seq > ?", &[signed(ask.after), limit])?);
+    }
+    Ok(Numbered { newest: newest.unwrap_or(0) as u64, rows: found })
 }
 
 /// The newest record of a job.

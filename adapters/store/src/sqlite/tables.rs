@@ -14,6 +14,7 @@ use rusqlite::{Connection, Row, params};
 
 use crate::cache::definition_cache::Cache;
 use crate::codec::named;
+use crate::feed::{JournalAsk, Numbered};
 use crate::guarded::guarded;
 use crate::sqlite::client::error::unreadable;
 use crate::sqlite::rows::{CONCURRENT_ORDER, signed};
@@ -184,6 +185,10 @@ impl Tables for Transaction<'_> {
         ready(self.live_jobs_of(jobs))
     }
 
+    fn executing_jobs(&mut self) -> impl Future<Output = StoreResult<Vec<JobRow>>> + Send {
+        ready(self.jobs("job_state s WHERE s.held_session IS NOT NULL AND s.started_at IS NOT NULL", []))
+    }
+
     fn live_concurrent(
         &mut self,
         jobs: Option<&[JobId]>,
@@ -197,6 +202,10 @@ impl Tables for Transaction<'_> {
 
     fn records(&mut self, query: &RecordQuery) -> impl Future<Output = StoreResult<Vec<Recorded>>> + Send {
         ready(history::records(self.conn, query))
+    }
+
+    fn runs_numbered(&mut self, ask: &JournalAsk) -> impl Future<Output = StoreResult<Numbered<Recorded>>> + Send {
+        ready(history::numbered(self.conn, ask))
     }
 
     fn last_records(&mut self, jobs: &[JobId]) -> impl Future<Output = StoreResult<BTreeMap<JobId, RunRecord>>> + Send {

@@ -13,7 +13,7 @@ use carillon_domain::store::Refusal;
 use super::jobs::node_names;
 use crate::definition::Definition;
 use crate::tables::{ConcurrentJob, JobRow, RecordQuery, Recorded, Tables};
-use crate::{ControlError, Output, Page, RunCursor, RunQuery, RunStage, RunView, StoreError};
+use crate::{ControlError, Output, Page, RunCursor, RunQuery, RunStage, RunView, SessionView, StoreError};
 
 pub(crate) async fn run<T: Tables>(tables: &mut T, run: RunId) -> Result<RunView, ControlError> {
     let nodes = node_names(tables).await?;
@@ -87,6 +87,16 @@ async fn live<T: Tables>(tables: &mut T, query: &RunQuery, jobs: Option<&[JobId]
     Ok(views)
 }
 
+/// Every run that executes; `sessions` tell the names of the nodes.
+pub(crate) async fn executing<T: Tables>(tables: &mut T, sessions: &[SessionView]) -> Result<Vec<RunView>, StoreError> {
+    let nodes = sessions.iter().map(|session| (session.beat.id, session.node.clone())).collect();
+    let mut views = Vec::new();
+    tables.executing_jobs().await?.iter().for_each(|row| of_job(row, &nodes, &mut views));
+    tables.live_concurrent(None).await?.iter().for_each(|concurrent| of_concurrent(concurrent, &nodes, &mut views));
+    views.retain(|view| matches!(view.stage, RunStage::Running { .. }));
+    Ok(views)
+}
+
 pub(crate) async fn output<T: Tables>(tables: &mut T, run: RunId) -> Result<Output, ControlError> {
     match tables.output(run).await? {
         Some(output) => Ok(output),
@@ -104,7 +114,7 @@ fn cursor(view: &RunView) -> RunCursor {
     RunCursor { due_at, attempt, run: view.id }
 }
 
-fn of_record(recorded: Recorded) -> RunView {
+pub(crate) fn of_record(recorded: Recorded) -> RunView {
     let Recorded { record, key, node, output_truncated } = recorded;
     let stage = RunStage::Recorded { record: Box::new(record.clone()), output_truncated };
     RunView { id: record.id, job_id: record.job, key, node, stage }

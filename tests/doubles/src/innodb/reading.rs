@@ -15,6 +15,7 @@ use crate::data::Data;
 use carillon_store::cluster::port::{
     CachedDefinition, ConcurrentQuery, LiveOutputs, Peeking, Purging, ReadForPeople, ReadRows, StateQuery, StateRead,
 };
+use carillon_store::feed::{JournalAsk, Numbered};
 use carillon_store::live_output::LiveRow;
 use carillon_store::purge_cursor::{Counted, Purge, PurgePosition, PurgePositions};
 use carillon_store::tables::{RecordQuery, Recorded, SeenJob, Tables, at_once};
@@ -41,6 +42,7 @@ fn states(data: &Data, query: StateQuery<'_>) -> Vec<StateRead> {
         StateQuery::HeldBy(session, limit) => {
             all.filter(|state| is_of(&state.phase, session)).take(limit).map(read).collect()
         }
+        StateQuery::Executing => all.filter(|state| matches!(state.phase, Phase::Executing(_))).map(read).collect(),
         StateQuery::Live(ids) => {
             let asked = |state: &&Arc<JobState>| ids.is_none_or(|ids| ids.contains(&state.id));
             let lives = |state: &&Arc<JobState>| state.phase.held().is_some() || state.manual.is_some();
@@ -138,6 +140,10 @@ impl ReadForPeople for ModelConnection {
 
     async fn records(&mut self, query: &RecordQuery) -> StoreResult<Vec<Recorded>> {
         self.read(|data| at_once(data.begin().records(query))).await?
+    }
+
+    async fn runs_numbered(&mut self, ask: &JournalAsk) -> StoreResult<Numbered<Recorded>> {
+        self.read(|data| data.runs_numbered(ask)).await
     }
 
     async fn last_records(&mut self, jobs: &[JobId]) -> StoreResult<BTreeMap<JobId, RunRecord>> {

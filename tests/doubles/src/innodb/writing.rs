@@ -113,6 +113,7 @@ impl WriteRows for ModelConnection {
         let duplicates = self.write(|server, trx| {
             server.read(trx, |data| records.iter().filter(|record| data.is_recorded(record)).count())
         })?;
+        self.write(|server, _| records.iter().for_each(|record| server.data.numbers.draw(record.id)))?;
         self.keep(WriteSet { records: records.to_vec(), ..WriteSet::default() })?;
         Ok(duplicates as u64)
     }

@@ -9,6 +9,7 @@ mod rows;
 mod sessions;
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use carillon_domain::id::{JobId, SessionId};
 
@@ -38,6 +39,9 @@ pub trait Database: Send + Sync + 'static {
 
     /// Takes no idle connection of this pool any more.
     fn forget_idle(&self, pool: Pool);
+
+    /// How long after a transaction has drawn a number it may commit.
+    fn commits_within(&self) -> Duration;
 
     /// The boot clock of this process, in microseconds.
     fn boot_us(&self) -> u64;

@@ -8,6 +8,7 @@ use carillon_domain::run::RunRecord;
 use carillon_domain::store::Definition;
 use carillon_domain::time::Timestamp;
 
+use crate::feed::{JournalAsk, Numbered};
 use crate::live_output::LiveRow;
 use crate::purge_cursor::{Counted, Purge, PurgePosition, PurgePositions};
 use crate::tables::{RecordQuery, Recorded, SeenJob};
@@ -31,6 +32,9 @@ pub trait ReadForPeople {
 
     /// History, newest first.
     fn records(&mut self, query: &RecordQuery) -> impl Future<Output = StoreResult<Vec<Recorded>>> + Send;
+
+    /// History by its numbers.
+    fn runs_numbered(&mut self, ask: &JournalAsk) -> impl Future<Output = StoreResult<Numbered<Recorded>>> + Send;
 
     /// The newest record of each job that has one.
     fn last_records(&mut self, jobs: &[JobId]) -> impl Future<Output = StoreResult<BTreeMap<JobId, RunRecord>>> + Send;

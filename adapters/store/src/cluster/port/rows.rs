@@ -29,6 +29,8 @@ pub enum StateQuery<'a> {
     HeldBy(SessionId, usize),
     /// Those that carry a run, or in which one waits under its id: of these jobs, or of all.
     Live(Option<&'a [JobId]>),
+    /// Those whose own run executes.
+    Executing,
 }
 
 /// Which concurrent runs.

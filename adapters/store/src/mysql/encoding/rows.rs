@@ -182,8 +182,12 @@ pub(in crate::mysql) fn record(row: Row) -> StoreResult<RunRecord> {
 
 /// A row of [`RECORD`], `node, namespace, name, truncated`.
 pub(in crate::mysql) fn recorded(row: Row) -> StoreResult<Recorded> {
-    let mut from = Columns::of(row);
-    let record = record_of(&mut from)?;
+    recorded_of(&mut Columns::of(row))
+}
+
+/// The columns of [`recorded`].
+pub(in crate::mysql) fn recorded_of(from: &mut Columns) -> StoreResult<Recorded> {
+    let record = record_of(from)?;
     let node = from.next()?;
     let key = JobKey { namespace: from.next()?, name: from.next()? };
     Ok(Recorded { record, key, node, output_truncated: from.next::<Option<bool>>()?.unwrap_or(false) })

@@ -18,6 +18,7 @@ use crate::mysql::client::connection::MySqlConnection;
 use crate::mysql::client::error::unreadable;
 use crate::mysql::encoding::list::list;
 use crate::mysql::encoding::rows::{self, CONCURRENT, CONCURRENT_ORDER, Columns, STATE};
+use crate::mysql::write::update::NOT_STARTED;
 use crate::{ClaimRequest, JobKey, JobQuery, StoreError, StoreResult};
 
 /// More than any database holds.
@@ -124,6 +125,13 @@ impl ReadRows for MySqlConnection {
                             SELECT id FROM job_state FORCE INDEX (job_state_manual) WHERE manual_run IS NOT NULL) live \
                             STRAIGHT_JOIN job_state s ON s.id = live.id";
                 self.select_states(rest, Vec::new()).await
+            }
+            StateQuery::Executing => {
+                let rest = format!(
+                    "job_state s FORCE INDEX (job_state_held) WHERE s.held_session IS NOT NULL \
+                     AND s.started_at IS NOT NULL AND s.started_at <> {NOT_STARTED}"
+                );
+                self.query_states(&rest).await
             }
             StateQuery::Live(Some(ids)) => {
                 let rest = format!(
