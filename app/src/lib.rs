@@ -3,6 +3,7 @@
 pub mod cli;
 pub mod config;
 pub mod engine;
+pub mod events;
 pub mod http;
 pub mod json;
 pub mod serve;

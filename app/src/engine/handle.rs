@@ -8,7 +8,7 @@ use carillon_domain::id::{RunId, SessionId};
 use carillon_executors::registry::{ByName, Executors};
 use carillon_keeper::boottime_ms;
 use carillon_store::LivePart;
-use tokio::sync::{broadcast, mpsc, watch};
+use tokio::sync::{Notify, broadcast, mpsc, watch};
 
 /// How much of a running run's output is kept for those who begin to follow it late, in bytes.
 const LIVE_OUTPUT_KEPT: usize = 64 * 1024;
@@ -84,6 +84,8 @@ struct EngineState {
     seen_ms: AtomicU64,
     executors: Executors,
     live: Mutex<BTreeMap<RunId, Live>>,
+    /// Rang when this node has committed something.
+    news: Notify,
 }
 
 struct Live {
@@ -126,6 +128,7 @@ impl EngineHandle {
             seen_ms: AtomicU64::new(boottime_ms()),
             executors,
             live: Mutex::default(),
+            news: Notify::new(),
         };
         let parts = HandleParts { asks: asks_rx, readiness: readiness_tx };
         (Self { shared: Arc::new(shared) }, parts)
@@ -150,6 +153,17 @@ impl EngineHandle {
     pub fn look(&self) {
         // The engine may have ended; then there is nothing to tell.
         let _ = self.shared.asks.send(Ask::Look);
+        self.committed();
+    }
+
+    /// This node has committed something.
+    pub(super) fn committed(&self) {
+        self.shared.news.notify_one();
+    }
+
+    /// Waits until this node has committed something since the last call. One task waits at a time.
+    pub async fn news(&self) {
+        self.shared.news.notified().await;
     }
 
     /// Tells the engine that a run was asked to end, so that it need not wait for the next look.

@@ -200,6 +200,9 @@ impl Engine {
         match message {
             Message::Answered { id, kind, answer } => {
                 self.counters.note(kind, &answer);
+                if answer.is_ok() && matches!(kind, CallKind::Claim | CallKind::Start | CallKind::Finish) {
+                    self.handle.committed();
+                }
                 if let Ok(Answer::Peek(peek)) = &answer {
                     self.publisher.wanted(&peek.wanted_outputs);
                 }

@@ -15,7 +15,7 @@ use crate::http::request::caller::{Admitted, call};
 use crate::http::state::ApiState;
 
 /// Every path with its methods; `*` stands for one segment. A test holds it against the routes.
-pub(in crate::http) const RESOURCES: [(&str, &str); 19] = [
+pub(in crate::http) const RESOURCES: [(&str, &str); 20] = [
     ("/v1/jobs", "GET, HEAD, POST"),
     ("/v1/jobs:batch", "POST"),
     ("/v1/jobs/*", "GET, HEAD, PUT, DELETE"),
@@ -31,6 +31,7 @@ pub(in crate::http) const RESOURCES: [(&str, &str); 19] = [
     ("/v1/cluster", "GET, HEAD"),
     ("/v1/cluster/accept", "POST"),
     ("/v1/executors", "GET, HEAD"),
+    ("/v1/events", "GET, HEAD"),
     ("/v1/schedules/explain", "POST"),
     ("/healthz", "GET, HEAD"),
     ("/readyz", "GET, HEAD"),

@@ -43,6 +43,8 @@ pub fn routes(state: Arc<ApiState>) -> BoxedFilter<(Response,)> {
         .or(routes::health::routes(&state))
         .unify()
         .or(routes::metrics::route(&state))
+        .unify()
+        .or(routes::events::route(&state))
         .unify();
     let all = jobs.or(runs).unify().or(node).unify().or(fallback::route(&state)).unify();
     all.map(harden).boxed()

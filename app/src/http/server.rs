@@ -23,7 +23,7 @@ use warp::hyper::service::{Service, service_fn};
 use crate::http::{ApiState, request::connection_close, routes};
 
 /// How many connections are served at once; further ones wait to be accepted.
-const MOST_CONNECTIONS: usize = 1_024;
+const MOST_CONNECTIONS: usize = 4_096;
 /// How long a request's head may take to arrive, and how long a connection may be idle.
 const HEAD_ARRIVES_WITHIN: Duration = Duration::from_secs(30);
 /// The longest head, URI included, in bytes.
@@ -66,6 +66,7 @@ pub async fn bind(addr: SocketAddr) -> Result<TcpListener, BindError> {
 /// Serves the API until `shutdown`; then accepts nothing more and gives answers under way 5 seconds. Whoever follows the
 /// output of a run is cut off after that, so drain the engine first.
 pub async fn serve(state: ApiState, listener: TcpListener, shutdown: impl Future<Output = ()>) {
+    let events = state.events.clone();
     let service = TowerToHyperService::new(warp::service(routes(Arc::new(state))));
     let service = service_fn(move |mut request: Request<Incoming>| {
         give_path(&mut request);
@@ -102,6 +103,7 @@ pub async fn serve(state: ApiState, listener: TcpListener, shutdown: impl Future
         while connections.try_join_next().is_some() {}
     }
     drop(listener);
+    events.end();
     if tokio::time::timeout(ENDS_WITHIN, graceful.shutdown()).await.is_err() {
         tracing::debug!("connections were cut off at the end");
     }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use carillon_store::Store;
 
 use crate::engine::EngineHandle;
+use crate::events::Feed;
 use crate::http::put_loader::Puts;
 use crate::http::{Hosts, Tokens};
 
@@ -21,6 +22,8 @@ pub struct ApiState {
     pub hosts: Hosts,
     /// How many partitions the database was made with, for `/v1/cluster`; `None` while that is not known.
     pub partitions: Option<u16>,
+    /// The events of the cluster.
+    pub events: Feed,
     /// Where puts of single jobs wait for each other.
     pub(in crate::http) puts: Puts,
     started: Instant,
@@ -30,7 +33,8 @@ impl ApiState {
     /// The API of one node; its uptime counts from here.
     pub fn new(store: Arc<dyn Store>, engine: EngineHandle, tokens: Tokens, hosts: Hosts) -> Self {
         let puts = Puts::new(store.clone());
-        Self { store, engine, tokens, hosts, partitions: None, puts, started: Instant::now() }
+        let events = Feed::new(store.clone(), engine.clone());
+        Self { store, engine, tokens, hosts, partitions: None, events, puts, started: Instant::now() }
     }
 
     /// How long the API has been up.

@@ -10,6 +10,7 @@ use warp::{Filter, path};
 
 use crate::config::Role;
 use crate::engine::{Counts, Readiness};
+use crate::events::EventCounts;
 use crate::http::problem::{HttpResult, answer};
 use crate::http::request::caller::{Admitted, call, reading};
 use crate::http::state::ApiState;
@@ -23,6 +24,7 @@ pub(in crate::http) fn route(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
         let call = admitted?;
         call.no_query()?;
         let mut text = counts(&call.api.engine.counts());
+        events(&call.api.events.counts(), &mut text);
         process(&call.api, &mut text);
         let mut response = Response::new(text.into());
         response.headers_mut().insert(CONTENT_TYPE, FORMAT);
@@ -75,6 +77,16 @@ fn lag(text: &mut String, counts: &Counts) {
     line(text, format_args!("{NAME}_bucket{{le=\"+Inf\"}} {all}"));
     line(text, format_args!("{NAME}_sum {}", seconds(counts.lag_ms_sum)));
     line(text, format_args!("{NAME}_count {all}"));
+}
+
+fn events(counts: &EventCounts, text: &mut String) {
+    gauge(text, "carillon_event_readers", "Readers of events at this node.", counts.readers);
+    family(text, "carillon_events_told_total", "counter", "Events told, counted for each reader.");
+    line(text, format_args!("carillon_events_told_total {}", counts.told));
+    family(text, "carillon_event_readers_cut_total", "counter", "Readers of events that were cut off.");
+    line(text, format_args!("carillon_event_readers_cut_total {}", counts.cut));
+    family(text, "carillon_event_looks_total", "counter", "Looks at the database for readers of events.");
+    line(text, format_args!("carillon_event_looks_total {}", counts.looks));
 }
 
 fn process(api: &ApiState, text: &mut String) {

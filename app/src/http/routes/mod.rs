@@ -3,6 +3,7 @@
 pub(in crate::http) mod actions;
 pub(in crate::http) mod batch;
 pub(in crate::http) mod cluster;
+pub(in crate::http) mod events;
 pub(in crate::http) mod health;
 pub(in crate::http) mod jobs;
 pub(in crate::http) mod listing;

@@ -106,7 +106,8 @@ async fn other_names_and_other_sites_are_turned_away() {
 async fn the_list_of_resources_is_the_truth() {
     let api = Api::new().await;
     for (pattern, allow) in RESOURCES {
-        let path = pattern.replace('*', "x");
+        // A stream of events does not end, so it is asked for in a way that is refused.
+        let path = if pattern == "/v1/events" { "/v1/events?types=".to_owned() } else { pattern.replace('*', "x") };
         let allowed: Vec<_> = allow.split(", ").collect();
         for method in ["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"] {
             let reply = api.call(method, &path, None).await;
@@ -117,7 +118,7 @@ async fn the_list_of_resources_is_the_truth() {
         }
     }
     for path in
-        ["/", "/v1", "/v1/", "/v2/jobs", "/v1/jobs/a/b/c", "/v1/jobs//runs", "/healthz/x", "/v1/events", "/v1/run"]
+        ["/", "/v1", "/v1/", "/v2/jobs", "/v1/jobs/a/b/c", "/v1/jobs//runs", "/healthz/x", "/v1/event", "/v1/run"]
     {
         assert_eq!(api.call("GET", path, None).await.status, 404, "{path}");
     }

@@ -4,6 +4,7 @@ mod access;
 mod batch;
 mod cluster;
 mod elsewhere;
+mod events;
 mod hostile;
 mod jobs;
 mod listing;
