@@ -7,6 +7,7 @@ pub mod chaos_run;
 pub mod cluster;
 pub mod conformance;
 pub mod databases;
+pub mod events;
 pub mod fixture;
 pub mod follower;
 pub mod guards;
