@@ -1,4 +1,4 @@
-//! Where jobs, runs and sessions are kept: two traits, an implementation for each database, one conformance suite for all.
+//! Where jobs, runs and sessions are kept: three traits, an implementation for each database, one conformance suite for all.
 //!
 //! The domain decides ([`carillon_domain::store`]). A store locks, reads, asks the decision and writes under guards. All calls of
 //! nodes are batches. Every instant in the database is that database's own time.
@@ -17,6 +17,7 @@ pub mod local;
 pub mod mysql;
 mod perform;
 pub mod purge_cursor;
+mod report;
 pub mod sqlite;
 pub mod tables;
 mod types;
@@ -25,16 +26,23 @@ mod views;
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use error::{ControlError, StoreError};
 pub use perform::perform;
+pub use report::{
+    ActivityBucket, Bounded, JobDay, JobList, JobListQuery, ListedJob, NamespaceScope, OutcomeCounts, RolledUp,
+};
 pub use tables::MAX_OUTPUT_BYTES;
 pub use types::*;
 
 /// The result of a call to a store.
 pub type StoreResult<T> = Result<T, StoreError>;
 
+use std::collections::BTreeMap;
+use std::ops::Range;
+
 use async_trait::async_trait;
-use carillon_domain::id::{RunId, SessionId};
+use carillon_domain::id::{JobId, RunId, SessionId};
 use carillon_domain::node::call::BeatAnswer;
 use carillon_domain::node::port::{Claimed, FinishAnswer, Peek, RunRef, SettleAnswer, StartAnswer};
+use carillon_domain::run::RunRecord;
 use carillon_domain::time::Timestamp;
 
 /// The calls of a node.
@@ -114,8 +122,9 @@ pub trait ControlStore: Send + Sync {
     /// One job.
     async fn job(&self, key: &JobKey) -> Result<JobView, ControlError>;
 
-    /// Jobs in the order of (namespace, name).
-    async fn jobs(&self, query: &JobQuery) -> Result<Page<JobView, JobKey>, StoreError>;
+    /// Jobs in the order asked for. A page may have fewer items than asked for and still name the next one: only a bounded number of jobs
+    /// is looked at for each page.
+    async fn jobs(&self, query: &JobQuery) -> Result<Page<JobView, JobCursor>, StoreError>;
 
     /// Stops starting a job.
     async fn pause(
@@ -162,7 +171,44 @@ pub trait ControlStore: Send + Sync {
     async fn purge(&self, before: Timestamp, max_runs_per_job: u32, limit: usize) -> Result<usize, StoreError>;
 }
 
-/// A database that does both.
-pub trait Store: NodeStore + ControlStore {}
+/// The reports about many jobs that the web page shows. Each is one statement that reads a bounded number of rows, however many
+/// jobs and records there are.
+#[async_trait]
+pub trait ReportStore: Send + Sync {
+    /// The newest `count` records of each of these jobs, newest first. A job without history is not in the answer.
+    async fn recent_runs(&self, jobs: &[JobId], count: usize) -> Result<BTreeMap<JobId, Vec<RunRecord>>, StoreError>;
 
-impl<S: NodeStore + ControlStore> Store for S {}
+    /// The same for due times in `from..until`, at most `per_job` of each job.
+    async fn runs_between(
+        &self,
+        jobs: &[JobId],
+        due: Range<Timestamp>,
+        per_job: usize,
+    ) -> Result<BTreeMap<JobId, Vec<RunRecord>>, StoreError>;
+
+    /// Several lists of jobs in the namespaces that the reader may see, in the order asked for; all of them are one statement.
+    async fn job_lists(
+        &self,
+        scope: &NamespaceScope,
+        lists: &[JobListQuery],
+    ) -> Result<Vec<Bounded<ListedJob>>, StoreError>;
+
+    /// The runs that execute, those with the oldest due times first.
+    async fn running(&self, scope: &NamespaceScope, limit: usize) -> Result<Bounded<RunView>, StoreError>;
+
+    /// What ended in each five minutes since `since`, oldest first. Five minutes in which nothing ended are left out. What ended
+    /// within the last seconds may be missing ([`Self::roll_up`]).
+    async fn activity(&self, scope: &NamespaceScope, since: Timestamp) -> Result<Vec<ActivityBucket>, StoreError>;
+
+    /// What became of a job's due times on each day in UTC since `since`, oldest first. Days without any are left out.
+    async fn days_of_job(&self, job: JobId, since: Timestamp) -> Result<Vec<JobDay>, StoreError>;
+
+    /// Counts up to `limit` new records of history for [`Self::activity`] and [`Self::days_of_job`], and deletes counts that nobody
+    /// asks for any more. Each record is counted once, however many nodes call this, and although a call may fail.
+    async fn roll_up(&self, limit: usize) -> Result<RolledUp, StoreError>;
+}
+
+/// A database that does all of it.
+pub trait Store: NodeStore + ControlStore + ReportStore {}
+
+impl<S: NodeStore + ControlStore + ReportStore> Store for S {}

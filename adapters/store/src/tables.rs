@@ -21,7 +21,9 @@ use carillon_domain::time::Timestamp;
 pub use crate::views::jobs::seen_job;
 pub use carillon_domain::store::{ConcurrentJob, JobRow, KnownSession, Standing, Write, WriteSet};
 
-use super::{ClaimRequest, JobKey, JobQuery, NewSession, Output, RecordedLoss, RunCursor, SessionState, SessionView};
+use super::{
+    ClaimRequest, JobCursor, JobKey, JobQuery, NewSession, Output, RecordedLoss, RunCursor, SessionState, SessionView,
+};
 
 /// The most that is kept of an output. Executors hand over far less.
 pub const MAX_OUTPUT_BYTES: usize = 1 << 20;
@@ -37,13 +39,13 @@ pub struct SeenJob {
     pub last_run: Option<RunRecord>,
 }
 
-/// Living jobs in the order of their names.
+/// Living jobs in the order asked for.
 #[derive(Debug, Clone, Default)]
 pub struct JobRows {
     /// The rows.
     pub rows: Vec<JobRow>,
     /// Set where only the jobs up to this one were looked at.
-    pub looked_until: Option<JobKey>,
+    pub looked_until: Option<JobCursor>,
 }
 
 impl From<Vec<JobRow>> for JobRows {

@@ -155,7 +155,7 @@ impl ControlStore for Endless {
         unreachable!()
     }
 
-    async fn jobs(&self, _: &JobQuery) -> Result<Page<JobView, JobKey>, StoreError> {
+    async fn jobs(&self, _: &JobQuery) -> Result<Page<JobView, JobCursor>, StoreError> {
         unreachable!()
     }
 

@@ -109,7 +109,7 @@ impl Tables for Transaction<'_> {
     }
 
     fn job_page(&mut self, query: &JobQuery) -> impl Future<Output = StoreResult<JobRows>> + Send {
-        let after = |key: &JobKey| query.after.as_ref().is_none_or(|after| key > after);
+        let after = |key: &JobKey| query.after_name().is_none_or(|after| key > after);
         let names = self.data.names.iter().filter(|(key, _)| after(key));
         let rows = names.filter_map(|(_, id)| self.data.row(*id)).filter(|row| matches(row, query));
         done(rows.take(query.limit).collect::<Vec<_>>().into())

@@ -6,7 +6,7 @@ use carillon_domain::job::{Job, Overlap};
 use carillon_domain::node::port::StartAnswer;
 use carillon_domain::run::Status;
 use carillon_store::Me;
-use carillon_store::{Finished, JobQuery, Output, PutIf, PutJob, RunQuery};
+use carillon_store::{Finished, JobCursor, JobQuery, Output, PutIf, PutJob, RunQuery};
 use carillon_tests::conformance::StoreFixture;
 use carillon_tests::conformance::fixture::{ending, job, key, refs};
 use carillon_tests::databases::{Database, Server};
@@ -118,7 +118,10 @@ async fn work(bench: &StoreFixture) {
 
     let name = key("j05001");
     store.job(&name).await.unwrap();
-    store.jobs(&JobQuery { limit: BATCH, after: Some(name.clone()), ..JobQuery::default() }).await.unwrap();
+    store
+        .jobs(&JobQuery { limit: BATCH, after: Some(JobCursor::Name(name.clone())), ..JobQuery::default() })
+        .await
+        .unwrap();
     let prefix = JobQuery { namespace: Some("default".into()), prefix: Some("j0500".into()), ..JobQuery::default() };
     assert_eq!(store.jobs(&JobQuery { limit: BATCH, ..prefix }).await.unwrap().items.len(), 10);
     assert!(store.job(&key(OLD)).await.unwrap().last_run.is_some());

@@ -12,6 +12,7 @@ mod locks;
 mod optimistic_start;
 mod people;
 pub mod port;
+mod report;
 mod rows;
 mod shared;
 mod tables;
@@ -39,9 +40,9 @@ use crate::purge_cursor::{Purge, PurgeCursors};
 use crate::tables::Tables;
 use crate::views::{jobs, runs};
 use crate::{
-    ClaimRequest, ControlError, ControlStore, Finished, JobKey, JobQuery, JobView, LivePart, Me, NewSession, NodeStore,
-    Opened, Output, Page, PeekRequest, PutJob, RecordedLoss, RunCursor, RunQuery, RunView, Saved, SessionView,
-    StoreError,
+    ClaimRequest, ControlError, ControlStore, Finished, JobCursor, JobKey, JobQuery, JobView, LivePart, Me, NewSession,
+    NodeStore, Opened, Output, Page, PeekRequest, PutJob, RecordedLoss, RunCursor, RunQuery, RunView, Saved,
+    SessionView, StoreError,
 };
 
 /// Jobs, runs and sessions in a database that other nodes use too. Clones share everything.
@@ -201,7 +202,7 @@ impl<D: Database> ControlStore for ClusterStore<D> {
         self.jobs.job(key).await?.map(JobView::from).ok_or_else(|| jobs::no_job(key))
     }
 
-    async fn jobs(&self, query: &JobQuery) -> Result<Page<JobView, JobKey>, StoreError> {
+    async fn jobs(&self, query: &JobQuery) -> Result<Page<JobView, JobCursor>, StoreError> {
         read!(self, "jobs", |tables| jobs::jobs(tables, query))
     }
 

@@ -4,6 +4,7 @@
 //! a cluster.
 
 pub mod port;
+mod report;
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -21,9 +22,9 @@ use crate::purge_cursor::{Purge, PurgeCursors};
 use crate::tables::{Tables, at_once};
 use crate::views::{jobs, runs};
 use crate::{
-    ClaimRequest, ControlError, ControlStore, Finished, JobKey, JobQuery, JobView, LivePart, Me, NewSession, NodeStore,
-    Opened, Output, Page, PeekRequest, PutJob, RecordedLoss, RunCursor, RunQuery, RunView, Saved, SessionView,
-    StoreError,
+    ClaimRequest, ControlError, ControlStore, Finished, JobCursor, JobKey, JobQuery, JobView, LivePart, Me, NewSession,
+    NodeStore, Opened, Output, Page, PeekRequest, PutJob, RecordedLoss, RunCursor, RunQuery, RunView, Saved,
+    SessionView, StoreError,
 };
 
 /// Jobs, runs and sessions in a database inside the process. It shows the methods of its database.
@@ -140,7 +141,7 @@ impl<D: LocalDatabase> ControlStore for LocalStore<D> {
         self.database.read("job", move |tables| at_once(jobs::job(tables, &key))).await
     }
 
-    async fn jobs(&self, query: &JobQuery) -> Result<Page<JobView, JobKey>, StoreError> {
+    async fn jobs(&self, query: &JobQuery) -> Result<Page<JobView, JobCursor>, StoreError> {
         let query = query.clone();
         self.database.read("jobs", move |tables| at_once(jobs::jobs(tables, &query))).await
     }

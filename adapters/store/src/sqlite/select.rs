@@ -212,7 +212,7 @@ pub(in crate::sqlite) fn job_page(conn: &Connection, cache: &mut Cache, query: &
         rest.push_str(condition);
         params.extend(values);
     };
-    if let Some(after) = &query.after {
+    if let Some(after) = query.after_name() {
         add("(j.namespace, j.name) > (?, ?)", vec![after.namespace.clone().into(), after.name.clone().into()]);
     }
     if let Some(namespace) = &query.namespace {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use carillon_domain::name::{check_label_key, check_label_value};
-use carillon_store::JobQuery;
+use carillon_store::{JobQuery, JobSort};
 use serde_json::json;
 use warp::filters::BoxedFilter;
 use warp::http::StatusCode;
@@ -61,6 +61,9 @@ fn job_query(call: &Call) -> Result<JobQuery, Problem> {
         label,
         state: state.map(str::to_owned),
         paused: query.flag("paused"),
+        contains: None,
+        last_status: None,
+        sort: JobSort::Name,
         after: query.cursor(read_job_cursor),
         limit: query.limit(),
     };

@@ -18,7 +18,7 @@ use carillon_store::cluster::port::{
 use carillon_store::live_output::LiveRow;
 use carillon_store::purge_cursor::{Counted, Purge, PurgePosition, PurgePositions};
 use carillon_store::tables::{RecordQuery, Recorded, SeenJob, Tables, at_once};
-use carillon_store::{ClaimRequest, JobKey, JobQuery, LivePart, Output, PeekRequest, StoreResult};
+use carillon_store::{ClaimRequest, JobCursor, JobKey, JobQuery, LivePart, Output, PeekRequest, StoreResult};
 
 fn holds(phase: &Phase, run: RunId) -> bool {
     phase.held().is_some_and(|held| held.run == run)
@@ -116,7 +116,7 @@ impl ReadRows for ModelConnection {
         self.read(|data| data.highest_version).await
     }
 
-    async fn page(&mut self, query: &JobQuery) -> StoreResult<(Vec<StateRead>, Option<JobKey>)> {
+    async fn page(&mut self, query: &JobQuery) -> StoreResult<(Vec<StateRead>, Option<JobCursor>)> {
         let page = self.read(|data| at_once(data.begin().job_page(query))).await??;
         let states = page.rows.into_iter().map(|row| (row.state.id, Ok(JobState::clone(&row.state)))).collect();
         Ok((states, page.looked_until))

@@ -8,7 +8,7 @@ use crate::cluster::port::StateRead;
 use crate::mysql::client::connection::MySqlConnection;
 use crate::mysql::encoding::rows::Columns;
 use crate::mysql::read::select::{json, limit_of};
-use crate::{JobKey, JobQuery, StoreResult};
+use crate::{JobCursor, JobKey, JobQuery, StoreResult};
 
 /// How many jobs are looked at for a page of those that have something that no index knows. A page of few jobs out of very
 /// many has fewer items than it may have, and says where the next one begins.
@@ -31,7 +31,7 @@ impl Conditions {
     /// The answer of the index of names.
     fn of_names(query: &JobQuery) -> Self {
         let mut of_names = Self::default();
-        if let Some(JobKey { namespace, name }) = &query.after {
+        if let Some(JobKey { namespace, name }) = query.after_name() {
             let after = vec![namespace.into(), name.into(), namespace.into()];
             of_names.add("((j.namespace = ? AND j.name > ?) OR j.namespace > ?)", after);
         }
@@ -98,7 +98,7 @@ impl MySqlConnection {
     pub(in crate::mysql) async fn select_page(
         &mut self,
         query: &JobQuery,
-    ) -> StoreResult<(Vec<StateRead>, Option<JobKey>)> {
+    ) -> StoreResult<(Vec<StateRead>, Option<JobCursor>)> {
         let (names, rows) = (Conditions::of_names(query), Conditions::of_rows(query)?);
         let (of_names, of_rows, limit) = (&names.sql, &rows.sql, limit_of(query.limit));
         let among = Among::of(query);
@@ -127,7 +127,7 @@ impl MySqlConnection {
     }
 
     /// The last job that was looked at, unless there are no more.
-    async fn end_of_part(&mut self, names: Conditions) -> StoreResult<Option<JobKey>> {
+    async fn end_of_part(&mut self, names: Conditions) -> StoreResult<Option<JobCursor>> {
         let sql = format!(
             "SELECT j.namespace, j.name FROM job j FORCE INDEX (job_name) WHERE j.living = 1{} \
              ORDER BY j.namespace, j.name LIMIT 1 OFFSET {}",
@@ -137,7 +137,7 @@ impl MySqlConnection {
         let row = self.select(&sql, names.params).await?.pop();
         row.map(|row| {
             let mut from = Columns::of(row);
-            Ok(JobKey { namespace: from.next()?, name: from.next()? })
+            Ok(JobCursor::Name(JobKey { namespace: from.next()?, name: from.next()? }))
         })
         .transpose()
     }

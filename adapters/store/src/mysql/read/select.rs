@@ -18,7 +18,7 @@ use crate::mysql::client::connection::MySqlConnection;
 use crate::mysql::client::error::unreadable;
 use crate::mysql::encoding::list::list;
 use crate::mysql::encoding::rows::{self, CONCURRENT, CONCURRENT_ORDER, Columns, STATE};
-use crate::{ClaimRequest, JobKey, JobQuery, StoreError, StoreResult};
+use crate::{ClaimRequest, JobCursor, JobKey, JobQuery, StoreError, StoreResult};
 
 /// More than any database holds.
 pub(in crate::mysql) fn limit_of(limit: usize) -> u64 {
@@ -244,7 +244,7 @@ impl ReadRows for MySqlConnection {
         Ok(row.and_then(|mut row| row.take::<u64, _>(0)).unwrap_or(0))
     }
 
-    async fn page(&mut self, query: &JobQuery) -> StoreResult<(Vec<StateRead>, Option<JobKey>)> {
+    async fn page(&mut self, query: &JobQuery) -> StoreResult<(Vec<StateRead>, Option<JobCursor>)> {
         self.select_page(query).await
     }
 }
