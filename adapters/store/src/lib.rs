@@ -17,7 +17,8 @@ pub mod local;
 pub mod mysql;
 mod perform;
 pub mod purge_cursor;
-mod report;
+pub mod reports;
+
 pub mod sqlite;
 pub mod tables;
 mod types;
@@ -26,7 +27,7 @@ mod views;
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use error::{ControlError, StoreError};
 pub use perform::perform;
-pub use report::{
+pub use reports::{
     ActivityBucket, Bounded, JobDay, JobList, JobListQuery, ListedJob, NamespaceScope, OutcomeCounts, RolledUp,
 };
 pub use tables::MAX_OUTPUT_BYTES;
@@ -193,7 +194,7 @@ pub trait ReportStore: Send + Sync {
         lists: &[JobListQuery],
     ) -> Result<Vec<Bounded<ListedJob>>, StoreError>;
 
-    /// The runs that execute, those with the oldest due times first.
+    /// Up to `limit` runs that execute, those with the oldest due times first.
     async fn running(&self, scope: &NamespaceScope, limit: usize) -> Result<Bounded<RunView>, StoreError>;
 
     /// What ended in each five minutes since `since`, oldest first. Five minutes in which nothing ended are left out. What ended

@@ -141,6 +141,11 @@ impl JobQuery {
         }
     }
 
+    /// The same without the text that a name must contain.
+    pub fn of_any_name(&self) -> Self {
+        Self { contains: None, ..self.clone() }
+    }
+
     /// The row behind which the page begins, if it is in the order of times.
     pub fn after_next(&self) -> Option<(Option<Timestamp>, JobId)> {
         match self.after {

@@ -1,5 +1,7 @@
 //! A store that always has something due, until it has given out as many firings as it was made with.
 
+use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -10,6 +12,7 @@ use carillon_domain::id::{JobId, RunId, SessionId};
 use carillon_domain::job::Job;
 use carillon_domain::node::call::{BeatAnswer, Peer};
 use carillon_domain::node::port::{Claimed, FinishAnswer, Peek, RowKey, RunRef, SettleAnswer, StartAnswer};
+use carillon_domain::run::RunRecord;
 use carillon_domain::time::Timestamp;
 use carillon_store::*;
 use tokio::sync::Notify;
@@ -204,6 +207,42 @@ impl ControlStore for Endless {
     }
 
     async fn purge(&self, _: Timestamp, _: u32, _: usize) -> Result<usize, StoreError> {
+        unreachable!()
+    }
+}
+
+#[async_trait]
+impl ReportStore for Endless {
+    async fn recent_runs(&self, _: &[JobId], _: usize) -> Result<BTreeMap<JobId, Vec<RunRecord>>, StoreError> {
+        unreachable!()
+    }
+
+    async fn runs_between(
+        &self,
+        _: &[JobId],
+        _: Range<Timestamp>,
+        _: usize,
+    ) -> Result<BTreeMap<JobId, Vec<RunRecord>>, StoreError> {
+        unreachable!()
+    }
+
+    async fn job_lists(&self, _: &NamespaceScope, _: &[JobListQuery]) -> Result<Vec<Bounded<ListedJob>>, StoreError> {
+        unreachable!()
+    }
+
+    async fn running(&self, _: &NamespaceScope, _: usize) -> Result<Bounded<RunView>, StoreError> {
+        unreachable!()
+    }
+
+    async fn activity(&self, _: &NamespaceScope, _: Timestamp) -> Result<Vec<ActivityBucket>, StoreError> {
+        unreachable!()
+    }
+
+    async fn days_of_job(&self, _: JobId, _: Timestamp) -> Result<Vec<JobDay>, StoreError> {
+        unreachable!()
+    }
+
+    async fn roll_up(&self, _: usize) -> Result<RolledUp, StoreError> {
         unreachable!()
     }
 }

@@ -7,14 +7,14 @@ use std::sync::Arc;
 
 use super::{Decided, Definition, JobRow, Rows, SessionWrite, Write, WriteSet};
 use crate::firing::{
-    ConcurrentRun, Event, FiringKey, JobState, Phase, Rejected, Transition, TransitionKind, apply, apply_concurrent,
-    start_concurrent,
+    ConcurrentRun, Event, FiringKey, JobState, LastEnd, Phase, Rejected, Transition, TransitionKind, apply,
+    apply_concurrent, start_concurrent,
 };
 use crate::guard::{Guard, enabled};
 use crate::id::{JobId, RunId, SessionId};
 use crate::job::{Job, Overlap};
 use crate::node::port::{Claimed, RowKey, RunRef};
-use crate::run::{Output, Trigger};
+use crate::run::{Output, RunRecord, Trigger};
 use crate::time::Timestamp;
 
 /// The effect of one event on a row.
@@ -144,8 +144,19 @@ impl UnitOfWork {
         let row = entry.after.as_ref().ok_or(Rejected::NothingDue)?;
         let done = apply_concurrent(&entry.definition.job, row, event, self.now)?;
         entry.after = done.next.map(Arc::new);
+        self.note_ends(key.job, &done.records);
         self.write.records.extend(done.records);
         Ok(Applied { kind: done.kind, concurrent: None })
+    }
+
+    /// The job's row learns how a concurrent run of it ended, unless that changes nothing or the row was not read.
+    fn note_ends(&mut self, job: JobId, records: &[RunRecord]) {
+        let Some(state) = self.jobs.get_mut(&job).and_then(|entry| entry.after.as_mut()) else { return };
+        let last_end = records.iter().fold(state.last_end, LastEnd::after);
+        if last_end != state.last_end {
+            let state = Arc::make_mut(state);
+            (state.last_end, state.version) = (last_end, state.version + 1);
+        }
     }
 
     /// Applies the event to whichever row it is.

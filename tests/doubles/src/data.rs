@@ -13,7 +13,9 @@ use carillon_domain::time::Timestamp;
 use carillon_domain::store::Definition;
 use carillon_domain::store::SPENT_KEPT;
 use carillon_store::Clock;
+use carillon_store::OutcomeCounts;
 use carillon_store::live_output::LiveRow;
+use carillon_store::reports::tally::Tally;
 use carillon_store::tables::{ConcurrentJob, JobRow, MAX_OUTPUT_BYTES, Recorded, Write, WriteSet};
 use carillon_store::{JobKey, Output, PeekRequest, RecordedLoss, SessionState, SessionView, StoreError, StoreResult};
 
@@ -42,6 +44,11 @@ pub struct Data {
     /// Sessions that are over: their last sequence, and when they went.
     pub spent: BTreeMap<SessionId, (u64, Timestamp)>,
     pub windows: Vec<RecordedLoss>,
+    /// Records that no count includes yet.
+    pub uncounted: BTreeSet<Place>,
+    pub activity: Tally,
+    /// By the number of the day.
+    pub job_days: BTreeMap<(JobId, i64), OutcomeCounts>,
     pub record_conflicts: usize,
     /// How often the lock row of each partition was written.
     pub epochs: Vec<u64>,
@@ -69,6 +76,9 @@ impl Data {
             sessions: BTreeMap::new(),
             spent: BTreeMap::new(),
             windows: Vec::new(),
+            uncounted: BTreeSet::new(),
+            activity: Tally::default(),
+            job_days: BTreeMap::new(),
             record_conflicts: 0,
             epochs: vec![0; usize::from(partitions.max(1))],
             highest_version: 0,
@@ -224,6 +234,7 @@ impl Data {
         let node = record.session.and_then(|session| self.sessions.get(&session)).map(|session| session.node.clone());
         self.places.insert(record.id, place);
         self.of_job.insert((record.job, place));
+        self.uncounted.insert(place);
         self.records.insert(place, (record, node));
     }
 
@@ -231,6 +242,7 @@ impl Data {
     pub fn forget_record(&mut self, place: &Place) {
         if let Some((record, _)) = self.records.remove(place) {
             self.places.remove(&record.id);
+            self.uncounted.remove(place);
             self.of_job.remove(&(record.job, *place));
             self.outputs.remove(&record.id);
             self.facts.remove(&(record.job, record.due_at, record.trigger, record.attempt));

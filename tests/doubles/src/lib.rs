@@ -5,6 +5,7 @@ mod data;
 mod faults;
 pub mod innodb;
 mod live;
+mod reports;
 mod tables;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

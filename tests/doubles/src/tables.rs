@@ -21,8 +21,8 @@ use carillon_store::tables::{
     seen_job,
 };
 use carillon_store::{
-    ClaimRequest, JobKey, JobQuery, LivePart, NewSession, Output, PeekRequest, RecordedLoss, RunCursor, SessionBeat,
-    SessionState, SessionView, StoreError, StoreResult,
+    ClaimRequest, JobKey, JobQuery, JobSort, LivePart, NewSession, Output, PeekRequest, RecordedLoss, RunCursor,
+    SessionBeat, SessionState, SessionView, StoreError, StoreResult,
 };
 
 impl Data {
@@ -35,7 +35,7 @@ impl Data {
 
 /// One call's view of the data.
 pub struct Transaction<'a> {
-    data: &'a mut Data,
+    pub(super) data: &'a mut Data,
     now_us: i64,
 }
 
@@ -109,9 +109,17 @@ impl Tables for Transaction<'_> {
     }
 
     fn job_page(&mut self, query: &JobQuery) -> impl Future<Output = StoreResult<JobRows>> + Send {
-        let after = |key: &JobKey| query.after_name().is_none_or(|after| key > after);
-        let names = self.data.names.iter().filter(|(key, _)| after(key));
-        let rows = names.filter_map(|(_, id)| self.data.row(*id)).filter(|row| matches(row, query));
+        let next = |row: &JobRow| (row.state.claim_at(), row.state.id);
+        let after = |row: &JobRow| {
+            query.after_name().is_none_or(|after| row.definition.key() > *after)
+                && query.after_next().is_none_or(|after| next(row) > after)
+        };
+        let rows = self.data.names.values().filter_map(|id| self.data.row(*id));
+        let mut rows: Vec<JobRow> = rows.filter(|row| matches(row, query) && after(row)).collect();
+        if query.sort == JobSort::Next {
+            rows.sort_by_key(next);
+        }
+        let rows = rows.into_iter();
         done(rows.take(query.limit).collect::<Vec<_>>().into())
     }
 
@@ -327,6 +335,8 @@ fn matches(row: &JobRow, query: &JobQuery) -> bool {
     let job = &row.definition.job;
     query.namespace.as_ref().is_none_or(|namespace| job.namespace == *namespace)
         && query.prefix.as_ref().is_none_or(|prefix| job.name.starts_with(prefix.as_str()))
+        && query.contains.as_ref().is_none_or(|text| job.name.to_lowercase().contains(&text.to_lowercase()))
+        && query.last_status.is_none_or(|status| row.state.last_end.is_some_and(|end| end.status == status))
         && query.state.as_ref().is_none_or(|state| row.state.phase.as_str() == state)
         && query.paused.is_none_or(|paused| row.state.pause.is_some() == paused)
         && query.label.as_ref().is_none_or(|(label, value)| {

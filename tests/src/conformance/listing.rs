@@ -3,7 +3,7 @@
 use carillon_domain::job::{Job, Overlap};
 use carillon_domain::run::Status;
 use carillon_domain::store::Refusal;
-use carillon_store::{ControlError, JobQuery, RunQuery, RunStage};
+use carillon_store::{ControlError, JobQuery, JobSort, RunQuery, RunStage};
 
 use super::fixture::{StoreFixture, at, job, key};
 
@@ -279,4 +279,65 @@ pub async fn purge_forgets(bench: &StoreFixture) {
     assert_eq!(bench.store.purge(at(0), 4, 100).await.unwrap(), 1);
     let dues: Vec<_> = bench.records("a").await.into_iter().map(|record| record.due_at).collect();
     assert_eq!(dues, [at(100), at(90), at(80), at(70)]);
+}
+
+/// A text anywhere in the name, whatever the case of its letters.
+pub async fn jobs_whose_name_contains_a_text(bench: &StoreFixture) {
+    for name in ["nightly-backup", "Backup-of_db", "report", "re%port"] {
+        bench.create(job(name)).await;
+    }
+    let contains = |text: &str| JobQuery { contains: Some(text.into()), ..JobQuery::default() };
+    assert_eq!(names(bench, contains("BACK")).await, ["default/Backup-of_db", "default/nightly-backup"]);
+    assert_eq!(names(bench, contains("_")).await, ["default/Backup-of_db"]);
+    assert_eq!(names(bench, contains("none")).await, [""; 0]);
+    let idle = JobQuery { state: Some("idle".into()), paused: Some(false), ..contains("port") };
+    assert_eq!(names(bench, idle).await.len(), 2);
+    let page = bench.store.jobs(&JobQuery { limit: 1, ..contains("back") }).await.unwrap();
+    let next = bench.store.jobs(&JobQuery { limit: 1, after: page.next, ..contains("back") }).await.unwrap();
+    assert_eq!((next.items[0].job.name.as_str(), next.next), ("nightly-backup", None));
+}
+
+/// Those whose last run ended so.
+pub async fn jobs_by_their_last_end(bench: &StoreFixture) {
+    for name in ["a", "b", "c"] {
+        bench.create(Job { schedule: "@every 30s".into(), ..job(name) }).await;
+        bench.clock.set(bench.clock_in(1));
+    }
+    bench.create(Job { schedule: "@every 900s".into(), ..job("never") }).await;
+    for status in [Status::Failed, Status::Succeeded, Status::Cancelled] {
+        let running = bench.run_next().await;
+        bench.finish(running, status).await;
+    }
+    let ended = |status| JobQuery { last_status: Some(status), ..JobQuery::default() };
+    for (status, name) in [(Status::Failed, "a"), (Status::Succeeded, "b"), (Status::Cancelled, "c")] {
+        assert_eq!(names(bench, ended(status)).await, [format!("default/{name}")], "{status:?}");
+    }
+    assert_eq!(names(bench, ended(Status::Lost)).await, [""; 0]);
+    assert_eq!(names(bench, ended(Status::Skipped)).await, [""; 0], "no run ends so");
+}
+
+/// By the time at which something may start: held ones first, those to which nothing is to come last.
+pub async fn jobs_in_the_order_in_which_they_come_up(bench: &StoreFixture) {
+    for (name, every) in [("c", 900), ("b", 100), ("a", 10), ("d", 200), ("z", 15)] {
+        bench.create(Job { schedule: format!("@every {every}s"), ..job(name) }).await;
+    }
+    bench.store.pause(&key("d"), None, None).await.unwrap();
+    let held: Vec<_> = bench.claim().await.iter().map(|claimed| claimed.job.name.clone()).collect();
+    assert_eq!(held, ["a", "z"]);
+    let query = JobQuery { sort: JobSort::Next, ..JobQuery::default() };
+    let in_default = JobQuery { namespace: Some("default".into()), ..query.clone() };
+    for query in [query, in_default] {
+        for limit in [1, 2, 3, 100] {
+            let (mut seen, mut after) = (Vec::new(), None);
+            loop {
+                let page = bench.store.jobs(&JobQuery { limit, after, ..query.clone() }).await.unwrap();
+                seen.extend(page.items.into_iter().map(|view| view.job.name.clone()));
+                after = page.next;
+                if after.is_none() {
+                    break;
+                }
+            }
+            assert_eq!(seen, ["a", "z", "b", "c", "d"], "limit {limit}");
+        }
+    }
 }

@@ -14,6 +14,7 @@ pub mod live_output;
 pub mod lost_commits;
 pub mod overlaps;
 pub mod random_walk;
+pub mod reports;
 pub mod run_transitions;
 pub mod sessions;
 pub mod settling;
@@ -72,7 +73,12 @@ macro_rules! store_conformance {
                 delete_of_runs_beside, tokens_of_a_name_grow_though_the_clock_goes_back;
             listing: jobs_page_by_page, jobs_by_filter, runs_page_by_page, runs_by_filter, a_job_shows_its_last_run,
                 sessions_show_what_they_hold, purge_forgets, purge_goes_round, purge_counts_in_parts,
-                filtered_pages_see_all, many_look_at_once;
+                filtered_pages_see_all, many_look_at_once, jobs_whose_name_contains_a_text, jobs_by_their_last_end,
+                jobs_in_the_order_in_which_they_come_up;
+            reports: recent_runs_are_the_newest_of_each_job, runs_between_keep_to_their_range,
+                a_job_is_in_trouble_until_a_run_succeeds, the_newest_trouble_comes_first,
+                a_run_beside_gets_its_job_into_trouble_and_out, overdue_and_coming_jobs_are_listed,
+                running_runs_are_listed, each_record_is_counted_once, days_tell_what_is_counted_and_what_is_not;
             live_output: what_is_asked_for_is_published, a_full_part_comes_through,
                 runs_beside_are_asked_for_until_they_end, what_nobody_asks_for_is_not_published,
                 purge_forgets_what_nobody_reads;

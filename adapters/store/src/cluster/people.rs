@@ -7,7 +7,8 @@ use carillon_domain::store;
 use crate::cluster::port::{Database, LiveOutputs, Peeking, Purging};
 use crate::cluster::transaction::Transaction;
 use crate::purge_cursor::{Counted, Purge, PurgePositions};
-use crate::{LivePart, PeekRequest, StoreResult};
+use crate::reports::port::Reports;
+use crate::{LivePart, PeekRequest, RolledUp, StoreResult};
 
 impl<D: Database> Transaction<D> {
     pub async fn peek(&mut self, request: &PeekRequest) -> StoreResult<Peek> {
@@ -31,6 +32,17 @@ impl<D: Database> Transaction<D> {
     pub async fn publish(&mut self, outputs: &[(RunId, LivePart)]) -> StoreResult<()> {
         self.wrote = true;
         self.connection.publish_live_output(outputs).await
+    }
+
+    pub async fn has_to_roll_up(&mut self) -> StoreResult<bool> {
+        let now = self.now();
+        self.connection.has_to_roll_up(now).await
+    }
+
+    pub async fn roll_up(&mut self, limit: usize) -> StoreResult<RolledUp> {
+        self.wrote = true;
+        let now = self.now();
+        self.connection.roll_up(limit, now).await
     }
 
     pub async fn purge(

@@ -6,6 +6,7 @@ use carillon_domain::time::Timestamp;
 
 use crate::live_output::LiveRow;
 use crate::purge_cursor::{Counted, Purge, PurgePosition, PurgePositions};
+use crate::reports::port::Reports;
 use crate::tables::Tables;
 use crate::{LivePart, PeekRequest, StoreError, StoreResult};
 
@@ -39,7 +40,7 @@ pub trait LocalDatabase: Send + Sync + 'static {
 }
 
 /// A transaction of such a database.
-pub trait LocalTransaction: Tables {
+pub trait LocalTransaction: Tables + Reports {
     /// Runs a part of the transaction; nothing of it stays if it fails.
     ///
     /// # Errors

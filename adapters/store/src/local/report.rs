@@ -10,51 +10,73 @@ use carillon_domain::time::Timestamp;
 
 use crate::local::LocalStore;
 use crate::local::port::LocalDatabase;
+use crate::reports::port::{Reports, by_job};
+use crate::tables::{Tables, at_once};
 use crate::{
     ActivityBucket, Bounded, JobDay, JobListQuery, ListedJob, NamespaceScope, ReportStore, RolledUp, RunView,
     StoreError,
 };
 
-fn not_yet() -> StoreError {
-    StoreError::Permanent("this report is not built yet".to_owned())
-}
-
 #[async_trait]
 impl<D: LocalDatabase> ReportStore for LocalStore<D> {
-    async fn recent_runs(&self, _jobs: &[JobId], _count: usize) -> Result<BTreeMap<JobId, Vec<RunRecord>>, StoreError> {
-        Err(not_yet())
+    async fn recent_runs(&self, jobs: &[JobId], count: usize) -> Result<BTreeMap<JobId, Vec<RunRecord>>, StoreError> {
+        let jobs = jobs.to_vec();
+        let read = self.database.read("recent_runs", move |tables| at_once(tables.records_of_jobs(&jobs, None, count)));
+        read.await.map(by_job)
     }
 
     async fn runs_between(
         &self,
-        _jobs: &[JobId],
-        _due: Range<Timestamp>,
-        _per_job: usize,
+        jobs: &[JobId],
+        due: Range<Timestamp>,
+        per_job: usize,
     ) -> Result<BTreeMap<JobId, Vec<RunRecord>>, StoreError> {
-        Err(not_yet())
+        let jobs = jobs.to_vec();
+        let read = self
+            .database
+            .read("runs_between", move |tables| at_once(tables.records_of_jobs(&jobs, Some(due), per_job)));
+        read.await.map(by_job)
     }
 
     async fn job_lists(
         &self,
-        _scope: &NamespaceScope,
-        _lists: &[JobListQuery],
+        scope: &NamespaceScope,
+        lists: &[JobListQuery],
     ) -> Result<Vec<Bounded<ListedJob>>, StoreError> {
-        Err(not_yet())
+        let (scope, lists) = (scope.clone(), lists.to_vec());
+        let read = move |tables: &mut D::Transaction<'_>| {
+            let partitions = tables.partitions();
+            at_once(tables.job_lists(&scope, &lists, partitions, &|_, _| None))
+        };
+        self.database.read("job_lists", read).await
     }
 
-    async fn running(&self, _scope: &NamespaceScope, _limit: usize) -> Result<Bounded<RunView>, StoreError> {
-        Err(not_yet())
+    async fn running(&self, scope: &NamespaceScope, limit: usize) -> Result<Bounded<RunView>, StoreError> {
+        let scope = scope.clone();
+        self.database.read("running", move |tables| at_once(tables.running(&scope, limit))).await
     }
 
-    async fn activity(&self, _scope: &NamespaceScope, _since: Timestamp) -> Result<Vec<ActivityBucket>, StoreError> {
-        Err(not_yet())
+    async fn activity(&self, scope: &NamespaceScope, since: Timestamp) -> Result<Vec<ActivityBucket>, StoreError> {
+        let scope = scope.clone();
+        self.database.read("activity", move |tables| at_once(tables.activity(&scope, since))).await
     }
 
-    async fn days_of_job(&self, _job: JobId, _since: Timestamp) -> Result<Vec<JobDay>, StoreError> {
-        Err(not_yet())
+    async fn days_of_job(&self, job: JobId, since: Timestamp) -> Result<Vec<JobDay>, StoreError> {
+        self.database.read("days_of_job", move |tables| at_once(tables.days_of_job(job, since))).await
     }
 
-    async fn roll_up(&self, _limit: usize) -> Result<RolledUp, StoreError> {
-        Err(not_yet())
+    async fn roll_up(&self, limit: usize) -> Result<RolledUp, StoreError> {
+        let has_to = |tables: &mut D::Transaction<'_>| {
+            let now = tables.now();
+            at_once(tables.has_to_roll_up(now))
+        };
+        if !self.database.read("roll_up", has_to).await? {
+            return Ok(RolledUp::default());
+        }
+        let roll_up = move |tables: &mut D::Transaction<'_>| {
+            let now = tables.now();
+            at_once(tables.roll_up(limit, now))
+        };
+        self.database.write("roll_up", roll_up).await
     }
 }

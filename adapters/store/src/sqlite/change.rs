@@ -79,13 +79,14 @@ const UPDATE_UNINDEXED: &str = "UPDATE job_state SET version = ?3, generation = 
 const UPDATE: &str = "UPDATE job_state SET version = ?3, generation = ?4, anchor_at = ?5, cursor_at = ?6, \
      armed = ?7, manual = ?8, last_manual_at = ?9, catch_up_until = ?10, held = ?11, started_at = ?12, \
      fencing_token = ?13, pause_since = ?14, pause_until = ?15, pause_reason = ?16, deleted = ?17, \
-     executor = ?18, claim_at = ?19, manual_run = ?20, held_run = ?21, held_session = ?22, cancel = ?23 \
+     executor = ?18, claim_at = ?19, manual_run = ?20, held_run = ?21, held_session = ?22, cancel = ?23, \
+     last_status = ?24, troubled_since = ?25 \
      WHERE id = ?1 AND version = ?2";
 
 const INSERT: &str = "INSERT INTO job_state (id, version, generation, anchor_at, cursor_at, armed, manual, \
      last_manual_at, catch_up_until, held, started_at, fencing_token, pause_since, pause_until, pause_reason, deleted, \
-     executor, claim_at, manual_run, held_run, held_session, cancel, partition_id) VALUES (?1, ?3, ?4, ?5, ?6, ?7, ?8, \
-     ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24)";
+     executor, claim_at, manual_run, held_run, held_session, cancel, last_status, troubled_since, partition_id) VALUES (?1, ?3, ?4, ?5, ?6, ?7, ?8, \
+     ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26)";
 
 fn write_job(conn: &Connection, write: &Write<JobState>, partitions: u16) -> StoreResult<()> {
     let guard = write.before.as_ref().map_or(0, |before| signed(before.version));
@@ -102,7 +103,7 @@ fn write_job(conn: &Connection, write: &Write<JobState>, partitions: u16) -> Sto
     let [armed, manual, held] = [row.armed, row.manual, row.held.firing].map(|firing| firing.map(firing_text));
     let cancel = row.cancel.map(cancel_name);
     let partition = partition_of(&job.namespace, &job.name, partitions);
-    let all: [&dyn ToSql; 24] = [
+    let all: [&dyn ToSql; 26] = [
         &id,
         &guard,
         &version,
@@ -126,12 +127,14 @@ fn write_job(conn: &Connection, write: &Write<JobState>, partitions: u16) -> Sto
         &row.held.run,
         &session,
         &cancel,
+        &row.last_status,
+        &row.troubled_since,
         &partition,
     ];
     let (sql, length) = match &write.before {
         None => return exactly_one(conn, INSERT, &all[..]),
         Some(before) if same_place(before, after) => (UPDATE_UNINDEXED, 17),
-        Some(_) => (UPDATE, 23),
+        Some(_) => (UPDATE, 25),
     };
     let sql = guarded(Guard::UpdateVersion, sql, "version = ?2", "0 <= ?2");
     exactly_one(conn, &sql, &all[..length])
@@ -145,6 +148,7 @@ fn same_place(before: &JobState, after: &JobState) -> bool {
         && held(before) == held(after)
         && manual(before) == manual(after)
         && before.cancel == after.cancel
+        && before.last_end == after.last_end
         && before.generation == after.generation
 }
 

@@ -17,7 +17,7 @@ use crate::codec::named;
 use crate::guarded::guarded;
 use crate::sqlite::client::error::unreadable;
 use crate::sqlite::rows::{CONCURRENT_ORDER, signed};
-use crate::sqlite::{change, history, losses, select};
+use crate::sqlite::{change, history, losses, page, select};
 use crate::tables::{
     ConcurrentJob, JobRow, JobRows, RecordQuery, Recorded, SeenJob, Standing, Tables, WriteSet, at_once,
 };
@@ -146,7 +146,7 @@ impl Tables for Transaction<'_> {
     }
 
     fn job_page(&mut self, query: &JobQuery) -> impl Future<Output = StoreResult<JobRows>> + Send {
-        ready(select::job_page(self.conn, self.cache, query).map(JobRows::from))
+        ready(page::job_page(self.conn, self.cache, query, self.partitions))
     }
 
     fn ids_of_name(&mut self, key: &JobKey) -> impl Future<Output = StoreResult<Vec<JobId>>> + Send {

@@ -34,7 +34,8 @@ pub(crate) fn no_job(key: &JobKey) -> ControlError {
     Refusal::NoJob(key.clone()).into()
 }
 
-async fn seen_jobs<T: Tables>(tables: &mut T, rows: Vec<JobRow>) -> Result<Vec<SeenJob>, StoreError> {
+/// Rows with what people see of them beside.
+pub(crate) async fn seen_jobs<T: Tables>(tables: &mut T, rows: Vec<JobRow>) -> Result<Vec<SeenJob>, StoreError> {
     let ids: Vec<_> = rows.iter().map(|row| row.state.id).collect();
     let mut last_runs = tables.last_records(&ids).await?;
     let held = rows.iter().any(|row| row.state.phase.held().is_some());

@@ -18,7 +18,8 @@ use crate::{JobKey, SessionBeat, SessionState, SessionView, StoreResult};
 
 pub(in crate::mysql) const STATE: &str = "s.id, s.claim_at, s.version, s.generation, s.anchor_at, s.cursor_at, s.armed, \
      s.manual, s.manual_run, s.last_manual_at, s.catch_up_until, s.held, s.held_run, s.held_session, s.started_at, \
-     s.fencing_token, s.pause_since, s.pause_until, s.pause_reason, s.cancel, s.deleted";
+     s.fencing_token, s.pause_since, s.pause_until, s.pause_reason, s.cancel, s.deleted, s.last_status, \
+     s.troubled_since";
 
 pub(in crate::mysql) const CONCURRENT: &str = "a.job_id, a.due_at, a.trigger_name, a.claim_at, a.version, a.waiting, a.waiting_run, \
      a.held, a.held_run, a.held_session, a.started_at, a.fencing_token, a.cancel, a.withdrawn";
@@ -91,7 +92,7 @@ impl Columns {
         self.next::<Option<String>>()?.map(|text| firing_from(&text)).transpose().map_err(unreadable)
     }
 
-    fn held(&mut self) -> StoreResult<HeldColumns> {
+    pub fn held(&mut self) -> StoreResult<HeldColumns> {
         Ok(HeldColumns {
             firing: self.firing()?,
             run: self.maybe_run()?,
@@ -131,6 +132,8 @@ pub(in crate::mysql) fn state_of(from: &mut Columns) -> StoreResult<JobState> {
         pause_reason: from.next()?,
         cancel: from.cancel()?,
         deleted: from.next()?,
+        last_status: from.next()?,
+        troubled_since: from.next()?,
     };
     Ok(columns.state())
 }

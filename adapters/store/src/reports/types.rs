@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use carillon_domain::run::Status;
 use carillon_domain::time::Timestamp;
 
-use crate::JobView;
+use crate::{JobView, RunStage, RunView};
 
 /// The namespaces that a reader may see.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -36,6 +36,20 @@ pub struct Bounded<T> {
     pub items: Vec<T>,
     /// Whether there are more, or may be: a report looks at a bounded number of rows.
     pub more: bool,
+}
+
+impl Bounded<RunView> {
+    /// Runs that execute, of which `limit` are asked for: those with the oldest due times first.
+    pub fn of_running(mut items: Vec<RunView>, limit: usize) -> Self {
+        items.sort_by_key(|view| match &view.stage {
+            RunStage::Running { held, .. } => (held.firing.due_at, view.id),
+            RunStage::Waiting { due_at, .. } => (*due_at, view.id),
+            RunStage::Recorded { record, .. } => (record.due_at, view.id),
+        });
+        let more = items.len() > limit;
+        items.truncate(limit);
+        Self { items, more }
+    }
 }
 
 impl<T> Default for Bounded<T> {
@@ -151,8 +165,8 @@ pub struct JobDay {
 /// A step of [`crate::ReportStore::roll_up`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RolledUp {
-    /// How many records it counted.
-    pub records: usize,
+    /// How many numbers of records it went over; some of them no record has.
+    pub passed: u64,
     /// Whether there are more that can be counted now.
     pub more: bool,
 }
