@@ -4,6 +4,7 @@ mod database;
 mod logging;
 mod plugins;
 mod purge;
+mod roll_up;
 mod signals;
 mod startup;
 
@@ -117,6 +118,7 @@ async fn run(config: Config) -> ExitCode {
     let (order, orders) = mpsc::unbounded_channel();
     let signals = tokio::spawn(signals::watch(order));
     let purge = tokio::spawn(purge::run(database.store.clone(), config.history.clone()));
+    let roll_up = tokio::spawn(roll_up::run(database.store.clone()));
     let plugins = tokio::spawn(plugins.watch());
     // Among the tasks that speak with it: a loop on this thread would be woken by each of them at the price of a switch.
     let end = match tokio::spawn(engine.run(orders)).await {
@@ -126,6 +128,7 @@ async fn run(config: Config) -> ExitCode {
     signals.abort();
     plugins.abort();
     purge.abort();
+    roll_up.abort();
     if let End::SelfKilled(reason) = &end {
         // Children first: the keeper kills them and is gone before this process is.
         close(&keeper, config.session.fence_grace).await;

@@ -9,6 +9,7 @@ use carillon_domain::run::RunRecord;
 use carillon_domain::time::Timestamp;
 use carillon_store::cluster::port::CachedDefinition;
 use carillon_store::reports::counting::{begin_of_day, day_of};
+use carillon_store::reports::namespaces::JobNamespaces;
 use carillon_store::reports::port::{JobLists, Reports};
 use carillon_store::reports::tally::Ended;
 use carillon_store::tables::SeenJob;
@@ -125,15 +126,7 @@ impl Data {
         for place in &step {
             self.uncounted.remove(place);
             let Some((record, _)) = self.records.get(place) else { continue };
-            let lag = record.lag_ms.map(|lag| u64::try_from(lag).unwrap_or(0));
-            let ended = Ended {
-                finished_at: record.finished_at,
-                status: record.status,
-                count: record.count,
-                started: u64::from(lag.is_some()),
-                lag_total_ms: lag.unwrap_or(0),
-                lag_max_ms: lag.unwrap_or(0),
-            };
+            let ended = Ended::one(record.finished_at, record.status, record.count, record.lag_ms);
             let namespace = self.definitions.get(&record.job).map(|definition| definition.job.namespace.clone());
             self.activity.add(namespace.as_deref(), &ended);
             self.job_days.entry((record.job, day_of(record.due_at))).or_default().add(record.status, record.count);
@@ -190,7 +183,12 @@ impl Reports for Transaction<'_> {
         done(!self.data.uncounted.is_empty())
     }
 
-    fn roll_up(&mut self, limit: usize, _now: Timestamp) -> impl Future<Output = StoreResult<RolledUp>> + Send {
+    fn roll_up(
+        &mut self,
+        limit: usize,
+        _now: Timestamp,
+        _namespaces: &JobNamespaces,
+    ) -> impl Future<Output = StoreResult<RolledUp>> + Send {
         done(self.data.roll_up(limit))
     }
 }
@@ -232,7 +230,7 @@ impl Reports for ModelConnection {
         self.read(|data| !data.uncounted.is_empty()).await
     }
 
-    async fn roll_up(&mut self, limit: usize, _now: Timestamp) -> StoreResult<RolledUp> {
+    async fn roll_up(&mut self, limit: usize, _now: Timestamp, _namespaces: &JobNamespaces) -> StoreResult<RolledUp> {
         self.read(|data| data.roll_up(limit)).await
     }
 }

@@ -8,6 +8,7 @@ mod opening;
 mod outages;
 mod plans;
 mod races;
+mod report_plans;
 mod sizes;
 mod tls;
 mod versions;

@@ -42,7 +42,7 @@ impl<D: Database> Transaction<D> {
     pub async fn roll_up(&mut self, limit: usize) -> StoreResult<RolledUp> {
         self.wrote = true;
         let now = self.now();
-        self.connection.roll_up(limit, now).await
+        self.connection.roll_up(limit, now, &self.shared.namespaces).await
     }
 
     pub async fn purge(

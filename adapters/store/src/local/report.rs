@@ -10,6 +10,7 @@ use carillon_domain::time::Timestamp;
 
 use crate::local::LocalStore;
 use crate::local::port::LocalDatabase;
+use crate::reports::namespaces::JobNamespaces;
 use crate::reports::port::{Reports, by_job};
 use crate::tables::{Tables, at_once};
 use crate::{
@@ -75,7 +76,7 @@ impl<D: LocalDatabase> ReportStore for LocalStore<D> {
         }
         let roll_up = move |tables: &mut D::Transaction<'_>| {
             let now = tables.now();
-            at_once(tables.roll_up(limit, now))
+            at_once(tables.roll_up(limit, now, &JobNamespaces::default()))
         };
         self.database.write("roll_up", roll_up).await
     }

@@ -1,6 +1,7 @@
 //! The reports that the web page shows: their arguments and answers, the rows that they are made of, and how far history is counted.
 
 pub mod counting;
+pub mod namespaces;
 pub mod port;
 pub mod tally;
 mod types;

@@ -8,10 +8,11 @@ use carillon_domain::run::RunRecord;
 use carillon_domain::time::Timestamp;
 
 use crate::cluster::port::CachedDefinition;
+use crate::reports::namespaces::JobNamespaces;
 use crate::{ActivityBucket, Bounded, JobDay, JobListQuery, ListedJob, NamespaceScope, RolledUp, RunView, StoreResult};
 
 /// How many entries of an index a report looks at for each list, if only some namespaces are shown.
-pub const LOOKED_AT: usize = 2_000;
+pub const LOOKED_AT: usize = 500;
 
 /// Reads and writes of the reports. Each read is one statement.
 pub trait Reports {
@@ -53,8 +54,13 @@ pub trait Reports {
     /// Whether [`Self::roll_up`] has anything to do.
     fn has_to_roll_up(&mut self, now: Timestamp) -> impl Future<Output = StoreResult<bool>> + Send;
 
-    /// See [`crate::ReportStore::roll_up`].
-    fn roll_up(&mut self, limit: usize, now: Timestamp) -> impl Future<Output = StoreResult<RolledUp>> + Send;
+    /// See [`crate::ReportStore::roll_up`]. Namespaces that are known need not be looked up.
+    fn roll_up(
+        &mut self,
+        limit: usize,
+        now: Timestamp,
+        namespaces: &JobNamespaces,
+    ) -> impl Future<Output = StoreResult<RolledUp>> + Send;
 }
 
 /// Collects the lists of [`Reports::job_lists`] from rows in any order.

@@ -25,6 +25,14 @@ pub struct Ended {
     pub lag_max_ms: u64,
 }
 
+impl Ended {
+    /// One record.
+    pub fn one(finished_at: Timestamp, status: Status, count: u64, lag_ms: Option<i64>) -> Self {
+        let lag = lag_ms.map_or(0, |lag| u64::try_from(lag).unwrap_or(0));
+        Self { finished_at, status, count, started: u64::from(lag_ms.is_some()), lag_total_ms: lag, lag_max_ms: lag }
+    }
+}
+
 /// The sums of a step, by namespace and five minutes; the empty namespace stands for all.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tally(BTreeMap<(String, Timestamp), ActivityBucket>);

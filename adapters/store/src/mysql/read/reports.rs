@@ -13,6 +13,7 @@ use crate::mysql::encoding::batch::hex;
 use crate::mysql::encoding::rows::{self, Columns, RECORD, STATE};
 use crate::mysql::read::history::newest_due;
 use crate::mysql::read::select::{DEFINITION, limit_of};
+use crate::reports::namespaces::JobNamespaces;
 use crate::reports::port::{JobLists, LOOKED_AT, Reports};
 use crate::tables::SeenJob;
 use crate::{
@@ -225,7 +226,7 @@ impl Reports for MySqlConnection {
         self.has_to_count(now).await
     }
 
-    async fn roll_up(&mut self, limit: usize, now: Timestamp) -> StoreResult<RolledUp> {
-        self.count_history(limit, now).await
+    async fn roll_up(&mut self, limit: usize, now: Timestamp, namespaces: &JobNamespaces) -> StoreResult<RolledUp> {
+        self.count_history(limit, now, namespaces).await
     }
 }

@@ -1,6 +1,7 @@
 //! Counting history: a step goes over a bounded part of it, and moves the cursor in the same transaction.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use carillon_domain::run::Status;
 use carillon_domain::time::Timestamp;
@@ -9,9 +10,11 @@ use crate::cluster::port::Connection;
 use crate::codec::named;
 use crate::mysql::client::connection::MySqlConnection;
 use crate::mysql::client::error::unreadable;
+use crate::mysql::encoding::list::list;
 use crate::mysql::encoding::rows::Columns;
 use crate::mysql::read::activity::OUTCOME_COLUMNS;
-use crate::reports::counting::{BUCKET, BUCKETS_KEPT, Count, Counted, DAY, DAYS_KEPT, Step, day_of};
+use crate::reports::counting::{BUCKETS_KEPT, Count, Counted, DAY, DAYS_KEPT, Step, day_of};
+use crate::reports::namespaces::JobNamespaces;
 use crate::reports::tally::{Ended, Tally};
 use crate::{RolledUp, StoreResult};
 
@@ -42,7 +45,12 @@ impl MySqlConnection {
         Ok(Count::ALL.iter().any(|count| counted(count).step(*count, newest, now, u64::MAX).is_some()))
     }
 
-    pub(in crate::mysql) async fn count_history(&mut self, limit: usize, now: Timestamp) -> StoreResult<RolledUp> {
+    pub(in crate::mysql) async fn count_history(
+        &mut self,
+        limit: usize,
+        now: Timestamp,
+        namespaces: &JobNamespaces,
+    ) -> StoreResult<RolledUp> {
         let (counts, newest) = self.counted().await?;
         let mut done = RolledUp::default();
         for count in Count::ALL {
@@ -54,7 +62,7 @@ impl MySqlConnection {
             }
             self.move_count(count, from.copied().unwrap_or_default(), &step).await?;
             match count {
-                Count::Activity => self.count_activity(&step, now).await?,
+                Count::Activity => self.count_activity(&step, now, namespaces).await?,
                 Count::JobDays => self.count_job_days(&step, now).await?,
             }
             done.passed += step.up_to - step.after;
@@ -81,8 +89,8 @@ impl MySqlConnection {
         Ok(())
     }
 
-    async fn count_activity(&mut self, step: &Step, now: Timestamp) -> StoreResult<()> {
-        let tally = self.tally(step).await?;
+    async fn count_activity(&mut self, step: &Step, now: Timestamp, namespaces: &JobNamespaces) -> StoreResult<()> {
+        let tally = self.tally(step, namespaces).await?;
         let rows: Vec<_> = tally.rows().collect();
         for rows in rows.chunks(ROWS) {
             let (places, values) = rows
@@ -123,31 +131,50 @@ impl MySqlConnection {
     }
 
     /// The sums of a part of history. The locks make it wait for the COMMIT of every record that is there.
-    async fn tally(&mut self, step: &Step) -> StoreResult<Tally> {
+    async fn tally(&mut self, step: &Step, namespaces: &JobNamespaces) -> StoreResult<Tally> {
         let mut tally = Tally::default();
         if step.up_to == step.after {
             return Ok(tally);
         }
-        let bucket = BUCKET.as_millis();
         let sql = format!(
-            "SELECT j.namespace, e.finished_at, e.status, SUM(e.due_count), SUM(e.started), SUM(e.lag_total), MAX(e.lag_max) \
-             FROM (SELECT job_id, finished_at DIV {bucket} AS bucket, MIN(finished_at) AS finished_at, status, \
-             SUM(due_count) AS due_count, COUNT(lag_ms) AS started, SUM(GREATEST(COALESCE(lag_ms, 0), 0)) AS lag_total, \
-             MAX(GREATEST(COALESCE(lag_ms, 0), 0)) AS lag_max FROM run FORCE INDEX (PRIMARY) WHERE seq > {} AND seq <= {} \
-             GROUP BY job_id, bucket, status LOCK IN SHARE MODE) e LEFT JOIN job j ON j.id = e.job_id \
-             GROUP BY j.namespace, e.bucket, e.status",
+            "SELECT job_id, finished_at, status, due_count, lag_ms FROM run FORCE INDEX (PRIMARY) WHERE seq > {} AND seq <= {} \
+             LOCK IN SHARE MODE",
             step.after, step.up_to
         );
+        let mut records = Vec::new();
         for row in self.query(&sql).await? {
             let mut from = Columns::of(row);
-            let namespace: Option<String> = from.next()?;
-            let finished_at = from.time()?;
+            let (job, finished_at): (u64, _) = (from.next()?, from.time()?);
             let status = named(&Status::ALL, Status::as_str, &from.next::<String>()?).map_err(unreadable)?;
-            let (count, started) = (from.sum()?, from.sum()?);
-            let (lag_total_ms, lag_max_ms) = (from.sum()?, from.sum()?);
-            tally.add(namespace.as_deref(), &Ended { finished_at, status, count, started, lag_total_ms, lag_max_ms });
+            let (count, lag): (u64, Option<i64>) = (from.next()?, from.next()?);
+            records.push((job, Ended::one(finished_at, status, count, lag)));
+        }
+        let jobs = records.iter().map(|(job, _)| *job).collect();
+        let names = self.namespaces_of(&jobs, namespaces).await?;
+        for (job, ended) in &records {
+            tally.add(names.get(job).and_then(Option::as_deref), ended);
         }
         Ok(tally)
+    }
+
+    /// The namespace of each job, `None` if nothing but its history is left.
+    async fn namespaces_of(
+        &mut self,
+        jobs: &BTreeSet<u64>,
+        namespaces: &JobNamespaces,
+    ) -> StoreResult<BTreeMap<u64, Option<Arc<str>>>> {
+        let (mut known, unknown) = namespaces.of(jobs);
+        for unknown in unknown.chunks(ROWS) {
+            let mut looked_up: BTreeMap<u64, Option<Arc<str>>> = unknown.iter().map(|job| (*job, None)).collect();
+            let sql = format!("SELECT id, namespace FROM job FORCE INDEX (PRIMARY) WHERE id IN ({})", list(unknown));
+            for row in self.query(&sql).await? {
+                let mut from = Columns::of(row);
+                looked_up.insert(from.next()?, Some(from.next::<String>()?.into()));
+            }
+            namespaces.learn(&looked_up);
+            known.append(&mut looked_up);
+        }
+        Ok(known)
     }
 
     async fn count_job_days(&mut self, step: &Step, now: Timestamp) -> StoreResult<()> {

@@ -14,6 +14,7 @@ use carillon_domain::time::Timestamp;
 use rusqlite::{Connection, Row, params};
 
 use crate::cluster::port::CachedDefinition;
+use crate::reports::namespaces::JobNamespaces;
 use crate::reports::port::{JobLists, LOOKED_AT, Reports};
 use crate::sqlite::client::error::{statement, unreadable};
 use crate::sqlite::rows::{self, RECORD, signed};
@@ -207,7 +208,12 @@ impl Reports for Transaction<'_> {
         ready(roll_up::has_to_count(self.conn, now))
     }
 
-    fn roll_up(&mut self, limit: usize, now: Timestamp) -> impl Future<Output = StoreResult<RolledUp>> + Send {
+    fn roll_up(
+        &mut self,
+        limit: usize,
+        now: Timestamp,
+        _namespaces: &JobNamespaces,
+    ) -> impl Future<Output = StoreResult<RolledUp>> + Send {
         ready(roll_up::count_history(self.conn, limit, now))
     }
 }
