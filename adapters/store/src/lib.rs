@@ -123,8 +123,8 @@ pub trait ControlStore: Send + Sync {
     /// One job.
     async fn job(&self, key: &JobKey) -> Result<JobView, ControlError>;
 
-    /// Jobs in the order asked for. A page may have fewer items than asked for and still name the next one: only a bounded number of jobs
-    /// is looked at for each page.
+    /// Jobs in the order asked for. A page looks at a bounded number of jobs. So it may have fewer items than asked for and
+    /// still name the next one.
     async fn jobs(&self, query: &JobQuery) -> Result<Page<JobView, JobCursor>, StoreError>;
 
     /// Stops starting a job.
@@ -197,11 +197,11 @@ pub trait ReportStore: Send + Sync {
     /// Up to `limit` runs that execute, those with the oldest due times first.
     async fn running(&self, scope: &NamespaceScope, limit: usize) -> Result<Bounded<RunView>, StoreError>;
 
-    /// What ended in each five minutes since `since`, oldest first. Five minutes in which nothing ended are left out. What ended
-    /// within the last seconds may be missing ([`Self::roll_up`]).
+    /// Counts of each five minutes since `since`, by outcome, oldest first. Five minutes in which nothing ended are left out. The newest
+    /// runs may be missing for half a minute ([`Self::roll_up`]).
     async fn activity(&self, scope: &NamespaceScope, since: Timestamp) -> Result<Vec<ActivityBucket>, StoreError>;
 
-    /// What became of a job's due times on each day in UTC since `since`, oldest first. Days without any are left out.
+    /// Counts of each day in UTC since `since`, by the outcome of the job's due times, oldest first. Empty days are left out.
     async fn days_of_job(&self, job: JobId, since: Timestamp) -> Result<Vec<JobDay>, StoreError>;
 
     /// Counts up to `limit` new records of history for [`Self::activity`] and [`Self::days_of_job`], and deletes counts that nobody

@@ -2,8 +2,8 @@
 //!
 //! Records are numbered when they are inserted and become visible when their transaction commits, so a lower number may appear after a
 //! higher one. A number is *settled* once nothing can appear at it or below it any more. A counter remembers the newest number that
-//! it saw and when. That number is settled after a while: whoever had drawn a lower one has inserted its row by then, and a read that
-//! waits for the locks of rows waits for its COMMIT.
+//! it saw and when. That number is settled after a while, as whoever had drawn a lower one has inserted its row by then. The COMMIT
+//! of that row may be outstanding, so the count locks the rows that it reads, and waits.
 
 use std::time::Duration;
 
@@ -18,12 +18,12 @@ pub const BUCKETS_KEPT: Duration = Duration::from_secs(26 * 60 * 60);
 /// How long days are kept; the page shows a year.
 pub const DAYS_KEPT: Duration = Duration::from_secs(400 * 24 * 60 * 60);
 
-/// What is counted from history.
+/// The two counts of history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Count {
-    /// What ended in each five minutes.
+    /// Outcomes of each five minutes and namespace.
     Activity,
-    /// The outcomes of each job and day.
+    /// Outcomes of each job and day.
     JobDays,
 }
 
@@ -39,8 +39,8 @@ impl Count {
         }
     }
 
-    /// How long a number takes to be settled. It is longer than a statement may take. Days are counted less often, because a step writes
-    /// one row for each job and day in it: a job that runs each minute costs a sixtieth of a row for each run.
+    /// How long a number takes to be settled. It is longer than a statement may take. Days are counted once an hour,
+    /// as a step writes one row for each job in it. So a run of a job that runs each minute costs a sixtieth of a row.
     pub const fn settles_after(self) -> Duration {
         match self {
             Count::Activity => Duration::from_secs(10),

@@ -1,4 +1,4 @@
-//! What a step of [`Count::Activity`](super::counting::Count::Activity) adds to the five minutes of each namespace, and to those of all.
+//! The sums of a step of [`Count::Activity`](super::counting::Count::Activity), for each namespace and for all of them.
 
 use std::collections::BTreeMap;
 

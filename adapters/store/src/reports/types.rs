@@ -138,7 +138,7 @@ impl OutcomeCounts {
     }
 }
 
-/// What ended within five minutes.
+/// Counts of five minutes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ActivityBucket {
     /// When the five minutes begin.
@@ -153,7 +153,7 @@ pub struct ActivityBucket {
     pub lag_max_ms: u64,
 }
 
-/// What became of a job's due times of one day in UTC.
+/// Counts of a job's due times of one day in UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct JobDay {
     /// When the day begins.

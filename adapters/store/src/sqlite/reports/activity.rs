@@ -1,4 +1,4 @@
-//! What was counted from history.
+//! The counts of history.
 
 use std::collections::BTreeMap;
 
