@@ -39,7 +39,7 @@ impl Count {
         }
     }
 
-    /// How long a number takes to be settled. It is longer than a statement may take. Days are counted once an hour,
+    /// How long a number takes to be settled. A statement must take less. Days are counted once an hour,
     /// as a step writes one row for each job in it. So a run of a job that runs each minute costs a sixtieth of a row.
     pub const fn settles_after(self) -> Duration {
         match self {
@@ -79,15 +79,15 @@ impl Step {
 }
 
 impl Counted {
-    /// The next step at `now`, over at most `limit` numbers, where `newest` is the highest number that is visible. `None` if there is
-    /// nothing to do.
-    pub fn step(self, count: Count, newest: u64, now: Timestamp, limit: u64) -> Option<Step> {
+    /// The next step at `now`, over at most `limit` numbers, where `newest` is the highest number that is visible. A number is settled
+    /// `settles_after` it was seen. `None` if there is nothing to do.
+    pub fn step(self, settles_after: Duration, newest: u64, now: Timestamp, limit: u64) -> Option<Step> {
         // The clock was set back, or the newest records were deleted: what was seen says nothing.
         if now < self.seen_at || newest < self.done {
             let done = self.done.min(newest);
             return Some(Step { after: done, up_to: done, next: Self { done, seen: newest, seen_at: now } });
         }
-        let is_settled = now >= self.seen_at + count.settles_after();
+        let is_settled = now >= self.seen_at + settles_after;
         if self.done < self.seen {
             let up_to = self.seen.min(self.done.saturating_add(limit.max(1)));
             let next = match up_to == self.seen {
@@ -141,7 +141,7 @@ mod tests {
     }
 
     fn step(from: Counted, newest: u64, now: i64) -> Option<(u64, u64, Counted)> {
-        let step = from.step(Count::Activity, newest, at(now), 100)?;
+        let step = from.step(Count::Activity.settles_after(), newest, at(now), 100)?;
         Some((step.after, step.up_to, step.next))
     }
 
@@ -161,8 +161,12 @@ mod tests {
             .map(|(after, up_to, _)| (after, up_to))
             .collect();
         assert_eq!(steps, [(0, 100), (100, 200), (200, 250)]);
-        assert!(far.step(Count::Activity, 250, at(60), 100).is_some_and(|step| step.has_more()));
-        assert!(!counted(200, 250, 0).step(Count::Activity, 250, at(60), 100).is_some_and(|step| step.has_more()));
+        assert!(far.step(Count::Activity.settles_after(), 250, at(60), 100).is_some_and(|step| step.has_more()));
+        assert!(
+            !counted(200, 250, 0)
+                .step(Count::Activity.settles_after(), 250, at(60), 100)
+                .is_some_and(|step| step.has_more())
+        );
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use carillon_domain::run::Status;
 use carillon_domain::time::Timestamp;
@@ -42,7 +43,8 @@ impl MySqlConnection {
     pub(in crate::mysql) async fn has_to_count(&mut self, now: Timestamp) -> StoreResult<bool> {
         let (counts, newest) = self.counted().await?;
         let counted = |count: &Count| counts.get(&count.id()).copied().unwrap_or_default();
-        Ok(Count::ALL.iter().any(|count| counted(count).step(*count, newest, now, u64::MAX).is_some()))
+        let has_step = |count: &Count| counted(count).step(self.settles_after(*count), newest, now, u64::MAX).is_some();
+        Ok(Count::ALL.iter().any(has_step))
     }
 
     pub(in crate::mysql) async fn count_history(
@@ -56,11 +58,12 @@ impl MySqlConnection {
         for count in Count::ALL {
             let from = counts.get(&count.id());
             let limit = u64::try_from(limit).unwrap_or(u64::MAX);
-            let Some(step) = from.copied().unwrap_or_default().step(count, newest, now, limit) else { continue };
+            let counted = from.copied().unwrap_or_default();
+            let Some(step) = counted.step(self.settles_after(count), newest, now, limit) else { continue };
             if from.is_none() {
                 self.run(&format!("INSERT IGNORE INTO history_count VALUES ({}, 0, 0, 0)", count.id())).await?;
             }
-            self.move_count(count, from.copied().unwrap_or_default(), &step).await?;
+            self.move_count(count, counted, &step).await?;
             match count {
                 Count::Activity => self.count_activity(&step, now, namespaces).await?,
                 Count::JobDays => self.count_job_days(&step, now).await?,
@@ -69,6 +72,11 @@ impl MySqlConnection {
             done.more |= step.has_more();
         }
         Ok(done)
+    }
+
+    /// Twice as long as a statement may take, at least.
+    fn settles_after(&self, count: Count) -> Duration {
+        count.settles_after().max(self.statement_timeout() * 2)
     }
 
     /// Whoever comes second finds the cursor elsewhere, and counts nothing twice.

@@ -30,7 +30,7 @@ fn counted(conn: &Connection) -> StoreResult<(BTreeMap<u8, Counted>, u64)> {
 pub(in crate::sqlite) fn has_to_count(conn: &Connection, now: Timestamp) -> StoreResult<bool> {
     let (counts, newest) = counted(conn)?;
     let counted = |count: &Count| counts.get(&count.id()).copied().unwrap_or_default();
-    Ok(Count::ALL.iter().any(|count| counted(count).step(*count, newest, now, u64::MAX).is_some()))
+    Ok(Count::ALL.iter().any(|count| counted(count).step(count.settles_after(), newest, now, u64::MAX).is_some()))
 }
 
 pub(in crate::sqlite) fn count_history(conn: &Connection, limit: usize, now: Timestamp) -> StoreResult<RolledUp> {
@@ -38,7 +38,9 @@ pub(in crate::sqlite) fn count_history(conn: &Connection, limit: usize, now: Tim
     let mut done = RolledUp::default();
     for count in Count::ALL {
         let from = counts.get(&count.id()).copied().unwrap_or_default();
-        let Some(step) = from.step(count, newest, now, u64::try_from(limit).unwrap_or(u64::MAX)) else { continue };
+        let Some(step) = from.step(count.settles_after(), newest, now, u64::try_from(limit).unwrap_or(u64::MAX)) else {
+            continue;
+        };
         let sql = "INSERT INTO history_count (id, done, seen, seen_at) VALUES (?1, ?2, ?3, ?4) ON CONFLICT (id) \
                    DO UPDATE SET done = excluded.done, seen = excluded.seen, seen_at = excluded.seen_at";
         let Counted { done: counted, seen, seen_at } = step.next;
