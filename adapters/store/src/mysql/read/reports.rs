@@ -17,7 +17,8 @@ use crate::reports::namespaces::JobNamespaces;
 use crate::reports::port::{JobLists, LOOKED_AT, Reports};
 use crate::tables::SeenJob;
 use crate::{
-    ActivityBucket, Bounded, JobDay, JobList, JobListQuery, ListedJob, NamespaceScope, RolledUp, RunView, StoreResult,
+    ActivityBucket, Bounded, JobDay, JobList, JobListQuery, ListedJob, NamespaceScope, RolledUp, RunView, StoreError,
+    StoreResult,
 };
 
 /// A list whose rows are only part of what there is says so by a row at this distance.
@@ -174,7 +175,14 @@ impl MySqlConnection {
             newest_due("j.id")
         );
         for row in self.query(&sql).await? {
-            let (list, at, seen) = self.listed(row, cached)?;
+            let (list, at, seen) = match self.listed(row, cached) {
+                // One row of a newer binary must not keep a reader from all the others.
+                Err(StoreError::Permanent(problem)) => {
+                    tracing::error!(problem, "a job cannot be read and is left out of a list");
+                    continue;
+                }
+                listed => listed?,
+            };
             match list.checked_sub(MORE) {
                 Some(list) => lists.note_more(list),
                 None => lists.add(list, ListedJob { view: seen.into(), at }),
