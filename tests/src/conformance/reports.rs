@@ -120,7 +120,7 @@ pub async fn a_run_beside_gets_its_job_into_trouble_and_out(bench: &StoreFixture
     assert_eq!(names(bench, &scope, JobList::Troubled).await, ["a"], "a swept run is lost");
 }
 
-/// What nobody claims although it is time, and what comes next.
+/// Jobs that nobody claims although it is time, and jobs that come up.
 pub async fn overdue_and_coming_jobs_are_listed(bench: &StoreFixture) {
     bench.create(job("soon")).await;
     bench.create(Job { schedule: "@every 60s".into(), namespace: "other".into(), ..job("later") }).await;

@@ -1,5 +1,5 @@
-//! The namespaces of jobs, as far as this process has met them. A job never changes its namespace, and a look into the table of jobs
-//! for each record would cost more than all else that a count costs.
+//! The namespaces of jobs, as far as this process has met them. A job never changes its namespace. A look into the table of jobs for each
+//! record would cost more than the rest of a count.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

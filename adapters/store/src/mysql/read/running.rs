@@ -13,8 +13,8 @@ use crate::mysql::read::select::limit_of;
 use crate::{Bounded, JobKey, NamespaceScope, RunStage, RunView, StoreResult};
 
 impl MySqlConnection {
-    /// A session's rows stand in the index in the order in which their runs were drawn, so those that execute come before those that
-    /// are prepared, and the limit is soon reached.
+    /// A session's rows stand in the index in the order in which their runs were drawn. Those that execute come before those that are
+    /// prepared, so the limit is soon reached.
     pub(in crate::mysql) async fn select_running(
         &mut self,
         scope: &NamespaceScope,

@@ -79,7 +79,7 @@ impl MySqlConnection {
         count.settles_after().max(self.statement_timeout() * 2)
     }
 
-    /// Whoever comes second finds the cursor elsewhere, and counts nothing twice.
+    /// Of two nodes the second finds the cursor elsewhere, so it counts nothing twice.
     async fn move_count(&mut self, count: Count, from: Counted, step: &Step) -> StoreResult<()> {
         let Counted { done, seen, seen_at } = step.next;
         let sql = format!(
