@@ -3,9 +3,12 @@
 pub mod cli;
 pub mod config;
 pub mod engine;
+pub mod events;
 pub mod http;
 pub mod json;
+mod page;
 pub mod serve;
+pub mod why;
 #[cfg(debug_assertions)]
 pub mod without_guard;
 pub mod without_mechanism;

@@ -9,6 +9,7 @@
 //! words are explained in `docs/glossary.md`.
 
 pub mod crontab;
+pub mod explain;
 pub mod firing;
 pub mod guard;
 pub mod invariants;

@@ -1,5 +1,6 @@
 //! Firings through all three transitions of a store, a batch at a time, with no engine around it.
 
+use carillon_doubles::author;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -69,7 +70,7 @@ impl Cycles {
     pub async fn add(&self, count: usize) -> f64 {
         let began = Instant::now();
         for first in (0..count).step_by(AT_ONCE) {
-            let put = |n| PutJob { job: job(&format!("j{n}")), paused: None, when: PutIf::Any };
+            let put = |n| PutJob { job: job(&format!("j{n}")), paused: None, when: PutIf::Any, author: author() };
             let puts: Vec<_> = (first..count.min(first + AT_ONCE)).map(put).collect();
             self.store.put_jobs(&puts).await.expect("created");
         }

@@ -15,6 +15,7 @@ mod http;
 mod lab;
 mod lags;
 mod machine;
+mod many;
 mod meter;
 mod numbers;
 mod page;

@@ -6,10 +6,8 @@ use crate::server::Server;
 
 /// A follower: the lines of the body, as they come.
 pub fn follow(server: &Server, id: &str) -> BufReader<impl Read + use<>> {
-    let config = ureq::Agent::config_builder().http_status_as_error(false).build();
-    let agent: ureq::Agent = config.into();
     let url = format!("{}/v1/runs/{id}/output?follow=true", server.url());
-    let answer = agent.get(url).header("Authorization", format!("Bearer {}", server.token())).call();
+    let answer = server.patient_agent().get(url).header("Authorization", format!("Bearer {}", server.token())).call();
     let answer = answer.expect("the server answers");
     assert_eq!(answer.status(), 200);
     BufReader::new(answer.into_body().into_reader())

@@ -2,11 +2,13 @@
 //! must do.
 
 pub mod accounting;
+pub mod browser;
 pub mod chaos;
 pub mod chaos_run;
 pub mod cluster;
 pub mod conformance;
 pub mod databases;
+pub mod events;
 pub mod fixture;
 pub mod follower;
 pub mod guards;
@@ -21,3 +23,4 @@ pub mod server;
 pub mod settings;
 pub mod simulator;
 pub mod skipped;
+pub mod tls_site;

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+use ureq::tls::{Certificate, RootCerts, TlsConfig};
 
 /// How long a server may take to come up or to go.
 pub const PATIENCE: Duration = Duration::from_secs(30);
@@ -118,7 +119,8 @@ impl Server {
         adjust: impl FnOnce(&mut Command) -> &mut Command,
     ) -> Result<Self, (ExitStatus, String)> {
         let mut command = Command::new(program);
-        command.args(["serve", "--bind", "127.0.0.1:0"]).current_dir(dir);
+        // Flags go before it, so a test may listen elsewhere.
+        command.arg("serve").env("CARILLON__HTTP__BIND", "127.0.0.1:0").current_dir(dir);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = adjust(&mut command).spawn().expect("the binary can be started");
         let (lines, log) = channel();
@@ -143,15 +145,11 @@ impl Server {
         while let Ok(line) = log.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
             said.push_str(&line);
             said.push('\n');
-            if let Some(at) = line.find("http://127.0.0.1:") {
-                let url: String =
-                    line[at..].chars().take_while(|c| c.is_ascii_alphanumeric() || ":/.".contains(*c)).collect();
-                let url = url.trim_end_matches(['.', '/']).to_owned();
-                let config =
-                    ureq::Agent::config_builder().http_status_as_error(false).timeout_global(Some(PATIENCE)).build();
+            if let Some(url) = url_in(&line) {
+                let agent = agent(dir);
                 let pid = i32::try_from(child.id()).expect("a pid fits");
                 let (child, log) = (Mutex::new(child), Mutex::new(log));
-                return Ok(Self { child, pid, url, dir: dir.to_owned(), log, reading, agent: config.into() });
+                return Ok(Self { child, pid, url, dir: dir.to_owned(), log, reading, agent });
             }
         }
         let _ = child.kill();
@@ -250,6 +248,12 @@ impl Server {
         self.agent.get(format!("{}{path}", self.url)).call().map_or(0, |response| response.status().as_u16())
     }
 
+    /// A client that knows the authority of its certificate, if it has one, and waits for as long as an answer takes.
+    pub fn patient_agent(&self) -> ureq::Agent {
+        let tls = self.agent.config().tls_config().clone();
+        ureq::Agent::config_builder().http_status_as_error(false).tls_config(tls).build().into()
+    }
+
     /// Where it keeps its files.
     pub fn dir(&self) -> &Path {
         &self.dir
@@ -319,6 +323,24 @@ impl Server {
     pub fn has_ended(&self) -> Option<ExitStatus> {
         self.child().try_wait().expect("a child can be waited for")
     }
+}
+
+/// Where a server says that it serves; one that listens everywhere is reached here.
+fn url_in(line: &str) -> Option<String> {
+    let (_, rest) = line.split_once(" serves ")?;
+    let url = rest.split_whitespace().next().filter(|url| url.starts_with("http"))?;
+    Some(url.replace("://0.0.0.0:", "://127.0.0.1:"))
+}
+
+/// A client that trusts the certificates of `authority.pem` in the server's directory.
+fn agent(dir: &Path) -> ureq::Agent {
+    let mut tls = TlsConfig::builder();
+    if let Ok(pem) = std::fs::read(dir.join("authority.pem")) {
+        let authority = Certificate::from_pem(&pem).expect("the authority's certificate");
+        tls = tls.root_certs(RootCerts::from([authority]));
+    }
+    let config = ureq::Agent::config_builder().http_status_as_error(false).timeout_global(Some(PATIENCE));
+    config.tls_config(tls.build()).build().into()
 }
 
 impl Drop for Server {

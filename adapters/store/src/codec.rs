@@ -3,10 +3,12 @@
 //! A value that is searched or guarded has a column of its own. A firing is never searched by its parts, so it is one short
 //! text, `due start trigger attempt policy`, which a person can read in a database shell.
 
-use carillon_domain::firing::{CancelledBy, ConcurrentRun, Firing, FiringKey, Held, JobState, Pause, Phase, Waiting};
+use carillon_domain::firing::{
+    CancelledBy, ConcurrentRun, Firing, FiringKey, Held, JobState, LastEnd, Pause, Phase, Waiting,
+};
 use carillon_domain::id::{JobId, RunId, SessionId};
 use carillon_domain::node::port::RowKey;
-use carillon_domain::run::Trigger;
+use carillon_domain::run::{Status, Trigger};
 use carillon_domain::time::Timestamp;
 
 /// The value whose name is `text`.
@@ -34,6 +36,10 @@ pub(crate) struct StateColumns {
     pub pause_reason: Option<String>,
     pub cancel: Option<CancelledBy>,
     pub deleted: bool,
+    /// See [`end_code`]; 0 before the first run ended.
+    pub last_status: u8,
+    /// 0 while the job is not in trouble.
+    pub troubled_since: i64,
 }
 
 /// The held firing, in both tables: all `NULL` while Idle, `started_at` while Prepared too.
@@ -98,6 +104,23 @@ pub(crate) fn cancel_from(text: &str) -> Result<CancelledBy, String> {
     named(&[CancelledBy::Person, CancelledBy::NewerFiring], cancel_name, text)
 }
 
+/// The outcome of the last run as the number in the column `last_status`: one byte, so a row keeps its length.
+pub(crate) const fn end_code(status: Status) -> u8 {
+    match status {
+        Status::Running | Status::Skipped => 0,
+        Status::Succeeded => 1,
+        Status::Failed => 2,
+        Status::TimedOut => 3,
+        Status::Cancelled => 4,
+        Status::Lost => 5,
+    }
+}
+
+/// Reads back what [`end_code`] made of a run's end. A number that a newer binary wrote says nothing.
+pub(crate) fn end_status(code: u8) -> Option<Status> {
+    Status::ALL.into_iter().find(|status| code != 0 && end_code(*status) == code)
+}
+
 /// A firing as the text of a column.
 pub(crate) fn firing_text(firing: Firing) -> String {
     let policy = if firing.misfire_exempt { "settled" } else { "open" };
@@ -135,7 +158,8 @@ impl HeldColumns {
         })
     }
 
-    fn phase(&self) -> Phase {
+    /// The phase that they stand for.
+    pub(crate) fn phase(&self) -> Phase {
         let (Some(firing), Some(run), Some(session)) = (self.firing, self.run, self.session) else {
             return Phase::Idle;
         };
@@ -175,6 +199,8 @@ impl StateColumns {
             pause_reason: pause.and_then(|pause| pause.reason.clone()),
             cancel: state.cancel,
             deleted: state.deleted,
+            last_status: state.last_end.map_or(0, |end| end_code(end.status)),
+            troubled_since: state.last_end.and_then(|end| end.troubled_since).map_or(0, Timestamp::as_ms),
         }
     }
 
@@ -198,6 +224,10 @@ impl StateColumns {
             pause,
             cancel: self.cancel,
             deleted: self.deleted,
+            last_end: end_status(self.last_status).map(|status| LastEnd {
+                status,
+                troubled_since: Some(self.troubled_since).filter(|at| *at != 0).map(Timestamp::from_ms),
+            }),
         }
     }
 }
@@ -260,6 +290,7 @@ mod tests {
             pause: Some(Pause { since: Timestamp::from_ms(3), until: None, reason: Some("tired".into()) }),
             cancel: None,
             deleted: false,
+            last_end: None,
         };
         let prepared = JobState { phase: Phase::Prepared(held(None)), pause: None, ..idle.clone() };
         let executing = JobState {
@@ -267,6 +298,7 @@ mod tests {
             cancel: Some(CancelledBy::NewerFiring),
             deleted: true,
             armed: None,
+            last_end: Some(LastEnd { status: Status::Lost, troubled_since: Some(Timestamp::from_ms(12)) }),
             ..idle.clone()
         };
         for state in [idle, prepared, executing] {

@@ -17,9 +17,10 @@ pub(crate) use carillon_domain::store::Definition;
 use super::codec::named;
 use super::{JobKey, StoreError};
 
+/// The mirror of a job.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Document {
+pub(crate) struct Document {
     schedule: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     timezone: Option<String>,
@@ -46,30 +47,71 @@ struct Document {
     labels: BTreeMap<String, String>,
 }
 
+impl Document {
+    /// The mirror of a job, with these params in place of its own.
+    pub fn of(job: &Job, params: String) -> Self {
+        Self {
+            schedule: job.schedule.clone(),
+            timezone: job.timezone.clone(),
+            dst_gap: gap_name(job.dst.gap).to_owned(),
+            dst_overlap: dst_overlap_name(job.dst.overlap).to_owned(),
+            jitter_ms: ms(job.jitter),
+            start_at_ms: job.start_at.map(Timestamp::as_ms),
+            end_at_ms: job.end_at.map(Timestamp::as_ms),
+            executor: job.executor.clone(),
+            params,
+            overlap: job.overlap.as_str().to_owned(),
+            misfire: job.misfire.policy.as_str().to_owned(),
+            misfire_grace_ms: ms(job.misfire.grace),
+            timeout_ms: job.timeout.map(ms),
+            kill_grace_ms: ms(job.kill_grace),
+            retry_max_attempts: job.retry.max_attempts,
+            retry_backoff_ms: ms(job.retry.backoff),
+            retry_max_backoff_ms: ms(job.retry.max_backoff),
+            on_lost: job.on_lost.as_str().to_owned(),
+            labels: job.labels.clone(),
+        }
+    }
+
+    /// The job of that name.
+    pub fn read(self, namespace: &str, name: &str) -> Result<Job, String> {
+        let document = self;
+        Ok(Job {
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+            schedule: document.schedule,
+            timezone: document.timezone,
+            dst: Dst {
+                gap: named(&[Gap::After, Gap::Skip], gap_name, &document.dst_gap)?,
+                overlap: named(&[DstOverlap::First, DstOverlap::Both], dst_overlap_name, &document.dst_overlap)?,
+            },
+            jitter: Duration::from_millis(document.jitter_ms),
+            start_at: document.start_at_ms.map(Timestamp::from_ms),
+            end_at: document.end_at_ms.map(Timestamp::from_ms),
+            executor: document.executor,
+            params: document.params,
+            overlap: named(&Overlap::ALL, Overlap::as_str, &document.overlap)?,
+            misfire: Misfire {
+                policy: named(&MisfirePolicy::ALL, MisfirePolicy::as_str, &document.misfire)?,
+                grace: Duration::from_millis(document.misfire_grace_ms),
+            },
+            timeout: document.timeout_ms.map(Duration::from_millis),
+            kill_grace: Duration::from_millis(document.kill_grace_ms),
+            retry: Retry {
+                max_attempts: document.retry_max_attempts,
+                backoff: Duration::from_millis(document.retry_backoff_ms),
+                max_backoff: Duration::from_millis(document.retry_max_backoff_ms),
+            },
+            on_lost: named(&OnLost::ALL, OnLost::as_str, &document.on_lost)?,
+            labels: document.labels,
+        })
+    }
+}
+
 /// The document of a job; its name stands in columns beside it.
 pub(crate) fn to_document(job: &Job) -> Result<String, StoreError> {
-    let document = Document {
-        schedule: job.schedule.clone(),
-        timezone: job.timezone.clone(),
-        dst_gap: gap_name(job.dst.gap).to_owned(),
-        dst_overlap: dst_overlap_name(job.dst.overlap).to_owned(),
-        jitter_ms: ms(job.jitter),
-        start_at_ms: job.start_at.map(Timestamp::as_ms),
-        end_at_ms: job.end_at.map(Timestamp::as_ms),
-        executor: job.executor.clone(),
-        params: job.params.clone(),
-        overlap: job.overlap.as_str().to_owned(),
-        misfire: job.misfire.policy.as_str().to_owned(),
-        misfire_grace_ms: ms(job.misfire.grace),
-        timeout_ms: job.timeout.map(ms),
-        kill_grace_ms: ms(job.kill_grace),
-        retry_max_attempts: job.retry.max_attempts,
-        retry_backoff_ms: ms(job.retry.backoff),
-        retry_max_backoff_ms: ms(job.retry.max_backoff),
-        on_lost: job.on_lost.as_str().to_owned(),
-        labels: job.labels.clone(),
-    };
-    serde_json::to_string(&document).map_err(|e| StoreError::Permanent(format!("{} cannot be written: {e}", job.key())))
+    serde_json::to_string(&Document::of(job, job.params.clone()))
+        .map_err(|e| StoreError::Permanent(format!("{} cannot be written: {e}", job.key())))
 }
 
 /// Reads a document back.
@@ -84,36 +126,7 @@ pub(crate) fn from_document(key: JobKey, text: &str) -> Result<Job, StoreError> 
 }
 
 fn read(namespace: &str, name: &str, text: &str) -> Result<Job, String> {
-    let document: Document = serde_json::from_str(text).map_err(|e| e.to_string())?;
-    Ok(Job {
-        namespace: namespace.to_owned(),
-        name: name.to_owned(),
-        schedule: document.schedule,
-        timezone: document.timezone,
-        dst: Dst {
-            gap: named(&[Gap::After, Gap::Skip], gap_name, &document.dst_gap)?,
-            overlap: named(&[DstOverlap::First, DstOverlap::Both], dst_overlap_name, &document.dst_overlap)?,
-        },
-        jitter: Duration::from_millis(document.jitter_ms),
-        start_at: document.start_at_ms.map(Timestamp::from_ms),
-        end_at: document.end_at_ms.map(Timestamp::from_ms),
-        executor: document.executor,
-        params: document.params,
-        overlap: named(&Overlap::ALL, Overlap::as_str, &document.overlap)?,
-        misfire: Misfire {
-            policy: named(&MisfirePolicy::ALL, MisfirePolicy::as_str, &document.misfire)?,
-            grace: Duration::from_millis(document.misfire_grace_ms),
-        },
-        timeout: document.timeout_ms.map(Duration::from_millis),
-        kill_grace: Duration::from_millis(document.kill_grace_ms),
-        retry: Retry {
-            max_attempts: document.retry_max_attempts,
-            backoff: Duration::from_millis(document.retry_backoff_ms),
-            max_backoff: Duration::from_millis(document.retry_max_backoff_ms),
-        },
-        on_lost: named(&OnLost::ALL, OnLost::as_str, &document.on_lost)?,
-        labels: document.labels,
-    })
+    serde_json::from_str::<Document>(text).map_err(|e| e.to_string())?.read(namespace, name)
 }
 
 fn ms(duration: Duration) -> u64 {

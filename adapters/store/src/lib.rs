@@ -1,8 +1,9 @@
-//! Where jobs, runs and sessions are kept: two traits, an implementation for each database, one conformance suite for all.
+//! Where jobs, runs and sessions are kept: three traits, an implementation for each database, one conformance suite for all.
 //!
 //! The domain decides ([`carillon_domain::store`]). A store locks, reads, asks the decision and writes under guards. All calls of
 //! nodes are batches. Every instant in the database is that database's own time.
 
+mod audit;
 pub mod batch_loader;
 mod cache;
 mod calls;
@@ -11,31 +12,48 @@ pub mod cluster;
 mod codec;
 mod definition;
 mod error;
+pub mod feed;
 mod guarded;
 pub mod live_output;
 pub mod local;
 pub mod mysql;
 mod perform;
 pub mod purge_cursor;
+pub mod reports;
+
 pub mod sqlite;
 pub mod tables;
 mod types;
 mod views;
 
+pub use audit::redact::redact;
+pub use audit::{AuditQuery, AuditRows, AuditState, AuditView};
+pub use calls::run_params;
+pub use calls::sign_in::{LinkDigest, SigningKey};
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use error::{ControlError, StoreError};
 pub use perform::perform;
+pub use reports::{
+    ActivityBucket, Bounded, JobDay, JobList, JobListQuery, ListedJob, NamespaceScope, OutcomeCounts, RolledUp,
+};
 pub use tables::MAX_OUTPUT_BYTES;
 pub use types::*;
 
 /// The result of a call to a store.
 pub type StoreResult<T> = Result<T, StoreError>;
 
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
 use async_trait::async_trait;
-use carillon_domain::id::{RunId, SessionId};
+use carillon_domain::id::{JobId, RunId, SessionId};
 use carillon_domain::node::call::BeatAnswer;
 use carillon_domain::node::port::{Claimed, FinishAnswer, Peek, RunRef, SettleAnswer, StartAnswer};
+use carillon_domain::run::RunRecord;
 use carillon_domain::time::Timestamp;
+use feed::{FeedLook, FeedRequest};
 
 /// The calls of a node.
 ///
@@ -106,16 +124,19 @@ pub trait ControlStore: Send + Sync {
 
     /// Creates or replaces up to 1,000 jobs in one transaction; one answer for each, in order. A refused job does not hold up the
     /// others. A definition that changes nothing is not written.
+    ///
+    /// This and every other change is written into the audit log in its own commit, with its author.
     async fn put_jobs(&self, jobs: &[PutJob]) -> Result<Vec<Result<Saved, ControlError>>, StoreError>;
 
     /// Deletes a job; the name is free at once. `if_generation` guards against a lost update.
-    async fn delete_job(&self, key: &JobKey, if_generation: Option<u64>) -> Result<(), ControlError>;
+    async fn delete_job(&self, key: &JobKey, if_generation: Option<u64>, author: &Author) -> Result<(), ControlError>;
 
     /// One job.
     async fn job(&self, key: &JobKey) -> Result<JobView, ControlError>;
 
-    /// Jobs in the order of (namespace, name).
-    async fn jobs(&self, query: &JobQuery) -> Result<Page<JobView, JobKey>, StoreError>;
+    /// Jobs in the order asked for. A page looks at a bounded number of jobs. So it may have fewer items than asked for and
+    /// still name the next one.
+    async fn jobs(&self, query: &JobQuery) -> Result<Page<JobView, JobCursor>, StoreError>;
 
     /// Stops starting a job.
     async fn pause(
@@ -123,16 +144,28 @@ pub trait ControlStore: Send + Sync {
         key: &JobKey,
         until: Option<Timestamp>,
         reason: Option<String>,
+        author: &Author,
     ) -> Result<JobView, ControlError>;
 
     /// Starts it again.
-    async fn resume(&self, key: &JobKey) -> Result<JobView, ControlError>;
+    async fn resume(&self, key: &JobKey, author: &Author) -> Result<JobView, ControlError>;
 
-    /// Asks for a run now, under the id given.
-    async fn trigger(&self, key: &JobKey, run: RunId) -> Result<(), ControlError>;
+    /// Asks for a run now, under the id given, with the params of the job.
+    async fn trigger(&self, key: &JobKey, run: RunId, author: &Author) -> Result<(), ControlError> {
+        self.trigger_with(key, run, None, author).await
+    }
+
+    /// The same; `params` (a JSON object) are [laid over](run_params::lay_over) the job's for all attempts of this run.
+    async fn trigger_with(
+        &self,
+        key: &JobKey,
+        run: RunId,
+        params: Option<Arc<str>>,
+        author: &Author,
+    ) -> Result<(), ControlError>;
 
     /// Asks a run to end, or not to start.
-    async fn cancel(&self, run: RunId) -> Result<RunView, ControlError>;
+    async fn cancel(&self, run: RunId, author: &Author) -> Result<RunView, ControlError>;
 
     /// One run: held, waiting or recorded.
     async fn run(&self, run: RunId) -> Result<RunView, ControlError>;
@@ -147,22 +180,77 @@ pub trait ControlStore: Send + Sync {
     async fn recorded_losses(&self) -> Result<Vec<RecordedLoss>, StoreError>;
 
     /// Accepts the open loss window, so that claims go on; answers it.
-    async fn accept_losses(&self) -> Result<Vec<RecordedLoss>, StoreError>;
+    async fn accept_losses(&self, author: &Author) -> Result<Vec<RecordedLoss>, StoreError>;
 
     /// Asks the node of `run` for its output and answers the part that it has published; `None` before the first. A reader asks again
     /// every few seconds.
     async fn ask_output(&self, run: RunId) -> Result<Option<LivePart>, StoreError>;
 
+    /// One look of a feed: the rows of each journal that were asked for, and the present state, from one state of the database.
+    async fn look(&self, request: &FeedRequest) -> Result<FeedLook, StoreError>;
+
     /// Sessions, live and ended ones that still hold rows.
     async fn sessions(&self) -> Result<Vec<SessionView>, StoreError>;
+
+    /// The audit log, newest first. The cursor is the id of the last entry of the page before.
+    async fn audit(&self, query: &AuditQuery) -> Result<Page<AuditView, u64>, StoreError>;
+
+    /// Deletes up to `limit` entries of the audit log that are older than `before`; answers how many.
+    async fn purge_audit(&self, before: Timestamp, limit: usize) -> Result<usize, StoreError>;
 
     /// Deletes history that ended before `before`, or beyond `max_runs_per_job` of a job, up to `limit` rows; answers how many. Each call
     /// looks at a bounded part and the next one goes on from there. Sessions that ended a day ago go too, and published outputs
     /// without readers.
     async fn purge(&self, before: Timestamp, max_runs_per_job: u32, limit: usize) -> Result<usize, StoreError>;
+
+    /// The key with which all nodes sign sessions of the page: `offered`, or the one that was stored before.
+    async fn signing_key(&self, offered: SigningKey) -> Result<SigningKey, StoreError>;
+
+    /// Stores a link that signs somebody in once, within `lives_for` from now. Links that expired unused go.
+    async fn add_sign_in_link(&self, link: LinkDigest, lives_for: Duration) -> Result<(), StoreError>;
+
+    /// Uses a link; `true` for one caller only, and only while the link lives.
+    async fn use_sign_in_link(&self, link: LinkDigest) -> Result<bool, StoreError>;
 }
 
-/// A database that does both.
-pub trait Store: NodeStore + ControlStore {}
+/// The reports about many jobs that the web page shows. Each is one statement that reads a bounded number of rows, however many
+/// jobs and records there are.
+#[async_trait]
+pub trait ReportStore: Send + Sync {
+    /// The newest `count` records of each of these jobs, newest first. A job without history is not in the answer.
+    async fn recent_runs(&self, jobs: &[JobId], count: usize) -> Result<BTreeMap<JobId, Vec<RunRecord>>, StoreError>;
 
-impl<S: NodeStore + ControlStore> Store for S {}
+    /// The same for due times in `from..until`, at most `per_job` of each job.
+    async fn runs_between(
+        &self,
+        jobs: &[JobId],
+        due: Range<Timestamp>,
+        per_job: usize,
+    ) -> Result<BTreeMap<JobId, Vec<RunRecord>>, StoreError>;
+
+    /// Several lists of jobs in the namespaces that the reader may see, in the order asked for; all of them are one statement.
+    async fn job_lists(
+        &self,
+        scope: &NamespaceScope,
+        lists: &[JobListQuery],
+    ) -> Result<Vec<Bounded<ListedJob>>, StoreError>;
+
+    /// Up to `limit` runs that execute, those with the oldest due times first.
+    async fn running(&self, scope: &NamespaceScope, limit: usize) -> Result<Bounded<RunView>, StoreError>;
+
+    /// Counts of each five minutes since `since`, by outcome, oldest first. Five minutes in which nothing ended are left out. The newest
+    /// runs may be missing for half a minute ([`Self::roll_up`]).
+    async fn activity(&self, scope: &NamespaceScope, since: Timestamp) -> Result<Vec<ActivityBucket>, StoreError>;
+
+    /// Counts of each day in UTC since `since`, by the outcome of the job's due times, oldest first. Empty days are left out.
+    async fn days_of_job(&self, job: JobId, since: Timestamp) -> Result<Vec<JobDay>, StoreError>;
+
+    /// Counts up to `limit` new records of history for [`Self::activity`] and [`Self::days_of_job`], and deletes counts that nobody
+    /// asks for any more. Each record is counted once, however many nodes call this, and although a call may fail.
+    async fn roll_up(&self, limit: usize) -> Result<RolledUp, StoreError>;
+}
+
+/// A database that does all of it.
+pub trait Store: NodeStore + ControlStore + ReportStore {}
+
+impl<S: NodeStore + ControlStore + ReportStore> Store for S {}

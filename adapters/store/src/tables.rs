@@ -21,7 +21,11 @@ use carillon_domain::time::Timestamp;
 pub use crate::views::jobs::seen_job;
 pub use carillon_domain::store::{ConcurrentJob, JobRow, KnownSession, Standing, Write, WriteSet};
 
-use super::{ClaimRequest, JobKey, JobQuery, NewSession, Output, RecordedLoss, RunCursor, SessionState, SessionView};
+use super::feed::{JournalAsk, Numbered};
+use super::{
+    AuditQuery, AuditRows, ClaimRequest, JobCursor, JobKey, JobQuery, NewSession, Output, RecordedLoss, RunCursor,
+    SessionState, SessionView,
+};
 
 /// The most that is kept of an output. Executors hand over far less.
 pub const MAX_OUTPUT_BYTES: usize = 1 << 20;
@@ -37,13 +41,13 @@ pub struct SeenJob {
     pub last_run: Option<RunRecord>,
 }
 
-/// Living jobs in the order of their names.
+/// Living jobs in the order asked for.
 #[derive(Debug, Clone, Default)]
 pub struct JobRows {
     /// The rows.
     pub rows: Vec<JobRow>,
     /// Set where only the jobs up to this one were looked at.
-    pub looked_until: Option<JobKey>,
+    pub looked_until: Option<JobCursor>,
 }
 
 impl From<Vec<JobRow>> for JobRows {
@@ -78,6 +82,8 @@ pub struct RecordQuery {
     pub since: Option<Timestamp>,
     /// Due before this time.
     pub until: Option<Timestamp>,
+    /// Standing for this due time, alone or in a range.
+    pub covering: Option<Timestamp>,
     /// Behind this record.
     pub after: Option<RunCursor>,
     /// At most so many.
@@ -148,6 +154,8 @@ pub trait Tables {
 
     /// Rows of these jobs that hold a run, or in which one waits under an id.
     fn live_jobs(&mut self, jobs: Option<&[JobId]>) -> impl Future<Output = StoreResult<Vec<JobRow>>> + Send;
+    /// Rows of jobs whose own run executes.
+    fn executing_jobs(&mut self) -> impl Future<Output = StoreResult<Vec<JobRow>>> + Send;
     /// Concurrent runs of these jobs, or of all.
     fn live_concurrent(
         &mut self,
@@ -157,10 +165,17 @@ pub trait Tables {
     fn record(&mut self, run: RunId) -> impl Future<Output = StoreResult<Option<Recorded>>> + Send;
     /// History, newest first.
     fn records(&mut self, query: &RecordQuery) -> impl Future<Output = StoreResult<Vec<Recorded>>> + Send;
+    /// History by its numbers.
+    fn runs_numbered(&mut self, ask: &JournalAsk) -> impl Future<Output = StoreResult<Numbered<Recorded>>> + Send;
     /// The newest record of each job that has one.
     fn last_records(&mut self, jobs: &[JobId]) -> impl Future<Output = StoreResult<BTreeMap<JobId, RunRecord>>> + Send;
+    /// Entries of the audit log, newest first, up to `query.limit`.
+    fn audit(&mut self, query: &AuditQuery) -> impl Future<Output = StoreResult<AuditRows>> + Send;
     /// The output of a run that ended.
     fn output(&mut self, run: RunId) -> impl Future<Output = StoreResult<Option<Output>>> + Send;
+
+    /// The params that were given for these firings, in the order asked for.
+    fn run_params(&mut self, firings: &[FiringKey]) -> impl Future<Output = StoreResult<Vec<Option<Arc<str>>>>> + Send;
 
     /// Inserts a session.
     fn insert_session(&mut self, session: &NewSession) -> impl Future<Output = StoreResult<()>> + Send;
@@ -176,8 +191,8 @@ pub trait Tables {
     fn note_window(&mut self, window: &RecordedLoss) -> impl Future<Output = StoreResult<()>> + Send;
     /// The open window and those accepted since then, oldest first.
     fn windows(&mut self, accepted_since: Timestamp) -> impl Future<Output = StoreResult<Vec<RecordedLoss>>> + Send;
-    /// Accepts the open window.
-    fn accept_windows(&mut self) -> impl Future<Output = StoreResult<()>> + Send;
+    /// Accepts the open window; answers whether there was one.
+    fn accept_windows(&mut self) -> impl Future<Output = StoreResult<bool>> + Send;
     /// Writes a heartbeat where the session is not ended and `seq` is newer.
     fn beat(
         &mut self,

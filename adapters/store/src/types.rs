@@ -12,7 +12,8 @@ pub use carillon_domain::node::call::{ClaimRequest, Me, PeekRequest};
 pub use carillon_domain::node::port::Finished;
 pub use carillon_domain::run::Output;
 pub use carillon_domain::store::{
-    Change, JobKey, KnownSession, NewSession, PutIf, PutJob, RecordedLoss, SessionBeat, SessionState,
+    Action, AuditDocument, AuditEntry, Author, Change, JobKey, KnownSession, NewSession, PutIf, PutJob, RecordedLoss,
+    SessionBeat, SessionState,
 };
 
 /// A session was registered.
@@ -82,6 +83,31 @@ pub struct Page<T, C> {
     pub next: Option<C>,
 }
 
+/// The order of a listing of jobs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum JobSort {
+    /// By namespace and name.
+    #[default]
+    Name,
+    /// By the next time at which something may start, soonest first. Jobs of which a session holds the row come first, jobs to which nothing
+    /// is to come come last.
+    Next,
+}
+
+/// Where a listing of jobs goes on: behind this job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum JobCursor {
+    /// In [`JobSort::Name`].
+    Name(JobKey),
+    /// In [`JobSort::Next`].
+    Next {
+        /// When the job's row could be claimed; `None` if a session held it.
+        claim_at: Option<Timestamp>,
+        /// Its job.
+        id: JobId,
+    },
+}
+
 /// Which jobs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct JobQuery {
@@ -89,16 +115,45 @@ pub struct JobQuery {
     pub namespace: Option<String>,
     /// Names that begin so.
     pub prefix: Option<String>,
+    /// Names that contain this, whatever the case of its letters.
+    pub contains: Option<String>,
     /// A label and, unless any will do, its value.
     pub label: Option<(String, Option<String>)>,
     /// `idle`, `prepared` or `executing`.
     pub state: Option<String>,
     /// Paused or not.
     pub paused: Option<bool>,
-    /// After this one.
-    pub after: Option<JobKey>,
+    /// Jobs whose last run ended so.
+    pub last_status: Option<Status>,
+    /// The order.
+    pub sort: JobSort,
+    /// Behind this job. A cursor of another order is ignored.
+    pub after: Option<JobCursor>,
     /// How many at the most; at least 1.
     pub limit: usize,
+}
+
+impl JobQuery {
+    /// The name behind which the page begins, if it is in the order of names.
+    pub fn after_name(&self) -> Option<&JobKey> {
+        match &self.after {
+            Some(JobCursor::Name(key)) if self.sort == JobSort::Name => Some(key),
+            _ => None,
+        }
+    }
+
+    /// The same without the text that a name must contain.
+    pub fn of_any_name(&self) -> Self {
+        Self { contains: None, ..self.clone() }
+    }
+
+    /// The row behind which the page begins, if it is in the order of times.
+    pub fn after_next(&self) -> Option<(Option<Timestamp>, JobId)> {
+        match self.after {
+            Some(JobCursor::Next { claim_at, id }) if self.sort == JobSort::Next => Some((claim_at, id)),
+            _ => None,
+        }
+    }
 }
 
 /// Where a listing of runs goes on, newest first: after this run in the order of (due time, attempt, id). None of the three changes
@@ -126,6 +181,8 @@ pub struct RunQuery {
     pub since: Option<Timestamp>,
     /// Due before.
     pub until: Option<Timestamp>,
+    /// Standing for this due time, alone or in a range.
+    pub covering: Option<Timestamp>,
     /// After this one.
     pub after: Option<RunCursor>,
     /// How many at the most; at least 1.
@@ -145,6 +202,8 @@ pub struct RunView {
     pub node: Option<String>,
     /// How it stands.
     pub stage: RunStage,
+    /// The params that were given for it alone, as JSON text. Listings leave them out.
+    pub params: Option<Arc<str>>,
 }
 
 /// How a run stands.

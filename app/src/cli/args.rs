@@ -89,8 +89,14 @@ pub struct ServerArgs {
     #[arg(long, value_name = "URL", env = "CARILLON_SERVER", default_value = DEFAULT_SERVER)]
     pub server: String,
     /// Certificates (PEM) to trust instead of the well-known authorities
-    #[arg(long, value_name = "FILE", env = "CARILLON_CA_FILE")]
-    pub ca_file: Option<PathBuf>,
+    #[arg(long, value_name = "FILE", env = "CARILLON_CA")]
+    pub ca: Option<PathBuf>,
+    /// A certificate (PEM) to show to the server; it may stand for the token
+    #[arg(long, value_name = "FILE", env = "CARILLON_CERT", requires = "key")]
+    pub cert: Option<PathBuf>,
+    /// The private key (PEM) of --cert
+    #[arg(long, value_name = "FILE", env = "CARILLON_KEY", requires = "cert")]
+    pub key: Option<PathBuf>,
     /// Answer in JSON; listings with one object a line
     #[arg(long)]
     pub json: bool,
@@ -128,7 +134,8 @@ pub fn namespace(text: &str) -> Result<String, String> {
     check_namespace(text).map(|()| text.to_owned()).map_err(|error| error.to_string())
 }
 
-fn namespaces(text: &str) -> Result<String, String> {
+/// A namespace, or `*` for all.
+pub fn namespaces(text: &str) -> Result<String, String> {
     if text == "*" { Ok(text.into()) } else { namespace(text) }
 }
 

@@ -3,12 +3,14 @@
 use clap::{Parser, Subcommand};
 
 use super::args::{ClusterArgs, InitArgs, ServeArgs};
+use super::audit::AuditArgs;
 use super::export::ExportArgs;
 use super::import::ImportArgs;
 use super::job::JobCommand;
 use super::plugin::PluginCommand;
 use super::run::RunCommand;
 use super::schedule::{ExplainArgs, NextArgs};
+use super::why::WhyArgs;
 
 /// A distributed crontab server: identical nodes share one database and nothing else.
 #[derive(Debug, Parser)]
@@ -37,9 +39,13 @@ pub enum Command {
     /// Look at runs and cancel them
     #[command(subcommand)]
     Run(RunCommand),
+    /// Say why a due time of a job ran, did not, or has not yet
+    Why(WhyArgs),
     /// Show the executors of a server, or what a plugin file says of itself
     #[command(subcommand)]
     Plugin(PluginCommand),
+    /// Show who changed what, from where
+    Audit(AuditArgs),
     /// Show the live sessions and what they hold, and whether the database lost commits
     Cluster(ClusterArgs),
     /// Print the next due times of a schedule; needs no server

@@ -5,6 +5,7 @@
 //! one thing to do at a time.
 
 pub mod args;
+mod audit;
 mod client;
 mod cluster;
 mod command;
@@ -17,6 +18,7 @@ mod plugin;
 mod run;
 mod schedule;
 mod table;
+mod why;
 
 use std::process::ExitCode;
 
@@ -53,7 +55,9 @@ fn client_command(command: Command, out: &mut Out) -> Result<ExitCode, failure::
         Command::Job(command) => job::job(&command, out),
         Command::Run(command) => run::run(&command, out).map(|()| done),
         Command::Plugin(command) => plugin::plugin(&command, out).map(|()| done),
+        Command::Audit(args) => audit::audit(&args, out).map(|()| done),
         Command::Cluster(args) => cluster::cluster(&args, out).map(|()| done),
+        Command::Why(args) => why::why(&args, out).map(|()| done),
         Command::Next(args) => schedule::next(&args, out).map(|()| done),
         Command::Explain(args) => schedule::explain(&args, out).map(|()| done),
     }

@@ -1,78 +1,33 @@
 //! `[http]`: where the API listens, who may call it, and the rules that keep it from being open by mistake.
 
-use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 
-use carillon_domain::name::{check_label_key, check_namespace};
-use config::{Map, Value, ValueKind};
-
-use super::HttpConfig;
 use super::section::{Root, Section};
+use super::tokens::tokens;
+use super::{HttpConfig, path};
 
 const DEFAULT_BIND: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7_650);
-const TOKEN_KEYS: [&str; 4] = ["name", "sha256", "role", "namespaces"];
 
-/// The rights of a caller. Each role has those of the roles before it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Role {
-    /// Read.
-    Viewer,
-    /// Also run, pause, resume and cancel.
-    Operator,
-    /// Everything.
-    Admin,
-}
-
-impl Role {
-    /// Every value, the weakest first.
-    pub const ALL: [Role; 3] = [Role::Viewer, Role::Operator, Role::Admin];
-
-    /// The name in the configuration.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Role::Viewer => "viewer",
-            Role::Operator => "operator",
-            Role::Admin => "admin",
-        }
-    }
-}
-
-/// The SHA-256 of a token. Not shown, although the token cannot be told from it.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct TokenDigest(pub [u8; 32]);
-
-impl fmt::Debug for TokenDigest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("...")
-    }
-}
-
-/// One entry of `http.tokens`.
+/// `[http] tls`. The files are read at start, and again when they change.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TokenConfig {
-    /// Whose it is, for people.
-    pub name: String,
-    /// The digest by which it is recognised.
-    pub sha256: TokenDigest,
-    /// The rights of its bearer.
-    pub role: Role,
-    /// Where; `None` is everywhere.
-    pub namespaces: Option<Vec<String>>,
+pub struct TlsConfig {
+    /// The certificate and its chain, in PEM.
+    pub cert: PathBuf,
+    /// Its private key, in PEM.
+    pub key: PathBuf,
+    /// The authorities of client certificates, in PEM; without it none is asked for.
+    pub client_ca: Option<PathBuf>,
 }
 
 pub(super) fn http(root: &mut Root) -> HttpConfig {
     let mut section = root.section("http");
     let bind = section.text("bind", address).unwrap_or(DEFAULT_BIND);
+    let base_path = section.text("base_path", base_path).unwrap_or_default();
     let tokens = tokens(&mut section);
     let plaintext = section.flag("plaintext", false);
     let hosts = hosts(&mut section);
-    if section.take("tls").is_some() {
-        section.fault(
-            "tls",
-            "this version speaks TLS only through a proxy in front of it: remove http.tls, let the proxy reach \
-             http.bind and say so with http.plaintext = true",
-        );
-    }
+    let (tls_given, tls) = tls(&mut section);
     if !bind.ip().is_loopback() {
         if tokens.is_empty() {
             section.fault(
@@ -80,17 +35,69 @@ pub(super) fn http(root: &mut Root) -> HttpConfig {
                 &format!("{bind} is not a loopback address, and http.tokens is empty: other machines get in with a token only"),
             );
         }
-        if !plaintext {
+        if !plaintext && !tls_given {
             section.fault(
                 "bind",
                 &format!(
-                    "{bind} is not a loopback address, and tokens would cross the network in the clear: put a proxy that \
-                     speaks TLS in front and set http.plaintext = true, or bind to 127.0.0.1"
+                    "{bind} is not a loopback address, and tokens would cross the network in the clear: give http.tls a \
+                     certificate, or put a proxy that speaks TLS in front and set http.plaintext = true, or bind to 127.0.0.1"
                 ),
             );
         }
     }
-    HttpConfig { bind, tokens, plaintext, hosts }
+    if plaintext && tls_given {
+        section.fault("plaintext", "http.tls is given too, and this port speaks TLS only: remove one of the two");
+    }
+    let asked_for = tls.as_ref().map_or(tls_given, |tls| tls.client_ca.is_some());
+    if let Some(token) = tokens.iter().find(|token| token.certificate.is_some() && !asked_for) {
+        let name = &token.name;
+        section.fault(
+            "tokens",
+            &format!("{name} has a certificate, and clients are asked for one with http.tls.client_ca only"),
+        );
+    }
+    HttpConfig { bind, base_path, tokens, plaintext, hosts, tls }
+}
+
+/// Whether it is given at all, and what can be used of it.
+fn tls(section: &mut Section<'_>) -> (bool, Option<TlsConfig>) {
+    const ALLOWED: &str = "a table of paths: cert, key, client_ca (in the environment CARILLON__HTTP__TLS__CERT=path)";
+    let Some(given) = section.table("tls", ALLOWED) else { return (false, None) };
+    let (mut cert, mut key, mut client_ca) = (None, None, None);
+    for (name, text) in given {
+        let slot = match name.as_str() {
+            "cert" => &mut cert,
+            "key" => &mut key,
+            "client_ca" => &mut client_ca,
+            _ => {
+                section.fault("tls", &format!("{name:?} is not known; it has: cert, key, client_ca"));
+                continue;
+            }
+        };
+        match path(&text) {
+            Ok(path) => *slot = Some(path),
+            Err(_) => section.fault("tls", &format!("{name} is empty: it is the path of a PEM file")),
+        }
+    }
+    match (cert, key) {
+        (Some(cert), Some(key)) => (true, Some(TlsConfig { cert, key, client_ca })),
+        _ => {
+            section.fault("tls", "it needs cert and key, the paths of the certificate's chain and of its private key");
+            (true, None)
+        }
+    }
+}
+
+/// A prefix of all paths, as a proxy in front may want it.
+fn base_path(text: &str) -> Result<String, String> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-._~".contains(c);
+    let segments =
+        || text[1..].split('/').all(|one| !one.is_empty() && !["..", "."].contains(&one) && one.chars().all(plain));
+    if text.is_empty() || (text.starts_with('/') && segments()) {
+        return Ok(text.to_owned());
+    }
+    Err("\"\", or a path of letters, digits and -._~ that begins with a slash and ends without one, such as \"/cron\""
+        .into())
 }
 
 /// Names as they stand in the header `Host`; not URLs.
@@ -111,71 +118,4 @@ fn address(text: &str) -> Result<SocketAddr, String> {
         .unwrap_or(text)
         .parse()
         .map_err(|_| "an address and a port, such as 127.0.0.1:7650 or [::1]:7650".into())
-}
-
-fn tokens(section: &mut Section<'_>) -> Vec<TokenConfig> {
-    let mut tokens: Vec<TokenConfig> = Vec::new();
-    let items = section.array("tokens", "an array of tables with name, sha256, role and namespaces");
-    for (index, item) in items.into_iter().enumerate() {
-        let read = match item.kind {
-            ValueKind::Table(table) => token(table),
-            _ => Err("it must be a table with name, sha256, role and namespaces".into()),
-        };
-        match read {
-            Ok(token) if tokens.iter().any(|other| other.name == token.name || other.sha256 == token.sha256) => {
-                section.fault("tokens", &format!("entry {}: its name or its sha256 stands twice", index + 1));
-            }
-            Ok(token) => tokens.push(token),
-            Err(what) => section.fault("tokens", &format!("entry {}: {what}", index + 1)),
-        }
-    }
-    tokens
-}
-
-/// Reads an entry; the errors never show a digest, nor a token that was written in its place.
-fn token(mut table: Map<String, Value>) -> Result<TokenConfig, String> {
-    let mut text = |key: &str| match table.remove(key).map(|value| value.kind) {
-        Some(ValueKind::String(text)) => Ok(text),
-        Some(_) => Err(format!("{key} must be a string")),
-        None => Err(format!("{key} is missing")),
-    };
-    let name = text("name")?;
-    check_label_key(&name).map_err(|error| format!("name: {error}"))?;
-    let sha256 = digest(&text("sha256")?).ok_or("sha256 must be the 64 hexadecimal digits of the token's SHA-256")?;
-    let role = text("role")?;
-    let role = Role::ALL.into_iter().find(|known| known.as_str() == role);
-    let role = role.ok_or("role must be viewer, operator or admin")?;
-    let namespaces = table.remove("namespaces").map(namespaces).transpose()?.flatten();
-    match table.keys().next() {
-        Some(key) => Err(format!("{key:?} is not known; a token has: {}", TOKEN_KEYS.join(", "))),
-        None => Ok(TokenConfig { name, sha256, role, namespaces }),
-    }
-}
-
-fn namespaces(value: Value) -> Result<Option<Vec<String>>, String> {
-    const ALLOWED: &str = "namespaces must be an array of at least one namespace; leave it out for all of them";
-    let ValueKind::Array(items) = value.kind else { return Err(ALLOWED.into()) };
-    let mut names = Vec::new();
-    for item in items {
-        match item.kind {
-            ValueKind::String(name) if name == "*" => return Ok(None),
-            ValueKind::String(name) => {
-                check_namespace(&name).map_err(|error| error.to_string())?;
-                names.push(name);
-            }
-            _ => return Err(ALLOWED.into()),
-        }
-    }
-    if names.is_empty() { Err(ALLOWED.into()) } else { Ok(Some(names)) }
-}
-
-fn digest(text: &str) -> Option<TokenDigest> {
-    if text.len() != 64 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-        return None;
-    }
-    let mut digest = [0; 32];
-    for (byte, pair) in digest.iter_mut().zip(text.as_bytes().chunks(2)) {
-        *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
-    }
-    Some(TokenDigest(digest))
 }

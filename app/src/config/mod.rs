@@ -7,10 +7,12 @@ mod access;
 mod section;
 mod source;
 mod store_url;
+mod tokens;
 
-pub use access::{Role, TokenConfig, TokenDigest};
+pub use access::TlsConfig;
 pub use source::{ConfigError, DEFAULT_FILE, Overrides};
 pub use store_url::{MySqlUrl, StoreUrl};
+pub use tokens::{Role, TokenConfig, TokenDigest};
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -43,6 +45,8 @@ pub struct Config {
     pub plugins: PluginsConfig,
     /// The history that is kept.
     pub history: HistoryConfig,
+    /// The audit log that is kept.
+    pub audit: AuditConfig,
     /// How the server ends.
     pub shutdown: ShutdownConfig,
 }
@@ -74,12 +78,16 @@ pub struct NodeConfig {
 pub struct HttpConfig {
     /// Where the API listens.
     pub bind: SocketAddr,
+    /// The prefix of all paths, such as `/cron`; usually empty.
+    pub base_path: String,
     /// Who may call it; with none, one admin token is made and kept in `carillon.token`.
     pub tokens: Vec<TokenConfig>,
     /// The operator's word that something in front of the server speaks TLS.
     pub plaintext: bool,
     /// Further names under which the API may be called.
     pub hosts: Vec<String>,
+    /// The certificate, where this server speaks TLS itself.
+    pub tls: Option<TlsConfig>,
 }
 
 /// `[scheduler]`
@@ -136,6 +144,13 @@ pub struct HistoryConfig {
     pub max_runs_per_job: u32,
 }
 
+/// `[audit]`
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AuditConfig {
+    /// How long entries are kept.
+    pub keep: Duration,
+}
+
 /// `[shutdown]`
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShutdownConfig {
@@ -166,6 +181,7 @@ impl Config {
             shell: shell(&mut root),
             plugins: plugins(&mut root),
             history: history(&mut root),
+            audit: audit(&mut root),
             shutdown: shutdown(&mut root),
         };
         root.finish()?;
@@ -204,7 +220,7 @@ fn node(root: &mut Root) -> NodeConfig {
 fn labels(section: &mut section::Section<'_>) -> BTreeMap<String, String> {
     let given = section.table("labels", "a table of strings (in the environment CARILLON__NODE__LABELS__KEY=value)");
     let mut labels = BTreeMap::new();
-    for (key, value) in given {
+    for (key, value) in given.unwrap_or_default() {
         let checked = check_label_key(&key).and_then(|()| check_label_value(&value));
         match checked {
             Ok(()) => drop(labels.insert(key, value)),
@@ -273,6 +289,10 @@ fn history(root: &mut Root) -> HistoryConfig {
         keep: section.duration("keep", 30 * DAY, secs(60)..=36_500 * DAY),
         max_runs_per_job: section.integer("max_runs_per_job", 10_000, 1..=10_000_000),
     }
+}
+
+fn audit(root: &mut Root) -> AuditConfig {
+    AuditConfig { keep: root.section("audit").duration("keep", 400 * DAY, DAY..=36_500 * DAY) }
 }
 
 fn shutdown(root: &mut Root) -> ShutdownConfig {

@@ -173,10 +173,10 @@ impl Section<'_> {
         }
     }
 
-    /// Takes a table of strings.
-    pub fn table(&mut self, key: &'static str, allowed: &str) -> Vec<(String, String)> {
-        let Some(value) = self.take(key) else { return Vec::new() };
-        let ValueKind::Table(table) = &value.kind else { return self.refuse(key, &value, allowed).unwrap_or_default() };
+    /// Takes a table of strings, if there is one.
+    pub fn table(&mut self, key: &'static str, allowed: &str) -> Option<Vec<(String, String)>> {
+        let value = self.take(key)?;
+        let ValueKind::Table(table) = &value.kind else { return self.refuse(key, &value, allowed) };
         let mut entries: Vec<_> = Vec::new();
         for (name, inner) in table {
             match &inner.kind {
@@ -184,7 +184,7 @@ impl Section<'_> {
                 _ => drop(self.refuse::<()>(key, inner, allowed)),
             }
         }
-        entries
+        Some(entries)
     }
 
     /// Takes a value as it is.

@@ -36,6 +36,7 @@ fn nothing_configured_is_the_specs_table() {
     assert!(!config.node.name.is_empty() && config.node.labels.is_empty());
     assert_eq!(config.http.bind.to_string(), "127.0.0.1:7650");
     assert!(config.http.tokens.is_empty() && !config.http.plaintext && config.http.hosts.is_empty());
+    assert!(config.http.tls.is_none() && config.http.base_path.is_empty());
     let scheduler = SchedulerConfig {
         horizon: secs(30),
         max_in_flight: 10_000,
@@ -193,7 +194,24 @@ fn faults_name_the_key_the_value_the_source_and_what_is_allowed() {
         ("[http]\nbind = \"[::]:7650\"\nplaintext = true", vec!["http.tokens is empty"]),
         ("[http]\nhosts = [\"https://c.example\"]", vec!["http.hosts: \"https://c.example\" is not a host name"]),
         ("[http]\nhosts = \"c.example\"", vec!["http.hosts = \"c.example\"", "an array of strings"]),
-        ("[http]\ntls = {cert = \"x\"}", vec!["http.tls: this version speaks TLS only through a proxy"]),
+        ("[http]\nbind = \"[::]:7650\"", vec!["give http.tls a certificate", "http.plaintext = true"]),
+        ("[http]\nbind = \"[::]:7650\"\ntls = {cert = \"c\", key = \"k\"}", vec!["http.tokens is empty"]),
+        ("[http]\ntls = {cert = \"x\"}", vec!["http.tls: it needs cert and key"]),
+        ("[http]\ntls = {}", vec!["http.tls: it needs cert and key"]),
+        ("[http]\ntls = \"x\"", vec!["http.tls = \"x\"", "a table of paths: cert, key, client_ca"]),
+        ("[http]\ntls = {cert = \"c\", key = 1}", vec!["http.tls = 1", "a table of paths"]),
+        ("[http]\ntls = {cert = \"c\", key = \"\"}", vec!["http.tls: key is empty"]),
+        ("[http]\ntls = {cert = \"c\", key = \"k\", ca = \"x\"}", vec!["http.tls: \"ca\" is not known"]),
+        ("[http]\nplaintext = true\ntls = {cert = \"c\", key = \"k\"}", vec!["http.plaintext: http.tls is given too"]),
+        ("[http]\nbase_path = \"cron\"", vec!["http.base_path = \"cron\"", "begins with a slash"]),
+        ("[http]\nbase_path = \"/cron/\"", vec!["ends without one"]),
+        ("[http]\nbase_path = \"/\"", vec!["http.base_path = \"/\""]),
+        ("[http]\nbase_path = \"/a/../b\"", vec!["http.base_path = \"/a/../b\""]),
+        ("[http]\nbase_path = \"/a b\"", vec!["http.base_path = \"/a b\""]),
+        (
+            "[http]\ntokens = [{name = \"a\", role = \"viewer\", certificate = \"hush\"}]",
+            vec!["entry 1: certificate must be the SHA-256 of a certificate"],
+        ),
         ("[http]\ntokens = [{name = \"a\"}]", vec!["entry 1: sha256 is missing"]),
         ("[http]\ntokens = [{name = \"a\", sha256 = \"hush\", role = \"admin\"}]", vec!["64 hexadecimal digits"]),
         ("[http]\ntokens = [1]", vec!["entry 1: it must be a table"]),
@@ -210,6 +228,48 @@ fn faults_name_the_key_the_value_the_source_and_what_is_allowed() {
         }
         assert!(!error.contains("hush"), "{error}");
     }
+}
+
+const BY_CERTIFICATE: &str = "{name = \"a\", role = \"viewer\", certificate = \"9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08\"}";
+
+fn with_tokens(http: &str, tokens: &[&str]) -> Result<Config, String> {
+    file(Box::leak(format!("[http]\n{http}\ntokens = [{}]", tokens.join(", ")).into_boxed_str()))
+}
+
+#[test]
+fn a_certificate_as_a_token_needs_an_authority_of_clients() {
+    let tls = "tls = {cert = \"c\", key = \"k\", client_ca = \"a\"}";
+    let http = with_tokens(tls, &[BY_CERTIFICATE]).unwrap().http;
+    let client_ca = Some("a".into());
+    assert_eq!(http.tls, Some(TlsConfig { cert: "c".into(), key: "k".into(), client_ca }));
+    assert!(http.tokens[0].sha256.is_none() && http.tokens[0].certificate.is_some());
+    for without in ["", "tls = {cert = \"c\", key = \"k\"}"] {
+        let error = with_tokens(without, &[BY_CERTIFICATE]).unwrap_err();
+        assert!(
+            error.contains("a has a certificate, and clients are asked for one with http.tls.client_ca"),
+            "{error}"
+        );
+    }
+    let other = BY_CERTIFICATE.replace("\"a\"", "\"b\"");
+    let error = with_tokens(tls, &[BY_CERTIFICATE, &other]).unwrap_err();
+    assert!(error.contains("entry 2: its certificate stands twice"), "{error}");
+}
+
+#[test]
+fn with_tls_the_server_may_listen_everywhere() {
+    let http = with_tokens(
+        "bind = \"0.0.0.0:1\"\ntls = {cert = \"c\", key = \"k\"}",
+        &[&BY_CERTIFICATE.replace("certificate", "sha256")],
+    );
+    assert!(!http.unwrap().http.plaintext);
+    let config = environment(&[
+        ("CARILLON__HTTP__TLS__CERT", "/c.pem"),
+        ("CARILLON__HTTP__TLS__KEY", "/k.pem"),
+        ("CARILLON__HTTP__BASE_PATH", "/cron/v2"),
+    ]);
+    let http = config.unwrap().http;
+    assert_eq!(http.tls, Some(TlsConfig { cert: "/c.pem".into(), key: "/k.pem".into(), client_ca: None }));
+    assert_eq!(http.base_path, "/cron/v2");
 }
 
 #[test]

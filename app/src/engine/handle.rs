@@ -8,7 +8,7 @@ use carillon_domain::id::{RunId, SessionId};
 use carillon_executors::registry::{ByName, Executors};
 use carillon_keeper::boottime_ms;
 use carillon_store::LivePart;
-use tokio::sync::{broadcast, mpsc, watch};
+use tokio::sync::{Notify, broadcast, mpsc, watch};
 
 /// How much of a running run's output is kept for those who begin to follow it late, in bytes.
 const LIVE_OUTPUT_KEPT: usize = 64 * 1024;
@@ -48,6 +48,8 @@ pub struct Counts {
     pub prepared: usize,
     /// Started and not finished.
     pub executing: usize,
+    /// How many runs may execute here at once; 0 before the engine runs.
+    pub max_executing: usize,
     /// The partitions that fall to this node.
     pub partitions: Vec<u16>,
     /// Runs started since the node began.
@@ -84,6 +86,8 @@ struct EngineState {
     seen_ms: AtomicU64,
     executors: Executors,
     live: Mutex<BTreeMap<RunId, Live>>,
+    /// Rang when this node has committed something.
+    news: Notify,
 }
 
 struct Live {
@@ -126,6 +130,7 @@ impl EngineHandle {
             seen_ms: AtomicU64::new(boottime_ms()),
             executors,
             live: Mutex::default(),
+            news: Notify::new(),
         };
         let parts = HandleParts { asks: asks_rx, readiness: readiness_tx };
         (Self { shared: Arc::new(shared) }, parts)
@@ -150,6 +155,17 @@ impl EngineHandle {
     pub fn look(&self) {
         // The engine may have ended; then there is nothing to tell.
         let _ = self.shared.asks.send(Ask::Look);
+        self.committed();
+    }
+
+    /// This node has committed something.
+    pub(super) fn committed(&self) {
+        self.shared.news.notify_one();
+    }
+
+    /// Waits until this node has committed something since the last call. One task waits at a time.
+    pub async fn news(&self) {
+        self.shared.news.notified().await;
     }
 
     /// Tells the engine that a run was asked to end, so that it need not wait for the next look.
@@ -180,6 +196,11 @@ impl EngineHandle {
     /// The same, for the engine to change.
     pub(super) fn count(&self) -> MutexGuard<'_, Counts> {
         self.shared.counts.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// Tells how many runs may execute here at once.
+    pub(crate) fn limit_executing(&self, most: usize) {
+        self.count().max_executing = most;
     }
 
     /// The executors that this node offers now, by name.

@@ -114,6 +114,7 @@ impl Engine {
     /// An engine and the way to it. Nothing happens before [`Engine::run`].
     pub fn new(parts: Parts) -> (Self, EngineHandle) {
         let (handle, ends) = EngineHandle::new(parts.session, parts.node.clone(), parts.executors.clone());
+        handle.limit_executing(parts.config.max_executing);
         let (send, messages) = mpsc::unbounded_channel();
         let calls = StoreCalls::new(&parts, send.clone());
         let publisher = Publisher::spawn(parts.store.clone(), handle.clone(), parts.statement_timeout);
@@ -200,6 +201,9 @@ impl Engine {
         match message {
             Message::Answered { id, kind, answer } => {
                 self.counters.note(kind, &answer);
+                if answer.is_ok() && matches!(kind, CallKind::Claim | CallKind::Start | CallKind::Finish) {
+                    self.handle.committed();
+                }
                 if let Ok(Answer::Peek(peek)) = &answer {
                     self.publisher.wanted(&peek.wanted_outputs);
                 }

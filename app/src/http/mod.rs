@@ -4,26 +4,35 @@
 //! the same way to JSON; nothing is rejected once the path and the method match. What may be called by whom is decided in
 //! [`call`], before a handler sees the request.
 
+mod base_path;
+pub(crate) mod connection;
 mod fallback;
-mod problem;
+mod openapi;
+pub(crate) mod problem;
+mod protocol;
 mod put_loader;
-mod request;
-mod routes;
+pub(crate) mod request;
+pub(crate) mod routes;
 mod server;
-mod state;
+pub(crate) mod state;
+mod tls;
 
 #[cfg(test)]
 mod tests;
 
+pub use crate::http::base_path::BasePath;
+pub use crate::http::connection::{Connection, Fingerprint};
 pub use crate::http::request::access::Tokens;
 pub use crate::http::request::hosts::Hosts;
 pub use crate::http::request::token_file::{TOKEN_FILE, TokenFileError};
 pub use crate::http::server::{BindError, bind, serve};
 pub use crate::http::state::ApiState;
+pub use crate::http::tls::{Tls, TlsError};
 
 use std::sync::Arc;
 
 use warp::filters::BoxedFilter;
+use warp::http::header::{self, CACHE_CONTROL, HeaderValue, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS};
 use warp::reply::Response;
 use warp::{Filter, Reply};
 
@@ -40,19 +49,38 @@ pub fn routes(state: Arc<ApiState>) -> BoxedFilter<(Response,)> {
         .or(routes::actions::routes(&state))
         .unify();
     let node = routes::cluster::routes(&state)
+        .or(routes::audit::route(&state))
+        .unify()
         .or(routes::health::routes(&state))
         .unify()
         .or(routes::metrics::route(&state))
+        .unify()
+        .or(openapi::route(&state))
+        .unify()
+        .or(routes::events::route(&state))
         .unify();
-    let all = jobs.or(runs).unify().or(node).unify().or(fallback::route(&state)).unify();
+    let page = crate::page::routes(&state).or(crate::page::sign_in_links(&state)).unify();
+    let all = page.or(jobs).unify().or(runs).unify().or(node).unify().or(fallback::route(&state)).unify();
     all.map(harden).boxed()
 }
 
-/// Headers that every answer carries: browsers neither guess a type nor keep anything.
+/// Everything that a page needs comes from its own server as a file; nothing inline, nothing framed.
+const CONTENT_SECURITY_POLICY: HeaderValue = HeaderValue::from_static(
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; \
+     frame-ancestors 'none'; base-uri 'none'",
+);
+
+/// Headers that every answer carries: browsers neither guess a type nor run what others wrote, and keep only pages and files.
 fn harden(reply: impl Reply) -> Response {
-    use warp::http::header::{CACHE_CONTROL, HeaderValue, X_CONTENT_TYPE_OPTIONS};
     let mut response = reply.into_response();
-    response.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    let headers = response.headers_mut();
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY);
+    headers.insert(X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
+    // Not no-referrer: with that a browser sends `Origin: null` with a form, and it would be turned away.
+    headers.insert(REFERRER_POLICY, HeaderValue::from_static("same-origin"));
+    headers.insert("cross-origin-opener-policy", HeaderValue::from_static("same-origin"));
+    headers.insert("cross-origin-resource-policy", HeaderValue::from_static("same-origin"));
+    headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     response
 }

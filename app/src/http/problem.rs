@@ -16,11 +16,11 @@ use warp::reply::Response;
 use crate::json::FieldError;
 
 /// The answer of a handler.
-pub(in crate::http) type HttpResult = Result<Response, Problem>;
+pub(crate) type HttpResult = Result<Response, Problem>;
 
 /// Why a request was not done.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::http) struct Problem {
+pub(crate) struct Problem {
     pub status: StatusCode,
     pub detail: String,
     pub errors: Vec<FieldError>,
@@ -137,12 +137,12 @@ impl From<ControlError> for Problem {
 }
 
 /// Runs a handler to its end; every route answers through here.
-pub(in crate::http) async fn answer(handler: impl Future<Output = HttpResult>) -> Response {
+pub(crate) async fn answer(handler: impl Future<Output = HttpResult>) -> Response {
     handler.await.unwrap_or_else(Problem::into_response)
 }
 
 /// A JSON answer.
-pub(in crate::http) fn json_response(status: StatusCode, body: &Value) -> Response {
+pub(crate) fn json_response(status: StatusCode, body: &Value) -> Response {
     let mut response = HttpResponse::new(body.to_string().into());
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));

@@ -55,7 +55,7 @@ mod tests {
 
     use carillon_domain::job::Job;
     use carillon_domain::time::Timestamp;
-    use carillon_doubles::{Fault, MemoryStore, memory_store};
+    use carillon_doubles::{Fault, MemoryStore, author, memory_store};
     use carillon_store::{ControlStore, JobKey, ManualClock, PutIf};
     use futures_util::FutureExt;
 
@@ -75,7 +75,7 @@ mod tests {
 
     fn put(name: &str, schedule: &str) -> PutJob {
         let job = Job::new(("default", name), schedule, "{}");
-        PutJob { job, paused: None, when: PutIf::Absent }
+        PutJob { job, paused: None, when: PutIf::Absent, author: author() }
     }
 
     async fn all(store: &MemoryStore, puts: Vec<PutJob>) -> Vec<PutResult> {

@@ -6,8 +6,10 @@ use std::time::{Duration, Instant};
 use carillon_store::Store;
 
 use crate::engine::EngineHandle;
+use crate::events::Feed;
 use crate::http::put_loader::Puts;
-use crate::http::{Hosts, Tokens};
+use crate::http::request::session::Sessions;
+use crate::http::{BasePath, Hosts, Tls, Tokens};
 
 /// The parts of the API, shared by all requests.
 pub struct ApiState {
@@ -21,16 +23,26 @@ pub struct ApiState {
     pub hosts: Hosts,
     /// How many partitions the database was made with, for `/v1/cluster`; `None` while that is not known.
     pub partitions: Option<u16>,
+    /// The prefix of all paths. Routes see paths without it, and answers name places without it in `Location`.
+    pub base_path: BasePath,
+    /// TLS, where this server speaks it itself.
+    pub tls: Option<Arc<Tls>>,
+    /// The events of the cluster.
+    pub events: Feed,
     /// Where puts of single jobs wait for each other.
     pub(in crate::http) puts: Puts,
+    /// Who has signed in at the page.
+    pub(crate) sessions: Sessions,
     started: Instant,
 }
 
 impl ApiState {
     /// The API of one node; its uptime counts from here.
     pub fn new(store: Arc<dyn Store>, engine: EngineHandle, tokens: Tokens, hosts: Hosts) -> Self {
-        let puts = Puts::new(store.clone());
-        Self { store, engine, tokens, hosts, partitions: None, puts, started: Instant::now() }
+        let (puts, sessions) = (Puts::new(store.clone()), Sessions::new(store.clone()));
+        let events = Feed::new(store.clone(), engine.clone());
+        let (partitions, base_path, tls, started) = (None, BasePath::default(), None, Instant::now());
+        Self { store, engine, tokens, hosts, partitions, base_path, tls, events, puts, sessions, started }
     }
 
     /// How long the API has been up.

@@ -18,7 +18,7 @@ const LONGEST_TIMEOUT: Duration = Duration::from_secs(365 * 86_400);
 const LONGEST_KILL_GRACE: Duration = Duration::from_secs(3_600);
 const MOST_LABELS: usize = 64;
 /// The longest params, as JSON text in bytes: what an argument list can carry is shorter.
-const MOST_PARAMS: usize = 256 * 1024;
+pub(super) const MOST_PARAMS: usize = 256 * 1024;
 /// Fields that reading a job adds to its definition; ignored when a job is put back as it was read.
 pub const ADDED_BY_READING: [&str; 10] = [
     "state",

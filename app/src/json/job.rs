@@ -1,7 +1,7 @@
 //! A job as clients read it: the definition and how it stands.
 
 use carillon_domain::duration;
-use carillon_domain::firing::Phase;
+use carillon_domain::firing::{Pause, Phase};
 use carillon_domain::job::Job;
 use carillon_domain::policy;
 use carillon_domain::run::Trigger;
@@ -11,7 +11,6 @@ use carillon_store::{JobKey, JobView};
 use serde_json::{Value, json};
 
 use super::run::{held_json, recorded_json};
-use super::secret;
 
 /// A job with what reading adds to it.
 pub fn job_json(view: &JobView) -> Value {
@@ -21,9 +20,7 @@ pub fn job_json(view: &JobView) -> Value {
         Phase::Executing(held) => held_json(&key, held, view.node.as_deref()),
         Phase::Idle | Phase::Prepared(_) => Value::Null,
     };
-    let pause = view
-        .pause()
-        .map(|pause| json!({"since": text(pause.since), "until": pause.until.map(text), "reason": pause.reason}));
+    let pause = view.pause().map(pause_json);
     out["paused"] = json!(pause.is_some());
     out["pause"] = json!(pause);
     out["state"] = json!(view.state.phase.as_str());
@@ -38,8 +35,13 @@ pub fn job_json(view: &JobView) -> Value {
     out
 }
 
+/// A pause.
+pub(super) fn pause_json(pause: &Pause) -> Value {
+    json!({"since": text(pause.since), "until": pause.until.map(text), "reason": pause.reason})
+}
+
 /// The definition alone, as it may be put again.
-fn definition_json(job: &Job) -> Value {
+pub(super) fn definition_json(job: &Job) -> Value {
     json!({
         "namespace": job.namespace,
         "name": job.name,
@@ -66,15 +68,15 @@ fn definition_json(job: &Job) -> Value {
 }
 
 /// The params without secrets; `null` if what is stored is no JSON, rather than showing it unredacted.
-fn shown_params(job: &Job) -> Value {
+pub(crate) fn shown_params(job: &Job) -> Value {
     let mut params = serde_json::from_str(&job.params).unwrap_or_default();
-    secret::redact(&mut params);
+    carillon_store::redact(&mut params);
     params
 }
 
 /// The first due time of the schedule that has not been started or recorded. While a firing runs its job is armed with
 /// none: what comes up then follows from the schedule, and may have passed while it ran.
-fn next_due_at(view: &JobView) -> Option<Timestamp> {
+pub(crate) fn next_due_at(view: &JobView) -> Option<Timestamp> {
     let state = &view.state;
     match &state.phase {
         Phase::Executing(held) if held.firing.trigger != Trigger::Manual && state.armed.is_none() => {

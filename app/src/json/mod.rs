@@ -3,18 +3,26 @@
 //! Two representations of a job exist, the domain's and this one. What comes in is checked here completely, and every
 //! fault of a body is told at once; what goes out carries no secret. Nothing here is asynchronous or asks a database.
 
+mod audit;
 mod cursor;
 mod definition;
 mod fields;
 mod job;
 mod parse;
 mod run;
+mod run_params;
+pub mod schema;
 mod secret;
+mod why;
 
-pub use cursor::{job_cursor, read_job_cursor, read_run_cursor, run_cursor};
+pub use audit::{audit_json, window_json};
+pub use cursor::{audit_cursor, job_cursor, read_audit_cursor, read_job_cursor, read_run_cursor, run_cursor};
 pub use definition::{ADDED_BY_READING, Definition, DefinitionContext, definition, schedule_fault};
 pub use fields::{FieldError, Fields, read_time};
 pub use job::job_json;
+pub(crate) use job::{next_due_at, shown_params};
 pub use parse::{BadJson, MAX_DEPTH, parse_json};
 pub use run::{recorded_json, run_json};
+pub use run_params::{checked_run_params, run_params, shown_run_params};
 pub use secret::is_redacted;
+pub use why::why_json;

@@ -7,20 +7,6 @@ use serde_json::Value;
 
 use super::FieldError;
 
-/// The params as they may be shown.
-pub(super) fn redact(params: &mut Value) {
-    match params {
-        Value::Object(object) => {
-            if object.get("secret") == Some(&Value::Bool(true)) {
-                object.remove("value");
-            }
-            object.values_mut().for_each(redact);
-        }
-        Value::Array(items) => items.iter_mut().for_each(redact),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-    }
-}
-
 /// Whether somewhere in a body a secret stands without its value, so that the stored definition is needed.
 pub fn is_redacted(body: &Value) -> bool {
     match body {
@@ -78,6 +64,7 @@ fn is_bare(value: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use carillon_store::redact;
     use serde_json::json;
 
     #[test]

@@ -4,6 +4,7 @@ mod database;
 mod logging;
 mod plugins;
 mod purge;
+mod roll_up;
 mod signals;
 mod startup;
 
@@ -95,7 +96,7 @@ fn on_runtime<F: Future<Output = ExitCode>>(main: impl FnOnce() -> F) -> ExitCod
 }
 
 async fn run(config: Config) -> ExitCode {
-    let Started { database, parts, plugins, listener, tokens } = match startup::start(&config).await {
+    let Started { database, parts, plugins, listener, tokens, tls } = match startup::start(&config).await {
         Ok(started) => started,
         Err(error) => return refuse(1, &error),
     };
@@ -106,18 +107,24 @@ async fn run(config: Config) -> ExitCode {
     let hosts = http::Hosts::new(config.http.bind, &config.http.hosts);
     let mut state = http::ApiState::new(database.store.clone(), handle, tokens, hosts);
     state.partitions = partitions;
+    state.base_path = http::BasePath::new(&config.http.base_path);
+    state.tls = tls.clone();
     let address = listener.local_addr();
     let api = tokio::spawn(http::serve(state, listener, async move {
         // The sender is dropped when the server ends by another way.
         let _ = api_stopped.await;
     }));
     if let Ok(address) = address {
-        info!("node {} serves http://{address} on {}", config.node.name, config.store.url);
+        let scheme = if tls.is_some() { "https" } else { "http" };
+        let (node, base_path, store) = (&config.node.name, &config.http.base_path, &config.store.url);
+        info!("node {node} serves {scheme}://{address}{base_path} on {store}");
     }
     let (order, orders) = mpsc::unbounded_channel();
     let signals = tokio::spawn(signals::watch(order));
-    let purge = tokio::spawn(purge::run(database.store.clone(), config.history.clone()));
+    let purge = tokio::spawn(purge::run(database.store.clone(), config.history.clone(), config.audit.clone()));
+    let roll_up = tokio::spawn(roll_up::run(database.store.clone()));
     let plugins = tokio::spawn(plugins.watch());
+    let renewal = tls.map(|tls| tokio::spawn(tls.watch()));
     // Among the tasks that speak with it: a loop on this thread would be woken by each of them at the price of a switch.
     let end = match tokio::spawn(engine.run(orders)).await {
         Ok(end) => end,
@@ -126,6 +133,10 @@ async fn run(config: Config) -> ExitCode {
     signals.abort();
     plugins.abort();
     purge.abort();
+    if let Some(renewal) = renewal {
+        renewal.abort();
+    }
+    roll_up.abort();
     if let End::SelfKilled(reason) = &end {
         // Children first: the keeper kills them and is gone before this process is.
         close(&keeper, config.session.fence_grace).await;

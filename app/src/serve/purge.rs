@@ -1,4 +1,4 @@
-//! History is kept as long as `[history]` says. A purge of ten million rows must not hold up firings. So it deletes a little at a time and
+//! History is kept as long as `[history]` says, and the audit log as long as `[audit]` says. A purge of ten million rows must not hold up firings. So it deletes a little at a time and
 //! pauses between.
 
 use std::time::{Duration, Instant};
@@ -7,7 +7,7 @@ use carillon_store::StoreError;
 use tracing::{debug, warn};
 
 use super::SharedStore;
-use crate::config::HistoryConfig;
+use crate::config::{AuditConfig, HistoryConfig};
 
 /// How long to wait where nothing was left to delete, of what was looked at.
 const EVERY: Duration = Duration::from_secs(30);
@@ -17,12 +17,12 @@ const ROWS_AT_ONCE: usize = 500;
 const RESTS: u32 = 4;
 
 /// Deletes what has become too old or too much, for ever.
-pub(super) async fn run(store: SharedStore, history: HistoryConfig) {
+pub(super) async fn run(store: SharedStore, history: HistoryConfig, audit: AuditConfig) {
     let mut rest = EVERY;
     loop {
         tokio::time::sleep(rest).await;
         let begun = Instant::now();
-        rest = match purge(&store, &history).await {
+        rest = match purge(&store, &history, &audit).await {
             Ok(rows) => rest_after(rows, begun.elapsed()),
             Err(StoreError::Retryable(error)) => {
                 debug!(error, "history is not purged while the database is away");
@@ -36,9 +36,12 @@ pub(super) async fn run(store: SharedStore, history: HistoryConfig) {
     }
 }
 
-async fn purge(store: &SharedStore, history: &HistoryConfig) -> Result<usize, StoreError> {
+/// Answers the most that was deleted of one kind.
+async fn purge(store: &SharedStore, history: &HistoryConfig, audit: &AuditConfig) -> Result<usize, StoreError> {
     let now = store.now().await?;
-    store.purge(now - history.keep, history.max_runs_per_job, ROWS_AT_ONCE).await
+    let records = store.purge(now - history.keep, history.max_runs_per_job, ROWS_AT_ONCE).await?;
+    let entries = store.purge_audit(now - audit.keep, ROWS_AT_ONCE).await?;
+    Ok(records.max(entries))
 }
 
 /// A full transaction has left something over; a slow one shows that others need the database.

@@ -1,4 +1,4 @@
-//! Conditions for serving: port, database, keeper, executors, session, in this order.
+//! Conditions for serving: port, certificate, database, keeper, executors, session, in this order.
 
 use std::ffi::OsString;
 use std::os::fd::AsFd;
@@ -20,7 +20,7 @@ use super::database::Database;
 use super::plugins::Plugins;
 use crate::config::Config;
 use crate::engine::Parts;
-use crate::http::{self, Tokens};
+use crate::http::{self, Tls, Tokens};
 
 /// How many rows go into one call to the store at the most.
 const MAX_BATCH: usize = 1_000;
@@ -36,6 +36,7 @@ pub(super) struct Started {
     pub plugins: Plugins,
     pub listener: TcpListener,
     pub tokens: Tokens,
+    pub tls: Option<Arc<Tls>>,
 }
 
 /// Why a server cannot start: a sentence.
@@ -52,6 +53,7 @@ impl StartError {
 /// Brings everything up. Nothing has been started when it fails.
 pub(super) async fn start(config: &Config) -> Result<Started, StartError> {
     let listener = http::bind(config.http.bind).await.map_err(StartError::new)?;
+    let tls = config.http.tls.clone().map(Tls::new).transpose().map_err(StartError::new)?.map(Arc::new);
     let tokens = Tokens::of_server(config).map_err(StartError::new)?;
     let database = Database::hold(config).await?;
     let lock = database.lease.as_ref().map(|lease| lease.as_fd().try_clone_to_owned()).transpose();
@@ -84,7 +86,7 @@ pub(super) async fn start(config: &Config) -> Result<Started, StartError> {
         registered,
         utc: opened.now,
     };
-    Ok(Started { database, parts, plugins, listener, tokens })
+    Ok(Started { database, parts, plugins, listener, tokens, tls })
 }
 
 /// The arguments that lead this program to its keeper.

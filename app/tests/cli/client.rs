@@ -186,7 +186,7 @@ fn bad_usage_never_reaches_the_server() {
         (vec!["import", "-", "--ignore-user"], "--system"),
         (vec!["import", "-", "--timezone", "Mars/Base"], "\"Mars/Base\" is unknown"),
         (vec!["cluster", "--server", "nowhere"], "is not the address of a server"),
-        (vec!["cluster", "--ca-file", "/nowhere"], "cannot read the certificates"),
+        (vec!["cluster", "--ca", "/nowhere"], "cannot read /nowhere"),
     ] {
         let output = fake.run(&arguments, "");
         let stderr = String::from_utf8_lossy(&output.stderr);

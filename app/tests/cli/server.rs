@@ -127,3 +127,38 @@ fn crontabs() {
     assert!(server.out(&["import", path, "--prune"], 0).contains("2500 jobs (2500 unchanged)"));
     assert_eq!(server.out(&["job", "list", "--json"], 0).lines().count(), 2_500);
 }
+
+#[test]
+fn a_run_with_params_of_its_own() {
+    let server = Server::start();
+    let echo = r#"echo "$GREETING $NAME""#;
+    server.out(&["job", "add", "hello", "-s", "0 0 1 1 *", "-c", echo, "-e", "GREETING=hello", "-e", "NAME=you"], 0);
+    let run = |more: &[&str], code| server.out(&[&["job", "run", "hello", "--wait"], more].concat(), code);
+    assert!(run(&[], 0).starts_with("hello you\n"));
+    assert!(run(&["--param", "env.NAME=all=of you"], 0).starts_with("hello all=of you\n"));
+    let laid_over = ["--params", r#"{"env": {"GREETING": "hi", "NAME": "x"}}"#, "--param", "env.NAME=them"];
+    assert!(run(&laid_over, 0).starts_with("hi them\n"));
+    assert!(run(&[], 0).starts_with("hello you\n"), "the job is as it was");
+    assert!(run(&["--params", "[]"], 2).contains("--params is not a JSON object"));
+    assert!(run(&["--params", "{"], 2).contains("--params is not JSON"));
+    assert!(run(&["--param", "no=such"], 2).contains("params.no"));
+    let run: Value = serde_json::from_str(&run(&["--json", "--param", "env.NAME=me"], 0)).unwrap();
+    assert_eq!((&run["params"], &run["output"]), (&json!({"env": {"NAME": "me"}}), &json!("hello me\n")));
+}
+
+#[test]
+fn a_due_time_is_explained() {
+    let server = Server::start();
+    server.out(&["job", "add", "hello", "-s", "0 0 1 1 *", "-c", "true"], 0);
+    let first = server.out(&["why", "hello"], 0);
+    assert!(first.contains("The firing of ") && first.contains(" comes up in "), "{first}");
+    let not_due = server.out(&["why", "hello", "2999-06-01T00:00:00Z"], 0);
+    assert!(
+        not_due.starts_with("2999-06-01 00:00 is not a due time of this schedule: the nearest ones are "),
+        "{not_due}"
+    );
+    let json: Value = serde_json::from_str(&server.out(&["why", "hello", "--json"], 0)).unwrap();
+    assert_eq!((&json["state"], &json["run"]), (&json!("upcoming"), &Value::Null));
+    server.out(&["why", "nobody"], 3);
+    assert!(server.out(&["why", "hello", "yesterday"], 2).contains("RFC 3339"));
+}

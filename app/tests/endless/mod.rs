@@ -1,5 +1,7 @@
 //! A store that always has something due, until it has given out as many firings as it was made with.
 
+use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -10,7 +12,9 @@ use carillon_domain::id::{JobId, RunId, SessionId};
 use carillon_domain::job::Job;
 use carillon_domain::node::call::{BeatAnswer, Peer};
 use carillon_domain::node::port::{Claimed, FinishAnswer, Peek, RowKey, RunRef, SettleAnswer, StartAnswer};
+use carillon_domain::run::RunRecord;
 use carillon_domain::time::Timestamp;
+use carillon_store::feed::{FeedLook, FeedRequest};
 use carillon_store::*;
 use tokio::sync::Notify;
 
@@ -147,7 +151,7 @@ impl ControlStore for Endless {
         unreachable!()
     }
 
-    async fn delete_job(&self, _: &JobKey, _: Option<u64>) -> Result<(), ControlError> {
+    async fn delete_job(&self, _: &JobKey, _: Option<u64>, _: &Author) -> Result<(), ControlError> {
         unreachable!()
     }
 
@@ -155,23 +159,29 @@ impl ControlStore for Endless {
         unreachable!()
     }
 
-    async fn jobs(&self, _: &JobQuery) -> Result<Page<JobView, JobKey>, StoreError> {
+    async fn jobs(&self, _: &JobQuery) -> Result<Page<JobView, JobCursor>, StoreError> {
         unreachable!()
     }
 
-    async fn pause(&self, _: &JobKey, _: Option<Timestamp>, _: Option<String>) -> Result<JobView, ControlError> {
+    async fn pause(
+        &self,
+        _: &JobKey,
+        _: Option<Timestamp>,
+        _: Option<String>,
+        _: &Author,
+    ) -> Result<JobView, ControlError> {
         unreachable!()
     }
 
-    async fn resume(&self, _: &JobKey) -> Result<JobView, ControlError> {
+    async fn resume(&self, _: &JobKey, _: &Author) -> Result<JobView, ControlError> {
         unreachable!()
     }
 
-    async fn trigger(&self, _: &JobKey, _: RunId) -> Result<(), ControlError> {
+    async fn trigger_with(&self, _: &JobKey, _: RunId, _: Option<Arc<str>>, _: &Author) -> Result<(), ControlError> {
         unreachable!()
     }
 
-    async fn cancel(&self, _: RunId) -> Result<RunView, ControlError> {
+    async fn cancel(&self, _: RunId, _: &Author) -> Result<RunView, ControlError> {
         unreachable!()
     }
 
@@ -191,7 +201,7 @@ impl ControlStore for Endless {
         unreachable!()
     }
 
-    async fn accept_losses(&self) -> Result<Vec<RecordedLoss>, StoreError> {
+    async fn accept_losses(&self, _: &Author) -> Result<Vec<RecordedLoss>, StoreError> {
         unreachable!()
     }
 
@@ -199,11 +209,71 @@ impl ControlStore for Endless {
         unreachable!()
     }
 
+    async fn look(&self, _: &FeedRequest) -> Result<FeedLook, StoreError> {
+        unreachable!()
+    }
+
     async fn sessions(&self) -> Result<Vec<SessionView>, StoreError> {
         unreachable!()
     }
 
+    async fn audit(&self, _: &AuditQuery) -> Result<Page<AuditView, u64>, StoreError> {
+        unreachable!()
+    }
+
+    async fn purge_audit(&self, _: Timestamp, _: usize) -> Result<usize, StoreError> {
+        unreachable!()
+    }
+
     async fn purge(&self, _: Timestamp, _: u32, _: usize) -> Result<usize, StoreError> {
+        unreachable!()
+    }
+
+    async fn signing_key(&self, _: SigningKey) -> Result<SigningKey, StoreError> {
+        unreachable!()
+    }
+
+    async fn add_sign_in_link(&self, _: LinkDigest, _: Duration) -> Result<(), StoreError> {
+        unreachable!()
+    }
+
+    async fn use_sign_in_link(&self, _: LinkDigest) -> Result<bool, StoreError> {
+        unreachable!()
+    }
+}
+
+#[async_trait]
+impl ReportStore for Endless {
+    async fn recent_runs(&self, _: &[JobId], _: usize) -> Result<BTreeMap<JobId, Vec<RunRecord>>, StoreError> {
+        unreachable!()
+    }
+
+    async fn runs_between(
+        &self,
+        _: &[JobId],
+        _: Range<Timestamp>,
+        _: usize,
+    ) -> Result<BTreeMap<JobId, Vec<RunRecord>>, StoreError> {
+        unreachable!()
+    }
+
+    async fn job_lists(&self, _: &NamespaceScope, _: &[JobListQuery]) -> Result<Vec<Bounded<ListedJob>>, StoreError> {
+        unreachable!()
+    }
+
+    async fn running(&self, _: &NamespaceScope, _: usize) -> Result<Bounded<RunView>, StoreError> {
+        unreachable!()
+    }
+
+    async fn activity(&self, _: &NamespaceScope, _: Timestamp) -> Result<Vec<ActivityBucket>, StoreError> {
+        unreachable!()
+    }
+
+    async fn days_of_job(&self, _: JobId, _: Timestamp) -> Result<Vec<JobDay>, StoreError> {
+        unreachable!()
+    }
+
+    async fn roll_up(&self, _: usize) -> Result<RolledUp, StoreError> {
         unreachable!()
     }
 }

@@ -13,6 +13,7 @@ mod concurrent;
 mod control;
 mod diagram;
 mod finish;
+mod last_end;
 mod lost_commits;
 mod pause;
 mod recover;
@@ -21,6 +22,7 @@ mod state;
 
 pub use concurrent::{ConcurrentRun, ConcurrentTransition, FiringKey, apply_concurrent, start_concurrent};
 pub use diagram::states_as_mermaid;
+pub use last_end::LastEnd;
 pub use state::{CancelledBy, Firing, Held, JobState, Pause, Phase, Waiting};
 
 use crate::guard::{Guard, enabled};
@@ -259,6 +261,7 @@ pub fn apply(
     };
     transition.records.splice(0..0, paused);
     if let Some(next) = &mut transition.next {
+        next.last_end = transition.records.iter().fold(next.last_end, LastEnd::after);
         next.version = state.version.max(highest_lost(event)) + 1;
     }
     Ok(transition)

@@ -1,6 +1,6 @@
 //! A job's row: the held, the armed and the waiting firing, and the cursor up to which the schedule is complete.
 
-use super::{Rejected, control};
+use super::{LastEnd, Rejected, control};
 use crate::guard::{Guard, enabled};
 use crate::id::{JobId, RunId, SessionId};
 use crate::job::{Job, Overlap};
@@ -174,6 +174,8 @@ pub struct JobState {
     pub cancel: Option<CancelledBy>,
     /// Deleted while Executing: the row goes when the run ends.
     pub deleted: bool,
+    /// How the last run ended; `None` before the first one.
+    pub last_end: Option<LastEnd>,
 }
 
 impl JobState {
@@ -197,6 +199,7 @@ impl JobState {
             pause: None,
             cancel: None,
             deleted: false,
+            last_end: None,
         })
     }
 

@@ -1,10 +1,13 @@
 //! Requests of people about one job or one run.
 
+use std::sync::Arc;
+
 use super::unit_of_work::UnitOfWork;
-use super::{Decided, Decision, JobKey, JobRow, Need, Rows};
-use crate::firing::{Event, Rejected};
+use super::{Action, AuditDocument, AuditEntry, Author, Decided, Decision, Definition, JobKey, JobRow, Need, Rows};
+use crate::firing::{Event, FiringKey, Rejected};
 use crate::id::{JobId, RunId};
 use crate::node::port::RowKey;
+use crate::run::Trigger;
 
 /// The reason why a person's request is not done.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -48,8 +51,14 @@ fn row_of(job: JobId, rows: &Rows) -> Result<Option<&JobRow>, Need> {
     rows.jobs.get(&job).map(Option::as_ref).ok_or_else(|| Need::Jobs(vec![job]))
 }
 
+/// An entry of the audit log about a job, without its state.
+fn entry(author: &Author, action: Action, (job, definition): (JobId, &Definition), rows: &Rows) -> AuditEntry {
+    let job = Some((definition.key(), job));
+    AuditEntry { at: rows.now, author: author.clone(), action, job, run: None, before: None, after: None }
+}
+
 /// Deletes a job; its name is free at once.
-pub fn delete(job: JobId, if_generation: Option<u64>, rows: &Rows) -> Requested<()> {
+pub fn delete(job: JobId, if_generation: Option<u64>, author: &Author, rows: &Rows) -> Requested<()> {
     let Some(row) = row_of(job, rows)? else { return refused(Rejected::Deleted) };
     let current = row.state.generation;
     if let Some(expected) = if_generation.filter(|expected| *expected != current) {
@@ -62,14 +71,14 @@ pub fn delete(job: JobId, if_generation: Option<u64>, rows: &Rows) -> Requested<
     }
     work.propagate(job, &Event::Delete);
     work.free_name(job);
+    let before = Some(AuditDocument::of_job(row));
+    work.audit(AuditEntry { before, ..entry(author, Action::JobDeleted, (job, &row.definition), rows) });
     Ok(work.decided(Ok(())))
 }
 
 /// Pauses or resumes a job; answers its row as it will stand, and whether history was added.
-pub fn change(job: JobId, event: &Event, rows: &Rows) -> Requested<(JobRow, bool)> {
-    if row_of(job, rows)?.is_none() {
-        return refused(Rejected::Deleted);
-    }
+pub fn change(job: JobId, event: &Event, author: &Author, rows: &Rows) -> Requested<(JobRow, bool)> {
+    let Some(before) = row_of(job, rows)? else { return refused(Rejected::Deleted) };
     rows.require_concurrent_of(vec![job])?;
     let mut work = UnitOfWork::of(rows);
     if let Err(rejected) = work.apply(job, event) {
@@ -77,34 +86,53 @@ pub fn change(job: JobId, event: &Event, rows: &Rows) -> Requested<(JobRow, bool
     }
     work.propagate(job, event);
     let Some(row) = work.job_row(job) else { return refused(Rejected::Deleted) };
+    let action = if matches!(event, Event::Resume) { Action::JobResumed } else { Action::JobPaused };
+    let of = |row: &JobRow| Some(AuditDocument::of_job(row));
+    let states =
+        AuditEntry { before: of(before), after: of(&row), ..entry(author, action, (job, &row.definition), rows) };
+    work.audit(states);
     let Decided { write, answer: () } = work.decided(());
     let recorded = !write.records.is_empty();
     Ok(Decided { write, answer: Ok((row, recorded)) })
 }
 
-/// Asks for a run now, under the id given.
-pub fn trigger(job: JobId, run: RunId, rows: &Rows) -> Requested<()> {
-    if row_of(job, rows)?.is_none() {
-        return refused(Rejected::Deleted);
-    }
+/// Asks for a run now, under the id given. `params` are laid over the job's for all attempts of this run. They are kept
+/// under its firing, in the same commit, also if the run is recorded as skipped at once.
+pub fn trigger(job: JobId, run: RunId, params: Option<&Arc<str>>, author: &Author, rows: &Rows) -> Requested<()> {
+    let Some(row) = row_of(job, rows)? else { return refused(Rejected::Deleted) };
     let mut work = UnitOfWork::of(rows);
-    match work.apply(job, &Event::Trigger { run }) {
-        Ok(_) => Ok(work.decided(Ok(()))),
-        Err(rejected) => refused(rejected),
+    if let Err(rejected) = work.apply(job, &Event::Trigger { run }) {
+        return refused(rejected);
     }
+    let asked_at = work.job(job).and_then(|(state, _)| state.last_manual_at);
+    if let (Some(params), Some(due_at)) = (params, asked_at) {
+        work.keep_run_params(FiringKey { job, due_at, trigger: Trigger::Manual }, params.clone());
+    }
+    work.audit(AuditEntry { run: Some(run), ..entry(author, Action::JobRun, (job, &row.definition), rows) });
+    Ok(work.decided(Ok(())))
 }
 
 /// Asks a run to end, or not to start.
-pub fn cancel(run: RunId, rows: &Rows) -> Requested<()> {
+pub fn cancel(run: RunId, author: &Author, rows: &Rows) -> Requested<()> {
     let Some(row) = *rows.runs.get(&run).ok_or(Need::Run(run))? else { return refused(Refusal::NoRun(run)) };
+    let Some((job, definition)) = job_of(&row, rows) else { return refused(Refusal::NoRun(run)) };
     let mut work = UnitOfWork::of(rows);
     let event = Event::Cancel { run };
     let applied = match row {
         RowKey::Job(id) => work.apply(id, &event),
         RowKey::Concurrent(key) => work.apply_concurrent(&key, &event),
     };
-    match applied {
-        Ok(_) => Ok(work.decided(Ok(()))),
-        Err(rejected) => refused(rejected),
+    if let Err(rejected) = applied {
+        return refused(rejected);
+    }
+    work.audit(AuditEntry { run: Some(run), ..entry(author, Action::RunCancelled, (job, definition), rows) });
+    Ok(work.decided(Ok(())))
+}
+
+/// The job of a row that was read.
+fn job_of<'a>(row: &RowKey, rows: &'a Rows) -> Option<(JobId, &'a Definition)> {
+    match row {
+        RowKey::Job(id) => Some((*id, &*rows.jobs.get(id)?.as_ref()?.definition)),
+        RowKey::Concurrent(key) => Some((key.job, &*rows.concurrent.get(key)?.as_ref()?.definition)),
     }
 }

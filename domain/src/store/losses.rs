@@ -1,6 +1,6 @@
 //! Lost commits: a call notices them when the database had acknowledged more to its session than it knows.
 
-use super::{Need, RecordedLoss, Rows, Standing};
+use super::{Action, AuditDocument, AuditEntry, Author, Decided, Need, RecordedLoss, Rows, Standing, WriteSet};
 use crate::guard::{Guard, enabled};
 use crate::lost_commits::{LossWindow, commits_were_lost};
 use crate::node::call::Me;
@@ -31,8 +31,22 @@ pub(super) fn open_window(loss: &RecordedLoss, standing: &Standing) -> LossWindo
     standing.open.map_or(loss.window, |open| open.with(loss.window))
 }
 
-/// The windows that an acceptance at `now` closes, as they stand afterwards.
-pub fn accept(windows: Vec<RecordedLoss>, now: Timestamp) -> Vec<RecordedLoss> {
-    let open = windows.into_iter().filter(|loss| loss.accepted_at.is_none());
-    open.map(|loss| RecordedLoss { accepted_at: Some(now), ..loss }).collect()
+/// The windows that an acceptance at `now` closes, as they stand afterwards, and its entry in the audit log.
+pub fn accept(windows: Vec<RecordedLoss>, author: &Author, now: Timestamp) -> Decided<Vec<RecordedLoss>> {
+    let open: Vec<_> = windows.into_iter().filter(|loss| loss.accepted_at.is_none()).collect();
+    if open.is_empty() {
+        return Decided::answer(open);
+    }
+    let accepted = |loss: &RecordedLoss| RecordedLoss { accepted_at: Some(now), ..loss.clone() };
+    let accepted: Vec<_> = open.iter().map(accepted).collect();
+    let entry = AuditEntry {
+        at: now,
+        author: author.clone(),
+        action: Action::LossesAccepted,
+        job: None,
+        run: None,
+        before: Some(AuditDocument::LossWindows(open)),
+        after: Some(AuditDocument::LossWindows(accepted.clone())),
+    };
+    Decided { write: WriteSet { audit: vec![entry], ..WriteSet::default() }, answer: accepted }
 }

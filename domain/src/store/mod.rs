@@ -7,6 +7,7 @@
 //!
 //! Every write names the version that was read. A database that finds another version writes nothing and repeats the call.
 
+mod audit;
 mod control;
 mod losses;
 mod model;
@@ -16,6 +17,7 @@ mod runs;
 mod sessions;
 mod unit_of_work;
 
+pub use audit::{Action, AuditDocument, AuditEntry, Author};
 pub use control::{Refusal, cancel, change, delete, trigger};
 pub use losses::accept as accept_losses;
 pub use model::{

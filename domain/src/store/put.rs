@@ -6,7 +6,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::unit_of_work::UnitOfWork;
-use super::{Change, Decision, Definition, JobKey, JobRow, Need, PutIf, PutJob, Refusal, Rows};
+use super::{
+    Action, AuditDocument, AuditEntry, Change, Decision, Definition, JobKey, JobRow, Need, PutIf, PutJob, Refusal, Rows,
+};
 use crate::firing::{Event, JobState, Rejected};
 use crate::guard::{Guard, enabled};
 use crate::id::JobId;
@@ -35,10 +37,39 @@ pub fn put_jobs(puts: &[PutJob], rows: &Rows) -> Decision<Vec<Result<(JobRow, Ch
             Some(row) => replace(&mut work, put, row)?,
             None => (new_jobs.add_next(&mut work)?, Change::Created),
         };
-        Ok((work.job_row(id).ok_or(Rejected::Deleted)?, change))
+        let row = work.job_row(id).ok_or(Rejected::Deleted)?;
+        if let Some(entry) = audit_entry(put, key, stored(key), &row, work.now(), change) {
+            work.audit(entry);
+        }
+        Ok((row, change))
     };
     let answers = puts.iter().zip(&keys).map(put_one).collect();
     Ok(work.decided(answers))
+}
+
+/// The entry of a put in the audit log, unless it changed nothing.
+fn audit_entry(
+    put: &PutJob,
+    key: &JobKey,
+    before: Option<&JobRow>,
+    after: &JobRow,
+    now: Timestamp,
+    change: Change,
+) -> Option<AuditEntry> {
+    let action = match change {
+        Change::Created => Action::JobCreated,
+        Change::Updated => Action::JobUpdated,
+        Change::Unchanged => return None,
+    };
+    Some(AuditEntry {
+        at: now,
+        author: put.author.clone(),
+        action,
+        job: Some((key.clone(), after.state.id)),
+        run: None,
+        before: before.map(AuditDocument::of_job),
+        after: Some(AuditDocument::of_job(after)),
+    })
 }
 
 /// A pause or a resume propagates to the concurrent runs of its job.

@@ -87,6 +87,7 @@ pub fn sweep(session: SessionId, limit: usize, rows: &Rows) -> Decision<usize> {
         return Ok(Decided::answer(0));
     }
     let held = rows.held.as_ref().ok_or(Need::HeldBy(session, limit))?;
+    rows.require_jobs_of_concurrent(held.iter())?;
     let mut work = UnitOfWork::of(rows);
     let swept = held.iter().filter(|row| work.apply_to(row, &Event::Sweep { session }).is_ok()).count();
     // A row that would not move keeps the tombstone, and with it the next sweep.

@@ -5,16 +5,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Decided, Definition, JobRow, Rows, SessionWrite, Write, WriteSet};
+use super::{AuditEntry, Decided, Definition, JobRow, Rows, SessionWrite, Write, WriteSet};
 use crate::firing::{
-    ConcurrentRun, Event, FiringKey, JobState, Phase, Rejected, Transition, TransitionKind, apply, apply_concurrent,
-    start_concurrent,
+    ConcurrentRun, Event, FiringKey, JobState, LastEnd, Phase, Rejected, Transition, TransitionKind, apply,
+    apply_concurrent, start_concurrent,
 };
 use crate::guard::{Guard, enabled};
 use crate::id::{JobId, RunId, SessionId};
 use crate::job::{Job, Overlap};
 use crate::node::port::{Claimed, RowKey, RunRef};
-use crate::run::{Output, Trigger};
+use crate::run::{Output, RunRecord, Trigger};
 use crate::time::Timestamp;
 
 /// The effect of one event on a row.
@@ -144,8 +144,19 @@ impl UnitOfWork {
         let row = entry.after.as_ref().ok_or(Rejected::NothingDue)?;
         let done = apply_concurrent(&entry.definition.job, row, event, self.now)?;
         entry.after = done.next.map(Arc::new);
+        self.note_ends(key.job, &done.records);
         self.write.records.extend(done.records);
         Ok(Applied { kind: done.kind, concurrent: None })
+    }
+
+    /// The job's row learns how a concurrent run of it ended, unless that changes nothing or the row was not read.
+    fn note_ends(&mut self, job: JobId, records: &[RunRecord]) {
+        let Some(state) = self.jobs.get_mut(&job).and_then(|entry| entry.after.as_mut()) else { return };
+        let last_end = records.iter().fold(state.last_end, LastEnd::after);
+        if last_end != state.last_end {
+            let state = Arc::make_mut(state);
+            (state.last_end, state.version) = (last_end, state.version + 1);
+        }
     }
 
     /// Applies the event to whichever row it is.
@@ -254,8 +265,17 @@ impl UnitOfWork {
         self.write.outputs.push((run, output));
     }
 
+    pub fn keep_run_params(&mut self, firing: FiringKey, params: Arc<str>) {
+        self.write.run_params.push((firing, params));
+    }
+
     pub fn write_session(&mut self, write: SessionWrite) {
         self.write.sessions.push(write);
+    }
+
+    /// Adds an entry to the audit log.
+    pub fn audit(&mut self, entry: AuditEntry) {
+        self.write.audit.push(entry);
     }
 
     /// Raises the version if it is still `version`, and changes nothing else. It disarms a stray statement guarded on it.
@@ -275,10 +295,14 @@ impl UnitOfWork {
         }
     }
 
-    /// The decision: every row that changed is written.
+    /// The decision: every row that changed is written. Where nothing changed, the audit log tells nothing.
     pub fn decided<A>(self, answer: A) -> Decided<A> {
-        let jobs = self.jobs.into_values().filter(|write| write.before != write.after).collect();
-        let concurrent = self.concurrent.into_values().filter(|write| write.before != write.after).collect();
-        Decided { write: WriteSet { jobs, concurrent, ..self.write }, answer }
+        let jobs: Vec<_> = self.jobs.into_values().filter(|write| write.before != write.after).collect();
+        let concurrent: Vec<_> = self.concurrent.into_values().filter(|write| write.before != write.after).collect();
+        let mut write = WriteSet { jobs, concurrent, ..self.write };
+        if write.jobs.is_empty() && write.concurrent.is_empty() && write.records.is_empty() {
+            write.audit.clear();
+        }
+        Decided { write, answer }
     }
 }

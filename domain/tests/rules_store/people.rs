@@ -1,7 +1,10 @@
 //! The requests of people: put, pause, delete, trigger, cancel.
 
-use carillon_domain::firing::{Event, Phase};
+use std::sync::Arc;
+
+use carillon_domain::firing::{Event, FiringKey, Phase};
 use carillon_domain::id::JobId;
+use carillon_domain::run::Trigger;
 use carillon_domain::store::{
     Change, JobKey, Need, PutIf, PutJob, Refusal, Rows, accept_losses, cancel, change, delete, distinct_names,
     put_jobs, trigger,
@@ -79,11 +82,28 @@ fn a_deletion_frees_the_name_and_guards_against_a_lost_update() {
 
 #[test]
 fn a_second_manual_run_waits_for_the_first() {
-    let once = decided(trigger(JOB, run(50), &rows(row(&job()))));
+    let once = decided(trigger(JOB, run(50), None, &rows(row(&job()))));
     let waiting = once.write.jobs[0].after.clone().expect("a row");
     let mut rows = rows(row(&job()));
     rows.jobs.insert(JOB, Some(carillon_domain::store::JobRow { state: waiting, ..row(&job()) }));
-    assert!(matches!(decided(trigger(JOB, run(51), &rows)).answer, Err(Refusal::Rejected(_))));
+    assert!(matches!(decided(trigger(JOB, run(51), None, &rows)).answer, Err(Refusal::Rejected(_))));
+}
+
+#[test]
+fn params_of_a_manual_run_are_written_in_the_commit_that_asks_for_it() {
+    let params: Arc<str> = Arc::from("{}");
+    let asked = decided(trigger(JOB, run(50), Some(&params), &rows(row(&job()))));
+    let manual = asked.write.jobs[0].after.as_ref().and_then(|row| row.manual).expect("it waits");
+    let firing = FiringKey { job: JOB, due_at: manual.firing.due_at, trigger: Trigger::Manual };
+    assert_eq!(asked.write.run_params, [(firing, params.clone())]);
+    assert!(!asked.write.has_only_jobs());
+    assert!(decided(trigger(JOB, run(50), None, &rows(row(&job())))).write.run_params.is_empty());
+
+    let mut waiting = rows(row(&job()));
+    let state = asked.write.jobs[0].after.clone().expect("a row");
+    waiting.jobs.insert(JOB, Some(carillon_domain::store::JobRow { state, ..row(&job()) }));
+    let refused = decided(trigger(JOB, run(51), Some(&params), &waiting));
+    assert!(refused.answer.is_err() && refused.write.run_params.is_empty());
 }
 
 #[test]
@@ -113,9 +133,9 @@ fn accepting_closes_only_the_open_windows() {
 #[test]
 fn a_job_that_is_gone_is_refused_and_not_asked_for_again() {
     let mut rows = Rows::at(at(10), 0);
-    assert_eq!(trigger(JOB, run(50), &rows).map(|_| ()), Err(Need::Jobs(vec![JOB])));
+    assert_eq!(trigger(JOB, run(50), None, &rows).map(|_| ()), Err(Need::Jobs(vec![JOB])));
     rows.jobs.insert(JOB, None);
-    assert!(matches!(decided(trigger(JOB, run(50), &rows)).answer, Err(Refusal::Rejected(_))));
+    assert!(matches!(decided(trigger(JOB, run(50), None, &rows)).answer, Err(Refusal::Rejected(_))));
     assert!(matches!(decided(delete(JOB, None, &rows)).answer, Err(Refusal::Rejected(_))));
     let resumed = decided(change(JOB, &Event::Resume, &rows));
     assert!(matches!(resumed.answer, Err(Refusal::Rejected(_))));

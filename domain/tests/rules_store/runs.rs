@@ -1,12 +1,15 @@
 //! Claim, start, finish, release and settle.
 
-use carillon_domain::firing::{Event, Phase};
+use std::sync::Arc;
+
+use carillon_domain::firing::{Event, JobState, LastEnd, Phase};
+use carillon_domain::job::{Job, Overlap};
 use carillon_domain::node::call::Me;
-use carillon_domain::node::port::{FinishAnswer, Finished, Next, RunRef, SettleAnswer, StartAnswer};
+use carillon_domain::node::port::{FinishAnswer, Finished, Next, RowKey, RunRef, SettleAnswer, StartAnswer};
 use carillon_domain::run::{Ending, Output, Status};
 use carillon_domain::store::{
-    AfterRefusal, Need, RecordedLoss, SessionState, SplitFinish, Standing, claim, finish, optimistic_start, release,
-    settle, start,
+    AfterRefusal, ConcurrentJob, JobRow, Need, RecordedLoss, Rows, SessionState, SplitFinish, Standing, claim, finish,
+    optimistic_start, release, settle, start,
 };
 
 use super::rows::{
@@ -148,6 +151,32 @@ fn a_finish_records_the_run_and_may_claim_the_next_firing() {
     assert_eq!(again, Err(Need::ConcurrentRun(run(1))), "it may have become a concurrent run");
     let again = decided(finish(asks(), &[finished(held(&executing), None)], &[], &gone));
     assert_eq!((again.answer, again.write.records.len()), (vec![FinishAnswer::AlreadyGone], 0), "recorded before");
+}
+
+#[test]
+fn the_jobs_row_learns_how_a_concurrent_run_ended_if_that_is_news() {
+    let allow = Job { overlap: Overlap::Allow, ..job() };
+    let executing = prepared(&allow);
+    let started = decided(start(asks(), &[held(&executing)], &rows(executing.clone()))).write;
+    let (state, row) = (started.jobs[0].after.clone().unwrap(), started.concurrent[0].after.clone().unwrap());
+    let at = RunRef { row: RowKey::Concurrent(row.key), run: run(1), version: row.version };
+    let definition = executing.definition.clone();
+    let mut beside = Rows::at(super::rows::at(11), 11_000_000);
+    beside.add_concurrent(ConcurrentJob { row: row.as_ref().clone(), definition: definition.clone() });
+    let need = finish(asks(), &[finished(at, None)], &[], &beside).map(|_| ());
+    assert_eq!(need, Err(Need::Jobs(vec![JOB])), "it has the last end before");
+    for (status, changed) in [(Status::Succeeded, false), (Status::Failed, true)] {
+        let last_end = Some(LastEnd { status: Status::Succeeded, troubled_since: None });
+        let state = JobState { last_end, ..JobState::clone(&state) };
+        beside.add_job(JobRow { state: Arc::new(state.clone()), definition: definition.clone() });
+        let ended = Finished { ending: Ending { status, ..finished(at, None).ending }, ..finished(at, None) };
+        let write = decided(finish(asks(), &[ended], &[], &beside)).write;
+        assert_eq!(write.jobs.len(), usize::from(changed), "{status:?}");
+        for job in &write.jobs {
+            let after = job.after.as_ref().unwrap();
+            assert_eq!((after.version, after.last_end.unwrap().status), (state.version + 1, status));
+        }
+    }
 }
 
 #[test]

@@ -8,6 +8,7 @@ use carillon_store::mysql::{MySqlStore, Options};
 use crate::found::{Found, Row};
 use crate::lab::Lab;
 use crate::machine::now_ms;
+use crate::many;
 use crate::numbers;
 use crate::records::{Stretch, lateness};
 use crate::site::{Setting, Site, Work, pause_until};
@@ -17,6 +18,8 @@ const ROWS_AT_ONCE: usize = 500;
 const RESTS: u32 = 4;
 const KEEP: Duration = Duration::from_secs(30 * 86_400);
 const MAX_RUNS_PER_JOB: u32 = 10_000;
+/// Jobs that the history is of.
+const JOBS: u64 = 2_000;
 const AGE_MS: i64 = 60 * 86_400_000;
 /// Firings a second meanwhile.
 const PACE: usize = 100;
@@ -52,19 +55,7 @@ fn fill(lab: &Lab, site: &Site<'_>) {
     site.node().post("/v1/jobs/template/pause", &serde_json::json!({}));
     numbers::prepare(&site.scratch);
     let since = now_ms() - AGE_MS;
-    let at = format!("{since} + {{n}}");
-    let computed = [
-        ("seq", "NULL"),
-        ("id", "UNHEX(LPAD(HEX(1000000 + {n}), 32, '0'))"),
-        ("job_id", "1000000 + {n} % 2000"),
-        ("due_at", at.as_str()),
-        ("first_due_at", at.as_str()),
-        ("started_at", at.as_str()),
-        ("finished_at", at.as_str()),
-    ];
-    site.scratch.fill(&["DELETE FROM run WHERE seq > (SELECT * FROM (SELECT MIN(seq) FROM run) first)".to_owned()]);
-    let template = "t.seq = (SELECT MIN(seq) FROM run)";
-    numbers::copies(&site.scratch, "run", template, &computed, 0, lab.size.history);
+    many::records(site, JOBS, since, lab.size.history);
     site.scratch.fill(&[format!("DELETE FROM run WHERE finished_at > {}", now_ms() - AGE_MS / 2)]);
 }
 

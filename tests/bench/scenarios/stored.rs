@@ -13,12 +13,11 @@ use crate::found::{Found, Row};
 use crate::http::Caller;
 use crate::lab::Lab;
 use crate::machine::now_ms;
+use crate::many::{self, PARTITIONS};
 use crate::numbers;
 use crate::site::{Setting, Site, Work, metric};
 
 const NEVER: &str = "@at 2090-01-01T00:00:00Z";
-/// Of a new database.
-const PARTITIONS: u16 = 16;
 /// How far ahead the armed jobs are due, and how far the node looks.
 const AHEAD: Duration = Duration::from_secs(1_800);
 const HORIZON: Duration = Duration::from_secs(3_600);
@@ -82,16 +81,7 @@ fn prepared_on(site: &Site<'_>) -> u64 {
 /// More jobs that come up in 2090. Those beyond the smaller number are rows of the hot table alone: nothing that is measured
 /// among so many reads more.
 fn fill(site: &Site<'_>, from: u64, until: u64) {
-    let scratch = &site.scratch;
-    let (id, partition) = ("(1000000 + {n})", format!("{{n}} % {PARTITIONS}"));
-    if from == 0 {
-        let computed = [("id", id), ("name", "CONCAT('stored-', LPAD({n}, 8, '0'))")];
-        numbers::copies(scratch, "job", "t.name = 'template'", &computed, from, until);
-    }
-    let template = "t.id = (SELECT id FROM job WHERE name = 'template')";
-    let computed = [("id", id), ("partition_id", partition.as_str()), ("claim_at", "t.claim_at + {n}")];
-    numbers::copies(scratch, "job_state", template, &computed, from, until);
-    scratch.fill(&["ANALYZE TABLE job_state".to_owned(), "ANALYZE TABLE job".to_owned()]);
+    many::jobs(site, "template", from == 0, (from, until));
 }
 
 /// The calls of a node: a peek, and a claim, which is released.

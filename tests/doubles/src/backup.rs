@@ -14,7 +14,7 @@ use carillon_store::SessionBeat;
 /// The content of a store at one moment.
 ///
 /// Two of them hash alike if every call does the same to both. Facts that only people read (when a run
-/// ended, who registered from where) and how often a lock was written are left out.
+/// ended, who registered from where) how often a lock was written, and the audit log are left out.
 #[derive(Clone)]
 pub struct Backup(Box<Data>);
 

@@ -3,19 +3,25 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use carillon_domain::firing::{ConcurrentRun, FiringKey, JobState, Phase};
+use carillon_domain::firing::{ConcurrentRun, Firing, FiringKey, JobState, Phase};
 use carillon_domain::id::{JobId, RunId, SessionId};
 use carillon_domain::node::port::{Peek, RowKey, RunRef, UNCLAIMED_PER_PARTITION, Unclaimed};
 use carillon_domain::partition::partition_of;
 use carillon_domain::run::{RunRecord, Trigger};
 use carillon_domain::time::Timestamp;
 
+use super::journal::RunNumbers;
 use carillon_domain::store::Definition;
 use carillon_domain::store::SPENT_KEPT;
 use carillon_store::Clock;
+use carillon_store::OutcomeCounts;
 use carillon_store::live_output::LiveRow;
+use carillon_store::reports::tally::Tally;
 use carillon_store::tables::{ConcurrentJob, JobRow, MAX_OUTPUT_BYTES, Recorded, Write, WriteSet};
-use carillon_store::{JobKey, Output, PeekRequest, RecordedLoss, SessionState, SessionView, StoreError, StoreResult};
+use carillon_store::{
+    AuditView, JobKey, LinkDigest, Output, PeekRequest, RecordedLoss, SessionState, SessionView, SigningKey,
+    StoreError, StoreResult,
+};
 
 /// A record's place in the order in which runs are listed.
 pub(super) type Place = (Timestamp, u32, RunId);
@@ -33,15 +39,27 @@ pub struct Data {
     pub concurrent: BTreeMap<FiringKey, ConcurrentRun>,
     pub records: BTreeMap<Place, (RunRecord, Option<String>)>,
     pub places: BTreeMap<RunId, Place>,
+    pub numbers: RunNumbers,
     /// The same of each job, so that its newest is found at once.
     pub of_job: BTreeSet<(JobId, Place)>,
     facts: BTreeSet<(JobId, Timestamp, Trigger, u32)>,
     pub outputs: BTreeMap<RunId, Output>,
+    pub run_params: BTreeMap<FiringKey, Arc<str>>,
     pub live: BTreeMap<RunId, LiveRow>,
+    pub signing_key: Option<SigningKey>,
+    /// Links that sign somebody in, and when they expire.
+    pub links: BTreeMap<LinkDigest, Timestamp>,
     pub sessions: BTreeMap<SessionId, SessionView>,
     /// Sessions that are over: their last sequence, and when they went.
     pub spent: BTreeMap<SessionId, (u64, Timestamp)>,
     pub windows: Vec<RecordedLoss>,
+    pub audit: BTreeMap<u64, AuditView>,
+    pub last_audit_id: u64,
+    /// Records that no count includes yet.
+    pub uncounted: BTreeSet<Place>,
+    pub activity: Tally,
+    /// By the number of the day.
+    pub job_days: BTreeMap<(JobId, i64), OutcomeCounts>,
     pub record_conflicts: usize,
     /// How often the lock row of each partition was written.
     pub epochs: Vec<u64>,
@@ -62,13 +80,22 @@ impl Data {
             concurrent: BTreeMap::new(),
             records: BTreeMap::new(),
             places: BTreeMap::new(),
+            numbers: RunNumbers::default(),
             of_job: BTreeSet::new(),
             facts: BTreeSet::new(),
             outputs: BTreeMap::new(),
+            run_params: BTreeMap::new(),
             live: BTreeMap::new(),
+            signing_key: None,
+            links: BTreeMap::new(),
             sessions: BTreeMap::new(),
             spent: BTreeMap::new(),
             windows: Vec::new(),
+            audit: BTreeMap::new(),
+            last_audit_id: 0,
+            uncounted: BTreeSet::new(),
+            activity: Tally::default(),
+            job_days: BTreeMap::new(),
             record_conflicts: 0,
             epochs: vec![0; usize::from(partitions.max(1))],
             highest_version: 0,
@@ -223,7 +250,9 @@ impl Data {
         let place = (record.due_at, record.attempt, record.id);
         let node = record.session.and_then(|session| self.sessions.get(&session)).map(|session| session.node.clone());
         self.places.insert(record.id, place);
+        self.numbers.show(record.id, place);
         self.of_job.insert((record.job, place));
+        self.uncounted.insert(place);
         self.records.insert(place, (record, node));
     }
 
@@ -231,10 +260,28 @@ impl Data {
     pub fn forget_record(&mut self, place: &Place) {
         if let Some((record, _)) = self.records.remove(place) {
             self.places.remove(&record.id);
+            self.uncounted.remove(place);
+            self.numbers.hide(record.id);
             self.of_job.remove(&(record.job, *place));
             self.outputs.remove(&record.id);
             self.facts.remove(&(record.job, record.due_at, record.trigger, record.attempt));
+            let firing = FiringKey { job: record.job, due_at: record.due_at, trigger: record.trigger };
+            if !self.knows(&firing) {
+                self.run_params.remove(&firing);
+            }
         }
+    }
+
+    /// Whether an attempt of the firing waits, executes or has a record.
+    fn knows(&self, firing: &FiringKey) -> bool {
+        let is_it = |other: &Firing| other.due_at == firing.due_at && other.trigger == firing.trigger;
+        let in_row = self.states.get(&firing.job).is_some_and(|state| {
+            state.phase.held().is_some_and(|held| is_it(&held.firing))
+                || state.manual.is_some_and(|manual| is_it(&manual.firing))
+        });
+        let first = (firing.job, firing.due_at, firing.trigger, 0);
+        let last = (firing.job, firing.due_at, firing.trigger, u32::MAX);
+        in_row || self.concurrent.contains_key(firing) || self.facts.range(first..=last).next().is_some()
     }
 
     /// The newest record of a job.
@@ -263,7 +310,9 @@ impl Data {
             self.names.retain(|_, named| *named != id);
         }
         changes.records.into_iter().for_each(|record| self.write_record(record));
+        self.run_params.extend(changes.run_params);
         self.outputs.extend(changes.outputs.into_iter().map(|(run, output)| (run, Output::clone(&output))));
+        changes.audit.into_iter().for_each(|entry| self.write_audit(entry));
     }
 
     /// Deletes old history, then what is left of deleted jobs.

@@ -1,16 +1,23 @@
-//! Databases for tests: ordered maps in memory with faults on demand ([`MemoryStore`]), and a model of InnoDB ([`innodb`]).
+//! Stand-ins for tests: databases, as ordered maps in memory with faults on demand ([`MemoryStore`]) and as a model of InnoDB
+//! ([`innodb`]), and [`certificates`].
 
+mod audit;
 mod backup;
+pub mod certificates;
 mod data;
 mod faults;
 pub mod innodb;
+mod journal;
 mod live;
+mod reports;
+mod sign_in;
 mod tables;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use carillon_domain::time::Timestamp;
 
+pub use self::audit::author;
 pub use self::backup::Backup;
 use self::data::Data;
 pub use self::faults::{Fault, Faults};

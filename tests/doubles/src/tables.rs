@@ -13,6 +13,7 @@ use carillon_domain::run::RunRecord;
 use carillon_domain::time::Timestamp;
 
 use super::data::{Data, Place as RecordPlace};
+use carillon_store::feed::{JournalAsk, Numbered};
 use carillon_store::live_output::LiveRow;
 use carillon_store::local::port::LocalTransaction;
 use carillon_store::purge_cursor::{Counted, Purge, PurgePosition, PurgePositions};
@@ -21,9 +22,10 @@ use carillon_store::tables::{
     seen_job,
 };
 use carillon_store::{
-    ClaimRequest, JobKey, JobQuery, LivePart, NewSession, Output, PeekRequest, RecordedLoss, RunCursor, SessionBeat,
-    SessionState, SessionView, StoreError, StoreResult,
+    AuditQuery, AuditRows, ClaimRequest, JobKey, JobQuery, JobSort, LivePart, NewSession, Output, PeekRequest,
+    RecordedLoss, RunCursor, SessionBeat, SessionState, SessionView, StoreError, StoreResult,
 };
+use carillon_store::{LinkDigest, SigningKey};
 
 impl Data {
     /// A transaction: the time stands still in it.
@@ -35,7 +37,7 @@ impl Data {
 
 /// One call's view of the data.
 pub struct Transaction<'a> {
-    data: &'a mut Data,
+    pub(super) data: &'a mut Data,
     now_us: i64,
 }
 
@@ -109,9 +111,17 @@ impl Tables for Transaction<'_> {
     }
 
     fn job_page(&mut self, query: &JobQuery) -> impl Future<Output = StoreResult<JobRows>> + Send {
-        let after = |key: &JobKey| query.after.as_ref().is_none_or(|after| key > after);
-        let names = self.data.names.iter().filter(|(key, _)| after(key));
-        let rows = names.filter_map(|(_, id)| self.data.row(*id)).filter(|row| matches(row, query));
+        let next = |row: &JobRow| (row.state.claim_at(), row.state.id);
+        let after = |row: &JobRow| {
+            query.after_name().is_none_or(|after| row.definition.key() > *after)
+                && query.after_next().is_none_or(|after| next(row) > after)
+        };
+        let rows = self.data.names.values().filter_map(|id| self.data.row(*id));
+        let mut rows: Vec<JobRow> = rows.filter(|row| matches(row, query) && after(row)).collect();
+        if query.sort == JobSort::Next {
+            rows.sort_by_key(next);
+        }
+        let rows = rows.into_iter();
         done(rows.take(query.limit).collect::<Vec<_>>().into())
     }
 
@@ -163,6 +173,10 @@ impl Tables for Transaction<'_> {
         done(self.data.rows(live).collect())
     }
 
+    fn executing_jobs(&mut self) -> impl Future<Output = StoreResult<Vec<JobRow>>> + Send {
+        done(self.data.rows(|state| matches!(state.phase, Phase::Executing(_))).collect())
+    }
+
     fn live_concurrent(
         &mut self,
         jobs: Option<&[JobId]>,
@@ -183,18 +197,31 @@ impl Tables for Transaction<'_> {
                 && query.status.is_none_or(|status| status == recorded.record.status)
                 && query.since.is_none_or(|since| at.0 >= since)
                 && query.until.is_none_or(|until| at.0 < until)
+                && query.covering.is_none_or(|due| recorded.record.first_due_at <= due && due <= at.0)
         };
         let newest_first = self.data.records.keys().rev();
         let rows = newest_first.filter_map(|at| self.data.recorded(at).filter(|recorded| wanted(at, recorded)));
         done(rows.take(query.limit).collect())
     }
 
+    fn runs_numbered(&mut self, ask: &JournalAsk) -> impl Future<Output = StoreResult<Numbered<Recorded>>> + Send {
+        done(self.data.runs_numbered(ask))
+    }
+
     fn last_records(&mut self, jobs: &[JobId]) -> impl Future<Output = StoreResult<BTreeMap<JobId, RunRecord>>> + Send {
         done(jobs.iter().filter_map(|job| Some((*job, self.data.last_record(*job)?.clone()))).collect())
     }
 
+    fn audit(&mut self, query: &AuditQuery) -> impl Future<Output = StoreResult<AuditRows>> + Send {
+        done(self.data.audit_rows(query))
+    }
+
     fn output(&mut self, run: RunId) -> impl Future<Output = StoreResult<Option<Output>>> + Send {
         done(self.data.outputs.get(&run).cloned())
+    }
+
+    fn run_params(&mut self, firings: &[FiringKey]) -> impl Future<Output = StoreResult<Vec<Option<Arc<str>>>>> + Send {
+        done(firings.iter().map(|firing| self.data.run_params.get(firing).cloned()).collect())
     }
 
     fn insert_session(&mut self, session: &NewSession) -> impl Future<Output = StoreResult<()>> + Send {
@@ -283,12 +310,13 @@ impl Tables for Transaction<'_> {
         done(self.data.windows.iter().filter(shown).cloned().collect())
     }
 
-    fn accept_windows(&mut self) -> impl Future<Output = StoreResult<()>> + Send {
+    fn accept_windows(&mut self) -> impl Future<Output = StoreResult<bool>> + Send {
         let now = self.now();
+        let any_open = self.data.windows.iter().any(|window| window.accepted_at.is_none());
         for window in &mut self.data.windows {
             window.accepted_at = window.accepted_at.or(Some(now));
         }
-        done(())
+        done(any_open)
     }
 
     fn sessions(&mut self, with_counts: bool) -> impl Future<Output = StoreResult<Vec<SessionView>>> + Send {
@@ -327,6 +355,8 @@ fn matches(row: &JobRow, query: &JobQuery) -> bool {
     let job = &row.definition.job;
     query.namespace.as_ref().is_none_or(|namespace| job.namespace == *namespace)
         && query.prefix.as_ref().is_none_or(|prefix| job.name.starts_with(prefix.as_str()))
+        && query.contains.as_ref().is_none_or(|text| job.name.to_lowercase().contains(&text.to_lowercase()))
+        && query.last_status.is_none_or(|status| row.state.last_end.is_some_and(|end| end.status == status))
         && query.state.as_ref().is_none_or(|state| row.state.phase.as_str() == state)
         && query.paused.is_none_or(|paused| row.state.pause.is_some() == paused)
         && query.label.as_ref().is_none_or(|(label, value)| {
@@ -362,8 +392,25 @@ impl LocalTransaction for Transaction<'_> {
         Ok(())
     }
 
+    fn signing_key(&mut self, offered: SigningKey) -> StoreResult<SigningKey> {
+        Ok(self.data.signing_key(offered))
+    }
+
+    fn insert_link(&mut self, link: LinkDigest, expires_at: Timestamp) -> StoreResult<()> {
+        self.data.insert_link(link, expires_at);
+        Ok(())
+    }
+
+    fn delete_link(&mut self, link: LinkDigest) -> StoreResult<bool> {
+        Ok(self.data.delete_link(link))
+    }
+
     fn crowded_jobs(&mut self, _purge: &Purge, _from: PurgePosition) -> StoreResult<Counted> {
         Ok(Counted::default())
+    }
+
+    fn purge_audit(&mut self, before: Timestamp, limit: usize) -> StoreResult<usize> {
+        Ok(self.data.purge_audit(before, limit))
     }
 
     fn purge(

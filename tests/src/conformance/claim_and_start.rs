@@ -1,5 +1,6 @@
 //! A start in the commit that claims, of what is due already.
 
+use carillon_doubles::author;
 use std::time::Duration;
 
 use carillon_domain::firing::Phase;
@@ -79,7 +80,7 @@ pub async fn a_repeated_finish_settles_what_it_has_started(bench: &StoreFixture)
     assert!(again.at.version > first.at.version, "what an earlier attempt still does matches nothing");
     assert_eq!(bench.view("a").await.state.version, again.at.version);
     assert_eq!(bench.records("a").await.len(), 1);
-    bench.store.cancel(next).await.unwrap();
+    bench.store.cancel(next, &author()).await.unwrap();
     assert_eq!(finish(bench, running, next).await, FinishAnswer::AlreadyGone);
     let held = bench.store.list_held(bench.me).await.unwrap();
     assert_eq!(held.len(), 1, "recovery finds it, and gives it back");
@@ -132,7 +133,7 @@ pub async fn what_starts_along_is_replaced_in_its_time(bench: &StoreFixture) {
 pub async fn a_manual_run_starts_by_itself(bench: &StoreFixture) {
     bench.create(job("a")).await;
     let run = bench.draw();
-    bench.store.trigger(&key("a"), run).await.unwrap();
+    bench.store.trigger(&key("a"), run, &author()).await.unwrap();
     let manual = claim_with(bench, 5).await.remove(0);
     assert_eq!((manual.at.run, manual.held.started_at), (run, None));
     bench.started(&manual).await;

@@ -1,5 +1,6 @@
 //! Idle -> Prepared.
 
+use carillon_doubles::author;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -75,11 +76,11 @@ pub async fn the_first_are_taken_wherever_they_are(bench: &StoreFixture) {
 /// Paused jobs stay.
 pub async fn a_paused_job_is_not_claimed(bench: &StoreFixture) {
     bench.create(job("a")).await;
-    bench.store.pause(&key("a"), None, Some("holiday".into())).await.unwrap();
+    bench.store.pause(&key("a"), None, Some("holiday".into()), &author()).await.unwrap();
     assert!(bench.claim().await.is_empty());
     bench.go_to(25);
     assert!(bench.claim().await.is_empty());
-    bench.store.resume(&key("a")).await.unwrap();
+    bench.store.resume(&key("a"), &author()).await.unwrap();
     assert_eq!(bench.story("a").await, [(10, 20, "skipped", "paused".into())]);
     assert_eq!(bench.claim_one().await.held.firing.due_at, at(30));
 }
@@ -160,10 +161,10 @@ pub async fn peek_tells_what_comes_up(bench: &StoreFixture) {
     let nothing = Peek { claimants: vec![bench.me], ..Peek::default() };
     assert_eq!(bench.store.peek(&none).await.unwrap(), nothing);
     for name in ["a", "b"] {
-        bench.store.pause(&key(name), None, None).await.unwrap();
+        bench.store.pause(&key(name), None, None, &author()).await.unwrap();
     }
     assert_eq!(earliest(&all, at(1_000)).await, None);
-    bench.store.trigger(&key("a"), bench.draw()).await.unwrap();
+    bench.store.trigger(&key("a"), bench.draw(), &author()).await.unwrap();
     assert_eq!(earliest(&all, at(1_000)).await, Some(at(0)));
 }
 
@@ -205,7 +206,7 @@ pub async fn peek_tells_what_waits_beside(bench: &StoreFixture) {
     bench.create(Job { overlap: Overlap::Allow, schedule: "@every 60s".into(), ..job("a") }).await;
     for second in 0..10 {
         bench.go_to(second);
-        bench.store.trigger(&key("a"), bench.draw()).await.unwrap();
+        bench.store.trigger(&key("a"), bench.draw(), &author()).await.unwrap();
     }
     let own = partition_of("default", "a", PARTITIONS);
     let look = async |mine: &[u16]| bench.store.peek(&bench.peek_request(bench.me, mine, at(9))).await.unwrap();

@@ -1,5 +1,6 @@
 //! Deleting jobs.
 
+use carillon_doubles::author;
 use std::time::Duration;
 
 use carillon_domain::job::{Job, Overlap};
@@ -23,7 +24,7 @@ pub async fn delete_in_every_phase(bench: &StoreFixture) {
     let prepared = claimed.iter().find(|one| one.job.name == "prepared").unwrap();
     let running = bench.started(running).await;
     for name in ["idle", "prepared", "running"] {
-        bench.store.delete_job(&key(name), None).await.unwrap();
+        bench.store.delete_job(&key(name), None, &author()).await.unwrap();
         assert!(matches!(bench.store.job(&key(name)).await, Err(ControlError::Refused(Refusal::NoJob(_)))), "{name}");
     }
     assert_eq!(bench.start(prepared).await, StartAnswer::Gone);
@@ -40,7 +41,7 @@ pub async fn a_deleted_name_is_free_at_once(bench: &StoreFixture) {
     bench.create(job("a")).await;
     let old = bench.run_next().await;
     bench.clock.advance(Duration::from_micros(1500));
-    bench.store.delete_job(&key("a"), None).await.unwrap();
+    bench.store.delete_job(&key("a"), None, &author()).await.unwrap();
     bench.clock.advance(Duration::from_micros(1500));
     let new = bench.create(job("a")).await;
     assert!(new.state.version > bench.store.list_held(bench.me).await.unwrap()[0].version, "a token would go back");
@@ -59,7 +60,7 @@ pub async fn history_outlives_its_job(bench: &StoreFixture) {
     bench.create(job("a")).await;
     let running = bench.run_next().await;
     bench.finish(running, Status::Succeeded).await;
-    bench.store.delete_job(&key("a"), None).await.unwrap();
+    bench.store.delete_job(&key("a"), None, &author()).await.unwrap();
     assert_eq!(bench.runs("a").await[0].key, key("a"));
     assert_eq!(bench.store.run(running.run).await.unwrap().key, key("a"));
     bench.go_to(100);
@@ -74,8 +75,8 @@ pub async fn delete_of_runs_beside(bench: &StoreFixture) {
     bench.create(Job { overlap: Overlap::Allow, ..job("a") }).await;
     let running = bench.run_next().await;
     let manual = bench.draw();
-    bench.store.trigger(&key("a"), manual).await.unwrap();
-    bench.store.delete_job(&key("a"), None).await.unwrap();
+    bench.store.trigger(&key("a"), manual, &author()).await.unwrap();
+    bench.store.delete_job(&key("a"), None, &author()).await.unwrap();
     bench.create(job("a")).await;
     assert_eq!(bench.finish(running, Status::Failed).await, FinishAnswer::Recorded { claim_at: None });
     let story: Vec<_> = bench.records("a").await.iter().map(|record| (record.id, record.status)).collect();
@@ -99,6 +100,6 @@ pub async fn tokens_of_a_name_grow_though_the_clock_goes_back(bench: &StoreFixtu
         if !while_it_runs {
             bench.finish(running, Status::Succeeded).await;
         }
-        bench.store.delete_job(&key("a"), None).await.unwrap();
+        bench.store.delete_job(&key("a"), None, &author()).await.unwrap();
     }
 }

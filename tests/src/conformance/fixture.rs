@@ -1,5 +1,6 @@
 //! A store under test, and short words for what the cases do with it.
 
+use carillon_doubles::author;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -111,7 +112,7 @@ impl StoreFixture {
 
     /// Puts one job.
     pub async fn put_if(&self, job: Job, paused: Option<bool>, when: PutIf) -> Result<Saved, ControlError> {
-        self.store.put_jobs(&[PutJob { job, paused, when }]).await.unwrap().pop().unwrap()
+        self.store.put_jobs(&[PutJob { job, paused, when, author: author() }]).await.unwrap().pop().unwrap()
     }
 
     /// Puts one job, which must be accepted.

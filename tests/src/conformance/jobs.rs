@@ -3,6 +3,7 @@
 use carillon_domain::job::Job;
 use carillon_domain::store::Refusal;
 use carillon_domain::time::Timestamp;
+use carillon_doubles::author;
 use carillon_store::{Change, ControlError, PutIf, PutJob};
 
 use super::fixture::{StoreFixture, at, job, key};
@@ -36,7 +37,7 @@ fn taken() -> ControlError {
 pub async fn one_refused_job_does_not_hold_up_the_batch(bench: &StoreFixture) {
     bench.create(job("a")).await;
     let over = Job { end_at: Some(Timestamp::from_ms(5)), ..job("over") };
-    let put = |job, when| PutJob { job, paused: None, when };
+    let put = |job, when| PutJob { job, paused: None, when, author: author() };
     let puts = [
         put(job("b"), PutIf::Any),
         put(job("a"), PutIf::Absent),
@@ -55,7 +56,12 @@ pub async fn one_refused_job_does_not_hold_up_the_batch(bench: &StoreFixture) {
 
 /// The second put of a name sees the first.
 pub async fn a_name_twice_in_one_batch_is_put_twice(bench: &StoreFixture) {
-    let put = |params: &str| PutJob { job: Job { params: params.into(), ..job("a") }, paused: None, when: PutIf::Any };
+    let put = |params: &str| PutJob {
+        job: Job { params: params.into(), ..job("a") },
+        paused: None,
+        when: PutIf::Any,
+        author: author(),
+    };
     let answers = bench.store.put_jobs(&[put("1"), put("2"), put("2")]).await.unwrap();
     let changes: Vec<_> = answers.into_iter().map(|answer| answer.unwrap().change).collect();
     assert_eq!(changes, [Change::Created, Change::Updated, Change::Unchanged]);
@@ -69,10 +75,13 @@ pub async fn a_lost_update_is_refused(bench: &StoreFixture) {
     bench.put_if(new("1"), None, PutIf::Generation(1)).await.unwrap();
     let stale = ControlError::Refused(Refusal::Stale { expected: 1, current: 2 });
     assert_eq!(bench.put_if(new("2"), None, PutIf::Generation(1)).await.unwrap_err(), stale);
-    assert_eq!(bench.store.delete_job(&key("a"), Some(1)).await.unwrap_err(), stale);
+    assert_eq!(bench.store.delete_job(&key("a"), Some(1), &author()).await.unwrap_err(), stale);
     assert_eq!(bench.view("a").await.job.params, "1");
-    bench.store.delete_job(&key("a"), Some(2)).await.unwrap();
-    assert!(matches!(bench.store.delete_job(&key("a"), None).await, Err(ControlError::Refused(Refusal::NoJob(_)))));
+    bench.store.delete_job(&key("a"), Some(2), &author()).await.unwrap();
+    assert!(matches!(
+        bench.store.delete_job(&key("a"), None, &author()).await,
+        Err(ControlError::Refused(Refusal::NoJob(_)))
+    ));
 }
 
 /// A put without `paused` does not unpause; one with it does both in one commit.

@@ -3,7 +3,8 @@
 use carillon_domain::job::{Job, Overlap};
 use carillon_domain::run::Status;
 use carillon_domain::store::Refusal;
-use carillon_store::{ControlError, JobQuery, RunQuery, RunStage};
+use carillon_doubles::author;
+use carillon_store::{ControlError, JobQuery, JobSort, RunQuery, RunStage};
 
 use super::fixture::{StoreFixture, at, job, key};
 
@@ -42,7 +43,7 @@ pub async fn jobs_by_filter(bench: &StoreFixture) {
     bench.create(Job { labels: labels("web"), schedule: "@every 900s".into(), ..job("beta") }).await;
     bench.create(Job { namespace: "other".into(), schedule: "@every 900s".into(), ..job("al_pha") }).await;
     let running = bench.run_next().await;
-    bench.store.pause(&key("beta"), None, None).await.unwrap();
+    bench.store.pause(&key("beta"), None, None, &author()).await.unwrap();
     let all = JobQuery::default;
     let namespace = |name: &str| JobQuery { namespace: Some(name.into()), ..all() };
     assert_eq!(names(bench, namespace("other")).await, ["other/al_pha"]);
@@ -59,6 +60,33 @@ pub async fn jobs_by_filter(bench: &StoreFixture) {
     assert_eq!(names(bench, state("idle")).await, ["default/beta", "other/al_pha"]);
     assert_eq!(names(bench, JobQuery { paused: Some(true), ..all() }).await, ["default/beta"]);
     bench.finish(running, Status::Succeeded).await;
+}
+
+/// A record of a range stands for each due time in it, and for no other.
+pub async fn runs_of_one_due_time(bench: &StoreFixture) {
+    bench.create(job("a")).await;
+    let first = bench.run_next().await;
+    let of = async |secs: u64| -> Vec<(u64, &'static str)> {
+        let query = RunQuery { job: Some(key("a")), covering: Some(at(secs)), limit: 10, ..RunQuery::default() };
+        let runs = bench.store.runs(&query).await.unwrap().items.into_iter();
+        runs.map(|run| match run.stage {
+            RunStage::Recorded { record, .. } => (record.count, record.status.as_str()),
+            RunStage::Running { .. } => (0, "running"),
+            RunStage::Waiting { .. } => (0, "waiting"),
+        })
+        .collect()
+    };
+    assert_eq!(of(10).await, [(0, "running")]);
+    bench.go_to(45);
+    bench.finish(first, Status::Failed).await;
+    assert_eq!(bench.story("a").await.len(), 2);
+    assert_eq!(of(10).await, [(1, "failed")]);
+    for secs in [20, 30, 40] {
+        assert_eq!(of(secs).await, [(3, "skipped")], "{secs}");
+    }
+    for secs in [9, 11, 50] {
+        assert_eq!(of(secs).await, [], "{secs}");
+    }
 }
 
 /// However many ask at the same time, everyone is answered what he asked for.
@@ -95,7 +123,7 @@ pub async fn filtered_pages_see_all(bench: &StoreFixture) {
         bench.create(Job { labels, ..job(&format!("j{n:02}")) }).await;
     }
     for name in ["j01", "j06"] {
-        bench.store.pause(&key(name), None, None).await.unwrap();
+        bench.store.pause(&key(name), None, None, &author()).await.unwrap();
     }
     let held: Vec<_> = bench.claim().await.iter().map(|claimed| claimed.job.key()).collect();
     assert_eq!(held.len(), 10);
@@ -231,12 +259,12 @@ pub async fn purge_goes_round(bench: &StoreFixture) {
     assert_eq!((purged, records().await), (105, vec![5, 5, 5]));
     // Deleted jobs among many that keep their history.
     for name in names {
-        bench.store.delete_job(&key(name), None).await.unwrap();
+        bench.store.delete_job(&key(name), None, &author()).await.unwrap();
     }
     for n in 0..15 {
         let name = format!("never-run-{n}");
         bench.create(job(&name)).await;
-        bench.store.delete_job(&key(&name), None).await.unwrap();
+        bench.store.delete_job(&key(&name), None, &author()).await.unwrap();
     }
     for _ in 0..30 {
         bench.store.purge(at(0), 5, 1).await.unwrap();
@@ -279,4 +307,63 @@ pub async fn purge_forgets(bench: &StoreFixture) {
     assert_eq!(bench.store.purge(at(0), 4, 100).await.unwrap(), 1);
     let dues: Vec<_> = bench.records("a").await.into_iter().map(|record| record.due_at).collect();
     assert_eq!(dues, [at(100), at(90), at(80), at(70)]);
+}
+
+/// A text anywhere in the name, whatever the case of its letters.
+pub async fn jobs_whose_name_contains_a_text(bench: &StoreFixture) {
+    for name in ["nightly-backup", "Backup-of_db", "report", "re%port"] {
+        bench.create(job(name)).await;
+    }
+    let contains = |text: &str| JobQuery { contains: Some(text.into()), ..JobQuery::default() };
+    assert_eq!(names(bench, contains("BACK")).await, ["default/Backup-of_db", "default/nightly-backup"]);
+    assert_eq!(names(bench, contains("_")).await, ["default/Backup-of_db"]);
+    assert_eq!(names(bench, contains("none")).await, [""; 0]);
+    let idle = JobQuery { state: Some("idle".into()), paused: Some(false), ..contains("port") };
+    assert_eq!(names(bench, idle).await.len(), 2);
+    let page = bench.store.jobs(&JobQuery { limit: 1, ..contains("back") }).await.unwrap();
+    let next = bench.store.jobs(&JobQuery { limit: 1, after: page.next, ..contains("back") }).await.unwrap();
+    assert_eq!((next.items[0].job.name.as_str(), next.next), ("nightly-backup", None));
+}
+
+/// Those whose last run ended so.
+pub async fn jobs_by_their_last_end(bench: &StoreFixture) {
+    bench.create(Job { schedule: "@every 900s".into(), ..job("never") }).await;
+    for (name, status) in [("a", Status::Failed), ("b", Status::Succeeded), ("c", Status::Cancelled)] {
+        bench.create(job(name)).await;
+        let running = bench.run_next().await;
+        bench.finish(running, status).await;
+        bench.store.pause(&key(name), None, None, &author()).await.unwrap();
+    }
+    let ended = |status| JobQuery { last_status: Some(status), ..JobQuery::default() };
+    for (status, name) in [(Status::Failed, "a"), (Status::Succeeded, "b"), (Status::Cancelled, "c")] {
+        assert_eq!(names(bench, ended(status)).await, [format!("default/{name}")], "{status:?}");
+    }
+    assert_eq!(names(bench, ended(Status::Lost)).await, [""; 0]);
+    assert_eq!(names(bench, ended(Status::Skipped)).await, [""; 0], "no run ends so");
+}
+
+/// By the time at which something may start: held ones first, those to which nothing is to come last.
+pub async fn jobs_in_the_order_in_which_they_come_up(bench: &StoreFixture) {
+    for (name, every) in [("c", 900), ("b", 100), ("a", 10), ("d", 200), ("z", 15)] {
+        bench.create(Job { schedule: format!("@every {every}s"), ..job(name) }).await;
+    }
+    bench.store.pause(&key("d"), None, None, &author()).await.unwrap();
+    let held: Vec<_> = bench.claim().await.iter().map(|claimed| claimed.job.name.clone()).collect();
+    assert_eq!(held, ["a", "z"]);
+    let query = JobQuery { sort: JobSort::Next, ..JobQuery::default() };
+    let in_default = JobQuery { namespace: Some("default".into()), ..query.clone() };
+    for query in [query, in_default] {
+        for limit in [1, 2, 3, 100] {
+            let (mut seen, mut after) = (Vec::new(), None);
+            loop {
+                let page = bench.store.jobs(&JobQuery { limit, after, ..query.clone() }).await.unwrap();
+                seen.extend(page.items.into_iter().map(|view| view.job.name.clone()));
+                after = page.next;
+                if after.is_none() {
+                    break;
+                }
+            }
+            assert_eq!(seen, ["a", "z", "b", "c", "d"], "limit {limit}");
+        }
+    }
 }

@@ -7,6 +7,7 @@ pub mod claim_and_start;
 pub mod claims;
 pub mod control;
 pub mod deletion;
+pub mod feed;
 pub mod fixture;
 pub mod jobs;
 pub mod listing;
@@ -14,9 +15,12 @@ pub mod live_output;
 pub mod lost_commits;
 pub mod overlaps;
 pub mod random_walk;
+pub mod reports;
+pub mod run_params;
 pub mod run_transitions;
 pub mod sessions;
 pub mod settling;
+pub mod sign_in;
 pub mod successor_claim;
 
 pub use backup::Backups;
@@ -70,12 +74,23 @@ macro_rules! store_conformance {
                 two_waiting_manual_runs_are_both_accounted_for;
             deletion: delete_in_every_phase, a_deleted_name_is_free_at_once, history_outlives_its_job,
                 delete_of_runs_beside, tokens_of_a_name_grow_though_the_clock_goes_back;
-            listing: jobs_page_by_page, jobs_by_filter, runs_page_by_page, runs_by_filter, a_job_shows_its_last_run,
+            listing: jobs_page_by_page, jobs_by_filter, runs_page_by_page, runs_by_filter, runs_of_one_due_time, a_job_shows_its_last_run,
                 sessions_show_what_they_hold, purge_forgets, purge_goes_round, purge_counts_in_parts,
-                filtered_pages_see_all, many_look_at_once;
+                filtered_pages_see_all, many_look_at_once, jobs_whose_name_contains_a_text, jobs_by_their_last_end,
+                jobs_in_the_order_in_which_they_come_up;
+            run_params: they_are_used_by_the_run_alone, retries_keep_them, they_survive_the_node_that_held_the_run,
+                a_skipped_run_keeps_them, purge_takes_them_with_the_last_record;
+            reports: recent_runs_are_the_newest_of_each_job, runs_between_keep_to_their_range,
+                a_job_is_in_trouble_until_a_run_succeeds, the_newest_trouble_comes_first,
+                a_run_beside_gets_its_job_into_trouble_and_out, overdue_and_coming_jobs_are_listed,
+                running_runs_are_listed, each_record_is_counted_once, days_tell_what_is_counted_and_what_is_not;
             live_output: what_is_asked_for_is_published, a_full_part_comes_through,
                 runs_beside_are_asked_for_until_they_end, what_nobody_asks_for_is_not_published,
                 purge_forgets_what_nobody_reads;
+            sign_in: the_first_key_is_the_key_of_all, a_link_is_used_once, a_link_expires;
+            feed: a_look_tells_what_was_recorded_since, a_look_shows_what_executes, a_look_shows_the_sessions,
+                rows_are_found_by_their_numbers, the_numbers_of_a_job_follow_its_commits,
+                a_tail_tells_every_record_once;
         );
     };
     (@ $new:ident, $($module:ident: $($case:ident),+;)+) => {

@@ -1,5 +1,6 @@
 //! Runs beside the job's row, and those that must not overlap them.
 
+use carillon_doubles::author;
 use std::time::Duration;
 
 use carillon_domain::job::{Job, Misfire, MisfirePolicy, Overlap, Retry};
@@ -103,7 +104,7 @@ pub async fn tokens_grow_over_all_rows_of_a_job(bench: &StoreFixture) {
 pub async fn a_row_that_was_written_to_since_says_so(bench: &StoreFixture) {
     bench.create(of(Overlap::Allow)).await;
     let claimed = bench.claim_one().await;
-    bench.store.trigger(&key("a"), bench.draw()).await.unwrap();
+    bench.store.trigger(&key("a"), bench.draw(), &author()).await.unwrap();
     bench.go_to(10);
     assert_eq!(bench.start(&claimed).await, StartAnswer::Moved);
     let SettleAnswer::Prepared(settled) = bench.store.settle(bench.me, &[claimed.at]).await.unwrap().remove(0) else {

@@ -1,5 +1,6 @@
 //! A random walk over two stores at once: what they show must be the same, and every due time must be accounted for once.
 
+use carillon_doubles::author;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
@@ -208,18 +209,18 @@ impl<'a> Walk<'a> {
             let until = (self.dice.roll(2) == 0).then_some(Duration::from_secs(15));
             self.both(async |bench| {
                 let now = bench.store.now().await.unwrap();
-                bench.store.pause(&key, until.map(|until| now + until), None).await
+                bench.store.pause(&key, until.map(|until| now + until), None, &author()).await
             })
             .await
             .ok();
         } else {
-            self.both(async |bench| bench.store.resume(&key).await).await.ok();
+            self.both(async |bench| bench.store.resume(&key, &author()).await).await.ok();
         }
     }
 
     async fn trigger(&mut self, name: &str) {
         let run = self.draw();
-        if self.both(async |bench| bench.store.trigger(&key(name), run).await).await.is_ok() {
+        if self.both(async |bench| bench.store.trigger(&key(name), run, &author()).await).await.is_ok() {
             self.triggered.insert(run);
         }
     }
@@ -230,7 +231,7 @@ impl<'a> Walk<'a> {
         live.extend(&self.triggered);
         if !live.is_empty() {
             let run = self.dice.pick(&live);
-            self.both(async |bench| bench.store.cancel(run).await).await.ok();
+            self.both(async |bench| bench.store.cancel(run, &author()).await).await.ok();
         }
     }
 
@@ -239,7 +240,7 @@ impl<'a> Walk<'a> {
             let job = self.random_job(name);
             self.both(async |bench| bench.put_if(job.clone(), None, PutIf::Any).await).await.ok();
         } else {
-            self.both(async |bench| bench.store.delete_job(&key(name), None).await).await.ok();
+            self.both(async |bench| bench.store.delete_job(&key(name), None, &author()).await).await.ok();
         }
     }
 

@@ -1,5 +1,6 @@
 //! Prepared -> Executing -> Idle.
 
+use carillon_doubles::author;
 use std::time::Duration;
 
 use carillon_domain::firing::Phase;
@@ -200,16 +201,16 @@ pub async fn overlap_replace_follows_what_was_changed_since(bench: &StoreFixture
     bench.go_to(21);
     assert_eq!(replace_at().await, Some(at(20)), "it has come");
     bench.go_to(15);
-    bench.store.pause(&key("a"), None, None).await.unwrap();
+    bench.store.pause(&key("a"), None, None, &author()).await.unwrap();
     bench.go_to(21);
     assert_eq!(replace_at().await, Some(at(30)), "what comes due during a pause replaces nothing");
-    bench.store.resume(&key("a")).await.unwrap();
+    bench.store.resume(&key("a"), &author()).await.unwrap();
     assert_eq!(replace_at().await, Some(at(30)));
     bench.put(job("a")).await;
     assert_eq!(replace_at().await, None, "the overlap changed");
     bench.put(replace()).await;
     assert_eq!(replace_at().await, Some(at(30)));
-    bench.store.delete_job(&key("a"), None).await.unwrap();
+    bench.store.delete_job(&key("a"), None, &author()).await.unwrap();
     assert_eq!(replace_at().await, None);
 }
 

@@ -3,6 +3,7 @@
 use carillon_domain::job::{Job, Overlap};
 use carillon_domain::node::port::{RunRef, SettleAnswer, StartAnswer};
 use carillon_domain::run::Status;
+use carillon_doubles::author;
 use carillon_store::Me;
 
 use super::fixture::{StoreFixture, at, job, key};
@@ -45,10 +46,10 @@ pub async fn a_withdrawn_run_says_so(bench: &StoreFixture) {
     let claimed = bench.claim().await;
     bench.go_to(10);
     bench.store.start(Me::new(bench.me), &super::fixture::refs(&claimed)).await.unwrap();
-    bench.store.pause(&key("paused"), None, None).await.unwrap();
-    bench.store.delete_job(&key("deleted"), None).await.unwrap();
+    bench.store.pause(&key("paused"), None, None, &author()).await.unwrap();
+    bench.store.delete_job(&key("deleted"), None, &author()).await.unwrap();
     let cancelled = claimed.iter().find(|one| one.job.name == "cancelled").unwrap();
-    bench.store.cancel(cancelled.at.run).await.unwrap();
+    bench.store.cancel(cancelled.at.run, &author()).await.unwrap();
     for one in &claimed {
         let seen = settle(bench, one.at).await;
         let SettleAnswer::Executing { at, withdrawn: true, .. } = seen else { panic!("{}: {seen:?}", one.job.name) };
@@ -69,7 +70,7 @@ pub async fn a_settled_run_beside_is_found(bench: &StoreFixture) {
         panic!("not found")
     };
     assert_eq!(at.row, running.row);
-    bench.store.pause(&key("a"), None, None).await.unwrap();
+    bench.store.pause(&key("a"), None, None, &author()).await.unwrap();
     let SettleAnswer::Executing { at, withdrawn: true, .. } = settle(bench, claimed.at).await else {
         panic!("not withdrawn")
     };

@@ -5,6 +5,7 @@ use carillon_domain::id::{RunId, SessionId};
 use carillon_domain::job::{Job, Overlap};
 use carillon_domain::node::port::{Claimed, FinishAnswer, Next, RunRef};
 use carillon_domain::run::Status;
+use carillon_doubles::author;
 use carillon_store::{Finished, Me};
 
 use super::fixture::{StoreFixture, at, ending, job, key};
@@ -60,7 +61,7 @@ pub async fn a_finish_that_is_repeated_finds_what_it_has_claimed(bench: &StoreFi
     let first = claimed(finish(bench, running, next).await);
     assert_eq!(claimed(finish(bench, running, next).await), first);
     assert_eq!(bench.records("a").await.len(), 1);
-    bench.store.pause(&key("a"), None, None).await.unwrap();
+    bench.store.pause(&key("a"), None, None, &author()).await.unwrap();
     assert_eq!(finish(bench, running, next).await, FinishAnswer::AlreadyGone);
 }
 
@@ -72,16 +73,16 @@ pub async fn a_finish_claims_nothing_that_is_not_to_be_had(bench: &StoreFixture)
         bench.create(job(name)).await;
     }
     bench.create(Job { schedule: "@yearly".into(), ..job("rare") }).await;
-    bench.store.trigger(&key("rare"), bench.draw()).await.unwrap();
+    bench.store.trigger(&key("rare"), bench.draw(), &author()).await.unwrap();
     bench.go_to(10);
     let mut running = Vec::new();
     for one in bench.claim().await {
         running.push((one.job.name.clone(), bench.started(&one).await));
     }
     assert_eq!(running.len(), 5);
-    bench.store.pause(&key("paused"), None, None).await.unwrap();
-    bench.store.trigger(&key("asked-for"), bench.draw()).await.unwrap();
-    bench.store.delete_job(&key("deleted"), None).await.unwrap();
+    bench.store.pause(&key("paused"), None, None, &author()).await.unwrap();
+    bench.store.trigger(&key("asked-for"), bench.draw(), &author()).await.unwrap();
+    bench.store.delete_job(&key("deleted"), None, &author()).await.unwrap();
     for (name, running) in running {
         let executor = if name == "elsewhere" { "http" } else { "shell" };
         let answer = finish_as(bench, bench.me, running, (bench.draw(), false), executor).await;

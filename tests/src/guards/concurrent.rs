@@ -1,5 +1,6 @@
 //! Stories of runs beside the job's row.
 
+use carillon_doubles::author;
 use std::time::Duration;
 
 use carillon_domain::id::JobId;
@@ -74,11 +75,11 @@ pub fn tokens_of_all_rows() -> Verdict {
     run(async {
         let bench = memory().await;
         bench.create(overlapping()).await;
-        bench.store.trigger(&key("a"), bench.draw()).await.expect("an answer");
+        bench.store.trigger(&key("a"), bench.draw(), &author()).await.expect("an answer");
         let (mut beside, mut own) = (bench.claim().await, Vec::new());
         own.extend(beside.pop_if(|claimed| claimed.held.firing.due_at > bench.clock_in(0)));
         assert_eq!((beside.len(), own.len()), (1, 1));
-        bench.store.resume(&key("a")).await.expect("an answer");
+        bench.store.resume(&key("a"), &author()).await.expect("an answer");
         bench.go_to(10);
         let mut tokens = Vec::new();
         let own_row = bench.store.settle(bench.me, &[own[0].at]).await.expect("an answer").remove(0);

@@ -1,5 +1,6 @@
 //! Where the stories get their stores, and the questions that many of them ask.
 
+use carillon_doubles::author;
 use std::sync::Arc;
 
 use carillon_domain::firing::{FiringKey, Held, JobState, Phase};
@@ -137,5 +138,5 @@ pub async fn all_idle(bench: &StoreFixture) -> Verdict {
 
 /// Pauses a job without end.
 pub async fn pause(bench: &StoreFixture, name: &str) {
-    bench.store.pause(&key(name), None, None).await.expect("an answer");
+    bench.store.pause(&key(name), None, None, &author()).await.expect("an answer");
 }

@@ -5,6 +5,7 @@ use carillon_domain::invariants::{self as must, Verdict};
 use carillon_domain::job::{Job, OnLost};
 use carillon_domain::node::port::Claimed;
 use carillon_domain::run::Status;
+use carillon_doubles::author;
 use carillon_store::Me;
 
 use super::fixtures::{firing, memory, run, state, try_start};
@@ -65,7 +66,7 @@ impl Lossy {
     }
 
     async fn accept(&self) {
-        self.bench.store.accept_losses().await.expect("an answer");
+        self.bench.store.accept_losses(&author()).await.expect("an answer");
     }
 
     async fn claim_and_start(&mut self, me: Me) {

@@ -1,5 +1,6 @@
 //! Stories of two transactions on MariaDB, one of which is held in the middle while the other one commits.
 
+use carillon_doubles::author;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -89,7 +90,7 @@ async fn start_while_deleting(bench: &StoreFixture) -> carillon_domain::node::po
     bench.create(job("a")).await;
     let (wire, late) = held_up(bench).await;
     wire.set(Trap::Hold, "DELETE FROM job_state");
-    let deletion = tokio::spawn(async move { late.delete_job(&key("a"), None).await });
+    let deletion = tokio::spawn(async move { late.delete_job(&key("a"), None, &author()).await });
     wait_until_held(&wire);
     let running = bench.run_next().await;
     wire.release();
@@ -128,11 +129,11 @@ pub fn a_start_passes_a_cancellation_beside() -> Verdict {
         let bench = mariadb().await;
         bench.create(overlapping()).await;
         let manual = bench.draw();
-        bench.store.trigger(&key("a"), manual).await.expect("an answer");
+        bench.store.trigger(&key("a"), manual, &author()).await.expect("an answer");
         let claimed = bench.claim().await.into_iter().find(|one| one.at.run == manual).expect("the manual run");
         let (wire, late) = held_up(&bench).await;
         wire.set(Trap::Hold, "DELETE FROM concurrent_run");
-        let cancellation = tokio::spawn(async move { late.cancel(manual).await });
+        let cancellation = tokio::spawn(async move { late.cancel(manual, &author()).await });
         wait_until_held(&wire);
         bench.started(&claimed).await;
         wire.release();

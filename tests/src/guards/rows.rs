@@ -5,6 +5,7 @@ use carillon_domain::invariants::{self as must, Verdict};
 use carillon_domain::job::{Job, Overlap};
 use carillon_domain::node::port::SettleAnswer;
 use carillon_domain::run::{Status, Trigger};
+use carillon_doubles::author;
 use carillon_store::Me;
 
 use super::fixtures::{child_has_its_row, may_start, memory, pause, run, state, try_start};
@@ -26,7 +27,7 @@ pub fn another_claims_what_is_held() -> Verdict {
         bench.create(Job { overlap: Overlap::Delay, ..job("a") }).await;
         bench.claim_one().await;
         bench.go_to(10);
-        bench.store.trigger(&key("a"), bench.draw()).await.expect("an answer");
+        bench.store.trigger(&key("a"), bench.draw(), &author()).await.expect("an answer");
         let before = state(&bench, "a").await;
         let other = bench.session(2).await;
         claim_as(&bench, other).await;
@@ -53,7 +54,7 @@ pub fn a_finish_speaks_of_a_manual_run_that_another_has() -> Verdict {
     run(async {
         let bench = memory().await;
         bench.create(job("a")).await;
-        bench.store.trigger(&key("a"), bench.draw()).await.expect("an answer");
+        bench.store.trigger(&key("a"), bench.draw(), &author()).await.expect("an answer");
         let mine = bench.claim_one().await;
         bench.store.expire(None, bench.me, 0).await.expect("an answer");
         bench.store.sweep(bench.me, 10).await.expect("an answer");
@@ -123,7 +124,7 @@ pub fn a_manual_run_of_a_paused_job() -> Verdict {
         bench.create(job("a")).await;
         pause(&bench, "a").await;
         bench.go_to(10);
-        bench.store.trigger(&key("a"), bench.draw()).await.expect("an answer");
+        bench.store.trigger(&key("a"), bench.draw(), &author()).await.expect("an answer");
         let claimed = bench.claim_one().await;
         may_start(&bench, &state(&bench, "a").await, &claimed).await
     })
@@ -146,7 +147,7 @@ pub fn a_run_ends_after_its_job_was_deleted() -> Verdict {
         bench.create(job("a")).await;
         let running = bench.run_next().await;
         let before = state(&bench, "a").await;
-        bench.store.delete_job(&key("a"), None).await.expect("an answer");
+        bench.store.delete_job(&key("a"), None, &author()).await.expect("an answer");
         bench.finish(running, Status::Succeeded).await;
         starts_after_deletion(&bench, before).await
     })
@@ -161,7 +162,7 @@ pub fn a_start_in_doubt_is_given_back_after_its_job_was_deleted() -> Verdict {
         bench.go_to(10);
         bench.started(&claimed).await;
         let before = state(&bench, "a").await;
-        bench.store.delete_job(&key("a"), None).await.expect("an answer");
+        bench.store.delete_job(&key("a"), None, &author()).await.expect("an answer");
         let seen = bench.store.settle(bench.me, &[claimed.at]).await.expect("an answer").remove(0);
         let SettleAnswer::Executing { at, withdrawn: true, .. } = seen else { panic!("{seen:?}") };
         bench.store.release(bench.me, &[at]).await.expect("an answer");
@@ -194,7 +195,7 @@ pub fn a_manual_run_is_lost_before_what_was_given_back() -> Verdict {
         bench.store.release(bench.me, &[running]).await.expect("an answer");
         // The clock is set back, so that a person asks before the time of what was given back.
         bench.go_to(5);
-        bench.store.trigger(&key("a"), bench.draw()).await.expect("an answer");
+        bench.store.trigger(&key("a"), bench.draw(), &author()).await.expect("an answer");
         let manual = bench.claim_one().await;
         bench.started(&manual).await;
         bench.go_to(11);
@@ -212,7 +213,7 @@ pub fn a_stray_reset_lands_on_the_same_manual_run() -> Verdict {
     run(async {
         let bench = memory().await;
         bench.create(job("a")).await;
-        bench.store.trigger(&key("a"), bench.draw()).await.expect("an answer");
+        bench.store.trigger(&key("a"), bench.draw(), &author()).await.expect("an answer");
         let first = bench.claim_one().await;
         bench.store.release(bench.me, &[first.at]).await.expect("an answer");
         let again = bench.claim_one().await;
@@ -229,7 +230,7 @@ pub fn a_name_is_used_again_after_the_clock_was_set_back() -> Verdict {
         bench.go_to(100);
         bench.create(job("a")).await;
         let first = bench.run_next().await;
-        bench.store.delete_job(&key("a"), None).await.expect("an answer");
+        bench.store.delete_job(&key("a"), None, &author()).await.expect("an answer");
         bench.finish(first, Status::Succeeded).await;
         bench.clock.set(at(0));
         bench.create(job("a")).await;

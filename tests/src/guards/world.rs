@@ -2,6 +2,7 @@
 //!
 //! Keepers are as slow as the fencing inequality allows: children die `fence_grace` and `pause` after the deadline.
 
+use carillon_doubles::author;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -97,7 +98,7 @@ impl World {
         let store = memory_store(Arc::new(clock.clone()), PARTITIONS);
         let mut stored = BTreeMap::new();
         for job in jobs {
-            let put = PutJob { job: job.clone(), paused: None, when: PutIf::Absent };
+            let put = PutJob { job: job.clone(), paused: None, when: PutIf::Absent, author: author() };
             let saved = ready(store.put_jobs(&[put])).expect("an answer").remove(0).expect("a new job");
             stored.insert(saved.view.state.id, job);
         }
@@ -172,12 +173,12 @@ impl World {
 
     /// A person resumes a job, which writes to its row.
     pub fn resume(&self, key: &JobKey) {
-        ready(self.store.resume(key)).expect("an answer");
+        ready(self.store.resume(key, &author())).expect("an answer");
     }
 
     /// A person accepts that commits were lost.
     pub fn accept(&self) {
-        ready(self.store.accept_losses()).expect("an answer");
+        ready(self.store.accept_losses(&author())).expect("an answer");
     }
 
     /// So many seconds pass.

@@ -1,5 +1,6 @@
 //! The consequences of an action.
 
+use carillon_doubles::author;
 use std::sync::Arc;
 
 use carillon_domain::id::{JobId, RunId, SessionId};
@@ -160,26 +161,26 @@ impl World {
         match action {
             Action::Pause(job) => {
                 self.budget.pauses -= 1;
-                let _refused = at_once(store.pause(&key(job), None, None));
+                let _refused = at_once(store.pause(&key(job), None, None, &author()));
             }
             Action::Unpause(job) => {
-                let _refused = at_once(store.resume(&key(job)));
+                let _refused = at_once(store.resume(&key(job), &author()));
             }
             Action::Delete(job) => {
                 self.budget.deletes -= 1;
                 self.history.deleted.insert(job, self.utc());
-                let _refused = at_once(store.delete_job(&key(job), None));
+                let _refused = at_once(store.delete_job(&key(job), None, &author()));
             }
             Action::Trigger(job) => {
                 self.budget.triggers -= 1;
-                let _refused = at_once(store.trigger(&key(job), run));
+                let _refused = at_once(store.trigger(&key(job), run, &author()));
             }
             Action::Cancel(run) => {
                 self.budget.cancels -= 1;
-                let _refused = at_once(store.cancel(run));
+                let _refused = at_once(store.cancel(run, &author()));
             }
             _ => {
-                let _refused = at_once(store.accept_losses());
+                let _refused = at_once(store.accept_losses(&author()));
             }
         }
         let before = std::mem::replace(&mut self.store, Arc::new(store.back_up()));

@@ -1,6 +1,7 @@
 //! A state: the store's content, the processes, what is on its way between them, and what has happened that promises speak
 //! of. The nodes in it are the server's own state machines and the store runs the server's own operations.
 
+use carillon_doubles::author;
 use std::collections::{BTreeMap, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -97,7 +98,7 @@ impl World {
     /// The jobs are stored and the nodes have met; nothing is claimed yet.
     pub fn new(bounds: &Bounds) -> Self {
         let store = memory_store(Arc::new(clock_at(0)), bounds.config().partitions);
-        let put = |job| PutJob { job, paused: None, when: PutIf::Absent };
+        let put = |job| PutJob { job, paused: None, when: PutIf::Absent, author: author() };
         let jobs: Vec<PutJob> = bounds.definitions().into_iter().map(put).collect();
         let saved = at_once(store.put_jobs(&jobs)).expect("the memory store takes jobs");
         assert!(saved.iter().all(Result::is_ok), "every job is accepted: {saved:?}");

@@ -3,6 +3,7 @@
 mod events;
 mod nodes;
 
+use carillon_doubles::author;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -186,8 +187,10 @@ impl World {
 
     fn put_all(&mut self, jobs: Vec<Job>) {
         for part in jobs.chunks(500) {
-            let puts: Vec<PutJob> =
-                part.iter().map(|job| PutJob { job: job.clone(), paused: None, when: PutIf::Any }).collect();
+            let puts: Vec<PutJob> = part
+                .iter()
+                .map(|job| PutJob { job: job.clone(), paused: None, when: PutIf::Any, author: author() })
+                .collect();
             let people = self.people.clone();
             self.tasks.spawn(PEOPLE, Request::Control, async move { Done::Told(people.put_jobs(&puts).await.is_ok()) });
         }
@@ -204,7 +207,7 @@ impl World {
         let (people, key) = (self.people.clone(), super::operators::key(job));
         let asking = async move {
             use carillon_store::ControlError;
-            while let Err(ControlError::Store(_)) = people.resume(&key).await {}
+            while let Err(ControlError::Store(_)) = people.resume(&key, &author()).await {}
             Done::Told(true)
         };
         self.tasks.spawn(PEOPLE, Request::Control, asking);

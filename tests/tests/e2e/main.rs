@@ -1,6 +1,7 @@
 //! The server as a process, from outside: the HTTP API, the command line, signals, crashes, and what README shows.
 
 mod abuse;
+mod base_path;
 mod control;
 mod crash;
 mod disk;
@@ -14,4 +15,6 @@ mod readme;
 mod refusals;
 mod runs;
 mod soak;
+mod tls;
+mod tls_clients;
 mod without_guard;

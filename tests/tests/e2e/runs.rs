@@ -35,6 +35,28 @@ fn exit_codes_and_signals_are_recorded_as_they_were() {
     }
 }
 
+/// The server is killed between the request and the second attempt.
+#[test]
+fn params_of_one_run_outlive_the_server() {
+    let dir = directory();
+    let server = Server::start(dir.path(), &[]);
+    let command = "echo $MONTH; test $CARILLON_ATTEMPT = 2";
+    let retry = json!({"max_attempts": 2, "backoff": "2s"});
+    let definition = json!({"name": "a", "schedule": NEVER, "params": {"command": command, "env": {"MONTH": "none"}}, "retry": retry});
+    assert_eq!(server.call("POST", "/v1/jobs", Some(&definition)).0, 201);
+    let asked = server.post("/v1/jobs/a/run", &json!({"params": {"env": {"MONTH": "2027-01"}}}));
+    let first = format!("/v1/runs/{}", text(&asked, "id"));
+    server.wait_until("the first attempt has failed", || server.get(&first)["status"] == "failed");
+    assert_eq!(output(&server.get(&first)), "2027-01\n");
+    server.kill();
+    let server = Server::start(dir.path(), &[]);
+    let runs = "/v1/jobs/a/runs?status=succeeded";
+    server.wait_until("the second attempt has succeeded", || !server.all(runs).is_empty());
+    let second = server.get(&format!("/v1/runs/{}", text(&server.all(runs)[0], "id")));
+    assert_eq!((output(&second), &second["attempt"]), ("2027-01\n", &json!(2)));
+    assert_eq!(second["params"], json!({"env": {"MONTH": "2027-01"}}));
+}
+
 #[test]
 fn what_cannot_be_started_says_why() {
     let dir = directory();

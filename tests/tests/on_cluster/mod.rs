@@ -3,6 +3,7 @@
 
 mod any_node;
 mod cut_wire;
+mod events;
 mod in_process;
 mod went_back;
 

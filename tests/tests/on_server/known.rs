@@ -1,5 +1,6 @@
 //! Rows that a store knows because it wrote them, while others write to them as well.
 
+use carillon_doubles::author;
 use std::sync::Arc;
 
 use carillon_domain::node::port::{Claimed, FinishAnswer, RunRef, SettleAnswer, StartAnswer};
@@ -31,7 +32,7 @@ async fn two_stores() -> (StoreFixture, Arc<dyn Store>, Claimed) {
 #[tokio::test]
 async fn a_row_that_another_store_took_back_does_not_start() {
     let (bench, other, claimed) = two_stores().await;
-    other.pause(&key("a"), None, None).await.unwrap();
+    other.pause(&key("a"), None, None, &author()).await.unwrap();
     bench.go_to(10);
     assert_eq!(start(&*bench.store, &bench, claimed.at).await, StartAnswer::Gone);
     assert!(bench.store.list_held(bench.me).await.unwrap().is_empty());
@@ -43,7 +44,7 @@ async fn a_row_that_is_early_is_looked_at() {
     assert!(matches!(start(&*bench.store, &bench, claimed.at).await, StartAnswer::Early { .. }));
     let again = bench.store.settle(bench.me, &[claimed.at]).await.unwrap().remove(0);
     let SettleAnswer::Prepared(settled) = again else { panic!("{again:?}") };
-    other.pause(&key("a"), None, None).await.unwrap();
+    other.pause(&key("a"), None, None, &author()).await.unwrap();
     assert_eq!(start(&*bench.store, &bench, settled.at).await, StartAnswer::Gone);
 }
 
@@ -57,7 +58,7 @@ async fn a_row_that_another_store_settled_has_moved() {
     let started = start(&*bench.store, &bench, settled.at).await;
     let StartAnswer::Started { at: running, .. } = started else { panic!("{started:?}") };
     // Cancelled in between: the row has another version, and the record says so.
-    other.cancel(running.run).await.unwrap();
+    other.cancel(running.run, &author()).await.unwrap();
     let request = Finished {
         at: running,
         ending: ending(Status::Failed, bench.clock_in(0)),

@@ -1,5 +1,6 @@
 //! Starts of known rows: one statement that commits by itself, and what it must not start.
 
+use carillon_doubles::author;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -149,7 +150,7 @@ async fn a_run_beside_that_is_not_known_holds_it_back() {
 async fn a_long_concurrent_run_costs_other_jobs_no_statement() {
     let due = Due::of(&["a"]).await;
     due.bench.create(Job { overlap: Overlap::Allow, ..job("long") }).await;
-    due.bench.store.trigger(&key("long"), due.bench.draw()).await.unwrap();
+    due.bench.store.trigger(&key("long"), due.bench.draw(), &author()).await.unwrap();
     let request = due.bench.claim_request(due.bench.me, at(10), 1);
     let long = due.bench.store.claim(&request).await.unwrap().remove(0);
     due.bench.started(&long).await;
@@ -174,7 +175,7 @@ async fn a_long_concurrent_run_costs_other_jobs_no_statement() {
 #[tokio::test]
 async fn of_those_that_start_together_one_was_paused() {
     let due = Due::of(&["a", "b"]).await;
-    due.bench.store.pause(&key("a"), None, None).await.unwrap();
+    due.bench.store.pause(&key("a"), None, None, &author()).await.unwrap();
     assert_eq!(due.start().await.unwrap(), [StartAnswer::Moved, StartAnswer::Moved]);
     let mut seen = due.store.settle(due.bench.me, &refs(&due.claimed)).await.unwrap();
     let named = |at: usize| due.claimed[at].job.name.as_str();

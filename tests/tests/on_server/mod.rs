@@ -1,6 +1,7 @@
 //! The duties of the MySQL store on a real server, whichever it is: `crate::BRAND` names the one of the test program.
 
 mod conformance;
+mod feed;
 mod known;
 mod locking;
 mod lone;
@@ -8,6 +9,7 @@ mod opening;
 mod outages;
 mod plans;
 mod races;
+mod report_plans;
 mod sizes;
 mod tls;
 mod versions;

@@ -1,12 +1,14 @@
 //! No statement reads a table from end to end: the server itself says how many rows each one looked at.
 
+use carillon_doubles::author;
 use std::time::Duration;
 
 use carillon_domain::job::{Job, Overlap};
 use carillon_domain::node::port::StartAnswer;
 use carillon_domain::run::Status;
 use carillon_store::Me;
-use carillon_store::{Finished, JobQuery, Output, PutIf, PutJob, RunQuery};
+use carillon_store::feed::{FeedRequest, JournalAsk, Span};
+use carillon_store::{Finished, JobCursor, JobQuery, Output, PutIf, PutJob, RunQuery};
 use carillon_tests::conformance::StoreFixture;
 use carillon_tests::conformance::fixture::{ending, job, key, refs};
 use carillon_tests::databases::{Database, Server};
@@ -39,7 +41,7 @@ async fn age(database: &Database) {
 async fn fill(bench: &StoreFixture) {
     let put = |n: usize| {
         let overlap = if n.is_multiple_of(2) { Overlap::Allow } else { Overlap::Skip };
-        PutJob { job: Job { overlap, ..job(&format!("j{n:05}")) }, paused: None, when: PutIf::Any }
+        PutJob { job: Job { overlap, ..job(&format!("j{n:05}")) }, paused: None, when: PutIf::Any, author: author() }
     };
     for batch in 0..JOBS / 1000 {
         let puts: Vec<_> = (batch * 1000..batch * 1000 + 1000).map(put).collect();
@@ -118,7 +120,10 @@ async fn work(bench: &StoreFixture) {
 
     let name = key("j05001");
     store.job(&name).await.unwrap();
-    store.jobs(&JobQuery { limit: BATCH, after: Some(name.clone()), ..JobQuery::default() }).await.unwrap();
+    store
+        .jobs(&JobQuery { limit: BATCH, after: Some(JobCursor::Name(name.clone())), ..JobQuery::default() })
+        .await
+        .unwrap();
     let prefix = JobQuery { namespace: Some("default".into()), prefix: Some("j0500".into()), ..JobQuery::default() };
     assert_eq!(store.jobs(&JobQuery { limit: BATCH, ..prefix }).await.unwrap().items.len(), 10);
     assert!(store.job(&key(OLD)).await.unwrap().last_run.is_some());
@@ -128,18 +133,19 @@ async fn work(bench: &StoreFixture) {
     store.runs(&RunQuery { job: Some(name.clone()), limit: BATCH, ..RunQuery::default() }).await.unwrap();
     store.runs(&RunQuery { limit: BATCH, ..RunQuery::default() }).await.unwrap();
     let manual = bench.draw();
-    store.trigger(&name, manual).await.unwrap();
-    store.cancel(manual).await.unwrap();
-    store.pause(&name, None, None).await.unwrap();
-    store.resume(&name).await.unwrap();
+    store.trigger(&name, manual, &author()).await.unwrap();
+    store.cancel(manual, &author()).await.unwrap();
+    store.pause(&name, None, None, &author()).await.unwrap();
+    store.resume(&name, &author()).await.unwrap();
     bench.put(Job { params: "{\"command\":\"true\"}".into(), ..job("j05001") }).await;
     let waiting = bench.draw();
-    store.trigger(&key("j05002"), waiting).await.unwrap();
+    store.trigger(&key("j05002"), waiting, &author()).await.unwrap();
     store.run(waiting).await.unwrap();
-    store.cancel(waiting).await.unwrap();
+    store.cancel(waiting, &author()).await.unwrap();
     store.ask_output(running[0].run).await.unwrap();
     store.peek(&bench.peek_request(bench.me, &[0, 1], bench.clock_in(30))).await.unwrap();
     store.sessions().await.unwrap();
+    look(bench).await;
     assert!(store.list_held(bench.me).await.unwrap().len() > BATCH);
     let now = bench.clock_in(0).as_ms().unsigned_abs();
     let [dead, gone] = [bench.session(now).await, bench.session(now + 1).await];
@@ -150,6 +156,16 @@ async fn work(bench: &StoreFixture) {
         store.release(gone, &refs(&claimed)).await.unwrap();
     }
     store.close_session(gone).await.unwrap();
+}
+
+/// A look of a feed with many gaps, near the end of a long history.
+async fn look(bench: &StoreFixture) {
+    let first = FeedRequest { journals: [JournalAsk::newest()], present: false };
+    let newest = bench.store.look(&first).await.unwrap().journals[0].newest;
+    let gaps = (1..20).map(|n| Span { first: n * 100, last: n * 100 + 2 }).collect();
+    let runs = JournalAsk { after: newest - 10, limit: BATCH, gaps };
+    let look = bench.store.look(&FeedRequest { journals: [runs], present: true }).await.unwrap();
+    assert!(look.journals[0].rows.len() >= 10 && !look.present.unwrap().running.is_empty());
 }
 
 /// A page of jobs that no index knows is a bounded part of them, and the pages together are all.

@@ -1,5 +1,6 @@
 //! Who gets a row when several reach for it, with real locks and statements that come late.
 
+use carillon_doubles::author;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -44,7 +45,7 @@ pub(super) async fn holder(database: &Database, claimed: &Claimed) -> Conn {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn two_sessions_that_claim_at_once_never_get_the_same_row() {
     let (bench, database) = bench().await;
-    let put = |n| PutJob { job: job(&format!("j{n}")), paused: None, when: PutIf::Any };
+    let put = |n| PutJob { job: job(&format!("j{n}")), paused: None, when: PutIf::Any, author: author() };
     let puts: Vec<_> = (0..1000).map(put).collect();
     assert!(bench.store.put_jobs(&puts).await.unwrap().iter().all(Result::is_ok));
     let mut racing = Vec::new();

@@ -1,5 +1,6 @@
 //! The largest of everything, by the server's own clock.
 
+use carillon_doubles::author;
 use std::time::Duration;
 
 use carillon_domain::id::SessionId;
@@ -28,6 +29,7 @@ async fn large_definitions_and_outputs_fit_and_the_servers_clock_is_the_clock() 
         job: Job { params: params.clone(), schedule: "@every 1s".into(), ..job(&format!("j{n}")) },
         paused: None,
         when: PutIf::Any,
+        author: author(),
     };
     let puts: Vec<_> = (0..60).map(put).collect();
     assert!(store.put_jobs(&puts).await.unwrap().iter().all(Result::is_ok));

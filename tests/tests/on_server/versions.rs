@@ -1,6 +1,7 @@
 //! An older binary and a newer one beside each other, one version of the schema apart.
 
 use carillon_domain::run::Status;
+use carillon_doubles::author;
 use carillon_store::ManualClock;
 use carillon_store::mysql::{MySqlStore, OpenError, Options};
 use carillon_tests::conformance::fixture::{BEGIN, job, key};
@@ -86,7 +87,7 @@ async fn a_schema_from_before_gets_what_it_lacks_even_where_that_was_interrupted
         assert_eq!(version(&database).await, newest);
         bench.finish(running, Status::Succeeded).await;
         assert_eq!(bench.records(name).await.len(), 1, "{name}");
-        bench.store.delete_job(&key(name), None).await.unwrap();
+        bench.store.delete_job(&key(name), None, &author()).await.unwrap();
     }
 }
 

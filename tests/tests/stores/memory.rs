@@ -1,5 +1,6 @@
 //! The memory store passes the conformance suite, and its faults are what they say.
 
+use carillon_doubles::author;
 use std::sync::Arc;
 
 use carillon_domain::node::port::{FinishAnswer, SettleAnswer, StartAnswer};
@@ -27,7 +28,8 @@ carillon_tests::store_conformance!(bench);
 async fn a_refused_call_changes_nothing() {
     let (bench, store) = faulty().await;
     store.faults().at("put_jobs", 1, Fault::Refused);
-    let put = [carillon_store::PutJob { job: job("a"), paused: None, when: carillon_store::PutIf::Any }];
+    let put =
+        [carillon_store::PutJob { job: job("a"), paused: None, when: carillon_store::PutIf::Any, author: author() }];
     assert!(matches!(store.put_jobs(&put).await, Err(StoreError::Retryable(_))));
     assert!(store.job(&key("a")).await.is_err());
     bench.create(job("a")).await;

@@ -1,5 +1,6 @@
 //! Faults of a file, and the traces of a crash.
 
+use carillon_doubles::author;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -156,6 +157,7 @@ async fn a_full_disk_refuses_and_keeps_what_it_has() {
         job: carillon_domain::job::Job { params: "x".repeat(20_000), ..job(&format!("j{n}")) },
         paused: None,
         when: PutIf::Any,
+        author: author(),
     };
     let mut stored = 0;
     let error = loop {
@@ -187,7 +189,7 @@ async fn child_that_writes_until_it_is_killed() {
     let Ok(path) = std::env::var("CARILLON_TEST_KILLED_DB") else { return };
     let (store, _clock) = open(Path::new(&path)).unwrap();
     for n in 0.. {
-        let put = PutJob { job: job(&format!("j{n}")), paused: None, when: PutIf::Any };
+        let put = PutJob { job: job(&format!("j{n}")), paused: None, when: PutIf::Any, author: author() };
         store.put_jobs(&[put]).await.unwrap().remove(0).unwrap();
         println!("acknowledged {n}");
     }

@@ -124,6 +124,7 @@ mod tests {
             pause: None,
             cancel: None,
             deleted: false,
+            last_end: None,
         }
     }
 

@@ -1,5 +1,6 @@
 //! The calls of people.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use carillon_domain::firing::Event;
@@ -10,7 +11,7 @@ use carillon_domain::time::Timestamp;
 use super::decide::{decide, decide_on};
 use crate::tables::{SeenJob, Tables};
 use crate::views::{jobs, runs};
-use crate::{ControlError, JobKey, JobView, PutJob, RecordedLoss, RunView, Saved, StoreResult};
+use crate::{Author, ControlError, JobKey, JobView, PutJob, RecordedLoss, RunView, Saved, StoreResult};
 
 /// How long an accepted loss window is shown.
 const SHOWN: Duration = Duration::from_secs(24 * 60 * 60);
@@ -34,10 +35,11 @@ pub(crate) async fn delete<T: Tables>(
     tables: &mut T,
     key: &JobKey,
     if_generation: Option<u64>,
+    author: &Author,
 ) -> Result<(), ControlError> {
     let row = jobs::find(tables, key).await?.row;
     let id = row.state.id;
-    Ok(decide_on(tables, vec![row], |rows| store::delete(id, if_generation, rows)).await??)
+    Ok(decide_on(tables, vec![row], |rows| store::delete(id, if_generation, author, rows)).await??)
 }
 
 pub(crate) async fn pause<T: Tables>(
@@ -45,29 +47,41 @@ pub(crate) async fn pause<T: Tables>(
     key: &JobKey,
     until: Option<Timestamp>,
     reason: Option<String>,
+    author: &Author,
 ) -> Result<JobView, ControlError> {
-    change(tables, key, &Event::Pause { until, reason }).await
+    change(tables, key, &Event::Pause { until, reason }, author).await
 }
 
-pub(crate) async fn resume<T: Tables>(tables: &mut T, key: &JobKey) -> Result<JobView, ControlError> {
-    change(tables, key, &Event::Resume).await
+pub(crate) async fn resume<T: Tables>(tables: &mut T, key: &JobKey, author: &Author) -> Result<JobView, ControlError> {
+    change(tables, key, &Event::Resume, author).await
 }
 
-async fn change<T: Tables>(tables: &mut T, key: &JobKey, event: &Event) -> Result<JobView, ControlError> {
+async fn change<T: Tables>(
+    tables: &mut T,
+    key: &JobKey,
+    event: &Event,
+    author: &Author,
+) -> Result<JobView, ControlError> {
     let SeenJob { row, node, last_run } = jobs::find(tables, key).await?;
     let id = row.state.id;
-    let (row, recorded) = decide_on(tables, vec![row], |rows| store::change(id, event, rows)).await??;
+    let (row, recorded) = decide_on(tables, vec![row], |rows| store::change(id, event, author, rows)).await??;
     Ok(jobs::changed_view(tables, (node, last_run), row, recorded).await?)
 }
 
-pub(crate) async fn trigger<T: Tables>(tables: &mut T, key: &JobKey, run: RunId) -> Result<(), ControlError> {
+pub(crate) async fn trigger<T: Tables>(
+    tables: &mut T,
+    key: &JobKey,
+    run: RunId,
+    params: Option<&Arc<str>>,
+    author: &Author,
+) -> Result<(), ControlError> {
     let row = jobs::find(tables, key).await?.row;
     let id = row.state.id;
-    Ok(decide_on(tables, vec![row], |rows| store::trigger(id, run, rows)).await??)
+    Ok(decide_on(tables, vec![row], |rows| store::trigger(id, run, params, author, rows)).await??)
 }
 
-pub(crate) async fn cancel<T: Tables>(tables: &mut T, run: RunId) -> Result<RunView, ControlError> {
-    match decide(tables, |rows| store::cancel(run, rows)).await? {
+pub(crate) async fn cancel<T: Tables>(tables: &mut T, run: RunId, author: &Author) -> Result<RunView, ControlError> {
+    match decide(tables, |rows| store::cancel(run, author, rows)).await? {
         Ok(()) => runs::run(tables, run).await,
         Err(Refusal::NoRun(_)) if tables.record(run).await?.is_some() => Err(Refusal::RunEnded(run).into()),
         Err(refusal) => Err(refusal.into()),
@@ -79,8 +93,12 @@ pub(crate) async fn losses<T: Tables>(tables: &mut T) -> StoreResult<Vec<Recorde
 }
 
 /// Answers the windows that were open.
-pub(crate) async fn accept_losses<T: Tables>(tables: &mut T) -> StoreResult<Vec<RecordedLoss>> {
-    let accepted = store::accept_losses(losses(tables).await?, tables.now());
-    tables.accept_windows().await?;
-    Ok(accepted)
+pub(crate) async fn accept_losses<T: Tables>(tables: &mut T, author: &Author) -> StoreResult<Vec<RecordedLoss>> {
+    let accepted = store::accept_losses(losses(tables).await?, author, tables.now());
+    // Somebody else may have accepted it since it was read: then nothing is left to accept, and nothing to tell.
+    if !tables.accept_windows().await? {
+        return Ok(Vec::new());
+    }
+    tables.write(accepted.write).await?;
+    Ok(accepted.answer)
 }

@@ -4,3 +4,5 @@
 pub(crate) mod control;
 mod decide;
 pub(crate) mod node;
+pub mod run_params;
+pub(crate) mod sign_in;

@@ -1,20 +1,50 @@
 //! The calls of nodes.
 
-use carillon_domain::firing::JobState;
+use std::sync::Arc;
+
+use carillon_domain::firing::{Firing, FiringKey, JobState};
 use carillon_domain::guard::{Guard, enabled};
 use carillon_domain::id::SessionId;
 use carillon_domain::node::call::BeatAnswer;
-use carillon_domain::node::port::{Claimed, FinishAnswer, RunRef, SettleAnswer, StartAnswer};
+use carillon_domain::node::port::{Claimed, FinishAnswer, RowKey, RunRef, SettleAnswer, StartAnswer};
+use carillon_domain::run::Trigger;
 use carillon_domain::store::{self, AfterRefusal, JobRow, Rows, SplitFinish, Write};
 
 use super::decide::{decide, decide_locked};
+use super::run_params;
 use crate::cache::clock_estimate::Estimate;
 use crate::tables::Tables;
 use crate::{ClaimRequest, Finished, Me, NewSession, Opened, StoreError, StoreResult};
 
 pub(crate) async fn claim<T: Tables>(tables: &mut T, request: &ClaimRequest) -> StoreResult<Vec<Claimed>> {
     tables.lock_partitions(if enabled(Guard::ClaimLocks) { &request.partitions } else { &[] }).await?;
-    decide(tables, |rows| store::claim(request, rows)).await
+    let mut claimed = decide(tables, |rows| store::claim(request, rows)).await?;
+    lay_run_params_over(tables, claimed.iter_mut().collect()).await?;
+    Ok(claimed)
+}
+
+/// Gives manual runs their own params. Firings of the schedule have none, so nothing is read for them.
+async fn lay_run_params_over<T: Tables>(tables: &mut T, claimed: Vec<&mut Claimed>) -> StoreResult<()> {
+    let firing = |claimed: &Claimed| {
+        let Firing { due_at, trigger, .. } = claimed.held.firing;
+        let job = match claimed.at.row {
+            RowKey::Job(job) => job,
+            RowKey::Concurrent(key) => key.job,
+        };
+        FiringKey { job, due_at, trigger }
+    };
+    let manual = claimed.into_iter().filter(|claimed| claimed.held.firing.trigger == Trigger::Manual);
+    let manual: Vec<(FiringKey, &mut Claimed)> = manual.map(|claimed| (firing(claimed), claimed)).collect();
+    if manual.is_empty() {
+        return Ok(());
+    }
+    let firings: Vec<FiringKey> = manual.iter().map(|(firing, _)| *firing).collect();
+    for ((_, claimed), params) in manual.into_iter().zip(tables.run_params(&firings).await?) {
+        if let Some(params) = params {
+            claimed.job = Arc::new(run_params::of_run(&claimed.job, &params));
+        }
+    }
+    Ok(())
 }
 
 pub(crate) async fn start<T: Tables>(tables: &mut T, me: Me, runs: &[RunRef]) -> StoreResult<Vec<StartAnswer>> {
@@ -42,7 +72,13 @@ pub(crate) async fn finish<T: Tables>(
     runs: &[Finished],
     executors: &[String],
 ) -> StoreResult<Vec<FinishAnswer>> {
-    decide(tables, |rows| store::finish(me, runs, executors, rows)).await
+    let mut answers = decide(tables, |rows| store::finish(me, runs, executors, rows)).await?;
+    let claimed = answers.iter_mut().filter_map(|answer| match answer {
+        FinishAnswer::RecordedAndClaimed(claimed) => Some(claimed.as_mut()),
+        FinishAnswer::Recorded { .. } | FinishAnswer::AlreadyGone => None,
+    });
+    lay_run_params_over(tables, claimed.collect()).await?;
+    Ok(answers)
 }
 
 /// Takes in the outcome of one part of a batch of finishes.
@@ -77,7 +113,13 @@ pub(crate) async fn settle<T: Tables>(
     session: SessionId,
     runs: &[RunRef],
 ) -> StoreResult<Vec<SettleAnswer>> {
-    decide(tables, |rows| store::settle(session, runs, rows)).await
+    let mut answers = decide(tables, |rows| store::settle(session, runs, rows)).await?;
+    let prepared = answers.iter_mut().filter_map(|answer| match answer {
+        SettleAnswer::Prepared(claimed) => Some(claimed),
+        SettleAnswer::Executing { .. } | SettleAnswer::Gone => None,
+    });
+    lay_run_params_over(tables, prepared.collect()).await?;
+    Ok(answers)
 }
 
 pub(crate) async fn open<T: Tables>(tables: &mut T, new: &NewSession) -> StoreResult<Opened> {

@@ -7,11 +7,15 @@
 //!
 //! Everything here is generic over a [`Database`](port::Database), which only carries out statements.
 
+#[macro_use]
+mod retrying;
+
 mod job_loader;
 mod locks;
 mod optimistic_start;
 mod people;
 pub mod port;
+mod report;
 mod rows;
 mod shared;
 mod tables;
@@ -19,6 +23,7 @@ mod transaction;
 mod write;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use carillon_domain::id::{RunId, SessionId};
@@ -33,15 +38,18 @@ pub(crate) use self::locks::{lock_name, without_locks};
 use self::port::{Database, LiveOutputs, Pool, Purging};
 use self::shared::StoreState;
 use self::transaction::{TRIES, Transaction};
+use crate::audit;
+use crate::calls::sign_in::{LinkDigest, SigningKey};
 use crate::calls::{control, node};
 use crate::clock::Clock;
+use crate::feed::{FeedLook, FeedRequest};
 use crate::purge_cursor::{Purge, PurgeCursors};
 use crate::tables::Tables;
-use crate::views::{jobs, runs};
+use crate::views::{feed, jobs, runs};
 use crate::{
-    ClaimRequest, ControlError, ControlStore, Finished, JobKey, JobQuery, JobView, LivePart, Me, NewSession, NodeStore,
-    Opened, Output, Page, PeekRequest, PutJob, RecordedLoss, RunCursor, RunQuery, RunView, Saved, SessionView,
-    StoreError,
+    AuditQuery, AuditView, Author, ClaimRequest, ControlError, ControlStore, Finished, JobCursor, JobKey, JobQuery,
+    JobView, LivePart, Me, NewSession, NodeStore, Opened, Output, Page, PeekRequest, PutJob, RecordedLoss, RunCursor,
+    RunQuery, RunView, Saved, SessionView, StoreError,
 };
 
 /// Jobs, runs and sessions in a database that other nodes use too. Clones share everything.
@@ -58,29 +66,6 @@ impl<D> Clone for ClusterStore<D> {
         let (database, shared) = (database.clone(), shared.clone());
         Self { database, shared, jobs: jobs.clone(), purge_cursors: purge_cursors.clone() }
     }
-}
-
-/// Runs a call in a transaction, and again if it lost against another one.
-macro_rules! within {
-    ($begin:expr, |$tables:ident| $call:expr) => {{
-        let mut tries = 0;
-        loop {
-            tries += 1;
-            let mut transaction = match $begin.await {
-                Ok(transaction) => transaction,
-                Err(not_begun) if not_begun.conflict && tries < TRIES => continue,
-                Err(not_begun) => break Err(not_begun.error.into()),
-            };
-            let answer = {
-                let $tables = &mut transaction;
-                $call.await
-            };
-            let (answer, again) = transaction.end(answer).await;
-            if !again || tries >= TRIES {
-                break answer;
-            }
-        }
-    }};
 }
 
 macro_rules! write {
@@ -193,15 +178,15 @@ impl<D: Database> ControlStore for ClusterStore<D> {
         write!(self, "put_jobs", Locks::Rows, |tables| control::put_jobs(tables, jobs))
     }
 
-    async fn delete_job(&self, key: &JobKey, if_generation: Option<u64>) -> Result<(), ControlError> {
-        write!(self, "delete_job", Locks::Rows, |tables| control::delete(tables, key, if_generation))
+    async fn delete_job(&self, key: &JobKey, if_generation: Option<u64>, author: &Author) -> Result<(), ControlError> {
+        write!(self, "delete_job", Locks::Rows, |tables| control::delete(tables, key, if_generation, author))
     }
 
     async fn job(&self, key: &JobKey) -> Result<JobView, ControlError> {
         self.jobs.job(key).await?.map(JobView::from).ok_or_else(|| jobs::no_job(key))
     }
 
-    async fn jobs(&self, query: &JobQuery) -> Result<Page<JobView, JobKey>, StoreError> {
+    async fn jobs(&self, query: &JobQuery) -> Result<Page<JobView, JobCursor>, StoreError> {
         read!(self, "jobs", |tables| jobs::jobs(tables, query))
     }
 
@@ -210,20 +195,27 @@ impl<D: Database> ControlStore for ClusterStore<D> {
         key: &JobKey,
         until: Option<Timestamp>,
         reason: Option<String>,
+        author: &Author,
     ) -> Result<JobView, ControlError> {
-        write!(self, "pause", Locks::Rows, |tables| control::pause(tables, key, until, reason.clone()))
+        write!(self, "pause", Locks::Rows, |tables| control::pause(tables, key, until, reason.clone(), author))
     }
 
-    async fn resume(&self, key: &JobKey) -> Result<JobView, ControlError> {
-        write!(self, "resume", Locks::Rows, |tables| control::resume(tables, key))
+    async fn resume(&self, key: &JobKey, author: &Author) -> Result<JobView, ControlError> {
+        write!(self, "resume", Locks::Rows, |tables| control::resume(tables, key, author))
     }
 
-    async fn trigger(&self, key: &JobKey, run: RunId) -> Result<(), ControlError> {
-        write!(self, "trigger", Locks::Rows, |tables| control::trigger(tables, key, run))
+    async fn trigger_with(
+        &self,
+        key: &JobKey,
+        run: RunId,
+        params: Option<Arc<str>>,
+        author: &Author,
+    ) -> Result<(), ControlError> {
+        write!(self, "trigger", Locks::Rows, |tables| control::trigger(tables, key, run, params.as_ref(), author))
     }
 
-    async fn cancel(&self, run: RunId) -> Result<RunView, ControlError> {
-        write!(self, "cancel", Locks::Rows, |tables| control::cancel(tables, run))
+    async fn cancel(&self, run: RunId, author: &Author) -> Result<RunView, ControlError> {
+        write!(self, "cancel", Locks::Rows, |tables| control::cancel(tables, run, author))
     }
 
     async fn run(&self, run: RunId) -> Result<RunView, ControlError> {
@@ -242,8 +234,8 @@ impl<D: Database> ControlStore for ClusterStore<D> {
         read!(self, "recorded_losses", |tables| control::losses(tables))
     }
 
-    async fn accept_losses(&self) -> Result<Vec<RecordedLoss>, StoreError> {
-        write!(self, "accept_losses", Locks::Rows, |tables| control::accept_losses(tables))
+    async fn accept_losses(&self, author: &Author) -> Result<Vec<RecordedLoss>, StoreError> {
+        write!(self, "accept_losses", Locks::Rows, |tables| control::accept_losses(tables, author))
     }
 
     async fn ask_output(&self, run: RunId) -> Result<Option<LivePart>, StoreError> {
@@ -256,8 +248,21 @@ impl<D: Database> ControlStore for ClusterStore<D> {
         Ok(row.and_then(|row| row.into_fresh(now)))
     }
 
+    async fn look(&self, request: &FeedRequest) -> Result<FeedLook, StoreError> {
+        let commits_within = self.database.commits_within();
+        read!(self, "look", |tables| feed::look(tables, request, commits_within))
+    }
+
     async fn sessions(&self) -> Result<Vec<SessionView>, StoreError> {
         read!(self, "sessions", |tables| tables.sessions(true))
+    }
+
+    async fn audit(&self, query: &AuditQuery) -> Result<Page<AuditView, u64>, StoreError> {
+        read!(self, "audit", |tables| audit::page(tables, query))
+    }
+
+    async fn purge_audit(&self, before: Timestamp, limit: usize) -> Result<usize, StoreError> {
+        write!(self, "purge_audit", Locks::Rows, |tables| tables.purge_audit(before, limit))
     }
 
     async fn purge(&self, before: Timestamp, max_runs_per_job: u32, limit: usize) -> Result<usize, StoreError> {
@@ -266,5 +271,17 @@ impl<D: Database> ControlStore for ClusterStore<D> {
         let (purged, after) = write!(self, "purge", Locks::Rows, |tables| tables.purge(&purge, &counted, from))?;
         self.purge_cursors.go_on(&purge, purged, after);
         Ok(purged)
+    }
+
+    async fn signing_key(&self, offered: SigningKey) -> Result<SigningKey, StoreError> {
+        write!(self, "signing_key", Locks::Rows, |tables| tables.signing_key(offered))
+    }
+
+    async fn add_sign_in_link(&self, link: LinkDigest, lives_for: Duration) -> Result<(), StoreError> {
+        write!(self, "add_sign_in_link", Locks::Rows, |tables| tables.add_link(link, lives_for))
+    }
+
+    async fn use_sign_in_link(&self, link: LinkDigest) -> Result<bool, StoreError> {
+        write!(self, "use_sign_in_link", Locks::Rows, |tables| tables.use_link(link))
     }
 }

@@ -1,13 +1,18 @@
 //! The reads of a peek and of live output, and the purge, inside a transaction.
 
+use std::time::Duration;
+
 use carillon_domain::id::{RunId, SessionId};
 use carillon_domain::node::port::{Peek, RunRef};
 use carillon_domain::store;
+use carillon_domain::time::Timestamp;
 
-use crate::cluster::port::{Database, LiveOutputs, Peeking, Purging};
+use crate::calls::sign_in::{LinkDigest, SigningKey, expires_at};
+use crate::cluster::port::{Database, LiveOutputs, Peeking, Purging, SignIn};
 use crate::cluster::transaction::Transaction;
 use crate::purge_cursor::{Counted, Purge, PurgePositions};
-use crate::{LivePart, PeekRequest, StoreResult};
+use crate::reports::port::Reports;
+use crate::{LivePart, PeekRequest, RolledUp, StoreResult};
 
 impl<D: Database> Transaction<D> {
     pub async fn peek(&mut self, request: &PeekRequest) -> StoreResult<Peek> {
@@ -31,6 +36,39 @@ impl<D: Database> Transaction<D> {
     pub async fn publish(&mut self, outputs: &[(RunId, LivePart)]) -> StoreResult<()> {
         self.wrote = true;
         self.connection.publish_live_output(outputs).await
+    }
+
+    pub async fn purge_audit(&mut self, before: Timestamp, limit: usize) -> StoreResult<usize> {
+        self.wrote = true;
+        self.connection.purge_audit(before, limit).await
+    }
+
+    pub async fn signing_key(&mut self, offered: SigningKey) -> StoreResult<SigningKey> {
+        self.wrote = true;
+        self.connection.signing_key(offered).await
+    }
+
+    pub async fn add_link(&mut self, link: LinkDigest, lives_for: Duration) -> StoreResult<()> {
+        self.wrote = true;
+        let now = self.now();
+        self.connection.insert_link(link, now, expires_at(now, lives_for)).await
+    }
+
+    pub async fn use_link(&mut self, link: LinkDigest) -> StoreResult<bool> {
+        self.wrote = true;
+        let now = self.now();
+        self.connection.delete_link(link, now).await
+    }
+
+    pub async fn has_to_roll_up(&mut self) -> StoreResult<bool> {
+        let now = self.now();
+        self.connection.has_to_roll_up(now).await
+    }
+
+    pub async fn roll_up(&mut self, limit: usize) -> StoreResult<RolledUp> {
+        self.wrote = true;
+        let now = self.now();
+        self.connection.roll_up(limit, now, &self.shared.namespaces).await
     }
 
     pub async fn purge(

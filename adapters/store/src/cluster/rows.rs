@@ -137,23 +137,27 @@ impl<D: Database> Transaction<D> {
             due = self.connection.first_due(request, limit).await?;
         }
         let ids: Vec<JobId> = due.into_iter().take(limit).map(|(_, id, _)| id).collect();
-        self.read_readable(&ids).await
-    }
-
-    /// One row of a newer binary must not keep this one from all the others.
-    async fn read_readable(&mut self, ids: &[JobId]) -> StoreResult<Vec<JobRow>> {
         if ids.is_empty() {
             return Ok(Vec::new());
         }
-        let mut found = BTreeMap::new();
-        for (id, row) in self.rows_of(StateQuery::Ids(ids)).await? {
+        let mut found: BTreeMap<JobId, JobRow> =
+            self.read_readable(StateQuery::Ids(&ids)).await?.into_iter().map(|row| (row.state.id, row)).collect();
+        Ok(ids.iter().filter_map(|id| found.remove(id)).collect())
+    }
+
+    /// One row of a newer binary must not keep this one from all the others.
+    pub async fn read_readable(&mut self, query: StateQuery<'_>) -> StoreResult<Vec<JobRow>> {
+        let mut found = Vec::new();
+        for (id, row) in self.rows_of(query).await? {
             match row {
-                Ok(row) => _ = found.insert(id, row),
-                Err(StoreError::Permanent(problem)) => tracing::error!(job = %id, problem, "a due job cannot be read"),
+                Ok(row) => found.push(row),
+                Err(StoreError::Permanent(problem)) => {
+                    tracing::error!(job = %id, problem, "a job's row cannot be read")
+                }
                 Err(error) => return Err(error),
             }
         }
-        Ok(ids.iter().filter_map(|id| found.remove(id)).collect())
+        Ok(found)
     }
 
     /// Concurrent runs, each with its job's definition.

@@ -13,6 +13,7 @@ use crate::cache::row_cache::RowCache;
 use crate::clock::Clock;
 use crate::cluster::locks::Locks;
 use crate::definition::Definition;
+use crate::reports::namespaces::JobNamespaces;
 use crate::tables::JobRow;
 
 /// Shared by all transactions of a store.
@@ -23,6 +24,8 @@ pub(crate) struct StoreState {
     definitions: Mutex<Cache>,
     rows: Mutex<RowCache>,
     estimate: Mutex<ClockEstimate>,
+    /// Of jobs whose records were counted.
+    pub namespaces: JobNamespaces,
     process_locks: Vec<Arc<AsyncMutex<()>>>,
 }
 
@@ -35,6 +38,7 @@ impl StoreState {
             definitions: Mutex::new(Cache::of(held)),
             rows: Mutex::new(RowCache::of(held)),
             estimate: Mutex::default(),
+            namespaces: JobNamespaces::default(),
             process_locks: (0..=partitions).map(|_| Arc::default()).collect(),
         }
     }
@@ -73,6 +77,7 @@ impl StoreState {
     pub fn forget_lost(&self, losses_until: Option<Timestamp>) {
         self.definitions().forget_lost(losses_until);
         self.rows().forget_lost(losses_until);
+        self.namespaces.forget_lost(losses_until);
     }
 
     /// Takes the process locks, ascending: callers of one process queue here, without a connection.

@@ -15,10 +15,11 @@ use crate::cluster::port::{
     ConcurrentQuery, Connection, Database, ReadForPeople, ReadRows, Sessions, StateQuery, WriteRows,
 };
 use crate::cluster::transaction::Transaction;
+use crate::feed::{JournalAsk, Numbered};
 use crate::tables::{ConcurrentJob, JobRow, JobRows, RecordQuery, Recorded, SeenJob, Standing, Tables, WriteSet};
 use crate::{
-    ClaimRequest, JobKey, JobQuery, NewSession, Output, RecordedLoss, SessionState, SessionView, StoreError,
-    StoreResult,
+    AuditQuery, AuditRows, ClaimRequest, JobKey, JobQuery, NewSession, Output, RecordedLoss, SessionState, SessionView,
+    StoreError, StoreResult,
 };
 
 impl<D: Database> Tables for Transaction<D> {
@@ -107,6 +108,10 @@ impl<D: Database> Tables for Transaction<D> {
         self.read_rows(StateQuery::Live(jobs)).await
     }
 
+    async fn executing_jobs(&mut self) -> StoreResult<Vec<JobRow>> {
+        self.read_readable(StateQuery::Executing).await
+    }
+
     async fn live_concurrent(&mut self, jobs: Option<&[JobId]>) -> StoreResult<Vec<ConcurrentJob>> {
         let Some(jobs) = jobs else { return self.read_concurrent(ConcurrentQuery::All).await };
         // A start names a version that was written before this transaction began, and its write is guarded by it. A call that adds
@@ -126,12 +131,24 @@ impl<D: Database> Tables for Transaction<D> {
         self.connection.records(query).await
     }
 
+    async fn runs_numbered(&mut self, ask: &JournalAsk) -> StoreResult<Numbered<Recorded>> {
+        self.connection.runs_numbered(ask).await
+    }
+
     async fn last_records(&mut self, jobs: &[JobId]) -> StoreResult<BTreeMap<JobId, RunRecord>> {
         self.connection.last_records(jobs).await
     }
 
+    async fn audit(&mut self, query: &AuditQuery) -> StoreResult<AuditRows> {
+        self.connection.audit(query).await
+    }
+
     async fn output(&mut self, run: RunId) -> StoreResult<Option<Output>> {
         self.connection.output(run).await
+    }
+
+    async fn run_params(&mut self, firings: &[FiringKey]) -> StoreResult<Vec<Option<Arc<str>>>> {
+        self.connection.run_params(firings).await
     }
 
     async fn insert_session(&mut self, session: &NewSession) -> StoreResult<()> {
@@ -183,7 +200,7 @@ impl<D: Database> Tables for Transaction<D> {
         self.connection.windows(accepted_since).await
     }
 
-    async fn accept_windows(&mut self) -> StoreResult<()> {
+    async fn accept_windows(&mut self) -> StoreResult<bool> {
         self.wrote = true;
         let now = Transaction::now(self);
         self.connection.accept_windows(now).await

@@ -34,6 +34,15 @@ impl<D: Database> Transaction<D> {
         self.write_states(&changes.jobs).await?;
         self.write_concurrent(&changes).await?;
         self.write_definitions(&changes).await?;
+        if !changes.run_params.is_empty() {
+            self.wrote = true;
+            self.connection.insert_run_params(&changes.run_params).await?;
+        }
+        // After the rows, whose locks are held until the COMMIT: ids of one job ascend in the order of its commits.
+        if !changes.audit.is_empty() {
+            self.wrote = true;
+            self.connection.insert_audit(&changes.audit).await?;
+        }
         // Not before the rows have matched: a stale write is tried again, and its record breaks no rule.
         if duplicates > 0 {
             self.report_left_out(&changes.records).await?;

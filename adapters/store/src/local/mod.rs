@@ -4,9 +4,11 @@
 //! a cluster.
 
 pub mod port;
+mod report;
 
 use std::ops::Deref;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use carillon_domain::id::{RunId, SessionId};
@@ -16,14 +18,17 @@ use carillon_domain::store::SplitFinish;
 use carillon_domain::time::Timestamp;
 
 use self::port::{LocalDatabase, LocalTransaction};
+use crate::audit;
+use crate::calls::sign_in::{LinkDigest, SigningKey, expires_at};
 use crate::calls::{control, node};
+use crate::feed::{FeedLook, FeedRequest};
 use crate::purge_cursor::{Purge, PurgeCursors};
 use crate::tables::{Tables, at_once};
-use crate::views::{jobs, runs};
+use crate::views::{feed, jobs, runs};
 use crate::{
-    ClaimRequest, ControlError, ControlStore, Finished, JobKey, JobQuery, JobView, LivePart, Me, NewSession, NodeStore,
-    Opened, Output, Page, PeekRequest, PutJob, RecordedLoss, RunCursor, RunQuery, RunView, Saved, SessionView,
-    StoreError,
+    AuditQuery, AuditView, Author, ClaimRequest, ControlError, ControlStore, Finished, JobCursor, JobKey, JobQuery,
+    JobView, LivePart, Me, NewSession, NodeStore, Opened, Output, Page, PeekRequest, PutJob, RecordedLoss, RunCursor,
+    RunQuery, RunView, Saved, SessionView, StoreError,
 };
 
 /// Jobs, runs and sessions in a database inside the process. It shows the methods of its database.
@@ -130,9 +135,11 @@ impl<D: LocalDatabase> ControlStore for LocalStore<D> {
         self.database.write("put_jobs", move |tables| at_once(control::put_jobs(tables, &jobs))).await
     }
 
-    async fn delete_job(&self, key: &JobKey, if_generation: Option<u64>) -> Result<(), ControlError> {
-        let key = key.clone();
-        self.database.write("delete_job", move |tables| at_once(control::delete(tables, &key, if_generation))).await
+    async fn delete_job(&self, key: &JobKey, if_generation: Option<u64>, author: &Author) -> Result<(), ControlError> {
+        let (key, author) = (key.clone(), author.clone());
+        let delete =
+            move |tables: &mut D::Transaction<'_>| at_once(control::delete(tables, &key, if_generation, &author));
+        self.database.write("delete_job", delete).await
     }
 
     async fn job(&self, key: &JobKey) -> Result<JobView, ControlError> {
@@ -140,7 +147,7 @@ impl<D: LocalDatabase> ControlStore for LocalStore<D> {
         self.database.read("job", move |tables| at_once(jobs::job(tables, &key))).await
     }
 
-    async fn jobs(&self, query: &JobQuery) -> Result<Page<JobView, JobKey>, StoreError> {
+    async fn jobs(&self, query: &JobQuery) -> Result<Page<JobView, JobCursor>, StoreError> {
         let query = query.clone();
         self.database.read("jobs", move |tables| at_once(jobs::jobs(tables, &query))).await
     }
@@ -150,23 +157,33 @@ impl<D: LocalDatabase> ControlStore for LocalStore<D> {
         key: &JobKey,
         until: Option<Timestamp>,
         reason: Option<String>,
+        author: &Author,
     ) -> Result<JobView, ControlError> {
-        let key = key.clone();
-        self.database.write("pause", move |tables| at_once(control::pause(tables, &key, until, reason))).await
+        let (key, author) = (key.clone(), author.clone());
+        self.database.write("pause", move |tables| at_once(control::pause(tables, &key, until, reason, &author))).await
     }
 
-    async fn resume(&self, key: &JobKey) -> Result<JobView, ControlError> {
-        let key = key.clone();
-        self.database.write("resume", move |tables| at_once(control::resume(tables, &key))).await
+    async fn resume(&self, key: &JobKey, author: &Author) -> Result<JobView, ControlError> {
+        let (key, author) = (key.clone(), author.clone());
+        self.database.write("resume", move |tables| at_once(control::resume(tables, &key, &author))).await
     }
 
-    async fn trigger(&self, key: &JobKey, run: RunId) -> Result<(), ControlError> {
-        let key = key.clone();
-        self.database.write("trigger", move |tables| at_once(control::trigger(tables, &key, run))).await
+    async fn trigger_with(
+        &self,
+        key: &JobKey,
+        run: RunId,
+        params: Option<Arc<str>>,
+        author: &Author,
+    ) -> Result<(), ControlError> {
+        let (key, author) = (key.clone(), author.clone());
+        self.database
+            .write("trigger", move |tables| at_once(control::trigger(tables, &key, run, params.as_ref(), &author)))
+            .await
     }
 
-    async fn cancel(&self, run: RunId) -> Result<RunView, ControlError> {
-        self.database.write("cancel", move |tables| at_once(control::cancel(tables, run))).await
+    async fn cancel(&self, run: RunId, author: &Author) -> Result<RunView, ControlError> {
+        let author = author.clone();
+        self.database.write("cancel", move |tables| at_once(control::cancel(tables, run, &author))).await
     }
 
     async fn run(&self, run: RunId) -> Result<RunView, ControlError> {
@@ -186,8 +203,9 @@ impl<D: LocalDatabase> ControlStore for LocalStore<D> {
         self.database.read("recorded_losses", |tables| at_once(control::losses(tables))).await
     }
 
-    async fn accept_losses(&self) -> Result<Vec<RecordedLoss>, StoreError> {
-        self.database.write("accept_losses", |tables| at_once(control::accept_losses(tables))).await
+    async fn accept_losses(&self, author: &Author) -> Result<Vec<RecordedLoss>, StoreError> {
+        let author = author.clone();
+        self.database.write("accept_losses", move |tables| at_once(control::accept_losses(tables, &author))).await
     }
 
     async fn ask_output(&self, run: RunId) -> Result<Option<LivePart>, StoreError> {
@@ -201,8 +219,22 @@ impl<D: LocalDatabase> ControlStore for LocalStore<D> {
         Ok(row.and_then(|row| row.into_fresh(now)))
     }
 
+    async fn look(&self, request: &FeedRequest) -> Result<FeedLook, StoreError> {
+        let request = request.clone();
+        self.database.read("look", move |tables| at_once(feed::look(tables, &request, Duration::ZERO))).await
+    }
+
     async fn sessions(&self) -> Result<Vec<SessionView>, StoreError> {
         self.database.read("sessions", |tables| at_once(tables.sessions(true))).await
+    }
+
+    async fn audit(&self, query: &AuditQuery) -> Result<Page<AuditView, u64>, StoreError> {
+        let query = query.clone();
+        self.database.read("audit", move |tables| at_once(audit::page(tables, &query))).await
+    }
+
+    async fn purge_audit(&self, before: Timestamp, limit: usize) -> Result<usize, StoreError> {
+        self.database.write("purge_audit", move |tables| tables.purge_audit(before, limit)).await
     }
 
     async fn purge(&self, before: Timestamp, max_runs_per_job: u32, limit: usize) -> Result<usize, StoreError> {
@@ -212,5 +244,18 @@ impl<D: LocalDatabase> ControlStore for LocalStore<D> {
         let (purged, after) = self.database.write("purge", move |tables| tables.purge(&purge, &counted, from)).await?;
         self.purge_cursors.go_on(&purge, purged, after);
         Ok(purged)
+    }
+
+    async fn signing_key(&self, offered: SigningKey) -> Result<SigningKey, StoreError> {
+        self.database.write("signing_key", move |tables| tables.signing_key(offered)).await
+    }
+
+    async fn add_sign_in_link(&self, link: LinkDigest, lives_for: Duration) -> Result<(), StoreError> {
+        let until = move |now| expires_at(now, lives_for);
+        self.database.write("add_sign_in_link", move |tables| tables.insert_link(link, until(tables.now()))).await
+    }
+
+    async fn use_sign_in_link(&self, link: LinkDigest) -> Result<bool, StoreError> {
+        self.database.write("use_sign_in_link", move |tables| tables.delete_link(link)).await
     }
 }

@@ -4,8 +4,10 @@ use carillon_domain::id::{RunId, SessionId};
 use carillon_domain::node::port::{Peek, RunRef};
 use carillon_domain::time::Timestamp;
 
+use crate::calls::sign_in::{LinkDigest, SigningKey};
 use crate::live_output::LiveRow;
 use crate::purge_cursor::{Counted, Purge, PurgePosition, PurgePositions};
+use crate::reports::port::Reports;
 use crate::tables::Tables;
 use crate::{LivePart, PeekRequest, StoreError, StoreResult};
 
@@ -39,7 +41,7 @@ pub trait LocalDatabase: Send + Sync + 'static {
 }
 
 /// A transaction of such a database.
-pub trait LocalTransaction: Tables {
+pub trait LocalTransaction: Tables + Reports {
     /// Runs a part of the transaction; nothing of it stays if it fails.
     ///
     /// # Errors
@@ -76,11 +78,35 @@ pub trait LocalTransaction: Tables {
     /// Those of the database.
     fn publish_live_output(&mut self, outputs: &[(RunId, LivePart)]) -> StoreResult<()>;
 
+    /// Stores the key that signs sessions of the page unless there is one; answers the one that is there.
+    ///
+    /// # Errors
+    /// Those of the database.
+    fn signing_key(&mut self, offered: SigningKey) -> StoreResult<SigningKey>;
+
+    /// Stores a link that signs somebody in, and removes those that have expired.
+    ///
+    /// # Errors
+    /// Those of the database.
+    fn insert_link(&mut self, link: LinkDigest, expires_at: Timestamp) -> StoreResult<()>;
+
+    /// Deletes a link that has not expired; whether there was one.
+    ///
+    /// # Errors
+    /// Those of the database.
+    fn delete_link(&mut self, link: LinkDigest) -> StoreResult<bool>;
+
     /// Jobs with more records than they may have, as far as a part of the history tells.
     ///
     /// # Errors
     /// Those of the database.
     fn crowded_jobs(&mut self, purge: &Purge, from: PurgePosition) -> StoreResult<Counted>;
+
+    /// Deletes up to `limit` entries of the audit log that are older than `before`; answers how many.
+    ///
+    /// # Errors
+    /// Those of the database.
+    fn purge_audit(&mut self, before: Timestamp, limit: usize) -> StoreResult<usize>;
 
     /// Deletes up to `purge.limit` records, and remains. Answers how many records, and where the next call goes on.
     ///

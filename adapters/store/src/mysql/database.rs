@@ -1,12 +1,14 @@
 //! MySQL as the database of the cluster's protocol: its pools, and the statements that are not about one table.
 
 use std::future::Future;
+use std::time::Duration;
 
 use carillon_domain::id::SessionId;
 use mysql_async::Row;
 
 use crate::clock::boottime_us;
 use crate::cluster::port::{ClockAnswer, Connection, Database, NotBegun, Opened, Opening, Pool};
+use crate::feed::commits_within;
 use crate::mysql::client::connection::MySqlConnection;
 use crate::mysql::client::open::Pools;
 use crate::mysql::client::pool::{self, OpeningStatement};
@@ -72,6 +74,10 @@ impl Database for MySqlDatabase {
 
     fn forget_idle(&self, pool: Pool) {
         self.pool(pool).clear();
+    }
+
+    fn commits_within(&self) -> Duration {
+        commits_within(self.pools.statement_timeout, self.pools.holder_timeout)
     }
 
     fn boot_us(&self) -> u64 {

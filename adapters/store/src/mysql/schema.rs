@@ -142,7 +142,8 @@ async fn refuse_other_engines(conn: &mut Conn, address: &Address) -> Result<(), 
     let sql = "SELECT CONCAT(TABLE_NAME, ' is ', ENGINE) FROM information_schema.TABLES \
                WHERE TABLE_SCHEMA = DATABASE() AND ENGINE <> 'InnoDB' AND TABLE_NAME IN \
                ('meta', 'lock_row', 'job', 'job_state', 'concurrent_run', 'run', 'output', 'live_output', \
-               'session', 'loss_window', 'spent_session')";
+               'session', 'loss_window', 'spent_session', 'audit', 'run_params', 'sign_in_link', 'activity', 'job_day', \
+                'history_count')";
     let others: Vec<String> = conn.query(sql).await.map_err(|error| address.unreachable(&error))?;
     if others.is_empty() {
         return Ok(());

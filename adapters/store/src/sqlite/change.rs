@@ -14,6 +14,7 @@ use rusqlite::{Connection, Params, ToSql, params};
 use crate::codec::{ConcurrentColumns, StateColumns, cancel_name, firing_text, run_bytes};
 use crate::definition::{Definition, to_document};
 use crate::guarded::guarded;
+use crate::sqlite::audit;
 use crate::sqlite::client::error::statement;
 use crate::sqlite::rows::signed;
 use crate::sqlite::select;
@@ -54,8 +55,13 @@ pub(in crate::sqlite) fn write(
     for id in &changes.deleted {
         execute(conn, "UPDATE job SET deleted_at = ?2 WHERE id = ?1", params![signed(id.0), now.as_ms()])?;
     }
+    for (firing, params) in &changes.run_params {
+        let sql = "INSERT INTO run_params (job_id, due_at, params) VALUES (?1, ?2, ?3)";
+        execute(conn, sql, params![signed(firing.job.0), firing.due_at.as_ms(), params.as_ref()])?;
+    }
     changes.records.iter().try_for_each(|record| write_record(conn, record))?;
-    changes.outputs.iter().try_for_each(|(run, output)| write_output(conn, *run, output))
+    changes.outputs.iter().try_for_each(|(run, output)| write_output(conn, *run, output))?;
+    changes.audit.iter().try_for_each(|entry| audit::write(conn, entry))
 }
 
 fn keep_highest_version(conn: &Connection, version: u64) -> StoreResult<()> {
@@ -79,13 +85,14 @@ const UPDATE_UNINDEXED: &str = "UPDATE job_state SET version = ?3, generation = 
 const UPDATE: &str = "UPDATE job_state SET version = ?3, generation = ?4, anchor_at = ?5, cursor_at = ?6, \
      armed = ?7, manual = ?8, last_manual_at = ?9, catch_up_until = ?10, held = ?11, started_at = ?12, \
      fencing_token = ?13, pause_since = ?14, pause_until = ?15, pause_reason = ?16, deleted = ?17, \
-     executor = ?18, claim_at = ?19, manual_run = ?20, held_run = ?21, held_session = ?22, cancel = ?23 \
+     executor = ?18, claim_at = ?19, manual_run = ?20, held_run = ?21, held_session = ?22, cancel = ?23, \
+     last_status = ?24, troubled_since = ?25 \
      WHERE id = ?1 AND version = ?2";
 
 const INSERT: &str = "INSERT INTO job_state (id, version, generation, anchor_at, cursor_at, armed, manual, \
      last_manual_at, catch_up_until, held, started_at, fencing_token, pause_since, pause_until, pause_reason, deleted, \
-     executor, claim_at, manual_run, held_run, held_session, cancel, partition_id) VALUES (?1, ?3, ?4, ?5, ?6, ?7, ?8, \
-     ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24)";
+     executor, claim_at, manual_run, held_run, held_session, cancel, last_status, troubled_since, partition_id) VALUES (?1, ?3, ?4, ?5, ?6, ?7, ?8, \
+     ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26)";
 
 fn write_job(conn: &Connection, write: &Write<JobState>, partitions: u16) -> StoreResult<()> {
     let guard = write.before.as_ref().map_or(0, |before| signed(before.version));
@@ -102,7 +109,7 @@ fn write_job(conn: &Connection, write: &Write<JobState>, partitions: u16) -> Sto
     let [armed, manual, held] = [row.armed, row.manual, row.held.firing].map(|firing| firing.map(firing_text));
     let cancel = row.cancel.map(cancel_name);
     let partition = partition_of(&job.namespace, &job.name, partitions);
-    let all: [&dyn ToSql; 24] = [
+    let all: [&dyn ToSql; 26] = [
         &id,
         &guard,
         &version,
@@ -126,12 +133,14 @@ fn write_job(conn: &Connection, write: &Write<JobState>, partitions: u16) -> Sto
         &row.held.run,
         &session,
         &cancel,
+        &row.last_status,
+        &row.troubled_since,
         &partition,
     ];
     let (sql, length) = match &write.before {
         None => return exactly_one(conn, INSERT, &all[..]),
         Some(before) if same_place(before, after) => (UPDATE_UNINDEXED, 17),
-        Some(_) => (UPDATE, 23),
+        Some(_) => (UPDATE, 25),
     };
     let sql = guarded(Guard::UpdateVersion, sql, "version = ?2", "0 <= ?2");
     exactly_one(conn, &sql, &all[..length])
@@ -145,6 +154,7 @@ fn same_place(before: &JobState, after: &JobState) -> bool {
         && held(before) == held(after)
         && manual(before) == manual(after)
         && before.cancel == after.cancel
+        && before.last_end == after.last_end
         && before.generation == after.generation
 }
 

@@ -1,5 +1,8 @@
 //! Reading history, sessions, and what a node asks without a lock.
 
+use std::sync::Arc;
+
+use carillon_domain::firing::FiringKey;
 use carillon_domain::id::{JobId, RunId, SessionId};
 use carillon_domain::node::port::{Peek, RowKey, RunRef, UNCLAIMED_PER_PARTITION};
 use carillon_domain::run::RunRecord;
@@ -8,6 +11,7 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter};
 
 use crate::codec::{run_bytes, run_from};
+use crate::feed::{JournalAsk, Numbered};
 use crate::sqlite::client::error::statement;
 use crate::sqlite::live_output;
 use crate::sqlite::rows::{self, CONCURRENT, CONCURRENT_ORDER, RECORD, signed};
@@ -61,6 +65,9 @@ pub(in crate::sqlite) fn records(conn: &Connection, query: &RecordQuery) -> Stor
     if let Some(until) = query.until {
         add("r.due_at < ?", vec![until.as_ms().into()]);
     }
+    if let Some(due) = query.covering {
+        add("r.due_at >= ? AND r.first_due_at <= ?", vec![due.as_ms().into(), due.as_ms().into()]);
+    }
     if let Some(after) = query.after {
         let place =
             vec![after.due_at.as_ms().into(), i64::from(after.attempt).into(), run_bytes(after.run).to_vec().into()];
@@ -70,6 +77,38 @@ pub(in crate::sqlite) fn records(conn: &Connection, query: &RecordQuery) -> Stor
     sql.push_str(" ORDER BY r.due_at DESC, r.attempt DESC, r.id DESC LIMIT ?");
     params.push(i64::try_from(query.limit).unwrap_or(i64::MAX).into());
     all(conn, &sql, params_from_iter(params), rows::recorded)
+}
+
+/// The params that were given for a manual run.
+pub(in crate::sqlite) fn run_params(conn: &Connection, firing: &FiringKey) -> StoreResult<Option<Arc<str>>> {
+    let sql = "SELECT params FROM run_params WHERE job_id = ?1 AND due_at = ?2";
+    first(conn, sql, params![signed(firing.job.0), firing.due_at.as_ms()], column::<String>)
+        .map(|text| text.map(Arc::from))
+}
+
+/// History by its numbers.
+pub(in crate::sqlite) fn numbered(conn: &Connection, ask: &JournalAsk) -> StoreResult<Numbered<Recorded>> {
+    let newest = first(conn, "SELECT coalesce(max(seq), 0) FROM run", [], column::<i64>)?;
+    let read = |condition: &str, params: &[i64]| {
+        let sql = format!(
+            "SELECT {RECORD}, r.node, j.namespace, j.name, o.truncated, r.seq FROM {HISTORY} WHERE {condition} \
+             ORDER BY r.seq LIMIT ?"
+        );
+        let numbered = |row: &Row<'_>| {
+            let seq: i64 = row.get("seq").map_err(statement)?;
+            Ok((seq as u64, rows::recorded(row)?))
+        };
+        all(conn, &sql, params_from_iter(params), numbered)
+    };
+    let mut found = Vec::new();
+    for span in &ask.gaps {
+        found.extend(read("r.seq BETWEEN ? AND ?", &[signed(span.first), signed(span.last), i64::MAX])?);
+    }
+    if ask.limit > 0 {
+        let limit = i64::try_from(ask.limit).unwrap_or(i64::MAX);
+        found.extend(read("r.seq > ?", &[signed(ask.after), limit])?);
+    }
+    Ok(Numbered { newest: newest.unwrap_or(0) as u64, rows: found })
 }
 
 /// The newest record of a job.

@@ -3,14 +3,18 @@
 //! One thread writes (`writer`), a few connections read (`readers`). The server of the file holds its [`Lease`] first, so the sessions
 //! of former servers can be ended and swept at once.
 
+mod audit;
 mod change;
 mod client;
 mod history;
 mod live_output;
 mod losses;
+mod page;
 mod purge;
+mod reports;
 mod rows;
 mod select;
+mod sign_in;
 mod tables;
 mod transaction;
 

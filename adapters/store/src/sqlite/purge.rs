@@ -8,7 +8,7 @@ use crate::purge_cursor::{Counted, PartOfJob, Purge, PurgePosition};
 use crate::sqlite::change::execute;
 use crate::sqlite::client::error::statement;
 use crate::sqlite::rows::signed;
-use crate::sqlite::select::{all, column};
+use crate::sqlite::select::{all, column, first};
 
 /// Jobs with more records than they may have, as far as a part of the index tells. Not for the writing thread.
 pub(in crate::sqlite) fn crowded_jobs(conn: &Connection, purge: &Purge, from: PurgePosition) -> StoreResult<Counted> {
@@ -60,9 +60,25 @@ fn surplus(conn: &Connection, job: i64, max: u32, limit: usize) -> StoreResult<u
 fn delete(conn: &Connection, records: impl Iterator<Item = i64>) -> StoreResult<usize> {
     let mut deleted = 0;
     for seq in records {
+        let firing = "SELECT job_id, due_at FROM run WHERE seq = ?1 AND trigger = 'manual'";
+        let read = |row: &Row<'_>| -> rusqlite::Result<(i64, i64)> { Ok((row.get(0)?, row.get(1)?)) };
+        let manual = first(conn, firing, [seq], |row| read(row).map_err(statement))?;
         deleted += execute(conn, "DELETE FROM run WHERE seq = ?1", [seq])?;
+        if let Some((job, due_at)) = manual {
+            forget_run_params(conn, job, due_at)?;
+        }
     }
     Ok(deleted)
+}
+
+/// Deletes the params of a manual run of which nothing is left. An attempt of it may still wait or execute.
+fn forget_run_params(conn: &Connection, job: i64, due_at: i64) -> StoreResult<()> {
+    let sql = "DELETE FROM run_params WHERE job_id = ?1 AND due_at = ?2 \
+               AND NOT EXISTS (SELECT 1 FROM run WHERE job_id = ?1 AND due_at = ?2 AND trigger = 'manual') \
+               AND NOT EXISTS (SELECT 1 FROM concurrent_run WHERE job_id = ?1 AND due_at = ?2 AND trigger = 'manual') \
+               AND NOT EXISTS (SELECT 1 FROM job_state WHERE id = ?1 \
+               AND (manual LIKE ?2 || ' %' OR held LIKE ?2 || ' % manual %'))";
+    execute(conn, sql, [job, due_at]).map(|_| ())
 }
 
 /// Deletes up to `limit` definitions of deleted jobs that have neither rows nor history.

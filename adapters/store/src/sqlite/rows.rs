@@ -17,7 +17,8 @@ use crate::{JobKey, SessionBeat, SessionState, SessionView, StoreResult};
 
 pub(in crate::sqlite) const STATE: &str = "s.id, s.claim_at, s.version, s.generation, s.anchor_at, s.cursor_at, s.armed, s.manual, \
      s.manual_run, s.last_manual_at, s.catch_up_until, s.held, s.held_run, s.held_session, s.started_at, \
-     s.fencing_token, s.pause_since, s.pause_until, s.pause_reason, s.cancel, s.deleted";
+     s.fencing_token, s.pause_since, s.pause_until, s.pause_reason, s.cancel, s.deleted, s.last_status, \
+     s.troubled_since";
 
 pub(in crate::sqlite) const CONCURRENT: &str = "a.job_id, a.due_at, a.trigger, a.claim_at, a.version, a.waiting, a.waiting_run, a.held, \
      a.held_run, a.held_session, a.started_at, a.fencing_token, a.cancel, a.withdrawn";
@@ -47,7 +48,7 @@ fn firing(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Firing>> {
     text.map(|text| firing_from(&text)).transpose().map_err(unreadable)
 }
 
-fn held(row: &Row<'_>, from: usize) -> rusqlite::Result<HeldColumns> {
+pub(in crate::sqlite) fn held(row: &Row<'_>, from: usize) -> rusqlite::Result<HeldColumns> {
     Ok(HeldColumns {
         firing: firing(row, from)?,
         run: row.get(from + 1)?,
@@ -80,6 +81,8 @@ fn state_columns(row: &Row<'_>) -> rusqlite::Result<(StateColumns, Option<String
         pause_reason: row.get(18)?,
         cancel: None,
         deleted: row.get(20)?,
+        last_status: row.get(21)?,
+        troubled_since: row.get(22)?,
     };
     Ok((columns, row.get(19)?))
 }

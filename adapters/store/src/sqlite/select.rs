@@ -5,8 +5,7 @@ use std::sync::Arc;
 use carillon_domain::firing::FiringKey;
 use carillon_domain::id::{JobId, RunId};
 use carillon_domain::time::Timestamp;
-use rusqlite::types::Value;
-use rusqlite::{Connection, Params, Row, params, params_from_iter};
+use rusqlite::{Connection, Params, Row, params};
 
 use crate::cache::definition_cache::Cache;
 use crate::codec::run_bytes;
@@ -14,7 +13,7 @@ use crate::definition::{Definition, from_document};
 use crate::sqlite::client::error::{statement, unreadable};
 use crate::sqlite::rows::{self, CONCURRENT, CONCURRENT_ORDER, STATE, signed};
 use crate::tables::{ConcurrentJob, JobRow};
-use crate::{ClaimRequest, JobKey, JobQuery, StoreError, StoreResult};
+use crate::{ClaimRequest, JobKey, StoreError, StoreResult};
 
 /// Every row that a statement answers.
 pub(in crate::sqlite) fn all<T>(
@@ -201,46 +200,4 @@ pub(in crate::sqlite) fn due_concurrent(
     );
     let (partitions, executors) = (json(&request.partitions)?, json(&request.executors)?);
     concurrent(conn, cache, &rest, params![request.until.as_ms(), partitions, executors, request.runs.len() as i64])
-}
-
-/// A page of living jobs in the order of their names.
-pub(in crate::sqlite) fn job_page(conn: &Connection, cache: &mut Cache, query: &JobQuery) -> StoreResult<Vec<JobRow>> {
-    let mut rest = "job j JOIN job_state s ON s.id = j.id WHERE j.deleted_at IS NULL".to_owned();
-    let mut params: Vec<Value> = Vec::new();
-    let mut add = |condition: &str, values: Vec<Value>| {
-        rest.push_str(" AND ");
-        rest.push_str(condition);
-        params.extend(values);
-    };
-    if let Some(after) = &query.after {
-        add("(j.namespace, j.name) > (?, ?)", vec![after.namespace.clone().into(), after.name.clone().into()]);
-    }
-    if let Some(namespace) = &query.namespace {
-        add("j.namespace = ?", vec![namespace.clone().into()]);
-    }
-    if let Some(prefix) = &query.prefix {
-        let prefix = || Value::from(prefix.clone());
-        add("j.name >= ? AND substr(j.name, 1, length(?)) = ?", vec![prefix(), prefix(), prefix()]);
-    }
-    match query.state.as_deref() {
-        None => {}
-        Some("idle") => add("s.held_session IS NULL", vec![]),
-        Some("prepared") => add("s.held_session IS NOT NULL AND s.started_at IS NULL", vec![]),
-        Some("executing") => add("s.started_at IS NOT NULL", vec![]),
-        Some(_) => add("FALSE", vec![]),
-    }
-    if let Some(paused) = query.paused {
-        add(if paused { "s.pause_since IS NOT NULL" } else { "s.pause_since IS NULL" }, vec![]);
-    }
-    let labels = "EXISTS (SELECT 1 FROM json_each(j.document, '$.labels') l WHERE l.key = ?";
-    match &query.label {
-        None => {}
-        Some((label, None)) => add(&format!("{labels})"), vec![label.clone().into()]),
-        Some((label, Some(value))) => {
-            add(&format!("{labels} AND l.value = ?)"), vec![label.clone().into(), value.clone().into()]);
-        }
-    }
-    rest.push_str(" ORDER BY j.namespace, j.name LIMIT ?");
-    params.push(i64::try_from(query.limit).unwrap_or(i64::MAX).into());
-    jobs(conn, cache, &rest, params_from_iter(params))
 }

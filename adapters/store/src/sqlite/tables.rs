@@ -14,17 +14,18 @@ use rusqlite::{Connection, Row, params};
 
 use crate::cache::definition_cache::Cache;
 use crate::codec::named;
+use crate::feed::{JournalAsk, Numbered};
 use crate::guarded::guarded;
 use crate::sqlite::client::error::unreadable;
 use crate::sqlite::rows::{CONCURRENT_ORDER, signed};
-use crate::sqlite::{change, history, losses, select};
+use crate::sqlite::{audit, change, history, losses, page, select};
 use crate::tables::{
     ConcurrentJob, JobRow, JobRows, RecordQuery, Recorded, SeenJob, Standing, Tables, WriteSet, at_once,
 };
 use crate::views::jobs;
 use crate::{
-    ClaimRequest, JobKey, JobQuery, NewSession, Output, RecordedLoss, SessionState, SessionView, StoreError,
-    StoreResult,
+    AuditQuery, AuditRows, ClaimRequest, JobKey, JobQuery, NewSession, Output, RecordedLoss, SessionState, SessionView,
+    StoreError, StoreResult,
 };
 
 /// One transaction on one connection.
@@ -146,7 +147,7 @@ impl Tables for Transaction<'_> {
     }
 
     fn job_page(&mut self, query: &JobQuery) -> impl Future<Output = StoreResult<JobRows>> + Send {
-        ready(select::job_page(self.conn, self.cache, query).map(JobRows::from))
+        ready(page::job_page(self.conn, self.cache, query, self.partitions))
     }
 
     fn ids_of_name(&mut self, key: &JobKey) -> impl Future<Output = StoreResult<Vec<JobId>>> + Send {
@@ -184,6 +185,10 @@ impl Tables for Transaction<'_> {
         ready(self.live_jobs_of(jobs))
     }
 
+    fn executing_jobs(&mut self) -> impl Future<Output = StoreResult<Vec<JobRow>>> + Send {
+        ready(self.jobs("job_state s WHERE s.held_session IS NOT NULL AND s.started_at IS NOT NULL", []))
+    }
+
     fn live_concurrent(
         &mut self,
         jobs: Option<&[JobId]>,
@@ -199,6 +204,10 @@ impl Tables for Transaction<'_> {
         ready(history::records(self.conn, query))
     }
 
+    fn runs_numbered(&mut self, ask: &JournalAsk) -> impl Future<Output = StoreResult<Numbered<Recorded>>> + Send {
+        ready(history::numbered(self.conn, ask))
+    }
+
     fn last_records(&mut self, jobs: &[JobId]) -> impl Future<Output = StoreResult<BTreeMap<JobId, RunRecord>>> + Send {
         let found = jobs.iter().filter_map(|job| {
             let record = history::last_record(self.conn, *job).transpose()?;
@@ -207,8 +216,17 @@ impl Tables for Transaction<'_> {
         ready(found.collect())
     }
 
+    fn audit(&mut self, query: &AuditQuery) -> impl Future<Output = StoreResult<AuditRows>> + Send {
+        ready(audit::rows(self.conn, query))
+    }
+
     fn output(&mut self, run: RunId) -> impl Future<Output = StoreResult<Option<Output>>> + Send {
         ready(history::output(self.conn, run))
+    }
+
+    fn run_params(&mut self, firings: &[FiringKey]) -> impl Future<Output = StoreResult<Vec<Option<Arc<str>>>>> + Send {
+        let read = |firing: &FiringKey| history::run_params(self.conn, firing);
+        ready(firings.iter().map(read).collect())
     }
 
     fn insert_session(&mut self, session: &NewSession) -> impl Future<Output = StoreResult<()>> + Send {
@@ -270,9 +288,9 @@ impl Tables for Transaction<'_> {
         ready(losses::windows(self.conn, accepted_since))
     }
 
-    fn accept_windows(&mut self) -> impl Future<Output = StoreResult<()>> + Send {
+    fn accept_windows(&mut self) -> impl Future<Output = StoreResult<bool>> + Send {
         let sql = "UPDATE loss_window SET is_open = NULL, accepted_at = ?1 WHERE is_open = 1";
-        ready(self.execute(sql, [self.now().as_ms()]))
+        ready(change::execute(self.conn, sql, [self.now().as_ms()]).map(|accepted| accepted > 0))
     }
 
     fn sessions(&mut self, with_counts: bool) -> impl Future<Output = StoreResult<Vec<SessionView>>> + Send {

@@ -2,17 +2,19 @@
 
 use carillon_domain::id::{RunId, SessionId};
 use carillon_domain::node::port::{Peek, RunRef};
+use carillon_domain::time::Timestamp;
 
 use rusqlite::Connection;
 
 use crate::cache::definition_cache::Cache;
+use crate::calls::sign_in::{LinkDigest, SigningKey};
 use crate::live_output::LiveRow;
 use crate::local::port::LocalTransaction;
 use crate::purge_cursor::{Counted, Purge, PurgePosition, PurgePositions};
 use crate::sqlite::client::error::statement;
 use crate::sqlite::client::writer::{Cached, savepoint};
 use crate::sqlite::tables::Transaction;
-use crate::sqlite::{history, live_output, losses, purge};
+use crate::sqlite::{audit, history, live_output, losses, purge, sign_in};
 use crate::tables::Tables;
 use crate::{LivePart, PeekRequest, StoreResult};
 
@@ -51,8 +53,24 @@ impl LocalTransaction for Transaction<'_> {
         live_output::write(self.conn, outputs)
     }
 
+    fn signing_key(&mut self, offered: SigningKey) -> StoreResult<SigningKey> {
+        sign_in::key(self.conn, offered)
+    }
+
+    fn insert_link(&mut self, link: LinkDigest, expires_at: Timestamp) -> StoreResult<()> {
+        sign_in::insert_link(self.conn, link, self.now(), expires_at)
+    }
+
+    fn delete_link(&mut self, link: LinkDigest) -> StoreResult<bool> {
+        sign_in::delete_link(self.conn, link, self.now())
+    }
+
     fn crowded_jobs(&mut self, purge: &Purge, from: PurgePosition) -> StoreResult<Counted> {
         purge::crowded_jobs(self.conn, purge, from)
+    }
+
+    fn purge_audit(&mut self, before: Timestamp, limit: usize) -> StoreResult<usize> {
+        audit::purge(self.conn, before, limit)
     }
 
     fn purge(

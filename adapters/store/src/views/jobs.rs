@@ -8,7 +8,7 @@ use carillon_domain::run::RunRecord;
 use carillon_domain::store::Refusal;
 
 use crate::tables::{JobRow, JobRows, SeenJob, Tables};
-use crate::{Change, ControlError, JobKey, JobQuery, JobView, Page, Saved, StoreError};
+use crate::{Change, ControlError, JobCursor, JobKey, JobQuery, JobSort, JobView, Page, Saved, StoreError};
 
 /// The node's name of each session that there is.
 pub(crate) async fn node_names<T: Tables>(tables: &mut T) -> Result<BTreeMap<SessionId, String>, StoreError> {
@@ -34,7 +34,8 @@ pub(crate) fn no_job(key: &JobKey) -> ControlError {
     Refusal::NoJob(key.clone()).into()
 }
 
-async fn seen_jobs<T: Tables>(tables: &mut T, rows: Vec<JobRow>) -> Result<Vec<SeenJob>, StoreError> {
+/// Rows with what people see of them beside.
+pub(crate) async fn seen_jobs<T: Tables>(tables: &mut T, rows: Vec<JobRow>) -> Result<Vec<SeenJob>, StoreError> {
     let ids: Vec<_> = rows.iter().map(|row| row.state.id).collect();
     let mut last_runs = tables.last_records(&ids).await?;
     let held = rows.iter().any(|row| row.state.phase.held().is_some());
@@ -79,12 +80,20 @@ pub(crate) async fn job<T: Tables>(tables: &mut T, key: &JobKey) -> Result<JobVi
     find(tables, key).await.map(JobView::from)
 }
 
-pub(crate) async fn jobs<T: Tables>(tables: &mut T, query: &JobQuery) -> Result<Page<JobView, JobKey>, StoreError> {
+/// Where the listing goes on behind this job.
+fn cursor_of(row: &JobRow, sort: JobSort) -> JobCursor {
+    match sort {
+        JobSort::Name => JobCursor::Name(row.definition.key()),
+        JobSort::Next => JobCursor::Next { claim_at: row.state.claim_at(), id: row.state.id },
+    }
+}
+
+pub(crate) async fn jobs<T: Tables>(tables: &mut T, query: &JobQuery) -> Result<Page<JobView, JobCursor>, StoreError> {
     let limit = query.limit.max(1);
     let JobRows { mut rows, looked_until } = tables.job_page(&JobQuery { limit: limit + 1, ..query.clone() }).await?;
     let more = rows.len() > limit;
     rows.truncate(limit);
-    let last = rows.last().filter(|_| more).map(|row| row.definition.key());
+    let last = rows.last().filter(|_| more).map(|row| cursor_of(row, query.sort));
     let next = last.or(looked_until);
     Ok(Page { items: seen_jobs(tables, rows).await?.into_iter().map(JobView::from).collect(), next })
 }

@@ -1,4 +1,5 @@
 //! Jobs and runs as people see them: read-only, and free of rules.
 
+pub(crate) mod feed;
 pub(crate) mod jobs;
 pub(crate) mod runs;

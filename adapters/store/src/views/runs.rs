@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use carillon_domain::firing::{Firing, Held, Phase, Waiting};
+use carillon_domain::firing::{Firing, FiringKey, Held, Phase, Waiting};
 use carillon_domain::id::{JobId, RunId, SessionId};
 use carillon_domain::run::{Status, Trigger};
 use carillon_domain::store::Refusal;
@@ -13,9 +13,25 @@ use carillon_domain::store::Refusal;
 use super::jobs::node_names;
 use crate::definition::Definition;
 use crate::tables::{ConcurrentJob, JobRow, RecordQuery, Recorded, Tables};
-use crate::{ControlError, Output, Page, RunCursor, RunQuery, RunStage, RunView, StoreError};
+use crate::{ControlError, Output, Page, RunCursor, RunQuery, RunStage, RunView, SessionView, StoreError};
 
+/// One run, with the params that were given for it.
 pub(crate) async fn run<T: Tables>(tables: &mut T, run: RunId) -> Result<RunView, ControlError> {
+    let view = find(tables, run).await?;
+    let (trigger, due_at) = match &view.stage {
+        RunStage::Waiting { due_at, trigger, .. } => (*trigger, *due_at),
+        RunStage::Running { held, .. } => (held.firing.trigger, held.firing.due_at),
+        RunStage::Recorded { record, .. } => (record.trigger, record.due_at),
+    };
+    if trigger != Trigger::Manual {
+        return Ok(view);
+    }
+    let firing = FiringKey { job: view.job_id, due_at, trigger };
+    let params = tables.run_params(&[firing]).await?.pop().flatten();
+    Ok(RunView { params, ..view })
+}
+
+async fn find<T: Tables>(tables: &mut T, run: RunId) -> Result<RunView, ControlError> {
     let nodes = node_names(tables).await?;
     let mut views = Vec::new();
     if let Some(row) = tables.job_by_run(run).await? {
@@ -53,6 +69,7 @@ pub(crate) async fn runs<T: Tables>(
             status: query.status,
             since: query.since,
             until: query.until,
+            covering: query.covering,
             after: query.after,
             limit: limit + 1,
         };
@@ -82,8 +99,19 @@ async fn live<T: Tables>(tables: &mut T, query: &RunQuery, jobs: Option<&[JobId]
             && (query.status.is_none() || matches!(view.stage, RunStage::Running { .. }))
             && query.since.is_none_or(|since| at.due_at >= since)
             && query.until.is_none_or(|until| at.due_at < until)
+            && query.covering.is_none_or(|due| at.due_at == due)
             && query.after.is_none_or(|after| at < after)
     });
+    Ok(views)
+}
+
+/// Every run that executes; `sessions` tell the names of the nodes.
+pub(crate) async fn executing<T: Tables>(tables: &mut T, sessions: &[SessionView]) -> Result<Vec<RunView>, StoreError> {
+    let nodes = sessions.iter().map(|session| (session.beat.id, session.node.clone())).collect();
+    let mut views = Vec::new();
+    tables.executing_jobs().await?.iter().for_each(|row| of_job(row, &nodes, &mut views));
+    tables.live_concurrent(None).await?.iter().for_each(|concurrent| of_concurrent(concurrent, &nodes, &mut views));
+    views.retain(|view| matches!(view.stage, RunStage::Running { .. }));
     Ok(views)
 }
 
@@ -104,10 +132,10 @@ fn cursor(view: &RunView) -> RunCursor {
     RunCursor { due_at, attempt, run: view.id }
 }
 
-fn of_record(recorded: Recorded) -> RunView {
+pub(crate) fn of_record(recorded: Recorded) -> RunView {
     let Recorded { record, key, node, output_truncated } = recorded;
     let stage = RunStage::Recorded { record: Box::new(record.clone()), output_truncated };
-    RunView { id: record.id, job_id: record.job, key, node, stage }
+    RunView { id: record.id, job_id: record.job, key, node, stage, params: None }
 }
 
 fn of_job(row: &JobRow, nodes: &BTreeMap<SessionId, String>, views: &mut Vec<RunView>) {
@@ -135,12 +163,12 @@ fn of_phase(
         Phase::Prepared(_) | Phase::Idle => waiting_stage(&held.firing, Some(held)),
     };
     let node = nodes.get(&held.session).cloned();
-    Some(RunView { id: held.run, job_id: job, key: definition.key(), node, stage })
+    Some(RunView { id: held.run, job_id: job, key: definition.key(), node, stage, params: None })
 }
 
 fn of_waiting(job: JobId, definition: &Definition, waiting: Waiting) -> Option<RunView> {
     let stage = waiting_stage(&waiting.firing, None);
-    Some(RunView { id: waiting.run?, job_id: job, key: definition.key(), node: None, stage })
+    Some(RunView { id: waiting.run?, job_id: job, key: definition.key(), node: None, stage, params: None })
 }
 
 fn waiting_stage(firing: &Firing, held: Option<&Held>) -> RunStage {

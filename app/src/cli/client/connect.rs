@@ -1,11 +1,10 @@
-//! How the server is reached: its address, the certificates to trust, the token.
+//! How the server is reached: its address, the limits of time, the token.
 
-use std::path::Path;
 use std::time::Duration;
 use std::{env, fs, io};
 
 use ureq::http::Uri;
-use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
+use ureq::tls::TlsConfig;
 use ureq::{Agent, Proxy};
 
 use super::is_loopback;
@@ -37,43 +36,27 @@ pub(super) fn base_of(server: &str) -> Result<(String, Uri), CommandFailure> {
 }
 
 /// A client without redirects: the API has none, and the token is for this server only.
-pub(super) fn agent(server: &Uri, ca_file: Option<&Path>) -> Result<Agent, CommandFailure> {
-    let mut tls = TlsConfig::builder();
-    if let Some(path) = ca_file {
-        tls = tls.root_certs(authorities(path)?);
-    }
+pub(super) fn agent(server: &Uri, tls: TlsConfig) -> Agent {
     let config = Agent::config_builder()
         .http_status_as_error(false)
         .max_redirects(0)
         .max_redirects_will_error(false)
-        .user_agent(concat!("carillon/", env!("CARGO_PKG_VERSION")))
+        .user_agent(concat!("carillon CLI/", env!("CARGO_PKG_VERSION")))
         .proxy(if is_loopback(server) { None } else { Proxy::try_from_env() })
         .timeout_connect(Some(CONNECTS_WITHIN))
         .timeout_send_body(Some(ANSWERS_WITHIN))
         .timeout_recv_response(Some(ANSWERS_WITHIN))
-        .tls_config(tls.build())
+        .tls_config(tls)
         .build();
-    Ok(config.new_agent())
+    config.new_agent()
 }
 
-fn authorities(path: &Path) -> Result<RootCerts, CommandFailure> {
-    let shown = path.display();
-    let pem = fs::read(path)
-        .map_err(|error| CommandFailure::usage(format!("cannot read the certificates {shown}: {error}")))?;
-    let items: Result<Vec<_>, _> = parse_pem(&pem).collect();
-    let items = items.map_err(|error| CommandFailure::usage(format!("{shown} is not a PEM file: {error}")))?;
-    let certificate = |item| if let PemItem::Certificate(certificate) = item { Some(certificate) } else { None };
-    let certificates: Vec<_> = items.into_iter().filter_map(certificate).collect();
-    match certificates.is_empty() {
-        true => Err(CommandFailure::usage(format!("{shown} holds no certificate"))),
-        false => Ok(RootCerts::from(certificates)),
-    }
-}
-
-/// The token of the environment, or else of the file in the working directory; none when there is neither.
-pub(super) fn token() -> Result<Option<String>, CommandFailure> {
+/// The token of the environment, or else of the file in the working directory; none when there is neither. The server looks at a token
+/// before a certificate. So a file that happens to be there must not hide the certificate that was asked for.
+pub(super) fn token(certificate_shown: bool) -> Result<Option<String>, CommandFailure> {
     let (token, place) = match env::var("CARILLON_TOKEN") {
         Ok(token) if !token.trim().is_empty() => (token, "CARILLON_TOKEN"),
+        _ if certificate_shown => return Ok(None),
         _ => match fs::read_to_string(TOKEN_FILE) {
             Ok(token) => (token, TOKEN_FILE),
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -90,20 +73,6 @@ pub(super) fn token() -> Result<Option<String>, CommandFailure> {
         false => {
             Err(CommandFailure::failed(format!("{place} does not hold a token: one printable ASCII word is expected")))
         }
-    }
-}
-
-/// The words of ureq, as a part of a sentence.
-pub(super) fn reason(error: &ureq::Error) -> String {
-    match error {
-        ureq::Error::Io(error) if error.kind() == io::ErrorKind::ConnectionRefused => "nothing listens there".into(),
-        ureq::Error::Io(error) if error.kind() == io::ErrorKind::InvalidData => {
-            format!("what answers there does not speak TLS, or not as it should ({error}): http:// may be meant")
-        }
-        ureq::Error::Io(error) => error.to_string(),
-        ureq::Error::HostNotFound => "there is no host of that name".into(),
-        ureq::Error::Timeout(_) => "it did not answer in time".into(),
-        other => other.to_string(),
     }
 }
 

@@ -2,6 +2,8 @@
 
 mod answer;
 mod connect;
+mod reason;
+mod trust;
 
 use std::io::Read;
 
@@ -11,6 +13,7 @@ use ureq::{Agent, Body};
 
 pub use self::answer::{Reply, faults};
 use self::connect::{MOST_ANSWER, agent, base_of, token};
+use self::reason::Reason;
 use super::args::ServerArgs;
 use super::failure::CommandFailure;
 
@@ -91,7 +94,8 @@ impl Client {
     /// A way to the server that the arguments name. Nothing is sent yet.
     pub fn new(args: &ServerArgs) -> Result<Self, CommandFailure> {
         let (base, uri) = base_of(&args.server)?;
-        Ok(Self { agent: agent(&uri, args.ca_file.as_deref())?, base, token: token()? })
+        let token = token(args.cert.is_some())?;
+        Ok(Self { agent: agent(&uri, trust::config(args)?), base, token })
     }
 
     /// Calls and reads the whole answer; anything but a success is a [`CommandFailure`].
@@ -172,19 +176,15 @@ impl Client {
     }
 
     fn unreachable(&self, error: &ureq::Error) -> CommandFailure {
-        let (base, reason) = (&self.base, connect::reason(error));
-        let advice = match reason.contains("certificate") {
-            true => "name a file with its certificate, or with its authority's, with --ca-file or CARILLON_CA_FILE",
-            false => "start one with `carillon serve`, or name another with --server or CARILLON_SERVER",
-        };
-        CommandFailure::failed(format!("cannot reach the server at {base}: {reason}; {advice}"))
+        let (base, reason) = (&self.base, Reason::of(error));
+        CommandFailure::failed(format!("cannot reach the server at {base}: {}; {}", reason.what, reason.advice))
     }
 
     fn broken(&self, error: &ureq::Error) -> CommandFailure {
         let base = &self.base;
         CommandFailure::failed(format!(
             "the answer of {base} broke off: {}; look before you try again",
-            connect::reason(error)
+            Reason::of(error).what
         ))
     }
 

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use self::save::{AddArgs, UpdateArgs};
 use self::show::{ListArgs, NextArgs, RunsArgs};
-use super::args::{PlaceArgs, job_name, time};
+use super::args::{PlaceArgs, job_name, pair, time};
 use super::client::{Call, Client};
 use super::failure::CommandFailure;
 use super::out::Out;
@@ -76,6 +76,12 @@ pub struct RunNowArgs {
     /// Which job.
     #[command(flatten)]
     pub job: NamedArgs,
+    /// Params to lay over the job's for this run: a JSON object, `-` for standard input
+    #[arg(long, value_name = "JSON")]
+    pub params: Option<String>,
+    /// One of them as text, such as env.MONTH=2027-01; given again for more
+    #[arg(long = "param", value_name = "KEY=VALUE", value_parser = pair)]
+    pub param: Vec<(String, String)>,
     /// Wait for the end, print what it prints, and exit with 1 unless it succeeds
     #[arg(long)]
     pub wait: bool,
@@ -135,6 +141,6 @@ fn path(name: &str, below: &str) -> String {
 }
 
 /// A time of the API as people read it: without milliseconds where they are zero.
-fn short(time: &str) -> String {
+pub(in crate::cli) fn short(time: &str) -> String {
     Timestamp::parse_rfc3339(time).map_or_else(|| time.to_owned(), Timestamp::to_rfc3339_short)
 }

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::thread::sleep;
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
 use super::{RunNowArgs, path};
 use crate::cli::client::{Call, Client};
@@ -22,7 +22,11 @@ const MOST_FAILURES: u32 = 5;
 pub fn run_now(args: &RunNowArgs, out: &mut Out) -> Result<ExitCode, CommandFailure> {
     let (job, place) = (&args.job, &args.job.place);
     let client = Client::new(&place.server)?;
-    let reply = client.call(Call::post(path(&job.name, "/run")).with("namespace", &place.namespace))?;
+    let mut call = Call::post(path(&job.name, "/run")).with("namespace", &place.namespace);
+    if let Some(params) = params_of(args)? {
+        call = call.body(json!({"params": params}));
+    }
+    let reply = client.call(call)?;
     let Some(id) = reply.body["id"].as_str() else {
         return Err(CommandFailure::failed("the server answered no run id; look at `carillon job runs`"));
     };
@@ -44,6 +48,44 @@ pub fn run_now(args: &RunNowArgs, out: &mut Out) -> Result<ExitCode, CommandFail
         false => note(&sentence(&run)),
     }
     Ok(if run["status"] == "succeeded" { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The params of the arguments, `None` if there are none. Single ones are laid over those of `--params`.
+fn params_of(args: &RunNowArgs) -> Result<Option<Value>, CommandFailure> {
+    if args.params.is_none() && args.param.is_empty() {
+        return Ok(None);
+    }
+    let text = match args.params.as_deref() {
+        None => "{}".to_owned(),
+        Some("-") => std::io::read_to_string(std::io::stdin())
+            .map_err(|error| CommandFailure::failed(format!("standard input cannot be read: {error}")))?,
+        Some(text) => text.to_owned(),
+    };
+    let params: Value = serde_json::from_str(&text).map_err(|error| {
+        CommandFailure::usage(format!("--params is not JSON: {error}; write it like '{{\"env\": {{}}}}'"))
+    })?;
+    let Value::Object(mut params) = params else {
+        return Err(CommandFailure::usage("--params is not a JSON object; write it like '{\"env\": {}}'"));
+    };
+    for (key, value) in &args.param {
+        put(&mut params, key, value);
+    }
+    Ok(Some(Value::Object(params)))
+}
+
+/// Puts a text at a path such as `env.MONTH`.
+fn put(object: &mut Map<String, Value>, path: &str, text: &str) {
+    let Some((first, rest)) = path.split_once('.') else {
+        object.insert(path.to_owned(), json!(text));
+        return;
+    };
+    let inner = object.entry(first).or_insert_with(|| json!({}));
+    if !inner.is_object() {
+        *inner = json!({});
+    }
+    if let Value::Object(inner) = inner {
+        put(inner, rest, text);
+    }
 }
 
 /// The run when it has ended.

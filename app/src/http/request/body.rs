@@ -14,24 +14,22 @@ use crate::http::problem::Problem;
 use crate::json::parse_json;
 
 /// The longest body of an ordinary request, in bytes.
-pub(in crate::http) const ORDINARY: usize = 1024 * 1024;
+pub(crate) const ORDINARY: usize = 1024 * 1024;
 /// The longest body of a batch, in bytes.
-pub(in crate::http) const BATCH: usize = 16 * 1024 * 1024;
+pub(crate) const BATCH: usize = 16 * 1024 * 1024;
 /// How long a body may take to arrive; nobody without a token gets as far as sending one.
 const ARRIVES_WITHIN: Duration = Duration::from_secs(120);
 
 /// A body as it comes in.
-pub(in crate::http) type BodyStream = Pin<Box<dyn Stream<Item = Result<Bytes, warp::Error>> + Send + Sync>>;
+pub(crate) type BodyStream = Pin<Box<dyn Stream<Item = Result<Bytes, warp::Error>> + Send + Sync>>;
 
 /// Boxes the body that warp hands out.
-pub(in crate::http) fn boxed(
-    body: impl Stream<Item = Result<impl Buf, warp::Error>> + Send + Sync + 'static,
-) -> BodyStream {
+pub(crate) fn boxed(body: impl Stream<Item = Result<impl Buf, warp::Error>> + Send + Sync + 'static) -> BodyStream {
     Box::pin(body.map(|chunk| chunk.map(|mut chunk| chunk.copy_to_bytes(chunk.remaining()))))
 }
 
 /// Reads a body that must be JSON; an empty one counts as `{}` where `may_be_empty`.
-pub(in crate::http) async fn json(
+pub(crate) async fn json(
     headers: &HeaderMap,
     body: BodyStream,
     limit: usize,
@@ -50,7 +48,7 @@ pub(in crate::http) async fn json(
     parse_json(&text).map_err(|error| Problem::bad(error.to_string()))
 }
 
-async fn collect(mut body: BodyStream, limit: usize) -> Result<Vec<u8>, Problem> {
+pub(crate) async fn collect(mut body: BodyStream, limit: usize) -> Result<Vec<u8>, Problem> {
     let mut text = Vec::new();
     while let Some(chunk) = body.next().await {
         let chunk = chunk.map_err(|_| Problem::bad("the body broke off"))?;

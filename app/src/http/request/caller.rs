@@ -6,50 +6,85 @@
 use std::sync::Arc;
 
 use carillon_domain::name::check_job_name;
-use carillon_store::JobKey;
+use carillon_store::{Author, JobKey};
 use serde_json::Value;
 use warp::Filter;
 use warp::filters::BoxedFilter;
-use warp::http::header::HeaderMap;
+use warp::http::header::{AUTHORIZATION, HeaderMap};
+use warp::http::{Method, StatusCode};
 
 use crate::config::Role;
+use crate::http::connection::{Connection, connection};
 use crate::http::problem::Problem;
 use crate::http::request::access::Caller;
+use crate::http::request::author::author;
 use crate::http::request::body::{self, BodyStream};
 use crate::http::request::query::{Query, decode};
+use crate::http::request::session::is_csrf;
 use crate::http::state::ApiState;
 use crate::json::Fields;
 
+/// The header that says that a write by cookie comes from a page of this server.
+const CSRF: &str = "carillon-csrf";
+
 /// A request that was let in.
-pub(in crate::http) struct Call {
+pub(crate) struct Call {
     pub api: Arc<ApiState>,
     pub caller: Caller,
+    /// The caller as the audit log names it.
+    pub author: Author,
     pub headers: HeaderMap,
     query: String,
     body: Option<BodyStream>,
 }
 
 /// A request, or why it was not let in.
-pub(in crate::http) type Admitted = Result<Call, Problem>;
+pub(crate) type Admitted = Result<Call, Problem>;
 
 /// Lets in requests whose caller has the role. Comes after path and method of a route, and takes the request's body.
-pub(in crate::http) fn call(api: &Arc<ApiState>, role: Role) -> BoxedFilter<(Admitted,)> {
+pub(crate) fn call(api: &Arc<ApiState>, role: Role) -> BoxedFilter<(Admitted,)> {
     let api = Arc::clone(api);
     let query = warp::query::raw().or(warp::any().map(String::new)).unify();
-    warp::header::headers_cloned()
+    warp::method()
+        .and(warp::header::headers_cloned())
         .and(query)
+        .and(connection())
         .and(warp::body::stream())
-        .map(move |headers: HeaderMap, query: String, body| {
-            api.hosts.check(&headers)?;
-            let caller = api.tokens.caller(&headers)?;
-            caller.needs(role)?;
-            Ok(Call { api: Arc::clone(&api), caller, headers, query, body: Some(body::boxed(body)) })
+        .then(move |method: Method, headers: HeaderMap, query: String, connection: Connection, body| {
+            let (api, body) = (Arc::clone(&api), Some(body::boxed(body)));
+            async move {
+                api.hosts.check(&headers)?;
+                let caller = caller(&api, &method, &headers, connection).await?;
+                caller.needs(role)?;
+                let author = author(caller.name(), connection, &headers);
+                Ok(Call { api, caller, author, headers, query, body })
+            }
         })
         .boxed()
 }
 
+/// The caller, by a bearer token or by the cookie of the page where no token is given.
+async fn caller(
+    api: &ApiState,
+    method: &Method,
+    headers: &HeaderMap,
+    connection: Connection,
+) -> Result<Caller, Problem> {
+    let session = match headers.contains_key(AUTHORIZATION) {
+        true => None,
+        false => api.sessions.of(headers, &api.tokens).await?,
+    };
+    let Some(session) = session else { return api.tokens.caller(headers, connection.certificate) };
+    let given = headers.get(CSRF).and_then(|value| value.to_str().ok());
+    if method.is_safe() || given.is_some_and(|given| is_csrf(&session, given)) {
+        return Ok(session.caller);
+    }
+    let detail = format!("a write by cookie needs the header {CSRF}, or send a token: Authorization: Bearer TOKEN");
+    Err(Problem::new(StatusCode::FORBIDDEN, detail))
+}
+
 /// GET, and HEAD, of which the server sends the head only.
-pub(in crate::http) fn reading() -> BoxedFilter<()> {
+pub(crate) fn reading() -> BoxedFilter<()> {
     warp::get().or(warp::head()).unify().boxed()
 }
 
@@ -109,7 +144,7 @@ impl Call {
 }
 
 /// The name of a job as a segment of a path.
-pub(in crate::http) fn job_name(segment: &str) -> Result<String, Problem> {
+pub(crate) fn job_name(segment: &str) -> Result<String, Problem> {
     let name = decode(segment).ok_or_else(|| Problem::bad("the path is not percent-encoded UTF-8"))?;
     check_job_name(&name).map_err(|error| Problem::field("name", error.to_string()))?;
     Ok(name)

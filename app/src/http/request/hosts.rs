@@ -34,7 +34,7 @@ impl Hosts {
     }
 
     /// Refuses requests that were made under another name, or from another site.
-    pub(in crate::http) fn check(&self, headers: &HeaderMap) -> Result<(), Problem> {
+    pub(crate) fn check(&self, headers: &HeaderMap) -> Result<(), Problem> {
         let host = single(headers, &HOST)?.ok_or_else(|| Problem::bad("the header Host is missing"))?;
         if !self.knows(host) {
             let shown: String = host.chars().take(64).collect();

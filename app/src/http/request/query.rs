@@ -13,11 +13,11 @@ const PAGE: u32 = 100;
 const LARGEST_PAGE: u32 = 1_000;
 
 /// The parameters of a query while they are being read.
-pub(in crate::http) struct Query(Fields);
+pub(crate) struct Query(Fields);
 
 /// Which namespaces a listing is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::http) enum Namespaces {
+pub(crate) enum Namespaces {
     One(String),
     All,
 }
@@ -91,8 +91,13 @@ impl Query {
 
     /// The namespaces of a listing: `*` for all, `default` where nothing is given.
     pub fn namespaces(&mut self) -> Namespaces {
+        self.namespaces_or(Namespaces::One("default".into()))
+    }
+
+    /// The namespaces of a listing: `*` for all, `preset` where nothing is given.
+    pub fn namespaces_or(&mut self, preset: Namespaces) -> Namespaces {
         match self.0.text("namespace") {
-            None => Namespaces::One("default".into()),
+            None => preset,
             Some(all) if all == "*" => Namespaces::All,
             Some(name) => {
                 if let Err(error) = check_namespace(&name) {
@@ -114,7 +119,7 @@ impl Query {
 }
 
 /// Percent-decoding, strict: a broken escape or text that is not UTF-8 is nothing.
-pub(in crate::http) fn decode(text: &str) -> Option<String> {
+pub(crate) fn decode(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let [first, tail @ ..] = rest {

@@ -17,7 +17,7 @@ use crate::http::request::caller::{Admitted, call};
 use crate::http::routes::jobs::job_response;
 use crate::http::routes::runs::visible_run;
 use crate::http::state::ApiState;
-use crate::json::{Fields, run_json};
+use crate::json::{Fields, checked_run_params, run_json, run_params};
 
 /// The longest reason of a pause, in characters.
 const LONGEST_REASON: usize = 1_000;
@@ -38,7 +38,7 @@ fn pause(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
         {
             return Err(Problem::field("until", format!("{until} has passed")));
         }
-        let view = call.api.store.pause(&key, until, reason).await?;
+        let view = call.api.store.pause(&key, until, reason, &call.author).await?;
         call.api.engine.look();
         Ok(job_response(StatusCode::OK, &view))
     };
@@ -65,7 +65,7 @@ fn resume(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
         let mut call = admitted?;
         let key = call.job_key(&segment)?;
         call.nothing_more().await?;
-        let view = call.api.store.resume(&key).await?;
+        let view = call.api.store.resume(&key, &call.author).await?;
         call.api.engine.look();
         Ok(job_response(StatusCode::OK, &view))
     };
@@ -78,9 +78,18 @@ fn run_now(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
     let handler = async |segment: String, admitted: Admitted| -> HttpResult {
         let mut call = admitted?;
         let key = call.job_key(&segment)?;
-        call.nothing_more().await?;
+        let params = match run_params(call.optional_json().await?).map_err(Problem::fields)? {
+            None => None,
+            Some(params) => {
+                // Params may be a command, so whoever gives them must be allowed to change the definition.
+                call.caller.needs(Role::Admin)?;
+                let job = call.api.store.job(&key).await?.job;
+                let checked = checked_run_params(params, &job, &call.api.engine.executors());
+                Some(checked.map_err(Problem::fields)?)
+            }
+        };
         let run = call.api.engine.draw_run_id();
-        call.api.store.trigger(&key, run).await?;
+        call.api.store.trigger_with(&key, run, params.map(Arc::from), &call.author).await?;
         call.api.engine.look();
         let mut response = json_response(StatusCode::ACCEPTED, &json!({"id": run.to_string()}));
         set_header(&mut response, LOCATION, &format!("/v1/runs/{run}"));
@@ -97,7 +106,7 @@ fn cancel(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
         call.no_query()?;
         call.nothing_more().await?;
         let run = visible_run(&call, &segment).await?.id;
-        let view = call.api.store.cancel(run).await?;
+        let view = call.api.store.cancel(run, &call.author).await?;
         call.api.engine.cancel(run);
         let ending = matches!(view.stage, RunStage::Running { .. });
         Ok(json_response(if ending { StatusCode::ACCEPTED } else { StatusCode::OK }, &run_json(&view)))

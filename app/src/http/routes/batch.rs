@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use carillon_domain::job::Job;
 use carillon_domain::store::Refusal;
-use carillon_store::{ControlError, JobKey, PutIf, PutJob, Saved, StoreError};
+use carillon_store::{Author, ControlError, JobKey, PutIf, PutJob, Saved, StoreError};
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use warp::filters::BoxedFilter;
@@ -107,6 +107,7 @@ struct Reader(Arc<Mutex<Reading>>);
 struct Reading {
     engine: EngineHandle,
     caller: Caller,
+    author: Author,
     namespace: Option<String>,
     stored: Stored,
     seen: BTreeSet<String>,
@@ -114,8 +115,8 @@ struct Reading {
 
 impl Reader {
     fn new(call: &Call, namespace: Option<String>, stored: Stored) -> Self {
-        let (engine, caller) = (call.api.engine.clone(), call.caller.clone());
-        Self(Arc::new(Mutex::new(Reading { engine, caller, namespace, stored, seen: BTreeSet::new() })))
+        let (engine, caller, author) = (call.api.engine.clone(), call.caller.clone(), call.author.clone());
+        Self(Arc::new(Mutex::new(Reading { engine, caller, author, namespace, stored, seen: BTreeSet::new() })))
     }
 
     async fn read(&self, part: Part) -> Result<Vec<Item>, StoreError> {
@@ -142,7 +143,7 @@ impl Reading {
             let when = stored.map_or(PutIf::Any, |(_, generation)| PutIf::Generation(*generation));
             let put = self.caller.enters(&target).map_err(Problem::into_errors).and_then(|()| definition(body, &place));
             let put = put.and_then(|read| match self.seen.insert(read.job.key()) {
-                true => Ok(Box::new(PutJob { job: read.job, paused: read.paused, when })),
+                true => Ok(Box::new(PutJob { job: read.job, paused: read.paused, when, author: self.author.clone() })),
                 false => Err(vec![FieldError::new("name", "this job stands in the batch before")]),
             });
             Item { namespace: target, name, put }

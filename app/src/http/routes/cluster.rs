@@ -22,7 +22,7 @@ use crate::http::request::body::ORDINARY;
 use crate::http::request::caller::{Admitted, Call, call, reading};
 use crate::http::routes::listing::MOST_DUE_TIMES;
 use crate::http::state::ApiState;
-use crate::json::{Fields, schedule_fault};
+use crate::json::{Fields, schedule_fault, window_json};
 
 pub(in crate::http) fn routes(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
     cluster(api).or(accept(api)).unify().or(executors(api)).unify().or(explain(api)).unify().boxed()
@@ -54,7 +54,7 @@ fn accept(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
         call.no_query()?;
         call.nothing_more().await?;
         call.caller.enters_all()?;
-        let accepted = call.api.store.accept_losses().await?;
+        let accepted = call.api.store.accept_losses(&call.author).await?;
         for RecordedLoss { window, .. } in &accepted {
             warn!("accepted: {window}");
         }
@@ -62,17 +62,6 @@ fn accept(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
         Ok(json_response(StatusCode::OK, &json!({"lost_commits": windows})))
     };
     route.then(move |call| answer(handler(call))).boxed()
-}
-
-fn window_json(noticed: &RecordedLoss) -> Value {
-    json!({
-        "from_at": noticed.window.from_at.to_string(),
-        "until_at": noticed.window.until_at.to_string(),
-        "noticed_at": noticed.window.noticed_at.to_string(),
-        "node": noticed.node,
-        "session": noticed.session.to_string(),
-        "accepted_at": noticed.accepted_at.map(|at| at.to_string()),
-    })
 }
 
 fn session_json(call: &Call, view: &SessionView, live: &[SessionId]) -> Value {

@@ -82,7 +82,7 @@ fn delete(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
             Condition::Generation(generation) => Some(generation),
             Condition::Absent => return Err(Problem::bad("a job that is not there cannot be deleted")),
         };
-        call.api.store.delete_job(&key, if_generation).await?;
+        call.api.store.delete_job(&key, if_generation, &call.author).await?;
         call.api.engine.look();
         let mut response = Response::new("".into());
         *response.status_mut() = StatusCode::NO_CONTENT;
@@ -150,7 +150,7 @@ async fn save(
             stored: stored.as_ref().map(|stored| stored.job.as_ref()),
         };
         let Definition { job, paused } = definition(body.clone(), &place).map_err(Problem::fields)?;
-        match call.api.puts.put(PutJob { job, paused, when }).await {
+        match call.api.puts.put(PutJob { job, paused, when, author: call.author.clone() }).await {
             Ok(saved) => {
                 call.api.engine.look();
                 return Ok(saved);

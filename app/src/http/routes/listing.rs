@@ -1,9 +1,9 @@
-//! `GET /v1/jobs` and `GET /v1/jobs/{name}/next`: which jobs there are, and when one is due.
+//! `GET /v1/jobs`, `GET /v1/jobs/{name}/next` and `.../why`: which jobs there are, when one is due, and why it ran or not.
 
 use std::sync::Arc;
 
 use carillon_domain::name::{check_label_key, check_label_value};
-use carillon_store::JobQuery;
+use carillon_store::{JobQuery, JobSort};
 use serde_json::json;
 use warp::filters::BoxedFilter;
 use warp::http::StatusCode;
@@ -15,13 +15,14 @@ use crate::http::problem::{HttpResult, Problem, answer, json_response};
 use crate::http::request::caller::{Admitted, Call, call, reading};
 use crate::http::request::query::Namespaces;
 use crate::http::state::ApiState;
-use crate::json::{job_cursor, job_json, read_job_cursor};
+use crate::json::{job_cursor, job_json, read_job_cursor, why_json};
+use crate::why::why;
 
 /// How many due times are answered at the most.
 pub(in crate::http) const MOST_DUE_TIMES: u32 = 1_000;
 
 pub(in crate::http) fn routes(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
-    list(api).or(next(api)).unify().boxed()
+    list(api).or(next(api)).unify().or(explained(api)).unify().boxed()
 }
 
 /// `GET /v1/jobs`
@@ -61,6 +62,9 @@ fn job_query(call: &Call) -> Result<JobQuery, Problem> {
         label,
         state: state.map(str::to_owned),
         paused: query.flag("paused"),
+        contains: None,
+        last_status: None,
+        sort: JobSort::Name,
         after: query.cursor(read_job_cursor),
         limit: query.limit(),
     };
@@ -74,6 +78,23 @@ pub(in crate::http) fn entered(call: &Call, namespaces: Namespaces) -> Result<Op
         Namespaces::All => call.caller.enters_all().map(|()| None),
         Namespaces::One(namespace) => call.caller.enters(&namespace).map(|()| Some(namespace)),
     }
+}
+
+/// `GET /v1/jobs/{name}/why`
+fn explained(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
+    let route = path!("v1" / "jobs" / String / "why").and(reading()).and(call(api, Role::Viewer));
+    let handler = async |segment: String, admitted: Admitted| -> HttpResult {
+        let call = admitted?;
+        let (key, at) = {
+            let mut query = call.query()?;
+            let (namespace, at) = (query.namespace(), query.time("at"));
+            query.finish()?;
+            (call.key(&segment, namespace)?, at)
+        };
+        let why = why(call.api.store.as_ref(), &call.api.engine, &key, at).await?;
+        Ok(json_response(StatusCode::OK, &why_json(&why)))
+    };
+    route.then(move |name, call| answer(handler(name, call))).boxed()
 }
 
 /// `GET /v1/jobs/{name}/next`

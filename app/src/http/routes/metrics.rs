@@ -10,9 +10,11 @@ use warp::{Filter, path};
 
 use crate::config::Role;
 use crate::engine::{Counts, Readiness};
+use crate::events::EventCounts;
 use crate::http::problem::{HttpResult, answer};
 use crate::http::request::caller::{Admitted, call, reading};
 use crate::http::state::ApiState;
+use crate::http::tls::Tls;
 
 const FORMAT: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
 
@@ -23,7 +25,11 @@ pub(in crate::http) fn route(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
         let call = admitted?;
         call.no_query()?;
         let mut text = counts(&call.api.engine.counts());
+        events(&call.api.events.counts(), &mut text);
         process(&call.api, &mut text);
+        if let Some(tls) = &call.api.tls {
+            encryption(tls, &mut text);
+        }
         let mut response = Response::new(text.into());
         response.headers_mut().insert(CONTENT_TYPE, FORMAT);
         Ok(response)
@@ -77,6 +83,16 @@ fn lag(text: &mut String, counts: &Counts) {
     line(text, format_args!("{NAME}_count {all}"));
 }
 
+fn events(counts: &EventCounts, text: &mut String) {
+    gauge(text, "carillon_event_readers", "Readers of events at this node.", counts.readers);
+    family(text, "carillon_events_told_total", "counter", "Events told, counted for each reader.");
+    line(text, format_args!("carillon_events_told_total {}", counts.told));
+    family(text, "carillon_event_readers_cut_total", "counter", "Readers of events that were cut off.");
+    line(text, format_args!("carillon_event_readers_cut_total {}", counts.cut));
+    family(text, "carillon_event_looks_total", "counter", "Looks at the database for readers of events.");
+    line(text, format_args!("carillon_event_looks_total {}", counts.looks));
+}
+
 fn process(api: &ApiState, text: &mut String) {
     let ready = u8::from(api.engine.readiness() == Readiness::Ready);
     gauge(text, "carillon_ready", "Whether the node schedules.", usize::from(ready));
@@ -88,6 +104,23 @@ fn process(api: &ApiState, text: &mut String) {
     }
     family(text, "carillon_build_info", "gauge", "The version of the binary.");
     line(text, format_args!("carillon_build_info{{version=\"{}\"}} 1", env!("CARGO_PKG_VERSION")));
+}
+
+fn encryption(tls: &Tls, text: &mut String) {
+    const EXPIRES: &str = "carillon_tls_certificate_expires_seconds";
+    family(text, EXPIRES, "gauge", "How long the served certificate is still good for; negative once it has expired.");
+    line(text, format_args!("{EXPIRES} {}", tls.expires_in_seconds()));
+    const FAILED: &str = "carillon_tls_handshakes_failed_total";
+    family(text, FAILED, "counter", "TLS handshakes that failed.");
+    line(text, format_args!("{FAILED} {}", tls.handshakes_failed()));
+    const REFUSED: &str = "carillon_tls_reloads_refused_total";
+    family(
+        text,
+        REFUSED,
+        "counter",
+        "Changed certificate files that could not be used; the former ones are served on.",
+    );
+    line(text, format_args!("{REFUSED} {}", tls.reloads_refused()));
 }
 
 fn gauge(text: &mut String, name: &str, help: &str, value: usize) {

@@ -1,12 +1,13 @@
 //! The routes, a file each.
 
 pub(in crate::http) mod actions;
+pub(in crate::http) mod audit;
 pub(in crate::http) mod batch;
 pub(in crate::http) mod cluster;
+pub(in crate::http) mod events;
 pub(in crate::http) mod health;
 pub(in crate::http) mod jobs;
 pub(in crate::http) mod listing;
 pub(in crate::http) mod metrics;
-pub(in crate::http) mod output;
-pub(in crate::http) mod output_resume;
+pub(crate) mod output;
 pub(in crate::http) mod runs;

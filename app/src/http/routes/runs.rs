@@ -21,7 +21,7 @@ use crate::http::request::query::Query;
 use crate::http::routes::listing::entered;
 use crate::http::routes::output::live;
 use crate::http::state::ApiState;
-use crate::json::{read_run_cursor, run_cursor, run_json};
+use crate::json::{read_run_cursor, run_cursor, run_json, shown_run_params};
 
 /// How long a run at another node is waited for. That node looks each second for what is asked of it.
 const LIVE_WITHIN: Duration = Duration::from_millis(1_500);
@@ -71,6 +71,7 @@ fn filters(query: &mut Query) -> RunQuery {
         status: query.choice("status", &Status::ALL, Status::as_str),
         since: query.time("since"),
         until: query.time("until"),
+        covering: None,
         after: query.cursor(read_run_cursor),
         limit: query.limit(),
     }
@@ -91,7 +92,7 @@ fn one(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
         call.no_query()?;
         let view = visible_run(&call, &segment).await?;
         let mut out = run_json(&view);
-        let id = view.id;
+        let (id, params) = (view.id, view.params.clone());
         let (output, truncated) = match &view.stage {
             RunStage::Waiting { .. } => (None, false),
             // How it stands is told in any case, what it printed where its node tells that soon.
@@ -109,6 +110,7 @@ fn one(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
         };
         out["output"] = output.map_or(Value::Null, |bytes| String::from_utf8_lossy(&bytes).into());
         out["output_truncated"] = json!(truncated);
+        out["params"] = params.as_deref().map_or(Value::Null, shown_run_params);
         Ok(json_response(StatusCode::OK, &out))
     };
     route.then(move |id, call| answer(handler(id, call))).boxed()

@@ -3,7 +3,6 @@
 use serde_json::json;
 
 use super::{Api, job};
-use crate::http::fallback::RESOURCES;
 
 #[tokio::test]
 async fn roles_reach_as_far_as_they_say() {
@@ -100,25 +99,4 @@ async fn other_names_and_other_sites_are_turned_away() {
     let without =
         warp::test::request().path("/v1/jobs").header("authorization", "Bearer admin").reply(&api.routes).await;
     assert_eq!(without.status(), 400, "no Host");
-}
-
-#[tokio::test]
-async fn the_list_of_resources_is_the_truth() {
-    let api = Api::new().await;
-    for (pattern, allow) in RESOURCES {
-        let path = pattern.replace('*', "x");
-        let allowed: Vec<_> = allow.split(", ").collect();
-        for method in ["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"] {
-            let reply = api.call(method, &path, None).await;
-            assert_eq!(reply.status != 405, allowed.contains(&method), "{method} {path}");
-            if reply.status == 405 {
-                assert_eq!(reply.header("allow"), allow);
-            }
-        }
-    }
-    for path in
-        ["/", "/v1", "/v1/", "/v2/jobs", "/v1/jobs/a/b/c", "/v1/jobs//runs", "/healthz/x", "/v1/events", "/v1/run"]
-    {
-        assert_eq!(api.call("GET", path, None).await.status, 404, "{path}");
-    }
 }

@@ -3,10 +3,13 @@
 mod access;
 mod batch;
 mod cluster;
+mod contract;
 mod elsewhere;
+mod events;
 mod hostile;
 mod jobs;
 mod listing;
+mod page;
 mod runs;
 mod server;
 
@@ -97,7 +100,8 @@ impl Reply {
 
 pub fn token(name: &str, role: Role, namespaces: Option<Vec<String>>) -> TokenConfig {
     use sha2::Digest;
-    TokenConfig { name: name.into(), sha256: TokenDigest(sha2::Sha256::digest(name).into()), role, namespaces }
+    let sha256 = Some(TokenDigest(sha2::Sha256::digest(name).into()));
+    TokenConfig { name: name.into(), sha256, certificate: None, role, namespaces }
 }
 
 pub fn start_of_2027() -> Timestamp {
@@ -166,6 +170,7 @@ impl Api {
             body,
         };
         assert_eq!(reply.header("x-content-type-options"), "nosniff", "{method} {path}");
+        contract::check(method, path, &reply);
         if reply.status.is_client_error() || reply.status.is_server_error() {
             assert_eq!(reply.header("content-type"), "application/problem+json", "{method} {path}");
             assert_eq!(reply.json["status"], reply.status.as_u16());

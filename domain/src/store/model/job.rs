@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::firing::{ConcurrentRun, JobState};
 use crate::job::Job;
 use crate::schedule::Timeline;
+use crate::store::Author;
 use crate::time::Timestamp;
 
 /// The name of a job.
@@ -85,6 +86,8 @@ pub struct PutJob {
     pub paused: Option<bool>,
     /// The condition.
     pub when: PutIf,
+    /// Who asks for it.
+    pub author: Author,
 }
 
 /// The effect of a put.

@@ -100,6 +100,20 @@ impl Rows {
         if jobs.iter().all(|id| self.jobs.contains_key(id)) { Ok(()) } else { Err(Need::Jobs(jobs)) }
     }
 
+    /// Fails with a need, unless the rows of all jobs were read that have a concurrent run among `rows`: they learn how it
+    /// ends.
+    pub(in crate::store) fn require_jobs_of_concurrent<'a>(
+        &self,
+        rows: impl Iterator<Item = &'a RowKey>,
+    ) -> Result<(), Need> {
+        let of_concurrent = |row: &RowKey| match row {
+            RowKey::Job(_) => None,
+            RowKey::Concurrent(key) => Some(key.job),
+        };
+        let jobs: BTreeSet<JobId> = rows.filter_map(of_concurrent).collect();
+        self.require_jobs(jobs.into_iter().collect())
+    }
+
     /// Fails with a need, unless every concurrent run of these jobs was read.
     pub(in crate::store) fn require_concurrent_of(&self, jobs: Vec<JobId>) -> Result<(), Need> {
         if jobs.iter().all(|id| self.with_concurrent.contains(id)) { Ok(()) } else { Err(Need::ConcurrentRunsOf(jobs)) }

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use super::{Definition, NewSession, RecordedLoss};
-use crate::firing::{ConcurrentRun, JobState};
+use crate::firing::{ConcurrentRun, FiringKey, JobState};
 use crate::id::{JobId, RunId, SessionId};
 use crate::run::{Output, RunRecord};
+use crate::store::AuditEntry;
 
 use super::SessionState;
 
@@ -71,22 +72,29 @@ pub struct WriteSet {
     pub records: Vec<RunRecord>,
     /// Outputs of runs among `records`.
     pub outputs: Vec<(RunId, Arc<Output>)>,
+    /// Params that a person gave for one manual run: JSON text, laid over the job's. All attempts of the firing use them.
+    pub run_params: Vec<(FiringKey, Arc<str>)>,
     /// Sessions, written after the rows.
     pub sessions: Vec<SessionWrite>,
     /// A loss window to open, or to lay over the open one.
     pub loss: Option<RecordedLoss>,
+    /// The audit log, written after the rows. So the ids of one job's entries ascend in the order of their commits.
+    pub audit: Vec<AuditEntry>,
 }
 
 impl WriteSet {
     /// Whether it changes rows of jobs and nothing else.
     pub fn has_only_jobs(&self) -> bool {
-        let Self { jobs: _, concurrent, definitions, deleted, records, outputs, sessions, loss } = self;
+        let Self { jobs: _, concurrent, definitions, deleted, records, outputs, run_params, sessions, loss, audit } =
+            self;
         concurrent.is_empty()
             && definitions.is_empty()
             && deleted.is_empty()
             && records.is_empty()
             && outputs.is_empty()
+            && run_params.is_empty()
             && sessions.is_empty()
             && loss.is_none()
+            && audit.is_empty()
     }
 }

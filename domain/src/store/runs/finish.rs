@@ -23,6 +23,7 @@ pub fn finish(me: Me, runs: &[Finished], executors: &[String], rows: &Rows) -> D
     };
     let held: Vec<RunRef> = runs.iter().map(|finished| finished.at).collect();
     rows.require(&held, Need::Held)?;
+    rows.require_jobs_of_concurrent(held.iter().map(|at| &at.row))?;
     let mut work = UnitOfWork::of(rows);
     if runs.iter().any(|finished| finished.next.is_some_and(|next| next.has_place)) {
         rows.require_concurrent_of(work.jobs_without_overlap())?;

@@ -1,17 +1,19 @@
 //! The model as a database of the cluster's protocol: one process's way to the server.
 
 use std::future::Future;
+use std::time::Duration;
 
 use carillon_domain::id::SessionId;
 
 use super::locks::Row;
 use super::model_connection::ModelConnection;
-use super::server::{Shared, lock};
+use super::server::{Limits, Shared, lock};
 use crate::data::Data;
 use carillon_store::StoreResult;
 use carillon_store::cluster::port::{
     ClockAnswer, ConcurrentRuns, Connection, Database, NotBegun, Opened, Opening, Pool,
 };
+use carillon_store::feed::commits_within;
 use carillon_store::tables::{Standing, Tables, at_once};
 
 /// As MySQL lists the jobs with concurrent runs.
@@ -54,6 +56,11 @@ impl Database for InnoDbDatabase {
     }
 
     fn forget_idle(&self, _pool: Pool) {}
+
+    fn commits_within(&self) -> Duration {
+        let Limits { lock_wait, holder } = Limits::default();
+        commits_within(lock_wait, holder)
+    }
 
     fn boot_us(&self) -> u64 {
         lock(&self.server).now_us

@@ -122,7 +122,7 @@ impl ModelConnection {
     }
 
     /// A statement that reads.
-    pub(super) async fn read<T>(&mut self, read: impl FnOnce(&mut Data) -> T) -> StoreResult<T> {
+    pub(crate) async fn read<T>(&mut self, read: impl FnOnce(&mut Data) -> T) -> StoreResult<T> {
         self.statement().await?;
         let trx = self.trx.unwrap_or(TrxId(0));
         Ok(lock(&self.server).read(trx, read))

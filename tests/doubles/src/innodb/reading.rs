@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use carillon_domain::firing::{ConcurrentRun, JobState, Phase};
+use carillon_domain::firing::{ConcurrentRun, FiringKey, JobState, Phase};
 use carillon_domain::id::{JobId, RunId, SessionId};
 use carillon_domain::node::port::{RunRef, Unclaimed, WantedOutput};
 use carillon_domain::run::RunRecord;
@@ -13,12 +13,17 @@ use carillon_domain::time::Timestamp;
 use super::model_connection::ModelConnection;
 use crate::data::Data;
 use carillon_store::cluster::port::{
-    CachedDefinition, ConcurrentQuery, LiveOutputs, Peeking, Purging, ReadForPeople, ReadRows, StateQuery, StateRead,
+    CachedDefinition, ConcurrentQuery, LiveOutputs, Peeking, Purging, ReadForPeople, ReadRows, SignIn, StateQuery,
+    StateRead,
 };
+use carillon_store::feed::{JournalAsk, Numbered};
 use carillon_store::live_output::LiveRow;
 use carillon_store::purge_cursor::{Counted, Purge, PurgePosition, PurgePositions};
 use carillon_store::tables::{RecordQuery, Recorded, SeenJob, Tables, at_once};
-use carillon_store::{ClaimRequest, JobKey, JobQuery, LivePart, Output, PeekRequest, StoreResult};
+use carillon_store::{
+    AuditQuery, AuditRows, ClaimRequest, JobCursor, JobKey, JobQuery, LinkDigest, LivePart, Output, PeekRequest,
+    SigningKey, StoreResult,
+};
 
 fn holds(phase: &Phase, run: RunId) -> bool {
     phase.held().is_some_and(|held| held.run == run)
@@ -41,6 +46,7 @@ fn states(data: &Data, query: StateQuery<'_>) -> Vec<StateRead> {
         StateQuery::HeldBy(session, limit) => {
             all.filter(|state| is_of(&state.phase, session)).take(limit).map(read).collect()
         }
+        StateQuery::Executing => all.filter(|state| matches!(state.phase, Phase::Executing(_))).map(read).collect(),
         StateQuery::Live(ids) => {
             let asked = |state: &&Arc<JobState>| ids.is_none_or(|ids| ids.contains(&state.id));
             let lives = |state: &&Arc<JobState>| state.phase.held().is_some() || state.manual.is_some();
@@ -112,11 +118,15 @@ impl ReadRows for ModelConnection {
         self.read(|data| concurrent_runs(data, query)).await?
     }
 
+    async fn run_params(&mut self, firings: &[FiringKey]) -> StoreResult<Vec<Option<Arc<str>>>> {
+        self.read(|data| firings.iter().map(|firing| data.run_params.get(firing).cloned()).collect()).await
+    }
+
     async fn highest_version(&mut self) -> StoreResult<u64> {
         self.read(|data| data.highest_version).await
     }
 
-    async fn page(&mut self, query: &JobQuery) -> StoreResult<(Vec<StateRead>, Option<JobKey>)> {
+    async fn page(&mut self, query: &JobQuery) -> StoreResult<(Vec<StateRead>, Option<JobCursor>)> {
         let page = self.read(|data| at_once(data.begin().job_page(query))).await??;
         let states = page.rows.into_iter().map(|row| (row.state.id, Ok(JobState::clone(&row.state)))).collect();
         Ok((states, page.looked_until))
@@ -140,8 +150,16 @@ impl ReadForPeople for ModelConnection {
         self.read(|data| at_once(data.begin().records(query))).await?
     }
 
+    async fn runs_numbered(&mut self, ask: &JournalAsk) -> StoreResult<Numbered<Recorded>> {
+        self.read(|data| data.runs_numbered(ask)).await
+    }
+
     async fn last_records(&mut self, jobs: &[JobId]) -> StoreResult<BTreeMap<JobId, RunRecord>> {
         self.read(|data| at_once(data.begin().last_records(jobs))).await?
+    }
+
+    async fn audit(&mut self, query: &AuditQuery) -> StoreResult<AuditRows> {
+        self.read(|data| data.audit_rows(query)).await
     }
 
     async fn output(&mut self, run: RunId) -> StoreResult<Option<Output>> {
@@ -182,11 +200,30 @@ impl LiveOutputs for ModelConnection {
     }
 }
 
+/// Keys and links are written at once: no protocol hangs on them.
+impl SignIn for ModelConnection {
+    async fn signing_key(&mut self, offered: SigningKey) -> StoreResult<SigningKey> {
+        self.read(|data| data.signing_key(offered)).await
+    }
+
+    async fn insert_link(&mut self, link: LinkDigest, _now: Timestamp, expires_at: Timestamp) -> StoreResult<()> {
+        self.read(|data| data.insert_link(link, expires_at)).await
+    }
+
+    async fn delete_link(&mut self, link: LinkDigest, _now: Timestamp) -> StoreResult<bool> {
+        self.read(|data| data.delete_link(link)).await
+    }
+}
+
 /// History is purged at once.
 impl Purging for ModelConnection {
     async fn crowded_jobs(&mut self, _purge: &Purge, _from: PurgePosition) -> StoreResult<Counted> {
         self.statement().await?;
         Ok(Counted::default())
+    }
+
+    async fn purge_audit(&mut self, before: Timestamp, limit: usize) -> StoreResult<usize> {
+        self.read(|data| data.purge_audit(before, limit)).await
     }
 
     async fn purge(

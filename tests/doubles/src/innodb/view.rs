@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use carillon_domain::firing::{ConcurrentRun, FiringKey, JobState};
 use carillon_domain::id::{JobId, RunId, SessionId};
+use carillon_domain::run::RunRecord;
 use carillon_domain::time::Timestamp;
 
 use super::own::Own;
@@ -32,17 +33,19 @@ struct Before {
     names: Vec<(JobKey, Option<JobId>)>,
     new_records: Vec<Place>,
     outputs: Vec<(RunId, Option<Output>)>,
+    run_params: Vec<(FiringKey, Option<Arc<str>>)>,
     sessions: BTreeMap<SessionId, SessionView>,
     spent: BTreeMap<SessionId, (u64, Timestamp)>,
     windows: Vec<RecordedLoss>,
     highest_version: u64,
     record_conflicts: usize,
+    last_audit_id: u64,
 }
 
 impl Before {
     fn of(data: &Data, own: &Own) -> Self {
         let (mut jobs, mut concurrent, mut names) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
-        let (mut new_records, mut outputs) = (Vec::new(), BTreeSet::new());
+        let (mut new_records, mut outputs, mut run_params) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
         names.extend(own.names.iter().map(|(key, _)| key.clone()));
         for changes in &own.changes {
             let rows = changes.jobs.iter().flat_map(|write| [&write.before, &write.after]).flatten();
@@ -54,6 +57,11 @@ impl Before {
             let new = changes.records.iter().filter(|record| !data.places.contains_key(&record.id));
             new_records.extend(new.map(|record| (record.due_at, record.attempt, record.id)));
             outputs.extend(changes.outputs.iter().map(|(run, _)| *run));
+            // Taking a record out may take the params of its firing along.
+            let firing =
+                |record: &RunRecord| FiringKey { job: record.job, due_at: record.due_at, trigger: record.trigger };
+            run_params.extend(changes.records.iter().map(firing));
+            run_params.extend(changes.run_params.iter().map(|(firing, _)| *firing));
         }
         let of_job = |id: JobId| (id, data.states.get(&id).cloned(), data.definitions.get(&id).cloned());
         Self {
@@ -62,11 +70,13 @@ impl Before {
             names: names.into_iter().map(|key| (key.clone(), data.names.get(&key).copied())).collect(),
             new_records,
             outputs: outputs.into_iter().map(|run| (run, data.outputs.get(&run).cloned())).collect(),
+            run_params: run_params.into_iter().map(|firing| (firing, data.run_params.get(&firing).cloned())).collect(),
             sessions: data.sessions.clone(),
             spent: data.spent.clone(),
             windows: data.windows.clone(),
             highest_version: data.highest_version,
             record_conflicts: data.record_conflicts,
+            last_audit_id: data.last_audit_id,
         }
     }
 
@@ -83,8 +93,11 @@ impl Before {
         self.concurrent.into_iter().for_each(|(key, row)| put(&mut data.concurrent, key, row));
         self.names.into_iter().for_each(|(key, id)| put(&mut data.names, key, id));
         self.outputs.into_iter().for_each(|(run, output)| put(&mut data.outputs, run, output));
+        self.run_params.into_iter().for_each(|(firing, params)| put(&mut data.run_params, firing, params));
         (data.sessions, data.spent, data.windows) = (self.sessions, self.spent, self.windows);
         (data.highest_version, data.record_conflicts) = (self.highest_version, self.record_conflicts);
+        data.audit.split_off(&(self.last_audit_id + 1));
+        data.last_audit_id = self.last_audit_id;
     }
 }
 

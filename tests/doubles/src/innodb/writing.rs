@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use carillon_domain::firing::{ConcurrentRun, JobState};
+use carillon_domain::firing::{ConcurrentRun, FiringKey, JobState};
 use carillon_domain::guard::{Guard, enabled};
 use carillon_domain::id::{JobId, RunId, SessionId};
 use carillon_domain::job::Job;
@@ -19,7 +19,8 @@ use crate::data::Data;
 use carillon_store::cluster::port::{Sessions, SingleStart, WriteRows};
 use carillon_store::tables::{Tables, Write, WriteSet, at_once};
 use carillon_store::{
-    JobKey, NewSession, Output, RecordedLoss, SessionBeat, SessionState, SessionView, StoreError, StoreResult,
+    AuditEntry, JobKey, NewSession, Output, RecordedLoss, SessionBeat, SessionState, SessionView, StoreError,
+    StoreResult,
 };
 
 impl ModelConnection {
@@ -113,6 +114,7 @@ impl WriteRows for ModelConnection {
         let duplicates = self.write(|server, trx| {
             server.read(trx, |data| records.iter().filter(|record| data.is_recorded(record)).count())
         })?;
+        self.write(|server, _| records.iter().for_each(|record| server.data.numbers.draw(record.id)))?;
         self.keep(WriteSet { records: records.to_vec(), ..WriteSet::default() })?;
         Ok(duplicates as u64)
     }
@@ -163,6 +165,12 @@ impl WriteRows for ModelConnection {
         Ok(inserted)
     }
 
+    /// Only the commit that writes the job's row inserts them, so nobody else waits for them.
+    async fn insert_run_params(&mut self, params: &[(FiringKey, Arc<str>)]) -> StoreResult<()> {
+        self.statement().await?;
+        self.keep(WriteSet { run_params: params.to_vec(), ..WriteSet::default() })
+    }
+
     /// The version itself follows from the rows that are deleted.
     async fn raise_highest_version(&mut self, _version: u64) -> StoreResult<()> {
         self.locking(&[Row::HighestVersion]).await
@@ -195,6 +203,12 @@ impl WriteRows for ModelConnection {
             Some(count)
         })?;
         inserted.ok_or_else(|| self.duplicate())
+    }
+
+    /// Nobody waits for a new row at the end of the log.
+    async fn insert_audit(&mut self, entries: &[AuditEntry]) -> StoreResult<()> {
+        self.locking(&[]).await?;
+        self.keep(WriteSet { audit: entries.to_vec(), ..WriteSet::default() })
     }
 
     async fn start_alone(&mut self, start: &SingleStart<'_>) -> StoreResult<u64> {
@@ -356,13 +370,16 @@ impl Sessions for ModelConnection {
         self.read(|data| at_once(data.begin().windows(accepted_since))).await?
     }
 
-    async fn accept_windows(&mut self, now: Timestamp) -> StoreResult<()> {
+    async fn accept_windows(&mut self, now: Timestamp) -> StoreResult<bool> {
         self.locking(&[Row::OpenWindow]).await?;
         self.write(|server, trx| {
             let mut windows = server.read(trx, |data| data.windows.clone());
+            let any_open = windows.iter().any(|window| window.accepted_at.is_none());
             windows.iter_mut().for_each(|window| window.accepted_at = window.accepted_at.or(Some(now)));
-            server.own(trx).map(|own| own.windows = Some(windows))
-        })?;
-        Ok(())
+            server.own(trx).is_some_and(|own| {
+                own.windows = Some(windows);
+                any_open
+            })
+        })
     }
 }

@@ -7,6 +7,7 @@ mod fake;
 mod real;
 mod scripts;
 
+use carillon_doubles::author;
 use std::time::Duration;
 
 use carillon_domain::id::JobId;
@@ -61,7 +62,7 @@ type Heard = Vec<(char, Said)>;
 async fn jobs_of(store: &(impl ControlStore + NodeStore + ?Sized)) -> Vec<(JobId, u64)> {
     let mut jobs = Vec::new();
     for name in ["j0", "j1", "j2", "j3"] {
-        let put = [PutJob { job: job(name), paused: None, when: PutIf::Any }];
+        let put = [PutJob { job: job(name), paused: None, when: PutIf::Any, author: author() }];
         store.put_jobs(&put).await.unwrap().pop().unwrap().unwrap();
         let state = store.job(&key(name)).await.unwrap().state;
         jobs.push((state.id, state.version));

@@ -9,13 +9,15 @@ mod rows;
 mod sessions;
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use carillon_domain::id::{JobId, SessionId};
 
-pub use people::{CachedDefinition, LiveOutputs, Purging, ReadForPeople};
+pub use people::{CachedDefinition, LiveOutputs, Purging, ReadForPeople, SignIn};
 pub use rows::{ConcurrentQuery, ReadRows, SingleStart, StateQuery, StateRead, WriteRows};
 pub use sessions::{Peeking, Sessions};
 
+use crate::reports::port::Reports;
 use crate::tables::Standing;
 use crate::{StoreError, StoreResult};
 
@@ -38,6 +40,9 @@ pub trait Database: Send + Sync + 'static {
 
     /// Takes no idle connection of this pool any more.
     fn forget_idle(&self, pool: Pool);
+
+    /// How long after a transaction has drawn a number it may commit.
+    fn commits_within(&self) -> Duration;
 
     /// The boot clock of this process, in microseconds.
     fn boot_us(&self) -> u64;
@@ -130,7 +135,7 @@ impl ConcurrentRuns {
 /// A connection with a transaction on it. After an error of which it is not known what became of the statement it is
 /// [lost](Self::is_lost).
 pub trait Connection:
-    ReadRows + WriteRows + Sessions + Peeking + ReadForPeople + LiveOutputs + Purging + Send + 'static
+    ReadRows + WriteRows + Sessions + Peeking + ReadForPeople + Reports + LiveOutputs + SignIn + Purging + Send + 'static
 {
     /// Whether it is not to be used again.
     fn is_lost(&self) -> bool;

@@ -8,10 +8,12 @@ use carillon_domain::run::RunRecord;
 use carillon_domain::store::Definition;
 use carillon_domain::time::Timestamp;
 
+use crate::calls::sign_in::{LinkDigest, SigningKey};
+use crate::feed::{JournalAsk, Numbered};
 use crate::live_output::LiveRow;
 use crate::purge_cursor::{Counted, Purge, PurgePosition, PurgePositions};
 use crate::tables::{RecordQuery, Recorded, SeenJob};
-use crate::{JobKey, LivePart, Output, StoreResult};
+use crate::{AuditQuery, AuditRows, JobKey, LivePart, Output, StoreResult};
 
 /// A definition by id and generation, if it is cached.
 pub type CachedDefinition<'a> = &'a (dyn Fn(JobId, u64) -> Option<Arc<Definition>> + Sync);
@@ -32,8 +34,14 @@ pub trait ReadForPeople {
     /// History, newest first.
     fn records(&mut self, query: &RecordQuery) -> impl Future<Output = StoreResult<Vec<Recorded>>> + Send;
 
+    /// History by its numbers.
+    fn runs_numbered(&mut self, ask: &JournalAsk) -> impl Future<Output = StoreResult<Numbered<Recorded>>> + Send;
+
     /// The newest record of each job that has one.
     fn last_records(&mut self, jobs: &[JobId]) -> impl Future<Output = StoreResult<BTreeMap<JobId, RunRecord>>> + Send;
+
+    /// Entries of the audit log, newest first, up to `query.limit`.
+    fn audit(&mut self, query: &AuditQuery) -> impl Future<Output = StoreResult<AuditRows>> + Send;
 
     /// The output of a run that ended.
     fn output(&mut self, run: RunId) -> impl Future<Output = StoreResult<Option<Output>>> + Send;
@@ -51,11 +59,31 @@ pub trait LiveOutputs {
     fn publish_live_output(&mut self, outputs: &[(RunId, LivePart)]) -> impl Future<Output = StoreResult<()>> + Send;
 }
 
+/// Signing in at the page.
+pub trait SignIn {
+    /// Stores the key unless there is one; answers the one that is there.
+    fn signing_key(&mut self, offered: SigningKey) -> impl Future<Output = StoreResult<SigningKey>> + Send;
+
+    /// Stores a link, and removes those that expired before `now`.
+    fn insert_link(
+        &mut self,
+        link: LinkDigest,
+        now: Timestamp,
+        expires_at: Timestamp,
+    ) -> impl Future<Output = StoreResult<()>> + Send;
+
+    /// Deletes a link that has not expired; whether there was one.
+    fn delete_link(&mut self, link: LinkDigest, now: Timestamp) -> impl Future<Output = StoreResult<bool>> + Send;
+}
+
 /// Deletion of old history and of the remains of deleted jobs.
 pub trait Purging {
     /// Jobs with more records than they may have, as far as a part of the index tells.
     fn crowded_jobs(&mut self, purge: &Purge, from: PurgePosition)
     -> impl Future<Output = StoreResult<Counted>> + Send;
+
+    /// Deletes up to `limit` entries of the audit log that are older than `before`; answers how many.
+    fn purge_audit(&mut self, before: Timestamp, limit: usize) -> impl Future<Output = StoreResult<usize>> + Send;
 
     /// Deletes up to `purge.limit` records, and remains. Answers how many records, and where the next call goes on.
     fn purge(

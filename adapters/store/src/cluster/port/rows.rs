@@ -11,7 +11,7 @@ use carillon_domain::store::Definition;
 use carillon_domain::time::Timestamp;
 
 use crate::tables::Write;
-use crate::{ClaimRequest, JobKey, JobQuery, Me, Output, StoreResult};
+use crate::{AuditEntry, ClaimRequest, JobCursor, JobKey, JobQuery, Me, Output, StoreResult};
 
 /// A row of a job; one that this binary cannot read is an error of its own.
 pub type StateRead = (JobId, StoreResult<JobState>);
@@ -29,6 +29,8 @@ pub enum StateQuery<'a> {
     HeldBy(SessionId, usize),
     /// Those that carry a run, or in which one waits under its id: of these jobs, or of all.
     Live(Option<&'a [JobId]>),
+    /// Those whose own run executes.
+    Executing,
 }
 
 /// Which concurrent runs.
@@ -81,11 +83,17 @@ pub trait ReadRows {
         query: ConcurrentQuery<'_>,
     ) -> impl Future<Output = StoreResult<Vec<ConcurrentRun>>> + Send;
 
+    /// The params that were given for manual runs, in the order asked for.
+    fn run_params(&mut self, firings: &[FiringKey]) -> impl Future<Output = StoreResult<Vec<Option<Arc<str>>>>> + Send;
+
     /// The highest version of a deleted row; 0 if there was none.
     fn highest_version(&mut self) -> impl Future<Output = StoreResult<u64>> + Send;
 
-    /// A page of living jobs in the order of their names. If only a part of the jobs was looked at, also the last of that part.
-    fn page(&mut self, query: &JobQuery) -> impl Future<Output = StoreResult<(Vec<StateRead>, Option<JobKey>)>> + Send;
+    /// A page of living jobs in the order asked for. If only a part of the jobs was looked at, also the last of that part.
+    fn page(
+        &mut self,
+        query: &JobQuery,
+    ) -> impl Future<Output = StoreResult<(Vec<StateRead>, Option<JobCursor>)>> + Send;
 }
 
 /// A start by one statement that commits by itself.
@@ -134,6 +142,9 @@ pub trait WriteRows {
     /// Inserts concurrent runs.
     fn insert_concurrent(&mut self, writes: &[Write<ConcurrentRun>]) -> impl Future<Output = StoreResult<u64>> + Send;
 
+    /// Inserts the params of manual runs whose rows were just written.
+    fn insert_run_params(&mut self, params: &[(FiringKey, Arc<str>)]) -> impl Future<Output = StoreResult<()>> + Send;
+
     /// Raises the highest version of a deleted row.
     fn raise_highest_version(&mut self, version: u64) -> impl Future<Output = StoreResult<()>> + Send;
 
@@ -148,6 +159,9 @@ pub trait WriteRows {
 
     /// Stores definitions under ids that were never used; answers how many.
     fn insert_jobs(&mut self, jobs: &[Arc<Job>], now: Timestamp) -> impl Future<Output = StoreResult<u64>> + Send;
+
+    /// Adds entries to the audit log, under ascending ids.
+    fn insert_audit(&mut self, entries: &[AuditEntry]) -> impl Future<Output = StoreResult<()>> + Send;
 
     /// Starts rows, and commits. Only an acknowledged answer is believed.
     fn start_alone(&mut self, start: &SingleStart<'_>) -> impl Future<Output = StoreResult<u64>> + Send;

@@ -44,8 +44,8 @@ pub trait Sessions {
     /// The open window and those accepted since then, oldest first.
     fn windows(&mut self, accepted_since: Timestamp) -> impl Future<Output = StoreResult<Vec<RecordedLoss>>> + Send;
 
-    /// Accepts the open window.
-    fn accept_windows(&mut self, now: Timestamp) -> impl Future<Output = StoreResult<()>> + Send;
+    /// Accepts the open window; answers whether there was one.
+    fn accept_windows(&mut self, now: Timestamp) -> impl Future<Output = StoreResult<bool>> + Send;
 }
 
 /// The lock-free reads of a node.

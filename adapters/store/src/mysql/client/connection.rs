@@ -5,6 +5,7 @@
 //! caller went away in the middle.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Params, Row};
@@ -78,6 +79,11 @@ impl MySqlConnection {
     fn conn(&mut self) -> StoreResult<&mut Conn> {
         let usable = if self.lost { None } else { self.driver.as_mut() };
         usable.map(|driver| &mut driver.conn).ok_or_else(|| StoreError::Retryable("the connection is gone".to_owned()))
+    }
+
+    /// How long a statement may take.
+    pub(in crate::mysql) fn statement_timeout(&self) -> Duration {
+        self.server.statement_timeout
     }
 
     /// A prepared statement that answers rows.

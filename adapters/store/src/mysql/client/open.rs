@@ -63,6 +63,8 @@ pub(in crate::mysql) struct Pools {
     pub single_statements: Pool,
     /// How long a statement may take.
     pub statement_timeout: Duration,
+    /// See [`Options::holder_timeout`].
+    pub holder_timeout: Duration,
 }
 
 /// How many statements that commit by themselves are on their way at a time: so many starts are.
@@ -170,6 +172,7 @@ impl Variables {
             readers: pool(self.settings(options, "REPEATABLE READ"), options.readers),
             single_statements: Pool::new(server.clone(), single, SINGLE_STATEMENTS, long),
             statement_timeout: options.statement_timeout,
+            holder_timeout: options.holder_timeout,
         }
     }
 }

@@ -18,7 +18,8 @@ use crate::{JobKey, SessionBeat, SessionState, SessionView, StoreResult};
 
 pub(in crate::mysql) const STATE: &str = "s.id, s.claim_at, s.version, s.generation, s.anchor_at, s.cursor_at, s.armed, \
      s.manual, s.manual_run, s.last_manual_at, s.catch_up_until, s.held, s.held_run, s.held_session, s.started_at, \
-     s.fencing_token, s.pause_since, s.pause_until, s.pause_reason, s.cancel, s.deleted";
+     s.fencing_token, s.pause_since, s.pause_until, s.pause_reason, s.cancel, s.deleted, s.last_status, \
+     s.troubled_since";
 
 pub(in crate::mysql) const CONCURRENT: &str = "a.job_id, a.due_at, a.trigger_name, a.claim_at, a.version, a.waiting, a.waiting_run, \
      a.held, a.held_run, a.held_session, a.started_at, a.fencing_token, a.cancel, a.withdrawn";
@@ -70,6 +71,11 @@ impl Columns {
         bytes.map(|bytes| bytes.try_into().map_err(wrong)).transpose()
     }
 
+    /// A run id, if there is one.
+    pub fn maybe_run_id(&mut self) -> StoreResult<Option<RunId>> {
+        Ok(self.maybe_run()?.map(run_from))
+    }
+
     pub fn run(&mut self) -> StoreResult<RunId> {
         self.maybe_run()?.map(run_from).ok_or_else(|| unreadable("a run id is NULL"))
     }
@@ -91,7 +97,7 @@ impl Columns {
         self.next::<Option<String>>()?.map(|text| firing_from(&text)).transpose().map_err(unreadable)
     }
 
-    fn held(&mut self) -> StoreResult<HeldColumns> {
+    pub fn held(&mut self) -> StoreResult<HeldColumns> {
         Ok(HeldColumns {
             firing: self.firing()?,
             run: self.maybe_run()?,
@@ -131,6 +137,8 @@ pub(in crate::mysql) fn state_of(from: &mut Columns) -> StoreResult<JobState> {
         pause_reason: from.next()?,
         cancel: from.cancel()?,
         deleted: from.next()?,
+        last_status: from.next()?,
+        troubled_since: from.next()?,
     };
     Ok(columns.state())
 }
@@ -182,8 +190,12 @@ pub(in crate::mysql) fn record(row: Row) -> StoreResult<RunRecord> {
 
 /// A row of [`RECORD`], `node, namespace, name, truncated`.
 pub(in crate::mysql) fn recorded(row: Row) -> StoreResult<Recorded> {
-    let mut from = Columns::of(row);
-    let record = record_of(&mut from)?;
+    recorded_of(&mut Columns::of(row))
+}
+
+/// The columns of [`recorded`].
+pub(in crate::mysql) fn recorded_of(from: &mut Columns) -> StoreResult<Recorded> {
+    let record = record_of(from)?;
     let node = from.next()?;
     let key = JobKey { namespace: from.next()?, name: from.next()? };
     Ok(Recorded { record, key, node, output_truncated: from.next::<Option<bool>>()?.unwrap_or(false) })

@@ -9,12 +9,13 @@ use mysql_async::Value;
 
 use crate::cluster::port::{CachedDefinition, ReadForPeople};
 use crate::codec::run_bytes;
+use crate::feed::{JournalAsk, Numbered};
 use crate::mysql::client::connection::MySqlConnection;
 use crate::mysql::encoding::list::list;
 use crate::mysql::encoding::rows::{self, Columns, RECORD};
 use crate::mysql::read::select::limit_of;
 use crate::tables::{RecordQuery, Recorded, SeenJob};
-use crate::{JobKey, Output, StoreResult};
+use crate::{AuditQuery, AuditRows, JobKey, Output, StoreResult};
 
 /// The columns beside a row of `run r`.
 const HISTORY: &str = "STRAIGHT_JOIN job j ON j.id = r.job_id LEFT JOIN output o ON o.run = r.id";
@@ -26,6 +27,24 @@ pub(in crate::mysql) fn newest_due(job: &str) -> String {
         "(SELECT m.due_at FROM run m FORCE INDEX (run_attempt) WHERE m.job_id = {job} \
          ORDER BY m.job_id DESC, m.due_at DESC LIMIT 1)"
     )
+}
+
+/// So many gaps are asked for in one statement: its text stays below 64 KiB.
+const SPANS_AT_ONCE: usize = 1_000;
+
+impl MySqlConnection {
+    async fn numbered(&mut self, condition: &str, limit: usize) -> StoreResult<Vec<(u64, Recorded)>> {
+        let sql = format!(
+            "SELECT r.seq, {RECORD}, r.node, j.namespace, j.name, o.truncated FROM run r FORCE INDEX (PRIMARY) {HISTORY} \
+             WHERE {condition} ORDER BY r.seq LIMIT {}",
+            limit_of(limit)
+        );
+        let read = |row| {
+            let mut from = Columns::of(row);
+            Ok((from.next()?, rows::recorded_of(&mut from)?))
+        };
+        self.query(&sql).await?.into_iter().map(read).collect()
+    }
 }
 
 impl ReadForPeople for MySqlConnection {
@@ -73,6 +92,9 @@ impl ReadForPeople for MySqlConnection {
         if let Some(until) = query.until {
             add("r.due_at < ?", vec![until.as_ms().into()]);
         }
+        if let Some(due) = query.covering {
+            add("r.due_at >= ? AND r.first_due_at <= ?", vec![due.as_ms().into(), due.as_ms().into()]);
+        }
         if let Some(after) = query.after {
             let (due_at, run) = (after.due_at.as_ms(), run_bytes(after.run).to_vec());
             add("r.due_at <= ?", vec![due_at.into()]);
@@ -82,6 +104,20 @@ impl ReadForPeople for MySqlConnection {
         let limit = limit_of(query.limit);
         let _infallible = write!(sql, " ORDER BY r.due_at DESC, r.attempt DESC, r.id DESC LIMIT {limit}");
         self.select(&sql, params).await?.into_iter().map(rows::recorded).collect()
+    }
+
+    async fn runs_numbered(&mut self, ask: &JournalAsk) -> StoreResult<Numbered<Recorded>> {
+        let newest = self.query("SELECT COALESCE(MAX(seq), 0) FROM run").await?.pop();
+        let newest = newest.map_or(Ok(0), |row| Columns::of(row).next())?;
+        let mut rows = Vec::new();
+        for spans in ask.gaps.chunks(SPANS_AT_ONCE) {
+            let spans = spans.iter().map(|span| format!("r.seq BETWEEN {} AND {}", span.first, span.last));
+            rows.extend(self.numbered(&spans.collect::<Vec<_>>().join(" OR "), u32::MAX as usize).await?);
+        }
+        if ask.limit > 0 {
+            rows.extend(self.numbered(&format!("r.seq > {}", ask.after), ask.limit).await?);
+        }
+        Ok(Numbered { newest, rows })
     }
 
     /// The newest record of each job: the newest due time from the index, then the last of its attempts.
@@ -105,6 +141,10 @@ impl ReadForPeople for MySqlConnection {
             }
         }
         Ok(last)
+    }
+
+    async fn audit(&mut self, query: &AuditQuery) -> StoreResult<AuditRows> {
+        self.select_audit(query).await
     }
 
     async fn output(&mut self, run: RunId) -> StoreResult<Option<Output>> {

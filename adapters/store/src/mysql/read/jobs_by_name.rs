@@ -52,6 +52,15 @@ impl MySqlConnection {
     fn seen(&mut self, row: Row, cached: CachedDefinition<'_>) -> StoreResult<SeenJob> {
         let mut from = Columns::of(row);
         let _place: u64 = from.next()?;
+        self.seen_of(from, cached)
+    }
+
+    /// A job from the columns of its state, its node, its newest record and its definition.
+    pub(in crate::mysql) fn seen_of(
+        &mut self,
+        mut from: Columns,
+        cached: CachedDefinition<'_>,
+    ) -> StoreResult<SeenJob> {
         let state = rows::state_of(&mut from)?;
         let node = from.next()?;
         let last_run = if from.is_null() {

@@ -18,7 +18,8 @@ use crate::mysql::client::connection::MySqlConnection;
 use crate::mysql::client::error::unreadable;
 use crate::mysql::encoding::list::list;
 use crate::mysql::encoding::rows::{self, CONCURRENT, CONCURRENT_ORDER, Columns, STATE};
-use crate::{ClaimRequest, JobKey, JobQuery, StoreError, StoreResult};
+use crate::mysql::write::update::NOT_STARTED;
+use crate::{ClaimRequest, JobCursor, JobKey, JobQuery, StoreError, StoreResult};
 
 /// More than any database holds.
 pub(in crate::mysql) fn limit_of(limit: usize) -> u64 {
@@ -124,6 +125,13 @@ impl ReadRows for MySqlConnection {
                             SELECT id FROM job_state FORCE INDEX (job_state_manual) WHERE manual_run IS NOT NULL) live \
                             STRAIGHT_JOIN job_state s ON s.id = live.id";
                 self.select_states(rest, Vec::new()).await
+            }
+            StateQuery::Executing => {
+                let rest = format!(
+                    "job_state s FORCE INDEX (job_state_held) WHERE s.held_session IS NOT NULL \
+                     AND s.started_at IS NOT NULL AND s.started_at <> {NOT_STARTED}"
+                );
+                self.query_states(&rest).await
             }
             StateQuery::Live(Some(ids)) => {
                 let rest = format!(
@@ -238,13 +246,27 @@ impl ReadRows for MySqlConnection {
         }
     }
 
+    async fn run_params(&mut self, firings: &[FiringKey]) -> StoreResult<Vec<Option<Arc<str>>>> {
+        let place = |firing: &FiringKey| format!("({},{})", firing.job.0, firing.due_at.as_ms());
+        let places: Vec<String> = firings.iter().map(place).collect();
+        let sql =
+            format!("SELECT job_id, due_at, params FROM run_params WHERE (job_id, due_at) IN ({})", places.join(","));
+        let mut found = BTreeMap::new();
+        for row in self.query(&sql).await? {
+            let mut from = Columns::of(row);
+            let firing = (JobId(from.next()?), from.time()?);
+            found.insert(firing, Arc::from(from.next::<String>()?));
+        }
+        Ok(firings.iter().map(|firing| found.get(&(firing.job, firing.due_at)).cloned()).collect())
+    }
+
     async fn highest_version(&mut self) -> StoreResult<u64> {
         let sql = "SELECT CAST(value AS UNSIGNED) FROM meta WHERE name = 'highest_version'";
         let row = self.select(sql, ()).await?.pop();
         Ok(row.and_then(|mut row| row.take::<u64, _>(0)).unwrap_or(0))
     }
 
-    async fn page(&mut self, query: &JobQuery) -> StoreResult<(Vec<StateRead>, Option<JobKey>)> {
+    async fn page(&mut self, query: &JobQuery) -> StoreResult<(Vec<StateRead>, Option<JobCursor>)> {
         self.select_page(query).await
     }
 }

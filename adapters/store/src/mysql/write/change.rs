@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use carillon_domain::firing::{ConcurrentRun, JobState};
+use carillon_domain::firing::{ConcurrentRun, FiringKey, JobState};
 use carillon_domain::guard::{Guard, enabled};
 use carillon_domain::id::{JobId, RunId};
 use carillon_domain::job::Job;
@@ -24,7 +24,7 @@ use crate::mysql::write::record::{self, Insert};
 use crate::mysql::write::single_start;
 use crate::mysql::write::update::{STATE, StateRow, Update, update};
 use crate::tables::Write;
-use crate::{Output, StoreError, StoreResult};
+use crate::{AuditEntry, Output, StoreError, StoreResult};
 
 const ID: &[Column] = &[Column("id", ColumnType::Unsigned)];
 const GUARD: &[Column] = &[Column("guard", ColumnType::Unsigned)];
@@ -79,6 +79,11 @@ static UPDATE_JOB: LazyLock<String> = LazyLock::new(|| {
     let (rows, set) = (table([ID, DEFINITION].into_iter().flatten()), assignments("j", DEFINITION));
     format!("UPDATE {rows} STRAIGHT_JOIN job j ON j.id = t.id SET {set}")
 });
+
+const RUN_PARAMS: &[Column] =
+    &[Column("job_id", ColumnType::Unsigned), Column("due_at", ColumnType::Signed), Column("params", ColumnType::Text)];
+
+static INSERT_RUN_PARAMS: LazyLock<String> = LazyLock::new(|| insert("run_params", &[RUN_PARAMS]));
 
 const OUTPUT: &[Column] =
     &[Column("run", ColumnType::Bytes), Column("truncated", ColumnType::Unsigned), Column("bytes", ColumnType::Bytes)];
@@ -197,6 +202,13 @@ impl WriteRows for MySqlConnection {
         self.each(&INSERT_CONCURRENT, batches(new.map(|after| concurrent_row(after, None))), &[]).await
     }
 
+    async fn insert_run_params(&mut self, params: &[(FiringKey, Arc<str>)]) -> StoreResult<()> {
+        let row = |(firing, params): &(FiringKey, Arc<str>)| {
+            json!([firing.job.0, firing.due_at.as_ms(), params.as_ref()]).to_string()
+        };
+        self.each(&INSERT_RUN_PARAMS, batches(params.iter().map(row)), &[]).await.map(|_| ())
+    }
+
     async fn raise_highest_version(&mut self, version: u64) -> StoreResult<()> {
         let sql = "INSERT INTO meta (name, value) VALUES ('highest_version', ?) \
                    ON DUPLICATE KEY UPDATE value = GREATEST(CAST(value AS UNSIGNED), ?)";
@@ -228,6 +240,10 @@ impl WriteRows for MySqlConnection {
             rows.push(vec![namespace, name, first, now, first, now, document, now]);
         }
         self.insert_rows("job", &[NAME, DEFINITION], &INSERT_JOB, &rows).await
+    }
+
+    async fn insert_audit(&mut self, entries: &[AuditEntry]) -> StoreResult<()> {
+        self.insert_entries(entries).await
     }
 
     async fn start_alone(&mut self, start: &SingleStart<'_>) -> StoreResult<u64> {

@@ -37,6 +37,10 @@ impl Purging for MySqlConnection {
         Ok(Counted::of(&parts, purge, from))
     }
 
+    async fn purge_audit(&mut self, before: Timestamp, limit: usize) -> StoreResult<usize> {
+        self.purge_entries(before, limit).await
+    }
+
     /// Deletes up to `purge.limit` records, and what is left of deleted jobs. Answers how many records, and where the next
     /// call goes on.
     async fn purge(
@@ -59,7 +63,7 @@ impl Purging for MySqlConnection {
 }
 
 impl MySqlConnection {
-    async fn numbers(&mut self, sql: &str) -> StoreResult<Vec<u64>> {
+    pub(in crate::mysql) async fn numbers(&mut self, sql: &str) -> StoreResult<Vec<u64>> {
         self.query(sql).await?.into_iter().map(|row| Columns::of(row).next()).collect()
     }
 
@@ -98,10 +102,34 @@ impl MySqlConnection {
             return Ok(0);
         }
         let list = list(records);
+        let firings = "SELECT DISTINCT p.job_id, p.due_at FROM run r STRAIGHT_JOIN run_params p \
+                       ON p.job_id = r.job_id AND p.due_at = r.due_at WHERE r.trigger_name = 'manual' AND r.seq IN";
+        let mut with_params = Vec::new();
+        for row in self.query(&format!("{firings} ({list})")).await? {
+            let mut from = Columns::of(row);
+            let (job, due_at): (u64, i64) = (from.next()?, from.next()?);
+            with_params.push((job, due_at));
+        }
         let outputs = "DELETE o FROM run r STRAIGHT_JOIN output o ON o.run = r.id WHERE r.seq IN";
         self.run(&format!("{outputs} ({list})")).await?;
         let deleted = self.run(&format!("DELETE FROM run WHERE seq IN ({list})")).await?.matched;
+        for (job, due_at) in with_params {
+            self.forget_run_params(job, due_at).await?;
+        }
         Ok(usize::try_from(deleted).unwrap_or(usize::MAX))
+    }
+
+    /// Deletes the params of a manual run of which nothing is left. An attempt of it may still wait or execute.
+    async fn forget_run_params(&mut self, job: u64, due_at: i64) -> StoreResult<()> {
+        let this = format!("job_id = {job} AND due_at = {due_at}");
+        let sql = format!(
+            "DELETE FROM run_params WHERE {this} \
+             AND NOT EXISTS (SELECT 1 FROM run FORCE INDEX (run_attempt) WHERE {this} AND trigger_name = 'manual') \
+             AND NOT EXISTS (SELECT 1 FROM concurrent_run WHERE {this} AND trigger_name = 'manual') \
+             AND NOT EXISTS (SELECT 1 FROM job_state WHERE id = {job} \
+             AND (manual LIKE '{due_at} %' OR held LIKE '{due_at} % manual %'))"
+        );
+        self.run(&sql).await.map(|_| ())
     }
 
     /// Deletes definitions of deleted jobs that have neither rows nor history, among the next that were deleted.

@@ -173,8 +173,8 @@ impl Sessions for MySqlConnection {
         self.select(sql, (accepted_since.as_ms(),)).await?.into_iter().map(read_window).collect()
     }
 
-    async fn accept_windows(&mut self, now: Timestamp) -> StoreResult<()> {
+    async fn accept_windows(&mut self, now: Timestamp) -> StoreResult<bool> {
         let sql = "UPDATE loss_window SET is_open = NULL, accepted_at = ? WHERE is_open = 1";
-        self.write_session(sql, vec![now.as_ms().into()]).await
+        Ok(self.exec(sql, vec![Value::from(now.as_ms())]).await?.matched > 0)
     }
 }

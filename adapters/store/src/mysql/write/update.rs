@@ -55,6 +55,8 @@ impl<'a> StateRow<'a> {
             18 => Some(*executor).into(),
             19 => row.claim_at.into(),
             20 => row.cancel.map(cancel_name).into(),
+            21 => u64::from(row.last_status).into(),
+            22 => Some(row.troubled_since).into(),
             _ => Some(self.room()).into(),
         }
     }
@@ -95,6 +97,8 @@ pub(in crate::mysql) const STATE: &[Column] = &[
     Column("executor", ColumnType::Text),
     Column("claim_at", ColumnType::Signed),
     Column("cancel", ColumnType::Text),
+    Column("last_status", ColumnType::Unsigned),
+    Column("troubled_since", ColumnType::Signed),
     Column("room", ColumnType::Text),
 ];
 const VERSION: usize = 0;

@@ -3,6 +3,8 @@
 //! Nodes speak only through the database. A reader of a run at another node asks there, and that node publishes its output there until
 //! the run is recorded. A reader survives the death of that node, since the others record its runs as lost.
 
+mod resume;
+
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,11 +22,11 @@ use warp::hyper::body::Bytes;
 use warp::reply::Response;
 use warp::{Filter, Reply, path};
 
+use self::resume::Passed;
 use crate::config::Role;
 use crate::engine::LiveOutput;
 use crate::http::problem::{HttpResult, Problem, answer};
 use crate::http::request::caller::{Admitted, call, reading};
-use crate::http::routes::output_resume::Passed;
 use crate::http::routes::runs::visible_run;
 use crate::http::state::ApiState;
 
@@ -95,7 +97,7 @@ async fn so_far(api: &ApiState, view: RunView) -> HttpResult {
 }
 
 /// The same as it comes from the node that runs it, which may take its time; `None` when the run has ended meanwhile.
-pub(in crate::http) async fn live(api: &ApiState, mut view: RunView) -> Result<Option<LivePart>, ControlError> {
+pub(crate) async fn live(api: &ApiState, mut view: RunView) -> Result<Option<LivePart>, ControlError> {
     let run = view.id;
     loop {
         if let Some(LiveOutput { written, so_far, .. }) = api.engine.live_output(run) {
@@ -131,7 +133,7 @@ fn followed(api: Arc<ApiState>, run: RunId) -> Response {
     response
 }
 
-pub(in crate::http) async fn follow(api: &ApiState, run: RunId, reader: &mpsc::Sender<Bytes>) {
+pub(crate) async fn follow(api: &ApiState, run: RunId, reader: &mpsc::Sender<Bytes>) {
     let (mut passed, mut failures) = (Passed::default(), 0);
     while failures < MOST_FAILURES {
         if let Some(live) = api.engine.live_output(run) {

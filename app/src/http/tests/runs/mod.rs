@@ -1,5 +1,8 @@
 //! Runs: asking for one, watching it, cancelling it, reading what it left.
 
+mod params;
+mod why;
+
 use carillon_domain::run::Status;
 use carillon_store::Output;
 use serde_json::{Value, json};

@@ -1,0 +1,121 @@
+//! The rows of the reports, as one transaction or statement of a database reads and writes them.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use carillon_domain::id::JobId;
+use carillon_domain::run::RunRecord;
+use carillon_domain::time::Timestamp;
+
+use crate::cluster::port::CachedDefinition;
+use crate::reports::namespaces::JobNamespaces;
+use crate::{ActivityBucket, Bounded, JobDay, JobListQuery, ListedJob, NamespaceScope, RolledUp, RunView, StoreResult};
+
+/// How many entries of an index a report looks at for each list, if only some namespaces are shown.
+pub const LOOKED_AT: usize = 500;
+
+/// Reads and writes of the reports. Each read is one statement.
+pub trait Reports {
+    /// See [`crate::ReportStore::recent_runs`] and [`crate::ReportStore::runs_between`]; the records of each job are newest
+    /// first.
+    fn records_of_jobs(
+        &mut self,
+        jobs: &[JobId],
+        due: Option<Range<Timestamp>>,
+        per_job: usize,
+    ) -> impl Future<Output = StoreResult<Vec<RunRecord>>> + Send;
+
+    /// See [`crate::ReportStore::job_lists`].
+    fn job_lists(
+        &mut self,
+        scope: &NamespaceScope,
+        lists: &[JobListQuery],
+        partitions: u16,
+        cached: CachedDefinition<'_>,
+    ) -> impl Future<Output = StoreResult<Vec<Bounded<ListedJob>>>> + Send;
+
+    /// See [`crate::ReportStore::running`].
+    fn running(
+        &mut self,
+        scope: &NamespaceScope,
+        limit: usize,
+    ) -> impl Future<Output = StoreResult<Bounded<RunView>>> + Send;
+
+    /// See [`crate::ReportStore::activity`].
+    fn activity(
+        &mut self,
+        scope: &NamespaceScope,
+        since: Timestamp,
+    ) -> impl Future<Output = StoreResult<Vec<ActivityBucket>>> + Send;
+
+    /// See [`crate::ReportStore::days_of_job`].
+    fn days_of_job(&mut self, job: JobId, since: Timestamp) -> impl Future<Output = StoreResult<Vec<JobDay>>> + Send;
+
+    /// Whether [`Self::roll_up`] has anything to do.
+    fn has_to_roll_up(&mut self, now: Timestamp) -> impl Future<Output = StoreResult<bool>> + Send;
+
+    /// See [`crate::ReportStore::roll_up`]. Namespaces that are known need not be looked up.
+    fn roll_up(
+        &mut self,
+        limit: usize,
+        now: Timestamp,
+        namespaces: &JobNamespaces,
+    ) -> impl Future<Output = StoreResult<RolledUp>> + Send;
+}
+
+/// Collects the lists of [`Reports::job_lists`] from rows in any order.
+pub struct JobLists {
+    lists: Vec<(usize, Bounded<ListedJob>)>,
+}
+
+impl JobLists {
+    /// Empty lists.
+    pub fn of(queries: &[JobListQuery]) -> Self {
+        Self { lists: queries.iter().map(|query| (query.limit, Bounded::default())).collect() }
+    }
+
+    /// Adds a job to a list. A job with several rows (attempts of its last due time, runs that wait) is listed once.
+    pub fn add(&mut self, list: usize, job: ListedJob) {
+        let Some((_, list)) = self.lists.get_mut(list) else { return };
+        let known = list.items.iter_mut().find(|known| known.view.state.id == job.view.state.id);
+        let Some(known) = known else { return list.items.push(job) };
+        let order = |view: &crate::JobView| view.last_run.as_ref().map(|run| (run.attempt, run.id));
+        if order(&job.view) > order(&known.view) {
+            known.view.last_run = job.view.last_run;
+        }
+        known.at = known.at.min(job.at);
+    }
+
+    /// Notes that not all rows of a list were looked at.
+    pub fn note_more(&mut self, list: usize) {
+        if let Some((_, list)) = self.lists.get_mut(list) {
+            list.more = true;
+        }
+    }
+
+    /// The lists in their orders and lengths.
+    pub fn done(self, queries: &[JobListQuery]) -> Vec<Bounded<ListedJob>> {
+        let ordered = |((limit, mut list), query): ((usize, Bounded<ListedJob>), &JobListQuery)| {
+            list.items.sort_by_key(|job| (job.at, job.view.state.id));
+            if query.list == crate::JobList::Troubled {
+                list.items.reverse();
+            }
+            list.more |= list.items.len() > limit;
+            list.items.truncate(limit);
+            list
+        };
+        self.lists.into_iter().zip(queries).map(ordered).collect()
+    }
+}
+
+/// The records of each job, newest first.
+pub fn by_job(records: Vec<RunRecord>) -> BTreeMap<JobId, Vec<RunRecord>> {
+    let mut of_jobs: BTreeMap<JobId, Vec<RunRecord>> = BTreeMap::new();
+    for record in records {
+        of_jobs.entry(record.job).or_default().push(record);
+    }
+    for records in of_jobs.values_mut() {
+        records.sort_by_key(|record| std::cmp::Reverse((record.due_at, record.attempt, record.id)));
+    }
+    of_jobs
+}

@@ -1,0 +1,128 @@
+//! Every call of the API. The document, the answers 405 and the tests follow from this table.
+
+use crate::config::Role::{Admin, Operator};
+
+use super::operation::{Operation, delete, get, json, of_type, post, put};
+use super::parameter::Parameter::{
+    Action, At, Count, Cursor, Follow, IfMatch, IfNoneMatch, Job, Label, LastEventId, Limit, Namespace, Namespaces,
+    Paused, Prefix, Since, State, Status, Types, Until, Who,
+};
+
+const TEXT: &str = "text/plain";
+const EVENTS: &str = "text/event-stream";
+const BYTES: &str = "application/octet-stream";
+
+/// The calls, those of one path together.
+pub(in crate::http) const OPERATIONS: &[Operation] = &[
+    get("/v1/jobs", "listJobs", "List jobs in the order of their names")
+        .takes(&[Namespaces, Prefix, Label, State, Paused, Limit, Cursor])
+        .answers(&[json(200, "JobPage")]),
+    post("/v1/jobs", "createJob", "Create a job")
+        .role(Admin)
+        .takes(&[Namespace])
+        .body("JobDefinition")
+        .answers(&[json(201, "Job")])
+        .problems(&[409, 422]),
+    post("/v1/jobs:batch", "putJobs", "Create or replace up to 10,000 jobs, each with a result of its own")
+        .role(Admin)
+        .takes(&[Namespace])
+        .body("Batch")
+        .answers(&[json(200, "BatchResult")]),
+    get("/v1/jobs/{name}", "readJob", "Read a job and how it stands").takes(&[Namespace]).answers(&[json(200, "Job")]),
+    put("/v1/jobs/{name}", "putJob", "Create or replace a job")
+        .role(Admin)
+        .takes(&[Namespace, IfMatch, IfNoneMatch])
+        .body("JobDefinition")
+        .answers(&[json(200, "Job"), json(201, "Job")])
+        .problems(&[409, 412, 422]),
+    delete("/v1/jobs/{name}", "deleteJob", "Delete a job; a run goes on, and the history stays")
+        .role(Admin)
+        .takes(&[Namespace, IfMatch])
+        .answers(&[of_type(204, &[])])
+        .problems(&[409, 412]),
+    post("/v1/jobs/{name}/pause", "pauseJob", "Keep a job from coming up; a run goes on")
+        .role(Operator)
+        .takes(&[Namespace])
+        .optional_body("PauseRequest")
+        .answers(&[json(200, "Job")])
+        .problems(&[409]),
+    post("/v1/jobs/{name}/resume", "resumeJob", "End a pause")
+        .role(Operator)
+        .takes(&[Namespace])
+        .optional_body("Nothing")
+        .answers(&[json(200, "Job")])
+        .problems(&[409]),
+    post("/v1/jobs/{name}/run", "runJob", "Run a job now; params for this run need the role admin")
+        .role(Operator)
+        .takes(&[Namespace])
+        .optional_body("RunRequest")
+        .answers(&[json(202, "RunAsked")])
+        .problems(&[409]),
+    get("/v1/jobs/{name}/runs", "listRunsOfJob", "List the runs of a job, newest first")
+        .takes(&[Namespace, Status, Since, Until, Limit, Cursor])
+        .answers(&[json(200, "RunPage")]),
+    get("/v1/jobs/{name}/next", "nextDueTimes", "List the coming due times of a job")
+        .takes(&[Namespace, Count])
+        .answers(&[json(200, "DueTimes")])
+        .problems(&[422]),
+    get("/v1/jobs/{name}/why", "explainDueTime", "Tell why a due time ran, did not, or has not yet")
+        .takes(&[Namespace, At])
+        .answers(&[json(200, "Explanation")])
+        .problems(&[422]),
+    get("/v1/runs", "listRuns", "List runs, newest first")
+        .takes(&[Namespaces, Status, Since, Until, Limit, Cursor])
+        .answers(&[json(200, "RunPage")]),
+    get("/v1/runs/{id}", "readRun", "Read a run and its output").answers(&[json(200, "RunDetails")]),
+    get("/v1/runs/{id}/output", "readOutput", "Read the output of a run as it was printed")
+        .takes(&[Follow])
+        .answers(&[of_type(200, &[TEXT, BYTES])]),
+    post("/v1/runs/{id}/cancel", "cancelRun", "Ask a run to end: 202 while it ends, 200 if it had not started")
+        .role(Operator)
+        .optional_body("Nothing")
+        .answers(&[json(200, "Run"), json(202, "Run")])
+        .problems(&[409]),
+    get("/v1/events", "readEvents", "Read what happens as server-sent events, until the caller goes")
+        .takes(&[Namespaces, Job, Types, LastEventId])
+        .answers(&[of_type(200, &[EVENTS])])
+        .problems(&[503]),
+    get("/v1/audit", "listChanges", "List who changed what, newest first")
+        .takes(&[Namespaces, Job, Who, Action, Since, Until, Limit, Cursor])
+        .answers(&[json(200, "AuditPage")]),
+    post("/v1/sign-in-links", "makeSignInLink", "Make a link that opens the page, once, within a minute")
+        .optional_body("Nothing")
+        .answers(&[json(201, "SignInLink")]),
+    get("/v1/cluster", "readCluster", "List sessions and what they hold, and lost commits")
+        .answers(&[json(200, "Cluster")]),
+    post("/v1/cluster/accept", "acceptLostCommits", "Go on although the database lost commits")
+        .role(Admin)
+        .optional_body("Nothing")
+        .answers(&[json(200, "LostCommits")]),
+    get("/v1/executors", "listExecutors", "List the executors of this node").answers(&[json(200, "Executors")]),
+    post("/v1/schedules/explain", "explainSchedule", "Describe a schedule and list its due times")
+        .body("ScheduleQuestion")
+        .answers(&[json(200, "ScheduleAnswer")]),
+    get("/healthz", "isAlive", "Tell that the process answers").open().answers(&[json(200, "Health")]),
+    get("/readyz", "isReady", "Tell whether the node schedules")
+        .open()
+        .answers(&[json(200, "Health")])
+        .problems(&[503]),
+    get("/metrics", "readMetrics", "Read the counters in the text format of Prometheus")
+        .answers(&[of_type(200, &[TEXT])]),
+    get("/openapi.json", "readDocument", "Read this document").answers(&[json(200, "Document")]),
+];
+
+/// Whether a path has this pattern.
+pub(in crate::http) fn matches(pattern: &str, path: &str) -> bool {
+    let (pattern, path): (Vec<_>, Vec<_>) = (pattern.split('/').collect(), path.split('/').collect());
+    let one = |(expected, found): (&&str, &&str)| expected == found || (expected.starts_with('{') && !found.is_empty());
+    pattern.len() == path.len() && pattern.iter().zip(&path).all(one)
+}
+
+/// The methods of a path as the header `Allow` lists them; `None` if there is no such path.
+pub(in crate::http) fn allowed(path: &str) -> Option<String> {
+    let of_path = OPERATIONS.iter().filter(|operation| matches(operation.path, path));
+    let methods: Vec<&str> = of_path
+        .flat_map(|operation| if operation.method == "GET" { vec!["GET", "HEAD"] } else { vec![operation.method] })
+        .collect();
+    (!methods.is_empty()).then(|| methods.join(", "))
+}

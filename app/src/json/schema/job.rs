@@ -1,0 +1,119 @@
+//! Jobs: as clients write them, and as they read them.
+
+use carillon_domain::job::{MisfirePolicy, OnLost, Overlap};
+use serde_json::{Map, Value, json};
+
+use super::{STATES, array, count, described, duration, name, object, or_null, page, params, reference, text, time};
+use crate::json::ADDED_BY_READING;
+
+pub(super) fn schemas() -> Vec<(&'static str, Value)> {
+    let until = or_null(time());
+    let reason = or_null(json!({"type": "string", "maxLength": 1000, "pattern": r"^[^\x00-\x1f\x7f-\x9f]*$"}));
+    let result = object(
+        &[
+            ("namespace", text()),
+            ("name", text()),
+            ("status", json!({"enum": ["created", "updated", "unchanged", "error"]})),
+            ("errors", array(&reference("Fault"))),
+        ],
+        &[("generation", count()), ("outcome", json!({"enum": ["not_applied", "unknown"]}))],
+    );
+    // A faulty item has a result of its own, so the body as a whole may hold anything.
+    let items = json!({"type": "array", "items": {"anyOf": [reference("JobDefinition"), {}]}});
+    vec![
+        ("JobDefinition", definition()),
+        ("Job", job()),
+        ("JobPage", page("Job")),
+        ("Batch", object(&[("items", items)], &[])),
+        ("BatchResult", object(&[("items", array(&result))], &[])),
+        ("PauseRequest", object(&[], &[("until", until), ("reason", reason)])),
+        ("RunRequest", object(&[], &[("params", or_null(params()))])),
+        ("DueTimes", object(&[("next", array(&time()))], &[])),
+    ]
+}
+
+fn labels() -> Value {
+    json!({"type": "object", "propertyNames": name(), "additionalProperties": {"type": "string", "maxLength": 256}})
+}
+
+fn names<T: Copy>(all: &[T], name: impl Fn(T) -> &'static str) -> Value {
+    json!({"enum": all.iter().map(|value| name(*value)).collect::<Vec<_>>()})
+}
+
+/// The fields of a definition with a schema for each, in the order of the manual.
+fn fields() -> Vec<(&'static str, Value)> {
+    let misfire = object(&[], &[("policy", names(&MisfirePolicy::ALL, MisfirePolicy::as_str)), ("grace", duration())]);
+    let attempts = json!({"type": "integer", "minimum": 1, "maximum": 100});
+    let retry = object(&[], &[("max_attempts", attempts), ("backoff", duration()), ("max_backoff", duration())]);
+    let dst =
+        object(&[], &[("gap", json!({"enum": ["after", "skip"]})), ("overlap", json!({"enum": ["first", "both"]}))]);
+    vec![
+        ("namespace", name()),
+        ("name", name()),
+        ("schedule", described(text(), "A cron expression, `@every`, `@at` or a descriptor such as `@daily`.")),
+        ("timezone", described(or_null(text()), "A zone of the IANA database; UTC if it is null.")),
+        ("executor", text()),
+        ("params", params()),
+        ("overlap", names(&Overlap::ALL, Overlap::as_str)),
+        ("misfire", misfire),
+        ("timeout", or_null(duration())),
+        ("kill_grace", duration()),
+        ("retry", retry),
+        ("on_lost", names(&OnLost::ALL, OnLost::as_str)),
+        ("jitter", duration()),
+        ("dst", dst),
+        ("start_at", or_null(time())),
+        ("end_at", or_null(time())),
+        ("labels", labels()),
+        ("paused", json!({"type": "boolean"})),
+    ]
+}
+
+/// As clients write it: `null` counts as absent, and what reading adds is ignored.
+fn definition() -> Value {
+    let needed = |name: &str| ["schedule", "params"].contains(&name);
+    let (required, optional): (Vec<_>, Vec<_>) = fields().into_iter().partition(|(name, _)| needed(name));
+    let mut optional: Vec<(&str, Value)> =
+        optional.into_iter().map(|(name, schema)| (name, inner_nulls(schema))).collect();
+    optional.extend(ADDED_BY_READING.map(|name| (name, described(json!({}), "Added by reading; ignored."))));
+    described(object(&required, &optional), "A job. The name may stand in the path instead.")
+}
+
+/// The same schema, in which the value and each of its fields may be `null`.
+fn inner_nulls(mut schema: Value) -> Value {
+    let fields = schema.get_mut("properties").and_then(Value::as_object_mut).map(std::mem::take);
+    if let Some(fields) = fields {
+        let fields: Map<String, Value> = fields.into_iter().map(|(name, field)| (name, or_null(field))).collect();
+        schema["properties"] = Value::Object(fields);
+    }
+    or_null(schema)
+}
+
+/// As clients read it.
+fn job() -> Value {
+    let pause = object(&[("since", time()), ("until", or_null(time())), ("reason", or_null(text()))], &[]);
+    let mut always: Vec<(&str, Value)> = fields();
+    for (field, schema) in &mut always {
+        if ["misfire", "retry", "dst"].contains(field) {
+            let inner: Vec<String> =
+                schema["properties"].as_object().into_iter().flat_map(Map::keys).cloned().collect();
+            schema["required"] = json!(inner);
+        }
+        if *field == "params" {
+            *schema = or_null(params());
+        }
+    }
+    always.extend([
+        ("pause", or_null(pause)),
+        ("state", json!({"enum": STATES})),
+        ("next_due_at", or_null(time())),
+        ("previous_due_at", or_null(time())),
+        ("last_run", or_null(reference("Run"))),
+        ("current_run", or_null(reference("Run"))),
+        ("node", or_null(text())),
+        ("generation", count()),
+        ("created_at", time()),
+        ("updated_at", time()),
+    ]);
+    described(object(&always, &[]), "A job and how it stands. It may be put back as it was read.")
+}

@@ -1,0 +1,18 @@
+//! The explanation of a due time as clients read it.
+
+use serde_json::{Value, json};
+
+use super::run::run_json;
+use crate::why::Why;
+
+/// The sentence, and the run that it speaks of.
+pub fn why_json(why: &Why) -> Value {
+    let explanation = &why.explanation;
+    json!({
+        "due_at": explanation.due_at.to_string(),
+        "state": explanation.state.as_str(),
+        "sentence": explanation.sentence,
+        "run": why.run.as_ref().map(run_json),
+        "next_due_at": explanation.next_due_at.map(|due| due.to_string()),
+    })
+}

@@ -1,0 +1,115 @@
+//! Which screen, action or file a path means.
+
+use carillon_domain::name::{check_job_name, check_namespace};
+use carillon_store::JobKey;
+use warp::http::header::{ACCEPT, HeaderMap};
+use warp::http::{Method, StatusCode};
+
+use crate::config::Role;
+use crate::http::problem::Problem;
+use crate::http::request::query::decode;
+use crate::page::layout::{Shown, View};
+use crate::page::screens::job::Action;
+use crate::page::screens::{job, jobs, overview, run};
+use crate::page::sign_in;
+use crate::page::visit::{Fault, Request, Visit};
+
+/// A place of the page.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Address {
+    Overview,
+    Jobs,
+    /// An action on many jobs.
+    JobsDo,
+    Job(JobKey),
+    JobAction(JobKey, Action),
+    Run(String),
+    RunFollow(String),
+    RunCancel(String),
+    SignIn,
+    SignOut,
+    /// The secret of a link that signs in.
+    SignInLink(String),
+    Static(String),
+    /// A page that is not there, asked for by a browser.
+    Nowhere,
+}
+
+impl Address {
+    /// The place that a path names; `None` where it belongs to the API.
+    pub fn of(path: &str, method: &Method, headers: &HeaderMap) -> Option<Self> {
+        let segments: Vec<String> = path.trim_start_matches('/').split('/').map(decode).collect::<Option<_>>()?;
+        let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
+        Some(match segments.as_slice() {
+            [""] => Address::Overview,
+            ["jobs"] => Address::Jobs,
+            ["jobs", "do"] => Address::JobsDo,
+            ["jobs", namespace, name] => Address::Job(key(namespace, name)?),
+            ["jobs", namespace, name, action] => Address::JobAction(key(namespace, name)?, Action::of(action)?),
+            ["runs", run] => Address::Run((*run).to_owned()),
+            ["runs", run, "follow"] => Address::RunFollow((*run).to_owned()),
+            ["runs", run, "cancel"] => Address::RunCancel((*run).to_owned()),
+            ["sign-in"] => Address::SignIn,
+            ["sign-out"] => Address::SignOut,
+            ["sign-in", "link", secret] => Address::SignInLink((*secret).to_owned()),
+            ["static", name] => Address::Static((*name).to_owned()),
+            ["v1" | "healthz" | "readyz" | "metrics" | "openapi.json", ..] => return None,
+            _ if method.is_safe() && is_browser(headers) => Address::Nowhere,
+            _ => return None,
+        })
+    }
+
+    /// Shows the screen or does the action.
+    pub async fn show(self, request: &mut Request) -> Result<Shown, Fault> {
+        let reads = matches!(request.method, Method::GET | Method::HEAD);
+        let writes = request.method == Method::POST;
+        match self {
+            Address::Overview if reads => screen(request.visit(Role::Viewer).await?, overview::show).await,
+            Address::Jobs if reads => screen(request.visit(Role::Viewer).await?, jobs::show).await,
+            Address::JobsDo if writes => jobs::act(request).await,
+            Address::Job(key) if reads => {
+                screen(request.visit(Role::Viewer).await?, async |visit: &Visit| job::show(visit, &key).await).await
+            }
+            Address::JobAction(key, action) if reads => {
+                let visit = request.visit(action.needs()).await?;
+                screen(visit, async |visit: &Visit| job::form(visit, &key, action).await).await
+            }
+            Address::JobAction(key, action) if writes => job::act(request, &key, action).await,
+            Address::Run(run) if reads => {
+                screen(request.visit(Role::Viewer).await?, async |visit: &Visit| run::show(visit, &run).await).await
+            }
+            Address::RunFollow(run) if reads => run::follow(&request.visit(Role::Viewer).await?, &run).await,
+            Address::RunCancel(run) if writes => run::cancel(request, &run).await,
+            Address::SignIn if reads => sign_in::form(request).await,
+            Address::SignIn if writes => sign_in::sign_in(request).await,
+            Address::SignInLink(secret) if reads => sign_in::link_form(request, &secret).await,
+            Address::SignInLink(secret) if writes => sign_in::use_link(request, &secret).await,
+            Address::SignOut if writes => sign_in::sign_out(request).await,
+            Address::Nowhere | Address::Static(_) => {
+                request.visit(Role::Viewer).await?;
+                Err(Problem::new(StatusCode::NOT_FOUND, "there is no such page").into())
+            }
+            _ => {
+                let detail = format!("{} is not possible here", request.method);
+                Err(Problem::new(StatusCode::METHOD_NOT_ALLOWED, detail).into())
+            }
+        }
+    }
+}
+
+/// Shows a screen to a visit.
+async fn screen(visit: Visit, show: impl AsyncFnOnce(&Visit) -> Result<View, Fault>) -> Result<Shown, Fault> {
+    let view = show(&visit).await?;
+    Ok(Shown::View(visit, view))
+}
+
+fn key(namespace: &str, name: &str) -> Option<JobKey> {
+    check_namespace(namespace).ok()?;
+    check_job_name(name).ok()?;
+    Some(JobKey { namespace: namespace.to_owned(), name: name.to_owned() })
+}
+
+/// Whether a person reads the answer.
+pub(crate) fn is_browser(headers: &HeaderMap) -> bool {
+    headers.get(ACCEPT).and_then(|types| types.to_str().ok()).is_some_and(|types| types.contains("text/html"))
+}

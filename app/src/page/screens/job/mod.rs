@@ -1,0 +1,165 @@
+//! A job: what it does, when, and how it has been.
+
+mod actions;
+mod definition;
+mod forms;
+mod history;
+
+pub(crate) use actions::act;
+pub(crate) use forms::{Action, form};
+
+use std::time::Duration;
+
+use carillon_domain::store::Refusal;
+use carillon_store::{ControlError, JobKey, JobView};
+use maud::{Markup, html};
+
+use crate::config::Role;
+use crate::page::chart::days;
+use crate::page::chart::strip::{Facts, Size, strip};
+use crate::page::layout::View;
+use crate::page::outcome::of_job;
+use crate::page::params::Params;
+use crate::page::screens::parts::{coming, in_words, running, said};
+use crate::page::usual;
+use crate::page::visit::{Fault, Visit};
+use crate::page::zone::{clock, full, relative, took};
+
+/// How much history the year of days covers.
+const A_YEAR: Duration = Duration::from_secs(372 * 24 * 60 * 60);
+
+/// A job that the caller may see.
+pub(crate) async fn visible(visit: &Visit, key: &JobKey) -> Result<JobView, Fault> {
+    if !visit.caller.sees(&key.namespace) {
+        return Err(ControlError::Refused(Refusal::NoJob(key.clone())).into());
+    }
+    Ok(visit.api.store.job(key).await?)
+}
+
+/// The page of a job.
+pub(crate) async fn show(visit: &Visit, key: &JobKey) -> Result<View, Fault> {
+    let view = visible(visit, key).await?;
+    let id = view.state.id;
+    let mut recent = visit.api.store.recent_runs(&[id], Size::Job.past()).await?;
+    let records = recent.remove(&id).unwrap_or_default();
+    let days = visit.api.store.days_of_job(id, visit.now - A_YEAR).await?;
+    let coming = coming(&view, Size::Job.coming());
+    let facts =
+        Facts { records: &records, running: running(&view), coming: &coming, pause: view.pause(), now: visit.now };
+    let history = history::table(visit, key, &view, &records).await?;
+    let body = html! {
+        (head(visit, key, &view))
+        (said(visit))
+        (pause_note(visit, &view))
+        section.group aria-label="Due times" {
+            (strip(&facts, Size::Job))
+            (legend())
+        }
+        div.columns-2 {
+            section.group {
+                h2 { "Next" }
+                (next(visit, &view, &coming))
+            }
+            section.group {
+                h2 { "A year of days" }
+                div.scroll { (days::year(&days, visit.now)) }
+            }
+        }
+        (history::durations(&records))
+        section.group #runs { h2 { "Due times and runs" } (history) }
+        section.group { h2 { "Definition" } (definition::facts(visit, &view)) }
+    };
+    let live = Params::default().with("namespace", Some(&key.namespace)).with("job", Some(&key.name));
+    let (name, namespace) = (&key.name, &key.namespace);
+    Ok(View::new(name.as_str(), body).live(live).otherwise(
+        format!("/v1/jobs/{name}?namespace={namespace}"),
+        format!("carillon job show --namespace {namespace} {name}"),
+    ))
+}
+
+/// Name, state and the actions that the caller may do.
+fn head(visit: &Visit, key: &JobKey, view: &JobView) -> Markup {
+    let here = |action: &str| format!("{}/{action}", visit.links.job(key));
+    html! {
+        div.spread {
+            div.group {
+                h1 { @if key.namespace != "default" { span.muted { (key.namespace) "/" } } (key.name) }
+                p.row {
+                    (of_job(view).badge())
+                    @if let Some(node) = &view.node { span.muted { "on " (node) } }
+                    span { (in_words(view)) } code.muted { (view.job.schedule) }
+                }
+            }
+            @if visit.may(Role::Operator) {
+                div.row.actions {
+                    a.button.primary href=(here("run")) data-do="run" { "Run now" }
+                    @if view.pause().is_some() {
+                        form method="post" action=(here("resume")) {
+                            (crate::page::screens::parts::csrf(visit))
+                            button data-do="pause" { "Resume" }
+                        }
+                    } @else { a.button href=(here("pause")) data-do="pause" { "Pause" } }
+                    @if visit.may(Role::Admin) { a.button.danger href=(here("delete")) { "Delete" } }
+                }
+            }
+        }
+    }
+}
+
+fn pause_note(visit: &Visit, view: &JobView) -> Markup {
+    let Some(pause) = view.pause() else { return html! {} };
+    html! {
+        p.say.warn {
+            "Paused since " (clock(pause.since, visit.now, visit.zone))
+            @if let Some(until) = pause.until { " until " (clock(until, visit.now, visit.zone)) }
+            @if let Some(reason) = &pause.reason { ": " (reason) } @else { "." }
+            " Its due times are recorded and do not run."
+        }
+    }
+}
+
+/// The shapes of the strip in words.
+fn legend() -> Markup {
+    use crate::page::outcome::Mark;
+    let marks =
+        [Mark::Succeeded, Mark::Failed, Mark::TimedOut, Mark::Cancelled, Mark::Lost, Mark::Skipped, Mark::Running];
+    html! {
+        p.legend.small {
+            @for mark in marks { (mark.badge()) " " }
+            span.muted { "Half the height is the usual duration. Right of the line is to come. " }
+            a href="#runs" { "The same as a table" }
+        }
+    }
+}
+
+fn next(visit: &Visit, view: &JobView, coming: &[carillon_domain::time::Timestamp]) -> Markup {
+    let zone: Option<chrono_tz::Tz> =
+        view.job.timeline(view.state.anchor_at).ok().and_then(|timeline| timeline.schedule.timezone().parse().ok());
+    let other = zone.filter(|zone| *zone != visit.zone);
+    html! {
+        @if coming.is_empty() { p.muted { "It is not due any more." } }
+        @else { table.next { tbody {
+            @for due in coming.iter().take(10) {
+                tr {
+                    td { time datetime=(due.to_rfc3339_short()) title=(crate::page::zone::utc(*due)) { (full(*due, visit.zone)) } }
+                    @if let Some(zone) = other { td.muted { (full(*due, zone)) } }
+                    td.n { (relative(*due, visit.now)) }
+                }
+            }
+        } } }
+    }
+}
+
+/// How the last run compares with the usual one, for a line of text.
+pub(crate) fn compared(took_now: Duration, usual: Option<Duration>) -> String {
+    match usual {
+        Some(usual) => format!("{} of usually {}", took(took_now), took(usual)),
+        None => took(took_now),
+    }
+}
+
+/// The usual duration of a job, from its newest records.
+pub(crate) async fn usual_of(visit: &Visit, id: carillon_domain::id::JobId) -> Result<Option<Duration>, Fault> {
+    let recent = visit.api.store.recent_runs(&[id], Size::Row.past()).await?;
+    Ok(recent.get(&id).and_then(|records| usual::usual(records)))
+}

@@ -1,0 +1,143 @@
+//! Jobs: which there are, how each has been, and what is next.
+
+mod bulk;
+mod filters;
+mod row;
+
+pub(crate) use bulk::act;
+
+use std::collections::BTreeMap;
+
+use carillon_store::{JobKey, JobQuery, JobView, Page};
+use maud::{Markup, html};
+
+use crate::config::Role;
+use crate::json::job_cursor;
+use crate::page::chart::strip::Size;
+use crate::page::layout::View;
+use crate::page::params::Params;
+use crate::page::screens::parts::{csrf, said, scope};
+use crate::page::visit::{Fault, Visit};
+
+/// How many rows a page has.
+const ROWS: usize = 50;
+/// How many pages are looked through for the rows that the caller may see.
+const MOST_LOOKS: usize = 4;
+
+/// The list, or one row of it.
+pub(crate) async fn show(visit: &Visit) -> Result<View, Fault> {
+    let page = match visit.fragment().and_then(|fragment| fragment.strip_prefix("row:")) {
+        Some(row) => one(visit, row).await?,
+        None => listed(visit).await?,
+    };
+    let ids: Vec<_> = page.items.iter().map(|view| view.state.id).collect();
+    let recent =
+        if ids.is_empty() { BTreeMap::new() } else { visit.api.store.recent_runs(&ids, Size::Row.past()).await? };
+    let group = visit.params.get("group");
+    let body = html! {
+        div.spread {
+            h1 { "Jobs" }
+            @if visit.may(Role::Admin) { (new_hint()) }
+        }
+        (said(visit))
+        (filters::form(visit))
+        @if page.items.is_empty() { (empty(visit)) }
+        @else {
+            form #list method="post" action=(visit.links.to("/jobs/do")) {
+                (csrf(visit))
+                input type="hidden" name="back" value=(visit.state().to_query());
+                @if visit.may(Role::Operator) { (bulk::bar()) }
+                a #news .button href=(visit.here("cursor", visit.params.get("cursor"))) hidden {}
+                div.scroll { table.jobs {
+                    (row::heads(visit))
+                    (rows(visit, &page, &recent, group))
+                } }
+            }
+            nav.row aria-label="Pages" {
+                @if visit.params.get("cursor").is_some() { a.button href=(visit.here("cursor", None)) { "First page" } }
+                @if let Some(next) = &page.next {
+                    a.button rel="next" href=(visit.links.with("/jobs", &visit.state().with("cursor", Some(&job_cursor(next))))) { "Next page" }
+                }
+            }
+        }
+    };
+    let live = Params::default().with("namespace", Some(visit.params.get("namespace").unwrap_or("*")));
+    let api = format!("/v1/jobs{}", Params::default().with("namespace", Some("*")).to_query());
+    Ok(View::new("Jobs", body).live(live).otherwise(api, "carillon job list --namespace '*'"))
+}
+
+/// The rows, under headings where they are grouped by a label.
+fn rows(
+    visit: &Visit,
+    page: &Page<JobView, carillon_store::JobCursor>,
+    recent: &BTreeMap<carillon_domain::id::JobId, Vec<carillon_domain::run::RunRecord>>,
+    group: Option<&str>,
+) -> Markup {
+    let runs = |view: &JobView| recent.get(&view.state.id).map_or(&[][..], Vec::as_slice);
+    let Some(label) = group else {
+        return html! {
+            tbody data-rows="jobs" { @for view in &page.items { (row::row(visit, view, runs(view))) } }
+        };
+    };
+    let mut groups: BTreeMap<Option<&str>, Vec<&JobView>> = BTreeMap::new();
+    for view in &page.items {
+        groups.entry(view.job.labels.get(label).map(String::as_str)).or_default().push(view);
+    }
+    html! {
+        @for (value, views) in &groups {
+            tbody {
+                tr.group-head { th colspan=(row::COLUMNS) scope="rowgroup" {
+                    @match value { Some(value) => { (label) " = " strong { (value) } } None => { "without " (label) } }
+                } }
+                @for view in views { (row::row(visit, view, runs(view))) }
+            }
+        }
+    }
+}
+
+/// One job, for a row that changes in place.
+async fn one(visit: &Visit, row: &str) -> Result<Page<JobView, carillon_store::JobCursor>, Fault> {
+    let (namespace, name) = row.split_once('/').unwrap_or(("default", row));
+    visit.caller.enters(namespace)?;
+    let key = JobKey { namespace: namespace.to_owned(), name: name.to_owned() };
+    Ok(Page { items: vec![visit.api.store.job(&key).await?], next: None })
+}
+
+/// A page of jobs. A page of the store may be short, as it looks at a bounded number of jobs; then it goes on from there.
+async fn listed(visit: &Visit) -> Result<Page<JobView, carillon_store::JobCursor>, Fault> {
+    let mut query = filters::query(visit, ROWS)?;
+    let scope = scope(visit);
+    let mut page = Page { items: Vec::new(), next: None };
+    for _ in 0..MOST_LOOKS {
+        let found = visit.api.store.jobs(&JobQuery { limit: ROWS - page.items.len(), ..query.clone() }).await?;
+        page.items.extend(found.items.into_iter().filter(|view| scope.includes(&view.job.namespace)));
+        page.next = found.next;
+        if page.next.is_none() || page.items.len() >= ROWS / 2 {
+            break;
+        }
+        query.after = page.next.clone();
+    }
+    Ok(page)
+}
+
+fn new_hint() -> Markup {
+    html! { span.note { "Add one with " code { "carillon job add" } " or a crontab with " code { "carillon import" } } }
+}
+
+fn empty(visit: &Visit) -> Markup {
+    let filtered = !visit.state().only(&filters::NARROWING).pairs().is_empty();
+    html! {
+        div.empty {
+            @if filtered {
+                h2 { "No job matches." }
+                p { a href=(visit.links.to("/jobs")) { "Show all jobs" } }
+            } @else {
+                h2 { "No jobs yet." }
+                p { "Bring the crontab that you have:" }
+                (crate::page::layout::copyable("crontab -l | carillon import -"))
+                p { "Or add one:" }
+                (crate::page::layout::copyable("carillon job add hello --schedule '* * * * *' -- echo hello"))
+            }
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! The overview: must I do anything? When nothing is wrong it is almost empty.
+
+mod activity;
+mod needs;
+mod nodes;
+mod running;
+
+use std::time::Duration;
+
+use carillon_store::{Bounded, JobList, JobListQuery, JobQuery, ListedJob};
+use maud::{Markup, html};
+
+use crate::page::layout::{View, copyable};
+use crate::page::params::Params;
+use crate::page::screens::parts::{grouped, job_link, key_of, plural, said, scope};
+use crate::page::visit::{Fault, Visit};
+use crate::page::zone::{clock, relative};
+
+/// How many jobs of a kind are listed.
+const LISTED: usize = 20;
+/// How many coming jobs are looked at.
+const COMING: usize = 500;
+/// A due time that nobody has started after so long is overdue.
+const OVERDUE_AFTER: Duration = Duration::from_secs(30);
+const AN_HOUR: Duration = Duration::from_secs(3_600);
+const A_DAY: Duration = Duration::from_secs(24 * 3_600);
+
+/// The overview.
+pub(crate) async fn show(visit: &Visit) -> Result<View, Fault> {
+    let (scope, store) = (scope(visit), &visit.api.store);
+    let lists = [
+        (JobList::Troubled, LISTED),
+        (JobList::Overdue { since: visit.now - OVERDUE_AFTER }, LISTED),
+        (JobList::Coming { until: visit.now + AN_HOUR }, COMING),
+    ]
+    .map(|(list, limit)| JobListQuery { list, limit });
+    let mut found = store.job_lists(&scope, &lists).await?.into_iter();
+    let mut next_list = || found.next().unwrap_or_default();
+    let (troubled, overdue, coming): (Bounded<ListedJob>, _, _) = (next_list(), next_list(), next_list());
+    let running = store.running(&scope, LISTED).await?;
+    let activity = store.activity(&scope, visit.now - A_DAY).await?;
+    let sessions = store.sessions().await?;
+    let losses = store.recorded_losses().await?;
+    let needs = needs::Needs::of(visit, &troubled, &overdue, &sessions, &losses);
+    let idle = troubled.items.is_empty() && coming.items.is_empty() && running.items.is_empty() && activity.is_empty();
+    if idle && needs.is_empty() && store.jobs(&JobQuery { limit: 1, ..JobQuery::default() }).await?.items.is_empty() {
+        return Ok(View::new("Overview", welcome(visit)).live(every_namespace()).alerts(0));
+    }
+    let body = html! {
+        h1.hidden { "Overview" }
+        (said(visit))
+        (needs.sentence())
+        (needs.list(visit))
+        (running::section(visit, &running).await?)
+        (next_hour(visit, &coming))
+        (activity::section(visit, &activity))
+        (nodes::section(visit, &sessions))
+    };
+    let view = View::new("Overview", body).live(every_namespace()).alerts(needs.count());
+    Ok(view.otherwise("/v1/runs?namespace=*&status=running", "carillon cluster"))
+}
+
+fn every_namespace() -> Params {
+    Params::default().with("namespace", Some("*"))
+}
+
+fn next_hour(visit: &Visit, coming: &Bounded<ListedJob>) -> Markup {
+    let due: Vec<_> = coming.items.iter().filter(|job| job.at.is_none_or(|at| at >= visit.now)).collect();
+    let starts = activity::starts_of_next_hour(visit, &due);
+    let count = starts.iter().sum::<f64>() as u64;
+    html! {
+        section.group {
+            div.spread {
+                h2 { "Next hour" }
+                span.note {
+                    (grouped(count)) @if coming.more { "+" } " " (plural(count as usize, "start", "starts")) " of "
+                    a href=(visit.links.to("/jobs?sort=next")) { (grouped(due.len() as u64)) @if coming.more { "+" } " " (plural(due.len(), "job", "jobs")) }
+                }
+            }
+            @if due.is_empty() { p.muted { "Nothing is due within an hour." } }
+            @else {
+                (activity::next_hour_chart(visit, &starts, count))
+                ul.coming data-list {
+                    @for job in due.iter().take(8) {
+                        li {
+                            @match job.at {
+                                Some(at) => { (relative(at, visit.now)) " " span.muted { (clock(at, visit.now, visit.zone)) } }
+                                None => span.muted { "held" }
+                            }
+                            " " (job_link(visit, &key_of(&job.view)))
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn welcome(visit: &Visit) -> Markup {
+    html! {
+        p.sentence { "No jobs yet." }
+        div.empty {
+            p { "Bring the crontab that you have:" }
+            (copyable("crontab -l | carillon import -"))
+            p { "Or add one:" }
+            (copyable("carillon job add hello --schedule '* * * * *' -- echo hello"))
+        }
+        (said(visit))
+    }
+}

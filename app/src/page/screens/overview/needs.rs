@@ -1,0 +1,143 @@
+//! What needs a person: jobs in trouble, overdue ones, silent nodes, lost commits, clocks that differ.
+
+use std::time::Duration;
+
+use carillon_store::{Bounded, ListedJob, RecordedLoss, SessionState, SessionView};
+use maud::{Markup, html};
+
+use crate::engine::Readiness;
+use crate::page::outcome::Mark;
+use crate::page::screens::parts::{bounded, job_link, key_of, plural};
+use crate::page::screens::why;
+use crate::page::visit::Visit;
+use crate::page::zone::{clock, relative};
+
+/// A node that has said nothing for so long is silent.
+const SILENT_AFTER: Duration = Duration::from_secs(15);
+/// A clock that differs by more is told.
+const DRIFT_MS: u64 = 1_000;
+
+/// Everything that needs a person.
+pub(super) struct Needs<'a> {
+    troubled: &'a Bounded<ListedJob>,
+    overdue: &'a Bounded<ListedJob>,
+    silent: Vec<&'a SessionView>,
+    open_loss: Option<&'a RecordedLoss>,
+    drift_ms: Option<i64>,
+    not_ready: Option<String>,
+}
+
+impl<'a> Needs<'a> {
+    pub fn of(
+        visit: &Visit,
+        troubled: &'a Bounded<ListedJob>,
+        overdue: &'a Bounded<ListedJob>,
+        sessions: &'a [SessionView],
+        losses: &'a [RecordedLoss],
+    ) -> Self {
+        let is_silent = |session: &&SessionView| {
+            session.beat.state == SessionState::Ended || visit.now.since(session.heartbeat_at) > SILENT_AFTER
+        };
+        let drift_ms = visit.api.engine.counts().clock_offset_ms;
+        let not_ready = match visit.api.engine.readiness() {
+            Readiness::Ready => None,
+            Readiness::NotReady(why) => Some(why),
+        };
+        Self {
+            troubled,
+            overdue,
+            silent: sessions.iter().filter(is_silent).collect(),
+            open_loss: losses.iter().find(|loss| loss.accepted_at.is_none()),
+            drift_ms: Some(drift_ms).filter(|drift_ms| drift_ms.unsigned_abs() > DRIFT_MS),
+            not_ready,
+        }
+    }
+
+    fn jobs(&self) -> usize {
+        let troubled =
+            |job: &&ListedJob| self.troubled.items.iter().any(|other| other.view.state.id == job.view.state.id);
+        self.troubled.items.len() + self.overdue.items.iter().filter(|job| !troubled(job)).count()
+    }
+
+    fn others(&self) -> usize {
+        let one = |there: bool| usize::from(there);
+        self.silent.len() + one(self.open_loss.is_some()) + one(self.drift_ms.is_some()) + one(self.not_ready.is_some())
+    }
+
+    /// How many things there are, as far as they were looked at.
+    pub fn count(&self) -> usize {
+        self.jobs() + self.others()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.count() == 0
+    }
+
+    /// The answer to the first question, large.
+    pub fn sentence(&self) -> Markup {
+        let (jobs, others) = (self.jobs(), self.others());
+        let more = self.troubled.more || self.overdue.more;
+        let many = bounded(jobs, more);
+        let text = match (jobs, others) {
+            (0, 0) => "All jobs are on time.".to_owned(),
+            (0, _) => "The cluster needs you.".to_owned(),
+            (1, 0) => "1 job needs you.".to_owned(),
+            (_, 0) => format!("{many} jobs need you."),
+            (_, _) => format!("{many} {} and the cluster need you.", plural(jobs, "job", "jobs")),
+        };
+        html! { p.sentence { (text) } }
+    }
+
+    pub fn list(&self, visit: &Visit) -> Markup {
+        if self.is_empty() {
+            return html! {};
+        }
+        html! {
+            ul.needs data-list {
+                @if let Some(why) = &self.not_ready { li.say.bad { "This node does not schedule: " (why) "." } }
+                @if let Some(loss) = self.open_loss {
+                    li.say.bad {
+                        strong { "Commits were lost. " } "Nothing starts until somebody accepts it: "
+                        (loss.window.to_string()) ". " code { "carillon cluster accept" }
+                    }
+                }
+                @for session in &self.silent {
+                    li.say.bad { "Node " strong { (session.node) } " has gone silent: its last heartbeat was " (relative(session.heartbeat_at, visit.now)) "." }
+                }
+                @if let Some(drift_ms) = self.drift_ms {
+                    li.say.warn { "The clock of " (visit.api.engine.node()) " is " (drift_ms.unsigned_abs()) " ms "
+                        @if drift_ms > 0 { "behind" } @else { "ahead of" } " the database's." }
+                }
+                @for job in &self.overdue.items { (overdue(visit, job)) }
+                @for job in &self.troubled.items { (troubled(visit, job)) }
+                @if self.troubled.more { li { a href=(visit.links.to("/jobs?outcome=failed")) { "All jobs whose last run failed" } } }
+            }
+        }
+    }
+}
+
+fn overdue(visit: &Visit, job: &ListedJob) -> Markup {
+    html! {
+        li.need {
+            span.o.o-timed_out { (Mark::Waiting.icon()) "overdue" }
+            (job_link(visit, &key_of(&job.view)))
+            span.muted { @if let Some(at) = job.at { "was due " (relative(at, visit.now)) "; no node has started it." } }
+        }
+    }
+}
+
+fn troubled(visit: &Visit, job: &ListedJob) -> Markup {
+    let mark = job.view.state.last_end.map_or(Mark::Failed, |end| end.status.into());
+    let last = job.view.last_run.as_ref();
+    html! {
+        li.need {
+            (mark.badge())
+            (job_link(visit, &key_of(&job.view)))
+            @if let Some(record) = last {
+                a.plain href=(visit.links.run(record.id)) { (why::recorded(record)) }
+                span.muted { (relative(record.finished_at, visit.now)) }
+            }
+            @if let Some(since) = job.at { span.muted { "In trouble since " (clock(since, visit.now, visit.zone)) "." } }
+        }
+    }
+}

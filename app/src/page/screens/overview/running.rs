@@ -1,0 +1,56 @@
+//! What runs now, each run against its usual duration.
+
+use carillon_store::{Bounded, RunStage, RunView};
+use maud::{Markup, html};
+
+use crate::page::screens::parts::{bounded, job_link};
+use crate::page::usual::usual;
+use crate::page::visit::{Fault, Visit};
+use crate::page::zone::{coarse, took};
+
+/// How many records of a job tell its usual duration.
+const RECORDS: usize = 20;
+
+pub(super) async fn section(visit: &Visit, running: &Bounded<RunView>) -> Result<Markup, Fault> {
+    let ids: Vec<_> = running.items.iter().map(|run| run.job_id).collect();
+    let recent = if ids.is_empty() { Default::default() } else { visit.api.store.recent_runs(&ids, RECORDS).await? };
+    Ok(html! {
+        section.group {
+            div.spread {
+                h2 { "Running now" }
+                span.note { a href=(visit.links.to("/jobs?state=executing")) { (bounded(running.items.len(), running.more)) } }
+            }
+            @if running.items.is_empty() { p.muted { "Nothing runs." } }
+            @else { ul.running data-list { @for run in &running.items {
+                (row(visit, run, recent.get(&run.job_id).and_then(|records| usual(records))))
+            } } }
+        }
+    })
+}
+
+fn row(visit: &Visit, run: &RunView, usual: Option<std::time::Duration>) -> Markup {
+    let started_at = match &run.stage {
+        RunStage::Running { held, .. } => held.started_at,
+        _ => None,
+    };
+    html! {
+        li id=(format!("run:{}", run.id)) {
+            (job_link(visit, &run.key))
+            @if let Some(started_at) = started_at {
+                a.plain.nowrap href=(visit.links.run(run.id)) {
+                    time data-since datetime=(started_at.to_string()) { (coarse(visit.now.since(started_at))) }
+                }
+                @match usual {
+                    Some(usual) => {
+                        progress aria-label=(format!("Time that {} has run, of its usual duration", run.key.name))
+                            data-from=(started_at.to_string()) max=(usual.as_millis().max(1))
+                            value=(visit.now.since(started_at).as_millis().min(usual.as_millis().max(1))) {}
+                        span.muted.nowrap { "usually " (took(usual)) }
+                    }
+                    None => { span.muted.wide { "no usual duration yet" } }
+                }
+            }
+            span.muted.nowrap { @if let Some(node) = &run.node { "on " (node) } }
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! Parts that several screens share.
+
+use std::collections::BTreeSet;
+
+use carillon_domain::firing::{Held, Phase};
+use carillon_domain::time::Timestamp;
+use carillon_store::{JobKey, JobView, NamespaceScope};
+use maud::{Markup, html};
+
+use crate::json::next_due_at;
+use crate::page::visit::Visit;
+
+/// The namespaces that the caller may see.
+pub(crate) fn scope(visit: &Visit) -> NamespaceScope {
+    match visit.caller.namespaces() {
+        None => NamespaceScope::All,
+        Some(names) => NamespaceScope::Only(names.iter().cloned().collect::<BTreeSet<_>>()),
+    }
+}
+
+/// The key of a job.
+pub(crate) fn key_of(view: &JobView) -> JobKey {
+    JobKey { namespace: view.job.namespace.clone(), name: view.job.name.clone() }
+}
+
+/// The field that shows a form to be of this session.
+pub(crate) fn csrf(visit: &Visit) -> Markup {
+    html! { @if let Some(csrf) = &visit.csrf { input type="hidden" name="csrf" value=(csrf); } }
+}
+
+/// A job's name as a link; the namespace stands before it unless it is the default one.
+pub(crate) fn job_link(visit: &Visit, key: &JobKey) -> Markup {
+    html! {
+        a href=(visit.links.job(key)) {
+            @if key.namespace != "default" { span.muted { (key.namespace) "/" } }
+            (key.name)
+        }
+    }
+}
+
+/// The next due times of a job, the first of which may have passed.
+pub(crate) fn coming(view: &JobView, count: usize) -> Vec<Timestamp> {
+    let Some(first) = next_due_at(view) else { return Vec::new() };
+    let Ok(timeline) = view.job.timeline(view.state.anchor_at) else { return vec![first] };
+    std::iter::once(first).chain(timeline.after(first)).take(count).collect()
+}
+
+/// The run of a job's own row that executes.
+pub(crate) fn running(view: &JobView) -> Option<&Held> {
+    match &view.state.phase {
+        Phase::Executing(held) => Some(held),
+        Phase::Idle | Phase::Prepared(_) => None,
+    }
+}
+
+/// A schedule in words.
+pub(crate) fn in_words(view: &JobView) -> String {
+    match view.job.timeline(view.state.anchor_at) {
+        Ok(timeline) => timeline.schedule.describe(),
+        Err(error) => error.to_string(),
+    }
+}
+
+/// A bounded count: `12`, or `1,000+`.
+pub(crate) fn bounded(count: usize, more: bool) -> String {
+    format!("{}{}", grouped(count as u64), if more { "+" } else { "" })
+}
+
+/// A number with a comma after each three digits.
+pub(crate) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (n, digit) in digits.chars().enumerate() {
+        if n > 0 && (digits.len() - n).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// `job` or `jobs`.
+pub(crate) fn plural<'a>(count: usize, one: &'a str, many: &'a str) -> &'a str {
+    if count == 1 { one } else { many }
+}
+
+/// What was done by the action that led here, with a way back where there is one.
+pub(crate) fn said(visit: &Visit) -> Markup {
+    let text = match visit.params.get("said") {
+        Some("paused") => "Paused. What runs may finish; nothing new starts.",
+        Some("resumed") => "Resumed. The due times are those of the schedule, as before the pause.",
+        Some("asked") => "A run was asked for. It starts within about a second.",
+        Some("cancelled") => "The run was asked to end.",
+        Some("deleted") => "The job was deleted. Its history stays until it expires.",
+        Some("done") => "Done for the selected jobs.",
+        Some("none") => "Nothing was selected.",
+        _ => return html! {},
+    };
+    html! { p #said .say role="status" { (text) } }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_grouped_and_bounded() {
+        assert_eq!(grouped(0), "0");
+        assert_eq!(grouped(999), "999");
+        assert_eq!(grouped(1_204), "1,204");
+        assert_eq!(grouped(12_345_678_901_234_567), "12,345,678,901,234,567");
+        assert_eq!(bounded(1_000, true), "1,000+");
+    }
+}

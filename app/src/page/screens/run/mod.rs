@@ -1,0 +1,181 @@
+//! A run: why it ran or did not, its times, its attempts and its output.
+
+mod actions;
+mod ansi;
+mod follow;
+mod output;
+mod span;
+
+pub(crate) use actions::cancel;
+pub(crate) use follow::follow;
+
+use carillon_domain::id::RunId;
+use carillon_domain::run::Trigger;
+use carillon_domain::store::Refusal;
+use carillon_domain::time::Timestamp;
+use carillon_store::{ControlError, RunQuery, RunStage, RunView};
+use maud::{Markup, html};
+
+use crate::config::Role;
+use crate::http::problem::Problem;
+use crate::page::layout::View;
+use crate::page::outcome::of_run;
+use crate::page::params::Params;
+use crate::page::screens::parts::{csrf, job_link, said};
+use crate::page::screens::why;
+use crate::page::visit::{Fault, Visit};
+use crate::page::zone::{clock, full, took};
+
+/// How many attempts of one due time are listed.
+const ATTEMPTS: usize = 20;
+
+/// A run that the caller may see; one of another namespace is not there.
+pub(crate) async fn visible(visit: &Visit, segment: &str) -> Result<RunView, Fault> {
+    let run: RunId = segment.parse().map_err(|error| Problem::field("id", format!("{error}")))?;
+    let view = visit.api.store.run(run).await?;
+    if visit.caller.sees(&view.key.namespace) {
+        return Ok(view);
+    }
+    Err(ControlError::Refused(Refusal::NoRun(run)).into())
+}
+
+/// The parts of a run that every stage has.
+pub(super) struct Outline {
+    pub due_at: Timestamp,
+    pub trigger: Trigger,
+    pub attempt: u32,
+    pub started_at: Option<Timestamp>,
+    pub finished_at: Option<Timestamp>,
+}
+
+impl Outline {
+    pub fn of(stage: &RunStage) -> Self {
+        match stage {
+            RunStage::Waiting { due_at, trigger, attempt, .. } => {
+                Self { due_at: *due_at, trigger: *trigger, attempt: *attempt, started_at: None, finished_at: None }
+            }
+            RunStage::Running { held, .. } => Self {
+                due_at: held.firing.due_at,
+                trigger: held.firing.trigger,
+                attempt: held.firing.attempt,
+                started_at: held.started_at,
+                finished_at: None,
+            },
+            RunStage::Recorded { record, .. } => Self {
+                due_at: record.due_at,
+                trigger: record.trigger,
+                attempt: record.attempt,
+                started_at: record.started_at,
+                finished_at: Some(record.finished_at),
+            },
+        }
+    }
+}
+
+/// The page of a run.
+pub(crate) async fn show(visit: &Visit, segment: &str) -> Result<View, Fault> {
+    let view = visible(visit, segment).await?;
+    let outline = Outline::of(&view.stage);
+    let attempts = attempts(visit, &view, &outline).await?;
+    let output = output::section(visit, &view).await?;
+    let body = html! {
+        (head(visit, &view, &outline))
+        (said(visit))
+        p.sentence.medium { (why::sentence(&view.stage)) }
+        (span::bar(visit, &outline))
+        div.columns-2 {
+            section.group { h2 { "Facts" } (facts(visit, &view, &outline)) }
+            @if attempts.len() > 1 { section.group { h2 { "Attempts" } (attempt_list(visit, &view, &attempts)) } }
+        }
+        (output)
+    };
+    let moves = !matches!(view.stage, RunStage::Recorded { .. });
+    let title = format!("{} · run", view.key.name);
+    let page =
+        View::new(title, body).otherwise(format!("/v1/runs/{}", view.id), format!("carillon run show {}", view.id));
+    let live = Params::default().with("namespace", Some(&view.key.namespace)).with("job", Some(&view.key.name));
+    Ok(if moves { page.live(live) } else { page })
+}
+
+async fn attempts(visit: &Visit, view: &RunView, outline: &Outline) -> Result<Vec<RunView>, Fault> {
+    if outline.attempt == 1 && !matches!(view.stage, RunStage::Recorded { .. }) {
+        return Ok(Vec::new());
+    }
+    let query = RunQuery {
+        job: Some(view.key.clone()),
+        since: Some(outline.due_at),
+        until: Some(outline.due_at + Timestamp::TICK),
+        limit: ATTEMPTS,
+        ..RunQuery::default()
+    };
+    let mut runs = visit.api.store.runs(&query).await?.items;
+    runs.retain(|run| Outline::of(&run.stage).trigger == outline.trigger);
+    runs.reverse();
+    Ok(runs)
+}
+
+fn head(visit: &Visit, view: &RunView, outline: &Outline) -> Markup {
+    let here = visit.links.run(view.id);
+    let alive = !matches!(view.stage, RunStage::Recorded { .. });
+    let cancelling = matches!(view.stage, RunStage::Running { cancelling: true, .. });
+    html! {
+        div.spread {
+            div.group {
+                h1 { (job_link(visit, &view.key)) }
+                p.row {
+                    (of_run(&view.stage).badge())
+                    span { "due " (clock(outline.due_at, visit.now, visit.zone)) }
+                    @if let Some(node) = &view.node { span.muted { "on " (node) } }
+                }
+            }
+            @if visit.may(Role::Operator) {
+                div.row.actions {
+                    @if alive && !cancelling {
+                        form method="post" action=(format!("{here}/cancel")) { (csrf(visit)) button.danger { "Cancel" } }
+                    }
+                    a.button href=(format!("{}/run", visit.links.job(&view.key))) data-do="run" { "Run again" }
+                }
+            }
+        }
+    }
+}
+
+fn facts(visit: &Visit, view: &RunView, outline: &Outline) -> Markup {
+    let time = |at: Timestamp| html! { time datetime=(at.to_string()) title=(crate::page::zone::utc(at)) { (full(at, visit.zone)) } };
+    html! {
+        dl.facts {
+            dt { "Run" } dd { code { (view.id) } }
+            dt { "Due" } dd { (time(outline.due_at)) }
+            @if let Some(at) = outline.started_at { dt { "Started" } dd { (time(at)) ", " (took(at.since(outline.due_at))) " after it was due" } }
+            @if let (Some(from), Some(at)) = (outline.started_at, outline.finished_at) {
+                dt { "Ended" } dd { (time(at)) ", after " (took(at.since(from))) }
+            }
+            dt { "Trigger" } dd { (outline.trigger.as_str()) ", attempt " (outline.attempt) }
+            @if let RunStage::Recorded { record, .. } = &view.stage {
+                @if let Some(code) = record.exit_code { dt { "Exit code" } dd { (code) } }
+                @if let Some(signal) = record.signal { dt { "Signal" } dd { (signal) } }
+                @if record.count > 1 {
+                    dt { "Due times" } dd { (record.count) ", from " (time(record.first_due_at)) }
+                }
+                @if let Some(token) = record.fencing_token { dt { "Fencing token" } dd { (token) } }
+            }
+            @if let RunStage::Running { held, .. } = &view.stage { dt { "Fencing token" } dd { (held.fencing_token) } }
+        }
+    }
+}
+
+fn attempt_list(visit: &Visit, view: &RunView, attempts: &[RunView]) -> Markup {
+    html! {
+        ol.attempts data-list {
+            @for run in attempts {
+                @let outline = Outline::of(&run.stage);
+                li {
+                    (of_run(&run.stage).badge()) " "
+                    @if run.id == view.id { strong { "Attempt " (outline.attempt) } }
+                    @else { a href=(visit.links.run(run.id)) { "Attempt " (outline.attempt) } }
+                    @if let (Some(from), Some(at)) = (outline.started_at, outline.finished_at) { span.muted { " " (took(at.since(from))) } }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! Due, started and ended of a run on one bar, to scale.
+
+use carillon_domain::time::Timestamp;
+use maud::{Markup, html};
+
+use super::Outline;
+use crate::page::chart::path::PathData;
+use crate::page::visit::Visit;
+use crate::page::zone::{short, took};
+
+/// The width and height of the drawing.
+const WIDTH: f64 = 1_000.0;
+const HEIGHT: f64 = 20.0;
+
+/// The bar; nothing for a due time that did not run.
+pub(super) fn bar(visit: &Visit, outline: &Outline) -> Markup {
+    let Some(started_at) = outline.started_at else { return html! {} };
+    let end = outline.finished_at.unwrap_or(visit.now).max(started_at);
+    let begin = outline.due_at.min(started_at);
+    let whole = end.since(begin).as_secs_f64().max(0.001);
+    let x = |at: Timestamp| at.since(begin).as_secs_f64() / whole * WIDTH;
+    let (mut wait, mut run) = (PathData::default(), PathData::default());
+    let began = x(started_at);
+    wait.rect(0.0, HEIGHT / 2.0 - 1.0, began, 2.0);
+    run.rect(began.min(WIDTH - 2.0), 2.0, (WIDTH - began).max(2.0), HEIGHT - 4.0);
+    let (waited, ran) = (started_at.since(begin), end.since(started_at));
+    let ended = if outline.finished_at.is_some() { "ended" } else { "runs" };
+    let sentence = format!("Due, {} later started, {ended} after {}.", took(waited), took(ran));
+    let time = |at| short(at, visit.now, visit.zone);
+    html! {
+        figure.span {
+            svg role="img" aria-label=(sentence) viewBox=(format!("0 0 {WIDTH} {HEIGHT}")) preserveAspectRatio="none" {
+                path.span-wait d=(wait.as_str()) {}
+                path.span-run d=(run.as_str()) {}
+            }
+            figcaption.spread.small {
+                span { "due " (time(outline.due_at)) }
+                span.muted { "waited " (took(waited)) ", " @if outline.finished_at.is_some() { "ran " } @else { "runs for " } (took(ran)) }
+                span { @match outline.finished_at { Some(at) => { "ended " (time(at)) } None => "runs" } }
+            }
+        }
+    }
+}

@@ -1,0 +1,240 @@
+// What moves. The server makes all HTML; this asks for it again when something happened, and puts in what differs.
+const $ = (selector, root = document) => root.querySelector(selector);
+const $$ = (selector, root = document) => [...root.querySelectorAll(selector)];
+const html = document.documentElement;
+const base = new URL("..", import.meta.url).pathname;
+const main = () => $("#main");
+const skew = Date.parse(main().dataset.at) - Date.now(); // the database's clock against this one
+const now = () => Date.now() + skew;
+
+// Times: the reader's zone by a cookie, so that the server writes it; countdowns by one timer.
+const cookie = (name, value) => document.cookie = `${name}=${value}; Path=${base}; Max-Age=31536000; SameSite=Strict`;
+const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+const zoneUnknown = !html.hasAttribute("data-zone-known") && !!main().dataset.at;
+if (zone && !document.cookie.includes("carillon_zone=")) cookie("carillon_zone", zone);
+const ownZone = $("#own-zone");
+if (ownZone && zone !== "UTC") ownZone.hidden = false;
+
+export function coarse(seconds) {
+  const units = [["d", Math.floor(seconds / 86400)], ["h", Math.floor(seconds / 3600) % 24], ["min", Math.floor(seconds / 60) % 60], ["s", Math.floor(seconds) % 60]];
+  const first = units.findIndex(([, n]) => n > 0);
+  return first < 0 ? "0 s" : units.slice(first, first + 2).filter(([, n]) => n > 0).map(([unit, n]) => `${n} ${unit}`).join(" ");
+}
+function tick() {
+  if (document.hidden) return;
+  for (const time of $$("time[data-rel], time[data-since]")) {
+    const seconds = (Date.parse(time.dateTime) - now()) / 1000;
+    const text = time.hasAttribute("data-since") ? coarse(Math.max(0, -seconds)) : seconds >= 0 ? `in ${coarse(seconds)}` : `${coarse(-seconds)} ago`;
+    if (time.textContent !== text) time.textContent = text;
+  }
+  for (const bar of $$("progress[data-from]")) bar.value = now() - Date.parse(bar.dataset.from);
+  told();
+}
+setInterval(tick, 1000);
+
+// Putting in what differs: nodes with the same id are the same node, so focus, selection and open menus stay.
+function morph(from, to) {
+  if (from.isEqualNode(to)) return;
+  if (from.nodeType !== to.nodeType || from.nodeName !== to.nodeName || (from.id || "") !== (to.id || "")) return from.replaceWith(to);
+  if (from.nodeType !== 1) { from.nodeValue = to.nodeValue; return; }
+  if (from.hasAttribute("data-keep")) return;
+  for (const { name, value } of [...to.attributes]) if (from.getAttribute(name) !== value) from.setAttribute(name, value);
+  for (const { name } of [...from.attributes]) {
+    if (!to.hasAttribute(name) && !(name === "open" || name === "hidden" && from.dataset.copy !== undefined)) from.removeAttribute(name);
+  }
+  if (/^(INPUT|TEXTAREA|SELECT)$/.test(from.nodeName)) return;
+  let at = from.firstChild;
+  for (const wanted of [...to.childNodes]) {
+    const same = wanted.id && [...from.children].find((child) => child.id === wanted.id);
+    if (same && same !== at) from.insertBefore(same, at);
+    if (same) at = same;
+    if (!at) { from.append(wanted); continue; }
+    const next = at.nextSibling;
+    if (!same && (at.id || at.nodeName !== wanted.nodeName)) { from.insertBefore(wanted, at); continue; }
+    morph(at, wanted);
+    at = next;
+  }
+  while (at) { const next = at.nextSibling; at.remove(); at = next; }
+}
+
+async function fetched(url, fragment) {
+  const address = new URL(url, location);
+  address.searchParams.set("fragment", fragment);
+  const answer = await fetch(address, { headers: { accept: "text/html" }, credentials: "same-origin" });
+  if (answer.redirected || !answer.ok) { if (answer.redirected) location.reload(); throw new Error(answer.status); }
+  return new DOMParser().parseFromString(await answer.text(), "text/html").querySelector("#main");
+}
+function titled(wanted) {
+  const alerts = +(wanted.dataset.alerts ?? main().dataset.alerts ?? 0);
+  document.title = `${alerts ? `(${alerts}) ` : ""}${wanted.dataset.title} · Carillon`;
+  const icon = $("#icon"), href = alerts ? icon?.dataset.alert : icon?.dataset.calm;
+  if (icon && icon.getAttribute("href") !== href) icon.href = href;
+}
+let waiting = 0; // new rows that are not shown yet
+// Rows keep their place: one that is there changes in place, new ones are announced.
+function put(wanted, all) {
+  const list = $("[data-rows]"), fresh = $("[data-rows]", wanted);
+  if (list && fresh && !all) {
+    const shown = new Set([...list.children].map((row) => row.id));
+    waiting = [...fresh.children].filter((row) => row.id && !shown.has(row.id)).length;
+    const rows = new Map([...fresh.children].map((row) => [row.id, row]));
+    fresh.replaceChildren(...[...list.children].map((row) => rows.get(row.id) ?? row.cloneNode(true)));
+  } else waiting = 0;
+  titled(wanted);
+  morph(main(), wanted);
+  const news = $("#news");
+  if (news) { news.hidden = !waiting; news.textContent = `${waiting} new, show`; }
+  ready();
+}
+let asked = 0;
+export async function look(all = false, url = location.href) {
+  const mine = ++asked;
+  try {
+    const wanted = await fetched(url, "main");
+    if (mine === asked) { put(wanted, all); heard(); }
+  } catch { broken ||= Date.now(); told(); }
+}
+async function lookAtRow(id) {
+  const row = document.getElementById(id);
+  if (!row) return;
+  const wanted = await fetched(location.href, id).catch(() => null);
+  const fresh = wanted?.ownerDocument.getElementById(id);
+  if (fresh) { morph(row, fresh); ready(); } else look();
+}
+
+// Events: one connection, none while paused or hidden; many at once are one look.
+let source, last, paused = false, broken = 0, hiddenTimer, soon, dirty = new Set();
+const live = $("#live"), pause = $("#pause-live");
+function heard() { broken = 0; html.dataset.seen = Date.now(); }
+function told() {
+  const place = $("#connection");
+  if (!place || !broken || paused) return place?.classList.remove("bad");
+  place.classList.add("bad");
+  place.textContent = `No word from this node for ${coarse((Date.now() - broken) / 1000)}. What you see is of ${new Date(+html.dataset.seen || Date.parse(main().dataset.at)).toLocaleTimeString()}.`;
+}
+function noted(event) {
+  last = event.lastEventId || last;
+  let told = {};
+  try { told = JSON.parse(event.data); } catch { /* an event without data */ }
+  dirty.add(told.job ? `row:${told.namespace}/${told.job}` : "");
+  soon ??= setTimeout(() => {
+    const rows = [...dirty];
+    soon = undefined; dirty = new Set();
+    if ($("[data-rows=jobs]") && rows.length <= 4 && rows.every((id) => id && document.getElementById(id))) rows.forEach(lookAtRow);
+    else look();
+  }, 250);
+}
+function connect() {
+  const address = main().dataset.live;
+  if (!address || paused || source || document.hidden) return;
+  const url = new URL(address, location);
+  if (last) url.searchParams.set("last_event_id", last);
+  source = new EventSource(url);
+  source.onopen = () => { if (broken) look(); heard(); told(); };
+  source.onerror = () => { broken ||= Date.now(); told(); };
+  for (const type of ["run.started", "run.ended", "run.skipped", "job.changed", "session.changed", "alert"]) source.addEventListener(type, noted);
+}
+function disconnect() { source?.close(); source = undefined; }
+if (live && main().dataset.live) live.hidden = false;
+pause?.addEventListener("click", () => {
+  paused = !paused;
+  pause.setAttribute("aria-pressed", paused);
+  pause.textContent = paused ? "Paused" : "Live";
+  if (paused) { disconnect(); clearTimeout(soon); soon = undefined; } else { connect(); look(); }
+});
+document.addEventListener("visibilitychange", () => {
+  clearTimeout(hiddenTimer);
+  if (document.hidden) hiddenTimer = setTimeout(disconnect, 60000);
+  else if (!source && !paused && main().dataset.live) { connect(); look(); } else tick();
+});
+
+// Filters: the address holds them; while typing the list follows.
+let typing;
+document.addEventListener("input", (event) => {
+  const form = event.target.closest("form[data-filter]");
+  if (!form) return;
+  clearTimeout(typing);
+  typing = setTimeout(() => filter(form), event.target.matches("[type=search]") ? 120 : 0);
+});
+function filter(form) {
+  const url = new URL(form.action);
+  for (const [key, value] of new FormData(form)) if (value) url.searchParams.append(key, value);
+  history.replaceState(null, "", url);
+  look(true);
+}
+
+// Selecting rows, ranges by shift.
+let anchor;
+document.addEventListener("click", (event) => {
+  const box = event.target.closest("input[name=job]");
+  if (box) {
+    const boxes = $$("input[name=job]");
+    if (event.shiftKey && anchor?.isConnected) {
+      const [a, b] = [boxes.indexOf(anchor), boxes.indexOf(box)].sort((x, y) => x - y);
+      boxes.slice(a, b + 1).forEach((one) => one.checked = box.checked);
+    }
+    anchor = box;
+    selected();
+  }
+  if (event.target.id === "select-all") { $$("input[name=job]").forEach((one) => one.checked = event.target.checked); selected(); }
+  if (event.target.id === "news") { event.preventDefault(); look(true); }
+  const copy = event.target.closest("[data-copy]");
+  if (copy) copied(copy);
+  for (const menu of $$("details.menu[open]")) if (!menu.contains(event.target)) menu.open = false;
+});
+function selected() {
+  const count = $$("input[name=job]:checked").length, bulk = $("#bulk");
+  $$("input[name=job]").forEach((one) => one.closest("tr")?.setAttribute("aria-selected", one.checked));
+  if (bulk) { bulk.classList.toggle("on", count > 0); $("output", bulk).textContent = count ? `${count} selected` : "None selected"; }
+}
+async function copied(button) {
+  const text = button.dataset.copy;
+  if (navigator.clipboard && isSecureContext) await navigator.clipboard.writeText(text).catch(() => {});
+  else {
+    const area = document.createElement("textarea");
+    area.value = text; area.className = "hidden"; document.body.append(area); area.select();
+    document.execCommand("copy"); area.remove(); button.focus();
+  }
+  button.textContent = "Copied";
+  setTimeout(() => button.textContent = "Copy", 2000);
+}
+
+// Keys.
+let going = 0, at = -1;
+const goTo = { o: "", j: "jobs", t: "timeline", c: "cluster" };
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  const field = event.target.closest("input:not([type=checkbox]), textarea, select");
+  if (event.key === "Escape") { field?.blur(); $("#help")?.close(); $$("details.menu[open]").forEach((menu) => menu.open = false); }
+  if (field) return;
+  const rows = $$("[data-rows] > [id], [data-list] > *"), row = rows[at];
+  const press = (selector) => { const found = $(selector, row ?? document) ?? $(selector); if (found) { event.preventDefault(); found.tagName === "A" || found.tagName === "BUTTON" ? found.click() : found.focus(); } };
+  if (Date.now() - going < 1500 && goTo[event.key] !== undefined) {
+    const link = $(`nav a[href="${base}${goTo[event.key]}"]`);
+    going = 0;
+    if (link) { event.preventDefault(); link.click(); }
+    return;
+  }
+  switch (event.key) {
+    case "g": going = Date.now(); break;
+    case "/": press("input[type=search]"); break;
+    case "?": event.preventDefault(); $("#help")?.showModal(); break;
+    case "j": case "k":
+      if (!rows.length) break;
+      at = Math.max(0, Math.min(rows.length - 1, at + (event.key === "j" ? 1 : -1)));
+      rows.forEach((one, n) => one.classList.toggle("at", n === at));
+      rows[at].scrollIntoView({ block: "nearest" });
+      $("a", rows[at])?.focus({ preventScroll: true });
+      break;
+    case "x": { const box = row && $("input[name=job]", row); if (box) { box.checked = !box.checked; anchor = box; selected(); } break; }
+    case "o": press("[data-do=output]"); break;
+    case "r": press("[data-do=run]"); break;
+    case "p": press("[data-do=pause]"); break;
+  }
+});
+
+// After each change: buttons that need the script are shown.
+function ready() { $$("[data-copy][hidden]").forEach((button) => button.hidden = false); tick(); }
+ready();
+connect();
+if (zoneUnknown && zone && zone !== "UTC") look(true);

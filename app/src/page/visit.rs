@@ -1,0 +1,159 @@
+//! A request for a page: by whom, for which state of it, in which time zone.
+
+use std::sync::Arc;
+
+use carillon_domain::time::Timestamp;
+use carillon_store::Author;
+use chrono_tz::Tz;
+use warp::http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap};
+use warp::http::{Method, StatusCode};
+
+use crate::config::Role;
+use crate::http::connection::Connection;
+use crate::http::problem::Problem;
+use crate::http::request::access::Caller;
+use crate::http::request::author::author;
+use crate::http::request::body::{BodyStream, collect};
+use crate::http::request::session::{Session, cookie, is_csrf};
+use crate::http::state::ApiState;
+use crate::page::links::Links;
+use crate::page::params::Params;
+
+/// The cookie with the reader's time zone, which the script sets.
+const ZONE_COOKIE: &str = "carillon_zone";
+/// The longest body of a form, in bytes.
+const LONGEST_FORM: usize = 256 * 1024;
+
+/// A request, whoever makes it.
+pub(crate) struct Request {
+    pub api: Arc<ApiState>,
+    pub method: Method,
+    pub path: String,
+    pub headers: HeaderMap,
+    pub params: Params,
+    /// The connection that it came over.
+    pub connection: Connection,
+    pub body: Option<BodyStream>,
+}
+
+/// A request of somebody who has signed in.
+pub(crate) struct Visit {
+    pub api: Arc<ApiState>,
+    pub caller: Caller,
+    /// The caller as the audit log names it.
+    pub author: Author,
+    /// The CSRF token of the session; `None` for a bearer token, which no browser sends by itself.
+    pub csrf: Option<String>,
+    pub path: String,
+    pub params: Params,
+    pub headers: HeaderMap,
+    pub links: Links,
+    /// The reader's zone.
+    pub zone: Tz,
+    /// Whether the zone was told, by the address or by the cookie.
+    pub zone_known: bool,
+    /// The database's time at which the page is made.
+    pub now: Timestamp,
+}
+
+/// Why a page is not shown.
+#[derive(Debug)]
+pub(crate) enum Fault {
+    /// Nobody has signed in.
+    SignIn,
+    /// Anything else.
+    Problem(Problem),
+}
+
+impl<E: Into<Problem>> From<E> for Fault {
+    fn from(error: E) -> Self {
+        Fault::Problem(error.into())
+    }
+}
+
+impl Request {
+    /// Addresses of this server.
+    pub fn links(&self) -> Links {
+        Links::under(self.api.base_path.as_str())
+    }
+
+    /// Who has signed in by cookie.
+    pub async fn session(&self) -> Result<Option<Session>, Problem> {
+        Ok(self.api.sessions.of(&self.headers, &self.api.tokens).await?)
+    }
+
+    /// Reads the request of somebody who may do as much as `role`.
+    pub async fn visit(&self, role: Role) -> Result<Visit, Fault> {
+        let (caller, csrf) = if self.headers.contains_key(AUTHORIZATION) {
+            (self.api.tokens.caller(&self.headers, None)?, None)
+        } else {
+            let session = self.session().await?.ok_or(Fault::SignIn)?;
+            (session.caller, Some(session.csrf))
+        };
+        caller.needs(role)?;
+        let told = self.params.get("zone").or_else(|| cookie(&self.headers, ZONE_COOKIE));
+        let zone: Option<Tz> = told.and_then(|name| name.parse().ok());
+        Ok(Visit {
+            api: Arc::clone(&self.api),
+            author: author(caller.name(), self.connection, &self.headers),
+            caller,
+            csrf,
+            path: self.path.clone(),
+            params: self.params.clone(),
+            headers: self.headers.clone(),
+            links: self.links(),
+            zone: zone.unwrap_or(Tz::UTC),
+            zone_known: zone.is_some(),
+            now: self.api.store.now().await?,
+        })
+    }
+
+    /// Reads a form, and who sends it: it must carry the CSRF token of the session.
+    pub async fn form(&mut self, role: Role) -> Result<(Visit, Params), Fault> {
+        let visit = self.visit(role).await?;
+        let form = self.fields().await?;
+        if let Some(csrf) = &visit.csrf {
+            let session = Session { caller: visit.caller.clone(), csrf: csrf.clone() };
+            if !is_csrf(&session, form.get("csrf").unwrap_or_default()) {
+                let detail = "the form is not from this session: open the page again and repeat what you did";
+                return Err(Problem::new(StatusCode::FORBIDDEN, detail).into());
+            }
+        }
+        Ok((visit, form))
+    }
+
+    /// Reads a form that anybody may send.
+    pub async fn fields(&mut self) -> Result<Params, Problem> {
+        let given = self.headers.get(CONTENT_TYPE).and_then(|given| given.to_str().ok()).unwrap_or_default();
+        let essence = given.split(';').next().unwrap_or_default().trim();
+        if !essence.eq_ignore_ascii_case("application/x-www-form-urlencoded") {
+            let detail = "a page takes forms; programs use the API under /v1 with JSON";
+            return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail));
+        }
+        let body = self.body.take().ok_or_else(|| Problem::bad("the body was read already"))?;
+        let text = String::from_utf8(collect(body, LONGEST_FORM).await?);
+        Ok(Params::parse(&text.map_err(|_| Problem::bad("the form is not UTF-8"))?))
+    }
+}
+
+impl Visit {
+    /// Whether the caller may do as much as `role`: a button that would be refused is not shown.
+    pub fn may(&self, role: Role) -> bool {
+        self.caller.role() >= role
+    }
+
+    /// The part of the page that is asked for; `None` for all of it.
+    pub fn fragment(&self) -> Option<&str> {
+        self.params.get("fragment")
+    }
+
+    /// The state of the page as its address says it, without what belongs to one request only.
+    pub fn state(&self) -> Params {
+        self.params.with("fragment", None).with("said", None)
+    }
+
+    /// The same page in another state.
+    pub fn here(&self, key: &str, value: Option<&str>) -> String {
+        self.links.with(&self.path, &self.state().with("cursor", None).with(key, value))
+    }
+}

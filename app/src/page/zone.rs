@@ -1,0 +1,113 @@
+//! Times as people read them: in the reader's zone, with UTC in the title, and durations in words.
+
+use std::time::Duration;
+
+use carillon_domain::time::Timestamp;
+use chrono::{DateTime, Datelike, TimeZone};
+use chrono_tz::Tz;
+use maud::{Markup, html};
+
+/// An instant on the clock of a zone.
+pub(crate) fn wall(at: Timestamp, zone: Tz) -> DateTime<Tz> {
+    zone.from_utc_datetime(&at.naive())
+}
+
+/// An instant as an element, as short as `now` allows: only the time on the same day, the year only where it is another one.
+pub(crate) fn clock(at: Timestamp, now: Timestamp, zone: Tz) -> Markup {
+    html! { time datetime=(at.to_rfc3339_short()) title=(utc(at)) { (short(at, now, zone)) } }
+}
+
+/// The same as text.
+pub(crate) fn short(at: Timestamp, now: Timestamp, zone: Tz) -> String {
+    let (there, here) = (wall(at, zone), wall(now, zone));
+    let format = if there.date_naive() == here.date_naive() {
+        "%H:%M:%S"
+    } else if there.year() == here.year() {
+        "%a %-d %b %H:%M"
+    } else {
+        "%-d %b %Y %H:%M"
+    };
+    there.format(format).to_string()
+}
+
+/// Date and time to the second, with the zone's name.
+pub(crate) fn full(at: Timestamp, zone: Tz) -> String {
+    wall(at, zone).format("%a %-d %b %Y %H:%M:%S %Z").to_string()
+}
+
+/// The title of a time.
+pub(crate) fn utc(at: Timestamp) -> String {
+    at.naive().format("%Y-%m-%d %H:%M:%S UTC").to_string()
+}
+
+/// How far off an instant is, as an element that the script keeps true: `in 4 min 10 s`, `2 h ago`.
+pub(crate) fn relative(at: Timestamp, now: Timestamp) -> Markup {
+    html! { time data-rel datetime=(at.to_string()) title=(utc(at)) { (distance(at, now)) } }
+}
+
+/// How far off an instant is.
+pub(crate) fn distance(at: Timestamp, now: Timestamp) -> String {
+    if at >= now { format!("in {}", coarse(at.since(now))) } else { format!("{} ago", coarse(now.since(at))) }
+}
+
+/// A duration to its two largest units.
+pub(crate) fn coarse(duration: Duration) -> String {
+    let secs = duration.as_secs();
+    let units = [("d", secs / 86_400), ("h", secs / 3_600 % 24), ("min", secs / 60 % 60), ("s", secs % 60)];
+    let Some(first) = units.iter().position(|(_, n)| *n > 0) else { return "0 s".to_owned() };
+    let shown = units[first..].iter().take(2).filter(|(_, n)| *n > 0);
+    shown.map(|(unit, n)| format!("{n} {unit}")).collect::<Vec<_>>().join(" ")
+}
+
+/// How long something took: fine where it was short.
+pub(crate) fn took(duration: Duration) -> String {
+    match duration.as_millis() {
+        ms @ 0..=999 => format!("{ms} ms"),
+        ms @ 1_000..=59_999 => format!("{}.{} s", ms / 1_000, ms % 1_000 / 100),
+        _ => coarse(duration),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(text: &str) -> Timestamp {
+        Timestamp::parse_rfc3339(text).unwrap()
+    }
+
+    #[test]
+    fn a_time_is_as_short_as_its_distance_allows() {
+        let now = at("2027-03-28T10:00:00Z");
+        let berlin = Tz::Europe__Berlin;
+        for (then, shown) in [
+            ("2027-03-28T00:30:00Z", "01:30:00"),
+            ("2027-03-28T01:00:00Z", "03:00:00"),
+            ("2027-03-27T22:30:00Z", "Sat 27 Mar 23:30"),
+            ("2026-03-27T22:30:00Z", "27 Mar 2026 23:30"),
+        ] {
+            assert_eq!(short(at(then), now, berlin), shown);
+        }
+        let element = clock(at("2027-03-28T00:30:00Z"), now, berlin).into_string();
+        assert!(element.contains("datetime=\"2027-03-28T00:30:00Z\""), "{element}");
+        assert!(element.contains("title=\"2027-03-28 00:30:00 UTC\""), "{element}");
+    }
+
+    #[test]
+    fn durations_are_read_at_a_glance() {
+        let ms = Duration::from_millis;
+        for (duration, shown) in [
+            (ms(7), "7 ms"),
+            (ms(4_250), "4.2 s"),
+            (ms(61_000), "1 min 1 s"),
+            (ms(7_200_000), "2 h"),
+            (ms(90_061_000), "1 d 1 h"),
+        ] {
+            assert_eq!(took(duration), shown);
+        }
+        let now = Timestamp::from_secs(1_000);
+        assert_eq!(distance(Timestamp::from_secs(1_250), now), "in 4 min 10 s");
+        assert_eq!(distance(Timestamp::from_secs(400), now), "10 min ago");
+        assert_eq!(distance(now, now), "in 0 s");
+    }
+}

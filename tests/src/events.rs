@@ -1,0 +1,84 @@
+//! Reading server-sent events from outside.
+
+use std::io::{BufRead, BufReader};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::server::Server;
+
+/// One event. A block without an event's name is told too: it moves the reader's place.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Event {
+    /// Its type; empty for a block without one.
+    pub name: String,
+    /// The id that it carries; empty where it carries none.
+    pub id: String,
+    /// Its data.
+    pub data: Value,
+}
+
+impl Event {
+    /// Its key, by which repeats are told apart.
+    pub fn key(&self) -> String {
+        self.data["key"].as_str().unwrap_or_default().to_owned()
+    }
+}
+
+/// A reader of events; a thread of its own takes them in.
+pub struct EventReader {
+    events: Receiver<Event>,
+    /// The last id that came.
+    pub last_id: String,
+}
+
+impl EventReader {
+    /// Connects and waits until the reader has its place. `query` begins with `?` or is empty.
+    pub fn connect(server: &Server, query: &str, last_id: Option<&str>) -> Self {
+        let config = ureq::Agent::config_builder().http_status_as_error(false).build();
+        let agent: ureq::Agent = config.into();
+        let mut request = agent
+            .get(format!("{}/v1/events{query}", server.url()))
+            .header("Authorization", format!("Bearer {}", server.token()));
+        if let Some(last_id) = last_id {
+            request = request.header("Last-Event-ID", last_id);
+        }
+        let answer = request.call().expect("the server answers");
+        assert_eq!(answer.status(), 200);
+        let (send, events) = channel();
+        std::thread::spawn(move || {
+            let mut event = Event::default();
+            for line in BufReader::new(answer.into_body().into_reader()).lines() {
+                // The server was killed, perhaps in the middle of a line.
+                let Ok(line) = line else { return };
+                match line.split_once(": ").unwrap_or_default() {
+                    ("event", name) => name.clone_into(&mut event.name),
+                    ("id", id) => id.clone_into(&mut event.id),
+                    ("data", data) => event.data = serde_json::from_str(data).expect("the data are JSON"),
+                    _ if line.is_empty() => {
+                        let whole = std::mem::take(&mut event);
+                        if whole != Event::default() && send.send(whole).is_err() {
+                            return;
+                        }
+                    }
+                    _ => {}
+                }
+            }
+        });
+        Self { events, last_id: last_id.unwrap_or_default().to_owned() }
+    }
+
+    /// The next event; `None` at the end of the stream, and if nothing comes in time.
+    pub fn next(&mut self, within: Duration) -> Option<Event> {
+        loop {
+            let event = self.events.recv_timeout(within).ok()?;
+            if !event.id.is_empty() {
+                event.id.clone_into(&mut self.last_id);
+            }
+            if !event.name.is_empty() {
+                return Some(event);
+            }
+        }
+    }
+}

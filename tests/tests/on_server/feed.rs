@@ -1,0 +1,102 @@
+//! Rows that commit out of the order of their numbers.
+
+use std::time::Duration;
+
+use carillon_domain::id::{RunId, SessionId};
+use carillon_domain::node::port::RowKey;
+use carillon_domain::run::Status;
+use carillon_store::feed::{Entry, FeedRequest, Fresh, Tail};
+use carillon_tests::conformance::StoreFixture;
+use carillon_tests::conformance::fixture::job;
+use carillon_tests::databases::Database;
+use mysql_async::Conn;
+use mysql_async::prelude::Queryable;
+
+use super::bench;
+
+/// A reader that follows history.
+struct Reader<'a> {
+    bench: &'a StoreFixture,
+    tail: Tail,
+    looks: u64,
+}
+
+impl Reader<'_> {
+    /// The runs that the next look tells.
+    async fn told(&mut self) -> Vec<RunId> {
+        let request = FeedRequest { journals: [self.tail.ask(1_000)], present: false };
+        let look = self.bench.store.look(&request).await.unwrap();
+        assert!(look.commits_within >= Duration::from_secs(11), "a transaction may live longer than that");
+        let [runs] = look.journals;
+        let numbers: Vec<u64> = runs.rows.iter().map(|(number, _)| *number).collect();
+        self.looks += 1;
+        let begun = Duration::from_millis(self.looks);
+        let Fresh::Rows(fresh) = self.tail.take(begun, &numbers, runs.newest, look.commits_within) else {
+            panic!("it went back");
+        };
+        let rows = runs.rows.into_iter().zip(fresh);
+        rows.filter(|(_, fresh)| *fresh).map(|((_, Entry::Run(view)), _)| view.id).collect()
+    }
+}
+
+async fn run_once(bench: &StoreFixture) -> RunId {
+    let at = bench.run_next().await;
+    bench.finish(at, Status::Succeeded).await;
+    at.run
+}
+
+/// A writer that has drawn a number and does not commit yet.
+async fn slow_writer(database: &Database, job: RowKey, run: RunId) -> Conn {
+    let RowKey::Job(id) = job else { panic!("not a job's row") };
+    let mut conn = database.connect().await;
+    conn.query_drop("START TRANSACTION").await.unwrap();
+    let (high, low) = run.parts();
+    let sql = format!(
+        "INSERT INTO run (id, job_id, due_at, trigger_name, attempt, status, finished_at, due_count, first_due_at) \
+         VALUES (UNHEX('{high:016x}{low:016x}'), {id}, 1, 'manual', 1, 'succeeded', 1, 1, 1)"
+    );
+    conn.query_drop(sql).await.unwrap();
+    conn
+}
+
+#[tokio::test]
+async fn a_row_that_commits_after_one_with_a_higher_number_is_told() {
+    let (bench, database) = bench().await;
+    bench.create(job("a")).await;
+    bench.create(job("b")).await;
+    bench
+        .store
+        .pause(&carillon_tests::conformance::fixture::key("b"), None, None, &carillon_doubles::author())
+        .await
+        .unwrap();
+    let mut reader = Reader { bench: &bench, tail: Tail::after(0), looks: 0 };
+    let before = run_once(&bench).await;
+    let late = RunId::drawn(SessionId::from_random(99), 1);
+    let mut slow = slow_writer(&database, bench.row("b").await, late).await;
+    let after = run_once(&bench).await;
+    assert_eq!(reader.told().await, [before, after], "the slow writer has not committed");
+    let low = reader.tail.low();
+    assert!(low < reader.tail.high(), "the watermark waits for it");
+    let later = run_once(&bench).await;
+    assert_eq!(reader.told().await, [later]);
+    slow.query_drop("COMMIT").await.unwrap();
+    assert_eq!(reader.told().await, [late]);
+    assert_eq!(reader.told().await, []);
+    assert!(reader.tail.low() > low);
+    // A reader that resumes from the watermark of then misses nothing.
+    let mut resumed = Reader { bench: &bench, tail: Tail::after(low), looks: 0 };
+    assert_eq!(resumed.told().await, [late, after, later]);
+}
+
+#[tokio::test]
+async fn a_row_that_is_rolled_back_is_waited_for_and_never_told() {
+    let (bench, database) = bench().await;
+    bench.create(job("a")).await;
+    let mut slow = slow_writer(&database, bench.row("a").await, RunId::drawn(SessionId::from_random(99), 1)).await;
+    let run = run_once(&bench).await;
+    let mut reader = Reader { bench: &bench, tail: Tail::after(0), looks: 0 };
+    assert_eq!(reader.told().await, [run]);
+    slow.query_drop("ROLLBACK").await.unwrap();
+    assert_eq!(reader.told().await, []);
+    assert_eq!(reader.tail.low(), 0, "nobody has told that it will not come");
+}
