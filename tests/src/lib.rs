@@ -21,3 +21,4 @@ pub mod server;
 pub mod settings;
 pub mod simulator;
 pub mod skipped;
+mod world;
