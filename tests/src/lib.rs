@@ -24,3 +24,4 @@ pub mod settings;
 pub mod simulator;
 pub mod skipped;
 pub mod tls_site;
+mod world;

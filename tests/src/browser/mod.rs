@@ -189,13 +189,13 @@ impl Browser {
         self.press(&key.text());
     }
 
-    /// What a script answers: its body, with `arguments`.
+    /// Runs the body of a script with `arguments`; its answer.
     pub fn script(&self, body: &str, arguments: Vec<Value>) -> Value {
         let answer = self.runtime.block_on(self.client.execute(body, arguments));
         answer.unwrap_or_else(|error| panic!("a script failed: {error}\n{body}"))
     }
 
-    /// What a script answers in the end: it calls its last argument.
+    /// Runs a script that answers later, by a call of its last argument.
     pub fn script_async(&self, body: &str, arguments: Vec<Value>) -> Value {
         let answer = self.runtime.block_on(self.client.execute_async(body, arguments));
         answer.unwrap_or_else(|error| panic!("a script failed: {error}\n{body}"))

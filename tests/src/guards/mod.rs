@@ -11,9 +11,9 @@ mod lost;
 mod nodes;
 mod races;
 mod rows;
+mod script;
 mod sessions;
 mod statements;
-mod world;
 
 use carillon_domain::guard::Guard;
 use carillon_domain::invariants::Verdict;

@@ -1,7 +1,7 @@
 //! The actions that are possible in a state.
 
 use carillon_domain::firing::Phase;
-use carillon_domain::id::{JobId, RunId, SessionId};
+use carillon_domain::id::{JobId, RunId};
 use carillon_domain::lost_commits::commits_were_lost;
 use carillon_domain::node::call::CallKind;
 use carillon_domain::run::Status;
@@ -10,7 +10,7 @@ use carillon_doubles::Backup;
 use super::bounds::Budget;
 use super::calls::{Answer, Request};
 use super::moments::Moment;
-use super::world::{Life, Process, World};
+use super::state::{Process, State};
 
 /// One thing that happens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub enum Action {
     /// A late answer reaches its node.
     Hear(usize),
     /// A child ends by itself.
-    Ends(SessionId, RunId, Status),
+    Ends(usize, RunId, Status),
     /// A node process is killed.
     Crash(usize),
     /// A node process is stopped; its keeper goes on.
@@ -106,10 +106,10 @@ pub(super) fn fates_of(kind: CallKind) -> &'static [Fate] {
     }
 }
 
-impl World {
+impl State {
     /// The actions that may follow.
     pub(super) fn actions(&self, actions: &mut Vec<Action>) {
-        if self.rested || self.violation.is_some() {
+        if self.rested || self.world.broken.is_some() {
             return;
         }
         if let Some(call) = self.outbox.front() {
@@ -147,19 +147,19 @@ impl World {
 
     /// Whether nothing is to come, or too late.
     pub(super) fn is_over(&self) -> bool {
-        self.is_quiet() || self.now >= self.bounds.end_ms() || self.next_due().is_none()
+        self.is_quiet() || self.world.now_us >= self.bounds.end_us() || self.world.next_due().is_none()
     }
 
     /// Whether all that may go wrong has gone wrong: what follows is the same as at rest, but for how long each run is.
     fn is_spent(&self) -> bool {
-        let gone = self.processes.iter().any(|process| process.life == Life::Gone);
+        let gone = self.world.processes.iter().any(|process| !process.alive);
         let spent = Budget { boots: if gone { self.budget.boots } else { 0 }, ..self.budget } == Budget::default();
-        let hampered = |process: &Process| process.cut || process.life == Life::Frozen;
-        let unnoticed = self.history.back.as_ref().is_some_and(|back| !back.witnesses.is_empty());
+        let hampered = |process: &Process| process.own.cut || self.is_frozen(process);
+        let unnoticed = self.back.as_ref().is_some_and(|back| !back.witnesses.is_empty());
         spent
             && self.requests.is_empty()
             && self.answers.is_empty()
-            && !self.processes.iter().any(hampered)
+            && !self.world.processes.iter().any(hampered)
             && self.store.jobs().all(|row| row.pause.is_none())
             && !unnoticed
             && !self.store.withholds()
@@ -167,12 +167,12 @@ impl World {
 
     fn ends(&self, actions: &mut Vec<Action>) {
         // The runs of a gone node live for as long as they can: that is the worst case.
-        let may_end = |process: &&Process| {
-            process.life != Life::Gone && (self.moment.store || self.moment.processes.contains(&process.session))
+        let may_end = |(_, process): &(usize, &Process)| {
+            process.alive && (self.moment.store || self.moment.processes.contains(&process.session))
         };
-        for process in self.processes.iter().filter(may_end) {
+        for (n, process) in self.world.processes.iter().enumerate().filter(may_end) {
             for (run, child) in &process.children {
-                let end = |status| Action::Ends(process.session, *run, status);
+                let end = |status| Action::Ends(n, *run, status);
                 match child.asked_to_stop {
                     true => actions.push(end(Status::Cancelled)),
                     false => actions.push(end(Status::Succeeded)),
@@ -187,17 +187,17 @@ impl World {
     fn accidents(&self, actions: &mut Vec<Action>) {
         let budget = &self.budget;
         let met = |(_, process): &(usize, &Process)| self.moment.processes.contains(&process.session);
-        for (n, process) in self.processes.iter().enumerate().filter(met) {
-            let may = |left: u8, lives: &[Life]| left > 0 && lives.contains(&process.life);
+        for (n, process) in self.world.processes.iter().enumerate().filter(met) {
+            let (frozen, awake) = (self.is_frozen(process), process.is_awake(self.world.now_us));
             let mut offer = |may: bool, action| actions.extend(may.then_some(action));
-            offer(may(budget.crashes, &[Life::Alive, Life::Frozen]), Action::Crash(n));
-            offer(may(budget.freezes, &[Life::Alive]), Action::Freeze(n));
-            offer(process.life == Life::Frozen, Action::Resume(n));
-            offer(may(budget.cuts, &[Life::Alive]) && !process.cut, Action::Cut(n));
-            offer(may(budget.drains, &[Life::Alive]), Action::Drain(n));
+            offer(budget.crashes > 0 && process.alive, Action::Crash(n));
+            offer(budget.freezes > 0 && awake, Action::Freeze(n));
+            offer(frozen, Action::Resume(n));
+            offer(budget.cuts > 0 && awake && !process.own.cut, Action::Cut(n));
+            offer(budget.drains > 0 && awake, Action::Drain(n));
         }
-        let gone = |process: &Process| process.life == Life::Gone && self.moment.processes.contains(&process.session);
-        if budget.boots > 0 && self.processes.iter().any(gone) {
+        let gone = |process: &Process| !process.alive && self.moment.processes.contains(&process.session);
+        if budget.boots > 0 && self.world.processes.iter().any(gone) {
             actions.push(Action::Boot);
         }
     }
@@ -228,12 +228,13 @@ impl World {
 
     /// Whether all processes would notice that the database is this one again.
     pub(super) fn would_all_tell(&self, saved: &Backup) -> bool {
-        self.processes.iter().all(|process| would_tell(saved, process))
+        self.world.processes.iter().all(|process| would_tell(saved, process))
     }
 }
 
 /// Whether a process would notice that the database is this one again; if not, whether it could not do anything with it.
 fn would_tell(saved: &Backup, process: &Process) -> bool {
     let known = saved.sessions().find(|beat| beat.id == process.session).map(|beat| beat.seq);
-    process.life == Life::Gone || known.is_none_or(|seq| commits_were_lost(process.node.acked(), Some(seq)))
+    let acked = process.node.as_ref().map_or(0, |node| node.acked());
+    !process.alive || known.is_none_or(|seq| commits_were_lost(acked, Some(seq)))
 }

@@ -7,7 +7,7 @@ use carillon_domain::lease::Timing;
 use carillon_domain::node::Config;
 use carillon_domain::time::Timestamp;
 
-use super::world::UTC0_MS;
+use super::state::UTC0_MS;
 
 /// The faults that are still allowed, and the requests of operators.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
@@ -66,7 +66,7 @@ pub struct Bounds {
 /// Between two due times.
 const PERIOD_MS: u64 = 2_000;
 /// How long a run lasts at the most: longer than a period, so that firings come due while one lives.
-pub(super) const LONGEST_RUN_MS: u64 = 2_500;
+pub(super) const LONGEST_RUN_US: u64 = 2_500_000;
 
 impl Bounds {
     /// One job of the defaults, without faults.
@@ -146,14 +146,9 @@ impl Bounds {
         (1..=self.jobs).map(one).collect()
     }
 
-    /// All due times of a job.
-    pub(super) fn due_times(&self) -> impl Iterator<Item = Timestamp> {
-        (1..=self.firings).map(due_time)
-    }
-
     /// When the exploration ends, whatever is still to come: long after the last session that can have died was swept.
-    pub(super) fn end_ms(&self) -> u64 {
-        self.firings * PERIOD_MS + 12_000
+    pub(super) fn end_us(&self) -> u64 {
+        (self.firings * PERIOD_MS + 12_000) * 1_000
     }
 }
 

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use carillon_domain::firing::{JobState, Phase};
 use carillon_domain::id::{RunId, SessionId};
+use carillon_domain::invariants as must;
 use carillon_domain::node::Input;
 use carillon_domain::node::call::{self, Answer as StoreAnswer, CallFailure, CallId};
-use carillon_domain::node::port::{RowKey, RunRef, SettleAnswer};
-use carillon_store::perform;
+use carillon_domain::node::port::SettleAnswer;
 
 use super::coverage::Situation;
-use super::watching::{self, Writer};
-use super::world::{World, at_once};
+use super::state::State;
+use crate::world::job_of;
 
 /// One call, as it was sent.
 #[derive(Debug, Clone, Hash)]
@@ -53,32 +53,14 @@ impl Call {
     fn answered(&self, answer: Result<StoreAnswer, CallFailure>) -> Answer {
         Answer::of(self.session, Input::Answered { id: self.id, answer })
     }
-
-    /// Who writes, as far as S4 minds.
-    fn writer(&self) -> Writer {
-        match &self.call {
-            call::Call::Start { .. } => Writer::Start(self.session),
-            call::Call::Release { .. } => Writer::Reset(self.session),
-            call::Call::Sweep { session, .. } => Writer::Sweep(*session),
-            call::Call::Claim(_) => Writer::Claim,
-            _ => Writer::NoneThatMay,
-        }
-    }
 }
 
-impl World {
+impl State {
     /// The call reaches the store.
     pub(super) fn perform(&mut self, call: &Call) -> Answer {
-        if let call::Call::Sweep { session, .. } = &call.call {
-            let live = self.live().map(|(of, run, _)| (of, run));
-            let verdict = carillon_domain::invariants::dead_before_sweep(*session, live);
-            self.must(verdict);
-        }
-        let store = self.open_store();
-        let answer = at_once(perform(&store, &call.call)).map_err(CallFailure::from);
-        let after = Arc::new(store.back_up());
-        let before = std::mem::replace(&mut self.store, after);
-        self.watch_write(&before, call.writer());
+        let (store, now) = (self.open_store(), self.utc());
+        let (answer, after) = self.world.perform((&store, &self.store), call.session, &call.call, now);
+        let before = std::mem::replace(&mut self.store, Arc::new(after));
         self.count_situations(&before, call);
         self.note(|| format!("{}: {}", super::narration::call(call), super::narration::answer(&answer)));
         let withdrawn = match &answer {
@@ -92,16 +74,16 @@ impl World {
     fn withdrawn(&self, found: &[SettleAnswer]) -> Vec<RunId> {
         let refused = |one: &SettleAnswer| {
             let SettleAnswer::Executing { at, held, .. } = one else { return None };
-            let may = |row: &JobState| watching::may_start(row, held.firing.trigger, self.utc());
-            self.store.job(job_of(at)).is_none_or(|row| may(row).is_err()).then_some(at.run)
+            let may = |row: &JobState| must::starts_where_allowed(row, held.firing.trigger, self.utc());
+            self.store.job(job_of(&at.row)).is_none_or(|row| may(row).is_err()).then_some(at.run)
         };
         found.iter().filter_map(refused).collect()
     }
 
     /// Whether partitions are those of other nodes, as the session sees it.
     fn is_of_others(&self, session: SessionId, partitions: &[u16]) -> bool {
-        let process = self.process_of(session).map(|n| &self.processes[n]);
-        process.is_some_and(|process| process.node.partitions() != partitions)
+        let process = self.alive(session).map(|n| &self.world.processes[n]);
+        process.and_then(|process| process.node.as_ref()).is_some_and(|node| node.partitions() != partitions)
     }
 
     fn count_situations(&mut self, before: &carillon_doubles::Backup, call: &Call) {
@@ -133,11 +115,4 @@ impl World {
 
 fn held_by(store: &carillon_doubles::Backup, session: SessionId) -> usize {
     store.rows().filter(|(_, phase, _)| phase.held().is_some_and(|held| held.session == session)).count()
-}
-
-fn job_of(at: &RunRef) -> carillon_domain::id::JobId {
-    match at.row {
-        RowKey::Job(id) => id,
-        RowKey::Concurrent(key) => key.job,
-    }
 }

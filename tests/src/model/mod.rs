@@ -1,9 +1,9 @@
 //! The model checker: every order of a bounded number of things that may happen to a small cluster.
 //!
 //! Nothing is modelled that production has: the nodes are [`carillon_domain::node::Node`]s, and the store is the memory store,
-//! which runs the same operations over the same rules as SQLite and MySQL do. Only the world around them is made here:
-//! time, a network that loses and delays, processes that crash and freeze with their keepers and children, operators, and a
-//! database that goes back in time. `stateright` explores all its states, depth first; in each the promises of
+//! which runs the same operations over the same rules as SQLite and MySQL do. Processes, keepers
+//! and children are those of the test world ([`crate::world`]). Only their schedule is made here: a network that loses and delays,
+//! crashes and freezes, operators, and a database that goes back in time. `stateright` explores all its states, depth first; in each the promises of
 //! [`carillon_domain::invariants`] are asked.
 //!
 //! To keep that finite and small: time moves only to the next moment at which something is due, and what goes wrong comes
@@ -17,20 +17,18 @@ mod actions;
 mod bounds;
 mod calls;
 mod coverage;
-mod history;
 mod moments;
 mod narration;
 mod nodes;
 mod outcome;
 mod removed;
 mod rest;
+mod state;
 mod steps;
-mod watching;
-mod world;
 
 pub use actions::{Action, Fate, Runs};
 pub use bounds::{Bounds, Budget};
 pub use coverage::{Coverage, Situation};
 pub use outcome::{Outcome, check};
 pub use removed::{Removed, run_without};
-pub use world::World;
+pub use state::State;

@@ -11,7 +11,7 @@ use carillon_domain::id::SessionId;
 use carillon_domain::node::call;
 
 use super::calls::{Call, Request};
-use super::world::{Process, World};
+use super::state::{Process, State};
 
 /// The changes since time passed, whose actors may meet.
 #[derive(Clone, Default, Hash)]
@@ -59,7 +59,7 @@ fn routine(call: &Call) -> Option<(SessionId, Routine)> {
     }
 }
 
-impl World {
+impl State {
     /// Whether the same call was decided of since its process changed.
     pub(super) fn is_decided(&self, call: &Call) -> bool {
         routine(call).is_some_and(|one| self.moment.decided.contains(&one))
@@ -84,7 +84,7 @@ impl World {
         let of = |process: &Process| (process.session, number(|state| self.hash_process(process, state)));
         Circumstances {
             store: number(|state| self.hash_store(state)),
-            processes: self.processes.iter().map(of).collect(),
+            processes: self.world.processes.iter().map(of).collect(),
         }
     }
 
@@ -98,12 +98,14 @@ impl World {
     }
 
     fn hash_process(&self, process: &Process, state: &mut DefaultHasher) {
-        let lease_is_over = process.keeper_until < self.now;
+        let lease_is_over = process.keeper_until < process.clock.at(self.world.now_us);
         let in_store = self.store.sessions().find(|beat| beat.id == process.session).map(|beat| beat.state);
-        (process.life, process.cut, lease_is_over, process.dead_at.is_some(), in_store).hash(state);
+        (process.alive, self.is_frozen(process), process.own.cut, lease_is_over).hash(state);
+        (process.dead_at_us.is_some(), in_store, process.own.unheard.len()).hash(state);
         process.children.iter().for_each(|(run, child)| (run, child.asked_to_stop).hash(state));
-        process.node.known_runs().for_each(|run| run.hash(state));
-        (process.node.counts(), process.node.partitions(), process.unheard.len()).hash(state);
+        let Some(node) = &process.node else { return };
+        node.known_runs().for_each(|run| run.hash(state));
+        (node.counts(), node.partitions()).hash(state);
     }
 
     /// Whether a heartbeat came after the one that a late request carries or speaks of.

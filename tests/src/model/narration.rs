@@ -6,13 +6,13 @@ use carillon_domain::node::call::{self, Answer, BeatAnswer, CallFailure};
 use carillon_domain::node::port::{RowKey, RunRef, SettleAnswer, StartAnswer};
 
 use super::calls::Call;
-use super::world::{UTC0_MS, World};
+use super::state::{State, UTC0_MS};
 
 /// Lines with their moments, if anybody wants them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Notes(Option<Vec<String>>);
 
-impl World {
+impl State {
     /// From now on notes are taken.
     pub(super) fn take_notes(&mut self) {
         self.notes = Notes(Some(Vec::new()));
@@ -20,7 +20,7 @@ impl World {
 
     pub(super) fn note(&mut self, line: impl FnOnce() -> String) {
         if let Some(lines) = &mut self.notes.0 {
-            lines.push(format!("{:>6} ms  {}", self.now, line()));
+            lines.push(format!("{:>6} ms  {}", self.world.now_us / 1_000, line()));
         }
     }
 

@@ -10,7 +10,7 @@ use stateright::{Checker, HasDiscoveries, Model, Property};
 use super::actions::Action;
 use super::bounds::Bounds;
 use super::coverage::{Coverage, Situation};
-use super::world::World;
+use super::state::State;
 
 /// The findings of an exploration.
 #[derive(Debug)]
@@ -36,7 +36,7 @@ pub struct Outcome {
 /// Explores everything within the bounds, or for `limit`, on `threads` threads.
 pub fn check(bounds: &Bounds, threads: usize, limit: Option<Duration>) -> Outcome {
     let began = Instant::now();
-    let first = World::new(bounds);
+    let first = State::new(bounds);
     let coverage = Arc::clone(&first.coverage);
     let checker = Exploration { first }.checker().threads(threads).finish_when(HasDiscoveries::AnyFailures);
     let checker = match limit {
@@ -60,62 +60,62 @@ pub fn check(bounds: &Bounds, threads: usize, limit: Option<Duration>) -> Outcom
 }
 
 /// Goes the way again and takes notes.
-fn tell(first: &World, actions: Vec<Action>) -> (Violation, Vec<String>) {
-    let mut world = first.clone();
-    world.take_notes();
-    world.note_rows();
+fn tell(first: &State, actions: Vec<Action>) -> (Violation, Vec<String>) {
+    let mut state = first.clone();
+    state.take_notes();
+    state.note_rows();
     for action in actions {
-        world.act(action);
-        world.note_rows();
+        state.act(action);
+        state.note_rows();
     }
-    let violation = world.violation.clone().expect("the path leads to a violation");
-    (violation, world.into_notes())
+    let violation = state.world.broken.clone().expect("the path leads to a violation");
+    (violation, state.into_notes())
 }
 
 struct Exploration {
-    first: World,
+    first: State,
 }
 
 impl Model for Exploration {
-    type State = World;
+    type State = State;
     type Action = Action;
 
-    fn init_states(&self) -> Vec<World> {
+    fn init_states(&self) -> Vec<State> {
         vec![self.first.clone()]
     }
 
-    fn actions(&self, world: &World, actions: &mut Vec<Action>) {
-        world.actions(actions);
+    fn actions(&self, state: &State, actions: &mut Vec<Action>) {
+        state.actions(actions);
     }
 
-    fn next_state(&self, world: &World, action: Action) -> Option<World> {
-        let mut next = world.clone();
+    fn next_state(&self, state: &State, action: Action) -> Option<State> {
+        let mut next = state.clone();
         next.act(action);
         Some(next)
     }
 
-    fn within_boundary(&self, world: &World) -> bool {
-        world.history.starts.len() <= world.bounds.runs
+    fn within_boundary(&self, state: &State) -> bool {
+        state.world.history.count() <= state.bounds.runs
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
         vec![
-            Property::always("S1", |_, world| holds(world, Invariant::S1)),
-            Property::always("S2", |_, world| holds(world, Invariant::S2)),
-            Property::always("S3", |_, world| holds(world, Invariant::S3)),
-            Property::always("S4", |_, world| holds(world, Invariant::S4)),
-            Property::always("S5", |_, world| holds(world, Invariant::S5)),
-            Property::always("S6", |_, world| holds(world, Invariant::S6)),
-            Property::always("S7", |_, world| holds(world, Invariant::S7)),
-            Property::always("S8", |_, world| holds(world, Invariant::S8)),
-            Property::always("L1", |_, world| holds(world, Invariant::L1)),
-            Property::always("L2", |_, world| holds(world, Invariant::L2)),
+            Property::always("S1", |_, state| holds(state, Invariant::S1)),
+            Property::always("S2", |_, state| holds(state, Invariant::S2)),
+            Property::always("S3", |_, state| holds(state, Invariant::S3)),
+            Property::always("S4", |_, state| holds(state, Invariant::S4)),
+            Property::always("S5", |_, state| holds(state, Invariant::S5)),
+            Property::always("S6", |_, state| holds(state, Invariant::S6)),
+            Property::always("S7", |_, state| holds(state, Invariant::S7)),
+            Property::always("S8", |_, state| holds(state, Invariant::S8)),
+            Property::always("L1", |_, state| holds(state, Invariant::L1)),
+            Property::always("L2", |_, state| holds(state, Invariant::L2)),
         ]
     }
 }
 
-fn holds(world: &World, invariant: Invariant) -> bool {
-    world.violation.as_ref().is_none_or(|violation| violation.invariant != invariant)
+fn holds(state: &State, invariant: Invariant) -> bool {
+    state.world.broken.as_ref().is_none_or(|violation| violation.invariant != invariant)
 }
 
 impl Outcome {

@@ -1,24 +1,25 @@
 //! The end of every path: faults stop, time passes, and then everything must be Idle, forgotten and accounted for.
 
-use carillon_domain::id::{JobId, RunId};
-use carillon_domain::invariants::{self as must, Invariant, Verdict, Violation};
-use carillon_domain::run::{RunRecord, Status, Trigger};
+use carillon_domain::id::JobId;
+use carillon_domain::invariants::{Invariant, Verdict, Violation};
+use carillon_domain::run::Status;
 use carillon_domain::time::Timestamp;
 
 use super::actions::{Action, Runs};
 use super::bounds::Budget;
-use super::world::{Child, Life, Process, World};
+use super::state::{State, UTC0_MS};
+use crate::world::{Accounts, Child, Scheduler};
 
 /// Long after the last session that may have died was swept.
-const LONGEST_REST_MS: u64 = 30_000;
+const LONGEST_REST_US: u64 = 30_000_000;
 
-impl World {
+impl State {
     /// Faults end, and time passes until nothing is to come. Then L1, L2 and the whole of S6.
     pub(super) fn rest(&mut self, runs: Runs) {
         self.budget = Budget::default();
         self.network_recovers();
-        let until = self.now + LONGEST_REST_MS;
-        while self.violation.is_none() && self.now < until && !self.is_quiet() {
+        let until = self.world.now_us + LONGEST_REST_US;
+        while self.world.broken.is_none() && self.world.now_us < until && !self.is_quiet() {
             self.boot_if_none_is_left();
             self.accept_what_was_lost();
             if !self.runs_end(runs) {
@@ -27,37 +28,36 @@ impl World {
             self.answer_what_goes_well();
             self.watch_witnesses();
         }
-        if self.violation.is_none() {
+        if self.world.broken.is_none() {
             let verdict = self.all_at_rest().and_then(|()| self.all_accounted_for());
-            self.must(verdict);
+            self.world.must(verdict);
         }
         self.rested = true;
     }
 
     /// Whether runs have ended that do not go on for as long as they could.
     fn runs_end(&mut self, runs: Runs) -> bool {
-        let alive = self.processes.iter().filter(|process| process.life == Life::Alive);
-        let of = |process: &Process| {
-            let status = |child: &Child| match runs {
-                _ if child.asked_to_stop => Status::Cancelled,
-                Runs::Failing => Status::Failed,
-                Runs::Long | Runs::Short => Status::Succeeded,
-            };
-            let end = |(run, child): (&RunId, &Child)| (process.session, *run, status(child));
-            process.children.iter().map(end).collect::<Vec<_>>()
+        let status = |child: &Child| match runs {
+            _ if child.asked_to_stop => Status::Cancelled,
+            Runs::Failing => Status::Failed,
+            Runs::Long | Runs::Short => Status::Succeeded,
         };
-        let ends: Vec<_> = alive.flat_map(of).filter(|_| runs != Runs::Long).collect();
-        ends.iter().for_each(|(session, run, status)| self.child_ends(*session, *run, *status));
+        let mut ends = Vec::new();
+        for (n, process) in self.world.processes.iter().enumerate().filter(|_| runs != Runs::Long) {
+            let awake = process.is_awake(self.world.now_us);
+            ends.extend(process.children.iter().filter(|_| awake).map(|(run, child)| (n, *run, status(child))));
+        }
+        ends.iter().for_each(|(n, run, status)| self.child_ends(*n, *run, *status));
         !ends.is_empty()
     }
 
     /// Awaited requests arrive. Requests that nobody waits for any more are lost: their arrival was tried before.
     fn network_recovers(&mut self) {
-        for process in &mut self.processes {
-            process.cut = false;
+        for process in &mut self.world.processes {
+            process.own.cut = false;
         }
-        for n in 0..self.processes.len() {
-            if self.processes[n].life == Life::Frozen {
+        for n in 0..self.world.processes.len() {
+            if self.is_frozen(&self.world.processes[n]) {
                 self.resume(n);
             }
         }
@@ -79,18 +79,15 @@ impl World {
     }
 
     fn boot_if_none_is_left(&mut self) {
-        if self.processes.iter().all(|process| process.life == Life::Gone) {
+        if self.world.processes.iter().all(|process| !process.alive) {
             self.boot();
         }
     }
 
     fn all_at_rest(&self) -> Verdict {
-        must::all_idle(self.store.rows().map(|(_, phase, _)| phase))?;
-        for process in self.processes.iter().filter(|process| process.life != Life::Gone) {
-            must::nothing_wedged(&process.node)?;
-        }
+        self.world.at_rest(self.store.rows().map(|(_, phase, _)| phase))?;
         let waits = self.store.jobs().find(|row| !row.is_completed());
-        match (waits, self.live().next()) {
+        match (waits, self.world.live().next()) {
             (None, None) => Ok(()),
             (waits, lives) => {
                 let sentence = format!("nothing more is to come, and yet waits {waits:?}, lives {lives:?}");
@@ -101,22 +98,15 @@ impl World {
 
     /// S6: each due time has run, was skipped for a reason, or is lost; once.
     fn all_accounted_for(&self) -> Verdict {
-        for job in (1..=self.bounds.jobs).map(JobId) {
-            let until = self.history.deleted.get(&job).copied().unwrap_or(Timestamp::MAX);
-            for due in self.bounds.due_times().filter(|due| *due <= until) {
-                let covers = |record: &&RunRecord| {
-                    record.job == job
-                        && record.trigger != Trigger::Manual
-                        && record.attempt == 1
-                        && (record.first_due_at..=record.due_at).contains(&due)
-                };
-                let found = self.store.records().filter(covers).count();
-                if found != 1 {
-                    let sentence = format!("the due time {due} of job {job} is accounted for {found} times");
-                    return Err(Violation { invariant: Invariant::S6, sentence });
-                }
+        let mut accounts = Accounts::default();
+        for (id, job) in (1..).map(JobId).zip(self.bounds.definitions()) {
+            let anchor = Timestamp::from_ms(UTC0_MS);
+            accounts.define(id, &job.timeline(anchor).expect("a schedule"), anchor);
+            if let Some(at) = self.deleted.get(&id) {
+                accounts.end(id, *at);
             }
         }
-        Ok(())
+        self.store.records().for_each(|record| accounts.record(record));
+        accounts.check().map(|_| ())
     }
 }

@@ -3,19 +3,20 @@
 use carillon_domain::node::Input;
 
 use super::plan::Plan;
-use super::world::{TimedEvent, World};
+use super::simulation::{Simulation, TimedEvent};
+use crate::world::Scheduler;
 
-impl World {
+impl Simulation {
     /// One piece of trouble, and the next one a while later.
     pub(super) fn meddle(&mut self) {
         if !self.troubled {
             return;
         }
-        let per_node = 900_000 / (self.processes.len() as u64).clamp(1, 4);
+        let per_node = 900_000 / (self.world.processes.len() as u64).clamp(1, 4);
         let quietly = if self.plan == Plan::Dst { 60 } else { 1 };
         let after = self.dice.below(per_node * 2 * quietly);
         self.later(after, TimedEvent::Meddle);
-        let alive: Vec<usize> = (0..self.processes.len()).filter(|n| self.processes[*n].alive).collect();
+        let alive: Vec<usize> = (0..self.world.processes.len()).filter(|n| self.world.processes[*n].alive).collect();
         if alive.is_empty() {
             return;
         }
@@ -39,22 +40,22 @@ impl World {
             2..=6 => self.freeze(n, 6_000_000),
             7 | 8 => {
                 self.fault_plan.strike("a drain");
-                self.feed(n, Input::Drain);
+                self.tell(n, Input::Drain);
             }
             9 => {
                 self.fault_plan.strike("a hurried drain");
-                self.feed(n, Input::DrainNow);
+                self.tell(n, Input::DrainNow);
             }
             10 => {
                 self.fault_plan.strike("a dead keeper");
-                self.kill_children(n, false);
-                self.feed(n, Input::KeeperDied);
+                self.world.processes[n].keeper_dies();
+                self.tell(n, Input::KeeperDied);
             }
             _ => {
                 self.fault_plan.strike("a rolling restart");
-                for n in 0..self.processes.len() {
-                    if self.processes[n].alive {
-                        self.feed(n, Input::Drain);
+                for n in 0..self.world.processes.len() {
+                    if self.world.processes[n].alive {
+                        self.tell(n, Input::Drain);
                     }
                 }
             }
@@ -64,7 +65,7 @@ impl World {
     fn freeze(&mut self, n: usize, longest_us: u64) {
         self.fault_plan.strike("a frozen node");
         let lasts = 1 + self.dice.below(longest_us);
-        self.processes[n].frozen_until_us = self.now_us + lasts;
+        self.world.processes[n].frozen_until_us = self.world.now_us + lasts;
         self.later(lasts, TimedEvent::Thaw { process: n });
     }
 
@@ -73,7 +74,7 @@ impl World {
         match self.dice.below(6) {
             0 | 1 => {
                 self.fault_plan.strike("a node cut off");
-                let client = self.processes[n].place as u64;
+                let client = self.world.processes[n].own.place as u64;
                 self.fault_plan.now().cut_off.insert(client);
                 self.later(lasts, TimedEvent::Mend { client });
             }
@@ -84,7 +85,7 @@ impl World {
             }
             3 | 4 => {
                 self.fault_plan.strike("a frozen database");
-                self.database.freeze_until(self.now_us + lasts / 3);
+                self.database.freeze_until(self.world.now_us + lasts / 3);
             }
             _ => {}
         }
@@ -94,6 +95,6 @@ impl World {
         self.fault_plan.strike("the database's clock set");
         let by_us = i64::try_from(self.dice.below(4_000_000)).unwrap_or(0) - 2_000_000;
         self.clock.step(by_us);
-        self.clock.advance_to(self.now_us);
+        self.clock.advance_to(self.world.now_us);
     }
 }

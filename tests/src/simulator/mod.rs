@@ -2,13 +2,11 @@
 //! kind. Safety first: each commit and each spawn is checked as it happens. Then the trouble stops, and everything must come
 //! to rest: every row Idle, every due time in exactly one record. A seed replays to the letter.
 //!
-//! The nodes are [`carillon_domain::node::Node`], the store's operations those of the servers; keepers, children, wires, clocks
-//! and people are modelled here.
+//! The nodes are [`carillon_domain::node::Node`], the store's operations those of the servers. Keepers, children and clocks are
+//! those of the test world ([`crate::world`]). The wire, the database's faults and the operators are modelled here.
 
-mod accounts;
 mod calls;
 mod checks;
-mod clocks;
 mod dice;
 mod disturbances;
 mod fault_plan;
@@ -16,9 +14,9 @@ mod jobs;
 mod operators;
 mod plan;
 mod process;
+mod simulation;
 mod tasks;
 mod trace;
-mod world;
 
 use std::collections::BTreeMap;
 
@@ -67,5 +65,5 @@ impl Summary {
 /// # Errors
 /// The first thing that was seen and must never be.
 pub fn run(plan: Plan, seed: u64, jobs: u64) -> Result<Summary, Violation> {
-    world::World::new(plan, seed, jobs).run()
+    simulation::Simulation::new(plan, seed, jobs).run()
 }

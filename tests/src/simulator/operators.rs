@@ -9,13 +9,13 @@ use carillon_store::{ControlStore, JobKey, PutIf, PutJob};
 
 use super::jobs;
 use super::plan::Plan;
-use super::world::{TimedEvent, World};
+use super::simulation::{Simulation, TimedEvent};
 
 pub(super) fn key(job: &Job) -> JobKey {
     JobKey { namespace: job.namespace.clone(), name: job.name.clone() }
 }
 
-impl World {
+impl Simulation {
     /// One request, and the next one a while later.
     pub(super) fn ask_something(&mut self) {
         if !self.troubled || !(self.plan.people() || self.plan == Plan::Dst) {

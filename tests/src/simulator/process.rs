@@ -1,57 +1,40 @@
 //! A node's process with its keeper and the keeper's children.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
-use carillon_domain::id::{RunId, SessionId};
 use carillon_domain::lease::Timing;
-use carillon_domain::node::{Config, Input, Node};
+use carillon_domain::node::{Config, Input};
 use carillon_domain::time::BootTime;
 use carillon_doubles::innodb::Client;
 
-use super::clocks::BootClock;
 use super::plan::Plan;
 use super::tasks::TaskId;
 
 /// How long a call to the store may take, in microseconds.
 pub(super) const STATEMENT_TIMEOUT_US: u64 = 1_000_000;
 
-/// A node from its registration to its end.
-pub(super) struct Process {
+/// The part of a process that only the simulator knows of.
+pub(super) struct Seat {
     /// Its place in the cluster: a process that takes another one's place has the same.
     pub place: usize,
-    pub node: Option<Node>,
-    pub session: SessionId,
     pub client: Client,
-    pub clock: BootClock,
     /// When the registration was sent.
     pub sent: BootTime,
-    /// Until when it hears and does nothing (SIGSTOP).
-    pub frozen_until_us: u64,
     /// Calls that may go on and inputs, from the time when it was frozen.
     pub asleep: Vec<TaskId>,
     pub inbox: Vec<Input>,
-    /// When the keeper kills every child.
-    pub keeper_until: BootTime,
-    /// Whether that, or the node's end, was noticed.
-    pub killing: bool,
-    pub children: BTreeMap<RunId, ()>,
-    pub alive: bool,
 }
 
+pub(super) type Process = crate::world::Process<Seat>;
+
 impl Process {
-    pub fn is_frozen(&self, now_us: u64) -> bool {
-        self.frozen_until_us > now_us
-    }
-
     /// When it is to be looked at again, in true microseconds.
-    pub fn wake_us(&self) -> u64 {
-        let keeper =
-            if self.children.is_empty() || self.killing { u64::MAX } else { self.clock.when(self.keeper_until) };
-        let Some(node) = self.node.as_ref().filter(|_| self.alive) else { return keeper };
-        keeper.min(self.clock.when(node.next_wake()).max(self.frozen_until_us))
+    pub fn looked_at_us(&self) -> u64 {
+        self.deadline_us().into_iter().chain(self.wake_us()).min().unwrap_or(u64::MAX)
     }
+}
 
+impl Seat {
     /// Not every node can run every job.
     pub fn executors(&self) -> Vec<String> {
         let names: &[&str] = if self.place.is_multiple_of(3) { &["shell"] } else { &["http", "shell"] };

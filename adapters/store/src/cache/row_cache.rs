@@ -2,7 +2,7 @@
 //!
 //! A row at a version has one content. So a row that was written and acknowledged here is known while it stays at that version. The guard
 //! of the next write confirms it. An answer without a write would not be confirmed: then the store refuses
-//! ([`Known::are_written`]) and repeats the call with reading. Only acknowledged rows are kept. Settling never uses the cache.
+//! ([`UnreadRows::are_written`]) and repeats the call with reading. Only acknowledged rows are kept. Settling never uses the cache.
 //!
 //! Versions repeat only where the database lost commits. Noticing that clears the cache. Until then the guard compares the
 //! session that holds the row as well (`mysql/write/update.rs`).
@@ -59,12 +59,12 @@ impl RowCache {
 
 /// The rows that one transaction uses without reading, and those that it writes.
 #[derive(Debug, Default)]
-pub(crate) struct Known {
+pub(crate) struct UnreadRows {
     rows: BTreeSet<JobId>,
     written: Vec<Arc<JobState>>,
 }
 
-impl Known {
+impl UnreadRows {
     /// The transaction uses a row that it did not read.
     pub fn take(&mut self, id: JobId) {
         self.rows.insert(id);

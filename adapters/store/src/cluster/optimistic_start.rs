@@ -35,7 +35,7 @@ impl<D: Database> ClusterStore<D> {
         let outcome = connection.start_alone(&start).await;
         let matches_all = |matched: &u64| *matched == runs.len() as u64 || !enabled(Guard::UpdateMatches);
         let all = outcome.as_ref().is_ok_and(matches_all);
-        let mut written = row_cache::Known::default();
+        let mut written = row_cache::UnreadRows::default();
         written.wrote(writes);
         written.end(&mut self.shared.rows(), all);
         match outcome {

@@ -96,7 +96,7 @@ impl<D: Database> Transaction<D> {
         }
         // Two runs of one row that is cached at one of the versions: it is read.
         unknown.iter().for_each(|id| _ = rows.remove(id));
-        rows.keys().for_each(|id| self.known.take(*id));
+        rows.keys().for_each(|id| self.unread.take(*id));
         if !unknown.is_empty() {
             let read = self.read_rows(StateQuery::Ids(&unknown)).await?;
             rows.extend(read.into_iter().map(|row| (row.state.id, row)));

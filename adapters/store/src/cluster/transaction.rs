@@ -7,7 +7,7 @@ use carillon_domain::id::SessionId;
 use carillon_domain::time::Timestamp;
 use tokio::sync::OwnedMutexGuard;
 
-use crate::cache::row_cache::Known;
+use crate::cache::row_cache::UnreadRows;
 use crate::cluster::locks::{Locks, ids_of, without_locks};
 use crate::cluster::port::{ClockAnswer, ConcurrentRuns, Connection, Database, NotBegun, Opened, Opening, Pool};
 use crate::cluster::shared::StoreState;
@@ -26,7 +26,7 @@ pub(crate) struct Transaction<D: Database> {
     /// Whether there is anything to commit.
     pub wrote: bool,
     /// The rows that it uses without reading them, and those that it writes.
-    pub known: Known,
+    pub unread: UnreadRows,
     /// Whose standing is read with the time, and what it was.
     session: Option<SessionId>,
     pub standing: Option<(SessionId, Standing)>,
@@ -75,7 +75,7 @@ impl<D: Database> Transaction<D> {
             shared: shared.clone(),
             now_us: 0,
             wrote: false,
-            known: Known::default(),
+            unread: UnreadRows::default(),
             session,
             standing: None,
             concurrent_runs: ConcurrentRuns::default(),
@@ -178,7 +178,7 @@ impl<D: Database> Transaction<D> {
             Ok(answer) if self.wrote => self.connection.commit().await.map(|()| answer).map_err(E::from),
             answer => answer,
         };
-        self.known.end(&mut self.shared.rows(), answer.is_ok());
+        self.unread.end(&mut self.shared.rows(), answer.is_ok());
         let again = answer.as_ref().is_err_and(CallError::is_certain) && self.connection.has_conflict();
         match answer {
             Ok(_) if self.wrote => self.connection.give_back(),

@@ -27,7 +27,7 @@ impl<D: Database> Transaction<D> {
     /// The history comes first. It takes as long as the rest, and nobody else waits for its rows. A call that writes to a job's row, such
     /// as a pause, waits from the moment at which that row is written until the COMMIT.
     pub async fn write_all(&mut self, changes: WriteSet) -> StoreResult<()> {
-        if !self.known.are_written(&changes.jobs) {
+        if !self.unread.are_written(&changes.jobs) {
             return Err(self.connection.moved_on());
         }
         let duplicates = self.write_history(&changes).await?;
@@ -47,7 +47,7 @@ impl<D: Database> Transaction<D> {
         if duplicates > 0 {
             self.report_left_out(&changes.records).await?;
         }
-        self.known.wrote(changes.jobs);
+        self.unread.wrote(changes.jobs);
         Ok(())
     }
 

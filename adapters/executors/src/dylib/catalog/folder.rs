@@ -31,14 +31,14 @@ pub enum Change {
 pub struct Folder {
     path: PathBuf,
     host: Host,
-    files: BTreeMap<OsString, Known>,
+    files: BTreeMap<OsString, FileState>,
     /// The fault of the directory itself.
     fault: Option<String>,
     looked: bool,
 }
 
 /// A file that was seen.
-struct Known {
+struct FileState {
     identity: Identity,
     /// Whether what is there now was looked into.
     settled: bool,
@@ -107,7 +107,7 @@ impl Folder {
         let Ok(stat) = fstatat(directory, name, AtFlags::AT_SYMLINK_NOFOLLOW) else { return };
         let identity = identity(&stat);
         let same = self.files.get(name).is_some_and(|known| known.identity == identity);
-        let new = || Known { identity, settled: false, plugin: None };
+        let new = || FileState { identity, settled: false, plugin: None };
         let known = self.files.entry(name.to_owned()).or_insert_with(new);
         known.identity = identity;
         known.settled &= same;

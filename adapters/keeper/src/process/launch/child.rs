@@ -15,7 +15,7 @@ use nix::unistd::{Whence, lseek, pipe2};
 
 use crate::clock::boottime_ms;
 use crate::process::launch::cradle::Cradles;
-use crate::process::launch::failure::{LaunchFailure, Stage};
+use crate::process::launch::failure::{LaunchFailure, Step};
 use crate::process::launch::files::{self, KEPT};
 use crate::process::launch::system::call;
 use crate::spawn_request::Spawn;
@@ -150,9 +150,9 @@ impl Image {
         // SAFETY: the caller keeps the image; the rest are system calls on descriptors, strings and arrays in it.
         unsafe {
             let image = &*image;
-            let Err((stage, errno)) = image.take_files().and_then(|()| image.prepare()).and_then(|()| image.execute());
+            let Err((step, errno)) = image.take_files().and_then(|()| image.prepare()).and_then(|()| image.execute());
             let pid = call(libc::SYS_getpid, []).unwrap_or_default();
-            let failure = LaunchFailure { pid: pid as i32, stage, errno }.to_bytes();
+            let failure = LaunchFailure { pid: pid as i32, step, errno }.to_bytes();
             // Smaller than PIPE_BUF, so it is written whole or not at all.
             let _ = call(libc::SYS_write, [image.failures as usize, failure.as_ptr() as usize, failure.len()]);
             loop {
@@ -162,19 +162,19 @@ impl Image {
     }
 
     /// Until this is done a borrowed table must stay as it is.
-    unsafe fn take_files(&self) -> Result<(), (Stage, c_int)> {
+    unsafe fn take_files(&self) -> Result<(), (Step, c_int)> {
         if !self.borrows_files() {
             return Ok(());
         }
         // SAFETY: see `begin`.
-        unsafe { files::own_the_needed(self.last_needed()) }.map_err(|errno| (Stage::Setup, errno))
+        unsafe { files::own_the_needed(self.last_needed()) }.map_err(|errno| (Step::Setup, errno))
     }
 
     /// The order matters. Files come first, while it is still the keeper's user, then the user. The death signal follows, because
     /// switching clears it, and then the parent check. Last come steps that may hang (a directory on a dead mount).
-    unsafe fn prepare(&self) -> Result<(), (Stage, c_int)> {
-        let at = |stage| move |errno| (stage, errno);
-        let setup = at(Stage::Setup);
+    unsafe fn prepare(&self) -> Result<(), (Step, c_int)> {
+        let at = |step| move |errno| (step, errno);
+        let setup = at(Step::Setup);
         // SAFETY: see `begin`.
         unsafe {
             call(libc::SYS_setsid, []).map_err(setup)?;
@@ -184,16 +184,16 @@ impl Image {
             let (files, old) = (&raw const self.files as usize, 0);
             call(libc::SYS_prlimit64, [0, libc::RLIMIT_NOFILE as usize, files, old]).map_err(setup)?;
             let _ = call(libc::SYS_umask, [0o022]);
-            self.switch_user().map_err(at(Stage::User))?;
+            self.switch_user().map_err(at(Step::User))?;
             call(libc::SYS_prctl, [libc::PR_SET_PDEATHSIG as usize, libc::SIGKILL as usize]).map_err(setup)?;
             if call(libc::SYS_getppid, []) != Ok(self.keeper_pid as usize) {
-                return Err((Stage::Orphaned, 0));
+                return Err((Step::Orphaned, 0));
             }
             let enter = |dir: *const c_char| call(libc::SYS_chdir, [dir as usize]);
             if let Err(errno) = enter(self.spawn.dir.as_ptr())
                 && (!self.spawn.dir_or_root || enter(c"/".as_ptr()).is_err())
             {
-                return Err((Stage::Directory, errno));
+                return Err((Step::Directory, errno));
             }
             let (none, bytes) = (0_u64, size_of::<u64>());
             let none = &raw const none as usize;
@@ -218,18 +218,18 @@ impl Image {
     }
 
     /// Returns only on failure. As execvp, goes on after "not found" and remembers "not permitted".
-    unsafe fn execute(&self) -> Result<std::convert::Infallible, (Stage, c_int)> {
-        let mut failed = (Stage::NotFound, libc::ENOENT);
+    unsafe fn execute(&self) -> Result<std::convert::Infallible, (Step, c_int)> {
+        let mut failed = (Step::NotFound, libc::ENOENT);
         let (argv, env) = (self.argv.as_ptr() as usize, self.env.as_ptr() as usize);
         for program in self.program_pointers.iter().take_while(|program| !program.is_null()) {
             if boottime_ms() >= self.deadline_ms && enabled(Guard::KeeperExec) {
-                return Err((Stage::Lease, 0));
+                return Err((Step::Lease, 0));
             }
             // SAFETY: both arrays end in a null pointer and point to strings that outlive the call.
             match unsafe { call(libc::SYS_execve, [*program as usize, argv, env]) } {
-                Err(libc::EACCES) => failed = (Stage::Denied, libc::EACCES),
+                Err(libc::EACCES) => failed = (Step::Denied, libc::EACCES),
                 Err(libc::ENOENT | libc::ENOTDIR) => {}
-                Err(errno) => return Err((Stage::Exec, errno)),
+                Err(errno) => return Err((Step::Exec, errno)),
                 Ok(_) => {}
             }
         }
@@ -249,7 +249,7 @@ mod tests {
     use super::*;
 
     /// How a child ends that becomes `true`, and what it says if it does not.
-    fn born(deadline_ms: u64, keeper_pid: libc::pid_t) -> (WaitStatus, Option<Stage>) {
+    fn born(deadline_ms: u64, keeper_pid: libc::pid_t) -> (WaitStatus, Option<Step>) {
         let (reader, failures) = pipe2(OFlag::O_CLOEXEC).unwrap();
         let null = std::fs::File::open("/dev/null").unwrap().into();
         let files = libc::rlimit { rlim_cur: 64, rlim_max: 64 };
@@ -272,14 +272,14 @@ mod tests {
         let mut bytes = Vec::new();
         std::fs::File::from(reader).read_to_end(&mut bytes).unwrap();
         let failure = bytes.try_into().ok().and_then(LaunchFailure::from_bytes);
-        (status, failure.inspect(|failure| assert_eq!(failure.pid, born.pid)).map(|failure| failure.stage))
+        (status, failure.inspect(|failure| assert_eq!(failure.pid, born.pid)).map(|failure| failure.step))
     }
 
     #[test]
     fn the_lease_and_the_parent_are_checked_last() {
         let own = std::process::id().cast_signed();
         assert!(matches!(born(u64::MAX, own), (WaitStatus::Exited(_, 0), None)));
-        assert!(matches!(born(boottime_ms(), own), (WaitStatus::Exited(_, 127), Some(Stage::Lease))));
-        assert!(matches!(born(u64::MAX, 1), (WaitStatus::Exited(_, 127), Some(Stage::Orphaned))));
+        assert!(matches!(born(boottime_ms(), own), (WaitStatus::Exited(_, 127), Some(Step::Lease))));
+        assert!(matches!(born(u64::MAX, 1), (WaitStatus::Exited(_, 127), Some(Step::Orphaned))));
     }
 }

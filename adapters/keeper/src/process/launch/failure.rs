@@ -10,7 +10,7 @@ use crate::spawn_request::Spawn;
 /// The step between fork and exec that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum Stage {
+pub(crate) enum Step {
     /// Session, files, limits, signals.
     Setup = 1,
     /// Becoming the run's user.
@@ -29,16 +29,8 @@ pub(crate) enum Stage {
     Exec,
 }
 
-const STAGES: [Stage; 8] = [
-    Stage::Setup,
-    Stage::User,
-    Stage::Directory,
-    Stage::Orphaned,
-    Stage::Lease,
-    Stage::NotFound,
-    Stage::Denied,
-    Stage::Exec,
-];
+const STEPS: [Step; 8] =
+    [Step::Setup, Step::User, Step::Directory, Step::Orphaned, Step::Lease, Step::NotFound, Step::Denied, Step::Exec];
 
 /// A child writes this before it ends with [`LaunchFailure::EXIT_CODE`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,7 +38,7 @@ pub(crate) struct LaunchFailure {
     /// The child.
     pub(crate) pid: i32,
     /// The step that failed.
-    pub(crate) stage: Stage,
+    pub(crate) step: Step,
     /// errno at that moment.
     pub(crate) errno: i32,
 }
@@ -61,16 +53,16 @@ impl LaunchFailure {
     pub(crate) fn to_bytes(self) -> [u8; Self::BYTES] {
         let mut bytes = [0; Self::BYTES];
         bytes[..4].copy_from_slice(&self.pid.to_ne_bytes());
-        bytes[4] = self.stage as u8;
+        bytes[4] = self.step as u8;
         bytes[8..].copy_from_slice(&self.errno.to_ne_bytes());
         bytes
     }
 
     /// As read from the pipe.
     pub(crate) fn from_bytes(bytes: [u8; Self::BYTES]) -> Option<Self> {
-        let [a, b, c, d, stage, _, _, _, e, f, g, h] = bytes;
-        let stage = STAGES.into_iter().find(|known| *known as u8 == stage)?;
-        Some(Self { pid: i32::from_ne_bytes([a, b, c, d]), stage, errno: i32::from_ne_bytes([e, f, g, h]) })
+        let [a, b, c, d, step, _, _, _, e, f, g, h] = bytes;
+        let step = STEPS.into_iter().find(|known| *known as u8 == step)?;
+        Some(Self { pid: i32::from_ne_bytes([a, b, c, d]), step, errno: i32::from_ne_bytes([e, f, g, h]) })
     }
 }
 
@@ -89,28 +81,28 @@ impl Names {
     pub(crate) fn explain(&self, failure: LaunchFailure) -> (Outcome, String) {
         let program = self.program.to_string_lossy();
         let error = io::Error::from_raw_os_error(failure.errno);
-        let sentence = match failure.stage {
-            Stage::Lease => return (Outcome::Lost, LEASE_OVER.to_owned()),
-            Stage::Orphaned => return (Outcome::Lost, "the keeper died while the run was starting".to_owned()),
-            Stage::Setup => format!("could not be started: {error}"),
-            Stage::User => format!("could not switch to the run's user: {error}"),
-            Stage::Directory => format!("cannot enter the directory {:?}: {error}", self.dir.to_string_lossy()),
-            Stage::NotFound if program.contains('/') => {
+        let sentence = match failure.step {
+            Step::Lease => return (Outcome::Lost, LEASE_OVER.to_owned()),
+            Step::Orphaned => return (Outcome::Lost, "the keeper died while the run was starting".to_owned()),
+            Step::Setup => format!("could not be started: {error}"),
+            Step::User => format!("could not switch to the run's user: {error}"),
+            Step::Directory => format!("cannot enter the directory {:?}: {error}", self.dir.to_string_lossy()),
+            Step::NotFound if program.contains('/') => {
                 format!("no such program: {program:?} (or the interpreter that its first line names)")
             }
-            Stage::NotFound => format!("no such program: {program:?} is in no directory of the run's PATH"),
-            Stage::Denied => {
+            Step::NotFound => format!("no such program: {program:?} is in no directory of the run's PATH"),
+            Step::Denied => {
                 format!("may not execute {program:?}: permission denied; check its mode and that of its directories")
             }
-            Stage::Exec if failure.errno == libc::ENOEXEC => {
+            Step::Exec if failure.errno == libc::ENOEXEC => {
                 format!(
                     "cannot execute {program:?}: neither a binary for this machine nor a script that begins with #!"
                 )
             }
-            Stage::Exec if failure.errno == libc::E2BIG => {
+            Step::Exec if failure.errno == libc::E2BIG => {
                 "the command and its environment are longer than the system allows (128 KiB for one string)".to_owned()
             }
-            Stage::Exec => format!("cannot execute {program:?}: {error}"),
+            Step::Exec => format!("cannot execute {program:?}: {error}"),
         };
         (Outcome::Failed, sentence)
     }
@@ -125,8 +117,8 @@ mod tests {
 
     #[test]
     fn a_failure_survives_the_pipe() {
-        for stage in STAGES {
-            let failure = LaunchFailure { pid: 4_000_000, stage, errno: 13 };
+        for step in STEPS {
+            let failure = LaunchFailure { pid: 4_000_000, step, errno: 13 };
             assert_eq!(LaunchFailure::from_bytes(failure.to_bytes()), Some(failure));
         }
         assert_eq!(LaunchFailure::from_bytes([0; LaunchFailure::BYTES]), None);

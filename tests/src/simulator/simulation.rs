@@ -16,13 +16,13 @@ use carillon_store::{Clock, ControlStore, PutIf, PutJob};
 
 use super::calls::{Done, Request};
 use super::checks::Checks;
-use super::clocks::DatabaseClock;
 use super::dice::Dice;
 use super::fault_plan::SeededFaults;
 use super::plan::Plan;
-use super::process::{PARTITIONS, Process, STATEMENT_TIMEOUT_US};
+use super::process::{PARTITIONS, STATEMENT_TIMEOUT_US, Seat, config};
 use super::tasks::Tasks;
 use super::{Summary, jobs};
+use crate::world::{DatabaseClock, World};
 
 pub(super) use events::TimedEvent;
 
@@ -32,19 +32,17 @@ pub(super) const PEOPLE: usize = usize::MAX;
 /// As the plan of faults knows them.
 const PEOPLES_CLIENT: u64 = 1_000;
 
-pub(super) struct World {
+pub(super) struct Simulation {
     pub plan: Plan,
-    pub now_us: u64,
+    pub world: World<Seat>,
     pub dice: Dice,
     pub database: InnoDb,
     pub clock: DatabaseClock,
     pub fault_plan: SeededFaults,
-    pub processes: Vec<Process>,
     pub people: Client,
     /// The jobs as they were put last, by their number.
     pub jobs: Vec<Job>,
     pub checks: Checks,
-    pub broken: Option<Violation>,
     pub troubled: bool,
     /// Requests that got an answer which is one, and runs that were asked for.
     pub answered: u64,
@@ -55,7 +53,7 @@ pub(super) struct World {
     booted: u64,
 }
 
-impl World {
+impl Simulation {
     pub fn new(plan: Plan, seed: u64, job_count: u64) -> Self {
         let mut dice = Dice(seed ^ (plan as u64) << 56);
         let begin = jobs::begin(plan, &mut dice);
@@ -71,16 +69,14 @@ impl World {
         let jobs = (0..job_count).map(|number| jobs::job(plan, &mut dice, number, end_at)).collect();
         Self {
             plan,
-            now_us: 0,
+            world: World::new(config(plan).timing),
             people: database.client(PEOPLES_CLIENT),
             dice,
             database,
             clock,
             fault_plan,
-            processes: Vec::new(),
             jobs,
             checks: Checks::default(),
-            broken: None,
             troubled: false,
             answered: 0,
             asked_runs: 0,
@@ -125,26 +121,22 @@ impl World {
 
     /// L1 and L2: what is left is worked off, and then nothing is held, and nobody remembers anything.
     fn come_to_rest(&mut self) -> Result<(), Violation> {
-        let latest_us = self.now_us + 900 * SECOND_US;
+        let latest_us = self.world.now_us + 900 * SECOND_US;
         // A pause that was on its way may have come after the resume.
         for job in self.jobs.clone() {
             self.resume(&job);
         }
         while !self.rests() {
-            if self.now_us > latest_us {
+            if self.world.now_us > latest_us {
                 must::all_idle(&self.database.phases())?;
                 let row = self.database.states().into_iter().find(|row| !row.is_completed());
                 let sentence = format!("a job does not come to its end: {row:?}");
                 return Err(Violation { invariant: Invariant::L1, sentence });
             }
-            self.run_until(self.now_us + SECOND_US)?;
+            self.run_until(self.world.now_us + SECOND_US)?;
         }
-        self.run_until(self.now_us + 5 * SECOND_US)?;
-        must::all_idle(&self.database.phases())?;
-        for process in self.processes.iter().filter(|process| process.alive) {
-            process.node.iter().try_for_each(must::nothing_wedged)?;
-        }
-        Ok(())
+        self.run_until(self.world.now_us + 5 * SECOND_US)?;
+        self.world.at_rest(&self.database.phases())
     }
 
     fn rests(&self) -> bool {
@@ -175,10 +167,10 @@ impl World {
             self.checks.counted.insert("started by a statement of its own", counters.single_starts);
         }
         Ok(Summary {
-            firings: self.checks.firings,
+            firings: self.world.history.count() as u64,
             due_times,
             commits: self.checks.commits,
-            virtual_s: self.now_us / SECOND_US,
+            virtual_s: self.world.now_us / SECOND_US,
             faults,
             paths: self.checks.counted,
             trace: self.checks.trace.sum(),

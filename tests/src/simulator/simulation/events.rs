@@ -2,14 +2,14 @@
 
 use carillon_domain::id::RunId;
 use carillon_domain::invariants::{Invariant, Violation};
-use carillon_domain::node::{Input, Node};
+use carillon_domain::node::Input;
 use carillon_domain::run::Status;
 
-use super::World;
-use super::nodes::exited;
+use super::Simulation;
 use crate::simulator::calls::Done;
 use crate::simulator::process::{Process, config};
 use crate::simulator::tasks::TaskId;
+use crate::world::{Scheduler, Writer};
 
 /// More inputs than one moment can have in any cluster that makes progress.
 const BUSY: u64 = 200_000;
@@ -41,37 +41,37 @@ pub(in crate::simulator) enum TimedEvent {
     People,
 }
 
-impl World {
+impl Simulation {
     pub fn later(&mut self, after_us: u64, what: TimedEvent) {
         self.queued += 1;
-        self.queue.insert((self.now_us + after_us, self.queued), what);
+        self.queue.insert((self.world.now_us + after_us, self.queued), what);
     }
 
     pub(super) fn run_until(&mut self, end_us: u64) -> Result<(), Violation> {
         let mut at_once = 0;
         loop {
             self.go_on();
-            if let Some(violation) = self.broken.take() {
+            if let Some(violation) = self.world.broken.take() {
                 return Err(violation);
             }
             let queued = self.queue.keys().next().map(|(at, _)| *at);
-            let wakes = self.processes.iter().map(Process::wake_us);
+            let wakes = self.world.processes.iter().map(Process::looked_at_us);
             let next_us = queued.into_iter().chain(self.database.next_at_us()).chain(wakes).min().unwrap_or(u64::MAX);
             if next_us > end_us {
                 break;
             }
-            at_once = if next_us > self.now_us { 0 } else { at_once + 1 };
+            at_once = if next_us > self.world.now_us { 0 } else { at_once + 1 };
             if at_once > BUSY {
-                let awake = self.processes.iter().filter(|process| process.wake_us() <= self.now_us);
-                let nodes: Vec<_> = awake.map(|process| (process.place, process.alive, &process.node)).collect();
+                let awake = self.world.processes.iter().filter(|process| process.looked_at_us() <= self.world.now_us);
+                let nodes: Vec<_> = awake.map(|process| (process.own.place, process.alive, &process.node)).collect();
                 let server = self.database.next_at_us();
                 let sentence = format!(
                     "a busy loop {} us after the beginning: queued {queued:?}, server {server:?}, awake {nodes:?}",
-                    self.now_us
+                    self.world.now_us
                 );
                 return Err(Violation { invariant: Invariant::L2, sentence });
             }
-            self.advance_to(next_us.max(self.now_us));
+            self.advance_to(next_us.max(self.world.now_us));
             self.step();
         }
         self.advance_to(end_us);
@@ -79,7 +79,7 @@ impl World {
     }
 
     fn advance_to(&mut self, now_us: u64) {
-        self.now_us = now_us;
+        self.world.now_us = now_us;
         self.clock.advance_to(now_us);
         self.database.advance_to(now_us);
         self.watch();
@@ -87,36 +87,31 @@ impl World {
 
     /// Lets everything happen that is due: one entry of the queue, or a node that wakes.
     fn step(&mut self) {
-        let due = self.queue.first_entry().filter(|entry| entry.key().0 <= self.now_us);
+        let due = self.queue.first_entry().filter(|entry| entry.key().0 <= self.world.now_us);
         if let Some(what) = due.map(|entry| entry.remove()) {
             self.happen(what);
             return;
         }
-        for n in 0..self.processes.len() {
-            if self.processes[n].wake_us() > self.now_us {
+        for n in 0..self.world.processes.len() {
+            if self.world.processes[n].looked_at_us() > self.world.now_us {
                 continue;
             }
-            let process = &mut self.processes[n];
-            let overdue = process.clock.at(self.now_us) >= process.keeper_until;
-            if overdue && !process.killing && !process.children.is_empty() {
-                process.killing = true;
-                let pause = config(self.plan).timing.pause.as_micros() as u64;
-                let after = self.dice.below(pause);
+            if self.world.processes[n].deadline_us().is_some_and(|at| at <= self.world.now_us) {
+                let after = self.dice.below(self.world.timing.pause.as_micros() as u64);
+                self.world.processes[n].dead_at_us = Some(self.world.now_us + after);
                 self.later(after, TimedEvent::KeeperKills { process: n });
             }
-            if self.processes[n].alive && !self.processes[n].is_frozen(self.now_us) {
-                self.feed(n, Input::Tick);
-            }
+            self.feed(n, Input::Tick);
         }
     }
 
     /// Polls every call that may go on, and hands on what came of it.
     fn go_on(&mut self) {
         while let Some((task, owner)) = self.tasks.next_ready() {
-            if let Some(process) = self.processes.get_mut(owner)
-                && process.is_frozen(self.now_us)
+            if let Some(process) = self.world.processes.get_mut(owner)
+                && process.is_frozen(self.world.now_us)
             {
-                process.asleep.push(task);
+                process.own.asleep.push(task);
                 continue;
             }
             let done = self.tasks.poll(task);
@@ -124,7 +119,7 @@ impl World {
             if let Some((task, done)) = done {
                 self.done(task.owner, done);
             }
-            if self.broken.is_some() {
+            if self.world.broken.is_some() {
                 return;
             }
         }
@@ -132,34 +127,25 @@ impl World {
 
     fn watch(&mut self) {
         for commit in self.database.take_commits() {
-            let verdict = self.checks.committed(&commit);
-            self.judge(verdict);
-        }
-    }
-
-    pub(super) fn judge(&mut self, verdict: Result<(), Violation>) {
-        if let Err(violation) = verdict
-            && self.broken.is_none()
-        {
-            self.broken = Some(violation);
+            self.world.committed(&commit, Writer { call: commit.by, of: None });
+            let verdict = self.checks.committed(&commit, &mut self.world);
+            self.world.must(verdict);
         }
     }
 
     pub(super) fn done(&mut self, owner: usize, done: Done) {
         match done {
             Done::Told(answered) => self.answered += u64::from(answered),
-            Done::Input(input) => self.feed(owner, input),
+            Done::Input(input) => self.tell(owner, input),
             Done::Opened(Some(utc)) => {
-                let process = &mut self.processes[owner];
-                let now = process.clock.at(self.now_us);
-                let node = Node::new(config(self.plan), process.session, utc, now).registered_at(process.sent);
-                process.keeper_until = process.sent + config(self.plan).timing.self_kill_after;
-                process.node = Some(node);
-                let executors = self.processes[owner].executors();
-                self.feed(owner, Input::Offers(executors));
+                let (now_us, config) = (self.world.now_us, config(self.plan));
+                let process = &mut self.world.processes[owner];
+                process.register(config, utc, process.own.sent, now_us);
+                let executors = process.own.executors();
+                self.tell(owner, Input::Offers(executors));
             }
             Done::Opened(None) => {
-                self.processes[owner].alive = false;
+                self.world.processes[owner].alive = false;
                 self.boot_again(owner);
             }
         }
@@ -168,13 +154,8 @@ impl World {
     fn happen(&mut self, what: TimedEvent) {
         match what {
             TimedEvent::Boot { place } => self.boot(place),
-            TimedEvent::ChildEnds { process, run, status } => {
-                if self.processes[process].children.remove(&run).is_some() {
-                    self.checks.died(run);
-                    self.feed(process, exited(run, status));
-                }
-            }
-            TimedEvent::KeeperKills { process } => self.kill_children(process, true),
+            TimedEvent::ChildEnds { process, run, status } => self.child_ends(process, run, status),
+            TimedEvent::KeeperKills { process } => self.children_die(process),
             TimedEvent::Deadline { task } => self.deadline(task),
             TimedEvent::Thaw { process } => self.thaw(process),
             TimedEvent::Mend { client } => {
@@ -189,8 +170,8 @@ impl World {
     /// Nobody waits for the answer any more; what was sent may still be carried out.
     fn deadline(&mut self, task: TaskId) {
         let Some(owner) = self.tasks.owner(task) else { return };
-        if let Some(process) = self.processes.get(owner).filter(|process| process.is_frozen(self.now_us)) {
-            let after = process.frozen_until_us - self.now_us;
+        if let Some(process) = self.world.processes.get(owner).filter(|process| process.is_frozen(self.world.now_us)) {
+            let after = process.frozen_until_us - self.world.now_us;
             return self.later(after, TimedEvent::Deadline { task });
         }
         if let Some(one) = self.tasks.drop_one(task) {

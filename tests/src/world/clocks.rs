@@ -14,7 +14,7 @@ fn after(passed_us: u64, drift_ppm: i64) -> i128 {
 
 /// The database's time of day, as its server reads it.
 #[derive(Debug, Clone)]
-pub(super) struct DatabaseClock {
+pub struct DatabaseClock {
     shown_us: Arc<AtomicI64>,
     begin_us: i64,
     drift_ppm: i64,
@@ -22,6 +22,7 @@ pub(super) struct DatabaseClock {
 }
 
 impl DatabaseClock {
+    /// A clock that shows this at the beginning, and gains so much.
     pub fn new(begin_us: i64, drift_ppm: i64) -> Self {
         Self { shown_us: Arc::new(AtomicI64::new(begin_us)), begin_us, drift_ppm, set_by_us: 0 }
     }
@@ -31,6 +32,7 @@ impl DatabaseClock {
         self.set_by_us += by_us;
     }
 
+    /// So much true time has passed.
     pub fn advance_to(&self, true_us: u64) {
         let passed = i64::try_from(after(true_us, self.drift_ppm)).unwrap_or(i64::MAX);
         self.shown_us.store(self.begin_us + passed + self.set_by_us, Ordering::Relaxed);
@@ -44,13 +46,16 @@ impl Clock for DatabaseClock {
 }
 
 /// A machine's clock since it was booted.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct BootClock {
+#[derive(Debug, Clone, Copy, Default, Hash)]
+pub struct BootClock {
+    /// The time that it showed when the world began, in microseconds.
     pub ahead_us: u64,
+    /// Its gain over true time, in millionths.
     pub drift_ppm: i64,
 }
 
 impl BootClock {
+    /// The time that it shows at that true time.
     pub fn at(self, true_us: u64) -> BootTime {
         let shown = after(true_us, self.drift_ppm) + i128::from(self.ahead_us);
         BootTime::from_ms(u64::try_from(shown / 1_000).unwrap_or(0))

@@ -38,7 +38,7 @@ struct Account {
 
 /// The accounts of all jobs.
 #[derive(Default)]
-pub(super) struct Accounts(BTreeMap<JobId, Account>);
+pub struct Accounts(BTreeMap<JobId, Account>);
 
 impl Accounts {
     /// A new definition, in force from `now` on if it changes the due times.
@@ -67,6 +67,7 @@ impl Accounts {
         account.dealt_with = account.dealt_with.max(now);
     }
 
+    /// A record was written.
     pub fn record(&mut self, record: &RunRecord) {
         if record.trigger == Trigger::Manual {
             return;
