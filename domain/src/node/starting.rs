@@ -4,7 +4,7 @@ use super::call::{Call, CallFailure, CallKind};
 use super::flow::Decision;
 use super::ledger::flight::Sent;
 use super::ledger::reactions::{Facts, Failed};
-use super::port::{SettleAnswer, StartAnswer};
+use super::port::{RunRef, SettleAnswer, StartAnswer};
 use super::timers::Timer;
 use super::{Effect, Node, Stage, StopReason};
 use crate::id::RunId;
@@ -42,7 +42,7 @@ impl Node {
                 let runs = self.refs(&batch);
                 self.flow.start_sent(batch.len(), now);
                 let me = self.me();
-                self.call(Sent::Start(batch), Call::Start { me, runs });
+                self.call(Sent::Start(runs.clone()), Call::Start { me, runs });
             }
         }
     }
@@ -69,17 +69,25 @@ impl Node {
         self.config.max_executing.saturating_sub(self.executing + self.flight.starting_runs() + kept)
     }
 
-    pub(super) fn started(&mut self, sent: Vec<RunId>, answer: Result<Vec<StartAnswer>, CallFailure>, now: BootTime) {
+    pub(super) fn started(&mut self, sent: Vec<RunRef>, answer: Result<Vec<StartAnswer>, CallFailure>, now: BootTime) {
+        // The answer to a start of an earlier claim tells nothing: the row has moved on, so that start matches nothing.
+        let current = |at: RunRef| {
+            let of_run = self.runs.get(&at.run)?;
+            (of_run.stage == Stage::Starting && of_run.at == at).then_some(at.run)
+        };
+        let sent: Vec<Option<RunId>> = sent.into_iter().map(current).collect();
         match answer {
             Ok(answers) => {
                 self.agenda.backoffs.succeeded(CallKind::Start);
                 for (run, one) in sent.into_iter().zip(answers) {
-                    self.start_answered(run, one, now);
+                    if let Some(run) = run {
+                        self.start_answered(run, one, now);
+                    }
                 }
             }
             Err(failure) => {
                 self.agenda.backoffs.failed(CallKind::Start, now);
-                for run in sent {
+                for run in sent.into_iter().flatten() {
                     self.react(run, FAILED_START.event(failure), Facts::default(), now);
                 }
             }

@@ -3,10 +3,11 @@
 use carillon_domain::node::call::Call;
 use carillon_domain::node::call::CallFailure;
 use carillon_domain::node::call::ClaimRequest;
+use carillon_domain::node::call::{Answer, CallKind};
 use carillon_domain::node::port::{Claimed, FinishAnswer, RunRef, SettleAnswer, StartAnswer};
-use carillon_domain::node::{Config, Effect, Input};
+use carillon_domain::node::{Config, Effect, FlowKind, Input};
 
-use super::driver::{Driver, config, found_executing, prepared, started, succeeded, utc};
+use super::driver::{Driver, config, found_executing, prepared, started, succeeded, utc, with_flow};
 
 #[test]
 pub fn a_claim_that_failed_for_certain_is_forgotten_and_made_again() {
@@ -191,6 +192,39 @@ pub fn a_manual_run_that_comes_up_again_while_it_lives_is_not_taken_for_another(
     driver.beat();
     driver.held(Ok(vec![manual.at]));
     assert_eq!(driver.releases(), [manual.at]);
+}
+
+/// A manual run keeps its id. Its row may have gone back and been claimed again before the answer to its first start comes.
+#[test]
+pub fn a_late_answer_to_an_earlier_start_moves_no_later_one() {
+    let late = [
+        Ok(vec![StartAnswer::Gone]),
+        Ok(vec![StartAnswer::Moved]),
+        Ok(vec![StartAnswer::Suspended]),
+        Ok(vec![StartAnswer::Early { start_at: utc(7) }]),
+        Err(CallFailure::RolledBack),
+        Err(CallFailure::Refused),
+        Err(CallFailure::Unknown),
+    ];
+    with_flow(FlowKind::Eager, || {
+        for answer in &late {
+            let mut driver = Driver::new(config());
+            let first = driver.prepare(0);
+            let mut again = first.clone();
+            again.at.version += 2;
+            driver.claim();
+            driver.claimed(Ok(vec![again.clone()]));
+            let starts: Vec<_> = driver.in_flight.iter().filter(|(_, kind)| *kind == CallKind::Start).collect();
+            let [(earlier, _), (later, _)] = starts[..] else { panic!("two starts are in flight: {starts:?}") };
+            let (earlier, later) = (*earlier, *later);
+            driver.answer_call(later, Ok(Answer::Start(vec![started(&again)])));
+            assert_eq!(driver.spawns(), [again.at.run]);
+            driver.answer_call(earlier, answer.clone().map(Answer::Start));
+            driver.tick(100);
+            assert_eq!(driver.node.executing_runs().count(), 1, "{answer:?}");
+            assert_eq!((driver.settles(), driver.releases(), driver.spawns()), (vec![], vec![], vec![]), "{answer:?}");
+        }
+    });
 }
 
 #[test]

@@ -1,10 +1,11 @@
-//! The calls in flight. No run is in two of them.
+//! The calls in flight. A manual run keeps its id, so it may be in two starts: its row went back and was claimed again.
 
 use std::collections::BTreeMap;
 
 use crate::id::{RunId, SessionId};
 use crate::node::call::CallId;
 use crate::node::ledger::stealing::StealPlan;
+use crate::node::port::RunRef;
 use crate::time::BootTime;
 
 /// A claim in flight.
@@ -23,7 +24,7 @@ pub(in crate::node) enum Sent {
     Heartbeat { at: BootTime },
     Peek { at: BootTime },
     Claim(SentClaim),
-    Start(Vec<RunId>),
+    Start(Vec<RunRef>),
     Finish(Vec<RunId>),
     Settle(Vec<RunId>),
     Release(Vec<RunId>),
@@ -90,7 +91,7 @@ impl Flight {
         })
     }
 
-    fn starting(&self) -> impl Iterator<Item = &Vec<RunId>> {
+    fn starting(&self) -> impl Iterator<Item = &Vec<RunRef>> {
         self.calls.values().filter_map(|sent| if let Sent::Start(runs) = sent { Some(runs) } else { None })
     }
 
