@@ -1,6 +1,5 @@
 //! Firings through all three transitions of a store, a batch at a time, with no engine around it.
 
-use carillon_doubles::author;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -8,6 +7,7 @@ use std::time::{Duration, Instant};
 use carillon_domain::id::{RunId, SessionId};
 use carillon_domain::node::port::StartAnswer;
 use carillon_domain::run::Status;
+use carillon_doubles::author;
 use carillon_store::mysql::{MySqlStore, Options};
 use carillon_store::sqlite::{OpenOptions, SqliteStore};
 use carillon_store::{ClaimRequest, Finished, ManualClock, Me, NewSession, Output, PutIf, PutJob, Store};

@@ -10,6 +10,7 @@ use super::job::JobCommand;
 use super::plugin::PluginCommand;
 use super::run::RunCommand;
 use super::schedule::{ExplainArgs, NextArgs};
+use super::server::open::OpenArgs;
 use super::why::WhyArgs;
 
 /// A distributed crontab server: identical nodes share one database and nothing else.
@@ -48,6 +49,8 @@ pub enum Command {
     Audit(AuditArgs),
     /// Show the live sessions and what they hold, and whether the database lost commits
     Cluster(ClusterArgs),
+    /// Open the page in the browser, signed in by a link that is good once
+    Open(OpenArgs),
     /// Print the next due times of a schedule; needs no server
     Next(NextArgs),
     /// Say in words when a schedule is due; needs no server

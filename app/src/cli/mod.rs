@@ -7,7 +7,6 @@
 pub mod args;
 mod audit;
 mod client;
-mod cluster;
 mod command;
 mod export;
 mod failure;
@@ -17,6 +16,7 @@ mod out;
 mod plugin;
 mod run;
 mod schedule;
+mod server;
 mod table;
 mod why;
 
@@ -56,8 +56,9 @@ fn client_command(command: Command, out: &mut Out) -> Result<ExitCode, failure::
         Command::Run(command) => run::run(&command, out).map(|()| done),
         Command::Plugin(command) => plugin::plugin(&command, out).map(|()| done),
         Command::Audit(args) => audit::audit(&args, out).map(|()| done),
-        Command::Cluster(args) => cluster::cluster(&args, out).map(|()| done),
+        Command::Cluster(args) => server::cluster::cluster(&args, out).map(|()| done),
         Command::Why(args) => why::why(&args, out).map(|()| done),
+        Command::Open(args) => server::open::open(&args, out).map(|()| done),
         Command::Next(args) => schedule::next(&args, out).map(|()| done),
         Command::Explain(args) => schedule::explain(&args, out).map(|()| done),
     }

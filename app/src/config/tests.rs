@@ -52,6 +52,7 @@ fn nothing_configured_is_the_specs_table() {
         PluginsConfig { dir: "plugins".into(), isolation: Isolation::Process, in_process: Vec::new() }
     );
     assert_eq!(config.history, HistoryConfig { keep: 30 * DAY, max_runs_per_job: 10_000 });
+    assert_eq!(config.audit, AuditConfig { keep: 400 * DAY });
     assert_eq!(config.shutdown.timeout, secs(60));
 }
 
@@ -98,6 +99,8 @@ fn every_key_can_be_set_in_the_file() {
         [history]
         keep = "1d"
         max_runs_per_job = 7
+        [audit]
+        keep = "2d"
         [shutdown]
         timeout = "5s"
         "#,
@@ -117,6 +120,7 @@ fn every_key_can_be_set_in_the_file() {
     let mixed = PluginsConfig { isolation: Isolation::Process, ..config.plugins.clone() };
     assert_eq!((mixed.isolation_of("a"), mixed.isolation_of("c")), (Isolation::InProcess, Isolation::Process));
     assert_eq!((config.scheduler.partitions, config.history.max_runs_per_job), (1, 7));
+    assert_eq!(config.audit.keep, 2 * DAY);
     assert_eq!(config.shell.allow_users, ["nobody"]);
 }
 

@@ -100,7 +100,7 @@ impl Address {
 /// Shows a screen to a visit.
 async fn screen(visit: Visit, show: impl AsyncFnOnce(&Visit) -> Result<View, Fault>) -> Result<Shown, Fault> {
     let view = show(&visit).await?;
-    Ok(Shown::View(visit, view))
+    Ok(Shown::View(Box::new(visit), Box::new(view)))
 }
 
 fn key(namespace: &str, name: &str) -> Option<JobKey> {

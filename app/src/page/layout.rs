@@ -15,7 +15,7 @@ use crate::page::zone::full;
 /// The outcome of a request for a page.
 pub(crate) enum Shown {
     /// A screen.
-    View(Visit, View),
+    View(Box<Visit>, Box<View>),
     /// Something else, such as a redirect.
     Response(Response),
 }

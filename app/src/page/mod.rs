@@ -38,7 +38,6 @@ use crate::http::request::session::LINK_LIVES_FOR;
 use crate::http::state::ApiState;
 use crate::page::address::{Address, is_browser};
 use crate::page::layout::Shown;
-use crate::page::links::Links;
 use crate::page::params::Params;
 use crate::page::visit::{Fault, Request};
 
@@ -105,7 +104,8 @@ pub(crate) fn sign_in_links(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
         call.no_query()?;
         call.nothing_more().await?;
         let secret = call.api.sessions.make_link(&call.caller).await?;
-        let path = Links::under(call.api.base_path.as_str()).to(&format!("/sign-in/link/{secret}"));
+        // Behind the address by which the caller reaches the server, whatever a proxy puts before it.
+        let path = format!("/sign-in/link/{secret}");
         let expires_in_secs = LINK_LIVES_FOR.as_secs();
         Ok(json_response(StatusCode::CREATED, &json!({"path": path, "expires_in": format!("{expires_in_secs}s")})))
     };

@@ -102,6 +102,37 @@ fn jobs_and_runs() {
     assert!(server.out(&["job", "update", "hello", "-s", "61 * * * *"], 2).contains("minute: \"61\" is out of range"));
     server.out(&["job", "delete", "hello"], 0);
     server.out(&["job", "delete", "hello"], 3);
+    audit(&server);
+}
+
+/// The log of the changes that [`jobs_and_runs`] made.
+fn audit(server: &Server) {
+    let table = server.out(&["audit"], 0);
+    assert!(table.starts_with("TIME ") && table.lines().all(|line| line.chars().count() <= 80), "{table}");
+    let actions: Vec<&str> = table.lines().skip(1).map(|line| line.split_whitespace().nth(2).unwrap()).collect();
+    let expected = [
+        "job.deleted",
+        "job.resumed",
+        "job.paused",
+        "job.updated",
+        "job.run",
+        "job.run",
+        "job.created",
+        "job.run",
+        "job.created",
+    ];
+    assert_eq!(actions, expected, "{table}");
+    assert_eq!(server.out(&["audit", "--limit", "2"], 0).lines().count(), 3);
+    let entry: Value = serde_json::from_str(&server.out(&["audit", "--json", "--action", "job.updated"], 0)).unwrap();
+    assert_eq!((&entry["who"], &entry["job"]), (&json!("carillon.token"), &json!("hello")));
+    assert!(entry["from"].as_str().unwrap().starts_with("127.0.0.1 carillon CLI/"), "{entry}");
+    let told = server.out(&["audit", "--diff", "--job", "hello", "--action", "job.updated"], 0);
+    let lines: Vec<&str> = told.lines().collect();
+    assert!(lines[0].ends_with("Z  job.updated  default/hello"), "{told}");
+    assert!(lines[1].starts_with("  by carillon.token from 127.0.0.1 carillon CLI/"), "{told}");
+    assert_eq!(lines[2..], ["  + timeout: \"1m\""]);
+    assert!(server.out(&["audit", "--who", "nobody"], 0).contains("no entry fits"));
+    assert!(server.out(&["audit", "--action", "job.burned"], 2).contains("job.created"));
 }
 
 #[test]

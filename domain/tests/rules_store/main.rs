@@ -1,5 +1,6 @@
 //! The decisions of a store, on plain rows: no database, no test double.
 
+mod audit;
 mod people;
 mod rows;
 mod runs;

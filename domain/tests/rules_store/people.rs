@@ -6,7 +6,7 @@ use carillon_domain::firing::{Event, FiringKey, Phase};
 use carillon_domain::id::JobId;
 use carillon_domain::run::Trigger;
 use carillon_domain::store::{
-    Change, JobKey, Need, PutIf, PutJob, Refusal, Rows, accept_losses, cancel, change, delete, distinct_names,
+    Author, Change, JobKey, Need, PutIf, PutJob, Refusal, Rows, accept_losses, cancel, change, delete, distinct_names,
     put_jobs, trigger,
 };
 
@@ -16,8 +16,12 @@ fn key() -> JobKey {
     JobKey { namespace: "default".into(), name: "report".into() }
 }
 
+fn author() -> Author {
+    Author::new("ann", "10.0.0.9")
+}
+
 fn put(when: PutIf) -> PutJob {
-    PutJob { job: job(), paused: None, when }
+    PutJob { job: job(), paused: None, when, author: author() }
 }
 
 #[test]
@@ -64,45 +68,45 @@ fn a_name_that_comes_twice_begins_another_batch() {
 fn a_pause_releases_the_prepared_firing_and_reads_the_concurrent_runs() {
     let pause = Event::Pause { until: None, reason: None };
     let mut rows = rows(prepared(&job()));
-    let paused = decided(change(JOB, &pause, &rows));
+    let paused = decided(change(JOB, &pause, &author(), &rows));
     assert_eq!(written(&paused), Some(Phase::Idle));
     assert!(paused.answer.is_ok_and(|(row, _)| row.state.pause.is_some()));
     rows.with_concurrent.clear();
-    assert_eq!(change(JOB, &pause, &rows).map(|_| ()), Err(Need::ConcurrentRunsOf(vec![JOB])));
+    assert_eq!(change(JOB, &pause, &author(), &rows).map(|_| ()), Err(Need::ConcurrentRunsOf(vec![JOB])));
 }
 
 #[test]
 fn a_deletion_frees_the_name_and_guards_against_a_lost_update() {
     let rows = rows(row(&job()));
-    let deleted = decided(delete(JOB, None, &rows));
+    let deleted = decided(delete(JOB, None, &author(), &rows));
     assert_eq!((deleted.answer, deleted.write.deleted), (Ok(()), vec![JOB]));
-    let stale = decided(delete(JOB, Some(99), &rows));
+    let stale = decided(delete(JOB, Some(99), &author(), &rows));
     assert!(matches!(stale.answer, Err(Refusal::Stale { expected: 99, .. })) && stale.write.deleted.is_empty());
 }
 
 #[test]
 fn a_second_manual_run_waits_for_the_first() {
-    let once = decided(trigger(JOB, run(50), None, &rows(row(&job()))));
+    let once = decided(trigger(JOB, run(50), None, &author(), &rows(row(&job()))));
     let waiting = once.write.jobs[0].after.clone().expect("a row");
     let mut rows = rows(row(&job()));
     rows.jobs.insert(JOB, Some(carillon_domain::store::JobRow { state: waiting, ..row(&job()) }));
-    assert!(matches!(decided(trigger(JOB, run(51), None, &rows)).answer, Err(Refusal::Rejected(_))));
+    assert!(matches!(decided(trigger(JOB, run(51), None, &author(), &rows)).answer, Err(Refusal::Rejected(_))));
 }
 
 #[test]
 fn params_of_a_manual_run_are_written_in_the_commit_that_asks_for_it() {
     let params: Arc<str> = Arc::from("{}");
-    let asked = decided(trigger(JOB, run(50), Some(&params), &rows(row(&job()))));
+    let asked = decided(trigger(JOB, run(50), Some(&params), &author(), &rows(row(&job()))));
     let manual = asked.write.jobs[0].after.as_ref().and_then(|row| row.manual).expect("it waits");
     let firing = FiringKey { job: JOB, due_at: manual.firing.due_at, trigger: Trigger::Manual };
     assert_eq!(asked.write.run_params, [(firing, params.clone())]);
     assert!(!asked.write.has_only_jobs());
-    assert!(decided(trigger(JOB, run(50), None, &rows(row(&job())))).write.run_params.is_empty());
+    assert!(decided(trigger(JOB, run(50), None, &author(), &rows(row(&job())))).write.run_params.is_empty());
 
     let mut waiting = rows(row(&job()));
     let state = asked.write.jobs[0].after.clone().expect("a row");
     waiting.jobs.insert(JOB, Some(carillon_domain::store::JobRow { state, ..row(&job()) }));
-    let refused = decided(trigger(JOB, run(51), Some(&params), &waiting));
+    let refused = decided(trigger(JOB, run(51), Some(&params), &author(), &waiting));
     assert!(refused.answer.is_err() && refused.write.run_params.is_empty());
 }
 
@@ -110,12 +114,12 @@ fn params_of_a_manual_run_are_written_in_the_commit_that_asks_for_it() {
 fn a_cancellation_finds_its_run_wherever_it_is() {
     let prepared = prepared(&job());
     let mut rows = rows(prepared.clone());
-    assert_eq!(cancel(run(1), &rows).map(|_| ()), Err(Need::Run(run(1))));
+    assert_eq!(cancel(run(1), &author(), &rows).map(|_| ()), Err(Need::Run(run(1))));
     rows.runs.insert(run(1), Some(held(&prepared).row));
-    let cancelled = decided(cancel(run(1), &rows));
+    let cancelled = decided(cancel(run(1), &author(), &rows));
     assert_eq!((written(&cancelled), cancelled.write.records.len()), (Some(Phase::Idle), 1));
     rows.runs.insert(run(9), None);
-    assert_eq!(decided(cancel(run(9), &rows)).answer, Err(Refusal::NoRun(run(9))));
+    assert_eq!(decided(cancel(run(9), &author(), &rows)).answer, Err(Refusal::NoRun(run(9))));
 }
 
 #[test]
@@ -126,17 +130,17 @@ fn accepting_closes_only_the_open_windows() {
         node: None,
         accepted_at,
     };
-    let accepted = accept_losses(vec![loss(Some(at(9))), loss(None)], at(20));
+    let accepted = accept_losses(vec![loss(Some(at(9))), loss(None)], &author(), at(20)).answer;
     assert_eq!(accepted.iter().map(|one| one.accepted_at).collect::<Vec<_>>(), [Some(at(20))]);
 }
 
 #[test]
 fn a_job_that_is_gone_is_refused_and_not_asked_for_again() {
     let mut rows = Rows::at(at(10), 0);
-    assert_eq!(trigger(JOB, run(50), None, &rows).map(|_| ()), Err(Need::Jobs(vec![JOB])));
+    assert_eq!(trigger(JOB, run(50), None, &author(), &rows).map(|_| ()), Err(Need::Jobs(vec![JOB])));
     rows.jobs.insert(JOB, None);
-    assert!(matches!(decided(trigger(JOB, run(50), None, &rows)).answer, Err(Refusal::Rejected(_))));
-    assert!(matches!(decided(delete(JOB, None, &rows)).answer, Err(Refusal::Rejected(_))));
-    let resumed = decided(change(JOB, &Event::Resume, &rows));
+    assert!(matches!(decided(trigger(JOB, run(50), None, &author(), &rows)).answer, Err(Refusal::Rejected(_))));
+    assert!(matches!(decided(delete(JOB, None, &author(), &rows)).answer, Err(Refusal::Rejected(_))));
+    let resumed = decided(change(JOB, &Event::Resume, &author(), &rows));
     assert!(matches!(resumed.answer, Err(Refusal::Rejected(_))));
 }

@@ -1,6 +1,5 @@
 //! A start in the commit that claims, of what is due already.
 
-use carillon_doubles::author;
 use std::time::Duration;
 
 use carillon_domain::firing::Phase;
@@ -8,6 +7,7 @@ use carillon_domain::id::RunId;
 use carillon_domain::job::{Job, Misfire, MisfirePolicy, Overlap};
 use carillon_domain::node::port::{Claimed, FinishAnswer, RowKey, RunRef, SettleAnswer, StartAnswer};
 use carillon_domain::run::Status;
+use carillon_doubles::author;
 use carillon_store::ClaimRequest;
 
 use super::fixture::{StoreFixture, at, job, key};

@@ -1,6 +1,5 @@
 //! Idle -> Prepared.
 
-use carillon_doubles::author;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -10,6 +9,7 @@ use carillon_domain::node::port::{Peek, RowKey, UNCLAIMED_PER_PARTITION};
 use carillon_domain::partition::partition_of;
 use carillon_domain::run::{Status, Trigger};
 use carillon_domain::time::Timestamp;
+use carillon_doubles::author;
 use carillon_store::{ClaimRequest, Me, PeekRequest, StoreError};
 
 use super::fixture::{PARTITIONS, StoreFixture, at, job, key};

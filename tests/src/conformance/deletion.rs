@@ -1,12 +1,12 @@
 //! Deleting jobs.
 
-use carillon_doubles::author;
 use std::time::Duration;
 
 use carillon_domain::job::{Job, Overlap};
 use carillon_domain::node::port::{FinishAnswer, StartAnswer};
 use carillon_domain::run::Status;
 use carillon_domain::store::Refusal;
+use carillon_doubles::author;
 use carillon_store::{ControlError, RunStage};
 
 use super::fixture::{BEGIN, StoreFixture, at, job, key};

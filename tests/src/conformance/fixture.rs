@@ -1,6 +1,5 @@
 //! A store under test, and short words for what the cases do with it.
 
-use carillon_doubles::author;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -10,6 +9,7 @@ use carillon_domain::job::Job;
 use carillon_domain::node::port::{Claimed, FinishAnswer, Peek, RowKey, RunRef, StartAnswer};
 use carillon_domain::run::{Ending, RunRecord, Status};
 use carillon_domain::time::Timestamp;
+use carillon_doubles::author;
 use carillon_store::{
     Change, ClaimRequest, Clock, ControlError, Finished, JobKey, JobView, ManualClock, Me, NewSession, PeekRequest,
     PutIf, PutJob, RunQuery, RunStage, RunView, Saved, Store,

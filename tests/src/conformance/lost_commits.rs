@@ -1,6 +1,5 @@
 //! A database that goes back in time: noticed, recorded, accepted; nothing of it starts twice.
 
-use carillon_doubles::author;
 use std::time::Duration;
 
 use carillon_domain::firing::Phase;
@@ -10,6 +9,7 @@ use carillon_domain::lost_commits::LossWindow;
 use carillon_domain::node::call::BeatAnswer;
 use carillon_domain::node::port::StartAnswer;
 use carillon_domain::run::Status;
+use carillon_doubles::author;
 use carillon_store::{Me, RecordedLoss};
 
 use super::fixture::{StoreFixture, at, job, key};

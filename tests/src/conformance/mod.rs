@@ -2,6 +2,7 @@
 //!
 //! [`store_conformance!`](crate::store_conformance) makes one test of each for a database.
 
+pub mod audit;
 pub mod backup;
 pub mod claim_and_start;
 pub mod claims;
@@ -91,6 +92,10 @@ macro_rules! store_conformance {
             feed: a_look_tells_what_was_recorded_since, a_look_shows_what_executes, a_look_shows_the_sessions,
                 rows_are_found_by_their_numbers, the_numbers_of_a_job_follow_its_commits,
                 a_tail_tells_every_record_once;
+            audit: every_change_has_one_entry, an_acceptance_has_one_entry, a_batch_has_an_entry_for_each_job,
+                entries_of_a_job_follow_its_commits, a_change_that_is_rolled_back_leaves_none,
+                entries_by_filter_and_page_by_page, old_entries_are_purged_in_steps, nodes_leave_no_entries,
+                a_name_that_comes_again_is_told_apart;
         );
     };
     (@ $new:ident, $($module:ident: $($case:ident),+;)+) => {

@@ -1,11 +1,11 @@
 //! Runs beside the job's row, and those that must not overlap them.
 
-use carillon_doubles::author;
 use std::time::Duration;
 
 use carillon_domain::job::{Job, Misfire, MisfirePolicy, Overlap, Retry};
 use carillon_domain::node::port::{FinishAnswer, SettleAnswer, StartAnswer};
 use carillon_domain::run::Status;
+use carillon_doubles::author;
 
 use super::fixture::{StoreFixture, at, job, key};
 

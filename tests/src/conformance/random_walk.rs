@@ -1,6 +1,5 @@
 //! A random walk over two stores at once: what they show must be the same, and every due time must be accounted for once.
 
-use carillon_doubles::author;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
@@ -11,7 +10,7 @@ use carillon_domain::id::{RunId, SessionId};
 use carillon_domain::job::{Job, Misfire, MisfirePolicy, OnLost, Overlap, Retry};
 use carillon_domain::node::port::{Claimed, RunRef, StartAnswer};
 use carillon_domain::run::{Status, Trigger};
-use carillon_doubles::memory_store;
+use carillon_doubles::{author, memory_store};
 use carillon_store::{Finished, JobView, ManualClock, Me, Output, PutIf, RunQuery, RunStage, RunView};
 
 use super::fixture::{BEGIN, PARTITIONS, StoreFixture, ending, job, key};

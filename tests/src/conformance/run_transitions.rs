@@ -1,12 +1,12 @@
 //! Prepared -> Executing -> Idle.
 
-use carillon_doubles::author;
 use std::time::Duration;
 
 use carillon_domain::firing::Phase;
 use carillon_domain::job::{Job, Misfire, MisfirePolicy, Overlap, Retry};
 use carillon_domain::node::port::{FinishAnswer, RowKey, RunRef, SettleAnswer, StartAnswer};
 use carillon_domain::run::{Status, Trigger};
+use carillon_doubles::author;
 use carillon_store::{Finished, MAX_OUTPUT_BYTES, Me, Output, RunStage};
 
 use super::fixture::{StoreFixture, at, ending, job, key, refs};

@@ -1,6 +1,5 @@
 //! Stories of runs beside the job's row.
 
-use carillon_doubles::author;
 use std::time::Duration;
 
 use carillon_domain::id::JobId;
@@ -8,6 +7,7 @@ use carillon_domain::invariants::{self as must, Verdict};
 use carillon_domain::job::{Job, Overlap, Retry};
 use carillon_domain::node::port::StartAnswer;
 use carillon_domain::run::Status;
+use carillon_doubles::author;
 use carillon_store::Me;
 
 use super::fixtures::{may_start, memory, pause, run, state, try_start};

@@ -1,6 +1,5 @@
 //! Where the stories get their stores, and the questions that many of them ask.
 
-use carillon_doubles::author;
 use std::sync::Arc;
 
 use carillon_domain::firing::{FiringKey, Held, JobState, Phase};
@@ -8,7 +7,7 @@ use carillon_domain::id::{RunId, SessionId};
 use carillon_domain::invariants::{self as must, Verdict};
 use carillon_domain::node::call::BeatAnswer;
 use carillon_domain::node::port::{Claimed, RunRef, StartAnswer};
-use carillon_doubles::memory_store;
+use carillon_doubles::{author, memory_store};
 use carillon_store::mysql::{MySqlStore, Options};
 use carillon_store::sqlite::{OpenOptions, SqliteStore};
 use carillon_store::{JobQuery, ManualClock, Me, RunStage};

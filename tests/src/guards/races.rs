@@ -1,12 +1,12 @@
 //! Stories of two transactions on MariaDB, one of which is held in the middle while the other one commits.
 
-use carillon_doubles::author;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use carillon_domain::invariants::{self as must, Verdict};
 use carillon_domain::node::port::StartAnswer;
 use carillon_domain::run::{Status, Trigger};
+use carillon_doubles::author;
 use carillon_store::mysql::MySqlStore;
 use carillon_store::{ControlStore, Finished, Me, NodeStore};
 use mysql_async::prelude::Queryable;

@@ -1,12 +1,12 @@
 //! The consequences of an action.
 
-use carillon_doubles::author;
 use std::sync::Arc;
 
 use carillon_domain::id::{JobId, RunId, SessionId};
 use carillon_domain::job::OnLost;
 use carillon_domain::node::Input;
 use carillon_domain::node::call::CallFailure;
+use carillon_doubles::author;
 use carillon_store::tables::at_once;
 use carillon_store::{ControlStore, JobKey};
 

@@ -1,10 +1,10 @@
 //! People, who ask for anything at any time.
 
-use carillon_doubles::author;
 use std::time::Duration;
 
 use carillon_domain::id::{RunId, SessionId};
 use carillon_domain::job::Job;
+use carillon_doubles::author;
 use carillon_store::{ControlStore, JobKey, PutIf, PutJob};
 
 use super::jobs;

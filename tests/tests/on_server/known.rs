@@ -1,10 +1,10 @@
 //! Rows that a store knows because it wrote them, while others write to them as well.
 
-use carillon_doubles::author;
 use std::sync::Arc;
 
 use carillon_domain::node::port::{Claimed, FinishAnswer, RunRef, SettleAnswer, StartAnswer};
 use carillon_domain::run::Status;
+use carillon_doubles::author;
 use carillon_store::{Finished, Me, NodeStore, Store, StoreError};
 use carillon_tests::conformance::StoreFixture;
 use carillon_tests::conformance::fixture::{at, ending, job, key, refs};

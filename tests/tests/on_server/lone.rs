@@ -1,6 +1,5 @@
 //! Starts of known rows: one statement that commits by itself, and what it must not start.
 
-use carillon_doubles::author;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +9,7 @@ use carillon_domain::node::call::BeatAnswer;
 use carillon_domain::node::port::{Claimed, FinishAnswer, Finished, Next, SettleAnswer, StartAnswer};
 use carillon_domain::run::Status;
 use carillon_domain::time::Timestamp;
+use carillon_doubles::author;
 use carillon_store::mysql::Options;
 use carillon_store::{ClaimRequest, Me, NodeStore, Store, StoreError};
 use carillon_tests::conformance::StoreFixture;

@@ -1,16 +1,16 @@
 //! No statement reads a table from end to end: the server itself says how many rows each one looked at.
 
-use carillon_doubles::author;
 use std::time::Duration;
 
 use carillon_domain::job::{Job, Overlap};
 use carillon_domain::node::port::StartAnswer;
 use carillon_domain::run::Status;
+use carillon_doubles::author;
 use carillon_store::Me;
 use carillon_store::feed::{FeedRequest, JournalAsk, Span};
-use carillon_store::{Finished, JobCursor, JobQuery, Output, PutIf, PutJob, RunQuery};
+use carillon_store::{AuditQuery, Finished, JobCursor, JobQuery, Output, PutIf, PutJob, RunQuery};
 use carillon_tests::conformance::StoreFixture;
-use carillon_tests::conformance::fixture::{ending, job, key, refs};
+use carillon_tests::conformance::fixture::{BEGIN, ending, job, key, refs};
 use carillon_tests::databases::{Database, Server};
 use mysql_async::Conn;
 use mysql_async::prelude::Queryable;
@@ -85,7 +85,7 @@ impl Statistics {
     const ALL: [Self; 3] = [Self::Automatic, Self::Counted, Self::Misleading];
 
     async fn set(self, root: &mut Conn, database: &Database) {
-        let tables = ["job", "job_state", "concurrent_run", "run", "output", "session", "lock_row", "meta"];
+        let tables = ["job", "job_state", "concurrent_run", "run", "output", "session", "lock_row", "meta", "audit"];
         let tables = tables.map(|table| format!("{}.{table}", database.name)).join(", ");
         match self {
             Self::Automatic => {}
@@ -132,6 +132,13 @@ async fn work(bench: &StoreFixture) {
     }
     store.runs(&RunQuery { job: Some(name.clone()), limit: BATCH, ..RunQuery::default() }).await.unwrap();
     store.runs(&RunQuery { limit: BATCH, ..RunQuery::default() }).await.unwrap();
+    for namespaces in [None, Some(vec!["default".to_owned()])] {
+        for job in [None, namespaces.as_ref().map(|_| name.name.clone())] {
+            let query = AuditQuery { namespaces: namespaces.clone(), job, limit: BATCH, ..AuditQuery::default() };
+            assert!(!store.audit(&query).await.unwrap().items.is_empty());
+        }
+    }
+    store.purge_audit(BEGIN, BATCH).await.unwrap();
     let manual = bench.draw();
     store.trigger(&name, manual, &author()).await.unwrap();
     store.cancel(manual, &author()).await.unwrap();
@@ -215,6 +222,9 @@ async fn ten_thousand_jobs_are_not_read_for_twenty() {
     let bench = bench_on(&database).await;
     let mut root = server.root().await;
     fill(&bench).await;
+    let of_audit = "SELECT COUNT(*) FROM mysql.slow_log WHERE sql_text LIKE 'INSERT INTO audit%'";
+    let asked: u64 = root.query_first(of_audit).await.unwrap().unwrap();
+    assert_eq!(asked, 4 * (JOBS / 1000) as u64, "a thousand entries are four statements");
     labelled(&bench).await;
     age(&database).await;
     // Some run still, most are history.

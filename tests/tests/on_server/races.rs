@@ -1,12 +1,12 @@
 //! Who gets a row when several reach for it, with real locks and statements that come late.
 
-use carillon_doubles::author;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use carillon_domain::node::call::BeatAnswer;
 use carillon_domain::node::port::{Claimed, SettleAnswer, StartAnswer};
+use carillon_doubles::author;
 use carillon_store::Me;
 use carillon_store::mysql::Options;
 use carillon_store::{NodeStore, PutIf, PutJob, StoreError};

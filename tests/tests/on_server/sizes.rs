@@ -1,12 +1,12 @@
 //! The largest of everything, by the server's own clock.
 
-use carillon_doubles::author;
 use std::time::Duration;
 
 use carillon_domain::id::SessionId;
 use carillon_domain::job::Job;
 use carillon_domain::node::port::StartAnswer;
 use carillon_domain::run::Status;
+use carillon_doubles::author;
 use carillon_store::Me;
 use carillon_store::mysql::Options;
 use carillon_store::{ControlStore, Finished, NewSession, NodeStore, Output, PutIf, PutJob};

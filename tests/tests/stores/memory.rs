@@ -1,12 +1,11 @@
 //! The memory store passes the conformance suite, and its faults are what they say.
 
-use carillon_doubles::author;
 use std::sync::Arc;
 
 use carillon_domain::node::port::{FinishAnswer, SettleAnswer, StartAnswer};
 use carillon_domain::run::Status;
-use carillon_doubles::{Fault, MemoryStore, memory_store};
-use carillon_store::{ControlStore, ManualClock, Me, NodeStore, StoreError};
+use carillon_doubles::{Fault, MemoryStore, author, memory_store};
+use carillon_store::{AuditQuery, ControlStore, ManualClock, Me, NodeStore, PutIf, PutJob, StoreError};
 use carillon_tests::conformance::fixture::{BEGIN, PARTITIONS, job, key};
 use carillon_tests::conformance::{Backups, StoreFixture};
 
@@ -28,11 +27,27 @@ carillon_tests::store_conformance!(bench);
 async fn a_refused_call_changes_nothing() {
     let (bench, store) = faulty().await;
     store.faults().at("put_jobs", 1, Fault::Refused);
-    let put =
-        [carillon_store::PutJob { job: job("a"), paused: None, when: carillon_store::PutIf::Any, author: author() }];
+    let put = [PutJob { job: job("a"), paused: None, when: PutIf::Any, author: author() }];
     assert!(matches!(store.put_jobs(&put).await, Err(StoreError::Retryable(_))));
     assert!(store.job(&key("a")).await.is_err());
     bench.create(job("a")).await;
+}
+
+#[tokio::test]
+async fn an_entry_of_the_audit_log_is_there_exactly_when_its_change_is() {
+    for (fault, applied) in
+        [(Fault::Refused, false), (Fault::NeverSent, false), (Fault::AnswerLost, true), (Fault::Stray, false)]
+    {
+        let (bench, store) = faulty().await;
+        store.faults().at("put_jobs", 1, fault);
+        let put = [PutJob { job: job("a"), paused: None, when: PutIf::Any, author: author() }];
+        assert!(store.put_jobs(&put).await.is_err());
+        let entries = async || bench.store.audit(&AuditQuery { limit: 10, ..AuditQuery::default() }).await.unwrap();
+        assert_eq!((bench.store.job(&key("a")).await.is_ok(), entries().await.items.len()), (applied, applied.into()));
+        if store.land_stray() {
+            assert_eq!((bench.store.job(&key("a")).await.is_ok(), entries().await.items.len()), (true, 1));
+        }
+    }
 }
 
 #[tokio::test]

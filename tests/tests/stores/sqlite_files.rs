@@ -1,12 +1,12 @@
 //! Faults of a file, and the traces of a crash.
 
-use carillon_doubles::author;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
+use carillon_doubles::author;
 use carillon_store::sqlite::{Lease, OpenError, OpenOptions, SqliteStore};
 use carillon_store::{ControlStore, JobQuery, ManualClock, Me, NodeStore, PutIf, PutJob, StoreError};
 use carillon_tests::conformance::StoreFixture;

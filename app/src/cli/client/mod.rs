@@ -98,6 +98,11 @@ impl Client {
         Ok(Self { agent: agent(&uri, trust::config(args)?), base, token })
     }
 
+    /// The address of a path of this server.
+    pub fn address_of(&self, path: &str) -> String {
+        format!("{}{path}", self.base)
+    }
+
     /// Calls and reads the whole answer; anything but a success is a [`CommandFailure`].
     pub fn call(&self, call: Call<'_>) -> Result<Reply, CommandFailure> {
         let mut response = self.exchange(&call)?;

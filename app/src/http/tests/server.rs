@@ -49,6 +49,12 @@ async fn requests_are_served_until_the_end() {
     );
     let answer = exchange(running.addr, &format!("HEAD /v1/jobs HTTP/1.1\r\n{head}\r\n")).await;
     assert!(answer.starts_with("HTTP/1.1 200 OK") && answer.ends_with("\r\n\r\n"), "{answer}");
+    let head = format!("{head}Content-Type: application/json\r\nUser-Agent: curl/8\r\nX-Forwarded-For: 192.0.2.1\r\n");
+    let body = super::job("a").to_string();
+    let put = format!("PUT /v1/jobs/a HTTP/1.1\r\n{head}Content-Length: {}\r\n\r\n{body}", body.len());
+    assert!(exchange(running.addr, &put).await.starts_with("HTTP/1.1 201"));
+    let entry = api.call("GET", "/v1/audit", None).await.json["items"][0].clone();
+    assert_eq!(entry["from"], "127.0.0.1 curl/8", "the address is the connection's");
     let idle = TcpStream::connect(running.addr).await.unwrap();
     running.stop.send(()).unwrap();
     running.server.await.unwrap();

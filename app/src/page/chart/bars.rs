@@ -28,11 +28,15 @@ pub(crate) struct Columns {
     pub size: (f64, f64),
 }
 
+/// Fewer columns leave room on the right.
+const FEWEST: usize = 48;
+
 /// Draws columns. The tallest stack is as high as the chart.
 pub(crate) fn columns(chart: &Columns) -> Markup {
     let (width, height) = chart.size;
     let count = chart.series.iter().map(|series| series.values.len()).max().unwrap_or(0).max(chart.points.len());
-    let slot = width / count.max(1) as f64;
+    // A few columns stay as narrow as many.
+    let slot = width / count.max(FEWEST) as f64;
     let gap = if slot > 4.0 { 1.0 } else { 0.0 };
     let stack = |n: usize| chart.series.iter().filter_map(|series| series.values.get(n)).sum::<f64>();
     let most = (0..count).map(stack).fold(0.0, f64::max).max(f64::MIN_POSITIVE);

@@ -25,9 +25,13 @@ impl PathData {
     /// A closed shape from a point on, by steps.
     pub fn shape(&mut self, x: f64, y: f64, steps: &[(f64, f64)]) -> &mut Self {
         self.op('M', &[x, y]);
-        steps.iter().for_each(|(dx, dy)| {
-            self.op('l', &[*dx, *dy]);
-        });
+        for (dx, dy) in steps {
+            match (*dx, *dy) {
+                (dx, 0.0) => self.op('h', &[dx]),
+                (0.0, dy) => self.op('v', &[dy]),
+                (dx, dy) => self.op('l', &[dx, dy]),
+            };
+        }
         self.0.push('z');
         self
     }

@@ -72,27 +72,30 @@ pub(crate) fn strip(facts: &Facts<'_>, size: Size) -> Markup {
     let Shape { past, coming, width, height } = size.shape();
     let records = &facts.records[..facts.records.len().min(past)];
     // Few due times have wide slots, up to a bound: a bar of a hand's width tells nothing.
-    let shown = (records.len() + 1).clamp(past.min(20), past) as f64;
+    let shown = (records.len() + 1).clamp(past.min(72), past) as f64;
     let after = facts.coming.len().min(coming).min((shown / 4.0).ceil() as usize) as f64;
-    let slot = width / (shown + after.max(2.0) + 1.0);
+    // Whole units keep the numbers short.
+    let slots = shown + after.max(2.0) + 1.0;
+    let slot = (width / slots).round().max(3.0);
+    let width = slot * slots;
     let now_x = slot * (shown + 0.5);
     let usual = usual::usual(facts.records).or_else(|| records.iter().filter_map(usual::duration).max());
     let mut drawing = Drawing { slot, height, usual, paths: BTreeMap::new() };
     for (n, record) in records.iter().enumerate() {
         let place = n as f64 + if facts.running.is_some() { 2.0 } else { 1.0 };
-        let x = now_x - slot / 2.0 - place * slot;
+        let x = (now_x - slot / 2.0 - place * slot).round();
         if x >= 0.0 {
             drawing.bar(x, record.status.into(), usual::duration(record));
         }
     }
     if let Some(held) = facts.running {
         let since = held.started_at.map(|started_at| facts.now.since(started_at));
-        drawing.bar(now_x - slot * 1.5, Mark::Running, since);
+        drawing.bar((now_x - slot * 1.5).round(), Mark::Running, since);
     }
     let mut outlines = PathData::default();
     let mut hatch = PathData::default();
     for (n, due) in facts.coming.iter().take(after as usize).enumerate() {
-        let x = now_x + slot * (n as f64 + 0.5);
+        let x = (now_x + slot * (n as f64 + 0.5)).round();
         let gone = facts.pause.is_some_and(|pause| pause.until.is_none_or(|until| *due < until));
         drawing.outline(if gone { &mut hatch } else { &mut outlines }, x, gone);
     }
@@ -120,33 +123,31 @@ impl Drawing {
     /// One due time; the shape of the outcome tells as much as its colour.
     fn bar(&mut self, x: f64, mark: Mark, took: Option<Duration>) {
         let (slot, height) = (self.slot, self.height);
-        let gap = if slot > 3.0 { 1.0 } else { 0.4 };
-        let (x, width) = (x + gap / 2.0, slot - gap);
-        let tall = self.tall(took);
+        let (width, tall) = (slot - 1.0, self.tall(took));
         let path = self.paths.entry(mark).or_default();
         let top = height - tall;
         match mark {
             // A wedge at the upper edge, seen however short the run was.
             Mark::Failed => {
-                let wedge = (height * 0.28).min(8.0);
+                let wedge = (height * 0.28).min(8.0).round();
                 path.rect(x, top, width, tall).shape(x, 0.0, &[(width, 0.0), (-width / 2.0, wedge)]);
             }
             // A bar that runs against a ceiling.
             Mark::TimedOut => {
-                path.rect(x + width * 0.2, 3.0, width * 0.6, height - 3.0).rect(x, 0.0, width, 2.0);
+                path.rect(x, 4.0, width, height - 4.0).rect(x, 0.0, width, 2.0);
             }
             // Broken off.
             Mark::Lost => {
-                let third = height / 5.0;
+                let third = (height / 5.0).round();
                 path.rect(x, height - third, width, third).rect(x, height - 3.0 * third, width, third);
             }
             // Cut aslant.
             Mark::Cancelled => {
-                path.shape(x, height, &[(0.0, -tall), (width, tall * 0.6), (0.0, tall * 0.4)]);
+                path.shape(x, height, &[(0.0, -tall), (width, (tall * 0.6).round()), (0.0, (tall * 0.4).round())]);
             }
             // Hollow: nothing ran.
             Mark::Skipped => {
-                let half = (width / 2.0 - 0.5).clamp(0.6, 4.0);
+                let half = (width / 2.0).clamp(1.0, 4.0);
                 let middle = x + width / 2.0;
                 path.shape(middle, height - 1.0 - 2.0 * half, &[(half, half), (-half, half), (-half, -half)]);
             }
@@ -158,13 +159,13 @@ impl Drawing {
 
     fn outline(&self, path: &mut PathData, x: f64, paused: bool) {
         let (slot, tall) = (self.slot, self.height / 2.0);
-        let (x, width) = (x + 1.0, (slot - 2.0).max(1.0));
+        let width = (slot - 2.0).max(1.0);
         if paused {
             path.line((x, self.height - 1.0), (x + width, self.height - tall));
             path.line((x, self.height - 1.0 - tall / 2.0), (x + width / 2.0, self.height - tall));
             path.line((x + width / 2.0, self.height - 1.0), (x + width, self.height - tall / 2.0));
         } else {
-            path.rect(x, self.height - tall - 0.5, width, tall);
+            path.rect(x, self.height - tall - 1.0, width, tall);
         }
     }
 
@@ -175,7 +176,7 @@ impl Drawing {
             (Some(_), _) => 0.5,
             (None, _) => 0.0,
         };
-        (share.min(1.0) * self.height).max(2.0)
+        (share.min(1.0) * self.height).round().max(2.0)
     }
 }
 

@@ -84,7 +84,7 @@ pub(crate) fn plural<'a>(count: usize, one: &'a str, many: &'a str) -> &'a str {
     if count == 1 { one } else { many }
 }
 
-/// What was done by the action that led here, with a way back where there is one.
+/// The effect of the action that led here, with a way back where there is one.
 pub(crate) fn said(visit: &Visit) -> Markup {
     let text = match visit.params.get("said") {
         Some("paused") => "Paused. What runs may finish; nothing new starts.",

@@ -238,3 +238,49 @@ function ready() { $$("[data-copy][hidden]").forEach((button) => button.hidden =
 ready();
 connect();
 if (zoneUnknown && zone && zone !== "UTC") look(true);
+
+// Output: the server makes it into HTML; what comes is appended, and it scrolls along until the reader scrolls up.
+const output = $("#output"), following = $("#following"), find = $("#find");
+if (output?.dataset.follow) {
+  const lines = new EventSource(output.dataset.follow);
+  const append = (text) => {
+    const atEnd = output.scrollHeight - output.scrollTop - output.clientHeight < 40;
+    const piece = document.createElement("template");
+    piece.innerHTML = text;
+    output.append(piece.content);
+    while (output.childNodes.length > 20000) output.firstChild.remove();
+    if (following?.checked && atEnd) output.scrollTop = output.scrollHeight;
+  };
+  let begun = false;
+  lines.addEventListener("output", (event) => { if (!begun) { begun = true; output.textContent = ""; output.scrollTop = 0; } append(event.data); if (following?.checked && output.scrollTop === 0) output.scrollTop = output.scrollHeight; });
+  lines.addEventListener("end", () => { lines.close(); output.removeAttribute("data-keep"); look(true); });
+  output.addEventListener("scroll", () => { if (following) following.checked = output.scrollHeight - output.scrollTop - output.clientHeight < 40; });
+}
+if (find && window.Highlight) {
+  find.hidden = false;
+  let ranges = [], shown = -1;
+  const jump = (step) => {
+    if (!ranges.length) return;
+    shown = (shown + step + ranges.length) % ranges.length;
+    ranges[shown].startContainer.parentElement.scrollIntoView({ block: "nearest" });
+    const box = ranges[shown].getBoundingClientRect(), frame = output.getBoundingClientRect();
+    output.scrollTop += box.top - frame.top - output.clientHeight / 2;
+    $("#found").textContent = `${shown + 1} of ${ranges.length}`;
+  };
+  find.addEventListener("input", () => {
+    const text = find.value.toLowerCase(), walker = document.createTreeWalker(output, NodeFilter.SHOW_TEXT);
+    ranges = []; shown = -1;
+    for (let node; text && ranges.length < 5000 && (node = walker.nextNode());) {
+      const lower = node.data.toLowerCase();
+      for (let at = lower.indexOf(text); at >= 0; at = lower.indexOf(text, at + text.length)) {
+        const range = new Range();
+        range.setStart(node, at); range.setEnd(node, at + text.length);
+        ranges.push(range);
+      }
+    }
+    CSS.highlights.set("found", new Highlight(...ranges));
+    $("#found").textContent = text ? (ranges.length ? `${ranges.length} found` : "Nothing found") : "";
+    jump(1);
+  });
+  find.addEventListener("keydown", (event) => { if (event.key === "Enter") { event.preventDefault(); jump(event.shiftKey ? -1 : 1); } });
+}

@@ -7,11 +7,10 @@ mod fake;
 mod real;
 mod scripts;
 
-use carillon_doubles::author;
 use std::time::Duration;
 
 use carillon_domain::id::JobId;
-use carillon_doubles::innodb::Refused;
+use carillon_doubles::{author, innodb::Refused};
 use carillon_store::{ControlStore, NodeStore, PutIf, PutJob};
 use carillon_tests::conformance::fixture::{job, key};
 

@@ -1,5 +1,6 @@
 //! The page: what a browser is answered.
 
+mod screens;
 mod sign_in;
 
 use warp::http::{HeaderMap, StatusCode};

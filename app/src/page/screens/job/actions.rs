@@ -34,7 +34,7 @@ pub(crate) async fn act(request: &mut Request, key: &JobKey, action: Action) -> 
         }
         Err(problem) if problem.status == StatusCode::BAD_REQUEST => {
             let view = again(&visit, key, action, &form, &problem).await?;
-            Ok(Shown::View(visit, view))
+            Ok(Shown::View(Box::new(visit), Box::new(view)))
         }
         Err(problem) => Err(problem.into()),
     }

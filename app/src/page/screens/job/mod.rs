@@ -139,7 +139,7 @@ fn next(visit: &Visit, view: &JobView, coming: &[carillon_domain::time::Timestam
     html! {
         @if coming.is_empty() { p.muted { "It is not due any more." } }
         @else { table.next { tbody {
-            @for due in coming.iter().take(10) {
+            @for due in coming.iter().filter(|due| **due > visit.now).take(10) {
                 tr {
                     td { time datetime=(due.to_rfc3339_short()) title=(crate::page::zone::utc(*due)) { (full(*due, visit.zone)) } }
                     @if let Some(zone) = other { td.muted { (full(*due, zone)) } }

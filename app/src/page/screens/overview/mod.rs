@@ -16,8 +16,8 @@ use crate::page::screens::parts::{grouped, job_link, key_of, plural, said, scope
 use crate::page::visit::{Fault, Visit};
 use crate::page::zone::{clock, relative};
 
-/// How many jobs of a kind are listed.
-const LISTED: usize = 20;
+/// How far jobs that need a person, and runs, are counted.
+const COUNTED: usize = 100;
 /// How many coming jobs are looked at.
 const COMING: usize = 500;
 /// A due time that nobody has started after so long is overdue.
@@ -29,22 +29,22 @@ const A_DAY: Duration = Duration::from_secs(24 * 3_600);
 pub(crate) async fn show(visit: &Visit) -> Result<View, Fault> {
     let (scope, store) = (scope(visit), &visit.api.store);
     let lists = [
-        (JobList::Troubled, LISTED),
-        (JobList::Overdue { since: visit.now - OVERDUE_AFTER }, LISTED),
+        (JobList::Troubled, COUNTED),
+        (JobList::Overdue { since: visit.now - OVERDUE_AFTER }, COUNTED),
         (JobList::Coming { until: visit.now + AN_HOUR }, COMING),
     ]
     .map(|(list, limit)| JobListQuery { list, limit });
     let mut found = store.job_lists(&scope, &lists).await?.into_iter();
     let mut next_list = || found.next().unwrap_or_default();
     let (troubled, overdue, coming): (Bounded<ListedJob>, _, _) = (next_list(), next_list(), next_list());
-    let running = store.running(&scope, LISTED).await?;
+    let running = store.running(&scope, COUNTED).await?;
     let activity = store.activity(&scope, visit.now - A_DAY).await?;
     let sessions = store.sessions().await?;
     let losses = store.recorded_losses().await?;
     let needs = needs::Needs::of(visit, &troubled, &overdue, &sessions, &losses);
     let idle = troubled.items.is_empty() && coming.items.is_empty() && running.items.is_empty() && activity.is_empty();
-    if idle && needs.is_empty() && store.jobs(&JobQuery { limit: 1, ..JobQuery::default() }).await?.items.is_empty() {
-        return Ok(View::new("Overview", welcome(visit)).live(every_namespace()).alerts(0));
+    if idle && store.jobs(&JobQuery { limit: 1, ..JobQuery::default() }).await?.items.is_empty() {
+        return Ok(View::new("Overview", welcome(visit, &needs)).live(every_namespace()).alerts(needs.count()));
     }
     let body = html! {
         h1.hidden { "Overview" }
@@ -96,7 +96,7 @@ fn next_hour(visit: &Visit, coming: &Bounded<ListedJob>) -> Markup {
     }
 }
 
-fn welcome(visit: &Visit) -> Markup {
+fn welcome(visit: &Visit, needs: &needs::Needs<'_>) -> Markup {
     html! {
         p.sentence { "No jobs yet." }
         div.empty {
@@ -106,5 +106,6 @@ fn welcome(visit: &Visit) -> Markup {
             (copyable("carillon job add hello --schedule '* * * * *' -- echo hello"))
         }
         (said(visit))
+        (needs.list(visit))
     }
 }

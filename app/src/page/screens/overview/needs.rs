@@ -1,4 +1,4 @@
-//! What needs a person: jobs in trouble, overdue ones, silent nodes, lost commits, clocks that differ.
+//! The things that need a person: jobs in trouble, overdue ones, silent nodes, lost commits, clocks that differ.
 
 use std::time::Duration;
 
@@ -16,6 +16,9 @@ use crate::page::zone::{clock, relative};
 const SILENT_AFTER: Duration = Duration::from_secs(15);
 /// A clock that differs by more is told.
 const DRIFT_MS: u64 = 1_000;
+
+/// How many jobs of a kind are listed.
+const LISTED: usize = 20;
 
 /// Everything that needs a person.
 pub(super) struct Needs<'a> {
@@ -108,9 +111,9 @@ impl<'a> Needs<'a> {
                     li.say.warn { "The clock of " (visit.api.engine.node()) " is " (drift_ms.unsigned_abs()) " ms "
                         @if drift_ms > 0 { "behind" } @else { "ahead of" } " the database's." }
                 }
-                @for job in &self.overdue.items { (overdue(visit, job)) }
-                @for job in &self.troubled.items { (troubled(visit, job)) }
-                @if self.troubled.more { li { a href=(visit.links.to("/jobs?outcome=failed")) { "All jobs whose last run failed" } } }
+                @for job in self.overdue.items.iter().take(LISTED) { (overdue(visit, job)) }
+                @for job in self.troubled.items.iter().take(LISTED) { (troubled(visit, job)) }
+                @if self.troubled.items.len() > LISTED { li { a href=(visit.links.to("/jobs?outcome=failed")) { "All jobs whose last run failed" } } }
             }
         }
     }
@@ -136,8 +139,8 @@ fn troubled(visit: &Visit, job: &ListedJob) -> Markup {
             @if let Some(record) = last {
                 a.plain href=(visit.links.run(record.id)) { (why::recorded(record)) }
                 span.muted { (relative(record.finished_at, visit.now)) }
-            }
-            @if let Some(since) = job.at { span.muted { "In trouble since " (clock(since, visit.now, visit.zone)) "." } }
+            } @else { span {} span {} }
+            @if let Some(since) = job.at { span.muted.at { "since " (clock(since, visit.now, visit.zone)) } }
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What runs now, each run against its usual duration.
+//! The runs of now, each run against its usual duration.
 
 use carillon_store::{Bounded, RunStage, RunView};
 use maud::{Markup, html};
@@ -10,9 +10,12 @@ use crate::page::zone::{coarse, took};
 
 /// How many records of a job tell its usual duration.
 const RECORDS: usize = 20;
+/// How many runs are listed; there may be thousands.
+const LISTED: usize = 8;
 
 pub(super) async fn section(visit: &Visit, running: &Bounded<RunView>) -> Result<Markup, Fault> {
-    let ids: Vec<_> = running.items.iter().map(|run| run.job_id).collect();
+    let listed = &running.items[..running.items.len().min(LISTED)];
+    let ids: Vec<_> = listed.iter().map(|run| run.job_id).collect();
     let recent = if ids.is_empty() { Default::default() } else { visit.api.store.recent_runs(&ids, RECORDS).await? };
     Ok(html! {
         section.group {
@@ -21,7 +24,7 @@ pub(super) async fn section(visit: &Visit, running: &Bounded<RunView>) -> Result
                 span.note { a href=(visit.links.to("/jobs?state=executing")) { (bounded(running.items.len(), running.more)) } }
             }
             @if running.items.is_empty() { p.muted { "Nothing runs." } }
-            @else { ul.running data-list { @for run in &running.items {
+            @else { ul.running data-list { @for run in listed {
                 (row(visit, run, recent.get(&run.job_id).and_then(|records| usual(records))))
             } } }
         }
@@ -40,16 +43,16 @@ fn row(visit: &Visit, run: &RunView, usual: Option<std::time::Duration>) -> Mark
                 a.plain.nowrap href=(visit.links.run(run.id)) {
                     time data-since datetime=(started_at.to_string()) { (coarse(visit.now.since(started_at))) }
                 }
-                @match usual {
+                span.usual { @match usual {
                     Some(usual) => {
                         progress aria-label=(format!("Time that {} has run, of its usual duration", run.key.name))
                             data-from=(started_at.to_string()) max=(usual.as_millis().max(1))
                             value=(visit.now.since(started_at).as_millis().min(usual.as_millis().max(1))) {}
                         span.muted.nowrap { "usually " (took(usual)) }
                     }
-                    None => { span.muted.wide { "no usual duration yet" } }
-                }
-            }
+                    None => { span.muted { "no usual duration yet" } }
+                } }
+            } @else { span {} span {} }
             span.muted.nowrap { @if let Some(node) = &run.node { "on " (node) } }
         }
     }

