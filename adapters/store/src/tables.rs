@@ -21,7 +21,7 @@ use carillon_domain::time::Timestamp;
 pub use crate::views::jobs::seen_job;
 pub use carillon_domain::store::{ConcurrentJob, JobRow, KnownSession, Standing, Write, WriteSet};
 
-use super::feed::{JournalAsk, Numbered};
+use super::feed::{AuditLine, JournalAsk, Numbered};
 use super::{
     AuditQuery, AuditRows, ClaimRequest, JobCursor, JobKey, JobQuery, NewSession, Output, RecordedLoss, RunCursor,
     SessionState, SessionView,
@@ -167,6 +167,8 @@ pub trait Tables {
     fn records(&mut self, query: &RecordQuery) -> impl Future<Output = StoreResult<Vec<Recorded>>> + Send;
     /// History by its numbers.
     fn runs_numbered(&mut self, ask: &JournalAsk) -> impl Future<Output = StoreResult<Numbered<Recorded>>> + Send;
+    /// The audit log by its numbers.
+    fn audit_numbered(&mut self, ask: &JournalAsk) -> impl Future<Output = StoreResult<Numbered<AuditLine>>> + Send;
     /// The newest record of each job that has one.
     fn last_records(&mut self, jobs: &[JobId]) -> impl Future<Output = StoreResult<BTreeMap<JobId, RunRecord>>> + Send;
     /// Entries of the audit log, newest first, up to `query.limit`.

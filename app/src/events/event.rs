@@ -1,9 +1,8 @@
 //! One event: its kind, its subject, and its text on the wire.
 
-use carillon_domain::id::RunId;
 use carillon_domain::run::Status;
 use carillon_domain::time::Timestamp;
-use carillon_store::feed::{Entry, Journal};
+use carillon_store::feed::{AuditLine, Entry, Journal};
 use carillon_store::{JobKey, RunStage, RunView, SessionState, SessionView};
 use serde_json::{Value, json};
 use warp::hyper::body::Bytes;
@@ -20,7 +19,7 @@ pub enum Kind {
     RunEnded,
     /// Due times did not run.
     RunSkipped,
-    /// A person has changed a job.
+    /// A job is new, changed or gone, because somebody asked for that.
     JobChanged,
     /// A session is new, or its state is another one.
     SessionChanged,
@@ -99,6 +98,7 @@ impl Filter {
 pub(super) struct Event {
     pub kind: Kind,
     pub about: Option<JobKey>,
+    pub at: Option<Timestamp>,
     pub frame: Bytes,
 }
 
@@ -136,7 +136,7 @@ fn of_run(kind: Kind, mark: Option<Mark>, view: &RunView, at: Option<Timestamp>,
         "job": view.key.name,
         "run": run,
     });
-    Event { kind, about: Some(view.key.clone()), frame: frame(kind, mark, &data) }
+    Event { kind, about: Some(view.key.clone()), at, frame: frame(kind, mark, &data) }
 }
 
 /// The start of a run that executes, or of one that has ended since; `None` for one that never started.
@@ -160,20 +160,44 @@ pub(super) fn start_of(view: &RunView) -> Option<Event> {
     Some(of_run(Kind::RunStarted, None, view, Some(started_at), &run))
 }
 
-/// A row of a journal, and the run that it is about.
-pub(super) fn row_of(number: u64, entry: &Entry, mark: Mark) -> (Row, Option<RunId>) {
+/// A row of a journal as it is told; `None` where no event tells it.
+pub(super) fn row_of(number: u64, entry: &Entry, mark: Mark) -> Option<Row> {
     match entry {
-        Entry::Run(view) => (row_of_run(number, view, mark), Some(view.id)),
+        Entry::Run(view) => Some(row_of_run(number, view, mark)),
+        Entry::Audit(line) => {
+            let event = change_of(number, line, mark)?;
+            Some(Row { journal: Journal::Audit, number, start: None, event })
+        }
+    }
+}
+
+/// A change of a job. Runs that are asked for or cancelled have events of their own, and the cluster is no job.
+fn change_of(number: u64, line: &AuditLine, mark: Mark) -> Option<Event> {
+    let (kind, job, generation) = (Kind::JobChanged, line.job.as_ref()?, line.generation?);
+    let data = json!({
+        "type": kind.as_str(),
+        "key": format!("audit:{number}"),
+        "at": line.at.to_string(),
+        "namespace": job.namespace,
+        "job": {"name": job.name, "generation": generation},
+        "action": line.action,
+        "who": line.who,
+    });
+    Some(Event { kind, about: Some(job.clone()), at: Some(line.at), frame: frame(kind, Some(mark), &data) })
+}
+
+/// When a run ended, or when the due times were recorded as skipped.
+pub(super) fn end_of(view: &RunView) -> Option<Timestamp> {
+    match &view.stage {
+        RunStage::Recorded { record, .. } => Some(record.finished_at),
+        RunStage::Waiting { .. } | RunStage::Running { .. } => None,
     }
 }
 
 fn row_of_run(number: u64, view: &RunView, mark: Mark) -> Row {
-    let (skipped, at) = match &view.stage {
-        RunStage::Recorded { record, .. } => (record.status == Status::Skipped, Some(record.finished_at)),
-        RunStage::Waiting { .. } | RunStage::Running { .. } => (false, None),
-    };
+    let skipped = matches!(&view.stage, RunStage::Recorded { record, .. } if record.status == Status::Skipped);
     let kind = if skipped { Kind::RunSkipped } else { Kind::RunEnded };
-    let event = of_run(kind, Some(mark), view, at, &run_json(view));
+    let event = of_run(kind, Some(mark), view, end_of(view), &run_json(view));
     Row { journal: Journal::Runs, number, start: start_of(view), event }
 }
 
@@ -194,7 +218,7 @@ pub(super) fn session_event(view: &SessionView, state: SessionState, at: Timesta
             "state": state.as_str(),
         },
     });
-    Event { kind, about: None, frame: frame(kind, None, &data) }
+    Event { kind, about: None, at: Some(at), frame: frame(kind, None, &data) }
 }
 
 #[cfg(test)]

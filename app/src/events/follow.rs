@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use carillon_domain::id::{RunId, SessionId};
 use carillon_domain::time::Timestamp;
-use carillon_store::feed::{Entry, FeedLook, FeedRequest, Fresh, Journal, JournalAsk, PerJournal, Present, Tail};
+use carillon_store::feed::{Entry, FeedLook, FeedRequest, Fresh, Journal, JournalAsk, PerJournal, Tail};
 use carillon_store::{RunView, SessionState, SessionView};
 
 use super::event::{Event, row_of, session_event, start_of};
 use super::mark::Mark;
+use super::merge::{Item, merged};
 use super::ring::Told;
 
 /// So many rows of a journal are read in one look.
@@ -76,30 +77,33 @@ impl Follower {
 
     /// Takes in a look that began at `at`.
     ///
-    /// The rows of a look are told before the runs that execute in it. So a job's run is told as ended before its next one is told as
-    /// started. A run whose end comes first is told as started right before.
+    /// The runs that a look finds ended are told before those that execute in it. So a job's run is told as ended before its next one is
+    /// told as started. A run whose end comes first is told as started before.
     pub fn take(&mut self, at: Duration, asked: &FeedRequest, look: FeedLook) -> Taken {
         let FeedLook { now, commits_within, journals, present } = look;
         self.at = now;
-        let (mut told, mut ended, mut all) = (Vec::new(), BTreeSet::new(), true);
-        for ((journal, rows), asked) in Journal::ALL.into_iter().zip(journals).zip(&asked.journals) {
-            let numbers: Vec<u64> = rows.rows.iter().map(|(number, _)| *number).collect();
+        let (mark, mut all) = (self.mark(), true);
+        let mut fresh: PerJournal<Vec<(u64, Entry)>> = Default::default();
+        for ((journal, found), asked) in Journal::ALL.into_iter().zip(journals).zip(&asked.journals) {
+            let numbers: Vec<u64> = found.rows.iter().map(|(number, _)| *number).collect();
             all &= numbers.iter().filter(|number| **number > asked.after).count() < asked.limit;
-            let mut mark = self.mark();
             let tail = &mut self.tails[journal.place()];
-            let low = tail.low();
-            let Fresh::Rows(fresh) = tail.take(at, &numbers, rows.newest, commits_within) else {
+            let Fresh::Rows(is_fresh) = tail.take(at, &numbers, found.newest, commits_within) else {
                 return Taken::WentBack;
             };
-            let now_low = tail.low();
-            for (number, entry) in rows.rows.into_iter().zip(fresh).filter(|(_, fresh)| *fresh).map(|(row, _)| row) {
-                // Rows with higher numbers of this look are not told yet.
-                mark.numbers[journal.place()] = low.max(number.min(now_low));
-                ended.extend(self.tell_row(number, &entry, mark, &mut told));
-            }
+            let rows = found.rows.into_iter().zip(is_fresh);
+            fresh[journal.place()] = rows.filter(|(_, fresh)| *fresh).map(|(row, _)| row).collect();
         }
-        if let Some(present) = present.filter(|_| all) {
-            if self.tell_present(present, &ended, &mut told) {
+        let [runs, changes] = fresh;
+        let mut ended = BTreeSet::new();
+        let mut items = self.ends(runs, &mut ended);
+        let present = present.filter(|_| all).map(|present| (present.running, present.sessions));
+        let (running, sessions) = present.unzip();
+        items.extend(running.into_iter().flat_map(|running| self.starts(running, &ended)));
+        let changes = changes.into_iter().map(|(number, entry)| Item::Row(Journal::Audit, number, entry)).collect();
+        let mut told = self.tell_items(merged(items, changes), mark);
+        if let Some(sessions) = sessions {
+            if self.tell_sessions(sessions, &mut told) {
                 self.tails.iter_mut().for_each(|tail| tail.commits(at));
             }
             self.began = true;
@@ -107,37 +111,52 @@ impl Follower {
         Taken::Told { told, all }
     }
 
-    /// Answers the run that has ended with the row, if it is about one.
-    fn tell_row(&mut self, number: u64, entry: &Entry, mark: Mark, told: &mut Vec<Told>) -> Option<RunId> {
-        let (row, run) = row_of(number, entry, mark);
-        let is_told = run.is_some_and(|run| self.started.remove(&run).is_some());
-        if self.began
-            && !is_told
-            && let Some(start) = &row.start
-        {
-            told.push(Told::Event(start.clone()));
+    /// The runs that are in history now, each with its start if that is news too.
+    fn ends(&mut self, rows: Vec<(u64, Entry)>, ended: &mut BTreeSet<RunId>) -> Vec<Item> {
+        let mut items = Vec::with_capacity(rows.len());
+        for (number, entry) in rows {
+            if let Entry::Run(view) = &entry {
+                ended.insert(view.id);
+                let is_told = self.started.remove(&view.id).is_some();
+                let start = start_of(view).filter(|_| self.began && !is_told);
+                items.extend(start.map(Item::Event));
+            }
+            items.push(Item::Row(Journal::Runs, number, entry));
         }
-        told.push(Told::Row(row));
-        run
+        items
     }
 
-    /// Answers whether a session has written a heartbeat since the last look.
-    fn tell_present(&mut self, present: Present, ended: &BTreeSet<RunId>, told: &mut Vec<Told>) -> bool {
-        let Present { running, sessions } = present;
+    /// The runs that execute now and did not before.
+    fn starts(&mut self, running: Vec<RunView>, ended: &BTreeSet<RunId>) -> Vec<Item> {
         let running: BTreeMap<RunId, RunView> =
             running.into_iter().filter(|view| !ended.contains(&view.id)).map(|view| (view.id, view)).collect();
         self.started.retain(|run, _| running.contains_key(run));
+        let mut items = Vec::new();
         for (run, view) in running {
             if !self.started.contains_key(&run)
                 && let Some(start) = start_of(&view)
             {
-                self.tell(Told::Event(start.clone()), told);
+                items.extend(self.began.then(|| Item::Event(start.clone())));
                 self.started.insert(run, start);
             }
         }
-        self.tell_sessions(sessions, told)
+        items
     }
 
+    /// `mark` is how far everything was told before. Each row moves it; rows behind it in the same look are not told yet.
+    fn tell_items(&self, items: Vec<Item>, mut mark: Mark) -> Vec<Told> {
+        let tell = |item| match item {
+            Item::Event(event) => Some(Told::Event(event)),
+            Item::Row(journal, number, entry) => {
+                let place = journal.place();
+                mark.numbers[place] = mark.numbers[place].max(number.min(self.tails[place].low()));
+                row_of(number, &entry, mark).map(Told::Row)
+            }
+        };
+        items.into_iter().filter_map(tell).collect()
+    }
+
+    /// Answers whether a session has written a heartbeat since the last look.
     fn tell_sessions(&mut self, sessions: Vec<SessionView>, told: &mut Vec<Told>) -> bool {
         let mut known = std::mem::take(&mut self.sessions);
         let mut committed = false;

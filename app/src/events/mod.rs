@@ -3,6 +3,7 @@
 //! One task looks at the database while somebody reads, and fans out. So a thousand readers cost the database what one does.
 //!
 //! - [`follow`] makes events from looks: it knows what was told.
+//! - [`merge`] puts the events of one look in order.
 //! - [`ring`] keeps the newest events in memory. It serves slow readers, and those that come back.
 //! - [`feed`] is the task and the way to it, [`reader`] the way of events to one reader.
 
@@ -10,6 +11,7 @@ mod event;
 mod feed;
 mod follow;
 mod mark;
+mod merge;
 mod reader;
 mod ring;
 

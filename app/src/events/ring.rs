@@ -106,7 +106,7 @@ mod tests {
     use carillon_store::feed::Journal;
 
     fn event(text: &str) -> Event {
-        Event { kind: Kind::RunEnded, about: None, frame: text.to_owned().into() }
+        Event { kind: Kind::RunEnded, about: None, at: None, frame: text.to_owned().into() }
     }
 
     fn row(number: u64) -> Told {
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn the_newest_events_are_found_at_their_places() {
-        let mut ring = Ring::of(3, [10], 100);
+        let mut ring = Ring::of(3, [10, 0], 100);
         assert_eq!((text(&ring, 100), text(&ring, 99), ring.end()), (Ok(None), Err(Dropped), 100));
         for number in [11, 13, 12, 14] {
             ring.push(row(number));
@@ -130,19 +130,23 @@ mod tests {
 
     #[test]
     fn a_reader_resumes_only_where_nothing_was_dropped() {
-        let mut ring = Ring::of(3, [10], 0);
-        assert_eq!((ring.resume([9]), ring.resume([10])), (Err(Dropped), Ok(0)));
+        let mut ring = Ring::of(3, [10, 0], 0);
+        assert_eq!((ring.resume([9, 0]), ring.resume([10, 0])), (Err(Dropped), Ok(0)));
         for number in [11, 14, 12, 13] {
             ring.push(row(number));
         }
-        assert_eq!((ring.resume([10]), ring.resume([11])), (Err(Dropped), Ok(1)));
+        assert_eq!((ring.resume([10, 0]), ring.resume([11, 0])), (Err(Dropped), Ok(1)));
         ring.push(Told::Event(event("start")));
-        assert_eq!((ring.resume([13]), ring.resume([14])), (Err(Dropped), Ok(2)), "14 was told early, and is gone");
+        assert_eq!(
+            (ring.resume([13, 0]), ring.resume([14, 0])),
+            (Err(Dropped), Ok(2)),
+            "14 was told early, and is gone"
+        );
     }
 
     #[test]
     fn its_bytes_are_bounded() {
-        let mut ring = Ring::above([0], 0);
+        let mut ring = Ring::above([0; 2], 0);
         let large = "x".repeat(1 << 20);
         for number in 1..=40 {
             ring.push(Told::Row(Row {

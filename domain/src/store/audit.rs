@@ -108,6 +108,8 @@ pub struct AuditEntry {
     pub action: Action,
     /// The job that was changed, or whose run was; `None` for a change of the cluster.
     pub job: Option<(JobKey, JobId)>,
+    /// The generation at which a change leaves its job, or at which the job was deleted; `None` where no job is changed.
+    pub generation: Option<u64>,
     /// The run that was asked for or cancelled.
     pub run: Option<RunId>,
     /// The state before; `None` where there was none, or where the change is not one of a state.

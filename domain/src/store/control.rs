@@ -54,7 +54,16 @@ fn row_of(job: JobId, rows: &Rows) -> Result<Option<&JobRow>, Need> {
 /// An entry of the audit log about a job, without its state.
 fn entry(author: &Author, action: Action, (job, definition): (JobId, &Definition), rows: &Rows) -> AuditEntry {
     let job = Some((definition.key(), job));
-    AuditEntry { at: rows.now, author: author.clone(), action, job, run: None, before: None, after: None }
+    AuditEntry {
+        at: rows.now,
+        author: author.clone(),
+        action,
+        job,
+        generation: None,
+        run: None,
+        before: None,
+        after: None,
+    }
 }
 
 /// Deletes a job; its name is free at once.
@@ -72,7 +81,8 @@ pub fn delete(job: JobId, if_generation: Option<u64>, author: &Author, rows: &Ro
     work.propagate(job, &Event::Delete);
     work.free_name(job);
     let before = Some(AuditDocument::of_job(row));
-    work.audit(AuditEntry { before, ..entry(author, Action::JobDeleted, (job, &row.definition), rows) });
+    let entry = entry(author, Action::JobDeleted, (job, &row.definition), rows);
+    work.audit(AuditEntry { before, generation: Some(current), ..entry });
     Ok(work.decided(Ok(())))
 }
 
@@ -88,9 +98,8 @@ pub fn change(job: JobId, event: &Event, author: &Author, rows: &Rows) -> Reques
     let Some(row) = work.job_row(job) else { return refused(Rejected::Deleted) };
     let action = if matches!(event, Event::Resume) { Action::JobResumed } else { Action::JobPaused };
     let of = |row: &JobRow| Some(AuditDocument::of_job(row));
-    let states =
-        AuditEntry { before: of(before), after: of(&row), ..entry(author, action, (job, &row.definition), rows) };
-    work.audit(states);
+    let (generation, entry) = (Some(row.state.generation), entry(author, action, (job, &row.definition), rows));
+    work.audit(AuditEntry { before: of(before), after: of(&row), generation, ..entry });
     let Decided { write, answer: () } = work.decided(());
     let recorded = !write.records.is_empty();
     Ok(Decided { write, answer: Ok((row, recorded)) })

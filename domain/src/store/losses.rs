@@ -44,6 +44,7 @@ pub fn accept(windows: Vec<RecordedLoss>, author: &Author, now: Timestamp) -> De
         author: author.clone(),
         action: Action::LossesAccepted,
         job: None,
+        generation: None,
         run: None,
         before: Some(AuditDocument::LossWindows(open)),
         after: Some(AuditDocument::LossWindows(accepted.clone())),

@@ -66,6 +66,7 @@ fn audit_entry(
         author: put.author.clone(),
         action,
         job: Some((key.clone(), after.state.id)),
+        generation: Some(after.state.generation),
         run: None,
         before: before.map(AuditDocument::of_job),
         after: Some(AuditDocument::of_job(after)),

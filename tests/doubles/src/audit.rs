@@ -3,13 +3,20 @@
 use carillon_domain::store::{AuditEntry, Author};
 use carillon_domain::time::Timestamp;
 
-use carillon_store::{AuditQuery, AuditRows, AuditView};
+use carillon_store::feed::{AuditLine, JournalAsk, Numbered};
+use carillon_store::{AuditQuery, AuditRows, AuditView, JobKey};
 
 use crate::data::Data;
 
 /// The author of changes for which a test does not care who made them.
 pub fn author() -> Author {
     Author::new("tester", "127.0.0.1 tests")
+}
+
+fn line(view: &AuditView) -> AuditLine {
+    let job = view.namespace.clone().zip(view.job.clone()).map(|(namespace, name)| JobKey { namespace, name });
+    let (at, who, action, generation) = (view.at, view.who.clone(), view.action.clone(), view.generation);
+    AuditLine { at, who, action, job, generation }
 }
 
 impl Data {
@@ -31,6 +38,14 @@ impl Data {
         };
         let newest_first = self.audit.range(..query.after.unwrap_or(u64::MAX)).rev().map(|(_, view)| view);
         AuditRows { rows: newest_first.filter(wanted).take(query.limit).cloned().collect(), looked_until: None }
+    }
+
+    /// The log by its numbers, as a journal is asked for.
+    pub(crate) fn audit_numbered(&self, ask: &JournalAsk) -> Numbered<AuditLine> {
+        let newest = self.audit.last_key_value().map_or(0, |(number, _)| *number);
+        let gaps = ask.gaps.iter().flat_map(|span| self.audit.range(span.first..=span.last));
+        let above = self.audit.iter().filter(|(number, _)| **number > ask.after).take(ask.limit);
+        Numbered { newest, rows: gaps.chain(above).map(|(number, view)| (*number, line(view))).collect() }
     }
 
     pub(crate) fn purge_audit(&mut self, before: Timestamp, limit: usize) -> usize {

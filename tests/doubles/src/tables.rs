@@ -13,7 +13,7 @@ use carillon_domain::run::RunRecord;
 use carillon_domain::time::Timestamp;
 
 use super::data::{Data, Place as RecordPlace};
-use carillon_store::feed::{JournalAsk, Numbered};
+use carillon_store::feed::{AuditLine, JournalAsk, Numbered};
 use carillon_store::live_output::LiveRow;
 use carillon_store::local::port::LocalTransaction;
 use carillon_store::purge_cursor::{Counted, Purge, PurgePosition, PurgePositions};
@@ -206,6 +206,10 @@ impl Tables for Transaction<'_> {
 
     fn runs_numbered(&mut self, ask: &JournalAsk) -> impl Future<Output = StoreResult<Numbered<Recorded>>> + Send {
         done(self.data.runs_numbered(ask))
+    }
+
+    fn audit_numbered(&mut self, ask: &JournalAsk) -> impl Future<Output = StoreResult<Numbered<AuditLine>>> + Send {
+        done(self.data.audit_numbered(ask))
     }
 
     fn last_records(&mut self, jobs: &[JobId]) -> impl Future<Output = StoreResult<BTreeMap<JobId, RunRecord>>> + Send {

@@ -5,9 +5,12 @@ use std::time::Duration;
 use carillon_domain::id::RunId;
 use carillon_domain::job::{Job, Overlap};
 use carillon_domain::run::Status;
+use carillon_domain::store::Author;
 use carillon_domain::time::Timestamp;
 use carillon_doubles::author;
-use carillon_store::feed::{Entry, FeedLook, FeedRequest, Fresh, JournalAsk, Numbered, Present, Span, Tail};
+use carillon_store::feed::{
+    AuditLine, Entry, FeedLook, FeedRequest, Fresh, Journal, JournalAsk, Numbered, Present, Span, Tail,
+};
 use carillon_store::{RunStage, RunView, SessionState};
 
 use super::fixture::{StoreFixture, job, key};
@@ -20,13 +23,27 @@ struct Look {
 }
 
 async fn look(bench: &StoreFixture, runs: JournalAsk) -> Look {
-    let look = bench.store.look(&FeedRequest { journals: [runs], present: false }).await.unwrap();
-    let FeedLook { now, commits_within, journals: [runs], .. } = look;
-    Look { now, commits_within, runs: runs.map(|Entry::Run(view)| view) }
+    let request = FeedRequest { journals: [runs, JournalAsk::newest()], present: false };
+    let FeedLook { now, commits_within, journals: [runs, _], .. } = bench.store.look(&request).await.unwrap();
+    let of_run = |entry| match entry {
+        Entry::Run(view) => view,
+        other @ Entry::Audit(_) => panic!("not of the history: {other:?}"),
+    };
+    Look { now, commits_within, runs: runs.map(of_run) }
+}
+
+/// One look at the audit log.
+async fn look_at_log(bench: &StoreFixture, log: JournalAsk) -> Numbered<AuditLine> {
+    let request = FeedRequest { journals: [JournalAsk::newest(), log], present: false };
+    let [_, log] = bench.store.look(&request).await.unwrap().journals;
+    log.map(|entry| match entry {
+        Entry::Audit(line) => line,
+        other @ Entry::Run(_) => panic!("not of the audit log: {other:?}"),
+    })
 }
 
 async fn present(bench: &StoreFixture) -> Present {
-    let request = FeedRequest { journals: [JournalAsk::newest()], present: true };
+    let request = FeedRequest { journals: [const { JournalAsk::newest() }; Journal::ALL.len()], present: true };
     bench.store.look(&request).await.unwrap().present.unwrap()
 }
 
@@ -115,6 +132,45 @@ pub async fn rows_are_found_by_their_numbers(bench: &StoreFixture) {
     assert_eq!((ids(&found), found.runs.newest), (vec![told[0], told[2], told[3]], numbers[4]));
     let both = JournalAsk { after: numbers[1], limit: 2, gaps: vec![one(0)] };
     assert_eq!(ids(&look(bench, both).await), [told[0], told[2], told[3]]);
+}
+
+/// Each entry once, with the generation where a job was changed, and none of its documents.
+pub async fn a_look_tells_who_changed_what(bench: &StoreFixture) {
+    let (store, name) = (&bench.store, key("a"));
+    assert_eq!(look_at_log(bench, above(0)).await, Numbered::default());
+    bench.put(job("a")).await;
+    bench.clock.advance(Duration::from_secs(1));
+    bench.put(Job { params: r#"{"command":"false"}"#.into(), ..job("a") }).await;
+    let by = Author::new("ann", "10.0.0.1 carillon/0.1.0");
+    store.pause(&name, None, None, &by).await.unwrap();
+    store.resume(&name, &by).await.unwrap();
+    let run = bench.draw();
+    store.trigger(&name, run, &by).await.unwrap();
+    store.cancel(run, &by).await.unwrap();
+    store.delete_job(&name, None, &by).await.unwrap();
+    bench.put(job("a")).await;
+    let all = look_at_log(bench, above(0)).await;
+    let told = all.rows.iter().map(|(_, line)| (line.action.as_str(), line.generation, line.who.as_str()));
+    let tester = &*author().name;
+    let expected = [
+        ("job.created", Some(1), tester),
+        ("job.updated", Some(2), tester),
+        ("job.paused", Some(2), "ann"),
+        ("job.resumed", Some(2), "ann"),
+        ("job.run", None, "ann"),
+        ("run.cancelled", None, "ann"),
+        ("job.deleted", Some(2), "ann"),
+        ("job.created", Some(1), tester),
+    ];
+    assert_eq!(told.collect::<Vec<_>>(), expected);
+    assert!(all.rows.iter().all(|(_, line)| line.job.as_ref() == Some(&name)));
+    assert!(all.rows[0].1.at < all.rows[1].1.at && all.rows[7].1.at == bench.clock_in(0), "{all:?}");
+    let numbers: Vec<u64> = all.rows.iter().map(|(number, _)| *number).collect();
+    assert!(numbers.is_sorted() && all.newest == numbers[7], "{numbers:?}");
+    let gaps = vec![Span { first: numbers[1], last: numbers[2] }];
+    let some = look_at_log(bench, JournalAsk { after: numbers[5], limit: 1, gaps }).await;
+    assert_eq!(some.rows, [1, 2, 6].map(|at| all.rows[at].clone()));
+    assert_eq!(look_at_log(bench, above(all.newest)).await, Numbered { newest: all.newest, rows: Vec::new() });
 }
 
 /// A reader that tells rows by ascending numbers tells the runs of a job in their order.

@@ -86,6 +86,40 @@ fn a_reader_whose_node_dies_resumes_at_another_one_and_misses_nothing() {
     eprintln!("{before} events from one node, {} from the other, {} different", events.len() - before, told.len());
 }
 
+#[test]
+fn a_change_of_a_job_at_one_node_is_told_at_another() {
+    let cluster = Cluster::new(&super::database().url(), BRISK);
+    let [a, b] = ["a", "b"].map(|name| cluster.node(name));
+    let mut reader = EventReader::connect(&a, "?types=job.changed,run.ended", None);
+    b.create(&job("told", NEVER, "true", json!({})));
+    assert_eq!(status(&b.ended(&b.run_now("told"))), "succeeded");
+    let (code, _) = b.call("PUT", "/v1/jobs/told", Some(&job("told", NEVER, "false", json!({}))));
+    assert_eq!(code, 200);
+    let mut told: Vec<Event> = Vec::new();
+    while told.len() < 3 {
+        told.push(reader.next(PATIENCE).expect("the change is told"));
+    }
+    let names = told.iter().map(|event| event.name.as_str());
+    assert_eq!(names.collect::<Vec<_>>(), ["job.changed", "run.ended", "job.changed"]);
+    let (_, log) = b.call("GET", "/v1/audit?job=told", None);
+    let entry = log["items"].as_array().expect("a page").iter().find(|entry| entry["action"] == "job.updated");
+    let entry = entry.expect("the put is in the audit log");
+    let expected = json!({
+        "type": "job.changed",
+        "key": told[2].key(),
+        "at": entry["at"],
+        "namespace": "default",
+        "job": {"name": "told", "generation": 2},
+        "action": "job.updated",
+        "who": entry["who"],
+    });
+    assert_eq!(told[2].data, expected);
+    assert_eq!(told[0].data["action"], "job.created");
+    // Who comes back with the mark of the first one gets the second one, at the other node.
+    let mut again = EventReader::connect(&b, "?types=job.changed", Some(&told[0].id));
+    assert_eq!(again.next(PATIENCE).expect("it was missed").key(), told[2].key());
+}
+
 async fn questions(database: &Database) -> u64 {
     let mut conn = database.connect().await;
     let row: Option<(String, u64)> = conn.query_first("SHOW GLOBAL STATUS LIKE 'Questions'").await.expect("a status");

@@ -5,7 +5,7 @@ use std::time::Duration;
 use carillon_domain::id::{RunId, SessionId};
 use carillon_domain::node::port::RowKey;
 use carillon_domain::run::Status;
-use carillon_store::feed::{Entry, FeedRequest, Fresh, Tail};
+use carillon_store::feed::{Entry, FeedRequest, Fresh, JournalAsk, Tail};
 use carillon_tests::conformance::StoreFixture;
 use carillon_tests::conformance::fixture::job;
 use carillon_tests::databases::Database;
@@ -24,10 +24,10 @@ struct Reader<'a> {
 impl Reader<'_> {
     /// The runs that the next look tells.
     async fn told(&mut self) -> Vec<RunId> {
-        let request = FeedRequest { journals: [self.tail.ask(1_000)], present: false };
+        let request = FeedRequest { journals: [self.tail.ask(1_000), JournalAsk::newest()], present: false };
         let look = self.bench.store.look(&request).await.unwrap();
         assert!(look.commits_within >= Duration::from_secs(11), "a transaction may live longer than that");
-        let [runs] = look.journals;
+        let [runs, _] = look.journals;
         let numbers: Vec<u64> = runs.rows.iter().map(|(number, _)| *number).collect();
         self.looks += 1;
         let begun = Duration::from_millis(self.looks);
@@ -35,7 +35,11 @@ impl Reader<'_> {
             panic!("it went back");
         };
         let rows = runs.rows.into_iter().zip(fresh);
-        rows.filter(|(_, fresh)| *fresh).map(|((_, Entry::Run(view)), _)| view.id).collect()
+        let of_run = |entry| match entry {
+            Entry::Run(view) => view.id,
+            other @ Entry::Audit(_) => panic!("not of the history: {other:?}"),
+        };
+        rows.filter(|(_, fresh)| *fresh).map(|((_, entry), _)| of_run(entry)).collect()
     }
 }
 

@@ -7,7 +7,7 @@ use carillon_domain::node::port::StartAnswer;
 use carillon_domain::run::Status;
 use carillon_doubles::author;
 use carillon_store::Me;
-use carillon_store::feed::{FeedRequest, JournalAsk, Span};
+use carillon_store::feed::{FeedRequest, Journal, JournalAsk, Span};
 use carillon_store::{AuditQuery, Finished, JobCursor, JobQuery, Output, PutIf, PutJob, RunQuery};
 use carillon_tests::conformance::StoreFixture;
 use carillon_tests::conformance::fixture::{BEGIN, ending, job, key, refs};
@@ -167,12 +167,13 @@ async fn work(bench: &StoreFixture) {
 
 /// A look of a feed with many gaps, near the end of a long history.
 async fn look(bench: &StoreFixture) {
-    let first = FeedRequest { journals: [JournalAsk::newest()], present: false };
-    let newest = bench.store.look(&first).await.unwrap().journals[0].newest;
-    let gaps = (1..20).map(|n| Span { first: n * 100, last: n * 100 + 2 }).collect();
-    let runs = JournalAsk { after: newest - 10, limit: BATCH, gaps };
-    let look = bench.store.look(&FeedRequest { journals: [runs], present: true }).await.unwrap();
-    assert!(look.journals[0].rows.len() >= 10 && !look.present.unwrap().running.is_empty());
+    let first = FeedRequest { journals: [const { JournalAsk::newest() }; Journal::ALL.len()], present: false };
+    let newest = bench.store.look(&first).await.unwrap().journals.map(|found| found.newest);
+    let gaps = || (1..20).map(|n| Span { first: n * 100, last: n * 100 + 2 }).collect();
+    let journals = newest.map(|newest| JournalAsk { after: newest - 10, limit: BATCH, gaps: gaps() });
+    let look = bench.store.look(&FeedRequest { journals, present: true }).await.unwrap();
+    assert!(look.journals.iter().all(|found| found.rows.len() >= 10));
+    assert!(!look.present.unwrap().running.is_empty());
 }
 
 /// A page of jobs that no index knows is a bounded part of them, and the pages together are all.

@@ -67,6 +67,8 @@ pub struct AuditView {
     pub job: Option<String>,
     /// Its number, which no other job ever has.
     pub job_id: Option<JobId>,
+    /// The job's generation after a change of the job.
+    pub generation: Option<u64>,
     /// The run that was asked for or cancelled.
     pub run: Option<RunId>,
     /// The state before.
@@ -90,6 +92,7 @@ impl AuditView {
             namespace,
             job,
             job_id,
+            generation: entry.generation,
             run: entry.run,
             before: entry.before.map(state),
             after: entry.after.map(state),

@@ -11,8 +11,8 @@ use super::AuditQuery;
 const LOOKED_AT: usize = 5_000;
 
 /// The columns of an entry, in the order in which they are read.
-const COLUMNS: &str =
-    "a.id, a.at, a.who, a.origin, a.action, a.namespace, a.job, a.job_id, a.run, a.before_doc, a.after_doc";
+const COLUMNS: &str = "a.id, a.at, a.who, a.origin, a.action, a.namespace, a.job, a.job_id, a.generation, a.run, \
+     a.before_doc, a.after_doc";
 
 /// The index that leads to a part of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -15,7 +15,7 @@ use crate::cluster::port::{
     ConcurrentQuery, Connection, Database, ReadForPeople, ReadRows, Sessions, StateQuery, WriteRows,
 };
 use crate::cluster::transaction::Transaction;
-use crate::feed::{JournalAsk, Numbered};
+use crate::feed::{AuditLine, JournalAsk, Numbered};
 use crate::tables::{ConcurrentJob, JobRow, JobRows, RecordQuery, Recorded, SeenJob, Standing, Tables, WriteSet};
 use crate::{
     AuditQuery, AuditRows, ClaimRequest, JobKey, JobQuery, NewSession, Output, RecordedLoss, SessionState, SessionView,
@@ -133,6 +133,10 @@ impl<D: Database> Tables for Transaction<D> {
 
     async fn runs_numbered(&mut self, ask: &JournalAsk) -> StoreResult<Numbered<Recorded>> {
         self.connection.runs_numbered(ask).await
+    }
+
+    async fn audit_numbered(&mut self, ask: &JournalAsk) -> StoreResult<Numbered<AuditLine>> {
+        self.connection.audit_numbered(ask).await
     }
 
     async fn last_records(&mut self, jobs: &[JobId]) -> StoreResult<BTreeMap<JobId, RunRecord>> {

@@ -1,6 +1,6 @@
 //! Looks of a feed: everything that was committed since the last look, in one read of the database.
 //!
-//! A journal is a table whose rows get ascending numbers and never change. History is one. A number is drawn before its commit, so rows
+//! A journal is a table whose rows get ascending numbers and never change: history, and the audit log. A number is drawn before its commit, so rows
 //! become visible out of order, and some numbers never do. [`Tail`] follows a journal without missing a row.
 
 mod tail;
@@ -11,7 +11,7 @@ use carillon_domain::time::Timestamp;
 
 pub use tail::{Fresh, Tail};
 
-use crate::{RunView, SessionView};
+use crate::{JobKey, RunView, SessionView};
 
 /// How many statements of a transaction may follow the one that draws a number, the COMMIT included.
 const STATEMENTS_AFTER: u32 = 8;
@@ -29,11 +29,13 @@ pub fn commits_within(statement_timeout: Duration, holder_timeout: Duration) -> 
 pub enum Journal {
     /// History.
     Runs,
+    /// The audit log.
+    Audit,
 }
 
 impl Journal {
     /// Every journal.
-    pub const ALL: [Self; 1] = [Self::Runs];
+    pub const ALL: [Self; 2] = [Self::Runs, Self::Audit];
 
     /// Its place in [`PerJournal`].
     pub const fn place(self) -> usize {
@@ -49,6 +51,23 @@ pub type PerJournal<T> = [T; Journal::ALL.len()];
 pub enum Entry {
     /// Of [`Journal::Runs`]: a run that ended, or due times that did not run.
     Run(RunView),
+    /// Of [`Journal::Audit`]: a change that somebody asked for.
+    Audit(AuditLine),
+}
+
+/// An entry of the audit log as the feed tells it: without the documents, which a look does not read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AuditLine {
+    /// The database's time in the transaction of the change.
+    pub at: Timestamp,
+    /// The name of the token.
+    pub who: String,
+    /// The name of the action in the API, also one of a newer binary.
+    pub action: String,
+    /// The job that was changed, or whose run was; `None` for a change of the cluster.
+    pub job: Option<JobKey>,
+    /// The job's generation after a change of the job; `None` where the entry is about a run or the cluster.
+    pub generation: Option<u64>,
 }
 
 /// Successive numbers of a journal, both ends included.

@@ -9,10 +9,11 @@ use rusqlite::{Connection, Row, params, params_from_iter};
 use crate::audit::document::{from_text, to_text};
 use crate::audit::select::{Index, Param, Select, end_of_part, page};
 use crate::codec::{run_bytes, run_from};
+use crate::feed::{AuditLine, JournalAsk, Numbered};
 use crate::sqlite::change::execute;
 use crate::sqlite::client::error::statement;
 use crate::sqlite::rows::signed;
-use crate::sqlite::select::{all, first};
+use crate::sqlite::select::{all, column, first};
 use crate::{AuditEntry, AuditQuery, AuditRows, AuditView, JobKey, StoreResult};
 
 const fn hint(index: Index) -> &'static str {
@@ -25,8 +26,8 @@ const fn hint(index: Index) -> &'static str {
 
 /// Adds an entry.
 pub(in crate::sqlite) fn write(conn: &Connection, entry: &AuditEntry) -> StoreResult<()> {
-    let sql = "INSERT INTO audit (at, who, origin, action, namespace, job, job_id, run, before_doc, after_doc) \
-               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
+    let sql = "INSERT INTO audit (at, who, origin, action, namespace, job, job_id, generation, run, before_doc, \
+               after_doc) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
     let text = |document: &Option<AuditDocument>| document.as_ref().map(to_text).transpose();
     let job = entry.job.as_ref();
     let params = params![
@@ -37,6 +38,7 @@ pub(in crate::sqlite) fn write(conn: &Connection, entry: &AuditEntry) -> StoreRe
         job.map(|(key, _)| &key.namespace),
         job.map(|(key, _)| &key.name),
         job.map(|(_, id)| signed(id.0)),
+        entry.generation.map(signed),
         entry.run.map(run_bytes),
         text(&entry.before)?,
         text(&entry.after)?,
@@ -86,12 +88,41 @@ fn read(row: &Row<'_>) -> rusqlite::Result<AuditView> {
         origin: row.get(3)?,
         action: row.get(4)?,
         job_id: row.get::<_, Option<i64>>(7)?.map(|id| JobId(id as u64)),
-        run: row.get::<_, Option<[u8; 16]>>(8)?.map(run_from),
-        before: state(9)?,
-        after: state(10)?,
+        generation: row.get::<_, Option<i64>>(8)?.map(|generation| generation as u64),
+        run: row.get::<_, Option<[u8; 16]>>(9)?.map(run_from),
+        before: state(10)?,
+        after: state(11)?,
         namespace,
         job,
     })
+}
+
+const NUMBERED: &str = "SELECT a.id, a.at, a.who, a.action, a.namespace, a.job, a.generation FROM audit a";
+
+/// The audit log by its numbers.
+pub(in crate::sqlite) fn numbered(conn: &Connection, ask: &JournalAsk) -> StoreResult<Numbered<AuditLine>> {
+    let newest = first(conn, "SELECT coalesce(max(id), 0) FROM audit", [], column::<i64>)?;
+    let read = |condition: &str, params: &[i64]| {
+        let sql = format!("{NUMBERED} WHERE {condition} ORDER BY a.id LIMIT ?");
+        all(conn, &sql, params_from_iter(params), |row| line(row).map_err(statement))
+    };
+    let mut rows = Vec::new();
+    for span in &ask.gaps {
+        rows.extend(read("a.id BETWEEN ? AND ?", &[signed(span.first), signed(span.last), i64::MAX])?);
+    }
+    if ask.limit > 0 {
+        let limit = i64::try_from(ask.limit).unwrap_or(i64::MAX);
+        rows.extend(read("a.id > ?", &[signed(ask.after), limit])?);
+    }
+    Ok(Numbered { newest: newest.unwrap_or(0) as u64, rows })
+}
+
+fn line(row: &Row<'_>) -> rusqlite::Result<(u64, AuditLine)> {
+    let (namespace, name): (Option<String>, Option<String>) = (row.get(4)?, row.get(5)?);
+    let job = namespace.zip(name).map(|(namespace, name)| JobKey { namespace, name });
+    let generation = row.get::<_, Option<i64>>(6)?.map(|generation| generation as u64);
+    let (id, at) = place(row)?;
+    Ok((id, AuditLine { at, who: row.get(2)?, action: row.get(3)?, job, generation }))
 }
 
 /// Deletes up to `limit` entries that are older than `before`.

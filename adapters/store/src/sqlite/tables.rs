@@ -14,7 +14,7 @@ use rusqlite::{Connection, Row, params};
 
 use crate::cache::definition_cache::Cache;
 use crate::codec::named;
-use crate::feed::{JournalAsk, Numbered};
+use crate::feed::{AuditLine, JournalAsk, Numbered};
 use crate::guarded::guarded;
 use crate::sqlite::client::error::unreadable;
 use crate::sqlite::rows::{CONCURRENT_ORDER, signed};
@@ -206,6 +206,10 @@ impl Tables for Transaction<'_> {
 
     fn runs_numbered(&mut self, ask: &JournalAsk) -> impl Future<Output = StoreResult<Numbered<Recorded>>> + Send {
         ready(history::numbered(self.conn, ask))
+    }
+
+    fn audit_numbered(&mut self, ask: &JournalAsk) -> impl Future<Output = StoreResult<Numbered<AuditLine>>> + Send {
+        ready(audit::numbered(self.conn, ask))
     }
 
     fn last_records(&mut self, jobs: &[JobId]) -> impl Future<Output = StoreResult<BTreeMap<JobId, RunRecord>>> + Send {

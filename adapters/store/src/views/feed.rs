@@ -20,6 +20,7 @@ pub(crate) async fn look<T: Tables>(
         let ask = &request.journals[journal.place()];
         journals[journal.place()] = match journal {
             Journal::Runs => tables.runs_numbered(ask).await?.map(|row| Entry::Run(runs::of_record(row))),
+            Journal::Audit => tables.audit_numbered(ask).await?.map(Entry::Audit),
         };
     }
     Ok(FeedLook { now: tables.now(), commits_within, journals, present })

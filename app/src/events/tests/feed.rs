@@ -38,7 +38,7 @@ fn tell(feed: &Feed, count: usize, bytes: usize) {
     let mut state = feed.inner.state();
     for _ in 0..count {
         let frame = format!("data: {}\n\n", "x".repeat(bytes)).into();
-        state.ring.push(Told::Event(Event { kind: Kind::RunStarted, about: None, frame }));
+        state.ring.push(Told::Event(Event { kind: Kind::RunStarted, about: None, at: None, frame }));
     }
     drop(state);
     feed.inner.version.send_modify(|version| *version += 1);
@@ -84,11 +84,17 @@ async fn small_events_go_together_up_to_a_bound() {
 #[tokio::test]
 async fn a_mark_that_cannot_be_used_is_answered_with_a_reset() {
     let (feed, _parts) = feed();
-    for (resume, why) in [("nonsense", "not one of this server"), ("1-5", "lost"), ("", "not one of this server")] {
+    for (resume, why) in [
+        ("nonsense", "not one of this server"),
+        ("1-5-0", "lost"),
+        ("1-0-5", "lost"),
+        ("1-5", "not one of this server"),
+        ("", "not one of this server"),
+    ] {
         let mut reader = subscribed(&feed, Some(resume)).await;
         let first = text(&mut reader).await;
         assert!(first.contains("event: reset\ndata: {") && first.contains(why), "{resume}: {first}");
-        assert!(first.contains("\nid: 1-0\n"), "it goes on from here: {first}");
+        assert!(first.contains("\nid: 1-0-0\n"), "it goes on from here: {first}");
     }
 }
 
@@ -105,7 +111,7 @@ async fn the_end_of_the_server_and_of_a_token_are_told() {
     assert_eq!(removed.next().await, None);
     reader.ping_now();
     let ping = text(&mut reader).await;
-    assert!(ping.starts_with(": ping\nid: 1-0\n"), "{ping}");
+    assert!(ping.starts_with(": ping\nid: 1-0-0\n"), "{ping}");
     feed.end();
     let cut = text(&mut reader).await;
     assert!(cut.contains("event: cut") && cut.contains("the server ends"), "{cut}");

@@ -1,5 +1,6 @@
 //! The events of looks: their order and their marks.
 
+mod changes;
 mod feed;
 
 use std::collections::BTreeSet;
@@ -9,7 +10,7 @@ use carillon_domain::firing::{Firing, Held};
 use carillon_domain::id::{JobId, RunId, SessionId};
 use carillon_domain::run::{RunRecord, Status, Trigger};
 use carillon_domain::time::Timestamp;
-use carillon_store::feed::{Entry, FeedLook, Numbered, Present};
+use carillon_store::feed::{AuditLine, Entry, FeedLook, JournalAsk, Numbered, Present};
 use carillon_store::{JobKey, RunStage, RunView, SessionBeat, SessionState, SessionView};
 use serde_json::Value;
 
@@ -76,10 +77,25 @@ fn session(number: u64, seq: u64, state: SessionState) -> SessionView {
     SessionView { beat, node, address, version, started_at: at, heartbeat_at: at, prepared: 0, executing: 0 }
 }
 
+fn answer(runs: Numbered<Entry>, changes: Numbered<Entry>, present: Option<Present>) -> FeedLook {
+    FeedLook { now: Timestamp::from_ms(9_000), commits_within: WITHIN, journals: [runs, changes], present }
+}
+
+/// The rows of a journal that were asked for.
+fn found(asked: &JournalAsk, rows: impl Iterator<Item = (u64, Entry)>) -> Numbered<Entry> {
+    let in_gap = |number: u64| asked.gaps.iter().any(|span| span.first <= number && number <= span.last);
+    let mut rows: Vec<_> = rows.collect();
+    rows.sort_by_key(|(number, _)| *number);
+    let newest = rows.last().map_or(0, |(number, _)| *number);
+    let (above, below): (Vec<_>, Vec<_>) = rows.into_iter().partition(|(number, _)| *number > asked.after);
+    Numbered { newest, rows: below.into_iter().filter(|(number, _)| in_gap(*number)).chain(above).collect() }
+}
+
 /// A follower, and the database that it looks at.
 struct Bench {
     follower: Follower,
     rows: Vec<(u64, RunView)>,
+    changes: Vec<(u64, AuditLine)>,
     running: Vec<RunView>,
     sessions: Vec<SessionView>,
     looks: u64,
@@ -87,10 +103,12 @@ struct Bench {
 
 impl Bench {
     fn new() -> Self {
-        let look = Self::answer(&[], 100, None);
+        let at_100 = Numbered { newest: 100, rows: Vec::new() };
+        let look = answer(at_100, Numbered::default(), None);
         let mut bench = Self {
             follower: Follower::begin(&look, 50),
             rows: vec![(100, ended(100))],
+            changes: Vec::new(),
             running: Vec::new(),
             sessions: Vec::new(),
             looks: 0,
@@ -100,25 +118,15 @@ impl Bench {
         bench
     }
 
-    fn answer(rows: &[(u64, RunView)], newest: u64, present: Option<Present>) -> FeedLook {
-        let rows = rows.iter().map(|(number, view)| (*number, Entry::Run(view.clone()))).collect();
-        let journals = [Numbered { newest, rows }];
-        FeedLook { now: Timestamp::from_ms(9_000), commits_within: WITHIN, journals, present }
-    }
-
     fn take(&mut self) -> Taken {
         let asked = self.follower.request();
-        let in_gap =
-            |number: u64| asked.journals[0].gaps.iter().any(|span| span.first <= number && number <= span.last);
-        let mut rows = self.rows.clone();
-        rows.sort_by_key(|(number, _)| *number);
-        let newest = rows.last().map_or(0, |(number, _)| *number);
-        let (above, below): (Vec<_>, Vec<_>) =
-            rows.into_iter().partition(|(number, _)| *number > asked.journals[0].after);
-        let rows: Vec<_> = below.into_iter().filter(|(number, _)| in_gap(*number)).chain(above).collect();
+        let runs =
+            found(&asked.journals[0], self.rows.iter().map(|(number, view)| (*number, Entry::Run(view.clone()))));
+        let changes = self.changes.iter().map(|(number, line)| (*number, Entry::Audit(line.clone())));
+        let changes = found(&asked.journals[1], changes);
         let present = Present { running: self.running.clone(), sessions: self.sessions.clone() };
         self.looks += 1;
-        self.follower.take(Duration::from_secs(self.looks), &asked, Self::answer(&rows, newest, Some(present)))
+        self.follower.take(Duration::from_secs(self.looks), &asked, answer(runs, changes, Some(present)))
     }
 
     fn next(&mut self) -> Vec<Told> {
@@ -138,11 +146,14 @@ fn data(told: &Told) -> Value {
     serde_json::from_str(text.lines().find_map(|line| line.strip_prefix("data: ")).unwrap()).unwrap()
 }
 
-/// The kind and the number of the run, or the node and its state.
+/// The kind and the number of the run, the action and the job, or the node and its state.
 fn said(told: &Told) -> String {
     let data = data(told);
     match data.get("session") {
         Some(session) => format!("{} {}", session["node"].as_str().unwrap(), session["state"].as_str().unwrap()),
+        None if data["run"].is_null() => {
+            format!("{} {}", data["action"].as_str().unwrap(), data["job"]["name"].as_str().unwrap())
+        }
         None => {
             let id: RunId = data["run"]["id"].as_str().unwrap().parse().unwrap();
             format!("{} {}", data["type"].as_str().unwrap(), id.parts().1)
@@ -250,13 +261,12 @@ fn sessions_are_told_when_their_state_changes() {
 
 #[test]
 fn the_present_state_is_not_news_at_first_and_is_told_to_those_who_resume() {
-    let look = Bench::answer(&[], 0, None);
+    let look = answer(Numbered::default(), Numbered::default(), None);
     let mut follower = Follower::begin(&look, 50);
     let present = Present { running: vec![running(7)], sessions: vec![session(1, 0, SessionState::Live)] };
     let asked = follower.request();
-    let Taken::Told { told, all } = follower.take(WITHIN, &asked, Bench::answer(&[], 0, Some(present))) else {
-        panic!("it went back");
-    };
+    let look = answer(Numbered::default(), Numbered::default(), Some(present));
+    let Taken::Told { told, all } = follower.take(WITHIN, &asked, look) else { panic!("it went back") };
     assert!(told.is_empty() && all);
     let present: Vec<String> = follower.present().into_iter().map(|event| said(&Told::Event(event))).collect();
     assert_eq!(present, ["run.started 7", "n1 live"]);

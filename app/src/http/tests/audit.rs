@@ -32,7 +32,7 @@ async fn an_entry_tells_who_what_and_both_states() {
     let at = json!("2027-01-01T00:00:00.000Z");
     assert_eq!(
         fields,
-        [at, json!("admin"), json!("unknown address curl/8"), json!("default"), json!("a"), json!(null)]
+        [at, json!("admin"), json!("0.0.0.0 curl/8"), json!("default"), json!("a"), json!(null)]
     );
     assert!(updated["id"].as_u64() > created["id"].as_u64());
     let states = [&updated["before"], &updated["after"]];

@@ -36,7 +36,8 @@ struct Told {
 impl Told {
     /// The type, and the job or the node's state.
     fn said(&self) -> String {
-        let about = self.data["job"].as_str().or(self.data["session"]["state"].as_str()).unwrap_or_default();
+        let job = self.data["job"].as_str().or(self.data["job"]["name"].as_str());
+        let about = job.or(self.data["session"]["state"].as_str()).unwrap_or_default();
         format!("{} {about}", self.name)
     }
 }
@@ -194,6 +195,34 @@ async fn runs_are_told_as_they_are_listed() {
 }
 
 #[tokio::test]
+async fn a_change_of_a_job_is_told_with_its_author_and_without_its_content() {
+    let api = Api::new().await;
+    let mut stream = read(&api, "viewer", "?types=job.changed", None).await;
+    assert_eq!(stream.block().await.unwrap(), "retry: 2000");
+    stream.begun().await;
+    api.job("a", json!({"params": {"command": "true", "env": {"P": {"value": "hush", "secret": true}}}})).await;
+    let created = stream.block().await.unwrap();
+    assert!(!created.contains("hush") && !created.contains("command"), "{created}");
+    // A run that is asked for is no change of the job.
+    assert_eq!(api.call("POST", "/v1/jobs/a/run", None).await.status, 202);
+    assert_eq!(api.call("DELETE", "/v1/jobs/a", None).await.status, 204);
+    let deleted = stream.told().await.unwrap();
+    let log = api.call("GET", "/v1/audit", None).await.json;
+    let shown = &log["items"][0];
+    assert_eq!(shown["action"], "job.deleted");
+    let expected = json!({
+        "type": "job.changed",
+        "key": deleted.data["key"],
+        "at": shown["at"],
+        "namespace": "default",
+        "job": {"name": "a", "generation": 1},
+        "action": "job.deleted",
+        "who": shown["who"],
+    });
+    assert!(!deleted.id.is_empty() && deleted.data == expected, "{deleted:?}");
+}
+
+#[tokio::test]
 async fn readers_get_what_they_asked_for() {
     let api = Api::new().await;
     api.job("a", json!({})).await;
@@ -201,11 +230,16 @@ async fn readers_get_what_they_asked_for() {
     api.job("c", json!({"namespace": "prod"})).await;
     let mut streams = Vec::new();
     for (token, query, expected) in [
-        ("admin", "?namespace=*", vec!["run.started a", "run.ended a", "run.started b", "run.ended b"]),
+        (
+            "admin",
+            "?namespace=*&types=run.started,run.ended",
+            vec!["run.started a", "run.ended a", "run.started b", "run.ended b"],
+        ),
         ("admin", "", vec!["run.started a", "run.ended a", "run.started b", "run.ended b"]),
         ("admin", "?job=b", vec!["run.started b", "run.ended b"]),
         ("admin", "?types=run.ended,run.skipped", vec!["run.ended a", "run.ended b"]),
-        ("prod", "?namespace=prod", vec!["run.skipped c"]),
+        ("prod", "?namespace=prod", vec!["job.changed c", "run.skipped c", "job.changed c"]),
+        ("viewer", "?namespace=*&types=job.changed", vec!["job.changed c", "job.changed c"]),
     ] {
         let mut stream = read(&api, token, query, None).await;
         stream.begun().await;

@@ -116,7 +116,8 @@ function noted(event) {
   last = event.lastEventId || last;
   let told = {};
   try { told = JSON.parse(event.data); } catch { /* an event without data */ }
-  dirty.add(told.job ? `row:${told.namespace}/${told.job}` : "");
+  const job = told.job?.name ?? told.job;
+  dirty.add(job ? `row:${told.namespace}/${job}` : "");
   soon ??= setTimeout(() => {
     const rows = [...dirty];
     soon = undefined; dirty = new Set();

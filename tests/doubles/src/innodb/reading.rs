@@ -16,7 +16,7 @@ use carillon_store::cluster::port::{
     CachedDefinition, ConcurrentQuery, LiveOutputs, Peeking, Purging, ReadForPeople, ReadRows, SignIn, StateQuery,
     StateRead,
 };
-use carillon_store::feed::{JournalAsk, Numbered};
+use carillon_store::feed::{AuditLine, JournalAsk, Numbered};
 use carillon_store::live_output::LiveRow;
 use carillon_store::purge_cursor::{Counted, Purge, PurgePosition, PurgePositions};
 use carillon_store::tables::{RecordQuery, Recorded, SeenJob, Tables, at_once};
@@ -152,6 +152,10 @@ impl ReadForPeople for ModelConnection {
 
     async fn runs_numbered(&mut self, ask: &JournalAsk) -> StoreResult<Numbered<Recorded>> {
         self.read(|data| data.runs_numbered(ask)).await
+    }
+
+    async fn audit_numbered(&mut self, ask: &JournalAsk) -> StoreResult<Numbered<AuditLine>> {
+        self.read(|data| data.audit_numbered(ask)).await
     }
 
     async fn last_records(&mut self, jobs: &[JobId]) -> StoreResult<BTreeMap<JobId, RunRecord>> {

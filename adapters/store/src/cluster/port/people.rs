@@ -9,7 +9,7 @@ use carillon_domain::store::Definition;
 use carillon_domain::time::Timestamp;
 
 use crate::calls::sign_in::{LinkDigest, SigningKey};
-use crate::feed::{JournalAsk, Numbered};
+use crate::feed::{AuditLine, JournalAsk, Numbered};
 use crate::live_output::LiveRow;
 use crate::purge_cursor::{Counted, Purge, PurgePosition, PurgePositions};
 use crate::tables::{RecordQuery, Recorded, SeenJob};
@@ -36,6 +36,9 @@ pub trait ReadForPeople {
 
     /// History by its numbers.
     fn runs_numbered(&mut self, ask: &JournalAsk) -> impl Future<Output = StoreResult<Numbered<Recorded>>> + Send;
+
+    /// The audit log by its numbers.
+    fn audit_numbered(&mut self, ask: &JournalAsk) -> impl Future<Output = StoreResult<Numbered<AuditLine>>> + Send;
 
     /// The newest record of each job that has one.
     fn last_records(&mut self, jobs: &[JobId]) -> impl Future<Output = StoreResult<BTreeMap<JobId, RunRecord>>> + Send;

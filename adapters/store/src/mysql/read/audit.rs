@@ -6,8 +6,10 @@ use mysql_async::{Row, Value};
 
 use crate::audit::document::from_text;
 use crate::audit::select::{Index, Param, Select, end_of_part, page};
+use crate::feed::{AuditLine, JournalAsk, Numbered};
 use crate::mysql::client::connection::MySqlConnection;
 use crate::mysql::encoding::rows::Columns;
+use crate::mysql::read::select::{conditions, limit_of};
 use crate::{AuditQuery, AuditRows, AuditView, JobKey, StoreResult};
 
 const fn hint(index: Index) -> &'static str {
@@ -29,6 +31,23 @@ impl MySqlConnection {
         Ok(AuditRows { rows, looked_until })
     }
 
+    /// The log by its numbers.
+    pub(in crate::mysql) async fn select_lines(&mut self, ask: &JournalAsk) -> StoreResult<Numbered<AuditLine>> {
+        let newest = self.query("SELECT COALESCE(MAX(id), 0) FROM audit").await?.pop();
+        let newest = newest.map_or(Ok(0), |row| Columns::of(row).next())?;
+        let mut rows = Vec::new();
+        for (condition, limit) in conditions("a.id", ask) {
+            let sql = format!(
+                "SELECT a.id, a.at, a.who, a.action, a.namespace, a.job, a.generation FROM audit a \
+                 FORCE INDEX (PRIMARY) WHERE {condition} ORDER BY a.id LIMIT {}",
+                limit_of(limit)
+            );
+            let found = self.query(&sql).await?.into_iter().map(line);
+            rows.extend(found.collect::<StoreResult<Vec<_>>>()?);
+        }
+        Ok(Numbered { newest, rows })
+    }
+
     async fn select_entries(&mut self, Select { sql, params }: Select) -> StoreResult<Vec<Row>> {
         let value = |param| match param {
             Param::Text(text) => Value::from(text),
@@ -43,14 +62,22 @@ fn place(row: Row) -> StoreResult<(u64, Timestamp)> {
     Ok((from.next()?, from.time()?))
 }
 
+fn line(row: Row) -> StoreResult<(u64, AuditLine)> {
+    let mut from = Columns::of(row);
+    let (id, at, who, action) = (from.next()?, from.time()?, from.next()?, from.next()?);
+    let (namespace, name): (Option<String>, Option<String>) = (from.next()?, from.next()?);
+    let job = namespace.zip(name).map(|(namespace, name)| JobKey { namespace, name });
+    Ok((id, AuditLine { at, who, action, job, generation: from.next()? }))
+}
+
 fn entry(row: Row) -> StoreResult<AuditView> {
     let mut from = Columns::of(row);
     let (id, at, who, origin, action) = (from.next()?, from.time()?, from.next()?, from.next()?, from.next()?);
     let (namespace, job): (Option<String>, Option<String>) = (from.next()?, from.next()?);
     let job_id = from.next::<Option<u64>>()?.map(JobId);
-    let run = from.maybe_run_id()?;
+    let (generation, run) = (from.next()?, from.maybe_run_id()?);
     let key = namespace.clone().zip(job.clone()).map(|(namespace, name)| JobKey { namespace, name });
     let mut state = || from.next::<Option<String>>().map(|text| text.map(|text| from_text(key.as_ref(), text)));
     let (before, after) = (state()?, state()?);
-    Ok(AuditView { id, at, who, origin, action, namespace, job, job_id, run, before, after })
+    Ok(AuditView { id, at, who, origin, action, namespace, job, job_id, generation, run, before, after })
 }

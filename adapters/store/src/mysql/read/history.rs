@@ -9,11 +9,11 @@ use mysql_async::Value;
 
 use crate::cluster::port::{CachedDefinition, ReadForPeople};
 use crate::codec::run_bytes;
-use crate::feed::{JournalAsk, Numbered};
+use crate::feed::{AuditLine, JournalAsk, Numbered};
 use crate::mysql::client::connection::MySqlConnection;
 use crate::mysql::encoding::list::list;
 use crate::mysql::encoding::rows::{self, Columns, RECORD};
-use crate::mysql::read::select::limit_of;
+use crate::mysql::read::select::{conditions, limit_of};
 use crate::tables::{RecordQuery, Recorded, SeenJob};
 use crate::{AuditQuery, AuditRows, JobKey, Output, StoreResult};
 
@@ -28,9 +28,6 @@ pub(in crate::mysql) fn newest_due(job: &str) -> String {
          ORDER BY m.job_id DESC, m.due_at DESC LIMIT 1)"
     )
 }
-
-/// So many gaps are asked for in one statement: its text stays below 64 KiB.
-const SPANS_AT_ONCE: usize = 1_000;
 
 impl MySqlConnection {
     async fn numbered(&mut self, condition: &str, limit: usize) -> StoreResult<Vec<(u64, Recorded)>> {
@@ -110,14 +107,14 @@ impl ReadForPeople for MySqlConnection {
         let newest = self.query("SELECT COALESCE(MAX(seq), 0) FROM run").await?.pop();
         let newest = newest.map_or(Ok(0), |row| Columns::of(row).next())?;
         let mut rows = Vec::new();
-        for spans in ask.gaps.chunks(SPANS_AT_ONCE) {
-            let spans = spans.iter().map(|span| format!("r.seq BETWEEN {} AND {}", span.first, span.last));
-            rows.extend(self.numbered(&spans.collect::<Vec<_>>().join(" OR "), u32::MAX as usize).await?);
-        }
-        if ask.limit > 0 {
-            rows.extend(self.numbered(&format!("r.seq > {}", ask.after), ask.limit).await?);
+        for (condition, limit) in conditions("r.seq", ask) {
+            rows.extend(self.numbered(&condition, limit).await?);
         }
         Ok(Numbered { newest, rows })
+    }
+
+    async fn audit_numbered(&mut self, ask: &JournalAsk) -> StoreResult<Numbered<AuditLine>> {
+        self.select_lines(ask).await
     }
 
     /// The newest record of each job: the newest due time from the index, then the last of its attempts.

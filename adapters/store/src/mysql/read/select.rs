@@ -14,6 +14,7 @@ use mysql_async::{Row, Value};
 use crate::cluster::port::{ConcurrentQuery, ReadRows, StateQuery, StateRead};
 use crate::codec::run_bytes;
 use crate::definition::{Definition, from_document};
+use crate::feed::{JournalAsk, Span};
 use crate::mysql::client::connection::MySqlConnection;
 use crate::mysql::client::error::unreadable;
 use crate::mysql::encoding::list::list;
@@ -24,6 +25,17 @@ use crate::{ClaimRequest, JobCursor, JobKey, JobQuery, StoreError, StoreResult};
 /// More than any database holds.
 pub(in crate::mysql) fn limit_of(limit: usize) -> u64 {
     u64::try_from(limit).unwrap_or(u64::MAX).min(u64::from(u32::MAX))
+}
+
+/// So many gaps are asked for in one statement: its text stays below 64 KiB.
+const SPANS_AT_ONCE: usize = 1_000;
+
+/// The conditions and limits that find what is asked of a journal, whose numbers are in `column`.
+pub(in crate::mysql) fn conditions(column: &str, ask: &JournalAsk) -> Vec<(String, usize)> {
+    let within = |span: &Span| format!("{column} BETWEEN {} AND {}", span.first, span.last);
+    let gaps = ask.gaps.chunks(SPANS_AT_ONCE).map(|spans| spans.iter().map(within).collect::<Vec<_>>().join(" OR "));
+    let above = (ask.limit > 0).then(|| (format!("{column} > {}", ask.after), ask.limit));
+    gaps.map(|condition| (condition, u32::MAX as usize)).chain(above).collect()
 }
 
 /// So many parameters for an `IN`.

@@ -9,6 +9,7 @@ CREATE TABLE IF NOT EXISTS audit (
     namespace  VARCHAR(128),
     job        VARCHAR(128),
     job_id     BIGINT UNSIGNED,
+    generation BIGINT UNSIGNED,
     run        BINARY(16),
     before_doc MEDIUMTEXT,
     after_doc  MEDIUMTEXT,

@@ -8,6 +8,7 @@ CREATE TABLE audit (
     namespace  TEXT,
     job        TEXT,
     job_id     INTEGER,
+    generation INTEGER,
     run        BLOB,
     before_doc TEXT,
     after_doc  TEXT
