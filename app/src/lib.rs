@@ -2,6 +2,7 @@
 
 pub mod cli;
 pub mod config;
+pub mod crontab_jobs;
 pub mod engine;
 pub mod events;
 pub mod http;

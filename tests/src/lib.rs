@@ -15,6 +15,7 @@ pub mod guards;
 pub mod jobs;
 pub mod markdown;
 pub mod model;
+pub mod page_site;
 pub mod plugins;
 pub mod processes;
 pub mod raw_client;

@@ -1,7 +1,5 @@
 //! `carillon audit`: who changed what, from where.
 
-use std::collections::BTreeSet;
-
 use carillon_domain::time::Timestamp;
 use clap::Args;
 use serde_json::Value;
@@ -12,6 +10,7 @@ use super::failure::CommandFailure;
 use super::job::short;
 use super::out::{Out, note};
 use super::table::{Table, cell, printable};
+use crate::json::{ChangedField, changed_fields};
 
 /// How wide the columns of the table may be, in characters: time, token, action and target. With two blanks between them a line
 /// has 80 at the most.
@@ -108,7 +107,7 @@ fn detail(entry: &Value) -> String {
     }
     text.push_str(&format!("\n  by {} from {}\n", part("who"), part("from")));
     let (before, after) = (&entry["before"], &entry["after"]);
-    let lines = changed("", before, after);
+    let lines = changed(before, after);
     let nothing_shown = lines.is_empty() && !before.is_null() && !after.is_null();
     lines.iter().for_each(|line| text.push_str(&format!("  {line}\n")));
     if nothing_shown {
@@ -118,31 +117,15 @@ fn detail(entry: &Value) -> String {
 }
 
 /// The fields that differ: `- field: value` as it was, `+ field: value` as it is.
-fn changed(path: &str, before: &Value, after: &Value) -> Vec<String> {
-    if before == after {
-        return Vec::new();
-    }
-    let inner = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
-    match (before.as_object(), after.as_object()) {
-        (Some(one), Some(other)) => {
-            let keys: BTreeSet<&String> = one.keys().chain(other.keys()).collect();
-            keys.into_iter().flat_map(|key| changed(&inner(key), &before[key], &after[key])).collect()
-        }
-        (Some(fields), None) if path.is_empty() => side('-', fields),
-        (None, Some(fields)) if path.is_empty() => side('+', fields),
-        _ => {
-            let line = |sign: char, value: &Value| {
-                (!value.is_null()).then(|| format!("{sign} {}: {}", printable(path), printable(&value.to_string())))
-            };
-            line('-', before).into_iter().chain(line('+', after)).collect()
-        }
-    }
-}
-
-/// All fields of a state that is new or gone, but for those that are not set.
-fn side(sign: char, fields: &serde_json::Map<String, Value>) -> Vec<String> {
-    let set = fields.iter().filter(|(_, value)| !value.is_null());
-    set.map(|(key, value)| format!("{sign} {}: {}", printable(key), printable(&value.to_string()))).collect()
+fn changed(before: &Value, after: &Value) -> Vec<String> {
+    let lines = |field: ChangedField| {
+        let path = printable(&field.path);
+        let line = move |(sign, value): (char, Value)| {
+            (!value.is_null()).then(|| format!("{sign} {path}: {}", printable(&value.to_string())))
+        };
+        [('-', field.before), ('+', field.after)].into_iter().filter_map(line).collect::<Vec<_>>()
+    };
+    changed_fields(before, after).into_iter().flat_map(lines).collect()
 }
 
 #[cfg(test)]
@@ -156,14 +139,14 @@ mod tests {
         let before =
             json!({"schedule": "@daily", "params": {"command": "x", "env": {"P": {"secret": true}}}, "pause": null});
         let mut after = before.clone();
-        assert!(changed("", &before, &after).is_empty());
+        assert!(changed(&before, &after).is_empty());
         after["params"]["command"] = json!("y\u{1b}[2J");
         after["pause"] = json!({"reason": "holiday"});
         let expected =
             [r#"- params.command: "x""#, r#"+ params.command: "y\u001b[2J""#, r#"+ pause: {"reason":"holiday"}"#];
-        assert_eq!(changed("", &before, &after), expected);
-        assert_eq!(changed("", &Value::Null, &json!({"a": 1, "b": null})), ["+ a: 1"]);
-        assert_eq!(changed("", &json!({"a": 1}), &Value::Null), ["- a: 1"]);
+        assert_eq!(changed(&before, &after), expected);
+        assert_eq!(changed(&Value::Null, &json!({"a": 1, "b": null})), ["+ a: 1"]);
+        assert_eq!(changed(&json!({"a": 1}), &Value::Null), ["- a: 1"]);
     }
 
     #[test]

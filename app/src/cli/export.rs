@@ -9,9 +9,9 @@ use serde_json::{Map, Value};
 use super::args::PlacesArgs;
 use super::client::{Call, Client};
 use super::failure::CommandFailure;
-use super::import::LABEL;
 use super::out::{Out, note};
 use super::table::cell;
+use crate::crontab_jobs::LABEL;
 use crate::json::ADDED_BY_READING;
 
 /// Arguments of `export`.

@@ -165,6 +165,11 @@ impl Feed {
         self.inner.tell_readers();
     }
 
+    /// A number that grows with each event that this node learns of; `None` while nobody reads.
+    pub fn version(&self) -> Option<u64> {
+        (self.inner.readers() > 0).then(|| *self.inner.version.borrow())
+    }
+
     /// The counters.
     pub fn counts(&self) -> EventCounts {
         EventCounts {

@@ -14,6 +14,7 @@ mod put_loader;
 pub(crate) mod request;
 pub(crate) mod routes;
 mod server;
+pub(crate) mod shared_reads;
 pub(crate) mod state;
 mod tls;
 

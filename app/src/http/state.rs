@@ -9,6 +9,7 @@ use crate::engine::EngineHandle;
 use crate::events::Feed;
 use crate::http::put_loader::Puts;
 use crate::http::request::session::Sessions;
+use crate::http::shared_reads::SharedReads;
 use crate::http::{BasePath, Hosts, Tls, Tokens};
 
 /// The parts of the API, shared by all requests.
@@ -33,6 +34,8 @@ pub struct ApiState {
     pub(in crate::http) puts: Puts,
     /// Who has signed in at the page.
     pub(crate) sessions: Sessions,
+    /// Reads that readers of the page share.
+    pub(crate) reads: SharedReads,
     started: Instant,
 }
 
@@ -41,8 +44,9 @@ impl ApiState {
     pub fn new(store: Arc<dyn Store>, engine: EngineHandle, tokens: Tokens, hosts: Hosts) -> Self {
         let (puts, sessions) = (Puts::new(store.clone()), Sessions::new(store.clone()));
         let events = Feed::new(store.clone(), engine.clone());
-        let (partitions, base_path, tls, started) = (None, BasePath::default(), None, Instant::now());
-        Self { store, engine, tokens, hosts, partitions, base_path, tls, events, puts, sessions, started }
+        let (base_path, reads, started) = (BasePath::default(), SharedReads::default(), Instant::now());
+        let (partitions, tls) = (None, None);
+        Self { store, engine, tokens, hosts, partitions, base_path, tls, events, puts, sessions, reads, started }
     }
 
     /// How long the API has been up.

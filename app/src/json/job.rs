@@ -41,7 +41,7 @@ pub(super) fn pause_json(pause: &Pause) -> Value {
 }
 
 /// The definition alone, as it may be put again.
-pub(super) fn definition_json(job: &Job) -> Value {
+pub(crate) fn definition_json(job: &Job) -> Value {
     json!({
         "namespace": job.namespace,
         "name": job.name,

@@ -10,7 +10,7 @@ use crate::http::problem::Problem;
 use crate::http::request::query::decode;
 use crate::page::layout::{Shown, View};
 use crate::page::screens::job::Action;
-use crate::page::screens::{job, jobs, overview, run};
+use crate::page::screens::{audit, cluster, edit, job, jobs, overview, run, schedules, timeline};
 use crate::page::sign_in;
 use crate::page::visit::{Fault, Request, Visit};
 
@@ -26,6 +26,13 @@ pub(crate) enum Address {
     Run(String),
     RunFollow(String),
     RunCancel(String),
+    Cluster,
+    ClusterAccept,
+    Audit,
+    Schedules,
+    Timeline,
+    NewJob,
+    EditJob(JobKey),
     SignIn,
     SignOut,
     /// The secret of a link that signs in.
@@ -44,11 +51,18 @@ impl Address {
             [""] => Address::Overview,
             ["jobs"] => Address::Jobs,
             ["jobs", "do"] => Address::JobsDo,
+            ["jobs", "new"] => Address::NewJob,
+            ["jobs", namespace, name, "edit"] => Address::EditJob(key(namespace, name)?),
             ["jobs", namespace, name] => Address::Job(key(namespace, name)?),
             ["jobs", namespace, name, action] => Address::JobAction(key(namespace, name)?, Action::of(action)?),
             ["runs", run] => Address::Run((*run).to_owned()),
             ["runs", run, "follow"] => Address::RunFollow((*run).to_owned()),
             ["runs", run, "cancel"] => Address::RunCancel((*run).to_owned()),
+            ["cluster"] => Address::Cluster,
+            ["cluster", "accept"] => Address::ClusterAccept,
+            ["timeline"] => Address::Timeline,
+            ["audit"] => Address::Audit,
+            ["schedules"] => Address::Schedules,
             ["sign-in"] => Address::SignIn,
             ["sign-out"] => Address::SignOut,
             ["sign-in", "link", secret] => Address::SignInLink((*secret).to_owned()),
@@ -80,6 +94,19 @@ impl Address {
             }
             Address::RunFollow(run) if reads => run::follow(&request.visit(Role::Viewer).await?, &run).await,
             Address::RunCancel(run) if writes => run::cancel(request, &run).await,
+            Address::Cluster if reads => screen(request.visit(Role::Viewer).await?, cluster::show).await,
+            Address::ClusterAccept if reads => screen(request.visit(Role::Admin).await?, cluster::confirm).await,
+            Address::ClusterAccept if writes => cluster::accept(request).await,
+            Address::Audit if reads => screen(request.visit(Role::Viewer).await?, audit::show).await,
+            Address::Schedules if reads => screen(request.visit(Role::Viewer).await?, schedules::show).await,
+            Address::Schedules if writes => schedules::crontab(request).await,
+            Address::Timeline if reads => screen(request.visit(Role::Viewer).await?, timeline::show).await,
+            Address::NewJob if reads => screen(request.visit(Role::Admin).await?, edit::new).await,
+            Address::NewJob if writes => edit::take(request, None).await,
+            Address::EditJob(key) if reads => {
+                screen(request.visit(Role::Admin).await?, async |visit: &Visit| edit::edit(visit, &key).await).await
+            }
+            Address::EditJob(key) if writes => edit::take(request, Some(&key)).await,
             Address::SignIn if reads => sign_in::form(request).await,
             Address::SignIn if writes => sign_in::sign_in(request).await,
             Address::SignInLink(secret) if reads => sign_in::link_form(request, &secret).await,

@@ -55,7 +55,7 @@ fn body(status: StatusCode, headers: &HeaderMap, text: String) -> Response {
     response
 }
 
-/// Leads the browser to another page by GET.
+/// Leads the browser to another page by GET. The path is one inside this server: the server puts the prefix before it.
 pub(crate) fn see_other(address: &str) -> Response {
     let mut response = Response::new("".into());
     *response.status_mut() = StatusCode::SEE_OTHER;

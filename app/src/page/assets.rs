@@ -22,7 +22,8 @@ const STYLE: &str = concat!(
     include_str!("static/tokens.css"),
     include_str!("static/frame.css"),
     include_str!("static/parts.css"),
-    include_str!("static/strip.css")
+    include_str!("static/strip.css"),
+    include_str!("static/screens.css")
 );
 
 /// The stylesheet.

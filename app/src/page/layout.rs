@@ -46,12 +46,21 @@ pub(crate) struct Live {
 pub(crate) struct Otherwise {
     /// The path and query of the API.
     pub api: String,
+    /// The JSON that is sent there, for a POST.
+    pub body: Option<String>,
     /// The line for the command line client.
     pub cli: String,
 }
 
 /// The entries of the navigation: path, name, key.
-const NAVIGATION: [(&str, &str, &str); 2] = [("/", "Overview", "o"), ("/jobs", "Jobs", "j")];
+const NAVIGATION: [(&str, &str, &str); 6] = [
+    ("/", "Overview", "o"),
+    ("/jobs", "Jobs", "j"),
+    ("/timeline", "Timeline", "t"),
+    ("/schedules", "Schedules", "s"),
+    ("/cluster", "Cluster", "c"),
+    ("/audit", "Audit", "a"),
+];
 
 impl View {
     /// A screen that does not move.
@@ -71,7 +80,12 @@ impl View {
 
     /// Adds how a program has the same.
     pub fn otherwise(self, api: impl Into<String>, cli: impl Into<String>) -> Self {
-        Self { otherwise: Some(Otherwise { api: api.into(), cli: cli.into() }), ..self }
+        Self { otherwise: Some(Otherwise { api: api.into(), body: None, cli: cli.into() }), ..self }
+    }
+
+    /// The same where a program sends JSON.
+    pub fn posting(self, api: impl Into<String>, body: String, cli: impl Into<String>) -> Self {
+        Self { otherwise: Some(Otherwise { api: api.into(), body: Some(body), cli: cli.into() }), ..self }
     }
 }
 
@@ -196,7 +210,7 @@ fn help() -> Markup {
         ("o", "output of the last run"),
         ("r", "run now"),
         ("p", "pause or resume"),
-        ("g o, g j", "go to overview, jobs"),
+        ("g and o j t s c a", "go to overview, jobs, timeline, schedules, cluster, audit"),
         ("Esc", "close, leave a field"),
     ];
     html! {
@@ -212,11 +226,13 @@ fn help() -> Markup {
 fn by_program(visit: &Visit, otherwise: &Otherwise) -> Markup {
     let host = visit.headers.get("host").and_then(|host| host.to_str().ok()).unwrap_or("localhost:7650");
     let url = format!("http://{host}{}", visit.links.to(&otherwise.api));
+    let sent =
+        otherwise.body.as_ref().map_or(String::new(), |body| format!(" --json '{}'", body.replace('\'', "'\\''")));
     html! {
         details.program {
             summary { "The same by program" }
             dl {
-                dt { "HTTP" } dd { (copyable(&format!("curl -H \"Authorization: Bearer $CARILLON_TOKEN\" '{url}'"))) }
+                dt { "HTTP" } dd { (copyable(&format!("curl -H \"Authorization: Bearer $CARILLON_TOKEN\"{sent} '{url}'"))) }
                 dt { "Command line" } dd { (copyable(&otherwise.cli)) }
             }
         }

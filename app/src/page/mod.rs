@@ -85,6 +85,10 @@ async fn respond(address: Address, request: &mut Request) -> Response {
         Ok(()) => address.show(request).await,
         Err(problem) => Err(problem.into()),
     };
+    if !request.method.is_safe() {
+        // A change is seen at once by its author.
+        request.api.reads.forget();
+    }
     let for_people = is_browser(&request.headers);
     match shown {
         Ok(Shown::Response(response)) => response,

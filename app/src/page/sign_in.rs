@@ -20,18 +20,17 @@ use crate::page::visit::{Fault, Request};
 
 /// Leads somebody who has not signed in to the form.
 pub(crate) fn ask(request: &Request) -> Response {
-    let asked = request.links().with(&request.path, &request.params);
-    let asked = asked[request.api.base_path.as_str().len()..].to_owned();
+    let asked = format!("{}{}", request.path, request.params.with("fragment", None).to_query());
     let next = Some(asked.as_str()).filter(|path| *path != "/" && request.method.is_safe());
     let params = Params::default().with("next", next.and_then(local_path));
-    see_other(&request.links().with("/sign-in", &params))
+    see_other(&format!("/sign-in{}", params.to_query()))
 }
 
 /// The form.
 pub(crate) async fn form(request: &Request) -> Result<Shown, Fault> {
     let next = next(&request.params).to_owned();
     if request.session().await?.is_some() {
-        return Ok(Shown::Response(see_other(&request.links().to(&next))));
+        return Ok(Shown::Response(see_other(&next)));
     }
     // A link from another site comes without the cookie, because that is strict. Asked for once more from here, it comes along.
     let from_elsewhere = request.headers.get("sec-fetch-site").is_some_and(|site| site == "cross-site");
@@ -56,7 +55,7 @@ pub(crate) async fn sign_in(request: &mut Request) -> Result<Shown, Fault> {
 /// Ends the session of this browser.
 pub(crate) async fn sign_out(request: &mut Request) -> Result<Shown, Fault> {
     request.form(Role::Viewer).await?;
-    let mut response = see_other(&request.links().to("/sign-in"));
+    let mut response = see_other("/sign-in");
     set_cookie(request, &mut response, "", 0);
     Ok(Shown::Response(response))
 }
@@ -108,7 +107,7 @@ fn next(params: &Params) -> &str {
 
 async fn signed_in(request: &Request, caller: &Caller, next: &str) -> Result<Response, Problem> {
     let value = request.api.sessions.begin(caller).await?;
-    let mut response = see_other(&request.links().to(next));
+    let mut response = see_other(next);
     set_cookie(request, &mut response, &value, SIGNED_IN_FOR.as_secs());
     Ok(response)
 }

@@ -9,6 +9,7 @@ mod faults;
 pub mod innodb;
 mod journal;
 mod live;
+mod local;
 mod reports;
 mod sign_in;
 mod tables;

@@ -8,24 +8,19 @@ use carillon_domain::firing::{ConcurrentRun, FiringKey, JobState, Phase};
 use carillon_domain::guard::{Guard, enabled};
 use carillon_domain::id::{JobId, RunId, SessionId};
 use carillon_domain::job::Job;
-use carillon_domain::node::port::{Peek, RunRef};
 use carillon_domain::run::RunRecord;
 use carillon_domain::time::Timestamp;
 
 use super::data::{Data, Place as RecordPlace};
 use carillon_store::feed::{AuditLine, JournalAsk, Numbered};
-use carillon_store::live_output::LiveRow;
-use carillon_store::local::port::LocalTransaction;
-use carillon_store::purge_cursor::{Counted, Purge, PurgePosition, PurgePositions};
 use carillon_store::tables::{
     ConcurrentJob, JobRow, JobRows, KnownSession, RecordQuery, Recorded, SeenJob, Standing, Tables, WriteSet, at_once,
     seen_job,
 };
 use carillon_store::{
-    AuditQuery, AuditRows, ClaimRequest, JobKey, JobQuery, JobSort, LivePart, NewSession, Output, PeekRequest,
-    RecordedLoss, RunCursor, SessionBeat, SessionState, SessionView, StoreError, StoreResult,
+    AuditQuery, AuditRows, ClaimRequest, JobKey, JobQuery, JobSort, NewSession, Output, RecordedLoss, RunCursor,
+    SessionBeat, SessionState, SessionView, StoreError, StoreResult,
 };
-use carillon_store::{LinkDigest, SigningKey};
 
 impl Data {
     /// A transaction: the time stands still in it.
@@ -366,63 +361,4 @@ fn matches(row: &JobRow, query: &JobQuery) -> bool {
         && query.label.as_ref().is_none_or(|(label, value)| {
             job.labels.get(label).is_some_and(|found| value.as_ref().is_none_or(|value| value == found))
         })
-}
-
-impl LocalTransaction for Transaction<'_> {
-    /// A write checks everything before it changes anything, so a part that fails has changed nothing.
-    fn part<T>(&mut self, run: impl FnOnce(&mut Self) -> StoreResult<T>) -> StoreResult<T> {
-        run(self)
-    }
-
-    fn peek(&mut self, request: &PeekRequest) -> StoreResult<Peek> {
-        Ok(self.data.peek(request))
-    }
-
-    fn rows_held_by(&mut self, session: SessionId) -> StoreResult<Vec<RunRef>> {
-        Ok(self.data.held(session))
-    }
-
-    fn live_output(&mut self, run: RunId) -> StoreResult<Option<LiveRow>> {
-        Ok(self.data.live.get(&run).cloned())
-    }
-
-    fn ask_live_output(&mut self, run: RunId) -> StoreResult<()> {
-        self.data.ask_output(run);
-        Ok(())
-    }
-
-    fn publish_live_output(&mut self, outputs: &[(RunId, LivePart)]) -> StoreResult<()> {
-        self.data.publish_output(outputs.to_vec());
-        Ok(())
-    }
-
-    fn signing_key(&mut self, offered: SigningKey) -> StoreResult<SigningKey> {
-        Ok(self.data.signing_key(offered))
-    }
-
-    fn insert_link(&mut self, link: LinkDigest, expires_at: Timestamp) -> StoreResult<()> {
-        self.data.insert_link(link, expires_at);
-        Ok(())
-    }
-
-    fn delete_link(&mut self, link: LinkDigest) -> StoreResult<bool> {
-        Ok(self.data.delete_link(link))
-    }
-
-    fn crowded_jobs(&mut self, _purge: &Purge, _from: PurgePosition) -> StoreResult<Counted> {
-        Ok(Counted::default())
-    }
-
-    fn purge_audit(&mut self, before: Timestamp, limit: usize) -> StoreResult<usize> {
-        Ok(self.data.purge_audit(before, limit))
-    }
-
-    fn purge(
-        &mut self,
-        purge: &Purge,
-        _counted: &Counted,
-        from: PurgePositions,
-    ) -> StoreResult<(usize, PurgePositions)> {
-        Ok((self.data.purge(purge.before, purge.max_runs_per_job, purge.limit), from))
-    }
 }

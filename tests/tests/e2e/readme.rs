@@ -87,6 +87,7 @@ fn the_demo_shows_runs_happening_until_it_is_stopped() {
     }
     assert!(said.contains("status=\"succeeded\""), "runs that go well are not shown:\n{said}");
     assert!(said.contains("15 lines: 5 jobs (5 created)"), "{said}");
+    assert!(said.contains(&format!("http://{address}/sign-in/link/")), "the demo leads to the page:\n{said}");
     // Ctrl-C goes to all that the terminal has in front.
     killpg(group.0, Signal::SIGINT).expect("it is there");
     let rest: Vec<String> = lines.collect();

@@ -10,7 +10,6 @@ mod history;
 mod live_output;
 mod losses;
 mod page;
-mod purge;
 mod reports;
 mod rows;
 mod select;

@@ -13,8 +13,9 @@ use crate::local::port::LocalTransaction;
 use crate::purge_cursor::{Counted, Purge, PurgePosition, PurgePositions};
 use crate::sqlite::client::error::statement;
 use crate::sqlite::client::writer::{Cached, savepoint};
+use crate::sqlite::history::purge;
 use crate::sqlite::tables::Transaction;
-use crate::sqlite::{audit, history, live_output, losses, purge, sign_in};
+use crate::sqlite::{audit, history, live_output, losses, sign_in};
 use crate::tables::Tables;
 use crate::{LivePart, PeekRequest, StoreResult};
 

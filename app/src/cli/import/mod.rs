@@ -17,7 +17,6 @@ use std::io::Read;
 use std::process::ExitCode;
 
 use carillon_domain::crontab::{self, ImportOptions, Line};
-use carillon_domain::schedule::{Options, Schedule};
 use clap::Args;
 
 use self::plan::{Plan, Stored};
@@ -26,9 +25,7 @@ use super::args::PlaceArgs;
 use super::client::{Call, Client};
 use super::failure::CommandFailure;
 use super::out::{Out, note};
-
-/// The label that tells which file a job came from.
-pub const LABEL: &str = "crontab";
+use crate::crontab_jobs::{LABEL, check_schedule};
 
 /// The longest crontab that is read, in bytes.
 const MOST_BYTES: u64 = 256 * 1024 * 1024;
@@ -112,12 +109,6 @@ fn read(file: &str) -> Result<(String, Vec<u8>), CommandFailure> {
 
 fn parse(text: &[u8], options: &ImportOptions<'_>, namespace: &str) -> Vec<Line> {
     crontab::parse(text, options, &|schedule, timezone| check_schedule(schedule, timezone, namespace))
-}
-
-/// Whether a schedule makes sense; with any name, since names are made from the line.
-fn check_schedule(schedule: &str, timezone: Option<&str>, namespace: &str) -> Result<(), String> {
-    let options = Options { timezone, hash_key: namespace, ..Options::default() };
-    Schedule::parse(schedule, &options).map(drop).map_err(|error| error.to_string())
 }
 
 /// The jobs that came from a file of this name, by name.

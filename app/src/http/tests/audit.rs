@@ -30,10 +30,7 @@ async fn an_entry_tells_who_what_and_both_states() {
     assert_eq!(created["after"], updated["before"]);
     let fields = ["at", "who", "from", "namespace", "job", "run"].map(|field| updated[field].clone());
     let at = json!("2027-01-01T00:00:00.000Z");
-    assert_eq!(
-        fields,
-        [at, json!("admin"), json!("0.0.0.0 curl/8"), json!("default"), json!("a"), json!(null)]
-    );
+    assert_eq!(fields, [at, json!("admin"), json!("0.0.0.0 curl/8"), json!("default"), json!("a"), json!(null)]);
     assert!(updated["id"].as_u64() > created["id"].as_u64());
     let states = [&updated["before"], &updated["after"]];
     assert_eq!(states.map(|state| state["schedule"].as_str().unwrap()), ["0 * * * *", "@daily"]);

@@ -10,7 +10,7 @@ use super::Api;
 const ACCEPT: &str = "/v1/cluster/accept";
 
 /// A heartbeat is acknowledged and lost, and five seconds later that is noticed.
-async fn lost_commits(api: &Api) {
+pub async fn lost_commits(api: &Api) {
     let session = api.engine.session();
     let backup = api.store.back_up();
     api.store.heartbeat(Me::new(session), 1, false).await.unwrap();

@@ -93,6 +93,8 @@ pub(crate) fn said(visit: &Visit) -> Markup {
         Some("cancelled") => "The run was asked to end.",
         Some("deleted") => "The job was deleted. Its history stays until it expires.",
         Some("done") => "Done for the selected jobs.",
+        Some("accepted") => "Accepted. Claims and starts go on within one heartbeat.",
+        Some("saved") => "Saved.",
         Some("none") => "Nothing was selected.",
         _ => return html! {},
     };

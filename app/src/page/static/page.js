@@ -103,7 +103,7 @@ async function lookAtRow(id) {
 }
 
 // Events: one connection, none while paused or hidden; many at once are one look.
-let source, last, paused = false, broken = 0, hiddenTimer, soon, dirty = new Set();
+let source, paused = false, broken = 0, hiddenTimer, soon, dirty = new Set();
 const live = $("#live"), pause = $("#pause-live");
 function heard() { broken = 0; html.dataset.seen = Date.now(); }
 function told() {
@@ -113,7 +113,6 @@ function told() {
   place.textContent = `No word from this node for ${coarse((Date.now() - broken) / 1000)}. What you see is of ${new Date(+html.dataset.seen || Date.parse(main().dataset.at)).toLocaleTimeString()}.`;
 }
 function noted(event) {
-  last = event.lastEventId || last;
   let told = {};
   try { told = JSON.parse(event.data); } catch { /* an event without data */ }
   const job = told.job?.name ?? told.job;
@@ -128,10 +127,9 @@ function noted(event) {
 function connect() {
   const address = main().dataset.live;
   if (!address || paused || source || document.hidden) return;
-  const url = new URL(address, location);
-  if (last) url.searchParams.set("last_event_id", last);
-  source = new EventSource(url);
+  source = new EventSource(address);
   source.onopen = () => { if (broken) look(); heard(); told(); };
+  source.addEventListener("reset", () => look());
   source.onerror = () => { broken ||= Date.now(); told(); };
   for (const type of ["run.started", "run.ended", "run.skipped", "job.changed", "session.changed", "alert"]) source.addEventListener(type, noted);
 }
@@ -162,6 +160,23 @@ function filter(form) {
   for (const [key, value] of new FormData(form)) if (value) url.searchParams.append(key, value);
   history.replaceState(null, "", url);
   look(true);
+}
+
+// The schedule of a form is explained while it is typed.
+let explaining;
+document.addEventListener("input", (event) => {
+  const form = event.target.closest("form[data-explain]");
+  if (!form || !/^(schedule|timezone|name|namespace)$/.test(event.target.name)) return;
+  clearTimeout(explaining);
+  explaining = setTimeout(() => explain(form), 60);
+});
+async function explain(form) {
+  const url = new URL(form.dataset.explain, location), place = $("#explained"), field = (name) => $(`[name="${name}"]`, form)?.value ?? "";
+  url.searchParams.set("schedule", field("schedule"));
+  url.searchParams.set("timezone", field("timezone"));
+  url.searchParams.set("key", `${field("namespace")}/${field("name")}`);
+  const wanted = field("schedule") && await fetched(url, "explained").catch(() => null);
+  if (!wanted) place.replaceChildren(); else if (url.searchParams.get("schedule") === field("schedule")) { morph(place, $("#explained", wanted)); tick(); }
 }
 
 // Selecting rows, ranges by shift.
@@ -202,7 +217,7 @@ async function copied(button) {
 
 // Keys.
 let going = 0, at = -1;
-const goTo = { o: "", j: "jobs", t: "timeline", c: "cluster" };
+const goTo = { o: "", j: "jobs", t: "timeline", c: "cluster", a: "audit", s: "schedules" };
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   const field = event.target.closest("input:not([type=checkbox]), textarea, select");
@@ -269,15 +284,17 @@ if (find && window.Highlight) {
     $("#found").textContent = `${shown + 1} of ${ranges.length}`;
   };
   find.addEventListener("input", () => {
+    // A colour may begin or end within what is looked for, so all text is one.
     const text = find.value.toLowerCase(), walker = document.createTreeWalker(output, NodeFilter.SHOW_TEXT);
+    const nodes = [], starts = [];
+    let whole = "";
+    for (let node; (node = walker.nextNode());) { nodes.push(node); starts.push(whole.length); whole += node.data.toLowerCase(); }
+    const place = (at) => { let low = 0, high = starts.length - 1; while (low < high) { const middle = (low + high + 1) >> 1; if (starts[middle] <= at) low = middle; else high = middle - 1; } return [nodes[low], at - starts[low]]; };
     ranges = []; shown = -1;
-    for (let node; text && ranges.length < 5000 && (node = walker.nextNode());) {
-      const lower = node.data.toLowerCase();
-      for (let at = lower.indexOf(text); at >= 0; at = lower.indexOf(text, at + text.length)) {
-        const range = new Range();
-        range.setStart(node, at); range.setEnd(node, at + text.length);
-        ranges.push(range);
-      }
+    for (let at = text ? whole.indexOf(text) : -1; at >= 0 && ranges.length < 5000; at = whole.indexOf(text, at + text.length)) {
+      const range = new Range();
+      range.setStart(...place(at)); range.setEnd(...place(at + text.length - 1)); range.setEnd(range.endContainer, range.endOffset + 1);
+      ranges.push(range);
     }
     CSS.highlights.set("found", new Highlight(...ranges));
     $("#found").textContent = text ? (ranges.length ? `${ranges.length} found` : "Nothing found") : "";

@@ -1,7 +1,11 @@
 //! The page: what a browser is answered.
 
+mod edit;
+mod schedules;
 mod screens;
 mod sign_in;
+mod timeline;
+mod trust;
 
 use warp::http::{HeaderMap, StatusCode};
 

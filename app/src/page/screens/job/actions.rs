@@ -1,5 +1,7 @@
 //! The actions on a job.
 
+use std::sync::Arc;
+
 use carillon_domain::time::Timestamp;
 use carillon_store::JobKey;
 use chrono::{NaiveDateTime, TimeZone};
@@ -7,7 +9,9 @@ use chrono_tz::Tz;
 use warp::http::StatusCode;
 
 use super::forms::{Action, again};
+use crate::config::Role;
 use crate::http::problem::Problem;
+use crate::json::{checked_run_params, parse_json};
 use crate::page::answer::see_other;
 use crate::page::layout::{Shown, sentence};
 use crate::page::links::job_path;
@@ -30,7 +34,7 @@ pub(crate) async fn act(request: &mut Request, key: &JobKey, action: Action) -> 
     match done {
         Ok(path) => {
             visit.api.engine.look();
-            Ok(Shown::Response(see_other(&visit.links.to(&path))))
+            Ok(Shown::Response(see_other(&path)))
         }
         Err(problem) if problem.status == StatusCode::BAD_REQUEST => {
             let view = again(&visit, key, action, &form, &problem).await?;
@@ -41,12 +45,20 @@ pub(crate) async fn act(request: &mut Request, key: &JobKey, action: Action) -> 
 }
 
 async fn run(visit: &Visit, key: &JobKey, form: &Params) -> Result<String, Problem> {
-    let changed = form.get("params").filter(|text| Some(*text) != form.get("unchanged"));
-    if changed.is_some_and(|text| !is_same_json(text, form.get("unchanged").unwrap_or_default())) {
-        return Err(Problem::field("params", "this version runs a job with its own params only"));
-    }
+    let changed = form.get("params").filter(|text| !is_same_json(text, form.get("unchanged").unwrap_or_default()));
+    let params = match changed {
+        None => None,
+        Some(text) => {
+            // Params may be a command, so whoever gives them must be allowed to change the definition.
+            visit.caller.needs(Role::Admin)?;
+            let params = parse_json(text.as_bytes()).map_err(|error| Problem::field("params", error.to_string()))?;
+            let job = visit.api.store.job(key).await?.job;
+            let checked = checked_run_params(params, &job, &visit.api.engine.executors());
+            Some(checked.map_err(Problem::fields)?)
+        }
+    };
     let run = visit.api.engine.draw_run_id();
-    visit.api.store.trigger(key, run, &visit.author).await?;
+    visit.api.store.trigger_with(key, run, params.map(Arc::from), &visit.author).await?;
     Ok(format!("/runs/{run}?said=asked"))
 }
 

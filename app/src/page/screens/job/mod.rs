@@ -10,8 +10,9 @@ pub(crate) use forms::{Action, form};
 
 use std::time::Duration;
 
+use carillon_domain::run::RunRecord;
 use carillon_domain::store::Refusal;
-use carillon_store::{ControlError, JobKey, JobView};
+use carillon_store::{ControlError, JobDay, JobKey, JobView};
 use maud::{Markup, html};
 
 use crate::config::Role;
@@ -20,7 +21,7 @@ use crate::page::chart::strip::{Facts, Size, strip};
 use crate::page::layout::View;
 use crate::page::outcome::of_job;
 use crate::page::params::Params;
-use crate::page::screens::parts::{coming, in_words, running, said};
+use crate::page::screens::parts::{coming, in_words, running, said, scope};
 use crate::page::usual;
 use crate::page::visit::{Fault, Visit};
 use crate::page::zone::{clock, full, relative, took};
@@ -38,19 +39,15 @@ pub(crate) async fn visible(visit: &Visit, key: &JobKey) -> Result<JobView, Faul
 
 /// The page of a job.
 pub(crate) async fn show(visit: &Visit, key: &JobKey) -> Result<View, Fault> {
-    let view = visible(visit, key).await?;
-    let id = view.state.id;
-    let mut recent = visit.api.store.recent_runs(&[id], Size::Job.past()).await?;
-    let records = recent.remove(&id).unwrap_or_default();
-    let days = visit.api.store.days_of_job(id, visit.now - A_YEAR).await?;
-    let coming = coming(&view, Size::Job.coming());
-    let facts =
-        Facts { records: &records, running: running(&view), coming: &coming, pause: view.pause(), now: visit.now };
-    let history = history::table(visit, key, &view, &records).await?;
+    let seen = visit.shared(format!("job {key:?} {:?}", scope(visit)), async || Seen::read(visit, key).await).await?;
+    let Seen { view, records, days } = &*seen;
+    let coming = coming(view, Size::Job.coming());
+    let facts = Facts { records, running: running(view), coming: &coming, pause: view.pause(), now: visit.now };
+    let history = history::table(visit, key, view, records).await?;
     let body = html! {
-        (head(visit, key, &view))
+        (head(visit, key, view))
         (said(visit))
-        (pause_note(visit, &view))
+        (pause_note(visit, view))
         section.group aria-label="Due times" {
             (strip(&facts, Size::Job))
             (legend())
@@ -58,16 +55,16 @@ pub(crate) async fn show(visit: &Visit, key: &JobKey) -> Result<View, Fault> {
         div.columns-2 {
             section.group {
                 h2 { "Next" }
-                (next(visit, &view, &coming))
+                (next(visit, view, &coming))
             }
             section.group {
                 h2 { "A year of days" }
-                div.scroll { (days::year(&days, visit.now)) }
+                div.scroll { (days::year(days, visit.now)) }
             }
         }
-        (history::durations(&records))
+        (history::durations(records))
         section.group #runs { h2 { "Due times and runs" } (history) }
-        section.group { h2 { "Definition" } (definition::facts(visit, &view)) }
+        section.group { h2 { "Definition" } (definition::facts(visit, view)) }
     };
     let live = Params::default().with("namespace", Some(&key.namespace)).with("job", Some(&key.name));
     let (name, namespace) = (&key.name, &key.namespace);
@@ -75,6 +72,23 @@ pub(crate) async fn show(visit: &Visit, key: &JobKey) -> Result<View, Fault> {
         format!("/v1/jobs/{name}?namespace={namespace}"),
         format!("carillon job show --namespace {namespace} {name}"),
     ))
+}
+
+/// Everything that the page of a job reads.
+struct Seen {
+    view: JobView,
+    records: Vec<RunRecord>,
+    days: Vec<JobDay>,
+}
+
+impl Seen {
+    async fn read(visit: &Visit, key: &JobKey) -> Result<Self, Fault> {
+        let view = visible(visit, key).await?;
+        let id = view.state.id;
+        let mut recent = visit.api.store.recent_runs(&[id], Size::Job.past()).await?;
+        let days = visit.api.store.days_of_job(id, visit.now - A_YEAR).await?;
+        Ok(Self { view, records: recent.remove(&id).unwrap_or_default(), days })
+    }
 }
 
 /// Name, state and the actions that the caller may do.
@@ -99,7 +113,8 @@ fn head(visit: &Visit, key: &JobKey, view: &JobView) -> Markup {
                             button data-do="pause" { "Resume" }
                         }
                     } @else { a.button href=(here("pause")) data-do="pause" { "Pause" } }
-                    @if visit.may(Role::Admin) { a.button.danger href=(here("delete")) { "Delete" } }
+                    @if visit.may(Role::Admin) { a.button href=(here("edit")) { "Edit" }
+                        a.button.danger href=(here("delete")) { "Delete" } }
                 }
             }
         }

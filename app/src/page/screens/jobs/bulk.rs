@@ -45,7 +45,7 @@ pub(crate) async fn act(request: &mut Request) -> Result<Shown, Fault> {
     }
     let said = if keys.is_empty() { "none" } else { "done" };
     let back = Params::parse(form.get("back").unwrap_or_default().trim_start_matches('?')).with("said", Some(said));
-    Ok(Shown::Response(see_other(&visit.links.with("/jobs", &back))))
+    Ok(Shown::Response(see_other(&format!("/jobs{}", back.to_query()))))
 }
 
 async fn act_on(visit: &Visit, key: &JobKey, action: &str) -> Result<(), Problem> {

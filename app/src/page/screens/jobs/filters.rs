@@ -23,7 +23,7 @@ const OUTCOMES: [Status; 5] = [Status::Succeeded, Status::Failed, Status::TimedO
 pub(super) fn query(visit: &Visit, limit: usize) -> Result<JobQuery, Fault> {
     let params = &visit.params;
     let only = visit.caller.namespaces().filter(|names| names.len() == 1).map(|names| names[0].clone());
-    let namespace = params.get("namespace").filter(|name| *name != "*" && check_namespace(name).is_ok());
+    let namespace = namespace(visit);
     if let Some(namespace) = namespace {
         visit.caller.enters(namespace)?;
     }
@@ -47,6 +47,11 @@ pub(super) fn query(visit: &Visit, limit: usize) -> Result<JobQuery, Fault> {
         after: params.get("cursor").and_then(read_job_cursor),
         limit,
     })
+}
+
+/// The namespace that is asked for, if it can be one.
+pub(super) fn namespace(visit: &Visit) -> Option<&str> {
+    visit.params.get("namespace").filter(|name| *name != "*" && check_namespace(name).is_ok())
 }
 
 /// The form; without the script its button sends it.

@@ -8,7 +8,9 @@ pub(crate) use bulk::act;
 
 use std::collections::BTreeMap;
 
-use carillon_store::{JobKey, JobQuery, JobView, Page};
+use carillon_domain::id::JobId;
+use carillon_domain::run::RunRecord;
+use carillon_store::{JobCursor, JobKey, JobQuery, JobView, Page};
 use maud::{Markup, html};
 
 use crate::config::Role;
@@ -26,18 +28,25 @@ const MOST_LOOKS: usize = 4;
 
 /// The list, or one row of it.
 pub(crate) async fn show(visit: &Visit) -> Result<View, Fault> {
-    let page = match visit.fragment().and_then(|fragment| fragment.strip_prefix("row:")) {
-        Some(row) => one(visit, row).await?,
-        None => listed(visit).await?,
+    let seen = match visit.fragment().and_then(|fragment| fragment.strip_prefix("row:")) {
+        Some(row) => {
+            visit
+                .shared(format!("row {row} {:?}", scope(visit)), async || {
+                    with_runs(visit, one(visit, row).await?).await
+                })
+                .await?
+        }
+        None => {
+            let question = format!("jobs {:?} {:?}", filters::query(visit, ROWS)?, scope(visit));
+            visit.shared(question, async || with_runs(visit, listed(visit).await?).await).await?
+        }
     };
-    let ids: Vec<_> = page.items.iter().map(|view| view.state.id).collect();
-    let recent =
-        if ids.is_empty() { BTreeMap::new() } else { visit.api.store.recent_runs(&ids, Size::Row.past()).await? };
+    let (page, recent) = &*seen;
     let group = visit.params.get("group");
     let body = html! {
         div.spread {
             h1 { "Jobs" }
-            @if visit.may(Role::Admin) { (new_hint()) }
+            @if visit.may(Role::Admin) { a.button href=(visit.links.to("/jobs/new")) { "New job" } }
         }
         (said(visit))
         (filters::form(visit))
@@ -50,7 +59,7 @@ pub(crate) async fn show(visit: &Visit) -> Result<View, Fault> {
                 a #news .button href=(visit.here("cursor", visit.params.get("cursor"))) hidden {}
                 div.scroll { table.jobs {
                     (row::heads(visit))
-                    (rows(visit, &page, &recent, group))
+                    (rows(visit, page, recent, group))
                 } }
             }
             nav.row aria-label="Pages" {
@@ -61,7 +70,7 @@ pub(crate) async fn show(visit: &Visit) -> Result<View, Fault> {
             }
         }
     };
-    let live = Params::default().with("namespace", Some(visit.params.get("namespace").unwrap_or("*")));
+    let live = Params::default().with("namespace", Some(filters::namespace(visit).unwrap_or("*")));
     let api = format!("/v1/jobs{}", Params::default().with("namespace", Some("*")).to_query());
     Ok(View::new("Jobs", body).live(live).otherwise(api, "carillon job list --namespace '*'"))
 }
@@ -69,8 +78,8 @@ pub(crate) async fn show(visit: &Visit) -> Result<View, Fault> {
 /// The rows, under headings where they are grouped by a label.
 fn rows(
     visit: &Visit,
-    page: &Page<JobView, carillon_store::JobCursor>,
-    recent: &BTreeMap<carillon_domain::id::JobId, Vec<carillon_domain::run::RunRecord>>,
+    page: &Page<JobView, JobCursor>,
+    recent: &BTreeMap<JobId, Vec<RunRecord>>,
     group: Option<&str>,
 ) -> Markup {
     let runs = |view: &JobView| recent.get(&view.state.id).map_or(&[][..], Vec::as_slice);
@@ -95,8 +104,20 @@ fn rows(
     }
 }
 
+/// Jobs with their newest records.
+type Seen = (Page<JobView, JobCursor>, BTreeMap<JobId, Vec<RunRecord>>);
+
+async fn with_runs(visit: &Visit, page: Page<JobView, JobCursor>) -> Result<Seen, Fault> {
+    let ids: Vec<_> = page.items.iter().map(|view| view.state.id).collect();
+    let recent = match ids.is_empty() {
+        true => BTreeMap::new(),
+        false => visit.api.store.recent_runs(&ids, Size::Row.past()).await?,
+    };
+    Ok((page, recent))
+}
+
 /// One job, for a row that changes in place.
-async fn one(visit: &Visit, row: &str) -> Result<Page<JobView, carillon_store::JobCursor>, Fault> {
+async fn one(visit: &Visit, row: &str) -> Result<Page<JobView, JobCursor>, Fault> {
     let (namespace, name) = row.split_once('/').unwrap_or(("default", row));
     visit.caller.enters(namespace)?;
     let key = JobKey { namespace: namespace.to_owned(), name: name.to_owned() };
@@ -104,7 +125,7 @@ async fn one(visit: &Visit, row: &str) -> Result<Page<JobView, carillon_store::J
 }
 
 /// A page of jobs. A page of the store may be short, as it looks at a bounded number of jobs; then it goes on from there.
-async fn listed(visit: &Visit) -> Result<Page<JobView, carillon_store::JobCursor>, Fault> {
+async fn listed(visit: &Visit) -> Result<Page<JobView, JobCursor>, Fault> {
     let mut query = filters::query(visit, ROWS)?;
     let scope = scope(visit);
     let mut page = Page { items: Vec::new(), next: None };
@@ -118,10 +139,6 @@ async fn listed(visit: &Visit) -> Result<Page<JobView, carillon_store::JobCursor
         query.after = page.next.clone();
     }
     Ok(page)
-}
-
-fn new_hint() -> Markup {
-    html! { span.note { "Add one with " code { "carillon job add" } " or a crontab with " code { "carillon import" } } }
 }
 
 fn empty(visit: &Visit) -> Markup {

@@ -15,19 +15,24 @@ use crate::page::zone::{took, wall};
 const BUCKET: Duration = Duration::from_secs(300);
 const BUCKETS: usize = 288;
 const MINUTES: usize = 60;
-/// How many due times of one job count within the hour.
-const MOST_OF_A_JOB: usize = 3_600;
+/// How many due times of one job are looked up.
+const LOOKED_UP: usize = 6;
 
-/// How many starts fall into each of the next 60 minutes.
+/// How many starts fall into each of the next 60 minutes. Only the first due times of a job are looked up, as that takes long. A
+/// job that has more is taken to go on at the same pace.
 pub(super) fn starts_of_next_hour(visit: &Visit, jobs: &[&ListedJob]) -> Vec<f64> {
     let mut minutes = vec![0.0; MINUTES];
     for job in jobs {
-        for due in coming(&job.view, MOST_OF_A_JOB) {
-            let minute = (due.since(visit.now).as_secs() / 60) as usize;
-            if due >= visit.now + Duration::from_secs(60 * MINUTES as u64) {
-                break;
-            }
-            if let Some(count) = minutes.get_mut(minute).filter(|_| due >= visit.now) {
+        let first = coming(&job.view, LOOKED_UP);
+        let pace = match first.as_slice() {
+            [from, .., until] if first.len() == LOOKED_UP => until.since(*from) / (LOOKED_UP as u32 - 1),
+            _ => Duration::ZERO,
+        };
+        let last = first.last().copied().filter(|_| !pace.is_zero());
+        let going_on = std::iter::successors(last.map(|last| last + pace), |due| Some(*due + pace));
+        let end = visit.now + Duration::from_secs(60 * MINUTES as u64);
+        for due in first.iter().copied().chain(going_on).take_while(|due| *due < end).filter(|due| *due >= visit.now) {
+            if let Some(count) = minutes.get_mut((due.since(visit.now).as_secs() / 60) as usize) {
                 *count += 1.0;
             }
         }
@@ -42,7 +47,7 @@ pub(super) fn next_hour_chart(visit: &Visit, starts: &[f64], count: u64) -> Mark
         (minute as f64 / 60.0, wall(at, visit.zone).format("%H:%M").to_string())
     });
     columns(&Columns {
-        sentence: format!("{} starts within the next hour, {} in the busiest minute.", grouped(count), most),
+        sentence: format!("About {} starts within the next hour, {} in the busiest minute.", grouped(count), most),
         series: vec![Series { class: "c-coming", values: starts.to_vec() }],
         points: Vec::new(),
         labels: labels.to_vec(),

@@ -5,14 +5,20 @@ mod needs;
 mod nodes;
 mod running;
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use carillon_store::{Bounded, JobList, JobListQuery, JobQuery, ListedJob};
+use carillon_domain::id::JobId;
+use carillon_domain::run::RunRecord;
+use carillon_store::{
+    ActivityBucket, Bounded, JobList, JobListQuery, JobQuery, ListedJob, NamespaceScope, RecordedLoss, RunView,
+    SessionView,
+};
 use maud::{Markup, html};
 
 use crate::page::layout::{View, copyable};
 use crate::page::params::Params;
-use crate::page::screens::parts::{grouped, job_link, key_of, plural, said, scope};
+use crate::page::screens::parts::{coming as coming_of, grouped, job_link, key_of, plural, said, scope};
 use crate::page::visit::{Fault, Visit};
 use crate::page::zone::{clock, relative};
 
@@ -27,23 +33,11 @@ const A_DAY: Duration = Duration::from_secs(24 * 3_600);
 
 /// The overview.
 pub(crate) async fn show(visit: &Visit) -> Result<View, Fault> {
-    let (scope, store) = (scope(visit), &visit.api.store);
-    let lists = [
-        (JobList::Troubled, COUNTED),
-        (JobList::Overdue { since: visit.now - OVERDUE_AFTER }, COUNTED),
-        (JobList::Coming { until: visit.now + AN_HOUR }, COMING),
-    ]
-    .map(|(list, limit)| JobListQuery { list, limit });
-    let mut found = store.job_lists(&scope, &lists).await?.into_iter();
-    let mut next_list = || found.next().unwrap_or_default();
-    let (troubled, overdue, coming): (Bounded<ListedJob>, _, _) = (next_list(), next_list(), next_list());
-    let running = store.running(&scope, COUNTED).await?;
-    let activity = store.activity(&scope, visit.now - A_DAY).await?;
-    let sessions = store.sessions().await?;
-    let losses = store.recorded_losses().await?;
-    let needs = needs::Needs::of(visit, &troubled, &overdue, &sessions, &losses);
-    let idle = troubled.items.is_empty() && coming.items.is_empty() && running.items.is_empty() && activity.is_empty();
-    if idle && store.jobs(&JobQuery { limit: 1, ..JobQuery::default() }).await?.items.is_empty() {
+    let scope = scope(visit);
+    let seen = visit.shared(format!("overview {scope:?}"), async || Seen::read(visit, &scope).await).await?;
+    let Seen { troubled, overdue, coming, running, recent, activity, sessions, losses, any } = &*seen;
+    let needs = needs::Needs::of(visit, troubled, overdue, sessions, losses);
+    if !any {
         return Ok(View::new("Overview", welcome(visit, &needs)).live(every_namespace()).alerts(needs.count()));
     }
     let body = html! {
@@ -51,13 +45,53 @@ pub(crate) async fn show(visit: &Visit) -> Result<View, Fault> {
         (said(visit))
         (needs.sentence())
         (needs.list(visit))
-        (running::section(visit, &running).await?)
-        (next_hour(visit, &coming))
-        (activity::section(visit, &activity))
-        (nodes::section(visit, &sessions))
+        (running::section(visit, running, recent))
+        (next_hour(visit, coming))
+        (activity::section(visit, activity))
+        (nodes::section(visit, sessions))
     };
     let view = View::new("Overview", body).live(every_namespace()).alerts(needs.count());
     Ok(view.otherwise("/v1/runs?namespace=*&status=running", "carillon cluster"))
+}
+
+/// Everything that the overview reads.
+struct Seen {
+    troubled: Bounded<ListedJob>,
+    overdue: Bounded<ListedJob>,
+    coming: Bounded<ListedJob>,
+    running: Bounded<RunView>,
+    recent: BTreeMap<JobId, Vec<RunRecord>>,
+    activity: Vec<ActivityBucket>,
+    sessions: Vec<SessionView>,
+    losses: Vec<RecordedLoss>,
+    /// Whether there is any job.
+    any: bool,
+}
+
+impl Seen {
+    async fn read(visit: &Visit, scope: &NamespaceScope) -> Result<Self, Fault> {
+        let store = &visit.api.store;
+        let lists = [
+            (JobList::Troubled, COUNTED),
+            (JobList::Overdue { since: visit.now - OVERDUE_AFTER }, COUNTED),
+            (JobList::Coming { until: visit.now + AN_HOUR }, COMING),
+        ]
+        .map(|(list, limit)| JobListQuery { list, limit });
+        let mut found = store.job_lists(scope, &lists).await?.into_iter();
+        let mut next_list = || found.next().unwrap_or_default();
+        let (troubled, overdue, coming) = (next_list(), next_list(), next_list());
+        let running = store.running(scope, COUNTED).await?;
+        let ids: Vec<_> = running.items.iter().take(running::LISTED).map(|run| run.job_id).collect();
+        let recent = if ids.is_empty() { BTreeMap::new() } else { store.recent_runs(&ids, running::RECORDS).await? };
+        let activity = store.activity(scope, visit.now - A_DAY).await?;
+        let (sessions, losses) = (store.sessions().await?, store.recorded_losses().await?);
+        let seen_any = !(troubled.items.is_empty() && coming.items.is_empty() && running.items.is_empty());
+        let any = seen_any || !activity.is_empty() || {
+            let one = JobQuery { limit: 1, ..JobQuery::default() };
+            !store.jobs(&one).await?.items.is_empty()
+        };
+        Ok(Self { troubled, overdue, coming, running, recent, activity, sessions, losses, any })
+    }
 }
 
 fn every_namespace() -> Params {
@@ -73,7 +107,7 @@ fn next_hour(visit: &Visit, coming: &Bounded<ListedJob>) -> Markup {
             div.spread {
                 h2 { "Next hour" }
                 span.note {
-                    (grouped(count)) @if coming.more { "+" } " " (plural(count as usize, "start", "starts")) " of "
+                    "about " (grouped(count)) @if coming.more { "+" } " " (plural(count as usize, "start", "starts")) " of "
                     a href=(visit.links.to("/jobs?sort=next")) { (grouped(due.len() as u64)) @if coming.more { "+" } " " (plural(due.len(), "job", "jobs")) }
                 }
             }
@@ -83,11 +117,12 @@ fn next_hour(visit: &Visit, coming: &Bounded<ListedJob>) -> Markup {
                 ul.coming data-list {
                     @for job in due.iter().take(8) {
                         li {
-                            @match job.at {
-                                Some(at) => { (relative(at, visit.now)) " " span.muted { (clock(at, visit.now, visit.zone)) } }
-                                None => span.muted { "held" }
+                            @let at = job.at.or_else(|| coming_of(&job.view, 1).first().copied());
+                            @match at {
+                                Some(at) => { (relative(at, visit.now)) span.muted { (clock(at, visit.now, visit.zone)) } }
+                                None => { span.muted { "held" } span {} }
                             }
-                            " " (job_link(visit, &key_of(&job.view)))
+                            span { (job_link(visit, &key_of(&job.view))) }
                         }
                     }
                 }

@@ -1,23 +1,25 @@
-//! The runs of now, each run against its usual duration.
+//! The runs that execute now, each against its usual duration.
 
+use std::collections::BTreeMap;
+
+use carillon_domain::id::JobId;
+use carillon_domain::run::RunRecord;
 use carillon_store::{Bounded, RunStage, RunView};
 use maud::{Markup, html};
 
 use crate::page::screens::parts::{bounded, job_link};
 use crate::page::usual::usual;
-use crate::page::visit::{Fault, Visit};
+use crate::page::visit::Visit;
 use crate::page::zone::{coarse, took};
 
 /// How many records of a job tell its usual duration.
-const RECORDS: usize = 20;
+pub(super) const RECORDS: usize = 20;
 /// How many runs are listed; there may be thousands.
-const LISTED: usize = 8;
+pub(super) const LISTED: usize = 8;
 
-pub(super) async fn section(visit: &Visit, running: &Bounded<RunView>) -> Result<Markup, Fault> {
+pub(super) fn section(visit: &Visit, running: &Bounded<RunView>, recent: &BTreeMap<JobId, Vec<RunRecord>>) -> Markup {
     let listed = &running.items[..running.items.len().min(LISTED)];
-    let ids: Vec<_> = listed.iter().map(|run| run.job_id).collect();
-    let recent = if ids.is_empty() { Default::default() } else { visit.api.store.recent_runs(&ids, RECORDS).await? };
-    Ok(html! {
+    html! {
         section.group {
             div.spread {
                 h2 { "Running now" }
@@ -28,7 +30,7 @@ pub(super) async fn section(visit: &Visit, running: &Bounded<RunView>) -> Result
                 (row(visit, run, recent.get(&run.job_id).and_then(|records| usual(records))))
             } } }
         }
-    })
+    }
 }
 
 fn row(visit: &Visit, run: &RunView, usual: Option<std::time::Duration>) -> Markup {

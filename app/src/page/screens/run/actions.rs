@@ -12,5 +12,5 @@ pub(crate) async fn cancel(request: &mut Request, segment: &str) -> Result<Shown
     let run = visible(&visit, segment).await?.id;
     visit.api.store.cancel(run, &visit.author).await?;
     visit.api.engine.cancel(run);
-    Ok(Shown::Response(see_other(&visit.links.to(&format!("/runs/{run}?said=cancelled")))))
+    Ok(Shown::Response(see_other(&format!("/runs/{run}?said=cancelled"))))
 }

@@ -19,7 +19,7 @@ use maud::{Markup, html};
 use crate::config::Role;
 use crate::http::problem::Problem;
 use crate::page::layout::View;
-use crate::page::outcome::of_run;
+use crate::page::outcome::{Mark, of_run};
 use crate::page::params::Params;
 use crate::page::screens::parts::{csrf, job_link, said};
 use crate::page::screens::why;
@@ -81,7 +81,7 @@ pub(crate) async fn show(visit: &Visit, segment: &str) -> Result<View, Fault> {
     let body = html! {
         (head(visit, &view, &outline))
         (said(visit))
-        p.sentence.medium { (why::sentence(&view.stage)) }
+        p.sentence.medium { (sentence(visit, &view, &outline).await) }
         (span::bar(visit, &outline))
         div.columns-2 {
             section.group { h2 { "Facts" } (facts(visit, &view, &outline)) }
@@ -95,6 +95,19 @@ pub(crate) async fn show(visit: &Visit, segment: &str) -> Result<View, Fault> {
         View::new(title, body).otherwise(format!("/v1/runs/{}", view.id), format!("carillon run show {}", view.id));
     let live = Params::default().with("namespace", Some(&view.key.namespace)).with("job", Some(&view.key.name));
     Ok(if moves { page.live(live) } else { page })
+}
+
+/// Why it ran or did not. Where nothing ran, the whole story of the due time is told.
+async fn sentence(visit: &Visit, view: &RunView, outline: &Outline) -> String {
+    let ran = outline.started_at.is_some() && of_run(&view.stage) != Mark::Lost;
+    if !ran && outline.trigger != Trigger::Manual {
+        let told = crate::why::why(&*visit.api.store, &visit.api.engine, &view.key, Some(outline.due_at)).await;
+        // A job that is deleted has no story any more; its record speaks for itself.
+        if let Ok(told) = told {
+            return told.explanation.sentence;
+        }
+    }
+    why::sentence(&view.stage)
 }
 
 async fn attempts(visit: &Visit, view: &RunView, outline: &Outline) -> Result<Vec<RunView>, Fault> {

@@ -1,5 +1,7 @@
 //! Reading history, sessions, and what a node asks without a lock.
 
+pub(in crate::sqlite) mod purge;
+
 use std::sync::Arc;
 
 use carillon_domain::firing::FiringKey;

@@ -1,0 +1,115 @@
+//! Reads that many readers of the page share, so that a thousand of them cost the database what one does.
+//!
+//! Pages that follow events all look again at the same moment. The first one reads; the others wait for it and get the same answer. An
+//! answer is good until the node learns of another event, and for a second at the most. Without followers nothing is shared.
+
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How long an answer is good at the most: some changes are told by no event.
+const GOOD_FOR: Duration = Duration::from_secs(1);
+/// How many answers are kept.
+const MOST_KEPT: usize = 256;
+
+type Slot = Arc<tokio::sync::Mutex<Option<Answer>>>;
+
+struct Answer {
+    version: u64,
+    read_at: Instant,
+    value: Arc<dyn Any + Send + Sync>,
+}
+
+/// Answers by the question.
+#[derive(Default)]
+pub(crate) struct SharedReads {
+    slots: Mutex<BTreeMap<String, Slot>>,
+}
+
+impl SharedReads {
+    /// The answer to `question`, by `read` unless somebody has read it since `version` came up. Without a version it is read in any
+    /// case.
+    pub async fn get<T, E>(
+        &self,
+        version: Option<u64>,
+        question: String,
+        read: impl AsyncFnOnce() -> Result<T, E>,
+    ) -> Result<Arc<T>, E>
+    where
+        T: Send + Sync + 'static,
+    {
+        let Some(version) = version else { return read().await.map(Arc::new) };
+        let slot = self.slot(question);
+        let mut answer = slot.lock().await;
+        if let Some(known) =
+            answer.as_ref().filter(|known| known.version >= version && known.read_at.elapsed() < GOOD_FOR)
+            && let Ok(value) = Arc::clone(&known.value).downcast::<T>()
+        {
+            return Ok(value);
+        }
+        let read_at = Instant::now();
+        let value = Arc::new(read().await?);
+        *answer = Some(Answer { version, read_at, value: value.clone() });
+        Ok(value)
+    }
+
+    /// Forgets everything, because somebody at this node has changed something.
+    pub fn forget(&self) {
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    fn slot(&self, question: String) -> Slot {
+        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        if slots.len() >= MOST_KEPT && !slots.contains_key(&question) {
+            slots.clear();
+        }
+        Arc::clone(slots.entry(question).or_default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use futures_util::future::join_all;
+
+    use super::*;
+
+    /// Asks as a page does; the answer is how often was read.
+    async fn ask(reads: &SharedReads, count: &AtomicUsize, version: Option<u64>, question: &str) -> usize {
+        let read = async || {
+            tokio::task::yield_now().await;
+            Ok::<_, Infallible>(count.fetch_add(1, Ordering::SeqCst) + 1)
+        };
+        let Ok(value) = reads.get(version, question.to_owned(), read).await;
+        *value
+    }
+
+    #[tokio::test]
+    async fn a_thousand_readers_read_once_for_each_event() {
+        let (reads, count) = (SharedReads::default(), AtomicUsize::new(0));
+        for version in [7, 8] {
+            let all = join_all((0..1_000).map(|_| ask(&reads, &count, Some(version), "jobs"))).await;
+            assert!(all.iter().all(|value| *value as u64 == version - 6), "nobody gets what was before the event");
+        }
+        assert_eq!(ask(&reads, &count, Some(8), "other").await, 3, "each question has its own answer");
+        reads.forget();
+        assert_eq!(ask(&reads, &count, Some(8), "jobs").await, 4);
+    }
+
+    #[tokio::test]
+    async fn without_followers_everybody_reads() {
+        let (reads, count) = (SharedReads::default(), AtomicUsize::new(0));
+        assert_eq!((ask(&reads, &count, None, "jobs").await, ask(&reads, &count, None, "jobs").await), (1, 2));
+    }
+
+    #[tokio::test]
+    async fn a_failure_is_not_kept() {
+        let reads = SharedReads::default();
+        let failed = reads.get(Some(1), "jobs".into(), async || Err::<u8, _>("away")).await;
+        assert_eq!(failed.map(|value| *value), Err("away"));
+        assert_eq!(reads.get(Some(1), "jobs".into(), async || Ok::<u8, &str>(5)).await.map(|value| *value), Ok(5));
+    }
+}

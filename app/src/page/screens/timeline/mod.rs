@@ -1,0 +1,159 @@
+//! The timeline: what runs at once?
+
+mod drawing;
+mod lanes;
+
+use std::time::Duration;
+
+use carillon_domain::time::Timestamp;
+use maud::{Markup, html};
+
+use self::lanes::{Bar, LANES, Lane, Range};
+use crate::page::layout::{View, copyable};
+use crate::page::outcome::Mark;
+use crate::page::params::Params;
+use crate::page::screens::parts::{grouped, job_link, plural};
+use crate::page::visit::{Fault, Visit};
+use crate::page::zone::{clock, full, took, wall};
+
+/// How many hours may be chosen.
+const HOURS: [u32; 6] = [1, 3, 6, 12, 24, 48];
+const USUAL_HOURS: u32 = 6;
+/// How many rows the table has.
+const MOST_ROWS: usize = 500;
+/// How many labels stand under the time.
+const LABELS: u32 = 6;
+
+/// The screen.
+pub(crate) async fn show(visit: &Visit) -> Result<View, Fault> {
+    let range = range(visit);
+    let (lanes, more) = lanes::lanes(visit, range).await?;
+    let as_table = visit.params.get("as") == Some("table");
+    let body = html! {
+        div.spread {
+            h1 { "Timeline" }
+            a href=(visit.here("as", (!as_table).then_some("table"))) { @if as_table { "The same as a drawing" } @else { "The same as a table" } }
+        }
+        (filters(visit))
+        (steps(visit, range))
+        @if lanes.is_empty() { (empty(visit)) }
+        @else if as_table { (table(visit, &lanes)) }
+        @else { (drawn(visit, &lanes, range)) }
+        @if more { p.note { "These are the " (LANES) " jobs that come up first. Narrow them by name, namespace or label." } }
+    };
+    let api = format!(
+        "/v1/runs?namespace=*&since={}&until={}",
+        range.from.to_rfc3339_short(),
+        range.until.to_rfc3339_short()
+    );
+    let view = View::new("Timeline", body).otherwise(api, "carillon job runs NAME");
+    let shows_now = range.from <= visit.now && visit.now <= range.until;
+    Ok(if shows_now { view.live(Params::default().with("namespace", Some("*"))) } else { view })
+}
+
+/// The range of the address; around now where it names none.
+fn range(visit: &Visit) -> Range {
+    let hours = hours(visit);
+    let length = Duration::from_secs(u64::from(hours) * 3_600);
+    let given = visit.params.get("from").and_then(Timestamp::parse_rfc3339);
+    // Whole minutes, so that a page that looks again stays the same for a while.
+    let minute = Timestamp::from_secs(visit.now.as_ms() / 60_000 * 60);
+    let from = given.unwrap_or(minute - length * 2 / 3).clamp(Timestamp::EPOCH, Timestamp::MAX - length);
+    Range { from, until: from + length }
+}
+
+fn hours(visit: &Visit) -> u32 {
+    let given = visit.params.get("hours").and_then(|text| text.parse().ok());
+    given.filter(|hours| HOURS.contains(hours)).unwrap_or(USUAL_HOURS)
+}
+
+fn filters(visit: &Visit) -> Markup {
+    let get = |key| visit.params.get(key).unwrap_or_default();
+    let many = visit.caller.namespaces().is_none_or(|names| names.len() > 1);
+    html! {
+        form.filters role="search" method="get" action=(visit.links.to("/timeline")) data-filter {
+            input #q type="search" name="q" value=(get("q")) placeholder="Search names" aria-label="Search names" maxlength="128" data-keep;
+            @if many { input type="text" name="namespace" value=(get("namespace")) placeholder="namespace" aria-label="Namespace" maxlength="128" data-keep; }
+            input type="text" name="label" value=(get("label")) placeholder="label=value" aria-label="Label" maxlength="300" data-keep;
+            select name="hours" aria-label="How long" {
+                @for hours in HOURS { option value=(hours) selected[self::hours(visit) == hours] { (hours) " " (plural(hours as usize, "hour", "hours")) } }
+            }
+            @for key in ["from", "as", "zone"] { @if let Some(value) = visit.params.get(key) { input type="hidden" name=(key) value=(value); } }
+            button { "Show" }
+        }
+    }
+}
+
+/// Earlier and later, by half of the range.
+fn steps(visit: &Visit, range: Range) -> Markup {
+    let half = range.length() / 2;
+    let at = |from: Timestamp| visit.here("from", Some(&from.to_rfc3339_short()));
+    html! {
+        nav.row aria-label="Range" {
+            a.button rel="prev" href=(at((range.from - half).max(Timestamp::EPOCH))) { "← Earlier" }
+            @if visit.params.get("from").is_some() { a.button href=(visit.here("from", None)) { "Now" } }
+            a.button rel="next" href=(at(range.from + half)) { "Later →" }
+            span.muted { (full(range.from, visit.zone)) " to " (clock(range.until, range.from, visit.zone)) }
+        }
+    }
+}
+
+fn drawn(visit: &Visit, lanes: &[Lane], range: Range) -> Markup {
+    let most = drawing::at_once(lanes, range);
+    let limit = visit.api.engine.counts().max_executing;
+    let peak = most.iter().copied().max().unwrap_or(0);
+    let labels = (0..=LABELS).map(|n| {
+        let share = f64::from(n) / f64::from(LABELS);
+        let at = range.from + range.length() * n / LABELS;
+        (share, wall(at, visit.zone).format("%H:%M").to_string())
+    });
+    html! {
+        div.timeline {
+            div.head { strong { "At once" } span.note { "at most " (grouped(peak as u64)) @if limit > 0 { ", a node runs " (grouped(limit as u64)) } } }
+            (drawing::at_once_chart(&most, limit, labels.collect()))
+            ul.names data-list { @for lane in lanes { li { (job_link(visit, &lane.key)) } } }
+            (drawing::lanes(lanes, range, range.share(visit.now)))
+        }
+        p.legend.small {
+            @for mark in [Mark::Succeeded, Mark::Failed, Mark::TimedOut, Mark::Cancelled, Mark::Lost, Mark::Skipped, Mark::Running] { (mark.badge()) " " }
+            span.muted { "Outlines are to come, as long as they usually take." }
+            @if lanes.iter().any(|lane| lane.more) { span.muted { "Of a job that runs very often, the newest 200 are drawn." } }
+        }
+    }
+}
+
+fn table(visit: &Visit, lanes: &[Lane]) -> Markup {
+    let mut rows: Vec<(&Lane, &Bar)> =
+        lanes.iter().flat_map(|lane| lane.bars.iter().map(move |bar| (lane, bar))).collect();
+    rows.sort_by_key(|(lane, bar)| (bar.from, &lane.key));
+    let cut = rows.len() > MOST_ROWS;
+    rows.truncate(MOST_ROWS);
+    html! {
+        @if rows.is_empty() { p.muted { "Nothing ran in this range, and nothing is to come in it." } }
+        @else { div.scroll { table {
+            thead { tr { th scope="col" { "From" } th scope="col" { "Job" } th scope="col" { "Outcome" } th.n scope="col" { "Took" } th scope="col" { "Until" } } }
+            tbody data-list { @for (lane, bar) in rows { tr {
+                td.nowrap { (clock(bar.from, visit.now, visit.zone)) }
+                td.name { (job_link(visit, &lane.key)) }
+                td { @if bar.mark == Mark::Waiting { span.o.o-waiting { (Mark::Waiting.icon()) "to come" } } @else { (bar.mark.badge()) } }
+                td.n { @match bar.mark {
+                    Mark::Skipped => "–",
+                    Mark::Waiting => { span.muted { "usually " (took(bar.until.since(bar.from))) } }
+                    _ => (took(bar.until.since(bar.from))),
+                } }
+                td.nowrap { @if bar.mark != Mark::Skipped { (clock(bar.until, visit.now, visit.zone)) } }
+            } } }
+        } } }
+        @if cut { p.note { "These are the first " (MOST_ROWS) ". Choose fewer hours, or fewer jobs." } }
+    }
+}
+
+fn empty(visit: &Visit) -> Markup {
+    let filtered = !visit.state().only(&["q", "namespace", "label"]).pairs().is_empty();
+    html! {
+        div.empty {
+            @if filtered { h2 { "No job matches." } p { a href=(visit.links.to("/timeline")) { "Show all jobs" } } }
+            @else { h2 { "No jobs yet." } p { "Add one, and its runs stand here:" } (copyable("carillon job add hello --schedule '* * * * *' -- echo hello")) }
+        }
+    }
+}

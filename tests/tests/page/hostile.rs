@@ -1,0 +1,111 @@
+//! Output, params, reasons and addresses that try to become markup, a style or an address: they stay text, and nothing runs.
+
+use carillon_tests::browser::{Browser, Look};
+use carillon_tests::fixture::Gate;
+use carillon_tests::jobs::{NEVER, job, merged};
+use carillon_tests::page_site::{Reader, Site};
+use serde_json::json;
+
+use super::{browser, no_complaint};
+
+/// Ends whatever it may stand in, and then tries everything.
+const INJECTION: &str = "</pre></textarea></title></style><script>window.hacked=1</script>\
+    <img src=x onerror=window.hacked=1><style>body{display:none}</style><a href=\"javascript:window.hacked=1\">go</a>\
+    \"' onfocus=window.hacked=1 autofocus x='";
+
+/// As much of it as a label may hold.
+const LABEL: &str = "\"><script>window.hacked=1</script>";
+
+#[test]
+fn hostile_text_stays_text() {
+    let Some(browser) = browser(Look::default()) else { return };
+    nothing_that_others_wrote_runs(&browser);
+    an_address_that_others_made_runs_nothing(&browser);
+}
+
+fn nothing_that_others_wrote_runs(browser: &Browser) {
+    let site = Site::start();
+    let gate = Gate::new(site.directory(), "gate");
+    std::fs::write(site.directory().join("words"), INJECTION).expect("written");
+    let words = site.directory().join("words");
+    let say = format!(
+        "cat {0}; printf '\\033[31;\"><img src=x onerror=window.hacked=1>m\\033]8;;javascript:window.hacked=1\\033\\\\link\\033]8;;\\007\\033]0;title\\007'",
+        words.display()
+    );
+    let command = format!("{say}; {}; {say}; echo {}; exit 1", gate.wait(), "the-end");
+    let more = json!({"params": {"command": command, "env": {"WORDS": INJECTION}}, "labels": {"team": LABEL}});
+    site.server.create(&merged(job("hostile", NEVER, "true", json!({})), more));
+    site.server.create(&job("paused", NEVER, "true", json!({})));
+    site.server.post("/v1/jobs/paused/pause", &json!({"reason": INJECTION}));
+    site.sign_in(browser, Reader::Admin);
+
+    let run = site.server.run_now("hostile");
+    site.server.started(&run);
+    browser.open(&site.at(&format!("/runs/{run}")));
+    browser.wait_for_text("#output", "<script>window.hacked=1</script>");
+    nothing_ran(browser);
+    gate.open();
+    browser.wait_for_text("#output", "the-end");
+    nothing_ran(browser);
+    site.server.ended(&run);
+
+    for (path, element) in [
+        (format!("/runs/{run}").as_str(), "#output"),
+        ("/jobs/default/hostile", "pre.json"),
+        ("/jobs/default/hostile/run", "main"),
+        ("/jobs/default/paused", "main p.say.warn"),
+        ("/jobs/default/hostile", "a.label"),
+        ("/jobs?group=team", "table.jobs"),
+    ] {
+        browser.open(&site.at(path));
+        let shown = browser.script(
+            "const found = document.querySelector(arguments[0]);
+             return found.textContent + [...found.querySelectorAll('textarea')].map((one) => one.value).join('')",
+            vec![json!(element)],
+        );
+        let shown = shown.as_str().expect("text").replace("\\\"", "\"");
+        assert!(shown.contains("<script>window.hacked=1</script>"), "{path}: {shown}");
+        nothing_ran(browser);
+    }
+}
+
+fn an_address_that_others_made_runs_nothing(browser: &Browser) {
+    let site = Site::start();
+    site.server.create(&job("greet", NEVER, "true", json!({})));
+    site.sign_in(browser, Reader::Admin);
+    let injection: String = INJECTION.bytes().map(|byte| format!("%{byte:02X}")).collect();
+    for path in [
+        "/jobs?q=",
+        "/jobs?label=",
+        "/jobs?group=",
+        "/jobs?namespace=",
+        "/jobs?cursor=",
+        "/?zone=",
+        "/jobs?said=",
+        "/jobs?sort=",
+    ] {
+        browser.open(&site.at(&format!("{path}{injection}")));
+        browser.wait_for("main");
+        nothing_ran(browser);
+    }
+    for (name, value) in [("name", INJECTION), ("namespace", INJECTION), ("schedule", INJECTION)] {
+        let (status, answer) = site.server.call(
+            "POST",
+            "/v1/jobs",
+            Some(&merged(job("a", NEVER, "true", json!({})), json!({name: value}))),
+        );
+        assert_eq!(status, 400, "{name}: {answer}");
+    }
+}
+
+fn nothing_ran(browser: &Browser) {
+    let found = browser.script(
+        "return [window.hacked ?? null, document.querySelectorAll('script').length, getComputedStyle(document.body).display]",
+        vec![],
+    );
+    assert_eq!(found, json!([null, 1, "block"]), "at {}", browser.url());
+    for markup in ["img", "style", "[onerror]", "[onfocus]", "[href^='javascript:' i]", "[src=x]"] {
+        assert!(!browser.has(markup), "{markup} at {}", browser.url());
+    }
+    no_complaint(browser);
+}

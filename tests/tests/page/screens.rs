@@ -1,0 +1,66 @@
+//! Every screen, in both themes, on a wide window and on a phone.
+
+use carillon_tests::browser::{Browser, Look};
+use carillon_tests::page_site::{Reader, SCREENS, Site};
+use serde_json::{Value, json};
+
+use super::{browser, no_complaint};
+
+/// The elements that stick out to the right of the window, unless something around them scrolls.
+const WIDER_THAN_THE_WINDOW: &str = "
+    const scrolls = (element) => element.closest('.scroll, pre, dialog, .hidden, .skip') !== null;
+    const outside = [...document.body.querySelectorAll('*')]
+        .filter((element) => element.getBoundingClientRect().right > innerWidth + 1 && !scrolls(element));
+    const width = document.documentElement.scrollWidth;
+    return width <= innerWidth ? [] : [width, ...outside.map((element) => element.outerHTML.slice(0, 120))];";
+
+/// How far things have moved since the page began, without a reader's doing.
+pub const LAYOUT_SHIFT: &str = "
+    const done = arguments[arguments.length - 1];
+    let sum = 0;
+    new PerformanceObserver((list) => {
+        for (const entry of list.getEntries()) if (!entry.hadRecentInput) sum += entry.value;
+    }).observe({ type: 'layout-shift', buffered: true });
+    requestAnimationFrame(() => requestAnimationFrame(() => done(sum)));";
+
+#[test]
+fn every_screen_loads_without_a_complaint_in_both_themes() {
+    let Some(browser) = browser(Look::default()) else { return };
+    let site = Site::with_history();
+    site.sign_in(&browser, Reader::Admin);
+    no_complaint(&browser);
+    let grounds = [false, true].map(|dark| {
+        browser.prefer(dark);
+        for screen in SCREENS {
+            browser.open(&site.at(screen.path));
+            browser.wait_for_text(screen.element, screen.words);
+            holds_what_every_screen_holds(&browser, screen.name);
+            no_complaint(&browser);
+        }
+        browser.script("return getComputedStyle(document.body).backgroundColor", vec![])
+    });
+    assert_ne!(grounds[0], grounds[1], "the themes differ");
+    browser.resize(360, 740);
+    for screen in SCREENS {
+        browser.open(&site.at(screen.path));
+        browser.wait_for_text(screen.element, screen.words);
+        let wider = browser.script(WIDER_THAN_THE_WINDOW, vec![]);
+        assert_eq!(wider, json!([]), "{} scrolls sideways at 360 px", screen.name);
+        no_complaint(&browser);
+    }
+}
+
+fn holds_what_every_screen_holds(browser: &Browser, name: &str) {
+    assert!(browser.title().ends_with("· Carillon"), "{name}: {}", browser.title());
+    for (css, expected) in [("main", 1), ("h1", 1), ("script", 1), ("style, [style], [onclick], img, iframe", 0)] {
+        assert_eq!(browser.count(css), expected, "{name}: {css}");
+    }
+    let moved = browser.script_async(LAYOUT_SHIFT, vec![]);
+    assert!(moved.as_f64().is_some_and(|moved| moved <= 0.02), "{name}: the layout shifts by {moved}");
+    let twice = browser.script(
+        "const ids = [...document.querySelectorAll('[id]')].map((one) => one.id);
+         return ids.filter((id, at) => ids.indexOf(id) !== at);",
+        vec![],
+    );
+    assert_eq!(twice, Value::Array(Vec::new()), "{name}: ids that stand twice");
+}
