@@ -85,7 +85,12 @@ fn look(browser: &Browser, axe: &str, screen: &str, dark: bool) -> usize {
 
 fn take_pictures(site: &Site, browser: &Browser, directory: &Path) {
     site.sign_in(browser, Reader::Admin);
-    for (name, path) in [("overview.png", "/"), ("jobs.png", "/jobs")] {
+    browser.wait("the server to count the history", || {
+        browser.reload();
+        browser.text("main").contains(" succeeded, ") && !browser.text("main").contains("Nothing ended within a day")
+    });
+    for (name, path, height) in [("overview.png", "/", 800), ("jobs.png", "/jobs", 720)] {
+        browser.resize(1_280, height);
         browser.open(&site.at(path));
         browser.wait_for("main .o");
         let file = directory.join(name);
@@ -94,4 +99,5 @@ fn take_pictures(site: &Site, browser: &Browser, directory: &Path) {
         assert!(bytes <= LARGEST_PICTURE, "{name} has {bytes} bytes, {LARGEST_PICTURE} are allowed");
         println!("{}: {bytes} bytes", file.display());
     }
+    browser.resize(1_280, 800);
 }

@@ -55,7 +55,7 @@ impl Driver {
         format!("http://127.0.0.1:{}", self.port)
     }
 
-    /// Its output so far.
+    /// Everything that it said so far.
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.directory.path().join("driver.log")).unwrap_or_default()
     }

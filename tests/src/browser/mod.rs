@@ -189,13 +189,13 @@ impl Browser {
         self.press(&key.text());
     }
 
-    /// Runs the body of a script with `arguments`; its answer.
+    /// The answer of a script: its body, with `arguments`.
     pub fn script(&self, body: &str, arguments: Vec<Value>) -> Value {
         let answer = self.runtime.block_on(self.client.execute(body, arguments));
         answer.unwrap_or_else(|error| panic!("a script failed: {error}\n{body}"))
     }
 
-    /// Runs a script that answers later, by a call of its last argument.
+    /// The answer of a script that calls its last argument in the end.
     pub fn script_async(&self, body: &str, arguments: Vec<Value>) -> Value {
         let answer = self.runtime.block_on(self.client.execute_async(body, arguments));
         answer.unwrap_or_else(|error| panic!("a script failed: {error}\n{body}"))

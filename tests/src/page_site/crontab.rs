@@ -51,7 +51,7 @@ pub(super) const JOBS: [Entry; 20] = [
     entry("warm-caches", "0 * * * *", "web", (60, 9_500, 0)),
 ];
 
-/// The output of the one that fails.
+/// The command that fails.
 const FAILURE: &str =
     r"printf 'reading 4,210 invoices\n\033[1;31mledger is locked\033[0m by pid 3177, giving up\n'; exit 3";
 /// The one that a looker finds running.

@@ -1,4 +1,4 @@
-//! The parts that move by themselves: rows, the overview, the output of a run. A mark on the window tells that nothing was loaded again.
+//! Live updates: rows, the overview, the output of a run. A mark on the window tells that nothing was loaded again.
 
 use carillon_tests::browser::{Browser, Look};
 use carillon_tests::fixture::Gate;

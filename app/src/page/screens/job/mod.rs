@@ -59,7 +59,7 @@ pub(crate) async fn show(visit: &Visit, key: &JobKey) -> Result<View, Fault> {
             }
             section.group {
                 h2 { "A year of days" }
-                div.scroll { (days::year(days, visit.now)) }
+                div.scroll tabindex="0" role="region" aria-label="A year of days" { (days::year(days, visit.now)) }
             }
         }
         (history::durations(records))

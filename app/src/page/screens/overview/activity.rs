@@ -18,8 +18,8 @@ const MINUTES: usize = 60;
 /// How many due times of one job are looked up.
 const LOOKED_UP: usize = 6;
 
-/// How many starts fall into each of the next 60 minutes. Only the first due times of a job are looked up, as that takes long. A
-/// job that has more is taken to go on at the same pace.
+/// How many starts fall into each of the next 60 minutes. A few due times of each job are looked up, as all of them would take long.
+/// After those it is taken to go on at the same pace.
 pub(super) fn starts_of_next_hour(visit: &Visit, jobs: &[&ListedJob]) -> Vec<f64> {
     let mut minutes = vec![0.0; MINUTES];
     for job in jobs {
@@ -138,7 +138,7 @@ fn table(visit: &Visit, activity: &[ActivityBucket]) -> Markup {
         hour.lag_max_ms = hour.lag_max_ms.max(bucket.lag_max_ms);
     }
     html! {
-        div.scroll { table {
+        div.scroll tabindex="0" role="region" aria-label="The last 24 hours" { table {
             thead { tr { th scope="col" { "Hour" } th.n scope="col" { "Succeeded" } th.n scope="col" { "Failed" } th.n scope="col" { "Timed out" } th.n scope="col" { "Lost" } th.n scope="col" { "Did not run" } th.n scope="col" { "Cancelled" } th.n scope="col" { "Latest start" } } }
             tbody { @for (hour, bucket) in hours.iter().rev() {
                 @let counts = &bucket.outcomes;
