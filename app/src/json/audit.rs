@@ -29,6 +29,9 @@ fn state_json(state: &AuditState) -> Value {
             out["pause"] = json!(pause.as_ref().map(pause_json));
             out
         }
+        AuditState::Known(AuditDocument::RunParams(params)) => {
+            json!({"params": serde_json::from_str::<Value>(params).unwrap_or_default()})
+        }
         AuditState::Known(AuditDocument::LossWindows(windows)) => {
             json!({"lost_commits": windows.iter().map(window_json).collect::<Vec<_>>()})
         }

@@ -86,6 +86,8 @@ pub enum AuditDocument {
         /// Its pause, if there is one.
         pause: Option<Pause>,
     },
+    /// The params that one manual run got in place of its job's.
+    RunParams(Arc<str>),
     /// Loss windows.
     LossWindows(Vec<RecordedLoss>),
 }

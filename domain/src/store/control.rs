@@ -117,7 +117,8 @@ pub fn trigger(job: JobId, run: RunId, params: Option<&Arc<str>>, author: &Autho
     if let (Some(params), Some(due_at)) = (params, asked_at) {
         work.keep_run_params(FiringKey { job, due_at, trigger: Trigger::Manual }, params.clone());
     }
-    work.audit(AuditEntry { run: Some(run), ..entry(author, Action::JobRun, (job, &row.definition), rows) });
+    let after = params.cloned().map(AuditDocument::RunParams);
+    work.audit(AuditEntry { run: Some(run), after, ..entry(author, Action::JobRun, (job, &row.definition), rows) });
     Ok(work.decided(Ok(())))
 }
 

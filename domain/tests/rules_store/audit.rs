@@ -40,7 +40,7 @@ fn entry<A>(decided: &Decided<A>) -> &AuditEntry {
 fn state(document: Option<&AuditDocument>) -> Option<(&str, bool)> {
     match document? {
         AuditDocument::Job { definition, pause } => Some((&definition.schedule, pause.is_some())),
-        AuditDocument::LossWindows(_) => panic!("no state of a job"),
+        AuditDocument::RunParams(_) | AuditDocument::LossWindows(_) => panic!("no state of a job"),
     }
 }
 
@@ -101,6 +101,9 @@ fn actions_tell_of_job_and_run() {
     let triggered = decided(trigger(JOB, run(50), None, &ann(), &rows(row(&job()))));
     assert_told(&triggered, Action::JobRun, None, None);
     assert_eq!(entry(&triggered).run, Some(run(50)));
+    let params: std::sync::Arc<str> = "{}".into();
+    let with_params = decided(trigger(JOB, run(50), Some(&params), &ann(), &rows(row(&job()))));
+    assert_eq!(entry(&with_params).after, Some(AuditDocument::RunParams(params)));
     let held_row = prepared(&job());
     let mut rows = rows(held_row.clone());
     rows.runs.insert(run(1), Some(held(&held_row).row));

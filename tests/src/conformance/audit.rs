@@ -53,7 +53,8 @@ pub async fn every_change_has_one_entry(bench: &StoreFixture) {
     store.resume(&key("a"), &ann()).await.unwrap();
     assert!(store.resume(&key("ghost"), &ann()).await.is_err());
     let run = bench.draw();
-    store.trigger(&key("a"), run, &ann()).await.unwrap();
+    let own = r#"{"env":{"P":{"secret":true,"value":"hush"}}}"#;
+    store.trigger_with(&key("a"), run, Some(own.into()), &ann()).await.unwrap();
     store.cancel(run, &ann()).await.unwrap();
     assert!(store.cancel(run, &ann()).await.is_err(), "it has ended");
     assert!(store.delete_job(&key("a"), Some(99), &ann()).await.is_err());
@@ -80,7 +81,9 @@ pub async fn every_change_has_one_entry(bench: &StoreFixture) {
     assert_eq!(states("job.created"), (None, shown));
     assert_eq!(states("job.updated"), (shown, shown), "only the value of the secret changed");
     assert_eq!(states("job.deleted"), (shown, None));
-    assert_eq!(states("job.run"), (None, None));
+    let asked = log.iter().find(|view| view.action == "job.run").and_then(|view| view.after.as_ref());
+    let own = r#"{"env":{"P":{"secret":true}}}"#;
+    assert_eq!(asked, Some(&AuditState::Known(AuditDocument::RunParams(own.into()))));
     let paused = log.iter().find(|view| view.action == "job.paused").and_then(|view| view.after.as_ref());
     let Some(AuditState::Known(AuditDocument::Job { pause: Some(pause), .. })) = paused else { panic!("{paused:?}") };
     assert_eq!((pause.since, pause.reason.as_deref()), (at(1), Some("holiday")));

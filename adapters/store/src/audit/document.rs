@@ -23,6 +23,7 @@ enum Stored {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pause: Option<StoredPause>,
     },
+    RunParams(String),
     LossWindows(Vec<StoredWindow>),
 }
 
@@ -56,6 +57,7 @@ pub(crate) fn to_text(document: &AuditDocument) -> StoreResult<String> {
             definition: Box::new(Document::of(definition, redacted_text(&definition.params))),
             pause: pause.as_ref().map(store_pause),
         },
+        AuditDocument::RunParams(params) => Stored::RunParams(redacted_text(params)),
         AuditDocument::LossWindows(windows) => Stored::LossWindows(windows.iter().map(store_window).collect()),
     };
     let failed = |error| StoreError::Permanent(format!("an entry of the audit log cannot be written: {error}"));
@@ -66,6 +68,7 @@ pub(crate) fn to_text(document: &AuditDocument) -> StoreResult<String> {
 pub(crate) fn from_text(key: Option<&JobKey>, text: String) -> AuditState {
     let known = match serde_json::from_str(&text) {
         Ok(Stored::Job { definition, pause }) => key.and_then(|key| read_job(key, *definition, pause)),
+        Ok(Stored::RunParams(params)) => Some(AuditDocument::RunParams(params.into())),
         Ok(Stored::LossWindows(windows)) => {
             Some(AuditDocument::LossWindows(windows.into_iter().map(read_window).collect()))
         }
@@ -81,6 +84,7 @@ pub(super) fn redacted(document: AuditDocument) -> AuditDocument {
             let params = redacted_text(&definition.params);
             AuditDocument::Job { definition: Job { params, ..(*definition).clone() }.into(), pause }
         }
+        AuditDocument::RunParams(params) => AuditDocument::RunParams(redacted_text(&params).into()),
         windows @ AuditDocument::LossWindows(_) => windows,
     }
 }
@@ -144,6 +148,10 @@ mod tests {
         let text = to_text(&secret).unwrap();
         assert!(!text.contains("hush"), "{text}");
         assert_eq!(from_text(Some(&key()), text), AuditState::Known(redacted(secret)));
+        let params = AuditDocument::RunParams(r#"{"env":{"P":{"secret":true,"value":"hush"}}}"#.into());
+        let text = to_text(&params).unwrap();
+        assert!(!text.contains("hush"), "{text}");
+        assert_eq!(from_text(Some(&key()), text), AuditState::Known(redacted(params)));
         let garbled = to_text(&job(r#"{"value":"hush","secret":true"#)).unwrap();
         assert!(!garbled.contains("hush"), "{garbled}");
     }

@@ -63,6 +63,19 @@ async fn a_secret_is_never_told() {
 }
 
 #[tokio::test]
+async fn the_params_of_one_run_are_told_without_secrets() {
+    let api = Api::new().await;
+    api.job("a", json!({})).await;
+    let params = json!({"command": "y", "env": {"P": {"value": "hush", "secret": true}}});
+    let asked = api.call("POST", "/v1/jobs/a/run", Some(json!({"params": params}))).await;
+    assert_eq!(asked.status, 202, "{}", asked.json);
+    let entry = api.audit("viewer", "?action=job.run").await.remove(0);
+    assert_eq!((&entry["run"], &entry["before"]), (&asked.json["id"], &json!(null)));
+    assert_eq!(entry["after"]["params"]["env"], json!({"P": {"secret": true}}));
+    assert_eq!(entry["after"]["params"]["command"], "y");
+}
+
+#[tokio::test]
 async fn refusals_and_repetitions_leave_no_entry() {
     let api = Api::new().await;
     api.call("PUT", "/v1/jobs/a", Some(job("a"))).await;
