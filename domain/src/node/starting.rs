@@ -70,11 +70,7 @@ impl Node {
     }
 
     pub(super) fn started(&mut self, sent: Vec<RunRef>, answer: Result<Vec<StartAnswer>, CallFailure>, now: BootTime) {
-        // The answer to a start of an earlier claim tells nothing: the row has moved on, so that start matches nothing.
-        let current = |at: RunRef| {
-            let of_run = self.runs.get(&at.run)?;
-            (of_run.stage == Stage::Starting && of_run.at == at).then_some(at.run)
-        };
+        let current = |at: RunRef| (self.stage_of(at) == Some(&Stage::Starting)).then_some(at.run);
         let sent: Vec<Option<RunId>> = sent.into_iter().map(current).collect();
         match answer {
             Ok(answers) => {
@@ -131,18 +127,18 @@ impl Node {
         let to_settle = self.batch_of(self.worklists.outcome_unknown.iter().chain(&self.to_recheck));
         if !to_settle.is_empty() {
             let runs = self.refs(&to_settle);
-            self.call(Sent::Settle(to_settle), Call::Settle { session: self.session, runs });
+            self.call(Sent::Settle(runs.clone()), Call::Settle { session: self.session, runs });
         }
     }
 
-    pub(super) fn settled(&mut self, sent: Vec<RunId>, answer: Result<Vec<SettleAnswer>, CallFailure>, now: BootTime) {
+    pub(super) fn settled(&mut self, sent: Vec<RunRef>, answer: Result<Vec<SettleAnswer>, CallFailure>, now: BootTime) {
         match answer {
             Ok(answers) => {
                 self.agenda.backoffs.succeeded(CallKind::Settle);
-                for (run, one) in sent.into_iter().zip(answers) {
-                    match self.stage(run) {
-                        Some(Stage::OutcomeUnknown) => self.outcome_settled(run, one, now),
-                        Some(Stage::Executing) => self.rechecked(run, one, now),
+                for (at, one) in sent.into_iter().zip(answers) {
+                    match self.stage_of(at) {
+                        Some(Stage::OutcomeUnknown) => self.outcome_settled(at.run, one, now),
+                        Some(Stage::Executing) => self.rechecked(at.run, one, now),
                         // It ended while the call was in flight.
                         Some(Stage::Prepared | Stage::Starting | Stage::Ended(_) | Stage::Finishing(_))
                         | Some(Stage::Releasing)
@@ -152,12 +148,12 @@ impl Node {
             }
             Err(failure) => {
                 self.agenda.backoffs.failed(CallKind::Settle, now);
-                for run in sent {
-                    match self.stage(run) {
+                for at in sent {
+                    match self.stage_of(at) {
                         Some(Stage::OutcomeUnknown) => {
-                            self.react(run, FAILED_SETTLE.event(failure), Facts::default(), now);
+                            self.react(at.run, FAILED_SETTLE.event(failure), Facts::default(), now);
                         }
-                        Some(Stage::Executing) => self.react(run, Event::RecheckFailed, Facts::default(), now),
+                        Some(Stage::Executing) => self.react(at.run, Event::RecheckFailed, Facts::default(), now),
                         Some(Stage::Prepared | Stage::Starting | Stage::Ended(_) | Stage::Finishing(_))
                         | Some(Stage::Releasing)
                         | None => {}
@@ -167,7 +163,9 @@ impl Node {
         }
     }
 
-    fn stage(&self, run: RunId) -> Option<&Stage> {
-        self.runs.get(&run).map(|of_run| &of_run.stage)
+    /// The stage of a run that is still held at this version. Otherwise an answer about it is one to an earlier claim and tells
+    /// nothing: the row has moved on, so that call matched nothing, or matched before the row was claimed again.
+    pub(super) fn stage_of(&self, at: RunRef) -> Option<&Stage> {
+        self.runs.get(&at.run).filter(|of_run| of_run.at == at).map(|of_run| &of_run.stage)
     }
 }

@@ -228,6 +228,28 @@ pub fn a_late_answer_to_an_earlier_start_moves_no_later_one() {
 }
 
 #[test]
+pub fn a_late_answer_to_an_earlier_release_ends_no_later_one() {
+    let mut driver = Driver::new(config());
+    driver.tick(10_000);
+    let manual = prepared(carillon_domain::id::RunId::drawn(super::driver::other(), 77), 1, 10_000);
+    driver.held(Ok(vec![manual.at]));
+    assert_eq!(driver.releases(), [manual.at]);
+    let mut again = manual;
+    again.at.version += 2;
+    driver.claim();
+    driver.claimed(Ok(vec![again.clone()]));
+    driver.answer_start(Ok(vec![StartAnswer::Suspended]));
+    driver.take();
+    driver.released(Ok(()));
+    driver.tick(11_000);
+    assert_eq!(
+        driver.releases(),
+        [again.at],
+        "the row that was claimed again is held until its own release is answered"
+    );
+}
+
+#[test]
 pub fn no_more_runs_execute_than_allowed_even_if_starts_are_in_doubt() {
     let mut driver = Driver::new(Config { max_executing: 2, ..config() });
     let ids = driver.claim();

@@ -1,4 +1,5 @@
-//! The calls in flight. A manual run keeps its id, so it may be in two starts: its row went back and was claimed again.
+//! The calls in flight. A manual run keeps its id, so it may be in two calls of a kind: its row went back and was claimed again.
+//! So a call about rows is remembered with their versions, and its answer counts only for the claim that it was sent for.
 
 use std::collections::BTreeMap;
 
@@ -26,8 +27,8 @@ pub(in crate::node) enum Sent {
     Claim(SentClaim),
     Start(Vec<RunRef>),
     Finish(Vec<RunId>),
-    Settle(Vec<RunId>),
-    Release(Vec<RunId>),
+    Settle(Vec<RunRef>),
+    Release(Vec<RunRef>),
     ListHeld,
     Expire(SessionId),
     Sweep { session: SessionId, limit: usize },

@@ -80,14 +80,14 @@ impl Node {
         if backoff.is_none() {
             let releasing = self.batch_of(&self.worklists.releasing);
             let runs = self.refs(&releasing);
-            self.call(Sent::Release(releasing), Call::Release { session: self.session, runs });
+            self.call(Sent::Release(runs.clone()), Call::Release { session: self.session, runs });
         }
     }
 
-    pub(in crate::node) fn released(&mut self, sent: Vec<RunId>, answer: Result<(), CallFailure>, now: BootTime) {
+    pub(in crate::node) fn released(&mut self, sent: Vec<RunRef>, answer: Result<(), CallFailure>, now: BootTime) {
         // A manual run keeps its id, so a claim may have taken it again while the call was in flight.
-        let releasing = |run: &RunId| self.runs.get(run).is_some_and(|one| one.stage == Stage::Releasing);
-        let releasing: Vec<RunId> = sent.into_iter().filter(releasing).collect();
+        let releasing = |at: RunRef| (self.stage_of(at) == Some(&Stage::Releasing)).then_some(at.run);
+        let releasing: Vec<RunId> = sent.into_iter().filter_map(releasing).collect();
         let event = match answer {
             Ok(()) => {
                 self.agenda.backoffs.succeeded(CallKind::Release);
