@@ -20,7 +20,7 @@ use crate::{AuditQuery, AuditRows, JobKey, JobQuery, Output, RunCursor, RunView,
 /// The columns beside a row of `run r`.
 pub(in crate::mysql) const HISTORY: &str = "STRAIGHT_JOIN job j ON j.id = r.job_id LEFT JOIN output o ON o.run = r.id";
 
-/// How many more records are looked at than are asked for: the index has those of one due time by their triggers, the answer by their
+/// So many records more than are asked for are looked at. The index has those of one due time by their triggers, the answer by their
 /// attempts.
 const BESIDE: usize = 200;
 

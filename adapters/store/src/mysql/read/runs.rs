@@ -28,7 +28,8 @@ const RECORDED: u8 = 3;
 pub(in crate::mysql) const HELD: &str = "j.id, j.namespace, j.name, n.node, s.held, CONCAT(s.held_run), s.held_session, s.started_at, \
      s.fencing_token, s.cancel";
 
-/// The two tables: the kind of a run that is held there, its name, the column with the job, and what waits under its id with its index.
+/// The two tables: the kind of a run that is held there, the name, and the column with the job. Then the firing and the run that wait,
+/// and the index of the latter.
 const TABLES: [(u8, &str, &str, [&str; 3]); 2] = [
     (OWN, "job_state", "id", ["manual", "manual_run", "job_state_manual"]),
     (BESIDE, "concurrent_run", "job_id", ["waiting", "waiting_run", "concurrent_run_waiting"]),
