@@ -6,6 +6,7 @@
 use carillon_domain::explain::{Explanation, Facts, LiveRun, Nodes, explain, latest_due};
 use carillon_domain::firing::Rejected;
 use carillon_domain::run::{Reason, RunRecord};
+use carillon_domain::schedule::Timeline;
 use carillon_domain::store::Refusal;
 use carillon_domain::time::Timestamp;
 use carillon_store::{ControlError, JobKey, JobView, RunQuery, RunStage, RunView, SessionState, Store, StoreError};
@@ -38,19 +39,53 @@ pub async fn why(
 ) -> Result<Why, ControlError> {
     let view = store.job(key).await?;
     let now = store.now().await?;
-    let timeline = view.job.timeline(view.state.anchor_at);
-    let timeline = timeline.map_err(|error| Refusal::Rejected(Rejected::BadSchedule(error.to_string())))?;
+    let timeline = timeline_of(&view)?;
     let at = at.or_else(|| latest_due(&timeline, &view.state, now)).unwrap_or(now);
-    let runs = runs_of(store, key, &view, at).await?;
-    let records: Vec<RunRecord> = runs.iter().filter_map(record).cloned().collect();
-    let live: Vec<LiveRun> = runs.iter().filter_map(live).collect();
-    let overlapped = records.iter().find(|record| record.reason == Some(Reason::Overlap));
+    let runs = runs_of(store, &view, at).await?;
+    let overlapped = runs.iter().filter_map(record).find(|record| record.reason == Some(Reason::Overlap));
     let previous = match overlapped {
-        Some(record) => run_before(store, key, &view, record).await?,
+        Some(record) => run_before(store, &view, record).await?,
         None => None,
     };
+    told(store, engine, &view, now, at, (runs, previous)).await
+}
+
+/// Explains the due time `at` of a run that somebody looks at: its job's runs up to then are read at once.
+///
+/// # Errors
+/// The job is deleted, or the database failed.
+pub async fn why_run(
+    store: &dyn Store,
+    engine: &EngineHandle,
+    run: &RunView,
+    at: Timestamp,
+) -> Result<Why, ControlError> {
+    let view = store.job(&run.key).await?;
+    if view.state.id != run.job_id {
+        return Err(Refusal::NoJob(run.key.clone()).into());
+    }
+    let until = Some(at + Timestamp::TICK);
+    let query = RunQuery { job_id: Some(run.job_id), until, limit: MOST_RUNS, ..RunQuery::default() };
+    let (runs, older): (Vec<RunView>, Vec<RunView>) =
+        store.runs(&query).await?.items.into_iter().partition(|run| due_at(run) == at);
+    let overlapped = runs.iter().filter_map(record).find(|record| record.reason == Some(Reason::Overlap));
+    let previous = overlapped.and_then(|record| last_started(&older, record.first_due_at));
+    told(store, engine, &view, store.now().await?, at, (runs, previous)).await
+}
+
+async fn told(
+    store: &dyn Store,
+    engine: &EngineHandle,
+    view: &JobView,
+    now: Timestamp,
+    at: Timestamp,
+    (runs, previous): (Vec<RunView>, Option<RunRecord>),
+) -> Result<Why, ControlError> {
+    let timeline = timeline_of(view)?;
+    let records: Vec<RunRecord> = runs.iter().filter_map(record).cloned().collect();
+    let live: Vec<LiveRun> = runs.iter().filter_map(live).collect();
     let (nodes, loss) = match records.is_empty() {
-        true => (nodes(store, engine, &view).await?, store.recorded_losses().await?),
+        true => (nodes(store, engine, view).await?, store.recorded_losses().await?),
         false => (Nodes { claiming: 1, has_executor: true, full: None }, Vec::new()),
     };
     let facts = Facts {
@@ -71,25 +106,37 @@ pub async fn why(
     Ok(Why { explanation, run })
 }
 
+fn timeline_of(view: &JobView) -> Result<Timeline, ControlError> {
+    let timeline = view.job.timeline(view.state.anchor_at);
+    timeline.map_err(|error| Refusal::Rejected(Rejected::BadSchedule(error.to_string())).into())
+}
+
 /// The runs that stand for a due time: in flight, and in history. Those of an earlier job of that name do not count.
-async fn runs_of(store: &dyn Store, key: &JobKey, view: &JobView, at: Timestamp) -> Result<Vec<RunView>, ControlError> {
-    let query = RunQuery { job: Some(key.clone()), covering: Some(at), limit: MOST_RUNS, ..RunQuery::default() };
-    let mut runs = store.runs(&query).await?.items;
-    runs.retain(|run| run.job_id == view.state.id);
-    Ok(runs)
+async fn runs_of(store: &dyn Store, view: &JobView, at: Timestamp) -> Result<Vec<RunView>, ControlError> {
+    let (job_id, covering) = (Some(view.state.id), Some(at));
+    let query = RunQuery { job_id, covering, limit: MOST_RUNS, ..RunQuery::default() };
+    Ok(store.runs(&query).await?.items)
 }
 
 /// The last run that started before the due times of a record.
-async fn run_before(
-    store: &dyn Store,
-    key: &JobKey,
-    view: &JobView,
-    record: &RunRecord,
-) -> Result<Option<RunRecord>, ControlError> {
-    let until = Some(record.first_due_at);
-    let query = RunQuery { job: Some(key.clone()), until, limit: MOST_OLDER, ..RunQuery::default() };
-    let older = store.runs(&query).await?.items.into_iter().filter(|run| run.job_id == view.state.id);
-    Ok(older.filter_map(|run| self::record(&run).cloned()).find(|record| record.started_at.is_some()))
+async fn run_before(store: &dyn Store, view: &JobView, record: &RunRecord) -> Result<Option<RunRecord>, ControlError> {
+    let (job_id, until) = (Some(view.state.id), Some(record.first_due_at));
+    let query = RunQuery { job_id, until, limit: MOST_OLDER, ..RunQuery::default() };
+    Ok(last_started(&store.runs(&query).await?.items, record.first_due_at))
+}
+
+/// The newest of these runs, newest first, that was due before then and has started.
+fn last_started(runs: &[RunView], before: Timestamp) -> Option<RunRecord> {
+    let started = |record: &&RunRecord| record.due_at < before && record.started_at.is_some();
+    runs.iter().filter_map(record).find(started).cloned()
+}
+
+fn due_at(view: &RunView) -> Timestamp {
+    match &view.stage {
+        RunStage::Waiting { due_at, .. } => *due_at,
+        RunStage::Running { held, .. } => held.firing.due_at,
+        RunStage::Recorded { record, .. } => record.due_at,
+    }
 }
 
 fn record(view: &RunView) -> Option<&RunRecord> {

@@ -39,8 +39,14 @@ pub struct Size {
     pub taken_over: usize,
     /// How many nodes share a database.
     pub nodes: &'static [usize],
-    /// History rows that are to be purged.
+    /// History rows that are to be purged, or that the page has to do with.
     pub history: u64,
+    /// Jobs that the page has to do with.
+    pub page_jobs: u64,
+    /// How often each screen is asked for.
+    pub page_asks: usize,
+    /// Readers of events at one node.
+    pub page_readers: usize,
     /// Whether this is worth judging.
     pub judged: bool,
 }
@@ -66,6 +72,9 @@ impl Size {
         taken_over: 300,
         nodes: &[1, 2, 3, 5],
         history: 10_000_000,
+        page_jobs: 100_000,
+        page_asks: 400,
+        page_readers: 1_000,
         judged: true,
     };
 
@@ -93,6 +102,9 @@ impl Size {
         taken_over: 30,
         nodes: &[1, 2],
         history: 50_000,
+        page_jobs: 2_000,
+        page_asks: 3,
+        page_readers: 20,
         judged: false,
     };
 }

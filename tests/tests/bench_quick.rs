@@ -7,7 +7,7 @@ use carillon_tests::fixture::directory;
 use serde_json::Value;
 
 /// Each scenario, with a word that one of its rows must have for each thing that it measures.
-const SCENARIOS: [(&str, &[&str]); 12] = [
+const SCENARIOS: [(&str, &[&str]); 13] = [
     ("ceilings", &["bare clients", "null round trips", "fdatasync", "`/bin/true`", "`bash -c true`"]),
     ("store", &["creates", "callers: 1", "callers: 3", "SQLite"]),
     ("shots", &["plugin process", "plugin in_process"]),
@@ -20,6 +20,16 @@ const SCENARIOS: [(&str, &[&str]); 12] = [
     ("takeover", &["kill -9"]),
     ("nodes", &["nodes: 1", "nodes: 2", "lost"]),
     ("purge", &["purge of", "lag p99"]),
+    (
+        "pages",
+        &[
+            "page overview, with all",
+            "page audit, statements",
+            "page jobs, searched",
+            "above those of one",
+            "memory for each",
+        ],
+    ),
 ];
 
 #[test]

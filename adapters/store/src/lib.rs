@@ -34,7 +34,8 @@ pub use clock::{Clock, ManualClock, SystemClock};
 pub use error::{ControlError, StoreError};
 pub use perform::perform;
 pub use reports::{
-    ActivityBucket, Bounded, JobDay, JobList, JobListQuery, ListedJob, NamespaceScope, OutcomeCounts, RolledUp,
+    ActivityBucket, Bounded, JobDay, JobList, JobListQuery, ListedJob, NamespaceScope, OutcomeCounts, Overview,
+    OverviewQuery, RolledUp,
 };
 pub use tables::MAX_OUTPUT_BYTES;
 pub use types::*;
@@ -119,7 +120,7 @@ pub trait NodeStore: Send + Sync {
 /// The calls of people.
 #[async_trait]
 pub trait ControlStore: Send + Sync {
-    /// The database's time.
+    /// The database's time, as far as this process knows it: never later than the database shows.
     async fn now(&self) -> Result<Timestamp, StoreError>;
 
     /// Creates or replaces up to 1,000 jobs in one transaction; one answer for each, in order. A refused job does not hold up the
@@ -235,17 +236,13 @@ pub trait ReportStore: Send + Sync {
         lists: &[JobListQuery],
     ) -> Result<Vec<Bounded<ListedJob>>, StoreError>;
 
-    /// Up to `limit` runs that execute, those with the oldest due times first.
-    async fn running(&self, scope: &NamespaceScope, limit: usize) -> Result<Bounded<RunView>, StoreError>;
-
-    /// Counts of each five minutes since `since`, by outcome, oldest first. Five minutes in which nothing ended are left out. The newest
-    /// runs may be missing for half a minute ([`Self::roll_up`]).
-    async fn activity(&self, scope: &NamespaceScope, since: Timestamp) -> Result<Vec<ActivityBucket>, StoreError>;
+    /// How it stands, beside the lists of jobs; all of it is one statement.
+    async fn overview(&self, query: &OverviewQuery) -> Result<Overview, StoreError>;
 
     /// Counts of each day in UTC since `since`, by the outcome of the job's due times, oldest first. Empty days are left out.
     async fn days_of_job(&self, job: JobId, since: Timestamp) -> Result<Vec<JobDay>, StoreError>;
 
-    /// Counts up to `limit` new records of history for [`Self::activity`] and [`Self::days_of_job`], and deletes counts that nobody
+    /// Counts up to `limit` new records of history for [`Self::overview`] and [`Self::days_of_job`], and deletes counts that nobody
     /// asks for any more. Each record is counted once, however many nodes call this, and although a call may fail.
     async fn roll_up(&self, limit: usize) -> Result<RolledUp, StoreError>;
 }

@@ -18,13 +18,14 @@ use carillon_domain::node::port::RunRef;
 use carillon_domain::run::{RunRecord, Status};
 use carillon_domain::time::Timestamp;
 
-pub use crate::views::jobs::seen_job;
+pub use crate::views::jobs::{seen_job, seen_jobs};
+pub use crate::views::runs::{seen_run, seen_runs};
 pub use carillon_domain::store::{ConcurrentJob, JobRow, KnownSession, Standing, Write, WriteSet};
 
 use super::feed::{AuditLine, JournalAsk, Numbered};
 use super::{
     AuditQuery, AuditRows, ClaimRequest, JobCursor, JobKey, JobQuery, NewSession, Output, RecordedLoss, RunCursor,
-    SessionState, SessionView,
+    RunView, SessionState, SessionView,
 };
 
 /// The most that is kept of an output. Executors hand over far less.
@@ -45,15 +46,9 @@ pub struct SeenJob {
 #[derive(Debug, Clone, Default)]
 pub struct JobRows {
     /// The rows.
-    pub rows: Vec<JobRow>,
+    pub rows: Vec<SeenJob>,
     /// Set where only the jobs up to this one were looked at.
     pub looked_until: Option<JobCursor>,
-}
-
-impl From<Vec<JobRow>> for JobRows {
-    fn from(rows: Vec<JobRow>) -> Self {
-        Self { rows, looked_until: None }
-    }
 }
 
 /// A row of history with the facts that people see.
@@ -67,6 +62,15 @@ pub struct Recorded {
     pub node: Option<String>,
     /// Whether a part of the output is missing.
     pub output_truncated: bool,
+}
+
+/// The params that were given for a run alone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum GivenParams {
+    /// They are read by another statement: [`Tables::run_params`].
+    NotRead,
+    /// They were read beside the run; `None` if there are none.
+    Read(Option<Arc<str>>),
 }
 
 /// Which history.
@@ -88,6 +92,18 @@ pub struct RecordQuery {
     pub after: Option<RunCursor>,
     /// At most so many.
     pub limit: usize,
+}
+
+impl RecordQuery {
+    /// Whether runs that are not over may be among the answers.
+    pub fn shows_living(&self) -> bool {
+        matches!(self.status, None | Some(Status::Running))
+    }
+
+    /// Whether history may be.
+    pub fn shows_history(&self) -> bool {
+        self.status != Some(Status::Running)
+    }
 }
 
 /// One transaction of a database. Lists answer in the order asked for, with `None` where there is no such row.
@@ -161,6 +177,10 @@ pub trait Tables {
         &mut self,
         jobs: Option<&[JobId]>,
     ) -> impl Future<Output = StoreResult<Vec<ConcurrentJob>>> + Send;
+    /// A run: held, waiting or recorded.
+    fn seen_run(&mut self, run: RunId) -> impl Future<Output = StoreResult<Option<(RunView, GivenParams)>>> + Send;
+    /// The living runs of the jobs of a query, whatever else it says, and the history that it asks for.
+    fn seen_runs(&mut self, query: &RecordQuery) -> impl Future<Output = StoreResult<Vec<RunView>>> + Send;
     /// One record of history.
     fn record(&mut self, run: RunId) -> impl Future<Output = StoreResult<Option<Recorded>>> + Send;
     /// History, newest first.

@@ -8,6 +8,8 @@ use carillon_domain::job::Job;
 use carillon_domain::run::{RunRecord, Status, Trigger};
 use carillon_domain::time::Timestamp;
 
+use crate::reports::NamespaceScope;
+
 pub use carillon_domain::node::call::{ClaimRequest, Me, PeekRequest};
 pub use carillon_domain::node::port::Finished;
 pub use carillon_domain::run::Output;
@@ -113,6 +115,8 @@ pub enum JobCursor {
 pub struct JobQuery {
     /// `None` for all namespaces.
     pub namespace: Option<String>,
+    /// The namespaces that the reader may see.
+    pub scope: NamespaceScope,
     /// Names that begin so.
     pub prefix: Option<String>,
     /// Names that contain this, whatever the case of its letters.
@@ -173,6 +177,8 @@ pub struct RunCursor {
 pub struct RunQuery {
     /// Of one job only.
     pub job: Option<JobKey>,
+    /// Of the job with this number, in place of `job`: it need not be looked for by its name.
+    pub job_id: Option<JobId>,
     /// Of one namespace only; `None` for all.
     pub namespace: Option<String>,
     /// Of this status only.

@@ -1,10 +1,9 @@
 //! A request for a page: by whom, for which state of it, in which time zone.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use carillon_domain::time::Timestamp;
-use carillon_store::{Author, StoreError};
+use carillon_store::Author;
 use chrono_tz::Tz;
 use warp::http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap};
 use warp::http::{Method, StatusCode};
@@ -105,17 +104,8 @@ impl Request {
             links: self.links(),
             zone: zone.unwrap_or(Tz::UTC),
             zone_known: zone.is_some(),
-            now: self.now().await?,
+            now: self.api.store.now().await?,
         })
-    }
-
-    /// The database's time. Followers share a reading that is at most a second old, and add the time since.
-    async fn now(&self) -> Result<Timestamp, Problem> {
-        let read = async || Ok::<_, StoreError>((self.api.store.now().await?, Instant::now()));
-        // Any version will do: the time passes without events.
-        let version = self.api.events.version().map(|_| 0);
-        let reading = self.api.reads.get(version, "now".to_owned(), read).await?;
-        Ok(reading.0 + reading.1.elapsed())
     }
 
     /// Reads a form, and who sends it: it must carry the CSRF token of the session.

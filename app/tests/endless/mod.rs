@@ -261,11 +261,7 @@ impl ReportStore for Endless {
         unreachable!()
     }
 
-    async fn running(&self, _: &NamespaceScope, _: usize) -> Result<Bounded<RunView>, StoreError> {
-        unreachable!()
-    }
-
-    async fn activity(&self, _: &NamespaceScope, _: Timestamp) -> Result<Vec<ActivityBucket>, StoreError> {
+    async fn overview(&self, _: &OverviewQuery) -> Result<Overview, StoreError> {
         unreachable!()
     }
 

@@ -5,6 +5,7 @@ pub mod at_once;
 mod ceilings;
 pub mod interval;
 mod nodes;
+mod pages;
 mod purge;
 mod shell;
 pub mod shots;
@@ -29,7 +30,7 @@ pub struct Scenario {
 }
 
 /// All of them, in the order of the report.
-pub const SCENARIOS: [Scenario; 12] = [
+pub const SCENARIOS: [Scenario; 13] = [
     Scenario { name: "ceilings", about: "what database, disk and kernel can do without Carillon", run: ceilings::run },
     Scenario {
         name: "store",
@@ -66,6 +67,11 @@ pub const SCENARIOS: [Scenario; 12] = [
         run: nodes::run,
     },
     Scenario { name: "purge", about: "old history is deleted while jobs run", run: purge::run },
+    Scenario {
+        name: "pages",
+        about: "the page with many jobs and a long history, beside a steady load; readers of events",
+        run: pages::run,
+    },
 ];
 
 impl Scenario {

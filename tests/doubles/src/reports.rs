@@ -12,10 +12,10 @@ use carillon_store::reports::counting::{begin_of_day, day_of};
 use carillon_store::reports::namespaces::JobNamespaces;
 use carillon_store::reports::port::{JobLists, Reports};
 use carillon_store::reports::tally::Ended;
-use carillon_store::tables::SeenJob;
+use carillon_store::tables::{SeenJob, Tables, at_once};
 use carillon_store::{
-    ActivityBucket, Bounded, JobDay, JobList, JobListQuery, ListedJob, NamespaceScope, RolledUp, RunStage, RunView,
-    StoreResult,
+    ActivityBucket, Bounded, JobDay, JobList, JobListQuery, ListedJob, NamespaceScope, Overview, OverviewQuery,
+    RolledUp, RunStage, RunView, StoreResult,
 };
 
 use super::data::{Data, Place};
@@ -119,6 +119,13 @@ impl Data {
         buckets
     }
 
+    /// All but what the tables tell.
+    fn overview(&self, OverviewQuery { scope, running, since }: &OverviewQuery) -> Overview {
+        let any_job = self.names.keys().any(|key| scope.includes(&key.namespace));
+        let (running, activity) = (self.running(scope, *running), self.activity(scope, *since));
+        Overview { running, activity, any_job, ..Overview::default() }
+    }
+
     fn days_of_job(&self, job: JobId, since: Timestamp) -> Vec<JobDay> {
         let mut days = self.job_days.clone();
         for (record, _) in self.uncounted.iter().filter_map(|place| self.records.get(place)) {
@@ -166,20 +173,9 @@ impl Reports for Transaction<'_> {
         done(self.data.job_lists(scope, lists))
     }
 
-    fn running(
-        &mut self,
-        scope: &NamespaceScope,
-        limit: usize,
-    ) -> impl Future<Output = StoreResult<Bounded<RunView>>> + Send {
-        done(self.data.running(scope, limit))
-    }
-
-    fn activity(
-        &mut self,
-        scope: &NamespaceScope,
-        since: Timestamp,
-    ) -> impl Future<Output = StoreResult<Vec<ActivityBucket>>> + Send {
-        done(self.data.activity(scope, since))
+    fn overview(&mut self, query: &OverviewQuery) -> impl Future<Output = StoreResult<Overview>> + Send {
+        let (sessions, losses) = (at_once(self.sessions(true)), at_once(self.windows(query.since)));
+        ready(sessions.and_then(|sessions| Ok(Overview { sessions, losses: losses?, ..self.data.overview(query) })))
     }
 
     fn days_of_job(&mut self, job: JobId, since: Timestamp) -> impl Future<Output = StoreResult<Vec<JobDay>>> + Send {
@@ -221,12 +217,8 @@ impl Reports for ModelConnection {
         self.read(|data| data.job_lists(scope, lists)).await
     }
 
-    async fn running(&mut self, scope: &NamespaceScope, limit: usize) -> StoreResult<Bounded<RunView>> {
-        self.read(|data| data.running(scope, limit)).await
-    }
-
-    async fn activity(&mut self, scope: &NamespaceScope, since: Timestamp) -> StoreResult<Vec<ActivityBucket>> {
-        self.read(|data| data.activity(scope, since)).await
+    async fn overview(&mut self, query: &OverviewQuery) -> StoreResult<Overview> {
+        self.read(|data| at_once(data.begin().overview(query))).await?
     }
 
     async fn days_of_job(&mut self, job: JobId, since: Timestamp) -> StoreResult<Vec<JobDay>> {

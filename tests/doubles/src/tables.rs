@@ -14,12 +14,12 @@ use carillon_domain::time::Timestamp;
 use super::data::{Data, Place as RecordPlace};
 use carillon_store::feed::{AuditLine, JournalAsk, Numbered};
 use carillon_store::tables::{
-    ConcurrentJob, JobRow, JobRows, KnownSession, RecordQuery, Recorded, SeenJob, Standing, Tables, WriteSet, at_once,
-    seen_job,
+    ConcurrentJob, GivenParams, JobRow, JobRows, KnownSession, RecordQuery, Recorded, SeenJob, Standing, Tables,
+    WriteSet, at_once, seen_job, seen_jobs, seen_run, seen_runs,
 };
 use carillon_store::{
     AuditQuery, AuditRows, ClaimRequest, JobKey, JobQuery, JobSort, NewSession, Output, RecordedLoss, RunCursor,
-    SessionBeat, SessionState, SessionView, StoreError, StoreResult,
+    RunView, SessionBeat, SessionState, SessionView, StoreError, StoreResult,
 };
 
 impl Data {
@@ -116,8 +116,8 @@ impl Tables for Transaction<'_> {
         if query.sort == JobSort::Next {
             rows.sort_by_key(next);
         }
-        let rows = rows.into_iter();
-        done(rows.take(query.limit).collect::<Vec<_>>().into())
+        rows.truncate(query.limit);
+        ready(at_once(seen_jobs(self, rows)).map(|rows| JobRows { rows, looked_until: None }))
     }
 
     fn ids_of_name(&mut self, key: &JobKey) -> impl Future<Output = StoreResult<Vec<JobId>>> + Send {
@@ -177,6 +177,14 @@ impl Tables for Transaction<'_> {
         jobs: Option<&[JobId]>,
     ) -> impl Future<Output = StoreResult<Vec<ConcurrentJob>>> + Send {
         done(self.data.besides(|row| jobs.is_none_or(|jobs| jobs.contains(&row.key.job))).collect())
+    }
+
+    fn seen_run(&mut self, run: RunId) -> impl Future<Output = StoreResult<Option<(RunView, GivenParams)>>> + Send {
+        ready(at_once(seen_run(self, run)))
+    }
+
+    fn seen_runs(&mut self, query: &RecordQuery) -> impl Future<Output = StoreResult<Vec<RunView>>> + Send {
+        ready(at_once(seen_runs(self, query)))
     }
 
     fn record(&mut self, run: RunId) -> impl Future<Output = StoreResult<Option<Recorded>>> + Send {
@@ -353,6 +361,7 @@ impl Tables for Transaction<'_> {
 fn matches(row: &JobRow, query: &JobQuery) -> bool {
     let job = &row.definition.job;
     query.namespace.as_ref().is_none_or(|namespace| job.namespace == *namespace)
+        && query.scope.includes(&job.namespace)
         && query.prefix.as_ref().is_none_or(|prefix| job.name.starts_with(prefix.as_str()))
         && query.contains.as_ref().is_none_or(|text| job.name.to_lowercase().contains(&text.to_lowercase()))
         && query.last_status.is_none_or(|status| row.state.last_end.is_some_and(|end| end.status == status))

@@ -116,6 +116,26 @@ pub async fn a_look_shows_the_sessions(bench: &StoreFixture) {
     assert_eq!(states().await, [(one, SessionState::Live)]);
 }
 
+/// A reader that knows a number finds what came behind it, although everything up to it was deleted.
+pub async fn a_number_is_never_used_again(bench: &StoreFixture) {
+    bench.create(job("a")).await;
+    for _ in 0..3 {
+        run_once(bench, Status::Succeeded).await;
+    }
+    let known = look(bench, above(0)).await.runs.newest;
+    bench.clock.advance(Duration::from_secs(3_600));
+    let now = bench.clock_in(0);
+    let mut purged = 0;
+    while purged < 3 {
+        let part = bench.store.purge(now, 10_000, 100).await.unwrap();
+        assert!(part > 0, "history stays");
+        purged += part;
+    }
+    let next = run_once(bench, Status::Failed).await;
+    let found = look(bench, above(known)).await;
+    assert!(ids(&found).contains(&next) && found.runs.newest > known, "{known}: {:?}", found.runs);
+}
+
 /// Gaps are asked for by number, pages are bounded, and both come in ascending order.
 pub async fn rows_are_found_by_their_numbers(bench: &StoreFixture) {
     bench.create(job("a")).await;

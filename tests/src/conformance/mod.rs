@@ -90,7 +90,7 @@ macro_rules! store_conformance {
                 purge_forgets_what_nobody_reads;
             sign_in: the_first_key_is_the_key_of_all, a_link_is_used_once, a_link_expires;
             feed: a_look_tells_what_was_recorded_since, a_look_shows_what_executes, a_look_shows_the_sessions,
-                rows_are_found_by_their_numbers, a_look_tells_who_changed_what, the_numbers_of_a_job_follow_its_commits,
+                rows_are_found_by_their_numbers, a_number_is_never_used_again, a_look_tells_who_changed_what, the_numbers_of_a_job_follow_its_commits,
                 a_tail_tells_every_record_once;
             audit: every_change_has_one_entry, an_acceptance_has_one_entry, a_batch_has_an_entry_for_each_job,
                 entries_of_a_job_follow_its_commits, a_change_that_is_rolled_back_leaves_none,

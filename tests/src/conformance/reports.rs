@@ -5,7 +5,10 @@ use carillon_domain::job::{Job, Overlap};
 use carillon_domain::run::Status;
 use carillon_domain::time::Timestamp;
 use carillon_doubles::author;
-use carillon_store::{Bounded, JobKey, JobList, JobListQuery, ListedJob, NamespaceScope, OutcomeCounts};
+use carillon_store::{
+    Bounded, JobKey, JobList, JobListQuery, ListedJob, NamespaceScope, OutcomeCounts, Overview, OverviewQuery,
+    SessionView,
+};
 
 use super::fixture::{BEGIN, StoreFixture, at, job, key};
 
@@ -147,6 +150,10 @@ pub async fn overdue_and_coming_jobs_are_listed(bench: &StoreFixture) {
     assert!(bench.store.job_lists(&all, &[]).await.unwrap().is_empty());
 }
 
+async fn overview(bench: &StoreFixture, scope: NamespaceScope, running: usize, since: Timestamp) -> Overview {
+    bench.store.overview(&OverviewQuery { scope, running, since }).await.unwrap()
+}
+
 /// Those that execute, of both tables.
 pub async fn running_runs_are_listed(bench: &StoreFixture) {
     bench.create(job("a")).await;
@@ -160,13 +167,19 @@ pub async fn running_runs_are_listed(bench: &StoreFixture) {
     for one in &claimed[..2] {
         bench.started(one).await;
     }
-    let all = bench.store.running(&NamespaceScope::All, 10).await.unwrap();
+    let now = overview(bench, NamespaceScope::All, 10, BEGIN).await;
+    let held = |session: &SessionView| (session.node.clone(), session.prepared, session.executing);
+    assert_eq!(now.sessions.iter().map(held).collect::<Vec<_>>(), [("node-1".to_owned(), 1, 2)]);
+    assert!(now.losses.is_empty() && now.any_job);
+    let all = now.running;
     let seen: Vec<_> = all.items.iter().map(|run| (run.key.name.as_str(), run.node.as_deref())).collect();
     assert_eq!((seen, all.more), (vec![("a", Some("node-1")), ("b", Some("node-1"))], false));
-    let other = bench.store.running(&only("other"), 10).await.unwrap();
+    let other = overview(bench, only("other"), 10, BEGIN).await.running;
     assert_eq!(other.items.iter().map(|run| run.key.name.as_str()).collect::<Vec<_>>(), ["b"]);
-    let one = bench.store.running(&NamespaceScope::All, 1).await.unwrap();
+    let one = overview(bench, NamespaceScope::All, 1, BEGIN).await.running;
     assert_eq!((one.items.len(), one.more), (1, true));
+    let none = overview(bench, only("none"), 10, BEGIN).await;
+    assert!(none.running.items.is_empty() && !none.any_job && none.sessions.len() == 1);
 }
 
 /// Rolls up until nothing is left, as the clock goes on; answers how many steps that took.
@@ -192,11 +205,11 @@ pub async fn each_record_is_counted_once(bench: &StoreFixture) {
     bench.store.pause(&key("a"), None, None, &author()).await.unwrap();
     bench.go_to(390);
     run(bench, Status::Succeeded).await;
-    assert!(bench.store.activity(&NamespaceScope::All, BEGIN).await.unwrap().is_empty());
+    assert!(overview(bench, NamespaceScope::All, 1, BEGIN).await.activity.is_empty());
     assert!(roll_up(bench, 2).await > 0, "a step is bounded");
     roll_up(bench, 100).await;
     let of = async |scope: NamespaceScope| {
-        let buckets = bench.store.activity(&scope, BEGIN).await.unwrap();
+        let buckets = overview(bench, scope, 1, BEGIN).await.activity;
         let bucket = |bucket: &carillon_store::ActivityBucket| (bucket.begins_at, bucket.outcomes, bucket.started);
         buckets.iter().map(bucket).collect::<Vec<_>>()
     };
@@ -206,7 +219,7 @@ pub async fn each_record_is_counted_once(bench: &StoreFixture) {
     assert_eq!(of(only("other")).await, [(at(300), second, 1)]);
     assert_eq!(of(only("default")).await, [(at(0), first, 4)]);
     assert_eq!(of(NamespaceScope::Only(Default::default())).await, []);
-    let since = bench.store.activity(&NamespaceScope::All, at(301)).await.unwrap();
+    let since = overview(bench, NamespaceScope::All, 1, at(301)).await.activity;
     assert_eq!(since.len(), 1, "the five minutes of that instant are told whole");
 }
 

@@ -6,9 +6,11 @@ mod database;
 mod disk;
 pub mod proxy;
 mod server;
+mod statement_count;
 
 pub use brand::Brand;
 pub use clock::Clock;
 pub use database::Database;
 pub use disk::Disk;
 pub use server::{Server, Surroundings, free_port};
+pub use statement_count::StatementCount;

@@ -6,13 +6,12 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 use carillon_tests::cluster::{BRISK, Cluster};
-use carillon_tests::databases::{self, Database};
+use carillon_tests::databases::{self, StatementCount};
 use carillon_tests::events::{Event, EventReader};
 use carillon_tests::jobs::{NEVER, job, status, text};
 use carillon_tests::processes::resident_kib;
 use carillon_tests::raw_client::{connect, request};
 use carillon_tests::server::{Server, wait_until};
-use mysql_async::prelude::Queryable;
 use serde_json::{Value, json};
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -120,12 +119,6 @@ fn a_change_of_a_job_at_one_node_is_told_at_another() {
     assert_eq!(again.next(PATIENCE).expect("it was missed").key(), told[2].key());
 }
 
-async fn questions(database: &Database) -> u64 {
-    let mut conn = database.connect().await;
-    let row: Option<(String, u64)> = conn.query_first("SHOW GLOBAL STATUS LIKE 'Questions'").await.expect("a status");
-    row.expect("the server counts questions").1
-}
-
 /// Readers that have their place: the head and the first block have come.
 fn begin(server: &Server, count: usize) -> Vec<TcpStream> {
     let asked = (0..count).map(|_| {
@@ -159,12 +152,13 @@ fn a_thousand_readers_cost_the_database_what_one_does() {
     let cluster = Cluster::new(&database.url(), BRISK);
     let node = cluster.node("a");
     node.create(&job("a", NEVER, "true", json!({})));
+    let mut count = StatementCount::on(&server);
     // So many statements for as many looks of the feed.
-    let cost = |count: u64| {
-        let (begun, asked) = (looks(&node), runtime.block_on(questions(&database)));
-        wait_until("the feed looks", || looks(&node) >= begun + count);
+    let mut cost = |most: u64| {
+        let (begun, asked) = (looks(&node), count.now());
+        wait_until("the feed looks", || looks(&node) >= begun + most);
         let looked = looks(&node) - begun;
-        (runtime.block_on(questions(&database)) - asked) as f64 / looked as f64
+        (count.now() - asked) as f64 / looked as f64
     };
     let first = begin(&node, 1);
     let one = cost(20);

@@ -5,6 +5,7 @@ mod any_node;
 mod cut_wire;
 mod events;
 mod in_process;
+mod pages;
 mod went_back;
 
 use std::process::{Command, Output};

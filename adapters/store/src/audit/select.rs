@@ -6,6 +6,7 @@
 use std::fmt::Write as _;
 
 use super::AuditQuery;
+use crate::views::select::{Param, Select, number, places};
 
 /// How many entries are looked at for a page of those that have something that no index knows.
 const LOOKED_AT: usize = 5_000;
@@ -23,32 +24,6 @@ pub(crate) enum Index {
     Namespace,
     /// Those of a job.
     Job,
-}
-
-/// A parameter.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Param {
-    Text(String),
-    Number(i64),
-}
-
-/// A statement and its parameters.
-#[derive(Debug, Default)]
-pub(crate) struct Select {
-    pub sql: String,
-    pub params: Vec<Param>,
-}
-
-impl Select {
-    fn add(&mut self, condition: &str, params: impl IntoIterator<Item = Param>) {
-        self.sql.push_str(" AND ");
-        self.sql.push_str(condition);
-        self.params.extend(params);
-    }
-}
-
-fn number(number: u64) -> Param {
-    Param::Number(i64::try_from(number).unwrap_or(i64::MAX))
 }
 
 /// Where a page is looked for, and the conditions that no index knows.
@@ -75,8 +50,7 @@ impl Plan {
             }
             Some([]) => part.add("FALSE", []),
             Some(several) => {
-                let places = vec!["?"; several.len()].join(", ");
-                rest.add(&format!("a.namespace IN ({places})"), several.iter().map(text));
+                rest.add(&format!("a.namespace IN ({})", places(several.len())), several.iter().map(text));
             }
         }
         if let Some(after) = query.after {

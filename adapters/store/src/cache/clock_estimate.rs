@@ -57,10 +57,15 @@ impl ClockEstimate {
     /// The estimate when the boot clock shows `at_us`.
     pub fn known(&self, session: SessionId, at_us: u64) -> Option<Estimate> {
         let (_, losses_until) = self.in_order.filter(|(of, _)| *of == session)?;
+        Some(Estimate { now: Timestamp::from_ms(self.now_us(at_us)?.div_euclid(1000)), losses_until })
+    }
+
+    /// The database's time in microseconds, whatever the session, when the boot clock shows `at_us`. It is never later than the database
+    /// shows.
+    pub fn now_us(&self, at_us: u64) -> Option<i64> {
         let offset_us = self.offset_us.max(self.older_offset_us)?;
         let fresh = at_us.saturating_sub(self.since_us) < 2 * KEPT_US;
-        let now_us = i64::try_from(at_us).unwrap_or(i64::MAX).saturating_add(offset_us);
-        fresh.then_some(Estimate { now: Timestamp::from_ms(now_us.div_euclid(1000)), losses_until })
+        fresh.then(|| i64::try_from(at_us).unwrap_or(i64::MAX).saturating_add(offset_us))
     }
 }
 

@@ -171,7 +171,10 @@ impl<D: Database> NodeStore for ClusterStore<D> {
 #[async_trait]
 impl<D: Database> ControlStore for ClusterStore<D> {
     async fn now(&self) -> Result<Timestamp, StoreError> {
-        read!(self, "now", |tables| std::future::ready(Ok(tables.now())))
+        match self.shared.estimated_us(self.database.boot_us()) {
+            Some(now_us) => Ok(Timestamp::from_ms(now_us.div_euclid(1000))),
+            None => glance!(self, |tables| std::future::ready(Ok(tables.now()))),
+        }
     }
 
     async fn put_jobs(&self, jobs: &[PutJob]) -> Result<Vec<Result<Saved, ControlError>>, StoreError> {
@@ -187,7 +190,7 @@ impl<D: Database> ControlStore for ClusterStore<D> {
     }
 
     async fn jobs(&self, query: &JobQuery) -> Result<Page<JobView, JobCursor>, StoreError> {
-        read!(self, "jobs", |tables| jobs::jobs(tables, query))
+        glance!(self, |tables| jobs::jobs(tables, query))
     }
 
     async fn pause(
@@ -219,19 +222,22 @@ impl<D: Database> ControlStore for ClusterStore<D> {
     }
 
     async fn run(&self, run: RunId) -> Result<RunView, ControlError> {
-        read!(self, "run", |tables| runs::run(tables, run))
+        glance!(self, |tables| runs::run(tables, run))
     }
 
     async fn runs(&self, query: &RunQuery) -> Result<Page<RunView, RunCursor>, ControlError> {
+        if query.job.is_some() || query.job_id.is_some() {
+            return glance!(self, |tables| runs::runs(tables, query));
+        }
         read!(self, "runs", |tables| runs::runs(tables, query))
     }
 
     async fn output(&self, run: RunId) -> Result<Output, ControlError> {
-        read!(self, "output", |tables| runs::output(tables, run))
+        glance!(self, |tables| runs::output(tables, run))
     }
 
     async fn recorded_losses(&self) -> Result<Vec<RecordedLoss>, StoreError> {
-        read!(self, "recorded_losses", |tables| control::losses(tables))
+        glance!(self, |tables| control::losses(tables))
     }
 
     async fn accept_losses(&self, author: &Author) -> Result<Vec<RecordedLoss>, StoreError> {
@@ -254,11 +260,11 @@ impl<D: Database> ControlStore for ClusterStore<D> {
     }
 
     async fn sessions(&self) -> Result<Vec<SessionView>, StoreError> {
-        read!(self, "sessions", |tables| tables.sessions(true))
+        glance!(self, |tables| tables.sessions(true))
     }
 
     async fn audit(&self, query: &AuditQuery) -> Result<Page<AuditView, u64>, StoreError> {
-        read!(self, "audit", |tables| audit::page(tables, query))
+        glance!(self, |tables| audit::page(tables, query))
     }
 
     async fn purge_audit(&self, before: Timestamp, limit: usize) -> Result<usize, StoreError> {

@@ -10,42 +10,18 @@ use carillon_domain::time::Timestamp;
 
 use crate::cluster::ClusterStore;
 use crate::cluster::locks::Locks;
-use crate::cluster::port::{Connection, Database, Pool};
+use crate::cluster::port::{Database, Pool};
 use crate::cluster::transaction::{TRIES, Transaction};
 use crate::reports::port::{Reports, by_job};
 use crate::{
-    ActivityBucket, Bounded, JobDay, JobListQuery, ListedJob, NamespaceScope, ReportStore, RolledUp, RunView,
+    Bounded, JobDay, JobListQuery, ListedJob, NamespaceScope, Overview, OverviewQuery, ReportStore, RolledUp,
     StoreError,
 };
-
-/// Asks one statement. A connection that was closed while it was idle costs only another one.
-macro_rules! ask {
-    ($store:expr, |$connection:ident| $statement:expr) => {{
-        let mut fresh = false;
-        loop {
-            let mut connection = $store.database.connection(Pool::Readers, fresh).await?;
-            let answer = {
-                let $connection = &mut connection;
-                $statement.await
-            };
-            let lost = connection.is_lost();
-            if answer.is_ok() {
-                connection.give_back();
-            } else {
-                connection.give_up().await;
-            }
-            if !lost || fresh {
-                break answer;
-            }
-            fresh = true;
-        }
-    }};
-}
 
 #[async_trait]
 impl<D: Database> ReportStore for ClusterStore<D> {
     async fn recent_runs(&self, jobs: &[JobId], count: usize) -> Result<BTreeMap<JobId, Vec<RunRecord>>, StoreError> {
-        ask!(self, |connection| connection.records_of_jobs(jobs, None, count)).map(by_job)
+        glance!(self, |tables| tables.connection.records_of_jobs(jobs, None, count)).map(by_job)
     }
 
     async fn runs_between(
@@ -54,7 +30,7 @@ impl<D: Database> ReportStore for ClusterStore<D> {
         due: Range<Timestamp>,
         per_job: usize,
     ) -> Result<BTreeMap<JobId, Vec<RunRecord>>, StoreError> {
-        ask!(self, |connection| connection.records_of_jobs(jobs, Some(due.clone()), per_job)).map(by_job)
+        glance!(self, |tables| tables.connection.records_of_jobs(jobs, Some(due.clone()), per_job)).map(by_job)
     }
 
     async fn job_lists(
@@ -64,25 +40,19 @@ impl<D: Database> ReportStore for ClusterStore<D> {
     ) -> Result<Vec<Bounded<ListedJob>>, StoreError> {
         let cached = |id, generation| self.shared.definition(id, generation);
         let partitions = self.shared.partitions;
-        ask!(self, |connection| connection.job_lists(scope, lists, partitions, &cached))
+        glance!(self, |tables| tables.connection.job_lists(scope, lists, partitions, &cached))
     }
 
-    async fn running(&self, scope: &NamespaceScope, limit: usize) -> Result<Bounded<RunView>, StoreError> {
-        ask!(self, |connection| connection.running(scope, limit))
-    }
-
-    async fn activity(&self, scope: &NamespaceScope, since: Timestamp) -> Result<Vec<ActivityBucket>, StoreError> {
-        ask!(self, |connection| connection.activity(scope, since))
+    async fn overview(&self, query: &OverviewQuery) -> Result<Overview, StoreError> {
+        glance!(self, |tables| tables.connection.overview(query))
     }
 
     async fn days_of_job(&self, job: JobId, since: Timestamp) -> Result<Vec<JobDay>, StoreError> {
-        ask!(self, |connection| connection.days_of_job(job, since))
+        glance!(self, |tables| tables.connection.days_of_job(job, since))
     }
 
     async fn roll_up(&self, limit: usize) -> Result<RolledUp, StoreError> {
-        let has_to =
-            within!(Transaction::read(&self.database, &self.shared, "roll_up"), |tables| { tables.has_to_roll_up() })?;
-        if !has_to {
+        if !glance!(self, |tables| tables.has_to_roll_up())? {
             return Ok(RolledUp::default());
         }
         within!(Transaction::begin(&self.database, &self.shared, (Pool::Writers, "roll_up"), Locks::Rows), |tables| {

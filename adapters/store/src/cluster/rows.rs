@@ -70,11 +70,6 @@ impl<D: Database> Transaction<D> {
         self.rows_of(query).await?.into_iter().map(|(_, row)| row).collect()
     }
 
-    /// Rows of a page, each of which must be readable.
-    pub async fn read_page(&mut self, states: Vec<StateRead>) -> StoreResult<Vec<JobRow>> {
-        self.with_definitions(states).await?.into_iter().map(|(_, row)| row).collect()
-    }
-
     pub async fn read_by_id(&mut self, ids: &[JobId]) -> StoreResult<Vec<Option<JobRow>>> {
         if ids.is_empty() {
             return Ok(Vec::new());

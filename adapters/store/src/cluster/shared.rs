@@ -62,6 +62,12 @@ impl StoreState {
         Some(Estimate { now: self.clock.as_ref().map_or(known.now, |clock| clock.now()), ..known })
     }
 
+    /// The database's time by the estimate, in microseconds, if it was told lately.
+    pub fn estimated_us(&self, boot_us: u64) -> Option<i64> {
+        let estimated_us = self.estimate().now_us(boot_us)?;
+        Some(self.clock.as_ref().map_or(estimated_us, |clock| clock.now_us()))
+    }
+
     pub fn definition(&self, id: JobId, generation: u64) -> Option<Arc<Definition>> {
         self.definitions().get(id, generation)
     }

@@ -16,10 +16,12 @@ use crate::cluster::port::{
 };
 use crate::cluster::transaction::Transaction;
 use crate::feed::{AuditLine, JournalAsk, Numbered};
-use crate::tables::{ConcurrentJob, JobRow, JobRows, RecordQuery, Recorded, SeenJob, Standing, Tables, WriteSet};
+use crate::tables::{
+    ConcurrentJob, GivenParams, JobRow, JobRows, RecordQuery, Recorded, SeenJob, Standing, Tables, WriteSet, seen_runs,
+};
 use crate::{
-    AuditQuery, AuditRows, ClaimRequest, JobKey, JobQuery, NewSession, Output, RecordedLoss, SessionState, SessionView,
-    StoreError, StoreResult,
+    AuditQuery, AuditRows, ClaimRequest, JobKey, JobQuery, NewSession, Output, RecordedLoss, RunView, SessionState,
+    SessionView, StoreError, StoreResult,
 };
 
 impl<D: Database> Tables for Transaction<D> {
@@ -74,8 +76,13 @@ impl<D: Database> Tables for Transaction<D> {
     }
 
     async fn job_page(&mut self, query: &JobQuery) -> StoreResult<JobRows> {
-        let (states, looked_until) = self.connection.page(query).await?;
-        Ok(JobRows { rows: self.read_page(states).await?, looked_until })
+        let Self { connection, shared, .. } = self;
+        let page = connection.job_page(query, shared.partitions, &|id, of| shared.definition(id, of)).await?;
+        if !self.wrote {
+            let mut known = self.shared.definitions();
+            page.rows.iter().for_each(|seen| known.put(seen.row.state.id, seen.row.definition.clone()));
+        }
+        Ok(page)
     }
 
     async fn ids_of_name(&mut self, key: &JobKey) -> StoreResult<Vec<JobId>> {
@@ -121,6 +128,17 @@ impl<D: Database> Tables for Transaction<D> {
             return Ok(Vec::new());
         }
         self.read_concurrent(ConcurrentQuery::OfJobs(&some)).await
+    }
+
+    async fn seen_run(&mut self, run: RunId) -> StoreResult<Option<(RunView, GivenParams)>> {
+        self.connection.seen_run(run).await
+    }
+
+    async fn seen_runs(&mut self, query: &RecordQuery) -> StoreResult<Vec<RunView>> {
+        match query.jobs.as_deref() {
+            Some(jobs) => self.connection.seen_runs_of(jobs, query).await,
+            None => seen_runs(self, query).await,
+        }
     }
 
     async fn record(&mut self, run: RunId) -> StoreResult<Option<Recorded>> {

@@ -25,6 +25,8 @@ pub(crate) struct Transaction<D: Database> {
     pub now_us: i64,
     /// Whether there is anything to commit.
     pub wrote: bool,
+    /// Nothing is open on the connection: each statement reads for itself.
+    at_a_glance: bool,
     /// The rows that it uses without reading them, and those that it writes.
     pub unread: UnreadRows,
     /// Whose standing is read with the time, and what it was.
@@ -62,6 +64,19 @@ impl<D: Database> Transaction<D> {
         Self::on(database, shared, connection, None, Vec::new()).opened(&[], opened).await
     }
 
+    /// No transaction at all, for reads of one statement, or of several that need not agree. It sends nothing at its beginning or its end.
+    /// The time is the estimate. A connection that was closed while it was idle costs only a `fresh` one.
+    pub async fn glance(database: &Arc<D>, shared: &Arc<StoreState>, fresh: bool) -> Result<Self, NotBegun> {
+        let connection = database.connection(Pool::Readers, fresh).await?;
+        let mut this = Self::on(database, shared, connection, None, Vec::new());
+        this.at_a_glance = true;
+        match shared.estimated_us(database.boot_us()) {
+            Some(now_us) => this.now_us = now_us,
+            None => return this.opened(&[], Opened::Snapshot).await,
+        }
+        Ok(this)
+    }
+
     fn on(
         database: &Arc<D>,
         shared: &Arc<StoreState>,
@@ -75,6 +90,7 @@ impl<D: Database> Transaction<D> {
             shared: shared.clone(),
             now_us: 0,
             wrote: false,
+            at_a_glance: false,
             unread: UnreadRows::default(),
             session,
             standing: None,
@@ -168,6 +184,11 @@ impl<D: Database> Transaction<D> {
         Ok(standing)
     }
 
+    /// Whether its connection is dead.
+    pub fn is_lost(&self) -> bool {
+        self.connection.is_lost()
+    }
+
     pub const fn now(&self) -> Timestamp {
         Timestamp::from_ms(self.now_us.div_euclid(1000))
     }
@@ -181,7 +202,7 @@ impl<D: Database> Transaction<D> {
         self.unread.end(&mut self.shared.rows(), answer.is_ok());
         let again = answer.as_ref().is_err_and(CallError::is_certain) && self.connection.has_conflict();
         match answer {
-            Ok(_) if self.wrote => self.connection.give_back(),
+            Ok(_) if self.wrote || self.at_a_glance => self.connection.give_back(),
             _ => self.connection.give_up().await,
         }
         (answer, again)

@@ -14,7 +14,7 @@ use crate::reports::namespaces::JobNamespaces;
 use crate::reports::port::{Reports, by_job};
 use crate::tables::{Tables, at_once};
 use crate::{
-    ActivityBucket, Bounded, JobDay, JobListQuery, ListedJob, NamespaceScope, ReportStore, RolledUp, RunView,
+    Bounded, JobDay, JobListQuery, ListedJob, NamespaceScope, Overview, OverviewQuery, ReportStore, RolledUp,
     StoreError,
 };
 
@@ -52,14 +52,9 @@ impl<D: LocalDatabase> ReportStore for LocalStore<D> {
         self.database.read("job_lists", read).await
     }
 
-    async fn running(&self, scope: &NamespaceScope, limit: usize) -> Result<Bounded<RunView>, StoreError> {
-        let scope = scope.clone();
-        self.database.read("running", move |tables| at_once(tables.running(&scope, limit))).await
-    }
-
-    async fn activity(&self, scope: &NamespaceScope, since: Timestamp) -> Result<Vec<ActivityBucket>, StoreError> {
-        let scope = scope.clone();
-        self.database.read("activity", move |tables| at_once(tables.activity(&scope, since))).await
+    async fn overview(&self, query: &OverviewQuery) -> Result<Overview, StoreError> {
+        let query = query.clone();
+        self.database.read("overview", move |tables| at_once(tables.overview(&query))).await
     }
 
     async fn days_of_job(&self, job: JobId, since: Timestamp) -> Result<Vec<JobDay>, StoreError> {

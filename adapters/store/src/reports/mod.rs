@@ -7,5 +7,6 @@ pub mod tally;
 mod types;
 
 pub use types::{
-    ActivityBucket, Bounded, JobDay, JobList, JobListQuery, ListedJob, NamespaceScope, OutcomeCounts, RolledUp,
+    ActivityBucket, Bounded, JobDay, JobList, JobListQuery, ListedJob, NamespaceScope, OutcomeCounts, Overview,
+    OverviewQuery, RolledUp,
 };

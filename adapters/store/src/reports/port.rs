@@ -9,7 +9,7 @@ use carillon_domain::time::Timestamp;
 
 use crate::cluster::port::CachedDefinition;
 use crate::reports::namespaces::JobNamespaces;
-use crate::{ActivityBucket, Bounded, JobDay, JobListQuery, ListedJob, NamespaceScope, RolledUp, RunView, StoreResult};
+use crate::{Bounded, JobDay, JobListQuery, ListedJob, NamespaceScope, Overview, OverviewQuery, RolledUp, StoreResult};
 
 /// How many entries of an index a report looks at for each list, if only some namespaces are shown.
 pub const LOOKED_AT: usize = 500;
@@ -34,19 +34,8 @@ pub trait Reports {
         cached: CachedDefinition<'_>,
     ) -> impl Future<Output = StoreResult<Vec<Bounded<ListedJob>>>> + Send;
 
-    /// See [`crate::ReportStore::running`].
-    fn running(
-        &mut self,
-        scope: &NamespaceScope,
-        limit: usize,
-    ) -> impl Future<Output = StoreResult<Bounded<RunView>>> + Send;
-
-    /// See [`crate::ReportStore::activity`].
-    fn activity(
-        &mut self,
-        scope: &NamespaceScope,
-        since: Timestamp,
-    ) -> impl Future<Output = StoreResult<Vec<ActivityBucket>>> + Send;
+    /// See [`crate::ReportStore::overview`].
+    fn overview(&mut self, query: &OverviewQuery) -> impl Future<Output = StoreResult<Overview>> + Send;
 
     /// See [`crate::ReportStore::days_of_job`].
     fn days_of_job(&mut self, job: JobId, since: Timestamp) -> impl Future<Output = StoreResult<Vec<JobDay>>> + Send;

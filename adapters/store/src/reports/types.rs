@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use carillon_domain::run::Status;
 use carillon_domain::time::Timestamp;
 
-use crate::{JobView, RunStage, RunView};
+use crate::{JobView, RecordedLoss, RunStage, RunView, SessionView};
 
 /// The namespaces that a reader may see.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -56,6 +56,33 @@ impl<T> Default for Bounded<T> {
     fn default() -> Self {
         Self { items: Vec::new(), more: false }
     }
+}
+
+/// How much an [`Overview`] tells.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OverviewQuery {
+    /// The namespaces that the reader may see.
+    pub scope: NamespaceScope,
+    /// How many runs at the most.
+    pub running: usize,
+    /// From when on activity is told, and losses that were accepted.
+    pub since: Timestamp,
+}
+
+/// How it stands, beside the lists of jobs.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Overview {
+    /// Runs that execute, those with the oldest due times first.
+    pub running: Bounded<RunView>,
+    /// Counts of each five minutes, by outcome, oldest first. Five minutes in which nothing ended are left out. The newest
+    /// runs may be missing for half a minute ([`crate::ReportStore::roll_up`]).
+    pub activity: Vec<ActivityBucket>,
+    /// Sessions, live and ended ones that still hold rows.
+    pub sessions: Vec<SessionView>,
+    /// The loss windows: the open one, and those accepted lately.
+    pub losses: Vec<RecordedLoss>,
+    /// Whether there is any job.
+    pub any_job: bool,
 }
 
 /// A list of jobs that a person watches.

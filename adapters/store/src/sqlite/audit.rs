@@ -3,17 +3,17 @@
 use carillon_domain::id::JobId;
 use carillon_domain::store::AuditDocument;
 use carillon_domain::time::Timestamp;
-use rusqlite::types::Value;
 use rusqlite::{Connection, Row, params, params_from_iter};
 
 use crate::audit::document::{from_text, to_text};
-use crate::audit::select::{Index, Param, Select, end_of_part, page};
+use crate::audit::select::{Index, end_of_part, page};
 use crate::codec::{run_bytes, run_from};
 use crate::feed::{AuditLine, JournalAsk, Numbered};
 use crate::sqlite::change::execute;
 use crate::sqlite::client::error::statement;
 use crate::sqlite::rows::signed;
 use crate::sqlite::select::{all, column, first};
+use crate::views::select::Select;
 use crate::{AuditEntry, AuditQuery, AuditRows, AuditView, JobKey, StoreResult};
 
 const fn hint(index: Index) -> &'static str {
@@ -49,21 +49,14 @@ pub(in crate::sqlite) fn write(conn: &Connection, entry: &AuditEntry) -> StoreRe
 /// A page, newest first.
 pub(in crate::sqlite) fn rows(conn: &Connection, query: &AuditQuery) -> StoreResult<AuditRows> {
     let Select { sql, params } = page(query, hint);
-    let rows = all(conn, &sql, params_from_iter(params.into_iter().map(value)), entry)?;
+    let rows = all(conn, &sql, params_from_iter(params), entry)?;
     let looked_until = match end_of_part(query, hint) {
         Some(Select { sql, params }) if rows.len() < query.limit => {
-            first(conn, &sql, params_from_iter(params.into_iter().map(value)), |row| place(row).map_err(statement))?
+            first(conn, &sql, params_from_iter(params), |row| place(row).map_err(statement))?
         }
         _ => None,
     };
     Ok(AuditRows { rows, looked_until })
-}
-
-fn value(param: Param) -> Value {
-    match param {
-        Param::Text(text) => text.into(),
-        Param::Number(number) => number.into(),
-    }
 }
 
 fn place(row: &Row<'_>) -> rusqlite::Result<(u64, Timestamp)> {

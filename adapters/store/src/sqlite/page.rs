@@ -8,9 +8,10 @@ use rusqlite::{Connection, Row, params_from_iter};
 use crate::cache::definition_cache::Cache;
 use crate::codec::end_code;
 use crate::sqlite::client::error::statement;
+use crate::sqlite::reports::names_of;
 use crate::sqlite::rows::signed;
 use crate::sqlite::select::{first, jobs};
-use crate::tables::JobRows;
+use crate::tables::JobRow;
 use crate::{JobCursor, JobQuery, JobSort, StoreResult};
 
 /// How many jobs are looked at for a page of those that come up next.
@@ -22,7 +23,7 @@ pub(in crate::sqlite) fn job_page(
     cache: &mut Cache,
     query: &JobQuery,
     partitions: u16,
-) -> StoreResult<JobRows> {
+) -> StoreResult<(Vec<JobRow>, Option<JobCursor>)> {
     let mut rest = match query.sort {
         JobSort::Name => "job j JOIN job_state s ON s.id = j.id WHERE j.deleted_at IS NULL".to_owned(),
         JobSort::Next => format!(
@@ -47,6 +48,9 @@ pub(in crate::sqlite) fn job_page(
     }
     if let Some(namespace) = &query.namespace {
         add("j.namespace = ?", vec![namespace.clone().into()]);
+    }
+    if let Some(names) = names_of(&query.scope)? {
+        add("j.namespace IN (SELECT value FROM json_each(?))", vec![names.into()]);
     }
     if let Some(prefix) = &query.prefix {
         let prefix = || Value::from(prefix.clone());
@@ -80,7 +84,7 @@ pub(in crate::sqlite) fn job_page(
         JobSort::Next if rows.len() < query.limit => end_of_part(conn, query, partitions)?,
         JobSort::Next | JobSort::Name => None,
     };
-    Ok(JobRows { rows, looked_until })
+    Ok((rows, looked_until))
 }
 
 /// The last job that was looked at, unless there are no more.

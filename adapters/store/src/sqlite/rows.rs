@@ -5,15 +5,26 @@ use carillon_domain::id::{JobId, SessionId};
 use carillon_domain::node::port::Unclaimed;
 use carillon_domain::run::{Reason, RunRecord, Status};
 use carillon_domain::time::Timestamp;
-use rusqlite::Row;
-use rusqlite::types::Type;
+use rusqlite::types::{ToSqlOutput, Type};
+use rusqlite::{Row, ToSql};
 
 use crate::codec::{
     ConcurrentColumns, HeldColumns, StateColumns, cancel_from, firing_from, named, row_key, run_from, trigger_from,
 };
 use crate::sqlite::client::error::{statement, unreadable};
 use crate::tables::Recorded;
+use crate::views::select::Param;
 use crate::{JobKey, SessionBeat, SessionState, SessionView, StoreResult};
+
+impl ToSql for Param {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        match self {
+            Param::Text(text) => text.to_sql(),
+            Param::Number(number) => number.to_sql(),
+            Param::Bytes(bytes) => bytes.to_sql(),
+        }
+    }
+}
 
 pub(in crate::sqlite) const STATE: &str = "s.id, s.claim_at, s.version, s.generation, s.anchor_at, s.cursor_at, s.armed, s.manual, \
      s.manual_run, s.last_manual_at, s.catch_up_until, s.held, s.held_run, s.held_session, s.started_at, \

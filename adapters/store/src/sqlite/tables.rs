@@ -20,12 +20,12 @@ use crate::sqlite::client::error::unreadable;
 use crate::sqlite::rows::{CONCURRENT_ORDER, signed};
 use crate::sqlite::{audit, change, history, losses, page, select};
 use crate::tables::{
-    ConcurrentJob, JobRow, JobRows, RecordQuery, Recorded, SeenJob, Standing, Tables, WriteSet, at_once,
+    ConcurrentJob, GivenParams, JobRow, JobRows, RecordQuery, Recorded, SeenJob, Standing, Tables, WriteSet, at_once,
+    seen_job, seen_jobs, seen_run, seen_runs,
 };
-use crate::views::jobs;
 use crate::{
-    AuditQuery, AuditRows, ClaimRequest, JobKey, JobQuery, NewSession, Output, RecordedLoss, SessionState, SessionView,
-    StoreError, StoreResult,
+    AuditQuery, AuditRows, ClaimRequest, JobKey, JobQuery, NewSession, Output, RecordedLoss, RunView, SessionState,
+    SessionView, StoreError, StoreResult,
 };
 
 /// One transaction on one connection.
@@ -85,6 +85,11 @@ impl Transaction<'_> {
         }
     }
 
+    fn page(&mut self, query: &JobQuery) -> StoreResult<JobRows> {
+        let (rows, looked_until) = page::job_page(self.conn, self.cache, query, self.partitions)?;
+        Ok(JobRows { rows: at_once(seen_jobs(self, rows))?, looked_until })
+    }
+
     fn insert(&mut self, session: &NewSession) -> StoreResult<()> {
         let sql = "INSERT INTO session (id, node, address, version, state, seq, started_at, heartbeat_at) \
                    VALUES (?1, ?2, ?3, ?4, ?5, 0, ?6, ?6)";
@@ -130,7 +135,7 @@ impl Tables for Transaction<'_> {
     }
 
     fn seen_job(&mut self, key: &JobKey) -> impl Future<Output = StoreResult<Option<SeenJob>>> + Send {
-        ready(at_once(jobs::seen_job(self, key)))
+        ready(at_once(seen_job(self, key)))
     }
 
     fn job_by_run(&mut self, run: RunId) -> impl Future<Output = StoreResult<Option<JobRow>>> + Send {
@@ -147,7 +152,7 @@ impl Tables for Transaction<'_> {
     }
 
     fn job_page(&mut self, query: &JobQuery) -> impl Future<Output = StoreResult<JobRows>> + Send {
-        ready(page::job_page(self.conn, self.cache, query, self.partitions))
+        ready(self.page(query))
     }
 
     fn ids_of_name(&mut self, key: &JobKey) -> impl Future<Output = StoreResult<Vec<JobId>>> + Send {
@@ -194,6 +199,14 @@ impl Tables for Transaction<'_> {
         jobs: Option<&[JobId]>,
     ) -> impl Future<Output = StoreResult<Vec<ConcurrentJob>>> + Send {
         ready(self.live_active_of(jobs))
+    }
+
+    fn seen_run(&mut self, run: RunId) -> impl Future<Output = StoreResult<Option<(RunView, GivenParams)>>> + Send {
+        ready(at_once(seen_run(self, run)))
+    }
+
+    fn seen_runs(&mut self, query: &RecordQuery) -> impl Future<Output = StoreResult<Vec<RunView>>> + Send {
+        ready(at_once(seen_runs(self, query)))
     }
 
     fn record(&mut self, run: RunId) -> impl Future<Output = StoreResult<Option<Recorded>>> + Send {

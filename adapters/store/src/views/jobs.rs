@@ -34,8 +34,8 @@ pub(crate) fn no_job(key: &JobKey) -> ControlError {
     Refusal::NoJob(key.clone()).into()
 }
 
-/// Rows with what people see of them beside.
-pub(crate) async fn seen_jobs<T: Tables>(tables: &mut T, rows: Vec<JobRow>) -> Result<Vec<SeenJob>, StoreError> {
+/// Rows with what people see of them beside, for databases that answer at once.
+pub async fn seen_jobs<T: Tables>(tables: &mut T, rows: Vec<JobRow>) -> Result<Vec<SeenJob>, StoreError> {
     let ids: Vec<_> = rows.iter().map(|row| row.state.id).collect();
     let mut last_runs = tables.last_records(&ids).await?;
     let held = rows.iter().any(|row| row.state.phase.held().is_some());
@@ -81,7 +81,7 @@ pub(crate) async fn job<T: Tables>(tables: &mut T, key: &JobKey) -> Result<JobVi
 }
 
 /// Where the listing goes on behind this job.
-fn cursor_of(row: &JobRow, sort: JobSort) -> JobCursor {
+pub(crate) fn cursor_of(row: &JobRow, sort: JobSort) -> JobCursor {
     match sort {
         JobSort::Name => JobCursor::Name(row.definition.key()),
         JobSort::Next => JobCursor::Next { claim_at: row.state.claim_at(), id: row.state.id },
@@ -93,9 +93,9 @@ pub(crate) async fn jobs<T: Tables>(tables: &mut T, query: &JobQuery) -> Result<
     let JobRows { mut rows, looked_until } = tables.job_page(&JobQuery { limit: limit + 1, ..query.clone() }).await?;
     let more = rows.len() > limit;
     rows.truncate(limit);
-    let last = rows.last().filter(|_| more).map(|row| cursor_of(row, query.sort));
+    let last = rows.last().filter(|_| more).map(|seen| cursor_of(&seen.row, query.sort));
     let next = last.or(looked_until);
-    Ok(Page { items: seen_jobs(tables, rows).await?.into_iter().map(JobView::from).collect(), next })
+    Ok(Page { items: rows.into_iter().map(JobView::from).collect(), next })
 }
 
 /// The answers to a put, in order.

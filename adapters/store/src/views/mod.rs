@@ -3,3 +3,4 @@
 pub(crate) mod feed;
 pub(crate) mod jobs;
 pub(crate) mod runs;
+pub(crate) mod select;

@@ -7,31 +7,33 @@ use std::collections::BTreeMap;
 
 use carillon_domain::firing::{Firing, FiringKey, Held, Phase, Waiting};
 use carillon_domain::id::{JobId, RunId, SessionId};
-use carillon_domain::run::{Status, Trigger};
+use carillon_domain::run::Trigger;
 use carillon_domain::store::Refusal;
 
 use super::jobs::node_names;
 use crate::definition::Definition;
-use crate::tables::{ConcurrentJob, JobRow, RecordQuery, Recorded, Tables};
-use crate::{ControlError, Output, Page, RunCursor, RunQuery, RunStage, RunView, SessionView, StoreError};
+use crate::tables::{ConcurrentJob, GivenParams, JobRow, RecordQuery, Recorded, Tables};
+use crate::{ControlError, JobKey, Output, Page, RunCursor, RunQuery, RunStage, RunView, SessionView, StoreError};
 
 /// One run, with the params that were given for it.
 pub(crate) async fn run<T: Tables>(tables: &mut T, run: RunId) -> Result<RunView, ControlError> {
-    let view = find(tables, run).await?;
+    let (view, params) = tables.seen_run(run).await?.ok_or(Refusal::NoRun(run))?;
     let (trigger, due_at) = match &view.stage {
         RunStage::Waiting { due_at, trigger, .. } => (*trigger, *due_at),
         RunStage::Running { held, .. } => (held.firing.trigger, held.firing.due_at),
         RunStage::Recorded { record, .. } => (record.trigger, record.due_at),
     };
-    if trigger != Trigger::Manual {
-        return Ok(view);
-    }
     let firing = FiringKey { job: view.job_id, due_at, trigger };
-    let params = tables.run_params(&[firing]).await?.pop().flatten();
+    let params = match params {
+        GivenParams::Read(params) => params,
+        GivenParams::NotRead if trigger == Trigger::Manual => tables.run_params(&[firing]).await?.pop().flatten(),
+        GivenParams::NotRead => None,
+    };
     Ok(RunView { params, ..view })
 }
 
-async fn find<T: Tables>(tables: &mut T, run: RunId) -> Result<RunView, ControlError> {
+/// A run wherever it is, for databases that answer at once.
+pub async fn seen_run<T: Tables>(tables: &mut T, run: RunId) -> Result<Option<(RunView, GivenParams)>, StoreError> {
     let nodes = node_names(tables).await?;
     let mut views = Vec::new();
     if let Some(row) = tables.job_by_run(run).await? {
@@ -40,10 +42,11 @@ async fn find<T: Tables>(tables: &mut T, run: RunId) -> Result<RunView, ControlE
     if let Some(concurrent) = tables.concurrent_by_run(run).await? {
         of_concurrent(&concurrent, &nodes, &mut views);
     }
-    if let Some(view) = views.into_iter().find(|view| view.id == run) {
-        return Ok(view);
-    }
-    tables.record(run).await?.map(of_record).ok_or_else(|| Refusal::NoRun(run).into())
+    let view = match views.into_iter().find(|view| view.id == run) {
+        Some(view) => Some(view),
+        None => tables.record(run).await?.map(of_record),
+    };
+    Ok(view.map(|view| (view, GivenParams::NotRead)))
 }
 
 pub(crate) async fn runs<T: Tables>(
@@ -51,9 +54,10 @@ pub(crate) async fn runs<T: Tables>(
     query: &RunQuery,
 ) -> Result<Page<RunView, RunCursor>, ControlError> {
     let limit = query.limit.max(1);
-    let jobs = match &query.job {
-        None => None,
-        Some(key) => {
+    let jobs = match (query.job_id, &query.job) {
+        (Some(id), _) => Some(vec![id]),
+        (None, None) => None,
+        (None, Some(key)) => {
             let ids = tables.ids_of_name(key).await?;
             if ids.is_empty() {
                 return Err(super::jobs::no_job(key));
@@ -61,20 +65,18 @@ pub(crate) async fn runs<T: Tables>(
             Some(ids)
         }
     };
-    let mut items = live(tables, query, jobs.as_deref()).await?;
-    if query.status != Some(Status::Running) {
-        let records = RecordQuery {
-            jobs,
-            namespace: query.namespace.clone(),
-            status: query.status,
-            since: query.since,
-            until: query.until,
-            covering: query.covering,
-            after: query.after,
-            limit: limit + 1,
-        };
-        items.extend(tables.records(&records).await?.into_iter().map(of_record));
-    }
+    let records = RecordQuery {
+        jobs,
+        namespace: query.namespace.clone(),
+        status: query.status,
+        since: query.since,
+        until: query.until,
+        covering: query.covering,
+        after: query.after,
+        limit: limit + 1,
+    };
+    let mut items = tables.seen_runs(&records).await?;
+    items.retain(|view| fits(view, &records));
     items.sort_unstable_by_key(|view| std::cmp::Reverse(cursor(view)));
     let more = items.len() > limit;
     items.truncate(limit);
@@ -82,27 +84,36 @@ pub(crate) async fn runs<T: Tables>(
     Ok(Page { items, next })
 }
 
-async fn live<T: Tables>(tables: &mut T, query: &RunQuery, jobs: Option<&[JobId]>) -> Result<Vec<RunView>, StoreError> {
-    if !matches!(query.status, None | Some(Status::Running)) {
-        return Ok(Vec::new());
+/// The living runs of the jobs of a query, and the history that it asks for, for databases that answer at once.
+pub async fn seen_runs<T: Tables>(tables: &mut T, query: &RecordQuery) -> Result<Vec<RunView>, StoreError> {
+    let (jobs, mut views) = (query.jobs.as_deref(), Vec::new());
+    if query.shows_living() {
+        let nodes = node_names(tables).await?;
+        tables.live_jobs(jobs).await?.iter().for_each(|row| of_job(row, &nodes, &mut views));
+        views.retain(|view| !is_only_claimed(&view.stage));
+        tables.live_concurrent(jobs).await?.iter().for_each(|concurrent| of_concurrent(concurrent, &nodes, &mut views));
     }
-    let mut views = Vec::new();
-    let nodes = node_names(tables).await?;
-    tables.live_jobs(jobs).await?.iter().for_each(|row| of_job(row, &nodes, &mut views));
-    // A firing that the job's own row has claimed ahead of its time is no run before it starts. A manual one is, as a person holds its
-    // id.
-    views.retain(|view| !matches!(view.stage, RunStage::Waiting { trigger, .. } if trigger != Trigger::Manual));
-    tables.live_concurrent(jobs).await?.iter().for_each(|concurrent| of_concurrent(concurrent, &nodes, &mut views));
-    views.retain(|view| {
-        let at = cursor(view);
-        query.namespace.as_ref().is_none_or(|namespace| *namespace == view.key.namespace)
+    if query.shows_history() {
+        views.extend(tables.records(query).await?.into_iter().map(of_record));
+    }
+    Ok(views)
+}
+
+/// A firing that the job's own row has claimed ahead of its time is no run before it starts. A manual one is, as a person holds its id.
+pub(crate) fn is_only_claimed(stage: &RunStage) -> bool {
+    matches!(stage, RunStage::Waiting { trigger, .. } if *trigger != Trigger::Manual)
+}
+
+/// Whether a living run is asked for; history was chosen by the database.
+fn fits(view: &RunView, query: &RecordQuery) -> bool {
+    let at = cursor(view);
+    matches!(view.stage, RunStage::Recorded { .. })
+        || query.namespace.as_ref().is_none_or(|namespace| *namespace == view.key.namespace)
             && (query.status.is_none() || matches!(view.stage, RunStage::Running { .. }))
             && query.since.is_none_or(|since| at.due_at >= since)
             && query.until.is_none_or(|until| at.due_at < until)
             && query.covering.is_none_or(|due| at.due_at == due)
             && query.after.is_none_or(|after| at < after)
-    });
-    Ok(views)
 }
 
 /// Every run that executes; `sessions` tell the names of the nodes.
@@ -157,18 +168,32 @@ fn of_phase(
     cancelling: bool,
     nodes: &BTreeMap<SessionId, String>,
 ) -> Option<RunView> {
+    let node = phase.held().and_then(|held| nodes.get(&held.session).cloned());
+    held_run((job, definition.key()), phase, cancelling, node)
+}
+
+/// The run that a row holds.
+pub(crate) fn held_run(
+    (job_id, key): (JobId, JobKey),
+    phase: &Phase,
+    cancelling: bool,
+    node: Option<String>,
+) -> Option<RunView> {
     let held = phase.held()?;
     let stage = match phase {
         Phase::Executing(held) => RunStage::Running { held: *held, cancelling },
         Phase::Prepared(_) | Phase::Idle => waiting_stage(&held.firing, Some(held)),
     };
-    let node = nodes.get(&held.session).cloned();
-    Some(RunView { id: held.run, job_id: job, key: definition.key(), node, stage, params: None })
+    Some(RunView { id: held.run, job_id, key, node, stage, params: None })
 }
 
 fn of_waiting(job: JobId, definition: &Definition, waiting: Waiting) -> Option<RunView> {
-    let stage = waiting_stage(&waiting.firing, None);
-    Some(RunView { id: waiting.run?, job_id: job, key: definition.key(), node: None, stage, params: None })
+    Some(waiting_run((job, definition.key()), waiting.run?, &waiting.firing))
+}
+
+/// A run that waits under its id.
+pub(crate) fn waiting_run((job_id, key): (JobId, JobKey), id: RunId, firing: &Firing) -> RunView {
+    RunView { id, job_id, key, node: None, stage: waiting_stage(firing, None), params: None }
 }
 
 fn waiting_stage(firing: &Firing, held: Option<&Held>) -> RunStage {

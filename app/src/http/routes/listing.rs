@@ -57,16 +57,14 @@ fn job_query(call: &Call) -> Result<JobQuery, Problem> {
         query.fault("prefix", "it is longer than any name");
     }
     let asked = JobQuery {
-        namespace: None,
         prefix,
         label,
         state: state.map(str::to_owned),
         paused: query.flag("paused"),
-        contains: None,
-        last_status: None,
         sort: JobSort::Name,
         after: query.cursor(read_job_cursor),
         limit: query.limit(),
+        ..JobQuery::default()
     };
     query.finish()?;
     Ok(JobQuery { namespace: entered(call, namespaces)?, ..asked })

@@ -66,14 +66,12 @@ fn of_job(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
 
 fn filters(query: &mut Query) -> RunQuery {
     RunQuery {
-        job: None,
-        namespace: None,
         status: query.choice("status", &Status::ALL, Status::as_str),
         since: query.time("since"),
         until: query.time("until"),
-        covering: None,
         after: query.cursor(read_run_cursor),
         limit: query.limit(),
+        ..RunQuery::default()
     }
 }
 

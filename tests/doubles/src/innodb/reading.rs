@@ -19,9 +19,9 @@ use carillon_store::cluster::port::{
 use carillon_store::feed::{AuditLine, JournalAsk, Numbered};
 use carillon_store::live_output::LiveRow;
 use carillon_store::purge_cursor::{Counted, Purge, PurgePosition, PurgePositions};
-use carillon_store::tables::{RecordQuery, Recorded, SeenJob, Tables, at_once};
+use carillon_store::tables::{GivenParams, JobRows, RecordQuery, Recorded, SeenJob, Tables, at_once};
 use carillon_store::{
-    AuditQuery, AuditRows, ClaimRequest, JobCursor, JobKey, JobQuery, LinkDigest, LivePart, Output, PeekRequest,
+    AuditQuery, AuditRows, ClaimRequest, JobKey, JobQuery, LinkDigest, LivePart, Output, PeekRequest, RunView,
     SigningKey, StoreResult,
 };
 
@@ -125,12 +125,6 @@ impl ReadRows for ModelConnection {
     async fn highest_version(&mut self) -> StoreResult<u64> {
         self.read(|data| data.highest_version).await
     }
-
-    async fn page(&mut self, query: &JobQuery) -> StoreResult<(Vec<StateRead>, Option<JobCursor>)> {
-        let page = self.read(|data| at_once(data.begin().job_page(query))).await??;
-        let states = page.rows.into_iter().map(|row| (row.state.id, Ok(JobState::clone(&row.state)))).collect();
-        Ok((states, page.looked_until))
-    }
 }
 
 impl ReadForPeople for ModelConnection {
@@ -140,6 +134,23 @@ impl ReadForPeople for ModelConnection {
         _cached: CachedDefinition<'_>,
     ) -> StoreResult<Vec<StoreResult<Option<SeenJob>>>> {
         self.read(|data| keys.iter().map(|key| at_once(data.begin().seen_job(key))).collect()).await
+    }
+
+    async fn job_page(
+        &mut self,
+        query: &JobQuery,
+        _partitions: u16,
+        _cached: CachedDefinition<'_>,
+    ) -> StoreResult<JobRows> {
+        self.read(|data| at_once(data.begin().job_page(query))).await?
+    }
+
+    async fn seen_run(&mut self, run: RunId) -> StoreResult<Option<(RunView, GivenParams)>> {
+        self.read(|data| at_once(data.begin().seen_run(run))).await?
+    }
+
+    async fn seen_runs_of(&mut self, _jobs: &[JobId], query: &RecordQuery) -> StoreResult<Vec<RunView>> {
+        self.read(|data| at_once(data.begin().seen_runs(query))).await?
     }
 
     async fn record(&mut self, run: RunId) -> StoreResult<Option<Recorded>> {

@@ -12,8 +12,8 @@ use crate::calls::sign_in::{LinkDigest, SigningKey};
 use crate::feed::{AuditLine, JournalAsk, Numbered};
 use crate::live_output::LiveRow;
 use crate::purge_cursor::{Counted, Purge, PurgePosition, PurgePositions};
-use crate::tables::{RecordQuery, Recorded, SeenJob};
-use crate::{AuditQuery, AuditRows, JobKey, LivePart, Output, StoreResult};
+use crate::tables::{GivenParams, JobRows, RecordQuery, Recorded, SeenJob};
+use crate::{AuditQuery, AuditRows, JobKey, JobQuery, LivePart, Output, RunView, StoreResult};
 
 /// A definition by id and generation, if it is cached.
 pub type CachedDefinition<'a> = &'a (dyn Fn(JobId, u64) -> Option<Arc<Definition>> + Sync);
@@ -27,6 +27,24 @@ pub trait ReadForPeople {
         keys: &[JobKey],
         cached: CachedDefinition<'_>,
     ) -> impl Future<Output = StoreResult<Vec<StoreResult<Option<SeenJob>>>>> + Send;
+
+    /// A page of living jobs in the order asked for. If only a part of the jobs was looked at, also the last of that part.
+    fn job_page(
+        &mut self,
+        query: &JobQuery,
+        partitions: u16,
+        cached: CachedDefinition<'_>,
+    ) -> impl Future<Output = StoreResult<JobRows>> + Send;
+
+    /// A run wherever it is, by one statement: between two of them it could move on.
+    fn seen_run(&mut self, run: RunId) -> impl Future<Output = StoreResult<Option<(RunView, GivenParams)>>> + Send;
+
+    /// Living runs of `jobs`, whatever else the query says, and the history that it asks for; one statement for the same reason.
+    fn seen_runs_of(
+        &mut self,
+        jobs: &[JobId],
+        query: &RecordQuery,
+    ) -> impl Future<Output = StoreResult<Vec<RunView>>> + Send;
 
     /// One record of history.
     fn record(&mut self, run: RunId) -> impl Future<Output = StoreResult<Option<Recorded>>> + Send;

@@ -11,7 +11,7 @@ use carillon_domain::store::Definition;
 use carillon_domain::time::Timestamp;
 
 use crate::tables::Write;
-use crate::{AuditEntry, ClaimRequest, JobCursor, JobKey, JobQuery, Me, Output, StoreResult};
+use crate::{AuditEntry, ClaimRequest, JobKey, Me, Output, StoreResult};
 
 /// A row of a job; one that this binary cannot read is an error of its own.
 pub type StateRead = (JobId, StoreResult<JobState>);
@@ -88,12 +88,6 @@ pub trait ReadRows {
 
     /// The highest version of a deleted row; 0 if there was none.
     fn highest_version(&mut self) -> impl Future<Output = StoreResult<u64>> + Send;
-
-    /// A page of living jobs in the order asked for. If only a part of the jobs was looked at, also the last of that part.
-    fn page(
-        &mut self,
-        query: &JobQuery,
-    ) -> impl Future<Output = StoreResult<(Vec<StateRead>, Option<JobCursor>)>> + Send;
 }
 
 /// A start by one statement that commits by itself.

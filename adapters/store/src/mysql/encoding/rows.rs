@@ -31,7 +31,8 @@ pub(in crate::mysql) const CONCURRENT_ORDER: &str =
 pub(in crate::mysql) const RECORD: &str = "r.id, r.job_id, r.due_at, r.trigger_name, r.attempt, r.status, r.reason, r.exit_code, \
      r.signal_number, r.started_at, r.finished_at, r.lag_ms, r.session, r.fencing_token, r.due_count, r.first_due_at";
 
-pub(in crate::mysql) const SESSION: &str = "id, node, address, version, state, seq, started_at, heartbeat_at";
+pub(in crate::mysql) const SESSION: &str =
+    "n.id, n.node, n.address, n.version, n.state, n.seq, n.started_at, n.heartbeat_at";
 
 /// The columns of one row.
 pub(in crate::mysql) struct Columns {
@@ -93,7 +94,8 @@ impl Columns {
         named(all, name, &self.next::<String>()?).map_err(unreadable)
     }
 
-    fn firing(&mut self) -> StoreResult<Option<Firing>> {
+    /// A firing, if there is one.
+    pub fn firing(&mut self) -> StoreResult<Option<Firing>> {
         self.next::<Option<String>>()?.map(|text| firing_from(&text)).transpose().map_err(unreadable)
     }
 
@@ -210,9 +212,8 @@ pub(in crate::mysql) fn unclaimed(row: Row) -> StoreResult<Unclaimed> {
     Ok(Unclaimed { partition, claim_at, row, version, executor })
 }
 
-/// A row of [`SESSION`].
-pub(in crate::mysql) fn session(row: Row) -> StoreResult<SessionView> {
-    let mut from = Columns::of(row);
+/// The columns of [`SESSION`].
+pub(in crate::mysql) fn session_of(from: &mut Columns) -> StoreResult<SessionView> {
     let id = SessionId::from_random(from.next()?);
     let (node, address, version) = (from.next()?, from.next()?, from.next()?);
     let state = from.name(&SessionState::ALL, SessionState::as_str)?;

@@ -42,35 +42,37 @@ impl Columns {
     }
 }
 
-impl MySqlConnection {
-    pub(in crate::mysql) async fn select_activity(
-        &mut self,
-        scope: &NamespaceScope,
-        since: Timestamp,
-    ) -> StoreResult<Vec<ActivityBucket>> {
-        let names = match scope {
-            NamespaceScope::All => "''".to_owned(),
-            NamespaceScope::Only(names) if names.is_empty() => return Ok(Vec::new()),
-            NamespaceScope::Only(names) => constants(names),
-        };
-        let sql = format!(
-            "SELECT begins_at, {OUTCOMES}, SUM(started), SUM(lag_total_ms), MAX(lag_max_ms) FROM activity \
-             FORCE INDEX (PRIMARY) WHERE namespace IN ({names}) AND begins_at >= {} GROUP BY begins_at ORDER BY begins_at",
-            begin_of(since, BUCKET).as_ms()
-        );
-        let bucket = |row| {
-            let mut from = Columns::of(row);
-            Ok(ActivityBucket {
-                begins_at: from.time()?,
-                outcomes: from.outcomes()?,
-                started: from.sum()?,
-                lag_total_ms: from.sum()?,
-                lag_max_ms: from.next()?,
-            })
-        };
-        self.query(&sql).await?.into_iter().map(bucket).collect()
-    }
+/// The columns of an [`ActivityBucket`].
+pub(in crate::mysql) fn buckets() -> String {
+    format!("begins_at, {OUTCOMES}, SUM(started), SUM(lag_total_ms), MAX(lag_max_ms)")
+}
 
+/// The buckets of a scope since then, oldest first, from FROM on.
+pub(in crate::mysql) fn buckets_since(scope: &NamespaceScope, since: Timestamp) -> String {
+    let names = match scope {
+        NamespaceScope::All => "''".to_owned(),
+        NamespaceScope::Only(names) if names.is_empty() => "NULL".to_owned(),
+        NamespaceScope::Only(names) => constants(names),
+    };
+    format!(
+        "FROM activity FORCE INDEX (PRIMARY) WHERE namespace IN ({names}) AND begins_at >= {} \
+         GROUP BY begins_at ORDER BY begins_at",
+        begin_of(since, BUCKET).as_ms()
+    )
+}
+
+/// A row of [`buckets`].
+pub(in crate::mysql) fn bucket(from: &mut Columns) -> StoreResult<ActivityBucket> {
+    Ok(ActivityBucket {
+        begins_at: from.time()?,
+        outcomes: from.outcomes()?,
+        started: from.sum()?,
+        lag_total_ms: from.sum()?,
+        lag_max_ms: from.next()?,
+    })
+}
+
+impl MySqlConnection {
     /// Days that are counted, and the job's records that are not.
     pub(in crate::mysql) async fn select_days_of_job(
         &mut self,

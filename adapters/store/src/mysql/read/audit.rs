@@ -2,14 +2,16 @@
 
 use carillon_domain::id::JobId;
 use carillon_domain::time::Timestamp;
-use mysql_async::{Row, Value};
+use mysql_async::Row;
 
 use crate::audit::document::from_text;
-use crate::audit::select::{Index, Param, Select, end_of_part, page};
+use crate::audit::select::{Index, end_of_part, page};
 use crate::feed::{AuditLine, JournalAsk, Numbered};
 use crate::mysql::client::connection::MySqlConnection;
 use crate::mysql::encoding::rows::Columns;
+use crate::mysql::read::history::values;
 use crate::mysql::read::select::{conditions, limit_of};
+use crate::views::select::Select;
 use crate::{AuditQuery, AuditRows, AuditView, JobKey, StoreResult};
 
 const fn hint(index: Index) -> &'static str {
@@ -49,11 +51,7 @@ impl MySqlConnection {
     }
 
     async fn select_entries(&mut self, Select { sql, params }: Select) -> StoreResult<Vec<Row>> {
-        let value = |param| match param {
-            Param::Text(text) => Value::from(text),
-            Param::Number(number) => Value::from(number),
-        };
-        self.select(&sql, params.into_iter().map(value).collect::<Vec<_>>()).await
+        self.select(&sql, values(params)).await
     }
 }
 

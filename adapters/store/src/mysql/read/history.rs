@@ -1,7 +1,6 @@
 //! Jobs and history as people see them.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 
 use carillon_domain::id::{JobId, RunId};
 use carillon_domain::run::RunRecord;
@@ -14,11 +13,16 @@ use crate::mysql::client::connection::MySqlConnection;
 use crate::mysql::encoding::list::list;
 use crate::mysql::encoding::rows::{self, Columns, RECORD};
 use crate::mysql::read::select::{conditions, limit_of};
-use crate::tables::{RecordQuery, Recorded, SeenJob};
-use crate::{AuditQuery, AuditRows, JobKey, Output, StoreResult};
+use crate::tables::{GivenParams, JobRows, RecordQuery, Recorded, SeenJob};
+use crate::views::select::{Param, Select, history, number};
+use crate::{AuditQuery, AuditRows, JobKey, JobQuery, Output, RunCursor, RunView, StoreResult};
 
 /// The columns beside a row of `run r`.
-const HISTORY: &str = "STRAIGHT_JOIN job j ON j.id = r.job_id LEFT JOIN output o ON o.run = r.id";
+pub(in crate::mysql) const HISTORY: &str = "STRAIGHT_JOIN job j ON j.id = r.job_id LEFT JOIN output o ON o.run = r.id";
+
+/// So many records more than are asked for are looked at. The index has those of one due time by their triggers, the answer by their
+/// attempts.
+const BESIDE: usize = 200;
 
 /// The newest due time in the history of a job, from the end of its part of the index. MySQL reads and sorts all of that
 /// part unless the order begins as the index does.
@@ -27,6 +31,47 @@ pub(in crate::mysql) fn newest_due(job: &str) -> String {
         "(SELECT m.due_at FROM run m FORCE INDEX (run_attempt) WHERE m.job_id = {job} \
          ORDER BY m.job_id DESC, m.due_at DESC LIMIT 1)"
     )
+}
+
+/// Parameters as the driver takes them.
+pub(in crate::mysql) fn values(params: Vec<Param>) -> Vec<Value> {
+    let value = |param| match param {
+        Param::Text(text) => Value::from(text),
+        Param::Number(number) => Value::from(number),
+        Param::Bytes(bytes) => Value::from(bytes),
+    };
+    params.into_iter().map(value).collect()
+}
+
+/// The rows `r` of history that a query asks for, from FROM on. MariaDB would read and sort all of a history, or all of a job's, unless
+/// it is led along the index. The index of a job's records has them in the order of their due times.
+pub(in crate::mysql) fn from_history(query: &RecordQuery) -> Select {
+    let Select { sql, mut params } = history(query);
+    let one = query.jobs.as_deref().and_then(|jobs| <[JobId; 1]>::try_from(jobs).ok());
+    let run = match one {
+        Some([job]) if query.status.is_none() && query.covering.is_none() => {
+            let mut newest = Select::default();
+            newest.add("m.job_id = ?", [number(job.0)]);
+            newest.add_if("m.due_at < ?", query.until);
+            newest.add_if("m.due_at >= ?", query.since);
+            newest.add_if("m.due_at <= ?", query.after.map(|after| after.due_at));
+            if let Some(RunCursor { due_at, attempt, .. }) = query.after {
+                let place = [Param::Number(due_at.as_ms()), Param::Number(i64::from(attempt))];
+                newest.add("(m.due_at < ? OR m.attempt <= ?)", place);
+            }
+            let most = limit_of(query.limit.saturating_add(BESIDE));
+            params.splice(0..0, newest.params);
+            format!(
+                "(SELECT m.seq FROM run m FORCE INDEX (run_attempt) WHERE TRUE{} ORDER BY m.job_id DESC, m.due_at DESC, \
+                 m.trigger_name DESC, m.attempt DESC LIMIT {most}) newest STRAIGHT_JOIN run r ON r.seq = newest.seq",
+                newest.sql
+            )
+        }
+        Some(_) => "run r FORCE INDEX (run_attempt)".to_owned(),
+        None if query.jobs.is_none() => "run r FORCE INDEX (run_due)".to_owned(),
+        None => "run r".to_owned(),
+    };
+    Select { sql: format!("FROM {run} {HISTORY} WHERE TRUE{sql}"), params }
 }
 
 impl MySqlConnection {
@@ -53,6 +98,23 @@ impl ReadForPeople for MySqlConnection {
         self.select_jobs_by_name(keys, cached).await
     }
 
+    async fn job_page(
+        &mut self,
+        query: &JobQuery,
+        partitions: u16,
+        cached: CachedDefinition<'_>,
+    ) -> StoreResult<JobRows> {
+        self.select_page(query, partitions, cached).await
+    }
+
+    async fn seen_run(&mut self, run: RunId) -> StoreResult<Option<(RunView, GivenParams)>> {
+        self.select_run(run).await
+    }
+
+    async fn seen_runs_of(&mut self, jobs: &[JobId], query: &RecordQuery) -> StoreResult<Vec<RunView>> {
+        self.select_runs_of(jobs, query).await
+    }
+
     async fn record(&mut self, run: RunId) -> StoreResult<Option<Recorded>> {
         let sql =
             format!("SELECT {RECORD}, r.node, j.namespace, j.name, o.truncated FROM run r {HISTORY} WHERE r.id = ?");
@@ -61,46 +123,9 @@ impl ReadForPeople for MySqlConnection {
     }
 
     async fn records(&mut self, query: &RecordQuery) -> StoreResult<Vec<Recorded>> {
-        // MariaDB would read and sort all of a history that it has not counted yet.
-        let newest_first = if query.jobs.is_none() { "FORCE INDEX (run_due)" } else { "" };
-        let mut sql = format!(
-            "SELECT {RECORD}, r.node, j.namespace, j.name, o.truncated FROM run r {newest_first} {HISTORY} WHERE TRUE"
-        );
-        let mut params: Vec<Value> = Vec::new();
-        let mut add = |condition: &str, values: Vec<Value>| {
-            sql.push_str(" AND ");
-            sql.push_str(condition);
-            params.extend(values);
-        };
-        match query.jobs.as_deref() {
-            None => {}
-            Some([]) => return Ok(Vec::new()),
-            Some(jobs) => add(&format!("r.job_id IN ({})", list(jobs)), vec![]),
-        }
-        if let Some(namespace) = &query.namespace {
-            add("j.namespace = ?", vec![namespace.into()]);
-        }
-        if let Some(status) = query.status {
-            add("r.status = ?", vec![status.as_str().into()]);
-        }
-        if let Some(since) = query.since {
-            add("r.due_at >= ?", vec![since.as_ms().into()]);
-        }
-        if let Some(until) = query.until {
-            add("r.due_at < ?", vec![until.as_ms().into()]);
-        }
-        if let Some(due) = query.covering {
-            add("r.due_at >= ? AND r.first_due_at <= ?", vec![due.as_ms().into(), due.as_ms().into()]);
-        }
-        if let Some(after) = query.after {
-            let (due_at, run) = (after.due_at.as_ms(), run_bytes(after.run).to_vec());
-            add("r.due_at <= ?", vec![due_at.into()]);
-            let place = vec![due_at.into(), after.attempt.into(), after.attempt.into(), run.into()];
-            add("(r.due_at < ? OR r.attempt < ? OR (r.attempt = ? AND r.id < ?))", place);
-        }
-        let limit = limit_of(query.limit);
-        let _infallible = write!(sql, " ORDER BY r.due_at DESC, r.attempt DESC, r.id DESC LIMIT {limit}");
-        self.select(&sql, params).await?.into_iter().map(rows::recorded).collect()
+        let Select { sql, params } = from_history(query);
+        let sql = format!("SELECT {RECORD}, r.node, j.namespace, j.name, o.truncated {sql}");
+        self.select(&sql, values(params)).await?.into_iter().map(rows::recorded).collect()
     }
 
     async fn runs_numbered(&mut self, ask: &JournalAsk) -> StoreResult<Numbered<Recorded>> {

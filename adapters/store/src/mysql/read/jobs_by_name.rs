@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use carillon_domain::id::RunId;
-use carillon_domain::run::RunRecord;
 use mysql_async::Row;
 
 use crate::cluster::port::{CachedDefinition, Connection};
@@ -39,7 +38,7 @@ impl MySqlConnection {
             let Some(answer) = answers.get_mut(place.wrapping_sub(1)) else { continue };
             match (self.seen(row, cached), &mut *answer) {
                 (Ok(seen), Ok(Some(known))) => {
-                    if order(&seen.last_run) > order(&known.last_run) {
+                    if last_run_of(&seen) > last_run_of(known) {
                         known.last_run = seen.last_run;
                     }
                 }
@@ -80,7 +79,7 @@ impl MySqlConnection {
     }
 }
 
-/// Among records of one due time.
-fn order(record: &Option<RunRecord>) -> Option<(u32, RunId)> {
-    record.as_ref().map(|record| (record.attempt, record.id))
+/// The place of its newest record among those of one due time.
+pub(in crate::mysql) fn last_run_of(seen: &SeenJob) -> Option<(u32, RunId)> {
+    seen.last_run.as_ref().map(|record| (record.attempt, record.id))
 }

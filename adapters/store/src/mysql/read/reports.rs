@@ -17,7 +17,7 @@ use crate::reports::namespaces::JobNamespaces;
 use crate::reports::port::{JobLists, LOOKED_AT, Reports};
 use crate::tables::SeenJob;
 use crate::{
-    ActivityBucket, Bounded, JobDay, JobList, JobListQuery, ListedJob, NamespaceScope, RolledUp, RunView, StoreError,
+    Bounded, JobDay, JobList, JobListQuery, ListedJob, NamespaceScope, Overview, OverviewQuery, RolledUp, StoreError,
     StoreResult,
 };
 
@@ -218,12 +218,8 @@ impl Reports for MySqlConnection {
         self.select_job_lists(scope, lists, partitions, cached).await
     }
 
-    async fn running(&mut self, scope: &NamespaceScope, limit: usize) -> StoreResult<Bounded<RunView>> {
-        self.select_running(scope, limit).await
-    }
-
-    async fn activity(&mut self, scope: &NamespaceScope, since: Timestamp) -> StoreResult<Vec<ActivityBucket>> {
-        self.select_activity(scope, since).await
+    async fn overview(&mut self, query: &OverviewQuery) -> StoreResult<Overview> {
+        self.select_overview(query).await
     }
 
     async fn days_of_job(&mut self, job: JobId, since: Timestamp) -> StoreResult<Vec<JobDay>> {

@@ -20,7 +20,7 @@ use crate::mysql::client::error::unreadable;
 use crate::mysql::encoding::list::list;
 use crate::mysql::encoding::rows::{self, CONCURRENT, CONCURRENT_ORDER, Columns, STATE};
 use crate::mysql::write::update::NOT_STARTED;
-use crate::{ClaimRequest, JobCursor, JobKey, JobQuery, StoreError, StoreResult};
+use crate::{ClaimRequest, JobKey, StoreError, StoreResult};
 
 /// More than any database holds.
 pub(in crate::mysql) fn limit_of(limit: usize) -> u64 {
@@ -276,9 +276,5 @@ impl ReadRows for MySqlConnection {
         let sql = "SELECT CAST(value AS UNSIGNED) FROM meta WHERE name = 'highest_version'";
         let row = self.select(sql, ()).await?.pop();
         Ok(row.and_then(|mut row| row.take::<u64, _>(0)).unwrap_or(0))
-    }
-
-    async fn page(&mut self, query: &JobQuery) -> StoreResult<(Vec<StateRead>, Option<JobCursor>)> {
-        self.select_page(query).await
     }
 }

@@ -6,7 +6,7 @@ use carillon_domain::guard::{Guard, enabled};
 use carillon_domain::id::{JobId, SessionId};
 use carillon_domain::lost_commits::LossWindow;
 use carillon_domain::time::Timestamp;
-use mysql_async::{Row, Value};
+use mysql_async::Value;
 
 use crate::cluster::port::{ConcurrentRuns, Sessions};
 use crate::codec::named;
@@ -14,6 +14,7 @@ use crate::guarded::guarded;
 use crate::mysql::client::connection::MySqlConnection;
 use crate::mysql::client::error::unreadable;
 use crate::mysql::encoding::rows::{self, Columns, SESSION};
+use crate::mysql::write::update::NOT_STARTED;
 use crate::tables::{KnownSession, Standing};
 use crate::{NewSession, RecordedLoss, SessionBeat, SessionState, SessionView, StoreResult};
 
@@ -57,8 +58,42 @@ pub(in crate::mysql) fn read_standing(mut from: Columns, id: SessionId) -> Store
     Ok(Standing { session, open, losses_until: from.maybe_time()? })
 }
 
-fn read_window(row: Row) -> StoreResult<RecordedLoss> {
-    let mut from = Columns::of(row);
+/// How many rows a session holds, and how many of these have started: columns behind [`SESSION`] in [`counted_sessions`].
+pub(in crate::mysql) const HELD_ROWS: &str = "n.held, n.begun";
+
+/// Sessions with [`HELD_ROWS`], from FROM on. The rows of each session are counted in the order of the index.
+pub(in crate::mysql) fn counted_sessions() -> String {
+    let counts = |table: &str| {
+        format!(
+            "(SELECT held_session, COUNT(*) AS held, COUNT(NULLIF(started_at, {NOT_STARTED})) AS begun FROM {table} \
+             FORCE INDEX ({table}_held) WHERE held_session IS NOT NULL GROUP BY held_session)"
+        )
+    };
+    format!(
+        "FROM (SELECT s.*, COALESCE(o.held, 0) + COALESCE(c.held, 0) AS held, COALESCE(o.begun, 0) + COALESCE(c.begun, 0) AS begun \
+         FROM session s LEFT JOIN {} o ON o.held_session = s.id LEFT JOIN {} c ON c.held_session = s.id) n",
+        counts("job_state"),
+        counts("concurrent_run")
+    )
+}
+
+/// The columns of [`SESSION`] and [`HELD_ROWS`].
+pub(in crate::mysql) fn counted_session(from: &mut Columns) -> StoreResult<SessionView> {
+    let view = rows::session_of(from)?;
+    let (held, executing): (u64, u64) = (from.next()?, from.next()?);
+    Ok(SessionView { prepared: held.saturating_sub(executing), executing, ..view })
+}
+
+/// The columns of a loss window.
+pub(in crate::mysql) const WINDOW: &str = "from_at, until_at, noticed_at, session, node, accepted_at";
+
+/// The open window and those accepted since then, from FROM on.
+pub(in crate::mysql) fn windows_since(accepted_since: Timestamp) -> String {
+    format!("FROM loss_window WHERE is_open = 1 OR accepted_at >= {} ORDER BY id", accepted_since.as_ms())
+}
+
+/// The columns of [`WINDOW`].
+pub(in crate::mysql) fn window_of(from: &mut Columns) -> StoreResult<RecordedLoss> {
     let times: [i64; 3] = [from.next()?, from.next()?, from.next()?];
     let [from_at, until_at, noticed_at] = times.map(Timestamp::from_ms);
     let session = SessionId::from_random(from.next()?);
@@ -68,25 +103,11 @@ fn read_window(row: Row) -> StoreResult<RecordedLoss> {
 
 impl MySqlConnection {
     async fn select_sessions(&mut self, with_counts: bool) -> StoreResult<Vec<SessionView>> {
-        let rows = self.query(&format!("SELECT {SESSION} FROM session ORDER BY id")).await?;
-        let mut sessions = rows.into_iter().map(rows::session).collect::<StoreResult<Vec<_>>>()?;
-        if !with_counts {
-            return Ok(sessions);
-        }
-        for table in ["job_state", "concurrent_run"] {
-            let sql = format!(
-                "SELECT held_session, COALESCE(started_at, 0) <> 0 AS started, COUNT(*) FROM {table} FORCE INDEX ({table}_held) \
-                 WHERE held_session IS NOT NULL GROUP BY held_session, started"
-            );
-            for row in self.query(&sql).await? {
-                let mut from = Columns::of(row);
-                let (session, started, count): (u64, bool, u64) = (from.next()?, from.next()?, from.next()?);
-                if let Some(view) = sessions.iter_mut().find(|view| view.beat.id.as_u64() == session) {
-                    *(if started { &mut view.executing } else { &mut view.prepared }) += count;
-                }
-            }
-        }
-        Ok(sessions)
+        let sql = match with_counts {
+            true => format!("SELECT {SESSION}, {HELD_ROWS} {} ORDER BY n.id", counted_sessions()),
+            false => format!("SELECT {SESSION}, 0, 0 FROM session n ORDER BY n.id"),
+        };
+        self.query(&sql).await?.into_iter().map(|row| counted_session(&mut Columns::of(row))).collect()
     }
 
     async fn write_session(&mut self, sql: &str, params: Vec<Value>) -> StoreResult<()> {
@@ -168,9 +189,8 @@ impl Sessions for MySqlConnection {
     }
 
     async fn windows(&mut self, accepted_since: Timestamp) -> StoreResult<Vec<RecordedLoss>> {
-        let sql = "SELECT from_at, until_at, noticed_at, session, node, accepted_at FROM loss_window \
-                   WHERE is_open = 1 OR accepted_at >= ? ORDER BY id";
-        self.select(sql, (accepted_since.as_ms(),)).await?.into_iter().map(read_window).collect()
+        let found = self.query(&format!("SELECT {WINDOW} {}", windows_since(accepted_since))).await?;
+        found.into_iter().map(|row| window_of(&mut Columns::of(row))).collect()
     }
 
     async fn accept_windows(&mut self, now: Timestamp) -> StoreResult<bool> {

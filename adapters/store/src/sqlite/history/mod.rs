@@ -9,7 +9,6 @@ use carillon_domain::id::{JobId, RunId, SessionId};
 use carillon_domain::node::port::{Peek, RowKey, RunRef, UNCLAIMED_PER_PARTITION};
 use carillon_domain::run::RunRecord;
 use carillon_domain::time::Timestamp;
-use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter};
 
 use crate::codec::{run_bytes, run_from};
@@ -19,6 +18,7 @@ use crate::sqlite::live_output;
 use crate::sqlite::rows::{self, CONCURRENT, CONCURRENT_ORDER, RECORD, signed};
 use crate::sqlite::select::{all, column, first, json};
 use crate::tables::{RecordQuery, Recorded};
+use crate::views::select::{Select, history};
 use crate::{JobKey, PeekRequest, SessionState, SessionView, StoreResult};
 
 pub(in crate::sqlite) fn ids_of_name(conn: &Connection, key: &JobKey) -> StoreResult<Vec<JobId>> {
@@ -40,44 +40,8 @@ pub(in crate::sqlite) fn record(conn: &Connection, run: RunId) -> StoreResult<Op
 }
 
 pub(in crate::sqlite) fn records(conn: &Connection, query: &RecordQuery) -> StoreResult<Vec<Recorded>> {
-    let mut sql = format!("SELECT {RECORD}, r.node, j.namespace, j.name, o.truncated FROM {HISTORY} WHERE TRUE");
-    let mut params: Vec<Value> = Vec::new();
-    let mut add = |condition: &str, values: Vec<Value>| {
-        sql.push_str(" AND ");
-        sql.push_str(condition);
-        params.extend(values);
-    };
-    match query.jobs.as_deref() {
-        None => {}
-        Some([one]) => add("r.job_id = ?", vec![signed(one.0).into()]),
-        Some(several) => {
-            let list = job_list(Some(several))?.unwrap_or_default();
-            add("r.job_id IN (SELECT value FROM json_each(?))", vec![list.into()]);
-        }
-    }
-    if let Some(namespace) = &query.namespace {
-        add("j.namespace = ?", vec![namespace.clone().into()]);
-    }
-    if let Some(status) = query.status {
-        add("r.status = ?", vec![status.as_str().to_owned().into()]);
-    }
-    if let Some(since) = query.since {
-        add("r.due_at >= ?", vec![since.as_ms().into()]);
-    }
-    if let Some(until) = query.until {
-        add("r.due_at < ?", vec![until.as_ms().into()]);
-    }
-    if let Some(due) = query.covering {
-        add("r.due_at >= ? AND r.first_due_at <= ?", vec![due.as_ms().into(), due.as_ms().into()]);
-    }
-    if let Some(after) = query.after {
-        let place =
-            vec![after.due_at.as_ms().into(), i64::from(after.attempt).into(), run_bytes(after.run).to_vec().into()];
-        add("r.due_at <= ?", vec![after.due_at.as_ms().into()]);
-        add("(r.due_at, r.attempt, r.id) < (?, ?, ?)", place);
-    }
-    sql.push_str(" ORDER BY r.due_at DESC, r.attempt DESC, r.id DESC LIMIT ?");
-    params.push(i64::try_from(query.limit).unwrap_or(i64::MAX).into());
+    let Select { sql, params } = history(query);
+    let sql = format!("SELECT {RECORD}, r.node, j.namespace, j.name, o.truncated FROM {HISTORY} WHERE TRUE{sql}");
     all(conn, &sql, params_from_iter(params), rows::recorded)
 }
 

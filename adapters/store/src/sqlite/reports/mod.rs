@@ -18,13 +18,13 @@ use crate::reports::namespaces::JobNamespaces;
 use crate::reports::port::{JobLists, LOOKED_AT, Reports};
 use crate::sqlite::client::error::{statement, unreadable};
 use crate::sqlite::rows::{self, RECORD, signed};
-use crate::sqlite::select::{all, json};
+use crate::sqlite::select::{all, first, json};
 use crate::sqlite::tables::Transaction;
 use crate::tables::{SeenJob, Tables, at_once};
 use crate::views::jobs::seen_jobs;
 use crate::{
-    ActivityBucket, Bounded, JobDay, JobKey, JobList, JobListQuery, ListedJob, NamespaceScope, RolledUp, RunStage,
-    RunView, StoreResult,
+    Bounded, JobDay, JobKey, JobList, JobListQuery, ListedJob, NamespaceScope, Overview, OverviewQuery, RolledUp,
+    RunStage, RunView, StoreResult,
 };
 
 /// The namespaces that are shown as a list; NULL for all.
@@ -169,6 +169,17 @@ impl Transaction<'_> {
         let found = all(self.conn, &sql, params![names, most], |row| running(row).map_err(statement))?;
         Ok(Bounded::of_running(found.into_iter().flatten().collect(), limit))
     }
+
+    fn read_overview(&mut self, OverviewQuery { scope, running, since }: &OverviewQuery) -> StoreResult<Overview> {
+        let any = "SELECT 1 FROM job WHERE deleted_at IS NULL AND (?1 IS NULL OR namespace IN (SELECT value FROM json_each(?1))) LIMIT 1";
+        Ok(Overview {
+            running: self.read_running(scope, *running)?,
+            activity: activity::activity(self.conn, scope, *since)?,
+            sessions: at_once(self.sessions(true))?,
+            losses: at_once(self.windows(*since))?,
+            any_job: first(self.conn, any, [names_of(scope)?], |_| Ok(()))?.is_some(),
+        })
+    }
 }
 
 impl Reports for Transaction<'_> {
@@ -191,20 +202,8 @@ impl Reports for Transaction<'_> {
         ready(self.read_job_lists(scope, lists, partitions))
     }
 
-    fn running(
-        &mut self,
-        scope: &NamespaceScope,
-        limit: usize,
-    ) -> impl Future<Output = StoreResult<Bounded<RunView>>> + Send {
-        ready(self.read_running(scope, limit))
-    }
-
-    fn activity(
-        &mut self,
-        scope: &NamespaceScope,
-        since: Timestamp,
-    ) -> impl Future<Output = StoreResult<Vec<ActivityBucket>>> + Send {
-        ready(activity::activity(self.conn, scope, since))
+    fn overview(&mut self, query: &OverviewQuery) -> impl Future<Output = StoreResult<Overview>> + Send {
+        ready(self.read_overview(query))
     }
 
     fn days_of_job(&mut self, job: JobId, since: Timestamp) -> impl Future<Output = StoreResult<Vec<JobDay>>> + Send {

@@ -25,7 +25,8 @@ pub(super) async fn table(visit: &Visit, key: &JobKey, view: &JobView, records: 
     let cursor = visit.params.get("cursor").and_then(read_run_cursor);
     let (items, next): (Vec<RunView>, Option<String>) = match cursor {
         Some(after) => {
-            let query = RunQuery { job: Some(key.clone()), after: Some(after), limit: ROWS, ..RunQuery::default() };
+            let query =
+                RunQuery { job_id: Some(view.state.id), after: Some(after), limit: ROWS, ..RunQuery::default() };
             let page = visit.api.store.runs(&query).await?;
             (page.items, page.next.as_ref().map(run_cursor))
         }

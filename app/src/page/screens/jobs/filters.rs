@@ -7,6 +7,7 @@ use maud::{Markup, html};
 
 use crate::json::read_job_cursor;
 use crate::page::outcome::Mark;
+use crate::page::screens::parts::scope;
 use crate::page::visit::{Fault, Visit};
 
 /// The parameters that narrow the list.
@@ -22,7 +23,6 @@ const OUTCOMES: [Status; 5] = [Status::Succeeded, Status::Failed, Status::TimedO
 /// The query of the store.
 pub(super) fn query(visit: &Visit, limit: usize) -> Result<JobQuery, Fault> {
     let params = &visit.params;
-    let only = visit.caller.namespaces().filter(|names| names.len() == 1).map(|names| names[0].clone());
     let namespace = namespace(visit);
     if let Some(namespace) = namespace {
         visit.caller.enters(namespace)?;
@@ -36,7 +36,8 @@ pub(super) fn query(visit: &Visit, limit: usize) -> Result<JobQuery, Fault> {
     });
     let state = params.get("state");
     Ok(JobQuery {
-        namespace: namespace.map(str::to_owned).or(only),
+        namespace: namespace.map(str::to_owned),
+        scope: scope(visit),
         prefix: None,
         contains: params.get("q").map(|text| text.trim().chars().take(128).collect()),
         label,

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use carillon_domain::id::JobId;
 use carillon_domain::run::RunRecord;
-use carillon_store::{JobCursor, JobKey, JobQuery, JobView, Page};
+use carillon_store::{JobCursor, JobKey, JobView, Page};
 use maud::{Markup, html};
 
 use crate::config::Role;
@@ -23,9 +23,6 @@ use crate::page::visit::{Fault, Visit};
 
 /// How many rows a page has.
 const ROWS: usize = 50;
-/// How many pages are looked through for the rows that the caller may see.
-const MOST_LOOKS: usize = 4;
-
 /// The list, or one row of it.
 pub(crate) async fn show(visit: &Visit) -> Result<View, Fault> {
     let seen = match visit.fragment().and_then(|fragment| fragment.strip_prefix("row:")) {
@@ -50,7 +47,7 @@ pub(crate) async fn show(visit: &Visit) -> Result<View, Fault> {
         }
         (said(visit))
         (filters::form(visit))
-        @if page.items.is_empty() { (empty(visit)) }
+        @if page.items.is_empty() { (empty(visit, page.next.is_some())) }
         @else {
             form #list method="post" action=(visit.links.to("/jobs/do")) {
                 (csrf(visit))
@@ -62,11 +59,11 @@ pub(crate) async fn show(visit: &Visit) -> Result<View, Fault> {
                     (rows(visit, page, recent, group))
                 } }
             }
-            nav.row aria-label="Pages" {
-                @if visit.params.get("cursor").is_some() { a.button href=(visit.here("cursor", None)) { "First page" } }
-                @if let Some(next) = &page.next {
-                    a.button rel="next" href=(visit.links.with("/jobs", &visit.state().with("cursor", Some(&job_cursor(next))))) { "Next page" }
-                }
+        }
+        nav.row aria-label="Pages" {
+            @if visit.params.get("cursor").is_some() { a.button href=(visit.here("cursor", None)) { "First page" } }
+            @if let Some(next) = &page.next {
+                a.button rel="next" href=(visit.links.with("/jobs", &visit.state().with("cursor", Some(&job_cursor(next))))) { "Next page" }
             }
         }
     };
@@ -124,28 +121,20 @@ async fn one(visit: &Visit, row: &str) -> Result<Page<JobView, JobCursor>, Fault
     Ok(Page { items: vec![visit.api.store.job(&key).await?], next: None })
 }
 
-/// A page of jobs. A page of the store may be short, as it looks at a bounded number of jobs; then it goes on from there.
+/// A page of jobs. It may be short and still have a next one, as a look at the database is bounded.
 async fn listed(visit: &Visit) -> Result<Page<JobView, JobCursor>, Fault> {
-    let mut query = filters::query(visit, ROWS)?;
-    let scope = scope(visit);
-    let mut page = Page { items: Vec::new(), next: None };
-    for _ in 0..MOST_LOOKS {
-        let found = visit.api.store.jobs(&JobQuery { limit: ROWS - page.items.len(), ..query.clone() }).await?;
-        page.items.extend(found.items.into_iter().filter(|view| scope.includes(&view.job.namespace)));
-        page.next = found.next;
-        if page.next.is_none() || page.items.len() >= ROWS / 2 {
-            break;
-        }
-        query.after = page.next.clone();
-    }
-    Ok(page)
+    Ok(visit.api.store.jobs(&filters::query(visit, ROWS)?).await?)
 }
 
-fn empty(visit: &Visit) -> Markup {
+/// `more` jobs may match, further on.
+fn empty(visit: &Visit, more: bool) -> Markup {
     let filtered = !visit.state().only(&filters::NARROWING).pairs().is_empty();
     html! {
         div.empty {
-            @if filtered {
+            @if more {
+                h2 { "No job matches so far." }
+                p { "There are very many jobs. The next page goes on from here." }
+            } @else if filtered {
                 h2 { "No job matches." }
                 p { a href=(visit.links.to("/jobs")) { "Show all jobs" } }
             } @else {

@@ -10,10 +10,7 @@ use std::time::Duration;
 
 use carillon_domain::id::JobId;
 use carillon_domain::run::RunRecord;
-use carillon_store::{
-    ActivityBucket, Bounded, JobList, JobListQuery, JobQuery, ListedJob, NamespaceScope, RecordedLoss, RunView,
-    SessionView,
-};
+use carillon_store::{Bounded, JobList, JobListQuery, ListedJob, NamespaceScope, Overview, OverviewQuery};
 use maud::{Markup, html};
 
 use crate::page::layout::{View, copyable};
@@ -35,9 +32,10 @@ const A_DAY: Duration = Duration::from_secs(24 * 3_600);
 pub(crate) async fn show(visit: &Visit) -> Result<View, Fault> {
     let scope = scope(visit);
     let seen = visit.shared(format!("overview {scope:?}"), async || Seen::read(visit, &scope).await).await?;
-    let Seen { troubled, overdue, coming, running, recent, activity, sessions, losses, any } = &*seen;
+    let Seen { troubled, overdue, coming, recent, now } = &*seen;
+    let Overview { running, activity, sessions, losses, any_job } = now;
     let needs = needs::Needs::of(visit, troubled, overdue, sessions, losses);
-    if !any {
+    if !any_job {
         return Ok(View::new("Overview", welcome(visit, &needs)).live(every_namespace()).alerts(needs.count()));
     }
     let body = html! {
@@ -54,18 +52,14 @@ pub(crate) async fn show(visit: &Visit) -> Result<View, Fault> {
     Ok(view.otherwise("/v1/runs?namespace=*&status=running", "carillon cluster"))
 }
 
-/// Everything that the overview reads.
+/// Everything that the overview reads, by three statements.
 struct Seen {
     troubled: Bounded<ListedJob>,
     overdue: Bounded<ListedJob>,
     coming: Bounded<ListedJob>,
-    running: Bounded<RunView>,
+    /// Of the runs that are listed: the newest records of their jobs.
     recent: BTreeMap<JobId, Vec<RunRecord>>,
-    activity: Vec<ActivityBucket>,
-    sessions: Vec<SessionView>,
-    losses: Vec<RecordedLoss>,
-    /// Whether there is any job.
-    any: bool,
+    now: Overview,
 }
 
 impl Seen {
@@ -80,17 +74,11 @@ impl Seen {
         let mut found = store.job_lists(scope, &lists).await?.into_iter();
         let mut next_list = || found.next().unwrap_or_default();
         let (troubled, overdue, coming) = (next_list(), next_list(), next_list());
-        let running = store.running(scope, COUNTED).await?;
-        let ids: Vec<_> = running.items.iter().take(running::LISTED).map(|run| run.job_id).collect();
+        let query = OverviewQuery { scope: scope.clone(), running: COUNTED, since: visit.now - A_DAY };
+        let now = store.overview(&query).await?;
+        let ids: Vec<_> = now.running.items.iter().take(running::LISTED).map(|run| run.job_id).collect();
         let recent = if ids.is_empty() { BTreeMap::new() } else { store.recent_runs(&ids, running::RECORDS).await? };
-        let activity = store.activity(scope, visit.now - A_DAY).await?;
-        let (sessions, losses) = (store.sessions().await?, store.recorded_losses().await?);
-        let seen_any = !(troubled.items.is_empty() && coming.items.is_empty() && running.items.is_empty());
-        let any = seen_any || !activity.is_empty() || {
-            let one = JobQuery { limit: 1, ..JobQuery::default() };
-            !store.jobs(&one).await?.items.is_empty()
-        };
-        Ok(Self { troubled, overdue, coming, running, recent, activity, sessions, losses, any })
+        Ok(Self { troubled, overdue, coming, recent, now })
     }
 }
 

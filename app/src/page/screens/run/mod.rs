@@ -10,10 +10,10 @@ pub(crate) use actions::cancel;
 pub(crate) use follow::follow;
 
 use carillon_domain::id::RunId;
-use carillon_domain::run::Trigger;
+use carillon_domain::run::{RunRecord, Trigger};
 use carillon_domain::store::Refusal;
 use carillon_domain::time::Timestamp;
-use carillon_store::{ControlError, RunQuery, RunStage, RunView};
+use carillon_store::{ControlError, RunStage, RunView};
 use maud::{Markup, html};
 
 use crate::config::Role;
@@ -101,7 +101,7 @@ pub(crate) async fn show(visit: &Visit, segment: &str) -> Result<View, Fault> {
 async fn sentence(visit: &Visit, view: &RunView, outline: &Outline) -> String {
     let ran = outline.started_at.is_some() && of_run(&view.stage) != Mark::Lost;
     if !ran && outline.trigger != Trigger::Manual {
-        let told = crate::why::why(&*visit.api.store, &visit.api.engine, &view.key, Some(outline.due_at)).await;
+        let told = crate::why::why_run(&*visit.api.store, &visit.api.engine, view, outline.due_at).await;
         // A job that is deleted has no story any more; its record speaks for itself.
         if let Ok(told) = told {
             return told.explanation.sentence;
@@ -110,21 +110,25 @@ async fn sentence(visit: &Visit, view: &RunView, outline: &Outline) -> String {
     why::sentence(&view.stage)
 }
 
+/// The attempts of a firing that ran, the first one first. Those of history are read; one that lives is the run itself.
 async fn attempts(visit: &Visit, view: &RunView, outline: &Outline) -> Result<Vec<RunView>, Fault> {
-    if outline.attempt == 1 && !matches!(view.stage, RunStage::Recorded { .. }) {
+    let recorded = matches!(view.stage, RunStage::Recorded { .. });
+    let may_have_several = if recorded { outline.started_at.is_some() } else { outline.attempt > 1 };
+    if !may_have_several {
         return Ok(Vec::new());
     }
-    let query = RunQuery {
-        job: Some(view.key.clone()),
-        since: Some(outline.due_at),
-        until: Some(outline.due_at + Timestamp::TICK),
-        limit: ATTEMPTS,
-        ..RunQuery::default()
+    let due = outline.due_at..outline.due_at + Timestamp::TICK;
+    let mut found = visit.api.store.runs_between(&[view.job_id], due, ATTEMPTS).await?;
+    let mut records = found.remove(&view.job_id).unwrap_or_default();
+    records.retain(|record| record.trigger == outline.trigger);
+    records.sort_by_key(|record| (record.attempt, record.id));
+    let of_record = |record: RunRecord| RunView {
+        id: record.id,
+        stage: RunStage::Recorded { record: Box::new(record), output_truncated: false },
+        ..view.clone()
     };
-    let mut runs = visit.api.store.runs(&query).await?.items;
-    runs.retain(|run| Outline::of(&run.stage).trigger == outline.trigger);
-    runs.reverse();
-    Ok(runs)
+    let living = (!recorded).then(|| view.clone());
+    Ok(records.into_iter().map(of_record).chain(living).collect())
 }
 
 fn head(visit: &Visit, view: &RunView, outline: &Outline) -> Markup {

@@ -18,8 +18,6 @@ pub(super) const LANES: usize = 200;
 const PER_JOB: usize = 200;
 /// How many runs tell the usual duration.
 const RECENT: usize = 20;
-/// How many pages are looked through for jobs that the caller may see.
-const MOST_LOOKS: usize = 4;
 /// A coming run without any past one is drawn as if it took so long.
 const UNKNOWN: Duration = Duration::from_secs(1);
 /// A run that was due so long before the range may still be seen in it.
@@ -115,7 +113,6 @@ pub(super) async fn lanes(visit: &Visit, range: Range) -> Result<(Vec<Lane>, boo
 /// The jobs that come up first, as the filters choose them.
 async fn jobs(visit: &Visit) -> Result<Page<JobView, JobCursor>, Fault> {
     let (params, scope) = (&visit.params, scope(visit));
-    let only = visit.caller.namespaces().filter(|names| names.len() == 1).map(|names| names[0].clone());
     let namespace = params.get("namespace").filter(|name| *name != "*").map(str::to_owned);
     if let Some(namespace) = &namespace {
         visit.caller.enters(namespace)?;
@@ -125,19 +122,7 @@ async fn jobs(visit: &Visit) -> Result<Page<JobView, JobCursor>, Fault> {
         None => (label.trim().to_owned(), None),
     });
     let contains = params.get("q").map(|text| text.trim().chars().take(128).collect());
-    let sort = JobSort::Next;
-    let mut query =
-        JobQuery { namespace: namespace.or(only), label, contains, sort, limit: LANES, ..JobQuery::default() };
-    let mut page = Page { items: Vec::new(), next: None };
-    for _ in 0..MOST_LOOKS {
-        query.limit = LANES - page.items.len();
-        let found = visit.api.store.jobs(&query).await?;
-        page.items.extend(found.items.into_iter().filter(|view| scope.includes(&view.job.namespace)));
-        page.next = found.next;
-        if page.next.is_none() || page.items.len() >= LANES {
-            break;
-        }
-        query.after = page.next.clone();
-    }
-    Ok(page)
+    let (sort, limit) = (JobSort::Next, LANES);
+    let query = JobQuery { namespace, scope, label, contains, sort, limit, ..JobQuery::default() };
+    Ok(visit.api.store.jobs(&query).await?)
 }
