@@ -210,6 +210,9 @@ pub trait ControlStore: Send + Sync {
     /// Stores a link that signs somebody in once, within `lives_for` from now. Links that expired unused go.
     async fn add_sign_in_link(&self, link: LinkDigest, lives_for: Duration) -> Result<(), StoreError>;
 
+    /// Whether a link can be used still. Nothing is changed.
+    async fn has_sign_in_link(&self, link: LinkDigest) -> Result<bool, StoreError>;
+
     /// Uses a link; `true` for one caller only, and only while the link lives.
     async fn use_sign_in_link(&self, link: LinkDigest) -> Result<bool, StoreError>;
 }

@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
+use super::public_url::PublicUrl;
 use super::section::{Root, Section};
 use super::tokens::tokens;
 use super::{HttpConfig, path};
@@ -24,6 +25,7 @@ pub(super) fn http(root: &mut Root) -> HttpConfig {
     let mut section = root.section("http");
     let bind = section.text("bind", address).unwrap_or(DEFAULT_BIND);
     let base_path = section.text("base_path", base_path).unwrap_or_default();
+    let public_url = section.text("public_url", PublicUrl::parse);
     let tokens = tokens(&mut section);
     let plaintext = section.flag("plaintext", false);
     let hosts = hosts(&mut section);
@@ -56,7 +58,7 @@ pub(super) fn http(root: &mut Root) -> HttpConfig {
             &format!("{name} has a certificate, and clients are asked for one with http.tls.client_ca only"),
         );
     }
-    HttpConfig { bind, base_path, tokens, plaintext, hosts, tls }
+    HttpConfig { bind, base_path, public_url, tokens, plaintext, hosts, tls }
 }
 
 /// Whether it is given at all, and what can be used of it.

@@ -4,12 +4,14 @@
 //! where it came from. After that nothing about it can fail.
 
 mod access;
+mod public_url;
 mod section;
 mod source;
 mod store_url;
 mod tokens;
 
 pub use access::TlsConfig;
+pub use public_url::PublicUrl;
 pub use source::{ConfigError, DEFAULT_FILE, Overrides};
 pub use store_url::{MySqlUrl, StoreUrl};
 pub use tokens::{Role, TokenConfig, TokenDigest};
@@ -80,6 +82,8 @@ pub struct HttpConfig {
     pub bind: SocketAddr,
     /// The prefix of all paths, such as `/cron`; usually empty.
     pub base_path: String,
+    /// Under which scheme and host readers reach it, where something stands before the server.
+    pub public_url: Option<PublicUrl>,
     /// Who may call it; with none, one admin token is made and kept in `carillon.token`.
     pub tokens: Vec<TokenConfig>,
     /// The operator's word that something in front of the server speaks TLS.

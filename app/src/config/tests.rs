@@ -207,6 +207,8 @@ fn faults_name_the_key_the_value_the_source_and_what_is_allowed() {
         ("[http]\ntls = {cert = \"c\", key = \"\"}", vec!["http.tls: key is empty"]),
         ("[http]\ntls = {cert = \"c\", key = \"k\", ca = \"x\"}", vec!["http.tls: \"ca\" is not known"]),
         ("[http]\nplaintext = true\ntls = {cert = \"c\", key = \"k\"}", vec!["http.plaintext: http.tls is given too"]),
+        ("[http]\npublic_url = \"cron.example.org\"", vec!["http.public_url = \"cron.example.org\"", "https://"]),
+        ("[http]\npublic_url = \"https://a/cron\"", vec!["http.public_url = \"https://a/cron\"", "no path"]),
         ("[http]\nbase_path = \"cron\"", vec!["http.base_path = \"cron\"", "begins with a slash"]),
         ("[http]\nbase_path = \"/cron/\"", vec!["ends without one"]),
         ("[http]\nbase_path = \"/\"", vec!["http.base_path = \"/\""]),
@@ -270,8 +272,10 @@ fn with_tls_the_server_may_listen_everywhere() {
         ("CARILLON__HTTP__TLS__CERT", "/c.pem"),
         ("CARILLON__HTTP__TLS__KEY", "/k.pem"),
         ("CARILLON__HTTP__BASE_PATH", "/cron/v2"),
+        ("CARILLON__HTTP__PUBLIC_URL", "https://cron.example.org"),
     ]);
     let http = config.unwrap().http;
+    assert!(http.public_url.is_some_and(|url| url.is_https() && url.name() == "cron.example.org"));
     assert_eq!(http.tls, Some(TlsConfig { cert: "/c.pem".into(), key: "/k.pem".into(), client_ca: None }));
     assert_eq!(http.base_path, "/cron/v2");
 }

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use carillon_domain::id::SessionId;
 use carillon_store::feed::{FeedLook, Journal, PerJournal};
 use carillon_store::{Store, StoreError};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
@@ -12,7 +13,7 @@ use tracing::debug;
 
 use super::event::{Event, Filter};
 use super::follow::{Follower, NUMBERS_BACK, Taken};
-use super::mark::Mark;
+use super::mark::{Mark, Place, Position};
 use super::reader::{Begin, Reader, StillAdmitted};
 use super::ring::{Ring, Told};
 use crate::engine::EngineHandle;
@@ -82,9 +83,11 @@ pub(super) struct State {
     looks_begun: u64,
     pub ending: bool,
     pub ring: Ring,
-    /// Another one after the database went back in time.
+    /// Another one after the database went back in time, and after nobody has read for a while.
     pub epoch: u64,
     pub mark: Option<Mark>,
+    /// Whether the latest look has read every journal to its end.
+    is_whole: bool,
     high: PerJournal<u64>,
     present: Arc<[Event]>,
 }
@@ -99,6 +102,7 @@ impl Feed {
             ring: Ring::above(PerJournal::default(), 0),
             epoch: 0,
             mark: None,
+            is_whole: false,
             high: PerJournal::default(),
             present: Arc::default(),
         };
@@ -116,8 +120,8 @@ impl Feed {
         Self { inner: Arc::new(inner) }
     }
 
-    /// A new reader. It gets every event that is committed from now on; with `resume`, the text of an earlier mark, every one since
-    /// then. It is asked now and then whether it is `still_admitted`.
+    /// A new reader. It gets every event that is committed from now on; with `resume`, the text of an earlier [`Position`], every one
+    /// since then. It is asked now and then whether it is `still_admitted`.
     ///
     /// # Errors
     /// [`NotSubscribed`].
@@ -142,19 +146,7 @@ impl Feed {
         permit: OwnedSemaphorePermit,
     ) -> Reader {
         let version = self.inner.version.subscribe();
-        let state = self.inner.state();
-        let end = state.ring.end();
-        let begin = match resume.map(|text| state.resume(text)) {
-            None => Begin { from: end, replay: None, epoch: state.epoch, present: Arc::default(), reset: None },
-            Some(Ok((from, above))) => {
-                let present = state.present.clone();
-                Begin { from, replay: Some((above, end)), epoch: state.epoch, present, reset: None }
-            }
-            Some(Err(reason)) => {
-                Begin { from: end, replay: None, epoch: state.epoch, present: Arc::default(), reset: Some(reason) }
-            }
-        };
-        drop(state);
+        let begin = self.inner.state().begin(resume, self.inner.engine.session());
         Reader::new(self.clone(), version, filter, begin, still_admitted, permit)
     }
 
@@ -163,6 +155,15 @@ impl Feed {
         self.inner.state().ending = true;
         self.inner.looked.send_replace(u64::MAX);
         self.inner.tell_readers();
+    }
+
+    /// Where a reader stands that knows everything that was told until now: a page that reads after this and follows from here misses
+    /// nothing. `None` while nobody reads, and before the first look is done.
+    pub fn position(&self) -> Option<Position> {
+        let state = self.inner.state();
+        let mark = state.mark.filter(|_| state.polling && state.is_whole && !state.ending)?;
+        let place = Place { session: self.inner.engine.session(), epoch: state.epoch, next: state.ring.end() };
+        Some(Position { mark, place: Some(place) })
     }
 
     /// A number that grows with each event that this node learns of; `None` while nobody reads.
@@ -182,9 +183,28 @@ impl Feed {
 }
 
 impl State {
-    /// Where a reader goes on that sends this text, and the numbers above which it lacks rows; or why it must load everything anew.
-    fn resume(&self, text: &str) -> Result<(u64, PerJournal<u64>), &'static str> {
-        let mark = Mark::parse(text).ok_or("the Last-Event-ID is not one of this server")?;
+    /// Where a reader begins; `own` is the session of this node.
+    fn begin(&self, resume: Option<&str>, own: SessionId) -> Begin {
+        let end = self.ring.end();
+        let anew = Begin { from: end, replay: None, epoch: self.epoch, present: Arc::default(), reset: None };
+        let Some(text) = resume else { return anew };
+        let Some(position) = Position::parse(text) else {
+            return Begin { reset: Some("the Last-Event-ID is not one of this server"), ..anew };
+        };
+        let is_here = |place: &Place| {
+            (place.session, place.epoch) == (own, self.epoch) && place.next <= end && self.ring.get(place.next).is_ok()
+        };
+        if let Some(place) = position.place.filter(is_here) {
+            return Begin { from: place.next, ..anew };
+        }
+        match self.resume(position.mark) {
+            Ok((from, above)) => Begin { from, replay: Some((above, end)), present: self.present.clone(), ..anew },
+            Err(reason) => Begin { reset: Some(reason), ..anew },
+        }
+    }
+
+    /// Where a reader with this mark goes on, and the numbers above which it lacks rows; or why it must load everything anew.
+    fn resume(&self, mark: Mark) -> Result<(u64, PerJournal<u64>), &'static str> {
         if self.mark.is_some_and(|now| mark.is_stale(now.at)) {
             return Err("the Last-Event-ID is older than a day");
         }
@@ -275,6 +295,9 @@ impl Inner {
             return false;
         }
         state.polling = false;
+        // Changes from now on are not looked at, so a place from before is none any more.
+        state.epoch += 1;
+        state.is_whole = false;
         state.ring = Ring::above([u64::MAX; Journal::ALL.len()], state.ring.end());
         state.present = Arc::new([]);
         true
@@ -319,14 +342,15 @@ impl Inner {
         let (news, all) = (!told.is_empty(), present.is_some());
         let mut state = self.state();
         told.into_iter().for_each(|told| state.ring.push(told));
-        (state.mark, state.high) = (Some(follower.mark()), follower.high());
+        (state.mark, state.high, state.is_whole) = (Some(follower.mark()), follower.high(), all);
         if let Some(present) = present {
             state.present = present.into();
         }
-        drop(state);
         if news {
+            // Under the lock: a position that includes these events must not be seen beside the version before them.
             self.tell_readers();
         }
+        drop(state);
         if all {
             self.looked.send_modify(|done| *done = number.max(*done));
         }

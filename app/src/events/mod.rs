@@ -20,5 +20,5 @@ mod tests;
 
 pub use event::{Filter, Kind, Kinds};
 pub use feed::{EventCounts, Feed, NotSubscribed};
-pub use mark::Mark;
+pub use mark::{Mark, Position};
 pub use reader::Reader;

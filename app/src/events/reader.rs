@@ -80,9 +80,11 @@ impl Reader {
             first.push_str(&String::from_utf8_lossy(&notice("reset", reason)));
         }
         // Who resumes has a mark already. It stays until every row behind it is told.
-        if replay.is_none() {
-            first.push_str(&mark_of(&feed.inner.state()));
+        let state = feed.inner.state();
+        if replay.is_none() && from == state.ring.end() {
+            first.push_str(&mark_of(&state));
         }
+        drop(state);
         Self {
             feed,
             version,

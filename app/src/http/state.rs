@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use carillon_store::Store;
 
+use crate::config::PublicUrl;
 use crate::engine::EngineHandle;
 use crate::events::Feed;
 use crate::http::put_loader::Puts;
@@ -26,6 +27,8 @@ pub struct ApiState {
     pub partitions: Option<u16>,
     /// The prefix of all paths. Routes see paths without it, and answers name places without it in `Location`.
     pub base_path: BasePath,
+    /// The scheme and host under which readers reach this server, where it was told: links that leave the server begin so.
+    pub public_url: Option<PublicUrl>,
     /// TLS, where this server speaks it itself.
     pub tls: Option<Arc<Tls>>,
     /// The events of the cluster.
@@ -45,8 +48,22 @@ impl ApiState {
         let (puts, sessions) = (Puts::new(store.clone()), Sessions::new(store.clone()));
         let events = Feed::new(store.clone(), engine.clone());
         let (base_path, reads, started) = (BasePath::default(), SharedReads::default(), Instant::now());
-        let (partitions, tls) = (None, None);
-        Self { store, engine, tokens, hosts, partitions, base_path, tls, events, puts, sessions, reads, started }
+        let (partitions, public_url, tls) = (None, None, None);
+        Self {
+            store,
+            engine,
+            tokens,
+            hosts,
+            partitions,
+            base_path,
+            public_url,
+            tls,
+            events,
+            puts,
+            sessions,
+            reads,
+            started,
+        }
     }
 
     /// How long the API has been up.

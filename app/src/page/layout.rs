@@ -93,14 +93,15 @@ impl View {
 pub(crate) fn page(visit: &Visit, view: &View) -> Response {
     let main = main(visit, view);
     let text = match visit.fragment() {
-        Some(_) => main.into_string(),
+        // The zone too: the first page of a reader is made before the zone is known.
+        Some(_) => html! { (main) (times_in(visit)) }.into_string(),
         None => document(visit, view, &main).into_string(),
     };
     answer::html(StatusCode::OK, &visit.headers, text)
 }
 
 fn main(visit: &Visit, view: &View) -> Markup {
-    let live = view.live.as_ref().map(|live| visit.links.with("/v1/events", &live.query));
+    let live = view.live.as_ref().and_then(|live| stream(visit, live));
     html! {
         main #main tabindex="-1" data-live=[live] data-title=(view.title) data-alerts=[view.alerts]
             data-at=(visit.now.to_string()) {
@@ -108,6 +109,19 @@ fn main(visit: &Visit, view: &View) -> Markup {
             @if let Some(otherwise) = &view.otherwise { (by_program(visit, otherwise)) }
         }
     }
+}
+
+/// The address of the events that the page follows, from the moment before it was read. A token that is for several namespaces has
+/// none over all of them.
+fn stream(visit: &Visit, live: &Live) -> Option<String> {
+    let every = live.query.get("namespace") == Some("*");
+    let query = match visit.caller.namespaces().filter(|_| every) {
+        None => live.query.clone(),
+        Some([only]) => live.query.with("namespace", Some(only)),
+        Some(_) => return None,
+    };
+    let since = visit.position.map(|position| position.to_string());
+    Some(visit.links.with("/v1/events", &query.with("since", since.as_deref())))
 }
 
 fn document(visit: &Visit, view: &View, main: &Markup) -> Markup {
@@ -186,16 +200,22 @@ fn status(visit: &Visit) -> Markup {
 }
 
 fn footer(visit: &Visit) -> Markup {
-    let utc = visit.zone == chrono_tz::Tz::UTC;
     html! {
         footer.foot {
             span #connection role="status" { "Made at " (full(visit.now, visit.zone)) "." }
-            span {
-                "Times in " strong { (visit.zone.name()) } ". "
-                @if utc { a #own-zone href=(visit.here("zone", None)) hidden { "Show mine" } }
-                @else { a href=(visit.here("zone", Some("UTC"))) { "Show UTC" } }
-            }
+            (times_in(visit))
             span.keys { "Keys: " kbd { "?" } }
+        }
+    }
+}
+
+/// The zone of all times, and the way to the other one.
+fn times_in(visit: &Visit) -> Markup {
+    html! {
+        span #times data-zone=(visit.zone.name()) {
+            "Times in " strong { (visit.zone.name()) } ". "
+            @if visit.zone == chrono_tz::Tz::UTC { a #own-zone href=(visit.here("zone", None)) hidden { "Show mine" } }
+            @else { a href=(visit.here("zone", Some("UTC"))) { "Show UTC" } }
         }
     }
 }
@@ -224,8 +244,7 @@ fn help() -> Markup {
 
 /// The lines by which a program has the same as this page.
 fn by_program(visit: &Visit, otherwise: &Otherwise) -> Markup {
-    let host = visit.headers.get("host").and_then(|host| host.to_str().ok()).unwrap_or("localhost:7650");
-    let url = format!("http://{host}{}", visit.links.to(&otherwise.api));
+    let url = format!("{}{}", visit.origin, visit.links.to(&otherwise.api));
     let sent =
         otherwise.body.as_ref().map_or(String::new(), |body| format!(" --json '{}'", body.replace('\'', "'\\''")));
     html! {

@@ -38,6 +38,17 @@ impl Params {
         Self(pairs)
     }
 
+    /// The same without the parameters of some names.
+    pub fn without(&self, goes: impl Fn(&str) -> bool) -> Self {
+        Self(self.0.iter().filter(|(name, _)| !goes(name)).cloned().collect())
+    }
+
+    /// The same with one more value of a parameter.
+    pub fn and(mut self, key: &str, value: impl Into<String>) -> Self {
+        self.0.push((key.to_owned(), value.into()));
+        self
+    }
+
     /// The same with only these parameters.
     pub fn only(&self, keys: &[&str]) -> Self {
         Self(self.0.iter().filter(|(name, _)| keys.contains(&name.as_str())).take(MOST_PAIRS).cloned().collect())

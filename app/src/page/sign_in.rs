@@ -62,7 +62,9 @@ pub(crate) async fn sign_out(request: &mut Request) -> Result<Shown, Fault> {
 
 /// The page of a link, with the button that uses it.
 pub(crate) async fn link_form(request: &Request, secret: &str) -> Result<Shown, Fault> {
-    let Some(caller) = request.api.sessions.of_link(&request.api.tokens, secret).await? else { return Err(spent()) };
+    let Some(caller) = request.api.sessions.of_link(&request.api.tokens, secret).await? else {
+        return Ok(spent(request));
+    };
     let body = html! {
         h1 { "Sign in" }
         p { "This link signs you in as " strong { (caller.name()) } ", " (caller.role().as_str()) ", for 12 hours." }
@@ -75,13 +77,21 @@ pub(crate) async fn link_form(request: &Request, secret: &str) -> Result<Shown, 
 pub(crate) async fn use_link(request: &Request, secret: &str) -> Result<Shown, Fault> {
     match request.api.sessions.use_link(&request.api.tokens, secret).await? {
         Some(caller) => Ok(Shown::Response(signed_in(request, &caller, "/").await?)),
-        None => Err(spent()),
+        None => Ok(spent(request)),
     }
 }
 
-fn spent() -> Fault {
-    let detail = "this link was used or is older than a minute: make another one with carillon open";
-    Problem::new(StatusCode::GONE, detail).into()
+/// The page of a link that signs nobody in any more, and what to do.
+fn spent(request: &Request) -> Shown {
+    let links = request.links();
+    let body = html! {
+        h1 { "This link is spent" }
+        p.sentence.medium { "It was used already, or it is older than a minute. A link signs in once." }
+        p { "Make another one where the command line reaches this server:" }
+        p { (copyable("carillon open")) }
+        p { "Or " a href=(links.to("/sign-in")) { "sign in with a token" } ". Who has signed in goes " a href=(links.to("/")) { "to the overview" } "." }
+    };
+    Shown::Response(bare(request, StatusCode::GONE, "This link is spent", &body, None))
 }
 
 fn token_form(request: &Request, next: &str, fault: Option<&str>) -> Markup {
@@ -114,7 +124,7 @@ async fn signed_in(request: &Request, caller: &Caller, next: &str) -> Result<Res
 
 fn set_cookie(request: &Request, response: &mut Response, value: &str, max_age_secs: u64) {
     let links = request.links();
-    let (path, secure) = (links.cookie_path(), if request.connection.tls { "; Secure" } else { "" });
+    let (path, secure) = (links.cookie_path(), if request.is_over_tls() { "; Secure" } else { "" });
     let cookie =
         format!("{COOKIE_NAME}={value}; Path={path}; Max-Age={max_age_secs}; HttpOnly; SameSite=Strict{secure}");
     if let Ok(cookie) = HeaderValue::from_str(&cookie) {

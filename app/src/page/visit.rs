@@ -5,10 +5,11 @@ use std::sync::Arc;
 use carillon_domain::time::Timestamp;
 use carillon_store::Author;
 use chrono_tz::Tz;
-use warp::http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap};
+use warp::http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderMap};
 use warp::http::{Method, StatusCode};
 
-use crate::config::Role;
+use crate::config::{PublicUrl, Role};
+use crate::events::Position;
 use crate::http::connection::Connection;
 use crate::http::problem::Problem;
 use crate::http::request::access::Caller;
@@ -48,12 +49,16 @@ pub(crate) struct Visit {
     pub params: Params,
     pub headers: HeaderMap,
     pub links: Links,
+    /// Scheme and host under which the reader reaches this server.
+    pub origin: String,
     /// The reader's zone.
     pub zone: Tz,
     /// Whether the zone was told, by the address or by the cookie.
     pub zone_known: bool,
     /// The database's time at which the page is made.
     pub now: Timestamp,
+    /// Where the events go on from here, if this node looks at them: taken before anything is read.
+    pub position: Option<Position>,
 }
 
 /// Why a page is not shown.
@@ -77,6 +82,23 @@ impl Request {
         Links::under(self.api.base_path.as_str())
     }
 
+    /// The host that the request names.
+    fn host(&self) -> &str {
+        self.headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default()
+    }
+
+    /// Whether the reader speaks TLS, with this server or with the proxy of `http.public_url`. Headers that anybody may send, such as
+    /// `X-Forwarded-Proto`, are not believed.
+    pub fn is_over_tls(&self) -> bool {
+        let public = self.api.public_url.as_ref().filter(|url| url.is_named(self.host()));
+        self.connection.tls || public.is_some_and(PublicUrl::is_https)
+    }
+
+    /// Scheme and host under which the reader reaches this server.
+    fn origin(&self) -> String {
+        format!("{}://{}", if self.is_over_tls() { "https" } else { "http" }, self.host())
+    }
+
     /// Who has signed in by cookie.
     pub async fn session(&self) -> Result<Option<Session>, Problem> {
         Ok(self.api.sessions.of(&self.headers, &self.api.tokens).await?)
@@ -93,6 +115,7 @@ impl Request {
         caller.needs(role)?;
         let told = self.params.get("zone").or_else(|| cookie(&self.headers, ZONE_COOKIE));
         let zone: Option<Tz> = told.and_then(|name| name.parse().ok());
+        let position = self.api.events.position();
         Ok(Visit {
             api: Arc::clone(&self.api),
             author: author(caller.name(), self.connection, &self.headers),
@@ -102,9 +125,11 @@ impl Request {
             params: self.params.clone(),
             headers: self.headers.clone(),
             links: self.links(),
+            origin: self.origin(),
             zone: zone.unwrap_or(Tz::UTC),
             zone_known: zone.is_some(),
             now: self.api.store.now().await?,
+            position,
         })
     }
 
@@ -158,7 +183,7 @@ impl Visit {
 
     /// The state of the page as its address says it, without what belongs to one request only.
     pub fn state(&self) -> Params {
-        self.params.with("fragment", None).with("said", None)
+        self.params.without(|key| matches!(key, "fragment" | "said") || key.starts_with("undo-"))
     }
 
     /// The same page in another state.

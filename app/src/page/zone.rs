@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use carillon_domain::time::Timestamp;
-use chrono::{DateTime, Datelike, TimeZone};
+use chrono::{DateTime, Datelike, Offset, TimeZone};
 use chrono_tz::Tz;
 use maud::{Markup, html};
 
@@ -68,6 +68,50 @@ pub(crate) fn took(duration: Duration) -> String {
     }
 }
 
+/// A change of a zone's clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ClockChange {
+    /// When it happens.
+    pub at: Timestamp,
+    zone: Tz,
+    minutes: i32,
+}
+
+impl ClockChange {
+    /// The change as a sentence.
+    pub fn sentence(&self) -> String {
+        let (way, by) = if self.minutes > 0 { ("forward", self.minutes) } else { ("back", -self.minutes) };
+        format!("The clock of {} goes {way} by {by} minutes: {}.", self.zone.name(), full(self.at, self.zone))
+    }
+}
+
+/// How far a zone's clock is ahead of UTC.
+pub(crate) fn offset_secs(at: Timestamp, zone: Tz) -> i32 {
+    wall(at, zone).offset().fix().local_minus_utc()
+}
+
+/// The first change of a zone's clock between two instants.
+pub(crate) fn clock_change(after: Timestamp, until: Timestamp, zone: Tz) -> Option<ClockChange> {
+    // Times that lie far apart have many changes between them; a year that ends as it began has two.
+    const HALF_A_MONTH_MS: i64 = 15 * 86_400_000;
+    let offset = |ms: i64| offset_secs(Timestamp::from_ms(ms), zone);
+    let (mut low, before) = (after.as_ms(), offset(after.as_ms()));
+    let mut at = low;
+    while at < until.as_ms() && offset(at) == before {
+        low = at;
+        at = at.saturating_add(HALF_A_MONTH_MS);
+    }
+    let mut high = at.min(until.as_ms());
+    if offset(high) == before {
+        return None;
+    }
+    while high - low > 1 {
+        let middle = low + (high - low) / 2;
+        if offset(middle) == before { low = middle } else { high = middle }
+    }
+    Some(ClockChange { at: Timestamp::from_ms(high), zone, minutes: (offset(high) - before) / 60 })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -109,5 +153,17 @@ mod tests {
         assert_eq!(distance(Timestamp::from_secs(1_250), now), "in 4 min 10 s");
         assert_eq!(distance(Timestamp::from_secs(400), now), "10 min ago");
         assert_eq!(distance(now, now), "in 0 s");
+    }
+
+    #[test]
+    fn a_clock_change_between_two_times_is_told() {
+        let told = |from, until, zone| clock_change(at(from), at(until), zone).map(|change| change.sentence());
+        let spring = told("2027-03-27T02:00:00Z", "2027-03-28T02:00:00Z", Tz::Europe__Berlin).unwrap();
+        assert_eq!(spring, "The clock of Europe/Berlin goes forward by 60 minutes: Sun 28 Mar 2027 03:00:00 CEST.");
+        let autumn = told("2027-10-30T02:00:00Z", "2027-10-31T02:00:00Z", Tz::Europe__Berlin).unwrap();
+        assert!(autumn.contains("goes back by 60 minutes: Sun 31 Oct 2027 02:00:00 CET"), "{autumn}");
+        assert_eq!(told("2027-03-28T02:00:00Z", "2027-03-29T02:00:00Z", Tz::Europe__Berlin), None);
+        assert_eq!(told("2027-01-01T00:00:00Z", "2028-01-01T00:00:00Z", Tz::UTC), None);
+        assert!(told("2027-01-01T00:00:00Z", "2028-01-01T00:00:00Z", Tz::Europe__Berlin).is_some(), "one of two");
     }
 }

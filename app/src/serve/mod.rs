@@ -104,10 +104,13 @@ async fn run(config: Config) -> ExitCode {
     let partitions = Some(parts.config.partitions);
     let (engine, handle) = Engine::new(parts);
     let (stop_api, api_stopped) = oneshot::channel::<()>();
-    let hosts = http::Hosts::new(config.http.bind, &config.http.hosts);
+    let public_host = config.http.public_url.as_ref().map(|url| url.name().to_owned());
+    let named: Vec<String> = config.http.hosts.iter().cloned().chain(public_host).collect();
+    let hosts = http::Hosts::new(config.http.bind, &named);
     let mut state = http::ApiState::new(database.store.clone(), handle, tokens, hosts);
     state.partitions = partitions;
     state.base_path = http::BasePath::new(&config.http.base_path);
+    state.public_url = config.http.public_url.clone();
     state.tls = tls.clone();
     let address = listener.local_addr();
     let api = tokio::spawn(http::serve(state, listener, async move {

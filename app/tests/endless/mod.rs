@@ -237,6 +237,10 @@ impl ControlStore for Endless {
         unreachable!()
     }
 
+    async fn has_sign_in_link(&self, _: LinkDigest) -> Result<bool, StoreError> {
+        unreachable!()
+    }
+
     async fn use_sign_in_link(&self, _: LinkDigest) -> Result<bool, StoreError> {
         unreachable!()
     }

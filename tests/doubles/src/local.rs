@@ -47,6 +47,10 @@ impl LocalTransaction for Transaction<'_> {
         Ok(())
     }
 
+    fn has_link(&mut self, link: LinkDigest) -> StoreResult<bool> {
+        Ok(self.data.has_link(link))
+    }
+
     fn delete_link(&mut self, link: LinkDigest) -> StoreResult<bool> {
         Ok(self.data.delete_link(link))
     }

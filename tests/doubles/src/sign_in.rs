@@ -16,6 +16,11 @@ impl Data {
         self.links.insert(link, expires_at);
     }
 
+    pub fn has_link(&self, link: LinkDigest) -> bool {
+        let now = self.clock.now();
+        self.links.get(&link).is_some_and(|expires_at| *expires_at > now)
+    }
+
     pub fn delete_link(&mut self, link: LinkDigest) -> bool {
         let now = self.clock.now();
         self.links.remove(&link).is_some_and(|expires_at| expires_at > now)

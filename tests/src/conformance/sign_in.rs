@@ -18,7 +18,10 @@ pub async fn a_link_is_used_once(bench: &StoreFixture) {
         bench.store.add_sign_in_link(link, A_MINUTE).await.unwrap();
     }
     assert!(!bench.store.use_sign_in_link([3; 32]).await.unwrap(), "there is no such link");
+    let is_there = async |link| bench.store.has_sign_in_link(link).await.unwrap();
+    assert!(is_there([1; 32]).await && is_there([1; 32]).await && !is_there([3; 32]).await, "a look uses nothing up");
     assert!(bench.store.use_sign_in_link([1; 32]).await.unwrap());
+    assert!(!is_there([1; 32]).await && is_there([2; 32]).await);
     assert!(!bench.store.use_sign_in_link([1; 32]).await.unwrap(), "it has been used");
     assert!(bench.store.use_sign_in_link([2; 32]).await.unwrap());
 }
@@ -29,6 +32,7 @@ pub async fn a_link_expires(bench: &StoreFixture) {
     bench.store.add_sign_in_link([1; 32], A_MINUTE).await.unwrap();
     bench.store.add_sign_in_link([2; 32], A_MINUTE * 2).await.unwrap();
     bench.go_to(161);
+    assert!(!bench.store.has_sign_in_link([1; 32]).await.unwrap());
     assert!(!bench.store.use_sign_in_link([1; 32]).await.unwrap());
     bench.store.add_sign_in_link([3; 32], A_MINUTE).await.unwrap();
     assert!(bench.store.use_sign_in_link([2; 32]).await.unwrap());

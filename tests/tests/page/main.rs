@@ -9,6 +9,8 @@ mod live;
 mod rights;
 mod screens;
 mod sign_in;
+mod timeline;
+mod undo;
 mod without_scripts;
 
 use carillon_tests::browser::{Browser, Look, missing};

@@ -287,6 +287,10 @@ impl<D: Database> ControlStore for ClusterStore<D> {
         write!(self, "add_sign_in_link", Locks::Rows, |tables| tables.add_link(link, lives_for))
     }
 
+    async fn has_sign_in_link(&self, link: LinkDigest) -> Result<bool, StoreError> {
+        read!(self, "has_sign_in_link", |tables| tables.has_link(link))
+    }
+
     async fn use_sign_in_link(&self, link: LinkDigest) -> Result<bool, StoreError> {
         write!(self, "use_sign_in_link", Locks::Rows, |tables| tables.use_link(link))
     }

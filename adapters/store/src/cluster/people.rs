@@ -54,6 +54,11 @@ impl<D: Database> Transaction<D> {
         self.connection.insert_link(link, now, expires_at(now, lives_for)).await
     }
 
+    pub async fn has_link(&mut self, link: LinkDigest) -> StoreResult<bool> {
+        let now = self.now();
+        self.connection.has_link(link, now).await
+    }
+
     pub async fn use_link(&mut self, link: LinkDigest) -> StoreResult<bool> {
         self.wrote = true;
         let now = self.now();

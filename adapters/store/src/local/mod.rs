@@ -255,6 +255,10 @@ impl<D: LocalDatabase> ControlStore for LocalStore<D> {
         self.database.write("add_sign_in_link", move |tables| tables.insert_link(link, until(tables.now()))).await
     }
 
+    async fn has_sign_in_link(&self, link: LinkDigest) -> Result<bool, StoreError> {
+        self.database.read("has_sign_in_link", move |tables| tables.has_link(link)).await
+    }
+
     async fn use_sign_in_link(&self, link: LinkDigest) -> Result<bool, StoreError> {
         self.database.write("use_sign_in_link", move |tables| tables.delete_link(link)).await
     }

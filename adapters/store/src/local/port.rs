@@ -90,6 +90,12 @@ pub trait LocalTransaction: Tables + Reports {
     /// Those of the database.
     fn insert_link(&mut self, link: LinkDigest, expires_at: Timestamp) -> StoreResult<()>;
 
+    /// Whether there is a link that has not expired.
+    ///
+    /// # Errors
+    /// Those of the database.
+    fn has_link(&mut self, link: LinkDigest) -> StoreResult<bool>;
+
     /// Deletes a link that has not expired; whether there was one.
     ///
     /// # Errors

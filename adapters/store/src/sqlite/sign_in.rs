@@ -26,6 +26,11 @@ pub(in crate::sqlite) fn insert_link(
     execute(conn, sql, params![link, expires_at.as_ms()]).map(|_| ())
 }
 
+pub(in crate::sqlite) fn has_link(conn: &Connection, link: LinkDigest, now: Timestamp) -> StoreResult<bool> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM sign_in_link WHERE digest = ?1 AND expires_at > ?2)";
+    Ok(first(conn, sql, params![link, now.as_ms()], column)?.unwrap_or(false))
+}
+
 pub(in crate::sqlite) fn delete_link(conn: &Connection, link: LinkDigest, now: Timestamp) -> StoreResult<bool> {
     let sql = "DELETE FROM sign_in_link WHERE digest = ?1 AND expires_at > ?2";
     Ok(execute(conn, sql, params![link, now.as_ms()])? == 1)

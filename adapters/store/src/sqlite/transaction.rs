@@ -62,6 +62,10 @@ impl LocalTransaction for Transaction<'_> {
         sign_in::insert_link(self.conn, link, self.now(), expires_at)
     }
 
+    fn has_link(&mut self, link: LinkDigest) -> StoreResult<bool> {
+        sign_in::has_link(self.conn, link, self.now())
+    }
+
     fn delete_link(&mut self, link: LinkDigest) -> StoreResult<bool> {
         sign_in::delete_link(self.conn, link, self.now())
     }

@@ -98,6 +98,30 @@ async fn a_mark_that_cannot_be_used_is_answered_with_a_reset() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_position_leads_to_its_place_until_nobody_has_read_for_a_while() {
+    let (feed, _parts) = feed();
+    assert_eq!(feed.position(), None, "nobody reads, so nobody looks");
+    let mut reader = subscribed(&feed, None).await;
+    text(&mut reader).await;
+    let position = feed.position().expect("a whole look is done");
+    tell(&feed, 1, 10);
+    let mut behind = subscribed(&feed, Some(&position.to_string())).await;
+    assert_eq!(text(&mut behind).await, "retry: 2000\n\n", "it has not got everything, so it is told no place");
+    assert!(text(&mut behind).await.contains("xxx"));
+    let mut late = subscribed(&feed, Some(&feed.position().unwrap().to_string())).await;
+    let first = text(&mut late).await;
+    assert!(first.contains("\nid: 1-0-0\n"), "it lacks nothing: {first}");
+    drop((reader, behind, late));
+    while feed.position().is_some() {
+        tokio::time::advance(Duration::from_millis(250)).await;
+        tokio::task::yield_now().await;
+    }
+    let _again = subscribed(&feed, None).await;
+    let (before, after) = (position.place.unwrap(), feed.position().unwrap().place.unwrap());
+    assert_ne!(before.epoch, after.epoch, "what happened in between was not looked at");
+}
+
 #[tokio::test]
 async fn the_end_of_the_server_and_of_a_token_are_told() {
     let (feed, _parts) = feed();

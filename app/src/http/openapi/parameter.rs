@@ -28,6 +28,7 @@ pub(in crate::http) enum Parameter {
     Who,
     Action,
     Types,
+    SinceEvent,
     LastEventId,
 }
 
@@ -71,6 +72,11 @@ impl Parameter {
             Parameter::Types => {
                 ("types", json!({"type": "string"}), "Types of events, separated by commas; all if it is not given.")
             }
+            Parameter::SinceEvent => (
+                "since",
+                json!({"type": "string"}),
+                "As `Last-Event-ID`, for readers that send no header; the header goes before.",
+            ),
             Parameter::LastEventId => (
                 "Last-Event-ID",
                 json!({"type": "string"}),

@@ -5,7 +5,7 @@ use crate::config::Role::{Admin, Operator};
 use super::operation::{Operation, delete, get, json, of_type, post, put};
 use super::parameter::Parameter::{
     Action, At, Count, Cursor, Follow, IfMatch, IfNoneMatch, Job, Label, LastEventId, Limit, Namespace, Namespaces,
-    Paused, Prefix, Since, State, Status, Types, Until, Who,
+    Paused, Prefix, Since, SinceEvent, State, Status, Types, Until, Who,
 };
 
 const TEXT: &str = "text/plain";
@@ -82,7 +82,7 @@ pub(in crate::http) const OPERATIONS: &[Operation] = &[
         .answers(&[json(200, "Run"), json(202, "Run")])
         .problems(&[409]),
     get("/v1/events", "readEvents", "Read what happens as server-sent events, until the caller goes")
-        .takes(&[Namespaces, Job, Types, LastEventId])
+        .takes(&[Namespaces, Job, Types, SinceEvent, LastEventId])
         .answers(&[of_type(200, &[EVENTS])])
         .problems(&[503]),
     get("/v1/audit", "listChanges", "List who changed what, newest first")

@@ -87,15 +87,21 @@ impl Sessions {
         Ok(secret)
     }
 
-    /// The caller whom a link would sign in. The link is not used.
+    /// The caller whom a link would sign in; `None` where it was used or has expired. The link is not used.
     pub async fn of_link(&self, tokens: &Tokens, secret: &str) -> Result<Option<Caller>, StoreError> {
-        Ok(self.key().await?.open(Kind::Link, tokens, secret, now()))
+        let Some(caller) = self.signer_of_link(tokens, secret).await? else { return Ok(None) };
+        Ok(self.store.has_sign_in_link(digest(secret)).await?.then_some(caller))
     }
 
     /// Uses a link; nobody can use it again.
     pub async fn use_link(&self, tokens: &Tokens, secret: &str) -> Result<Option<Caller>, StoreError> {
-        let Some(caller) = self.of_link(tokens, secret).await? else { return Ok(None) };
+        let Some(caller) = self.signer_of_link(tokens, secret).await? else { return Ok(None) };
         Ok(self.store.use_sign_in_link(digest(secret)).await?.then_some(caller))
+    }
+
+    /// The caller of a link that this cluster has made. Strangers cost the database nothing.
+    async fn signer_of_link(&self, tokens: &Tokens, secret: &str) -> Result<Option<Caller>, StoreError> {
+        Ok(self.key().await?.open(Kind::Link, tokens, secret, now()))
     }
 
     async fn key(&self) -> Result<Signer, StoreError> {

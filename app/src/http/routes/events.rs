@@ -29,9 +29,11 @@ pub(in crate::http) fn route(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
     let route = path!("v1" / "events").and(reading()).and(call(api, Role::Viewer));
     let handler = async |admitted: Admitted| -> HttpResult {
         let call = admitted?;
-        let filter = filter(&call)?;
-        // A mark that cannot be read is as good as one that is too old: the reader is told to load everything anew.
-        let resume = call.headers.get(LAST_EVENT_ID).map(|value| value.to_str().unwrap_or_default().to_owned());
+        let (filter, since) = asked(&call)?;
+        // A mark that cannot be read is as good as one that is too old: the reader is told to load everything anew. A browser sends the
+        // header when it connects again, and the address stays the same: so the header goes before.
+        let last = call.headers.get(LAST_EVENT_ID).map(|value| value.to_str().unwrap_or_default().to_owned());
+        let resume = last.or(since);
         let api = Arc::clone(&call.api);
         let (name, fingerprint) = (call.caller.name().to_owned(), call.caller.fingerprint());
         let still_admitted =
@@ -46,8 +48,10 @@ pub(in crate::http) fn route(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
     route.then(move |call| answer(handler(call))).boxed()
 }
 
-fn filter(call: &Call) -> Result<Filter, Problem> {
+/// Which events are asked for, and since when.
+fn asked(call: &Call) -> Result<(Filter, Option<String>), Problem> {
     let mut query = call.query()?;
+    let since = query.text("since");
     let namespaces = query.namespaces();
     let job = query.text("job");
     if let Some(Err(error)) = job.as_deref().map(check_job_name) {
@@ -75,7 +79,7 @@ fn filter(call: &Call) -> Result<Filter, Problem> {
             None
         }
     };
-    Ok(Filter { namespace, job, kinds })
+    Ok((Filter { namespace, job, kinds }, since))
 }
 
 fn kinds(text: &str) -> Result<Kinds, String> {

@@ -11,6 +11,7 @@ use carillon_executors::registry::Executors;
 use serde_json::{Value, json};
 use warp::hyper::body::{Body, Bytes, Frame};
 
+use super::page::Browser;
 use super::{Api, token};
 use crate::config::Role;
 use crate::engine::EngineHandle;
@@ -148,7 +149,7 @@ async fn a_query_is_checked_and_a_token_keeps_to_its_namespaces() {
         ("?job=a%2Fb", vec!["job"]),
         ("?namespace=*&job=a", vec!["job"]),
         ("?namespace=a%2Fb", vec!["namespace"]),
-        ("?since=1", vec!["since"]),
+        ("?until=1", vec!["until"]),
     ] {
         let reply = api.call("GET", &format!("/v1/events{query}"), None).await;
         assert_eq!((reply.status.as_u16(), reply.faults()), (400, faults), "{query}");
@@ -279,4 +280,48 @@ async fn a_reader_that_comes_back_misses_nothing() {
     assert_eq!(anew.told().await.unwrap().name, "reset");
     let mark = anew.begun().await;
     assert_ne!(mark, begun);
+}
+
+/// The query of the events that a page follows.
+async fn followed(browser: &Browser<'_>, path: &str) -> Option<String> {
+    let page = browser.get(path).await;
+    let (_, rest) = page.text.split_once("data-live=\"/v1/events")?;
+    Some(rest.split('"').next()?.replace("&amp;", "&"))
+}
+
+#[tokio::test]
+async fn a_page_follows_from_the_moment_before_it_was_read() {
+    let api = Api::new().await;
+    api.job("a", json!({})).await;
+    let browser = Browser::signed_in(&api, "viewer").await;
+    let alone = followed(&browser, "/jobs").await.unwrap();
+    assert_eq!(alone, "?namespace=%2A", "nobody looks, so there is no position");
+    let mut other = read(&api, "viewer", "", None).await;
+    other.begun().await;
+    let query = followed(&browser, "/jobs").await.unwrap();
+    assert!(query.contains("&since="), "{query}");
+    run_once(&api, "a").await;
+    let (at, _) = api.started("a").await;
+    let runs = ["run.started a", "run.ended a", "run.started a"];
+    let mut stream = read(&api, "viewer", &query, None).await;
+    assert_eq!(stream.said(3).await, runs);
+    api.finish(at, Status::Succeeded, Default::default()).await.unwrap();
+    assert_eq!(stream.said(1).await, ["run.ended a"], "nothing is told twice");
+    // At another node the position is as good as the id of an event.
+    let other = another_node(&api);
+    let mut elsewhere = read(&other, "viewer", &query, None).await;
+    assert_eq!(elsewhere.said(5).await, [&runs[..], &["run.ended a", "session.changed live"]].concat());
+    let last = followed(&browser, "/jobs").await.unwrap();
+    let (_, last) = last.split_once("since=").unwrap();
+    let mut header = read(&api, "viewer", &query, Some(last)).await;
+    header.begun().await;
+}
+
+#[tokio::test]
+async fn the_page_of_a_token_for_some_namespaces_follows_those() {
+    let api = Api::new().await;
+    let browser = Browser::signed_in(&api, "prod").await;
+    let query = followed(&browser, "/").await.unwrap();
+    assert_eq!(query, "?namespace=prod");
+    read(&api, "prod", &query, None).await.begun().await;
 }

@@ -10,5 +10,6 @@ pub(crate) mod overview;
 pub(crate) mod parts;
 pub(crate) mod run;
 pub(crate) mod schedules;
+pub(crate) mod search;
 pub(crate) mod timeline;
 pub(crate) mod why;

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use carillon_domain::firing::{Held, Phase};
 use carillon_domain::time::Timestamp;
 use carillon_store::{JobKey, JobView, NamespaceScope};
+use chrono_tz::Tz;
 use maud::{Markup, html};
 
 use crate::json::next_due_at;
@@ -61,6 +62,11 @@ pub(crate) fn in_words(view: &JobView) -> String {
     }
 }
 
+/// The zone of a job's schedule.
+pub(crate) fn zone_of(view: &JobView) -> Option<Tz> {
+    view.job.timeline(view.state.anchor_at).ok().and_then(|timeline| timeline.schedule.timezone().parse().ok())
+}
+
 /// A bounded count: `12`, or `1,000+`.
 pub(crate) fn bounded(count: usize, more: bool) -> String {
     format!("{}{}", grouped(count as u64), if more { "+" } else { "" })
@@ -84,21 +90,40 @@ pub(crate) fn plural<'a>(count: usize, one: &'a str, many: &'a str) -> &'a str {
     if count == 1 { one } else { many }
 }
 
-/// The effect of the action that led here, with a way back where there is one.
+/// The parameters by which a pause can come back after a resumption.
+pub(crate) const UNDO_REASON: &str = "undo-reason";
+/// Its end.
+pub(crate) const UNDO_UNTIL: &str = "undo-until";
+/// The jobs that an action on many has changed.
+pub(crate) const UNDO_OF: &str = "undo-of";
+/// The action that takes back an action on many.
+pub(crate) const UNDO_BY: &str = "undo-by";
+
+/// The effect of the action that led here.
 pub(crate) fn said(visit: &Visit) -> Markup {
-    let text = match visit.params.get("said") {
-        Some("paused") => "Paused. What runs may finish; nothing new starts.",
-        Some("resumed") => "Resumed. The due times are those of the schedule, as before the pause.",
-        Some("asked") => "A run was asked for. It starts within about a second.",
-        Some("cancelled") => "The run was asked to end.",
-        Some("deleted") => "The job was deleted. Its history stays until it expires.",
-        Some("done") => "Done for the selected jobs.",
-        Some("accepted") => "Accepted. Claims and starts go on within one heartbeat.",
-        Some("saved") => "Saved.",
-        Some("none") => "Nothing was selected.",
-        _ => return html! {},
-    };
-    html! { p #said .say role="status" { (text) } }
+    let Some(text) = effect(visit) else { return html! {} };
+    html! { div #said .say role="status" { (text) } }
+}
+
+/// The same with a form that takes it back. The script removes both after 10 seconds.
+pub(crate) fn said_with_way_back(visit: &Visit, form: &Markup) -> Markup {
+    let Some(text) = effect(visit) else { return html! {} };
+    html! { div #said .say.spread role="status" data-undo { (text) (form) } }
+}
+
+fn effect(visit: &Visit) -> Option<&'static str> {
+    Some(match visit.params.get("said")? {
+        "paused" => "Paused. What runs may finish; nothing new starts.",
+        "resumed" => "Resumed. The due times are those of the schedule, as before the pause.",
+        "asked" => "A run was asked for. It starts within about a second.",
+        "cancelled" => "The run was asked to end.",
+        "deleted" => "The job was deleted. Its history stays until it expires.",
+        "done" => "Done for the selected jobs.",
+        "accepted" => "Accepted. Claims and starts go on within one heartbeat.",
+        "saved" => "Saved.",
+        "none" => "Nothing was selected.",
+        _ => return None,
+    })
 }
 
 #[cfg(test)]

@@ -81,6 +81,8 @@ function put(wanted, all) {
     fresh.replaceChildren(...[...list.children].map((row) => rows.get(row.id) ?? row.cloneNode(true)));
   } else waiting = 0;
   titled(wanted);
+  const times = $("#times"), zoned = $("#times", wanted.ownerDocument);
+  if (times && zoned && times.dataset.zone !== zoned.dataset.zone) times.replaceWith(zoned);
   morph(main(), wanted);
   const news = $("#news");
   if (news) { news.hidden = !waiting; news.textContent = `${waiting} new, show`; }
@@ -128,9 +130,14 @@ function connect() {
   const address = main().dataset.live;
   if (!address || paused || source || document.hidden) return;
   source = new EventSource(address);
-  source.onopen = () => { if (broken) look(); heard(); told(); };
+  // A page that was made while nobody followed tells no position: it looks again once the events have begun.
+  let behind = !address.includes("since=");
+  source.onopen = () => { if (broken || behind) look(); behind = false; heard(); told(); };
   source.addEventListener("reset", () => look());
-  source.onerror = () => { broken ||= Date.now(); told(); };
+  source.onerror = () => {
+    broken ||= Date.now(); told();
+    if (source?.readyState === 2) { disconnect(); setTimeout(connect, 5000); } // refused: the browser itself does not try again
+  };
   for (const type of ["run.started", "run.ended", "run.skipped", "job.changed", "session.changed", "alert"]) source.addEventListener(type, noted);
 }
 function disconnect() { source?.close(); source = undefined; }
@@ -178,6 +185,35 @@ async function explain(form) {
   const wanted = field("schedule") && await fetched(url, "explained").catch(() => null);
   if (!wanted) place.replaceChildren(); else if (url.searchParams.get("schedule") === field("schedule")) { morph(place, $("#explained", wanted)); tick(); }
 }
+
+// Dragging over the timeline shows that part of it. Links do the same.
+document.addEventListener("pointerdown", (event) => {
+  const lanes = event.target.closest("[data-brush]");
+  if (!lanes || event.button || event.pointerType === "touch") return;
+  event.preventDefault();
+  const box = lanes.getBoundingClientRect(), mark = document.createElement("div"), done = new AbortController(), signal = done.signal;
+  const at = (x) => Math.min(box.width, Math.max(0, x - box.left)), begin = at(event.clientX);
+  let end = begin;
+  mark.className = "brush";
+  Object.assign(mark.style, { top: `${box.top + scrollY}px`, height: `${box.height}px` });
+  document.body.append(mark);
+  const finish = (keeps) => {
+    done.abort(); mark.remove();
+    if (!keeps || Math.abs(end - begin) < 6) return;
+    const from = Date.parse(lanes.dataset.from), length = Date.parse(lanes.dataset.until) - from, url = new URL(location);
+    const time = (x) => `${new Date(from + x / box.width * length).toISOString().slice(0, 19)}Z`;
+    url.searchParams.set("from", time(Math.min(begin, end)));
+    url.searchParams.set("until", time(Math.max(begin, end)));
+    location.assign(url);
+  };
+  addEventListener("pointermove", (event) => {
+    end = at(event.clientX);
+    Object.assign(mark.style, { left: `${box.left + scrollX + Math.min(begin, end)}px`, width: `${Math.abs(end - begin)}px` });
+  }, { signal });
+  addEventListener("pointerup", () => finish(true), { signal });
+  addEventListener("pointercancel", () => finish(false), { signal });
+  addEventListener("keydown", (event) => { if (event.key === "Escape") finish(false); }, { signal });
+});
 
 // Selecting rows, ranges by shift.
 let anchor;
@@ -250,7 +286,20 @@ document.addEventListener("keydown", (event) => {
 });
 
 // After each change: buttons that need the script are shown.
-function ready() { $$("[data-copy][hidden]").forEach((button) => button.hidden = false); tick(); }
+function ready() { $$("[data-copy][hidden]").forEach((button) => button.hidden = false); offered(); tick(); }
+// What can be undone is offered for 10 seconds, and for as long as the button is focused. Then the address forgets it too.
+let offer;
+function offered() {
+  if (!$("[data-undo]")) return;
+  offer ??= setTimeout(() => {
+    offer = undefined;
+    if ($("[data-undo]")?.contains(document.activeElement)) return offered();
+    const url = new URL(location);
+    for (const key of [...url.searchParams.keys()]) if (key === "said" || key.startsWith("undo-")) url.searchParams.delete(key);
+    history.replaceState(null, "", url);
+    $("[data-undo]")?.remove();
+  }, 10000);
+}
 ready();
 connect();
 if (zoneUnknown && zone && zone !== "UTC") look(true);

@@ -225,6 +225,10 @@ impl SignIn for ModelConnection {
         self.read(|data| data.insert_link(link, expires_at)).await
     }
 
+    async fn has_link(&mut self, link: LinkDigest, _now: Timestamp) -> StoreResult<bool> {
+        self.read(|data| data.has_link(link)).await
+    }
+
     async fn delete_link(&mut self, link: LinkDigest, _now: Timestamp) -> StoreResult<bool> {
         self.read(|data| data.delete_link(link)).await
     }

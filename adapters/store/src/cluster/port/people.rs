@@ -93,6 +93,9 @@ pub trait SignIn {
         expires_at: Timestamp,
     ) -> impl Future<Output = StoreResult<()>> + Send;
 
+    /// Whether there is a link that has not expired.
+    fn has_link(&mut self, link: LinkDigest, now: Timestamp) -> impl Future<Output = StoreResult<bool>> + Send;
+
     /// Deletes a link that has not expired; whether there was one.
     fn delete_link(&mut self, link: LinkDigest, now: Timestamp) -> impl Future<Output = StoreResult<bool>> + Send;
 }

@@ -25,6 +25,11 @@ impl SignIn for MySqlConnection {
         self.exec(sql, (link.to_vec(), expires_at.as_ms())).await.map(|_| ())
     }
 
+    async fn has_link(&mut self, link: LinkDigest, now: Timestamp) -> StoreResult<bool> {
+        let sql = "SELECT 1 FROM sign_in_link WHERE digest = ? AND expires_at > ?";
+        Ok(!self.select(sql, (link.to_vec(), now.as_ms())).await?.is_empty())
+    }
+
     async fn delete_link(&mut self, link: LinkDigest, now: Timestamp) -> StoreResult<bool> {
         let sql = "DELETE FROM sign_in_link WHERE digest = ? AND expires_at > ?";
         Ok(self.exec(sql, (link.to_vec(), now.as_ms())).await?.matched == 1)

@@ -6,6 +6,7 @@ mod screens;
 mod sign_in;
 mod timeline;
 mod trust;
+mod undo;
 
 use warp::http::{HeaderMap, StatusCode};
 

@@ -27,6 +27,27 @@ async fn an_expression_is_explained_in_two_zones() {
 }
 
 #[tokio::test]
+async fn others_in_the_same_minute_are_counted_and_h_is_proposed() {
+    let api = Api::new().await;
+    for (name, schedule) in [("a", "0 3 * * *"), ("b", "30 0 3 * * *"), ("c", "1 3 * * *"), ("d", "59 2 * * *")] {
+        api.job(name, serde_json::json!({"schedule": schedule})).await;
+    }
+    let browser = Browser::signed_in(&api, "viewer").await;
+    let text = async |query: &str| browser.get(&format!("/schedules?fragment=main&{query}")).await.text;
+    let page = text("schedule=0+3+*+*+*").await;
+    assert!(
+        page.contains("2 others are due next in the minute of ") && page.contains("gives each job a minute"),
+        "{page}"
+    );
+    let own = text("schedule=0+3+*+*+*&key=default/a").await;
+    assert!(own.contains("1 other is due next") && own.contains("would put it at :"), "a job is no other: {own}");
+    assert!(!text("schedule=2+3+*+*+*").await.contains("due next in the minute"));
+    assert!(!text("schedule=*/5+*+*+*+*").await.contains("due next in the minute"));
+    let prod = Browser::signed_in(&api, "prod").await.get("/schedules?schedule=0+3+*+*+*").await.text;
+    assert!(!prod.contains("due next in the minute"), "jobs of other namespaces are not told of");
+}
+
+#[tokio::test]
 async fn a_refused_expression_says_the_fault_where_it_stands() {
     let api = Api::new().await;
     let browser = Browser::signed_in(&api, "viewer").await;

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::super::{Api, token};
 use super::Browser;
-use crate::config::Role;
+use crate::config::{PublicUrl, Role};
 use crate::http::{ApiState, Hosts, Tokens, routes};
 
 #[tokio::test]
@@ -105,8 +105,13 @@ async fn a_link_signs_in_once_and_is_not_used_up_by_a_look() {
     assert_eq!((page.status.as_u16(), page.header("location")), (303, "/"));
     browser.take_cookie(&page);
     assert!(browser.get("/").await.text.contains("operator"));
-    assert_eq!(Browser::new(&api).post(path, &[], "").await.status, 410, "it has been used");
+    for again in [Browser::new(&api).post(path, &[], "").await, Browser::new(&api).get(path).await] {
+        assert_eq!(again.status, 410, "it has been used");
+        assert!(again.text.contains("It was used already") && again.text.contains("carillon open"), "{}", again.text);
+        assert!(!again.text.contains("<form"), "there is nothing to press: {}", again.text);
+    }
     let forged = path.replace("operator", "admin");
+    assert_eq!(Browser::new(&api).get(&forged).await.status, 410);
     assert_eq!(Browser::new(&api).post(&forged, &[], "").await.status, 410);
     assert_eq!(api.call_as("", &[], "POST", "/v1/sign-in-links", None).await.status, 401);
 }
@@ -116,7 +121,39 @@ async fn a_link_is_good_for_a_minute() {
     let api = Api::new().await;
     let reply = api.call_as("viewer", &[], "POST", "/v1/sign-in-links", None).await;
     api.clock.advance(Duration::from_secs(61));
-    assert_eq!(Browser::new(&api).post(reply.json["path"].as_str().unwrap(), &[], "").await.status, 410);
+    let path = reply.json["path"].as_str().unwrap();
+    assert_eq!(Browser::new(&api).get(path).await.status, 410);
+    assert_eq!(Browser::new(&api).post(path, &[], "").await.status, 410);
+}
+
+#[tokio::test]
+async fn behind_a_proxy_that_speaks_tls_the_cookie_is_for_tls_only() {
+    let api = Api::new().await;
+    let hosts = Hosts::new("127.0.0.1:7650".parse().unwrap(), &["cron.example.org".into()]);
+    let tokens = Tokens::configured(&[token("viewer", Role::Viewer, None)]);
+    let mut state = ApiState::new(Arc::new(api.store.clone()), api.engine.clone(), tokens, hosts);
+    state.public_url = Some(PublicUrl::parse("https://Cron.example.org").unwrap());
+    let routes = routes(Arc::new(state));
+    for (host, is_secure, origin) in [
+        ("cron.example.org", true, "https://cron.example.org"),
+        ("cron.example.org:443", true, "https://cron.example.org:443"),
+        ("CRON.EXAMPLE.ORG", true, "https://CRON.EXAMPLE.ORG"),
+        ("cron.example.org:7650", false, "http://cron.example.org:7650"),
+        ("127.0.0.1:7650", false, "http://127.0.0.1:7650"),
+    ] {
+        // A header that anybody may send decides nothing.
+        let ask = |method| {
+            let request = warp::test::request().method(method).header("host", host).header("accept", "text/html");
+            request.header("x-forwarded-proto", if is_secure { "http" } else { "https" })
+        };
+        let form = ask("POST").path("/sign-in").header("content-type", "application/x-www-form-urlencoded");
+        let signed_in = form.body("token=viewer").reply(&routes).await;
+        let cookie = signed_in.headers()["set-cookie"].to_str().unwrap();
+        assert_eq!(cookie.contains("; Secure"), is_secure, "{host}: {cookie}");
+        let page = ask("GET").path("/jobs").header("cookie", cookie.split(';').next().unwrap()).reply(&routes).await;
+        let text = String::from_utf8_lossy(page.body());
+        assert!(text.contains(&format!("'{origin}/v1/jobs")), "{host}: {text}");
+    }
 }
 
 /// Another node of the cluster, with these tokens.

@@ -41,6 +41,39 @@ async fn past_and_coming_runs_stand_in_lanes_and_in_a_table() {
 }
 
 #[tokio::test]
+async fn a_part_of_the_range_is_looked_at_by_links_and_by_an_end() {
+    let api = Api::new().await;
+    api.job("worker", json!({})).await;
+    let browser = Browser::signed_in(&api, "viewer").await;
+    let page = browser.get("/timeline?from=2027-03-27T21:00:00Z&hours=6&zone=Europe/Berlin").await.text;
+    assert!(page.contains("data-brush data-from=\"2027-03-27T21:00:00.000Z\" data-until=\"2027-03-28T03:00:00.000Z\""));
+    assert!(
+        page.contains("from=2027-03-27T22%3A00%3A00Z&amp;until=2027-03-27T23%3A00%3A00Z\">23:00–00:00</a>"),
+        "{page}"
+    );
+    assert!(
+        page.contains("class=\"s-clock\"") && page.contains("goes forward by 60 minutes"),
+        "a clock change is seen"
+    );
+    let part = browser.get("/timeline?from=2027-03-27T22:00:00Z&until=2027-03-27T22:05:00Z").await.text;
+    assert!(part.contains("22:02:30") && !part.contains("s-clock"), "{part}");
+    assert!(
+        part.contains("from=2027-03-27T22%3A02%3A30Z&amp;until=2027-03-27T22%3A07%3A30Z"),
+        "later keeps the length"
+    );
+    assert!(part.contains(">Wider</a>") && !part.contains("Closer"), "less than a minute is not told apart");
+    for (until, end) in [
+        ("2027-03-27T22:00:00Z", "2027-03-27T22:01:00.000Z"),
+        ("2027-03-20T22:00:00Z", "2027-03-27T22:01:00.000Z"),
+        ("2028-03-27T22:00:00Z", "2027-03-29T22:00:00.000Z"),
+        ("x", "2027-03-28T04:00:00.000Z"),
+    ] {
+        let page = browser.get(&format!("/timeline?from=2027-03-27T22:00:00Z&until={until}")).await.text;
+        assert!(page.contains(&format!("data-until=\"{end}\"")), "{until}");
+    }
+}
+
+#[tokio::test]
 async fn the_timeline_keeps_to_the_namespaces_of_a_token_and_to_its_size() {
     let api = Api::new().await;
     api.job("hidden-one", json!({})).await;

@@ -16,6 +16,7 @@ use crate::page::answer::see_other;
 use crate::page::layout::{Shown, sentence};
 use crate::page::links::job_path;
 use crate::page::params::Params;
+use crate::page::screens::parts::{UNDO_REASON, UNDO_UNTIL};
 use crate::page::visit::{Fault, Request, Visit};
 
 /// The longest reason of a pause, in characters.
@@ -73,7 +74,9 @@ async fn pause(visit: &Visit, key: &JobKey, form: &Params) -> Result<String, Pro
         None => None,
         Some(text) => {
             let fault = || Problem::field("until", "it must be a date and a time that there is in this zone");
-            Some(instant(text, visit.zone).ok_or_else(fault)?)
+            // The fields of a form are in the reader's zone; a pause that comes back says its end in UTC.
+            let at = Timestamp::parse_rfc3339(text).or_else(|| instant(text, visit.zone));
+            Some(at.ok_or_else(fault)?)
         }
     };
     if until.is_some_and(|until| until <= visit.now) {
@@ -99,8 +102,14 @@ fn instant(text: &str, zone: Tz) -> Option<Timestamp> {
 }
 
 async fn resume(visit: &Visit, key: &JobKey) -> Result<String, Problem> {
+    let before = visit.api.store.job(key).await?;
     visit.api.store.resume(key, &visit.author).await?;
-    Ok(format!("{}?said=resumed", job_path(key)))
+    let pause = before.pause();
+    let until = pause.and_then(|pause| pause.until).map(|until| until.to_string());
+    let reason = pause.and_then(|pause| pause.reason.as_deref());
+    let back = Params::default().with("said", Some("resumed"));
+    let back = back.with(UNDO_REASON, reason).with(UNDO_UNTIL, until.as_deref());
+    Ok(format!("{}{}", job_path(key), back.to_query()))
 }
 
 /// Deletes the job as it was when the form was shown.

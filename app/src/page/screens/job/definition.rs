@@ -9,7 +9,8 @@ use crate::page::visit::Visit;
 use crate::page::zone::clock;
 
 /// Every field that says something, and the params as the executor gets them, without secrets.
-pub(super) fn facts(visit: &Visit, view: &JobView) -> Markup {
+/// `author` is who gave them.
+pub(super) fn facts(visit: &Visit, view: &JobView, author: Option<&str>) -> Markup {
     let job = &view.job;
     let time = |at| clock(at, visit.now, visit.zone);
     html! {
@@ -34,7 +35,7 @@ pub(super) fn facts(visit: &Visit, view: &JobView) -> Markup {
                     (PreEscaped(" "))
                 }
             }
-            dt { "Generation" } dd { (view.state.generation) ", changed " (time(view.updated_at)) ", created " (time(view.created_at)) }
+            dt { "Generation" } dd { (view.state.generation) ", changed " (time(view.updated_at)) @if let Some(author) = author { " by " strong { (author) } } ", created " (time(view.created_at)) }
         }
     }
 }

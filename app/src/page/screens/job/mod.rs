@@ -1,9 +1,11 @@
 //! A job: what it does, when, and how it has been.
 
 mod actions;
+mod changes;
 mod definition;
 mod forms;
 mod history;
+mod undo;
 
 pub(crate) use actions::act;
 pub(crate) use forms::{Action, form};
@@ -21,7 +23,7 @@ use crate::page::chart::strip::{Facts, Size, strip};
 use crate::page::layout::View;
 use crate::page::outcome::of_job;
 use crate::page::params::Params;
-use crate::page::screens::parts::{coming, in_words, running, said, scope};
+use crate::page::screens::parts::{coming, in_words, scope, zone_of};
 use crate::page::usual;
 use crate::page::visit::{Fault, Visit};
 use crate::page::zone::{clock, full, relative, took};
@@ -42,11 +44,12 @@ pub(crate) async fn show(visit: &Visit, key: &JobKey) -> Result<View, Fault> {
     let seen = visit.shared(format!("job {key:?} {:?}", scope(visit)), async || Seen::read(visit, key).await).await?;
     let Seen { view, records, days } = &*seen;
     let coming = coming(view, Size::Job.coming());
-    let facts = Facts { records, running: running(view), coming: &coming, pause: view.pause(), now: visit.now };
+    let facts = Facts::of(visit, view, records, &coming);
     let history = history::table(visit, key, view, records).await?;
+    let changes = changes::read(visit, key, view).await?;
     let body = html! {
         (head(visit, key, view))
-        (said(visit))
+        (undo::notice(visit, key, view))
         (pause_note(visit, view))
         section.group aria-label="Due times" {
             (strip(&facts, Size::Job))
@@ -64,7 +67,8 @@ pub(crate) async fn show(visit: &Visit, key: &JobKey) -> Result<View, Fault> {
         }
         (history::durations(records))
         section.group #runs { h2 { "Due times and runs" } (history) }
-        section.group { h2 { "Definition" } (definition::facts(visit, view)) }
+        section.group { h2 { "Definition" } (definition::facts(visit, view, changes::author(&changes))) }
+        section.group { h2 { "Changes" } (changes::list(visit, key, &changes)) }
     };
     let live = Params::default().with("namespace", Some(&key.namespace)).with("job", Some(&key.name));
     let (name, namespace) = (&key.name, &key.namespace);
@@ -141,16 +145,14 @@ fn legend() -> Markup {
     html! {
         p.legend.small {
             @for mark in marks { (mark.badge()) " " }
-            span.muted { "Half the height is the usual duration. Right of the line is to come. " }
+            span.muted { "Half the height is the usual duration. Right of the line is to come; a bracket over it is jitter. A dashed line is a clock change. " }
             a href="#runs" { "The same as a table" }
         }
     }
 }
 
 fn next(visit: &Visit, view: &JobView, coming: &[carillon_domain::time::Timestamp]) -> Markup {
-    let zone: Option<chrono_tz::Tz> =
-        view.job.timeline(view.state.anchor_at).ok().and_then(|timeline| timeline.schedule.timezone().parse().ok());
-    let other = zone.filter(|zone| *zone != visit.zone);
+    let other = zone_of(view).filter(|zone| *zone != visit.zone);
     html! {
         @if coming.is_empty() { p.muted { "It is not due any more." } }
         @else { table.next { tbody {

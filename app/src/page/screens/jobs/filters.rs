@@ -8,6 +8,7 @@ use maud::{Markup, html};
 use crate::json::read_job_cursor;
 use crate::page::outcome::Mark;
 use crate::page::screens::parts::scope;
+use crate::page::screens::search::{Search, field};
 use crate::page::visit::{Fault, Visit};
 
 /// The parameters that narrow the list.
@@ -55,33 +56,23 @@ pub(super) fn namespace(visit: &Visit) -> Option<&str> {
     visit.params.get("namespace").filter(|name| *name != "*" && check_namespace(name).is_ok())
 }
 
-/// The form; without the script its button sends it.
+/// The form.
 pub(super) fn form(visit: &Visit) -> Markup {
     let get = |key| visit.params.get(key).unwrap_or_default();
-    let many = visit.caller.namespaces().is_none_or(|names| names.len() > 1);
-    let narrowed = !visit.state().only(&NARROWING).pairs().is_empty();
-    html! {
-        form.filters role="search" method="get" action=(visit.links.to("/jobs")) data-filter {
-            input #q type="search" name="q" value=(get("q")) placeholder="Search names" aria-label="Search names" maxlength="128" data-keep;
-            @if many {
-                input type="text" name="namespace" value=(get("namespace")) placeholder="namespace" aria-label="Namespace" maxlength="128" data-keep;
-            }
-            input type="text" name="label" value=(get("label")) placeholder="label=value" aria-label="Label" maxlength="300" data-keep;
-            select name="state" aria-label="State" {
-                option value="" { "any state" }
-                @for (value, word) in STATES { option value=(value) selected[get("state") == value] { (word) } }
-            }
-            select name="outcome" aria-label="Outcome of the last run" {
-                option value="" { "any outcome" }
-                @for status in OUTCOMES {
-                    option value=(status.as_str()) selected[get("outcome") == status.as_str()] { (Mark::from(status).word()) }
-                }
-            }
-            input type="text" name="group" value=(get("group")) placeholder="group by label" aria-label="Group by label" maxlength="128" data-keep;
-            @if let Some(sort) = visit.params.get("sort") { input type="hidden" name="sort" value=(sort); }
-            @if let Some(zone) = visit.params.get("zone") { input type="hidden" name="zone" value=(zone); }
-            button { "Filter" }
-            @if narrowed { a href=(visit.links.to("/jobs")) { "Clear" } }
+    let fields = html! {
+        (field(visit, "label", "label=value", "Label"))
+        select name="state" aria-label="State" {
+            option value="" { "any state" }
+            @for (value, word) in STATES { option value=(value) selected[get("state") == value] { (word) } }
         }
-    }
+        select name="outcome" aria-label="Outcome of the last run" {
+            option value="" { "any outcome" }
+            @for status in OUTCOMES {
+                option value=(status.as_str()) selected[get("outcome") == status.as_str()] { (Mark::from(status).word()) }
+            }
+        }
+        (field(visit, "group", "group by label", "Group by label"))
+    };
+    let text = ("q", "Search names");
+    Search { path: "/jobs", text, fields, narrowing: &NARROWING, keeps: &["sort", "zone"] }.form(visit)
 }

@@ -18,7 +18,7 @@ use crate::json::job_cursor;
 use crate::page::chart::strip::Size;
 use crate::page::layout::View;
 use crate::page::params::Params;
-use crate::page::screens::parts::{csrf, said, scope};
+use crate::page::screens::parts::{csrf, scope};
 use crate::page::visit::{Fault, Visit};
 
 /// How many rows a page has.
@@ -45,7 +45,7 @@ pub(crate) async fn show(visit: &Visit) -> Result<View, Fault> {
             h1 { "Jobs" }
             @if visit.may(Role::Admin) { a.button href=(visit.links.to("/jobs/new")) { "New job" } }
         }
-        (said(visit))
+        (bulk::notice(visit))
         (filters::form(visit))
         @if page.items.is_empty() { (empty(visit, page.next.is_some())) }
         @else {

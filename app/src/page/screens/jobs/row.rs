@@ -7,7 +7,7 @@ use maud::{Markup, html};
 use crate::config::Role;
 use crate::page::chart::strip::{Facts, Size, strip};
 use crate::page::outcome::{Mark, of_job};
-use crate::page::screens::parts::{coming, in_words, job_link, key_of, running};
+use crate::page::screens::parts::{coming, in_words, job_link, key_of};
 use crate::page::usual;
 use crate::page::visit::Visit;
 use crate::page::zone::{clock, relative, took};
@@ -46,7 +46,7 @@ pub(super) fn row(visit: &Visit, view: &JobView, records: &[RunRecord]) -> Marku
     let key = key_of(view);
     let id = format!("row:{}/{}", key.namespace, key.name);
     let coming = coming(view, Size::Row.coming());
-    let facts = Facts { records, running: running(view), coming: &coming, pause: view.pause(), now: visit.now };
+    let facts = Facts::of(visit, view, records, &coming);
     let mark = of_job(view);
     html! {
         tr id=(id) {

@@ -1,6 +1,7 @@
 //! Schedules: what would this mean? An expression is explained, a crontab is read and imported.
 
 mod crontab;
+mod crowd;
 pub(crate) mod explain;
 mod import;
 
@@ -21,7 +22,12 @@ pub(crate) async fn show(visit: &Visit) -> Result<View, Fault> {
     let schedule = visit.params.get("schedule").unwrap_or_default();
     let timezone = visit.params.get("timezone").map(str::trim);
     let key = visit.params.get("key").unwrap_or_default();
-    let read = (!schedule.is_empty()).then(|| Asked { schedule, timezone, key }.read());
+    let asked = Asked { schedule, timezone, key };
+    let read = (!schedule.is_empty()).then(|| asked.read());
+    let crowd = match &read {
+        Some(Ok(schedule)) => crowd::note(visit, &asked, schedule).await?,
+        _ => html! {},
+    };
     let body = html! {
         h1 { "Schedules" }
         section.group {
@@ -29,20 +35,20 @@ pub(crate) async fn show(visit: &Visit) -> Result<View, Fault> {
             div #explained .group aria-live="polite" {
                 @match &read {
                     None => { (examples(visit)) }
-                    Some(Ok(schedule)) => { (explained(visit, schedule)) }
+                    Some(Ok(schedule)) => { (explained(visit, schedule)) (crowd) }
                     Some(Err(fault)) => { (refused(fault)) }
                 }
             }
         }
         (crontab_section(visit, &Given::empty(visit), None))
     };
-    let asked = visit.state().only(&["schedule", "timezone"]);
+    let given = visit.state().only(&["schedule", "timezone"]);
     let cli = match (visit.params.get("schedule"), timezone) {
         (None, _) => "carillon explain '0 3 * * *'".to_owned(),
         (Some(text), None) => format!("carillon explain {}", quoted(text)),
         (Some(text), Some(zone)) => format!("carillon explain {} --timezone {}", quoted(text), quoted(zone)),
     };
-    let json = serde_json::json!({"schedule": asked.get("schedule").unwrap_or("0 3 * * *"), "timezone": timezone});
+    let json = serde_json::json!({"schedule": given.get("schedule").unwrap_or("0 3 * * *"), "timezone": timezone});
     Ok(View::new("Schedules", body).posting("/v1/schedules/explain", json.to_string(), cli))
 }
 

@@ -8,6 +8,7 @@ use super::lanes::{Bar, Lane, Range};
 use crate::page::chart::bars::{Columns, Series, columns};
 use crate::page::chart::path::PathData;
 use crate::page::outcome::Mark;
+use crate::page::zone::ClockChange;
 
 /// The width of the drawing, in its own units.
 const WIDTH: f64 = 1_200.0;
@@ -18,8 +19,8 @@ const MOST_BYTES: usize = 150_000;
 /// How many columns the row of runs at once has.
 const COLUMNS: usize = 240;
 
-/// The lanes as one drawing.
-pub(super) fn lanes(lanes: &[Lane], range: Range, now: f64) -> Markup {
+/// The lanes as one drawing. `now` is a share of the range; a change of the clock is a dashed line.
+pub(super) fn lanes(lanes: &[Lane], range: Range, now: f64, change: Option<&ClockChange>) -> Markup {
     let height = lanes.len() as f64 * LANE;
     let paths = small_paths(lanes, range);
     let mut grid = PathData::default();
@@ -29,15 +30,23 @@ pub(super) fn lanes(lanes: &[Lane], range: Range, now: f64) -> Markup {
     let runs: usize = lanes.iter().map(|lane| lane.bars.len()).sum();
     html! {
         svg.lanes role="img" aria-label=(format!("{runs} runs and due times of {} jobs", lanes.len())) width="100%" height=(height)
-            viewBox=(format!("0 0 {WIDTH} {height}")) preserveAspectRatio="none" {
+            viewBox=(format!("0 0 {WIDTH} {height}")) preserveAspectRatio="none"
+            data-brush data-from=(range.from.to_string()) data-until=(range.until.to_string()) {
             path.c-ground d=(grid.as_str()) {}
             @for (mark, path) in &paths { path class=(format!("t-{}", mark.as_str())) d=(path.as_str()) {} }
-            @if (0.0..=1.0).contains(&now) {
-                @let mut line = PathData::default();
-                path.s-now d=(line.line((now * WIDTH, 0.0), (now * WIDTH, height)).as_str()) {}
+            @if let Some(change) = change {
+                path.s-clock d=(upright(range.share(change.at), height).as_str()) { title { (change.sentence()) } }
             }
+            @if (0.0..=1.0).contains(&now) { path.s-now d=(upright(now, height).as_str()) {} }
         }
     }
+}
+
+/// A line from top to bottom at a share of the range.
+fn upright(share: f64, height: f64) -> PathData {
+    let mut line = PathData::default();
+    line.line((share * WIDTH, 0.0), (share * WIDTH, height));
+    line
 }
 
 /// The paths in bins of a unit, or of as many as keep them small.
@@ -115,7 +124,7 @@ pub(super) fn at_once(lanes: &[Lane], range: Range) -> Vec<usize> {
     most
 }
 
-/// The row on top.
+/// The row on top. The limit is a line across it where it is reached.
 pub(super) fn at_once_chart(most: &[usize], limit: usize, labels: Vec<(f64, String)>) -> Markup {
     let peak = most.iter().copied().max().unwrap_or(0);
     let within = |count: usize| if limit > 0 { count.min(limit) } else { count };
@@ -123,8 +132,10 @@ pub(super) fn at_once_chart(most: &[usize], limit: usize, labels: Vec<(f64, Stri
         Series { class: "c-lag", values: most.iter().map(|count| within(*count) as f64).collect() },
         Series { class: "c-bad", values: most.iter().map(|count| (count - within(*count)) as f64).collect() },
     ];
+    let line = (limit > 0 && limit <= peak).then(|| limit as f64 / peak as f64);
+    let points = line.map_or_else(Vec::new, |share| vec![Some(share); most.len()]);
     let sentence = format!("At most {peak} at once; one node runs {limit} at once");
-    columns(&Columns { sentence, series, points: Vec::new(), labels, size: (WIDTH, 56.0) })
+    columns(&Columns { sentence, series, points, labels, size: (WIDTH, 56.0) })
 }
 
 #[cfg(test)]
@@ -160,7 +171,7 @@ mod tests {
         let busy =
             |n: i64| (0..200).map(|at| bar(marks[(at % 3) as usize], at * 12 + n % 5, at * 12 + n % 5 + 1)).collect();
         let lanes: Vec<Lane> = (0..200).map(|n| lane(busy(n))).collect();
-        let drawn = super::lanes(&lanes, RANGE, 0.5).into_string();
+        let drawn = super::lanes(&lanes, RANGE, 0.5, None).into_string();
         assert!(drawn.len() < 200_000, "{} bytes", drawn.len());
         assert!(drawn.contains("t-failed") && drawn.contains("s-now"));
     }

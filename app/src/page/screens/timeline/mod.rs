@@ -13,16 +13,24 @@ use crate::page::layout::{View, copyable};
 use crate::page::outcome::Mark;
 use crate::page::params::Params;
 use crate::page::screens::parts::{grouped, job_link, plural};
+use crate::page::screens::search::{Search, field, is_narrowed};
 use crate::page::visit::{Fault, Visit};
-use crate::page::zone::{clock, full, took, wall};
+use crate::page::zone::{clock, clock_change, full, took, wall};
 
 /// How many hours may be chosen.
 const HOURS: [u32; 6] = [1, 3, 6, 12, 24, 48];
 const USUAL_HOURS: u32 = 6;
+const LONGEST: Duration = Duration::from_secs(48 * 3_600);
+/// The parameters that choose jobs.
+const NARROWING: [&str; 3] = ["q", "namespace", "label"];
 /// How many rows the table has.
 const MOST_ROWS: usize = 500;
-/// How many labels stand under the time.
+/// How many labels stand under the time, and into how many parts the range can be cut by links.
 const LABELS: u32 = 6;
+/// The shortest range.
+const SHORTEST: Duration = Duration::from_secs(60);
+/// Shorter ranges have labels with seconds.
+const IN_SECONDS: Duration = Duration::from_secs(600);
 
 /// The screen.
 pub(crate) async fn show(visit: &Visit) -> Result<View, Fault> {
@@ -59,6 +67,9 @@ fn range(visit: &Visit) -> Range {
     // Whole minutes, so that a page that looks again stays the same for a while.
     let minute = Timestamp::from_secs(visit.now.as_ms() / 60_000 * 60);
     let from = given.unwrap_or(minute - length * 2 / 3).clamp(Timestamp::EPOCH, Timestamp::MAX - length);
+    // A part of the range that somebody chose has an end of its own.
+    let until = visit.params.get("until").and_then(Timestamp::parse_rfc3339).filter(|_| given.is_some());
+    let length = until.map_or(length, |until| until.since(from).clamp(SHORTEST, LONGEST));
     Range { from, until: from + length }
 }
 
@@ -68,34 +79,52 @@ fn hours(visit: &Visit) -> u32 {
 }
 
 fn filters(visit: &Visit) -> Markup {
-    let get = |key| visit.params.get(key).unwrap_or_default();
-    let many = visit.caller.namespaces().is_none_or(|names| names.len() > 1);
+    let hours = hours(visit);
+    let fields = html! {
+        (field(visit, "label", "label=value", "Label"))
+        select name="hours" aria-label="How long" {
+            @for one in HOURS { option value=(one) selected[one == hours] { (one) " " (plural(one as usize, "hour", "hours")) } }
+        }
+    };
+    let text = ("q", "Search names");
+    Search { path: "/timeline", text, fields, narrowing: &NARROWING, keeps: &["from", "as", "zone"] }.form(visit)
+}
+
+/// Earlier and later by half of the range, and its parts.
+fn steps(visit: &Visit, range: Range) -> Markup {
+    let (half, part) = (range.length() / 2, range.length() / LABELS);
+    let is_part = visit.params.get("until").is_some();
+    let to = |from: Timestamp, until: Option<Timestamp>| {
+        let text = |at: Timestamp| at.to_rfc3339_short();
+        let state = visit.state().with("from", Some(&text(from))).with("until", until.map(text).as_deref());
+        visit.links.with(&visit.path, &state)
+    };
+    let shifted = |from: Timestamp| to(from, is_part.then(|| from + range.length()));
     html! {
-        form.filters role="search" method="get" action=(visit.links.to("/timeline")) data-filter {
-            input #q type="search" name="q" value=(get("q")) placeholder="Search names" aria-label="Search names" maxlength="128" data-keep;
-            @if many { input type="text" name="namespace" value=(get("namespace")) placeholder="namespace" aria-label="Namespace" maxlength="128" data-keep; }
-            input type="text" name="label" value=(get("label")) placeholder="label=value" aria-label="Label" maxlength="300" data-keep;
-            select name="hours" aria-label="How long" {
-                @for hours in HOURS { option value=(hours) selected[self::hours(visit) == hours] { (hours) " " (plural(hours as usize, "hour", "hours")) } }
+        nav.row aria-label="Range" {
+            a.button rel="prev" href=(shifted((range.from - half).max(Timestamp::EPOCH))) { "← Earlier" }
+            @if visit.params.get("from").is_some() {
+                a.button href=(visit.links.with(&visit.path, &visit.state().with("from", None).with("until", None))) { "Now" }
             }
-            @for key in ["from", "as", "zone"] { @if let Some(value) = visit.params.get(key) { input type="hidden" name=(key) value=(value); } }
-            button { "Show" }
+            a.button rel="next" href=(shifted(range.from + half)) { "Later →" }
+            @if is_part { a.button href=(to(range.from, None)) { "Wider" } }
+            span.muted { (full(range.from, visit.zone)) " to " (clock(range.until, range.from, visit.zone)) }
+        }
+        @if part >= SHORTEST {
+            nav.row.small aria-label="Parts of the range" {
+                span.muted { "Closer" }
+                @for n in 0..LABELS {
+                    @let from = range.from + part * n;
+                    a href=(to(from, Some(from + part))) { (label(visit, range, from)) "–" (label(visit, range, from + part)) }
+                }
+            }
         }
     }
 }
 
-/// Earlier and later, by half of the range.
-fn steps(visit: &Visit, range: Range) -> Markup {
-    let half = range.length() / 2;
-    let at = |from: Timestamp| visit.here("from", Some(&from.to_rfc3339_short()));
-    html! {
-        nav.row aria-label="Range" {
-            a.button rel="prev" href=(at((range.from - half).max(Timestamp::EPOCH))) { "← Earlier" }
-            @if visit.params.get("from").is_some() { a.button href=(visit.here("from", None)) { "Now" } }
-            a.button rel="next" href=(at(range.from + half)) { "Later →" }
-            span.muted { (full(range.from, visit.zone)) " to " (clock(range.until, range.from, visit.zone)) }
-        }
-    }
+/// An instant within a range.
+fn label(visit: &Visit, range: Range, at: Timestamp) -> String {
+    wall(at, visit.zone).format(if range.length() < IN_SECONDS { "%H:%M:%S" } else { "%H:%M" }).to_string()
 }
 
 fn drawn(visit: &Visit, lanes: &[Lane], range: Range) -> Markup {
@@ -105,18 +134,20 @@ fn drawn(visit: &Visit, lanes: &[Lane], range: Range) -> Markup {
     let labels = (0..=LABELS).map(|n| {
         let share = f64::from(n) / f64::from(LABELS);
         let at = range.from + range.length() * n / LABELS;
-        (share, wall(at, visit.zone).format("%H:%M").to_string())
+        (share, label(visit, range, at))
     });
+    let change = clock_change(range.from, range.until, visit.zone);
     html! {
         div.timeline {
             div.head { strong { "At once" } span.note { "at most " (grouped(peak as u64)) @if limit > 0 { ", a node runs " (grouped(limit as u64)) } } }
             (drawing::at_once_chart(&most, limit, labels.collect()))
             ul.names data-list { @for lane in lanes { li { (job_link(visit, &lane.key)) } } }
-            (drawing::lanes(lanes, range, range.share(visit.now)))
+            (drawing::lanes(lanes, range, range.share(visit.now), change.as_ref()))
         }
         p.legend.small {
             @for mark in [Mark::Succeeded, Mark::Failed, Mark::TimedOut, Mark::Cancelled, Mark::Lost, Mark::Skipped, Mark::Running] { (mark.badge()) " " }
-            span.muted { "Outlines are to come, as long as they usually take." }
+            span.muted { "Outlines are to come, as long as they usually take. Drag over the lanes to look closer." }
+            @if let Some(change) = change { span { "Dashed: " (change.sentence()) } }
             @if lanes.iter().any(|lane| lane.more) { span.muted { "Of a job that runs very often, the newest 200 are drawn." } }
         }
     }
@@ -149,7 +180,7 @@ fn table(visit: &Visit, lanes: &[Lane]) -> Markup {
 }
 
 fn empty(visit: &Visit) -> Markup {
-    let filtered = !visit.state().only(&["q", "namespace", "label"]).pairs().is_empty();
+    let filtered = is_narrowed(visit, &NARROWING);
     html! {
         div.empty {
             @if filtered { h2 { "No job matches." } p { a href=(visit.links.to("/timeline")) { "Show all jobs" } } }
