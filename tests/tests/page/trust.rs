@@ -1,6 +1,6 @@
 //! A database that went back in time, and a person who accepts it at the page.
 
-use carillon_tests::browser::{Browser, Look};
+use carillon_tests::browser::Look;
 use carillon_tests::jobs::{NEVER, job};
 use carillon_tests::page_site::{Reader, Site};
 use serde_json::json;
