@@ -1,6 +1,6 @@
 //! Chromium's driver as a process of its own, with a profile of its own.
 
-use std::fs::File;
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
@@ -22,24 +22,24 @@ fn is_there(program: &str) -> bool {
     std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
 }
 
-/// A running driver. Its end is the end of its browser.
+/// A running driver. Its end is the end of its browser, and so is the end of this process, however it comes.
 pub struct Driver {
-    child: Child,
+    watcher: Child,
     port: u16,
-    directory: tempfile::TempDir,
+    directory: PathBuf,
 }
 
 impl Driver {
     /// Starts one on a port that it chooses.
     pub fn start() -> Self {
-        let directory = tempfile::tempdir().expect("a directory for the browser");
-        let log = directory.path().join("driver.log");
-        let out = File::create(&log).expect("a log");
-        let mut command = Command::new("chromedriver");
-        command.arg("--port=0").stdin(Stdio::null()).stdout(out).stderr(Stdio::null());
+        let directory = tempfile::tempdir().expect("a directory for the browser").keep();
+        let log = directory.join("driver.log");
+        let mut command = Command::new("bash");
+        command.args(["-c", include_str!("driver.sh"), "driver"]).arg(&directory).process_group(0);
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
         // Chromium keeps crash reports and caches below these.
-        command.env("HOME", directory.path()).env("XDG_CONFIG_HOME", directory.path()).env("TMPDIR", directory.path());
-        let child = command.spawn().expect("chromedriver can be started");
+        command.env("HOME", &directory).env("XDG_CONFIG_HOME", &directory).env("TMPDIR", &directory);
+        let watcher = command.spawn().expect("bash starts");
         let mut port = None;
         wait_until("chromedriver says its port", || {
             let said = std::fs::read_to_string(&log).unwrap_or_default();
@@ -47,7 +47,7 @@ impl Driver {
             port = words.and_then(|rest| rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok());
             port.is_some()
         });
-        Self { child, port: port.expect("a port"), directory }
+        Self { watcher, port: port.expect("a port"), directory }
     }
 
     /// Where it listens.
@@ -57,12 +57,12 @@ impl Driver {
 
     /// Everything that it said so far.
     pub fn log(&self) -> String {
-        std::fs::read_to_string(self.directory.path().join("driver.log")).unwrap_or_default()
+        std::fs::read_to_string(self.directory.join("driver.log")).unwrap_or_default()
     }
 
     /// How its browser is to begin.
     pub(super) fn capabilities(&self, look: &Look) -> Map<String, Value> {
-        let profile: PathBuf = self.directory.path().join("profile");
+        let profile: PathBuf = self.directory.join("profile");
         let mut arguments: Vec<String> = [
             "--headless=new",
             "--disable-gpu",
@@ -97,7 +97,7 @@ impl Driver {
 
 impl Drop for Driver {
     fn drop(&mut self) {
-        let _gone = self.child.kill();
-        let _reaped = self.child.wait();
+        drop(self.watcher.stdin.take());
+        let _reaped = self.watcher.wait();
     }
 }

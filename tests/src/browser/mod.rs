@@ -5,9 +5,11 @@
 
 mod driver;
 mod keys;
+mod pool;
 
 pub use driver::{Driver, missing};
 pub use keys::Key;
+pub use pool::Borrowed;
 
 use std::path::Path;
 use std::time::Duration;
@@ -39,10 +41,11 @@ impl Default for Look {
     }
 }
 
-/// A window of a browser of its own: nothing is shared with other tests.
+/// A window of a browser of its own.
 pub struct Browser {
     runtime: Runtime,
     client: Client,
+    scripts: bool,
     // Ends after the client.
     _driver: Driver,
 }
@@ -54,11 +57,13 @@ impl Browser {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         let capabilities = driver.capabilities(&look);
         let client = runtime.block_on(async {
-            let mut builder = ClientBuilder::new(HttpConnector::new());
+            let mut connector = HttpConnector::new();
+            connector.set_nodelay(true);
+            let mut builder = ClientBuilder::new(connector);
             builder.capabilities(capabilities).connect(&driver.url()).await
         });
         let client = client.unwrap_or_else(|error| panic!("Chromium did not start: {error}\n{}", driver.log()));
-        let browser = Self { runtime, client, _driver: driver };
+        let browser = Self { runtime, client, scripts: look.scripts, _driver: driver };
         browser.resize(look.width, look.height);
         browser.prefer(look.dark);
         browser
@@ -216,6 +221,11 @@ impl Browser {
             "Emulation.setEmulatedMedia",
             json!({"features": [{"name": "prefers-color-scheme", "value": value}]}),
         );
+    }
+
+    /// The time zone of the reader; the machine's own where it is empty.
+    pub fn in_zone(&self, zone: &str) {
+        self.devtools("Emulation.setTimezoneOverride", json!({"timezoneId": zone}));
     }
 
     /// A command of the DevTools protocol.

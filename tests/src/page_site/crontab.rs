@@ -70,3 +70,15 @@ pub(super) fn definitions() -> Vec<Value> {
     };
     JOBS.iter().map(definition).collect()
 }
+
+/// The job of a tenant: names of every length, schedules of every kind.
+pub(super) fn of_tenant(number: usize) -> Value {
+    const WORK: [&str; 5] = ["sync", "invoice", "nightly-export-of-everything-to-the-warehouse", "ping", "report_2"];
+    const SCHEDULES: [&str; 5] =
+        ["H * * * *", "H H * * *", "H H(0-5) * * MON-FRI", "@every 6h", "15 8,12,18 1-7 * MON"];
+    const TEAMS: [&str; 3] = ["billing", "data", "tenants"];
+    let name = format!("tenant-{number:05}-{}", WORK[number % WORK.len()]);
+    let params = json!({"command": format!("echo '{name} is done'")});
+    json!({"name": name, "schedule": SCHEDULES[number % SCHEDULES.len()], "params": params,
+           "labels": {"team": TEAMS[number % TEAMS.len()]}})
+}

@@ -4,16 +4,17 @@ mod crontab;
 mod history;
 mod screens;
 
-pub use screens::{SCREENS, Screen};
+pub use screens::{CRONTAB, EMPTY_SCREENS, FULL_SCREENS, SCREENS, Screen};
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
+use rusqlite::Connection;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use crate::browser::Browser;
-use crate::server::Server;
+use crate::server::{PATIENCE, Server};
 
 /// Who looks at the page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,13 +62,30 @@ impl Site {
     /// A server without jobs.
     pub fn start() -> Self {
         let directory = tempfile::tempdir().expect("a directory for the site");
-        let entries = [Reader::Admin, Reader::Operator, Reader::Viewer].map(Reader::entry).concat();
         let token = directory.path().join("carillon.token");
         fs::write(&token, Reader::Admin.token()).expect("the token can be written");
         fs::set_permissions(&token, fs::Permissions::from_mode(0o600)).expect("a file of our own");
-        let config = format!("[node]\nname = \"bell-1\"\n[history]\nkeep = \"60d\"\n{entries}");
-        let server = Server::start_with(directory.path(), &config);
+        let readers = [Reader::Admin, Reader::Operator, Reader::Viewer];
+        let server = Server::start_with(directory.path(), &config(&readers));
         Self { server, directory, failed_run: None }
+    }
+
+    /// A server with so many jobs of many tenants, without a past.
+    pub fn with_many_jobs(count: usize) -> Self {
+        let site = Self::start();
+        let jobs: Vec<_> = (0..count).map(crontab::of_tenant).collect();
+        for some in jobs.chunks(1_000) {
+            site.server.post("/v1/jobs:batch", &json!({"items": some}));
+        }
+        site
+    }
+
+    /// The same site at another address, for these readers alone.
+    pub fn started_again_for(self, readers: &[Reader]) -> Self {
+        let Self { server, directory, failed_run } = self;
+        assert!(server.drain().success(), "nothing runs");
+        let server = Server::start_with(directory.path(), &config(readers));
+        Self { server, directory, failed_run }
     }
 
     /// A server with a crontab and a month of history. One job is in trouble, one is paused, one runs.
@@ -99,19 +117,36 @@ impl Site {
         self.directory.path()
     }
 
-    /// Leaves what is shown, whose server may be gone, with its cookies and complaints.
-    pub fn forget(browser: &Browser) {
-        browser.open("about:blank");
-        browser.devtools("Network.clearBrowserCookies", json!({}));
-        let _of_another_server = browser.complaints();
+    /// Opens a screen and waits until it is there.
+    pub fn show(&self, browser: &Browser, screen: &Screen) {
+        browser.open(&self.at(screen.path));
+        (screen.then)(self, browser);
+        browser.wait_for(screen.element);
+        browser.wait_for_text(screen.element, screen.words);
+    }
+
+    /// Takes the newest heartbeats out of the database, as a restore from a backup does.
+    pub fn go_back_in_time(&self) {
+        let database = Connection::open(self.directory().join("carillon.db")).expect("the database");
+        database.busy_timeout(PATIENCE).expect("a patient connection");
+        let beats =
+            || -> i64 { database.query_row("SELECT min(seq) FROM session", [], |row| row.get(0)).expect("a session") };
+        self.server.wait_until("a heartbeat is acknowledged", || beats() > 1);
+        database.execute("UPDATE session SET seq = 1", []).expect("the newer heartbeats are gone");
     }
 
     /// Signs somebody in by the form, which needs no script; whoever was signed in is forgotten.
     pub fn sign_in(&self, browser: &Browser, reader: Reader) {
-        Self::forget(browser);
+        browser.forget();
         browser.open(&self.at("/sign-in"));
         browser.fill("#token", &reader.token());
         browser.click("button.primary");
         browser.wait_for_text(".status .menu", reader.name());
     }
+}
+
+/// What `carillon.toml` holds.
+fn config(readers: &[Reader]) -> String {
+    let entries: String = readers.iter().map(|reader| reader.entry()).collect();
+    format!("[node]\nname = \"bell-1\"\n[history]\nkeep = \"60d\"\n{entries}")
 }

@@ -1,14 +1,12 @@
 //! The browser itself: that it sees what it must see, or no other test here means anything.
 
-use carillon_tests::browser::{Browser, Key, Look, missing};
-use carillon_tests::skipped;
+use carillon_tests::browser::{Key, Look};
+
+use super::browser;
 
 #[test]
 fn a_complaint_of_the_console_is_seen() {
-    if let Some(why) = missing() {
-        return skipped::tell(&why);
-    }
-    let browser = Browser::start(Look::default());
+    let Some(browser) = browser(Look::default()) else { return };
     browser.open("data:text/html,<title>t</title><input id=a><p id=b>b</p><script>console.error('broken')</script>");
     assert_eq!((browser.title().as_str(), browser.text("#b").as_str()), ("t", "b"));
     assert_eq!(browser.script("return innerWidth", vec![]), 1_280);
@@ -25,10 +23,7 @@ fn a_complaint_of_the_console_is_seen() {
 
 #[test]
 fn scripts_can_be_switched_off() {
-    if let Some(why) = missing() {
-        return skipped::tell(&why);
-    }
-    let browser = Browser::start(Look { scripts: false, ..Look::default() });
+    let Some(browser) = browser(Look { scripts: false, ..Look::default() }) else { return };
     browser.open("data:text/html,<noscript><p id=n>none</p></noscript><script>document.title='ran'</script>");
     assert_eq!((browser.title().as_str(), browser.text("#n").as_str()), ("", "none"));
 }

@@ -1,5 +1,7 @@
 //! Live updates: rows, the overview, the output of a run. A mark on the window tells that nothing was loaded again.
 
+use std::time::{Duration, Instant};
+
 use carillon_tests::browser::{Browser, Look};
 use carillon_tests::fixture::Gate;
 use carillon_tests::jobs::{NEVER, job};
@@ -17,6 +19,7 @@ fn what_moves_moves_by_itself() {
     the_overview_and_its_title_tell_of_trouble_by_themselves(&browser);
     output_is_followed_as_it_comes(&browser);
     a_run_is_cancelled_and_its_page_tells_so_by_itself(&browser);
+    pages_that_were_left_hold_no_connection(&browser);
 }
 
 fn a_row_changes_in_its_place_when_its_job_runs(browser: &Browser) {
@@ -38,7 +41,6 @@ fn a_row_changes_in_its_place_when_its_job_runs(browser: &Browser) {
 
     // A new one is announced, and put in when the reader asks.
     site.server.create(&job("a-new-one", NEVER, "true", json!({})));
-    site.server.run_now("a-new-one");
     browser.wait_for_text("#news", "1 new, show");
     assert!(!browser.has("tr[id='row:default/a-new-one']"), "rows do not move under the pointer");
     browser.click("#news");
@@ -112,6 +114,25 @@ fn a_run_is_cancelled_and_its_page_tells_so_by_itself(browser: &Browser) {
     browser.wait_for_text("main .o-cancelled", "cancelled");
     assert!(!browser.has("main button.danger"), "an ended run is not cancelled again");
     assert_eq!(site.server.ended(&run)["status"], "cancelled");
+    no_complaint(browser);
+}
+
+/// A browser has six connections to a server. It keeps pages for Back, for a minute with all that they have open.
+fn pages_that_were_left_hold_no_connection(browser: &Browser) {
+    let site = Site::start();
+    site.server.create(&job("breaks", NEVER, "exit 1", json!({})));
+    site.sign_in(browser, Reader::Viewer);
+    let begun = Instant::now();
+    for _ in 0..4 {
+        for path in ["/", "/jobs", "/audit"] {
+            browser.open(&site.at(path));
+        }
+    }
+    assert!(begun.elapsed() < Duration::from_secs(40), "twelve pages took {:?}", begun.elapsed());
+    browser.back();
+    browser.wait_for("table.jobs");
+    site.server.ended(&site.server.run_now("breaks"));
+    browser.wait_for_text("table.jobs .state", "failed");
     no_complaint(browser);
 }
 

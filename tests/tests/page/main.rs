@@ -7,23 +7,25 @@ mod hostile;
 mod keys;
 mod live;
 mod rights;
+mod schedules;
 mod screens;
 mod sign_in;
 mod timeline;
+mod trust;
 mod undo;
 mod without_scripts;
 
-use carillon_tests::browser::{Browser, Look, missing};
+use carillon_tests::browser::{Borrowed, Browser, Look, missing};
 use carillon_tests::skipped;
 
 /// A browser; where none is found, this is told once for each test.
-fn browser(look: Look) -> Option<Browser> {
+fn browser(look: Look) -> Option<Borrowed> {
     match missing() {
         Some(why) => {
             skipped::tell(&why);
             None
         }
-        None => Some(Browser::start(look)),
+        None => Some(Browser::borrow(look)),
     }
 }
 

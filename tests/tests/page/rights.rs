@@ -26,6 +26,7 @@ fn forged_requests_are_refused_as_the_buttons_say() {
     let Some(browser) = browser(Look::default()) else { return };
     a_viewer_has_no_buttons_and_a_forged_form_is_refused(&browser);
     a_form_without_the_secret_of_its_session_is_refused(&browser);
+    another_site_cannot_act_in_the_name_of_a_reader(&browser);
 }
 
 fn a_viewer_has_no_buttons_and_a_forged_form_is_refused(browser: &Browser) {
@@ -81,4 +82,20 @@ fn refused(browser: &Browser, site: &Site, path: &str, fields: &Value, csrf: &Va
     browser.wait_for_text("h1", "Forbidden");
     assert!(!browser.text("p.sentence").is_empty(), "{path}: the refusal is a sentence");
     only_refusals(browser, 403);
+}
+
+/// Even one that knows the secret of the session.
+fn another_site_cannot_act_in_the_name_of_a_reader(browser: &Browser) {
+    let site = Site::start();
+    site.server.create(&job("greet", NEVER, "true", json!({})));
+    site.sign_in(browser, Reader::Admin);
+    browser.open(&site.at("/jobs"));
+    let csrf = browser.script("return document.querySelector('[name=csrf]').value", vec![]);
+    no_complaint(browser);
+
+    browser.open("data:text/html,<title>other</title><p>a page of another site");
+    browser.script(FORGE, vec![json!(site.at("/jobs/default/greet/pause")), json!({"csrf": csrf})]);
+    browser.wait("an answer", || browser.url().starts_with(site.server.url()));
+    assert_eq!(site.server.get("/v1/jobs/greet")["paused"], false);
+    browser.forget();
 }

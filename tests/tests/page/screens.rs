@@ -1,7 +1,7 @@
 //! Every screen, in both themes, on a wide window and on a phone.
 
 use carillon_tests::browser::{Browser, Look};
-use carillon_tests::page_site::{Reader, SCREENS, Site};
+use carillon_tests::page_site::{EMPTY_SCREENS, Reader, SCREENS, Screen, Site};
 use serde_json::{Value, json};
 
 use super::{browser, no_complaint};
@@ -26,27 +26,30 @@ pub const LAYOUT_SHIFT: &str = "
 #[test]
 fn every_screen_loads_without_a_complaint_in_both_themes() {
     let Some(browser) = browser(Look::default()) else { return };
-    let site = Site::with_history();
-    site.sign_in(&browser, Reader::Admin);
-    no_complaint(&browser);
+    looked_at(&browser, &Site::with_history(), &SCREENS);
+    looked_at(&browser, &Site::start(), &EMPTY_SCREENS);
+}
+
+fn looked_at(browser: &Browser, site: &Site, screens: &[Screen]) {
+    browser.resize(1_280, 800);
+    site.sign_in(browser, Reader::Admin);
+    no_complaint(browser);
     let grounds = [false, true].map(|dark| {
         browser.prefer(dark);
-        for screen in SCREENS {
-            browser.open(&site.at(screen.path));
-            browser.wait_for_text(screen.element, screen.words);
-            holds_what_every_screen_holds(&browser, screen.name);
-            no_complaint(&browser);
+        for screen in screens {
+            site.show(browser, screen);
+            holds_what_every_screen_holds(browser, screen.name);
+            no_complaint(browser);
         }
         browser.script("return getComputedStyle(document.body).backgroundColor", vec![])
     });
     assert_ne!(grounds[0], grounds[1], "the themes differ");
     browser.resize(360, 740);
-    for screen in SCREENS {
-        browser.open(&site.at(screen.path));
-        browser.wait_for_text(screen.element, screen.words);
+    for screen in screens {
+        site.show(browser, screen);
         let wider = browser.script(WIDER_THAN_THE_WINDOW, vec![]);
         assert_eq!(wider, json!([]), "{} scrolls sideways at 360 px", screen.name);
-        no_complaint(&browser);
+        no_complaint(browser);
     }
 }
 

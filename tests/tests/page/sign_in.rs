@@ -13,6 +13,7 @@ fn people_sign_in_by_token_or_link() {
     let Some(browser) = browser(Look::default()) else { return };
     a_token_signs_in_and_a_wrong_one_is_told_in_words(&browser);
     a_link_of_the_command_line_signs_in_once(&browser);
+    a_session_outlives_its_server_and_ends_with_its_token(&browser);
 }
 
 fn a_token_signs_in_and_a_wrong_one_is_told_in_words(browser: &Browser) {
@@ -43,7 +44,7 @@ fn a_token_signs_in_and_a_wrong_one_is_told_in_words(browser: &Browser) {
 }
 
 fn a_link_of_the_command_line_signs_in_once(browser: &Browser) {
-    Site::forget(browser);
+    browser.forget();
     let site = Site::start();
     let output = Command::new(binary())
         .args(["open", "--print", "--server", site.server.url()])
@@ -65,4 +66,17 @@ fn a_link_of_the_command_line_signs_in_once(browser: &Browser) {
     browser.click_words("Sign in as admin");
     browser.wait_for_text("#main", "This link was used or is older than a minute");
     only_refusals(browser, 410);
+}
+
+fn a_session_outlives_its_server_and_ends_with_its_token(browser: &Browser) {
+    let site = Site::start();
+    site.sign_in(browser, Reader::Operator);
+    let site = site.started_again_for(&[Reader::Admin, Reader::Operator]);
+    browser.open(&site.at("/jobs"));
+    browser.wait_for_text(".status .menu", "operator");
+    let site = site.started_again_for(&[Reader::Admin]);
+    browser.open(&site.at("/jobs"));
+    browser.wait_for("#token");
+    assert!(browser.url().contains("/sign-in?next="), "{}", browser.url());
+    no_complaint(browser);
 }

@@ -13,8 +13,7 @@ fn every_screen_is_there_without_scripts() {
     let site = Site::with_history();
     site.sign_in(&browser, Reader::Admin);
     for screen in SCREENS {
-        browser.open(&site.at(screen.path));
-        browser.wait_for_text(screen.element, screen.words);
+        site.show(&browser, &screen);
         for dead in ["#pause-live", "[data-copy]", "#find", "#news"] {
             assert_eq!(browser.text(dead), "", "{}: {dead} does nothing without scripts", screen.name);
         }

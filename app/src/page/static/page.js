@@ -154,6 +154,14 @@ document.addEventListener("visibilitychange", () => {
   else if (!source && !paused && main().dataset.live) { connect(); look(); } else tick();
 });
 
+// A page that the browser keeps for Back would keep its connections too, and six of them are all that there are.
+addEventListener("pagehide", disconnect);
+addEventListener("pageshow", (event) => {
+  if (!event.persisted) return;
+  if (output?.dataset.follow) return location.reload();
+  if (!paused && main().dataset.live) { connect(); look(); }
+});
+
 // Filters: the address holds them; while typing the list follows.
 let typing;
 document.addEventListener("input", (event) => {
@@ -318,6 +326,7 @@ if (output?.dataset.follow) {
   };
   let begun = false;
   lines.addEventListener("output", (event) => { if (!begun) { begun = true; output.textContent = ""; output.scrollTop = 0; } append(event.data); if (following?.checked && output.scrollTop === 0) output.scrollTop = output.scrollHeight; });
+  addEventListener("pagehide", () => lines.close());
   lines.addEventListener("end", () => { lines.close(); output.removeAttribute("data-keep"); look(true); });
   output.addEventListener("scroll", () => { if (following) following.checked = output.scrollHeight - output.scrollTop - output.clientHeight < 40; });
 }

@@ -121,6 +121,7 @@ fn next_hour(visit: &Visit, coming: &Bounded<ListedJob>) -> Markup {
 
 fn welcome(visit: &Visit, needs: &needs::Needs<'_>) -> Markup {
     html! {
+        h1.hidden { "Overview" }
         p.sentence { "No jobs yet." }
         div.empty {
             p { "Bring the crontab that you have:" }
