@@ -40,10 +40,36 @@ impl SharedReads {
         T: Send + Sync + 'static,
     {
         let Some(version) = version else { return read().await.map(Arc::new) };
+        self.get_within(GOOD_FOR, version, question, read).await
+    }
+
+    /// The answer to a question whose answer changes seldom, at most `good_for` old. It is kept without followers, too.
+    pub async fn kept<T, E>(
+        &self,
+        good_for: Duration,
+        question: String,
+        read: impl AsyncFnOnce() -> Result<T, E>,
+    ) -> Result<Arc<T>, E>
+    where
+        T: Send + Sync + 'static,
+    {
+        self.get_within(good_for, 0, question, read).await
+    }
+
+    async fn get_within<T, E>(
+        &self,
+        good_for: Duration,
+        version: u64,
+        question: String,
+        read: impl AsyncFnOnce() -> Result<T, E>,
+    ) -> Result<Arc<T>, E>
+    where
+        T: Send + Sync + 'static,
+    {
         let slot = self.slot(question);
         let mut answer = slot.lock().await;
         if let Some(known) =
-            answer.as_ref().filter(|known| known.version >= version && known.read_at.elapsed() < GOOD_FOR)
+            answer.as_ref().filter(|known| known.version >= version && known.read_at.elapsed() < good_for)
             && let Ok(value) = Arc::clone(&known.value).downcast::<T>()
         {
             return Ok(value);
@@ -103,6 +129,18 @@ mod tests {
     async fn without_followers_everybody_reads() {
         let (reads, count) = (SharedReads::default(), AtomicUsize::new(0));
         assert_eq!((ask(&reads, &count, None, "jobs").await, ask(&reads, &count, None, "jobs").await), (1, 2));
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_changes_seldom_is_kept_without_followers() {
+        let (reads, count) = (SharedReads::default(), AtomicUsize::new(0));
+        let read = async || Ok::<_, Infallible>(count.fetch_add(1, Ordering::SeqCst) + 1);
+        for expected in [1, 1] {
+            let Ok(value) = reads.kept(Duration::from_secs(3_600), "days".to_owned(), read).await;
+            assert_eq!(*value, expected);
+        }
+        let Ok(value) = reads.kept(Duration::ZERO, "days".to_owned(), read).await;
+        assert_eq!(*value, 2);
     }
 
     #[tokio::test]

@@ -1,6 +1,7 @@
 //! A request for a page: by whom, for which state of it, in which time zone.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use carillon_domain::time::Timestamp;
 use carillon_store::Author;
@@ -169,6 +170,16 @@ impl Visit {
         read: impl AsyncFnOnce() -> Result<T, Fault>,
     ) -> Result<Arc<T>, Fault> {
         self.api.reads.get(self.api.events.version(), question, read).await
+    }
+
+    /// The same for an answer that changes seldom: it may be `good_for` old.
+    pub async fn kept<T: Send + Sync + 'static>(
+        &self,
+        good_for: Duration,
+        question: String,
+        read: impl AsyncFnOnce() -> Result<T, Fault>,
+    ) -> Result<Arc<T>, Fault> {
+        self.api.reads.kept(good_for, question, read).await
     }
 
     /// Whether the caller may do as much as `role`: a button that would be refused is not shown.

@@ -49,6 +49,9 @@ fn no_screen_asks_more_than_three_statements() {
     });
     node.post("/v1/jobs/skips/pause", &json!({}));
     let skipped = run_with(&node, "skips", "skipped");
+    let (_, _, newest) = node.call_raw("GET", "/jobs/default/ends", &[("Accept", "text/html")], None);
+    let cursor = newest.split("cursor=").nth(1).and_then(|rest| rest.split(['#', '"', '&']).next());
+    let older = format!("/jobs/default/ends?cursor={}", cursor.expect("the job has older runs"));
     let mut count = StatementCount::on(&server);
     let screens = [
         "/".to_owned(),
@@ -65,6 +68,7 @@ fn no_screen_asks_more_than_three_statements() {
         "/jobs?sort=next&q=end".to_owned(),
         "/jobs?fragment=row:default/ends".to_owned(),
         "/jobs/default/ends".to_owned(),
+        older,
         "/jobs/default/overlaps".to_owned(),
         "/jobs/default/overlaps/run".to_owned(),
         "/jobs/default/ends/pause".to_owned(),

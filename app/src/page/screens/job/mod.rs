@@ -10,11 +10,12 @@ mod undo;
 pub(crate) use actions::act;
 pub(crate) use forms::{Action, form};
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use carillon_domain::run::RunRecord;
 use carillon_domain::store::Refusal;
-use carillon_store::{ControlError, JobDay, JobKey, JobView};
+use carillon_store::{ControlError, JobKey, JobView};
 use maud::{Markup, html};
 
 use crate::config::Role;
@@ -28,6 +29,8 @@ use crate::page::usual;
 use crate::page::visit::{Fault, Visit};
 use crate::page::zone::{clock, full, relative, took};
 
+/// How old the year of days may be: it is counted once an hour.
+const DAYS_GOOD_FOR: Duration = Duration::from_secs(60);
 /// How much history the year of days covers.
 const A_YEAR: Duration = Duration::from_secs(372 * 24 * 60 * 60);
 
@@ -42,11 +45,20 @@ pub(crate) async fn visible(visit: &Visit, key: &JobKey) -> Result<JobView, Faul
 /// The page of a job.
 pub(crate) async fn show(visit: &Visit, key: &JobKey) -> Result<View, Fault> {
     let seen = visit.shared(format!("job {key:?} {:?}", scope(visit)), async || Seen::read(visit, key).await).await?;
-    let Seen { view, records, days } = &*seen;
+    let Seen { view, records } = &*seen;
     let coming = coming(view, Size::Job.coming());
     let facts = Facts::of(visit, view, records, &coming);
     let history = history::table(visit, key, view, records).await?;
-    let changes = changes::read(visit, key, view).await?;
+    let id = view.state.id;
+    // An older page of runs is about them alone.
+    let changes = if is_older(visit) { Arc::default() } else { changes::read(visit, key, view).await? };
+    let days = match is_older(visit) {
+        true => Arc::default(),
+        false => {
+            let read = async || Ok(visit.api.store.days_of_job(id, visit.now - A_YEAR).await?);
+            visit.kept(DAYS_GOOD_FOR, format!("days {id}"), read).await?
+        }
+    };
     let body = html! {
         (head(visit, key, view))
         (undo::notice(visit, key, view))
@@ -60,15 +72,17 @@ pub(crate) async fn show(visit: &Visit, key: &JobKey) -> Result<View, Fault> {
                 h2 { "Next" }
                 (next(visit, view, &coming))
             }
-            section.group {
-                h2 { "A year of days" }
-                div.scroll tabindex="0" role="region" aria-label="A year of days" { (days::year(days, visit.now)) }
+            @if !is_older(visit) {
+                section.group {
+                    h2 { "A year of days" }
+                    div.scroll tabindex="0" role="region" aria-label="A year of days" { (days::year(&days, visit.now)) }
+                }
             }
         }
         (history::durations(records))
         section.group #runs { h2 { "Due times and runs" } (history) }
         section.group { h2 { "Definition" } (definition::facts(visit, view, changes::author(&changes))) }
-        section.group { h2 { "Changes" } (changes::list(visit, key, &changes)) }
+        @if !is_older(visit) { section.group { h2 { "Changes" } (changes::list(visit, key, &changes)) } }
     };
     let live = Params::default().with("namespace", Some(&key.namespace)).with("job", Some(&key.name));
     let (name, namespace) = (&key.name, &key.namespace);
@@ -82,7 +96,6 @@ pub(crate) async fn show(visit: &Visit, key: &JobKey) -> Result<View, Fault> {
 struct Seen {
     view: JobView,
     records: Vec<RunRecord>,
-    days: Vec<JobDay>,
 }
 
 impl Seen {
@@ -90,9 +103,13 @@ impl Seen {
         let view = visible(visit, key).await?;
         let id = view.state.id;
         let mut recent = visit.api.store.recent_runs(&[id], Size::Job.past()).await?;
-        let days = visit.api.store.days_of_job(id, visit.now - A_YEAR).await?;
-        Ok(Self { view, records: recent.remove(&id).unwrap_or_default(), days })
+        Ok(Self { view, records: recent.remove(&id).unwrap_or_default() })
     }
+}
+
+/// Whether a page of runs is asked for that is not the newest one.
+fn is_older(visit: &Visit) -> bool {
+    visit.params.get("cursor").is_some()
 }
 
 /// Name, state and the actions that the caller may do.
