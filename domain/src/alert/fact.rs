@@ -10,6 +10,7 @@ use crate::run::{RunRecord, Status, Trigger};
 use crate::time::Timestamp;
 
 use super::expect::Verdict;
+use super::notice::CronMail;
 use super::ping::Ping;
 use super::when::When;
 
@@ -24,7 +25,7 @@ pub struct Fact {
     pub what: What,
 }
 
-/// What a fact is about.
+/// The job or the part of the cluster that a fact is about.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Subject {
     /// A job.
@@ -61,15 +62,6 @@ pub struct JobSubject {
     pub ping: Option<Ping>,
     /// Set for a job whose output goes out as cron's mail.
     pub cron: Option<CronMail>,
-}
-
-/// The parts of cron's mail that the definition knows: `Cron <user@node> command`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CronMail {
-    /// The user of the crontab.
-    pub user: String,
-    /// The command as the crontab had it.
-    pub command: String,
 }
 
 /// A subject as a key of incidents.
@@ -252,9 +244,8 @@ pub fn retry_of(
     beside: &[ConcurrentRun],
     later: &[RunRecord],
 ) -> Option<Timestamp> {
-    let mine = |due_at, trigger, attempt| {
-        due_at == record.due_at && trigger == record.trigger && attempt > record.attempt
-    };
+    let mine =
+        |due_at, trigger, attempt| due_at == record.due_at && trigger == record.trigger && attempt > record.attempt;
     let of_row = row.into_iter().flat_map(|row| {
         let held = row.phase.held().map(|held| held.firing);
         row.armed.into_iter().chain(row.manual.map(|manual| manual.firing)).chain(held)

@@ -57,9 +57,9 @@ pub struct Telling {
     pub run: Option<RunId>,
     /// Its due time; the last of several.
     pub due_at: Option<Timestamp>,
-    /// What, when and why.
+    /// The fact: what, when and why.
     pub sentence: String,
-    /// What to do.
+    /// The advice: what to do.
     pub then: String,
     /// Whether the run wrote output.
     pub has_output: bool,
@@ -236,12 +236,19 @@ impl Incident {
         let tellings = std::mem::take(&mut self.tellings);
         let last = last.filter(|_| told.is_some() && route.when.contains(&When::Recovered))?;
         let sentence = sentence::recovered(words, self.key.class, count, self.since, &self.zone);
-        let telling = Telling { run, due_at: None, sentence, then: sentence::NOTHING_TO_DO.into(), has_output: false, ..last };
+        let telling =
+            Telling { run, due_at: None, sentence, then: sentence::NOTHING_TO_DO.into(), has_output: false, ..last };
         Some(self.notice(State::Recovered, telling, tellings, now))
     }
 
     /// The notice of a fact that leaves nothing open.
-    pub fn passing(route: &Route, subject: &Subject, telling: Telling, at: Timestamp, now: Timestamp) -> Option<Notice> {
+    pub fn passing(
+        route: &Route,
+        subject: &Subject,
+        telling: Telling,
+        at: Timestamp,
+        now: Timestamp,
+    ) -> Option<Notice> {
         // No class asks for it, so any will do: the id tells it apart by its kind.
         let mut alone = Self::new(&route.name, subject, Class::Outcome, at);
         (alone.count, alone.last) = (1, Some(telling));

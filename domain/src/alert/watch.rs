@@ -278,14 +278,7 @@ impl Step {
         Some(self.incidents.entry(key(route, &fact.subject, class)).or_insert_with(new))
     }
 
-    fn close(
-        &mut self,
-        route: &Route,
-        subject: &Subject,
-        class: Class,
-        words: &str,
-        run: Option<crate::id::RunId>,
-    ) {
+    fn close(&mut self, route: &Route, subject: &Subject, class: Class, words: &str, run: Option<crate::id::RunId>) {
         let Some(incident) = self.incidents.get_mut(&key(route, subject, class)) else { return };
         let notice = incident.close(route, words, run, self.now);
         self.tell(notice);
