@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use crate::firing::FiringKey;
 use crate::id::RunId;
-use crate::run::Trigger;
 use crate::time::Timestamp;
 
 use super::fact::{Subject, SubjectKey};
@@ -68,10 +68,8 @@ pub struct Telling {
 /// A failure whose next attempt is still to come.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HeldBack {
-    /// The due time of the firing.
-    pub due_at: Timestamp,
-    /// The trigger of the firing.
-    pub trigger: Trigger,
+    /// The firing.
+    pub firing: FiringKey,
     /// The attempt that failed.
     pub attempt: u32,
     /// When it failed.
@@ -263,13 +261,13 @@ impl Incident {
 
     /// Holds a failure back until its next attempt has ended.
     pub fn hold_back(&mut self, held: HeldBack) {
-        self.release(held.due_at, held.trigger);
+        self.release(held.firing);
         self.held_back.push(held);
     }
 
     /// Takes out the failure that a firing holds back.
-    pub fn release(&mut self, due_at: Timestamp, trigger: Trigger) -> Option<HeldBack> {
-        let place = self.held_back.iter().position(|held| (held.due_at, held.trigger) == (due_at, trigger))?;
+    pub fn release(&mut self, firing: FiringKey) -> Option<HeldBack> {
+        let place = self.held_back.iter().position(|held| held.firing == firing)?;
         Some(self.held_back.remove(place))
     }
 

@@ -3,7 +3,7 @@
 use carillon_domain::alert::{
     CronMail, Ended, Fact, JobSubject, Ping, PingKind, Route, Subject, Trouble, What, When, retry_of, watch,
 };
-use carillon_domain::firing::{Firing, JobState};
+use carillon_domain::firing::{ConcurrentRun, Firing, FiringKey, JobState, Phase, Waiting};
 use carillon_domain::id::JobId;
 use carillon_domain::job::Job;
 use carillon_domain::run::{RunRecord, Status, Trigger};
@@ -13,6 +13,10 @@ use super::{World, at, ended, fact, manual, of_node, record, route, secs, tried_
 
 fn nth(minute: u32) -> Timestamp {
     at("02:00") + secs(u64::from(minute) * 60)
+}
+
+fn key() -> FiringKey {
+    FiringKey { job: JobId(1), due_at: nth(1), trigger: Trigger::Schedule }
 }
 
 fn end(minute: u32, status: Status) -> Fact {
@@ -142,7 +146,7 @@ fn a_failure_that_is_tried_again_waits_for_its_last_attempt() {
 #[test]
 fn a_failure_whose_next_attempt_is_dropped_is_told_after_all() {
     let failed = || tried_again(record(1, nth(1), Status::Failed), nth(2));
-    let dropped = || fact(1, nth(5), What::RetryDropped { due_at: nth(1), trigger: Trigger::Schedule });
+    let dropped = || fact(1, nth(5), What::RetryDropped(key()));
     let mut world = World::new(vec![route("ops")]);
     world.step(nth(1), &[failed()]);
     let look = world.incidents.values().next().and_then(|incident| incident.next_look(&world.routes[0]));
@@ -170,12 +174,27 @@ fn whether_a_failure_is_tried_again_is_seen_in_rows_and_later_records() {
     let failed = record(1, nth(1), Status::Failed);
     let again = Firing::regular(nth(1)).next_attempt(nth(2));
     let waiting = JobState { armed: Some(again), ..row.clone() };
-    assert_eq!(retry_of(&failed, Some(&waiting), &[], &[]), Some(nth(2)));
-    assert_eq!(retry_of(&failed, Some(&row), &[], &[]), None, "the next due time is no attempt");
-    assert_eq!(retry_of(&failed, None, &[], std::slice::from_ref(&failed)), None);
+    assert_eq!(retry_of(key(), 1, Some(&waiting), &[], &[]), Some(nth(2)));
+    assert_eq!(retry_of(key(), 1, Some(&row), &[], &[]), None, "the next due time is no attempt");
+    assert_eq!(retry_of(key(), 1, None, &[], std::slice::from_ref(&failed)), None);
     let second = RunRecord { attempt: 2, started_at: Some(nth(2)), ..failed.clone() };
-    assert_eq!(retry_of(&failed, Some(&row), &[], std::slice::from_ref(&second)), Some(nth(2)), "it has ended already");
-    assert_eq!(retry_of(&second, Some(&waiting), &[], &[failed]), None, "an earlier attempt is none");
+    assert_eq!(
+        retry_of(key(), 1, Some(&row), &[], std::slice::from_ref(&second)),
+        Some(nth(2)),
+        "it has ended already"
+    );
+    let waiting_beside = ConcurrentRun {
+        key: key(),
+        version: 1,
+        phase: Phase::Idle,
+        waiting: Some(Waiting { run: None, firing: again }),
+        cancel: None,
+        withdrawn: false,
+    };
+    assert_eq!(retry_of(key(), 1, Some(&row), std::slice::from_ref(&waiting_beside), &[]), Some(nth(2)));
+    let other = FiringKey { due_at: nth(7), ..key() };
+    assert_eq!(retry_of(other, 1, Some(&waiting), &[waiting_beside], &[]), None);
+    assert_eq!(retry_of(key(), 2, Some(&waiting), &[], &[failed]), None, "an earlier attempt is none");
 }
 
 #[test]

@@ -6,6 +6,8 @@ use carillon_domain::alert::expect::{DueFacts, Judged, LiveRun, SETTLE, judge};
 use carillon_domain::alert::{
     Because, Broken, Expect, Fact, Notice, Route, Selection, State, Storm, Verdict, What, When,
 };
+use carillon_domain::firing::FiringKey;
+use carillon_domain::id::JobId;
 use carillon_domain::job::Job;
 use carillon_domain::run::{DueRange, RunRecord, Status, Trigger};
 use carillon_domain::time::Timestamp;
@@ -72,12 +74,13 @@ fn facts(job: u64, n: i64, event: Event) -> Vec<Fact> {
         Event::End(status) => vec![ended(record(job, due, status))],
         Event::Attempts(last) => {
             let first = tried_again(record(job, due, Status::Failed), due + secs(30));
+            let key = FiringKey { job: JobId(job), due_at: due, trigger: Trigger::Schedule };
             let last = match last {
                 Some(status) => {
                     let later = due + secs(30);
                     ended(RunRecord { attempt: 2, due_at: due, first_due_at: due, ..record(job, later, status) })
                 }
-                None => fact(job, due, What::RetryDropped { due_at: due, trigger: Trigger::Schedule }),
+                None => fact(job, due, What::RetryDropped(key)),
             };
             vec![first, last]
         }
