@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::firing::{ConcurrentRun, Firing, JobState};
+use crate::firing::{ConcurrentRun, Firing, FiringKey, JobState};
 use crate::id::JobId;
 use crate::lost_commits::LossWindow;
-use crate::run::{RunRecord, Status, Trigger};
+use crate::run::{RunRecord, Status};
 use crate::time::Timestamp;
 
 use super::expect::Verdict;
+use super::notice::CronMail;
 use super::ping::Ping;
 use super::when::When;
 
@@ -24,7 +25,7 @@ pub struct Fact {
     pub what: What,
 }
 
-/// What a fact is about.
+/// The job or the part of the cluster that a fact is about.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Subject {
     /// A job.
@@ -63,15 +64,6 @@ pub struct JobSubject {
     pub cron: Option<CronMail>,
 }
 
-/// The parts of cron's mail that the definition knows: `Cron <user@node> command`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CronMail {
-    /// The user of the crontab.
-    pub user: String,
-    /// The command as the crontab had it.
-    pub command: String,
-}
-
 /// A subject as a key of incidents.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SubjectKey {
@@ -89,12 +81,7 @@ pub enum What {
     /// Due times were judged against the job's expectations. A fact of a job.
     Judged(Verdict),
     /// A held-back failure is final after all: its next attempt was dropped. A fact of a job.
-    RetryDropped {
-        /// The due time of its firing.
-        due_at: Timestamp,
-        /// The trigger of its firing.
-        trigger: Trigger,
-    },
+    RetryDropped(FiringKey),
     /// The job was deleted, so its incidents are forgotten without a word.
     Gone,
     /// A trouble of the cluster began, or is known to go on.
@@ -238,32 +225,36 @@ impl Ended {
         matches!(self.record.status, Status::Failed | Status::TimedOut) && self.retry_at.is_some()
     }
 
+    /// The firing whose attempt it was.
+    pub const fn firing(&self) -> FiringKey {
+        FiringKey { job: self.record.job, due_at: self.record.due_at, trigger: self.record.trigger }
+    }
+
     /// Whether a process of it ran.
     pub const fn ran(&self) -> bool {
         self.record.started_at.is_some()
     }
 }
 
-/// When the next attempt after `record` starts or started; `None` if there is none. `row` and `beside` are the job's rows now, `later`
-/// are records of the same job. History does not mark attempts, so that no run pays for this.
+/// When the next attempt of `firing` after attempt number `attempt` starts or started; `None` if there is none. `row` and `beside` are
+/// the job's rows now, `later` are records of the same job. History does not mark attempts, so that no run pays for this.
 pub fn retry_of(
-    record: &RunRecord,
+    firing: FiringKey,
+    attempt: u32,
     row: Option<&JobState>,
     beside: &[ConcurrentRun],
     later: &[RunRecord],
 ) -> Option<Timestamp> {
-    let mine = |due_at, trigger, attempt| {
-        due_at == record.due_at && trigger == record.trigger && attempt > record.attempt
-    };
+    let mine = |due_at, trigger, other| due_at == firing.due_at && trigger == firing.trigger && other > attempt;
     let of_row = row.into_iter().flat_map(|row| {
         let held = row.phase.held().map(|held| held.firing);
         row.armed.into_iter().chain(row.manual.map(|manual| manual.firing)).chain(held)
     });
-    let of_beside = beside.iter().filter(|run| run.key.job == record.job).flat_map(|run| {
+    let of_beside = beside.iter().filter(|run| run.key == firing).flat_map(|run| {
         run.waiting.map(|waiting| waiting.firing).into_iter().chain(run.phase.held().map(|held| held.firing))
     });
     let waits = |firing: &Firing| mine(firing.due_at, firing.trigger, firing.attempt);
-    let came = later.iter().filter(|later| later.job == record.job && mine(later.due_at, later.trigger, later.attempt));
+    let came = later.iter().filter(|later| later.job == firing.job && mine(later.due_at, later.trigger, later.attempt));
     of_row
         .chain(of_beside)
         .filter(waits)

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use crate::firing::FiringKey;
 use crate::id::RunId;
-use crate::run::Trigger;
 use crate::time::Timestamp;
 
 use super::fact::{Subject, SubjectKey};
@@ -57,9 +57,9 @@ pub struct Telling {
     pub run: Option<RunId>,
     /// Its due time; the last of several.
     pub due_at: Option<Timestamp>,
-    /// What, when and why.
+    /// The fact: what, when and why.
     pub sentence: String,
-    /// What to do.
+    /// The advice: what to do.
     pub then: String,
     /// Whether the run wrote output.
     pub has_output: bool,
@@ -68,10 +68,8 @@ pub struct Telling {
 /// A failure whose next attempt is still to come.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HeldBack {
-    /// The due time of the firing.
-    pub due_at: Timestamp,
-    /// The trigger of the firing.
-    pub trigger: Trigger,
+    /// The firing.
+    pub firing: FiringKey,
     /// The attempt that failed.
     pub attempt: u32,
     /// When it failed.
@@ -236,12 +234,19 @@ impl Incident {
         let tellings = std::mem::take(&mut self.tellings);
         let last = last.filter(|_| told.is_some() && route.when.contains(&When::Recovered))?;
         let sentence = sentence::recovered(words, self.key.class, count, self.since, &self.zone);
-        let telling = Telling { run, due_at: None, sentence, then: sentence::NOTHING_TO_DO.into(), has_output: false, ..last };
+        let telling =
+            Telling { run, due_at: None, sentence, then: sentence::NOTHING_TO_DO.into(), has_output: false, ..last };
         Some(self.notice(State::Recovered, telling, tellings, now))
     }
 
     /// The notice of a fact that leaves nothing open.
-    pub fn passing(route: &Route, subject: &Subject, telling: Telling, at: Timestamp, now: Timestamp) -> Option<Notice> {
+    pub fn passing(
+        route: &Route,
+        subject: &Subject,
+        telling: Telling,
+        at: Timestamp,
+        now: Timestamp,
+    ) -> Option<Notice> {
         // No class asks for it, so any will do: the id tells it apart by its kind.
         let mut alone = Self::new(&route.name, subject, Class::Outcome, at);
         (alone.count, alone.last) = (1, Some(telling));
@@ -256,13 +261,13 @@ impl Incident {
 
     /// Holds a failure back until its next attempt has ended.
     pub fn hold_back(&mut self, held: HeldBack) {
-        self.release(held.due_at, held.trigger);
+        self.release(held.firing);
         self.held_back.push(held);
     }
 
     /// Takes out the failure that a firing holds back.
-    pub fn release(&mut self, due_at: Timestamp, trigger: Trigger) -> Option<HeldBack> {
-        let place = self.held_back.iter().position(|held| (held.due_at, held.trigger) == (due_at, trigger))?;
+    pub fn release(&mut self, firing: FiringKey) -> Option<HeldBack> {
+        let place = self.held_back.iter().position(|held| held.firing == firing)?;
         Some(self.held_back.remove(place))
     }
 

@@ -21,10 +21,10 @@ pub mod watch;
 mod when;
 
 pub use delivery::{Answer, Candidate, Delivery, DeliveryState, Refused, choose};
-pub use expect::{Because, Broken, Expect, TimeOfDay, Verdict};
-pub use fact::{CronMail, Ended, Fact, JobSubject, Part, Subject, SubjectKey, Trouble, What, retry_of};
+pub use expect::{BadTimeOfDay, Because, Broken, Expect, TimeOfDay, Verdict};
+pub use fact::{Ended, Fact, JobSubject, Part, Subject, SubjectKey, Trouble, What, retry_of};
 pub use incident::{Class, HeldBack, Incident, IncidentKey, Telling};
-pub use notice::{BadNoticeId, Notice, NoticeId, State};
+pub use notice::{BadNoticeId, CronMail, Notice, NoticeId, State};
 pub use ping::{Ping, PingCall, PingKind};
 pub use route::{Route, RouteError, Selection};
 pub use storm::Storm;

@@ -44,6 +44,15 @@ impl FromStr for NoticeId {
     }
 }
 
+/// The parts of cron's mail that the definition knows: `Cron <user@node> command`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CronMail {
+    /// The user of the crontab.
+    pub user: String,
+    /// The command as the crontab had it.
+    pub command: String,
+}
+
 /// Whether a notice opens a trouble, closes it or only tries the way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum State {
@@ -105,5 +114,5 @@ pub struct Notice {
     /// Whether the output of `run` belongs to the message.
     pub with_output: bool,
     /// Set where the message is to have the form of cron's mail.
-    pub cron_mail: Option<super::fact::CronMail>,
+    pub cron_mail: Option<CronMail>,
 }

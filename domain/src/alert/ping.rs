@@ -65,12 +65,10 @@ impl Ping {
 
     /// The three addresses that follow from the one that a monitor shows: itself, `/start` and `/fail` below it.
     pub fn of_url(url: &str) -> Self {
-        let base = url.trim_end_matches('/');
-        Self {
-            start: Some(format!("{base}/start")),
-            success: Some(base.to_owned()),
-            failure: Some(format!("{base}/fail")),
-        }
+        let (base, query) = url.find('?').map_or((url, ""), |at| url.split_at(at));
+        let base = base.trim_end_matches('/');
+        let [start, success, failure] = ["/start", "", "/fail"].map(|end| Some(format!("{base}{end}{query}")));
+        Self { start, success, failure }
     }
 
     /// The one address from which all three follow, if they do.

@@ -72,11 +72,17 @@ impl Route {
             return fault("when", "it is empty: name at least one kind of fact, such as failed".into());
         }
         if self.when.len() == 1 && self.when.contains(&When::Recovered) {
-            return fault("when", "recovered alone is never told: name the facts that it closes, such as failed".into());
+            return fault(
+                "when",
+                "recovered alone is never told: name the facts that it closes, such as failed".into(),
+            );
         }
         self.only.check()?;
         if !(1..=Self::MOST_AFTER).contains(&self.after) {
-            return fault("after", format!("it must be a whole number from 1 to {}, not {}", Self::MOST_AFTER, self.after));
+            return fault(
+                "after",
+                format!("it must be a whole number from 1 to {}, not {}", Self::MOST_AFTER, self.after),
+            );
         }
         if self.repeat.is_some_and(|repeat| !(Self::LEAST_REPEAT..=Self::MOST_REPEAT).contains(&repeat)) {
             return fault("repeat", "it is out of bounds: allowed are 1m to 30d".into());
@@ -135,7 +141,9 @@ impl Selection {
                 let shown = quoted(pattern);
                 return Err(fault(
                     "jobs",
-                    format!("{shown} is no name of jobs: 1 to 128 of A-Z a-z 0-9 . _ - are expected, * for any characters"),
+                    format!(
+                        "{shown} is no name of jobs: 1 to 128 of A-Z a-z 0-9 . _ - are expected, * for any characters"
+                    ),
                 ));
             }
         }

@@ -47,8 +47,15 @@ pub fn of_ended(job: &JobSubject, ended: &Ended, when: When) -> Telling {
         }
         When::TimedOut => {
             let after = took(record).map(|took| format!(" after {took}")).unwrap_or_default();
-            let sentence = format!("{} was ended at {}, because its timeout passed{after}.", first_up(&name), at(record.finished_at));
-            (sentence + &attempt, format!("{} If its work needs longer, give it a longer timeout.", read_output(record)))
+            let sentence = format!(
+                "{} was ended at {}, because its timeout passed{after}.",
+                first_up(&name),
+                at(record.finished_at)
+            );
+            (
+                sentence + &attempt,
+                format!("{} If its work needs longer, give it a longer timeout.", read_output(record)),
+            )
         }
         When::Output => {
             let sentence = format!("{} wrote output; its run ended at {}.", first_up(&name), at(record.finished_at));
@@ -84,7 +91,9 @@ pub fn of_broken(job: &JobSubject, broken: &Broken) -> Telling {
             format!("the job has been paused since {}{until}{reason}", at(pause.since))
         }
         Because::NotRun(why) => reason(why),
-        Because::StartedLate(started) => format!("it started at {}, {} late", at(*started), length(started.since(due_at))),
+        Because::StartedLate(started) => {
+            format!("it started at {}, {} late", at(*started), length(started.since(due_at)))
+        }
         Because::StillRuns(started) => format!("it has been running since {}", at(*started)),
         Because::SucceededLate(ended) => format!("it succeeded at {}", at(*ended)),
         Because::Ended(status, ended) => format!("its run ended at {} as {}", at(*ended), status.as_str()),
@@ -123,7 +132,8 @@ pub fn of_trouble(part: &Part, trouble: &Trouble, now: Timestamp) -> Telling {
                 1 => "It held 1 run.".to_owned(),
                 runs => format!("It held {runs} runs."),
             };
-            let sentence = format!("{} went silent: its last heartbeat was at {}. {held}", first_up(&node), at(*last_heard_at));
+            let sentence =
+                format!("{} went silent: its last heartbeat was at {}. {held}", first_up(&node), at(*last_heard_at));
             (sentence, "Look at that machine; other nodes do its work meanwhile.")
         }
         Trouble::CommitsLost(window) => (
@@ -219,8 +229,8 @@ pub(super) fn in_a_row(class: Class, count: u64, since: Timestamp, zone: &str, a
     }
 }
 
-/// A message that stands for many.
-pub(super) fn of_storm(route: &str, folded: &BTreeMap<(When, State), u64>, names: &[String]) -> String {
+/// A message that stands for many; `told` if others of that minute went by themselves.
+pub(super) fn of_storm(route: &str, told: bool, folded: &BTreeMap<(When, State), u64>, names: &[String]) -> String {
     let all: u64 = folded.values().sum();
     let kinds: Vec<String> = folded
         .iter()
@@ -229,8 +239,10 @@ pub(super) fn of_storm(route: &str, folded: &BTreeMap<(When, State), u64>, names
             format!("{count} {}{over}", when.as_str())
         })
         .collect();
+    let further = if told { "further " } else { "" };
     let more = if all > names.len() as u64 { " and more" } else { "" };
-    format!("Route {route} had {all} more notices within a minute: {}. They are about {}{more}.", kinds.join(", "), names.join(", "))
+    let (kinds, names) = (kinds.join(", "), names.join(", "));
+    format!("Route {route} had {all} {further}notices within a minute: {kinds}. They are about {names}{more}.")
 }
 
 /// The subject of a notice as a storm lists it.
@@ -259,7 +271,8 @@ fn first_up(text: &str) -> String {
 fn did_not_run(job: &JobSubject, record: &RunRecord) -> String {
     let (name, at) = (first_up(&name(job)), |at| time(&job.zone, at));
     let why = record.reason.as_ref().map_or_else(|| "no reason is known".to_owned(), reason);
-    let DueRange { count, first, last } = DueRange { count: record.count, first: record.first_due_at, last: record.due_at };
+    let DueRange { count, first, last } =
+        DueRange { count: record.count, first: record.first_due_at, last: record.due_at };
     match count {
         0 | 1 => format!("{name} did not run at {}: {why}.", at(last)),
         _ => format!("{name} did not run for {count} due times, from {} to {}: {why}.", at(first), at(last)),
@@ -269,7 +282,9 @@ fn did_not_run(job: &JobSubject, record: &RunRecord) -> String {
 fn after_skip(job: &JobSubject, record: &RunRecord) -> String {
     match record.reason {
         Some(Reason::Overlap) => "If that happens often, let it come up less often, or choose another overlap policy.",
-        Some(Reason::Misfire) => "Look whether enough nodes run (carillon cluster), and run it now if its work is still wanted.",
+        Some(Reason::Misfire) => {
+            "Look whether enough nodes run (carillon cluster), and run it now if its work is still wanted."
+        }
         Some(Reason::Paused) => "Run it now if the work of that time is still wanted.",
         _ => return format!("Ask for more with: carillon why {} --namespace {}.", job.name, job.namespace),
     }

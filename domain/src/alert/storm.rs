@@ -9,7 +9,7 @@ use super::notice::{Notice, NoticeId, State};
 use super::sentence;
 use super::when::When;
 
-/// What a route told within the last minute. A route that tells nothing has none.
+/// The count of what a route told within the last minute. A route that tells nothing has none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Storm {
     /// When the minute began.
@@ -105,7 +105,7 @@ impl Storm {
             run: None,
             due_at: None,
             at: now,
-            sentence: sentence::of_storm(route, &self.folded, &self.names),
+            sentence: sentence::of_storm(route, self.told > 0, &self.folded, &self.names),
             then: sentence::AFTER_STORM.to_owned(),
             repeats: 0,
             folded,

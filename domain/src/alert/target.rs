@@ -68,9 +68,10 @@ impl Target {
     /// The address that it calls, if it is one.
     pub fn url(&self) -> Option<&str> {
         match self {
-            Target::Webhook { url, .. } | Target::Slack { url } | Target::Mattermost { url } | Target::Teams { url } => {
-                Some(url)
-            }
+            Target::Webhook { url, .. }
+            | Target::Slack { url }
+            | Target::Mattermost { url }
+            | Target::Teams { url } => Some(url),
             Target::Mail { .. } | Target::Command { .. } => None,
         }
     }
@@ -112,10 +113,10 @@ impl Target {
 /// A sentence for the sender.
 pub(super) fn check_url(url: &str) -> Result<(), String> {
     check_text(url, "URL")?;
-    let blank = url.chars().any(|c| c.is_whitespace() || c.is_control());
+    let plain = url.bytes().all(|byte| byte.is_ascii_graphic());
     match host_of(url) {
-        Some(host) if !blank && !host.is_empty() => Ok(()),
-        _ => Err("it must be a URL that begins with https:// or http:// and has no blanks in it".into()),
+        Some(host) if plain && !host.is_empty() => Ok(()),
+        _ => Err("it must be a URL that begins with https:// or http:// and holds no blanks and only ASCII".into()),
     }
 }
 
@@ -154,7 +155,7 @@ fn check_receivers(to: &[String]) -> Result<(), String> {
     }
 }
 
-/// Whether a text may stand in a header and be handed to a mail server; a name without `@` is a local user, as cron takes it.
+/// Whether a text may stand in a header and be handed to a mail server. A name without `@` is a local user, as cron takes it.
 fn is_mail_address(text: &str) -> bool {
     let odd = |c: char| c.is_whitespace() || c.is_control() || "<>,;:\"()[]\\".contains(c);
     let mut parts = text.split('@');

@@ -1,7 +1,11 @@
 //! The watch step: facts in, notices out. One node at a time steps, in the commit that moves the cursor of the journals.
 //!
-//! A store calls [`wanted`] to learn which incidents the facts touch, and loads them. It adds those whose `next_look` has come, and all
-//! storms. Then it calls [`step`] and writes the answer. The model and the simulator do the same.
+//! A store gathers facts in one snapshot: those of the journals, those that [`judge`](super::expect::judge) makes of due times, and two
+//! that it finds by looking. Where [`HeldBack::look_at`] has come and [`retry_of`](super::retry_of) finds no next attempt, it adds
+//! `RetryDropped`. Where an incident's job is gone, it adds `Gone`.
+//!
+//! Then it loads the incidents of [`wanted`], those whose `next_look` has come, and all storms. It calls [`step`], and writes the answer
+//! with the cursor. The model and the simulator do the same.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -149,7 +153,7 @@ fn classes(route: &Route, what: &What) -> BTreeSet<Class> {
         What::Ended(_) => matches!(class, Class::Outcome | Class::Skipped),
         What::Judged(Verdict::Broken(broken)) => Class::of(broken.when) == Some(*class),
         What::Judged(Verdict::Kept { when, .. }) | What::Over(when) => Class::of(*when) == Some(*class),
-        What::RetryDropped { .. } => *class == Class::Outcome,
+        What::RetryDropped(_) => *class == Class::Outcome,
         What::Gone => Class::OF_JOBS.contains(class),
         What::Trouble(trouble) => Class::of(trouble.when()) == Some(*class),
     };
@@ -183,11 +187,10 @@ impl Step {
                 let Some(class) = Class::of(*when) else { return };
                 self.close(route, &fact.subject, class, &sentence::of_recovery(job, class, *due_at), None);
             }
-            (What::RetryDropped { due_at, trigger }, Subject::Job(_)) => {
+            (What::RetryDropped(firing), Subject::Job(_)) => {
                 let Some(incident) = self.incidents.get_mut(&key(route, &fact.subject, Class::Outcome)) else { return };
-                let notice = incident
-                    .release(*due_at, *trigger)
-                    .and_then(|held| incident.add(route, held.telling, 1, held.at, now));
+                let notice =
+                    incident.release(*firing).and_then(|held| incident.add(route, held.telling, 1, held.at, now));
                 self.tell(notice);
             }
             (What::Gone, Subject::Job(_)) => {
@@ -217,7 +220,7 @@ impl Step {
     fn ended(&mut self, route: &Route, fact: &Fact, job: &JobSubject, ended: &Ended) {
         let (now, record) = (self.now, &ended.record);
         if let Some(incident) = self.incidents.get_mut(&key(route, &fact.subject, Class::Outcome))
-            && let Some(held) = incident.release(record.due_at, record.trigger)
+            && let Some(held) = incident.release(ended.firing())
         {
             // An attempt that never came leaves the failure before it as the last word.
             let dropped = !ended.ran() && matches!(record.status, Status::Skipped | Status::Cancelled);
@@ -238,8 +241,7 @@ impl Step {
             let Some(incident) = self.incident(route, fact, when) else { return };
             match ended.retry_at.filter(|_| ended.is_held_back()) {
                 Some(retry_at) => incident.hold_back(HeldBack {
-                    due_at: record.due_at,
-                    trigger: record.trigger,
+                    firing: ended.firing(),
                     attempt: record.attempt,
                     at: fact.at,
                     look_at: retry_at.max(now) + Incident::LOOK_EVERY,
@@ -278,14 +280,7 @@ impl Step {
         Some(self.incidents.entry(key(route, &fact.subject, class)).or_insert_with(new))
     }
 
-    fn close(
-        &mut self,
-        route: &Route,
-        subject: &Subject,
-        class: Class,
-        words: &str,
-        run: Option<crate::id::RunId>,
-    ) {
+    fn close(&mut self, route: &Route, subject: &Subject, class: Class, words: &str, run: Option<crate::id::RunId>) {
         let Some(incident) = self.incidents.get_mut(&key(route, subject, class)) else { return };
         let notice = incident.close(route, words, run, self.now);
         self.tell(notice);

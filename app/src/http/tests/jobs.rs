@@ -20,7 +20,7 @@ async fn a_job_is_created_read_and_deleted() {
         "params": {"command": "true"}, "overlap": "skip", "misfire": {"policy": "fire_once", "grace": "30s"},
         "timeout": null, "kill_grace": "10s", "retry": {"max_attempts": 1, "backoff": "10s", "max_backoff": "5m"},
         "on_lost": "skip", "jitter": "0s", "dst": {"gap": "after", "overlap": "first"}, "start_at": null,
-        "end_at": null, "paused": false, "labels": {}, "pause": null, "state": "idle",
+        "end_at": null, "paused": false, "labels": {}, "expect": null, "ping": null, "pause": null, "state": "idle",
         "next_due_at": "2027-01-01T01:00:00.000Z", "previous_due_at": null, "last_run": null, "current_run": null,
         "node": null, "generation": 1, "created_at": "2027-01-01T00:00:00.000Z",
         "updated_at": "2027-01-01T00:00:00.000Z",
@@ -44,6 +44,8 @@ async fn everything_that_can_be_said_is_kept() {
         "retry": {"max_attempts": 3, "backoff": "10s", "max_backoff": "5m"}, "on_lost": "rerun", "jitter": "20s",
         "dst": {"gap": "skip", "overlap": "both"}, "start_at": "2027-02-01T00:00:00.000Z",
         "end_at": "2028-01-01T00:00:00.000Z", "paused": true, "labels": {"team": "data", "empty": ""},
+        "expect": {"start_within": "5m", "finish_within": "2h", "finish_by": "06:00"},
+        "ping": "https://hc-ping.com/0f0e",
     });
     let created = api.call("PUT", "/v1/jobs/full?namespace=prod", Some(full.clone())).await;
     assert_eq!(created.status, 201, "{}", created.json);

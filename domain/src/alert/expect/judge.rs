@@ -109,34 +109,17 @@ pub fn needed(expect: &Expect, timeline: &Timeline, judged: Judged, now: Timesta
 
 /// Judges every due time whose limit has passed. Each is judged once: the answer's `judged` is stored in the commit that uses the
 /// verdicts.
-pub fn judge(
-    expect: &Expect,
-    timeline: &Timeline,
-    judged: Judged,
-    facts: &DueFacts<'_>,
-    now: Timestamp,
-) -> Judgement {
+pub fn judge(expect: &Expect, timeline: &Timeline, judged: Judged, facts: &DueFacts<'_>, now: Timestamp) -> Judgement {
     let seen = Seen::of(facts);
     let mut answer = Judgement { judged, verdicts: Vec::new(), next_look: None };
     for when in KINDS {
-        let mut in_a_row: Option<Verdict> = None;
-        let mut last = None;
+        let mut in_a_row: Vec<Verdict> = Vec::new();
         for due_at in passed(expect, timeline, judged, when, now) {
             let Some(limit) = limit(expect, timeline, when, due_at) else { break };
-            let verdict = seen.verdict(when, due_at, limit);
-            in_a_row = match in_a_row.take() {
-                None => Some(verdict),
-                Some(before) => Some(joined(before, verdict).unwrap_or_else(|(before, verdict)| {
-                    answer.verdicts.push(before);
-                    verdict
-                })),
-            };
-            last = Some(due_at);
+            answer.judged.set(when, due_at);
+            append(&mut in_a_row, seen.verdict(when, due_at, limit));
         }
         answer.verdicts.extend(in_a_row);
-        if let Some(last) = last {
-            answer.judged.set(when, last);
-        }
         let next = timeline.next_after(begin(timeline, answer.judged, when));
         let next_look = next.and_then(|due_at| limit(expect, timeline, when, due_at)).map(|limit| limit + SETTLE);
         answer.next_look = answer.next_look.into_iter().chain(next_look).min();
@@ -152,7 +135,8 @@ fn passed(
     when: When,
     now: Timestamp,
 ) -> impl Iterator<Item = Timestamp> {
-    let may = move |due_at: &Timestamp| limit(expect, timeline, when, *due_at).is_some_and(|limit| limit + SETTLE <= now);
+    let may =
+        move |due_at: &Timestamp| limit(expect, timeline, when, *due_at).is_some_and(|limit| limit + SETTLE <= now);
     timeline.after(begin(timeline, judged, when)).take_while(may).take(MOST_AT_ONCE)
 }
 
@@ -167,14 +151,14 @@ fn limit(expect: &Expect, timeline: &Timeline, when: When, due_at: Timestamp) ->
     }
 }
 
-/// Two verdicts in a row as one, or both as they were if they came out differently.
-fn joined(before: Verdict, later: Verdict) -> Result<Verdict, (Verdict, Verdict)> {
-    match (before, later) {
-        (Verdict::Broken(before), Verdict::Broken(later)) => {
-            Ok(Verdict::Broken(Broken { due: before.due.join(later.due), ..later }))
+/// Appends a verdict; one that came out as the one before becomes one with it.
+fn append(verdicts: &mut Vec<Verdict>, later: Verdict) {
+    match (verdicts.last_mut(), later) {
+        (Some(Verdict::Broken(before)), Verdict::Broken(later)) => {
+            *before = Broken { due: before.due.join(later.due), ..later };
         }
-        (Verdict::Kept { .. }, kept @ Verdict::Kept { .. }) => Ok(kept),
-        differently => Err(differently),
+        (Some(before @ Verdict::Kept { .. }), later @ Verdict::Kept { .. }) => *before = later,
+        (_, later) => verdicts.push(later),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Expectations: how soon a due time of a job should have started and succeeded.
 //!
 //! They are measured from the due time and not from the start, so a due time that never ran breaks them too. Each due time is judged
-//! once for each kind, at its limit: [`judge`] moves two cursors over the due times of a job, as scheduling does.
+//! once for each kind, at its limit. [`judge`] moves two cursors over the due times of a job, as scheduling does.
 
 mod judge;
 mod time_of_day;

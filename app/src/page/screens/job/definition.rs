@@ -27,6 +27,14 @@ pub(super) fn facts(visit: &Visit, view: &JobView) -> Markup {
             @if !job.jitter.is_zero() { dt { "Jitter" } dd { "up to " (duration::format(job.jitter)) } }
             @if let Some(at) = job.start_at { dt { "Not before" } dd { (time(at)) } }
             @if let Some(at) = job.end_at { dt { "Not after" } dd { (time(at)) } }
+            @if let Some(expect) = &job.expect {
+                dt { "Expected" } dd {
+                    @if let Some(within) = expect.start_within { "To start within " (duration::format(within)) ". " }
+                    @if let Some(within) = expect.finish_within { "To succeed within " (duration::format(within)) ". " }
+                    @if let Some(by) = expect.finish_by { "To succeed by " (by) "." }
+                }
+            }
+            @if job.ping.is_some() { dt { "Monitor" } dd { "called at the start and the end of runs" } }
             dt { "Labels" } dd {
                 @if job.labels.is_empty() { span.muted { "none" } }
                 @for (key, value) in &job.labels {
