@@ -27,6 +27,7 @@ fn every_kind_has_a_sentence_and_says_what_to_do() {
     let of = |status| record(1, due, status);
     let id = of(Status::Failed).id;
     let read = format!("Read its output: carillon run output {id}.");
+    let longer = format!("{read} If its work needs longer, give it a longer timeout.");
     let output = What::Ended(Ended { record: of(Status::Succeeded), has_output: true, retry_at: None });
     let window = LossWindow { from_at: at("03:00"), until_at: at("03:02"), noticed_at: at("03:02") };
     let cases = [
@@ -40,7 +41,7 @@ fn every_kind_has_a_sentence_and_says_what_to_do() {
             When::TimedOut,
             ended(of(Status::TimedOut)),
             "Job billing/invoice was ended at 02:00:07 UTC on 24 November 2026, because its timeout passed after 7s.",
-            &format!("{read} If its work needs longer, give it a longer timeout."),
+            longer.as_str(),
         ),
         (
             When::Lost,
@@ -72,7 +73,7 @@ fn every_kind_has_a_sentence_and_says_what_to_do() {
             When::Output,
             fact(1, at("02:00:07"), output),
             "Job billing/invoice wrote output; its run ended at 02:00:07 UTC on 24 November 2026.",
-            &read,
+            read.as_str(),
         ),
         (
             When::NodeLost,
@@ -190,24 +191,12 @@ fn a_broken_expectation_tells_what_became_of_the_due_time() {
     let pause = Paused { since: at("01:00"), until: Some(at("08:00")), reason: Some("new disks.".into()) };
     let day = "UTC on 24 November 2026";
     for (because, why, then) in [
-        (
-            Because::Paused(pause),
-            "the job has been paused since 01:00 until 08:00 (new disks)".into(),
-            "Resume the job",
-        ),
-        (
-            Because::NotRun(Reason::Overlap),
-            "the previous run was still alive".into(),
-            "Look at the due times before it",
-        ),
-        (Because::NotRun(Reason::Paused), "the job was paused".into(), "Resume the job"),
-        (Because::StartedLate(at("02:07")), "it started at 02:07, 7m late".into(), "Look whether the nodes"),
-        (Because::SucceededLate(at("02:07")), "it succeeded at 02:07".into(), "Look why it took longer"),
-        (
-            Because::Ended(Status::TimedOut, at("02:04")),
-            "its run ended at 02:04 as timed_out".into(),
-            "Read the output",
-        ),
+        (Because::Paused(pause), "the job has been paused since 01:00 until 08:00 (new disks)", "Resume the job"),
+        (Because::NotRun(Reason::Overlap), "the previous run was still alive", "Look at the due times before it"),
+        (Because::NotRun(Reason::Paused), "the job was paused", "Resume the job"),
+        (Because::StartedLate(at("02:07")), "it started at 02:07, 7m late", "Look whether the nodes"),
+        (Because::SucceededLate(at("02:07")), "it succeeded at 02:07", "Look why it took longer"),
+        (Because::Ended(Status::TimedOut, at("02:04")), "its run ended at 02:04 as timed_out", "Read the output"),
     ] {
         let (_, sentence, advice) = told(broken(When::LateFinish, because));
         assert!(sentence.ends_with(&format!("did not succeed by 02:05: {why}.")), "{sentence}");
