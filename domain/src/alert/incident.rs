@@ -219,13 +219,13 @@ impl Incident {
         self.last = Some(telling);
         let waits = self.key.class == Class::Outcome && self.count < u64::from(route.after);
         let told_later = self.told_at.is_some() && route.repeat.is_some();
-        if waits || told_later { None } else { self.tell(now, false) }
+        if waits || told_later { None } else { self.tell(by, now, false) }
     }
 
     /// Tells it again if it is time to.
     pub fn repeat(&mut self, route: &Route, now: Timestamp) -> Option<Notice> {
         self.repeat_at(route).filter(|at| *at <= now)?;
-        self.tell(now, true)
+        self.tell(0, now, true)
     }
 
     /// Its end, told in `words` if it was told itself and the route asks for it. Failures that it holds back stay.
@@ -250,7 +250,7 @@ impl Incident {
         // No class asks for it, so any will do: the id tells it apart by its kind.
         let mut alone = Self::new(&route.name, subject, Class::Outcome, at);
         (alone.count, alone.last) = (1, Some(telling));
-        alone.tell(now, false)
+        alone.tell(1, now, false)
     }
 
     /// Forgets everything, because the subject is gone.
@@ -282,9 +282,14 @@ impl Incident {
         Some(self.told_at? + route.repeat?)
     }
 
-    fn tell(&mut self, now: Timestamp, again: bool) -> Option<Notice> {
+    /// `by` of the facts are those of the telling itself.
+    fn tell(&mut self, by: u64, now: Timestamp, again: bool) -> Option<Notice> {
         let mut telling = self.last.clone()?;
-        let more = sentence::in_a_row(self.key.class, self.count, self.since, &self.zone, again);
+        let more = match again {
+            true => sentence::goes_on(self.key.class, self.count, self.since, &self.zone),
+            false if self.count > by => sentence::in_a_row(self.key.class, self.count),
+            false => String::new(),
+        };
         telling.sentence.push_str(&more);
         let repeats = self.tellings;
         self.tellings += 1;

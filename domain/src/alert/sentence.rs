@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use chrono::{Offset, TimeZone};
+use chrono::{DateTime, FixedOffset, Offset, TimeZone};
 use chrono_tz::Tz;
 
 use crate::explain::words::{clause, length};
@@ -23,11 +23,28 @@ pub const AFTER_STORM: &str = "See the page for each of them; one cause may be b
 
 /// A time as people of a zone say it, such as `02:00:07 UTC on 24 November 2026`.
 pub fn time(zone: &str, at: Timestamp) -> String {
-    let tz: Tz = zone.parse().unwrap_or(Tz::UTC);
+    let wall = wall(zone, at);
+    format!("{} {} on {}", clock(at, &wall), tz(zone).name(), wall.format("%-d %B %Y"))
+}
+
+/// A time in a sentence that told `other` before: its date and zone go without saying on the same day.
+fn near(zone: &str, at: Timestamp, other: Timestamp) -> String {
+    let wall_time = wall(zone, at);
+    let same_day = wall_time.date_naive() == wall(zone, other).date_naive();
+    if same_day { clock(at, &wall_time) } else { time(zone, at) }
+}
+
+fn tz(zone: &str) -> Tz {
+    zone.parse().unwrap_or(Tz::UTC)
+}
+
+fn wall(zone: &str, at: Timestamp) -> DateTime<FixedOffset> {
     let utc = at.naive();
-    let wall = tz.offset_from_utc_datetime(&utc).fix().from_utc_datetime(&utc);
-    let clock = if at.as_ms() % 60_000 == 0 { "%H:%M" } else { "%H:%M:%S" };
-    format!("{} {} on {}", wall.format(clock), tz.name(), wall.format("%-d %B %Y"))
+    tz(zone).offset_from_utc_datetime(&utc).fix().from_utc_datetime(&utc)
+}
+
+fn clock(at: Timestamp, wall: &DateTime<FixedOffset>) -> String {
+    wall.format(if at.as_ms() % 60_000 == 0 { "%H:%M" } else { "%H:%M:%S" }).to_string()
 }
 
 /// The words of a run that ended badly, or of due times that did not run.
@@ -79,8 +96,8 @@ pub fn of_ended(job: &JobSubject, ended: &Ended, when: When) -> Telling {
 
 /// The words of a broken expectation.
 pub fn of_broken(job: &JobSubject, broken: &Broken) -> Telling {
-    let (name, at) = (first_up(&name(job)), |at| time(&job.zone, at));
     let Broken { when, due, limit, because, run } = broken;
+    let (name, at) = (first_up(&name(job)), |at| near(&job.zone, at, due.last));
     let verb = if *when == When::LateStart { "start" } else { "succeed" };
     let due_at = due.last;
     let why = match because {
@@ -99,11 +116,11 @@ pub fn of_broken(job: &JobSubject, broken: &Broken) -> Telling {
         Because::Ended(status, ended) => format!("its run ended at {} as {}", at(*ended), status.as_str()),
     };
     let sentence = match due.count {
-        1 => format!("{name}, due at {}, did not {verb} by {}: {why}.", at(due_at), at(*limit)),
+        1 => format!("{name}, due at {}, did not {verb} by {}: {why}.", time(&job.zone, due_at), at(*limit)),
         count => format!(
             "{name} did not {verb} in time for {count} due times in a row, from {} to {}. The reason of the last one: {why}.",
-            at(due.first),
-            at(due_at)
+            time(&job.zone, due.first),
+            near(&job.zone, due_at, due.first)
         ),
     };
     let then = match because {
@@ -140,7 +157,7 @@ pub fn of_trouble(part: &Part, trouble: &Trouble, now: Timestamp) -> Telling {
             format!(
                 "The database went back in time: commits between {} and {} may be lost, and scheduling is suspended.",
                 at(window.from_at),
-                at(window.until_at)
+                near("UTC", window.until_at, window.from_at)
             ),
             "Look at the database, and accept the loss when it is right again; until then nothing starts.",
         ),
@@ -157,7 +174,7 @@ pub fn of_trouble(part: &Part, trouble: &Trouble, now: Timestamp) -> Telling {
                 "{} had no database from {} to {}, for {}.",
                 first_up(&node),
                 at(*from),
-                at(*until),
+                near("UTC", *until, *from),
                 length(until.since(*from))
             ),
             "It is back. Look at the database's log and at the network between them.",
@@ -217,15 +234,17 @@ pub(super) fn recovered(words: &str, class: Class, count: u64, since: Timestamp,
     }
 }
 
-/// The second sentence of a telling: which one in a row it is, or that the trouble goes on.
-pub(super) fn in_a_row(class: Class, count: u64, since: Timestamp, zone: &str, again: bool) -> String {
+/// The second sentence of a fact: which one in a row it is.
+pub(super) fn in_a_row(class: Class, count: u64) -> String {
+    noun(class, 1).map_or_else(String::new, |noun| format!(" It is the {} {noun} in a row.", ordinal(count)))
+}
+
+/// The second sentence where a trouble is told again.
+pub(super) fn goes_on(class: Class, count: u64, since: Timestamp, zone: &str) -> String {
     let since = time(zone, since);
-    match (noun(class, count), again) {
-        (None, false) => String::new(),
-        (None, true) => format!(" This has been so since {since}."),
-        (Some(_), false) if count <= 1 => String::new(),
-        (Some(_), false) => format!(" It is the {} in a row.", ordinal(count, class)),
-        (Some(noun), true) => format!(" It has not recovered: {count} {noun} in a row since {since}."),
+    match noun(class, count) {
+        None => format!(" This has been so since {since}."),
+        Some(noun) => format!(" It has not recovered: {count} {noun} in a row since {since}."),
     }
 }
 
@@ -275,7 +294,11 @@ fn did_not_run(job: &JobSubject, record: &RunRecord) -> String {
         DueRange { count: record.count, first: record.first_due_at, last: record.due_at };
     match count {
         0 | 1 => format!("{name} did not run at {}: {why}.", at(last)),
-        _ => format!("{name} did not run for {count} due times, from {} to {}: {why}.", at(first), at(last)),
+        _ => format!(
+            "{name} did not run for {count} due times, from {} to {}: {why}.",
+            at(first),
+            near(&job.zone, last, first)
+        ),
     }
 }
 
@@ -340,7 +363,7 @@ const fn noun(class: Class, count: u64) -> Option<&'static str> {
     })
 }
 
-fn ordinal(count: u64, class: Class) -> String {
+fn ordinal(count: u64) -> String {
     let ending = match (count % 100, count % 10) {
         (11..=13, _) => "th",
         (_, 1) => "st",
@@ -348,7 +371,7 @@ fn ordinal(count: u64, class: Class) -> String {
         (_, 3) => "rd",
         _ => "th",
     };
-    format!("{count}{ending} {}", noun(class, 1).unwrap_or("time"))
+    format!("{count}{ending}")
 }
 
 /// A length of time in whole days, or in smaller units below two of them.

@@ -27,6 +27,7 @@ fn every_kind_has_a_sentence_and_says_what_to_do() {
     let of = |status| record(1, due, status);
     let id = of(Status::Failed).id;
     let read = format!("Read its output: carillon run output {id}.");
+    let longer = format!("{read} If its work needs longer, give it a longer timeout.");
     let output = What::Ended(Ended { record: of(Status::Succeeded), has_output: true, retry_at: None });
     let window = LossWindow { from_at: at("03:00"), until_at: at("03:02"), noticed_at: at("03:02") };
     let cases = [
@@ -40,7 +41,7 @@ fn every_kind_has_a_sentence_and_says_what_to_do() {
             When::TimedOut,
             ended(of(Status::TimedOut)),
             "Job billing/invoice was ended at 02:00:07 UTC on 24 November 2026, because its timeout passed after 7s.",
-            &format!("{read} If its work needs longer, give it a longer timeout."),
+            longer.as_str(),
         ),
         (
             When::Lost,
@@ -58,22 +59,21 @@ fn every_kind_has_a_sentence_and_says_what_to_do() {
         (
             When::LateStart,
             broken(When::LateStart, Because::NotStarted),
-            "Job billing/invoice, due at 02:00 UTC on 24 November 2026, did not start by 02:05 UTC on 24 November 2026: \
-             no node started it.",
+            "Job billing/invoice, due at 02:00 UTC on 24 November 2026, did not start by 02:05: no node started it.",
             "Look whether a node runs that has the executor shell and a free place (carillon cluster).",
         ),
         (
             When::LateFinish,
             broken(When::LateFinish, Because::StillRuns(due)),
-            "Job billing/invoice, due at 02:00 UTC on 24 November 2026, did not succeed by 02:05 UTC on 24 November \
-             2026: it has been running since 02:00 UTC on 24 November 2026.",
+            "Job billing/invoice, due at 02:00 UTC on 24 November 2026, did not succeed by 02:05: it has been \
+             running since 02:00.",
             "Look at its output, and cancel the run if it hangs.",
         ),
         (
             When::Output,
             fact(1, at("02:00:07"), output),
             "Job billing/invoice wrote output; its run ended at 02:00:07 UTC on 24 November 2026.",
-            &read,
+            read.as_str(),
         ),
         (
             When::NodeLost,
@@ -84,8 +84,8 @@ fn every_kind_has_a_sentence_and_says_what_to_do() {
         (
             When::CommitsLost,
             of_node("a", at("03:02"), What::Trouble(Trouble::CommitsLost(window))),
-            "The database went back in time: commits between 03:00 UTC on 24 November 2026 and 03:02 UTC on 24 November \
-             2026 may be lost, and scheduling is suspended.",
+            "The database went back in time: commits between 03:00 UTC on 24 November 2026 and 03:02 may be \
+             lost, and scheduling is suspended.",
             "Look at the database, and accept the loss when it is right again; until then nothing starts.",
         ),
         (
@@ -97,7 +97,7 @@ fn every_kind_has_a_sentence_and_says_what_to_do() {
         (
             When::DatabaseAway,
             of_node("a", at("03:00"), What::Trouble(Trouble::DatabaseAway { from: at("03:00"), until: at("03:05") })),
-            "Node a had no database from 03:00 UTC on 24 November 2026 to 03:05 UTC on 24 November 2026, for 5m.",
+            "Node a had no database from 03:00 UTC on 24 November 2026 to 03:05, for 5m.",
             "It is back. Look at the database's log and at the network between them.",
         ),
         (
@@ -177,7 +177,7 @@ fn an_end_tells_its_cause() {
                 reason: Some(Reason::Misfire),
                 ..record(1, at("02:00"), Status::Skipped)
             },
-            "did not run for 60 due times, from 01:01 UTC on 24 November 2026 to 02:00 UTC on 24 November 2026: no node \
+            "did not run for 60 due times, from 01:01 UTC on 24 November 2026 to 02:00: no node \
              started it in time, and its misfire policy does not run it.",
         ),
     ] {
@@ -191,27 +191,15 @@ fn a_broken_expectation_tells_what_became_of_the_due_time() {
     let pause = Paused { since: at("01:00"), until: Some(at("08:00")), reason: Some("new disks.".into()) };
     let day = "UTC on 24 November 2026";
     for (because, why, then) in [
-        (
-            Because::Paused(pause),
-            format!("the job has been paused since 01:00 {day} until 08:00 {day} (new disks)"),
-            "Resume the job",
-        ),
-        (
-            Because::NotRun(Reason::Overlap),
-            "the previous run was still alive".into(),
-            "Look at the due times before it",
-        ),
-        (Because::NotRun(Reason::Paused), "the job was paused".into(), "Resume the job"),
-        (Because::StartedLate(at("02:07")), format!("it started at 02:07 {day}, 7m late"), "Look whether the nodes"),
-        (Because::SucceededLate(at("02:07")), format!("it succeeded at 02:07 {day}"), "Look why it took longer"),
-        (
-            Because::Ended(Status::TimedOut, at("02:04")),
-            format!("its run ended at 02:04 {day} as timed_out"),
-            "Read the output",
-        ),
+        (Because::Paused(pause), "the job has been paused since 01:00 until 08:00 (new disks)", "Resume the job"),
+        (Because::NotRun(Reason::Overlap), "the previous run was still alive", "Look at the due times before it"),
+        (Because::NotRun(Reason::Paused), "the job was paused", "Resume the job"),
+        (Because::StartedLate(at("02:07")), "it started at 02:07, 7m late", "Look whether the nodes"),
+        (Because::SucceededLate(at("02:07")), "it succeeded at 02:07", "Look why it took longer"),
+        (Because::Ended(Status::TimedOut, at("02:04")), "its run ended at 02:04 as timed_out", "Read the output"),
     ] {
         let (_, sentence, advice) = told(broken(When::LateFinish, because));
-        assert!(sentence.ends_with(&format!("did not succeed by 02:05 {day}: {why}.")), "{sentence}");
+        assert!(sentence.ends_with(&format!("did not succeed by 02:05: {why}.")), "{sentence}");
         assert!(advice.starts_with(then), "{advice}");
     }
     let due = DueRange { count: 40, first: at("02:00"), last: at("02:39") };
@@ -220,8 +208,8 @@ fn a_broken_expectation_tells_what_became_of_the_due_time() {
     assert_eq!(
         told(fact(1, at("02:51"), What::Judged(Verdict::Broken(many)))).1,
         format!(
-            "Job billing/invoice did not start in time for 40 due times in a row, from 02:00 {day} to 02:39 {day}. The reason of \
-             the last one: it started at 02:50 {day}, 11m late. It is the 40th late start in a row."
+            "Job billing/invoice did not start in time for 40 due times in a row, from 02:00 {day} to 02:39. The reason of the \
+             last one: it started at 02:50, 11m late."
         )
     );
 }

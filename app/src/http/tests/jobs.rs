@@ -161,6 +161,20 @@ async fn single_faults_have_sentences() {
         (with("start_at", json!("2027-13-01T00:00:00Z")), "start_at", "is not an RFC 3339 time"),
         (with("labels", json!(many_labels)), "labels", "at most 64"),
         (with("overlap", json!("SKIP")), "overlap", "one of skip, delay, replace, allow, not \"SKIP\""),
+        (with("expect", json!({})), "expect", "it expects nothing: give start_within"),
+        (with("expect", json!({"start_within": "0s"})), "expect.start_within", "allowed are 1s to 7d"),
+        (with("expect", json!({"finish_by": "25:00"})), "expect.finish_by", "\"25:00\" is not a time of day"),
+        (with("expect", json!({"until": "1h"})), "expect.until", "there is no such field"),
+        (
+            with("expect", json!({"start_within": "2h", "finish_within": "1h"})),
+            "expect.finish_within",
+            "it is shorter than start_within",
+        ),
+        (with("ping", json!("hc-ping.com/1")), "ping", "it must be a URL that begins with https:// or http://"),
+        (with("ping", json!({"failure": ""})), "ping.failure", "it is empty: a URL is expected"),
+        (with("ping", json!({})), "ping", "it names no address"),
+        (with("ping", json!({"fail": "https://a"})), "ping.fail", "there is no such field"),
+        (with("ping", json!(["https://a"])), "ping", "it must be a URL or an object, not an array"),
         (with("x".repeat(500).as_str(), json!(1)), &"x".repeat(64), "there is no such field"),
     ] {
         let reply = api.call("POST", "/v1/jobs", Some(body)).await;
