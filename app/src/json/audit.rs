@@ -35,6 +35,11 @@ fn state_json(state: &AuditState) -> Value {
         AuditState::Known(AuditDocument::LossWindows(windows)) => {
             json!({"lost_commits": windows.iter().map(window_json).collect::<Vec<_>>()})
         }
+        AuditState::Known(AuditDocument::Route(route)) => {
+            let to: Vec<_> = route.to.iter().map(|target| json!({"type": target.kind(), "host": target.host()})).collect();
+            let when: Vec<_> = route.when.iter().map(|when| when.as_str()).collect();
+            json!({"alert": route.name, "when": when, "after": route.after, "to": to})
+        }
         AuditState::Unknown(text) => serde_json::from_str(text).unwrap_or_default(),
     }
 }

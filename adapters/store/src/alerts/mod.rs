@@ -4,7 +4,28 @@
 //! ([`carillon_domain::alert::watch`]), and writes incidents, deliveries and the cursor in one commit. So each fact is judged once in the
 //! cluster, and a notice exists exactly when its incident does. Any node sends deliveries, at least once.
 
+mod deliveries;
+pub(crate) mod document;
+mod expectations;
+mod facts;
+mod incidents;
+pub mod port;
+mod routes;
+pub(crate) mod sql;
+mod step;
+mod told;
 mod types;
+
+pub(crate) mod calls {
+    //! The calls over the rows of any database.
+
+    pub(crate) use super::deliveries::{claim, last_ping, notices, page, purge, resend, settle, test};
+    pub(crate) use super::expectations::{next_watch, watch};
+    pub(crate) use super::incidents::page as incidents;
+    pub(crate) use super::routes::{all, delete, find, put};
+    pub(crate) use super::step::{has_work, step};
+    pub(crate) use super::told::{Consequences, commits_are_accepted, node_lost, silent, tell};
+}
 
 pub use types::{
     AlertError, Claimed, DeliveryClaim, DeliveryCounts, DeliveryQuery, DeliveryView, IncidentQuery, Message, Stepped,
@@ -28,7 +49,7 @@ pub trait AlertStore: Send + Sync {
     /// Creates or replaces a route; answers it as it is stored. `if_version` guards against a lost update. A route that changes nothing
     /// is not written. Incidents that would mean something else under the new route are forgotten without a word.
     ///
-    /// This and every other change by a person is written into the audit log in its own commit, without secrets.
+    /// This and the deletion of a route are written into the audit log in their own commits, without secrets.
     async fn put_route(
         &self,
         route: &Route,
@@ -75,10 +96,10 @@ pub trait AlertStore: Send + Sync {
     async fn deliveries(&self, query: &DeliveryQuery) -> Result<Page<DeliveryView, u64>, StoreError>;
 
     /// Sends a delivery again that was sent or given up.
-    async fn resend_delivery(&self, id: u64, author: &Author) -> Result<DeliveryView, AlertError>;
+    async fn resend_delivery(&self, id: u64) -> Result<DeliveryView, AlertError>;
 
     /// Makes a notice that tries every target of a route; answers its deliveries.
-    async fn test_route(&self, name: &str, author: &Author) -> Result<Vec<DeliveryView>, AlertError>;
+    async fn test_route(&self, name: &str) -> Result<Vec<DeliveryView>, AlertError>;
 
     /// How many deliveries are in each state.
     async fn delivery_counts(&self) -> Result<DeliveryCounts, StoreError>;

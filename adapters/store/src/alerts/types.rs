@@ -166,3 +166,20 @@ pub struct DeliveryCounts {
     /// They were given up.
     pub dead: u64,
 }
+
+impl DeliveryCounts {
+    /// From the number of each state by its name.
+    pub fn of(counted: impl IntoIterator<Item = (String, u64)>) -> Self {
+        let mut counts = Self::default();
+        for (state, count) in counted {
+            match state.as_str() {
+                "waiting" => counts.waiting = count,
+                "sending" => counts.sending = count,
+                "sent" => counts.sent = count,
+                "dead" => counts.dead = count,
+                _ => {}
+            }
+        }
+        counts
+    }
+}

@@ -12,6 +12,7 @@ use crate::cluster::locks::{Locks, ids_of, without_locks};
 use crate::cluster::port::{ClockAnswer, ConcurrentRuns, Connection, Database, NotBegun, Opened, Opening, Pool};
 use crate::cluster::shared::StoreState;
 use crate::tables::Standing;
+use crate::alerts::AlertError;
 use crate::{ControlError, StoreError, StoreResult};
 
 /// How often a transaction is tried that lost against another one.
@@ -203,5 +204,11 @@ impl CallError for StoreError {
 impl CallError for ControlError {
     fn is_certain(&self) -> bool {
         matches!(self, ControlError::Store(error) if error.is_certain())
+    }
+}
+
+impl CallError for AlertError {
+    fn is_certain(&self) -> bool {
+        matches!(self, AlertError::Store(error) if error.is_certain())
     }
 }

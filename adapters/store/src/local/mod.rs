@@ -4,6 +4,7 @@
 //! a cluster.
 
 pub mod port;
+mod alerts;
 mod report;
 
 use std::ops::Deref;
