@@ -6,7 +6,7 @@ use std::fmt;
 use crate::firing::{ConcurrentRun, Firing, FiringKey, JobState};
 use crate::id::JobId;
 use crate::lost_commits::LossWindow;
-use crate::run::{RunRecord, Status};
+use crate::run::{RunRecord, Status, Trigger};
 use crate::time::Timestamp;
 
 use super::expect::Verdict;
@@ -245,7 +245,9 @@ pub fn retry_of(
     beside: &[ConcurrentRun],
     later: &[RunRecord],
 ) -> Option<Timestamp> {
-    let mine = |due_at, trigger, other| due_at == firing.due_at && trigger == firing.trigger && other > attempt;
+    let mine = |due_at: Timestamp, trigger: Trigger, other: u32| {
+        due_at == firing.due_at && trigger == firing.trigger && other > attempt
+    };
     let of_row = row.into_iter().flat_map(|row| {
         let held = row.phase.held().map(|held| held.firing);
         row.armed.into_iter().chain(row.manual.map(|manual| manual.firing)).chain(held)

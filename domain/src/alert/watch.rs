@@ -227,7 +227,6 @@ impl Step {
             let notice = dropped.then(|| incident.add(route, held.telling, 1, held.at, now)).flatten();
             self.tell(notice);
         }
-        let told_before = self.told(route);
         if ended.ran() {
             let words = sentence::of_recovery(job, Class::Skipped, record.started_at.unwrap_or(fact.at));
             self.close(route, &fact.subject, Class::Skipped, &words, Some(record.id));
@@ -236,6 +235,7 @@ impl Step {
             let words = sentence::of_recovery(job, Class::Outcome, record.finished_at);
             self.close(route, &fact.subject, Class::Outcome, &words, Some(record.id));
         }
+        let told_before = self.told(route);
         if let Some(when) = ended.when().filter(|when| route.when.contains(when)) {
             let telling = sentence::of_ended(job, ended, when);
             let Some(incident) = self.incident(route, fact, when) else { return };
@@ -253,7 +253,7 @@ impl Step {
                 }
             }
         }
-        // A notice of the same run carries its output already.
+        // A notice of its failure carries the output already.
         if ended.has_output && route.when.contains(&When::Output) && self.told(route) == told_before {
             let telling = sentence::of_ended(job, ended, When::Output);
             let notice = Incident::passing(route, &fact.subject, telling, fact.at, now);

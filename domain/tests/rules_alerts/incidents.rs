@@ -233,8 +233,9 @@ fn output_is_told_once_for_each_run_that_wrote_some() {
     let told = world.step(nth(2), &[with_output(Status::Failed, |job| job.cron = Some(cron.clone()))]);
     let seen: Vec<_> = told.iter().map(|n| (n.route.as_str(), n.when, n.with_output, n.cron_mail.as_ref())).collect();
     assert_eq!(seen, [("mail", When::Output, true, Some(&cron)), ("ops", When::Failed, true, None)]);
-    let quiet = world.told(nth(3), &[end(3, Status::Succeeded)]);
-    assert_eq!(quiet, ["failed recovered"], "a run without output sends no mail");
+    let over = world.told(nth(3), &[with_output(Status::Succeeded, |_| ())]);
+    assert_eq!(over, ["output open", "failed recovered", "output open"], "a recovery has no output");
+    assert!(world.told(nth(4), &[end(4, Status::Succeeded)]).is_empty(), "a run without output sends no mail");
 }
 
 #[test]
