@@ -36,7 +36,8 @@ fn state_json(state: &AuditState) -> Value {
             json!({"lost_commits": windows.iter().map(window_json).collect::<Vec<_>>()})
         }
         AuditState::Known(AuditDocument::Route(route)) => {
-            let to: Vec<_> = route.to.iter().map(|target| json!({"type": target.kind(), "host": target.host()})).collect();
+            let to: Vec<_> =
+                route.to.iter().map(|target| json!({"type": target.kind(), "host": target.host()})).collect();
             let when: Vec<_> = route.when.iter().map(|when| when.as_str()).collect();
             json!({"alert": route.name, "when": when, "after": route.after, "to": to})
         }

@@ -224,7 +224,11 @@ impl Alerts {
 impl Data {
     /// History by its numbers, as far as a step needs it at first.
     pub fn run_heads(&self, ask: &JournalAsk) -> Numbered<RunHead> {
-        self.runs_numbered(ask).map(|row| RunHead { run: row.record.id, job: row.record.job, status: row.record.status })
+        self.runs_numbered(ask).map(|row| RunHead {
+            run: row.record.id,
+            job: row.record.job,
+            status: row.record.status,
+        })
     }
 
     /// Those of these runs that have output.

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use carillon_domain::alert::{Fact, Incident, Notice, Part, Route, Selection, State, Subject, Target, Trouble, What, When};
+use carillon_domain::alert::{
+    Fact, Incident, Notice, Part, Route, Selection, State, Subject, Target, Trouble, What, When,
+};
 use carillon_domain::job::{Job, Retry};
 use carillon_domain::run::Status;
 use carillon_doubles::author;

@@ -58,7 +58,10 @@ pub async fn a_delivery_is_sent_by_one_node(bench: &StoreFixture) {
     assert!(settle(bench, holder, id, delivered()).await);
     assert!(!settle(bench, holder, id, delivered()).await, "it was settled");
     let view = all(bench).await.remove(0);
-    assert_eq!((view.delivery.state, view.delivery.answer.as_deref()), (DeliveryState::Sent { at: at(1) }, Some("200 OK")));
+    assert_eq!(
+        (view.delivery.state, view.delivery.answer.as_deref()),
+        (DeliveryState::Sent { at: at(1) }, Some("200 OK"))
+    );
     assert_eq!(claim(bench, bench.me, 5).await, []);
 }
 
@@ -202,7 +205,9 @@ pub async fn a_monitor_is_called_at_the_end_of_a_run(bench: &StoreFixture) {
             other @ Message::Notice(_) => panic!("{other:?}"),
         })
         .collect();
-    assert!(!kinds.is_empty() && claimed.iter().all(|claimed| claimed.target.is_none() && claimed.host == "hc-ping.com"));
+    assert!(
+        !kinds.is_empty() && claimed.iter().all(|claimed| claimed.target.is_none() && claimed.host == "hc-ping.com")
+    );
     let last = bench.store.last_ping(view.state.id).await.unwrap().unwrap();
     assert_eq!(Some(&last.message), claimed.last().map(|claimed| &claimed.message));
     let records = bench.records("a").await;

@@ -7,8 +7,8 @@ use carillon_domain::id::{RunId, SessionId};
 use carillon_domain::node::port::RowKey;
 use carillon_domain::run::Status;
 use carillon_store::feed::{Entry, FeedRequest, Fresh, JournalAsk, Tail};
-use carillon_tests::conformance::{StoreFixture, alerts};
 use carillon_tests::conformance::fixture::job;
+use carillon_tests::conformance::{StoreFixture, alerts};
 use carillon_tests::databases::Database;
 use mysql_async::Conn;
 use mysql_async::prelude::Queryable;
@@ -107,9 +107,12 @@ async fn a_failure_that_commits_after_one_with_a_higher_number_is_told_once() {
     bench.finish(running, Status::Failed).await;
     assert_eq!(alerts::step(&bench).await.notices, 1);
     assert_eq!(alerts::step(&bench).await.notices, 0, "the slow writer has not committed");
-    slow.query_drop(format!("UPDATE run SET status = 'failed', finished_at = {} WHERE trigger_name = 'manual'", bench.clock_in(0).as_ms()))
-        .await
-        .unwrap();
+    slow.query_drop(format!(
+        "UPDATE run SET status = 'failed', finished_at = {} WHERE trigger_name = 'manual'",
+        bench.clock_in(0).as_ms()
+    ))
+    .await
+    .unwrap();
     slow.query_drop("COMMIT").await.unwrap();
     assert_eq!(alerts::step(&bench).await.notices, 1);
     assert_eq!(alerts::step(&bench).await.notices, 0);

@@ -49,7 +49,8 @@ pub(super) async fn that_matter<T: Tables>(
     }
     let is_trouble = |head: &RunHead| !matches!(head.status, Status::Succeeded | Status::Cancelled);
     // A trouble of this step may be over in this step.
-    let mut matter: BTreeSet<JobId> = heads.iter().filter(|(_, head)| is_trouble(head)).map(|(_, head)| head.job).collect();
+    let mut matter: BTreeSet<JobId> =
+        heads.iter().filter(|(_, head)| is_trouble(head)).map(|(_, head)| head.job).collect();
     let others: BTreeSet<JobId> = heads.iter().map(|(_, head)| head.job).filter(|job| !matter.contains(job)).collect();
     let others: Vec<JobId> = others.into_iter().collect();
     if !others.is_empty() {

@@ -242,10 +242,8 @@ pub trait AlertRows {
     fn delivery_rows(&mut self, ask: &DeliveryAsk) -> impl Future<Output = StoreResult<Vec<DeliveryRow>>> + Send;
 
     /// The first delivery of each notice, by number.
-    fn notices_numbered(
-        &mut self,
-        ask: &JournalAsk,
-    ) -> impl Future<Output = StoreResult<Numbered<DeliveryRow>>> + Send;
+    fn notices_numbered(&mut self, ask: &JournalAsk)
+    -> impl Future<Output = StoreResult<Numbered<DeliveryRow>>> + Send;
 
     /// How many deliveries are in each state.
     fn delivery_counts(&mut self) -> impl Future<Output = StoreResult<DeliveryCounts>> + Send;

@@ -28,7 +28,9 @@ pub enum AlertError {
     #[error("there is no route {0}")]
     NoRoute(String),
     /// It was changed since the caller read it.
-    #[error("the route is at version {current}, not at {expected}: read it again and repeat the change on what you find")]
+    #[error(
+        "the route is at version {current}, not at {expected}: read it again and repeat the change on what you find"
+    )]
     Stale {
         /// The version that the caller expected.
         expected: u64,

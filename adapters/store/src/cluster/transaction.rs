@@ -7,12 +7,12 @@ use carillon_domain::id::SessionId;
 use carillon_domain::time::Timestamp;
 use tokio::sync::OwnedMutexGuard;
 
+use crate::alerts::AlertError;
 use crate::cache::row_cache::UnreadRows;
 use crate::cluster::locks::{Locks, ids_of, without_locks};
 use crate::cluster::port::{ClockAnswer, ConcurrentRuns, Connection, Database, NotBegun, Opened, Opening, Pool};
 use crate::cluster::shared::StoreState;
 use crate::tables::Standing;
-use crate::alerts::AlertError;
 use crate::{ControlError, StoreError, StoreResult};
 
 /// How often a transaction is tried that lost against another one.

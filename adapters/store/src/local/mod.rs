@@ -3,8 +3,8 @@
 //! There is one transaction at a time, so there are no locks to take and no connection to lose. The calls are the same as those of
 //! a cluster.
 
-pub mod port;
 mod alerts;
+pub mod port;
 mod report;
 
 use std::ops::Deref;

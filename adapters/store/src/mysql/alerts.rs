@@ -5,19 +5,19 @@ use carillon_domain::run::Status;
 use carillon_domain::time::Timestamp;
 use mysql_async::{Row, Value};
 
+use crate::StoreResult;
+use crate::alerts::DeliveryCounts;
 use crate::alerts::port::{
     AlertRows, AlertWrite, Among, DeliveryAsk, DeliveryRow, FactRow, IncidentAsk, IncidentRow, Looks, RouteRow,
     RunHead, WatchRow,
 };
 use crate::alerts::sql::{self, Cell, Cells, Dialect, Statement};
-use crate::alerts::DeliveryCounts;
 use crate::codec::{named, run_bytes};
 use crate::feed::{JournalAsk, Numbered};
 use crate::mysql::client::connection::MySqlConnection;
 use crate::mysql::client::error::unreadable;
 use crate::mysql::encoding::rows::Columns;
 use crate::mysql::read::select::{conditions, limit_of};
-use crate::StoreResult;
 
 /// So many runs are asked for in one statement.
 const RUNS: usize = 1_000;

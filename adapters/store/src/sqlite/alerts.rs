@@ -8,6 +8,7 @@ use carillon_domain::time::Timestamp;
 use rusqlite::types::{Value, ValueRef};
 use rusqlite::{Connection, Row, params_from_iter};
 
+use crate::StoreResult;
 use crate::alerts::DeliveryCounts;
 use crate::alerts::port::{
     AlertRows, AlertWrite, Among, DeliveryAsk, DeliveryRow, FactRow, IncidentAsk, IncidentRow, Looks, RouteRow,
@@ -21,7 +22,6 @@ use crate::sqlite::client::error::{statement, unreadable};
 use crate::sqlite::rows::signed;
 use crate::sqlite::select::{all, column, first};
 use crate::sqlite::tables::Transaction;
-use crate::{StoreError, StoreResult};
 
 fn value(cell: Cell) -> Value {
     match cell {
@@ -39,7 +39,9 @@ fn cells(row: &Row<'_>) -> StoreResult<Cells> {
         ValueRef::Text(text) => {
             std::str::from_utf8(text).map(Cell::from).map_err(|error| unreadable(error.to_string()))
         }
-        ValueRef::Real(_) | ValueRef::Blob(_) => Err(unreadable("a column of alerts is neither text nor number")),
+        ValueRef::Real(_) | ValueRef::Blob(_) => {
+            Err(unreadable("a column of alerts is neither text nor number".to_owned()))
+        }
     };
     Ok(Cells::of((0..count).map(cell).collect::<StoreResult<_>>()?))
 }

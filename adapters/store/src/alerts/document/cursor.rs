@@ -32,7 +32,8 @@ impl Cursor {
     /// The document of a cursor; `None` while nobody is to be told anything.
     pub fn text(cursor: Option<&Self>) -> String {
         let Some(Self { runs, facts, stepped_at, storms }) = cursor else { return json!({ "idle": true }).to_string() };
-        let storms: BTreeMap<&String, Value> = storms.iter().map(|(route, storm)| (route, storm_value(storm))).collect();
+        let storms: BTreeMap<&String, Value> =
+            storms.iter().map(|(route, storm)| (route, storm_value(storm))).collect();
         json!({
             "runs": runs.to_text(),
             "facts": facts.to_text(),
@@ -71,7 +72,8 @@ mod tests {
     #[test]
     fn a_cursor_survives_its_document() {
         let storm = Storm { since: Timestamp::from_ms(1), told: 2, folded: BTreeMap::new(), names: Vec::new() };
-        let cursor = Cursor { storms: [("ops".to_owned(), storm)].into(), ..Cursor::after(7, 9, Timestamp::from_ms(5)) };
+        let cursor =
+            Cursor { storms: [("ops".to_owned(), storm)].into(), ..Cursor::after(7, 9, Timestamp::from_ms(5)) };
         assert_eq!(Cursor::read(Some(&Cursor::text(Some(&cursor)))), Ok(Some(cursor)));
         assert_eq!(Cursor::read(Some(&Cursor::text(None))), Ok(None));
         assert_eq!(Cursor::read(None), Ok(None));

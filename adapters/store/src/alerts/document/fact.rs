@@ -1,7 +1,7 @@
 //! Facts that history does not tell.
 
-use carillon_domain::alert::{Because, Broken, Part, Trouble, Verdict, When};
 use carillon_domain::alert::expect::Paused;
+use carillon_domain::alert::{Because, Broken, Part, Trouble, Verdict, When};
 use carillon_domain::id::JobId;
 use carillon_domain::lost_commits::LossWindow;
 use carillon_domain::run::{DueRange, Reason, Status};

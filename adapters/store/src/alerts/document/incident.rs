@@ -2,9 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use carillon_domain::alert::{
-    Class, HeldBack, Incident, IncidentKey, Part, State, Storm, SubjectKey, Telling, When,
-};
+use carillon_domain::alert::{Class, HeldBack, Incident, IncidentKey, Part, State, Storm, SubjectKey, Telling, When};
 use carillon_domain::firing::FiringKey;
 use serde_json::{Value, json};
 

@@ -59,7 +59,8 @@ fn id(fields: &Fields<'_>, field: &str) -> Read<NoticeId> {
 }
 
 fn notice_from(fields: &Fields<'_>) -> Read<Notice> {
-    let cron = |cron: Fields<'_>| Ok::<_, String>(CronMail { user: cron.owned("user")?, command: cron.owned("command")? });
+    let cron =
+        |cron: Fields<'_>| Ok::<_, String>(CronMail { user: cron.owned("user")?, command: cron.owned("command")? });
     Ok(Notice {
         id: id(fields, "id")?,
         route: fields.owned("route")?,

@@ -7,8 +7,8 @@ mod rows;
 mod write;
 
 pub(crate) use read::{
-    COUNTS, CURSOR, HAS_WATCHED, LOCK_CURSOR, NEWEST_FACT, NEWEST_NOTICE, ROUTES, among, deliveries, facts,
-    first_look, incidents, notices, watched_due,
+    COUNTS, CURSOR, HAS_WATCHED, LOCK_CURSOR, NEWEST_FACT, NEWEST_NOTICE, ROUTES, among, deliveries, facts, first_look,
+    incidents, notices, watched_due,
 };
 pub(crate) use rows::{
     Cells, count_by_text, count_of, delivery, fact_row, incident, numbered_delivery, route, text_of, time_of, watch,

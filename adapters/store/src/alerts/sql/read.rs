@@ -3,9 +3,9 @@
 use carillon_domain::id::JobId;
 use carillon_domain::time::Timestamp;
 
+use super::super::port::{Among, DeliveryAsk, IncidentAsk, Looks};
 use super::rows::{DELIVERY, FACT, INCIDENT, WATCH};
 use super::{Cell, Statement, list, places};
-use super::super::port::{Among, DeliveryAsk, IncidentAsk, Looks};
 use crate::feed::{JournalAsk, Span};
 
 /// The document of the cursor.
@@ -19,8 +19,7 @@ pub(crate) const NEWEST_FACT: &str = "SELECT COALESCE(MAX(seq), 0) FROM alert_fa
 /// The highest number of a delivery.
 pub(crate) const NEWEST_NOTICE: &str = "SELECT COALESCE(MAX(id), 0) FROM alert_delivery";
 /// Every route.
-pub(crate) const ROUTES: &str =
-    "SELECT name, version, created_at, updated_at, document FROM alert_route ORDER BY name";
+pub(crate) const ROUTES: &str = "SELECT name, version, created_at, updated_at, document FROM alert_route ORDER BY name";
 
 /// So many gaps are asked for in one statement.
 const SPANS: usize = 500;

@@ -3,8 +3,8 @@
 use carillon_domain::id::{JobId, SessionId};
 use carillon_domain::time::Timestamp;
 
-use super::Cell;
 use super::super::port::{DeliveryRow, FactRow, IncidentRow, RouteRow, WatchRow};
+use super::Cell;
 use crate::{StoreError, StoreResult};
 
 /// The columns of one row.

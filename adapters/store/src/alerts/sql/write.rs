@@ -2,9 +2,9 @@
 
 use carillon_domain::time::Timestamp;
 
+use super::super::port::{AlertWrite, DeliveryRow, FactRow, IncidentRow, RouteRow, WatchRow};
 use super::rows::{DELIVERY, INCIDENT, ROUTE, WATCH};
 use super::{Cell, Dialect, Statement, list, places};
-use super::super::port::{AlertWrite, DeliveryRow, FactRow, IncidentRow, RouteRow, WatchRow};
 
 /// So many rows are written by one statement.
 const ROWS: usize = 100;
@@ -30,9 +30,7 @@ pub(crate) fn statements(write: &AlertWrite, dialect: Dialect) -> Vec<Statement>
             vec![key.as_str().into()],
         )],
         AlertWrite::Incidents(rows) => {
-            let part = |rows: &[IncidentRow]| {
-                replace("alert_incident", INCIDENT, rows.iter().map(incident).collect())
-            };
+            let part = |rows: &[IncidentRow]| replace("alert_incident", INCIDENT, rows.iter().map(incident).collect());
             rows.chunks(ROWS).map(part).collect()
         }
         AlertWrite::IncidentsGone(ids) => {
@@ -164,13 +162,7 @@ fn delivery(row: &DeliveryRow) -> Statement {
 }
 
 fn watch(row: &WatchRow) -> Vec<Cell> {
-    vec![
-        row.job.0.into(),
-        row.starts.into(),
-        row.ends.into(),
-        row.look_at.into(),
-        i64::from(row.pings).into(),
-    ]
+    vec![row.job.0.into(), row.starts.into(), row.ends.into(), row.look_at.into(), i64::from(row.pings).into()]
 }
 
 /// A job that nothing was expected of until now is judged from now on.
@@ -184,7 +176,8 @@ fn arm(rows: &[WatchRow], dialect: Dialect) -> Statement {
     let from = |column: &str| {
         format!("{column} = CASE WHEN alert_watch.look_at IS NULL THEN {} ELSE alert_watch.{column} END", new(column))
     };
-    let sets = [from("starts"), from("ends"), format!("look_at = {}", new("look_at")), format!("pings = {}", new("pings"))];
+    let sets =
+        [from("starts"), from("ends"), format!("look_at = {}", new("look_at")), format!("pings = {}", new("pings"))];
     sql.push_str(conflict);
     sql.push_str(&sets.join(", "));
     Statement { sql, params }

@@ -5,11 +5,11 @@ use carillon_domain::alert::{Answer, Fact, Incident, Notice, Route};
 use carillon_domain::id::{JobId, SessionId};
 use carillon_domain::time::Timestamp;
 
+use crate::alerts::port::AlertRows;
 use crate::alerts::{
     AlertError, Claimed, DeliveryClaim, DeliveryCounts, DeliveryQuery, DeliveryView, IncidentQuery, Stepped,
     StoredRoute, Watched, calls,
 };
-use crate::alerts::port::AlertRows;
 use crate::cluster::ClusterStore;
 use crate::cluster::locks::Locks;
 use crate::cluster::port::{Database, Pool};
@@ -20,10 +20,9 @@ use crate::{AlertStore, Author, Page, StoreError};
 
 macro_rules! write {
     ($store:expr, $name:literal, |$tables:ident| $call:expr) => {
-        within!(
-            Transaction::begin(&$store.database, &$store.shared, (Pool::Writers, $name), Locks::Rows),
-            |$tables| $call
-        )
+        within!(Transaction::begin(&$store.database, &$store.shared, (Pool::Writers, $name), Locks::Rows), |$tables| {
+            $call
+        })
     };
 }
 
