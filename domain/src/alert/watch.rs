@@ -287,7 +287,7 @@ impl Step {
     }
 
     fn tell(&mut self, notice: Option<Notice>) {
-        for notice in notice {
+        if let Some(notice) = notice {
             self.raw.entry(notice.route.clone()).or_default().push(notice);
         }
     }

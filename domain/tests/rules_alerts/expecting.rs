@@ -86,7 +86,7 @@ fn a_living_run_has_started() {
         judge(expect, &hourly(), Judged::from(at("00:30")), &facts, at("01:59")).verdicts
     };
     let kept = Verdict::Kept { when: When::LateStart, due_at: at("01:00") };
-    assert_eq!(verdicts(&STARTS, live("01:04", Trigger::Schedule)), [kept.clone()]);
+    assert_eq!(verdicts(&STARTS, live("01:04", Trigger::Schedule)), std::slice::from_ref(&kept));
     assert_eq!(verdicts(&STARTS, live("01:04", Trigger::Misfire)), [kept]);
     let limit = at("01:05");
     let late = Broken { run: Some(run(7)), ..one(When::LateStart, limit, Because::StartedLate(at("01:06"))) };
