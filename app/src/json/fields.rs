@@ -166,6 +166,33 @@ impl Fields {
         }
     }
 
+    /// Takes an array of strings.
+    pub fn texts(&mut self, key: &str) -> Option<Vec<String>> {
+        match self.any(key)? {
+            Value::Array(items) if items.iter().all(Value::is_string) => {
+                Some(items.iter().filter_map(Value::as_str).map(str::to_owned).collect())
+            }
+            other => self.wrong(key, "an array of strings", &other),
+        }
+    }
+
+    /// Takes an array of objects; `expected` names it. One that is no object is a fault of its place.
+    pub fn objects(&mut self, key: &str, expected: &str) -> Option<Vec<Fields>> {
+        let items = match self.any(key)? {
+            Value::Array(items) => items,
+            other => return self.wrong(key, expected, &other),
+        };
+        let mut objects = Vec::with_capacity(items.len());
+        for (place, item) in items.into_iter().enumerate() {
+            let key = format!("{key}[{place}]");
+            match item {
+                Value::Object(left) => objects.push(self.inner(&key, left)),
+                other => drop(self.wrong::<()>(&key, "an object", &other)),
+            }
+        }
+        Some(objects)
+    }
+
     /// Takes a string or an object; `expected` names both.
     pub fn text_or_object(&mut self, key: &str, expected: &str) -> Option<TextOrObject> {
         match self.any(key)? {
