@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use carillon_store::Store;
 
+use crate::alerts::AlertsHandle;
 use crate::engine::EngineHandle;
 use crate::events::Feed;
 use crate::http::put_loader::Puts;
@@ -28,6 +29,8 @@ pub struct ApiState {
     pub base_path: BasePath,
     /// TLS, where this server speaks it itself.
     pub tls: Option<Arc<Tls>>,
+    /// The loops that tell people.
+    pub alerts: AlertsHandle,
     /// The events of the cluster.
     pub events: Feed,
     /// Where puts of single jobs wait for each other.
@@ -45,8 +48,22 @@ impl ApiState {
         let (puts, sessions) = (Puts::new(store.clone()), Sessions::new(store.clone()));
         let events = Feed::new(store.clone(), engine.clone());
         let (base_path, reads, started) = (BasePath::default(), SharedReads::default(), Instant::now());
-        let (partitions, tls) = (None, None);
-        Self { store, engine, tokens, hosts, partitions, base_path, tls, events, puts, sessions, reads, started }
+        let (partitions, tls, alerts) = (None, None, AlertsHandle::default());
+        Self {
+            store,
+            engine,
+            tokens,
+            hosts,
+            partitions,
+            base_path,
+            tls,
+            alerts,
+            events,
+            puts,
+            sessions,
+            reads,
+            started,
+        }
     }
 
     /// How long the API has been up.
