@@ -18,7 +18,7 @@ const fn screen(name: &'static str, path: &'static str, element: &'static str, w
 }
 
 /// Every screen that an admin sees.
-pub const SCREENS: [Screen; 10] = [
+pub const SCREENS: [Screen; 12] = [
     screen("overview", "/", "p.sentence", "1 job needs you."),
     screen("jobs", "/jobs", "table.jobs .name", "backup-database"),
     screen("jobs by team", "/jobs?group=team", "tr.group-head", "team = billing"),
@@ -27,6 +27,8 @@ pub const SCREENS: [Screen; 10] = [
     screen("paused job", "/jobs/default/rotate-certificates", "p.say.warn", "the new authority comes"),
     screen("run", "/runs/{run}", "#output", "ledger is locked"),
     screen("run now", "/jobs/default/rebuild-search-index/run", "p.say.warn", "Its last run still lives"),
+    screen("alerts", "/alerts", "table.routes .name", "ops"),
+    screen("new route", "/alerts/new", "legend", "When"),
     screen("pause", "/jobs/default/invoice-export/pause", "label[for=reason]", "Reason"),
     screen("delete", "/jobs/default/invoice-export/delete", "button.danger", "Delete invoice-export"),
 ];

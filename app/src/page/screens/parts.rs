@@ -95,6 +95,9 @@ pub(crate) fn said(visit: &Visit) -> Markup {
         Some("done") => "Done for the selected jobs.",
         Some("accepted") => "Accepted. Claims and starts go on within one heartbeat.",
         Some("saved") => "Saved.",
+        Some("tested") => "A message is on its way to each target. The answers stand below in a moment.",
+        Some("resent") => "The message is sent again.",
+        Some("route-deleted") => "The route was deleted.",
         Some("none") => "Nothing was selected.",
         _ => return html! {},
     };

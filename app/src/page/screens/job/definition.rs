@@ -2,6 +2,7 @@
 
 use carillon_domain::duration;
 use carillon_store::JobView;
+use carillon_store::alerts::{DeliveryView, Message};
 use maud::{Markup, PreEscaped, html};
 
 use crate::json::shown_params;
@@ -9,7 +10,7 @@ use crate::page::visit::Visit;
 use crate::page::zone::clock;
 
 /// Every field that says something, and the params as the executor gets them, without secrets.
-pub(super) fn facts(visit: &Visit, view: &JobView) -> Markup {
+pub(super) fn facts(visit: &Visit, view: &JobView, last_ping: Option<&DeliveryView>) -> Markup {
     let job = &view.job;
     let time = |at| clock(at, visit.now, visit.zone);
     html! {
@@ -34,7 +35,7 @@ pub(super) fn facts(visit: &Visit, view: &JobView) -> Markup {
                     @if let Some(by) = expect.finish_by { "To succeed by " (by) "." }
                 }
             }
-            @if job.ping.is_some() { dt { "Monitor" } dd { "called at the start and the end of runs" } }
+            @if job.ping.is_some() { dt { "Monitor" } dd { "called at the start and the end of runs. " (pinged(visit, last_ping)) } }
             dt { "Labels" } dd {
                 @if job.labels.is_empty() { span.muted { "none" } }
                 @for (key, value) in &job.labels {
@@ -44,6 +45,19 @@ pub(super) fn facts(visit: &Visit, view: &JobView) -> Markup {
             }
             dt { "Generation" } dd { (view.state.generation) ", changed " (time(view.updated_at)) ", created " (time(view.created_at)) }
         }
+    }
+}
+
+/// The newest call of the monitor, and the answer.
+fn pinged(visit: &Visit, last: Option<&DeliveryView>) -> Markup {
+    let Some(last) = last else { return html! { span.muted { "No end of a run was told yet." } } };
+    let kind = match &last.message {
+        Message::Ping(call) => call.kind.as_str(),
+        Message::Notice(_) => "",
+    };
+    html! {
+        "Last: " (kind) " " (clock(last.made_at, visit.now, visit.zone)) ", " (last.delivery.state.as_str())
+        @if let Some(answer) = &last.delivery.answer { ": " (answer) }
     }
 }
 

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use carillon_domain::run::RunRecord;
 use carillon_domain::store::Refusal;
+use carillon_store::alerts::DeliveryView;
 use carillon_store::{ControlError, JobDay, JobKey, JobView};
 use maud::{Markup, html};
 
@@ -40,7 +41,7 @@ pub(crate) async fn visible(visit: &Visit, key: &JobKey) -> Result<JobView, Faul
 /// The page of a job.
 pub(crate) async fn show(visit: &Visit, key: &JobKey) -> Result<View, Fault> {
     let seen = visit.shared(format!("job {key:?} {:?}", scope(visit)), async || Seen::read(visit, key).await).await?;
-    let Seen { view, records, days } = &*seen;
+    let Seen { view, records, days, last_ping } = &*seen;
     let coming = coming(view, Size::Job.coming());
     let facts = Facts { records, running: running(view), coming: &coming, pause: view.pause(), now: visit.now };
     let history = history::table(visit, key, view, records).await?;
@@ -64,7 +65,7 @@ pub(crate) async fn show(visit: &Visit, key: &JobKey) -> Result<View, Fault> {
         }
         (history::durations(records))
         section.group #runs { h2 { "Due times and runs" } (history) }
-        section.group { h2 { "Definition" } (definition::facts(visit, view)) }
+        section.group { h2 { "Definition" } (definition::facts(visit, view, last_ping.as_ref())) }
     };
     let live = Params::default().with("namespace", Some(&key.namespace)).with("job", Some(&key.name));
     let (name, namespace) = (&key.name, &key.namespace);
@@ -79,6 +80,8 @@ struct Seen {
     view: JobView,
     records: Vec<RunRecord>,
     days: Vec<JobDay>,
+    /// The newest call of its monitor.
+    last_ping: Option<DeliveryView>,
 }
 
 impl Seen {
@@ -87,7 +90,11 @@ impl Seen {
         let id = view.state.id;
         let mut recent = visit.api.store.recent_runs(&[id], Size::Job.past()).await?;
         let days = visit.api.store.days_of_job(id, visit.now - A_YEAR).await?;
-        Ok(Self { view, records: recent.remove(&id).unwrap_or_default(), days })
+        let last_ping = match view.job.ping {
+            Some(_) => visit.api.store.last_ping(id).await?,
+            None => None,
+        };
+        Ok(Self { last_ping, view, records: recent.remove(&id).unwrap_or_default(), days })
     }
 }
 

@@ -8,8 +8,10 @@ mod running;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use carillon_domain::alert::Incident;
 use carillon_domain::id::JobId;
 use carillon_domain::run::RunRecord;
+use carillon_store::alerts::IncidentQuery;
 use carillon_store::{
     ActivityBucket, Bounded, JobList, JobListQuery, JobQuery, ListedJob, NamespaceScope, RecordedLoss, RunView,
     SessionView,
@@ -35,8 +37,8 @@ const A_DAY: Duration = Duration::from_secs(24 * 3_600);
 pub(crate) async fn show(visit: &Visit) -> Result<View, Fault> {
     let scope = scope(visit);
     let seen = visit.shared(format!("overview {scope:?}"), async || Seen::read(visit, &scope).await).await?;
-    let Seen { troubled, overdue, coming, running, recent, activity, sessions, losses, any } = &*seen;
-    let needs = needs::Needs::of(visit, troubled, overdue, sessions, losses);
+    let Seen { troubled, overdue, coming, running, recent, activity, sessions, losses, incidents, dead, any } = &*seen;
+    let needs = needs::Needs::of(visit, troubled, overdue, (sessions, losses), (incidents, *dead));
     if !any {
         return Ok(View::new("Overview", welcome(visit, &needs)).live(every_namespace()).alerts(needs.count()));
     }
@@ -64,6 +66,9 @@ struct Seen {
     activity: Vec<ActivityBucket>,
     sessions: Vec<SessionView>,
     losses: Vec<RecordedLoss>,
+    incidents: Vec<Incident>,
+    /// How many messages were given up.
+    dead: u64,
     /// Whether there is any job.
     any: bool,
 }
@@ -85,12 +90,16 @@ impl Seen {
         let recent = if ids.is_empty() { BTreeMap::new() } else { store.recent_runs(&ids, running::RECORDS).await? };
         let activity = store.activity(scope, visit.now - A_DAY).await?;
         let (sessions, losses) = (store.sessions().await?, store.recorded_losses().await?);
+        let namespaces = visit.caller.namespaces().map(<[String]>::to_vec);
+        let asked = IncidentQuery { route: None, namespaces, limit: COUNTED };
+        let incidents = store.incidents(&asked).await?;
+        let dead = store.delivery_counts().await?.dead;
         let seen_any = !(troubled.items.is_empty() && coming.items.is_empty() && running.items.is_empty());
         let any = seen_any || !activity.is_empty() || {
             let one = JobQuery { limit: 1, ..JobQuery::default() };
             !store.jobs(&one).await?.items.is_empty()
         };
-        Ok(Self { troubled, overdue, coming, running, recent, activity, sessions, losses, any })
+        Ok(Self { troubled, overdue, coming, running, recent, activity, sessions, losses, incidents, dead, any })
     }
 }
 
