@@ -79,7 +79,7 @@ pub async fn a_lease_that_ran_out_is_followed_by_another_node(bench: &StoreFixtu
     assert!(settle(bench, other, id, delivered()).await);
 }
 
-/// What is refused is tried again later, and given up in the end; a person sends it again.
+/// A delivery that is refused is tried again later, and given up in the end; a person sends it again.
 pub async fn a_refused_delivery_is_given_up_and_sent_again(bench: &StoreFixture) {
     let id = one_delivery(bench).await;
     let mut tries = 0;
