@@ -1,5 +1,5 @@
-//! Facts that calls of nodes and people write down in their own commits: jobs to watch and jobs that are gone, lost nodes and lost
-//! commits.
+//! Facts that calls of nodes and people write down in their own commits. They tell of jobs to watch and jobs that are gone, of lost nodes
+//! and lost commits.
 
 use carillon_domain::alert::{Fact, NoticeId, Part, Subject, Trouble, What, When};
 use carillon_domain::id::JobId;
