@@ -7,7 +7,7 @@ use carillon_domain::node::port::{FinishAnswer, SettleAnswer, StartAnswer};
 use carillon_domain::run::Status;
 use carillon_doubles::{Fault, MemoryStore, author, memory_store};
 use carillon_store::{AlertStore, AuditQuery, ControlStore, ManualClock, Me, NodeStore, PutIf, PutJob, StoreError};
-use carillon_tests::conformance::alerts;
+use carillon_tests::conformance::alerts as told;
 use carillon_tests::conformance::fixture::{BEGIN, PARTITIONS, job, key};
 use carillon_tests::conformance::{Backups, StoreFixture};
 
@@ -59,17 +59,17 @@ async fn a_step_that_is_repeated_tells_nothing_twice() {
     {
         let (bench, store) = faulty().await;
         bench.create(job("a")).await;
-        alerts::put(&bench, &alerts::route("ops", &[When::Failed])).await;
-        alerts::run_once(&bench, Status::Failed).await;
+        told::put(&bench, &told::route("ops", &[When::Failed])).await;
+        told::run_once(&bench, Status::Failed).await;
         // The second transaction of a step is the one that writes.
         store.faults().at("alert_step", 2, fault);
         assert!(store.alert_step(100).await.is_err());
-        assert_eq!(alerts::notices(&bench).await.len(), usize::from(applied));
-        alerts::step(&bench).await;
-        assert_eq!(alerts::notices(&bench).await.len(), 1);
+        assert_eq!(told::notices(&bench).await.len(), usize::from(applied));
+        told::step(&bench).await;
+        assert_eq!(told::notices(&bench).await.len(), 1);
         store.land_stray();
-        alerts::step(&bench).await;
-        assert_eq!(alerts::notices(&bench).await.len(), 1, "the stray step found nothing left to judge");
+        told::step(&bench).await;
+        assert_eq!(told::notices(&bench).await.len(), 1, "the stray step found nothing left to judge");
     }
 }
 

@@ -42,8 +42,8 @@ use crate::{Author, Page, StoreError};
 
 /// The calls of whoever tells people of troubles.
 ///
-/// As long as there is no route, and no job with expectations or a monitor, [`Self::alert_step`] reads one row, and a firing costs no
-/// statement more. A route is never told of facts from before its first version.
+/// As long as there is no route, and no job with expectations or a monitor, a [step](Self::alert_step) reads one row. A firing costs no
+/// statement more in any case. A route is never told of facts from before its first version.
 #[async_trait]
 pub trait AlertStore: Send + Sync {
     /// Creates or replaces a route; answers it as it is stored. `if_version` guards against a lost update. A route that changes nothing
@@ -113,7 +113,7 @@ pub trait AlertStore: Send + Sync {
     /// Notices by their numbers, ascending. The number of a notice is the id of its first delivery.
     async fn notices_numbered(&self, ask: &JournalAsk) -> Result<Numbered<Notice>, StoreError>;
 
-    /// Deletes up to `limit` deliveries that were sent or given up before `before`, and facts from before it that are judged and over;
-    /// answers how many.
+    /// Deletes up to `limit` deliveries that were sent or given up before `before`; answers how many rows. Older facts go too, if they
+    /// are judged and over.
     async fn purge_alerts(&self, before: Timestamp, limit: usize) -> Result<usize, StoreError>;
 }

@@ -88,7 +88,7 @@ pub(crate) async fn delete<T: Tables>(
     Ok(audit(tables, Action::AlertDeleted, author, Some(before.route), None).await?)
 }
 
-/// Whoever has the cursor reads and writes what depends on it alone until the commit.
+/// Locks the cursor: until the commit, nobody else reads and writes what depends on it.
 pub(crate) async fn lock_cursor<T: Tables>(tables: &mut T) -> StoreResult<Option<Cursor>> {
     Cursor::read(tables.alerts_to_write().cursor(true).await?.as_deref())
 }

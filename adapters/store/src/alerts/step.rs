@@ -8,7 +8,7 @@ use carillon_domain::alert::{Fact, Incident, IncidentKey, Route, SubjectKey};
 use carillon_domain::time::Timestamp;
 
 use super::document::{Cursor, StoredFact, incident_from};
-use super::port::{AlertRows, AlertWrite, DeliveryRow, IncidentAsk, IncidentRow, Looks};
+use super::port::{AlertRows, AlertWrite, DeliveryRow, FactRow, IncidentAsk, IncidentRow, Looks};
 use super::types::{Stepped, StoredRoute};
 use super::{deliveries, facts, incidents, routes};
 use crate::StoreResult;
@@ -62,14 +62,8 @@ pub(crate) async fn step<T: Tables>(tables: &mut T, limit: usize, within: Durati
     let rows = facts::fresh(&mut cursor.facts, rows, now, within);
 
     let numbers = facts::that_matter(tables, heads, &known).await?;
-    let read = |(_, row): (u64, super::port::FactRow)| match StoredFact::read(&row.document) {
-        Ok(fact) => Some((row.at, fact)),
-        Err(problem) => {
-            tracing::error!(%problem, "a fact is left out");
-            None
-        }
-    };
-    let rows: Vec<(Timestamp, StoredFact)> = rows.into_iter().filter_map(read).collect();
+    let read = |(_, row): (u64, FactRow)| StoredFact::read(&row.document).map(|fact| (row.at, fact));
+    let rows: Vec<(Timestamp, StoredFact)> = rows.into_iter().map(read).collect::<StoreResult<_>>()?;
     let due = load(tables, &IncidentAsk::Due(now, LOOKS)).await?;
     let looked_at: Vec<Incident> = due.iter().map(|(_, incident)| incident.clone()).collect();
     let found = facts::of_journals(tables, &numbers, rows, &looked_at).await?;

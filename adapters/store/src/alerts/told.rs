@@ -1,5 +1,5 @@
-//! Facts that calls of nodes and people write down in their own commits: jobs to watch, jobs that are gone, nodes and commits that were
-//! lost.
+//! Facts that calls of nodes and people write down in their own commits. They tell of jobs to watch and jobs that are gone, of lost nodes
+//! and lost commits.
 
 use carillon_domain::alert::{Fact, NoticeId, Part, Subject, Trouble, What, When};
 use carillon_domain::id::JobId;
@@ -13,7 +13,7 @@ use super::routes::{awake, lock_cursor, write_all};
 use crate::tables::Tables;
 use crate::{SessionState, SessionView, StoreError, StoreResult};
 
-/// What the writes of a call mean for those who are to be told.
+/// The meaning of a call's writes for those who are to be told.
 #[derive(Debug, Default)]
 pub(crate) struct Consequences {
     watch: Vec<WatchRow>,

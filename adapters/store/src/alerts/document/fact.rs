@@ -12,7 +12,7 @@ use super::{Fields, Read, maybe_ms, parse};
 use crate::StoreResult;
 use crate::codec::named;
 
-/// What a fact is about. The step adds what it needs to know of a job.
+/// The job or the part of the cluster that a fact is about. The step adds what it needs to know of a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum StoredSubject {
     Job(JobId),
