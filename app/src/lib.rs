@@ -1,5 +1,6 @@
 //! The server `carillon`: configuration, engine, HTTP API and command line around the domain's machines.
 
+pub mod alerts;
 pub mod cli;
 pub mod config;
 pub mod crontab_jobs;

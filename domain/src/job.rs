@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use crate::alert::{Expect, Ping};
 use crate::schedule::{Dst, Options, Schedule, ScheduleError, Timeline, jitter_offset};
 use crate::time::Timestamp;
 
@@ -43,6 +44,10 @@ pub struct Job {
     pub on_lost: OnLost,
     /// Free labels for finding jobs.
     pub labels: BTreeMap<String, String>,
+    /// How soon each due time should have started and succeeded.
+    pub expect: Option<Expect>,
+    /// The monitor that is called at the start and the end of runs.
+    pub ping: Option<Ping>,
 }
 
 impl Job {
@@ -70,6 +75,8 @@ impl Job {
             retry: Retry::default(),
             on_lost: OnLost::default(),
             labels: BTreeMap::new(),
+            expect: None,
+            ping: None,
         }
     }
 

@@ -5,9 +5,10 @@
 //! the same functions.
 //!
 //! Where to begin: [`job`] defines a job, [`schedule`] computes its due times, and [`firing`] is the state machine of
-//! its row. [`policy`] decides on due times that passed, and [`node`] decides when a server claims and starts. The
-//! words are explained in `docs/glossary.md`.
+//! its row. [`policy`] decides on due times that passed, and [`node`] decides when a server claims and starts.
+//! [`alert`] decides who is told. The words are explained in `docs/glossary.md`.
 
+pub mod alert;
 pub mod crontab;
 pub mod explain;
 pub mod firing;

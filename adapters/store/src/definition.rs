@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use carillon_domain::alert::{Expect, Ping, TimeOfDay};
 use carillon_domain::job::{Job, Misfire, MisfirePolicy, OnLost, Overlap, Retry};
 use carillon_domain::schedule::{Dst, Gap, Overlap as DstOverlap};
 use carillon_domain::time::Timestamp;
@@ -45,6 +46,34 @@ pub(crate) struct Document {
     on_lost: String,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     labels: BTreeMap<String, String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    expect: Option<ExpectDocument>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    ping: Option<PingDocument>,
+}
+
+/// The mirror of a job's expectations.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ExpectDocument {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    start_within_ms: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    finish_within_ms: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    finish_by: Option<String>,
+}
+
+/// The mirror of a job's monitor.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PingDocument {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    start: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    success: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    failure: Option<String>,
 }
 
 impl Document {
@@ -70,6 +99,8 @@ impl Document {
             retry_max_backoff_ms: ms(job.retry.max_backoff),
             on_lost: job.on_lost.as_str().to_owned(),
             labels: job.labels.clone(),
+            expect: job.expect.map(ExpectDocument::of),
+            ping: job.ping.clone().map(PingDocument::of),
         }
     }
 
@@ -104,7 +135,37 @@ impl Document {
             },
             on_lost: named(&OnLost::ALL, OnLost::as_str, &document.on_lost)?,
             labels: document.labels,
+            expect: document.expect.map(ExpectDocument::read).transpose()?,
+            ping: document.ping.map(PingDocument::read),
         })
+    }
+}
+
+impl ExpectDocument {
+    fn of(Expect { start_within, finish_within, finish_by }: Expect) -> Self {
+        let finish_by = finish_by.map(|by| by.to_string());
+        Self { start_within_ms: start_within.map(ms), finish_within_ms: finish_within.map(ms), finish_by }
+    }
+
+    fn read(self) -> Result<Expect, String> {
+        let finish_by = self.finish_by.map(|by| by.parse::<TimeOfDay>().map_err(|e| e.to_string())).transpose()?;
+        let within = |ms: Option<u64>| ms.map(Duration::from_millis);
+        Ok(Expect {
+            start_within: within(self.start_within_ms),
+            finish_within: within(self.finish_within_ms),
+            finish_by,
+        })
+    }
+}
+
+impl PingDocument {
+    fn of(Ping { start, success, failure }: Ping) -> Self {
+        Self { start, success, failure }
+    }
+
+    fn read(self) -> Ping {
+        let Self { start, success, failure } = self;
+        Ping { start, success, failure }
     }
 }
 
@@ -174,6 +235,12 @@ mod tests {
             retry: Retry { max_attempts: 3, ..Retry::default() },
             on_lost: OnLost::Rerun,
             labels: BTreeMap::from([("team".into(), "data".into())]),
+            expect: Some(Expect {
+                start_within: Some(Duration::from_secs(300)),
+                finish_within: None,
+                finish_by: TimeOfDay::new(6, 0, 30),
+            }),
+            ping: Some(Ping { start: None, ..Ping::of_url("https://hc-ping.com/0f0e") }),
         }
     }
 

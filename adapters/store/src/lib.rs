@@ -1,8 +1,9 @@
-//! Where jobs, runs and sessions are kept: three traits, an implementation for each database, one conformance suite for all.
+//! Where jobs, runs and sessions are kept: four traits, an implementation for each database, one conformance suite for all.
 //!
 //! The domain decides ([`carillon_domain::store`]). A store locks, reads, asks the decision and writes under guards. All calls of
 //! nodes are batches. Every instant in the database is that database's own time.
 
+pub mod alerts;
 mod audit;
 pub mod batch_loader;
 mod cache;
@@ -26,6 +27,7 @@ pub mod tables;
 mod types;
 mod views;
 
+pub use alerts::AlertStore;
 pub use audit::redact::redact;
 pub use audit::{AuditQuery, AuditRows, AuditState, AuditView};
 pub use calls::run_params;
@@ -251,6 +253,6 @@ pub trait ReportStore: Send + Sync {
 }
 
 /// A database that does all of it.
-pub trait Store: NodeStore + ControlStore + ReportStore {}
+pub trait Store: NodeStore + ControlStore + ReportStore + AlertStore {}
 
-impl<S: NodeStore + ControlStore + ReportStore> Store for S {}
+impl<S: NodeStore + ControlStore + ReportStore + AlertStore> Store for S {}

@@ -22,6 +22,7 @@ pub use crate::views::jobs::{seen_job, seen_jobs};
 pub use crate::views::runs::{seen_run, seen_runs};
 pub use carillon_domain::store::{ConcurrentJob, JobRow, KnownSession, Standing, Write, WriteSet};
 
+use super::alerts::port::{AlertRows, RunHead};
 use super::feed::{AuditLine, JournalAsk, Numbered};
 use super::{
     AuditQuery, AuditRows, ClaimRequest, JobCursor, JobKey, JobQuery, NewSession, Output, RecordedLoss, RunCursor,
@@ -108,6 +109,16 @@ impl RecordQuery {
 
 /// One transaction of a database. Lists answer in the order asked for, with `None` where there is no such row.
 pub trait Tables {
+    /// The rows of routes, facts, incidents and deliveries.
+    type Alerts: AlertRows;
+
+    /// Reads of those.
+    fn alerts(&mut self) -> &mut Self::Alerts;
+    /// Writes and locks of those.
+    fn alerts_to_write(&mut self) -> &mut Self::Alerts {
+        self.alerts()
+    }
+
     /// The database's time, the same throughout the transaction.
     fn now(&self) -> Timestamp;
     /// The same in microseconds: where versions start.
@@ -187,6 +198,10 @@ pub trait Tables {
     fn records(&mut self, query: &RecordQuery) -> impl Future<Output = StoreResult<Vec<Recorded>>> + Send;
     /// History by its numbers.
     fn runs_numbered(&mut self, ask: &JournalAsk) -> impl Future<Output = StoreResult<Numbered<Recorded>>> + Send;
+    /// The same without what only a few rows are read for.
+    fn run_heads(&mut self, ask: &JournalAsk) -> impl Future<Output = StoreResult<Numbered<RunHead>>> + Send;
+    /// Which of these runs have kept output that is not empty.
+    fn runs_with_output(&mut self, runs: &[RunId]) -> impl Future<Output = StoreResult<Vec<RunId>>> + Send;
     /// The audit log by its numbers.
     fn audit_numbered(&mut self, ask: &JournalAsk) -> impl Future<Output = StoreResult<Numbered<AuditLine>>> + Send;
     /// The newest record of each job that has one.

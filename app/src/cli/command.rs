@@ -2,6 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
+use super::alert::AlertCommand;
 use super::args::{ClusterArgs, InitArgs, ServeArgs};
 use super::audit::AuditArgs;
 use super::export::ExportArgs;
@@ -45,6 +46,9 @@ pub enum Command {
     /// Show the executors of a server, or what a plugin file says of itself
     #[command(subcommand)]
     Plugin(PluginCommand),
+    /// Say who is told of what, and look at what was told
+    #[command(subcommand)]
+    Alert(AlertCommand),
     /// Show who changed what, from where
     Audit(AuditArgs),
     /// Show the live sessions and what they hold, and whether the database lost commits

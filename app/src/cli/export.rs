@@ -35,7 +35,7 @@ pub enum Format {
 }
 
 /// The defaults of a job, as the API shows them.
-const DEFAULTS: [(&str, &str); 8] = [
+const DEFAULTS: [(&str, &str); 10] = [
     ("overlap", "\"skip\""),
     ("misfire", r#"{"grace":"30s","policy":"fire_once"}"#),
     ("timeout", "null"),
@@ -44,6 +44,8 @@ const DEFAULTS: [(&str, &str); 8] = [
     ("on_lost", "\"skip\""),
     ("jitter", "\"0s\""),
     ("dst", r#"{"gap":"after","overlap":"first"}"#),
+    ("expect", "null"),
+    ("ping", "null"),
 ];
 
 /// `carillon export`

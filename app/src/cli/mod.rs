@@ -4,6 +4,7 @@
 //! and know nothing that it does not tell: no database, no configuration file. Everything here is blocking; a command has
 //! one thing to do at a time.
 
+mod alert;
 pub mod args;
 mod audit;
 mod client;
@@ -55,6 +56,7 @@ fn client_command(command: Command, out: &mut Out) -> Result<ExitCode, failure::
         Command::Job(command) => job::job(&command, out),
         Command::Run(command) => run::run(&command, out).map(|()| done),
         Command::Plugin(command) => plugin::plugin(&command, out).map(|()| done),
+        Command::Alert(command) => alert::alert(&command, out),
         Command::Audit(args) => audit::audit(&args, out).map(|()| done),
         Command::Cluster(args) => server::cluster::cluster(&args, out).map(|()| done),
         Command::Why(args) => why::why(&args, out).map(|()| done),

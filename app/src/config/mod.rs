@@ -4,6 +4,7 @@
 //! where it came from. After that nothing about it can fail.
 
 mod access;
+mod alerts;
 mod public_url;
 mod section;
 mod source;
@@ -22,6 +23,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use carillon_alerts::{AlertsConfig, MailConfig};
 use carillon_domain::lease::Timing;
 use carillon_domain::name::{check_label_key, check_label_value};
 use carillon_executors::executor::Isolation;
@@ -49,6 +51,12 @@ pub struct Config {
     pub history: HistoryConfig,
     /// The audit log that is kept.
     pub audit: AuditConfig,
+    /// The mail server; `None` if there is none.
+    pub mail: Option<MailConfig>,
+    /// Where messages of alerts may go, and how long they may take.
+    pub alerts: AlertsConfig,
+    /// Where people reach the page, without a slash at the end: messages link to it. The address of the API if not given.
+    pub page: Option<String>,
     /// How the server ends.
     pub shutdown: ShutdownConfig,
 }
@@ -176,9 +184,12 @@ impl Config {
         let (path, must_exist) = file.map_or((Path::new(DEFAULT_FILE), false), |file| (file, true));
         let merged = source::merged(path, must_exist, environment, overrides)?;
         let mut root = Root::new(merged, path);
+        let node = node(&mut root);
+        let mail = alerts::mail(&mut root, &node);
+        let (alerts, page) = alerts::alerts(&mut root);
         let config = Self {
             store: store(&mut root),
-            node: node(&mut root),
+            node,
             http: access::http(&mut root),
             scheduler: scheduler(&mut root),
             session: session(&mut root),
@@ -186,6 +197,9 @@ impl Config {
             plugins: plugins(&mut root),
             history: history(&mut root),
             audit: audit(&mut root),
+            mail,
+            alerts,
+            page,
             shutdown: shutdown(&mut root),
         };
         root.finish()?;

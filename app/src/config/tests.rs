@@ -54,6 +54,8 @@ fn nothing_configured_is_the_specs_table() {
     assert_eq!(config.history, HistoryConfig { keep: 30 * DAY, max_runs_per_job: 10_000 });
     assert_eq!(config.audit, AuditConfig { keep: 400 * DAY });
     assert_eq!(config.shutdown.timeout, secs(60));
+    assert_eq!((config.mail, config.page), (None, None));
+    assert_eq!(config.alerts, AlertsConfig::default());
 }
 
 #[test]
@@ -101,6 +103,18 @@ fn every_key_can_be_set_in_the_file() {
         max_runs_per_job = 7
         [audit]
         keep = "2d"
+        [mail]
+        smtp = "smtps://ops:hush@mail.example.org"
+        from = "carillon@example.org"
+        plaintext = true
+        [alerts]
+        private_addresses = false
+        plain_http = true
+        ca_file = "/ca.pem"
+        connect_timeout = "1s"
+        timeout = "2s"
+        at_once = 3
+        page = "https://carillon.example.org/"
         [shutdown]
         timeout = "5s"
         "#,
@@ -115,6 +129,18 @@ fn every_key_can_be_set_in_the_file() {
     );
     assert!(!format!("{config:?}").contains("159"), "no digest in Debug");
     assert_eq!(config.session.expire_after, secs(4));
+    let mail = config.mail.clone().unwrap();
+    let login = mail.login.clone().unwrap();
+    assert_eq!((mail.server.port, mail.plaintext, mail.hello.as_str()), (465, true, "n1"));
+    assert_eq!((login.user.as_str(), login.password.as_str()), ("ops", "hush"));
+    assert!(!format!("{config:?}").contains("hush"), "no password in Debug");
+    let alerts = &config.alerts;
+    assert_eq!((alerts.private_addresses, alerts.plain_http, alerts.limits.in_all), (false, true, 3));
+    assert_eq!(
+        (alerts.connect_timeout, alerts.timeout, alerts.ca_file.clone()),
+        (secs(1), secs(2), Some("/ca.pem".into()))
+    );
+    assert_eq!(config.page.as_deref(), Some("https://carillon.example.org"));
     assert_eq!(config.plugins.isolation, Isolation::InProcess);
     assert_eq!(config.plugins.in_process, ["a", "b"]);
     let mixed = PluginsConfig { isolation: Isolation::Process, ..config.plugins.clone() };
@@ -337,4 +363,35 @@ fn a_cluster_database_is_shown_without_user_and_password() {
     assert!(!format!("{config:?}").contains("hush"));
     let StoreUrl::MySql(url) = config.store.url else { panic!("a cluster database") };
     assert_eq!(url.whole(), "mysql://u:hush@db:3307/c");
+}
+
+#[test]
+fn mail_is_configured_as_a_whole_and_its_password_is_never_told() {
+    for (text, said) in [
+        ("[mail]\nsmtp = \"smtp://h\"", "mail.from: it is needed beside smtp"),
+        ("[mail]\nfrom = \"a@b.org\"", "mail.smtp: it is needed beside from"),
+        ("[mail]\nsmtp = \"ftp://u:hush@h\"\nfrom = \"a@b.org\"", "smtp://host:587"),
+        ("[mail]\nsmtp = \"smtp://h\"\nfrom = \"nobody\"", "mail.from"),
+        (
+            "[mail]\nsmtp = \"smtp://u:hush@h\"\nfrom = \"a@b.org\"\nuser = \"v\"",
+            "mail.user: smtp names a user already",
+        ),
+        ("[mail]\nsmtp = \"smtp://h\"\nfrom = \"a@b.org\"\nuser = \"v\"", "user and password_file belong together"),
+        (
+            "[mail]\nsmtp = \"smtp://h\"\nfrom = \"a@b.org\"\nuser = \"v\"\npassword_file = \"/no/such\"",
+            "/no/such cannot be read",
+        ),
+        ("[mail]\nserver = \"h\"", "[mail] has: smtp, from, user, password_file, plaintext"),
+        ("[alerts]\npage = \"carillon.example.org\"", "https://carillon.example.org"),
+        ("[alerts]\nprivate = true", "alerts.private"),
+    ] {
+        let told = file(text).unwrap_err();
+        assert!(told.contains(said) && !told.contains("hush"), "{text}: {told}");
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let secret = dir.path().join("password");
+    std::fs::write(&secret, "hush\n").unwrap();
+    let text = format!("[mail]\nsmtp = \"smtp://h\"\nfrom = \"a@b.org\"\nuser = \"v\"\npassword_file = {secret:?}");
+    let config = file(text.leak()).unwrap();
+    assert_eq!(config.mail.unwrap().login.unwrap().password, "hush");
 }

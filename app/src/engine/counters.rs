@@ -7,6 +7,7 @@ use carillon_domain::lost_commits::LossWindow;
 use carillon_domain::node::call::{Answer, BeatAnswer, CallFailure, CallKind};
 use carillon_domain::run::Status;
 use carillon_domain::time::Timestamp;
+use carillon_keeper::boottime_ms;
 use tracing::{error, warn};
 
 /// Upper bounds of the lag buckets, in milliseconds; the last one takes everything.
@@ -70,6 +71,9 @@ impl Counters {
     /// Watches the answers of the store go by: a database that fails makes the node not ready, one that answers again
     /// makes it ready.
     pub fn note(&mut self, kind: CallKind, answer: &Result<Answer, CallFailure>) {
+        if answer.is_ok() {
+            self.handle.count().database_heard_ms = boottime_ms();
+        }
         match answer {
             Ok(Answer::Heartbeat(BeatAnswer::Alive { utc, .. })) => {
                 self.compare_clocks(*utc);

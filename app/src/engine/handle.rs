@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use carillon_domain::id::{RunId, SessionId};
 use carillon_executors::registry::{ByName, Executors};
@@ -64,6 +64,8 @@ pub struct Counts {
     pub lag_ms_buckets: Vec<(u64, u64)>,
     /// How far the database's clock is ahead of this machine's, in milliseconds, as the last heartbeat showed it.
     pub clock_offset_ms: i64,
+    /// When the database last answered a call, on the boot clock in milliseconds; 0 before the first answer.
+    pub database_heard_ms: u64,
     /// Violations of the domain's invariants seen since the node began; anything but 0 is a bug.
     pub invariant_violations_total: u64,
 }
@@ -88,6 +90,8 @@ struct EngineState {
     live: Mutex<BTreeMap<RunId, Live>>,
     /// Rang when this node has committed something.
     news: Notify,
+    /// Who calls monitors at the start of runs.
+    starts: OnceLock<mpsc::Sender<String>>,
 }
 
 struct Live {
@@ -131,6 +135,7 @@ impl EngineHandle {
             executors,
             live: Mutex::default(),
             news: Notify::new(),
+            starts: OnceLock::new(),
         };
         let parts = HandleParts { asks: asks_rx, readiness: readiness_tx };
         (Self { shared: Arc::new(shared) }, parts)
@@ -166,6 +171,19 @@ impl EngineHandle {
     /// Waits until this node has committed something since the last call. One task waits at a time.
     pub async fn news(&self) {
         self.shared.news.notified().await;
+    }
+
+    /// The addresses of monitors go there when runs start; the first receiver stays.
+    pub(crate) fn tell_starts_to(&self, starts: mpsc::Sender<String>) {
+        // A second one would be told nothing.
+        let _ = self.shared.starts.set(starts);
+    }
+
+    /// A run starts, and its monitor is to be called. If too many calls wait already, this one is left out.
+    pub(super) fn tell_start(&self, url: &str) {
+        if let Some(starts) = self.shared.starts.get() {
+            let _ = starts.try_send(url.to_owned());
+        }
     }
 
     /// Tells the engine that a run was asked to end, so that it need not wait for the next look.

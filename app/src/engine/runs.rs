@@ -32,6 +32,9 @@ impl Engine {
             return;
         }
         self.handle.begin_output(run);
+        if let Some(url) = job.ping.as_ref().and_then(|ping| ping.start.as_deref()) {
+            self.handle.tell_start(url);
+        }
         self.counters.started(&held);
         debug!(job = job.key(), %run, due_at = %held.firing.due_at, attempt = held.firing.attempt, "run started");
         let execution = match self.begin(&held, &job) {

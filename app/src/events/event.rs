@@ -1,5 +1,6 @@
 //! One event: its kind, its subject, and its text on the wire.
 
+use carillon_domain::alert::Notice;
 use carillon_domain::run::Status;
 use carillon_domain::time::Timestamp;
 use carillon_store::feed::{AuditLine, Entry, Journal};
@@ -219,6 +220,35 @@ pub(super) fn session_event(view: &SessionView, state: SessionState, at: Timesta
         },
     });
     Event { kind, about: None, at: Some(at), frame: frame(kind, None, &data) }
+}
+
+/// A notice of a route. One that stands for many names jobs of any namespace, so only its count is told.
+pub(super) fn alert_event(notice: &Notice) -> Event {
+    let kind = Kind::Alert;
+    let about = match (&notice.namespace, &notice.job) {
+        (Some(namespace), Some(name)) => Some(JobKey { namespace: namespace.clone(), name: name.clone() }),
+        _ => None,
+    };
+    let sentence = match notice.folded {
+        0 => notice.sentence.clone(),
+        count => format!("{count} messages of the route {} became one.", notice.route),
+    };
+    let data = json!({
+        "type": kind.as_str(),
+        "key": format!("alert:{}", notice.id),
+        "at": notice.at.to_string(),
+        "namespace": notice.namespace,
+        "job": notice.job,
+        "alert": {
+            "route": notice.route,
+            "when": notice.when.as_str(),
+            "state": notice.state.as_str(),
+            "run": notice.run.map(|run| run.to_string()),
+            "due_at": notice.due_at.map(|due_at| due_at.to_string()),
+            "sentence": sentence,
+        },
+    });
+    Event { kind, about, at: Some(notice.at), frame: frame(kind, None, &data) }
 }
 
 #[cfg(test)]

@@ -14,6 +14,8 @@ use tracing::debug;
 use super::event::{Event, Filter};
 use super::follow::{Follower, NUMBERS_BACK, Taken};
 use super::mark::{Mark, Place, Position};
+use super::mark::Mark;
+use super::notices::Notices;
 use super::reader::{Begin, Reader, StillAdmitted};
 use super::ring::{Ring, Told};
 use crate::engine::EngineHandle;
@@ -253,7 +255,7 @@ impl Inner {
 /// Looks until nobody has read for a while, or the server ends.
 async fn look_on(inner: Arc<Inner>) {
     let begun = Instant::now();
-    let (mut follower, mut back, mut read_at) = (None, NUMBERS_BACK, begun);
+    let (mut follower, mut notices, mut back, mut read_at) = (None, Notices::default(), NUMBERS_BACK, begun);
     loop {
         let looked_at = Instant::now();
         if inner.readers() > 0 {
@@ -262,7 +264,7 @@ async fn look_on(inner: Arc<Inner>) {
         if inner.stop(looked_at.duration_since(read_at) >= LINGER) {
             return;
         }
-        let pause = match inner.look(&mut follower, back, looked_at.duration_since(begun)).await {
+        let pause = match inner.look((&mut follower, &mut notices), back, looked_at.duration_since(begun)).await {
             Ok(Looked::All) => (looked_at.elapsed() * PAUSE_PER_LOOK).max(LOOK_AT_MOST_EVERY),
             Ok(Looked::MoreToRead) => Duration::ZERO,
             Ok(Looked::WentBack) => {
@@ -316,7 +318,12 @@ impl Inner {
         }
     }
 
-    async fn look(&self, follower: &mut Option<Follower>, back: u64, at: Duration) -> Result<Looked, StoreError> {
+    async fn look(
+        &self,
+        (follower, notices): (&mut Option<Follower>, &mut Notices),
+        back: u64,
+        at: Duration,
+    ) -> Result<Looked, StoreError> {
         let number = self.state().looks_begun;
         let Some(follower) = follower else {
             let first: FeedLook = self.store.look(&Follower::first_request()).await?;
@@ -328,12 +335,21 @@ impl Inner {
         };
         let request = follower.request();
         let look = self.store.look(&request).await?;
-        let Taken::Told { told, all } = follower.take(at, &request, look) else {
+        let commits_within = look.commits_within;
+        let Taken::Told { mut told, all } = follower.take(at, &request, look) else {
             self.state().epoch += 1;
             self.tell_readers();
             return Ok(Looked::WentBack);
         };
-        let present = all.then(|| follower.present());
+        if all {
+            // Before what others commit meanwhile: the runs that notices are about were told.
+            match notices.look(&*self.store, at, commits_within).await {
+                Ok(news) => told.extend(news.into_iter().map(Told::Event)),
+                // The rows of this look are told all the same; the notices come with a later one.
+                Err(error) => debug!(%error, "notices could not be looked at"),
+            }
+        }
+        let present = all.then(|| follower.present().into_iter().chain(notices.recent().cloned()).collect());
         self.publish(follower, told, number, present);
         Ok(if all { Looked::All } else { Looked::MoreToRead })
     }

@@ -12,6 +12,7 @@ mod feed;
 mod follow;
 mod mark;
 mod merge;
+mod notices;
 mod reader;
 mod ring;
 

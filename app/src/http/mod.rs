@@ -60,8 +60,10 @@ pub fn routes(state: Arc<ApiState>) -> BoxedFilter<(Response,)> {
         .unify()
         .or(routes::events::route(&state))
         .unify();
+    let alerts = routes::alerts::routes(&state);
     let page = crate::page::routes(&state).or(crate::page::sign_in_links(&state)).unify();
-    let all = page.or(jobs).unify().or(runs).unify().or(node).unify().or(fallback::route(&state)).unify();
+    let all =
+        page.or(jobs).unify().or(alerts).unify().or(runs).unify().or(node).unify().or(fallback::route(&state)).unify();
     all.map(harden).boxed()
 }
 

@@ -7,6 +7,7 @@ use std::future::Future;
 
 use carillon_domain::firing::Rejected;
 use carillon_domain::store::Refusal;
+use carillon_store::alerts::AlertError;
 use carillon_store::{ControlError, StoreError};
 use serde_json::{Value, json};
 use warp::http::header::{CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
@@ -131,6 +132,18 @@ impl From<ControlError> for Problem {
                 StatusCode::CONFLICT
             }
             ControlError::Refused(Refusal::Stale { .. }) => StatusCode::PRECONDITION_FAILED,
+        };
+        Self::new(status, error.to_string())
+    }
+}
+
+impl From<AlertError> for Problem {
+    fn from(error: AlertError) -> Self {
+        let status = match error {
+            AlertError::Store(error) => return error.into(),
+            AlertError::NoRoute(_) | AlertError::NoDelivery(_) => StatusCode::NOT_FOUND,
+            AlertError::Stale { .. } => StatusCode::PRECONDITION_FAILED,
+            AlertError::Refused(_) => StatusCode::CONFLICT,
         };
         Self::new(status, error.to_string())
     }

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use carillon_store::Store;
 
+use crate::alerts::AlertsHandle;
 use crate::config::PublicUrl;
 use crate::engine::EngineHandle;
 use crate::events::Feed;
@@ -31,6 +32,8 @@ pub struct ApiState {
     pub public_url: Option<PublicUrl>,
     /// TLS, where this server speaks it itself.
     pub tls: Option<Arc<Tls>>,
+    /// The loops that tell people.
+    pub alerts: AlertsHandle,
     /// The events of the cluster.
     pub events: Feed,
     /// Where puts of single jobs wait for each other.
@@ -48,7 +51,7 @@ impl ApiState {
         let (puts, sessions) = (Puts::new(store.clone()), Sessions::new(store.clone()));
         let events = Feed::new(store.clone(), engine.clone());
         let (base_path, reads, started) = (BasePath::default(), SharedReads::default(), Instant::now());
-        let (partitions, public_url, tls) = (None, None, None);
+        let (partitions, public_url, tls, alerts) = (None, None, None, AlertsHandle::default());
         Self {
             store,
             engine,
@@ -58,6 +61,7 @@ impl ApiState {
             base_path,
             public_url,
             tls,
+            alerts,
             events,
             puts,
             sessions,

@@ -3,6 +3,7 @@
 use carillon_store::{AuditDocument, AuditState, AuditView};
 use serde_json::{Value, json};
 
+use super::alerts::route_json;
 use super::job::{definition_json, pause_json};
 
 /// An entry.
@@ -35,6 +36,7 @@ fn state_json(state: &AuditState) -> Value {
         AuditState::Known(AuditDocument::LossWindows(windows)) => {
             json!({"lost_commits": windows.iter().map(window_json).collect::<Vec<_>>()})
         }
+        AuditState::Known(AuditDocument::Route(route)) => json!({"alert": route_json(route)}),
         AuditState::Unknown(text) => serde_json::from_str(text).unwrap_or_default(),
     }
 }

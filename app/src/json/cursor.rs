@@ -61,8 +61,21 @@ pub fn audit_cursor(after: u64) -> String {
 
 /// Reads back what [`audit_cursor`] wrote; `None` for anything else.
 pub fn read_audit_cursor(text: &str) -> Option<u64> {
-    let plain = decode(text)?;
-    let digits = plain.strip_prefix("a:")?;
+    number(&decode(text)?, "a:")
+}
+
+/// The cursor after the delivery with this id.
+pub fn delivery_cursor(after: u64) -> String {
+    encode(&format!("d:{after}"))
+}
+
+/// Reads back what [`delivery_cursor`] wrote; `None` for anything else.
+pub fn read_delivery_cursor(text: &str) -> Option<u64> {
+    number(&decode(text)?, "d:")
+}
+
+fn number(plain: &str, kind: &str) -> Option<u64> {
+    let digits = plain.strip_prefix(kind)?;
     digits.parse().ok().filter(|id: &u64| id.to_string() == digits)
 }
 
@@ -99,6 +112,8 @@ mod tests {
         };
         assert_eq!(read_run_cursor(&run_cursor(&run)), Some(run));
         assert_eq!(read_audit_cursor(&audit_cursor(42)), Some(42));
+        assert_eq!(read_delivery_cursor(&delivery_cursor(42)), Some(42));
+        assert_eq!(read_delivery_cursor(&audit_cursor(42)), None);
     }
 
     #[test]

@@ -35,6 +35,15 @@ pub struct Fields {
     faults: Rc<RefCell<Vec<FieldError>>>,
 }
 
+/// A field that may be written in two ways.
+#[derive(Debug)]
+pub enum TextOrObject {
+    /// A string.
+    Text(String),
+    /// An object.
+    Object(Fields),
+}
+
 impl Fields {
     /// The fields of a body, which must be an object.
     ///
@@ -47,7 +56,7 @@ impl Fields {
         }
     }
 
-    /// Records a fault of a field of this object.
+    /// Records a fault of a field of this object, or of the object itself if `key` is empty.
     pub fn fault(&self, key: &str, message: impl Into<String>) {
         self.faults.borrow_mut().push(FieldError::new(self.path_of(key), message));
     }
@@ -152,9 +161,51 @@ impl Fields {
     /// Takes an object whose fields are read like these.
     pub fn object(&mut self, key: &str) -> Option<Fields> {
         match self.any(key)? {
-            Value::Object(left) => Some(Fields { path: self.path_of(key), left, faults: Rc::clone(&self.faults) }),
+            Value::Object(left) => Some(self.inner(key, left)),
             other => self.wrong(key, "an object", &other),
         }
+    }
+
+    /// Takes an array of strings.
+    pub fn texts(&mut self, key: &str) -> Option<Vec<String>> {
+        match self.any(key)? {
+            Value::Array(items) if items.iter().all(Value::is_string) => {
+                Some(items.iter().filter_map(Value::as_str).map(str::to_owned).collect())
+            }
+            other => self.wrong(key, "an array of strings", &other),
+        }
+    }
+
+    /// Takes an array of objects; `expected` names it. One that is no object is a fault of its place.
+    pub fn objects(&mut self, key: &str, expected: &str) -> Option<Vec<Fields>> {
+        let items = match self.any(key)? {
+            Value::Array(items) => items,
+            other => return self.wrong(key, expected, &other),
+        };
+        let mut objects = Vec::with_capacity(items.len());
+        for (place, item) in items.into_iter().enumerate() {
+            let key = format!("{key}[{place}]");
+            match item {
+                Value::Object(left) => objects.push(self.inner(&key, left)),
+                other => drop(self.wrong::<()>(&key, "an object", &other)),
+            }
+        }
+        Some(objects)
+    }
+
+    /// Takes a string or an object; `expected` names both.
+    pub fn text_or_object(&mut self, key: &str, expected: &str) -> Option<TextOrObject> {
+        match self.any(key)? {
+            Value::String(text) => Some(TextOrObject::Text(text)),
+            Value::Object(left) => Some(TextOrObject::Object(self.inner(key, left))),
+            other => self.wrong(key, expected, &other),
+        }
+    }
+
+    /// Whether a field of this object has a fault already.
+    pub fn is_faulty(&self) -> bool {
+        let inside = format!("{}.", self.path);
+        self.faults.borrow().iter().any(|fault| self.path.is_empty() || fault.field.starts_with(&inside))
     }
 
     /// The keys of this object that nobody has taken.
@@ -189,8 +240,16 @@ impl Fields {
         None
     }
 
+    fn inner(&self, key: &str, left: Map<String, Value>) -> Fields {
+        Fields { path: self.path_of(key), left, faults: Rc::clone(&self.faults) }
+    }
+
     fn path_of(&self, key: &str) -> String {
-        if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
+        match (self.path.as_str(), key) {
+            ("", key) => key.to_owned(),
+            (path, "") => path.to_owned(),
+            (path, key) => format!("{path}.{key}"),
+        }
     }
 }
 

@@ -10,6 +10,7 @@ use carillon_domain::time::Timestamp;
 use carillon_store::{JobKey, JobView};
 use serde_json::{Value, json};
 
+use super::definition::told::{expect_json, ping_json};
 use super::run::{held_json, recorded_json};
 
 /// A job with what reading adds to it.
@@ -64,6 +65,8 @@ pub(crate) fn definition_json(job: &Job) -> Value {
         "start_at": job.start_at.map(text),
         "end_at": job.end_at.map(text),
         "labels": job.labels,
+        "expect": job.expect.as_ref().map(expect_json),
+        "ping": job.ping.as_ref().map(ping_json),
     })
 }
 

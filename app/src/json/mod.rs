@@ -3,6 +3,7 @@
 //! Two representations of a job exist, the domain's and this one. What comes in is checked here completely, and every
 //! fault of a body is told at once; what goes out carries no secret. Nothing here is asynchronous or asks a database.
 
+mod alerts;
 mod audit;
 mod cursor;
 mod definition;
@@ -16,8 +17,12 @@ pub mod schema;
 mod secret;
 mod why;
 
+pub use alerts::{delivery_json, incident_json, route_json, route_of, stored_route_json};
 pub use audit::{audit_json, window_json};
-pub use cursor::{audit_cursor, job_cursor, read_audit_cursor, read_job_cursor, read_run_cursor, run_cursor};
+pub use cursor::{
+    audit_cursor, delivery_cursor, job_cursor, read_audit_cursor, read_delivery_cursor, read_job_cursor,
+    read_run_cursor, run_cursor,
+};
 pub use definition::{ADDED_BY_READING, Definition, DefinitionContext, definition, schedule_fault};
 pub use diff::{ChangedField, changed_fields};
 pub use fields::{FieldError, Fields, read_time};

@@ -1,6 +1,6 @@
 //! Which screen, action or file a path means.
 
-use carillon_domain::name::{check_job_name, check_namespace};
+use carillon_domain::name::{check_job_name, check_namespace, check_route_name};
 use carillon_store::JobKey;
 use warp::http::header::{ACCEPT, HeaderMap};
 use warp::http::{Method, StatusCode};
@@ -9,8 +9,9 @@ use crate::config::Role;
 use crate::http::problem::Problem;
 use crate::http::request::query::decode;
 use crate::page::layout::{Shown, View};
+use crate::page::screens::alerts::Deed;
 use crate::page::screens::job::Action;
-use crate::page::screens::{audit, cluster, edit, job, jobs, overview, run, schedules, timeline};
+use crate::page::screens::{alerts, audit, cluster, edit, job, jobs, overview, run, schedules, timeline};
 use crate::page::sign_in;
 use crate::page::visit::{Fault, Request, Visit};
 
@@ -28,6 +29,12 @@ pub(crate) enum Address {
     RunCancel(String),
     Cluster,
     ClusterAccept,
+    Alerts,
+    NewAlert,
+    EditAlert(String),
+    AlertDo(String, Deed),
+    /// A message that is to be sent again.
+    Resend(u64),
     Audit,
     Schedules,
     Timeline,
@@ -61,6 +68,11 @@ impl Address {
             ["cluster"] => Address::Cluster,
             ["cluster", "accept"] => Address::ClusterAccept,
             ["timeline"] => Address::Timeline,
+            ["alerts"] => Address::Alerts,
+            ["alerts", "new"] => Address::NewAlert,
+            ["alerts", name, "edit"] => Address::EditAlert(route(name)?),
+            ["alerts", name, deed] => Address::AlertDo(route(name)?, Deed::of(deed)?),
+            ["alerts", "messages", id, "resend"] => Address::Resend(id.parse().ok()?),
             ["audit"] => Address::Audit,
             ["schedules"] => Address::Schedules,
             ["sign-in"] => Address::SignIn,
@@ -97,6 +109,19 @@ impl Address {
             Address::Cluster if reads => screen(request.visit(Role::Viewer).await?, cluster::show).await,
             Address::ClusterAccept if reads => screen(request.visit(Role::Admin).await?, cluster::confirm).await,
             Address::ClusterAccept if writes => cluster::accept(request).await,
+            Address::Alerts if reads => screen(request.visit(Role::Viewer).await?, alerts::show).await,
+            Address::NewAlert if reads => screen(request.visit(Role::Admin).await?, alerts::new).await,
+            Address::NewAlert if writes => alerts::take(request, None).await,
+            Address::EditAlert(name) if reads => {
+                screen(request.visit(Role::Admin).await?, async |visit: &Visit| alerts::edit(visit, &name).await).await
+            }
+            Address::EditAlert(name) if writes => alerts::take(request, Some(&name)).await,
+            Address::AlertDo(name, Deed::Delete) if reads => {
+                let visit = request.visit(Role::Admin).await?;
+                screen(visit, async |visit: &Visit| alerts::confirm_delete(visit, &name).await).await
+            }
+            Address::AlertDo(name, deed) if writes => alerts::act(request, &name, deed).await,
+            Address::Resend(id) if writes => alerts::resend(request, id).await,
             Address::Audit if reads => screen(request.visit(Role::Viewer).await?, audit::show).await,
             Address::Schedules if reads => screen(request.visit(Role::Viewer).await?, schedules::show).await,
             Address::Schedules if writes => schedules::crontab(request).await,
@@ -134,6 +159,11 @@ fn key(namespace: &str, name: &str) -> Option<JobKey> {
     check_namespace(namespace).ok()?;
     check_job_name(name).ok()?;
     Some(JobKey { namespace: namespace.to_owned(), name: name.to_owned() })
+}
+
+fn route(name: &str) -> Option<String> {
+    check_route_name(name).ok()?;
+    Some(name.to_owned())
 }
 
 /// Whether a person reads the answer.

@@ -53,12 +53,13 @@ pub(crate) struct Otherwise {
 }
 
 /// The entries of the navigation: path, name, key.
-const NAVIGATION: [(&str, &str, &str); 6] = [
+const NAVIGATION: [(&str, &str, &str); 7] = [
     ("/", "Overview", "o"),
     ("/jobs", "Jobs", "j"),
     ("/timeline", "Timeline", "t"),
     ("/schedules", "Schedules", "s"),
     ("/cluster", "Cluster", "c"),
+    ("/alerts", "Alerts", "l"),
     ("/audit", "Audit", "a"),
 ];
 
@@ -230,7 +231,7 @@ fn help() -> Markup {
         ("o", "output of the last run"),
         ("r", "run now"),
         ("p", "pause or resume"),
-        ("g and o j t s c a", "go to overview, jobs, timeline, schedules, cluster, audit"),
+        ("g and o j t s c l a", "go to overview, jobs, timeline, schedules, cluster, alerts, audit"),
         ("Esc", "close, leave a field"),
     ];
     html! {

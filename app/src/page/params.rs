@@ -21,6 +21,11 @@ impl Params {
         Self(pairs.collect())
     }
 
+    /// These pairs, but for empty values.
+    pub fn of(pairs: Vec<(String, String)>) -> Self {
+        Self(pairs.into_iter().filter(|(_, value)| !value.is_empty()).collect())
+    }
+
     /// The value of a parameter.
     pub fn get(&self, key: &str) -> Option<&str> {
         self.0.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str())

@@ -9,6 +9,7 @@ mod signals;
 mod startup;
 
 use std::io::Write;
+use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,8 +20,9 @@ use carillon_keeper::KeeperHandle;
 use tokio::sync::{mpsc, oneshot};
 use tracing::{error, info};
 
+use crate::alerts::{self, Places};
 use crate::cli::args::{InitArgs, ServeArgs};
-use crate::config::{Config, Overrides};
+use crate::config::{Config, Overrides, StoreUrl};
 use crate::engine::{End, Engine};
 use crate::http;
 use startup::Started;
@@ -107,18 +109,37 @@ async fn run(config: Config) -> ExitCode {
     let public_host = config.http.public_url.as_ref().map(|url| url.name().to_owned());
     let named: Vec<String> = config.http.hosts.iter().cloned().chain(public_host).collect();
     let hosts = http::Hosts::new(config.http.bind, &named);
+    let handle_of_engine = handle.clone();
     let mut state = http::ApiState::new(database.store.clone(), handle, tokens, hosts);
     state.partitions = partitions;
     state.base_path = http::BasePath::new(&config.http.base_path);
     state.public_url = config.http.public_url.clone();
     state.tls = tls.clone();
     let address = listener.local_addr();
+    let scheme = if tls.is_some() { "https" } else { "http" };
+    let told = alerts::Parts {
+        store: database.store.clone(),
+        engine: handle_of_engine,
+        keeper: keeper.clone(),
+        alerts: config.alerts.clone(),
+        mail: config.mail.clone(),
+        page: page(&config, scheme, address.as_ref().ok().copied()),
+        tls: tls.clone(),
+        places: places(&config),
+        refused: plugins.refused(),
+    };
+    let loops = match alerts::start(told, &state.alerts) {
+        Ok(loops) => loops,
+        Err(error) => {
+            close(&keeper, config.session.fence_grace).await;
+            return refuse(BAD_USAGE, &error);
+        }
+    };
     let api = tokio::spawn(http::serve(state, listener, async move {
         // The sender is dropped when the server ends by another way.
         let _ = api_stopped.await;
     }));
     if let Ok(address) = address {
-        let scheme = if tls.is_some() { "https" } else { "http" };
         let (node, base_path, store) = (&config.node.name, &config.http.base_path, &config.store.url);
         info!("node {node} serves {scheme}://{address}{base_path} on {store}");
     }
@@ -141,10 +162,12 @@ async fn run(config: Config) -> ExitCode {
     }
     roll_up.abort();
     if let End::SelfKilled(reason) = &end {
+        loops.abort();
         // Children first: the keeper kills them and is gone before this process is.
         close(&keeper, config.session.fence_grace).await;
         return refuse(FENCED, &fenced_because(*reason));
     }
+    loops.drain().await;
     let _ = stop_api.send(());
     let _ = tokio::time::timeout(LAST_ANSWERS, api).await;
     close(&keeper, config.session.fence_grace).await;
@@ -155,6 +178,33 @@ async fn run(config: Config) -> ExitCode {
     }
     info!("stopped");
     ExitCode::SUCCESS
+}
+
+/// The address of the page for messages: the configured one, or else that of the API as this machine knows it.
+fn page(config: &Config, scheme: &str, address: Option<SocketAddr>) -> String {
+    if let Some(page) = &config.page {
+        return page.clone();
+    }
+    let address = address.unwrap_or(config.http.bind);
+    let port = address.port();
+    let host = match config.http.hosts.first() {
+        Some(host) => format!("{host}:{port}"),
+        None if address.ip().is_unspecified() => format!("{}:{port}", config.node.name),
+        None => address.to_string(),
+    };
+    format!("{scheme}://{host}{}", config.http.base_path)
+}
+
+/// The directories whose disks must not be full.
+fn places(config: &Config) -> Places {
+    let of_store = match &config.store.url {
+        StoreUrl::Sqlite(file) => file.parent().map(|parent| match parent.as_os_str().is_empty() {
+            true => ".".into(),
+            false => parent.to_owned(),
+        }),
+        StoreUrl::MySql(_) => None,
+    };
+    Places(of_store.into_iter().chain([config.node.data_dir.clone()]).collect())
 }
 
 /// Waits for the keeper's end, and not for ever: it holds the lease too, so nobody takes over before it is gone.

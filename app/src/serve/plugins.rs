@@ -9,6 +9,7 @@ use carillon_executors::registry::Executors;
 use carillon_keeper::KeeperHandle;
 use tracing::{info, warn};
 
+use crate::alerts::RefusedPlugins;
 use crate::config::PluginsConfig;
 
 /// How long between two looks at the directory. A new file is used after the second look that finds it.
@@ -20,6 +21,8 @@ pub(super) struct Plugins {
     config: PluginsConfig,
     keeper: KeeperHandle,
     executors: Executors,
+    /// The files that are not loaded, for those who tell people.
+    refused: RefusedPlugins,
 }
 
 impl Plugins {
@@ -27,7 +30,7 @@ impl Plugins {
     /// others can write to is an error. Blocks: a host process for each file.
     pub fn load(config: PluginsConfig, keeper: KeeperHandle, executors: Executors) -> Result<Self, Refused> {
         let folder = Folder::new(&config.dir, Host::new("/proc/self/exe"));
-        let mut plugins = Self { folder, config, keeper, executors };
+        let mut plugins = Self { folder, config, keeper, executors, refused: RefusedPlugins::default() };
         for change in plugins.folder.look() {
             match change {
                 Change::Refused(refused) if refused.file == plugins.config.dir => return Err(refused),
@@ -39,6 +42,11 @@ impl Plugins {
             warn!("plugins.in_process names {name:?}, and there is no such plugin now");
         }
         Ok(plugins)
+    }
+
+    /// The files that are not loaded, now and later.
+    pub fn refused(&self) -> RefusedPlugins {
+        self.refused.clone()
     }
 
     /// Follows the directory for ever. What goes wrong with it leaves the executors as they are.
@@ -65,13 +73,17 @@ impl Plugins {
                 info!("plugin {name} is gone; nothing more is claimed for it here");
                 self.executors.withdraw(&name);
             }
-            Change::Refused(refused) => warn!("plugin {refused}"),
+            Change::Refused(refused) => {
+                self.refused.refused(&refused.file, &refused.reason);
+                warn!("plugin {refused}");
+            }
         }
     }
 
     fn offer(&self, plugin: Plugin) {
         let (name, version) = (plugin.description().name.clone(), plugin.description().version.clone());
-        let file = plugin.file().display().to_string();
+        let path = plugin.file().to_owned();
+        let file = path.display().to_string();
         let loaded = match self.config.isolation_of(&name) {
             Isolation::Process => Ok(DylibExecutor::in_hosts(plugin, self.keeper.clone())),
             Isolation::InProcess => DylibExecutor::in_process(plugin, self.keeper.clone()),
@@ -81,9 +93,13 @@ impl Plugins {
                 let before = self.executors.offered().get(&name).map(|before| before.description().version);
                 let before = before.map(|before| format!(", in place of {before}")).unwrap_or_default();
                 info!("plugin {name} {version} is loaded from {file}{before}");
+                self.refused.loaded(&path);
                 self.executors.offer(Arc::new(executor));
             }
-            Err(reason) => warn!("plugin {file} is refused: {reason}"),
+            Err(reason) => {
+                self.refused.refused(&path, &reason.to_string());
+                warn!("plugin {file} is refused: {reason}");
+            }
         }
     }
 }

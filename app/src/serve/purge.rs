@@ -41,7 +41,8 @@ async fn purge(store: &SharedStore, history: &HistoryConfig, audit: &AuditConfig
     let now = store.now().await?;
     let records = store.purge(now - history.keep, history.max_runs_per_job, ROWS_AT_ONCE).await?;
     let entries = store.purge_audit(now - audit.keep, ROWS_AT_ONCE).await?;
-    Ok(records.max(entries))
+    let messages = store.purge_alerts(now - history.keep, ROWS_AT_ONCE).await?;
+    Ok(records.max(entries).max(messages))
 }
 
 /// A full transaction has left something over; a slow one shows that others need the database.

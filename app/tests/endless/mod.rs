@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use carillon_domain::alert::{Answer, Fact, Incident, Notice, Route};
 use carillon_domain::firing::{Firing, Held};
 use carillon_domain::id::{JobId, RunId, SessionId};
 use carillon_domain::job::Job;
@@ -14,7 +15,11 @@ use carillon_domain::node::call::{BeatAnswer, Peer};
 use carillon_domain::node::port::{Claimed, FinishAnswer, Peek, RowKey, RunRef, SettleAnswer, StartAnswer};
 use carillon_domain::run::RunRecord;
 use carillon_domain::time::Timestamp;
-use carillon_store::feed::{FeedLook, FeedRequest};
+use carillon_store::alerts::{
+    self, AlertError, DeliveryClaim, DeliveryCounts, DeliveryQuery, DeliveryView, IncidentQuery, Stepped, StoredRoute,
+    Watched,
+};
+use carillon_store::feed::{FeedLook, FeedRequest, JournalAsk, Numbered};
 use carillon_store::*;
 use tokio::sync::Notify;
 
@@ -275,5 +280,76 @@ impl ReportStore for Endless {
 
     async fn roll_up(&self, _: usize) -> Result<RolledUp, StoreError> {
         unreachable!()
+    }
+}
+
+#[async_trait]
+impl AlertStore for Endless {
+    async fn put_route(&self, _: &Route, _: Option<u64>, _: &Author) -> Result<StoredRoute, AlertError> {
+        unreachable!()
+    }
+
+    async fn delete_route(&self, _: &str, _: Option<u64>, _: &Author) -> Result<(), AlertError> {
+        unreachable!()
+    }
+
+    async fn route(&self, _: &str) -> Result<StoredRoute, AlertError> {
+        unreachable!()
+    }
+
+    async fn routes(&self) -> Result<Vec<StoredRoute>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn alert_step(&self, _: usize) -> Result<Stepped, StoreError> {
+        Ok(Stepped::default())
+    }
+
+    async fn watch_expectations(&self, _: usize) -> Result<Watched, StoreError> {
+        Ok(Watched::default())
+    }
+
+    async fn tell_fact(&self, _: &Fact) -> Result<bool, StoreError> {
+        Ok(false)
+    }
+
+    async fn claim_deliveries(&self, _: &DeliveryClaim) -> Result<Vec<alerts::Claimed>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn settle_delivery(&self, _: SessionId, _: u64, _: &Answer, _: u32) -> Result<bool, StoreError> {
+        unreachable!()
+    }
+
+    async fn deliveries(&self, _: &DeliveryQuery) -> Result<Page<DeliveryView, u64>, StoreError> {
+        unreachable!()
+    }
+
+    async fn resend_delivery(&self, _: u64) -> Result<DeliveryView, AlertError> {
+        unreachable!()
+    }
+
+    async fn test_route(&self, _: &str) -> Result<Vec<DeliveryView>, AlertError> {
+        unreachable!()
+    }
+
+    async fn delivery_counts(&self) -> Result<DeliveryCounts, StoreError> {
+        Ok(DeliveryCounts::default())
+    }
+
+    async fn incidents(&self, _: &IncidentQuery) -> Result<Vec<Incident>, StoreError> {
+        unreachable!()
+    }
+
+    async fn last_ping(&self, _: JobId) -> Result<Option<DeliveryView>, StoreError> {
+        unreachable!()
+    }
+
+    async fn notices_numbered(&self, _: &JournalAsk) -> Result<Numbered<Notice>, StoreError> {
+        unreachable!()
+    }
+
+    async fn purge_alerts(&self, _: Timestamp, _: usize) -> Result<usize, StoreError> {
+        Ok(0)
     }
 }

@@ -5,7 +5,7 @@
 
 mod pending;
 mod recorded;
-mod words;
+pub(crate) mod words;
 
 use crate::firing::{Firing, JobState};
 use crate::id::RunId;

@@ -40,13 +40,13 @@ impl Clock {
 }
 
 /// A length of time in whole seconds, or in milliseconds if it is shorter than one.
-pub(super) fn length(length: Duration) -> String {
+pub(crate) fn length(length: Duration) -> String {
     let rounded = if length < Duration::from_secs(1) { length } else { Duration::from_secs(length.as_secs()) };
     duration::format(rounded)
 }
 
 /// `message` as the end of a sentence: without the full stop that it may have, and on one line.
-pub(super) fn clause(message: &str) -> String {
+pub(crate) fn clause(message: &str) -> String {
     let one_line = message.split_whitespace().collect::<Vec<_>>().join(" ");
     one_line.trim_end_matches('.').to_owned()
 }

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use super::{JobKey, JobRow, RecordedLoss};
+use crate::alert::Route;
 use crate::firing::Pause;
 use crate::id::{JobId, RunId};
 use crate::job::Job;
@@ -46,11 +47,15 @@ pub enum Action {
     RunCancelled,
     /// An open loss window was accepted.
     LossesAccepted,
+    /// A route was created or changed.
+    AlertPut,
+    /// A route was deleted.
+    AlertDeleted,
 }
 
 impl Action {
     /// Every action.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 10] = [
         Self::JobCreated,
         Self::JobUpdated,
         Self::JobDeleted,
@@ -59,6 +64,8 @@ impl Action {
         Self::JobRun,
         Self::RunCancelled,
         Self::LossesAccepted,
+        Self::AlertPut,
+        Self::AlertDeleted,
     ];
 
     /// The name in the API.
@@ -72,6 +79,8 @@ impl Action {
             Self::JobRun => "job.run",
             Self::RunCancelled => "run.cancelled",
             Self::LossesAccepted => "losses.accepted",
+            Self::AlertPut => "alert.put",
+            Self::AlertDeleted => "alert.deleted",
         }
     }
 }
@@ -90,6 +99,8 @@ pub enum AuditDocument {
     RunParams(Arc<str>),
     /// Loss windows.
     LossWindows(Vec<RecordedLoss>),
+    /// A route.
+    Route(Box<Route>),
 }
 
 impl AuditDocument {

@@ -67,6 +67,14 @@ pub fn check_namespace(text: &str) -> Result<(), NameError> {
     check_name("namespace", text)
 }
 
+/// Checks the name of an alert route.
+///
+/// # Errors
+/// [`NameError`] says what is wrong.
+pub fn check_route_name(text: &str) -> Result<(), NameError> {
+    check_name("route name", text)
+}
+
 /// Checks a label's key by the rule of job names.
 pub fn check_label_key(text: &str) -> Result<(), NameError> {
     check_name("label key", text)

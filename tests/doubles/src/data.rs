@@ -10,6 +10,7 @@ use carillon_domain::partition::partition_of;
 use carillon_domain::run::{RunRecord, Trigger};
 use carillon_domain::time::Timestamp;
 
+use super::alerts::Alerts;
 use super::journal::RunNumbers;
 use carillon_domain::store::Definition;
 use carillon_domain::store::SPENT_KEPT;
@@ -30,6 +31,7 @@ pub(super) type Place = (Timestamp, u32, RunId);
 #[derive(Clone)]
 pub struct Data {
     pub clock: Arc<dyn Clock>,
+    pub alerts: Alerts,
     pub partitions: u16,
     pub last_id: u64,
     pub definitions: BTreeMap<JobId, Arc<Definition>>,
@@ -71,6 +73,7 @@ impl Data {
     pub fn new(clock: Arc<dyn Clock>, partitions: u16) -> Self {
         Self {
             clock,
+            alerts: Alerts::default(),
             partitions: partitions.max(1),
             last_id: 0,
             definitions: BTreeMap::new(),

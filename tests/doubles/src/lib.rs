@@ -1,6 +1,7 @@
 //! Stand-ins for tests: databases, as ordered maps in memory with faults on demand ([`MemoryStore`]) and as a model of InnoDB
 //! ([`innodb`]), and [`certificates`].
 
+mod alerts;
 mod audit;
 mod backup;
 pub mod certificates;

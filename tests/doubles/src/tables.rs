@@ -11,7 +11,9 @@ use carillon_domain::job::Job;
 use carillon_domain::run::RunRecord;
 use carillon_domain::time::Timestamp;
 
+use super::alerts::Alerts;
 use super::data::{Data, Place as RecordPlace};
+use carillon_store::alerts::port::RunHead;
 use carillon_store::feed::{AuditLine, JournalAsk, Numbered};
 use carillon_store::tables::{
     ConcurrentJob, GivenParams, JobRow, JobRows, KnownSession, RecordQuery, Recorded, SeenJob, Standing, Tables,
@@ -45,6 +47,12 @@ fn carries(phase: &Phase, waiting: Option<RunId>, run: RunId) -> bool {
 }
 
 impl Tables for Transaction<'_> {
+    type Alerts = Alerts;
+
+    fn alerts(&mut self) -> &mut Alerts {
+        &mut self.data.alerts
+    }
+
     fn now(&self) -> Timestamp {
         Timestamp::from_ms(self.now_us.div_euclid(1000))
     }
@@ -209,6 +217,14 @@ impl Tables for Transaction<'_> {
 
     fn runs_numbered(&mut self, ask: &JournalAsk) -> impl Future<Output = StoreResult<Numbered<Recorded>>> + Send {
         done(self.data.runs_numbered(ask))
+    }
+
+    fn run_heads(&mut self, ask: &JournalAsk) -> impl Future<Output = StoreResult<Numbered<RunHead>>> + Send {
+        done(self.data.run_heads(ask))
+    }
+
+    fn runs_with_output(&mut self, runs: &[RunId]) -> impl Future<Output = StoreResult<Vec<RunId>>> + Send {
+        done(self.data.runs_with_output(runs))
     }
 
     fn audit_numbered(&mut self, ask: &JournalAsk) -> impl Future<Output = StoreResult<Numbered<AuditLine>>> + Send {

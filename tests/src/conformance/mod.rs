@@ -2,12 +2,15 @@
 //!
 //! [`store_conformance!`](crate::store_conformance) makes one test of each for a database.
 
+pub mod alerts;
 pub mod audit;
 pub mod backup;
 pub mod claim_and_start;
 pub mod claims;
 pub mod control;
 pub mod deletion;
+pub mod deliveries;
+pub mod expectations;
 pub mod feed;
 pub mod fixture;
 pub mod jobs;
@@ -96,6 +99,19 @@ macro_rules! store_conformance {
                 entries_of_a_job_follow_its_commits, a_change_that_is_rolled_back_leaves_none,
                 entries_by_filter_and_page_by_page, old_entries_are_purged_in_steps, nodes_leave_no_entries,
                 a_name_that_comes_again_is_told_apart;
+            alerts: a_route_is_stored_and_its_changes_are_told_without_secrets, a_failure_and_its_end_are_told_once,
+                what_begins_and_ends_between_two_steps_is_told, a_route_is_not_told_the_past,
+                nodes_that_step_at_once_judge_once, a_step_is_bounded, a_failure_waits_for_its_next_attempt,
+                a_deleted_job_has_no_incidents, a_changed_route_keeps_what_still_means_the_same,
+                output_is_told_where_it_is_asked_for, a_trouble_of_the_cluster_is_told_until_it_is_over,
+                a_lost_node_is_told_and_its_return, each_target_gets_a_delivery;
+            deliveries: a_delivery_is_sent_by_one_node, a_lease_that_ran_out_is_followed_by_another_node,
+                a_refused_delivery_is_given_up_and_sent_again, a_delivery_follows_its_route,
+                a_claim_keeps_to_the_limit_of_each_host, deliveries_page_by_page, old_deliveries_are_purged,
+                a_monitor_is_called_at_the_end_of_a_run, a_route_is_tried;
+            expectations: what_broke_while_everything_was_down_is_told_once,
+                an_expectation_that_is_kept_again_ends_the_trouble, those_of_a_deleted_job_are_dropped,
+                a_change_of_the_job_keeps_what_is_under_watch, a_look_tells_when_the_next_is_due;
         );
     };
     (@ $new:ident, $($module:ident: $($case:ident),+;)+) => {

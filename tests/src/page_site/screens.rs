@@ -31,7 +31,7 @@ impl Screen {
 }
 
 /// Every screen that an admin sees on a site with history.
-pub const SCREENS: [Screen; 28] = [
+pub const SCREENS: [Screen; 30] = [
     screen("overview", "/", "p.sentence", "1 job needs you."),
     screen("jobs", "/jobs", "table.jobs .name", "backup-database"),
     screen("jobs by team", "/jobs?group=team", "tr.group-head", "team = billing"),
@@ -40,6 +40,8 @@ pub const SCREENS: [Screen; 28] = [
     screen("paused job", "/jobs/default/rotate-certificates", "p.say.warn", "the new authority comes"),
     screen("run", "/runs/{run}", "#output", "ledger is locked"),
     screen("run now", "/jobs/default/rebuild-search-index/run", "p.say.warn", "Its last run still lives"),
+    screen("alerts", "/alerts", "table.routes .name", "ops"),
+    screen("new route", "/alerts/new", "legend", "When"),
     screen("pause", "/jobs/default/invoice-export/pause", "label[for=reason]", "Reason"),
     screen("delete", "/jobs/default/invoice-export/delete", "button.danger", "Delete invoice-export"),
     screen("new job", "/jobs/new", "h1", "New job"),

@@ -1,6 +1,7 @@
 //! The server as a process, from outside: the HTTP API, the command line, signals, crashes, and what README shows.
 
 mod abuse;
+mod alerts;
 mod audit;
 mod base_path;
 mod control;

@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
+use carillon_domain::alert::When;
 use carillon_domain::id::{RunId, SessionId};
 use carillon_domain::node::port::RowKey;
 use carillon_domain::run::Status;
 use carillon_store::feed::{Entry, FeedRequest, Fresh, JournalAsk, Tail};
-use carillon_tests::conformance::StoreFixture;
 use carillon_tests::conformance::fixture::job;
+use carillon_tests::conformance::{StoreFixture, alerts};
 use carillon_tests::databases::Database;
 use mysql_async::Conn;
 use mysql_async::prelude::Queryable;
@@ -90,6 +91,36 @@ async fn a_row_that_commits_after_one_with_a_higher_number_is_told() {
     // A reader that resumes from the watermark of then misses nothing.
     let mut resumed = Reader { bench: &bench, tail: Tail::after(low), looks: 0 };
     assert_eq!(resumed.told().await, [late, after, later]);
+}
+
+#[tokio::test]
+async fn a_failure_that_commits_after_one_with_a_higher_number_is_told_once() {
+    let (bench, database) = bench().await;
+    bench.create(job("a")).await;
+    bench.create(job("b")).await;
+    alerts::put(&bench, &alerts::route("ops", &[When::Failed])).await;
+    let late = RunId::drawn(SessionId::from_random(99), 1);
+    let mut slow = slow_writer(&database, bench.row("b").await, late).await;
+    let other = bench.claim().await.into_iter().find(|claimed| claimed.job.name == "a").unwrap();
+    bench.clock.set(other.held.firing.start_at);
+    let running = bench.started(&other).await;
+    bench.finish(running, Status::Failed).await;
+    assert_eq!(alerts::step(&bench).await.notices, 1);
+    assert_eq!(alerts::step(&bench).await.notices, 0, "the slow writer has not committed");
+    slow.query_drop(format!(
+        "UPDATE run SET status = 'failed', finished_at = {} WHERE trigger_name = 'manual'",
+        bench.clock_in(0).as_ms()
+    ))
+    .await
+    .unwrap();
+    slow.query_drop("COMMIT").await.unwrap();
+    assert_eq!(alerts::step(&bench).await.notices, 1);
+    assert_eq!(alerts::step(&bench).await.notices, 0);
+    let mut told: Vec<_> = alerts::notices(&bench).await.into_iter().filter_map(|notice| notice.run).collect();
+    told.sort();
+    let mut expected = vec![late, running.run];
+    expected.sort();
+    assert_eq!(told, expected);
 }
 
 #[tokio::test]

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use carillon_domain::alert::When;
 use carillon_domain::node::port::{FinishAnswer, SettleAnswer, StartAnswer};
 use carillon_domain::run::Status;
 use carillon_doubles::{Fault, MemoryStore, author, memory_store};
-use carillon_store::{AuditQuery, ControlStore, ManualClock, Me, NodeStore, PutIf, PutJob, StoreError};
+use carillon_store::{AlertStore, AuditQuery, ControlStore, ManualClock, Me, NodeStore, PutIf, PutJob, StoreError};
+use carillon_tests::conformance::alerts as told;
 use carillon_tests::conformance::fixture::{BEGIN, PARTITIONS, job, key};
 use carillon_tests::conformance::{Backups, StoreFixture};
 
@@ -47,6 +49,27 @@ async fn an_entry_of_the_audit_log_is_there_exactly_when_its_change_is() {
         if store.land_stray() {
             assert_eq!((bench.store.job(&key("a")).await.is_ok(), entries().await.items.len()), (true, 1));
         }
+    }
+}
+
+#[tokio::test]
+async fn a_step_that_is_repeated_tells_nothing_twice() {
+    for (fault, applied) in
+        [(Fault::Refused, false), (Fault::NeverSent, false), (Fault::AnswerLost, true), (Fault::Stray, false)]
+    {
+        let (bench, store) = faulty().await;
+        bench.create(job("a")).await;
+        told::put(&bench, &told::route("ops", &[When::Failed])).await;
+        told::run_once(&bench, Status::Failed).await;
+        // The second transaction of a step is the one that writes.
+        store.faults().at("alert_step", 2, fault);
+        assert!(store.alert_step(100).await.is_err());
+        assert_eq!(told::notices(&bench).await.len(), usize::from(applied));
+        told::step(&bench).await;
+        assert_eq!(told::notices(&bench).await.len(), 1);
+        store.land_stray();
+        told::step(&bench).await;
+        assert_eq!(told::notices(&bench).await.len(), 1, "the stray step found nothing left to judge");
     }
 }
 

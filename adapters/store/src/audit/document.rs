@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::AuditState;
 use super::redact::redacted_text;
+use crate::alerts::document::{route_from, route_redacted, route_text};
 use crate::definition::Document;
 use crate::{JobKey, RecordedLoss, StoreError, StoreResult};
 
@@ -25,6 +26,10 @@ enum Stored {
     },
     RunParams(String),
     LossWindows(Vec<StoredWindow>),
+    Route {
+        name: String,
+        document: String,
+    },
 }
 
 #[derive(Serialize, Deserialize)]
@@ -59,6 +64,9 @@ pub(crate) fn to_text(document: &AuditDocument) -> StoreResult<String> {
         },
         AuditDocument::RunParams(params) => Stored::RunParams(redacted_text(params)),
         AuditDocument::LossWindows(windows) => Stored::LossWindows(windows.iter().map(store_window).collect()),
+        AuditDocument::Route(route) => {
+            Stored::Route { name: route.name.clone(), document: route_text(&route_redacted(route)) }
+        }
     };
     let failed = |error| StoreError::Permanent(format!("an entry of the audit log cannot be written: {error}"));
     serde_json::to_string(&stored).map_err(failed)
@@ -71,6 +79,9 @@ pub(crate) fn from_text(key: Option<&JobKey>, text: String) -> AuditState {
         Ok(Stored::RunParams(params)) => Some(AuditDocument::RunParams(params.into())),
         Ok(Stored::LossWindows(windows)) => {
             Some(AuditDocument::LossWindows(windows.into_iter().map(read_window).collect()))
+        }
+        Ok(Stored::Route { name, document }) => {
+            route_from(&name, &document).ok().map(|route| AuditDocument::Route(route.into()))
         }
         Err(_) => None,
     };
@@ -85,6 +96,7 @@ pub(super) fn redacted(document: AuditDocument) -> AuditDocument {
             AuditDocument::Job { definition: Job { params, ..(*definition).clone() }.into(), pause }
         }
         AuditDocument::RunParams(params) => AuditDocument::RunParams(redacted_text(&params).into()),
+        AuditDocument::Route(route) => AuditDocument::Route(route_redacted(&route).into()),
         windows @ AuditDocument::LossWindows(_) => windows,
     }
 }

@@ -9,6 +9,7 @@ use carillon_domain::store::{self, Refusal};
 use carillon_domain::time::Timestamp;
 
 use super::decide::{decide, decide_on};
+use crate::alerts::calls as alerts;
 use crate::tables::{SeenJob, Tables};
 use crate::views::{jobs, runs};
 use crate::{Author, ControlError, JobKey, JobView, PutJob, RecordedLoss, RunView, Saved, StoreResult};
@@ -100,5 +101,6 @@ pub(crate) async fn accept_losses<T: Tables>(tables: &mut T, author: &Author) ->
         return Ok(Vec::new());
     }
     tables.write(accepted.write).await?;
+    alerts::commits_are_accepted(tables).await?;
     Ok(accepted.answer)
 }

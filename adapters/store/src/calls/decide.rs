@@ -6,6 +6,7 @@ use carillon_domain::node::port::{RowKey, RunRef};
 use carillon_domain::store::{ConcurrentJob, Decision, JobRow, Need, Rows, SessionWrite, WriteSet};
 use carillon_domain::time::Timestamp;
 
+use crate::alerts::calls::Consequences;
 use crate::tables::Tables;
 use crate::{ClaimRequest, StoreResult};
 
@@ -154,6 +155,7 @@ async fn held<T: Tables>(
 }
 
 async fn write<T: Tables>(tables: &mut T, mut write: WriteSet) -> StoreResult<()> {
+    let consequences = Consequences::of(&write, tables.now());
     if let Some(loss) = write.loss.take() {
         tables.note_window(&loss).await?;
     }
@@ -162,7 +164,7 @@ async fn write<T: Tables>(tables: &mut T, mut write: WriteSet) -> StoreResult<()
     for session in sessions {
         write_session(tables, Some(session)).await?;
     }
-    Ok(())
+    consequences.write(tables).await
 }
 
 async fn write_session<T: Tables>(tables: &mut T, write: Option<SessionWrite>) -> StoreResult<()> {

@@ -12,6 +12,7 @@ use carillon_domain::store::{self, AfterRefusal, JobRow, Rows, SplitFinish, Writ
 
 use super::decide::{decide, decide_locked};
 use super::run_params;
+use crate::alerts::calls as alerts;
 use crate::cache::clock_estimate::Estimate;
 use crate::tables::Tables;
 use crate::{ClaimRequest, Finished, Me, NewSession, Opened, StoreError, StoreResult};
@@ -144,7 +145,12 @@ pub(crate) async fn expire<T: Tables>(
     session: SessionId,
     seen_seq: u64,
 ) -> StoreResult<bool> {
-    decide(tables, |rows| store::expire(by, session, seen_seq, rows)).await
+    let silent = if by.is_some() { alerts::silent(tables, session).await? } else { None };
+    let is_over = decide(tables, |rows| store::expire(by, session, seen_seq, rows)).await?;
+    if let Some(silent) = silent.filter(|_| is_over) {
+        alerts::node_lost(tables, silent).await?;
+    }
+    Ok(is_over)
 }
 
 pub(crate) async fn sweep<T: Tables>(tables: &mut T, session: SessionId, limit: usize) -> StoreResult<usize> {

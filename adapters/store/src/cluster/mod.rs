@@ -10,6 +10,7 @@
 #[macro_use]
 mod retrying;
 
+mod alerts;
 mod job_loader;
 mod locks;
 mod optimistic_start;

@@ -10,6 +10,7 @@ use carillon_domain::node::port::RunRef;
 use carillon_domain::run::RunRecord;
 use carillon_domain::time::Timestamp;
 
+use crate::alerts::port::RunHead;
 use crate::cluster::job_loader;
 use crate::cluster::port::{
     ConcurrentQuery, Connection, Database, ReadForPeople, ReadRows, Sessions, StateQuery, WriteRows,
@@ -25,6 +26,17 @@ use crate::{
 };
 
 impl<D: Database> Tables for Transaction<D> {
+    type Alerts = D::Connection;
+
+    fn alerts(&mut self) -> &mut D::Connection {
+        &mut self.connection
+    }
+
+    fn alerts_to_write(&mut self) -> &mut D::Connection {
+        self.wrote = true;
+        &mut self.connection
+    }
+
     fn now(&self) -> Timestamp {
         Transaction::now(self)
     }
@@ -151,6 +163,14 @@ impl<D: Database> Tables for Transaction<D> {
 
     async fn runs_numbered(&mut self, ask: &JournalAsk) -> StoreResult<Numbered<Recorded>> {
         self.connection.runs_numbered(ask).await
+    }
+
+    async fn run_heads(&mut self, ask: &JournalAsk) -> StoreResult<Numbered<RunHead>> {
+        self.connection.run_heads(ask).await
+    }
+
+    async fn runs_with_output(&mut self, runs: &[RunId]) -> StoreResult<Vec<RunId>> {
+        if runs.is_empty() { Ok(Vec::new()) } else { self.connection.runs_with_output(runs).await }
     }
 
     async fn audit_numbered(&mut self, ask: &JournalAsk) -> StoreResult<Numbered<AuditLine>> {

@@ -7,6 +7,7 @@ use carillon_domain::id::SessionId;
 use carillon_domain::time::Timestamp;
 use tokio::sync::OwnedMutexGuard;
 
+use crate::alerts::AlertError;
 use crate::cache::row_cache::UnreadRows;
 use crate::cluster::locks::{Locks, ids_of, without_locks};
 use crate::cluster::port::{ClockAnswer, ConcurrentRuns, Connection, Database, NotBegun, Opened, Opening, Pool};
@@ -224,5 +225,11 @@ impl CallError for StoreError {
 impl CallError for ControlError {
     fn is_certain(&self) -> bool {
         matches!(self, ControlError::Store(error) if error.is_certain())
+    }
+}
+
+impl CallError for AlertError {
+    fn is_certain(&self) -> bool {
+        matches!(self, AlertError::Store(error) if error.is_certain())
     }
 }

@@ -89,6 +89,37 @@ impl Tail {
         Fresh::Rows(fresh)
     }
 
+    /// The tail as a text that [`Self::from_text`] reads: the highest number, when a commit was seen, and gaps as `first-last@time`.
+    pub fn to_text(&self) -> String {
+        use std::fmt::Write as _;
+        let mut text = self.high.to_string();
+        if let Some(at) = self.committed_at {
+            let _infallible = write!(text, " c{}", at.as_millis());
+        }
+        for Gap { span: Span { first, last }, seen_at } in &self.gaps {
+            let _infallible = write!(text, " {first}-{last}@{}", seen_at.as_millis());
+        }
+        text
+    }
+
+    /// Reads a tail; `None` if the text is none.
+    pub fn from_text(text: &str) -> Option<Self> {
+        let time = |text: &str| text.parse().ok().map(Duration::from_millis);
+        let mut words = text.split(' ').peekable();
+        let mut tail = Self::after(words.next()?.parse().ok()?);
+        if let Some(at) = words.peek().and_then(|word| word.strip_prefix('c')) {
+            tail.committed_at = Some(time(at)?);
+            words.next();
+        }
+        for word in words {
+            let (span, seen_at) = word.split_once('@')?;
+            let (first, last) = span.split_once('-')?;
+            let span = Span { first: first.parse().ok()?, last: last.parse().ok()? };
+            tail.gaps.push(Gap { span, seen_at: time(seen_at)? });
+        }
+        Some(tail)
+    }
+
     fn is_fresh(&mut self, number: u64, at: Duration, commits_within: Duration) -> bool {
         if number > self.high {
             if number > self.high + 1 && !commits_within.is_zero() {
@@ -158,6 +189,18 @@ mod tests {
         assert_eq!(tail.low(), 0);
         take(&mut tail, 41, &[]);
         assert_eq!((tail.low(), tail.gaps()), (2, 0));
+    }
+
+    #[test]
+    fn a_tail_survives_its_text() {
+        let mut tail = Tail::after(10);
+        assert_eq!(Tail::from_text(&tail.to_text()).as_ref(), Some(&tail));
+        take(&mut tail, 0, &[12, 15]);
+        assert_eq!(tail.to_text(), "15 c0 11-11@0 13-14@0");
+        assert_eq!(Tail::from_text(&tail.to_text()), Some(tail));
+        for text in ["", "x", "7 c", "7 8@9", "7 8-@9"] {
+            assert_eq!(Tail::from_text(text), None, "{text}");
+        }
     }
 
     #[test]

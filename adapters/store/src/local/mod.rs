@@ -3,6 +3,7 @@
 //! There is one transaction at a time, so there are no locks to take and no connection to lose. The calls are the same as those of
 //! a cluster.
 
+mod alerts;
 pub mod port;
 mod report;
 

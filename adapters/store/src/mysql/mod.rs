@@ -1,5 +1,6 @@
 //! MySQL and MariaDB: the statements of the cluster's protocol ([`crate::cluster`]), their connections, and the schema.
 
+mod alerts;
 mod client;
 mod database;
 mod encoding;

@@ -143,7 +143,8 @@ async fn refuse_other_engines(conn: &mut Conn, address: &Address) -> Result<(), 
                WHERE TABLE_SCHEMA = DATABASE() AND ENGINE <> 'InnoDB' AND TABLE_NAME IN \
                ('meta', 'lock_row', 'job', 'job_state', 'concurrent_run', 'run', 'output', 'live_output', \
                'session', 'loss_window', 'spent_session', 'audit', 'run_params', 'sign_in_link', 'activity', 'job_day', \
-                'history_count')";
+                'history_count', 'alert_route', 'alert_fact', 'alert_incident', 'alert_delivery', 'alert_cursor', \
+                'alert_watch')";
     let others: Vec<String> = conn.query(sql).await.map_err(|error| address.unreachable(&error))?;
     if others.is_empty() {
         return Ok(());

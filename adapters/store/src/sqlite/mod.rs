@@ -3,6 +3,7 @@
 //! One thread writes (`writer`), a few connections read (`readers`). The server of the file holds its [`Lease`] first, so the sessions
 //! of former servers can be ended and swept at once.
 
+mod alerts;
 mod audit;
 mod change;
 mod client;

@@ -12,13 +12,14 @@ use carillon_domain::run::RunRecord;
 use carillon_domain::time::Timestamp;
 use rusqlite::{Connection, Row, params};
 
+use crate::alerts::port::RunHead;
 use crate::cache::definition_cache::Cache;
 use crate::codec::named;
 use crate::feed::{AuditLine, JournalAsk, Numbered};
 use crate::guarded::guarded;
 use crate::sqlite::client::error::unreadable;
 use crate::sqlite::rows::{CONCURRENT_ORDER, signed};
-use crate::sqlite::{audit, change, history, losses, page, select};
+use crate::sqlite::{alerts, audit, change, history, losses, page, select};
 use crate::tables::{
     ConcurrentJob, GivenParams, JobRow, JobRows, RecordQuery, Recorded, SeenJob, Standing, Tables, WriteSet, at_once,
     seen_job, seen_jobs, seen_run, seen_runs,
@@ -99,6 +100,12 @@ impl Transaction<'_> {
 }
 
 impl Tables for Transaction<'_> {
+    type Alerts = Self;
+
+    fn alerts(&mut self) -> &mut Self {
+        self
+    }
+
     fn now(&self) -> Timestamp {
         Timestamp::from_ms(self.now_us.div_euclid(1000))
     }
@@ -219,6 +226,14 @@ impl Tables for Transaction<'_> {
 
     fn runs_numbered(&mut self, ask: &JournalAsk) -> impl Future<Output = StoreResult<Numbered<Recorded>>> + Send {
         ready(history::numbered(self.conn, ask))
+    }
+
+    fn run_heads(&mut self, ask: &JournalAsk) -> impl Future<Output = StoreResult<Numbered<RunHead>>> + Send {
+        ready(alerts::run_heads(self.conn, ask))
+    }
+
+    fn runs_with_output(&mut self, runs: &[RunId]) -> impl Future<Output = StoreResult<Vec<RunId>>> + Send {
+        ready(alerts::with_output(self.conn, runs))
     }
 
     fn audit_numbered(&mut self, ask: &JournalAsk) -> impl Future<Output = StoreResult<Numbered<AuditLine>>> + Send {

@@ -30,6 +30,8 @@ pub(in crate::http) enum Parameter {
     Types,
     SinceEvent,
     LastEventId,
+    Route,
+    DeliveryState,
 }
 
 impl Parameter {
@@ -82,6 +84,10 @@ impl Parameter {
                 json!({"type": "string"}),
                 "The `id` of the last event that was read, to go on behind it.",
             ),
+            Parameter::Route => ("route", name(), "Only of this route."),
+            Parameter::DeliveryState => {
+                ("state", json!({"enum": carillon_domain::alert::DeliveryState::NAMES}), "How the deliveries stand.")
+            }
             Parameter::Who => ("who", json!({"type": "string"}), "Changes by the token of this name."),
             Parameter::Action => {
                 let actions = json!({"enum": carillon_store::Action::ALL.map(carillon_store::Action::as_str)});
@@ -106,6 +112,8 @@ fn name() -> Value {
 pub(super) fn in_path(parameter: &str) -> Value {
     let (schema, description) = match parameter {
         "id" => (json!({"type": "string", "pattern": RUN_ID}), "The run."),
+        "alert" => (name(), "The route."),
+        "delivery" => (json!({"type": "integer", "minimum": 0}), "The delivery."),
         _ => (name(), "The job."),
     };
     json!({"name": parameter, "in": "path", "required": true, "schema": schema, "description": description})

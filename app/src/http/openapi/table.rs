@@ -4,8 +4,8 @@ use crate::config::Role::{Admin, Operator};
 
 use super::operation::{Operation, delete, get, json, of_type, post, put};
 use super::parameter::Parameter::{
-    Action, At, Count, Cursor, Follow, IfMatch, IfNoneMatch, Job, Label, LastEventId, Limit, Namespace, Namespaces,
-    Paused, Prefix, Since, SinceEvent, State, Status, Types, Until, Who,
+    Action, At, Count, Cursor, DeliveryState, Follow, IfMatch, IfNoneMatch, Job, Label, LastEventId, Limit, Namespace,
+    Namespaces, Paused, Prefix, Route, Since, SinceEvent, State, Status, Types, Until, Who,
 };
 
 const TEXT: &str = "text/plain";
@@ -85,6 +85,35 @@ pub(in crate::http) const OPERATIONS: &[Operation] = &[
         .takes(&[Namespaces, Job, Types, SinceEvent, LastEventId])
         .answers(&[of_type(200, &[EVENTS])])
         .problems(&[503]),
+    get("/v1/alerts", "listAlerts", "List the routes of alerts").answers(&[json(200, "Alerts")]),
+    get("/v1/alerts/{alert}", "readAlert", "Read a route without its secrets").answers(&[json(200, "Alert")]),
+    put("/v1/alerts/{alert}", "putAlert", "Create or replace a route: who is told of what")
+        .role(Admin)
+        .takes(&[IfMatch, IfNoneMatch])
+        .body("AlertDefinition")
+        .answers(&[json(200, "Alert"), json(201, "Alert")])
+        .problems(&[412]),
+    delete("/v1/alerts/{alert}", "deleteAlert", "Delete a route; what it has not sent is dropped")
+        .role(Admin)
+        .takes(&[IfMatch])
+        .answers(&[of_type(204, &[])])
+        .problems(&[412]),
+    post("/v1/alerts/{alert}/test", "testAlert", "Send a message to every target of a route")
+        .role(Operator)
+        .optional_body("Nothing")
+        .answers(&[json(202, "Deliveries")]),
+    get("/v1/deliveries", "listDeliveries", "List messages with the answers to them, newest first")
+        .takes(&[Route, DeliveryState, Limit, Cursor])
+        .answers(&[json(200, "DeliveryPage")])
+        .problems(&[404]),
+    post("/v1/deliveries/{delivery}/resend", "resendDelivery", "Send a message again that was sent or given up")
+        .role(Operator)
+        .optional_body("Nothing")
+        .answers(&[json(200, "Delivery")])
+        .problems(&[409]),
+    get("/v1/incidents", "listIncidents", "List open troubles that a route is told of, oldest first")
+        .takes(&[Route, Namespaces])
+        .answers(&[json(200, "Incidents")]),
     get("/v1/audit", "listChanges", "List who changed what, newest first")
         .takes(&[Namespaces, Job, Who, Action, Since, Until, Limit, Cursor])
         .answers(&[json(200, "AuditPage")]),

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 use std::sync::Arc;
+use std::time::Duration;
 
 use warp::filters::BoxedFilter;
 use warp::http::header::{CONTENT_TYPE, HeaderValue};
@@ -16,6 +17,9 @@ use crate::http::request::caller::{Admitted, call, reading};
 use crate::http::state::ApiState;
 use crate::http::tls::Tls;
 
+/// How long the database is waited for.
+const COUNTED_WITHIN: Duration = Duration::from_secs(1);
+
 const FORMAT: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
 
 /// `GET /metrics`
@@ -26,6 +30,7 @@ pub(in crate::http) fn route(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
         call.no_query()?;
         let mut text = counts(&call.api.engine.counts());
         events(&call.api.events.counts(), &mut text);
+        alerts(&call.api, &mut text).await;
         process(&call.api, &mut text);
         if let Some(tls) = &call.api.tls {
             encryption(tls, &mut text);
@@ -91,6 +96,30 @@ fn events(counts: &EventCounts, text: &mut String) {
     line(text, format_args!("carillon_event_readers_cut_total {}", counts.cut));
     family(text, "carillon_event_looks_total", "counter", "Looks at the database for readers of events.");
     line(text, format_args!("carillon_event_looks_total {}", counts.looks));
+}
+
+/// Deliveries are counted in the database; while that is away they are left out.
+async fn alerts(api: &ApiState, text: &mut String) {
+    let counts = api.alerts.counts();
+    family(text, "carillon_alert_notices_total", "counter", "Messages that watch steps of this node have made.");
+    line(text, format_args!("carillon_alert_notices_total {}", counts.notices));
+    const ATTEMPTS: &str = "carillon_alert_attempts_total";
+    family(
+        text,
+        ATTEMPTS,
+        "counter",
+        "Attempts of this node to send a message, by the kind of the fact and by outcome.",
+    );
+    for ((when, outcome), count) in &counts.attempts {
+        line(text, format_args!("{ATTEMPTS}{{when=\"{when}\",outcome=\"{outcome}\"}} {count}"));
+    }
+    let Ok(Ok(found)) = tokio::time::timeout(COUNTED_WITHIN, api.store.delivery_counts()).await else { return };
+    const DELIVERIES: &str = "carillon_alert_deliveries";
+    family(text, DELIVERIES, "gauge", "Messages that the database keeps, by state.");
+    let states = [("waiting", found.waiting), ("sending", found.sending), ("sent", found.sent), ("dead", found.dead)];
+    for (state, count) in states {
+        line(text, format_args!("{DELIVERIES}{{state=\"{state}\"}} {count}"));
+    }
 }
 
 fn process(api: &ApiState, text: &mut String) {

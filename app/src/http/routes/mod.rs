@@ -1,6 +1,7 @@
 //! The routes, a file each.
 
 pub(in crate::http) mod actions;
+pub(crate) mod alerts;
 pub(in crate::http) mod audit;
 pub(in crate::http) mod batch;
 pub(in crate::http) mod cluster;

@@ -120,7 +120,7 @@ fn any_json() -> impl Strategy<Value = Value> {
     })
 }
 
-const FIELDS: [&str; 20] = [
+const FIELDS: [&str; 22] = [
     "namespace",
     "name",
     "schedule",
@@ -139,6 +139,8 @@ const FIELDS: [&str; 20] = [
     "end_at",
     "paused",
     "labels",
+    "expect",
+    "ping",
     "state",
     "items",
 ];

@@ -20,7 +20,7 @@ async fn a_job_is_created_read_and_deleted() {
         "params": {"command": "true"}, "overlap": "skip", "misfire": {"policy": "fire_once", "grace": "30s"},
         "timeout": null, "kill_grace": "10s", "retry": {"max_attempts": 1, "backoff": "10s", "max_backoff": "5m"},
         "on_lost": "skip", "jitter": "0s", "dst": {"gap": "after", "overlap": "first"}, "start_at": null,
-        "end_at": null, "paused": false, "labels": {}, "pause": null, "state": "idle",
+        "end_at": null, "paused": false, "labels": {}, "expect": null, "ping": null, "pause": null, "state": "idle",
         "next_due_at": "2027-01-01T01:00:00.000Z", "previous_due_at": null, "last_run": null, "current_run": null,
         "node": null, "generation": 1, "created_at": "2027-01-01T00:00:00.000Z",
         "updated_at": "2027-01-01T00:00:00.000Z",
@@ -44,6 +44,8 @@ async fn everything_that_can_be_said_is_kept() {
         "retry": {"max_attempts": 3, "backoff": "10s", "max_backoff": "5m"}, "on_lost": "rerun", "jitter": "20s",
         "dst": {"gap": "skip", "overlap": "both"}, "start_at": "2027-02-01T00:00:00.000Z",
         "end_at": "2028-01-01T00:00:00.000Z", "paused": true, "labels": {"team": "data", "empty": ""},
+        "expect": {"start_within": "5m", "finish_within": "2h", "finish_by": "06:00"},
+        "ping": "https://hc-ping.com/0f0e",
     });
     let created = api.call("PUT", "/v1/jobs/full?namespace=prod", Some(full.clone())).await;
     assert_eq!(created.status, 201, "{}", created.json);
@@ -159,6 +161,20 @@ async fn single_faults_have_sentences() {
         (with("start_at", json!("2027-13-01T00:00:00Z")), "start_at", "is not an RFC 3339 time"),
         (with("labels", json!(many_labels)), "labels", "at most 64"),
         (with("overlap", json!("SKIP")), "overlap", "one of skip, delay, replace, allow, not \"SKIP\""),
+        (with("expect", json!({})), "expect", "it expects nothing: give start_within"),
+        (with("expect", json!({"start_within": "0s"})), "expect.start_within", "allowed are 1s to 7d"),
+        (with("expect", json!({"finish_by": "25:00"})), "expect.finish_by", "\"25:00\" is not a time of day"),
+        (with("expect", json!({"until": "1h"})), "expect.until", "there is no such field"),
+        (
+            with("expect", json!({"start_within": "2h", "finish_within": "1h"})),
+            "expect.finish_within",
+            "it is shorter than start_within",
+        ),
+        (with("ping", json!("hc-ping.com/1")), "ping", "it must be a URL that begins with https:// or http://"),
+        (with("ping", json!({"failure": ""})), "ping.failure", "it is empty: a URL is expected"),
+        (with("ping", json!({})), "ping", "it names no address"),
+        (with("ping", json!({"fail": "https://a"})), "ping.fail", "there is no such field"),
+        (with("ping", json!(["https://a"])), "ping", "it must be a URL or an object, not an array"),
         (with("x".repeat(500).as_str(), json!(1)), &"x".repeat(64), "there is no such field"),
     ] {
         let reply = api.call("POST", "/v1/jobs", Some(body)).await;

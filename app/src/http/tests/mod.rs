@@ -1,6 +1,7 @@
 //! The API against the memory store: what every route answers to good, bad and hostile requests.
 
 mod access;
+mod alerts;
 mod audit;
 mod batch;
 mod cluster;

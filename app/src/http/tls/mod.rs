@@ -10,10 +10,12 @@ mod watch;
 pub use self::files::TlsError;
 pub(in crate::http) use self::handshake::Secured;
 
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, SystemTime};
 
+use carillon_domain::time::Timestamp;
 use tokio_rustls::rustls::ServerConfig;
 use tracing::warn;
 
@@ -59,6 +61,16 @@ impl Tls {
     pub fn expires_in_seconds(&self) -> i64 {
         let now = seconds_since_1970(SystemTime::now());
         self.read(|loaded| seconds_since_1970(loaded.not_after)).saturating_sub(now)
+    }
+
+    /// When the certificate ends.
+    pub fn expires_at(&self) -> Timestamp {
+        Timestamp::from_secs(self.read(|loaded| seconds_since_1970(loaded.not_after)))
+    }
+
+    /// The file of the certificate.
+    pub fn certificate(&self) -> &Path {
+        &self.files.cert
     }
 
     /// How many handshakes have failed.

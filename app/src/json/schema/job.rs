@@ -1,5 +1,6 @@
 //! Jobs: as clients write them, and as they read them.
 
+use carillon_domain::alert::PingKind;
 use carillon_domain::job::{MisfirePolicy, OnLost, Overlap};
 use serde_json::{Map, Value, json};
 
@@ -40,6 +41,26 @@ fn names<T: Copy>(all: &[T], name: impl Fn(T) -> &'static str) -> Value {
     json!({"enum": all.iter().map(|value| name(*value)).collect::<Vec<_>>()})
 }
 
+/// How soon each due time should have started and succeeded.
+fn expect() -> Value {
+    let time_of_day = json!({"type": "string", "pattern": "^([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9])?$"});
+    let fields = [
+        ("start_within", duration()),
+        ("finish_within", duration()),
+        ("finish_by", described(time_of_day, "A time of day in the job's zone, such as 06:00.")),
+    ];
+    let expect = object(&[], &fields);
+    described(expect, "How soon each due time should have started and succeeded, from the due time on: 1s to 7d.")
+}
+
+/// The monitor that is called at the start and the end of runs.
+fn ping() -> Value {
+    let url = json!({"type": "string", "maxLength": 4096, "pattern": r#"^https?://[!-"$-.0->A-~][!-~]*$"#});
+    let each = PingKind::ALL.map(|kind| (kind.as_str(), or_null(url.clone())));
+    let ping = json!({"anyOf": [url, object(&[], &each)]});
+    described(ping, "A URL stands for all: itself, and /start and /fail below it.")
+}
+
 /// The fields of a definition with a schema for each, in the order of the manual.
 fn fields() -> Vec<(&'static str, Value)> {
     let misfire = object(&[], &[("policy", names(&MisfirePolicy::ALL, MisfirePolicy::as_str)), ("grace", duration())]);
@@ -65,6 +86,8 @@ fn fields() -> Vec<(&'static str, Value)> {
         ("start_at", or_null(time())),
         ("end_at", or_null(time())),
         ("labels", labels()),
+        ("expect", expect()),
+        ("ping", ping()),
         ("paused", json!({"type": "boolean"})),
     ]
 }
@@ -101,6 +124,9 @@ fn job() -> Value {
         }
         if *field == "params" {
             *schema = or_null(params());
+        }
+        if ["expect", "ping"].contains(field) {
+            *schema = or_null(schema.clone());
         }
     }
     always.extend([

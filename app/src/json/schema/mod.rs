@@ -3,6 +3,7 @@
 //! They stand beside the functions that write the JSON. The tests of the API hold every answer against them, so a field that
 //! is added in one place only is found.
 
+mod alert;
 mod job;
 mod node;
 mod run;
@@ -23,7 +24,9 @@ pub const STATUSES: [&str; 7] = ["running", "succeeded", "failed", "timed_out", 
 /// All schemas by name.
 pub fn components() -> Map<String, Value> {
     let mut all = Map::new();
-    for (name, schema) in job::schemas().into_iter().chain(run::schemas()).chain(node::schemas()).chain(general()) {
+    for (name, schema) in
+        job::schemas().into_iter().chain(alert::schemas()).chain(run::schemas()).chain(node::schemas()).chain(general())
+    {
         all.insert(name.to_owned(), schema);
     }
     all

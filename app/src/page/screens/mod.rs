@@ -1,5 +1,6 @@
 //! The screens.
 
+pub(crate) mod alerts;
 pub(crate) mod audit;
 pub(crate) mod cluster;
 pub(crate) mod diff;

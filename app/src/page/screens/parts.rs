@@ -121,6 +121,9 @@ fn effect(visit: &Visit) -> Option<&'static str> {
         "done" => "Done for the selected jobs.",
         "accepted" => "Accepted. Claims and starts go on within one heartbeat.",
         "saved" => "Saved.",
+        "tested" => "A message is on its way to each target. The answers stand below in a moment.",
+        "resent" => "The message is sent again.",
+        "route-deleted" => "The route was deleted.",
         "none" => "Nothing was selected.",
         _ => return None,
     })

@@ -31,6 +31,9 @@ pub(super) enum Row {
     Active(FiringKey),
     HighestVersion,
     Record(RunId),
+    AlertCursor,
+    Delivery(u64),
+    Watch(JobId),
     /// The unique key of a record's attempt.
     Attempt(JobId, Timestamp, Trigger, u32),
 }

@@ -9,6 +9,7 @@
 //! [`StatementFate::RolledBack`] stands for), snapshots, the number of connections that a process may have, and MySQL's habit of
 //! granting a lock to the waiter on whom most others wait.
 
+mod alerts;
 mod database;
 mod fault_plan;
 mod locks;

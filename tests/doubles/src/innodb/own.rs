@@ -11,6 +11,7 @@ use carillon_domain::schedule::Timeline;
 use carillon_domain::time::Timestamp;
 
 use crate::data::Data;
+use carillon_store::alerts::port::AlertWrite;
 use carillon_store::tables::WriteSet;
 use carillon_store::{JobKey, RecordedLoss, SessionView};
 
@@ -51,6 +52,7 @@ pub(super) struct Own {
     pub spent: Vec<(SessionId, u64, Timestamp)>,
     pub names: Vec<(JobKey, JobId)>,
     pub windows: Option<Vec<RecordedLoss>>,
+    pub alerts: Vec<AlertWrite>,
 }
 
 impl Own {
@@ -62,7 +64,7 @@ impl Own {
 
     /// Whether reads must look beyond the sessions.
     pub fn has_rows(&self) -> bool {
-        !self.changes.is_empty() || !self.names.is_empty() || self.windows.is_some()
+        !self.changes.is_empty() || !self.names.is_empty() || self.windows.is_some() || !self.alerts.is_empty()
     }
 
     /// Lays it over what is committed.
@@ -81,6 +83,9 @@ impl Own {
         }
         if let Some(windows) = self.windows {
             data.windows = windows;
+        }
+        for write in &self.alerts {
+            data.alerts.apply(write);
         }
     }
 

@@ -12,6 +12,7 @@ use carillon_domain::time::Timestamp;
 
 use super::model_connection::ModelConnection;
 use crate::data::Data;
+use carillon_store::alerts::port::RunHead;
 use carillon_store::cluster::port::{
     CachedDefinition, ConcurrentQuery, LiveOutputs, Peeking, Purging, ReadForPeople, ReadRows, SignIn, StateQuery,
     StateRead,
@@ -163,6 +164,14 @@ impl ReadForPeople for ModelConnection {
 
     async fn runs_numbered(&mut self, ask: &JournalAsk) -> StoreResult<Numbered<Recorded>> {
         self.read(|data| data.runs_numbered(ask)).await
+    }
+
+    async fn run_heads(&mut self, ask: &JournalAsk) -> StoreResult<Numbered<RunHead>> {
+        self.read(|data| data.run_heads(ask)).await
+    }
+
+    async fn runs_with_output(&mut self, runs: &[RunId]) -> StoreResult<Vec<RunId>> {
+        self.read(|data| data.runs_with_output(runs)).await
     }
 
     async fn audit_numbered(&mut self, ask: &JournalAsk) -> StoreResult<Numbered<AuditLine>> {

@@ -10,6 +10,7 @@ use carillon_domain::run::RunRecord;
 use carillon_domain::time::Timestamp;
 
 use super::own::Own;
+use crate::alerts::Alerts;
 use crate::data::{Data, Place};
 use carillon_domain::store::Definition;
 use carillon_store::{JobKey, Output, RecordedLoss, SessionView};
@@ -40,6 +41,7 @@ struct Before {
     highest_version: u64,
     record_conflicts: usize,
     last_audit_id: u64,
+    alerts: Alerts,
 }
 
 impl Before {
@@ -77,6 +79,7 @@ impl Before {
             highest_version: data.highest_version,
             record_conflicts: data.record_conflicts,
             last_audit_id: data.last_audit_id,
+            alerts: data.alerts.clone(),
         }
     }
 
@@ -98,6 +101,7 @@ impl Before {
         (data.highest_version, data.record_conflicts) = (self.highest_version, self.record_conflicts);
         data.audit.split_off(&(self.last_audit_id + 1));
         data.last_audit_id = self.last_audit_id;
+        data.alerts = self.alerts;
     }
 }
 

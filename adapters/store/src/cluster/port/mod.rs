@@ -17,6 +17,7 @@ pub use people::{CachedDefinition, LiveOutputs, Purging, ReadForPeople, SignIn};
 pub use rows::{ConcurrentQuery, ReadRows, SingleStart, StateQuery, StateRead, WriteRows};
 pub use sessions::{Peeking, Sessions};
 
+use crate::alerts::port::AlertRows;
 use crate::reports::port::Reports;
 use crate::tables::Standing;
 use crate::{StoreError, StoreResult};
@@ -135,7 +136,18 @@ impl ConcurrentRuns {
 /// A connection with a transaction on it. After an error of which it is not known what became of the statement it is
 /// [lost](Self::is_lost).
 pub trait Connection:
-    ReadRows + WriteRows + Sessions + Peeking + ReadForPeople + Reports + LiveOutputs + SignIn + Purging + Send + 'static
+    ReadRows
+    + WriteRows
+    + Sessions
+    + Peeking
+    + ReadForPeople
+    + Reports
+    + LiveOutputs
+    + SignIn
+    + Purging
+    + AlertRows
+    + Send
+    + 'static
 {
     /// Whether it is not to be used again.
     fn is_lost(&self) -> bool;

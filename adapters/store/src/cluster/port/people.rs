@@ -8,6 +8,7 @@ use carillon_domain::run::RunRecord;
 use carillon_domain::store::Definition;
 use carillon_domain::time::Timestamp;
 
+use crate::alerts::port::RunHead;
 use crate::calls::sign_in::{LinkDigest, SigningKey};
 use crate::feed::{AuditLine, JournalAsk, Numbered};
 use crate::live_output::LiveRow;
@@ -54,6 +55,12 @@ pub trait ReadForPeople {
 
     /// History by its numbers.
     fn runs_numbered(&mut self, ask: &JournalAsk) -> impl Future<Output = StoreResult<Numbered<Recorded>>> + Send;
+
+    /// The same without what only a few rows are read for.
+    fn run_heads(&mut self, ask: &JournalAsk) -> impl Future<Output = StoreResult<Numbered<RunHead>>> + Send;
+
+    /// Which of these runs have kept output that is not empty.
+    fn runs_with_output(&mut self, runs: &[RunId]) -> impl Future<Output = StoreResult<Vec<RunId>>> + Send;
 
     /// The audit log by its numbers.
     fn audit_numbered(&mut self, ask: &JournalAsk) -> impl Future<Output = StoreResult<Numbered<AuditLine>>> + Send;

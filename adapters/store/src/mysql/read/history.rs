@@ -6,6 +6,7 @@ use carillon_domain::id::{JobId, RunId};
 use carillon_domain::run::RunRecord;
 use mysql_async::Value;
 
+use crate::alerts::port::RunHead;
 use crate::cluster::port::{CachedDefinition, ReadForPeople};
 use crate::codec::run_bytes;
 use crate::feed::{AuditLine, JournalAsk, Numbered};
@@ -136,6 +137,14 @@ impl ReadForPeople for MySqlConnection {
             rows.extend(self.numbered(&condition, limit).await?);
         }
         Ok(Numbered { newest, rows })
+    }
+
+    async fn run_heads(&mut self, ask: &JournalAsk) -> StoreResult<Numbered<RunHead>> {
+        self.select_run_heads(ask).await
+    }
+
+    async fn runs_with_output(&mut self, runs: &[RunId]) -> StoreResult<Vec<RunId>> {
+        self.select_with_output(runs).await
     }
 
     async fn audit_numbered(&mut self, ask: &JournalAsk) -> StoreResult<Numbered<AuditLine>> {

@@ -24,8 +24,8 @@ static SCHEMAS: LazyLock<BTreeMap<String, Validator>> = LazyLock::new(|| {
 });
 
 /// The first parts of the page's paths, which the document of the API does not have.
-const OF_PAGE: [&str; 10] =
-    ["", "jobs", "runs", "timeline", "schedules", "cluster", "audit", "sign-in", "sign-out", "static"];
+const OF_PAGE: [&str; 11] =
+    ["", "alerts", "jobs", "runs", "timeline", "schedules", "cluster", "audit", "sign-in", "sign-out", "static"];
 
 /// Fails if the document does not allow the answer.
 pub fn check(method: &str, path: &str, reply: &Reply) {

@@ -27,7 +27,8 @@ async fn a_job_is_added_after_a_look_at_it() {
         assert!(page.text.contains(part), "{part:?} is missing in {}", page.text);
     }
     let form = "name=nightly&namespace=default&schedule=0+3+*+*+*&timezone=Europe%2FBerlin&executor=shell\
-                &params=%7B%22command%22%3A%22echo+%3Cb%3E%22%7D&labels=team%3Ddata&retry.max_attempts=3&timeout=90s&paused=yes";
+                &params=%7B%22command%22%3A%22echo+%3Cb%3E%22%7D&labels=team%3Ddata&retry.max_attempts=3&timeout=90s&paused=yes\
+                &expect.start_within=5m&expect.finish_by=06%3A00&ping=https%3A%2F%2Fhc-ping.com%2F1";
     let page = browser.submit("/jobs/new", &format!("{form}&do=check")).await;
     assert!(
         page.text.contains("At 03:00 every day, Europe/Berlin") && page.text.contains("value=\"nightly\""),
@@ -47,6 +48,13 @@ async fn a_job_is_added_after_a_look_at_it() {
         (&json!("echo <b>"), &json!("data"), &json!(3))
     );
     assert_eq!((&job["timeout"], &job["paused"]), (&json!("1m30s"), &json!(true)));
+    let expect = json!({"start_within": "5m", "finish_by": "06:00"});
+    assert_eq!((&job["expect"], &job["ping"]), (&expect, &json!("https://hc-ping.com/1")));
+    let edit = browser.get("/jobs/default/nightly/edit").await;
+    assert!(
+        edit.text.contains("value=\"06:00\"") && edit.text.contains("value=\"https://hc-ping.com/1\""),
+        "an edit keeps them"
+    );
     let page = browser.submit("/jobs/new", &format!("{form}&do=save")).await;
     assert!(page.text.contains("name-fault"), "the name is taken: {}", page.text);
 }

@@ -8,7 +8,7 @@ use crate::page::params::Params;
 use crate::page::visit::Visit;
 
 /// Fields that are one text or number, by their path.
-const PLAIN: [&str; 19] = [
+const PLAIN: [&str; 26] = [
     "name",
     "namespace",
     "schedule",
@@ -28,6 +28,14 @@ const PLAIN: [&str; 19] = [
     "end_at",
     "dst.gap",
     "dst.overlap",
+    "expect.start_within",
+    "expect.finish_within",
+    "expect.finish_by",
+    "ping.start",
+    "ping.success",
+    "ping.failure",
+    // Last, because one address stands for all three.
+    "ping",
 ];
 
 /// The flat params of an executor of this node.

@@ -227,6 +227,13 @@ impl Form<'_> {
                     (self.text("end_at", "Not after", "RFC 3339"))
                     (self.choice("dst.gap", "Times that a clock change skips", &[("after", "run right after"), ("skip", "do not run")]))
                     (self.choice("dst.overlap", "Times that occur twice", &[("first", "run once"), ("both", "run twice")]))
+                    (self.text("expect.start_within", "Expected to start within", "from the due time on"))
+                    (self.text("expect.finish_within", "Expected to succeed within", "from the due time on"))
+                    (self.text("expect.finish_by", "Expected to succeed by", "a time of day, such as 06:00"))
+                    (self.text("ping", "Monitor", "one URL, with /start and /fail below it"))
+                    (self.text("ping.start", "Monitor: at the start", "or a URL for each"))
+                    (self.text("ping.success", "Monitor: at a success", ""))
+                    (self.text("ping.failure", "Monitor: at a failure", ""))
                 }
             }
             @if !self.exists {
@@ -237,4 +244,20 @@ impl Form<'_> {
 }
 
 /// The fields that few jobs need.
-const RARE: [&str; 7] = ["retry.max_backoff", "kill_grace", "jitter", "start_at", "end_at", "dst.gap", "dst.overlap"];
+const RARE: [&str; 15] = [
+    "retry.max_backoff",
+    "kill_grace",
+    "jitter",
+    "start_at",
+    "end_at",
+    "dst.gap",
+    "dst.overlap",
+    "expect",
+    "expect.start_within",
+    "expect.finish_within",
+    "expect.finish_by",
+    "ping",
+    "ping.start",
+    "ping.success",
+    "ping.failure",
+];

@@ -2,6 +2,7 @@
 
 use carillon_domain::duration;
 use carillon_store::JobView;
+use carillon_store::alerts::{DeliveryView, Message};
 use maud::{Markup, PreEscaped, html};
 
 use crate::json::shown_params;
@@ -9,8 +10,13 @@ use crate::page::visit::Visit;
 use crate::page::zone::clock;
 
 /// Every field that says something, and the params as the executor gets them, without secrets.
-/// `author` is who gave them.
-pub(super) fn facts(visit: &Visit, view: &JobView, author: Option<&str>) -> Markup {
+/// `author` is who gave them; `last_ping` is the newest call of its monitor.
+pub(super) fn facts(
+    visit: &Visit,
+    view: &JobView,
+    author: Option<&str>,
+    last_ping: Option<&DeliveryView>,
+) -> Markup {
     let job = &view.job;
     let time = |at| clock(at, visit.now, visit.zone);
     html! {
@@ -28,6 +34,14 @@ pub(super) fn facts(visit: &Visit, view: &JobView, author: Option<&str>) -> Mark
             @if !job.jitter.is_zero() { dt { "Jitter" } dd { "up to " (duration::format(job.jitter)) } }
             @if let Some(at) = job.start_at { dt { "Not before" } dd { (time(at)) } }
             @if let Some(at) = job.end_at { dt { "Not after" } dd { (time(at)) } }
+            @if let Some(expect) = &job.expect {
+                dt { "Expected" } dd {
+                    @if let Some(within) = expect.start_within { "To start within " (duration::format(within)) ". " }
+                    @if let Some(within) = expect.finish_within { "To succeed within " (duration::format(within)) ". " }
+                    @if let Some(by) = expect.finish_by { "To succeed by " (by) "." }
+                }
+            }
+            @if job.ping.is_some() { dt { "Monitor" } dd { "called at the start and the end of runs. " (pinged(visit, last_ping)) } }
             dt { "Labels" } dd {
                 @if job.labels.is_empty() { span.muted { "none" } }
                 @for (key, value) in &job.labels {
@@ -37,6 +51,19 @@ pub(super) fn facts(visit: &Visit, view: &JobView, author: Option<&str>) -> Mark
             }
             dt { "Generation" } dd { (view.state.generation) ", changed " (time(view.updated_at)) @if let Some(author) = author { " by " strong { (author) } } ", created " (time(view.created_at)) }
         }
+    }
+}
+
+/// The newest call of the monitor, and the answer.
+fn pinged(visit: &Visit, last: Option<&DeliveryView>) -> Markup {
+    let Some(last) = last else { return html! { span.muted { "No end of a run was told yet." } } };
+    let kind = match &last.message {
+        Message::Ping(call) => call.kind.as_str(),
+        Message::Notice(_) => "",
+    };
+    html! {
+        "Last: " (kind) " " (clock(last.made_at, visit.now, visit.zone)) ", " (last.delivery.state.as_str())
+        @if let Some(answer) = &last.delivery.answer { ": " (answer) }
     }
 }
 

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use carillon_domain::run::RunRecord;
 use carillon_domain::store::Refusal;
+use carillon_store::alerts::DeliveryView;
 use carillon_store::{ControlError, JobKey, JobView};
 use maud::{Markup, html};
 
@@ -45,7 +46,7 @@ pub(crate) async fn visible(visit: &Visit, key: &JobKey) -> Result<JobView, Faul
 /// The page of a job.
 pub(crate) async fn show(visit: &Visit, key: &JobKey) -> Result<View, Fault> {
     let seen = visit.shared(format!("job {key:?} {:?}", scope(visit)), async || Seen::read(visit, key).await).await?;
-    let Seen { view, records } = &*seen;
+    let Seen { view, records, last_ping } = &*seen;
     let coming = coming(view, Size::Job.coming());
     let facts = Facts::of(visit, view, records, &coming);
     let history = history::table(visit, key, view, records).await?;
@@ -81,7 +82,7 @@ pub(crate) async fn show(visit: &Visit, key: &JobKey) -> Result<View, Fault> {
         }
         (history::durations(records))
         section.group #runs { h2 { "Due times and runs" } (history) }
-        section.group { h2 { "Definition" } (definition::facts(visit, view, changes::author(&changes))) }
+        section.group { h2 { "Definition" } (definition::facts(visit, view, changes::author(&changes), last_ping.as_ref())) }
         @if !is_older(visit) { section.group { h2 { "Changes" } (changes::list(visit, key, &changes)) } }
     };
     let live = Params::default().with("namespace", Some(&key.namespace)).with("job", Some(&key.name));
@@ -96,6 +97,8 @@ pub(crate) async fn show(visit: &Visit, key: &JobKey) -> Result<View, Fault> {
 struct Seen {
     view: JobView,
     records: Vec<RunRecord>,
+    /// The newest call of its monitor.
+    last_ping: Option<DeliveryView>,
 }
 
 impl Seen {
@@ -103,7 +106,11 @@ impl Seen {
         let view = visible(visit, key).await?;
         let id = view.state.id;
         let mut recent = visit.api.store.recent_runs(&[id], Size::Job.past()).await?;
-        Ok(Self { view, records: recent.remove(&id).unwrap_or_default() })
+        let last_ping = match view.job.ping {
+            Some(_) => visit.api.store.last_ping(id).await?,
+            None => None,
+        };
+        Ok(Self { last_ping, view, records: recent.remove(&id).unwrap_or_default() })
     }
 }
 

@@ -6,10 +6,13 @@ mod nodes;
 mod running;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
+use carillon_domain::alert::Incident;
 use carillon_domain::id::JobId;
 use carillon_domain::run::RunRecord;
+use carillon_store::alerts::IncidentQuery;
 use carillon_store::{Bounded, JobList, JobListQuery, ListedJob, NamespaceScope, Overview, OverviewQuery};
 use maud::{Markup, html};
 
@@ -26,6 +29,7 @@ const COMING: usize = 500;
 /// A due time that nobody has started after so long is overdue.
 const OVERDUE_AFTER: Duration = Duration::from_secs(30);
 const AN_HOUR: Duration = Duration::from_secs(3_600);
+const A_SECOND: Duration = Duration::from_secs(1);
 const A_DAY: Duration = Duration::from_secs(24 * 3_600);
 
 /// The overview.
@@ -34,7 +38,8 @@ pub(crate) async fn show(visit: &Visit) -> Result<View, Fault> {
     let seen = visit.shared(format!("overview {scope:?}"), async || Seen::read(visit, &scope).await).await?;
     let Seen { troubled, overdue, coming, recent, now } = &*seen;
     let Overview { running, activity, sessions, losses, any_job } = now;
-    let needs = needs::Needs::of(visit, troubled, overdue, sessions, losses);
+    let alerts = Alerts::read(visit, &scope).await?;
+    let needs = needs::Needs::of(visit, troubled, overdue, (sessions, losses), (&alerts.incidents, alerts.dead));
     if !any_job {
         return Ok(View::new("Overview", welcome(visit, &needs)).live(every_namespace()).alerts(needs.count()));
     }
@@ -60,6 +65,25 @@ struct Seen {
     /// Of the runs that are listed: the newest records of their jobs.
     recent: BTreeMap<JobId, Vec<RunRecord>>,
     now: Overview,
+}
+
+/// What routes tell of. Nodes look for it once a second, so it is read as often at the most.
+struct Alerts {
+    incidents: Vec<Incident>,
+    /// How many messages were given up.
+    dead: u64,
+}
+
+impl Alerts {
+    async fn read(visit: &Visit, scope: &NamespaceScope) -> Result<Arc<Self>, Fault> {
+        let read = async || {
+            let namespaces = visit.caller.namespaces().map(<[String]>::to_vec);
+            let asked = IncidentQuery { route: None, namespaces, limit: COUNTED };
+            let incidents = visit.api.store.incidents(&asked).await?;
+            Ok(Self { incidents, dead: visit.api.store.delivery_counts().await?.dead })
+        };
+        visit.kept(A_SECOND, format!("alerts {scope:?}"), read).await
+    }
 }
 
 impl Seen {

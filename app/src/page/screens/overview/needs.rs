@@ -1,12 +1,15 @@
 //! The things that need a person: jobs in trouble, overdue ones, silent nodes, lost commits, clocks that differ.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
+use carillon_domain::alert::{Class, Incident, SubjectKey};
 use carillon_store::{Bounded, ListedJob, RecordedLoss, SessionState, SessionView};
 use maud::{Markup, html};
 
 use crate::engine::Readiness;
 use crate::page::outcome::Mark;
+use crate::page::screens::alerts::subject;
 use crate::page::screens::parts::{bounded, job_link, key_of, plural};
 use crate::page::screens::why;
 use crate::page::visit::Visit;
@@ -27,6 +30,10 @@ pub(super) struct Needs<'a> {
     silent: Vec<&'a SessionView>,
     open_loss: Option<&'a RecordedLoss>,
     drift_ms: Option<i64>,
+    /// Open troubles that somebody was told of, and that stand nowhere else.
+    incidents: Vec<&'a Incident>,
+    /// How many messages were given up.
+    dead: u64,
     not_ready: Option<String>,
 }
 
@@ -35,8 +42,8 @@ impl<'a> Needs<'a> {
         visit: &Visit,
         troubled: &'a Bounded<ListedJob>,
         overdue: &'a Bounded<ListedJob>,
-        sessions: &'a [SessionView],
-        losses: &'a [RecordedLoss],
+        (sessions, losses): (&'a [SessionView], &'a [RecordedLoss]),
+        (incidents, dead): (&'a [Incident], u64),
     ) -> Self {
         let is_silent = |session: &&SessionView| {
             session.beat.state == SessionState::Ended || visit.now.since(session.heartbeat_at) > SILENT_AFTER
@@ -52,6 +59,8 @@ impl<'a> Needs<'a> {
             silent: sessions.iter().filter(is_silent).collect(),
             open_loss: losses.iter().find(|loss| loss.accepted_at.is_none()),
             drift_ms: Some(drift_ms).filter(|drift_ms| drift_ms.unsigned_abs() > DRIFT_MS),
+            incidents: of_their_own(incidents, troubled, overdue),
+            dead,
             not_ready,
         }
     }
@@ -59,12 +68,21 @@ impl<'a> Needs<'a> {
     fn jobs(&self) -> usize {
         let troubled =
             |job: &&ListedJob| self.troubled.items.iter().any(|other| other.view.state.id == job.view.state.id);
-        self.troubled.items.len() + self.overdue.items.iter().filter(|job| !troubled(job)).count()
+        let listed = self.troubled.items.len() + self.overdue.items.iter().filter(|job| !troubled(job)).count();
+        let told: BTreeSet<_> = self.incidents.iter().filter(|it| it.job.is_some()).map(|it| &it.key.subject).collect();
+        listed + told.len()
     }
 
     fn others(&self) -> usize {
         let one = |there: bool| usize::from(there);
-        self.silent.len() + one(self.open_loss.is_some()) + one(self.drift_ms.is_some()) + one(self.not_ready.is_some())
+        let of_cluster = self.incidents.iter().filter(|incident| incident.job.is_none()).count();
+        let messages = one(self.dead > 0);
+        self.silent.len()
+            + of_cluster
+            + messages
+            + one(self.open_loss.is_some())
+            + one(self.drift_ms.is_some())
+            + one(self.not_ready.is_some())
     }
 
     /// How many things there are, as far as they were looked at.
@@ -111,10 +129,43 @@ impl<'a> Needs<'a> {
                     li.say.warn { "The clock of " (visit.api.engine.node()) " is " (drift_ms.unsigned_abs()) " ms "
                         @if drift_ms > 0 { "behind" } @else { "ahead of" } " the database's." }
                 }
+                @if self.dead > 0 {
+                    li.say.warn { a href=(visit.links.to("/alerts?state=dead")) { (self.dead) " " (plural(usize::try_from(self.dead).unwrap_or(2), "message", "messages")) } " could not be delivered." }
+                }
+                @for incident in self.incidents.iter().take(LISTED) { (told(visit, incident)) }
                 @for job in self.overdue.items.iter().take(LISTED) { (overdue(visit, job)) }
                 @for job in self.troubled.items.iter().take(LISTED) { (troubled(visit, job)) }
                 @if self.troubled.items.len() > LISTED { li { a href=(visit.links.to("/jobs?outcome=failed")) { "All jobs whose last run failed" } } }
             }
+        }
+    }
+}
+
+/// Incidents that no other line tells of, one for each subject and class.
+fn of_their_own<'a>(
+    incidents: &'a [Incident],
+    troubled: &Bounded<ListedJob>,
+    overdue: &Bounded<ListedJob>,
+) -> Vec<&'a Incident> {
+    let listed: BTreeSet<SubjectKey> =
+        troubled.items.iter().chain(&overdue.items).map(|job| SubjectKey::Job(job.view.state.id)).collect();
+    let mut seen = BTreeSet::new();
+    let is_new = |incident: &&'a Incident| {
+        incident.told_at.is_some()
+            && incident.key.class != Class::CommitsLost
+            && !listed.contains(&incident.key.subject)
+            && seen.insert((&incident.key.subject, incident.key.class))
+    };
+    incidents.iter().filter(is_new).collect()
+}
+
+fn told(visit: &Visit, incident: &Incident) -> Markup {
+    html! {
+        li.need {
+            span.o.o-failed { (incident.key.class.as_str()) }
+            (subject(visit, incident))
+            a.plain href=(visit.links.to("/alerts")) { @if let Some(last) = &incident.last { (last.sentence) } @else { "Look at the alerts." } }
+            span.muted { "since " (clock(incident.since, visit.now, visit.zone)) }
         }
     }
 }

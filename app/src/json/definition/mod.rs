@@ -1,5 +1,7 @@
 //! A job as a client writes it, read into the domain's.
 
+pub(super) mod told;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -87,6 +89,8 @@ pub fn definition(body: Value, place: &DefinitionContext<'_>) -> Result<Definiti
         retry: retry(&mut fields),
         on_lost: fields.choice("on_lost", &OnLost::ALL, OnLost::as_str).unwrap_or_default(),
         labels: labels(&mut fields),
+        expect: told::expect(&mut fields),
+        ping: told::ping(&mut fields),
     };
     let paused = fields.flag("paused");
     if schedule.is_some() {

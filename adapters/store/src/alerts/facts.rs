@@ -1,0 +1,262 @@
+//! Facts of a step: what the rows of both journals, and of jobs, mean.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use carillon_domain::alert::{Ended, Fact, Incident, JobSubject, Route, Subject, SubjectKey, What, When, retry_of};
+use carillon_domain::firing::ConcurrentRun;
+use carillon_domain::id::{JobId, RunId};
+use carillon_domain::run::{RunRecord, Status};
+use carillon_domain::time::Timestamp;
+
+use super::document::{StoredFact, StoredSubject, StoredWhat};
+use super::port::{AlertRows, Among, RunHead};
+use crate::feed::{Fresh, JournalAsk, Numbered, Span, Tail};
+use crate::tables::{JobRow, RecordQuery, Recorded, Tables};
+use crate::{JobKey, StoreError, StoreResult};
+
+/// The facts of a step.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    pub facts: Vec<Fact>,
+    /// Jobs that are gone: their incidents are forgotten.
+    pub gone: BTreeSet<JobId>,
+}
+
+/// The new rows of a journal, in the order of their numbers. A journal that ends below what was judged is followed from its end on.
+pub(super) fn fresh<R>(tail: &mut Tail, found: Numbered<R>, at: Timestamp, within: Duration) -> Vec<(u64, R)> {
+    let Numbered { newest, mut rows } = found;
+    rows.sort_by_key(|(number, _)| *number);
+    let numbers: Vec<u64> = rows.iter().map(|(number, _)| *number).collect();
+    let at = Duration::from_millis(u64::try_from(at.as_ms()).unwrap_or(0));
+    match tail.take(at, &numbers, newest, within) {
+        Fresh::Rows(fresh) => rows.into_iter().zip(fresh).filter(|(_, fresh)| *fresh).map(|(row, _)| row).collect(),
+        Fresh::WentBack => {
+            *tail = Tail::after(newest);
+            Vec::new()
+        }
+    }
+}
+
+/// The numbers of rows of history that may mean something to somebody.
+pub(super) async fn that_matter<T: Tables>(
+    tables: &mut T,
+    heads: Vec<(u64, RunHead)>,
+    routes: &[Route],
+) -> StoreResult<Vec<u64>> {
+    if routes.iter().any(|route| route.when.contains(&When::Output)) {
+        return Ok(heads.into_iter().map(|(number, _)| number).collect());
+    }
+    let is_trouble = |head: &RunHead| !matches!(head.status, Status::Succeeded | Status::Cancelled);
+    // A trouble of this step may be over in this step.
+    let mut matter: BTreeSet<JobId> =
+        heads.iter().filter(|(_, head)| is_trouble(head)).map(|(_, head)| head.job).collect();
+    let others: BTreeSet<JobId> = heads.iter().map(|(_, head)| head.job).filter(|job| !matter.contains(job)).collect();
+    let others: Vec<JobId> = others.into_iter().collect();
+    if !others.is_empty() {
+        for which in [Among::Troubled, Among::Monitored] {
+            matter.extend(tables.alerts().among(&others, which).await?);
+        }
+    }
+    Ok(heads.into_iter().filter(|(_, head)| matter.contains(&head.job)).map(|(number, _)| number).collect())
+}
+
+/// The facts of these rows of history and of `alert_fact`, and of failures whose next attempt is looked for.
+pub(super) async fn of_journals<T: Tables>(
+    tables: &mut T,
+    numbers: &[u64],
+    stored: Vec<(Timestamp, StoredFact)>,
+    looked_at: &[Incident],
+) -> StoreResult<Found> {
+    let recorded = records(tables, numbers).await?;
+    let mut ids: BTreeSet<JobId> = recorded.iter().map(|recorded| recorded.record.job).collect();
+    ids.extend(stored.iter().filter_map(|(_, fact)| match fact.subject {
+        StoredSubject::Job(job) => Some(job),
+        StoredSubject::Cluster(_) => None,
+    }));
+    ids.extend(looked_at.iter().filter_map(job_of));
+    let jobs = jobs(tables, ids.into_iter().collect()).await?;
+
+    let mut found = Found::default();
+    let with_output: Vec<RunId> = recorded.iter().map(|recorded| recorded.record.id).collect();
+    let with_output: BTreeSet<RunId> = tables.runs_with_output(&with_output).await?.into_iter().collect();
+    for recorded in &recorded {
+        let Recorded { record, key, .. } = recorded;
+        let row = jobs.get(&record.job);
+        if row.is_none_or(|row| row.state.deleted) {
+            found.gone.insert(record.job);
+        }
+        let ended = Ended { record: record.clone(), has_output: with_output.contains(&record.id), retry_at: None };
+        let retry_at = match row {
+            Some(row) if may_be_tried_again(row, record) => {
+                next_attempt(tables, row, ended.firing(), record.attempt).await?
+            }
+            _ => None,
+        };
+        let subject = Subject::Job(subject(record.job, key, row));
+        found.facts.push(Fact { at: record.finished_at, subject, what: What::Ended(Ended { retry_at, ..ended }) });
+    }
+    for (at, StoredFact { subject: about, what }) in stored {
+        let about = match about {
+            StoredSubject::Cluster(part) => Subject::Cluster(part),
+            StoredSubject::Job(job) => match jobs.get(&job).filter(|_| what != StoredWhat::Gone) {
+                Some(row) => Subject::Job(subject(job, &row.definition.key(), Some(row))),
+                None => {
+                    found.gone.insert(job);
+                    continue;
+                }
+            },
+        };
+        let what = match what {
+            StoredWhat::Judged(verdict) => What::Judged(verdict),
+            StoredWhat::Trouble(trouble) => What::Trouble(trouble),
+            StoredWhat::Over(when) => What::Over(when),
+            StoredWhat::Gone => continue,
+        };
+        found.facts.push(Fact { at, subject: about, what });
+    }
+    dropped(tables, &jobs, looked_at, &mut found).await?;
+    Ok(found)
+}
+
+/// Failures that were held back for an attempt that does not wait any more, and has no record.
+async fn dropped<T: Tables>(
+    tables: &mut T,
+    jobs: &BTreeMap<JobId, JobRow>,
+    looked_at: &[Incident],
+    found: &mut Found,
+) -> StoreResult<()> {
+    let now = tables.now();
+    for incident in looked_at {
+        let Some(job) = job_of(incident) else { continue };
+        for held in incident.held_back.iter().filter(|held| held.look_at <= now) {
+            let Some(row) = jobs.get(&job) else {
+                found.gone.insert(job);
+                continue;
+            };
+            if next_attempt(tables, row, held.firing, held.attempt).await?.is_none() {
+                let subject = Subject::Job(subject(job, &row.definition.key(), Some(row)));
+                let fact = Fact { at: held.at, subject, what: What::RetryDropped(held.firing) };
+                // Several routes hold it back, and each is told by the one fact.
+                if !found.facts.contains(&fact) {
+                    found.facts.push(fact);
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn job_of(incident: &Incident) -> Option<JobId> {
+    match incident.key.subject {
+        SubjectKey::Job(job) => Some(job),
+        SubjectKey::Cluster(_) => None,
+    }
+}
+
+/// Rows of history by their numbers.
+async fn records<T: Tables>(tables: &mut T, numbers: &[u64]) -> StoreResult<Vec<Recorded>> {
+    let mut gaps: Vec<Span> = Vec::new();
+    for number in numbers {
+        match gaps.last_mut() {
+            Some(span) if span.last + 1 == *number => span.last = *number,
+            _ => gaps.push(Span { first: *number, last: *number }),
+        }
+    }
+    if gaps.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut rows = tables.runs_numbered(&JournalAsk { gaps, ..JournalAsk::newest() }).await?.rows;
+    rows.sort_by_key(|(number, _)| *number);
+    Ok(rows.into_iter().map(|(_, recorded)| recorded).collect())
+}
+
+/// The rows of jobs; those that are gone, or that this binary cannot read, are left out.
+async fn jobs<T: Tables>(tables: &mut T, ids: Vec<JobId>) -> StoreResult<BTreeMap<JobId, JobRow>> {
+    if ids.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let rows = match tables.jobs_by_id(&ids).await {
+        Err(StoreError::Permanent(_)) => {
+            let mut rows = Vec::with_capacity(ids.len());
+            for id in &ids {
+                match tables.jobs_by_id(&[*id]).await {
+                    Ok(found) => rows.extend(found),
+                    Err(StoreError::Permanent(problem)) => {
+                        tracing::error!(job = %id, problem, "nobody is told of a job that cannot be read");
+                        rows.push(None);
+                    }
+                    Err(error) => return Err(error),
+                }
+            }
+            rows
+        }
+        rows => rows?,
+    };
+    Ok(ids.into_iter().zip(rows).filter_map(|(id, row)| Some((id, row?))).collect())
+}
+
+fn may_be_tried_again(row: &JobRow, record: &RunRecord) -> bool {
+    matches!(record.status, Status::Failed | Status::TimedOut) && row.definition.job.retry.max_attempts > record.attempt
+}
+
+/// When the next attempt of a firing comes or came.
+async fn next_attempt<T: Tables>(
+    tables: &mut T,
+    row: &JobRow,
+    firing: carillon_domain::firing::FiringKey,
+    attempt: u32,
+) -> StoreResult<Option<Timestamp>> {
+    if let Some(at) = retry_of(firing, attempt, Some(&*row.state), &[], &[]) {
+        return Ok(Some(at));
+    }
+    let beside = tables.concurrent_by_key(&[firing]).await?;
+    let beside: Vec<ConcurrentRun> = beside.into_iter().flatten().map(|found| found.row).collect();
+    // After the rows: an attempt that ended in between has its record by now.
+    let later = tables.records(&of_due_time(firing)).await?;
+    let later: Vec<RunRecord> = later.into_iter().map(|found| found.record).collect();
+    Ok(retry_of(firing, attempt, None, &beside, &later))
+}
+
+fn of_due_time(firing: carillon_domain::firing::FiringKey) -> RecordQuery {
+    RecordQuery {
+        jobs: Some(vec![firing.job]),
+        namespace: None,
+        status: None,
+        since: None,
+        until: None,
+        covering: Some(firing.due_at),
+        after: None,
+        limit: 1_000,
+    }
+}
+
+/// A job as far as notices need it. Of one that is gone, history knows the name.
+fn subject(id: JobId, key: &JobKey, row: Option<&JobRow>) -> JobSubject {
+    let JobKey { namespace, name } = key.clone();
+    match row {
+        None => JobSubject {
+            id,
+            namespace,
+            name,
+            labels: BTreeMap::new(),
+            zone: "UTC".to_owned(),
+            executor: String::new(),
+            ping: None,
+            cron: None,
+        },
+        Some(row) => {
+            let job = &row.definition.job;
+            JobSubject {
+                id,
+                namespace,
+                name,
+                labels: job.labels.clone(),
+                zone: row.definition.timeline.schedule.timezone().to_owned(),
+                executor: job.executor.clone(),
+                ping: job.ping.clone(),
+                cron: None,
+            }
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! Routes: what people change, and what a change does to incidents and the cursor.
+
+use carillon_domain::alert::Route;
+use carillon_domain::store::{Action, AuditDocument, AuditEntry, WriteSet};
+use carillon_domain::time::Timestamp;
+
+use super::document::{Cursor, route_from, route_redacted, route_text};
+use super::port::{AlertRows, AlertWrite, RouteRow};
+use super::types::{AlertError, StoredRoute};
+use crate::feed::JournalAsk;
+use crate::tables::Tables;
+use crate::{Author, StoreResult};
+
+/// Every route.
+pub(crate) async fn all<T: Tables>(tables: &mut T) -> StoreResult<Vec<StoredRoute>> {
+    tables.alerts().route_rows().await?.into_iter().map(read).collect()
+}
+
+/// The one of that name.
+pub(crate) async fn find<T: Tables>(tables: &mut T, name: &str) -> Result<StoredRoute, AlertError> {
+    let rows = tables.alerts().route_rows().await?;
+    match rows.into_iter().find(|row| row.name == name) {
+        Some(row) => Ok(read(row)?),
+        None => Err(AlertError::NoRoute(name.to_owned())),
+    }
+}
+
+/// See [`super::AlertStore::put_route`]. The cursor is locked first, so a step sees the route with all that follows from it.
+pub(crate) async fn put<T: Tables>(
+    tables: &mut T,
+    route: &Route,
+    if_version: Option<u64>,
+    author: &Author,
+) -> Result<StoredRoute, AlertError> {
+    let cursor = lock_cursor(tables).await?;
+    let before = known(find(tables, &route.name).await)?;
+    check_version(if_version, before.as_ref())?;
+    if let Some(before) = before.as_ref().filter(|before| before.route == *route) {
+        return Ok(before.clone());
+    }
+    let now = tables.now();
+    let after = StoredRoute {
+        route: route.clone(),
+        version: before.as_ref().map_or(0, |before| before.version) + 1,
+        created_at: before.as_ref().map_or(now, |before| before.created_at),
+        updated_at: now,
+    };
+    let mut cursor = awake(tables, cursor).await?;
+    let row = RouteRow {
+        name: route.name.clone(),
+        version: after.version,
+        created_at: after.created_at,
+        updated_at: now,
+        document: route_text(route),
+    };
+    let mut writes = vec![AlertWrite::Route(row)];
+    if let Some(before) = &before {
+        if before.route.forgets(route) {
+            cursor.storms.remove(&route.name);
+            writes.push(AlertWrite::IncidentsOfRouteGone(route.name.clone()));
+        } else {
+            writes.push(AlertWrite::LookAtRoute(route.name.clone(), now));
+        }
+    }
+    writes.push(AlertWrite::Cursor(Cursor::text(Some(&cursor))));
+    write_all(tables, writes).await?;
+    audit(tables, Action::AlertPut, author, before.map(|before| before.route), Some(route.clone())).await?;
+    Ok(after)
+}
+
+/// See [`super::AlertStore::delete_route`].
+pub(crate) async fn delete<T: Tables>(
+    tables: &mut T,
+    name: &str,
+    if_version: Option<u64>,
+    author: &Author,
+) -> Result<(), AlertError> {
+    let cursor = lock_cursor(tables).await?;
+    let before = find(tables, name).await?;
+    check_version(if_version, Some(&before))?;
+    let mut writes = vec![AlertWrite::RouteGone(name.to_owned())];
+    if let Some(mut cursor) = cursor
+        && cursor.storms.remove(name).is_some()
+    {
+        writes.push(AlertWrite::Cursor(Cursor::text(Some(&cursor))));
+    }
+    write_all(tables, writes).await?;
+    Ok(audit(tables, Action::AlertDeleted, author, Some(before.route), None).await?)
+}
+
+/// Locks the cursor: until the commit, nobody else reads and writes what depends on it.
+pub(crate) async fn lock_cursor<T: Tables>(tables: &mut T) -> StoreResult<Option<Cursor>> {
+    Cursor::read(tables.alerts_to_write().cursor(true).await?.as_deref())
+}
+
+/// The cursor, set behind all that is visible now if nobody was told anything until now.
+pub(crate) async fn awake<T: Tables>(tables: &mut T, cursor: Option<Cursor>) -> StoreResult<Cursor> {
+    if let Some(cursor) = cursor {
+        return Ok(cursor);
+    }
+    let runs = tables.run_heads(&JournalAsk::newest()).await?.newest;
+    let facts = tables.alerts().facts_numbered(&JournalAsk::newest()).await?.newest;
+    Ok(Cursor::after(runs, facts, tables.now()))
+}
+
+/// Writes in their order.
+pub(crate) async fn write_all<T: Tables>(tables: &mut T, writes: Vec<AlertWrite>) -> StoreResult<()> {
+    for write in &writes {
+        tables.alerts_to_write().write_alert(write).await?;
+    }
+    Ok(())
+}
+
+fn read(row: RouteRow) -> StoreResult<StoredRoute> {
+    let RouteRow { name, version, created_at, updated_at, document } = row;
+    Ok(StoredRoute { route: route_from(&name, &document)?, version, created_at, updated_at })
+}
+
+fn known(found: Result<StoredRoute, AlertError>) -> Result<Option<StoredRoute>, AlertError> {
+    match found {
+        Ok(found) => Ok(Some(found)),
+        Err(AlertError::NoRoute(_)) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn check_version(expected: Option<u64>, found: Option<&StoredRoute>) -> Result<(), AlertError> {
+    let current = found.map_or(0, |found| found.version);
+    match expected.filter(|expected| *expected != current) {
+        Some(expected) => Err(AlertError::Stale { expected, current }),
+        None => Ok(()),
+    }
+}
+
+async fn audit<T: Tables>(
+    tables: &mut T,
+    action: Action,
+    author: &Author,
+    before: Option<Route>,
+    after: Option<Route>,
+) -> StoreResult<()> {
+    let at: Timestamp = tables.now();
+    let document = |route: Option<Route>| route.map(|route| AuditDocument::Route(route_redacted(&route).into()));
+    let (before, after) = (document(before), document(after));
+    let (author, job, generation, run) = (author.clone(), None, None, None);
+    let entry = AuditEntry { at, author, action, job, generation, run, before, after };
+    tables.write(WriteSet { audit: vec![entry], ..WriteSet::default() }).await
+}

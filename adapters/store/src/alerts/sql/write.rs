@@ -1,0 +1,212 @@
+//! Statements that write.
+
+use carillon_domain::time::Timestamp;
+
+use super::super::port::{AlertWrite, DeliveryRow, FactRow, IncidentRow, RouteRow, WatchRow};
+use super::rows::{DELIVERY, INCIDENT, ROUTE, WATCH};
+use super::{Cell, Dialect, Statement, list, places};
+
+/// So many rows are written by one statement.
+const ROWS: usize = 100;
+
+/// The statements of a write. Their counts add up to its answer.
+pub(crate) fn statements(write: &AlertWrite, dialect: Dialect) -> Vec<Statement> {
+    match write {
+        AlertWrite::Cursor(document) => {
+            vec![Statement::new("UPDATE alert_cursor SET document = ? WHERE id = 1", vec![document.as_str().into()])]
+        }
+        AlertWrite::Route(row) => vec![replace("alert_route", ROUTE, vec![route(row)])],
+        AlertWrite::RouteGone(name) => {
+            let name = || vec![Cell::from(name.as_str())];
+            vec![
+                Statement::new("DELETE FROM alert_route WHERE name = ?", name()),
+                Statement::new("DELETE FROM alert_incident WHERE route = ?", name()),
+                Statement::new("DELETE FROM alert_delivery WHERE route = ? AND state = 'waiting'", name()),
+            ]
+        }
+        AlertWrite::Facts(rows) => rows.iter().map(|row| fact(row, dialect)).collect(),
+        AlertWrite::FreeKey(key) => vec![Statement::new(
+            "UPDATE alert_fact SET fact_key = NULL, is_open = 0 WHERE fact_key = ?",
+            vec![key.as_str().into()],
+        )],
+        AlertWrite::Incidents(rows) => {
+            let part = |rows: &[IncidentRow]| replace("alert_incident", INCIDENT, rows.iter().map(incident).collect());
+            rows.chunks(ROWS).map(part).collect()
+        }
+        AlertWrite::IncidentsGone(ids) => {
+            let part = |ids: &[String]| {
+                let sql = format!("DELETE FROM alert_incident WHERE id IN ({})", places(ids.len()));
+                Statement::new(sql, ids.iter().map(|id| Cell::from(id.as_str())).collect())
+            };
+            ids.chunks(ROWS).map(part).collect()
+        }
+        AlertWrite::IncidentsOfRouteGone(route) => {
+            vec![Statement::new("DELETE FROM alert_incident WHERE route = ?", vec![route.as_str().into()])]
+        }
+        AlertWrite::IncidentsOfJobsGone(jobs) => {
+            let ids = list(jobs.iter().map(|job| job.0));
+            vec![Statement::new(format!("DELETE FROM alert_incident WHERE job_id IN ({ids})"), vec![])]
+        }
+        AlertWrite::LookAtRoute(route, at) => vec![Statement::new(
+            "UPDATE alert_incident SET next_look = ? WHERE route = ?",
+            vec![(*at).into(), route.as_str().into()],
+        )],
+        AlertWrite::Deliveries(rows) => rows.chunks(ROWS).map(deliveries).collect(),
+        AlertWrite::Delivery(row) => vec![delivery(row)],
+        AlertWrite::Watch(rows) => rows.chunks(ROWS).map(|rows| arm(rows, dialect)).collect(),
+        AlertWrite::Watched(before, after) => vec![watched(*before, *after)],
+        AlertWrite::WatchGone(jobs) => {
+            let ids = list(jobs.iter().map(|job| job.0));
+            vec![Statement::new(format!("DELETE FROM alert_watch WHERE job_id IN ({ids})"), vec![])]
+        }
+        AlertWrite::PurgeDeliveries(before, limit) => {
+            let which = "settled_at < ? AND id < (SELECT MAX(id) FROM alert_delivery)";
+            vec![purge("alert_delivery", "id", which, vec![(*before).into()], *limit)]
+        }
+        AlertWrite::PurgeFacts(before, judged, limit) => {
+            let which = "is_open = 0 AND at < ? AND seq <= ? AND seq < (SELECT MAX(seq) FROM alert_fact)";
+            let judged = i64::try_from(*judged).unwrap_or(i64::MAX);
+            vec![purge("alert_fact", "seq", which, vec![(*before).into(), judged.into()], *limit)]
+        }
+    }
+}
+
+/// `REPLACE` is the same in all of them: no row has anything that the new one does not.
+fn replace(table: &str, columns: &str, rows: Vec<Vec<Cell>>) -> Statement {
+    insert("REPLACE", table, columns, rows)
+}
+
+fn insert(verb: &str, table: &str, columns: &str, rows: Vec<Vec<Cell>>) -> Statement {
+    let row = format!("({})", places(columns.split(',').count()));
+    let all = vec![row; rows.len()].join(", ");
+    Statement::new(format!("{verb} INTO {table} ({columns}) VALUES {all}"), rows.into_iter().flatten().collect())
+}
+
+fn route(row: &RouteRow) -> Vec<Cell> {
+    vec![
+        row.name.as_str().into(),
+        row.version.into(),
+        row.created_at.into(),
+        row.updated_at.into(),
+        row.document.as_str().into(),
+    ]
+}
+
+/// A key that is there is the same fact.
+fn fact(row: &FactRow, dialect: Dialect) -> Statement {
+    let verb = match dialect {
+        Dialect::MySql => "INSERT IGNORE",
+        Dialect::Sqlite => "INSERT OR IGNORE",
+    };
+    let cells =
+        vec![row.key.as_deref().into(), i64::from(row.open).into(), row.at.into(), row.document.as_str().into()];
+    insert(verb, "alert_fact", "fact_key, is_open, at, document", vec![cells])
+}
+
+fn incident(row: &IncidentRow) -> Vec<Cell> {
+    vec![
+        row.id.as_str().into(),
+        row.route.as_str().into(),
+        row.job.map(|job| job.0).into(),
+        row.namespace.as_deref().into(),
+        row.since.into(),
+        row.next_look.into(),
+        row.document.as_str().into(),
+    ]
+}
+
+/// All columns but the number, which the database draws.
+fn cells(row: &DeliveryRow) -> Vec<Cell> {
+    vec![
+        row.version.into(),
+        row.message.as_str().into(),
+        row.route.as_deref().into(),
+        row.job.map(|job| job.0).into(),
+        i64::from(row.place).into(),
+        row.kind.as_str().into(),
+        row.host.as_str().into(),
+        row.made_at.into(),
+        row.state.as_str().into(),
+        row.claim_at.into(),
+        row.session.map(|session| session.as_u64()).into(),
+        i64::from(row.tries).into(),
+        i64::from(row.refusals).into(),
+        row.first_try_at.into(),
+        row.settled_at.into(),
+        row.answer.as_deref().into(),
+        row.document.as_str().into(),
+    ]
+}
+
+fn deliveries(rows: &[DeliveryRow]) -> Statement {
+    let columns = DELIVERY.trim_start_matches("id, ");
+    insert("INSERT", "alert_delivery", columns, rows.iter().map(cells).collect())
+}
+
+fn delivery(row: &DeliveryRow) -> Statement {
+    let sql = "UPDATE alert_delivery SET version = version + 1, state = ?, claim_at = ?, session = ?, tries = ?, \
+               refusals = ?, first_try_at = ?, settled_at = ?, answer = ? WHERE id = ? AND version = ?";
+    let params = vec![
+        row.state.as_str().into(),
+        row.claim_at.into(),
+        row.session.map(|session| session.as_u64()).into(),
+        i64::from(row.tries).into(),
+        i64::from(row.refusals).into(),
+        row.first_try_at.into(),
+        row.settled_at.into(),
+        row.answer.as_deref().into(),
+        row.id.into(),
+        row.version.into(),
+    ];
+    Statement::new(sql, params)
+}
+
+fn watch(row: &WatchRow) -> Vec<Cell> {
+    vec![row.job.0.into(), row.starts.into(), row.ends.into(), row.look_at.into(), i64::from(row.pings).into()]
+}
+
+/// A job that nothing was expected of until now is judged from now on.
+fn arm(rows: &[WatchRow], dialect: Dialect) -> Statement {
+    let Statement { mut sql, params } = insert("INSERT", "alert_watch", WATCH, rows.iter().map(watch).collect());
+    let (conflict, new): (&str, fn(&str) -> String) = match dialect {
+        Dialect::MySql => (" ON DUPLICATE KEY UPDATE ", |column| format!("VALUES({column})")),
+        Dialect::Sqlite => (" ON CONFLICT (job_id) DO UPDATE SET ", |column| format!("excluded.{column}")),
+    };
+    // The old look is asked for before it is replaced: one of them assigns from left to right.
+    let from = |column: &str| {
+        format!("{column} = CASE WHEN alert_watch.look_at IS NULL THEN {} ELSE alert_watch.{column} END", new(column))
+    };
+    let sets =
+        [from("starts"), from("ends"), format!("look_at = {}", new("look_at")), format!("pings = {}", new("pings"))];
+    sql.push_str(conflict);
+    sql.push_str(&sets.join(", "));
+    Statement { sql, params }
+}
+
+fn watched(before: WatchRow, after: WatchRow) -> Statement {
+    let at = |at: Option<Timestamp>| at.map_or(i64::MIN, Timestamp::as_ms);
+    Statement::new(
+        "UPDATE alert_watch SET starts = ?, ends = ?, look_at = ? \
+         WHERE job_id = ? AND starts = ? AND ends = ? AND COALESCE(look_at, ?) = ?",
+        vec![
+            after.starts.into(),
+            after.ends.into(),
+            after.look_at.into(),
+            before.job.0.into(),
+            before.starts.into(),
+            before.ends.into(),
+            i64::MIN.into(),
+            at(before.look_at).into(),
+        ],
+    )
+}
+
+/// A bounded deletion. One of the databases deletes from no table that a subquery reads, unless it reads it in passing.
+fn purge(table: &str, key: &str, which: &str, params: Vec<Cell>, limit: usize) -> Statement {
+    let limit = limit.min(u32::MAX as usize);
+    let sql = format!(
+        "DELETE FROM {table} WHERE {key} IN (SELECT {key} FROM (SELECT {key} FROM {table} WHERE {which} \
+         ORDER BY {key} LIMIT {limit}) aged)"
+    );
+    Statement::new(sql, params)
+}

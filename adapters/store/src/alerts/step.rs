@@ -1,0 +1,196 @@
+//! The watch step: both journals behind the cursor, judged and written in one transaction.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use carillon_domain::alert::watch::{self, Loaded};
+use carillon_domain::alert::{Fact, Incident, IncidentKey, Route, SubjectKey};
+use carillon_domain::time::Timestamp;
+
+use super::document::{Cursor, StoredFact, incident_from};
+use super::port::{AlertRows, AlertWrite, DeliveryRow, FactRow, IncidentAsk, IncidentRow, Looks};
+use super::types::{Stepped, StoredRoute};
+use super::{deliveries, facts, incidents, routes};
+use crate::StoreResult;
+use crate::feed::JournalAsk;
+use crate::tables::Tables;
+
+/// How many incidents whose look is due one step looks at.
+const LOOKS: usize = 500;
+
+/// Whether a step has anything to do. While nobody is to be told anything this reads one row.
+pub(crate) async fn has_work<T: Tables>(tables: &mut T) -> StoreResult<Result<(), Stepped>> {
+    let now = tables.now();
+    let Some(cursor) = Cursor::read(tables.alerts().cursor(false).await?.as_deref())? else {
+        return Ok(Err(Stepped::default()));
+    };
+    let runs = tables.run_heads(&JournalAsk::newest()).await?.newest;
+    let facts = tables.alerts().facts_numbered(&JournalAsk::newest()).await?.newest;
+    let next_look = first(tables.alerts().first_look(Looks::Incidents).await?, &cursor);
+    let is_new = runs != cursor.runs.high() || facts != cursor.facts.high();
+    let waits = cursor.runs.gaps() > 0 || cursor.facts.gaps() > 0;
+    if is_new || waits || next_look.is_some_and(|at| at <= now) {
+        return Ok(Ok(()));
+    }
+    Ok(Err(Stepped { next_look, ..Stepped::default() }))
+}
+
+fn first(look: Option<Timestamp>, cursor: &Cursor) -> Option<Timestamp> {
+    look.into_iter().chain(cursor.storms.values().map(carillon_domain::alert::Storm::ends_at)).min()
+}
+
+/// See [`super::AlertStore::alert_step`]. `within` is how long after a number was drawn its row may become visible.
+pub(crate) async fn step<T: Tables>(tables: &mut T, limit: usize, within: Duration) -> StoreResult<Stepped> {
+    let limit = limit.max(1);
+    let Some(mut cursor) = routes::lock_cursor(tables).await? else { return Ok(Stepped::default()) };
+    let now = tables.now();
+    let stored = routes::all(tables).await?;
+    if stored.is_empty() && !tables.alerts().has_watched().await? {
+        routes::write_all(tables, vec![AlertWrite::Cursor(Cursor::text(None))]).await?;
+        return Ok(Stepped::default());
+    }
+    let known: Vec<Route> = stored.iter().map(|stored| stored.route.clone()).collect();
+
+    let committed_at = Duration::from_millis(u64::try_from(cursor.stepped_at.as_ms()).unwrap_or(0));
+    let heads = tables.run_heads(&cursor.runs.ask(limit)).await?;
+    let heads_newest = heads.newest;
+    cursor.runs.commits(committed_at);
+    let heads = facts::fresh(&mut cursor.runs, heads, now, within);
+    let rows = tables.alerts().facts_numbered(&cursor.facts.ask(limit)).await?;
+    let facts_newest = rows.newest;
+    cursor.facts.commits(committed_at);
+    let rows = facts::fresh(&mut cursor.facts, rows, now, within);
+
+    let numbers = facts::that_matter(tables, heads, &known).await?;
+    let read = |(_, row): (u64, FactRow)| StoredFact::read(&row.document).map(|fact| (row.at, fact));
+    let rows: Vec<(Timestamp, StoredFact)> = rows.into_iter().map(read).collect::<StoreResult<_>>()?;
+    let due = load(tables, &IncidentAsk::Due(now, LOOKS)).await?;
+    let looked_at: Vec<Incident> = due.iter().map(|(_, incident)| incident.clone()).collect();
+    let found = facts::of_journals(tables, &numbers, rows, &looked_at).await?;
+
+    let mut judged = Judged::default();
+    judged.take(&stored, due);
+    let wanted: Vec<String> = watch::wanted(&known, &found.facts)
+        .iter()
+        .filter(|key| !judged.loaded.contains_key(*key))
+        .map(incidents::id_of)
+        .collect();
+    if !wanted.is_empty() {
+        let wanted = load(tables, &IncidentAsk::Ids(wanted)).await?;
+        judged.take(&stored, wanted);
+    }
+    judged.judge(&mut cursor, &stored, &found.facts, now);
+    judged.forget(&found.gone);
+
+    let more = cursor.runs.high() < heads_newest || cursor.facts.high() < facts_newest || looked_at.len() == LOOKS;
+    let (notices, pings) = (judged.notices, judged.pings);
+    cursor.stepped_at = now;
+    let mut writes = judged.writes(found.gone.into_iter().collect());
+    writes.push(AlertWrite::Cursor(Cursor::text(Some(&cursor))));
+    routes::write_all(tables, writes).await?;
+    let next_look = first(tables.alerts().first_look(Looks::Incidents).await?, &cursor);
+    Ok(Stepped { facts: found.facts.len(), notices, pings, more, next_look })
+}
+
+async fn load<T: Tables>(tables: &mut T, ask: &IncidentAsk) -> StoreResult<Vec<(IncidentRow, Incident)>> {
+    let rows = tables.alerts().incident_rows(ask).await?;
+    rows.into_iter().map(|row| incident_from(&row.document).map(|incident| (row, incident))).collect()
+}
+
+/// The incidents of a step, and what becomes of them.
+#[derive(Default)]
+struct Judged {
+    loaded: BTreeMap<IncidentKey, (Option<Timestamp>, Incident)>,
+    changed: BTreeMap<IncidentKey, Option<IncidentRow>>,
+    deliveries: Vec<DeliveryRow>,
+    notices: usize,
+    pings: usize,
+}
+
+impl Judged {
+    /// Takes in rows. Those of a route that is gone go too.
+    fn take(&mut self, stored: &[StoredRoute], rows: Vec<(IncidentRow, Incident)>) {
+        for (row, incident) in rows {
+            if stored.iter().any(|stored| stored.route.name == incident.key.route) {
+                self.loaded.insert(incident.key.clone(), (row.next_look, incident));
+            } else {
+                self.changed.insert(incident.key.clone(), None);
+            }
+        }
+    }
+
+    /// Judges facts for each route by itself, as none is told of what was before it. Calls of monitors follow from facts alone.
+    fn judge(&mut self, cursor: &mut Cursor, stored: &[StoredRoute], facts: &[Fact], now: Timestamp) {
+        cursor.storms.retain(|route, _| stored.iter().any(|stored| stored.route.name == *route));
+        let pings = watch::step(&[], Loaded::default(), facts, now).pings;
+        self.pings = pings.len();
+        self.deliveries.extend(pings.into_iter().map(|ping| deliveries::of_ping(ping, now)));
+        for StoredRoute { route, created_at, .. } in stored {
+            let of_route = self.loaded.iter().filter(|(key, _)| key.route == route.name);
+            let loaded: BTreeMap<IncidentKey, Incident> =
+                of_route.map(|(key, (_, incident))| (key.clone(), incident.clone())).collect();
+            let storms: BTreeMap<_, _> = cursor.storms.remove_entry(&route.name).into_iter().collect();
+            let since: Vec<Fact> = facts.iter().filter(|fact| fact.at >= *created_at).cloned().collect();
+            let mut writes = watch::step(
+                std::slice::from_ref(route),
+                Loaded { incidents: loaded.clone(), storms: storms.clone() },
+                &since,
+                now,
+            );
+            let storm = writes.storms.remove(&route.name).unwrap_or_else(|| storms.get(&route.name).cloned());
+            cursor.storms.extend(storm.map(|storm| (route.name.clone(), storm)));
+            for (key, incident) in loaded {
+                // One that stays as it is may have to be looked at later.
+                writes.incidents.entry(key).or_insert(Some(incident));
+            }
+            for (key, incident) in writes.incidents {
+                self.note(route, key, incident);
+            }
+            self.notices += writes.notices.len();
+            let rows = writes.notices.into_iter().flat_map(|notice| deliveries::of_notice(notice, route, now));
+            self.deliveries.extend(rows);
+        }
+    }
+
+    fn note(&mut self, route: &Route, key: IncidentKey, after: Option<Incident>) {
+        let before = self.loaded.get(&key);
+        let row = after.as_ref().map(|incident| incidents::row_of(incident, route));
+        let is_same = match (before, &after, &row) {
+            (Some((look, before)), Some(after), Some(row)) => before == after && *look == row.next_look,
+            (None, None, _) => true,
+            _ => false,
+        };
+        if !is_same {
+            self.changed.insert(key, row);
+        }
+    }
+
+    /// Nothing new is written of jobs that are gone.
+    fn forget(&mut self, gone: &BTreeSet<carillon_domain::id::JobId>) {
+        self.changed.retain(|key, _| !matches!(key.subject, SubjectKey::Job(job) if gone.contains(&job)));
+    }
+
+    fn writes(self, gone: Vec<carillon_domain::id::JobId>) -> Vec<AlertWrite> {
+        let (mut rows, mut ids) = (Vec::new(), Vec::new());
+        for (key, row) in self.changed {
+            match row {
+                Some(row) => rows.push(row),
+                None => ids.push(incidents::id_of(&key)),
+            }
+        }
+        let mut writes = Vec::new();
+        if !rows.is_empty() {
+            writes.push(AlertWrite::Incidents(rows));
+        }
+        if !ids.is_empty() {
+            writes.push(AlertWrite::IncidentsGone(ids));
+        }
+        if !gone.is_empty() {
+            writes.push(AlertWrite::IncidentsOfJobsGone(gone));
+        }
+        if !self.deliveries.is_empty() {
+            writes.push(AlertWrite::Deliveries(self.deliveries));
+        }
+        writes
+    }
+}

@@ -1,0 +1,262 @@
+//! `/v1/alerts`, `/v1/deliveries` and `/v1/incidents`: who is told, what is on its way, and what is open.
+//!
+//! Routes belong to the cluster. A token of some namespaces reaches those that select jobs of these namespaces only.
+
+use std::sync::Arc;
+
+use carillon_domain::alert::{DeliveryState, Route};
+use carillon_domain::name::check_route_name;
+use carillon_store::alerts::{AlertError, DeliveryQuery, IncidentQuery, StoredRoute};
+use serde_json::{Value, json};
+use warp::filters::BoxedFilter;
+use warp::http::StatusCode;
+use warp::http::header::{ETAG, LOCATION};
+use warp::reply::Response;
+use warp::{Filter, path};
+
+use crate::config::Role;
+use crate::http::problem::{HttpResult, Problem, answer, json_response, set_header};
+use crate::http::request::access::Caller;
+use crate::http::request::body::ORDINARY;
+use crate::http::request::caller::{Admitted, Call, call, reading};
+use crate::http::request::etag::{Condition, etag};
+use crate::http::request::query::{Namespaces, Query, decode};
+use crate::http::state::ApiState;
+use crate::json::{delivery_cursor, delivery_json, incident_json, read_delivery_cursor, route_of, stored_route_json};
+
+/// How many incidents are listed at the most.
+const INCIDENTS: usize = 1_000;
+
+pub(in crate::http) fn routes(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
+    let of_routes = put(api).or(read(api)).unify().or(delete(api)).unify().or(list(api)).unify().or(test(api)).unify();
+    of_routes.or(deliveries(api)).unify().or(resend(api)).unify().or(incidents(api)).unify().boxed()
+}
+
+/// `PUT /v1/alerts/{name}`
+fn put(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
+    let route = path!("v1" / "alerts" / String).and(warp::put()).and(call(api, Role::Admin));
+    let handler = async |segment: String, admitted: Admitted| -> HttpResult {
+        let mut call = admitted?;
+        let name = route_name(&segment)?;
+        call.no_query()?;
+        let condition = Condition::of(&call.headers)?;
+        let body = call.json(ORDINARY).await?;
+        let stored = found(call.api.store.route(&name).await)?;
+        if let Some(stored) = &stored {
+            visible(&call.caller, &stored.route)?;
+        }
+        // Secrets may come from the stored route, so it must still be that one when the new one is written.
+        let current = stored.as_ref().map_or(0, |stored| stored.version);
+        let fits = match condition {
+            Condition::None => true,
+            Condition::Absent => current == 0,
+            Condition::Present => current > 0,
+            Condition::Generation(expected) => current == expected,
+        };
+        if !fits {
+            let detail = format!("the route {name} is at version {current} (0: there is none): read it again");
+            return Err(Problem::new(StatusCode::PRECONDITION_FAILED, detail));
+        }
+        let wanted = route_of(body, &name, stored.as_ref().map(|stored| &stored.route)).map_err(Problem::fields)?;
+        allowed(&call.caller, &wanted)?;
+        let saved = call.api.store.put_route(&wanted, Some(current), &call.author).await?;
+        call.api.alerts.wake();
+        let created = current == 0;
+        let mut response = shown(if created { StatusCode::CREATED } else { StatusCode::OK }, &saved);
+        if created {
+            set_header(&mut response, LOCATION, &format!("/v1/alerts/{name}"));
+        }
+        Ok(response)
+    };
+    route.then(move |name, call| answer(handler(name, call))).boxed()
+}
+
+/// `GET /v1/alerts/{name}`
+fn read(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
+    let route = path!("v1" / "alerts" / String).and(reading()).and(call(api, Role::Viewer));
+    let handler = async |segment: String, admitted: Admitted| -> HttpResult {
+        let call = admitted?;
+        call.no_query()?;
+        let stored = call.api.store.route(&route_name(&segment)?).await?;
+        visible(&call.caller, &stored.route)?;
+        Ok(shown(StatusCode::OK, &stored))
+    };
+    route.then(move |name, call| answer(handler(name, call))).boxed()
+}
+
+/// `DELETE /v1/alerts/{name}`
+fn delete(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
+    let route = path!("v1" / "alerts" / String).and(warp::delete()).and(call(api, Role::Admin));
+    let handler = async |segment: String, admitted: Admitted| -> HttpResult {
+        let call = admitted?;
+        call.no_query()?;
+        let name = route_name(&segment)?;
+        let if_version = match Condition::of(&call.headers)? {
+            Condition::None | Condition::Present => None,
+            Condition::Generation(version) => Some(version),
+            Condition::Absent => return Err(Problem::bad("a route that is not there cannot be deleted")),
+        };
+        visible(&call.caller, &call.api.store.route(&name).await?.route)?;
+        call.api.store.delete_route(&name, if_version, &call.author).await?;
+        let mut response = Response::new("".into());
+        *response.status_mut() = StatusCode::NO_CONTENT;
+        Ok(response)
+    };
+    route.then(move |name, call| answer(handler(name, call))).boxed()
+}
+
+/// `GET /v1/alerts`
+fn list(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
+    let route = path!("v1" / "alerts").and(reading()).and(call(api, Role::Viewer));
+    let handler = async |admitted: Admitted| -> HttpResult {
+        let call = admitted?;
+        call.no_query()?;
+        let stored = call.api.store.routes().await?;
+        let items: Vec<Value> =
+            stored.iter().filter(|stored| reaches(&call.caller, &stored.route)).map(stored_route_json).collect();
+        Ok(json_response(StatusCode::OK, &json!({"items": items})))
+    };
+    route.then(move |call| answer(handler(call))).boxed()
+}
+
+/// `POST /v1/alerts/{name}/test`
+fn test(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
+    let route = path!("v1" / "alerts" / String / "test").and(warp::post()).and(call(api, Role::Operator));
+    let handler = async |segment: String, admitted: Admitted| -> HttpResult {
+        let mut call = admitted?;
+        call.no_query()?;
+        let name = route_name(&segment)?;
+        call.nothing_more().await?;
+        visible(&call.caller, &call.api.store.route(&name).await?.route)?;
+        let items: Vec<Value> = call.api.store.test_route(&name).await?.iter().map(delivery_json).collect();
+        call.api.alerts.wake();
+        Ok(json_response(StatusCode::ACCEPTED, &json!({"items": items})))
+    };
+    route.then(move |name, call| answer(handler(name, call))).boxed()
+}
+
+/// `GET /v1/deliveries`
+fn deliveries(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
+    let route = path!("v1" / "deliveries").and(reading()).and(call(api, Role::Viewer));
+    let handler = async |admitted: Admitted| -> HttpResult {
+        let call = admitted?;
+        let asked = delivery_query(&call)?;
+        if call.caller.namespaces().is_some() {
+            let Some(name) = &asked.route else {
+                let detail = "this token is for some namespaces: name a route of them, as ?route=NAME";
+                return Err(Problem::new(StatusCode::FORBIDDEN, detail));
+            };
+            visible(&call.caller, &call.api.store.route(name).await?.route)?;
+        }
+        let page = call.api.store.deliveries(&asked).await?;
+        let items: Vec<Value> = page.items.iter().map(delivery_json).collect();
+        Ok(json_response(StatusCode::OK, &json!({"items": items, "next_cursor": page.next.map(delivery_cursor)})))
+    };
+    route.then(move |call| answer(handler(call))).boxed()
+}
+
+/// `POST /v1/deliveries/{id}/resend`
+fn resend(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
+    let route = path!("v1" / "deliveries" / String / "resend").and(warp::post()).and(call(api, Role::Operator));
+    let handler = async |segment: String, admitted: Admitted| -> HttpResult {
+        let mut call = admitted?;
+        call.no_query()?;
+        let id = segment.parse().ok().filter(|id: &u64| id.to_string() == segment);
+        let id =
+            id.ok_or_else(|| Problem::field("delivery", "it is not the id of a delivery: a number is expected"))?;
+        call.nothing_more().await?;
+        // A delivery names its route only once it is read, so this is for tokens of all namespaces.
+        call.caller.enters_all()?;
+        let view = call.api.store.resend_delivery(id).await?;
+        call.api.alerts.wake();
+        Ok(json_response(StatusCode::OK, &delivery_json(&view)))
+    };
+    route.then(move |id, call| answer(handler(id, call))).boxed()
+}
+
+/// `GET /v1/incidents`
+fn incidents(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
+    let route = path!("v1" / "incidents").and(reading()).and(call(api, Role::Viewer));
+    let handler = async |admitted: Admitted| -> HttpResult {
+        let call = admitted?;
+        let asked = incident_query(&call)?;
+        let items: Vec<Value> = call.api.store.incidents(&asked).await?.iter().map(incident_json).collect();
+        Ok(json_response(StatusCode::OK, &json!({"items": items})))
+    };
+    route.then(move |call| answer(handler(call))).boxed()
+}
+
+fn delivery_query(call: &Call) -> Result<DeliveryQuery, Problem> {
+    let mut query = call.query()?;
+    let asked = DeliveryQuery {
+        route: of_route(&mut query),
+        state: query.choice("state", &DeliveryState::NAMES, |name| name),
+        after: query.cursor(read_delivery_cursor),
+        limit: query.limit(),
+    };
+    query.finish()?;
+    Ok(asked)
+}
+
+fn incident_query(call: &Call) -> Result<IncidentQuery, Problem> {
+    let mut query = call.query()?;
+    let (route, namespaces) = (of_route(&mut query), query.namespaces_or(Namespaces::All));
+    query.finish()?;
+    let namespaces = match namespaces {
+        Namespaces::All => call.caller.namespaces().map(<[String]>::to_vec),
+        Namespaces::One(namespace) => {
+            call.caller.enters(&namespace)?;
+            Some(vec![namespace])
+        }
+    };
+    Ok(IncidentQuery { route, namespaces, limit: INCIDENTS })
+}
+
+fn of_route(query: &mut Query) -> Option<String> {
+    let route = query.text("route")?;
+    if let Err(error) = check_route_name(&route) {
+        query.fault("route", error.to_string());
+    }
+    Some(route)
+}
+
+/// The name of a route as a segment of a path.
+fn route_name(segment: &str) -> Result<String, Problem> {
+    let name = decode(segment).ok_or_else(|| Problem::bad("the path is not percent-encoded UTF-8"))?;
+    check_route_name(&name).map_err(|error| Problem::field("name", error.to_string()))?;
+    Ok(name)
+}
+
+fn found(result: Result<StoredRoute, AlertError>) -> Result<Option<StoredRoute>, Problem> {
+    match result {
+        Ok(stored) => Ok(Some(stored)),
+        Err(AlertError::NoRoute(_)) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Whether a caller may read and change a route.
+pub(crate) fn reaches(caller: &Caller, route: &Route) -> bool {
+    let namespaces = &route.only.namespaces;
+    caller.namespaces().is_none() || (!namespaces.is_empty() && namespaces.iter().all(|name| caller.sees(name)))
+}
+
+/// A route that the caller does not reach is as good as none.
+pub(crate) fn visible(caller: &Caller, route: &Route) -> Result<(), Problem> {
+    if reaches(caller, route) { Ok(()) } else { Err(AlertError::NoRoute(route.name.clone()).into()) }
+}
+
+/// Whether the caller may store such a route.
+pub(crate) fn allowed(caller: &Caller, route: &Route) -> Result<(), Problem> {
+    if reaches(caller, route) {
+        return Ok(());
+    }
+    let detail = "this token is for some namespaces: name only those under match.namespaces";
+    Err(Problem::new(StatusCode::FORBIDDEN, detail))
+}
+
+fn shown(status: StatusCode, stored: &StoredRoute) -> Response {
+    let mut response = json_response(status, &stored_route_json(stored));
+    set_header(&mut response, ETAG, &etag(stored.version));
+    response
+}

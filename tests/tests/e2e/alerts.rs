@@ -1,0 +1,246 @@
+//! A real server tells real receivers: signed webhooks, recovery, late starts, tests, and a receiver that is not there.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use carillon_tests::fixture::directory;
+use carillon_tests::jobs::{NEVER, job};
+use carillon_tests::server::{PATIENCE, Server};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+const KEY: &str = "between-us";
+
+/// A call as it came.
+struct Heard {
+    path: String,
+    headers: BTreeMap<String, String>,
+    body: String,
+}
+
+impl Heard {
+    fn json(&self) -> Value {
+        serde_json::from_str(&self.body).expect("a webhook is JSON")
+    }
+
+    /// Checks the signature as a receiver does: the HMAC of RFC 2104, written out.
+    fn is_signed(&self) -> bool {
+        let header = &self.headers["carillon-signature"];
+        let (time, rest) = header.strip_prefix("t=").and_then(|rest| rest.split_once(",v1=")).expect("t=..,v1=..");
+        let mut key = [0_u8; 64];
+        key[..KEY.len()].copy_from_slice(KEY.as_bytes());
+        let pad = |with: u8| key.map(|byte| byte ^ with);
+        let inner = Sha256::new().chain_update(pad(0x36)).chain_update(format!("{time}.{}", self.body)).finalize();
+        let outer = Sha256::new().chain_update(pad(0x5c)).chain_update(inner).finalize();
+        let expected: String = outer.iter().map(|byte| format!("{byte:02x}")).collect();
+        time.parse::<u64>().is_ok() && rest == expected
+    }
+}
+
+/// A server that takes everything.
+struct Ear {
+    url: String,
+    heard: Receiver<Heard>,
+}
+
+impl Ear {
+    fn open() -> Self {
+        Self::on(TcpListener::bind("127.0.0.1:0").expect("a free port"))
+    }
+
+    fn on(listener: TcpListener) -> Self {
+        let url = format!("http://{}", listener.local_addr().expect("an address"));
+        let (tell, heard) = channel();
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let tell = tell.clone();
+                std::thread::spawn(move || {
+                    if let Some(call) = take(stream) {
+                        let _ = tell.send(call);
+                    }
+                });
+            }
+        });
+        Self { url, heard }
+    }
+
+    fn next(&self) -> Heard {
+        self.heard.recv_timeout(PATIENCE).expect("a call comes")
+    }
+
+    fn is_silent(&self) -> bool {
+        self.heard.try_recv().is_err()
+    }
+}
+
+fn take(stream: TcpStream) -> Option<Heard> {
+    let mut reader = BufReader::new(stream.try_clone().ok()?);
+    let mut line = String::new();
+    reader.read_line(&mut line).ok()?;
+    let path = line.split(' ').nth(1)?.to_owned();
+    let mut headers = BTreeMap::new();
+    loop {
+        let mut header = String::new();
+        reader.read_line(&mut header).ok()?;
+        let Some((name, value)) = header.trim_end().split_once(": ") else { break };
+        headers.insert(name.to_ascii_lowercase(), value.to_owned());
+    }
+    let mut body = vec![0; headers.get("content-length").map_or(Some(0), |length| length.parse().ok())?];
+    reader.read_exact(&mut body).ok()?;
+    let mut stream = stream;
+    stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok").ok()?;
+    Some(Heard { path, headers, body: String::from_utf8(body).ok()? })
+}
+
+fn put_route(server: &Server, name: &str, when: &[&str], url: &str) {
+    let to = json!([{"type": "webhook", "url": url, "secret": KEY}]);
+    let (status, answer) = server.call("PUT", &format!("/v1/alerts/{name}"), Some(&json!({"when": when, "to": to})));
+    assert_eq!(status, 201, "{answer}");
+}
+
+#[test]
+fn a_failure_is_told_signed_and_so_is_its_end() {
+    let dir = directory();
+    let server = Server::start(dir.path(), &[]);
+    let ear = Ear::open();
+    put_route(&server, "ops", &["failed", "recovered"], &format!("{}/hook?k=1", ear.url));
+    let flag = dir.path().join("works");
+    let command = format!("echo the ledger is locked; test -e {}", flag.display());
+    server.post("/v1/jobs", &job("invoice", NEVER, "", json!({"params": {"command": command}})));
+
+    let failed = server.run_now("invoice");
+    let call = ear.next();
+    assert!(call.is_signed() && call.path == "/hook?k=1", "{:?}", call.headers);
+    let told = call.json();
+    assert_eq!((&told["when"], &told["state"], &told["job"]), (&json!("failed"), &json!("open"), &json!("invoice")));
+    assert_eq!(told["run"], failed.as_str());
+    assert!(told["output_tail"].as_str().is_some_and(|tail| tail.contains("the ledger is locked")), "{told}");
+    assert_eq!(told["url"], format!("{}/runs/{failed}", server.url()));
+    assert!(
+        told["sentence"].as_str().is_some_and(|it| it.contains("invoice failed") && it.contains("exit code 1")),
+        "{told}"
+    );
+    assert_eq!(server.get("/v1/incidents")["items"][0]["job"], "invoice");
+
+    std::fs::write(&flag, "").expect("the flag");
+    server.run_now("invoice");
+    let over = ear.next();
+    assert!(over.is_signed());
+    assert_eq!((&over.json()["when"], &over.json()["state"]), (&json!("failed"), &json!("recovered")));
+    assert_ne!(over.json()["id"], told["id"]);
+    assert_eq!(server.get("/v1/incidents")["items"], json!([]));
+    server.wait_until("both are sent", || {
+        server.get("/v1/deliveries?state=sent")["items"].as_array().unwrap().len() == 2
+    });
+    assert!(ear.is_silent(), "nothing is told twice");
+}
+
+#[test]
+fn a_paused_job_that_should_have_started_is_told() {
+    let dir = directory();
+    let server = Server::start(dir.path(), &[]);
+    let ear = Ear::open();
+    put_route(&server, "ops", &["late_start"], &ear.url);
+    let expect = json!({"params": {"command": "true"}, "expect": {"start_within": "1s"}});
+    server.post("/v1/jobs", &job("nightly", "* * * * * *", "", expect));
+    server.post("/v1/jobs/nightly/pause", &json!({"reason": "the disk is being moved"}));
+    let told = ear.next().json();
+    assert_eq!((&told["when"], &told["job"]), (&json!("late_start"), &json!("nightly")));
+    assert!(told["sentence"].as_str().is_some_and(|it| it.contains("paused")), "{told}");
+}
+
+#[test]
+fn a_test_goes_out_at_once_and_a_monitor_hears_of_each_run() {
+    let dir = directory();
+    let server = Server::start(dir.path(), &[]);
+    let ear = Ear::open();
+    put_route(&server, "ops", &["failed"], &ear.url);
+    server.post("/v1/alerts/ops/test", &json!({}));
+    let call = ear.next();
+    assert!(call.is_signed());
+    assert_eq!(call.json()["state"], "test");
+
+    let ping = json!({"params": {"command": "echo done"}, "ping": format!("{}/ping/x", ear.url)});
+    server.post("/v1/jobs", &job("pinged", NEVER, "", ping));
+    server.run_now("pinged");
+    let calls = [ear.next(), ear.next()];
+    let paths: Vec<&str> = calls.iter().map(|call| call.path.as_str()).collect();
+    assert_eq!(paths, ["/ping/x/start", "/ping/x"]);
+    assert_eq!((calls[0].body.as_str(), calls[1].body.as_str()), ("", "done\n"));
+}
+
+#[test]
+fn a_receiver_that_is_not_there_is_seen_and_sent_to_again() {
+    let dir = directory();
+    let server = Server::start(dir.path(), &[]);
+    let free = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = free.local_addr().expect("an address");
+    drop(free);
+    put_route(&server, "ops", &["failed"], &format!("http://{address}/hook"));
+    let made = server.post("/v1/alerts/ops/test", &json!({}));
+    let id = made["items"][0]["id"].as_u64().expect("an id");
+    let seen = || server.get("/v1/deliveries?route=ops")["items"][0].clone();
+    server.wait_until("it was refused", || !seen()["answer"].is_null());
+    let waiting = seen();
+    assert_eq!((&waiting["state"], &waiting["tries"]), (&json!("waiting"), &json!(1)));
+    assert!(
+        !waiting["next_at"].is_null() && waiting["answer"].as_str().is_some_and(|words| words.len() > 20),
+        "{waiting}"
+    );
+    let metrics = server.call_raw("GET", "/metrics", &[], None).2;
+    assert!(metrics.contains("carillon_alert_deliveries{state=\"waiting\"} 1"), "{metrics}");
+
+    let ear = Ear::on(TcpListener::bind(address).expect("the port is still free"));
+    let first = ear.next().json();
+    assert_eq!(first["state"], "test", "it is tried again after ten seconds");
+    server.wait_until("it is sent", || seen()["state"] == "sent");
+    server.post(&format!("/v1/deliveries/{id}/resend"), &json!({}));
+    assert_eq!(ear.next().json()["id"], first["id"], "a repeat is told by its id");
+}
+
+#[test]
+fn a_command_gets_the_message_and_its_failure_is_kept() {
+    let dir = directory();
+    let server = Server::start(dir.path(), &[]);
+    let file = dir.path().join("told");
+    let command = format!("cat > {0}.part && echo $CARILLON_ALERT_WHEN >> {0}.part && mv {0}.part {0}", file.display());
+    let to = json!([{"type": "command", "command": command}, {"type": "command", "command": "echo no pager; exit 3"}]);
+    let (status, answer) = server.call("PUT", "/v1/alerts/ops", Some(&json!({"when": ["failed"], "to": to})));
+    assert_eq!(status, 201, "{answer}");
+    server.post("/v1/jobs", &job("a", NEVER, "", json!({"params": {"command": "exit 7"}})));
+    server.run_now("a");
+    server.wait_until("the command ran", || file.exists());
+    let told = std::fs::read_to_string(&file).expect("what it was told");
+    assert!(told.contains("\"job\":\"a\"") && told.ends_with("failed\n"), "{told}");
+    let answers = || {
+        let items = server.get("/v1/deliveries")["items"].as_array().expect("items").clone();
+        items.iter().filter_map(|item| item["answer"].as_str().map(str::to_owned)).collect::<Vec<_>>()
+    };
+    server.wait_until("both have an answer", || answers().len() == 2);
+    assert!(
+        answers().iter().any(|words| words.contains("exit code 3") && words.contains("no pager")),
+        "{:?}",
+        answers()
+    );
+}
+
+/// One target that never answers holds up no other.
+#[test]
+fn a_receiver_that_hangs_holds_up_nobody_else() {
+    let dir = directory();
+    let server = Server::start_with(dir.path(), "[alerts]\nat_once = 4\ntimeout = \"30s\"\n");
+    let hung = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let url = format!("http://{}/", hung.local_addr().expect("an address"));
+    put_route(&server, "hangs", &["failed"], &url);
+    for _ in 0..3 {
+        server.post("/v1/alerts/hangs/test", &json!({}));
+    }
+    let ear = Ear::open();
+    put_route(&server, "ops", &["failed"], &ear.url);
+    server.post("/v1/alerts/ops/test", &json!({}));
+    let call = ear.heard.recv_timeout(Duration::from_secs(15)).expect("sooner than the others give up");
+    assert_eq!(call.json()["state"], "test");
+}
