@@ -14,7 +14,6 @@ use tracing::debug;
 use super::event::{Event, Filter};
 use super::follow::{Follower, NUMBERS_BACK, Taken};
 use super::mark::{Mark, Place, Position};
-use super::mark::Mark;
 use super::notices::Notices;
 use super::reader::{Begin, Reader, StillAdmitted};
 use super::ring::{Ring, Told};

@@ -40,7 +40,9 @@ fn entry<A>(decided: &Decided<A>) -> &AuditEntry {
 fn state(document: Option<&AuditDocument>) -> Option<(&str, bool)> {
     match document? {
         AuditDocument::Job { definition, pause } => Some((&definition.schedule, pause.is_some())),
-        AuditDocument::RunParams(_) | AuditDocument::LossWindows(_) => panic!("no state of a job"),
+        AuditDocument::RunParams(_) | AuditDocument::LossWindows(_) | AuditDocument::Route(_) => {
+            panic!("no state of a job")
+        }
     }
 }
 
