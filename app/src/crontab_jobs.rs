@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use carillon_domain::crontab::CrontabJob;
+use carillon_domain::crontab::{CrontabJob, MAIL_LABEL};
 use carillon_domain::schedule::{Options, Schedule};
 use serde_json::{Map, Value, json};
 
@@ -31,8 +31,9 @@ pub fn definition_of(job: &Value) -> Map<String, Value> {
 pub fn merged(before: Option<Map<String, Value>>, job: &CrontabJob, namespace: &str, stem: &str) -> Map<String, Value> {
     let mut after = before.unwrap_or_default();
     let mut labels = after.get("labels").and_then(Value::as_object).cloned().unwrap_or_default();
-    // The user column may have been imported as a label before.
+    // The user column may have been imported as a label before, and whom to mail.
     labels.remove("user");
+    labels.remove(MAIL_LABEL);
     labels.extend(job.labels.iter().map(|(key, value)| (key.clone(), json!(value))));
     labels.insert(LABEL.into(), json!(stem));
     let fields = [

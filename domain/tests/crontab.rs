@@ -85,7 +85,7 @@ MAILTO=root
             "7 job graphs-find-e24fcb6",
         ]
     );
-    assert!(lines[1].reason().unwrap().contains("carillon run output"));
+    assert!(lines[1].reason().unwrap().contains("carillon import"));
     let jobs = jobs(&lines);
     assert!(jobs[2].command.contains(r"'s/^\s*dir\s+(\S.*)$/\1/p'"), "backslashes stay");
     assert_eq!(jobs[3].user.as_deref(), Some("www-data"));
@@ -161,8 +161,8 @@ fn every_line_has_a_result() {
         ("# comment", "comment", None, None),
         (" \t ", "comment", None, None),
         ("PATH=/bin", "env", Some("PATH"), None),
-        ("MAILTO=\"\"", "env", Some("MAILTO"), Some("Carillon sends no mail")),
-        ("MAILFROM=x", "env", Some("MAILFROM"), Some("Carillon sends no mail")),
+        ("MAILTO=\"\"", "env", Some("MAILTO"), Some("no mail about the jobs below")),
+        ("MAILFROM=x", "env", Some("MAILFROM"), Some("[mail] from")),
         ("LOGNAME=x", "env", Some("LOGNAME"), Some("cron does not let")),
         ("CONTENT_TYPE=x", "env", Some("CONTENT_TYPE"), Some("it only shapes cron's mail")),
         ("CONTENT_TRANSFER_ENCODING=x", "env", Some("CONTENT_TRANSFER_ENCODING"), Some("it only shapes cron's mail")),
@@ -338,4 +338,19 @@ proptest! {
         texts.insert(at.min(texts.len()), format!("@hourly {added}\n"));
         prop_assert!(before.is_subset(&names(&texts)));
     }
+}
+
+#[test]
+fn jobs_know_whom_cron_would_mail() {
+    let text = "* * * * * a\nMAILTO=\"ops@example.org, root\"\n* * * * * b\nMAILTO=\n* * * * * c\n";
+    let lines = parse(text, &ImportOptions::default());
+    let labels: Vec<_> = lines
+        .iter()
+        .filter_map(|line| match &line.what {
+            LineKind::Job(job) => Some(job.labels.get(carillon_domain::crontab::MAIL_LABEL).map(String::as_str)),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(labels, [None, Some("ops@example.org,root"), None]);
+    assert!(lines[1].reason().is_some_and(|reason| reason.contains("mailto")), "{:?}", lines[1]);
 }

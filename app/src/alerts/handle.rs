@@ -21,7 +21,7 @@ struct Shared {
     counts: Mutex<AlertCounts>,
 }
 
-/// What this node has done since it began.
+/// The work of this node since it began.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AlertCounts {
     /// Notices that its watch steps have made.

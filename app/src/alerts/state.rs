@@ -40,8 +40,8 @@ impl Told {
         self.known.entry(key).or_insert(true);
     }
 
-    /// What is to be told: each trouble that began, and `None` for each that is over. `looked_at` are those that would be in `open` if
-    /// there were any: the first look tells that they are over, since a former session may have told of them.
+    /// The news: each trouble that began, and `None` for each that is over. Those in `looked_at` would be in `open` if there were any.
+    /// The first look tells that they are over, since a former session may have told of them.
     pub fn news(&self, open: &BTreeMap<Key, Trouble>, looked_at: &BTreeSet<Key>) -> Vec<(Key, Option<Trouble>)> {
         let keys: BTreeSet<&Key> = open.keys().chain(looked_at).chain(self.known.keys()).collect();
         let is_news = |key: &&Key| self.known.get(*key) != Some(&open.contains_key(*key));

@@ -16,6 +16,7 @@ const SMALLEST_PAGE: usize = 2;
 #[derive(Default)]
 pub struct State {
     pub jobs: BTreeMap<String, Value>,
+    pub alerts: BTreeMap<String, Value>,
     /// `METHOD TARGET`
     pub requests: Vec<String>,
     pub bodies: Vec<Value>,
@@ -164,7 +165,47 @@ fn answer(state: &mut State, request: &Request) -> (u16, Value) {
             let accepted = if std::mem::replace(&mut state.accepted, true) { json!([]) } else { window(true) };
             (200, json!({"lost_commits": accepted}))
         }
+        ("GET", ["alerts"]) => (200, json!({"items": state.alerts.values().collect::<Vec<_>>()})),
+        ("GET", ["deliveries"]) => (200, json!({"items": [delivery("sent", json!("200 OK"))], "next_cursor": null})),
+        ("POST", ["deliveries", _, "resend"]) => (200, delivery("waiting", json!(null))),
+        ("GET", ["incidents"]) => (
+            200,
+            json!({"items": [{"route": "ops", "namespace": "default", "job": "a", "part": null, "since":
+            "2026-01-01T00:00:00.000Z", "told_at": null, "sentence": "Job a failed."}]}),
+        ),
+        (_, ["alerts", name, rest @ ..]) => alert(state, method, name, rest, request),
         (_, ["jobs", name, rest @ ..]) => one(state, method, name, rest, request),
+        _ => problem(404, "there is no such call"),
+    }
+}
+
+fn delivery(state: &str, answer: Value) -> Value {
+    json!({"id": 7, "route": "ops", "type": "mail", "host": "mail", "made_at": "2026-01-01T00:00:00.000Z", "state": state,
+        "tries": 1, "answer": answer, "ping": null, "notice": {"when": "failed", "state": "test", "namespace": null,
+        "job": null}})
+}
+
+fn alert(state: &mut State, method: &str, name: &str, rest: &[&str], request: &Request) -> (u16, Value) {
+    if (method, rest) == ("PUT", &[]) {
+        let version = state.alerts.get(name).map_or(0, |route| route["version"].as_u64().unwrap());
+        if request.headers.get("if-match").is_some_and(|tag| *tag != format!("\"{version}\"")) {
+            return problem(412, "somebody else was faster");
+        }
+        let mut route = request.body.clone();
+        (route["name"], route["version"]) = (json!(name), json!(version + 1));
+        state.alerts.insert(name.to_owned(), route.clone());
+        return (200, route);
+    }
+    let Some(route) = state.alerts.get(name).cloned() else {
+        return problem(404, &format!("there is no route {name}"));
+    };
+    match (method, rest) {
+        ("GET", []) => (200, route),
+        ("DELETE", []) => {
+            state.alerts.remove(name);
+            (204, Value::Null)
+        }
+        ("POST", ["test"]) => (202, json!({"items": [delivery("waiting", json!(null))]})),
         _ => problem(404, "there is no such call"),
     }
 }

@@ -54,7 +54,7 @@ fn every_line_is_told_and_the_good_ones_are_imported() {
     assert!(name.starts_with("my-tab-backup-"), "{name}");
     let job = fake.job(name);
     let params = json!({"command": "/opt/backup --all", "shell": "/bin/sh", "env": {"PATH": "/usr/bin:/bin"}});
-    assert_eq!((&job["params"], &job["labels"]), (&params, &json!({"crontab": "my-tab"})));
+    assert_eq!((&job["params"], &job["labels"]), (&params, &json!({"crontab": "my-tab", "mailto": "root"})));
     assert_eq!(
         (&job["schedule"], &job["timezone"], &job["executor"]),
         (&json!("0 3 * * *"), &json!("Europe/Berlin"), &json!("shell"))
@@ -178,4 +178,28 @@ fn an_export_is_imported_back_and_json_is_a_batch() {
     assert!(
         items.iter().all(|item| item.get("state").is_none() && item["paused"] == false && item["params"].is_object())
     );
+}
+
+#[test]
+fn mail_of_cron_becomes_a_route() {
+    let fake = Fake::start();
+    let (_dir, path) =
+        file("0 1 * * * a\nMAILTO=ops@example.org,root\n0 3 * * * b\n0 4 * * * c\nMAILTO=\"\"\n0 5 * * * d\n");
+    let dry = fake.out(&["import", &path, "--dry-run"], 0);
+    assert!(dry.contains("would mail to ops@example.org,root"), "{dry}");
+    assert!(fake.state.lock().unwrap().alerts.is_empty());
+    let told = fake.out(&["import", &path], 0);
+    let name = "mailto-default-ops_example.org_root";
+    assert!(told.contains(&format!("the route {name} mails to ops@example.org,root")), "{told}");
+    assert!(told.contains("no mail about the jobs below"), "{told}");
+    let routes = fake.state.lock().unwrap().alerts.clone();
+    let route = &routes[name];
+    assert_eq!((routes.len(), &route["when"]), (1, &json!(["output"])));
+    assert_eq!(route["match"], json!({"namespaces": ["default"], "labels": {"mailto": "ops@example.org,root"}}));
+    assert_eq!(route["to"], json!([{"type": "mail", "to": ["ops@example.org", "root"]}]));
+    let labelled = fake.state.lock().unwrap().jobs.values().filter(|job| job["labels"]["mailto"].is_string()).count();
+    assert_eq!(labelled, 2);
+    assert!(fake.out(&["import", &path], 0).contains("mails already"));
+    fake.state.lock().unwrap().alerts.get_mut(name).unwrap()["to"] = json!([]);
+    assert!(fake.out(&["import", &path], 0).contains("stays as it is"));
 }

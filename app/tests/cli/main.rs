@@ -1,5 +1,6 @@
 //! The command line as a process: commands that need no server, commands against a fake one, and the server itself.
 
+mod alerts;
 mod client;
 mod fake;
 mod import;

@@ -5,7 +5,7 @@
 //! caller checks schedules, so that this module knows only the layout of a crontab.
 //!
 //! These differences from cron are intended:
-//! - Mail is not sent, and `@reboot` is skipped.
+//! - `MAILTO=` becomes a label, by which a route of alerts mails what the jobs write. Without it there is no mail. `@reboot` is skipped.
 //! - CRLF line ends, a byte order mark, a missing last newline, an empty `NAME=` and cronie's leading `-` are accepted.
 //! - `CRON_TZ=` sets the zone (as in cronie), and `@every` and `@at` are known.
 //! - `# carillon: unset NAME` unsets a variable, for which cron has no syntax.
@@ -22,11 +22,14 @@ mod write;
 use std::collections::BTreeMap;
 
 pub use naming::stem;
-pub use read::{Check, parse};
+pub use read::{Check, mail_addresses, parse};
 pub use write::{Executor, ExportJob, Form, write};
 
 /// The shell that runs commands unless `SHELL=` says otherwise.
 pub const DEFAULT_SHELL: &str = "/bin/sh";
+
+/// The label of a job under `MAILTO=`: its addresses, with commas between them.
+pub const MAIL_LABEL: &str = "mailto";
 
 /// The longest line that is read or written, in bytes.
 pub const MAX_LINE: usize = 64 * 1024;
@@ -109,7 +112,7 @@ pub struct CrontabJob {
     pub dir: Option<String>,
     /// The user that runs the command: the user column of a system crontab.
     pub user: Option<String>,
-    /// The user column, if `ignore_user` is set.
+    /// The user column as `user`, if `ignore_user` is set, and [`MAIL_LABEL`].
     pub labels: BTreeMap<String, String>,
 }
 

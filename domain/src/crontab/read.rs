@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::naming::Names;
-use super::{CrontabJob, DEFAULT_SHELL, ImportOptions, Line, LineKind, MAX_LINE, entry, percent, variable};
+use super::{CrontabJob, DEFAULT_SHELL, ImportOptions, Line, LineKind, MAIL_LABEL, MAX_LINE, entry, percent, variable};
 use crate::name::{check_label_value, quoted};
 
 /// The limit for all variables of one crontab together, in bytes. It exists because every job stores a copy of them.
@@ -13,9 +13,11 @@ const MAX_ENV: usize = 64 * 1024;
 pub(super) const UNSET: &str = "# carillon: unset ";
 
 const NO_REBOOT: &str = "Carillon has no @reboot: a cluster does not boot; start it from the machine's own init system";
-const NO_MAIL: &str = "Carillon sends no mail: find a job's runs with `carillon job runs NAME`, and what one of them \
-                       wrote with `carillon run output RUN_ID`";
-const NO_CONTENT_TYPE: &str = "it only shapes cron's mail, and Carillon sends none";
+const MAILS: &str =
+    "the jobs below get the label mailto, and `carillon import` makes a route that mails what they write";
+const NO_MAILS: &str = "no mail about the jobs below";
+const NO_MAILFROM: &str = "mail comes from `[mail] from` of the server";
+const NO_CONTENT_TYPE: &str = "it only shapes cron's mail, and Carillon's is always UTF-8";
 const NO_LOGNAME: &str = "cron does not let a crontab change this variable, and neither does Carillon";
 const TZ_IS_ENV: &str = "the commands see TZ, the schedules do not follow it; CRON_TZ= is for the schedules";
 const NO_QUIET: &str =
@@ -73,12 +75,14 @@ struct Vars {
     timezone: Option<String>,
     shell: String,
     env: BTreeMap<String, String>,
+    /// From `MAILTO=`, with commas between addresses; empty if nobody gets mail.
+    mail_to: String,
 }
 
 impl Vars {
     fn new(options: &ImportOptions<'_>) -> Self {
         let timezone = options.timezone.map(str::to_owned);
-        Self { timezone, shell: DEFAULT_SHELL.into(), env: BTreeMap::new() }
+        Self { timezone, shell: DEFAULT_SHELL.into(), env: BTreeMap::new(), mail_to: String::new() }
     }
 }
 
@@ -124,7 +128,13 @@ impl Reader<'_> {
                 self.vars.timezone = if value.is_empty() { default } else { Some(value.clone()) };
                 one_zone(&name, &value)?;
             }
-            "MAILTO" | "MAILFROM" => self.notes.push(NO_MAIL),
+            "MAILTO" => {
+                let to = mail_addresses(&value).join(",");
+                check_label_value(&to).map_err(|error| format!("MAILTO: {error}"))?;
+                self.notes.push(if to.is_empty() { NO_MAILS } else { MAILS });
+                self.vars.mail_to = to;
+            }
+            "MAILFROM" => self.notes.push(NO_MAILFROM),
             "CONTENT_TYPE" | "CONTENT_TRANSFER_ENCODING" => self.notes.push(NO_CONTENT_TYPE),
             "LOGNAME" => self.notes.push(NO_LOGNAME),
             _ => {
@@ -173,7 +183,11 @@ impl Reader<'_> {
             shell: self.vars.shell.clone(),
             dir: self.vars.env.get("HOME").cloned(),
             user: user.map(str::to_owned),
-            labels: label.map(|user| ("user".to_owned(), user.to_owned())).into_iter().collect(),
+            labels: [("user", label.unwrap_or_default()), (MAIL_LABEL, &self.vars.mail_to)]
+                .into_iter()
+                .filter(|(_, value)| !value.is_empty())
+                .map(|(key, value)| (key.to_owned(), value.to_owned()))
+                .collect(),
         })
     }
 
@@ -186,6 +200,11 @@ impl Reader<'_> {
         }
         (self.check)(schedule, self.vars.timezone.as_deref())
     }
+}
+
+/// The addresses of a `MAILTO=`: commas or blanks stand between them.
+pub fn mail_addresses(value: &str) -> Vec<String> {
+    value.split([',', ' ', '\t']).filter(|address| !address.is_empty()).map(str::to_owned).collect()
 }
 
 /// Refuses a zone and a schedule on one line, which other schedulers accept.

@@ -99,6 +99,8 @@ impl Site {
             "/v1/jobs/rotate-certificates/pause",
             &json!({"reason": "the new authority comes on Thursday", "until": "2090-01-01T00:00:00Z"}),
         );
+        let route = json!({"when": ["failed"], "to": [{"type": "mail", "to": ["ops@example.org"]}]});
+        assert_eq!(server.call("PUT", "/v1/alerts/ops", Some(&route)).0, 201, "a route is stored");
         let failed = server.run_now("invoice-export");
         assert_eq!(server.ended(&failed)["status"], "failed");
         let running = server.run_now("rebuild-search-index");

@@ -3,9 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use carillon_domain::alert::{Ended, Fact, Incident, JobSubject, Route, Subject, SubjectKey, What, When, retry_of};
+use carillon_domain::alert::{
+    CronMail, Ended, Fact, Incident, JobSubject, Route, Subject, SubjectKey, What, When, retry_of,
+};
+use carillon_domain::crontab::MAIL_LABEL;
 use carillon_domain::firing::ConcurrentRun;
 use carillon_domain::id::{JobId, RunId};
+use carillon_domain::job::Job;
 use carillon_domain::run::{RunRecord, Status};
 use carillon_domain::time::Timestamp;
 
@@ -255,8 +259,17 @@ fn subject(id: JobId, key: &JobKey, row: Option<&JobRow>) -> JobSubject {
                 zone: row.definition.timeline.schedule.timezone().to_owned(),
                 executor: job.executor.clone(),
                 ping: job.ping.clone(),
-                cron: None,
+                cron: cron(job),
             }
         }
     }
+}
+
+/// The mail of a job that a crontab asks mail for: cron's users know its subject.
+fn cron(job: &Job) -> Option<CronMail> {
+    job.labels.get(MAIL_LABEL)?;
+    let params: serde_json::Value = serde_json::from_str(&job.params).ok()?;
+    let command = params["command"].as_str()?.to_owned();
+    let user = params["user"].as_str().or(job.labels.get("user").map(String::as_str)).unwrap_or("carillon");
+    Some(CronMail { user: user.to_owned(), command })
 }

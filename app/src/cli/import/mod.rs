@@ -7,6 +7,7 @@
 //! Fields that a crontab cannot say (timeout, retry, overlap, a pause, other labels) stay as they are in the job. So an imported job
 //! may be tuned and its file imported again. Jobs that are the same already are not sent.
 
+mod mail;
 mod plan;
 mod report;
 mod send;
@@ -78,6 +79,7 @@ pub fn import(args: &ImportArgs, out: &mut Out) -> Result<ExitCode, CommandFailu
         (stored, _) => Some(stored?),
     };
     let mut plan = Plan::new(&lines, stored.as_ref(), &args.place.namespace, &stem);
+    mail::routes(&client, &args.place.namespace, args.dry_run, &lines, &mut plan.rows);
     if !args.dry_run {
         send::send(&client, &mut plan);
     }

@@ -325,3 +325,23 @@ async fn the_page_of_a_token_for_some_namespaces_follows_those() {
     assert_eq!(query, "?namespace=prod");
     read(&api, "prod", &query, None).await.begun().await;
 }
+
+#[tokio::test]
+async fn a_notice_is_an_event_and_comes_again_to_who_resumes() {
+    use carillon_store::AlertStore;
+    let api = Api::new().await;
+    let mut stream = read(&api, "viewer", "?types=alert", None).await;
+    let mark = stream.begun().await;
+    let route = json!({"when": ["failed"], "to": [{"type": "mail", "to": ["root"]}]});
+    api.call("PUT", "/v1/alerts/ops", Some(route)).await;
+    api.job("a", json!({})).await;
+    let (at, _) = api.started("a").await;
+    api.finish(at, Status::Failed, Default::default()).await.unwrap();
+    api.clock.advance(Duration::from_secs(1));
+    api.store.alert_step(100).await.unwrap();
+    let told = stream.told().await.unwrap();
+    assert_eq!((told.said().as_str(), told.id.as_str()), ("alert a", ""));
+    assert_eq!((&told.data["alert"]["when"], &told.data["alert"]["state"]), (&json!("failed"), &json!("open")));
+    let mut again = read(&api, "viewer", "?types=alert", Some(&mark)).await;
+    assert_eq!(again.told().await.unwrap().data["key"], told.data["key"]);
+}

@@ -1,5 +1,6 @@
 //! The page: what a browser is answered.
 
+mod alerts;
 mod edit;
 mod schedules;
 mod screens;
