@@ -32,7 +32,7 @@ fn no_screen_asks_more_than_three_statements() {
     let node = cluster.node("a");
     node.create(&job("ends", NEVER, "echo done; exit 3", json!({"labels": {"team": "data"}})));
     let mut ended = String::new();
-    for _ in 0..25 {
+    for _ in 0..51 {
         ended = node.run_now("ends");
         assert_eq!(status(&node.ended(&ended)), "failed");
     }

@@ -104,14 +104,14 @@ fn selected_jobs_are_paused_resumed_and_run_at_once(browser: &Browser) {
 
 fn select(browser: &Browser, names: &[&str]) {
     for name in names {
-        browser.click(&format!("input[value='default/{name}']"));
+        browser.click(&format!("input[type=checkbox][value='default/{name}']"));
     }
 }
 
 /// Selects from one row to another by a click with Shift.
 fn range(browser: &Browser, from: &str, to: &str) {
-    browser.click(&format!("input[value='default/{from}']"));
+    browser.click(&format!("input[type=checkbox][value='default/{from}']"));
     let click =
         "document.querySelector(arguments[0]).dispatchEvent(new MouseEvent('click', {bubbles: true, shiftKey: true}))";
-    browser.script(click, vec![json!(format!("input[value='default/{to}']"))]);
+    browser.script(click, vec![json!(format!("input[type=checkbox][value='default/{to}']"))]);
 }
