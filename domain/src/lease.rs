@@ -142,40 +142,37 @@ impl Timing {
 
 /// A node's estimate of the database's time. It is a lower bound, so that nothing starts early.
 ///
-/// The database wrote its time into an answer before that answer arrived. So its clock shows at least this time at the
-/// arrival. The best bound of the last few answers counts. Older ones are dropped, because clocks may be set back.
+/// The database read its clock between the sending of a question and the arrival of its answer. So each answer tells two bounds: at the
+/// arrival the clock shows at least this time, and at the sending it showed at most this time. The best lower bound is kept until
+/// an answer contradicts it, because a clock was set back or drifts. An answer that took long contradicts nothing, so a stall of the
+/// database does not make firings late.
 #[derive(Debug, Clone, Default, Hash)]
 pub struct DatabaseClock {
-    /// Newest last: the database's time minus the boot clock at arrival, in milliseconds.
-    offsets_ms: Vec<i64>,
+    /// The best lower bound: the database's time minus the boot clock, in milliseconds.
+    offset_ms: Option<i64>,
 }
 
 impl DatabaseClock {
-    const KEPT: usize = 4;
-
-    /// Takes in an answer that carried the time `utc` and arrived at `arrived`.
-    pub fn heard(&mut self, utc: Timestamp, arrived: BootTime) {
-        if self.offsets_ms.len() == Self::KEPT {
-            self.offsets_ms.remove(0);
-        }
-        self.offsets_ms.push(utc.as_ms().saturating_sub(i64::try_from(arrived.as_ms()).unwrap_or(i64::MAX)));
+    /// Takes in an answer that carried the time `utc`. It was asked for at `sent` and arrived at `arrived`.
+    pub fn heard(&mut self, utc: Timestamp, sent: BootTime, arrived: BootTime) {
+        let offset_at = |at: BootTime| utc.as_ms().saturating_sub(i64::try_from(at.as_ms()).unwrap_or(i64::MAX));
+        // Both clocks are told in whole milliseconds.
+        let highest = offset_at(sent).saturating_add(1);
+        let kept = self.offset_ms.filter(|offset| *offset <= highest);
+        self.offset_ms = kept.max(Some(offset_at(arrived)));
     }
 
     /// The database's time at `now`; the epoch before the first answer.
     pub fn utc(&self, now: BootTime) -> Timestamp {
-        self.offset_ms().map_or(Timestamp::EPOCH, |offset| {
+        self.offset_ms.map_or(Timestamp::EPOCH, |offset| {
             Timestamp::from_ms(i64::try_from(now.as_ms()).unwrap_or(i64::MAX).saturating_add(offset))
         })
     }
 
     /// The boot time at which the database's time reaches `utc`; `None` before the first answer.
     pub fn boot(&self, utc: Timestamp) -> Option<BootTime> {
-        let ms = utc.as_ms().saturating_sub(self.offset_ms()?);
+        let ms = utc.as_ms().saturating_sub(self.offset_ms?);
         Some(BootTime::from_ms(u64::try_from(ms).unwrap_or(0)))
-    }
-
-    fn offset_ms(&self) -> Option<i64> {
-        self.offsets_ms.iter().copied().max()
     }
 }
 
@@ -260,21 +257,51 @@ mod tests {
         assert_eq!(detector.expired(me, secs(20), at(90_000)), [], "a session that is gone is not expired again");
     }
 
+    /// An answer with the time `utc_ms`, asked for at `sent` and heard at `arrived`.
+    fn hear(clock: &mut DatabaseClock, utc_ms: i64, sent: u64, arrived: u64) {
+        clock.heard(Timestamp::from_ms(utc_ms), BootTime::from_ms(sent), BootTime::from_ms(arrived));
+    }
+
     #[test]
-    fn the_database_clock_is_the_best_lower_bound_of_the_last_answers() {
+    fn the_database_clock_is_the_best_lower_bound_that_no_answer_contradicts() {
         let mut clock = DatabaseClock::default();
         assert_eq!(clock.utc(BootTime::from_ms(5)), Timestamp::EPOCH);
-        clock.heard(Timestamp::from_ms(1_000_000), BootTime::from_ms(100));
-        clock.heard(Timestamp::from_ms(1_000_100), BootTime::from_ms(250));
+        hear(&mut clock, 1_000_000, 90, 100);
+        hear(&mut clock, 1_000_100, 200, 250);
         assert_eq!(clock.utc(BootTime::from_ms(300)), Timestamp::from_ms(1_000_200));
         assert_eq!(clock.boot(Timestamp::from_ms(1_000_200)), Some(BootTime::from_ms(300)));
-        for beat in 1..=4 {
-            clock.heard(Timestamp::from_ms(500_000 + beat), BootTime::from_ms(300 + beat as u64));
-        }
+        hear(&mut clock, 500_001, 300, 301);
         assert_eq!(
             clock.utc(BootTime::from_ms(400)),
             Timestamp::from_ms(500_100),
             "a clock that was set back is followed"
         );
+        hear(&mut clock, 800_000, 500, 501);
+        assert_eq!(clock.utc(BootTime::from_ms(501)), Timestamp::from_ms(800_000), "and one that was set forward");
+    }
+
+    #[test]
+    fn a_stall_of_the_database_makes_nothing_late() {
+        let mut clock = DatabaseClock::default();
+        hear(&mut clock, 1_000_000, 0, 1);
+        // Each answer comes two seconds after the clock was read, for as long as one likes.
+        for beat in 1..100 {
+            let sent = beat * 3_000;
+            hear(&mut clock, 1_000_000 + sent as i64, sent, sent + 2_000);
+        }
+        assert_eq!(clock.utc(BootTime::from_ms(300_001)), Timestamp::from_ms(1_300_000));
+    }
+
+    #[test]
+    fn drift_is_followed_within_the_time_of_an_answer() {
+        let mut clock = DatabaseClock::default();
+        hear(&mut clock, 1_000_000, 0, 1);
+        // The database's clock loses a millisecond in two seconds.
+        for beat in 1..1_000_u64 {
+            let (sent, lost) = (beat * 2_000, beat as i64);
+            hear(&mut clock, 1_000_000 + sent as i64 - lost, sent, sent + 1);
+            let ahead = clock.utc(BootTime::from_ms(sent)).as_ms() - (1_000_000 + sent as i64 - lost);
+            assert!((-1..=1).contains(&ahead), "{ahead} ms at {sent}");
+        }
     }
 }

@@ -19,7 +19,7 @@ pub struct ServeArgs {
     /// The configuration [default: carillon.toml, where there is one]
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// The database: sqlite://FILE or mysql://USER:PASSWORD@HOST:PORT/NAME
+    /// The database: sqlite://FILE or mysql://USER:PASSWORD@HOST:PORT[,HOST:PORT]/NAME
     #[arg(long, value_name = "URL")]
     pub store: Option<String>,
     /// Where the HTTP API listens [default: 127.0.0.1:7650]
@@ -48,7 +48,7 @@ pub struct InitArgs {
     /// The configuration [default: carillon.toml, where there is one]
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// The database: sqlite://FILE or mysql://USER:PASSWORD@HOST:PORT/NAME
+    /// The database: sqlite://FILE or mysql://USER:PASSWORD@HOST:PORT[,HOST:PORT]/NAME
     #[arg(long, value_name = "URL")]
     pub store: Option<String>,
     /// Answer in JSON

@@ -58,7 +58,7 @@ impl FromStr for StoreUrl {
 
     fn from_str(text: &str) -> Result<Self, String> {
         const ALLOWED: &str = "allowed are sqlite://PATH, such as sqlite://carillon.db or sqlite:///var/lib/carillon.db, \
-                               and mysql://USER:PASSWORD@HOST:PORT/DATABASE";
+                               and mysql://USER:PASSWORD@HOST:PORT[,HOST:PORT]/DATABASE";
         let (scheme, rest) = text.split_once("://").ok_or_else(|| format!("it is not a URL; {ALLOWED}"))?;
         match scheme {
             "sqlite" if rest.is_empty() || rest.ends_with('/') => Err(format!("it names no file; {ALLOWED}")),

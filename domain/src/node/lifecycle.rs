@@ -57,7 +57,7 @@ impl Node {
                 if self.drain.done {
                     return;
                 }
-                self.clock.heard(utc, now);
+                self.clock.heard(utc, sent, now);
                 let live: Vec<SessionId> = peers.iter().filter(|peer| peer.claims).map(|peer| peer.session).collect();
                 self.share_with(live);
                 self.detector

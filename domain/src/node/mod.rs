@@ -89,7 +89,7 @@ impl Node {
     /// A node whose session was just registered. The database said `utc` and its number of partitions.
     pub fn new(config: Config, session: SessionId, utc: Timestamp, now: BootTime) -> Self {
         let mut clock = DatabaseClock::default();
-        clock.heard(utc, now);
+        clock.heard(utc, now, now);
         let span_ms = usize::try_from(config.horizon.as_millis()).unwrap_or(60_000).min(120_000) + 1_000;
         Self {
             session,

@@ -11,6 +11,7 @@ mod plans;
 mod races;
 mod report_plans;
 mod sizes;
+mod switch_over;
 mod tls;
 mod versions;
 

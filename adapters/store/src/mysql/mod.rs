@@ -15,7 +15,6 @@ use crate::mysql::client::address::Address;
 pub use crate::mysql::client::connection::MySqlConnection;
 pub use crate::mysql::client::error::OpenError;
 pub use crate::mysql::client::open::Options;
-use crate::mysql::client::open::Variables;
 use crate::mysql::client::server::Server;
 pub use crate::mysql::database::MySqlDatabase;
 
@@ -31,8 +30,8 @@ pub fn place_of(url: &str) -> Result<String, OpenError> {
 }
 
 impl MySqlStore {
-    /// Opens the database at `mysql://user:password@host:port/database`, makes or migrates its schema, and opens the
-    /// connection for heartbeats before any other.
+    /// Opens the database at `mysql://user:password@host:port,host2:port/database`, makes or migrates its schema, and opens the
+    /// connection for heartbeats before any other. Of several servers the first that takes writes is used, until it takes none any more.
     ///
     /// `?ssl-mode=` is `disabled`, `preferred` (the default), `required`, `verify_ca` or `verify_identity`, as with MySQL's
     /// clients; the last two need `ssl-ca=FILE`, the authority's certificates in PEM. `?socket=PATH` goes without TLS.
@@ -43,11 +42,11 @@ impl MySqlStore {
         let address = Address::of(url)?;
         let unreachable = |error: mysql_async::Error| address.unreachable(&error);
         let server = Arc::new(Server::at(&address, options.statement_timeout));
-        let mut conn = server.connect(&[]).await.map_err(unreachable)?.conn;
-        let variables = Variables::read(&mut conn).await.map_err(unreachable)?;
-        variables.check(&address, &options)?;
+        let (driver, state) = server.connect_and_ask(&[]).await.map_err(unreachable)?;
+        let mut conn = driver.conn;
+        state.check(&address, &options)?;
         let partitions = schema::prepare(&mut conn, &address, &options).await?;
-        let pools = variables.pools(&server, &options);
+        let pools = state.pools(&server, &options);
         pools.heartbeats.warm().await.map_err(unreachable)?;
         conn.disconnect().await.map_err(unreachable)?;
         let Options { clock, held, .. } = options;

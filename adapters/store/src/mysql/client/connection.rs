@@ -61,6 +61,11 @@ impl MySqlConnection {
 
     fn failed(&mut self, failure: StatementFailure) -> StoreError {
         self.lost |= failure.lost;
+        if failure.not_writer
+            && let Some(driver) = &self.driver
+        {
+            self.server.leave(driver);
+        }
         self.conflict |= failure.conflict;
         failure.error
     }
@@ -127,7 +132,7 @@ impl MySqlConnection {
         let limit = self.server.statement_timeout;
         match timeout(limit, self.conn()?.query_drop(sql)).await {
             Ok(Ok(())) => self.done(),
-            Ok(Err(error)) => Err(self.failed(error::commit(&error))),
+            Ok(Err(error)) => Err(self.failed(error::single_statement(&error))),
             Err(_) => Err(self.failed(error::silence(true))),
         }
     }

@@ -1,7 +1,7 @@
 //! The driver's and the server's errors as the three that a caller can act on, and the sentences for a database that
 //! cannot be opened. The only file that knows numbers of errors.
 
-use mysql_async::{DriverError, Error};
+use mysql_async::{DriverError, Error, ServerError};
 
 use crate::StoreError;
 
@@ -13,56 +13,98 @@ pub(in crate::mysql) struct StatementFailure {
     pub lost: bool,
     /// Somebody else was faster; the whole transaction may be tried again at once.
     pub conflict: bool,
+    /// This server takes no writes any more: no connection to it is to be used again.
+    pub not_writer: bool,
 }
 
-/// 1213 deadlock, 1020 changed since read; 1412 and 1615 a table got a column since.
-const ROLLED_BACK: [u16; 4] = [1213, 1020, 1412, 1615];
+/// 1213 deadlock, 1020 changed since read, 3101 refused by the other members of a group; 1412 and 1615 a table got a column since.
+const ROLLED_BACK: [u16; 5] = [1213, 1020, 3101, 1412, 1615];
+/// The server is no writer now: 1290 and 1836 read-only, 1792 a read-only session, 1047 left its Galera cluster, 3032 offline, 3100 its
+/// group cannot take the transaction.
+const NOT_WRITER: [u16; 6] = [1290, 1836, 1792, 1047, 3032, 3100];
+/// Those of them that refuse a statement before it does anything, so one that commits by itself has not done so.
+const REFUSED_BEFORE: [u16; 3] = [1290, 1836, 1792];
 /// Taken by somebody else since it was looked for; if it is so again each time, it is refused for good.
 const DUPLICATE: u16 = 1062;
-/// Busy, full, read-only for now, going down, cut short.
-const PASSING: [u16; 25] = [
-    1021, 1037, 1038, 1040, 1041, 1047, 1053, 1114, 1135, 1158, 1159, 1160, 1161, 1180, 1203, 1205, 1206, 1226, 1290,
-    1317, 1792, 1836, 1927, 1969, 3024,
+/// The server refuses the user or the database, as any other server would do.
+pub(in crate::mysql) const REFUSES_USER: [u16; 6] = [1044, 1045, 1049, 1142, 1227, 3159];
+/// Busy, full, going down, cut short.
+const PASSING: [u16; 21] = [
+    1021, 1037, 1038, 1040, 1041, 1053, 1114, 1135, 1158, 1159, 1160, 1161, 1180, 1203, 1205, 1206, 1226, 1317, 1927,
+    1969, 3024,
 ];
 /// The server ends the connection along with these: shutdown, packet too large, net errors, killed, idle for too long.
 const ENDING: [u16; 9] = [1053, 1152, 1153, 1158, 1159, 1160, 1161, 1927, 4031];
+
+impl StatementFailure {
+    /// A failure after which the connection is gone.
+    const fn with_lost_connection(error: StoreError) -> Self {
+        Self { error, lost: true, conflict: false, not_writer: false }
+    }
+
+    /// The transaction was rolled back, as somebody else was faster.
+    const fn rolled_back(text: String) -> Self {
+        Self { error: StoreError::Retryable(text), lost: false, conflict: true, not_writer: false }
+    }
+}
 
 /// An error of a statement before the COMMIT was sent.
 pub(in crate::mysql) fn statement(error: &Error) -> StatementFailure {
     let text = error.to_string();
     match error {
         Error::Server(server) => {
-            let conflict = server.code == DUPLICATE || ROLLED_BACK.contains(&server.code);
-            let passing = ROLLED_BACK.contains(&server.code) || PASSING.contains(&server.code) || server.code == 4031;
+            let code = server.code;
+            let conflict = code == DUPLICATE || ROLLED_BACK.contains(&code);
+            let not_writer = NOT_WRITER.contains(&code);
+            let passing = ROLLED_BACK.contains(&code) || PASSING.contains(&code) || not_writer || code == 4031;
             let error = if passing { StoreError::Retryable(text) } else { StoreError::Permanent(text) };
-            StatementFailure { error, lost: ENDING.contains(&server.code), conflict }
+            StatementFailure { error, lost: not_writer || ENDING.contains(&code), conflict, not_writer }
         }
         Error::Driver(DriverError::PacketTooLarge | DriverError::StmtParamsNumberExceedsLimit { .. }) => {
-            StatementFailure { error: StoreError::Permanent(text), lost: true, conflict: false }
+            StatementFailure::with_lost_connection(StoreError::Permanent(text))
         }
         Error::Driver(_) | Error::Io(_) | Error::Other(_) | Error::Url(_) => {
-            StatementFailure { error: StoreError::Retryable(text), lost: true, conflict: false }
+            StatementFailure::with_lost_connection(StoreError::Retryable(text))
         }
     }
 }
 
-/// An error of the COMMIT itself, or of a statement that commits by itself. The outcome is known only if the server says that it rolled
-/// back.
+/// An error of the COMMIT. The outcome is known only if the server says that it rolled back.
 pub(in crate::mysql) fn commit(error: &Error) -> StatementFailure {
     let text = error.to_string();
     match error {
-        Error::Server(server) if [1213, 1205, 1020].contains(&server.code) => {
-            StatementFailure { error: StoreError::Retryable(text), lost: false, conflict: server.code != 1205 }
+        Error::Server(server) if [1213, 1020, 3101].contains(&server.code) || is_group_deadlock(server) => {
+            StatementFailure::rolled_back(text)
         }
-        _ => StatementFailure { error: StoreError::Unknown(text), lost: true, conflict: false },
+        Error::Server(server) if server.code == 1205 => {
+            StatementFailure { conflict: false, ..StatementFailure::rolled_back(text) }
+        }
+        Error::Server(server) => {
+            let not_writer = NOT_WRITER.contains(&server.code);
+            StatementFailure { not_writer, ..StatementFailure::with_lost_connection(StoreError::Unknown(text)) }
+        }
+        _ => StatementFailure::with_lost_connection(StoreError::Unknown(text)),
     }
+}
+
+/// An error of a statement that commits by itself.
+pub(in crate::mysql) fn single_statement(error: &Error) -> StatementFailure {
+    match error {
+        Error::Server(server) if REFUSED_BEFORE.contains(&server.code) => statement(error),
+        _ => commit(error),
+    }
+}
+
+/// A member of a group rolls back a transaction that lost against another member's at the COMMIT: 1180 with InnoDB's number of a deadlock.
+fn is_group_deadlock(server: &ServerError) -> bool {
+    server.code == 1180 && server.message.contains("149")
 }
 
 /// No answer in time. Before the COMMIT nothing is applied; the connection may still wait for a lock and must go.
 pub(in crate::mysql) fn silence(committing: bool) -> StatementFailure {
     let text = "the database did not answer in time".to_owned();
     let error = if committing { StoreError::Unknown(text) } else { StoreError::Retryable(text) };
-    StatementFailure { error, lost: true, conflict: false }
+    StatementFailure::with_lost_connection(error)
 }
 
 /// A stored value cannot be read by this binary.
@@ -114,7 +156,35 @@ mod tests {
     use super::*;
 
     fn server(code: u16) -> Error {
-        Error::Server(mysql_async::ServerError { code, message: "m".into(), state: "HY000".into() })
+        saying(code, "m")
+    }
+
+    fn saying(code: u16, message: &str) -> Error {
+        Error::Server(ServerError { code, message: message.into(), state: "HY000".into() })
+    }
+
+    #[test]
+    fn a_server_that_takes_no_writes_any_more_loses_its_connections() {
+        for code in NOT_WRITER {
+            let failure = statement(&server(code));
+            assert!(failure.lost && failure.not_writer && matches!(failure.error, StoreError::Retryable(_)), "{code}");
+            let failure = commit(&server(code));
+            assert!(failure.lost && failure.not_writer && matches!(failure.error, StoreError::Unknown(_)), "{code}");
+            let refused_before = matches!(single_statement(&server(code)).error, StoreError::Retryable(_));
+            assert_eq!(refused_before, REFUSED_BEFORE.contains(&code), "{code}");
+        }
+        assert!(!statement(&server(1205)).not_writer);
+    }
+
+    #[test]
+    fn a_group_that_refuses_a_transaction_has_rolled_it_back() {
+        let deadlock = saying(1180, "Got error 149 - 'Lock deadlock; Retry transaction' during COMMIT");
+        for error in [server(3101), deadlock] {
+            let failure = commit(&error);
+            assert!(failure.conflict && !failure.lost && matches!(failure.error, StoreError::Retryable(_)), "{error}");
+        }
+        let full = saying(1180, "Got error 28 - 'No space left on device' during COMMIT");
+        assert!(matches!(commit(&full).error, StoreError::Unknown(_)));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Connections to a server: its address, the pools, and how its errors are read.
+//! Connections to the server that takes writes: its address, the pools, and how its errors are read.
 
 pub(in crate::mysql) mod address;
 pub(in crate::mysql) mod connection;
@@ -7,3 +7,4 @@ pub(in crate::mysql) mod open;
 pub(in crate::mysql) mod pool;
 pub(in crate::mysql) mod server;
 pub(in crate::mysql) mod tls;
+pub(in crate::mysql) mod writer;

@@ -1,17 +1,14 @@
 //! Opening a database: what its server must be, the settings of each session.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
-
-use mysql_async::Conn;
-use mysql_async::prelude::Queryable;
 
 use crate::clock::Clock;
 use crate::mysql::client::address::Address;
 use crate::mysql::client::error::OpenError;
 use crate::mysql::client::pool::Pool;
 use crate::mysql::client::server::Server;
+use crate::mysql::client::writer::ServerState;
 
 /// The choices when a database is opened.
 #[derive(Clone)]
@@ -70,39 +67,9 @@ pub(in crate::mysql) struct Pools {
 /// How many statements that commit by themselves are on their way at a time: so many starts are.
 const SINGLE_STATEMENTS: usize = 2;
 
-/// The server's own description.
-pub(in crate::mysql) struct Variables(BTreeMap<String, String>);
-
-impl Variables {
-    pub async fn read(conn: &mut Conn) -> Result<Self, mysql_async::Error> {
-        let sql = "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('version', 'read_only', 'super_read_only', \
-                   'innodb_read_only', 'log_bin', 'binlog_format', 'wsrep_on', 'innodb_flush_log_at_trx_commit', \
-                   'sync_binlog', 'max_allowed_packet')";
-        let rows: Vec<(String, String)> = conn.query(sql).await?;
-        Ok(Self(rows.into_iter().map(|(name, value)| (name.to_lowercase(), value)).collect()))
-    }
-
-    fn is(&self, name: &str, value: &str) -> bool {
-        self.0.get(name).is_some_and(|found| found.eq_ignore_ascii_case(value))
-    }
-
-    fn is_on(&self, name: &str) -> bool {
-        self.0.get(name).is_some_and(|found| !["0", "off", "", "none"].contains(&found.to_lowercase().as_str()))
-    }
-
-    fn is_mariadb(&self) -> bool {
-        self.0.get("version").is_some_and(|version| version.contains("MariaDB"))
-    }
-
+impl ServerState {
     /// Refuses a server on which promises cannot be kept, each with what to do about it.
     pub fn check(&self, address: &Address, options: &Options) -> Result<(), OpenError> {
-        if let Some(name) =
-            ["read_only", "super_read_only", "innodb_read_only"].into_iter().find(|name| self.is_on(name))
-        {
-            return Err(
-                address.unfit(format!("{name} is on: it is a replica, or it was closed for writing; name the primary"))
-            );
-        }
         if self.is_on("log_bin") && self.is("binlog_format", "STATEMENT") {
             return Err(address.unfit(
                 "binlog_format is STATEMENT, which loses the order of transactions under READ COMMITTED; set it to ROW",
@@ -114,7 +81,13 @@ impl Variables {
                  and say so with store.single_writer = true",
             ));
         }
-        let packet = self.0.get("max_allowed_packet").and_then(|bytes| bytes.parse::<u64>().ok());
+        if self.is_in_group() && self.is("group_replication_single_primary_mode", "OFF") {
+            return Err(address.unfit(
+                "its group has several primaries (group_replication_single_primary_mode is OFF), of which each grants the \
+                 same lock; let the group have one: SELECT group_replication_switch_to_single_primary_mode()",
+            ));
+        }
+        let packet = self.number("max_allowed_packet");
         if packet.is_some_and(|bytes| bytes < 16 << 20) {
             return Err(
                 address.unfit("max_allowed_packet is below 16M, and outputs would not fit; set it to 16M or more")
@@ -181,8 +154,8 @@ impl Variables {
 mod tests {
     use super::*;
 
-    fn variables(pairs: &[(&str, &str)]) -> Variables {
-        Variables(pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect())
+    fn variables(pairs: &[(&str, &str)]) -> ServerState {
+        ServerState::of(pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())))
     }
 
     fn address() -> Address {
@@ -196,7 +169,8 @@ mod tests {
         };
         let options = Options::default();
         assert_eq!(check(&[("read_only", "OFF"), ("wsrep_on", "OFF")], &options), Ok(()));
-        assert!(check(&[("read_only", "ON")], &options).unwrap_err().contains("read_only is on"));
+        let group = [("group_replication_group_name", "g"), ("group_replication_single_primary_mode", "OFF")];
+        assert!(check(&group, &options).unwrap_err().contains("several primaries"));
         assert!(check(&[("wsrep_on", "ON")], &options).unwrap_err().contains("single_writer"));
         let declared = Options { single_writer: true, ..Options::default() };
         assert_eq!(check(&[("wsrep_on", "ON")], &declared), Ok(()));

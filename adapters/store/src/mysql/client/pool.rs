@@ -23,9 +23,11 @@ impl IdleConnections {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push((driver, Instant::now()));
     }
 
-    fn take_fresh(&self, fresh_for: Duration) -> Option<DriverConnection> {
+    fn take_fresh(&self, server: &Server, fresh_for: Duration) -> Option<DriverConnection> {
         let mut idle = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        idle.retain(|(driver, since)| since.elapsed() < fresh_for && !driver.conn.is_disconnected());
+        idle.retain(|(driver, since)| {
+            since.elapsed() < fresh_for && !driver.conn.is_disconnected() && server.is_current(driver)
+        });
         idle.pop().map(|(driver, _)| driver)
     }
 
@@ -93,7 +95,7 @@ impl Pool {
     /// dead costs nothing: whatever it did was not committed.
     pub async fn begin(&self, first: &OpeningStatement<'_>) -> Result<(MySqlConnection, Vec<Row>), NotBegun> {
         let mut permit = Some(self.permit().await?);
-        if let Some(driver) = self.idle.take_fresh(self.fresh_for) {
+        if let Some(driver) = self.idle.take_fresh(&self.server, self.fresh_for) {
             let mut connection = MySqlConnection::new(driver, self.server.clone(), self.idle.clone(), permit.take());
             match first.ask(&mut connection).await {
                 Ok(rows) => return Ok((connection, rows)),
@@ -121,7 +123,7 @@ impl Pool {
         if fresh {
             self.idle.clear();
         }
-        match self.idle.take_fresh(self.fresh_for) {
+        match self.idle.take_fresh(&self.server, self.fresh_for) {
             Some(driver) => Ok(MySqlConnection::new(driver, self.server.clone(), self.idle.clone(), permit)),
             None => self.connect(permit).await,
         }

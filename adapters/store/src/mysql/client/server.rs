@@ -1,78 +1,161 @@
-//! The way to a server: new connections, encrypted as the address asks, and the end of those in doubt.
+//! The way to the server that takes writes: new connections, encrypted as the address asks, and the end of those in doubt.
+//!
+//! An address may name several servers. A node uses one of them at a time, the one that took writes last. When that one is gone or
+//! takes no writes any more, all connections to it are closed, and the others are asked in turn.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use mysql_async::prelude::Queryable;
-use mysql_async::{Conn, DriverError, Error, Opts};
+use mysql_async::{Conn, DriverError, Error};
 use tokio::time::{Instant, timeout};
 
-use crate::mysql::client::address::Address;
+use crate::mysql::client::address::{Address, Host};
+use crate::mysql::client::error;
+use crate::mysql::client::writer::{Members, NoWriter, ServerState};
 
 /// How long a KILL may take before it is given up: the server's own timeouts end the connection then.
 const KILL_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Where the server is and how long it may take.
+/// Where the servers are and how long they may take.
 #[derive(Debug)]
 pub(in crate::mysql) struct Server {
-    opts: Opts,
-    plain: Option<Opts>,
+    hosts: Vec<Peer>,
+    /// The one that took writes last.
+    good: AtomicUsize,
+    /// Grows when a server is left: connections of an earlier generation are not used again.
+    generation: AtomicU64,
+    pub statement_timeout: Duration,
+}
+
+/// One of the servers.
+#[derive(Debug)]
+struct Peer {
+    host: Host,
     /// It offered no TLS when it was asked last.
     is_plain: AtomicBool,
-    pub statement_timeout: Duration,
 }
 
 /// An open connection and when it was opened.
 pub(in crate::mysql) struct DriverConnection {
     pub conn: Conn,
     pub opened: Instant,
+    generation: u64,
+    place: usize,
+    identity: String,
+}
+
+/// A connection to the server that takes writes, and what that server says about itself.
+struct Dialed {
+    conn: Conn,
+    state: ServerState,
+    place: usize,
 }
 
 impl Server {
     pub fn at(address: &Address, statement_timeout: Duration) -> Self {
-        let (opts, plain) = (address.opts.clone(), address.plain.clone());
-        Self { opts, plain, is_plain: AtomicBool::new(false), statement_timeout }
+        let hosts = address.hosts.iter().cloned().map(|host| Peer { host, is_plain: AtomicBool::new(false) }).collect();
+        Self { hosts, good: AtomicUsize::new(0), generation: AtomicU64::new(0), statement_timeout }
     }
 
-    /// A connection, encrypted as the address asks.
-    async fn dial(&self) -> mysql_async::Result<Conn> {
-        if let Some(plain) = self.plain.as_ref().filter(|_| self.is_plain.load(Ordering::Relaxed)) {
-            let conn = Conn::new(plain.clone()).await;
-            // It may have got a certificate since.
-            self.is_plain.store(conn.is_ok(), Ordering::Relaxed);
-            return conn;
+    /// Whether a connection leads to the server that is used now.
+    pub fn is_current(&self, driver: &DriverConnection) -> bool {
+        driver.generation == self.generation.load(Ordering::Acquire)
+            && driver.place == self.good.load(Ordering::Acquire)
+    }
+
+    /// The server of this connection takes no writes any more.
+    pub fn leave(&self, driver: &DriverConnection) {
+        let next = driver.generation + 1;
+        if self.generation.compare_exchange(driver.generation, next, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+            let place = self.hosts.get(driver.place).map(|peer| peer.host.place.as_str());
+            tracing::warn!(server = place, "the server takes no writes any more; all connections to it are closed");
         }
-        match (Conn::new(self.opts.clone()).await, &self.plain) {
-            (Err(Error::Driver(DriverError::NoClientSslFlagFromServer)), Some(plain)) => {
-                self.is_plain.store(true, Ordering::Relaxed);
-                Conn::new(plain.clone()).await
+    }
+
+    /// A connection to the server that takes writes. The one that was used last is asked first.
+    async fn dial(&self) -> mysql_async::Result<Dialed> {
+        let first = self.good.load(Ordering::Acquire);
+        let share = self.statement_timeout / u32::try_from(self.hosts.len()).unwrap_or(u32::MAX);
+        let mut refusals = Vec::new();
+        let mut last = None;
+        for step in 0..self.hosts.len() {
+            let place = (first + step) % self.hosts.len();
+            let Some(peer) = self.hosts.get(place) else { continue };
+            let mut waits = Waits { server: self, place, given_up: true };
+            let late = || std::io::Error::new(std::io::ErrorKind::TimedOut, "it did not answer in time").into();
+            let dialed = timeout(share, peer.dial_writer()).await.unwrap_or_else(|_| Err(late()));
+            waits.given_up = false;
+            drop(waits);
+            match dialed {
+                Ok((conn, state)) => {
+                    self.use_from_now_on(place, &state);
+                    return Ok(Dialed { conn, state, place });
+                }
+                Err(Error::Server(refused)) if error::REFUSES_USER.contains(&refused.code) => {
+                    return Err(Error::Server(refused));
+                }
+                Err(other) => {
+                    refusals.push(format!("{}: {other}", peer.host.place));
+                    last = Some(other);
+                }
             }
-            (conn, _) => conn,
+        }
+        match last {
+            Some(error) if refusals.len() == 1 => Err(error),
+            _ => Err(Error::Other(NoWriter(format!("no server takes writes now; {}", refusals.join("; "))).into())),
+        }
+    }
+
+    /// All connections of a node lead to one server.
+    fn use_from_now_on(&self, place: usize, state: &ServerState) {
+        let left = self.good.swap(place, Ordering::AcqRel);
+        if left != place {
+            self.generation.fetch_add(1, Ordering::AcqRel);
+            let of = |place: usize| self.hosts.get(place).map(|peer| peer.host.place.as_str());
+            tracing::warn!(
+                from = of(left),
+                to = of(place),
+                identity = state.identity(),
+                "another server takes the writes now"
+            );
         }
     }
 
     /// A new connection with its session settings.
     pub async fn connect(&self, settings: &[String]) -> Result<DriverConnection, mysql_async::Error> {
+        self.connect_and_ask(settings).await.map(|(driver, _)| driver)
+    }
+
+    /// The same, with what the server says about itself.
+    pub async fn connect_and_ask(
+        &self,
+        settings: &[String],
+    ) -> Result<(DriverConnection, ServerState), mysql_async::Error> {
         let opened = Instant::now();
         let connecting = async {
-            let mut conn = self.dial().await?;
+            let Dialed { mut conn, state, place } = self.dial().await?;
             for setting in settings {
                 conn.query_drop(setting).await?;
             }
-            Ok(DriverConnection { conn, opened })
+            let generation = self.generation.load(Ordering::Acquire);
+            Ok((DriverConnection { conn, opened, generation, place, identity: state.identity() }, state))
         };
         let late = || std::io::Error::new(std::io::ErrorKind::TimedOut, "it did not answer in time");
         timeout(self.statement_timeout, connecting).await.unwrap_or_else(|_| Err(late().into()))
     }
 
-    /// Ends a connection from another one. Best effort: one that has gone already is as good. A server that was
-    /// restarted since gives the same numbers to others, who must not suffer for it.
+    /// Ends a connection from another one. Best effort: one that has gone already is as good. Behind a balancer the other one may lead to
+    /// another server, and a server that was restarted since gives the same numbers to others. Neither must suffer for it.
     pub async fn kill(&self, driver: DriverConnection) {
         let id = driver.conn.id();
+        let Some(peer) = self.hosts.get(driver.place) else { return };
         let killing = async {
-            let mut conn = self.dial().await?;
-            let uptime: Option<(String, u64)> = conn.query_first("SHOW GLOBAL STATUS LIKE 'Uptime'").await?;
-            if uptime.is_some_and(|(_, uptime_s)| driver.opened.elapsed() <= Duration::from_secs(uptime_s)) {
+            let mut conn = peer.dial().await?;
+            let state = ServerState::ask(&mut conn).await?;
+            let is_the_same = state.identity() == driver.identity;
+            let uptime = state.number("uptime").map(Duration::from_secs);
+            if is_the_same && uptime.is_some_and(|uptime| driver.opened.elapsed() <= uptime) {
                 conn.query_drop(format!("KILL CONNECTION {id}")).await?;
             }
             conn.disconnect().await
@@ -81,6 +164,59 @@ impl Server {
             Ok(Ok(())) => tracing::info!(connection = id, "a connection in doubt was ended"),
             Ok(Err(error)) => tracing::debug!(connection = id, %error, "a connection in doubt could not be ended"),
             Err(_) => tracing::warn!(connection = id, "a connection in doubt could not be ended in time"),
+        }
+    }
+}
+
+/// Whoever gives up waiting for a server lets the next one begin at another server: this one may be silent for ever.
+struct Waits<'a> {
+    server: &'a Server,
+    place: usize,
+    given_up: bool,
+}
+
+impl Drop for Waits<'_> {
+    fn drop(&mut self) {
+        let next = (self.place + 1) % self.server.hosts.len();
+        if self.given_up && next != self.place {
+            _ = self.server.good.compare_exchange(self.place, next, Ordering::AcqRel, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Peer {
+    /// A connection, encrypted as the address asks.
+    async fn dial(&self) -> mysql_async::Result<Conn> {
+        let Host { opts, plain, .. } = &self.host;
+        if let Some(plain) = plain.as_ref().filter(|_| self.is_plain.load(Ordering::Relaxed)) {
+            let conn = Conn::new(plain.clone()).await;
+            // It may have got a certificate since.
+            self.is_plain.store(conn.is_ok(), Ordering::Relaxed);
+            return conn;
+        }
+        match (Conn::new(opts.clone()).await, plain) {
+            (Err(Error::Driver(DriverError::NoClientSslFlagFromServer)), Some(plain)) => {
+                self.is_plain.store(true, Ordering::Relaxed);
+                Conn::new(plain.clone()).await
+            }
+            (conn, _) => conn,
+        }
+    }
+
+    /// The same, refused where the server takes no writes.
+    async fn dial_writer(&self) -> mysql_async::Result<(Conn, ServerState)> {
+        let mut conn = self.dial().await?;
+        let state = ServerState::ask(&mut conn).await?;
+        let mut why = state.why_no_writer();
+        if why.is_none() && state.is_in_group() {
+            why = Members::ask(&mut conn).await?.and_then(|members| members.why_no_writer());
+        }
+        match why {
+            None => Ok((conn, state)),
+            Some(why) => {
+                conn.disconnect().await?;
+                Err(Error::Other(NoWriter(why).into()))
+            }
         }
     }
 }
