@@ -60,13 +60,14 @@ pub(crate) fn statements(write: &AlertWrite, dialect: Dialect) -> Vec<Statement>
             vec![Statement::new(format!("DELETE FROM alert_watch WHERE job_id IN ({ids})"), vec![])]
         }
         AlertWrite::PurgeDeliveries(before, limit) => {
-            let which = "settled_at < ? AND id < (SELECT MAX(id) FROM alert_delivery)";
-            vec![purge("alert_delivery", "id", which, vec![(*before).into()], *limit)]
+            let old = Old { table: "alert_delivery", key: "id", which: "settled_at < ?", order: "settled_at" };
+            vec![old.deletion(vec![(*before).into()], *limit, dialect)]
         }
         AlertWrite::PurgeFacts(before, judged, limit) => {
-            let which = "is_open = 0 AND at < ? AND seq <= ? AND seq < (SELECT MAX(seq) FROM alert_fact)";
+            let which = "is_open = 0 AND at < ? AND seq <= ?";
+            let old = Old { table: "alert_fact", key: "seq", which, order: "at" };
             let judged = i64::try_from(*judged).unwrap_or(i64::MAX);
-            vec![purge("alert_fact", "seq", which, vec![(*before).into(), judged.into()], *limit)]
+            vec![old.deletion(vec![(*before).into(), judged.into()], *limit, dialect)]
         }
     }
 }
@@ -201,12 +202,25 @@ fn watched(before: WatchRow, after: WatchRow) -> Statement {
     )
 }
 
-/// A bounded deletion. One of the databases deletes from no table that a subquery reads, unless it reads it in passing.
-fn purge(table: &str, key: &str, which: &str, params: Vec<Cell>, limit: usize) -> Statement {
-    let limit = limit.min(u32::MAX as usize);
-    let sql = format!(
-        "DELETE FROM {table} WHERE {key} IN (SELECT {key} FROM (SELECT {key} FROM {table} WHERE {which} \
-         ORDER BY {key} LIMIT {limit}) aged)"
-    );
-    Statement::new(sql, params)
+/// Old rows of a table, but for the newest: its number is not to be used again.
+struct Old {
+    table: &'static str,
+    key: &'static str,
+    which: &'static str,
+    order: &'static str,
+}
+
+impl Old {
+    /// One of the databases deletes with a limit, the other one by the keys of a subquery; neither does both well.
+    fn deletion(&self, params: Vec<Cell>, limit: usize, dialect: Dialect) -> Statement {
+        let Self { table, key, which, order } = self;
+        let limit = limit.min(u32::MAX as usize);
+        let newest = format!("(SELECT newest FROM (SELECT MAX({key}) AS newest FROM {table}) one)");
+        let old = format!("FROM {table} WHERE {which} AND {key} < {newest} ORDER BY {order} LIMIT {limit}");
+        let sql = match dialect {
+            Dialect::MySql => format!("DELETE {old}"),
+            Dialect::Sqlite => format!("DELETE FROM {table} WHERE {key} IN (SELECT {key} {old})"),
+        };
+        Statement::new(sql, params)
+    }
 }
