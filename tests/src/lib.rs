@@ -8,6 +8,7 @@ pub mod chaos_run;
 pub mod cluster;
 pub mod conformance;
 pub mod databases;
+pub mod ear;
 pub mod events;
 pub mod fixture;
 pub mod follower;

@@ -20,7 +20,7 @@ pub use troubles::Places;
 use std::sync::Arc;
 use std::time::Duration;
 
-use carillon_alerts::{AlertsConfig, MailConfig, Sender};
+use carillon_alerts::{AlertsConfig, Sender};
 use carillon_keeper::KeeperHandle;
 use carillon_store::Store;
 use tokio::task::JoinHandle;
@@ -40,10 +40,10 @@ pub struct Parts {
     pub engine: EngineHandle,
     /// Starts commands.
     pub keeper: KeeperHandle,
+    /// Sends what is no command.
+    pub sender: Sender,
     /// `[alerts]`
     pub alerts: AlertsConfig,
-    /// `[mail]`
-    pub mail: Option<MailConfig>,
     /// The address of the page, without a slash at the end.
     pub page: String,
     /// Certificate of this node, if it speaks TLS.
@@ -63,13 +63,10 @@ pub struct Loops {
 }
 
 /// Starts the loops.
-///
-/// # Errors
-/// A sentence about the configuration: authorities that cannot be read.
-pub fn start(parts: Parts, handle: &AlertsHandle) -> Result<Loops, String> {
-    let sender = Arc::new(Sender::new(&parts.alerts, parts.mail.as_ref())?);
+pub fn start(parts: Parts, handle: &AlertsHandle) -> Loops {
     let stop = CancellationToken::new();
-    let Parts { store, engine, keeper, alerts, mail: _, page, tls, places, refused } = parts;
+    let Parts { store, engine, keeper, sender, alerts, page, tls, places, refused } = parts;
+    let sender = Arc::new(sender);
     let watch = watch::Watch { store: store.clone(), handle: handle.clone() };
     let troubles = troubles::Watcher::new(store.clone(), engine.clone(), tls, places, refused);
     let starts = starts::begin(&engine, sender.clone());
@@ -77,12 +74,12 @@ pub fn start(parts: Parts, handle: &AlertsHandle) -> Result<Loops, String> {
         attempt::Attempts { store, engine, keeper, sender, page, stop: stop.clone(), handle: handle.clone() };
     let ends_within = alerts.timeout + LAST_ANSWERS;
     let sender = send::Loop::new(attempts, alerts.limits).run(stop.clone());
-    Ok(Loops {
+    Loops {
         tasks: vec![tokio::spawn(watch.run()), tokio::spawn(troubles.run()), tokio::spawn(starts)],
         sender: tokio::spawn(sender),
         stop,
         ends_within,
-    })
+    }
 }
 
 impl Loops {

@@ -14,6 +14,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
+use carillon_alerts::Sender;
 use carillon_domain::node::SelfKillReason;
 use carillon_executors::dylib::leave;
 use carillon_keeper::KeeperHandle;
@@ -98,6 +99,11 @@ fn on_runtime<F: Future<Output = ExitCode>>(main: impl FnOnce() -> F) -> ExitCod
 }
 
 async fn run(config: Config) -> ExitCode {
+    // Before anything is registered: it may be refused.
+    let sender = match Sender::new(&config.alerts, config.mail.as_ref()) {
+        Ok(sender) => sender,
+        Err(error) => return refuse(BAD_USAGE, &error),
+    };
     let Started { database, parts, plugins, listener, tokens, tls } = match startup::start(&config).await {
         Ok(started) => started,
         Err(error) => return refuse(1, &error),
@@ -121,20 +127,14 @@ async fn run(config: Config) -> ExitCode {
         store: database.store.clone(),
         engine: handle_of_engine,
         keeper: keeper.clone(),
+        sender,
         alerts: config.alerts.clone(),
-        mail: config.mail.clone(),
         page: page(&config, scheme, address.as_ref().ok().copied()),
         tls: tls.clone(),
         places: places(&config),
         refused: plugins.refused(),
     };
-    let loops = match alerts::start(told, &state.alerts) {
-        Ok(loops) => loops,
-        Err(error) => {
-            close(&keeper, config.session.fence_grace).await;
-            return refuse(BAD_USAGE, &error);
-        }
-    };
+    let loops = alerts::start(told, &state.alerts);
     let api = tokio::spawn(http::serve(state, listener, async move {
         // The sender is dropped when the server ends by another way.
         let _ = api_stopped.await;

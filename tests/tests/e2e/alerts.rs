@@ -1,99 +1,13 @@
 //! A real server tells real receivers: signed webhooks, recovery, late starts, tests, and a receiver that is not there.
 
-use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
-use std::sync::mpsc::{Receiver, channel};
+use std::net::TcpListener;
 use std::time::Duration;
 
+use carillon_tests::ear::{Ear, KEY};
 use carillon_tests::fixture::directory;
 use carillon_tests::jobs::{NEVER, job};
-use carillon_tests::server::{PATIENCE, Server};
+use carillon_tests::server::Server;
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
-
-const KEY: &str = "between-us";
-
-/// A call as it came.
-struct Heard {
-    path: String,
-    headers: BTreeMap<String, String>,
-    body: String,
-}
-
-impl Heard {
-    fn json(&self) -> Value {
-        serde_json::from_str(&self.body).expect("a webhook is JSON")
-    }
-
-    /// Checks the signature as a receiver does: the HMAC of RFC 2104, written out.
-    fn is_signed(&self) -> bool {
-        let header = &self.headers["carillon-signature"];
-        let (time, rest) = header.strip_prefix("t=").and_then(|rest| rest.split_once(",v1=")).expect("t=..,v1=..");
-        let mut key = [0_u8; 64];
-        key[..KEY.len()].copy_from_slice(KEY.as_bytes());
-        let pad = |with: u8| key.map(|byte| byte ^ with);
-        let inner = Sha256::new().chain_update(pad(0x36)).chain_update(format!("{time}.{}", self.body)).finalize();
-        let outer = Sha256::new().chain_update(pad(0x5c)).chain_update(inner).finalize();
-        let expected: String = outer.iter().map(|byte| format!("{byte:02x}")).collect();
-        time.parse::<u64>().is_ok() && rest == expected
-    }
-}
-
-/// A server that takes everything.
-struct Ear {
-    url: String,
-    heard: Receiver<Heard>,
-}
-
-impl Ear {
-    fn open() -> Self {
-        Self::on(TcpListener::bind("127.0.0.1:0").expect("a free port"))
-    }
-
-    fn on(listener: TcpListener) -> Self {
-        let url = format!("http://{}", listener.local_addr().expect("an address"));
-        let (tell, heard) = channel();
-        std::thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                let tell = tell.clone();
-                std::thread::spawn(move || {
-                    if let Some(call) = take(stream) {
-                        let _ = tell.send(call);
-                    }
-                });
-            }
-        });
-        Self { url, heard }
-    }
-
-    fn next(&self) -> Heard {
-        self.heard.recv_timeout(PATIENCE).expect("a call comes")
-    }
-
-    fn is_silent(&self) -> bool {
-        self.heard.try_recv().is_err()
-    }
-}
-
-fn take(stream: TcpStream) -> Option<Heard> {
-    let mut reader = BufReader::new(stream.try_clone().ok()?);
-    let mut line = String::new();
-    reader.read_line(&mut line).ok()?;
-    let path = line.split(' ').nth(1)?.to_owned();
-    let mut headers = BTreeMap::new();
-    loop {
-        let mut header = String::new();
-        reader.read_line(&mut header).ok()?;
-        let Some((name, value)) = header.trim_end().split_once(": ") else { break };
-        headers.insert(name.to_ascii_lowercase(), value.to_owned());
-    }
-    let mut body = vec![0; headers.get("content-length").map_or(Some(0), |length| length.parse().ok())?];
-    reader.read_exact(&mut body).ok()?;
-    let mut stream = stream;
-    stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok").ok()?;
-    Some(Heard { path, headers, body: String::from_utf8(body).ok()? })
-}
 
 fn put_route(server: &Server, name: &str, when: &[&str], url: &str) {
     let to = json!([{"type": "webhook", "url": url, "secret": KEY}]);
@@ -245,6 +159,6 @@ fn a_receiver_that_hangs_holds_up_nobody_else() {
     let ear = Ear::open();
     put_route(&server, "ops", &["failed"], &ear.url);
     server.post("/v1/alerts/ops/test", &json!({}));
-    let call = ear.heard.recv_timeout(Duration::from_secs(15)).expect("sooner than the others give up");
+    let call = ear.next_within(Duration::from_secs(15));
     assert!(is_test(&call.json()), "{}", call.body);
 }

@@ -1,6 +1,7 @@
 //! Clusters of real nodes on a real server, `crate::BRAND`: nothing starts twice and nothing is missed silently, whatever
 //! becomes of a node.
 
+mod alerts;
 mod any_node;
 mod cut_wire;
 mod events;

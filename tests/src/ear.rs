@@ -1,0 +1,127 @@
+//! A receiver of webhooks that hears everything and checks signatures as a receiver does.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use crate::server::PATIENCE;
+
+/// The key with which calls are signed.
+pub const KEY: &str = "between-us";
+
+/// A call as it came.
+#[derive(Debug)]
+pub struct Heard {
+    /// The path with its query.
+    pub path: String,
+    /// Its headers, by lower-case name.
+    pub headers: BTreeMap<String, String>,
+    /// Its body.
+    pub body: String,
+}
+
+impl Heard {
+    /// The body, which must be JSON.
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.body).expect("a webhook is JSON")
+    }
+
+    /// Checks the signature as a receiver does: the HMAC of RFC 2104, written out.
+    pub fn is_signed(&self) -> bool {
+        let header = &self.headers["carillon-signature"];
+        let (time, rest) = header.strip_prefix("t=").and_then(|rest| rest.split_once(",v1=")).expect("t=..,v1=..");
+        let mut key = [0_u8; 64];
+        key[..KEY.len()].copy_from_slice(KEY.as_bytes());
+        let pad = |with: u8| key.map(|byte| byte ^ with);
+        let inner = Sha256::new().chain_update(pad(0x36)).chain_update(format!("{time}.{}", self.body)).finalize();
+        let outer = Sha256::new().chain_update(pad(0x5c)).chain_update(inner).finalize();
+        let expected: String = outer.iter().map(|byte| format!("{byte:02x}")).collect();
+        time.parse::<u64>().is_ok() && rest == expected
+    }
+}
+
+/// A server that takes everything.
+#[derive(Debug)]
+pub struct Ear {
+    /// Its address, without a path.
+    pub url: String,
+    heard: Receiver<Heard>,
+}
+
+impl Ear {
+    /// One on a free port.
+    pub fn open() -> Self {
+        Self::on(TcpListener::bind("127.0.0.1:0").expect("a free port"))
+    }
+
+    /// One on a port of one's choice.
+    pub fn on(listener: TcpListener) -> Self {
+        Self::answering(listener, 0)
+    }
+
+    /// One that hears its first call and never answers it.
+    pub fn that_answers_later() -> Self {
+        Self::answering(TcpListener::bind("127.0.0.1:0").expect("a free port"), 1)
+    }
+
+    fn answering(listener: TcpListener, unanswered: usize) -> Self {
+        let url = format!("http://{}", listener.local_addr().expect("an address"));
+        let (tell, heard) = channel();
+        std::thread::spawn(move || {
+            let mut held = Vec::new();
+            for (n, stream) in listener.incoming().flatten().enumerate() {
+                let (tell, answers) = (tell.clone(), n >= unanswered);
+                if !answers {
+                    held.push(stream.try_clone());
+                }
+                std::thread::spawn(move || {
+                    if let Some(call) = take(stream, answers) {
+                        let _ = tell.send(call);
+                    }
+                });
+            }
+        });
+        Self { url, heard }
+    }
+
+    /// The next call.
+    pub fn next(&self) -> Heard {
+        self.next_within(PATIENCE)
+    }
+
+    /// The next call, which must come in time.
+    pub fn next_within(&self, patience: Duration) -> Heard {
+        self.heard.recv_timeout(patience).expect("a call comes in time")
+    }
+
+    /// Whether nothing more has come so far.
+    pub fn is_silent(&self) -> bool {
+        self.heard.try_recv().is_err()
+    }
+}
+
+fn take(stream: TcpStream, answers: bool) -> Option<Heard> {
+    let mut reader = BufReader::new(stream.try_clone().ok()?);
+    let mut line = String::new();
+    reader.read_line(&mut line).ok()?;
+    let path = line.split(' ').nth(1)?.to_owned();
+    let mut headers = BTreeMap::new();
+    loop {
+        let mut header = String::new();
+        reader.read_line(&mut header).ok()?;
+        let Some((name, value)) = header.trim_end().split_once(": ") else { break };
+        headers.insert(name.to_ascii_lowercase(), value.to_owned());
+    }
+    let mut body = vec![0; headers.get("content-length").map_or(Some(0), |length| length.parse().ok())?];
+    reader.read_exact(&mut body).ok()?;
+    if answers {
+        let mut stream = stream;
+        stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok").ok()?;
+    }
+    Some(Heard { path, headers, body: String::from_utf8(body).ok()? })
+}
