@@ -81,13 +81,13 @@ fn password(file: &std::path::Path) -> Result<String, String> {
     }
 }
 
-/// `[alerts]`, and `page`: the address under which people reach the page.
-pub(super) fn alerts(root: &mut Root) -> (AlertsConfig, Option<String>) {
+/// `[alerts]`.
+pub(super) fn alerts(root: &mut Root) -> AlertsConfig {
     let mut section = root.section("alerts");
     let preset = AlertsConfig::default();
     let mut limits = preset.limits;
     limits.in_all = section.integer("at_once", u32::try_from(limits.in_all).unwrap_or(32), 2..=1_000) as usize;
-    let config = AlertsConfig {
+    AlertsConfig {
         private_addresses: section.flag("private_addresses", preset.private_addresses),
         plain_http: section.flag("plain_http", preset.plain_http),
         ca_file: section.text("ca_file", path),
@@ -98,12 +98,5 @@ pub(super) fn alerts(root: &mut Root) -> (AlertsConfig, Option<String>) {
         ),
         timeout: section.duration("timeout", preset.timeout, Duration::from_millis(100)..=secs(60)),
         limits,
-    };
-    let page = section.text("page", |text| match text.strip_prefix("https://").or(text.strip_prefix("http://")) {
-        Some(rest) if !rest.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic()) => {
-            Ok(text.trim_end_matches('/').to_owned())
-        }
-        _ => Err("the address of the page, such as \"https://carillon.example.org\"".into()),
-    });
-    (config, page)
+    }
 }

@@ -55,8 +55,6 @@ pub struct Config {
     pub mail: Option<MailConfig>,
     /// Where messages of alerts may go, and how long they may take.
     pub alerts: AlertsConfig,
-    /// Where people reach the page, without a slash at the end: messages link to it. The address of the API if not given.
-    pub page: Option<String>,
     /// How the server ends.
     pub shutdown: ShutdownConfig,
 }
@@ -186,7 +184,7 @@ impl Config {
         let mut root = Root::new(merged, path);
         let node = node(&mut root);
         let mail = alerts::mail(&mut root, &node);
-        let (alerts, page) = alerts::alerts(&mut root);
+        let alerts = alerts::alerts(&mut root);
         let config = Self {
             store: store(&mut root),
             node,
@@ -199,7 +197,6 @@ impl Config {
             audit: audit(&mut root),
             mail,
             alerts,
-            page,
             shutdown: shutdown(&mut root),
         };
         root.finish()?;

@@ -54,7 +54,7 @@ fn nothing_configured_is_the_specs_table() {
     assert_eq!(config.history, HistoryConfig { keep: 30 * DAY, max_runs_per_job: 10_000 });
     assert_eq!(config.audit, AuditConfig { keep: 400 * DAY });
     assert_eq!(config.shutdown.timeout, secs(60));
-    assert_eq!((config.mail, config.page), (None, None));
+    assert_eq!(config.mail, None);
     assert_eq!(config.alerts, AlertsConfig::default());
 }
 
@@ -114,7 +114,6 @@ fn every_key_can_be_set_in_the_file() {
         connect_timeout = "1s"
         timeout = "2s"
         at_once = 3
-        page = "https://carillon.example.org/"
         [shutdown]
         timeout = "5s"
         "#,
@@ -140,7 +139,6 @@ fn every_key_can_be_set_in_the_file() {
         (alerts.connect_timeout, alerts.timeout, alerts.ca_file.clone()),
         (secs(1), secs(2), Some("/ca.pem".into()))
     );
-    assert_eq!(config.page.as_deref(), Some("https://carillon.example.org"));
     assert_eq!(config.plugins.isolation, Isolation::InProcess);
     assert_eq!(config.plugins.in_process, ["a", "b"]);
     let mixed = PluginsConfig { isolation: Isolation::Process, ..config.plugins.clone() };

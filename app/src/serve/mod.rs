@@ -182,8 +182,8 @@ async fn run(config: Config) -> ExitCode {
 
 /// The address of the page for messages: the configured one, or else that of the API as this machine knows it.
 fn page(config: &Config, scheme: &str, address: Option<SocketAddr>) -> String {
-    if let Some(page) = &config.page {
-        return page.clone();
+    if let Some(url) = &config.http.public_url {
+        return format!("{url}{}", config.http.base_path);
     }
     let address = address.unwrap_or(config.http.bind);
     let port = address.port();

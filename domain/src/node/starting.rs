@@ -163,8 +163,8 @@ impl Node {
         }
     }
 
-    /// The stage of a run that is still held at this version. Otherwise an answer about it is one to an earlier claim and tells
-    /// nothing: the row has moved on, so that call matched nothing, or matched before the row was claimed again.
+    /// The stage of a run that is still held at this version. Otherwise an answer about it belongs to an earlier claim and tells
+    /// nothing. The row has moved on: that call matched nothing, or matched before the row was claimed again.
     pub(super) fn stage_of(&self, at: RunRef) -> Option<&Stage> {
         self.runs.get(&at.run).filter(|of_run| of_run.at == at).map(|of_run| &of_run.stage)
     }

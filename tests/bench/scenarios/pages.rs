@@ -117,7 +117,9 @@ fn sizes(lab: &Lab, caller: &mut Caller, screens: &[(&'static str, String)], fou
     let kb = |bytes: usize| bytes as f64 / 1_000.0;
     for (name, path) in screens {
         let page = caller.page(path);
-        let loaded: usize = parts_of(&page).iter().map(|part| caller.bytes(part)).sum();
+        // A row that is put into a page brings nothing along.
+        let parts = if path.contains("fragment=") { Vec::new() } else { parts_of(&page) };
+        let loaded: usize = parts.iter().map(|part| caller.bytes(part)).sum();
         let (own, all) = (caller.bytes(path), caller.bytes(path) + loaded);
         let note = format!("{:.1} KB the page itself", kb(own));
         found.row(

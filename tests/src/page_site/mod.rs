@@ -147,7 +147,7 @@ impl Site {
     }
 }
 
-/// What `carillon.toml` holds.
+/// The text of `carillon.toml`.
 fn config(readers: &[Reader]) -> String {
     let entries: String = readers.iter().map(|reader| reader.entry()).collect();
     format!("[node]\nname = \"bell-1\"\n[history]\nkeep = \"60d\"\n{entries}")

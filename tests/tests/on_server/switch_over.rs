@@ -1,7 +1,7 @@
 //! A pair of servers, one of which takes the writes: the other one takes over while a store is open.
 
 use carillon_domain::node::call::BeatAnswer;
-use carillon_store::{ManualClock, Me, NodeStore, StoreError};
+use carillon_store::{ManualClock, Me, StoreError};
 use carillon_tests::conformance::StoreFixture;
 use carillon_tests::conformance::fixture::{BEGIN, job};
 use carillon_tests::databases::{Brand, Database, Server};

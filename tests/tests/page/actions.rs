@@ -78,22 +78,22 @@ fn selected_jobs_are_paused_resumed_and_run_at_once(browser: &Browser) {
     }
     site.sign_in(browser, Reader::Operator);
     browser.open(&site.at("/jobs?sort=next"));
-    browser.click("button[value=pause]");
+    browser.click("#bulk button[value=pause]");
     browser.wait_for_text("#said", "Nothing was selected.");
     select(browser, &["b", "d"]);
     browser.wait_for_text("#bulk output", "2 selected");
-    browser.click("button[value=pause]");
+    browser.click("#bulk button[value=pause]");
     browser.wait_for_text("#said", "Done for the selected jobs.");
     assert!(browser.url().contains("sort=next"), "the list stays as it was: {}", browser.url());
     let paused = |name: &str| site.server.get(&format!("/v1/jobs/{name}"))["paused"] == true;
     assert_eq!(["a", "b", "c", "d", "e"].map(paused), [false, true, false, true, false]);
     select(browser, &["b"]);
-    browser.click("button[value=resume]");
+    browser.click("#bulk button[value=resume]");
     browser.wait_until_gone("tr[id='row:default/b'] .o-paused");
     assert_eq!(["b", "d"].map(paused), [false, true]);
     range(browser, "a", "c");
     browser.wait_for_text("#bulk output", "3 selected");
-    browser.click("button[value=run]");
+    browser.click("#bulk button[value=run]");
     browser.wait_for_text("#said", "Done for the selected jobs.");
     for name in ["a", "b", "c"] {
         site.server.wait_for_runs(name, 1, |run| run["status"] == "succeeded");

@@ -8,9 +8,8 @@ use rusqlite::{Connection, Row, params_from_iter};
 use crate::cache::definition_cache::Cache;
 use crate::codec::end_code;
 use crate::sqlite::client::error::statement;
-use crate::sqlite::reports::names_of;
 use crate::sqlite::rows::signed;
-use crate::sqlite::select::{first, jobs};
+use crate::sqlite::select::{first, jobs, names_of};
 use crate::tables::JobRow;
 use crate::{JobCursor, JobQuery, JobSort, StoreResult};
 

@@ -13,7 +13,7 @@ use crate::definition::{Definition, from_document};
 use crate::sqlite::client::error::{statement, unreadable};
 use crate::sqlite::rows::{self, CONCURRENT, CONCURRENT_ORDER, STATE, signed};
 use crate::tables::{ConcurrentJob, JobRow};
-use crate::{ClaimRequest, JobKey, StoreError, StoreResult};
+use crate::{ClaimRequest, JobKey, NamespaceScope, StoreError, StoreResult};
 
 /// Every row that a statement answers.
 pub(in crate::sqlite) fn all<T>(
@@ -200,4 +200,12 @@ pub(in crate::sqlite) fn due_concurrent(
     );
     let (partitions, executors) = (json(&request.partitions)?, json(&request.executors)?);
     concurrent(conn, cache, &rest, params![request.until.as_ms(), partitions, executors, request.runs.len() as i64])
+}
+
+/// The namespaces that are shown as a list; NULL for all.
+pub(in crate::sqlite) fn names_of(scope: &NamespaceScope) -> StoreResult<Option<String>> {
+    match scope {
+        NamespaceScope::All => Ok(None),
+        NamespaceScope::Only(names) => json(names).map(Some),
+    }
 }

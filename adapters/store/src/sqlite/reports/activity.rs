@@ -9,9 +9,8 @@ use rusqlite::{Connection, Row, params};
 
 use crate::reports::counting::{BUCKET, Count, DAY, begin_of, begin_of_day, day_of};
 use crate::sqlite::client::error::statement;
-use crate::sqlite::reports::names_of;
 use crate::sqlite::rows::signed;
-use crate::sqlite::select::all;
+use crate::sqlite::select::{all, names_of};
 use crate::{ActivityBucket, JobDay, NamespaceScope, OutcomeCounts, StoreResult};
 
 /// How many of a job's newest records are looked at for those that are not counted yet.

@@ -18,7 +18,7 @@ use crate::reports::namespaces::JobNamespaces;
 use crate::reports::port::{JobLists, LOOKED_AT, Reports};
 use crate::sqlite::client::error::{statement, unreadable};
 use crate::sqlite::rows::{self, RECORD, signed};
-use crate::sqlite::select::{all, first, json};
+use crate::sqlite::select::{all, first, names_of};
 use crate::sqlite::tables::Transaction;
 use crate::tables::{SeenJob, Tables, at_once};
 use crate::views::jobs::seen_jobs;
@@ -26,14 +26,6 @@ use crate::{
     Bounded, JobDay, JobKey, JobList, JobListQuery, ListedJob, NamespaceScope, Overview, OverviewQuery, RolledUp,
     RunStage, RunView, StoreResult,
 };
-
-/// The namespaces that are shown as a list; NULL for all.
-pub(in crate::sqlite) fn names_of(scope: &NamespaceScope) -> StoreResult<Option<String>> {
-    match scope {
-        NamespaceScope::All => Ok(None),
-        NamespaceScope::Only(names) => json(names).map(Some),
-    }
-}
 
 /// The first rows of all partitions that may be claimed until then.
 fn due(partitions: u16, until: Timestamp, limit: usize) -> String {

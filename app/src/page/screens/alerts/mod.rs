@@ -65,7 +65,7 @@ fn empty() -> Markup {
 
 fn open(visit: &Visit, incidents: &[Incident]) -> Markup {
     html! {
-        ul.needs data-list {
+        ul.needs.troubles data-list {
             @for incident in incidents {
                 li.need {
                     span.o.o-failed { (incident.key.class.as_str()) }

@@ -11,12 +11,7 @@ use crate::page::zone::clock;
 
 /// Every field that says something, and the params as the executor gets them, without secrets.
 /// `author` is who gave them; `last_ping` is the newest call of its monitor.
-pub(super) fn facts(
-    visit: &Visit,
-    view: &JobView,
-    author: Option<&str>,
-    last_ping: Option<&DeliveryView>,
-) -> Markup {
+pub(super) fn facts(visit: &Visit, view: &JobView, author: Option<&str>, last_ping: Option<&DeliveryView>) -> Markup {
     let job = &view.job;
     let time = |at| clock(at, visit.now, visit.zone);
     html! {

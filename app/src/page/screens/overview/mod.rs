@@ -67,7 +67,7 @@ struct Seen {
     now: Overview,
 }
 
-/// What routes tell of. Nodes look for it once a second, so it is read as often at the most.
+/// The troubles that routes tell of. Nodes look for it once a second, so it is read as often at the most.
 struct Alerts {
     incidents: Vec<Incident>,
     /// How many messages were given up.
