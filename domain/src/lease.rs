@@ -142,7 +142,7 @@ impl Timing {
 
 /// A node's estimate of the database's time. It is a lower bound, so that nothing starts early.
 ///
-/// The database read its clock between the sending of a question and the arrival of its answer. So each answer tells two bounds: at the
+/// The database read its clock between the sending of a question and the arrival of its answer. So each answer tells two bounds. At the
 /// arrival the clock shows at least this time, and at the sending it showed at most this time. The best lower bound is kept until
 /// an answer contradicts it, because a clock was set back or drifts. An answer that took long contradicts nothing, so a stall of the
 /// database does not make firings late.

@@ -380,7 +380,6 @@ fn mail_is_configured_as_a_whole_and_its_password_is_never_told() {
             "/no/such cannot be read",
         ),
         ("[mail]\nserver = \"h\"", "[mail] has: smtp, from, user, password_file, plaintext"),
-        ("[alerts]\npage = \"carillon.example.org\"", "https://carillon.example.org"),
         ("[alerts]\nprivate = true", "alerts.private"),
     ] {
         let told = file(text).unwrap_err();

@@ -50,7 +50,7 @@ pub const SCREENS: [Screen; 30] = [
     screen("review", "/jobs/default/invoice-export/edit", ".diff .ins", "55 5 * * *").after(review),
     screen("conflict", "/jobs/default/sync-crm/edit", "h1", "Somebody else changed").after(conflict),
     screen("timeline", "/timeline", "svg.lanes", ""),
-    screen("timeline as a table", "/timeline?as=table&hours=1", "td.name", "poll-mailbox"),
+    screen("timeline as a table", "/timeline?as=table&hours=1", "main table", "poll-mailbox"),
     screen("timeline of the past", "/timeline?from=2026-01-01T00:00:00Z", "svg.lanes", ""),
     screen("schedules", "/schedules", ".examples", "every night"),
     screen(

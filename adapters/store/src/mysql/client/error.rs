@@ -19,7 +19,7 @@ pub(in crate::mysql) struct StatementFailure {
 
 /// 1213 deadlock, 1020 changed since read, 3101 refused by the other members of a group; 1412 and 1615 a table got a column since.
 const ROLLED_BACK: [u16; 5] = [1213, 1020, 3101, 1412, 1615];
-/// The server is no writer now: 1290 and 1836 read-only, 1792 a read-only session, 1047 left its Galera cluster, 3032 offline, 3100 its
+/// The server is no writer now. 1290 and 1836: read-only; 1792: a read-only session; 1047: it left its Galera cluster. 3032: offline; 3100: its
 /// group cannot take the transaction.
 const NOT_WRITER: [u16; 6] = [1290, 1836, 1792, 1047, 3032, 3100];
 /// Those of them that refuse a statement before it does anything, so one that commits by itself has not done so.

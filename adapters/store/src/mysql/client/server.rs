@@ -168,7 +168,7 @@ impl Server {
     }
 }
 
-/// Whoever gives up waiting for a server lets the next one begin at another server: this one may be silent for ever.
+/// A caller that gives up waiting for a server lets the next one begin at another server: this one may be silent for ever.
 struct Waits<'a> {
     server: &'a Server,
     place: usize,
