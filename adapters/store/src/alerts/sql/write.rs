@@ -117,16 +117,9 @@ fn incident(row: &IncidentRow) -> Vec<Cell> {
 }
 
 /// All columns but the number, which the database draws.
-fn cells(row: &DeliveryRow) -> Vec<Cell> {
-    vec![
-        row.version.into(),
-        row.message.as_str().into(),
-        row.route.as_deref().into(),
-        row.job.map(|job| job.0).into(),
-        i64::from(row.place).into(),
-        row.kind.as_str().into(),
-        row.host.as_str().into(),
-        row.made_at.into(),
+/// How a delivery stands: the columns that its attempts move.
+fn standing(row: &DeliveryRow) -> [Cell; 8] {
+    [
         row.state.as_str().into(),
         row.claim_at.into(),
         row.session.map(|session| session.as_u64()).into(),
@@ -135,8 +128,21 @@ fn cells(row: &DeliveryRow) -> Vec<Cell> {
         row.first_try_at.into(),
         row.settled_at.into(),
         row.answer.as_deref().into(),
-        row.document.as_str().into(),
     ]
+}
+
+fn cells(row: &DeliveryRow) -> Vec<Cell> {
+    let made: [Cell; 8] = [
+        row.version.into(),
+        row.message.as_str().into(),
+        row.route.as_deref().into(),
+        row.job.map(|job| job.0).into(),
+        i64::from(row.place).into(),
+        row.kind.as_str().into(),
+        row.host.as_str().into(),
+        row.made_at.into(),
+    ];
+    made.into_iter().chain(standing(row)).chain([row.document.as_str().into()]).collect()
 }
 
 fn deliveries(rows: &[DeliveryRow]) -> Statement {
@@ -147,18 +153,7 @@ fn deliveries(rows: &[DeliveryRow]) -> Statement {
 fn delivery(row: &DeliveryRow) -> Statement {
     let sql = "UPDATE alert_delivery SET version = version + 1, state = ?, claim_at = ?, session = ?, tries = ?, \
                refusals = ?, first_try_at = ?, settled_at = ?, answer = ? WHERE id = ? AND version = ?";
-    let params = vec![
-        row.state.as_str().into(),
-        row.claim_at.into(),
-        row.session.map(|session| session.as_u64()).into(),
-        i64::from(row.tries).into(),
-        i64::from(row.refusals).into(),
-        row.first_try_at.into(),
-        row.settled_at.into(),
-        row.answer.as_deref().into(),
-        row.id.into(),
-        row.version.into(),
-    ];
+    let params = standing(row).into_iter().chain([row.id.into(), row.version.into()]).collect();
     Statement::new(sql, params)
 }
 
