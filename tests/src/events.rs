@@ -1,11 +1,13 @@
 //! Reading server-sent events from outside.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::raw_client::{connect, request};
 use crate::server::Server;
 
 /// One event. A block without an event's name is told too: it moves the reader's place.
@@ -81,4 +83,27 @@ impl EventReader {
             }
         }
     }
+}
+
+/// Many readers at once, as bare sockets that have their place: the head and the first block have come. `query` begins with `?` or is
+/// empty.
+///
+/// # Panics
+/// If a stream does not begin.
+pub fn hold_readers(server: &Server, query: &str, count: usize) -> Vec<TcpStream> {
+    let path = format!("/v1/events{query}");
+    let asked = (0..count).map(|_| {
+        let mut stream = connect(server);
+        stream.write_all(&request(server, "GET", &path, &[], b"")).expect("a request can be sent");
+        stream
+    });
+    let mut readers: Vec<TcpStream> = asked.collect();
+    for stream in &mut readers {
+        let (mut head, mut byte) = (Vec::new(), [0]);
+        while !head.windows(5).any(|end| end == b"\nid: ") {
+            stream.read_exact(&mut byte).expect("a stream begins");
+            head.push(byte[0]);
+        }
+    }
+    readers
 }

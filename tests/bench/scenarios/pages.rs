@@ -1,14 +1,11 @@
 //! The page beside a busy scheduler: how long each screen takes, how much it sends and asks, and what its readers cost.
 
-use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::time::Instant;
 
 use carillon_tests::browser::{self, Browser, Look};
 use carillon_tests::databases::StatementCount;
+use carillon_tests::events::hold_readers;
 use carillon_tests::processes::resident_kib;
-use carillon_tests::raw_client::{connect, request};
-use carillon_tests::server::Server;
 use carillon_tests::skipped;
 use serde_json::{Value, json};
 
@@ -23,6 +20,8 @@ use crate::site::{Setting, Site, Work, pause_until};
 
 /// How far back the records go that are made, one each millisecond.
 const DAYS: u64 = 5;
+/// The events that the readers follow.
+const FOLLOWED: &str = "?types=job.changed,session.changed";
 /// How often the statements of a screen are counted: a node asks of its own accord meanwhile.
 const TRIES: usize = 20;
 /// The screens that a browser paints, and how often.
@@ -165,10 +164,10 @@ fn readers(lab: &Lab, site: &Site<'_>, found: &mut Found) {
         pause_until(began + lab.size.window / 3);
         (count.now() - before) as f64 / began.elapsed().as_secs_f64()
     };
-    let first = follow(node, 1);
+    let first = hold_readers(node, FOLLOWED, 1);
     let one = rate();
     let before_kib = resident_kib(node.pid());
-    let others = follow(node, many - 1);
+    let others = hold_readers(node, FOLLOWED, many - 1);
     let thousand = rate();
     let each_kib = resident_kib(node.pid()).saturating_sub(before_kib) as f64 / (many - 1) as f64;
     drop((first, others));
@@ -178,25 +177,6 @@ fn readers(lab: &Lab, site: &Site<'_>, found: &mut Found) {
     found.row(Row::new(what, more, "%").at_most(5.0, 0.0).note(note));
     let what = format!("memory for each of {many} readers of events");
     found.row(Row::new(what, each_kib, "KiB").at_most(64.0, 16.0));
-}
-
-/// Readers that have their place: the head and the first block have come.
-fn follow(node: &Server, count: usize) -> Vec<TcpStream> {
-    let path = "/v1/events?types=job.changed,session.changed";
-    let asked = (0..count).map(|_| {
-        let mut stream = connect(node);
-        stream.write_all(&request(node, "GET", path, &[], b"")).expect("a request can be sent");
-        stream
-    });
-    let mut readers: Vec<TcpStream> = asked.collect();
-    for stream in &mut readers {
-        let (mut head, mut byte) = (Vec::new(), [0]);
-        while !head.windows(5).any(|end| end == b"\nid: ") {
-            stream.read_exact(&mut byte).expect("a stream begins");
-            head.push(byte[0]);
-        }
-    }
-    readers
 }
 
 /// How long a browser takes from asking for a screen to its first paint with content.

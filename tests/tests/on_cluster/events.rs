@@ -1,16 +1,14 @@
 //! Readers of events: whatever node they read from, and however many they are.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::io::Read;
 use std::time::Duration;
 
 use carillon_tests::cluster::{BRISK, Cluster};
 use carillon_tests::databases::{self, StatementCount};
-use carillon_tests::events::{Event, EventReader};
+use carillon_tests::events::{Event, EventReader, hold_readers};
 use carillon_tests::jobs::{NEVER, job, status, text};
 use carillon_tests::processes::resident_kib;
-use carillon_tests::raw_client::{connect, request};
 use carillon_tests::server::{Server, wait_until};
 use serde_json::{Value, json};
 
@@ -119,24 +117,6 @@ fn a_change_of_a_job_at_one_node_is_told_at_another() {
     assert_eq!(again.next(PATIENCE).expect("it was missed").key(), told[2].key());
 }
 
-/// Readers that have their place: the head and the first block have come.
-fn begin(server: &Server, count: usize) -> Vec<TcpStream> {
-    let asked = (0..count).map(|_| {
-        let mut stream = connect(server);
-        stream.write_all(&request(server, "GET", "/v1/events", &[], b"")).expect("a request can be sent");
-        stream
-    });
-    let mut readers: Vec<TcpStream> = asked.collect();
-    for stream in &mut readers {
-        let (mut head, mut byte) = (Vec::new(), [0]);
-        while !head.windows(5).any(|end| end == b"\nid: ") {
-            stream.read_exact(&mut byte).expect("a stream begins");
-            head.push(byte[0]);
-        }
-    }
-    readers
-}
-
 fn looks(server: &Server) -> u64 {
     let (_, _, metrics) = server.call_raw("GET", "/metrics", &[], None);
     let line = metrics.lines().find_map(|line| line.strip_prefix("carillon_event_looks_total "));
@@ -160,10 +140,10 @@ fn a_thousand_readers_cost_the_database_what_one_does() {
         let looked = looks(&node) - begun;
         (count.now() - asked) as f64 / looked as f64
     };
-    let first = begin(&node, 1);
+    let first = hold_readers(&node, "", 1);
     let one = cost(20);
     let before_kib = resident_kib(node.pid());
-    let mut readers = begin(&node, 999);
+    let mut readers = hold_readers(&node, "", 999);
     let thousand = cost(20);
     let kib = resident_kib(node.pid()).saturating_sub(before_kib) / 999;
     eprintln!("{one:.1} statements a look for one reader, {thousand:.1} for a thousand; {kib} KiB a reader");
