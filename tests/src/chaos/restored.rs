@@ -1,8 +1,8 @@
 //! An older state of the database is put back under nodes that go on, and people accept it when the nodes say so.
 //!
 //! A restore that no node outlives cannot be noticed, and a node that is started right after it may claim before another
-//! notices. That is a limit of what Carillon promises and no fault that it gets over; so the nodes that were there before
-//! are the first to reach the restored database, and if none of them is left, the newer state comes back.
+//! notices. That is a limit of what Carillon promises and no fault that it gets over. So no node is started meanwhile, and
+//! if none of those that were there before is left, the newer state comes back.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -42,14 +42,15 @@ pub(super) fn older_state(field: &Field, dice: &mut Dice) -> Counters {
     })?;
     last_for(dice.ms(0, 4_000));
 
-    let witnesses = Witnesses::among(field);
+    let starts: Vec<_> = field.nodes.iter().map(|node| node.member.hold_starts()).collect();
     pass(&field.nodes, Flow::CLOSED);
     field.server.kill();
     let until_us = now_us();
     let swapped = swap(&field.server.data(), &copies);
     let noticed = swapped.and_then(|()| {
         field.server.start_again();
-        witnesses.notice(field)
+        pass(&field.nodes, Flow::OPEN);
+        a_witness_notices(field)
     });
     if noticed.is_err() {
         field.server.kill();
@@ -57,6 +58,7 @@ pub(super) fn older_state(field: &Field, dice: &mut Dice) -> Counters {
         field.server.start_again();
     }
     pass(&field.nodes, Flow::OPEN);
+    drop(starts);
     noticed?;
     let said = accepted(field, dice.ms(0, 2_000))?;
     Ok(begun.seen(format!("what was committed from {from_us} until {until_us} (µs since 1970) is lost; {said}")))
@@ -126,30 +128,20 @@ fn is_window_open(field: &Field) -> bool {
     open.is_some_and(|count| count > 0)
 }
 
-/// The nodes that know what is lost, by their processes.
-struct Witnesses(Vec<(String, i32)>);
-
-impl Witnesses {
-    fn among(field: &Field) -> Self {
-        let running = |node: &Target| Some((node.name().to_owned(), node.member.server()?.pid()));
-        Self(field.nodes.iter().filter_map(running).collect())
+/// Waits until a node has noticed that knows what is lost; an error when all such nodes have ended before.
+fn a_witness_notices(field: &Field) -> Result<(), String> {
+    must_come(PATIENCE, "a node notices the restore (the newer state was put back)", || {
+        is_window_open(field) || is_nobody_left(field)
+    })?;
+    if is_nobody_left(field) && !is_window_open(field) {
+        return Err("no node has outlived the restore: the newer state was put back".to_owned());
     }
+    Ok(())
+}
 
-    /// Lets those that are still there reach the database, and waits until one has noticed.
-    fn notice(&self, field: &Field) -> Result<(), String> {
-        let mut left = Vec::new();
-        for node in &field.nodes {
-            let pid = node.member.server().map(|server| server.pid());
-            if pid.is_some_and(|pid| self.0.contains(&(node.name().to_owned(), pid))) {
-                left.push(node);
-            }
-        }
-        if left.is_empty() {
-            return Err("no node has outlived the restore: the newer state was put back".to_owned());
-        }
-        pass(left, Flow::OPEN);
-        must_come(PATIENCE, "a node notices the restore (the newer state was put back)", || is_window_open(field))
-    }
+/// Whether no node runs. As long as none is started, each that runs was there before the restore.
+fn is_nobody_left(field: &Field) -> bool {
+    field.nodes.iter().all(|node| node.member.server().is_none())
 }
 
 /// How many runs live at a node, as its metrics tell; none where there is no process.

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -28,6 +28,8 @@ pub struct Member {
 struct Shared {
     running: Mutex<Option<Arc<Server>>>,
     ends: Mutex<Vec<(Instant, String)>>,
+    /// Held while it is started, and while nobody may start it.
+    starting: Mutex<()>,
 }
 
 impl Member {
@@ -50,6 +52,11 @@ impl Member {
     /// The server as it runs now, ready or not; `None` while it is down.
     pub fn server(&self) -> Option<Arc<Server>> {
         self.shared.running.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Starts it no more while the guard is held; one that is being started is waited for.
+    pub fn hold_starts(&self) -> MutexGuard<'_, ()> {
+        self.shared.starting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// How its processes have ended so far, and when that was seen.
@@ -91,7 +98,11 @@ fn manage(home: &Path, environment: &[String], shared: &Shared, stopped: &Receiv
     let environment: Vec<(&str, &str)> = environment.iter().filter_map(|pair| pair.split_once('=')).collect();
     loop {
         // Whether it can schedule is up to the database, which may be away, or wait for people.
-        let Ok(server) = Server::try_listen(home, |command| command.envs(environment.iter().copied())) else {
+        let started = {
+            let _one_at_a_time = shared.starting.lock().unwrap_or_else(PoisonError::into_inner);
+            Server::try_listen(home, |command| command.envs(environment.iter().copied()))
+        };
+        let Ok(server) = started else {
             // The database is away: again in a moment.
             if is_over(stopped, Duration::from_millis(200)) {
                 return;
