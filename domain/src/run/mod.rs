@@ -1,9 +1,14 @@
 //! History: the records of runs that ended and of due times that did not run.
 
-use std::fmt;
+mod reason;
+
+use std::time::Duration;
 
 use crate::id::{JobId, RunId, SessionId};
+use crate::measured::{ClaimedAt, Usage};
 use crate::time::Timestamp;
+
+pub use reason::Reason;
 
 /// Why a firing starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -108,83 +113,6 @@ impl From<Outcome> for Status {
     }
 }
 
-/// The reason why a due time did not run, or why a run ended as it did.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Reason {
-    /// The previous run was still executing.
-    Overlap,
-    /// No node started it in time.
-    Misfire,
-    /// The job was paused.
-    Paused,
-    /// A new definition came before the start.
-    Updated,
-    /// The job was deleted before the start.
-    Deleted,
-    /// A newer firing took its place (`overlap = replace`).
-    Replaced,
-    /// A person cancelled it.
-    Cancelled,
-    /// The session that ran it ended, and did not record its outcome.
-    SessionEnded,
-    /// It may have started in commits that the database lost.
-    CommitsLost,
-    /// The executor's own text.
-    Said(String),
-}
-
-impl Reason {
-    /// The reason of a text that `Display` wrote.
-    pub fn from_text(text: &str) -> Self {
-        let fixed = [
-            Reason::Overlap,
-            Reason::Misfire,
-            Reason::Paused,
-            Reason::Updated,
-            Reason::Deleted,
-            Reason::Replaced,
-            Reason::Cancelled,
-            Reason::SessionEnded,
-            Reason::CommitsLost,
-        ];
-        fixed.into_iter().find(|reason| reason.to_string() == text).unwrap_or_else(|| Reason::Said(text.to_owned()))
-    }
-
-    /// The part of a derived run id that tells apart the records of one due time. Stored ids contain it, so it never
-    /// changes.
-    const fn kind(&self) -> u8 {
-        match self {
-            Reason::Overlap => 1,
-            Reason::Misfire => 2,
-            Reason::Paused => 3,
-            Reason::Updated => 4,
-            Reason::Deleted => 5,
-            Reason::Replaced => 6,
-            Reason::Cancelled => 7,
-            Reason::SessionEnded => 8,
-            Reason::Said(_) => 9,
-            Reason::CommitsLost => 10,
-        }
-    }
-}
-
-impl fmt::Display for Reason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Reason::Overlap => "overlap",
-            Reason::Misfire => "misfire",
-            Reason::Paused => "paused",
-            Reason::Updated => "updated",
-            Reason::Deleted => "deleted",
-            Reason::Replaced => "replaced",
-            Reason::Cancelled => "cancelled",
-            Reason::SessionEnded => "the node's session ended while it ran",
-            Reason::CommitsLost => "the database went back in time: nobody knows whether it started",
-            Reason::Said(text) => text,
-        })
-    }
-}
-
 /// How a run ended, as the executor reports it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Ending {
@@ -198,12 +126,22 @@ pub struct Ending {
     pub reason: Option<Reason>,
     /// When it ended. Due times up to here overlapped with it.
     pub ended_at: Timestamp,
+    /// When its node claimed it; the node sets it.
+    pub claimed_at: ClaimedAt,
+    /// The machine that it used.
+    pub usage: Usage,
 }
 
 impl Ending {
+    /// An ending of which no more is known.
+    pub fn new(status: Status, ended_at: Timestamp) -> Self {
+        let (claimed_at, usage) = (ClaimedAt::default(), Usage::default());
+        Self { status, exit_code: None, signal: None, reason: None, ended_at, claimed_at, usage }
+    }
+
     /// The ending of a run whose session has ended.
     pub fn lost(ended_at: Timestamp) -> Self {
-        Self { status: Status::Lost, exit_code: None, signal: None, reason: Some(Reason::SessionEnded), ended_at }
+        Self { reason: Some(Reason::SessionEnded), ..Self::new(Status::Lost, ended_at) }
     }
 }
 
@@ -243,6 +181,10 @@ pub struct RunRecord {
     pub finished_at: Timestamp,
     /// How late it started, in milliseconds: `started_at` minus the time at which it should have started.
     pub lag_ms: Option<i64>,
+    /// How long it was prepared before it started, in milliseconds: its node had claimed it so long before.
+    pub prepared_ms: Option<u64>,
+    /// The machine that it used.
+    pub usage: Usage,
     /// The session that ran it.
     pub session: Option<SessionId>,
     /// The fencing token of the run.
@@ -276,6 +218,12 @@ impl DueRange {
 }
 
 impl RunRecord {
+    /// When its node claimed it, if it started and that is known.
+    pub fn claimed_at(&self) -> Option<Timestamp> {
+        let (started_at, prepared_ms) = self.started_at.zip(self.prepared_ms)?;
+        Some(started_at - Duration::from_millis(prepared_ms))
+    }
+
     /// The record of due times of the schedule that did not run.
     pub fn skipped(job: JobId, due_range: DueRange, reason: Reason, now: Timestamp) -> Self {
         Self {
@@ -291,6 +239,8 @@ impl RunRecord {
             started_at: None,
             finished_at: now,
             lag_ms: None,
+            prepared_ms: None,
+            usage: Usage::default(),
             session: None,
             fencing_token: None,
             count: due_range.count,
@@ -319,15 +269,6 @@ impl RunRecord {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_reason_is_read_back_from_its_text() {
-        for reason in
-            [Reason::Overlap, Reason::SessionEnded, Reason::CommitsLost, Reason::Said("no such program: foo".into())]
-        {
-            assert_eq!(Reason::from_text(&reason.to_string()), reason);
-        }
-    }
 
     #[test]
     fn two_records_of_one_skipped_due_time_have_the_same_id() {
