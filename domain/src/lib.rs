@@ -28,4 +28,4 @@ pub mod store;
 mod values;
 pub mod wheel;
 
-pub use values::{duration, id, name, time};
+pub use values::{duration, id, measured, name, time};

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use carillon_domain::measured::Usage;
 use carillon_domain::run::Outcome;
 
 /// The receiver of a run's output while it runs.
@@ -60,12 +61,15 @@ pub struct Exit {
     pub output: Vec<u8>,
     /// Whether bytes between the first and the last part were dropped.
     pub output_truncated: bool,
+    /// The machine that it used, where that was measured.
+    pub usage: Usage,
 }
 
 impl Exit {
     /// The exit of a run that never had a process.
     pub fn without_process(how: Outcome, reason: impl Into<String>) -> Self {
         let (exit_code, signal, output, output_truncated) = (None, None, Vec::new(), false);
-        Self { how, exit_code, signal, reason: Some(reason.into()), output, output_truncated }
+        let (reason, usage) = (Some(reason.into()), Usage::default());
+        Self { how, exit_code, signal, reason, output, output_truncated, usage }
     }
 }

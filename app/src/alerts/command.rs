@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     fn exit(how: Outcome, exit_code: Option<i32>, output: &str) -> Exit {
-        Exit { how, exit_code, signal: None, reason: None, output: output.into(), output_truncated: false }
+        Exit { exit_code, reason: None, output: output.into(), ..Exit::without_process(how, "") }
     }
 
     #[test]

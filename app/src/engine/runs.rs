@@ -72,13 +72,13 @@ impl Engine {
         }
         self.counters.finished(status);
         self.handle.complete_output(run, &exit.output);
+        // The node sets the times, on the database's clock.
         let ending = Ending {
-            status,
             exit_code: exit.exit_code,
             signal: exit.signal,
             reason: exit.reason.map(Reason::Said),
-            // The node sets it, on the database's clock.
-            ended_at: Timestamp::EPOCH,
+            usage: exit.usage,
+            ..Ending::new(status, Timestamp::EPOCH)
         };
         let output = Arc::new(Output { bytes: exit.output, truncated: exit.output_truncated });
         Input::Exited { run, ending, output }

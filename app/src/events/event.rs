@@ -149,7 +149,7 @@ pub(super) fn start_of(view: &RunView) -> Option<Event> {
     }?;
     let mut run = run_json(view);
     if let (RunStage::Recorded { .. }, Some(fields)) = (&view.stage, run.as_object_mut()) {
-        for later in ["reason", "exit_code", "signal", "finished_at"] {
+        for later in ["reason", "exit_code", "signal", "finished_at", "claimed_at", "cpu_ms", "peak_memory_bytes"] {
             fields.insert(later.to_owned(), Value::Null);
         }
         for of_record in ["count", "first_due_at", "last_due_at", "output_truncated"] {

@@ -67,6 +67,9 @@ pub fn recorded_json(key: &JobKey, record: &RunRecord, node: Option<&str>) -> Va
     out["started_at"] = json!(record.started_at.map(|at| at.to_string()));
     out["finished_at"] = json!(record.finished_at.to_string());
     out["lag_ms"] = json!(record.lag_ms);
+    out["claimed_at"] = json!(record.claimed_at().map(|at| at.to_string()));
+    out["cpu_ms"] = json!(record.usage.cpu_ms);
+    out["peak_memory_bytes"] = json!(record.usage.peak_memory_kib.map(|kib| kib.saturating_mul(1_024)));
     out["node"] = json!(node);
     out["session"] = json!(record.session.map(|session| session.to_string()));
     out["fencing_token"] = json!(record.fencing_token);
@@ -80,7 +83,7 @@ pub fn recorded_json(key: &JobKey, record: &RunRecord, node: Option<&str>) -> Va
 fn empty(key: &JobKey) -> Value {
     json!({
         "id": null, "namespace": key.namespace, "job": key.name, "due_at": null, "attempt": null, "trigger": null,
-        "status": null, "reason": null, "exit_code": null, "signal": null, "started_at": null, "finished_at": null,
-        "lag_ms": null, "node": null, "session": null, "fencing_token": null,
+        "status": null, "reason": null, "exit_code": null, "signal": null, "claimed_at": null, "started_at": null,
+        "finished_at": null, "lag_ms": null, "cpu_ms": null, "peak_memory_bytes": null, "node": null, "session": null, "fencing_token": null,
     })
 }

@@ -1,5 +1,7 @@
 //! Finish: Executing -> Idle.
 
+use std::time::Duration;
+
 use super::{
     CancelledBy, Firing, Held, JobState, Owner, Phase, Rejected, Transition, TransitionKind, Waiting, held_by,
 };
@@ -159,9 +161,18 @@ pub(super) fn run_record(job: JobId, held: &Held, ending: &Ending, cancel: Optio
         started_at: held.started_at,
         finished_at: ending.ended_at.max(held.started_at.unwrap_or(ending.ended_at)),
         lag_ms: held.started_at.map(|started| started.as_ms() - held.firing.start_at.as_ms()),
+        prepared_ms: held
+            .started_at
+            .zip(ending.claimed_at.0)
+            .map(|(started, claimed)| whole_ms(started.since(claimed))),
+        usage: ending.usage,
         session: Some(held.session),
         fencing_token: Some(held.fencing_token),
         count: 1,
         first_due_at: held.firing.due_at,
     }
+}
+
+fn whole_ms(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

@@ -24,7 +24,7 @@ impl Node {
         let cancelled = ending.status == Status::Cancelled;
         let reason = of_run.stop.filter(|_| cancelled).map(|stop| stop.reason()).or(ending.reason);
         self.flow.ended(of_run.firing, utc, now);
-        let ending = Ending { ended_at: utc, reason, ..ending };
+        let ending = Ending { ended_at: utc, reason, claimed_at: of_run.claimed_at, ..ending };
         self.set_stage(run, Stage::Ended(Ended { ending, output }));
     }
 

@@ -161,8 +161,7 @@ impl Node {
     pub(super) fn keeper_died(&mut self, now: BootTime) {
         for run in self.in_stage(&Stage::Executing) {
             let reason = Some(Reason::Said("the keeper died, and with it every run of the node".into()));
-            let ended_at = self.utc(now);
-            let ending = Ending { status: Status::Lost, exit_code: None, signal: None, reason, ended_at };
+            let ending = Ending { reason, ..Ending::new(Status::Lost, self.utc(now)) };
             self.exited(run, Ended { ending, output: Arc::default() }, now);
         }
         self.begin_drain(now);

@@ -49,7 +49,7 @@ pub fn retrying(overlap: Overlap, max_attempts: u32, backoff: u64) -> Job {
 }
 
 pub fn ending(status: Status, ended_at: Timestamp) -> Ending {
-    Ending { status, exit_code: None, signal: None, reason: None, ended_at }
+    Ending::new(status, ended_at)
 }
 
 #[derive(Debug, Clone)]

@@ -2,7 +2,8 @@
 
 use carillon_domain::firing::{Event, TransitionKind};
 use carillon_domain::job::{Job, MisfirePolicy, OnLost, Overlap};
-use carillon_domain::run::{Status, Trigger};
+use carillon_domain::measured::{ClaimedAt, Usage};
+use carillon_domain::run::{Ending, Status, Trigger};
 
 use super::fixture::{JobFixture, at, ending, every, me, misfire, overlap, retrying};
 
@@ -317,4 +318,21 @@ fn an_exempt_firing_stays_exempt_after_a_release() {
     retried.reset(77).unwrap();
     let again = retried.run(130).firing;
     assert_eq!((again.due_at, again.attempt), (at(60), 2), "a retry of a misfire run");
+}
+
+#[test]
+fn a_record_tells_how_long_a_run_was_prepared_and_what_it_used() {
+    let usage = Usage { cpu_ms: Some(70), peak_memory_kib: Some(2_048) };
+    // Seconds of the claim, and how long before the start at 60 that is. A start in the commit of its claim is heard of after it.
+    for (claimed, prepared_ms) in [(Some(31), Some(29_000)), (Some(60), Some(0)), (Some(61), Some(0)), (None, None)] {
+        let mut fixture = JobFixture::new(every(60));
+        let held = fixture.run(60);
+        fixture.now = at(65);
+        let claimed_at = ClaimedAt(claimed.map(at));
+        let ending = Ending { claimed_at, usage, ..ending(Status::Succeeded, at(65)) };
+        fixture.apply(&Event::Finish { session: me(), run: held.run, ending }).unwrap();
+        let record = &fixture.records[0];
+        assert_eq!((record.prepared_ms, record.usage), (prepared_ms, usage), "claimed at {claimed:?}");
+        assert_eq!(record.claimed_at(), claimed.map(|secs| at(secs.min(60))));
+    }
 }

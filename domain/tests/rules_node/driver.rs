@@ -70,7 +70,7 @@ pub fn utc(ms: i64) -> Timestamp {
 }
 
 pub fn succeeded() -> Ending {
-    Ending { status: Status::Succeeded, exit_code: Some(0), signal: None, reason: None, ended_at: Timestamp::EPOCH }
+    Ending { exit_code: Some(0), ..Ending::new(Status::Succeeded, Timestamp::EPOCH) }
 }
 
 pub struct Driver {

@@ -3,7 +3,7 @@
 use carillon_domain::id::RunId;
 use carillon_domain::node::call::Call;
 use carillon_domain::node::call::CallFailure;
-use carillon_domain::node::port::{FinishAnswer, Next};
+use carillon_domain::node::port::{FinishAnswer, Next, SettleAnswer};
 use carillon_domain::node::{Config, Effect, Input};
 use carillon_domain::partition::partition_of;
 
@@ -16,6 +16,32 @@ pub fn a_run_ends_when_the_databases_clock_says_so() {
     driver.tick(2_500);
     driver.exit(run);
     assert_eq!(driver.finishes()[0].1.ended_at, utc(2_500), "whatever the executor's clock shows");
+}
+
+#[test]
+pub fn a_run_was_claimed_when_its_node_heard_of_it() {
+    let mut driver = Driver::new(config());
+    driver.tick(1_500);
+    let claimed = driver.prepare(9_000);
+    driver.tick(9_000);
+    driver.answer_start(Ok(vec![started(&claimed)]));
+    driver.tick(9_500);
+    driver.exit(claimed.at.run);
+    assert_eq!(driver.finishes()[0].1.claimed_at.0, Some(utc(1_500)));
+}
+
+#[test]
+pub fn a_start_that_was_not_applied_leaves_the_claim_as_it_was() {
+    let mut driver = Driver::new(config());
+    driver.tick(1_500);
+    let claimed = driver.prepare(2_000);
+    driver.tick(2_000);
+    driver.answer_start(Err(CallFailure::Unknown));
+    driver.tick(6_000);
+    driver.settled(Ok(vec![SettleAnswer::Prepared(claimed.clone())]));
+    driver.answer_start(Ok(vec![started(&claimed)]));
+    driver.exit(claimed.at.run);
+    assert_eq!(driver.finishes()[0].1.claimed_at.0, Some(utc(1_500)));
 }
 
 #[test]

@@ -22,13 +22,7 @@ fn asks() -> Me {
 }
 
 fn finished(at: RunRef, next: Option<Next>) -> Finished {
-    let ending = Ending {
-        status: Status::Succeeded,
-        exit_code: Some(0),
-        signal: None,
-        reason: None,
-        ended_at: super::rows::at(12),
-    };
+    let ending = Ending { exit_code: Some(0), ..Ending::new(Status::Succeeded, super::rows::at(12)) };
     Finished { at, ending, output: Output { bytes: b"done".to_vec(), truncated: false }.into(), next }
 }
 

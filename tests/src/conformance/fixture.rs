@@ -55,7 +55,7 @@ pub fn at(secs: u64) -> Timestamp {
 
 /// A run that ended well, or not.
 pub fn ending(status: Status, ended_at: Timestamp) -> Ending {
-    Ending { status, exit_code: Some(i32::from(status != Status::Succeeded)), signal: None, reason: None, ended_at }
+    Ending { exit_code: Some(i32::from(status != Status::Succeeded)), ..Ending::new(status, ended_at) }
 }
 
 /// The row of a job, and the run, as a claim tells them.

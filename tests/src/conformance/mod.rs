@@ -44,7 +44,7 @@ macro_rules! store_conformance {
                 peek_tells_what_others_leave_unclaimed, peek_tells_what_waits_beside, an_unknown_partition_is_an_error;
             run_transitions: starts_on_time_only, a_late_start_carries_the_latest,
                 a_late_start_goes_back_where_misfires_are_skipped, many_that_outlive_due_times_are_recorded_together,
-                allow_runs_beside, a_run_ends_once, output_is_kept, a_retry_draws_a_new_run,
+                allow_runs_beside, a_record_keeps_what_was_measured, a_run_ends_once, output_is_kept, a_retry_draws_a_new_run,
                 overlap_skip_records_what_passed, overlap_delay_keeps_one_waiter, overlap_replace_arms_the_newest,
                 overlap_replace_follows_what_was_changed_since, a_one_shot_completes,
                 a_poisoned_member_does_not_wedge_the_batch, reset_gives_back;

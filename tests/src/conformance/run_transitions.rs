@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use carillon_domain::firing::Phase;
 use carillon_domain::job::{Job, Misfire, MisfirePolicy, Overlap, Retry};
+use carillon_domain::measured::{ClaimedAt, Usage};
 use carillon_domain::node::port::{FinishAnswer, RowKey, RunRef, SettleAnswer, StartAnswer};
-use carillon_domain::run::{Status, Trigger};
+use carillon_domain::run::{Ending, Status, Trigger};
 use carillon_doubles::author;
 use carillon_store::{Finished, MAX_OUTPUT_BYTES, Me, Output, RunStage};
 
@@ -96,6 +97,37 @@ pub async fn allow_runs_beside(bench: &StoreFixture) {
     assert_eq!(attempts, [(at(30), 1), (at(10), 2)]);
     let answers = bench.store.start(Me::new(bench.me), &refs(&claimed)).await.unwrap();
     assert!(answers.iter().all(|answer| matches!(answer, StartAnswer::Started { .. })), "{answers:?}");
+}
+
+/// History keeps how long a run was prepared and what it used, alone and among others that differ.
+pub async fn a_record_keeps_what_was_measured(bench: &StoreFixture) {
+    let none = Usage::default();
+    let large = Usage { cpu_ms: Some(1 << 40), peak_memory_kib: Some(1 << 50) };
+    let told = [(Some(at(4)), large), (None, none), (Some(at(10)), Usage { cpu_ms: Some(0), ..none })];
+    let mut ended = Vec::new();
+    for n in 0..told.len() {
+        bench.create(job(&format!("j{n}"))).await;
+    }
+    let claimed = bench.claim().await;
+    bench.go_to(10);
+    let answers = bench.store.start(Me::new(bench.me), &refs(&claimed)).await.unwrap();
+    bench.go_to(12);
+    for (answer, (claimed_at, usage)) in answers.iter().zip(told) {
+        let StartAnswer::Started { at: running, .. } = answer else { panic!("not started: {answer:?}") };
+        let claimed_at = ClaimedAt(claimed_at);
+        let ending = Ending { claimed_at, usage, ..ending(Status::Succeeded, at(12)) };
+        ended.push(Finished { at: *running, ending, next: None, output: Default::default() });
+    }
+    let last = ended.pop().expect("three ran");
+    bench.store.finish(Me::new(bench.me), &ended, &[]).await.unwrap();
+    bench.store.finish(Me::new(bench.me), std::slice::from_ref(&last), &[]).await.unwrap();
+    for (of, (claimed_at, usage)) in ended.iter().chain([&last]).zip(told) {
+        let view = bench.store.run(of.at.run).await.unwrap();
+        let RunStage::Recorded { record, .. } = view.stage else { panic!("not recorded: {view:?}") };
+        assert_eq!((record.claimed_at(), record.usage), (claimed_at, usage));
+        let listed = bench.records(&view.key.name).await;
+        assert_eq!((listed[0].claimed_at(), listed[0].usage), (claimed_at, usage));
+    }
 }
 
 /// The same finish twice is one record.

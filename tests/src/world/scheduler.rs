@@ -90,7 +90,7 @@ pub trait Scheduler {
     /// A child ends; its node hears of it if it can.
     fn child_ends(&mut self, n: usize, run: RunId, status: Status) {
         if let Some(child) = self.world().processes[n].children.remove(&run) {
-            let ending = Ending { status, exit_code: None, signal: None, reason: None, ended_at: Timestamp::EPOCH };
+            let ending = Ending::new(status, Timestamp::EPOCH);
             let output = self.output_of(child.job);
             self.tell(n, Input::Exited { run, ending, output });
         }

@@ -34,6 +34,9 @@ pub(crate) struct Cgroup {
     path: PathBuf,
     directory: OwnedFd,
     events: File,
+    cpu: File,
+    /// The CPU time of the runs that were in it before.
+    earlier_us: u64,
     killed: Cell<bool>,
 }
 
@@ -85,9 +88,10 @@ impl Cgroups {
         let path = self.root.join(format!("run-{}", self.made));
         fs::create_dir(&path)?;
         self.made += 1;
-        let [directory, events] =
-            [File::open(&path)?, File::open(path.join("cgroup.events"))?].map(|file| keep(file.into()));
-        Ok(Cgroup { path, directory, events: events.into(), killed: Cell::new(false) })
+        let open = |name: &str| Ok::<_, io::Error>(keep(File::open(path.join(name))?.into()));
+        let (directory, events, cpu) = (open(".")?, open("cgroup.events")?, open("cpu.stat")?);
+        let (events, cpu, killed) = (events.into(), cpu.into(), Cell::new(false));
+        Ok(Cgroup { path, directory, events, cpu, earlier_us: 0, killed })
     }
 
     /// Keeps an empty cgroup for a later run, unless it was killed.
@@ -119,6 +123,16 @@ impl Cgroup {
         text[..length].split(|byte| *byte == b'\n').any(|line| line == b"populated 1")
     }
 
+    /// The CPU time in microseconds since this was last asked, which is once for each run. The kernel counts it in every cgroup
+    /// v2, whatever its controllers, and keeps it when processes end.
+    pub(crate) fn take_cpu_us(&mut self) -> Option<u64> {
+        let mut text = [0; 64];
+        let length = self.cpu.read_at(&mut text, 0).ok()?;
+        let total_us = usage_us(&text[..length])?;
+        let earlier_us = std::mem::replace(&mut self.earlier_us, total_us);
+        total_us.checked_sub(earlier_us)
+    }
+
     /// Whether `path`, as /proc/PID/cgroup gives it, is this cgroup or one that a process made below it.
     pub(crate) fn holds(&self, path: &str) -> bool {
         let ours = self.path.iter().rev().take(2).collect::<Vec<_>>();
@@ -133,6 +147,12 @@ impl Cgroup {
         // A failure leaves the cgroup populated; the keeper comes back.
         let _ = fs::write(self.path.join("cgroup.kill"), "1");
     }
+}
+
+/// The first line of cpu.stat.
+fn usage_us(text: &[u8]) -> Option<u64> {
+    let line = text.split(|byte| *byte == b'\n').next()?;
+    std::str::from_utf8(line.strip_prefix(b"usage_usec ")?).ok()?.parse().ok()
 }
 
 /// Kills everything below `root` and removes it as far as it is empty. Also for the node, when its keeper has died.
@@ -226,5 +246,13 @@ mod tests {
         let mounts = b"tmpfs /run tmpfs rw 0 0\ncgroup2 /sys/fs/a\\040b cgroup2 rw 0 0\ncgroup /c cgroup rw 0 0\n";
         assert_eq!(mount_points(mounts), [Path::new("/sys/fs/a b")]);
         assert!(mount_points(b"").is_empty());
+    }
+
+    #[test]
+    fn the_cpu_time_is_the_first_line() {
+        assert_eq!(usage_us(b"usage_usec 1234\nuser_usec 1000\nsystem_us"), Some(1_234));
+        for odd in [&b""[..], b"usage_usec \n", b"user_usec 7\n"] {
+            assert_eq!(usage_us(odd), None);
+        }
     }
 }

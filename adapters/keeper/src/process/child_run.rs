@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use carillon_domain::id::RunId;
+use carillon_domain::measured::Usage;
 use carillon_domain::run::Outcome;
 use nix::sys::epoll::{Epoll, EpollEvent, EpollFlags};
 
@@ -73,6 +74,8 @@ pub(crate) struct Run {
     pub(crate) output: Output,
     /// How the main process ended: exit code or signal.
     pub(crate) end: (Option<i32>, Option<i32>),
+    /// The machine that it used, once its main process was reaped.
+    pub(crate) usage: Usage,
     /// Why it never became its program, if it did not.
     pub(crate) failure: Option<LaunchFailure>,
     pub(crate) names: Names,
@@ -116,18 +119,17 @@ impl Run {
 
     /// The run's exit.
     pub(crate) fn finish(self) -> Exit {
-        let (exit_code, signal) = self.end;
+        let ((exit_code, signal), usage) = (self.end, self.usage);
         let (output, output_truncated) = self.output.finish();
         let (how, reason) = match (self.stopped, self.failure) {
             (Some((how, reason)), _) => (how, Some(reason)),
             (None, Some(failure)) => {
                 let (how, reason) = self.names.explain(failure);
-                let (exit_code, signal) = (None, None);
-                return Exit { how, exit_code, signal, reason: Some(reason), output, output_truncated };
+                return Exit { output, output_truncated, ..Exit::without_process(how, reason) };
             }
             (None, None) if exit_code == Some(0) => (Outcome::Succeeded, None),
             (None, None) => (Outcome::Failed, None),
         };
-        Exit { how, exit_code, signal, reason, output, output_truncated }
+        Exit { how, exit_code, signal, reason, output, output_truncated, usage }
     }
 }

@@ -7,6 +7,7 @@ use std::rc::Rc;
 
 use carillon_domain::guard::{Guard, enabled};
 use carillon_domain::id::RunId;
+use carillon_domain::measured::Usage;
 use carillon_domain::run::Outcome;
 use nix::sys::epoll::Epoll;
 
@@ -18,7 +19,7 @@ use crate::process::launch::child::{self, LaunchContext};
 use crate::process::launch::failure::{LEASE_OVER, LaunchFailure, Names};
 use crate::process::leftovers::{Leftovers, Table};
 use crate::process::node_socket::Link;
-use crate::process::signals::{kill_group, peek_zombie, reap, terminate_group};
+use crate::process::signals::{kill_group, peek_zombie, reap, terminate_group, whole_ms};
 use crate::protocol::frames::Report;
 use crate::spawn_request::Spawn;
 
@@ -114,6 +115,7 @@ impl Runs {
             pipe: Some(pipe),
             output: Output::default(),
             end: (None, None),
+            usage: Usage::default(),
             failure: None,
             names,
         };
@@ -267,7 +269,7 @@ impl Runs {
             run.phase = Phase::Ending;
             run.end = (zombie.exit_code, zombie.signal);
             kill_group(zombie.pid);
-            reap(zombie.pid);
+            run.usage = reap(zombie.pid);
             self.wake(key, None);
             self.ending.push(key);
             self.recheck_delay_ms = RECHECK_MS.0;
@@ -324,6 +326,9 @@ impl Runs {
         self.table.by_id.remove(&id);
         if self.table.by_pid.get(&run.pid) == Some(&key) {
             self.table.by_pid.remove(&run.pid);
+        }
+        if let Some(cpu_us) = run.cgroup.as_mut().and_then(Cgroup::take_cpu_us) {
+            run.usage.cpu_ms = Some(whole_ms(cpu_us));
         }
         self.give_back(run.cgroup.take());
         link.report(&Report::Ended { run: id, exit: run.finish() });

@@ -2,6 +2,8 @@
 
 use std::io;
 
+use carillon_domain::measured::Usage;
+
 /// A child that has ended and was not reaped yet: its number is still its own.
 pub(crate) struct Zombie {
     pub(crate) pid: libc::pid_t,
@@ -28,10 +30,24 @@ pub(crate) fn peek_zombie() -> Option<Zombie> {
     }
 }
 
-/// Takes a zombie off the process table.
-pub(crate) fn reap(pid: libc::pid_t) {
-    // SAFETY: a null status is allowed; the child has ended, so this does not wait.
-    unsafe { libc::waitpid(pid, std::ptr::null_mut(), libc::WNOHANG) };
+/// Takes a zombie off the process table. Answers what it used, with all descendants that it and they have waited for.
+pub(crate) fn reap(pid: libc::pid_t) -> Usage {
+    // SAFETY: a rusage of zeros is valid, the kernel fills it in.
+    let mut used: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: a null status is allowed, `used` is valid for writing; the child has ended, so this does not wait.
+    let reaped = unsafe { libc::wait4(pid, std::ptr::null_mut(), libc::WNOHANG, &raw mut used) };
+    if reaped == pid { usage(&used) } else { Usage::default() }
+}
+
+fn usage(used: &libc::rusage) -> Usage {
+    let us = |time: libc::timeval| u64::try_from(time.tv_sec * 1_000_000 + time.tv_usec).unwrap_or_default();
+    let cpu_ms = Some(whole_ms(us(used.ru_utime) + us(used.ru_stime)));
+    Usage { cpu_ms, peak_memory_kib: u64::try_from(used.ru_maxrss).ok() }
+}
+
+/// The nearest whole milliseconds.
+pub(crate) const fn whole_ms(us: u64) -> u64 {
+    us.saturating_add(500) / 1_000
 }
 
 /// SIGTERM for a whole group, and SIGCONT so that a stopped one hears it. `pid` is an unreaped child.

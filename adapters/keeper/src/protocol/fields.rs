@@ -62,6 +62,11 @@ impl<'a> Put<'a> {
         self.u8(u8::from(value.is_some())).i32(value.unwrap_or_default())
     }
 
+    /// Appends a number that may be missing.
+    pub fn optional_u64(self, value: Option<u64>) -> Self {
+        self.u8(u8::from(value.is_some())).u64(value.unwrap_or_default())
+    }
+
     /// Appends a count. A count that does not fit makes a frame too long, and the reader refuses it.
     pub fn count(self, count: usize) -> Self {
         self.u32(u32::try_from(count).unwrap_or(u32::MAX))
@@ -125,6 +130,12 @@ impl<'a> Take<'a> {
     /// The next number, if it is there.
     pub fn optional_i32(&mut self) -> Result<Option<i32>, BadFrame> {
         let (some, value) = (self.u8()? != 0, self.i32()?);
+        Ok(some.then_some(value))
+    }
+
+    /// The next number, if it is there.
+    pub fn optional_u64(&mut self) -> Result<Option<u64>, BadFrame> {
+        let (some, value) = (self.u8()? != 0, self.u64()?);
         Ok(some.then_some(value))
     }
 

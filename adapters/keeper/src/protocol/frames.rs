@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use carillon_domain::id::RunId;
+use carillon_domain::measured::Usage;
 use carillon_domain::run::Outcome;
 
 use crate::exit::{Exit, Stop};
@@ -79,6 +80,8 @@ impl Report {
                 .u8(u8::from(exit.output_truncated))
                 .bytes(exit.reason.as_deref().unwrap_or_default().as_bytes())
                 .bytes(&exit.output)
+                .optional_u64(exit.usage.cpu_ms)
+                .optional_u64(exit.usage.peak_memory_kib)
                 .done(),
             Self::Note(text) => Put::frame(out, 5).bytes(text.as_bytes()).done(),
         }
@@ -111,6 +114,7 @@ fn decode_exit(body: &mut Take<'_>) -> Result<Exit, BadFrame> {
         output_truncated: body.u8()? != 0,
         reason: Some(body.text()?).filter(|reason| !reason.is_empty()),
         output: body.bytes()?.to_vec(),
+        usage: Usage { cpu_ms: body.optional_u64()?, peak_memory_kib: body.optional_u64()? },
     })
 }
 
@@ -214,7 +218,8 @@ mod tests {
         for how in Outcome::ALL {
             let (run, output) = (RunId::from_parts(9, 9), b"out".to_vec());
             let reason = Some("because".to_owned());
-            let exit = Exit { how, exit_code: Some(-1), signal: None, reason, output, output_truncated: true };
+            let usage = Usage { cpu_ms: Some(u64::MAX), peak_memory_kib: None };
+            let exit = Exit { how, exit_code: Some(-1), signal: None, reason, output, output_truncated: true, usage };
             let report = Report::Ended { run, exit };
             let mut bytes = Vec::new();
             report.encode(&mut bytes);

@@ -18,6 +18,7 @@ mod shell;
 mod speed;
 mod start;
 mod support;
+mod usage;
 
 use std::process::ExitCode;
 
@@ -38,6 +39,7 @@ fn main() -> ExitCode {
             bomb::TESTS,
             shell::TESTS,
             speed::TESTS,
+            usage::TESTS,
         ]),
     }
 }

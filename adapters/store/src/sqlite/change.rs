@@ -218,8 +218,9 @@ fn write_definition(conn: &Connection, id: JobId, definition: &Definition) -> St
 /// not wedge the row, so it is told and left out.
 fn write_record(conn: &Connection, record: &RunRecord) -> StoreResult<()> {
     let sql = "INSERT INTO run (id, job_id, due_at, trigger, attempt, status, reason, exit_code, signal, started_at, \
-               finished_at, lag_ms, session, node, fencing_token, count, first_due_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, \
-               ?7, ?8, ?9, ?10, ?11, ?12, ?13, (SELECT node FROM session WHERE id = ?13), ?14, ?15, ?16) \
+               finished_at, lag_ms, session, node, fencing_token, count, first_due_at, prepared_ms, cpu_ms, peak_memory_kib) \
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, (SELECT node FROM session WHERE id = ?13), \
+               ?14, ?15, ?16, ?17, ?18, ?19) \
                ON CONFLICT DO NOTHING";
     let sql = guarded(Guard::RecordTwice, sql, "ON CONFLICT DO NOTHING", "");
     let params = params![
@@ -239,6 +240,9 @@ fn write_record(conn: &Connection, record: &RunRecord) -> StoreResult<()> {
         record.fencing_token.map(signed),
         signed(record.count),
         record.first_due_at.as_ms(),
+        record.prepared_ms.map(signed),
+        record.usage.cpu_ms.map(signed),
+        record.usage.peak_memory_kib.map(signed),
     ];
     if execute(conn, &sql, params)? == 0 {
         let same = "SELECT 1 FROM run WHERE id = ?1";

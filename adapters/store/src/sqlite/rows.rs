@@ -2,6 +2,7 @@
 
 use carillon_domain::firing::{ConcurrentRun, Firing, JobState};
 use carillon_domain::id::{JobId, SessionId};
+use carillon_domain::measured::Usage;
 use carillon_domain::node::port::Unclaimed;
 use carillon_domain::run::{Reason, RunRecord, Status};
 use carillon_domain::time::Timestamp;
@@ -38,7 +39,8 @@ pub(in crate::sqlite) const CONCURRENT: &str = "a.job_id, a.due_at, a.trigger, a
 pub(in crate::sqlite) const CONCURRENT_ORDER: &str = "a.job_id, a.due_at, instr('schedule manual misfire', a.trigger)";
 
 pub(in crate::sqlite) const RECORD: &str = "r.id, r.job_id, r.due_at, r.trigger, r.attempt, r.status, r.reason, r.exit_code, \
-     r.signal, r.started_at, r.finished_at, r.lag_ms, r.session, r.fencing_token, r.count, r.first_due_at";
+     r.signal, r.started_at, r.finished_at, r.lag_ms, r.session, r.fencing_token, r.count, r.first_due_at, \
+     r.prepared_ms, r.cpu_ms, r.peak_memory_kib";
 
 /// SQLite knows only signed numbers.
 pub(in crate::sqlite) const fn signed(number: u64) -> i64 {
@@ -49,7 +51,7 @@ fn unsigned(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
     row.get::<_, i64>(column).map(|number| number as u64)
 }
 
-fn session_bits(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<u64>> {
+fn maybe_unsigned(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<u64>> {
     row.get::<_, Option<i64>>(column).map(|number| number.map(|number| number as u64))
 }
 
@@ -63,7 +65,7 @@ pub(in crate::sqlite) fn held(row: &Row<'_>, from: usize) -> rusqlite::Result<He
     Ok(HeldColumns {
         firing: firing(row, from)?,
         run: row.get(from + 1)?,
-        session: session_bits(row, from + 2)?,
+        session: maybe_unsigned(row, from + 2)?,
         started_at: row.get(from + 3)?,
         fencing_token: unsigned(row, from + 4)?,
     })
@@ -148,10 +150,12 @@ pub(in crate::sqlite) fn record(row: &Row<'_>) -> StoreResult<RunRecord> {
             started_at: maybe(9)?,
             finished_at: time(10)?,
             lag_ms: row.get(11)?,
-            session: session_bits(row, 12)?.map(SessionId::from_random),
-            fencing_token: session_bits(row, 13)?,
+            session: maybe_unsigned(row, 12)?.map(SessionId::from_random),
+            fencing_token: maybe_unsigned(row, 13)?,
             count: unsigned(row, 14)?,
             first_due_at: time(15)?,
+            prepared_ms: maybe_unsigned(row, 16)?,
+            usage: Usage { cpu_ms: maybe_unsigned(row, 17)?, peak_memory_kib: maybe_unsigned(row, 18)? },
         })
     };
     columns().map_err(statement)
@@ -160,8 +164,8 @@ pub(in crate::sqlite) fn record(row: &Row<'_>) -> StoreResult<RunRecord> {
 /// A row of [`RECORD`], `node, namespace, name, truncated`.
 pub(in crate::sqlite) fn recorded(row: &Row<'_>) -> StoreResult<Recorded> {
     let beside = || {
-        let key = JobKey { namespace: row.get(17)?, name: row.get(18)? };
-        Ok((row.get(16)?, key, row.get::<_, Option<bool>>(19)?.unwrap_or(false)))
+        let key = JobKey { namespace: row.get(20)?, name: row.get(21)? };
+        Ok((row.get(19)?, key, row.get::<_, Option<bool>>(22)?.unwrap_or(false)))
     };
     let (node, key, output_truncated) = beside().map_err(statement)?;
     Ok(Recorded { record: record(row)?, key, node, output_truncated })

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use carillon_domain::firing::{Firing, Held};
 use carillon_domain::id::{JobId, RunId, SessionId};
+use carillon_domain::measured::Usage;
 use carillon_domain::run::{RunRecord, Status, Trigger};
 use carillon_domain::time::Timestamp;
 use carillon_store::feed::{AuditLine, Entry, FeedLook, JournalAsk, Numbered, Present};
@@ -44,6 +45,8 @@ fn ended(number: u64) -> RunView {
         started_at: Some(at),
         finished_at: at,
         lag_ms: Some(0),
+        prepared_ms: Some(0),
+        usage: Usage::default(),
         session: Some(SessionId::from_random(1)),
         fencing_token: Some(9),
         count: 1,

@@ -56,7 +56,7 @@ impl<'a> Other<'a> {
 
     async fn finish(&self, output: &str) {
         let ended_at = start_of_2027();
-        let ending = Ending { status: Status::Succeeded, exit_code: Some(0), signal: None, reason: None, ended_at };
+        let ending = Ending { exit_code: Some(0), ..Ending::new(Status::Succeeded, ended_at) };
         let output = Output { bytes: output.into(), truncated: false };
         let finished = Finished { at: self.at, ending, next: None, output: output.into() };
         self.api.store.finish(Me::new(self.session), &[finished], &[]).await.unwrap();

@@ -21,6 +21,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use carillon_domain::firing::Held;
 use carillon_domain::id::{RunId, SessionId};
+use carillon_domain::measured::{ClaimedAt, Usage};
 use carillon_domain::node::port::{Claimed, RunRef, StartAnswer};
 use carillon_domain::run::{Ending, Status};
 use carillon_domain::time::Timestamp;
@@ -59,14 +60,7 @@ impl Executor for Shell {
     }
 
     async fn run(&self, _: RunFacts, _: Live, _: CancellationToken) -> Exit {
-        Exit {
-            how: Outcome::Succeeded,
-            exit_code: Some(0),
-            signal: None,
-            reason: None,
-            output: vec![],
-            output_truncated: false,
-        }
+        Exit { exit_code: Some(0), reason: None, ..Exit::without_process(Outcome::Succeeded, "") }
     }
 }
 
@@ -231,7 +225,9 @@ impl Api {
     pub async fn finish(&self, at: RunRef, status: Status, output: Output) -> Result<(), StoreError> {
         use carillon_store::ControlStore;
         let ended_at = self.store.now().await?;
-        let ending = Ending { status, exit_code: Some(0), signal: None, reason: None, ended_at };
+        let claimed_at = ClaimedAt(Some(ended_at - Duration::from_secs(3)));
+        let usage = Usage { cpu_ms: Some(1_250), peak_memory_kib: Some(20_480) };
+        let ending = Ending { exit_code: Some(0), claimed_at, usage, ..Ending::new(status, ended_at) };
         let finished = Finished { at, ending, next: None, output: output.into() };
         self.store.finish(Me::new(self.engine.session()), &[finished], &[]).await.map(drop)
     }

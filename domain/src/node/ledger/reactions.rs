@@ -8,6 +8,7 @@ use crate::guard::{Guard, enabled};
 use crate::id::RunId;
 use crate::job::Job;
 use crate::matrix::{Event, Reaction, reaction_to};
+use crate::measured::ClaimedAt;
 use crate::node::call::CallFailure;
 use crate::node::port::{Claimed, RunRef, SettleAnswer, StartAnswer};
 use crate::node::{Effect, Node, Run, Stage, StopReason, lives};
@@ -193,13 +194,13 @@ impl Node {
             () => Event::ClaimPrepared,
         };
         if !lives_here {
-            self.enter_claimed(at, job);
+            self.enter_claimed(at, job, ClaimedAt(Some(self.utc(now))));
         }
         self.react(at.run, event, Facts::of(at, held, replace_at), now);
     }
 
-    fn enter_claimed(&mut self, at: RunRef, job: Arc<Job>) {
-        self.enter(Run { at, job: Some(job), stage: Stage::Prepared, stop: None, firing: None });
+    fn enter_claimed(&mut self, at: RunRef, job: Arc<Job>, claimed_at: ClaimedAt) {
+        self.enter(Run { at, job: Some(job), stage: Stage::Prepared, stop: None, firing: None, claimed_at });
     }
 
     pub(in crate::node) fn start_answered(&mut self, run: RunId, answer: StartAnswer, now: BootTime) {
@@ -224,7 +225,9 @@ impl Node {
             SettleAnswer::Prepared(Claimed { at, held, replace_at, job, .. }) => {
                 let event = if self.is_closed() { Event::SettleClosed } else { Event::SettlePrepared };
                 self.pending.remove(&run);
-                self.enter_claimed(at, job);
+                // A start that was not applied leaves the claim as it was. Recovery finds a claim whose answer was never heard.
+                let known = self.runs.get(&run).and_then(|of_run| of_run.claimed_at.0);
+                self.enter_claimed(at, job, ClaimedAt(known.or(Some(self.utc(now)))));
                 self.react(run, event, Facts::of(at, held, replace_at), now);
             }
             SettleAnswer::Executing { at, held, replace_at, withdrawn } => {

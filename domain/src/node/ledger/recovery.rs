@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use crate::guard::{Guard, enabled};
 use crate::id::RunId;
 use crate::matrix::Event;
+use crate::measured::ClaimedAt;
 use crate::node::call::{Call, CallFailure, CallKind};
 use crate::node::ledger::flight::Sent;
 use crate::node::ledger::reactions::{Facts, Failed};
@@ -63,7 +64,8 @@ impl Node {
                 continue;
             }
             let stage = if self.pending.remove(&row.run).is_some() { Stage::OutcomeUnknown } else { Stage::Releasing };
-            self.enter(Run { at: row, job: None, stage, stop: None, firing: None });
+            let claimed_at = ClaimedAt::default();
+            self.enter(Run { at: row, job: None, stage, stop: None, firing: None, claimed_at });
         }
         self.pending.retain(|_, recoveries| {
             *recoveries += 1;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::firing::Firing;
 use crate::id::RunId;
 use crate::job::Job;
+use crate::measured::ClaimedAt;
 use crate::node::port::RunRef;
 use crate::node::{Node, StopReason};
 use crate::run::{Ending, Output};
@@ -46,6 +47,8 @@ pub(in crate::node) struct Run {
     pub(in crate::node) stop: Option<StopReason>,
     /// The firing that runs, once it was spawned.
     pub(in crate::node) firing: Option<Firing>,
+    /// When this node learned that it holds the row.
+    pub(in crate::node) claimed_at: ClaimedAt,
 }
 
 /// Runs in stages that only an answer of the store leads out of. Starts have an order of their own.

@@ -2,6 +2,7 @@
 
 use carillon_domain::firing::{ConcurrentRun, Firing, JobState};
 use carillon_domain::id::{JobId, RunId, SessionId};
+use carillon_domain::measured::Usage;
 use carillon_domain::node::port::Unclaimed;
 use carillon_domain::run::{Reason, RunRecord, Status};
 use carillon_domain::time::Timestamp;
@@ -29,7 +30,8 @@ pub(in crate::mysql) const CONCURRENT_ORDER: &str =
     "a.job_id, a.due_at, FIELD(a.trigger_name, 'schedule', 'manual', 'misfire')";
 
 pub(in crate::mysql) const RECORD: &str = "r.id, r.job_id, r.due_at, r.trigger_name, r.attempt, r.status, r.reason, r.exit_code, \
-     r.signal_number, r.started_at, r.finished_at, r.lag_ms, r.session, r.fencing_token, r.due_count, r.first_due_at";
+     r.signal_number, r.started_at, r.finished_at, r.lag_ms, r.session, r.fencing_token, r.due_count, r.first_due_at, \
+     r.prepared_ms, r.cpu_ms, r.peak_memory_kib";
 
 pub(in crate::mysql) const SESSION: &str =
     "n.id, n.node, n.address, n.version, n.state, n.seq, n.started_at, n.heartbeat_at";
@@ -182,6 +184,8 @@ pub(in crate::mysql) fn record_of(from: &mut Columns) -> StoreResult<RunRecord> 
         fencing_token: from.next()?,
         count: from.next()?,
         first_due_at: from.time()?,
+        prepared_ms: from.next()?,
+        usage: Usage { cpu_ms: from.next()?, peak_memory_kib: from.next()? },
     })
 }
 

@@ -36,7 +36,7 @@ const TABLES: [(u8, &str, &str, [&str; 3]); 2] = [
 ];
 
 /// So many columns has a record, with its node, its job, the mark of its output and its params.
-const WIDTH: usize = 21;
+const WIDTH: usize = 24;
 
 /// A run that a row holds, from the columns of [`HELD`].
 pub(in crate::mysql) fn held(from: &mut Columns) -> StoreResult<Option<RunView>> {

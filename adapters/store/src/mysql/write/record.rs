@@ -28,6 +28,9 @@ const RUN: &[Column] = &[
     Column("fencing_token", ColumnType::Unsigned),
     Column("due_count", ColumnType::Unsigned),
     Column("first_due_at", ColumnType::Signed),
+    Column("prepared_ms", ColumnType::Unsigned),
+    Column("cpu_ms", ColumnType::Unsigned),
+    Column("peak_memory_kib", ColumnType::Unsigned),
 ];
 const KEYS: usize = 2;
 const DUE: usize = 2;
@@ -35,6 +38,7 @@ const STARTED: usize = 9;
 const LAG: usize = 11;
 const SESSION: usize = 12;
 const FIRST_DUE: usize = 15;
+const COLUMNS: usize = RUN.len();
 
 /// So many runs, and so many due times that did not run, are worth a statement for each: they differ in nearly every column.
 const ENOUGH: usize = 50;
@@ -52,7 +56,7 @@ struct Texts {
     reason: Option<String>,
 }
 
-fn cells<'a>(record: &RunRecord, texts: &'a Texts) -> [Cell<'a>; 16] {
+fn cells<'a>(record: &RunRecord, texts: &'a Texts) -> [Cell<'a>; COLUMNS] {
     let number = |number: Option<i32>| Cell::from(number.map(i64::from));
     [
         Some(&texts.id).into(),
@@ -71,6 +75,9 @@ fn cells<'a>(record: &RunRecord, texts: &'a Texts) -> [Cell<'a>; 16] {
         record.fencing_token.into(),
         record.count.into(),
         record.first_due_at.as_ms().into(),
+        record.prepared_ms.into(),
+        record.usage.cpu_ms.into(),
+        record.usage.peak_memory_kib.into(),
     ]
 }
 
@@ -139,8 +146,8 @@ impl<'a> Way<'a> {
     }
 }
 
-fn way<'a>(rows: &[[Cell<'a>; 16]], at: usize) -> Way<'a> {
-    let all = |of: fn(&[Cell<'a>; 16]) -> bool| rows.iter().all(of);
+fn way<'a>(rows: &[[Cell<'a>; COLUMNS]], at: usize) -> Way<'a> {
+    let all = |of: fn(&[Cell<'a>; COLUMNS]) -> bool| rows.iter().all(of);
     match of_all(rows.iter().map(|cells| cells[at])) {
         Some(cell) if at >= KEYS => Way::Once(cell),
         _ if at == FIRST_DUE && all(|cells| cells[FIRST_DUE] == cells[DUE]) => Way::As(DUE),
@@ -175,6 +182,7 @@ fn value(ways: &[Way<'_>], at: usize, scalars: &mut Vec<Value>) -> String {
 #[cfg(test)]
 mod tests {
     use carillon_domain::id::{JobId, RunId};
+    use carillon_domain::measured::Usage;
     use carillon_domain::run::{Reason, Status, Trigger};
 
     use super::*;
@@ -194,6 +202,8 @@ mod tests {
             started_at: Some(at),
             finished_at: at,
             lag_ms: Some(0),
+            prepared_ms: Some(0),
+            usage: Usage::default(),
             session: Some(SessionId::from_random(1)),
             fencing_token: Some(9),
             count: 1,
@@ -216,7 +226,7 @@ mod tests {
     fn what_is_alike_goes_along_once() {
         let alike = insert(&[record(1), record(2)]);
         assert_eq!(in_rows(&alike), ["id", "job_id"]);
-        assert_eq!((alike.scalars.len(), alike.batches[0].rows), (16, 2));
+        assert_eq!((alike.scalars.len(), alike.batches[0].rows), (19, 2));
         assert!(!alike.sql.contains("JOIN"), "{}", alike.sql);
         let one = insert(&[record(1)]);
         assert_eq!(one.sql, alike.sql, "a batch of one is no statement of its own");

@@ -317,8 +317,7 @@ mod tests {
             "all of them numbers that are there already"
         );
         assert_eq!(rows, ["cursor_at"]);
-        let ending =
-            Ending { status: Status::Succeeded, exit_code: Some(0), signal: None, reason: None, ended_at: BEGIN };
+        let ending = Ending { exit_code: Some(0), ..Ending::new(Status::Succeeded, BEGIN) };
         let finishes = after(starts, BEGIN + std::time::Duration::from_secs(13), |run| Event::Finish {
             session: me(),
             run,

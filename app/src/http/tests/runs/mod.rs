@@ -3,8 +3,10 @@
 mod params;
 mod why;
 
+use std::time::Duration;
+
 use carillon_domain::run::Status;
-use carillon_store::Output;
+use carillon_store::{ControlStore, Output};
 use serde_json::{Value, json};
 use warp::hyper::body::Bytes;
 
@@ -36,6 +38,8 @@ async fn a_run_is_asked_for_watched_and_read() {
     let running = api.call("GET", &path, None).await;
     assert_eq!((&running.json["status"], &running.json["output"]), (&json!("running"), &json!("hello ")));
     assert_eq!((&running.json["node"], &running.json["lag_ms"]), (&json!("n1"), &json!(0)));
+    let measured = ["claimed_at", "cpu_ms", "peak_memory_bytes"];
+    assert_eq!(measured.map(|name| &running.json[name]), [&Value::Null; 3], "it is known at the end");
     let job = api.call("GET", "/v1/jobs/a", None).await;
     assert_eq!((&job.json["state"], &job.json["current_run"]["id"]), (&json!("executing"), &running.json["id"]));
     let listed = api.call("GET", "/v1/runs?status=running", None).await;
@@ -47,6 +51,8 @@ async fn a_run_is_asked_for_watched_and_read() {
     let ended = api.call("GET", &path, None).await;
     assert_eq!((&ended.json["status"], &ended.json["output"]), (&json!("failed"), &json!("hello w\u{fffd}rld")));
     assert_eq!(ended.json["output_truncated"], false);
+    let claimed_at = json!((api.store.now().await.unwrap() - Duration::from_secs(3)).to_string());
+    assert_eq!(measured.map(|name| &ended.json[name]), [&claimed_at, &json!(1_250), &json!(20_971_520)]);
     let raw = api.call("GET", &format!("{path}/output"), None).await;
     assert_eq!((raw.header("content-type"), raw.body.as_slice()), ("application/octet-stream", &b"hello w\xf6rld"[..]));
     let job = api.call("GET", "/v1/jobs/a", None).await;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::dylib::catalog::inspection::signal_sentence;
 use crate::dylib::frames::Report;
 use crate::executor::{Exit, Outcome};
+use carillon_domain::measured::Usage;
 use carillon_keeper::output::Output;
 
 /// The reason why the server ended a host.
@@ -149,7 +150,8 @@ fn threads_sentence(plugin: &str, threads: u32) -> Option<String> {
 
 fn exit(how: Outcome, (exit_code, signal): (Option<i32>, Option<i32>), reason: Option<String>, output: Output) -> Exit {
     let (output, output_truncated) = output.finish();
-    Exit { how, exit_code, signal, reason, output, output_truncated }
+    // One host runs many, so nobody can tell what one of them used.
+    Exit { how, exit_code, signal, reason, output, output_truncated, usage: Usage::default() }
 }
 
 /// A size as people write it.
