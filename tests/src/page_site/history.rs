@@ -40,14 +40,16 @@ fn run(rows: &Transaction<'_>, job: &Entry, id: i64, due_ms: i64, dice: &mut Dic
     let started_ms = due_ms + lag_ms;
     let takes_ms = job.usual_ms * (80 + dice.below(45)) / 100;
     let now_ms = i64::try_from(now_us() / 1_000).expect("a time of this age");
-    let finished_ms = (started_ms + takes_ms).min(now_ms - 1_000);
+    let finished_ms = (started_ms + takes_ms).min(now_ms - 1_000).max(started_ms);
+    let (cpu_ms, peak_kib) = (takes_ms * 7 / 10, 20_000 + takes_ms % 50_000);
     let fails = job.fails_one_of > 0 && dice.next().is_multiple_of(job.fails_one_of);
     let (status, exit_code) = if fails { ("failed", 1) } else { ("succeeded", 0) };
     let run_id: Vec<u8> = [dice.next() >> 1, dice.next()].iter().flat_map(|half| half.to_be_bytes()).collect();
     rows.execute(
         "INSERT INTO run (id, job_id, due_at, trigger, attempt, status, exit_code, started_at, finished_at, lag_ms, node, \
-         fencing_token, count, first_due_at) VALUES (?1, ?2, ?3, 'schedule', 1, ?4, ?5, ?6, ?7, ?8, 'bell-1', 1, 1, ?3)",
-        params![run_id, id, due_ms, status, exit_code, started_ms, finished_ms.max(started_ms), lag_ms],
+         fencing_token, count, first_due_at, prepared_ms, cpu_ms, peak_memory_kib) \
+         VALUES (?1, ?2, ?3, 'schedule', 1, ?4, ?5, ?6, ?7, ?8, 'bell-1', 1, 1, ?3, ?9, ?10, ?11)",
+        params![run_id, id, due_ms, status, exit_code, started_ms, finished_ms, lag_ms, 20_000 + lag_ms, cpu_ms, peak_kib],
     )
     .expect("a run of the past");
 }

@@ -9,6 +9,8 @@ mod span;
 pub(crate) use actions::cancel;
 pub(crate) use follow::follow;
 
+use std::time::Duration;
+
 use carillon_domain::id::RunId;
 use carillon_domain::run::{RunRecord, Trigger};
 use carillon_domain::store::Refusal;
@@ -44,6 +46,7 @@ pub(super) struct Outline {
     pub due_at: Timestamp,
     pub trigger: Trigger,
     pub attempt: u32,
+    pub claimed_at: Option<Timestamp>,
     pub started_at: Option<Timestamp>,
     pub finished_at: Option<Timestamp>,
 }
@@ -52,12 +55,14 @@ impl Outline {
     pub fn of(stage: &RunStage) -> Self {
         match stage {
             RunStage::Waiting { due_at, trigger, attempt, .. } => {
-                Self { due_at: *due_at, trigger: *trigger, attempt: *attempt, started_at: None, finished_at: None }
+                let (claimed_at, started_at, finished_at) = (None, None, None);
+                Self { due_at: *due_at, trigger: *trigger, attempt: *attempt, claimed_at, started_at, finished_at }
             }
             RunStage::Running { held, .. } => Self {
                 due_at: held.firing.due_at,
                 trigger: held.firing.trigger,
                 attempt: held.firing.attempt,
+                claimed_at: None,
                 started_at: held.started_at,
                 finished_at: None,
             },
@@ -65,6 +70,7 @@ impl Outline {
                 due_at: record.due_at,
                 trigger: record.trigger,
                 attempt: record.attempt,
+                claimed_at: record.claimed_at(),
                 started_at: record.started_at,
                 finished_at: Some(record.finished_at),
             },
@@ -163,6 +169,9 @@ fn facts(visit: &Visit, view: &RunView, outline: &Outline) -> Markup {
         dl.facts {
             dt { "Run" } dd { code { (view.id) } }
             dt { "Due" } dd { (time(outline.due_at)) }
+            @if let (Some(at), Some(from)) = (outline.claimed_at, outline.started_at) {
+                dt { "Claimed" } dd { (time(at)) ", " (took(from.since(at))) " before it started" }
+            }
             @if let Some(at) = outline.started_at { dt { "Started" } dd { (time(at)) ", " (took(at.since(outline.due_at))) " after it was due" } }
             @if let (Some(from), Some(at)) = (outline.started_at, outline.finished_at) {
                 dt { "Ended" } dd { (time(at)) ", after " (took(at.since(from))) }
@@ -171,6 +180,8 @@ fn facts(visit: &Visit, view: &RunView, outline: &Outline) -> Markup {
             @if let RunStage::Recorded { record, .. } = &view.stage {
                 @if let Some(code) = record.exit_code { dt { "Exit code" } dd { (code) } }
                 @if let Some(signal) = record.signal { dt { "Signal" } dd { (signal) } }
+                @if let Some(ms) = record.usage.cpu_ms { dt { "CPU time" } dd { (took(Duration::from_millis(ms))) } }
+                @if let Some(kib) = record.usage.peak_memory_kib { dt { "Peak memory" } dd { (memory(kib)) } }
                 @if record.count > 1 {
                     dt { "Due times" } dd { (record.count) ", from " (time(record.first_due_at)) }
                 }
@@ -178,6 +189,16 @@ fn facts(visit: &Visit, view: &RunView, outline: &Outline) -> Markup {
             }
             @if let RunStage::Running { held, .. } = &view.stage { dt { "Fencing token" } dd { (held.fencing_token) } }
         }
+    }
+}
+
+/// Memory with one decimal in the largest unit of which it has one.
+fn memory(kib: u64) -> String {
+    let in_units = |unit: u64, name: &str| format!("{}.{} {name}", kib / unit, kib % unit * 10 / unit);
+    match kib {
+        0..=1_023 => format!("{kib} KiB"),
+        1_024..=1_048_575 => in_units(1_024, "MiB"),
+        _ => in_units(1_048_576, "GiB"),
     }
 }
 
@@ -194,5 +215,14 @@ fn attempt_list(visit: &Visit, view: &RunView, attempts: &[RunView]) -> Markup {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn memory_is_told_in_the_largest_unit() {
+        let told = [0, 1_023, 1_024, 3_993, 1_048_575, 1_572_864].map(super::memory);
+        assert_eq!(told, ["0 KiB", "1023 KiB", "1.0 MiB", "3.8 MiB", "1023.9 MiB", "1.5 GiB"]);
     }
 }
