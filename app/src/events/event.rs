@@ -72,8 +72,8 @@ impl Kinds {
 /// Which events a reader wants.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Filter {
-    /// Of jobs in this namespace; `None` for all.
-    pub namespace: Option<String>,
+    /// Of jobs in these namespaces; `None` for all.
+    pub namespaces: Option<Vec<String>>,
     /// Of the job with this name only. Events that are about no job are left out then.
     pub job: Option<String>,
     /// Of these kinds.
@@ -86,7 +86,7 @@ impl Filter {
         let here = match about {
             None => self.job.is_none(),
             Some(key) => {
-                self.namespace.as_ref().is_none_or(|namespace| *namespace == key.namespace)
+                self.namespaces.as_ref().is_none_or(|only| only.contains(&key.namespace))
                     && self.job.as_ref().is_none_or(|job| *job == key.name)
             }
         };
@@ -258,8 +258,8 @@ mod tests {
     #[test]
     fn a_reader_gets_what_it_wants() {
         let key = |namespace: &str, name: &str| JobKey { namespace: namespace.into(), name: name.into() };
-        let all = Filter { namespace: None, job: None, kinds: Kinds::ALL };
-        let of_prod = Filter { namespace: Some("prod".into()), ..all.clone() };
+        let all = Filter { namespaces: None, job: None, kinds: Kinds::ALL };
+        let of_prod = Filter { namespaces: Some(vec!["prod".into()]), ..all.clone() };
         let of_a = Filter { job: Some("a".into()), ..of_prod.clone() };
         let ends = Filter { kinds: Kinds::of(&[Kind::RunEnded, Kind::Alert]), ..all.clone() };
         for (filter, kind, about, wanted) in [

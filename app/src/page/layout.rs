@@ -102,7 +102,7 @@ pub(crate) fn page(visit: &Visit, view: &View) -> Response {
 }
 
 fn main(visit: &Visit, view: &View) -> Markup {
-    let live = view.live.as_ref().and_then(|live| stream(visit, live));
+    let live = view.live.as_ref().map(|live| stream(visit, live));
     html! {
         main #main tabindex="-1" data-live=[live] data-title=(view.title) data-alerts=[view.alerts]
             data-at=(visit.now.to_string()) {
@@ -112,17 +112,10 @@ fn main(visit: &Visit, view: &View) -> Markup {
     }
 }
 
-/// The address of the events that the page follows, from the moment before it was read. A token that is for several namespaces has
-/// none over all of them.
-fn stream(visit: &Visit, live: &Live) -> Option<String> {
-    let every = live.query.get("namespace") == Some("*");
-    let query = match visit.caller.namespaces().filter(|_| every) {
-        None => live.query.clone(),
-        Some([only]) => live.query.with("namespace", Some(only)),
-        Some(_) => return None,
-    };
+/// The address of the events that the page follows, from the moment before it was read.
+fn stream(visit: &Visit, live: &Live) -> String {
     let since = visit.position.map(|position| position.to_string());
-    Some(visit.links.with("/v1/events", &query.with("since", since.as_deref())))
+    visit.links.with("/v1/events", &live.query.with("since", since.as_deref()))
 }
 
 fn document(visit: &Visit, view: &View, main: &Markup) -> Markup {

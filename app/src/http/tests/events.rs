@@ -161,14 +161,20 @@ async fn a_query_is_checked_and_a_token_keeps_to_its_namespaces() {
         ("", "", 401),
         ("nobody", "", 401),
         ("prod", "", 403),
-        ("prod", "?namespace=*", 403),
         ("prod", "?namespace=default&job=a", 403),
+        ("two", "?namespace=default", 403),
     ] {
         let reply = api.call_as(token, &[], "GET", &format!("/v1/events{query}"), None).await;
         assert_eq!(reply.status.as_u16(), status, "{token} {query}");
     }
-    for (token, query) in [("prod", "?namespace=prod"), ("viewer", ""), ("viewer", "?namespace=*"), ("admin", "?job=a")]
-    {
+    for (token, query) in [
+        ("prod", "?namespace=prod"),
+        ("prod", "?namespace=*"),
+        ("two", "?namespace=team"),
+        ("viewer", ""),
+        ("viewer", "?namespace=*"),
+        ("admin", "?job=a"),
+    ] {
         read(&api, token, query, None).await.begun().await;
     }
 }
@@ -229,6 +235,8 @@ async fn readers_get_what_they_asked_for() {
     api.job("a", json!({})).await;
     api.job("b", json!({})).await;
     api.job("c", json!({"namespace": "prod"})).await;
+    api.job("d", json!({"namespace": "team"})).await;
+    api.job("e", json!({"namespace": "hidden"})).await;
     let mut streams = Vec::new();
     for (token, query, expected) in [
         (
@@ -240,7 +248,14 @@ async fn readers_get_what_they_asked_for() {
         ("admin", "?job=b", vec!["run.started b", "run.ended b"]),
         ("admin", "?types=run.ended,run.skipped", vec!["run.ended a", "run.ended b"]),
         ("prod", "?namespace=prod", vec!["job.changed c", "run.skipped c", "job.changed c"]),
-        ("viewer", "?namespace=*&types=job.changed", vec!["job.changed c", "job.changed c"]),
+        (
+            "viewer",
+            "?namespace=*&types=job.changed",
+            vec!["job.changed c", "job.changed c", "job.changed e", "job.changed d"],
+        ),
+        ("two", "?namespace=*&types=job.changed", vec!["job.changed c", "job.changed c", "job.changed d"]),
+        ("two", "?namespace=*&types=run.ended,job.changed", vec!["job.changed c", "job.changed c", "job.changed d"]),
+        ("two", "?namespace=team", vec!["job.changed d"]),
     ] {
         let mut stream = read(&api, token, query, None).await;
         stream.begun().await;
@@ -252,6 +267,10 @@ async fn readers_get_what_they_asked_for() {
     assert_eq!(api.call("POST", "/v1/jobs/c/pause?namespace=prod", None).await.status, 200);
     api.clock.advance(Duration::from_secs(3 * 3_600));
     assert_eq!(api.call("POST", "/v1/jobs/c/resume?namespace=prod", None).await.status, 200);
+    for (job, namespace) in [("e", "hidden"), ("d", "team")] {
+        let path = format!("/v1/jobs/{job}/pause?namespace={namespace}");
+        assert_eq!(api.call("POST", &path, None).await.status, 200);
+    }
     for (query, mut stream, expected) in streams {
         assert_eq!(stream.said(expected.len()).await, expected, "{query}");
     }
@@ -320,10 +339,15 @@ async fn a_page_follows_from_the_moment_before_it_was_read() {
 #[tokio::test]
 async fn the_page_of_a_token_for_some_namespaces_follows_those() {
     let api = Api::new().await;
-    let browser = Browser::signed_in(&api, "prod").await;
-    let query = followed(&browser, "/").await.unwrap();
-    assert_eq!(query, "?namespace=prod");
-    read(&api, "prod", &query, None).await.begun().await;
+    for token in ["prod", "two"] {
+        let browser = Browser::signed_in(&api, token).await;
+        for path in ["/", "/jobs", "/timeline"] {
+            let query = followed(&browser, path).await.unwrap();
+            let (namespaces, _) = query.split_once("&since=").unwrap_or((&query, ""));
+            assert_eq!(namespaces, "?namespace=%2A", "{token} {path}");
+        }
+        read(&api, token, "?namespace=%2A", None).await.begun().await;
+    }
 }
 
 #[tokio::test]

@@ -64,8 +64,8 @@ impl Executor for Shell {
     }
 }
 
-/// An API over an empty store at 2027-01-01T00:00:00Z, with the tokens `admin`, `operator`, `viewer` and `prod` (an
-/// admin of the namespace prod).
+/// An API over an empty store at 2027-01-01T00:00:00Z, with the tokens `admin`, `operator`, `viewer`, `prod` and `two`. The token
+/// `prod` is an admin of the namespace prod, `two` a viewer of prod and team.
 pub struct Api {
     pub store: MemoryStore,
     pub clock: ManualClock,
@@ -119,6 +119,7 @@ impl Api {
             token("operator", Role::Operator, None),
             token("viewer", Role::Viewer, None),
             token("prod", Role::Admin, Some(vec!["prod".into()])),
+            token("two", Role::Viewer, Some(vec!["prod".into(), "team".into()])),
         ]);
         let hosts = Hosts::new("127.0.0.1:7650".parse().unwrap(), &[]);
         let mut state = ApiState::new(Arc::new(store.clone()), engine.clone(), tokens, hosts);
