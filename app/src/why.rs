@@ -3,13 +3,16 @@
 //! The API and the page ask here. The facts are read one after another, so a run that ends meanwhile may be told as it was
 //! a moment ago.
 
+use std::sync::Arc;
+
 use carillon_domain::explain::{Explanation, Facts, LiveRun, Nodes, explain, latest_due};
-use carillon_domain::firing::Rejected;
 use carillon_domain::run::{Reason, RunRecord};
-use carillon_domain::schedule::Timeline;
 use carillon_domain::store::Refusal;
 use carillon_domain::time::Timestamp;
-use carillon_store::{ControlError, JobKey, JobView, RunQuery, RunStage, RunView, SessionState, Store, StoreError};
+use carillon_store::{
+    ControlError, JobKey, JobView, RecordedLoss, RunQuery, RunStage, RunView, SessionState, SessionView, Store,
+    StoreError,
+};
 
 use crate::engine::EngineHandle;
 
@@ -39,58 +42,85 @@ pub async fn why(
 ) -> Result<Why, ControlError> {
     let view = store.job(key).await?;
     let now = store.now().await?;
-    let timeline = timeline_of(&view)?;
-    let at = at.or_else(|| latest_due(&timeline, &view.state, now)).unwrap_or(now);
+    let at = at.or_else(|| latest_due(&view.timeline, &view.state, now)).unwrap_or(now);
     let runs = runs_of(store, &view, at).await?;
     let overlapped = runs.iter().filter_map(record).find(|record| record.reason == Some(Reason::Overlap));
     let previous = match overlapped {
         Some(record) => run_before(store, &view, record).await?,
         None => None,
     };
-    told(store, engine, &view, now, at, (runs, previous)).await
+    let surroundings = match has_record(&runs) {
+        true => None,
+        false => Some(Surroundings::read(store).await?),
+    };
+    let explanation = told(engine, &view, (now, at), (&runs, previous), surroundings.as_ref());
+    let run = explanation.run.and_then(|run| runs.into_iter().find(|view| view.id == run));
+    Ok(Why { explanation, run })
 }
 
-/// Explains the due time `at` of a run that somebody looks at: its job's runs up to then are read at once.
+/// Explains the due time `at` of a run that somebody looks at: its job's runs up to then are read at once. Those of the due time are
+/// answered, too. `surroundings` are asked for only where nothing is recorded.
 ///
 /// # Errors
 /// The job is deleted, or the database failed.
-pub async fn why_run(
+pub async fn why_run<E: From<ControlError>>(
     store: &dyn Store,
     engine: &EngineHandle,
     run: &RunView,
     at: Timestamp,
-) -> Result<Why, ControlError> {
+    surroundings: impl AsyncFnOnce() -> Result<Arc<Surroundings>, E>,
+) -> Result<(Explanation, Vec<RunView>), E> {
     let view = store.job(&run.key).await?;
     if view.state.id != run.job_id {
-        return Err(Refusal::NoJob(run.key.clone()).into());
+        return Err(ControlError::from(Refusal::NoJob(run.key.clone())).into());
     }
     let until = Some(at + Timestamp::TICK);
     let query = RunQuery { job_id: Some(run.job_id), until, limit: MOST_RUNS, ..RunQuery::default() };
-    let (runs, older): (Vec<RunView>, Vec<RunView>) =
-        store.runs(&query).await?.items.into_iter().partition(|run| due_at(run) == at);
+    let found = store.runs(&query).await?;
+    let (runs, older): (Vec<RunView>, Vec<RunView>) = found.items.into_iter().partition(|run| due_at(run) == at);
     let overlapped = runs.iter().filter_map(record).find(|record| record.reason == Some(Reason::Overlap));
     let previous = overlapped.and_then(|record| last_started(&older, record.first_due_at));
-    told(store, engine, &view, store.now().await?, at, (runs, previous)).await
+    let surroundings = match has_record(&runs) {
+        true => None,
+        false => Some(surroundings().await?),
+    };
+    let now = store.now().await.map_err(ControlError::from)?;
+    Ok((told(engine, &view, (now, at), (&runs, previous), surroundings.as_deref()), runs))
 }
 
-async fn told(
-    store: &dyn Store,
+/// The nodes and the losses of commits. They tell why nothing has started yet.
+#[derive(Debug)]
+pub struct Surroundings {
+    sessions: Vec<SessionView>,
+    losses: Vec<RecordedLoss>,
+}
+
+impl Surroundings {
+    /// Reads them.
+    ///
+    /// # Errors
+    /// The database failed.
+    pub async fn read(store: &dyn Store) -> Result<Self, StoreError> {
+        Ok(Self { sessions: store.sessions().await?, losses: store.recorded_losses().await? })
+    }
+}
+
+fn told(
     engine: &EngineHandle,
     view: &JobView,
-    now: Timestamp,
-    at: Timestamp,
-    (runs, previous): (Vec<RunView>, Option<RunRecord>),
-) -> Result<Why, ControlError> {
-    let timeline = timeline_of(view)?;
+    (now, at): (Timestamp, Timestamp),
+    (runs, previous): (&[RunView], Option<RunRecord>),
+    surroundings: Option<&Surroundings>,
+) -> Explanation {
     let records: Vec<RunRecord> = runs.iter().filter_map(record).cloned().collect();
     let live: Vec<LiveRun> = runs.iter().filter_map(live).collect();
-    let (nodes, loss) = match records.is_empty() {
-        true => (nodes(store, engine, view).await?, store.recorded_losses().await?),
-        false => (Nodes { claiming: 1, has_executor: true, full: None }, Vec::new()),
+    let (nodes, losses) = match surroundings {
+        Some(Surroundings { sessions, losses }) => (nodes(sessions, engine, view), losses.as_slice()),
+        None => (Nodes { claiming: 1, has_executor: true, full: None }, &[][..]),
     };
     let facts = Facts {
         job: &view.job,
-        timeline: &timeline,
+        timeline: &view.timeline,
         state: &view.state,
         created_at: view.created_at,
         now,
@@ -99,16 +129,13 @@ async fn told(
         live: &live,
         previous: previous.as_ref(),
         nodes,
-        loss: loss.iter().find(|loss| loss.accepted_at.is_none()).map(|loss| loss.window),
+        loss: losses.iter().find(|loss| loss.accepted_at.is_none()).map(|loss| loss.window),
     };
-    let explanation = explain(&facts, at);
-    let run = explanation.run.and_then(|run| runs.into_iter().find(|view| view.id == run));
-    Ok(Why { explanation, run })
+    explain(&facts, at)
 }
 
-fn timeline_of(view: &JobView) -> Result<Timeline, ControlError> {
-    let timeline = view.job.timeline(view.state.anchor_at);
-    timeline.map_err(|error| Refusal::Rejected(Rejected::BadSchedule(error.to_string())).into())
+fn has_record(runs: &[RunView]) -> bool {
+    runs.iter().any(|run| record(run).is_some())
 }
 
 /// The runs that stand for a due time: in flight, and in history. Those of an earlier job of that name do not count.
@@ -165,14 +192,13 @@ fn live(view: &RunView) -> Option<LiveRun> {
 }
 
 /// Only a node that is alone can tell that no place is left: the others may have one.
-async fn nodes(store: &dyn Store, engine: &EngineHandle, view: &JobView) -> Result<Nodes, StoreError> {
-    let sessions = store.sessions().await?;
+fn nodes(sessions: &[SessionView], engine: &EngineHandle, view: &JobView) -> Nodes {
     let claiming = sessions.iter().filter(|session| session.beat.state == SessionState::Live).count();
     let counts = engine.counts();
     let is_full = counts.max_executing > 0 && counts.executing >= counts.max_executing;
-    Ok(Nodes {
+    Nodes {
         claiming,
         has_executor: engine.executors().contains_key(&view.job.executor),
         full: (claiming == 1 && is_full).then_some((counts.executing, counts.max_executing)),
-    })
+    }
 }

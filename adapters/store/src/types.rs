@@ -6,6 +6,7 @@ use carillon_domain::firing::{JobState, Pause};
 use carillon_domain::id::{JobId, RunId, SessionId};
 use carillon_domain::job::Job;
 use carillon_domain::run::{RunRecord, Status, Trigger};
+use carillon_domain::schedule::Timeline;
 use carillon_domain::time::Timestamp;
 
 use crate::reports::NamespaceScope;
@@ -57,6 +58,8 @@ pub struct Saved {
 pub struct JobView {
     /// The definition.
     pub job: Arc<Job>,
+    /// Its due times. Stores keep it parsed, so a list of jobs parses no schedule.
+    pub timeline: Timeline,
     /// The hot row.
     pub state: JobState,
     /// When the job was created.

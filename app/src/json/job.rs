@@ -84,9 +84,8 @@ pub(crate) fn next_due_at(view: &JobView) -> Option<Timestamp> {
     match &state.phase {
         Phase::Executing(held) if held.firing.trigger != Trigger::Manual && state.armed.is_none() => {
             let due = held.firing.due_at;
-            let timeline = view.job.timeline(state.anchor_at).ok()?;
-            let of_backlog = policy::next_of_backlog(&timeline, due, state.catch_up_until);
-            of_backlog.map(|firing| firing.due_at).or_else(|| timeline.next_after(due.max(state.cursor)))
+            let of_backlog = policy::next_of_backlog(&view.timeline, due, state.catch_up_until);
+            of_backlog.map(|firing| firing.due_at).or_else(|| view.timeline.next_after(due.max(state.cursor)))
         }
         _ => state.next_due_at(),
     }
@@ -106,7 +105,7 @@ fn previous_due_at(view: &JobView) -> Option<Timestamp> {
         return Some(last_run.due_at);
     }
     // The last run was asked for by a person: what came before it follows from the schedule.
-    let due = view.job.timeline(state.anchor_at).ok()?.last_until(state.cursor)?;
+    let due = view.timeline.last_until(state.cursor)?;
     Some(due).filter(|due| *due > state.anchor_at && state.next_due_at() != Some(*due))
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use carillon_domain::id::SessionId;
 use carillon_domain::run::RunRecord;
+use carillon_domain::schedule::Timeline;
 use carillon_domain::store::Refusal;
 
 use crate::tables::{JobRow, JobRows, SeenJob, Tables};
@@ -19,6 +20,7 @@ pub(crate) async fn node_names<T: Tables>(tables: &mut T) -> Result<BTreeMap<Ses
 impl From<SeenJob> for JobView {
     fn from(SeenJob { row: JobRow { state, definition }, node, last_run }: SeenJob) -> Self {
         Self {
+            timeline: Timeline { anchor: state.anchor_at, ..definition.timeline.clone() },
             job: definition.job.clone(),
             created_at: definition.created_at,
             updated_at: definition.updated_at,

@@ -108,9 +108,7 @@ fn next(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
         };
         let view = call.api.store.job(&key).await?;
         let now = call.api.store.now().await?;
-        let timeline = view.job.timeline(view.state.anchor_at);
-        let timeline = timeline.map_err(|error| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, error.to_string()))?;
-        let next: Vec<_> = timeline.after(now).take(count as usize).map(|due| due.to_string()).collect();
+        let next: Vec<_> = view.timeline.after(now).take(count as usize).map(|due| due.to_string()).collect();
         Ok(json_response(StatusCode::OK, &json!({"next": next})))
     };
     route.then(move |name, call| answer(handler(name, call))).boxed()

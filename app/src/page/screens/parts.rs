@@ -42,8 +42,7 @@ pub(crate) fn job_link(visit: &Visit, key: &JobKey) -> Markup {
 /// The next due times of a job, the first of which may have passed.
 pub(crate) fn coming(view: &JobView, count: usize) -> Vec<Timestamp> {
     let Some(first) = next_due_at(view) else { return Vec::new() };
-    let Ok(timeline) = view.job.timeline(view.state.anchor_at) else { return vec![first] };
-    std::iter::once(first).chain(timeline.after(first)).take(count).collect()
+    std::iter::once(first).chain(view.timeline.after(first)).take(count).collect()
 }
 
 /// The run of a job's own row that executes.
@@ -56,15 +55,12 @@ pub(crate) fn running(view: &JobView) -> Option<&Held> {
 
 /// A schedule in words.
 pub(crate) fn in_words(view: &JobView) -> String {
-    match view.job.timeline(view.state.anchor_at) {
-        Ok(timeline) => timeline.schedule.describe(),
-        Err(error) => error.to_string(),
-    }
+    view.timeline.schedule.describe()
 }
 
 /// The zone of a job's schedule.
 pub(crate) fn zone_of(view: &JobView) -> Option<Tz> {
-    view.job.timeline(view.state.anchor_at).ok().and_then(|timeline| timeline.schedule.timezone().parse().ok())
+    view.timeline.schedule.timezone().parse().ok()
 }
 
 /// A bounded count: `12`, or `1,000+`.

@@ -32,6 +32,8 @@ use crate::page::zone::{clock, full, relative, took};
 
 /// How old the year of days may be: it is counted once an hour.
 const DAYS_GOOD_FOR: Duration = Duration::from_secs(60);
+/// How old the newest call of a monitor may be.
+const PING_GOOD_FOR: Duration = Duration::from_secs(1);
 /// How much history the year of days covers.
 const A_YEAR: Duration = Duration::from_secs(372 * 24 * 60 * 60);
 
@@ -46,7 +48,7 @@ pub(crate) async fn visible(visit: &Visit, key: &JobKey) -> Result<JobView, Faul
 /// The page of a job.
 pub(crate) async fn show(visit: &Visit, key: &JobKey) -> Result<View, Fault> {
     let seen = visit.shared(format!("job {key:?} {:?}", scope(visit)), async || Seen::read(visit, key).await).await?;
-    let Seen { view, records, last_ping } = &*seen;
+    let Seen { view, records } = &*seen;
     let coming = coming(view, Size::Job.coming());
     let facts = Facts::of(visit, view, records, &coming);
     let history = history::table(visit, key, view, records).await?;
@@ -60,6 +62,7 @@ pub(crate) async fn show(visit: &Visit, key: &JobKey) -> Result<View, Fault> {
             visit.kept(DAYS_GOOD_FOR, format!("days {id}"), read).await?
         }
     };
+    let last_ping = last_ping(visit, view).await?;
     let body = html! {
         (head(visit, key, view))
         (undo::notice(visit, key, view))
@@ -82,7 +85,7 @@ pub(crate) async fn show(visit: &Visit, key: &JobKey) -> Result<View, Fault> {
         }
         (history::durations(records))
         section.group #runs { h2 { "Due times and runs" } (history) }
-        section.group { h2 { "Definition" } (definition::facts(visit, view, changes::author(&changes), last_ping.as_ref())) }
+        section.group { h2 { "Definition" } (definition::facts(visit, view, changes::author(&changes), last_ping.as_deref().and_then(Option::as_ref))) }
         @if !is_older(visit) { section.group { h2 { "Changes" } (changes::list(visit, key, &changes)) } }
     };
     let live = Params::default().with("namespace", Some(&key.namespace)).with("job", Some(&key.name));
@@ -93,12 +96,17 @@ pub(crate) async fn show(visit: &Visit, key: &JobKey) -> Result<View, Fault> {
     ))
 }
 
+/// The newest call of its monitor, a second old at the most.
+async fn last_ping(visit: &Visit, view: &JobView) -> Result<Option<Arc<Option<DeliveryView>>>, Fault> {
+    let (Some(_), id) = (&view.job.ping, view.state.id) else { return Ok(None) };
+    let read = async || Ok(visit.api.store.last_ping(id).await?);
+    visit.kept(PING_GOOD_FOR, format!("last ping {id}"), read).await.map(Some)
+}
+
 /// Everything that the page of a job reads.
 struct Seen {
     view: JobView,
     records: Vec<RunRecord>,
-    /// The newest call of its monitor.
-    last_ping: Option<DeliveryView>,
 }
 
 impl Seen {
@@ -106,11 +114,7 @@ impl Seen {
         let view = visible(visit, key).await?;
         let id = view.state.id;
         let mut recent = visit.api.store.recent_runs(&[id], Size::Job.past()).await?;
-        let last_ping = match view.job.ping {
-            Some(_) => visit.api.store.last_ping(id).await?,
-            None => None,
-        };
-        Ok(Self { last_ping, view, records: recent.remove(&id).unwrap_or_default() })
+        Ok(Self { view, records: recent.remove(&id).unwrap_or_default() })
     }
 }
 

@@ -21,15 +21,18 @@ use maud::{Markup, html};
 use crate::config::Role;
 use crate::http::problem::Problem;
 use crate::page::layout::View;
-use crate::page::outcome::{Mark, of_run};
+use crate::page::outcome::of_run;
 use crate::page::params::Params;
 use crate::page::screens::parts::{csrf, job_link, said};
 use crate::page::screens::why;
 use crate::page::visit::{Fault, Visit};
 use crate::page::zone::{clock, full, took};
+use crate::why::{Surroundings, why_run};
 
 /// How many attempts of one due time are listed.
 const ATTEMPTS: usize = 20;
+/// How old the nodes and the losses of commits may be.
+const A_SECOND: Duration = Duration::from_secs(1);
 
 /// A run that the caller may see; one of another namespace is not there.
 pub(crate) async fn visible(visit: &Visit, segment: &str) -> Result<RunView, Fault> {
@@ -82,12 +85,12 @@ impl Outline {
 pub(crate) async fn show(visit: &Visit, segment: &str) -> Result<View, Fault> {
     let view = visible(visit, segment).await?;
     let outline = Outline::of(&view.stage);
-    let attempts = attempts(visit, &view, &outline).await?;
+    let (sentence, attempts) = story(visit, &view, &outline).await?;
     let output = output::section(visit, &view).await?;
     let body = html! {
         (head(visit, &view, &outline))
         (said(visit))
-        p.sentence.medium { (sentence(visit, &view, &outline).await) }
+        p.sentence.medium { (sentence) }
         (span::bar(visit, &outline))
         div.columns-2 {
             section.group { h2 { "Facts" } (facts(visit, &view, &outline)) }
@@ -103,38 +106,56 @@ pub(crate) async fn show(visit: &Visit, segment: &str) -> Result<View, Fault> {
     Ok(if moves { page.live(live) } else { page })
 }
 
-/// Why it ran or did not. Where nothing ran, the whole story of the due time is told.
-async fn sentence(visit: &Visit, view: &RunView, outline: &Outline) -> String {
-    let ran = outline.started_at.is_some() && of_run(&view.stage) != Mark::Lost;
+/// Why it ran or did not, and the attempts. Where nothing ran, the whole story of the due time is told; what is read for that
+/// has the attempts, too.
+async fn story(visit: &Visit, view: &RunView, outline: &Outline) -> Result<(String, Vec<RunView>), Fault> {
+    let ran = outline.started_at.is_some() && !output::is_lost_with_its_node(&view.stage);
     if !ran && outline.trigger != Trigger::Manual {
-        let told = crate::why::why_run(&*visit.api.store, &visit.api.engine, view, outline.due_at).await;
+        let (store, engine) = (&visit.api.store, &visit.api.engine);
+        let around = async || {
+            visit.kept(A_SECOND, "surroundings".to_owned(), async || Ok(Surroundings::read(&**store).await?)).await
+        };
         // A job that is deleted has no story any more; its record speaks for itself.
-        if let Ok(told) = told {
-            return told.explanation.sentence;
+        if let Ok((told, runs)) = why_run(&**store, engine, view, outline.due_at, around).await {
+            let records = runs.into_iter().filter_map(|run| match run.stage {
+                RunStage::Recorded { record, .. } => Some(*record),
+                RunStage::Waiting { .. } | RunStage::Running { .. } => None,
+            });
+            return Ok((told.sentence, attempts(view, outline, records.collect())));
         }
     }
-    why::sentence(&view.stage)
+    let mut records = Vec::new();
+    if has_attempts(view, outline) {
+        let due = outline.due_at..outline.due_at + Timestamp::TICK;
+        let mut found = visit.api.store.runs_between(&[view.job_id], due, ATTEMPTS).await?;
+        records = found.remove(&view.job_id).unwrap_or_default();
+    }
+    Ok((why::sentence(&view.stage), attempts(view, outline, records)))
 }
 
-/// The attempts of a firing that ran, the first one first. Those of history are read; one that lives is the run itself.
-async fn attempts(visit: &Visit, view: &RunView, outline: &Outline) -> Result<Vec<RunView>, Fault> {
-    let recorded = matches!(view.stage, RunStage::Recorded { .. });
-    let may_have_several = if recorded { outline.started_at.is_some() } else { outline.attempt > 1 };
-    if !may_have_several {
-        return Ok(Vec::new());
+/// Whether its firing may have had several attempts.
+fn has_attempts(view: &RunView, outline: &Outline) -> bool {
+    match view.stage {
+        RunStage::Recorded { .. } => outline.started_at.is_some(),
+        RunStage::Waiting { .. } | RunStage::Running { .. } => outline.attempt > 1,
     }
-    let due = outline.due_at..outline.due_at + Timestamp::TICK;
-    let mut found = visit.api.store.runs_between(&[view.job_id], due, ATTEMPTS).await?;
-    let mut records = found.remove(&view.job_id).unwrap_or_default();
+}
+
+/// The attempts of its firing among the records of its due time, the first one first. One that lives is the run itself.
+fn attempts(view: &RunView, outline: &Outline, mut records: Vec<RunRecord>) -> Vec<RunView> {
+    if !has_attempts(view, outline) {
+        return Vec::new();
+    }
     records.retain(|record| record.trigger == outline.trigger);
     records.sort_by_key(|record| (record.attempt, record.id));
+    records.drain(..records.len().saturating_sub(ATTEMPTS));
     let of_record = |record: RunRecord| RunView {
         id: record.id,
         stage: RunStage::Recorded { record: Box::new(record), output_truncated: false },
         ..view.clone()
     };
-    let living = (!recorded).then(|| view.clone());
-    Ok(records.into_iter().map(of_record).chain(living).collect())
+    let living = (!matches!(view.stage, RunStage::Recorded { .. })).then(|| view.clone());
+    records.into_iter().map(of_record).chain(living).collect()
 }
 
 fn head(visit: &Visit, view: &RunView, outline: &Outline) -> Markup {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use carillon_domain::run::Reason;
 use carillon_store::{RunStage, RunView};
 use maud::{Markup, PreEscaped, html};
 use tokio::time::timeout;
@@ -24,6 +25,14 @@ pub(super) async fn section(visit: &Visit, view: &RunView) -> Result<Markup, Fau
             _ => (Vec::new(), false),
         },
         RunStage::Recorded { record, .. } if record.started_at.is_none() => return Ok(html! {}),
+        stage if is_lost_with_its_node(stage) => {
+            return Ok(html! {
+                section.group #output-section {
+                    h2 { "Output" }
+                    p.muted { "Its node ended before it could keep what the run printed." }
+                }
+            });
+        }
         RunStage::Recorded { .. } => {
             let kept = visit.api.store.output(view.id).await?;
             (kept.bytes, kept.truncated)
@@ -50,6 +59,11 @@ pub(super) async fn section(visit: &Visit, view: &RunView) -> Result<Markup, Fau
             }
         }
     })
+}
+
+/// Whether nobody told how it ended: another node did away with its row, and its output is gone.
+pub(super) fn is_lost_with_its_node(stage: &RunStage) -> bool {
+    matches!(stage, RunStage::Recorded { record, .. } if record.reason == Some(Reason::SessionEnded))
 }
 
 fn shown(bytes: &[u8]) -> Markup {
