@@ -174,7 +174,7 @@ impl Reports for Transaction<'_> {
     }
 
     fn overview(&mut self, query: &OverviewQuery) -> impl Future<Output = StoreResult<Overview>> + Send {
-        let (sessions, losses) = (at_once(self.sessions(true)), at_once(self.windows(query.since)));
+        let (sessions, losses) = (at_once(self.sessions(false)), at_once(self.windows(query.since)));
         ready(sessions.and_then(|sessions| Ok(Overview { sessions, losses: losses?, ..self.data.overview(query) })))
     }
 

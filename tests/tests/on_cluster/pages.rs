@@ -1,5 +1,7 @@
 //! A screen of the page takes few statements of the database, whatever there is to see.
 
+use carillon_domain::time::Timestamp;
+use carillon_tests::chaos::now_us;
 use carillon_tests::cluster::{BRISK, Cluster};
 use carillon_tests::databases::{self, StatementCount};
 use carillon_tests::jobs::{NEVER, job, status, text};
@@ -13,10 +15,11 @@ const TRIES: usize = 12;
 
 /// The id of the first run of a job with this status.
 fn run_with(node: &Server, job: &str, wanted: &str) -> String {
-    let path = format!("/v1/jobs/{job}/runs?status={wanted}");
+    let path = format!("/v1/jobs/{job}/runs");
     let mut found = None;
     wait_until(&format!("{job} has a run that is {wanted}"), || {
-        found = node.get(&path)["items"].as_array().and_then(|items| Some(text(items.first()?, "id").to_owned()));
+        let items = node.get(&path)["items"].as_array().cloned().unwrap_or_default();
+        found = items.iter().find(|run| status(run) == wanted).map(|run| text(run, "id").to_owned());
         found.is_some()
     });
     found.expect("it was found")
@@ -29,13 +32,20 @@ fn no_screen_asks_more_than_three_statements() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let database = runtime.block_on(server.database());
     let cluster = Cluster::new(&database.url(), BRISK);
+    let gone = cluster.node("gone");
+    gone.create(&job("loses", "@every 1s", "sleep 600", json!({})));
+    let lost = run_with(&gone, "loses", "running");
     let node = cluster.node("a");
+    gone.kill();
+    assert_eq!(status(&node.ended(&lost)), "lost");
+    node.post("/v1/jobs/loses/pause", &json!({"reason": "it is enough"}));
     node.create(&job("ends", NEVER, "echo done; exit 3", json!({"labels": {"team": "data"}})));
     let mut ended = String::new();
     for _ in 0..51 {
         ended = node.run_now("ends");
         assert_eq!(status(&node.ended(&ended)), "failed");
     }
+    node.create(&job("pinged", NEVER, "true", json!({"ping": "http://127.0.0.1:1/"})));
     node.create(&job("overlaps", "@every 1s", "sleep 600", json!({})));
     let running = run_with(&node, "overlaps", "running");
     node.post("/v1/jobs/overlaps/pause", &json!({"reason": "it is enough"}));
@@ -52,8 +62,14 @@ fn no_screen_asks_more_than_three_statements() {
     let (_, _, newest) = node.call_raw("GET", "/jobs/default/ends", &[("Accept", "text/html")], None);
     let cursor = newest.split("cursor=").nth(1).and_then(|rest| rest.split(['#', '"', '&']).next());
     let older = format!("/jobs/default/ends?cursor={}", cursor.expect("the job has older runs"));
+    // A second attempt that is claimed, and waits for its time in a row of its own.
+    let soon = Timestamp::from_ms(now_us() as i64 / 1_000 + 2_000);
+    let retry = json!({"overlap": "allow", "retry": {"max_attempts": 2, "backoff": "28s"}});
+    node.create(&job("again", &format!("@at {soon}"), "exit 1", retry));
+    let waiting = run_with(&node, "again", "waiting");
     let mut count = StatementCount::on(&server);
     let screens = [
+        format!("/runs/{waiting}"),
         "/".to_owned(),
         "/?zone=Europe/Vienna".to_owned(),
         "/jobs".to_owned(),
@@ -74,7 +90,9 @@ fn no_screen_asks_more_than_three_statements() {
         "/jobs/default/ends/pause".to_owned(),
         "/jobs/default/ends/delete".to_owned(),
         "/jobs/default/ends/edit".to_owned(),
+        "/jobs/default/pinged".to_owned(),
         "/jobs/new".to_owned(),
+        format!("/runs/{lost}"),
         format!("/runs/{ended}"),
         format!("/runs/{running}"),
         format!("/runs/{skipped}"),
@@ -96,5 +114,8 @@ fn no_screen_asks_more_than_three_statements() {
             greedy.push(format!("{asked} for {path}"));
         }
     }
+    let (_, _, page) = node.call_raw("GET", &format!("/runs/{lost}"), &[("Accept", "text/html")], None);
+    assert!(page.contains("is lost: the session of its node ended before it told the outcome"), "{page}");
+    assert!(page.contains("Its node ended before it could keep what the run printed."), "{page}");
     assert!(greedy.is_empty(), "more than {MOST} statements: {}", greedy.join(", "));
 }

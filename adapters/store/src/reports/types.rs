@@ -77,7 +77,8 @@ pub struct Overview {
     /// Counts of each five minutes, by outcome, oldest first. Five minutes in which nothing ended are left out. The newest
     /// runs may be missing for half a minute ([`crate::ReportStore::roll_up`]).
     pub activity: Vec<ActivityBucket>,
-    /// Sessions, live and ended ones that still hold rows.
+    /// Sessions, live and ended ones that still hold rows. Nobody counts these rows here: there may be as many as firings within the
+    /// horizon, and those that run are looked for among them already.
     pub sessions: Vec<SessionView>,
     /// The loss windows: the open one, and those accepted lately.
     pub losses: Vec<RecordedLoss>,

@@ -8,7 +8,7 @@ use crate::mysql::read::activity::{bucket, buckets, buckets_since};
 use crate::mysql::read::reports::in_scope;
 use crate::mysql::read::runs::{HELD, held};
 use crate::mysql::read::select::limit_of;
-use crate::mysql::write::sessions::{HELD_ROWS, WINDOW, counted_session, counted_sessions, window_of, windows_since};
+use crate::mysql::write::sessions::{WINDOW, counted_session, window_of, windows_since};
 use crate::{Bounded, NamespaceScope, Overview, OverviewQuery, RunStage, StoreResult};
 
 /// Kinds of rows.
@@ -34,7 +34,7 @@ fn statement(OverviewQuery { scope, running, since }: &OverviewQuery) -> String 
         parts.add(RUNNING, HELD, &executing);
     }
     parts.add(ACTIVITY, &buckets(), &buckets_since(scope, *since));
-    parts.add(NODE, &format!("{SESSION}, {HELD_ROWS}"), &counted_sessions());
+    parts.add(NODE, &format!("{SESSION}, 0, 0"), "FROM session n");
     parts.add(LOSS, WINDOW, &windows_since(*since));
     let any_job = match scope {
         NamespaceScope::All => "FROM job_state j LIMIT 1".to_owned(),

@@ -59,10 +59,10 @@ pub(in crate::mysql) fn read_standing(mut from: Columns, id: SessionId) -> Store
 }
 
 /// How many rows a session holds, and how many of these have started: columns behind [`SESSION`] in [`counted_sessions`].
-pub(in crate::mysql) const HELD_ROWS: &str = "n.held, n.begun";
+const HELD_ROWS: &str = "n.held, n.begun";
 
 /// Sessions with [`HELD_ROWS`], from FROM on. The rows of each session are counted in the order of the index.
-pub(in crate::mysql) fn counted_sessions() -> String {
+fn counted_sessions() -> String {
     let counts = |table: &str| {
         format!(
             "(SELECT held_session, COUNT(*) AS held, COUNT(NULLIF(started_at, {NOT_STARTED})) AS begun FROM {table} \

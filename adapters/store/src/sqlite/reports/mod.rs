@@ -167,7 +167,7 @@ impl Transaction<'_> {
         Ok(Overview {
             running: self.read_running(scope, *running)?,
             activity: activity::activity(self.conn, scope, *since)?,
-            sessions: at_once(self.sessions(true))?,
+            sessions: at_once(self.sessions(false))?,
             losses: at_once(self.windows(*since))?,
             any_job: first(self.conn, any, [names_of(scope)?], |_| Ok(()))?.is_some(),
         })

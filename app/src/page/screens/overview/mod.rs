@@ -43,6 +43,9 @@ pub(crate) async fn show(visit: &Visit) -> Result<View, Fault> {
     if !any_job {
         return Ok(View::new("Overview", welcome(visit, &needs)).live(every_namespace()).alerts(needs.count()));
     }
+    // Nodes may hold as many rows as fire within the horizon, so those are counted once a second at the most.
+    let counted = async || Ok(visit.api.store.sessions().await?);
+    let counted = visit.kept(A_SECOND, "counted sessions".to_owned(), counted).await?;
     let body = html! {
         h1.hidden { "Overview" }
         (said(visit))
@@ -51,13 +54,13 @@ pub(crate) async fn show(visit: &Visit) -> Result<View, Fault> {
         (running::section(visit, running, recent))
         (next_hour(visit, coming))
         (activity::section(visit, activity))
-        (nodes::section(visit, sessions))
+        (nodes::section(visit, &counted))
     };
     let view = View::new("Overview", body).live(every_namespace()).alerts(needs.count());
     Ok(view.otherwise("/v1/runs?namespace=*&status=running", "carillon cluster"))
 }
 
-/// Everything that the overview reads, by three statements.
+/// Everything that the overview reads for itself, by three statements.
 struct Seen {
     troubled: Bounded<ListedJob>,
     overdue: Bounded<ListedJob>,
