@@ -5,12 +5,13 @@ use std::time::Duration;
 use carillon_domain::alert::{
     Fact, Incident, Notice, Part, Route, Selection, State, Subject, Target, Trouble, What, When,
 };
+use carillon_domain::id::SessionId;
 use carillon_domain::job::{Job, Retry};
 use carillon_domain::run::Status;
 use carillon_doubles::author;
 use carillon_store::alerts::{AlertError, DeliveryQuery, IncidentQuery, Message, Stepped};
 use carillon_store::feed::JournalAsk;
-use carillon_store::{AuditQuery, AuditState, Me};
+use carillon_store::{AuditQuery, AuditState, Me, NewSession};
 
 use super::fixture::{StoreFixture, at, job, key};
 
@@ -284,6 +285,25 @@ pub async fn a_lost_node_is_told_and_its_return(bench: &StoreFixture) {
     bench.session(2).await;
     step(bench).await;
     assert_eq!(told(bench).await, [(When::NodeLost, State::Open), (When::NodeLost, State::Recovered)]);
+}
+
+/// A node that is back before anybody missed it is told as lost, since its runs are, and as back.
+pub async fn a_node_that_is_back_before_it_is_missed_is_told(bench: &StoreFixture) {
+    put(bench, &route("ops", &[When::NodeLost, When::Recovered])).await;
+    let old = bench.session(2).await;
+    bench.go_to(3);
+    let (id, node) = (SessionId::from_random(22), "node-2".to_owned());
+    let new = NewSession { id, node, address: String::new(), version: String::new() };
+    bench.store.open_session(&new).await.unwrap();
+    bench.go_to(9);
+    assert!(bench.store.expire(Some(Me::new(bench.me)), old, 0).await.unwrap());
+    step(bench).await;
+    assert_eq!(told(bench).await, [(When::NodeLost, State::Open), (When::NodeLost, State::Recovered)]);
+    assert_eq!(open(bench).await, []);
+    bench.go_to(19);
+    assert!(bench.store.expire(Some(Me::new(bench.me)), id, 0).await.unwrap());
+    step(bench).await;
+    assert_eq!(open(bench).await.len(), 1, "nobody has taken its place");
 }
 
 /// A notice has one delivery for each target; a deleted route takes those along that wait.

@@ -104,7 +104,8 @@ macro_rules! store_conformance {
                 nodes_that_step_at_once_judge_once, a_step_is_bounded, a_failure_waits_for_its_next_attempt,
                 a_deleted_job_has_no_incidents, a_changed_route_keeps_what_still_means_the_same,
                 output_is_told_where_it_is_asked_for, a_trouble_of_the_cluster_is_told_until_it_is_over,
-                a_lost_node_is_told_and_its_return, each_target_gets_a_delivery;
+                a_lost_node_is_told_and_its_return,
+                a_node_that_is_back_before_it_is_missed_is_told, each_target_gets_a_delivery;
             deliveries: a_delivery_is_sent_by_one_node, a_lease_that_ran_out_is_followed_by_another_node,
                 a_refused_delivery_is_given_up_and_sent_again, a_delivery_follows_its_route,
                 a_claim_keeps_to_the_limit_of_each_host, deliveries_page_by_page, old_deliveries_are_purged,

@@ -79,21 +79,35 @@ fn watched(job: JobId, definition: &Job, now: Timestamp) -> Option<WatchRow> {
     (look_at.is_some() || pings).then_some(WatchRow { job, starts: now, ends: now, look_at, pings })
 }
 
+/// A session that is about to be ended because it was silent.
+pub(crate) struct Silent {
+    view: SessionView,
+    /// Whether a node of that name has registered since.
+    is_back: bool,
+}
+
 /// The session that is about to be ended because it was silent; `None` if it is over already.
 pub(crate) async fn silent<T: Tables>(
     tables: &mut T,
     session: carillon_domain::id::SessionId,
-) -> StoreResult<Option<SessionView>> {
-    let found = tables.sessions(true).await?.into_iter().find(|view| view.beat.id == session);
-    Ok(found.filter(|view| view.beat.state != SessionState::Ended))
+) -> StoreResult<Option<Silent>> {
+    let mut sessions = tables.sessions(true).await?;
+    sessions.retain(|view| view.beat.state != SessionState::Ended);
+    let Some(place) = sessions.iter().position(|view| view.beat.id == session) else { return Ok(None) };
+    let view = sessions.swap_remove(place);
+    let is_back = sessions.iter().any(|other| other.node == view.node && other.started_at >= view.started_at);
+    Ok(Some(Silent { view, is_back }))
 }
 
-/// Notes that a node went silent, once for each session.
-pub(crate) async fn node_lost<T: Tables>(tables: &mut T, view: SessionView) -> StoreResult<()> {
+/// Notes that a node went silent, once for each session. The return of one that is back already was noted before anybody missed it, so
+/// it is noted again.
+pub(crate) async fn node_lost<T: Tables>(tables: &mut T, Silent { view, is_back }: Silent) -> StoreResult<()> {
     let trouble = Trouble::NodeLost { last_heard_at: view.heartbeat_at, runs: view.executing };
     let key = NoticeId::derived(&["node_lost", &view.beat.id.to_string()]).to_string();
     let (now, part) = (tables.now(), StoredSubject::Cluster(Part::node(&view.node)));
-    write_all(tables, vec![AlertWrite::Facts(vec![row(Some((key, false)), now, part, trouble.into())])]).await
+    let mut facts = vec![row(Some((key, false)), now, part.clone(), trouble.into())];
+    facts.extend(is_back.then(|| row(None, now, part, StoredWhat::Over(When::NodeLost))));
+    write_all(tables, vec![AlertWrite::Facts(facts)]).await
 }
 
 /// Notes that the loss of commits is accepted.
