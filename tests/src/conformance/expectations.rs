@@ -51,14 +51,32 @@ pub async fn an_expectation_that_is_kept_again_ends_the_trouble(bench: &StoreFix
     bench.go_to(7_300);
     assert_eq!((watch(bench).await.verdicts, step(bench).await.notices), (1, 1));
     bench.go_to(10_790);
+    run_what_is_due(bench).await;
+    bench.go_to(10_900);
+    assert_eq!((watch(bench).await.verdicts, step(bench).await.notices), (1, 1));
+    assert_eq!(told(bench).await, [(When::LateStart, State::Open), (When::LateStart, State::Recovered)]);
+}
+
+/// Nobody has judged the late start when the next due time is in time.
+pub async fn what_is_kept_again_before_the_next_step_ends_the_trouble(bench: &StoreFixture) {
+    bench.create(punctual("a")).await;
+    put(bench, &route("ops", &[When::LateStart, When::Recovered])).await;
+    bench.go_to(3_700);
+    assert_eq!(watch(bench).await.verdicts, 1);
+    bench.go_to(7_190);
+    run_what_is_due(bench).await;
+    bench.go_to(7_300);
+    watch(bench).await;
+    step(bench).await;
+    assert_eq!(told(bench).await, [(When::LateStart, State::Open), (When::LateStart, State::Recovered)]);
+}
+
+async fn run_what_is_due(bench: &StoreFixture) {
     while let Some(claimed) = bench.claim().await.pop() {
         bench.clock.set(bench.clock_in(0).max(claimed.held.firing.start_at));
         let running = bench.started(&claimed).await;
         bench.finish(running, Status::Succeeded).await;
     }
-    bench.go_to(10_900);
-    assert_eq!((watch(bench).await.verdicts, step(bench).await.notices), (1, 1));
-    assert_eq!(told(bench).await, [(When::LateStart, State::Open), (When::LateStart, State::Recovered)]);
 }
 
 /// Nobody is told of a job that was deleted, or of which nothing is expected any more.

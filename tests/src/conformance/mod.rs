@@ -112,6 +112,7 @@ macro_rules! store_conformance {
                 a_monitor_is_called_at_the_end_of_a_run, a_route_is_tried;
             expectations: what_broke_while_everything_was_down_is_told_once,
                 an_expectation_that_is_kept_again_ends_the_trouble, those_of_a_deleted_job_are_dropped,
+                what_is_kept_again_before_the_next_step_ends_the_trouble,
                 a_change_of_the_job_keeps_what_is_under_watch, a_look_tells_when_the_next_is_due;
         );
     };

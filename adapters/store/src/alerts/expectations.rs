@@ -9,10 +9,11 @@ use carillon_domain::id::JobId;
 use carillon_domain::run::RunRecord;
 use carillon_domain::time::Timestamp;
 
-use super::document::{StoredFact, StoredSubject, StoredWhat};
+use super::document::{Cursor, StoredFact, StoredSubject, StoredWhat};
 use super::port::{AlertRows, AlertWrite, Among, FactRow, Looks, WatchRow};
 use super::types::Watched;
 use crate::StoreResult;
+use crate::feed::JournalAsk;
 use crate::tables::{JobRow, RecordQuery, Tables};
 
 /// The most records that are read of one job for one look.
@@ -37,9 +38,14 @@ pub(crate) async fn watch<T: Tables>(tables: &mut T, limit: usize) -> StoreResul
     // Ascending, as every look locks them.
     rows.sort_by_key(|row| row.job);
     let jobs: Vec<JobId> = rows.iter().map(|row| row.job).collect();
-    let troubled: BTreeSet<JobId> = match jobs.is_empty() {
-        true => BTreeSet::new(),
-        false => tables.alerts().among(&jobs, Among::Troubled).await?.into_iter().collect(),
+    // Before the incidents: a step that opens one in between has moved the cursor.
+    let troubled: BTreeSet<JobId> = if jobs.is_empty() {
+        BTreeSet::new()
+    } else if all_facts_are_judged(tables).await? {
+        tables.alerts().among(&jobs, Among::Troubled).await?.into_iter().collect()
+    } else {
+        // A broken expectation that waits for its step opens one.
+        jobs.iter().copied().collect()
     };
     for before in rows {
         let Some(job) = tables.jobs_by_id(&[before.job]).await?.pop().flatten().filter(|row| !row.state.deleted) else {
@@ -63,6 +69,13 @@ pub(crate) async fn watch<T: Tables>(tables: &mut T, limit: usize) -> StoreResul
     }
     watched.next_look = tables.alerts().first_look(Looks::Expectations).await?;
     Ok(watched)
+}
+
+/// Whether steps have judged every fact that is visible now.
+async fn all_facts_are_judged<T: Tables>(tables: &mut T) -> StoreResult<bool> {
+    let newest = tables.alerts().facts_numbered(&JournalAsk::newest()).await?.newest;
+    let cursor = Cursor::read(tables.alerts().cursor(false).await?.as_deref())?;
+    Ok(cursor.is_none_or(|cursor| cursor.facts.low() >= newest))
 }
 
 /// The row after a look at a job, and what is to be told.
