@@ -26,12 +26,21 @@ pub enum Kind {
     SessionChanged,
     /// A person should look.
     Alert,
+    /// The audit log has an entry that is no change of a job.
+    AuditWritten,
 }
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Self; 6] =
-        [Self::RunStarted, Self::RunEnded, Self::RunSkipped, Self::JobChanged, Self::SessionChanged, Self::Alert];
+    pub const ALL: [Self; 7] = [
+        Self::RunStarted,
+        Self::RunEnded,
+        Self::RunSkipped,
+        Self::JobChanged,
+        Self::SessionChanged,
+        Self::Alert,
+        Self::AuditWritten,
+    ];
 
     /// The name in the API.
     pub const fn as_str(self) -> &'static str {
@@ -42,6 +51,7 @@ impl Kind {
             Self::JobChanged => "job.changed",
             Self::SessionChanged => "session.changed",
             Self::Alert => "alert",
+            Self::AuditWritten => "audit.written",
         }
     }
 
@@ -55,8 +65,9 @@ impl Kind {
 pub struct Kinds(u8);
 
 impl Kinds {
-    /// Every kind.
-    pub const ALL: Self = Self(u8::MAX);
+    /// Those that tell of jobs and nodes. An entry of the log is told to those who ask for it by name, as it has runs and routes with
+    /// events of their own.
+    pub const USUAL: Self = Self(!Kind::AuditWritten.bit());
 
     /// These kinds.
     pub fn of(kinds: &[Kind]) -> Self {
@@ -84,7 +95,8 @@ impl Filter {
     /// Whether the reader wants an event of this kind about this job, or about none.
     pub fn wants(&self, kind: Kind, about: Option<&JobKey>) -> bool {
         let here = match about {
-            None => self.job.is_none(),
+            // Who may enter one namespace only does not see the entries of none.
+            None => self.job.is_none() && (self.namespaces.is_none() || kind != Kind::AuditWritten),
             Some(key) => {
                 self.namespaces.as_ref().is_none_or(|only| only.contains(&key.namespace))
                     && self.job.as_ref().is_none_or(|job| *job == key.name)
@@ -161,13 +173,13 @@ pub(super) fn start_of(view: &RunView) -> Option<Event> {
     Some(of_run(Kind::RunStarted, None, view, Some(started_at), &run))
 }
 
-/// A row of a journal as it is told; `None` where no event tells it.
-pub(super) fn row_of(number: u64, entry: &Entry, mark: Mark) -> Option<Row> {
+/// A row of a journal as it is told.
+pub(super) fn row_of(number: u64, entry: &Entry, mark: Mark) -> Row {
     match entry {
-        Entry::Run(view) => Some(row_of_run(number, view, mark)),
+        Entry::Run(view) => row_of_run(number, view, mark),
         Entry::Audit(line) => {
-            let event = change_of(number, line, mark)?;
-            Some(Row { journal: Journal::Audit, number, start: None, event })
+            let event = change_of(number, line, mark).unwrap_or_else(|| entry_of(number, line, mark));
+            Row { journal: Journal::Audit, number, start: None, event }
         }
     }
 }
@@ -185,6 +197,21 @@ fn change_of(number: u64, line: &AuditLine, mark: Mark) -> Option<Event> {
         "who": line.who,
     });
     Some(Event { kind, about: Some(job.clone()), at: Some(line.at), frame: frame(kind, Some(mark), &data) })
+}
+
+/// Any other entry of the audit log. It may be about no job.
+fn entry_of(number: u64, line: &AuditLine, mark: Mark) -> Event {
+    let (kind, job) = (Kind::AuditWritten, line.job.as_ref());
+    let data = json!({
+        "type": kind.as_str(),
+        "key": format!("audit:{number}"),
+        "at": line.at.to_string(),
+        "namespace": job.map(|job| &job.namespace),
+        "job": job.map(|job| &job.name),
+        "action": line.action,
+        "who": line.who,
+    });
+    Event { kind, about: job.cloned(), at: Some(line.at), frame: frame(kind, Some(mark), &data) }
 }
 
 /// When a run ended, or when the due times were recorded as skipped.
@@ -258,10 +285,12 @@ mod tests {
     #[test]
     fn a_reader_gets_what_it_wants() {
         let key = |namespace: &str, name: &str| JobKey { namespace: namespace.into(), name: name.into() };
-        let all = Filter { namespaces: None, job: None, kinds: Kinds::ALL };
+        let all = Filter { namespaces: None, job: None, kinds: Kinds::USUAL };
         let of_prod = Filter { namespaces: Some(vec!["prod".into()]), ..all.clone() };
         let of_a = Filter { job: Some("a".into()), ..of_prod.clone() };
         let ends = Filter { kinds: Kinds::of(&[Kind::RunEnded, Kind::Alert]), ..all.clone() };
+        let log = Filter { kinds: Kinds::of(&[Kind::AuditWritten]), ..all.clone() };
+        let of_prods_log = Filter { namespaces: of_prod.namespaces.clone(), ..log.clone() };
         for (filter, kind, about, wanted) in [
             (&all, Kind::RunStarted, Some(key("default", "a")), true),
             (&all, Kind::SessionChanged, None, true),
@@ -274,6 +303,12 @@ mod tests {
             (&of_a, Kind::SessionChanged, None, false),
             (&ends, Kind::RunEnded, Some(key("default", "a")), true),
             (&ends, Kind::RunStarted, Some(key("default", "a")), false),
+            (&all, Kind::AuditWritten, Some(key("default", "a")), false),
+            (&log, Kind::AuditWritten, Some(key("prod", "a")), true),
+            (&log, Kind::AuditWritten, None, true),
+            (&of_prods_log, Kind::AuditWritten, Some(key("prod", "a")), true),
+            (&of_prods_log, Kind::AuditWritten, Some(key("default", "a")), false),
+            (&of_prods_log, Kind::AuditWritten, None, false),
         ] {
             assert_eq!(filter.wants(kind, about.as_ref()), wanted, "{filter:?} {kind:?} {about:?}");
         }

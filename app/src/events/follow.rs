@@ -146,14 +146,14 @@ impl Follower {
     /// `mark` is how far everything was told before. Each row moves it; rows behind it in the same look are not told yet.
     fn tell_items(&self, items: Vec<Item>, mut mark: Mark) -> Vec<Told> {
         let tell = |item| match item {
-            Item::Event(event) => Some(Told::Event(event)),
+            Item::Event(event) => Told::Event(event),
             Item::Row(journal, number, entry) => {
                 let place = journal.place();
                 mark.numbers[place] = mark.numbers[place].max(number.min(self.tails[place].low()));
-                row_of(number, &entry, mark).map(Told::Row)
+                Told::Row(row_of(number, &entry, mark))
             }
         };
-        items.into_iter().filter_map(tell).collect()
+        items.into_iter().map(tell).collect()
     }
 
     /// Answers whether a session has written a heartbeat since the last look.

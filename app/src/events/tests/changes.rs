@@ -47,15 +47,21 @@ fn a_change_tells_who_did_what_to_which_job() {
 }
 
 #[test]
-fn runs_that_are_asked_for_and_the_cluster_are_no_changes_of_a_job() {
+fn every_entry_of_the_log_is_told_and_those_that_change_no_job_by_another_name() {
     let mut bench = Bench::new();
     let asked = |action: &str| AuditLine { generation: None, ..change(action, 1) };
     bench.changes.extend([(1, asked("job.run")), (2, asked("run.cancelled"))]);
     bench.changes.push((3, AuditLine { job: None, ..asked("losses.accepted") }));
-    assert!(bench.told().is_empty());
-    assert_eq!(bench.follower.high()[1], 3, "they are passed");
+    let told = bench.next();
+    assert!(told.iter().all(|told| data(told)["type"] == "audit.written"), "{told:?}");
+    assert_eq!(data(&told[0])["key"], "audit:1");
+    assert_eq!(
+        told.iter().map(said).collect::<Vec<_>>(),
+        ["job.run a", "run.cancelled a", "losses.accepted of the cluster"]
+    );
     bench.changes.push((4, change("job.tagged", 1)));
-    assert_eq!(bench.told(), ["job.tagged a"], "an action of a newer version");
+    let told = bench.next();
+    assert_eq!((data(&told[0])["type"].as_str(), told.len()), (Some("job.changed"), 1), "an action of a newer version");
 }
 
 #[test]

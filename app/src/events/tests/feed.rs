@@ -21,7 +21,7 @@ fn feed() -> (Feed, HandleParts) {
 }
 
 fn everything() -> Filter {
-    Filter { namespaces: None, job: None, kinds: Kinds::ALL }
+    Filter { namespaces: None, job: None, kinds: Kinds::USUAL }
 }
 
 async fn subscribed(feed: &Feed, resume: Option<&str>) -> Reader {

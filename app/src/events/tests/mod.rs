@@ -155,7 +155,8 @@ fn said(told: &Told) -> String {
     match data.get("session") {
         Some(session) => format!("{} {}", session["node"].as_str().unwrap(), session["state"].as_str().unwrap()),
         None if data["run"].is_null() => {
-            format!("{} {}", data["action"].as_str().unwrap(), data["job"]["name"].as_str().unwrap())
+            let job = data["job"]["name"].as_str().or(data["job"].as_str());
+            format!("{} {}", data["action"].as_str().unwrap(), job.unwrap_or("of the cluster"))
         }
         None => {
             let id: RunId = data["run"]["id"].as_str().unwrap().parse().unwrap();

@@ -72,7 +72,8 @@ impl Parameter {
             Parameter::Follow => ("follow", json!({"type": "boolean", "default": false}), "Go on until the run ends."),
             Parameter::Job => ("job", name(), "Only of this job."),
             Parameter::Types => {
-                ("types", json!({"type": "string"}), "Types of events, separated by commas; all if it is not given.")
+                let text = "Types of events, separated by commas; all but `audit.written` if it is not given.";
+                ("types", json!({"type": "string"}), text)
             }
             Parameter::SinceEvent => (
                 "since",

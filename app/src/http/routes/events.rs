@@ -61,11 +61,11 @@ fn asked(call: &Call) -> Result<(Filter, Option<String>), Problem> {
         query.fault("job", "a job is in one namespace: name that instead of *");
     }
     let kinds = match query.text("types").map(|text| kinds(&text)) {
-        None => Kinds::ALL,
+        None => Kinds::USUAL,
         Some(Ok(kinds)) => kinds,
         Some(Err(message)) => {
             query.fault("types", message);
-            Kinds::ALL
+            Kinds::USUAL
         }
     };
     query.finish()?;

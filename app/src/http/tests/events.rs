@@ -155,7 +155,7 @@ async fn a_query_is_checked_and_a_token_keeps_to_its_namespaces() {
         assert_eq!((reply.status.as_u16(), reply.faults()), (400, faults), "{query}");
     }
     let wrong = api.call("GET", "/v1/events?types=nonsense", None).await;
-    let known = "run.started, run.ended, run.skipped, job.changed, session.changed, alert";
+    let known = "run.started, run.ended, run.skipped, job.changed, session.changed, alert, audit.written";
     assert!(wrong.json["detail"].as_str().unwrap().contains(known), "{}", wrong.json);
     for (token, query, status) in [
         ("", "", 401),
@@ -227,6 +227,26 @@ async fn a_change_of_a_job_is_told_with_its_author_and_without_its_content() {
         "who": shown["who"],
     });
     assert!(!deleted.id.is_empty() && deleted.data == expected, "{deleted:?}");
+}
+
+#[tokio::test]
+async fn entries_that_change_no_job_are_told_to_those_who_ask_and_may_see_them() {
+    let api = Api::new().await;
+    api.job("a", json!({})).await;
+    api.job("c", json!({"namespace": "prod"})).await;
+    let mut of_all = read(&api, "viewer", "?namespace=*&types=audit.written", None).await;
+    let mut of_prod = read(&api, "prod", "?namespace=prod&types=audit.written", None).await;
+    of_all.begun().await;
+    of_prod.begun().await;
+    assert_eq!(api.call("POST", "/v1/jobs/a/run", None).await.status, 202);
+    let route = json!({"when": ["failed"], "to": [{"type": "mail", "to": ["root@localhost"]}]});
+    assert_eq!(api.call("PUT", "/v1/alerts/ops", Some(route)).await.status, 201);
+    assert_eq!(api.call("POST", "/v1/jobs/c/run?namespace=prod", None).await.status, 202);
+    for (action, job) in [("job.run", json!("a")), ("alert.put", json!(null)), ("job.run", json!("c"))] {
+        let told = of_all.told().await.unwrap();
+        assert_eq!((&told.data["action"], &told.data["job"]), (&json!(action), &job), "{told:?}");
+    }
+    assert_eq!(of_prod.said(1).await, ["audit.written c"], "the log of others is not told");
 }
 
 #[tokio::test]
