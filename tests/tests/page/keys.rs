@@ -43,6 +43,10 @@ fn everything_can_be_reached_by_keys() {
     browser.wait_for_text("main p.say.warn", "by hand, not by mouse");
     browser.press("p");
     browser.wait_for_text("#said", "Resumed.");
+    for (keys, heading) in [("gt", "Timeline"), ("gs", "Schedules"), ("gl", "Alerts"), ("ga", "Audit")] {
+        browser.press(keys);
+        browser.wait_for_text("h1", heading);
+    }
     browser.press("go");
     browser.wait_for("p.sentence");
     no_complaint(&browser);

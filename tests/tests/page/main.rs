@@ -6,6 +6,7 @@ mod harness;
 mod hostile;
 mod keys;
 mod live;
+mod news;
 mod rights;
 mod schedules;
 mod screens;

@@ -29,6 +29,11 @@ pub(crate) fn csrf(visit: &Visit) -> Markup {
     html! { @if let Some(csrf) = &visit.csrf { input type="hidden" name="csrf" value=(csrf); } }
 }
 
+/// The button that announces new rows of the list below. The script shows it, and puts them in when it is pressed.
+pub(crate) fn news(here: &str) -> Markup {
+    html! { a #news .button href=(here) hidden {} }
+}
+
 /// A job's name as a link; the namespace stands before it unless it is the default one.
 pub(crate) fn job_link(visit: &Visit, key: &JobKey) -> Markup {
     html! {

@@ -70,22 +70,24 @@ function titled(wanted) {
   const icon = $("#icon"), href = alerts ? icon?.dataset.alert : icon?.dataset.calm;
   if (icon && icon.getAttribute("href") !== href) icon.href = href;
 }
-let waiting = 0; // new rows that are not shown yet
+let waiting = 0, page = 0; // new rows that are not shown yet, and all rows of a page
 // Rows keep their place: one that is there changes in place, new ones are announced.
 function put(wanted, all) {
   const list = $("[data-rows]"), fresh = $("[data-rows]", wanted);
-  if (list && fresh && !all) {
+  waiting = 0;
+  if (list && fresh && $("#news") && !all) {
     const shown = new Set([...list.children].map((row) => row.id));
+    page = fresh.children.length;
     waiting = [...fresh.children].filter((row) => row.id && !shown.has(row.id)).length;
     const rows = new Map([...fresh.children].map((row) => [row.id, row]));
     fresh.replaceChildren(...[...list.children].map((row) => rows.get(row.id) ?? row.cloneNode(true)));
-  } else waiting = 0;
+  }
   titled(wanted);
   const times = $("#times"), zoned = $("#times", wanted.ownerDocument);
   if (times && zoned && times.dataset.zone !== zoned.dataset.zone) times.replaceWith(zoned);
   morph(main(), wanted);
   const news = $("#news");
-  if (news) { news.hidden = !waiting; news.textContent = `${waiting} new, show`; }
+  if (news) { news.hidden = !waiting; news.textContent = `${waiting}${waiting < page ? "" : "+"} new, show`; }
   ready();
 }
 let asked = 0;
@@ -138,7 +140,7 @@ function connect() {
     broken ||= Date.now(); told();
     if (source?.readyState === 2) { disconnect(); setTimeout(connect, 5000); } // refused: the browser itself does not try again
   };
-  for (const type of ["run.started", "run.ended", "run.skipped", "job.changed", "session.changed", "alert"]) source.addEventListener(type, noted);
+  for (const type of ["run.started", "run.ended", "run.skipped", "job.changed", "session.changed", "alert", "audit.written"]) source.addEventListener(type, noted);
 }
 function disconnect() { source?.close(); source = undefined; }
 if (live && main().dataset.live) live.hidden = false;
@@ -261,7 +263,7 @@ async function copied(button) {
 
 // Keys.
 let going = 0, at = -1;
-const goTo = { o: "", j: "jobs", t: "timeline", c: "cluster", a: "audit", s: "schedules" };
+const goTo = { o: "", j: "jobs", t: "timeline", c: "cluster", a: "audit", s: "schedules", l: "alerts" };
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   const field = event.target.closest("input:not([type=checkbox]), textarea, select");
@@ -293,8 +295,14 @@ document.addEventListener("keydown", (event) => {
   }
 });
 
-// After each change: buttons that need the script are shown.
-function ready() { $$("[data-copy][hidden]").forEach((button) => button.hidden = false); offered(); tick(); }
+// After each change: buttons that need the script are shown. The end of a message is no event, so a page that shows one under way looks again.
+let again;
+function ready() {
+  $$("[data-copy][hidden]").forEach((button) => button.hidden = false);
+  offered(); tick();
+  clearTimeout(again);
+  if ($("[data-again]")) again = setTimeout(() => { if (!paused && !document.hidden) look(); }, 1500);
+}
 // What can be undone is offered for 10 seconds, and for as long as the button is focused. Then the address forgets it too.
 let offer;
 function offered() {

@@ -1,5 +1,7 @@
 //! The newest messages with the answers to them.
 
+use std::time::Duration;
+
 use carillon_domain::alert::{DeliveryState, State};
 use carillon_store::JobKey;
 use carillon_store::alerts::{DeliveryQuery, DeliveryView, Message, StoredRoute};
@@ -7,12 +9,14 @@ use maud::{Markup, html};
 
 use crate::config::Role;
 use crate::json::{delivery_cursor, read_delivery_cursor};
-use crate::page::screens::parts::{csrf, job_link};
+use crate::page::screens::parts::{csrf, job_link, news};
 use crate::page::visit::{Fault, Visit};
 use crate::page::zone::{clock, relative};
 
 /// How many messages a page has.
 const ROWS: usize = 30;
+/// A message that is sent within so long is waited for.
+const SOON: Duration = Duration::from_secs(5);
 
 /// The section. A caller of some namespaces sees the messages of one of its routes.
 pub(super) async fn section(visit: &Visit, routes: &[&StoredRoute]) -> Result<Markup, Fault> {
@@ -29,7 +33,10 @@ pub(super) async fn section(visit: &Visit, routes: &[&StoredRoute]) -> Result<Ma
         section.group #messages {
             h2 { "Messages" }
             (filter(visit, routes, route.as_deref(), state))
-            @if page.items.is_empty() { p.muted { "No message fits." } } @else { (table(visit, &page.items)) }
+            @if page.items.is_empty() { p.muted { "No message fits." } } @else {
+                @if after.is_none() { (news(&visit.here("cursor", None))) }
+                (table(visit, &page.items))
+            }
             nav.row aria-label="Pages" {
                 @if after.is_some() { a.button href=(visit.here("cursor", None)) { "Newest" } }
                 @if let Some(next) = page.next {
@@ -76,7 +83,7 @@ fn row(visit: &Visit, view: &DeliveryView) -> Markup {
             td.nowrap { (clock(view.made_at, visit.now, visit.zone)) }
             td { (message(visit, view)) }
             td { (view.kind) " " span.muted { (view.host) } }
-            td.nowrap { (state(visit, view)) }
+            td.nowrap data-again[is_under_way(visit, view)] { (state(visit, view)) }
             td {
                 @if let Some(answer) = &view.delivery.answer { (answer) }
                 @if resend && may {
@@ -86,6 +93,15 @@ fn row(visit: &Visit, view: &DeliveryView) -> Markup {
                 }
             }
         }
+    }
+}
+
+/// Whether its answer is near. No event tells that it has come.
+fn is_under_way(visit: &Visit, view: &DeliveryView) -> bool {
+    match view.delivery.state {
+        DeliveryState::Sending { .. } => true,
+        DeliveryState::Waiting { next_at } => next_at <= visit.now + SOON,
+        DeliveryState::Sent { .. } | DeliveryState::Dead { .. } => false,
     }
 }
 

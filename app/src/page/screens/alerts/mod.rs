@@ -93,7 +93,7 @@ fn table(visit: &Visit, routes: &[&StoredRoute]) -> Markup {
                 th scope="col" { "Name" } th scope="col" { "When" } th scope="col" { "Of" } th scope="col" { "To" }
                 @if visit.may(Role::Operator) { th scope="col" { "Do" } }
             } }
-            tbody data-rows="routes" {
+            tbody data-list {
                 @for StoredRoute { route, .. } in routes {
                     tr id=(format!("route:{}", route.name)) {
                         th.name scope="row" { (route.name) }

@@ -9,7 +9,7 @@ use crate::json::{audit_cursor, audit_json, changed_fields, read_audit_cursor};
 use crate::page::layout::{View, copyable};
 use crate::page::params::Params;
 use crate::page::screens::diff::{self, Sides};
-use crate::page::screens::parts::job_link;
+use crate::page::screens::parts::{job_link, news};
 use crate::page::visit::{Fault, Visit};
 use crate::page::zone::{full, utc};
 
@@ -40,7 +40,7 @@ pub(crate) async fn show(visit: &Visit) -> Result<View, Fault> {
         format!("/v1/audit{}", filters.to_query()),
         format!("carillon audit --diff{}", options.collect::<String>()),
     );
-    let live = Params::default().with("namespace", Some("*")).with("types", Some("job.changed"));
+    let live = Params::default().with("namespace", Some("*")).with("types", Some("job.changed,audit.written"));
     Ok(if asked.after.is_none() { view.live(live) } else { view })
 }
 
@@ -61,7 +61,7 @@ fn query(visit: &Visit) -> Result<AuditQuery, Fault> {
 
 fn table(visit: &Visit, page: &Page<AuditView, u64>) -> Markup {
     html! {
-        a #news .button href=(visit.here("cursor", None)) hidden {}
+        (news(&visit.here("cursor", None)))
         @if page.items.is_empty() { p.muted { "Nothing fits in this part of the log. Look at older entries." } }
         @else {
             div.scroll { table.audit {

@@ -9,7 +9,7 @@ use maud::{Markup, html};
 use crate::json::{read_run_cursor, run_cursor};
 use crate::page::chart::bars::{Columns, Series, columns};
 use crate::page::outcome::{Mark, of_run};
-use crate::page::screens::parts::{grouped, running};
+use crate::page::screens::parts::{grouped, news, running};
 use crate::page::screens::why;
 use crate::page::usual;
 use crate::page::visit::{Fault, Visit};
@@ -36,7 +36,9 @@ pub(super) async fn table(visit: &Visit, key: &JobKey, view: &JobView, records: 
         |next: &str| format!("{}#runs", visit.links.with(&visit.path, &visit.state().with("cursor", Some(next))));
     Ok(html! {
         @if items.is_empty() { p.muted { "No due time has passed yet." } }
-        @else { div.scroll { table.runs {
+        @else {
+            @if cursor.is_none() { (news(&visit.here("cursor", None))) }
+            div.scroll { table.runs {
             thead { tr {
                 th scope="col" { "Outcome" } th scope="col" { "Due" } th scope="col" { "Why" }
                 th.n scope="col" { "Late by" } th.n scope="col" { "Took" } th scope="col" { "Trigger" } th.n scope="col" { "Attempt" }

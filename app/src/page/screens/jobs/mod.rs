@@ -18,7 +18,7 @@ use crate::json::job_cursor;
 use crate::page::chart::strip::Size;
 use crate::page::layout::View;
 use crate::page::params::Params;
-use crate::page::screens::parts::{csrf, scope};
+use crate::page::screens::parts::{csrf, news, scope};
 use crate::page::visit::{Fault, Visit};
 
 /// How many rows a page has.
@@ -53,7 +53,7 @@ pub(crate) async fn show(visit: &Visit) -> Result<View, Fault> {
                 (csrf(visit))
                 input type="hidden" name="back" value=(visit.state().to_query());
                 @if visit.may(Role::Operator) { (bulk::bar()) }
-                a #news .button href=(visit.here("cursor", visit.params.get("cursor"))) hidden {}
+                (news(&visit.here("cursor", visit.params.get("cursor"))))
                 div.scroll { table.jobs {
                     (row::heads(visit))
                     (rows(visit, page, recent, group))
