@@ -39,6 +39,11 @@ fn nothing_that_others_wrote_runs(browser: &Browser) {
     site.server.post("/v1/jobs/paused/pause", &json!({"reason": INJECTION}));
     site.sign_in(browser, Reader::Admin);
 
+    // Who is told of it hears the same, and answers so.
+    let answer = format!("cat {}; exit 3 # {INJECTION}", words.display());
+    let route = json!({"when": ["failed"], "match": {"labels": {"team": LABEL}}, "to": [{"type": "command", "command": answer}]});
+    assert_eq!(site.server.call("PUT", "/v1/alerts/ops", Some(&route)).0, 201);
+
     let run = site.server.run_now("hostile");
     site.server.started(&run);
     browser.open(&site.at(&format!("/runs/{run}")));
@@ -48,6 +53,11 @@ fn nothing_that_others_wrote_runs(browser: &Browser) {
     browser.wait_for_text("#output", "the-end");
     nothing_ran(browser);
     site.server.ended(&run);
+    site.server.wait_until("the receiver has answered", || {
+        site.server.get("/v1/deliveries")["items"][0]["answer"]
+            .as_str()
+            .is_some_and(|answer| answer.contains("<script>"))
+    });
 
     for (path, element) in [
         (format!("/runs/{run}").as_str(), "#output"),
@@ -56,17 +66,43 @@ fn nothing_that_others_wrote_runs(browser: &Browser) {
         ("/jobs/default/paused", "main p.say.warn"),
         ("/jobs/default/hostile", "a.label"),
         ("/jobs?group=team", "table.jobs"),
+        ("/jobs/default/hostile/edit", "form.edit"),
+        ("/alerts", "table.routes"),
+        ("/alerts", "table.messages"),
+        ("/alerts/ops/edit", "form.edit"),
+        ("/audit", "table.audit"),
+        ("/audit?job=paused", ".diff"),
+        ("/audit?action=alert.put", ".diff"),
     ] {
         browser.open(&site.at(path));
         let shown = browser.script(
             "const found = document.querySelector(arguments[0]);
-             return found.textContent + [...found.querySelectorAll('textarea')].map((one) => one.value).join('')",
+             return found.textContent + [...found.querySelectorAll('textarea, input')].map((one) => one.value).join('')",
             vec![json!(element)],
         );
         let shown = shown.as_str().expect("text").replace("\\\"", "\"");
         assert!(shown.contains("<script>window.hacked=1</script>"), "{path}: {shown}");
         nothing_ran(browser);
     }
+    for path in ["/", "/timeline", "/timeline?as=table", "/cluster"] {
+        browser.open(&site.at(path));
+        browser.wait_for("main");
+        nothing_ran(browser);
+    }
+    a_crontab_runs_nothing(browser, &site);
+}
+
+/// Each part of a line that somebody pastes: a comment, a variable, a schedule at fault, a command.
+fn a_crontab_runs_nothing(browser: &Browser, site: &Site) {
+    let crontab = format!("# {INJECTION}\nMAILTO={INJECTION}\n{INJECTION}\n15 2 * * * echo {INJECTION}\n");
+    browser.open(&site.at("/schedules"));
+    browser.script("document.querySelector('#text').value = arguments[0]", vec![json!(crontab)]);
+    browser.click("button[value=check]");
+    browser.wait_for_text("table.lines", "<script>window.hacked=1</script>");
+    nothing_ran(browser);
+    browser.click("button[value=import]");
+    browser.wait_for_text("#said", "Imported 1 job");
+    nothing_ran(browser);
 }
 
 fn an_address_that_others_made_runs_nothing(browser: &Browser) {
@@ -83,6 +119,20 @@ fn an_address_that_others_made_runs_nothing(browser: &Browser) {
         "/?zone=",
         "/jobs?said=",
         "/jobs?sort=",
+        "/audit?who=",
+        "/audit?job=",
+        "/audit?action=",
+        "/audit?cursor=",
+        "/alerts?route=",
+        "/alerts?state=",
+        "/alerts?said=",
+        "/timeline?from=",
+        "/timeline?until=",
+        "/timeline?label=",
+        "/timeline?q=",
+        "/schedules?schedule=",
+        "/schedules?timezone=",
+        "/schedules?key=",
     ] {
         browser.open(&site.at(&format!("{path}{injection}")));
         browser.wait_for("main");

@@ -2,6 +2,7 @@
 
 mod actions;
 mod budgets;
+mod edit;
 mod harness;
 mod hostile;
 mod keys;
