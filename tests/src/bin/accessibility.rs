@@ -18,7 +18,7 @@ const RUN: &str = "
     axe.run(document, options).then((found) => done(found.violations), (error) => done(String(error)));";
 
 /// The screens that README and docs/page.md show, and how high their pictures are.
-const PICTURES: [(&str, u32); 11] = [
+const PICTURES: [(&str, u32); 12] = [
     ("overview", 800),
     ("jobs", 720),
     ("job", 900),
@@ -29,6 +29,7 @@ const PICTURES: [(&str, u32); 11] = [
     ("edit", 900),
     ("conflict", 420),
     ("cluster", 640),
+    ("alerts", 640),
     ("audit", 720),
 ];
 /// A picture stands in the repository, so it may have so many bytes.
@@ -137,7 +138,7 @@ fn take_looks(site: &Site, browser: &Browser, directory: &Path) {
         [("", site, &SCREENS[..]), ("", &empty, &EMPTY_SCREENS[..]), ("full ", &full, &FULL_SCREENS[..])]
     {
         site.sign_in(browser, Reader::Admin);
-        for (width, dark) in [(1_280, false), (1_280, true), (360, false), (360, true), (2_560, false)] {
+        for (width, dark) in [(1_280, false), (1_280, true), (360, false), (360, true), (2_560, false), (2_560, true)] {
             browser.prefer(dark);
             for screen in screens {
                 browser.resize(width, 800);

@@ -54,8 +54,8 @@ pub struct Site {
     /// The server. Its own calls are the admin's.
     pub server: Server,
     directory: tempfile::TempDir,
-    /// A run that failed and printed something; only on a site with history.
-    failed_run: Option<String>,
+    /// A run that failed and printed something, and one that lives; only on a site with history.
+    runs: Option<[String; 2]>,
 }
 
 impl Site {
@@ -67,7 +67,7 @@ impl Site {
         fs::set_permissions(&token, fs::Permissions::from_mode(0o600)).expect("a file of our own");
         let readers = [Reader::Admin, Reader::Operator, Reader::Viewer];
         let server = Server::start_with(directory.path(), &config(&readers));
-        Self { server, directory, failed_run: None }
+        Self { server, directory, runs: None }
     }
 
     /// A server with so many jobs of many tenants, without a past.
@@ -82,10 +82,10 @@ impl Site {
 
     /// The same site at another address, for these readers alone.
     pub fn started_again_for(self, readers: &[Reader]) -> Self {
-        let Self { server, directory, failed_run } = self;
+        let Self { server, directory, runs } = self;
         assert!(server.drain().success(), "nothing runs");
         let server = Server::start_with(directory.path(), &config(readers));
-        Self { server, directory, failed_run }
+        Self { server, directory, runs }
     }
 
     /// A server with a crontab and a month of history. One job is in trouble, one is paused, one runs.
@@ -105,12 +105,13 @@ impl Site {
         assert_eq!(server.ended(&failed)["status"], "failed");
         let running = server.run_now("rebuild-search-index");
         server.started(&running);
-        Self { server, directory, failed_run: Some(failed) }
+        Self { server, directory, runs: Some([failed, running]) }
     }
 
-    /// The address of a path; `{run}` in it stands for a run that failed.
+    /// The address of a path; `{run}` in it stands for a run that failed, `{living}` for one that lives.
     pub fn at(&self, path: &str) -> String {
-        let path = path.replace("{run}", self.failed_run.as_deref().unwrap_or_default());
+        let [failed, living] = self.runs.as_ref().map_or(["", ""], |runs| runs.each_ref().map(String::as_str));
+        let path = path.replace("{run}", failed).replace("{living}", living);
         format!("{}{path}", self.server.url())
     }
 

@@ -10,7 +10,7 @@ use crate::browser::Browser;
 pub struct Screen {
     /// Its name.
     pub name: &'static str,
-    /// The path that is opened; `{run}` stands for a run that failed.
+    /// The path that is opened; `{run}` stands for a run that failed, `{living}` for one that lives.
     pub path: &'static str,
     /// The way from there to the screen; most need none.
     pub then: fn(&Site, &Browser),
@@ -31,7 +31,7 @@ impl Screen {
 }
 
 /// Every screen that an admin sees on a site with history.
-pub const SCREENS: [Screen; 30] = [
+pub const SCREENS: [Screen; 34] = [
     screen("overview", "/", "p.sentence", "1 job needs you."),
     screen("jobs", "/jobs", "table.jobs .name", "backup-database"),
     screen("jobs by team", "/jobs?group=team", "tr.group-head", "team = billing"),
@@ -39,9 +39,13 @@ pub const SCREENS: [Screen; 30] = [
     screen("job", "/jobs/default/invoice-export", "h1", "invoice-export"),
     screen("paused job", "/jobs/default/rotate-certificates", "p.say.warn", "the new authority comes"),
     screen("run", "/runs/{run}", "#output", "ledger is locked"),
+    screen("run that lives", "/runs/{living}", "#output", "1,204,331 documents"),
     screen("run now", "/jobs/default/rebuild-search-index/run", "p.say.warn", "Its last run still lives"),
     screen("alerts", "/alerts", "table.routes .name", "ops"),
     screen("new route", "/alerts/new", "legend", "When"),
+    screen("new route that is at fault", "/alerts/new", "p.fault", "to").after(route_at_fault),
+    screen("edit route", "/alerts/ops/edit", "h1", "Route ops"),
+    screen("delete route", "/alerts/ops/delete", "button.danger", "Delete ops"),
     screen("pause", "/jobs/default/invoice-export/pause", "label[for=reason]", "Reason"),
     screen("delete", "/jobs/default/invoice-export/delete", "button.danger", "Delete invoice-export"),
     screen("new job", "/jobs/new", "h1", "New job"),
@@ -70,22 +74,24 @@ pub const SCREENS: [Screen; 30] = [
 ];
 
 /// The screens of a site that has nothing yet.
-pub const EMPTY_SCREENS: [Screen; 6] = [
+pub const EMPTY_SCREENS: [Screen; 7] = [
     screen("empty overview", "/", "div.empty", "carillon job add"),
     screen("no jobs", "/jobs", "div.empty", "carillon job add"),
     screen("no lanes", "/timeline", "div.empty", "carillon job add"),
     screen("no lanes in a table", "/timeline?as=table", "div.empty", "carillon job add"),
+    screen("no alerts", "/alerts", "div.empty", "carillon alert put"),
     screen("no audit", "/audit", "div.empty", "carillon job add"),
     screen("a new cluster", "/cluster", "p.sentence", "1 node schedules"),
 ];
 
 /// The screens that many jobs change.
-pub const FULL_SCREENS: [Screen; 6] = [
+pub const FULL_SCREENS: [Screen; 7] = [
     screen("overview", "/", "p.sentence", "All jobs are on time."),
     screen("jobs", "/jobs", "table.jobs .name", "tenant-"),
     screen("jobs by team", "/jobs?group=team", "tr.group-head", "team = "),
     screen("timeline", "/timeline?hours=24", "svg.lanes", ""),
     screen("timeline as a table", "/timeline?as=table", "td.name", "tenant-"),
+    screen("schedule", "/schedules?schedule=0+9+*+*+*", "#explained", "At 09:00 every day"),
     screen("audit", "/audit", "table.audit", "job.created"),
 ];
 
@@ -101,6 +107,11 @@ fn new_job_at_fault(_: &Site, browser: &Browser) {
     browser.fill("#name", "compact-archive");
     browser.fill("#schedule", "61 * * * *");
     browser.click("button[value=review]");
+}
+
+fn route_at_fault(_: &Site, browser: &Browser) {
+    browser.fill("#name", "nobody");
+    browser.click("main button.primary");
 }
 
 fn review(_: &Site, browser: &Browser) {
