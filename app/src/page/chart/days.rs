@@ -77,6 +77,23 @@ pub(crate) fn year(days: &[JobDay], now: Timestamp) -> Markup {
     }
 }
 
+/// The shapes of the days in words.
+pub(crate) fn legend() -> Markup {
+    let shapes = [
+        ("o o-succeeded", "", "M1 1h10v10h-10z", "all ran well"),
+        ("o o-skipped", "h", "M2 2h8v8h-8z", "some did not run"),
+        ("o o-failed", "", "M1 1h10l-5 10z", "with failures"),
+    ];
+    html! {
+        p.legend.small {
+            @for (class, kind, path, words) in shapes {
+                span class=(class) { svg viewBox="0 0 12 12" aria-hidden="true" { path class=(kind) d=(path) {} } (words) } " "
+            }
+            span.muted { "Days begin at midnight in UTC." }
+        }
+    }
+}
+
 fn sentence(days: &[JobDay]) -> String {
     let count = |worst| days.iter().filter(|day| Worst::of(&day.outcomes) == worst).count();
     let (fine, skipped, bad) = (count(Worst::Fine), count(Worst::Skipped), count(Worst::Bad));

@@ -92,7 +92,7 @@ fn nodes(visit: &Visit, sessions: &[SessionView]) -> Markup {
             div.scroll { table {
                 thead { tr {
                     th scope="col" { "Node" } th scope="col" { "State" } th scope="col" { "Heartbeat" }
-                    th.n scope="col" { "Prepared" } th.n scope="col" { "Executing" } th.n scope="col" { "Partitions" }
+                    th.n scope="col" { "Prepared" } th.n scope="col" { "Running" } th.n scope="col" { "Partitions" }
                     th scope="col" { "Started" } th scope="col" { "Version" } th scope="col" { "Address" } th scope="col" { "Session" }
                 } }
                 tbody data-list { @for session in sessions { (node(visit, session, &live)) } }
@@ -128,7 +128,8 @@ fn node(visit: &Visit, session: &SessionView, live: &[SessionId]) -> Markup {
     }
 }
 
-fn state(visit: &Visit, session: &SessionView) -> Markup {
+/// The state of a session, and whether its node has fallen silent.
+pub(crate) fn state(visit: &Visit, session: &SessionView) -> Markup {
     match session.beat.state {
         SessionState::Ended => html! { span.o.o-lost { (Mark::Lost.icon()) "ended" } },
         _ if is_silent(visit, session) => html! { span.o.o-timed_out { (Mark::TimedOut.icon()) "silent" } },

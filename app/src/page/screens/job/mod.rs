@@ -80,6 +80,7 @@ pub(crate) async fn show(visit: &Visit, key: &JobKey) -> Result<View, Fault> {
                 section.group {
                     h2 { "A year of days" }
                     div.scroll tabindex="0" role="region" aria-label="A year of days" { (days::year(&days, visit.now)) }
+                    (days::legend())
                 }
             }
         }

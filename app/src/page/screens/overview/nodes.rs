@@ -1,8 +1,9 @@
 //! The nodes of the cluster, in short.
 
-use carillon_store::{SessionState, SessionView};
+use carillon_store::SessionView;
 use maud::{Markup, html};
 
+use crate::page::screens::cluster::state;
 use crate::page::screens::parts::grouped;
 use crate::page::visit::Visit;
 use crate::page::zone::relative;
@@ -16,12 +17,12 @@ pub(super) fn section(visit: &Visit, sessions: &[SessionView]) -> Markup {
             div.scroll tabindex="0" role="region" aria-label="Nodes" { table {
                 thead { tr {
                     th scope="col" { "Node" } th scope="col" { "State" } th scope="col" { "Heartbeat" }
-                    th.n scope="col" { "Prepared" } th.n scope="col" { "Running" } th scope="col" { "Up since" } th scope="col" { "Version" } th scope="col" { "Address" }
+                    th.n scope="col" { "Prepared" } th.n scope="col" { "Running" } th scope="col" { "Started" } th scope="col" { "Version" } th scope="col" { "Address" }
                 } }
                 tbody data-list { @for session in sorted {
                     tr {
                         td { (session.node) @if session.beat.id == visit.api.engine.session() { span.muted { " (this one)" } } }
-                        td { @match session.beat.state { SessionState::Live => "live", SessionState::Draining => "drains", SessionState::Ended => span.fault { "ended" } } }
+                        td { (state(visit, session)) }
                         td.nowrap { (relative(session.heartbeat_at, visit.now)) }
                         td.n { (grouped(session.prepared)) }
                         td.n { (grouped(session.executing)) }
