@@ -65,7 +65,7 @@ impl Kind {
 pub struct Kinds(u8);
 
 impl Kinds {
-    /// Those that tell of jobs and nodes. An entry of the log is told to those who ask for it by name, as it has runs and routes with
+    /// Those that tell of jobs and nodes. Entries of the log are left to those who ask by name, as runs and routes have
     /// events of their own.
     pub const USUAL: Self = Self(!Kind::AuditWritten.bit());
 
