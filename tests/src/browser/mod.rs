@@ -14,13 +14,14 @@ pub use pool::Borrowed;
 use std::path::Path;
 use std::time::Duration;
 
+use fantoccini::elements::Element;
 use fantoccini::wd::WebDriverCompatibleCommand;
 use fantoccini::{Client, ClientBuilder, Locator};
 use hyper_util::client::legacy::connect::HttpConnector;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
-use crate::server::wait_until;
+use crate::server::{PATIENCE, wait_until};
 
 /// How a browser begins.
 #[derive(Debug, Clone, Copy)]
@@ -143,11 +144,16 @@ impl Browser {
         }
     }
 
+    /// The first match. The page that a click before led to may still be on its way: so this waits for it.
+    async fn find(&self, locator: Locator<'_>, what: &str) -> Element {
+        let element = self.client.wait().at_most(PATIENCE).for_element(locator).await;
+        element.unwrap_or_else(|error| panic!("{what} is not there: {error}"))
+    }
+
     /// Clicks the first match.
     pub fn click(&self, css: &str) {
         self.runtime.block_on(async {
-            let element = self.client.find(Locator::Css(css)).await;
-            let element = element.unwrap_or_else(|error| panic!("nothing to click at {css}: {error}"));
+            let element = self.find(Locator::Css(css), css).await;
             element.click().await.unwrap_or_else(|error| panic!("{css} cannot be clicked: {error}"));
         });
     }
@@ -156,8 +162,7 @@ impl Browser {
     pub fn click_words(&self, words: &str) {
         let path = format!("//*[self::a or self::button or self::summary][contains(normalize-space(.), '{words}')]");
         self.runtime.block_on(async {
-            let element = self.client.find(Locator::XPath(&path)).await;
-            let element = element.unwrap_or_else(|error| panic!("nothing that says {words:?}: {error}"));
+            let element = self.find(Locator::XPath(&path), words).await;
             element.click().await.unwrap_or_else(|error| panic!("{words:?} cannot be clicked: {error}"));
         });
     }
@@ -165,8 +170,7 @@ impl Browser {
     /// Empties a field and types into it.
     pub fn fill(&self, css: &str, text: &str) {
         self.runtime.block_on(async {
-            let element = self.client.find(Locator::Css(css)).await;
-            let element = element.unwrap_or_else(|error| panic!("no field at {css}: {error}"));
+            let element = self.find(Locator::Css(css), css).await;
             element.clear().await.expect("a field can be emptied");
             element.send_keys(text).await.expect("a field takes text");
         });
@@ -175,8 +179,7 @@ impl Browser {
     /// Chooses the option of this value.
     pub fn choose(&self, css: &str, value: &str) {
         self.runtime.block_on(async {
-            let element = self.client.find(Locator::Css(css)).await;
-            let element = element.unwrap_or_else(|error| panic!("no list at {css}: {error}"));
+            let element = self.find(Locator::Css(css), css).await;
             element.select_by_value(value).await.expect("the list has this value");
         });
     }

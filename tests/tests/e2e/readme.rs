@@ -58,7 +58,7 @@ fn the_demo_shows_runs_happening_until_it_is_stopped() {
     let http = format!("export CARILLON__HTTP__BIND={address} CARILLON_SERVER=http://{address}\n");
     let path = format!("export PATH='{}':$PATH\n", binary().parent().expect("a directory").display());
     for (words, instead) in [
-        ("cargo build --package carillon\n", ""),
+        ("cargo build --package carillon \"${lean[@]}\"\n", ""),
         ("export PATH=\"$PWD/target/debug:$PATH\"\n", &path),
         ("mkdir -p demo-data\n", &format!("{http}mkdir -p demo-data\n")),
     ] {
