@@ -28,6 +28,8 @@ pub struct AlertCounts {
     pub notices: u64,
     /// Attempts to send, by the kind of the fact and by how they ended.
     pub attempts: BTreeMap<(&'static str, &'static str), u64>,
+    /// Stored rows that its last look could not read, by their noun.
+    pub unreadable: BTreeMap<&'static str, u64>,
 }
 
 impl AlertsHandle {

@@ -11,6 +11,7 @@ mod send;
 mod starts;
 mod state;
 mod troubles;
+mod unreadable;
 mod watch;
 
 pub use handle::{AlertCounts, AlertsHandle};

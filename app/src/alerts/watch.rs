@@ -7,6 +7,7 @@ use carillon_store::{Store, StoreError};
 use tracing::{debug, warn};
 
 use super::handle::AlertsHandle;
+use super::unreadable::UnreadableRows;
 
 /// How long between two looks while there is somebody to tell.
 pub(super) const SOON: Duration = Duration::from_secs(1);
@@ -41,8 +42,10 @@ impl Watch {
         // When routes were asked for last, and whether there were any.
         let mut routes: Option<(Instant, bool)> = None;
         let mut woken = true;
+        let mut unreadable = UnreadableRows::default();
         loop {
             let begun = Instant::now();
+            unreadable.look(&self).await;
             let rest = match self.look(&mut routes, woken).await {
                 Ok(look) => {
                     if look.found {

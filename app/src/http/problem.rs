@@ -142,6 +142,7 @@ impl From<AlertError> for Problem {
         let status = match error {
             AlertError::Store(error) => return error.into(),
             AlertError::NoRoute(_) | AlertError::NoDelivery(_) => StatusCode::NOT_FOUND,
+            AlertError::Unreadable { .. } => StatusCode::INTERNAL_SERVER_ERROR,
             AlertError::Stale { .. } => StatusCode::PRECONDITION_FAILED,
             AlertError::Refused(_) => StatusCode::CONFLICT,
         };

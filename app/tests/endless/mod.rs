@@ -17,7 +17,7 @@ use carillon_domain::run::RunRecord;
 use carillon_domain::time::Timestamp;
 use carillon_store::alerts::{
     self, AlertError, DeliveryClaim, DeliveryCounts, DeliveryQuery, DeliveryView, IncidentQuery, Stepped, StoredRoute,
-    Watched,
+    Unreadable, Watched,
 };
 use carillon_store::feed::{FeedLook, FeedRequest, JournalAsk, Numbered};
 use carillon_store::*;
@@ -347,6 +347,10 @@ impl AlertStore for Endless {
 
     async fn notices_numbered(&self, _: &JournalAsk) -> Result<Numbered<Notice>, StoreError> {
         unreachable!()
+    }
+
+    async fn unreadable_alerts(&self) -> Result<Vec<Unreadable>, StoreError> {
+        Ok(Vec::new())
     }
 
     async fn purge_alerts(&self, _: Timestamp, _: usize) -> Result<usize, StoreError> {

@@ -4,3 +4,4 @@ mod innodb;
 mod memory;
 mod sqlite;
 mod sqlite_files;
+mod unreadable_alerts;

@@ -8,7 +8,8 @@ use carillon_tests::conformance::fixture::{BEGIN, PARTITIONS};
 use carillon_tests::conformance::random_walk::beside_memory;
 use carillon_tests::conformance::{Backups, StoreFixture};
 
-async fn bench() -> StoreFixture {
+/// A store in a file of its own.
+pub async fn bench() -> StoreFixture {
     let directory = tempfile::tempdir().unwrap();
     let clock = ManualClock::at(BEGIN);
     let options = OpenOptions { partitions: PARTITIONS, ..OpenOptions::default() };

@@ -8,9 +8,9 @@ use carillon_domain::alert::{
 use carillon_domain::id::{JobId, SessionId};
 use carillon_domain::time::Timestamp;
 
-use super::document::{message_from, message_text};
+use super::document::{UNREADABLE_LATER, message_from, message_text, problem_of};
 use super::port::{AlertRows, AlertWrite, DeliveryAsk, DeliveryRow};
-use super::routes;
+use super::routes::{self, Routes};
 use super::types::{AlertError, Claimed, DeliveryClaim, DeliveryQuery, DeliveryView, Message};
 use crate::feed::{JournalAsk, Numbered};
 use crate::tables::Tables;
@@ -88,7 +88,8 @@ fn with(row: DeliveryRow, delivery: Delivery) -> DeliveryRow {
     }
 }
 
-fn standing(row: &DeliveryRow) -> StoreResult<Delivery> {
+/// How the delivery of a row stands.
+pub(super) fn standing(row: &DeliveryRow) -> StoreResult<Delivery> {
     let state = match (row.state.as_str(), row.claim_at, row.session, row.settled_at) {
         ("waiting", Some(next_at), ..) => DeliveryState::Waiting { next_at },
         ("sending", Some(until), Some(session), _) => DeliveryState::Sending { until, session },
@@ -116,21 +117,29 @@ pub(crate) async fn claim<T: Tables>(tables: &mut T, request: &DeliveryClaim) ->
     if found.is_empty() || request.limit == 0 {
         return Ok(claimed);
     }
-    let known = routes::all(tables).await?.into_iter().map(|stored| (stored.route.name.clone(), stored.route));
+    let Routes { stored, unreadable } = routes::read_all(tables).await?;
+    let known = stored.into_iter().map(|stored| (stored.route.name.clone(), stored.route));
     let known: BTreeMap<String, Route> = known.collect();
     let mut rows = BTreeMap::new();
     let mut candidates = Vec::new();
     for row in found {
+        let Ok(waiting) = standing(&row) else {
+            give_up(tables, row, now, "not sent: its stored row cannot be read".to_owned()).await?;
+            continue;
+        };
+        if row.route.as_ref().is_some_and(|route| unreadable.contains(route)) {
+            // The route may be mended, or read by a newer node.
+            let state = DeliveryState::Waiting { next_at: now + UNREADABLE_LATER };
+            change(tables, with(row, Delivery { state, ..waiting })).await?;
+            continue;
+        }
         match target(&known, &row) {
             Ok(target) => {
                 let host = target.as_ref().map_or(row.host.as_str(), Target::host).to_owned();
                 candidates.push(Candidate { key: row.id, host: host.clone() });
                 rows.insert(row.id, (row, target, host));
             }
-            Err(words) => {
-                let dead = Delivery { state: DeliveryState::Dead { at: now }, ..standing(&row)? };
-                change(tables, with(row, Delivery { answer: Some(words), ..dead })).await?;
-            }
+            Err(words) => give_up(tables, row, now, words).await?,
         }
     }
     let mut chosen = choose(candidates, &request.in_flight, request.per_host, request.limit);
@@ -139,12 +148,25 @@ pub(crate) async fn claim<T: Tables>(tables: &mut T, request: &DeliveryClaim) ->
     for id in chosen {
         let Some((row, target, host)) = rows.remove(&id) else { continue };
         let Ok(delivery) = standing(&row)?.claim(request.session, now) else { continue };
-        let message = message_from(&row.document)?;
+        let message = match message_from(&row.document) {
+            Ok(message) => message,
+            Err(error) => {
+                give_up(tables, row, now, format!("not sent: {}", problem_of(error))).await?;
+                continue;
+            }
+        };
         if change(tables, with(row, delivery.clone())).await? {
             claimed.push(Claimed { id, message, target, host, delivery });
         }
     }
     Ok(claimed)
+}
+
+/// Ends a delivery that can never be sent.
+async fn give_up<T: Tables>(tables: &mut T, row: DeliveryRow, now: Timestamp, words: String) -> StoreResult<()> {
+    let (state, answer) = (DeliveryState::Dead { at: now }, Some(words));
+    let DeliveryRow { tries, refusals, first_try_at, .. } = row;
+    change(tables, with(row, Delivery { state, tries, refusals, first_try_at, answer })).await.map(drop)
 }
 
 /// The target of a delivery as its route names it now, or why there is none.
@@ -206,12 +228,13 @@ pub(crate) async fn page<T: Tables>(tables: &mut T, query: &DeliveryQuery) -> St
     let more = rows.len() > limit;
     rows.truncate(limit);
     let next = rows.last().filter(|_| more).map(|row| row.id);
-    Ok(Page { items: rows.into_iter().map(view).collect::<StoreResult<_>>()?, next })
+    // One that cannot be read is told beside them: see `unreadable`.
+    Ok(Page { items: rows.into_iter().filter_map(|row| view(row).ok()).collect(), next })
 }
 
 /// See [`super::AlertStore::last_ping`].
 pub(crate) async fn last_ping<T: Tables>(tables: &mut T, job: JobId) -> StoreResult<Option<DeliveryView>> {
-    tables.alerts().delivery_rows(&DeliveryAsk::LastPing(job)).await?.pop().map(view).transpose()
+    Ok(tables.alerts().delivery_rows(&DeliveryAsk::LastPing(job)).await?.pop().and_then(|row| view(row).ok()))
 }
 
 /// See [`super::AlertStore::notices_numbered`].
@@ -219,7 +242,7 @@ pub(crate) async fn notices<T: Tables>(tables: &mut T, ask: &JournalAsk) -> Stor
     let Numbered { newest, rows } = tables.alerts().notices_numbered(ask).await?;
     let mut notices = Vec::with_capacity(rows.len());
     for (number, row) in rows {
-        if let Message::Notice(notice) = message_from(&row.document)? {
+        if let Ok(Message::Notice(notice)) = message_from(&row.document) {
             notices.push((number, *notice));
         }
     }

@@ -9,12 +9,12 @@ use carillon_domain::id::JobId;
 use carillon_domain::run::RunRecord;
 use carillon_domain::time::Timestamp;
 
-use super::document::{Cursor, StoredFact, StoredSubject, StoredWhat};
+use super::document::{Cursor, StoredFact, StoredSubject, StoredWhat, UNREADABLE_LATER};
 use super::port::{AlertRows, AlertWrite, Among, FactRow, Looks, WatchRow};
 use super::types::Watched;
-use crate::StoreResult;
 use crate::feed::JournalAsk;
 use crate::tables::{JobRow, RecordQuery, Tables};
+use crate::{StoreError, StoreResult};
 
 /// The most records that are read of one job for one look.
 const RECORDS: usize = 20_000;
@@ -48,7 +48,16 @@ pub(crate) async fn watch<T: Tables>(tables: &mut T, limit: usize) -> StoreResul
         jobs.iter().copied().collect()
     };
     for before in rows {
-        let Some(job) = tables.jobs_by_id(&[before.job]).await?.pop().flatten().filter(|row| !row.state.deleted) else {
+        let job = match tables.jobs_by_id(&[before.job]).await {
+            Err(StoreError::Permanent(problem)) => {
+                tracing::error!(job = %before.job, problem, "nobody is told of a job that cannot be read");
+                let later = WatchRow { look_at: Some(now + UNREADABLE_LATER), ..before };
+                tables.alerts_to_write().write_alert(&AlertWrite::Watched(before, later)).await?;
+                continue;
+            }
+            found => found?.pop().flatten().filter(|row| !row.state.deleted),
+        };
+        let Some(job) = job else {
             tables.alerts_to_write().write_alert(&AlertWrite::WatchGone(vec![before.job])).await?;
             continue;
         };

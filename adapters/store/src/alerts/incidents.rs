@@ -41,7 +41,7 @@ pub(super) fn row_of(incident: &Incident, route: &Route) -> IncidentRow {
 /// See [`super::AlertStore::incidents`].
 pub(crate) async fn page<T: Tables>(tables: &mut T, query: &IncidentQuery) -> StoreResult<Vec<Incident>> {
     let rows = tables.alerts().incident_rows(&IncidentAsk::Page(query.clone())).await?;
-    let incidents = rows.iter().map(|row| incident_from(&row.document)).collect::<StoreResult<Vec<Incident>>>()?;
+    let incidents = rows.iter().filter_map(|row| incident_from(&row.document).ok());
     // One that only holds a failure back is none yet.
-    Ok(incidents.into_iter().filter(|incident| incident.count > 0).collect())
+    Ok(incidents.filter(|incident| incident.count > 0).collect())
 }

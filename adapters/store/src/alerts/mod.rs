@@ -15,6 +15,7 @@ pub(crate) mod sql;
 mod step;
 mod told;
 mod types;
+mod unreadable;
 
 pub(crate) mod calls {
     //! The calls over the rows of any database.
@@ -25,11 +26,12 @@ pub(crate) mod calls {
     pub(crate) use super::routes::{all, delete, find, put};
     pub(crate) use super::step::{has_work, step};
     pub(crate) use super::told::{Consequences, commits_are_accepted, node_lost, silent, tell};
+    pub(crate) use super::unreadable::unreadable;
 }
 
 pub use types::{
     AlertError, Claimed, DeliveryClaim, DeliveryCounts, DeliveryQuery, DeliveryView, IncidentQuery, Message, Stepped,
-    StoredRoute, Watched,
+    StoredRoute, Unreadable, Watched,
 };
 
 use async_trait::async_trait;
@@ -63,7 +65,7 @@ pub trait AlertStore: Send + Sync {
     /// One route.
     async fn route(&self, name: &str) -> Result<StoredRoute, AlertError>;
 
-    /// Every route, by name.
+    /// Every route that can be read, by name.
     async fn routes(&self) -> Result<Vec<StoredRoute>, StoreError>;
 
     /// One watch step over up to `limit` new rows of each journal. Any node calls it every second or two, and again at once where
@@ -112,6 +114,9 @@ pub trait AlertStore: Send + Sync {
 
     /// Notices by their numbers, ascending. The number of a notice is the id of its first delivery.
     async fn notices_numbered(&self, ask: &JournalAsk) -> Result<Numbered<Notice>, StoreError>;
+
+    /// The rows that this binary cannot read, among all routes and the first hundreds of the others. Each is left out wherever it stands.
+    async fn unreadable_alerts(&self) -> Result<Vec<Unreadable>, StoreError>;
 
     /// Deletes up to `limit` deliveries that were sent or given up before `before`; answers how many rows. Older facts go too, if they
     /// are judged and over.

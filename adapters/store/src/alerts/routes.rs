@@ -1,28 +1,51 @@
 //! Routes: what people change, and what a change does to incidents and the cursor.
 
+use std::collections::BTreeSet;
+
 use carillon_domain::alert::Route;
 use carillon_domain::store::{Action, AuditDocument, AuditEntry, WriteSet};
 use carillon_domain::time::Timestamp;
 
-use super::document::{Cursor, route_from, route_redacted, route_text};
+use super::document::{Cursor, problem_of, route_from, route_redacted, route_text};
 use super::port::{AlertRows, AlertWrite, RouteRow};
 use super::types::{AlertError, StoredRoute};
 use crate::feed::JournalAsk;
 use crate::tables::Tables;
 use crate::{Author, StoreResult};
 
+/// The stored routes.
+#[derive(Debug, Default)]
+pub(super) struct Routes {
+    /// By name.
+    pub stored: Vec<StoredRoute>,
+    /// The names of those that this binary cannot read. What belongs to them waits.
+    pub unreadable: BTreeSet<String>,
+}
+
 /// Every route.
+pub(super) async fn read_all<T: Tables>(tables: &mut T) -> StoreResult<Routes> {
+    let mut routes = Routes::default();
+    for row in tables.alerts().route_rows().await? {
+        let name = row.name.clone();
+        match read(row) {
+            Ok(stored) => routes.stored.push(stored),
+            Err(_) => _ = routes.unreadable.insert(name),
+        }
+    }
+    Ok(routes)
+}
+
+/// See [`super::AlertStore::routes`].
 pub(crate) async fn all<T: Tables>(tables: &mut T) -> StoreResult<Vec<StoredRoute>> {
-    tables.alerts().route_rows().await?.into_iter().map(read).collect()
+    Ok(read_all(tables).await?.stored)
 }
 
 /// The one of that name.
 pub(crate) async fn find<T: Tables>(tables: &mut T, name: &str) -> Result<StoredRoute, AlertError> {
     let rows = tables.alerts().route_rows().await?;
-    match rows.into_iter().find(|row| row.name == name) {
-        Some(row) => Ok(read(row)?),
-        None => Err(AlertError::NoRoute(name.to_owned())),
-    }
+    let row = rows.into_iter().find(|row| row.name == name).ok_or_else(|| AlertError::NoRoute(name.to_owned()))?;
+    let version = row.version;
+    read(row).map_err(|error| AlertError::Unreadable { name: name.to_owned(), version, problem: problem_of(error) })
 }
 
 /// See [`super::AlertStore::put_route`]. The cursor is locked first, so a step sees the route with all that follows from it.
@@ -33,15 +56,15 @@ pub(crate) async fn put<T: Tables>(
     author: &Author,
 ) -> Result<StoredRoute, AlertError> {
     let cursor = lock_cursor(tables).await?;
-    let before = known(find(tables, &route.name).await)?;
-    check_version(if_version, before.as_ref())?;
+    let (before, version) = known(find(tables, &route.name).await)?;
+    check_version(if_version, version)?;
     if let Some(before) = before.as_ref().filter(|before| before.route == *route) {
         return Ok(before.clone());
     }
     let now = tables.now();
     let after = StoredRoute {
         route: route.clone(),
-        version: before.as_ref().map_or(0, |before| before.version) + 1,
+        version: version + 1,
         created_at: before.as_ref().map_or(now, |before| before.created_at),
         updated_at: now,
     };
@@ -54,13 +77,11 @@ pub(crate) async fn put<T: Tables>(
         document: route_text(route),
     };
     let mut writes = vec![AlertWrite::Route(row)];
-    if let Some(before) = &before {
-        if before.route.forgets(route) {
-            cursor.storms.remove(&route.name);
-            writes.push(AlertWrite::IncidentsOfRouteGone(route.name.clone()));
-        } else {
-            writes.push(AlertWrite::LookAtRoute(route.name.clone(), now));
-        }
+    if before.as_ref().is_some_and(|before| !before.route.forgets(route)) {
+        writes.push(AlertWrite::LookAtRoute(route.name.clone(), now));
+    } else if version > 0 {
+        cursor.storms.remove(&route.name);
+        writes.push(AlertWrite::IncidentsOfRouteGone(route.name.clone()));
     }
     writes.push(AlertWrite::Cursor(Cursor::text(Some(&cursor))));
     write_all(tables, writes).await?;
@@ -76,8 +97,11 @@ pub(crate) async fn delete<T: Tables>(
     author: &Author,
 ) -> Result<(), AlertError> {
     let cursor = lock_cursor(tables).await?;
-    let before = find(tables, name).await?;
-    check_version(if_version, Some(&before))?;
+    let (before, version) = known(find(tables, name).await)?;
+    if version == 0 {
+        return Err(AlertError::NoRoute(name.to_owned()));
+    }
+    check_version(if_version, version)?;
     let mut writes = vec![AlertWrite::RouteGone(name.to_owned())];
     if let Some(mut cursor) = cursor
         && cursor.storms.remove(name).is_some()
@@ -85,7 +109,7 @@ pub(crate) async fn delete<T: Tables>(
         writes.push(AlertWrite::Cursor(Cursor::text(Some(&cursor))));
     }
     write_all(tables, writes).await?;
-    Ok(audit(tables, Action::AlertDeleted, author, Some(before.route), None).await?)
+    Ok(audit(tables, Action::AlertDeleted, author, before.map(|before| before.route), None).await?)
 }
 
 /// Locks the cursor: until the commit, nobody else reads and writes what depends on it.
@@ -111,21 +135,26 @@ pub(crate) async fn write_all<T: Tables>(tables: &mut T, writes: Vec<AlertWrite>
     Ok(())
 }
 
-fn read(row: RouteRow) -> StoreResult<StoredRoute> {
+/// A row as a route.
+pub(super) fn read(row: RouteRow) -> StoreResult<StoredRoute> {
     let RouteRow { name, version, created_at, updated_at, document } = row;
     Ok(StoredRoute { route: route_from(&name, &document)?, version, created_at, updated_at })
 }
 
-fn known(found: Result<StoredRoute, AlertError>) -> Result<Option<StoredRoute>, AlertError> {
+/// A route and its version; 0 if there is none. One that cannot be read has a version, so that a person can replace it.
+fn known(found: Result<StoredRoute, AlertError>) -> Result<(Option<StoredRoute>, u64), AlertError> {
     match found {
-        Ok(found) => Ok(Some(found)),
-        Err(AlertError::NoRoute(_)) => Ok(None),
+        Ok(found) => {
+            let version = found.version;
+            Ok((Some(found), version))
+        }
+        Err(AlertError::Unreadable { version, .. }) => Ok((None, version)),
+        Err(AlertError::NoRoute(_)) => Ok((None, 0)),
         Err(error) => Err(error),
     }
 }
 
-fn check_version(expected: Option<u64>, found: Option<&StoredRoute>) -> Result<(), AlertError> {
-    let current = found.map_or(0, |found| found.version);
+fn check_version(expected: Option<u64>, current: u64) -> Result<(), AlertError> {
     match expected.filter(|expected| *expected != current) {
         Some(expected) => Err(AlertError::Stale { expected, current }),
         None => Ok(()),

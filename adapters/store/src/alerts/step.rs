@@ -7,8 +7,9 @@ use carillon_domain::alert::watch::{self, Loaded};
 use carillon_domain::alert::{Fact, Incident, IncidentKey, Route, SubjectKey};
 use carillon_domain::time::Timestamp;
 
-use super::document::{Cursor, StoredFact, incident_from};
+use super::document::{Cursor, StoredFact, UNREADABLE_LATER, incident_from};
 use super::port::{AlertRows, AlertWrite, DeliveryRow, FactRow, IncidentAsk, IncidentRow, Looks};
+use super::routes::Routes;
 use super::types::{Stepped, StoredRoute};
 use super::{deliveries, facts, incidents, routes};
 use crate::StoreResult;
@@ -44,8 +45,8 @@ pub(crate) async fn step<T: Tables>(tables: &mut T, limit: usize, within: Durati
     let limit = limit.max(1);
     let Some(mut cursor) = routes::lock_cursor(tables).await? else { return Ok(Stepped::default()) };
     let now = tables.now();
-    let stored = routes::all(tables).await?;
-    if stored.is_empty() && !tables.alerts().has_watched().await? {
+    let Routes { stored, unreadable } = routes::read_all(tables).await?;
+    if stored.is_empty() && unreadable.is_empty() && !tables.alerts().has_watched().await? {
         routes::write_all(tables, vec![AlertWrite::Cursor(Cursor::text(None))]).await?;
         return Ok(Stepped::default());
     }
@@ -62,9 +63,13 @@ pub(crate) async fn step<T: Tables>(tables: &mut T, limit: usize, within: Durati
     let rows = facts::fresh(&mut cursor.facts, rows, now, within);
 
     let numbers = facts::that_matter(tables, heads, &known).await?;
-    let read = |(_, row): (u64, FactRow)| StoredFact::read(&row.document).map(|fact| (row.at, fact));
-    let rows: Vec<(Timestamp, StoredFact)> = rows.into_iter().map(read).collect::<StoreResult<_>>()?;
-    let due = load(tables, &IncidentAsk::Due(now, LOOKS)).await?;
+    // One that cannot be read is passed over: waiting for it would keep all that follow from being told.
+    let read = |(_, row): (u64, FactRow)| StoredFact::read(&row.document).ok().map(|fact| (row.at, fact));
+    let rows: Vec<(Timestamp, StoredFact)> = rows.into_iter().filter_map(read).collect();
+    let due = load(tables, &IncidentAsk::Due(now, LOOKS), &unreadable).await?;
+    let is_full = due.rows.len() + due.unusable.len() == LOOKS;
+    let put_off = later(due.unusable, now);
+    let due = due.rows;
     let looked_at: Vec<Incident> = due.iter().map(|(_, incident)| incident.clone()).collect();
     let found = facts::of_journals(tables, &numbers, rows, &looked_at).await?;
 
@@ -76,25 +81,54 @@ pub(crate) async fn step<T: Tables>(tables: &mut T, limit: usize, within: Durati
         .map(incidents::id_of)
         .collect();
     if !wanted.is_empty() {
-        let wanted = load(tables, &IncidentAsk::Ids(wanted)).await?;
-        judged.take(&stored, wanted);
+        // One that cannot be read is replaced where a fact opens it anew.
+        let wanted = load(tables, &IncidentAsk::Ids(wanted), &unreadable).await?;
+        judged.take(&stored, wanted.rows);
     }
+    let known_storm = |route: &String| unreadable.contains(route) || known.iter().any(|known| known.name == *route);
+    cursor.storms.retain(|route, _| known_storm(route));
     judged.judge(&mut cursor, &stored, &found.facts, now);
     judged.forget(&found.gone);
 
-    let more = cursor.runs.high() < heads_newest || cursor.facts.high() < facts_newest || looked_at.len() == LOOKS;
+    let more = cursor.runs.high() < heads_newest || cursor.facts.high() < facts_newest || is_full;
     let (notices, pings) = (judged.notices, judged.pings);
     cursor.stepped_at = now;
     let mut writes = judged.writes(found.gone.into_iter().collect());
+    if !put_off.is_empty() {
+        writes.insert(0, AlertWrite::Incidents(put_off));
+    }
     writes.push(AlertWrite::Cursor(Cursor::text(Some(&cursor))));
     routes::write_all(tables, writes).await?;
     let next_look = first(tables.alerts().first_look(Looks::Incidents).await?, &cursor);
     Ok(Stepped { facts: found.facts.len(), notices, pings, more, next_look })
 }
 
-async fn load<T: Tables>(tables: &mut T, ask: &IncidentAsk) -> StoreResult<Vec<(IncidentRow, Incident)>> {
-    let rows = tables.alerts().incident_rows(ask).await?;
-    rows.into_iter().map(|row| incident_from(&row.document).map(|incident| (row, incident))).collect()
+/// Incidents from the store.
+#[derive(Default)]
+struct FoundIncidents {
+    rows: Vec<(IncidentRow, Incident)>,
+    /// Those that this binary cannot read, and those of routes that it cannot read.
+    unusable: Vec<IncidentRow>,
+}
+
+async fn load<T: Tables>(
+    tables: &mut T,
+    ask: &IncidentAsk,
+    unreadable: &BTreeSet<String>,
+) -> StoreResult<FoundIncidents> {
+    let mut found = FoundIncidents::default();
+    for row in tables.alerts().incident_rows(ask).await? {
+        match incident_from(&row.document) {
+            Ok(incident) if !unreadable.contains(&row.route) => found.rows.push((row, incident)),
+            _ => found.unusable.push(row),
+        }
+    }
+    Ok(found)
+}
+
+/// The same rows with a later look, so that they do not take the places of others. They may be mended by then.
+fn later(rows: Vec<IncidentRow>, now: Timestamp) -> Vec<IncidentRow> {
+    rows.into_iter().map(|row| IncidentRow { next_look: Some(now + UNREADABLE_LATER), ..row }).collect()
 }
 
 /// The incidents of a step, and what becomes of them.
@@ -121,7 +155,6 @@ impl Judged {
 
     /// Judges facts for each route by itself, as none is told of what was before it. Calls of monitors follow from facts alone.
     fn judge(&mut self, cursor: &mut Cursor, stored: &[StoredRoute], facts: &[Fact], now: Timestamp) {
-        cursor.storms.retain(|route, _| stored.iter().any(|stored| stored.route.name == *route));
         let pings = watch::step(&[], Loaded::default(), facts, now).pings;
         self.pings = pings.len();
         self.deliveries.extend(pings.into_iter().map(|ping| deliveries::of_ping(ping, now)));

@@ -37,6 +37,16 @@ pub enum AlertError {
         /// Its version now; 0 if there is no such route.
         current: u64,
     },
+    /// It is stored, but this binary cannot read it.
+    #[error("the route {name} cannot be used ({problem}): store it anew, or delete it")]
+    Unreadable {
+        /// Its name.
+        name: String,
+        /// Its version.
+        version: u64,
+        /// The fault of the stored row.
+        problem: String,
+    },
     /// There is no such delivery.
     #[error("there is no delivery {0}: it may have been deleted with its age")]
     NoDelivery(u64),
@@ -74,6 +84,17 @@ pub struct Watched {
     pub more: bool,
     /// When the next job is to be looked at, if one is known.
     pub next_look: Option<Timestamp>,
+}
+
+/// A stored row that this binary cannot read. Everything but this row goes on without it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Unreadable {
+    /// `route`, `incident`, `delivery` or `fact`.
+    pub noun: &'static str,
+    /// The name of a route, or the id of another row.
+    pub id: String,
+    /// The fault, as a sentence.
+    pub problem: String,
 }
 
 /// The content of a delivery.

@@ -10,7 +10,7 @@ use carillon_domain::time::Timestamp;
 use crate::alerts::port::AlertRows;
 use crate::alerts::{
     AlertError, Claimed, DeliveryClaim, DeliveryCounts, DeliveryQuery, DeliveryView, IncidentQuery, Stepped,
-    StoredRoute, Watched, calls,
+    StoredRoute, Unreadable, Watched, calls,
 };
 use crate::feed::{JournalAsk, Numbered};
 use crate::local::LocalStore;
@@ -114,6 +114,10 @@ impl<D: LocalDatabase> AlertStore for LocalStore<D> {
     async fn notices_numbered(&self, ask: &JournalAsk) -> Result<Numbered<Notice>, StoreError> {
         let ask = ask.clone();
         self.database.read("notices_numbered", move |tables| at_once(calls::notices(tables, &ask))).await
+    }
+
+    async fn unreadable_alerts(&self) -> Result<Vec<Unreadable>, StoreError> {
+        self.database.read("unreadable_alerts", |tables| at_once(calls::unreadable(tables))).await
     }
 
     async fn purge_alerts(&self, before: Timestamp, limit: usize) -> Result<usize, StoreError> {

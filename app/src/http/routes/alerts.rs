@@ -41,12 +41,8 @@ fn put(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
         call.no_query()?;
         let condition = Condition::of(&call.headers)?;
         let body = call.json(ORDINARY).await?;
-        let stored = found(call.api.store.route(&name).await)?;
-        if let Some(stored) = &stored {
-            visible(&call.caller, &stored.route)?;
-        }
+        let (stored, current) = found(&call.caller, call.api.store.route(&name).await)?;
         // Secrets may come from the stored route, so it must still be that one when the new one is written.
-        let current = stored.as_ref().map_or(0, |stored| stored.version);
         let fits = match condition {
             Condition::None => true,
             Condition::Absent => current == 0,
@@ -96,7 +92,9 @@ fn delete(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
             Condition::Generation(version) => Some(version),
             Condition::Absent => return Err(Problem::bad("a route that is not there cannot be deleted")),
         };
-        visible(&call.caller, &call.api.store.route(&name).await?.route)?;
+        if found(&call.caller, call.api.store.route(&name).await)?.1 == 0 {
+            return Err(AlertError::NoRoute(name).into());
+        }
         call.api.store.delete_route(&name, if_version, &call.author).await?;
         let mut response = Response::new("".into());
         *response.status_mut() = StatusCode::NO_CONTENT;
@@ -227,10 +225,19 @@ fn route_name(segment: &str) -> Result<String, Problem> {
     Ok(name)
 }
 
-fn found(result: Result<StoredRoute, AlertError>) -> Result<Option<StoredRoute>, Problem> {
+/// The route that a caller would change, and its version; 0 if there is none. One that cannot be read is changed by those who reach all.
+fn found(caller: &Caller, result: Result<StoredRoute, AlertError>) -> Result<(Option<StoredRoute>, u64), Problem> {
     match result {
-        Ok(stored) => Ok(Some(stored)),
-        Err(AlertError::NoRoute(_)) => Ok(None),
+        Ok(stored) => {
+            visible(caller, &stored.route)?;
+            let version = stored.version;
+            Ok((Some(stored), version))
+        }
+        Err(AlertError::NoRoute(_)) => Ok((None, 0)),
+        Err(AlertError::Unreadable { version, .. }) => {
+            caller.enters_all()?;
+            Ok((None, version))
+        }
         Err(error) => Err(error.into()),
     }
 }

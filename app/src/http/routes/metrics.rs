@@ -113,6 +113,12 @@ async fn alerts(api: &ApiState, text: &mut String) {
     for ((when, outcome), count) in &counts.attempts {
         line(text, format_args!("{ATTEMPTS}{{when=\"{when}\",outcome=\"{outcome}\"}} {count}"));
     }
+    const UNREADABLE: &str = "carillon_alert_rows_unreadable";
+    family(text, UNREADABLE, "gauge", "Stored rows of alerts that this node cannot read and leaves out.");
+    for noun in ["route", "incident", "delivery", "fact"] {
+        let count = counts.unreadable.get(noun).copied().unwrap_or_default();
+        line(text, format_args!("{UNREADABLE}{{row=\"{noun}\"}} {count}"));
+    }
     let Ok(Ok(found)) = tokio::time::timeout(COUNTED_WITHIN, api.store.delivery_counts()).await else { return };
     const DELIVERIES: &str = "carillon_alert_deliveries";
     family(text, DELIVERIES, "gauge", "Messages that the database keeps, by state.");

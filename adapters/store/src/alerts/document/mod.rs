@@ -36,6 +36,17 @@ pub(crate) fn parse<T>(noun: &str, text: &str, read: impl FnOnce(&Fields<'_>) ->
     })
 }
 
+/// A row that cannot be read, or whose route cannot, is looked at again so much later.
+pub(crate) const UNREADABLE_LATER: Duration = Duration::from_secs(60);
+
+/// The fault of a document without the words of a failed statement: the database did its part.
+pub(crate) fn problem_of(error: StoreError) -> String {
+    match error {
+        StoreError::Permanent(problem) => problem,
+        other => other.to_string(),
+    }
+}
+
 /// An object of a document.
 pub(crate) struct Fields<'a>(pub &'a Value);
 

@@ -8,7 +8,7 @@ use carillon_domain::time::Timestamp;
 use crate::alerts::port::AlertRows;
 use crate::alerts::{
     AlertError, Claimed, DeliveryClaim, DeliveryCounts, DeliveryQuery, DeliveryView, IncidentQuery, Stepped,
-    StoredRoute, Watched, calls,
+    StoredRoute, Unreadable, Watched, calls,
 };
 use crate::cluster::ClusterStore;
 use crate::cluster::locks::Locks;
@@ -115,6 +115,10 @@ impl<D: Database> AlertStore for ClusterStore<D> {
 
     async fn notices_numbered(&self, ask: &JournalAsk) -> Result<Numbered<Notice>, StoreError> {
         read!(self, "notices_numbered", |tables| calls::notices(tables, ask))
+    }
+
+    async fn unreadable_alerts(&self) -> Result<Vec<Unreadable>, StoreError> {
+        read!(self, "unreadable_alerts", |tables| calls::unreadable(tables))
     }
 
     async fn purge_alerts(&self, before: Timestamp, limit: usize) -> Result<usize, StoreError> {

@@ -10,12 +10,12 @@ pub(crate) use form::{edit, new, take};
 use carillon_domain::alert::{Incident, Route, Target};
 use carillon_domain::duration;
 use carillon_store::JobKey;
-use carillon_store::alerts::{IncidentQuery, StoredRoute};
+use carillon_store::alerts::{IncidentQuery, StoredRoute, Unreadable};
 use maud::{Markup, html};
 
 use crate::config::Role;
 use crate::http::routes::alerts::reaches;
-use crate::page::layout::{View, copyable};
+use crate::page::layout::{View, copyable, sentence};
 use crate::page::params::{Params, encode};
 use crate::page::screens::parts::{csrf, job_link, said};
 use crate::page::visit::{Fault, Visit};
@@ -32,12 +32,18 @@ pub(crate) async fn show(visit: &Visit) -> Result<View, Fault> {
     let query = IncidentQuery { route: None, namespaces, limit: INCIDENTS };
     let incidents = visit.api.store.incidents(&query).await?;
     let messages = messages::section(visit, &routes).await?;
+    // They may belong to any namespace.
+    let unreadable = match visit.caller.namespaces() {
+        None => visit.api.store.unreadable_alerts().await?,
+        Some(_) => Vec::new(),
+    };
     let body = html! {
         div.spread {
             h1 { "Alerts" }
             @if visit.may(Role::Admin) { a.button.primary href=(visit.links.to("/alerts/new")) { "New route" } }
         }
         (said(visit))
+        @if !unreadable.is_empty() { (left_out(&unreadable)) }
         section.group {
             h2 { "Open" }
             @if incidents.is_empty() { p.muted { "No trouble is open." } }
@@ -51,6 +57,21 @@ pub(crate) async fn show(visit: &Visit) -> Result<View, Fault> {
     };
     let live = Params::default().with("namespace", Some("*")).with("types", Some("alert"));
     Ok(View::new("Alerts", body).live(live).otherwise("/v1/alerts", "carillon alert list"))
+}
+
+/// Rows that nobody is told by, with the way out.
+fn left_out(rows: &[Unreadable]) -> Markup {
+    html! {
+        section.group #unreadable {
+            h2 { "Cannot be read" }
+            p { "These stored rows are left out; everything else goes on. A newer node may read them. Else store the route anew or delete it: an incident and its messages go with their route." }
+            ul.needs data-list {
+                @for Unreadable { noun, id, problem } in rows {
+                    li.need { span.o.o-failed { (noun) } strong { (id) } span { (sentence(problem)) } }
+                }
+            }
+        }
+    }
 }
 
 fn empty() -> Markup {
