@@ -82,6 +82,13 @@ pub enum What {
     Judged(Verdict),
     /// A held-back failure is final after all: its next attempt was dropped. A fact of a job.
     RetryDropped(FiringKey),
+    /// The subject tells the job as it is now, after a change or at a look. What its routes ask for no more is closed without a word.
+    Seen {
+        /// Whether the job expects its runs to start in time.
+        starts: bool,
+        /// Whether it expects them to end in time.
+        ends: bool,
+    },
     /// The job was deleted, so its incidents are forgotten without a word.
     Gone,
     /// A trouble of the cluster began, or is known to go on.

@@ -2,7 +2,7 @@
 //!
 //! A store gathers facts in one snapshot: those of the journals, those that [`judge`](super::expect::judge) makes of due times, and two
 //! that it finds by looking. Where [`HeldBack::look_at`] has come and [`retry_of`](super::retry_of) finds no next attempt, it adds
-//! `RetryDropped`. Where an incident's job is gone, it adds `Gone`.
+//! `RetryDropped`. Where an incident's job is gone, it adds `Gone`. Where a job with incidents was changed, it adds `Seen`.
 //!
 //! Then it loads the incidents of [`wanted`], those whose `next_look` has come, and all storms. It calls [`step`], and writes the answer
 //! with the cursor. The model and the simulator do the same.
@@ -50,7 +50,7 @@ pub struct WriteSet {
 pub fn wanted(routes: &[Route], facts: &[Fact]) -> BTreeSet<IncidentKey> {
     let mut keys = BTreeSet::new();
     for fact in facts {
-        for route in routes.iter().filter(|route| concerns(route, &fact.subject)) {
+        for route in routes.iter().filter(|route| is_seen(fact) || concerns(route, &fact.subject)) {
             keys.extend(classes(route, &fact.what).into_iter().map(|class| key(route, &fact.subject, class)));
         }
     }
@@ -63,8 +63,12 @@ pub fn step(routes: &[Route], loaded: Loaded, facts: &[Fact], now: Timestamp) ->
     let before = loaded.incidents.clone();
     let mut step = Step { now, incidents: loaded.incidents, raw: BTreeMap::new() };
     for fact in facts {
-        for route in routes.iter().filter(|route| concerns(route, &fact.subject)) {
-            step.fact(route, fact);
+        for route in routes {
+            if concerns(route, &fact.subject) {
+                step.fact(route, fact);
+            } else if is_seen(fact) {
+                step.forget(route, &fact.subject, &Class::OF_JOBS);
+            }
         }
     }
     step.look(routes);
@@ -146,6 +150,10 @@ fn concerns(route: &Route, subject: &Subject) -> bool {
     }
 }
 
+const fn is_seen(fact: &Fact) -> bool {
+    matches!(fact.what, What::Seen { .. })
+}
+
 /// The classes of incidents that a fact may touch on a route.
 fn classes(route: &Route, what: &What) -> BTreeSet<Class> {
     let listed = route.when.iter().filter_map(|when| Class::of(*when));
@@ -154,7 +162,7 @@ fn classes(route: &Route, what: &What) -> BTreeSet<Class> {
         What::Judged(Verdict::Broken(broken)) => Class::of(broken.when) == Some(*class),
         What::Judged(Verdict::Kept { when, .. }) | What::Over(when) => Class::of(*when) == Some(*class),
         What::RetryDropped(_) => *class == Class::Outcome,
-        What::Gone => Class::OF_JOBS.contains(class),
+        What::Gone | What::Seen { .. } => Class::OF_JOBS.contains(class),
         What::Trouble(trouble) => Class::of(trouble.when()) == Some(*class),
     };
     listed.filter(touched).collect()
@@ -193,12 +201,11 @@ impl Step {
                     incident.release(*firing).and_then(|held| incident.add(route, held.telling, 1, held.at, now));
                 self.tell(notice);
             }
-            (What::Gone, Subject::Job(_)) => {
-                for class in Class::OF_JOBS {
-                    if let Some(incident) = self.incidents.get_mut(&key(route, &fact.subject, class)) {
-                        incident.forget();
-                    }
-                }
+            (What::Gone, Subject::Job(_)) => self.forget(route, &fact.subject, &Class::OF_JOBS),
+            (What::Seen { starts, ends }, Subject::Job(_)) => {
+                let expected = [(Class::LateStart, *starts), (Class::LateFinish, *ends)];
+                let unasked = expected.into_iter().filter(|(_, expected)| !expected).map(|(class, _)| class);
+                self.forget(route, &fact.subject, &unasked.collect::<Vec<_>>());
             }
             (What::Trouble(trouble), Subject::Cluster(part)) if route.when.contains(&trouble.when()) => {
                 let telling = sentence::of_trouble(part, trouble, now);
@@ -284,6 +291,15 @@ impl Step {
         let Some(incident) = self.incidents.get_mut(&key(route, subject, class)) else { return };
         let notice = incident.close(route, words, run, self.now);
         self.tell(notice);
+    }
+
+    /// Closes without a word: nobody asks for it any more, so its end is no news.
+    fn forget(&mut self, route: &Route, subject: &Subject, classes: &[Class]) {
+        for class in classes {
+            if let Some(incident) = self.incidents.get_mut(&key(route, subject, *class)) {
+                incident.forget();
+            }
+        }
     }
 
     fn tell(&mut self, notice: Option<Notice>) {

@@ -1,15 +1,18 @@
 //! Incidents: what is told of a trouble from its first fact until it is over.
 
+use std::collections::BTreeMap;
+
 use carillon_domain::alert::{
-    CronMail, Ended, Fact, JobSubject, Ping, PingKind, Route, Subject, Trouble, What, When, retry_of, watch,
+    Because, Broken, Class, CronMail, Ended, Fact, JobSubject, Ping, PingKind, Route, Selection, Subject, Trouble,
+    Verdict, What, When, retry_of, watch,
 };
 use carillon_domain::firing::{ConcurrentRun, Firing, FiringKey, JobState, Phase, Waiting};
 use carillon_domain::id::JobId;
 use carillon_domain::job::Job;
-use carillon_domain::run::{RunRecord, Status, Trigger};
+use carillon_domain::run::{DueRange, RunRecord, Status, Trigger};
 use carillon_domain::time::Timestamp;
 
-use super::{World, at, ended, fact, manual, of_node, record, route, secs, tried_again};
+use super::{World, at, ended, fact, invoice, manual, of_node, record, route, secs, tried_again};
 
 fn nth(minute: u32) -> Timestamp {
     at("02:00") + secs(u64::from(minute) * 60)
@@ -203,6 +206,40 @@ fn a_deleted_job_is_forgotten_without_a_word() {
     world.step(nth(1), &[end(1, Status::Failed), end(2, Status::Skipped)]);
     assert!(world.told(nth(1), &[fact(1, nth(2), What::Gone)]).is_empty());
     assert!(world.incidents.is_empty() && world.told(nth(99), &[]).is_empty());
+}
+
+/// A job that leaves a route, or expects less, takes its incidents there along. Nobody asks for their end.
+#[test]
+fn incidents_that_nobody_asks_for_any_more_are_closed_without_a_word() {
+    let labelled =
+        |label: &str| Selection { labels: BTreeMap::from([("team".into(), label.into())]), ..Selection::default() };
+    let late = |when| {
+        let due = DueRange { count: 1, first: nth(1), last: nth(1) };
+        let broken = Broken { when, due, limit: nth(1), because: Because::NotStarted, run: None };
+        fact(1, nth(1), What::Judged(Verdict::Broken(broken)))
+    };
+    let seen = |team: &str, starts, ends| {
+        let job = JobSubject { labels: BTreeMap::from([("team".into(), team.into())]), ..invoice(1) };
+        Fact { at: nth(2), subject: Subject::Job(job), what: What::Seen { starts, ends } }
+    };
+    let all = [Class::Outcome, Class::LateStart, Class::LateFinish];
+    for (seen, open) in [
+        (seen("data", true, true), all.to_vec()),
+        (seen("data", false, true), vec![Class::Outcome, Class::LateFinish]),
+        (seen("data", true, false), vec![Class::Outcome, Class::LateStart]),
+        (seen("web", true, true), vec![]),
+    ] {
+        let mut world = World::new(vec![Route { only: labelled("data"), ..route("data") }, route("everything")]);
+        world.step(nth(1), &[end(1, Status::Failed), late(When::LateStart), late(When::LateFinish)]);
+        assert_eq!(world.incidents.len(), 6);
+        assert!(world.told(nth(2), std::slice::from_ref(&seen)).is_empty(), "{seen:?}");
+        let left = world.incidents.keys().filter(|key| key.route == "data");
+        assert_eq!(left.map(|key| key.class).collect::<Vec<_>>(), open, "{seen:?}");
+        let elsewhere = world.incidents.keys().filter(|key| key.route == "everything").count();
+        assert_eq!(elsewhere, if open.is_empty() { 3 } else { open.len() }, "{seen:?}");
+        let recovered = world.told(nth(3), &[end(3, Status::Succeeded)]);
+        assert_eq!(recovered.len(), if open.is_empty() { 1 } else { 2 }, "{seen:?}: {recovered:?}");
+    }
 }
 
 #[test]

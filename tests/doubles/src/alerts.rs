@@ -168,6 +168,10 @@ impl Alerts {
                 let of_route = self.incidents.values_mut().filter(|row| row.route == *route);
                 of_route.for_each(|row| row.next_look = Some(*at));
             }
+            AlertWrite::LookAtJobs(jobs, at) => {
+                let of_jobs = self.incidents.values_mut().filter(|row| row.job.is_some_and(|job| jobs.contains(&job)));
+                of_jobs.for_each(|row| row.next_look = Some(*at));
+            }
             AlertWrite::Deliveries(rows) => {
                 for row in rows {
                     self.last_delivery += 1;

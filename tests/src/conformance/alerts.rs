@@ -1,5 +1,6 @@
 //! Routes, and the watch step: each fact is judged once, and what follows from it is written with it.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use carillon_domain::alert::{
@@ -210,6 +211,30 @@ pub async fn a_deleted_job_has_no_incidents(bench: &StoreFixture) {
     assert_eq!(open(bench).await.len(), 1);
     bench.store.delete_job(&key("a"), None, &author()).await.unwrap();
     assert_eq!(step(bench).await.notices, 0);
+    assert_eq!(open(bench).await, []);
+}
+
+/// A job that leaves a route takes its incidents there along without a word; what a route is not asked for any more is not open.
+pub async fn a_job_that_leaves_a_route_has_no_incidents_there(bench: &StoreFixture) {
+    let labels = |team: &str| BTreeMap::from([("team".to_owned(), team.to_owned())]);
+    let labelled = |team: &str| Job { labels: labels(team), ..job("a") };
+    bench.create(labelled("data")).await;
+    let only = Selection { labels: labels("data"), ..Selection::default() };
+    let every = Some(Duration::from_secs(60));
+    let when = [When::Failed, When::Recovered];
+    put(bench, &Route { only, repeat: every, ..route("data", &when) }).await;
+    put(bench, &route("ops", &when)).await;
+    run_once(bench, Status::Failed).await;
+    assert_eq!((step(bench).await.notices, open(bench).await.len()), (2, 2));
+    bench.put(Job { timeout: Some(Duration::from_secs(5)), ..labelled("data") }).await;
+    assert_eq!((step(bench).await.notices, open(bench).await.len()), (0, 2), "it stays on both");
+    bench.put(labelled("web")).await;
+    assert_eq!((step(bench).await.notices, open(bench).await.len()), (0, 1));
+    bench.go_to(200);
+    assert_eq!(step(bench).await.notices, 0, "nobody is told again");
+    run_once(bench, Status::Succeeded).await;
+    assert_eq!(step(bench).await.notices, 1);
+    assert_eq!(notices(bench).await.last().map(|notice| notice.route.as_str()), Some("ops"));
     assert_eq!(open(bench).await, []);
 }
 

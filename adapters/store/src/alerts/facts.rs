@@ -120,6 +120,14 @@ pub(super) async fn of_journals<T: Tables>(
         found.facts.push(Fact { at, subject: about, what });
     }
     dropped(tables, &jobs, looked_at, &mut found).await?;
+    let seen: BTreeSet<JobId> = looked_at.iter().filter_map(job_of).collect();
+    for (id, row) in seen.into_iter().filter_map(|id| Some((id, jobs.get(&id)?))) {
+        let expect = row.definition.job.expect;
+        let starts = expect.is_some_and(|expect| expect.start_within.is_some());
+        let ends = expect.is_some_and(|expect| expect.finish_within.is_some() || expect.finish_by.is_some());
+        let subject = Subject::Job(subject(id, &row.definition.key(), Some(row)));
+        found.facts.push(Fact { at: tables.now(), subject, what: What::Seen { starts, ends } });
+    }
     Ok(found)
 }
 

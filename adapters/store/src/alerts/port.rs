@@ -192,6 +192,8 @@ pub enum AlertWrite {
     IncidentsOfJobsGone(Vec<JobId>),
     /// All incidents of a route are looked at by then.
     LookAtRoute(String, Timestamp),
+    /// All incidents of jobs are looked at by then.
+    LookAtJobs(Vec<JobId>, Timestamp),
     /// Adds deliveries, under ascending numbers.
     Deliveries(Vec<DeliveryRow>),
     /// Changes a delivery that is at the version given, and raises it; answers whether it was.

@@ -18,6 +18,8 @@ use crate::{SessionState, SessionView, StoreError, StoreResult};
 pub(crate) struct Consequences {
     watch: Vec<WatchRow>,
     gone: Vec<JobId>,
+    /// Jobs with another definition: they may have left a route, or expect less.
+    changed: Vec<JobId>,
     facts: Vec<FactRow>,
 }
 
@@ -31,6 +33,7 @@ impl Consequences {
             }
         }
         for (id, definition) in &writes.definitions {
+            found.changed.push(*id);
             match watched(*id, &definition.job, now) {
                 Some(row) => found.watch.push(row),
                 None => found.gone.push(*id),
@@ -69,6 +72,13 @@ impl Consequences {
         }
         if !self.facts.is_empty() {
             writes.push(AlertWrite::Facts(self.facts));
+        }
+        // While nobody is told of anything there is no incident.
+        let cursor = if self.changed.is_empty() { None } else { tables.alerts().cursor(false).await? };
+        if let Ok(Some(_)) = Cursor::read(cursor.as_deref()) {
+            // A step that still judges by the old definition is over then, and its incidents are seen.
+            tables.alerts_to_write().cursor(true).await?;
+            writes.push(AlertWrite::LookAtJobs(self.changed, tables.now()));
         }
         write_all(tables, writes).await
     }
@@ -130,7 +140,9 @@ pub(crate) async fn tell<T: Tables>(tables: &mut T, fact: &Fact) -> StoreResult<
             }
             (None, StoredWhat::Over(*when))
         }
-        What::Ended(_) | What::Judged(_) | What::RetryDropped(_) | What::Gone => return Err(refused()),
+        What::Ended(_) | What::Judged(_) | What::RetryDropped(_) | What::Gone | What::Seen { .. } => {
+            return Err(refused());
+        }
     };
     let row = row(key, fact.at, StoredSubject::Cluster(part.clone()), what);
     Ok(rows.write_alert(&AlertWrite::Facts(vec![row])).await? > 0)

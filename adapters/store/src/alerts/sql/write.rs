@@ -51,6 +51,11 @@ pub(crate) fn statements(write: &AlertWrite, dialect: Dialect) -> Vec<Statement>
             "UPDATE alert_incident SET next_look = ? WHERE route = ?",
             vec![(*at).into(), route.as_str().into()],
         )],
+        AlertWrite::LookAtJobs(jobs, at) => {
+            let ids = list(jobs.iter().map(|job| job.0));
+            let sql = format!("UPDATE alert_incident SET next_look = ? WHERE job_id IN ({ids})");
+            vec![Statement::new(sql, vec![(*at).into()])]
+        }
         AlertWrite::Deliveries(rows) => rows.chunks(ROWS).map(deliveries).collect(),
         AlertWrite::Delivery(row) => vec![delivery(row)],
         AlertWrite::Watch(rows) => rows.chunks(ROWS).map(|rows| arm(rows, dialect)).collect(),
