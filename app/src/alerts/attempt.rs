@@ -166,8 +166,8 @@ fn done(answer: Answer) -> Outcome {
     Outcome { answer, left: Left::Answered }
 }
 
-/// The time of a signature, which the receiver compares with its own clock.
-fn wall_clock() -> Timestamp {
+/// This machine's time, such as of a signature: the receiver compares it with its own clock.
+pub(super) fn wall_clock() -> Timestamp {
     let since_1970 = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     Timestamp::from_ms(i64::try_from(since_1970.as_millis()).unwrap_or(i64::MAX))
 }

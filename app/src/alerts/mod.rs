@@ -4,6 +4,7 @@
 //! [`carillon_domain::alert`]; nothing here decides whom to tell of what.
 
 mod attempt;
+mod away;
 mod command;
 mod handle;
 mod refused_plugins;
@@ -14,6 +15,7 @@ mod troubles;
 mod unreadable;
 mod watch;
 
+pub use away::AwayNote;
 pub use handle::{AlertCounts, AlertsHandle};
 pub use refused_plugins::RefusedPlugins;
 pub use troubles::Places;
@@ -53,6 +55,8 @@ pub struct Parts {
     pub places: Places,
     /// Plugins that this node does not load.
     pub refused: RefusedPlugins,
+    /// The memory of a database that is away.
+    pub away: AwayNote,
 }
 
 /// The running loops.
@@ -66,10 +70,10 @@ pub struct Loops {
 /// Starts the loops.
 pub fn start(parts: Parts, handle: &AlertsHandle) -> Loops {
     let stop = CancellationToken::new();
-    let Parts { store, engine, keeper, sender, alerts, page, tls, places, refused } = parts;
+    let Parts { store, engine, keeper, sender, alerts, page, tls, places, refused, away } = parts;
     let sender = Arc::new(sender);
     let watch = watch::Watch { store: store.clone(), handle: handle.clone() };
-    let troubles = troubles::Watcher::new(store.clone(), engine.clone(), tls, places, refused);
+    let troubles = troubles::Watcher::new(store.clone(), engine.clone(), tls, places, refused, away);
     let starts = starts::begin(&engine, sender.clone());
     let attempts =
         attempt::Attempts { store, engine, keeper, sender, page, stop: stop.clone(), handle: handle.clone() };

@@ -15,6 +15,7 @@ use carillon_store::{Store, StoreError};
 use nix::sys::statvfs::statvfs;
 use tracing::{debug, info, warn};
 
+use super::away::AwayNote;
 use super::refused_plugins::RefusedPlugins;
 use super::state::{Key, Told, drifts, is_full};
 use crate::engine::EngineHandle;
@@ -40,11 +41,13 @@ pub(super) struct Watcher {
     tls: Option<Arc<Tls>>,
     places: Places,
     refused: RefusedPlugins,
+    away: AwayNote,
     told: Told,
     /// When the database last answered before it went away, on the boot clock.
     away_since_ms: Option<u64>,
     /// The same, and when it answered again: to be told.
     was_away: Vec<(u64, u64)>,
+    /// Whether it is known which troubles a former session of the node has told, and which it could not tell.
     knows_former: bool,
 }
 
@@ -55,9 +58,10 @@ impl Watcher {
         tls: Option<Arc<Tls>>,
         places: Places,
         refused: RefusedPlugins,
+        away: AwayNote,
     ) -> Self {
         let (told, away_since_ms, was_away, knows_former) = (Told::default(), None, Vec::new(), false);
-        Self { store, engine, tls, places, refused, told, away_since_ms, was_away, knows_former }
+        Self { store, engine, tls, places, refused, away, told, away_since_ms, was_away, knows_former }
     }
 
     /// Looks for ever.
@@ -79,6 +83,7 @@ impl Watcher {
         match self.away_since_ms {
             None if heard_ms > 0 && now_ms.saturating_sub(heard_ms) > AWAY_AFTER_MS => {
                 warn!("the database has not answered for {} ms", now_ms.saturating_sub(heard_ms));
+                self.away.write_of(&self.engine);
                 self.away_since_ms = Some(heard_ms);
             }
             Some(since_ms) if heard_ms > since_ms => {
@@ -92,6 +97,7 @@ impl Watcher {
 
     async fn tell(&mut self) -> Result<(), StoreError> {
         if !self.knows_former {
+            self.tell_former_away().await?;
             self.learn_former().await?;
         }
         while let Some((from_ms, until_ms)) = self.was_away.first().copied() {
@@ -100,6 +106,7 @@ impl Watcher {
             let trouble = Trouble::DatabaseAway { from: ago(from_ms), until: ago(until_ms) };
             self.tell_one(now, self.part(None), What::Trouble(trouble)).await?;
             self.was_away.remove(0);
+            self.away.remove();
         }
         let (open, looked_at) = self.look().await;
         for (key, trouble) in self.told.news(&open, &looked_at) {
@@ -113,6 +120,16 @@ impl Watcher {
 
     async fn tell_one(&self, at: Timestamp, part: Part, what: What) -> Result<(), StoreError> {
         self.store.tell_fact(&Fact { at, subject: Subject::Cluster(part), what }).await.map(drop)
+    }
+
+    /// A former session of this node ended while the database was away. It is told to have been so until now, as nobody looked between.
+    async fn tell_former_away(&mut self) -> Result<(), StoreError> {
+        let Some(from) = self.away.read() else { return Ok(()) };
+        let until = self.store.now().await?;
+        let trouble = Trouble::DatabaseAway { from: from.min(until), until };
+        self.tell_one(until, self.part(None), What::Trouble(trouble)).await?;
+        self.away.remove();
+        Ok(())
     }
 
     /// A former session of this node may have told of a plugin whose file has gone since.

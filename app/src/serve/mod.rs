@@ -21,7 +21,7 @@ use carillon_keeper::KeeperHandle;
 use tokio::sync::{mpsc, oneshot};
 use tracing::{error, info};
 
-use crate::alerts::{self, Places};
+use crate::alerts::{self, AwayNote, Places};
 use crate::cli::args::{InitArgs, ServeArgs};
 use crate::config::{Config, Overrides, StoreUrl};
 use crate::engine::{End, Engine};
@@ -123,9 +123,10 @@ async fn run(config: Config) -> ExitCode {
     state.tls = tls.clone();
     let address = listener.local_addr();
     let scheme = if tls.is_some() { "https" } else { "http" };
+    let away = AwayNote::of(&config.node.data_dir, &config.node.name);
     let told = alerts::Parts {
         store: database.store.clone(),
-        engine: handle_of_engine,
+        engine: handle_of_engine.clone(),
         keeper: keeper.clone(),
         sender,
         alerts: config.alerts.clone(),
@@ -133,6 +134,7 @@ async fn run(config: Config) -> ExitCode {
         tls: tls.clone(),
         places: places(&config),
         refused: plugins.refused(),
+        away: away.clone(),
     };
     let loops = alerts::start(told, &state.alerts);
     let api = tokio::spawn(http::serve(state, listener, async move {
@@ -163,6 +165,9 @@ async fn run(config: Config) -> ExitCode {
     roll_up.abort();
     if let End::SelfKilled(reason) = &end {
         loops.abort();
+        if *reason == SelfKillReason::LeaseOver {
+            away.write_of(&handle_of_engine);
+        }
         // Children first: the keeper kills them and is gone before this process is.
         close(&keeper, config.session.fence_grace).await;
         return refuse(FENCED, &fenced_because(*reason));
