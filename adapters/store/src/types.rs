@@ -15,8 +15,8 @@ pub use carillon_domain::node::call::{ClaimRequest, Me, PeekRequest};
 pub use carillon_domain::node::port::Finished;
 pub use carillon_domain::run::Output;
 pub use carillon_domain::store::{
-    Action, AuditDocument, AuditEntry, Author, Change, JobKey, KnownSession, NewSession, PutIf, PutJob, RecordedLoss,
-    SessionBeat, SessionState,
+    Action, AuditDocument, AuditEntry, AuditedDelivery, Author, Change, JobKey, KnownSession, NewSession, PutIf,
+    PutJob, RecordedLoss, SessionBeat, SessionState,
 };
 
 /// A session was registered.

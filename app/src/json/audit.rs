@@ -1,6 +1,6 @@
 //! An entry of the audit log as clients read it. A state of a job is its definition as the API shows it, and its pause.
 
-use carillon_store::{AuditDocument, AuditState, AuditView};
+use carillon_store::{AuditDocument, AuditState, AuditView, AuditedDelivery};
 use serde_json::{Value, json};
 
 use super::alerts::route_json;
@@ -37,8 +37,16 @@ fn state_json(state: &AuditState) -> Value {
             json!({"lost_commits": windows.iter().map(window_json).collect::<Vec<_>>()})
         }
         AuditState::Known(AuditDocument::Route(route)) => json!({"alert": route_json(route)}),
+        AuditState::Known(AuditDocument::Deliveries(deliveries)) => {
+            json!({"deliveries": deliveries.iter().map(delivery_json).collect::<Vec<_>>()})
+        }
         AuditState::Unknown(text) => serde_json::from_str(text).unwrap_or_default(),
     }
+}
+
+fn delivery_json(delivery: &AuditedDelivery) -> Value {
+    let AuditedDelivery { id, route, kind, state } = delivery;
+    json!({"id": id, "alert": route, "kind": kind, "state": state})
 }
 
 /// A time in which commits were lost.

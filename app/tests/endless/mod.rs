@@ -325,11 +325,11 @@ impl AlertStore for Endless {
         unreachable!()
     }
 
-    async fn resend_delivery(&self, _: u64) -> Result<DeliveryView, AlertError> {
+    async fn resend_delivery(&self, _: u64, _: &Author) -> Result<DeliveryView, AlertError> {
         unreachable!()
     }
 
-    async fn test_route(&self, _: &str) -> Result<Vec<DeliveryView>, AlertError> {
+    async fn test_route(&self, _: &str, _: &Author) -> Result<Vec<DeliveryView>, AlertError> {
         unreachable!()
     }
 

@@ -51,11 +51,15 @@ pub enum Action {
     AlertPut,
     /// A route was deleted.
     AlertDeleted,
+    /// A route was tried.
+    AlertTested,
+    /// A message was sent again.
+    DeliveryResent,
 }
 
 impl Action {
     /// Every action.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 12] = [
         Self::JobCreated,
         Self::JobUpdated,
         Self::JobDeleted,
@@ -66,6 +70,8 @@ impl Action {
         Self::LossesAccepted,
         Self::AlertPut,
         Self::AlertDeleted,
+        Self::AlertTested,
+        Self::DeliveryResent,
     ];
 
     /// The name in the API.
@@ -81,6 +87,8 @@ impl Action {
             Self::LossesAccepted => "losses.accepted",
             Self::AlertPut => "alert.put",
             Self::AlertDeleted => "alert.deleted",
+            Self::AlertTested => "alert.tested",
+            Self::DeliveryResent => "delivery.resent",
         }
     }
 }
@@ -101,6 +109,21 @@ pub enum AuditDocument {
     LossWindows(Vec<RecordedLoss>),
     /// A route.
     Route(Box<Route>),
+    /// Deliveries that somebody made or sent again.
+    Deliveries(Vec<AuditedDelivery>),
+}
+
+/// A delivery as the audit log tells it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AuditedDelivery {
+    /// Its number.
+    pub id: u64,
+    /// Its route; `None` for a call of a monitor.
+    pub route: Option<String>,
+    /// The kind of its target.
+    pub kind: String,
+    /// The name of its state.
+    pub state: String,
 }
 
 impl AuditDocument {

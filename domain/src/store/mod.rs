@@ -17,7 +17,7 @@ mod runs;
 mod sessions;
 mod unit_of_work;
 
-pub use audit::{Action, AuditDocument, AuditEntry, Author};
+pub use audit::{Action, AuditDocument, AuditEntry, AuditedDelivery, Author};
 pub use control::{Refusal, cancel, change, delete, trigger};
 pub use losses::accept as accept_losses;
 pub use model::{

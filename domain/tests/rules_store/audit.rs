@@ -40,9 +40,7 @@ fn entry<A>(decided: &Decided<A>) -> &AuditEntry {
 fn state(document: Option<&AuditDocument>) -> Option<(&str, bool)> {
     match document? {
         AuditDocument::Job { definition, pause } => Some((&definition.schedule, pause.is_some())),
-        AuditDocument::RunParams(_) | AuditDocument::LossWindows(_) | AuditDocument::Route(_) => {
-            panic!("no state of a job")
-        }
+        other => panic!("no state of a job: {other:?}"),
     }
 }
 

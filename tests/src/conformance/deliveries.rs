@@ -8,6 +8,7 @@ use carillon_domain::id::SessionId;
 use carillon_domain::job::Job;
 use carillon_domain::run::Status;
 use carillon_doubles::author;
+use carillon_store::{AuditDocument, AuditQuery, AuditState, AuditedDelivery};
 use carillon_store::alerts::{
     AlertError, Claimed, DeliveryClaim, DeliveryCounts, DeliveryQuery, DeliveryView, IncidentQuery, Message,
 };
@@ -39,7 +40,7 @@ async fn all(bench: &StoreFixture) -> Vec<DeliveryView> {
 /// A route and one delivery on it.
 async fn one_delivery(bench: &StoreFixture) -> u64 {
     put(bench, &route("ops", &[When::Failed])).await;
-    bench.store.test_route("ops").await.unwrap().remove(0).id
+    bench.store.test_route("ops", &author()).await.unwrap().remove(0).id
 }
 
 /// A delivery is claimed by one node, and its answer is kept.
@@ -87,7 +88,7 @@ pub async fn a_refused_delivery_is_given_up_and_sent_again(bench: &StoreFixture)
         let claimed = claim(bench, bench.me, 5).await;
         assert_eq!(claimed.len(), 1);
         assert_eq!(
-            bench.store.resend_delivery(id).await.unwrap_err(),
+            bench.store.resend_delivery(id, &author()).await.unwrap_err(),
             AlertError::Refused(Refused::OnItsWay),
             "it is on its way"
         );
@@ -104,10 +105,10 @@ pub async fn a_refused_delivery_is_given_up_and_sent_again(bench: &StoreFixture)
     }
     assert_eq!(tries, Delivery::MOST_REFUSALS);
     assert_eq!(bench.store.delivery_counts().await.unwrap(), DeliveryCounts { dead: 1, ..DeliveryCounts::default() });
-    let view = bench.store.resend_delivery(id).await.unwrap();
+    let view = bench.store.resend_delivery(id, &author()).await.unwrap();
     assert_eq!((view.id, view.delivery.tries), (id, 0));
     assert_eq!(claim(bench, bench.me, 5).await[0].delivery.tries, 1);
-    assert_eq!(bench.store.resend_delivery(id + 1).await.unwrap_err(), AlertError::NoDelivery(id + 1));
+    assert_eq!(bench.store.resend_delivery(id + 1, &author()).await.unwrap_err(), AlertError::NoDelivery(id + 1));
 }
 
 /// The target is that which the route names now. Where it names none any more, the delivery is given up.
@@ -115,7 +116,7 @@ pub async fn a_delivery_follows_its_route(bench: &StoreFixture) {
     let mut ops = route("ops", &[When::Failed]);
     ops.to.push(Target::Slack { url: "https://hooks.slack.com/old".into() });
     put(bench, &ops).await;
-    bench.store.test_route("ops").await.unwrap();
+    bench.store.test_route("ops", &author()).await.unwrap();
     put(bench, &Route { to: vec![Target::Slack { url: "https://hooks.slack.com/new".into() }], ..ops }).await;
     let claimed = claim(bench, bench.me, 5).await;
     let targets: Vec<_> = claimed.iter().map(|claimed| claimed.target.as_ref().unwrap().url().unwrap()).collect();
@@ -132,7 +133,7 @@ pub async fn a_claim_keeps_to_the_limit_of_each_host(bench: &StoreFixture) {
     let slack = vec![Target::Slack { url: "https://hooks.slack.com/x".into() }];
     put(bench, &Route { to: slack, ..route("b", &[When::Failed]) }).await;
     for name in ["a", "a", "a", "b"] {
-        bench.store.test_route(name).await.unwrap();
+        bench.store.test_route(name, &author()).await.unwrap();
     }
     let in_flight = BTreeMap::from([("example.org".to_owned(), 1)]);
     let request = DeliveryClaim { session: bench.me, limit: 10, in_flight, per_host: 2 };
@@ -146,7 +147,7 @@ pub async fn deliveries_page_by_page(bench: &StoreFixture) {
     put(bench, &route("a", &[When::Failed])).await;
     put(bench, &route("b", &[When::Failed])).await;
     for name in ["a", "b", "a", "b", "a"] {
-        bench.store.test_route(name).await.unwrap();
+        bench.store.test_route(name, &author()).await.unwrap();
     }
     let claimed = claim(bench, bench.me, 1).await.remove(0);
     settle(bench, bench.me, claimed.id, delivered()).await;
@@ -167,7 +168,7 @@ pub async fn deliveries_page_by_page(bench: &StoreFixture) {
 pub async fn old_deliveries_are_purged(bench: &StoreFixture) {
     put(bench, &route("ops", &[When::Failed])).await;
     for _ in 0..4 {
-        bench.store.test_route("ops").await.unwrap();
+        bench.store.test_route("ops", &author()).await.unwrap();
     }
     for claimed in claim(bench, bench.me, 3).await {
         settle(bench, bench.me, claimed.id, delivered()).await;
@@ -229,10 +230,33 @@ pub async fn a_monitor_is_called_at_the_end_of_a_run(bench: &StoreFixture) {
 /// A notice that tries a route goes to each of its targets, and opens nothing.
 pub async fn a_route_is_tried(bench: &StoreFixture) {
     put(bench, &route("ops", &[When::Failed])).await;
-    let made = bench.store.test_route("ops").await.unwrap();
+    let made = bench.store.test_route("ops", &author()).await.unwrap();
     assert_eq!(made, all(bench).await);
     assert_eq!(bench.store.incidents(&IncidentQuery { limit: 9, ..IncidentQuery::default() }).await.unwrap(), []);
-    let none = bench.store.test_route("ghost").await.unwrap_err();
+    let none = bench.store.test_route("ghost", &author()).await.unwrap_err();
     assert_eq!(none, AlertError::NoRoute("ghost".into()));
     bench.store.delete_route("ops", None, &author()).await.unwrap();
+}
+
+/// Trying a route and sending again are in the audit log, each with its deliveries; what was refused is not.
+pub async fn tests_and_repeats_have_entries_in_the_audit_log(bench: &StoreFixture) {
+    let id = one_delivery(bench).await;
+    let on_its_way = bench.store.resend_delivery(id, &author()).await.unwrap_err();
+    assert_eq!(on_its_way, AlertError::Refused(Refused::OnItsWay));
+    claim(bench, bench.me, 5).await;
+    settle(bench, bench.me, id, delivered()).await;
+    bench.store.resend_delivery(id, &author()).await.unwrap();
+    let in_state = |state: &str| {
+        let (route, kind, state) = (Some("ops".to_owned()), "webhook".to_owned(), state.to_owned());
+        Some(AuditState::Known(AuditDocument::Deliveries(vec![AuditedDelivery { id, route, kind, state }])))
+    };
+    let log = bench.store.audit(&AuditQuery { limit: 9, ..AuditQuery::default() }).await.unwrap().items;
+    let told: Vec<_> =
+        log.into_iter().take(2).map(|entry| (entry.action, entry.who, entry.before, entry.after)).collect();
+    let who = author().name.to_string();
+    let expected = [
+        ("delivery.resent".to_owned(), who.clone(), in_state("sent"), in_state("waiting")),
+        ("alert.tested".to_owned(), who, None, in_state("waiting")),
+    ];
+    assert_eq!(told, expected);
 }

@@ -44,13 +44,12 @@ async fn a_route() {
     for name in ["bad", "good"] {
         put(&bench, &route(name, &[When::Failed])).await;
     }
-    bench.store.test_route("bad").await.unwrap();
+    bench.store.test_route("bad", &author()).await.unwrap();
     damage(&bench, "UPDATE alert_route SET document = '{\"when\": [\"tomorrow\"]}' WHERE name = 'bad'");
 
     run_once(&bench, Status::Failed).await;
     assert_eq!(step(&bench).await.notices, 1);
-    let names: Vec<String> =
-        bench.store.routes().await.unwrap().into_iter().map(|stored| stored.route.name).collect();
+    let names: Vec<String> = bench.store.routes().await.unwrap().into_iter().map(|stored| stored.route.name).collect();
     assert_eq!((names, unreadable(&bench).await), (vec!["good".to_owned()], vec![("route", "bad".to_owned())]));
     assert!(matches!(bench.store.route("bad").await, Err(AlertError::Unreadable { version: 1, .. })));
     let told: Vec<u64> = claim(&bench).await.into_iter().map(|claimed| claimed.id).collect();
@@ -84,10 +83,7 @@ async fn an_incident() {
         assert!(bench.store.tell_fact(&full(node)).await.unwrap());
     }
     assert_eq!(step(&bench).await.notices, 2);
-    damage(
-        &bench,
-        "UPDATE alert_incident SET document = '{}' WHERE id = (SELECT min(id) FROM alert_incident)",
-    );
+    damage(&bench, "UPDATE alert_incident SET document = '{}' WHERE id = (SELECT min(id) FROM alert_incident)");
     bench.go_to(61);
     let stepped = step(&bench).await;
     assert_eq!((stepped.notices, stepped.more, stepped.next_look), (1, false, Some(at(121))));
@@ -108,7 +104,7 @@ async fn a_delivery() {
     let bench = bench().await;
     put(&bench, &route("ops", &[When::Failed])).await;
     for _ in 0..3 {
-        bench.store.test_route("ops").await.unwrap();
+        bench.store.test_route("ops", &author()).await.unwrap();
         bench.clock.advance(Duration::from_secs(1));
     }
     damage(&bench, "UPDATE alert_delivery SET document = '{}' WHERE id = 1");
@@ -131,7 +127,7 @@ async fn a_fact() {
     for node in ["x", "y"] {
         assert!(bench.store.tell_fact(&full(node)).await.unwrap());
     }
-    damage(&bench, "UPDATE alert_fact SET document = '{}' WHERE seq = (SELECT min(seq) FROM alert_fact)");
+    damage(&bench, "UPDATE alert_fact SET document = '{}' WHERE seq = (SELECT max(seq) FROM alert_fact)");
     assert_eq!(step(&bench).await.notices, 1);
     assert_eq!(unreadable(&bench).await.len(), 1);
 }

@@ -6,6 +6,7 @@ use carillon_domain::alert::{
     Answer, Candidate, Delivery, DeliveryState, Notice, PingCall, Route, Target, choose, watch,
 };
 use carillon_domain::id::{JobId, SessionId};
+use carillon_domain::store::{Action, AuditDocument, AuditedDelivery};
 use carillon_domain::time::Timestamp;
 
 use super::document::{UNREADABLE_LATER, message_from, message_text, problem_of};
@@ -14,7 +15,7 @@ use super::routes::{self, Routes};
 use super::types::{AlertError, Claimed, DeliveryClaim, DeliveryQuery, DeliveryView, Message};
 use crate::feed::{JournalAsk, Numbered};
 use crate::tables::Tables;
-use crate::{Page, StoreError, StoreResult};
+use crate::{Author, Page, StoreError, StoreResult};
 
 /// The kind of a call of a monitor.
 const PING: &str = "ping";
@@ -199,25 +200,42 @@ pub(crate) async fn settle<T: Tables>(
 }
 
 /// See [`super::AlertStore::resend_delivery`].
-pub(crate) async fn resend<T: Tables>(tables: &mut T, id: u64) -> Result<DeliveryView, AlertError> {
+pub(crate) async fn resend<T: Tables>(tables: &mut T, id: u64, author: &Author) -> Result<DeliveryView, AlertError> {
     let now = tables.now();
-    let row = tables.alerts().delivery_rows(&DeliveryAsk::Id(id)).await?.pop().ok_or(AlertError::NoDelivery(id))?;
-    let row = with(row.clone(), standing(&row)?.resend(now)?);
+    let before = tables.alerts().delivery_rows(&DeliveryAsk::Id(id)).await?.pop().ok_or(AlertError::NoDelivery(id))?;
+    let row = with(before.clone(), standing(&before)?.resend(now)?);
     if !change(tables, row.clone()).await? {
         return Err(StoreError::Retryable("the delivery has moved on since it was read".to_owned()).into());
     }
+    let (before, after) = (audited(std::slice::from_ref(&before)), audited(std::slice::from_ref(&row)));
+    routes::note(tables, Action::DeliveryResent, author, Some(before), Some(after)).await?;
     Ok(view(row)?)
 }
 
 /// See [`super::AlertStore::test_route`].
-pub(crate) async fn test<T: Tables>(tables: &mut T, name: &str) -> Result<Vec<DeliveryView>, AlertError> {
+pub(crate) async fn test<T: Tables>(
+    tables: &mut T,
+    name: &str,
+    author: &Author,
+) -> Result<Vec<DeliveryView>, AlertError> {
     let (now, route) = (tables.now(), routes::find(tables, name).await?.route);
     let notice = watch::test(&route, now);
     let message = notice.id.to_string();
     let rows = AlertWrite::Deliveries(of_notice(notice, &route, now));
     tables.alerts_to_write().write_alert(&rows).await?;
     let rows = tables.alerts().delivery_rows(&DeliveryAsk::Message(message)).await?;
+    routes::note(tables, Action::AlertTested, author, None, Some(audited(&rows))).await?;
     Ok(rows.into_iter().map(view).collect::<StoreResult<_>>()?)
+}
+
+fn audited(rows: &[DeliveryRow]) -> AuditDocument {
+    let delivery = |row: &DeliveryRow| AuditedDelivery {
+        id: row.id,
+        route: row.route.clone(),
+        kind: row.kind.clone(),
+        state: row.state.clone(),
+    };
+    AuditDocument::Deliveries(rows.iter().map(delivery).collect())
 }
 
 /// See [`super::AlertStore::deliveries`].

@@ -98,10 +98,10 @@ pub trait AlertStore: Send + Sync {
     async fn deliveries(&self, query: &DeliveryQuery) -> Result<Page<DeliveryView, u64>, StoreError>;
 
     /// Sends a delivery again that was sent or given up.
-    async fn resend_delivery(&self, id: u64) -> Result<DeliveryView, AlertError>;
+    async fn resend_delivery(&self, id: u64, author: &Author) -> Result<DeliveryView, AlertError>;
 
-    /// Makes a notice that tries every target of a route; answers its deliveries.
-    async fn test_route(&self, name: &str) -> Result<Vec<DeliveryView>, AlertError>;
+    /// Makes a notice that tries every target of a route; answers its deliveries. This and sending again are written into the audit log.
+    async fn test_route(&self, name: &str, author: &Author) -> Result<Vec<DeliveryView>, AlertError>;
 
     /// How many deliveries are in each state.
     async fn delivery_counts(&self) -> Result<DeliveryCounts, StoreError>;

@@ -168,9 +168,19 @@ async fn audit<T: Tables>(
     before: Option<Route>,
     after: Option<Route>,
 ) -> StoreResult<()> {
-    let at: Timestamp = tables.now();
     let document = |route: Option<Route>| route.map(|route| AuditDocument::Route(route_redacted(&route).into()));
-    let (before, after) = (document(before), document(after));
+    note(tables, action, author, document(before), document(after)).await
+}
+
+/// An entry of the audit log, in the commit of what it tells.
+pub(super) async fn note<T: Tables>(
+    tables: &mut T,
+    action: Action,
+    author: &Author,
+    before: Option<AuditDocument>,
+    after: Option<AuditDocument>,
+) -> StoreResult<()> {
+    let at: Timestamp = tables.now();
     let (author, job, generation, run) = (author.clone(), None, None, None);
     let entry = AuditEntry { at, author, action, job, generation, run, before, after };
     tables.write(WriteSet { audit: vec![entry], ..WriteSet::default() }).await

@@ -6,7 +6,7 @@ use carillon_domain::firing::Pause;
 use carillon_domain::id::SessionId;
 use carillon_domain::job::Job;
 use carillon_domain::lost_commits::LossWindow;
-use carillon_domain::store::AuditDocument;
+use carillon_domain::store::{AuditDocument, AuditedDelivery};
 use carillon_domain::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -30,6 +30,17 @@ enum Stored {
         name: String,
         document: String,
     },
+    Deliveries(Vec<StoredDelivery>),
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StoredDelivery {
+    id: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    route: Option<String>,
+    kind: String,
+    state: String,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -67,6 +78,7 @@ pub(crate) fn to_text(document: &AuditDocument) -> StoreResult<String> {
         AuditDocument::Route(route) => {
             Stored::Route { name: route.name.clone(), document: route_text(&route_redacted(route)) }
         }
+        AuditDocument::Deliveries(deliveries) => Stored::Deliveries(deliveries.iter().map(store_delivery).collect()),
     };
     let failed = |error| StoreError::Permanent(format!("an entry of the audit log cannot be written: {error}"));
     serde_json::to_string(&stored).map_err(failed)
@@ -83,6 +95,9 @@ pub(crate) fn from_text(key: Option<&JobKey>, text: String) -> AuditState {
         Ok(Stored::Route { name, document }) => {
             route_from(&name, &document).ok().map(|route| AuditDocument::Route(route.into()))
         }
+        Ok(Stored::Deliveries(deliveries)) => {
+            Some(AuditDocument::Deliveries(deliveries.into_iter().map(read_delivery).collect()))
+        }
         Err(_) => None,
     };
     known.map_or(AuditState::Unknown(text), AuditState::Known)
@@ -97,8 +112,18 @@ pub(super) fn redacted(document: AuditDocument) -> AuditDocument {
         }
         AuditDocument::RunParams(params) => AuditDocument::RunParams(redacted_text(&params).into()),
         AuditDocument::Route(route) => AuditDocument::Route(route_redacted(&route).into()),
-        windows @ AuditDocument::LossWindows(_) => windows,
+        open @ (AuditDocument::LossWindows(_) | AuditDocument::Deliveries(_)) => open,
     }
+}
+
+fn store_delivery(delivery: &AuditedDelivery) -> StoredDelivery {
+    let AuditedDelivery { id, route, kind, state } = delivery.clone();
+    StoredDelivery { id, route, kind, state }
+}
+
+fn read_delivery(stored: StoredDelivery) -> AuditedDelivery {
+    let StoredDelivery { id, route, kind, state } = stored;
+    AuditedDelivery { id, route, kind, state }
 }
 
 fn store_pause(pause: &Pause) -> StoredPause {

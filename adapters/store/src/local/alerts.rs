@@ -89,13 +89,14 @@ impl<D: LocalDatabase> AlertStore for LocalStore<D> {
         self.database.read("deliveries", move |tables| at_once(calls::page(tables, &query))).await
     }
 
-    async fn resend_delivery(&self, id: u64) -> Result<DeliveryView, AlertError> {
-        self.database.write("resend_delivery", move |tables| at_once(calls::resend(tables, id))).await
+    async fn resend_delivery(&self, id: u64, author: &Author) -> Result<DeliveryView, AlertError> {
+        let author = author.clone();
+        self.database.write("resend_delivery", move |tables| at_once(calls::resend(tables, id, &author))).await
     }
 
-    async fn test_route(&self, name: &str) -> Result<Vec<DeliveryView>, AlertError> {
-        let name = name.to_owned();
-        self.database.write("test_route", move |tables| at_once(calls::test(tables, &name))).await
+    async fn test_route(&self, name: &str, author: &Author) -> Result<Vec<DeliveryView>, AlertError> {
+        let (name, author) = (name.to_owned(), author.clone());
+        self.database.write("test_route", move |tables| at_once(calls::test(tables, &name, &author))).await
     }
 
     async fn delivery_counts(&self) -> Result<DeliveryCounts, StoreError> {

@@ -126,7 +126,8 @@ fn test(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
         let name = route_name(&segment)?;
         call.nothing_more().await?;
         visible(&call.caller, &call.api.store.route(&name).await?.route)?;
-        let items: Vec<Value> = call.api.store.test_route(&name).await?.iter().map(delivery_json).collect();
+        let made = call.api.store.test_route(&name, &call.author).await?;
+        let items: Vec<Value> = made.iter().map(delivery_json).collect();
         call.api.alerts.wake();
         Ok(json_response(StatusCode::ACCEPTED, &json!({"items": items})))
     };
@@ -165,7 +166,7 @@ fn resend(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
         call.nothing_more().await?;
         // A delivery names its route only once it is read, so this is for tokens of all namespaces.
         call.caller.enters_all()?;
-        let view = call.api.store.resend_delivery(id).await?;
+        let view = call.api.store.resend_delivery(id, &call.author).await?;
         call.api.alerts.wake();
         Ok(json_response(StatusCode::OK, &delivery_json(&view)))
     };

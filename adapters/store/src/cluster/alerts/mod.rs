@@ -93,12 +93,12 @@ impl<D: Database> AlertStore for ClusterStore<D> {
         read!(self, "deliveries", |tables| calls::page(tables, query))
     }
 
-    async fn resend_delivery(&self, id: u64) -> Result<DeliveryView, AlertError> {
-        write!(self, "resend_delivery", |tables| calls::resend(tables, id))
+    async fn resend_delivery(&self, id: u64, author: &Author) -> Result<DeliveryView, AlertError> {
+        write!(self, "resend_delivery", |tables| calls::resend(tables, id, author))
     }
 
-    async fn test_route(&self, name: &str) -> Result<Vec<DeliveryView>, AlertError> {
-        write!(self, "test_route", |tables| calls::test(tables, name))
+    async fn test_route(&self, name: &str, author: &Author) -> Result<Vec<DeliveryView>, AlertError> {
+        write!(self, "test_route", |tables| calls::test(tables, name, author))
     }
 
     async fn delivery_counts(&self) -> Result<DeliveryCounts, StoreError> {

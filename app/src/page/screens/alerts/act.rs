@@ -41,7 +41,7 @@ pub(crate) async fn act(request: &mut Request, name: &str, deed: Deed) -> Result
     visible(&visit.caller, &visit.api.store.route(name).await?.route)?;
     let said = match deed {
         Deed::Test => {
-            visit.api.store.test_route(name).await?;
+            visit.api.store.test_route(name, &visit.author).await?;
             visit.api.alerts.wake();
             "tested"
         }
@@ -76,7 +76,7 @@ pub(crate) async fn confirm_delete(visit: &Visit, name: &str) -> Result<View, Fa
 pub(crate) async fn resend(request: &mut Request, id: u64) -> Result<Shown, Fault> {
     let (visit, _) = request.form(Role::Operator).await?;
     visit.caller.enters_all()?;
-    visit.api.store.resend_delivery(id).await?;
+    visit.api.store.resend_delivery(id, &visit.author).await?;
     visit.api.alerts.wake();
     Ok(Shown::Response(see_other(&visit.links.to("/alerts?said=resent"))))
 }
