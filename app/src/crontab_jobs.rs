@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use carillon_domain::crontab::{CrontabJob, MAIL_LABEL};
+use carillon_domain::crontab::{CrontabJob, Line, LineKind, MAIL_LABEL, mail_addresses};
 use carillon_domain::schedule::{Options, Schedule};
 use serde_json::{Map, Value, json};
 
@@ -49,6 +49,68 @@ pub fn merged(before: Option<Map<String, Value>>, job: &CrontabJob, namespace: &
     after
 }
 
+/// A route that mails what jobs under a `MAILTO=` write. Jobs have the addresses as a label, which the route selects. So the route fits
+/// whichever file a job comes from, and a job leaves it when its `MAILTO=` changes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MailRoute {
+    /// The place of the line that names the addresses.
+    pub place: usize,
+    /// The name of the route.
+    pub name: String,
+    /// The addresses as the label has them.
+    pub label: String,
+    namespace: String,
+    to: Vec<String>,
+}
+
+impl MailRoute {
+    /// The routes that a crontab needs. Of several lines with the same addresses, the first one counts.
+    pub fn wanted(lines: &[Line], namespace: &str) -> Vec<Self> {
+        let mut labels: BTreeSet<&str> = BTreeSet::new();
+        for line in lines {
+            if let LineKind::Job(job) = &line.what {
+                labels.extend(job.labels.get(MAIL_LABEL).map(String::as_str));
+            }
+        }
+        let mut routes = Vec::new();
+        for (place, line) in lines.iter().enumerate() {
+            let LineKind::Env { name, value } = &line.what else { continue };
+            let label = mail_addresses(value).join(",");
+            if name == "MAILTO" && labels.remove(label.as_str()) {
+                routes.push(Self { place, ..Self::of(namespace, &label) });
+            }
+        }
+        routes
+    }
+
+    /// The route for jobs of a namespace with that label.
+    pub fn of(namespace: &str, label: &str) -> Self {
+        let plain = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' };
+        let name = format!("mailto-{namespace}-{label}").chars().map(plain).take(128).collect();
+        let (label, namespace, to) = (label.to_owned(), namespace.to_owned(), mail_addresses(label));
+        Self { place: 0, name, label, namespace, to }
+    }
+
+    /// The route as the API takes it.
+    pub fn body(&self) -> Value {
+        let only = json!({"namespaces": [self.namespace], "labels": {MAIL_LABEL: self.label}});
+        json!({"when": ["output"], "match": only, "to": [{"type": "mail", "to": self.to}]})
+    }
+
+    /// Whether a stored route, as the API shows it, mails to these addresses. One that somebody has changed may not.
+    pub fn is_done_by(&self, stored: &Value) -> bool {
+        stored["to"].as_array().into_iter().flatten().any(|target| target["to"] == json!(self.to))
+    }
+
+    /// The sentence for the line of the addresses; `does` is such as `mails`.
+    pub fn told(&self, does: &str) -> String {
+        format!("the route {} {does} to {} what the jobs below write", self.name, self.label)
+    }
+
+    /// The word for a route that somebody has changed.
+    pub const CHANGED: &str = "was changed by somebody and stays as it is; it does not mail";
+}
+
 /// The shell executor's parameters; without `dir` it starts in the home of its user, as cron does.
 fn params(job: &CrontabJob) -> Value {
     let mut params = json!({"command": job.command, "shell": job.shell});
@@ -61,4 +123,29 @@ fn params(job: &CrontabJob) -> Value {
         }
     }
     params
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_route_is_named_after_its_addresses() {
+        assert_eq!(MailRoute::of("prod", "ops@example.org,root").name, "mailto-prod-ops_example.org_root");
+        assert_eq!(MailRoute::of(&"n".repeat(128), &"é".repeat(200)).name.len(), 128);
+    }
+
+    #[test]
+    fn a_route_is_wanted_once_and_only_above_jobs() {
+        let text =
+            "MAILTO=root\nMAILTO=ops@x, root\n* * * * * a\nMAILTO=\n* * * * * b\nMAILTO=ops@x,root\n* * * * * c\n";
+        let options =
+            carillon_domain::crontab::ImportOptions { file: "x", system: false, ignore_user: false, timezone: None };
+        let lines = carillon_domain::crontab::parse(text.as_bytes(), &options, &|_, _| Ok(()));
+        let wanted = MailRoute::wanted(&lines, "prod");
+        assert_eq!(wanted, [MailRoute { place: 1, ..MailRoute::of("prod", "ops@x,root") }]);
+        assert!(
+            wanted[0].is_done_by(&wanted[0].body()) && !wanted[0].is_done_by(&MailRoute::of("prod", "root").body())
+        );
+    }
 }

@@ -85,7 +85,7 @@ MAILTO=root
             "7 job graphs-find-e24fcb6",
         ]
     );
-    assert!(lines[1].reason().unwrap().contains("carillon import"));
+    assert!(lines[1].reason().unwrap().contains("makes a route that mails"));
     let jobs = jobs(&lines);
     assert!(jobs[2].command.contains(r"'s/^\s*dir\s+(\S.*)$/\1/p'"), "backslashes stay");
     assert_eq!(jobs[3].user.as_deref(), Some("www-data"));

@@ -64,6 +64,34 @@ fn the_header_mentions_zones_only_if_a_job_has_one() {
 }
 
 #[test]
+fn mail_is_written_where_a_job_has_its_label() {
+    let mailed = |command: &str, to: Option<&str>| {
+        with(|e| {
+            e.job.command = command.into();
+            e.job.env = env(&[("HOME", "/"), ("X", command)]);
+            e.job.dir = Some("/".into());
+            e.job.labels = to.map(|to| ("mailto".to_owned(), to.to_owned())).into_iter().collect();
+        })
+    };
+    let (plain, two) = (mailed("c", None), mailed("b", Some("ops@example.org,root")));
+    let paused = with(|e| (e.paused, e.job.labels) = (true, env(&[("mailto", "root")])));
+    let more = with(|e| {
+        *e = mailed("d", None);
+        e.job.env.extend(env(&[("Y", "1"), ("Z", "1")]));
+    });
+    let text = crontab::write(&[plain, two, paused, more], Form::User);
+    let lines: Vec<&str> = text.lines().filter(|line| line.contains("MAILTO") || line.contains("mailto")).collect();
+    assert_eq!(
+        lines,
+        ["MAILTO=ops@example.org,root", "MAILTO=\"\"", "# backup (not in the crontab: label mailto=root)"],
+        "{text}"
+    );
+    let read: Vec<_> = jobs(&parse(&text, Form::User)).into_iter().map(|job| (job.command, job.labels)).collect();
+    let to_ops = env(&[("mailto", "ops@example.org,root")]);
+    assert_eq!(read, [("c".into(), env(&[])), ("b".into(), to_ops), ("d".into(), env(&[]))], "{text}");
+}
+
+#[test]
 fn the_longest_written_line_can_be_read() {
     let line = |bytes: usize| crontab::write(&[export(&"x".repeat(bytes - "0 3 * * * ".len()))], Form::User);
     assert!(!line(crontab::MAX_LINE).contains("bytes long"));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use carillon_domain::crontab::{self, CrontabJob, Executor, ExportJob, Form};
+use carillon_domain::crontab::{self, CrontabJob, Executor, ExportJob, Form, MAIL_LABEL};
 use clap::{Args, ValueEnum};
 use serde_json::{Map, Value};
 
@@ -11,7 +11,7 @@ use super::client::{Call, Client};
 use super::failure::CommandFailure;
 use super::out::{Out, note};
 use super::table::cell;
-use crate::crontab_jobs::LABEL;
+use crate::crontab_jobs::{LABEL, MailRoute};
 use crate::json::ADDED_BY_READING;
 
 /// Arguments of `export`.
@@ -52,7 +52,8 @@ const DEFAULTS: [(&str, &str); 10] = [
 pub fn export(args: &ExportArgs, out: &mut Out) -> Result<(), CommandFailure> {
     let mut jobs = Vec::new();
     let call = Call::get("/v1/jobs").with("namespace", &args.place.namespace);
-    Client::new(&args.place.server)?.each(&call, None, |job| {
+    let client = Client::new(&args.place.server)?;
+    client.each(&call, None, |job| {
         jobs.push(job);
         Ok(())
     })?;
@@ -64,8 +65,21 @@ pub fn export(args: &ExportArgs, out: &mut Out) -> Result<(), CommandFailure> {
     if args.place.server.json || args.format == Format::Json {
         return write_json(&jobs, out);
     }
-    let exports: Vec<ExportJob> = jobs.iter().map(export_job).collect();
+    let mails = if jobs.iter().any(has_mail) { mail_routes(&client)? } else { BTreeMap::new() };
+    let exports: Vec<ExportJob> = jobs.iter().map(|job| export_job(job, &mails)).collect();
     out.bytes(crontab::write(&exports, Form::fitting(&exports)).as_bytes())
+}
+
+/// Whether an import gave a job a label for its `MAILTO=`.
+fn has_mail(job: &Value) -> bool {
+    job["labels"][MAIL_LABEL].is_string()
+}
+
+/// The stored routes, by name.
+fn mail_routes(client: &Client) -> Result<BTreeMap<String, Value>, CommandFailure> {
+    let answer = client.call(Call::get("/v1/alerts"))?;
+    let items = answer.body["items"].as_array().into_iter().flatten();
+    Ok(items.map(|route| (cell(&route["name"]), route.clone())).collect())
 }
 
 fn write_json(jobs: &[Value], out: &mut Out) -> Result<(), CommandFailure> {
@@ -80,8 +94,8 @@ fn write_json(jobs: &[Value], out: &mut Out) -> Result<(), CommandFailure> {
     out.line("]}")
 }
 
-/// A job of the API in the words of the crontab writer.
-fn export_job(job: &Value) -> ExportJob {
+/// A job of the API in the words of the crontab writer. Its `MAILTO=` comes back where a route still mails to these addresses.
+fn export_job(job: &Value, routes: &BTreeMap<String, Value>) -> ExportJob {
     let params = &job["params"];
     let text = |value: &Value| value.as_str().map(str::to_owned);
     let mut unsaid = unsaid(job);
@@ -93,6 +107,15 @@ fn export_job(job: &Value) -> ExportJob {
         (other, _) => Executor::Other(other.to_owned()),
     };
     let labels = job["labels"].as_object().into_iter().flatten();
+    let labels = labels.filter(|(key, _)| *key != LABEL).map(|(key, value)| (key.clone(), cell(value)));
+    let mut labels: BTreeMap<String, String> = labels.collect();
+    if let Some(label) = labels.get(MAIL_LABEL) {
+        let route = MailRoute::of(&cell(&job["namespace"]), label);
+        if !routes.get(&route.name).is_some_and(|stored| route.is_done_by(stored)) {
+            unsaid.push(format!("label {MAIL_LABEL}={label}, to which no route mails"));
+            labels.remove(MAIL_LABEL);
+        }
+    }
     ExportJob {
         job: CrontabJob {
             name: cell(&job["name"]),
@@ -105,7 +128,7 @@ fn export_job(job: &Value) -> ExportJob {
             shell: shell(params["shell"].as_str()),
             user: text(&params["user"]),
             // An import writes that label anew.
-            labels: labels.filter(|(key, _)| *key != LABEL).map(|(key, value)| (key.clone(), cell(value))).collect(),
+            labels,
         },
         executor,
         paused: job["paused"] == true,
@@ -157,10 +180,10 @@ mod tests {
         for (key, default) in DEFAULTS {
             job[key] = serde_json::from_str(default).unwrap();
         }
-        assert_eq!(export_job(&job).unsaid, Vec::<String>::new());
+        assert_eq!(export_job(&job, &BTreeMap::new()).unsaid, Vec::<String>::new());
         job["timeout"] = json!("1h");
         job["params"]["env"] = json!({"A": "1", "B": {"secret": true}});
-        let export = export_job(&job);
+        let export = export_job(&job, &BTreeMap::new());
         assert_eq!(export.unsaid, ["timeout 1h", "the secret variable B"]);
         assert_eq!(export.job.env, BTreeMap::from([("A".to_owned(), "1".to_owned())]));
         assert_eq!(export.job.shell, "/bin/bash");

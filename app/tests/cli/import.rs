@@ -200,6 +200,13 @@ fn mail_of_cron_becomes_a_route() {
     let labelled = fake.state.lock().unwrap().jobs.values().filter(|job| job["labels"]["mailto"].is_string()).count();
     assert_eq!(labelled, 2);
     assert!(fake.out(&["import", &path], 0).contains("mails already"));
+    let exported = fake.out(&["export"], 0);
+    assert!(exported.contains("\nMAILTO=ops@example.org,root\n") && !exported.contains("label mailto"), "{exported}");
     fake.state.lock().unwrap().alerts.get_mut(name).unwrap()["to"] = json!([]);
+    let exported = fake.out(&["export"], 0);
+    assert!(
+        !exported.contains("MAILTO=") && exported.contains("label mailto=ops@example.org,root, to which no route"),
+        "{exported}"
+    );
     assert!(fake.out(&["import", &path], 0).contains("stays as it is"));
 }

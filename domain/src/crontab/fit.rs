@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::write::{Executor, ExportJob, Form};
-use super::{MAX_LINE, percent, variable};
+use super::{MAIL_LABEL, MAX_LINE, percent, variable};
 use crate::name::quoted;
 
 const DESCRIPTORS: [&str; 7] = ["@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"];
@@ -15,9 +15,12 @@ const WEEKDAYS: [&str; 7] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
 const CRON_VARIABLES: [&str; 7] =
     ["SHELL", "CRON_TZ", "MAILTO", "MAILFROM", "CONTENT_TYPE", "CONTENT_TRANSFER_ENCODING", "LOGNAME"];
 
+/// The variable whose addresses get what the lines below print.
+pub(super) const MAILTO: &str = "MAILTO";
+
 /// A job as a line of a crontab.
 pub(super) struct Fitted {
-    /// Every variable that must be set at the line, `SHELL` and `CRON_TZ` included.
+    /// Every variable that must be set at the line, `SHELL` and `CRON_TZ` included. Without `MAILTO` nobody gets mail.
     pub(super) variables: BTreeMap<String, String>,
     /// The line itself.
     pub(super) line: String,
@@ -139,6 +142,9 @@ fn variables(export: &ExportJob, zone: Option<&str>) -> Result<BTreeMap<String, 
     let mut variables = job.env.clone();
     variables.insert("SHELL".into(), job.shell.clone());
     variables.insert("CRON_TZ".into(), zone.unwrap_or_default().into());
+    if let Some(to) = job.labels.get(MAIL_LABEL) {
+        variables.insert(MAILTO.into(), to.clone());
+    }
     match variables.iter().find(|(name, value)| variable::print(name, value).is_none()) {
         Some((name, _)) => Err(format!("its variable {} cannot be written in a crontab", quoted(name))),
         None => Ok(variables),

@@ -13,8 +13,7 @@ const MAX_ENV: usize = 64 * 1024;
 pub(super) const UNSET: &str = "# carillon: unset ";
 
 const NO_REBOOT: &str = "Carillon has no @reboot: a cluster does not boot; start it from the machine's own init system";
-const MAILS: &str =
-    "the jobs below get the label mailto, and `carillon import` makes a route that mails what they write";
+const MAILS: &str = "the jobs below get the label mailto, and an import makes a route that mails what they write";
 const NO_MAILS: &str = "no mail about the jobs below";
 const NO_MAILFROM: &str = "mail comes from `[mail] from` of the server";
 const NO_CONTENT_TYPE: &str = "it only shapes cron's mail, and Carillon's is always UTF-8";

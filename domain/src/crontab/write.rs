@@ -5,9 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use super::fit::{Fitted, fit};
+use super::fit::{Fitted, MAILTO, fit};
 use super::read::UNSET;
-use super::{CrontabJob, DEFAULT_SHELL, variable};
+use super::{CrontabJob, DEFAULT_SHELL, MAIL_LABEL, variable};
 use crate::name::on_one_line;
 
 /// A job to write.
@@ -81,7 +81,7 @@ pub fn write(jobs: &[ExportJob], form: Form) -> String {
     for (export, words) in &fitted {
         out.push('\n');
         switch(&mut out, &mut holds, &words.variables);
-        out.push_str(&title(export));
+        out.push_str(&title(export, &[MAIL_LABEL]));
         out.push_str(&words.line);
         out.push('\n');
     }
@@ -90,7 +90,7 @@ pub fn write(jobs: &[ExportJob], form: Form) -> String {
     }
     for (export, reason) in &refused {
         out.push('\n');
-        out.push_str(&title(export));
+        out.push_str(&title(export, &[]));
         out.push_str(&refusal(export, reason));
     }
     out
@@ -98,6 +98,10 @@ pub fn write(jobs: &[ExportJob], form: Form) -> String {
 
 /// Changes the variables in force into the wanted ones.
 fn switch(out: &mut String, holds: &mut BTreeMap<String, String>, wanted: &BTreeMap<String, String>) {
+    // Cron knows how to stop its mail, so this variable is not unset as the others are.
+    if !wanted.contains_key(MAILTO) && holds.remove(MAILTO).is_some() {
+        out.push_str("MAILTO=\"\"\n");
+    }
     let stale: Vec<String> = holds.keys().filter(|name| !wanted.contains_key(*name)).cloned().collect();
     if !stale.is_empty() {
         out.push_str(
@@ -120,9 +124,10 @@ fn switch(out: &mut String, holds: &mut BTreeMap<String, String>, wanted: &BTree
     }
 }
 
-/// The comment above a job: its name, and the settings that the line below does not have.
-fn title(export: &ExportJob) -> String {
-    let labels = export.job.labels.iter().map(|(key, value)| format!("label {key}={value}"));
+/// The comment above a job: its name, and the settings that the line below does not have. The line says the labels `said`.
+fn title(export: &ExportJob, said: &[&str]) -> String {
+    let labels = export.job.labels.iter().filter(|(key, _)| !said.contains(&key.as_str()));
+    let labels = labels.map(|(key, value)| format!("label {key}={value}"));
     let unsaid: Vec<String> = export.unsaid.iter().cloned().chain(labels).collect();
     let name = on_one_line(&export.job.name);
     match unsaid.is_empty() {

@@ -69,6 +69,7 @@ async fn a_crontab_is_looked_at_and_then_imported_by_an_admin() {
     {
         assert!(page.text.contains(part), "{part:?} is missing in {}", page.text);
     }
+    assert!(page.text.contains("The route mailto-default-ops would mail to ops"), "{}", page.text);
     assert!(!page.text.contains("value=\"import\""), "a viewer sees no button that would be refused");
     assert_eq!(viewer.submit("/schedules", &format!("{text}&do=import")).await.status, 403);
     assert_eq!(api.call("GET", "/v1/jobs", None).await.json["items"].as_array().unwrap().len(), 0);
@@ -76,6 +77,13 @@ async fn a_crontab_is_looked_at_and_then_imported_by_an_admin() {
     assert_eq!(admin.post("/schedules", &[], &format!("{text}&do=import")).await.status, 403, "without the CSRF token");
     let page = admin.submit("/schedules", &format!("{text}&do=import")).await;
     assert!(page.text.contains("Imported 1 job, 1 created, 1 line at fault."), "{}", page.text);
+    assert!(
+        page.text.contains("The route mailto-default-ops mails to ops what the jobs below write."),
+        "{}",
+        page.text
+    );
+    let route = api.call("GET", "/v1/alerts/mailto-default-ops", None).await.json;
+    assert_eq!((&route["when"], &route["to"][0]["to"]), (&serde_json::json!(["output"]), &serde_json::json!(["ops"])));
     let jobs = api.call("GET", "/v1/jobs", None).await.json["items"].clone();
     assert_eq!(
         (jobs[0]["labels"]["crontab"].as_str(), jobs[0]["params"]["command"].as_str()),
@@ -84,7 +92,7 @@ async fn a_crontab_is_looked_at_and_then_imported_by_an_admin() {
     let log = api.call("GET", "/v1/audit", None).await.json["items"].clone();
     assert_eq!((log[0]["action"].as_str(), log[0]["who"].as_str()), (Some("job.created"), Some("admin")));
     let again = admin.submit("/schedules", &format!("{text}&do=import")).await;
-    assert!(again.text.contains("1 unchanged"), "{}", again.text);
+    assert!(again.text.contains("1 unchanged") && again.text.contains("mails already"), "{}", again.text);
     let changed = text.replace("0+3+", "0+4+");
     assert!(admin.submit("/schedules", &format!("{changed}&do=check")).await.text.contains("differs"));
     assert!(admin.submit("/schedules", &format!("{changed}&do=import")).await.text.contains("1 updated"));

@@ -74,6 +74,8 @@ pub(super) struct Fate {
     pub change: Option<&'static str>,
     /// Why its job was not stored.
     pub refused: Option<String>,
+    /// The route that mails for this line.
+    pub mail: Option<String>,
     /// The definition, for a job that is new or differs.
     pub put: Option<(serde_json::Value, carillon_store::PutIf)>,
     pub namespace: String,
@@ -118,7 +120,7 @@ fn row(visit: &Visit, fate: &Fate, imported: bool) -> Markup {
         (LineKind::Env { .. }, _) => "variable",
         (_, _) => fate.line.status(),
     };
-    let reason = fate.refused.as_deref().or(fate.line.reason());
+    let reason = fate.refused.as_deref().or(fate.mail.as_deref()).or(fate.line.reason());
     html! {
         tr {
             td.n { (fate.line.number) }

@@ -7,9 +7,10 @@ use carillon_store::{Change, JobQuery, JobView, PutIf, PutJob};
 use serde_json::Value;
 
 use super::crontab::{Fate, Given};
-use crate::crontab_jobs::{LABEL, definition_of, merged};
+use crate::crontab_jobs::{LABEL, MailRoute, definition_of, merged};
 use crate::http::problem::Problem;
-use crate::json::{Definition, DefinitionContext, definition, job_json};
+use crate::http::routes::alerts::allowed;
+use crate::json::{Definition, DefinitionContext, definition, job_json, route_json, route_of};
 use crate::page::visit::{Fault, Visit};
 
 /// How many jobs one transaction stores.
@@ -23,7 +24,14 @@ pub(super) async fn planned(visit: &Visit, given: &Given, lines: Vec<Line>) -> R
     let stored = stored(visit, &given.namespace, &stem).await?;
     let fate = |line: Line| {
         let LineKind::Job(job) = &line.what else {
-            return Fate { line, change: None, refused: None, put: None, namespace: given.namespace.clone() };
+            return Fate {
+                line,
+                change: None,
+                refused: None,
+                mail: None,
+                put: None,
+                namespace: given.namespace.clone(),
+            };
         };
         let before = stored.get(&job.name);
         let was = before.map(|view| definition_of(&job_json(view)));
@@ -34,9 +42,46 @@ pub(super) async fn planned(visit: &Visit, given: &Given, lines: Vec<Line>) -> R
             (None, _) => ("created", Some(PutIf::Absent)),
         };
         let put = when.map(|when| (Value::Object(after), when));
-        Fate { line, change: Some(change), refused: None, put, namespace: given.namespace.clone() }
+        Fate { line, change: Some(change), refused: None, mail: None, put, namespace: given.namespace.clone() }
     };
     Ok(lines.into_iter().map(fate).map(|fate| checked(visit, fate)).collect())
+}
+
+/// Makes the routes that mail what the jobs write, or tells which ones it would make, at their lines.
+pub(super) async fn mail(visit: &Visit, namespace: &str, fates: &mut [Fate], imports: bool) -> Result<(), Fault> {
+    let lines: Vec<Line> = fates.iter().map(|fate| fate.line.clone()).collect();
+    let wanted = MailRoute::wanted(&lines, namespace);
+    if wanted.is_empty() {
+        return Ok(());
+    }
+    let stored = visit.api.store.routes().await?;
+    for route in wanted {
+        let fate = &mut fates[route.place];
+        let does = match stored.iter().find(|stored| stored.route.name == route.name) {
+            Some(stored) if route.is_done_by(&route_json(&stored.route)) => "mails already",
+            Some(_) => MailRoute::CHANGED,
+            None if !imports => "would mail",
+            None => match make(visit, &route).await {
+                Ok(()) => "mails",
+                Err(problem) => {
+                    fate.refused = Some(format!("no route mails what the jobs below write: {}", told(problem)));
+                    continue;
+                }
+            },
+        };
+        fate.mail = Some(route.told(does));
+    }
+    if imports {
+        visit.api.alerts.wake();
+    }
+    Ok(())
+}
+
+async fn make(visit: &Visit, wanted: &MailRoute) -> Result<(), Problem> {
+    let route = route_of(wanted.body(), &wanted.name, None).map_err(Problem::fields)?;
+    allowed(&visit.caller, &route)?;
+    visit.api.store.put_route(&route, Some(0), &visit.author).await?;
+    Ok(())
 }
 
 /// The jobs that came from a file of this name, by name.

@@ -102,6 +102,8 @@ pub(crate) async fn crontab(request: &mut Request) -> Result<Shown, Fault> {
         Err(problem) => Err(problem),
         Ok(lines) => {
             let mut fates = import::planned(&visit, &given, lines).await?;
+            // Before the jobs, so that no output of theirs is missed.
+            import::mail(&visit, &given.namespace, &mut fates, imports).await?;
             if imports {
                 import::store(&visit, &mut fates).await?;
             }
