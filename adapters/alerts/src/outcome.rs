@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use carillon_domain::alert::Answer;
+use carillon_domain::alert::{Answer, RefusedReceiver};
 
 use crate::lanes::Left;
 
@@ -23,6 +23,11 @@ impl Outcome {
     /// The receiver has it.
     pub(crate) fn delivered(words: impl Into<String>) -> Self {
         Self { answer: Answer::Delivered { words: words.into() }, left: Left::Answered }
+    }
+
+    /// Some of the receivers of a mail have it.
+    pub(crate) fn partly(words: impl Into<String>, refused: Vec<RefusedReceiver>) -> Self {
+        Self { answer: Answer::Partly { words: words.into(), refused }, left: Left::Answered }
     }
 
     /// A refusal that a later try may overcome.
@@ -56,7 +61,10 @@ impl Outcome {
     /// The sentence, whatever the outcome.
     pub fn words(&self) -> &str {
         match &self.answer {
-            Answer::Delivered { words } | Answer::Refused { words, .. } | Answer::Unknown { words } => words,
+            Answer::Delivered { words }
+            | Answer::Partly { words, .. }
+            | Answer::Refused { words, .. }
+            | Answer::Unknown { words } => words,
         }
     }
 }

@@ -145,6 +145,7 @@ impl Attempts {
         };
         let (outcome, words) = match answer {
             Answer::Delivered { words } => ("delivered", words),
+            Answer::Partly { words, .. } => ("partly", words),
             Answer::Refused { words, .. } => ("refused", words),
             Answer::Unknown { words } => ("unknown", words),
         };
@@ -156,7 +157,7 @@ impl Attempts {
                 delivery = claimed.id,
                 host = claimed.host,
                 tries = claimed.delivery.tries,
-                "an alert was not delivered: {words}"
+                "an alert was not delivered to everybody: {words}"
             );
         }
     }

@@ -59,6 +59,13 @@ pub enum Answer {
         /// Its words, such as `200 OK`.
         words: String,
     },
+    /// Some receivers of a mail have it. Each of the others gets a delivery of its own, so that nobody gets the mail twice.
+    Partly {
+        /// The words about all of them.
+        words: String,
+        /// Those who were refused.
+        refused: Vec<RefusedReceiver>,
+    },
     /// The receiver refused it.
     Refused {
         /// Its words, such as `404 Not Found`.
@@ -71,6 +78,17 @@ pub enum Answer {
         /// The error.
         words: String,
     },
+}
+
+/// A receiver of a mail who was refused while others were not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RefusedReceiver {
+    /// The address, as the target has it.
+    pub to: String,
+    /// The words of the server.
+    pub words: String,
+    /// As in [`Answer::Refused`].
+    pub permanent: bool,
 }
 
 /// Why a delivery does not move.
@@ -146,7 +164,7 @@ impl Delivery {
             _ => return Err(Refused::NotHeld),
         }
         let (words, permanent) = match answer {
-            Answer::Delivered { words } => {
+            Answer::Delivered { words } | Answer::Partly { words, .. } => {
                 let state = DeliveryState::Sent { at: now };
                 return Ok(Self { state, answer: Some(shortened(words)), ..self.clone() });
             }
@@ -162,6 +180,17 @@ impl Delivery {
             DeliveryState::Waiting { next_at }
         };
         Ok(Self { state, refusals, answer: Some(shortened(words)), ..self.clone() })
+    }
+
+    /// The delivery to one receiver who was refused while others got the mail. That refusal is its first attempt.
+    pub fn of_refused(refused: &RefusedReceiver, now: Timestamp, jitter: u32) -> Self {
+        Self {
+            state: DeliveryState::Waiting { next_at: now + wait_after(1, jitter) },
+            tries: 1,
+            refusals: u32::from(refused.permanent),
+            first_try_at: Some(now),
+            answer: Some(shortened(refused.words.clone())),
+        }
     }
 
     /// A person sends it again, with all its attempts.

@@ -20,7 +20,7 @@ mod target;
 pub mod watch;
 mod when;
 
-pub use delivery::{Answer, Candidate, Delivery, DeliveryState, Refused, choose};
+pub use delivery::{Answer, Candidate, Delivery, DeliveryState, Refused, RefusedReceiver, choose};
 pub use expect::{BadTimeOfDay, Because, Broken, Expect, TimeOfDay, Verdict};
 pub use fact::{Ended, Fact, JobSubject, Part, Subject, SubjectKey, Trouble, What, retry_of};
 pub use incident::{Class, HeldBack, Incident, IncidentKey, Telling};

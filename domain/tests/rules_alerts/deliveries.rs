@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use carillon_domain::alert::{Answer, Candidate, Delivery, DeliveryState, Refused, choose};
+use carillon_domain::alert::{Answer, Candidate, Delivery, DeliveryState, Refused, RefusedReceiver, choose};
 use carillon_domain::id::SessionId;
 use carillon_domain::time::Timestamp;
 use proptest::prelude::*;
@@ -47,6 +47,30 @@ fn a_delivery_is_sent_under_a_lease() {
     assert_eq!((sent.state, sent.answer.as_deref()), (DeliveryState::Sent { at: until }, Some("200 OK")));
     assert_eq!(sent.claim(session(1), at("23:00")), Err(Refused::NotNow));
     assert_eq!(sent.answered(session(2), done, until, 0), Err(Refused::NotHeld));
+}
+
+#[test]
+fn a_receiver_who_was_refused_among_others_goes_on_alone() {
+    let now = at("02:00");
+    let of = |permanent| RefusedReceiver { to: words("b@x.org"), words: words("550 no such\nuser"), permanent };
+    let sending = Delivery::new(now).claim(session(1), now).unwrap();
+    let answer = Answer::Partly { words: words("a@x.org took it"), refused: vec![of(true)] };
+    let others = sending.answered(session(1), answer, now, 0).unwrap();
+    assert_eq!(others.state, DeliveryState::Sent { at: now });
+    for permanent in [true, false] {
+        let mut alone = Delivery::of_refused(&of(permanent), now, 0);
+        assert_eq!(
+            (alone.claim_at(), alone.tries, alone.answer.as_deref()),
+            (Some(now + secs(10)), 1, Some("550 no such\\nuser"))
+        );
+        let mut attempts = 1;
+        while alone.claim_at().is_some() {
+            alone = attempt(&alone, refused(permanent), 0);
+            attempts += 1;
+        }
+        assert_eq!(attempts, if permanent { Delivery::MOST_REFUSALS } else { alone.tries }, "it ends as any other");
+        assert!(matches!(alone.state, DeliveryState::Dead { .. }) && attempts >= 5);
+    }
 }
 
 #[test]

@@ -129,7 +129,7 @@ impl Alerts {
     }
 
     pub fn notices_numbered(&self, ask: &JournalAsk) -> Numbered<DeliveryRow> {
-        numbered(&self.deliveries, ask, |row| row.place == 0 && row.route.is_some())
+        numbered(&self.deliveries, ask, |row| row.place == 0 && row.route.is_some() && row.receiver().is_none())
     }
 
     pub fn delivery_counts(&self) -> DeliveryCounts {

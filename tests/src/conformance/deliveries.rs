@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use carillon_domain::alert::{Answer, Delivery, DeliveryState, Ping, PingKind, Refused, Route, Target, When};
+use carillon_domain::alert::{
+    Answer, Delivery, DeliveryState, Ping, PingKind, Refused, RefusedReceiver, Route, Target, When,
+};
 use carillon_domain::id::SessionId;
 use carillon_domain::job::Job;
 use carillon_domain::run::Status;
@@ -125,6 +127,39 @@ pub async fn a_delivery_follows_its_route(bench: &StoreFixture) {
     let dead = bench.store.deliveries(&dead).await.unwrap().items;
     assert_eq!(dead.len(), 1);
     assert!(dead[0].delivery.answer.as_ref().unwrap().contains("no target number 2"), "{dead:?}");
+}
+
+/// A receiver of a mail who was refused among others is tried again alone; the others do not get it twice.
+pub async fn a_receiver_who_was_refused_gets_a_delivery_alone(bench: &StoreFixture) {
+    let to = |addresses: &[&str]| vec![Target::Mail { to: addresses.iter().map(ToString::to_string).collect() }];
+    let ops = Route { to: to(&["a@x.org", "b@x.org", "c@x.org"]), ..route("ops", &[When::Failed]) };
+    put(bench, &ops).await;
+    let first = bench.store.test_route("ops", &author()).await.unwrap().remove(0).id;
+    let claimed = claim(bench, bench.me, 5).await.remove(0);
+    let refused = |to: &str, permanent| RefusedReceiver { to: to.into(), words: format!("550 {to}"), permanent };
+    let words = "taken for a@x.org".to_owned();
+    let answer = Answer::Partly { words, refused: vec![refused("b@x.org", true), refused("c@x.org", false)] };
+    let other = bench.session(2).await;
+    assert!(!settle(bench, other, first, answer.clone()).await && all(bench).await.len() == 1);
+    assert!(settle(bench, bench.me, claimed.id, answer).await);
+    assert_eq!(notices(bench).await.len(), 1, "it is one message");
+    let states: Vec<_> =
+        all(bench).await.into_iter().map(|view| (view.host, view.delivery.state.as_str(), view.delivery.tries)).collect();
+    let row = |host: &str, state, tries| (host.to_owned(), state, tries);
+    assert_eq!(states, [row("c@x.org", "waiting", 1), row("b@x.org", "waiting", 1), row("mail", "sent", 1)]);
+
+    assert_eq!(claim(bench, bench.me, 5).await, []);
+    bench.clock.advance(Delivery::FIRST_WAIT);
+    put(bench, &Route { to: to(&["a@x.org", "b@x.org"]), ..ops }).await;
+    let again = claim(bench, bench.me, 5).await;
+    let targets: Vec<_> = again.iter().map(|claimed| (claimed.target.clone(), claimed.host.as_str())).collect();
+    assert_eq!(targets, [(to(&["b@x.org"]).pop(), "mail")], "only those whom the route still mails to");
+    assert_eq!(again[0].message, claimed.message);
+    let dead = all(bench).await.remove(0).delivery;
+    assert!(dead.answer.as_deref().is_some_and(|words| words.contains("mails to c@x.org no more")), "{dead:?}");
+    assert!(settle(bench, bench.me, again[0].id, delivered()).await);
+    let counts = DeliveryCounts { sent: 2, dead: 1, ..DeliveryCounts::default() };
+    assert_eq!(bench.store.delivery_counts().await.unwrap(), counts);
 }
 
 /// A host that is full does not hold up the others.

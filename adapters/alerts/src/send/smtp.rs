@@ -6,6 +6,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
+use carillon_domain::alert::RefusedReceiver;
 use carillon_domain::time::Timestamp;
 use lettre::transport::smtp::Error;
 use lettre::transport::smtp::authentication::{Credentials, Mechanism};
@@ -55,7 +56,7 @@ impl MailClient {
         if let Err(refusal) = self.in_time("let the node in", self.log_in(&mut connection)).await {
             return refusal;
         }
-        let refused = match self.in_time("take the receivers", self.offer(&mut connection, &envelope)).await {
+        let refused = match self.in_time("take the receivers", self.offer(&mut connection, &envelope, &mail.to)).await {
             Ok(refused) => refused,
             Err(refusal) => return refusal,
         };
@@ -64,7 +65,8 @@ impl MailClient {
         match timeout(self.timeout, connection.message(&envelope.bytes)).await {
             Ok(Ok(_)) => {
                 let _parted = timeout(Duration::from_secs(1), connection.quit()).await;
-                Outcome::delivered(accepted(&server, &envelope, &refused))
+                let words = accepted(&server, &mail.to, &refused);
+                if refused.is_empty() { Outcome::delivered(words) } else { Outcome::partly(words, refused) }
             }
             Ok(Err(error)) if error.status().is_some() => refusal(&error, format!("{server} refused the mail")),
             Ok(Err(error)) => Outcome::unknown(format!(
@@ -141,13 +143,13 @@ impl MailClient {
         }
     }
 
-    /// Names sender and receivers; answers the receivers that are refused, each with the reason, once the server waits for
-    /// the text.
+    /// Names sender and receivers, until the server waits for the text. Answers those who are refused, each as `named` in the target.
     async fn offer(
         &self,
         connection: &mut AsyncSmtpConnection,
         envelope: &Envelope,
-    ) -> Result<Vec<(String, String)>, Outcome> {
+        named: &[String],
+    ) -> Result<Vec<RefusedReceiver>, Outcome> {
         let server = self.server();
         let mut options = Vec::new();
         let info = connection.server_info();
@@ -167,22 +169,21 @@ impl MailClient {
             .await
             .map_err(|error| refusal(&error, format!("{server} refused the sender {} (mail.from)", envelope.from)))?;
         let (mut refused, mut last) = (Vec::new(), None);
-        let mut for_now = false;
-        for to in &envelope.to {
+        for (to, name) in envelope.to.iter().zip(named) {
             match connection.command(Rcpt::new(to.clone(), Vec::new())).await {
                 Ok(_) => {}
                 Err(error) if error.status().is_some() => {
-                    for_now |= error.is_transient();
-                    refused.push((to.to_string(), reason(&error)));
+                    let (to, permanent) = (name.clone(), error.is_permanent());
+                    refused.push(RefusedReceiver { to, words: reason(&error), permanent });
                     last = Some(error);
                 }
                 Err(error) => return Err(refusal(&error, format!("{server} broke off"))),
             }
         }
         if let Some(error) = last.filter(|_| refused.len() == envelope.to.len()) {
-            let words = format!("{server} refused every receiver: {} ({})", refused[0].0, reason(&error));
+            let words = format!("{server} refused every receiver: {} ({})", refused[0].to, reason(&error));
             connection.abort().await;
-            return Err(if for_now {
+            return Err(if refused.iter().any(|refused| !refused.permanent) {
                 Outcome::for_now(format!("{words}. It is tried again."))
             } else {
                 Outcome::for_good(format!("{words}. See whether the address is right."))
@@ -199,18 +200,15 @@ impl MailClient {
     }
 }
 
-/// Those who were refused are not tried again: the others would get the mail once more.
-fn accepted(server: &str, envelope: &Envelope, refused: &[(String, String)]) -> String {
-    let to: Vec<String> = envelope
-        .to
-        .iter()
-        .map(ToString::to_string)
-        .filter(|to| !refused.iter().any(|(refused, _)| refused == to))
-        .collect();
+/// Who got it, and who is tried again alone.
+fn accepted(server: &str, to: &[String], refused: &[RefusedReceiver]) -> String {
+    let to: Vec<&str> =
+        to.iter().map(String::as_str).filter(|to| !refused.iter().any(|refused| refused.to == *to)).collect();
     let mut words = format!("{server} took it for {}.", shortened(&to.join(", "), SAID));
     if !refused.is_empty() {
-        let each: Vec<String> = refused.iter().map(|(to, why)| format!("{to} ({why})")).collect();
-        words.push_str(&format!(" It refused {}: see whether that is right.", shortened(&each.join(", "), SAID)));
+        let each: Vec<String> = refused.iter().map(|refused| format!("{} ({})", refused.to, refused.words)).collect();
+        let each = shortened(&each.join(", "), SAID);
+        words.push_str(&format!(" It refused {each}: that is tried again by itself. See whether it is right."));
     }
     words
 }

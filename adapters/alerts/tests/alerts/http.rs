@@ -28,7 +28,7 @@ async fn outcome(reply: Reply) -> Outcome {
 fn refused(outcome: &Outcome) -> Option<bool> {
     match outcome.answer {
         Answer::Refused { permanent, .. } => Some(permanent),
-        Answer::Delivered { .. } | Answer::Unknown { .. } => None,
+        Answer::Delivered { .. } | Answer::Partly { .. } | Answer::Unknown { .. } => None,
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use carillon_domain::alert::{
-    Answer, Candidate, Delivery, DeliveryState, Notice, PingCall, Route, Target, choose, watch,
+    Answer, Candidate, Delivery, DeliveryState, Notice, PingCall, RefusedReceiver, Route, Target, choose, watch,
 };
 use carillon_domain::id::{JobId, SessionId};
 use carillon_domain::store::{Action, AuditDocument, AuditedDelivery};
@@ -175,9 +175,13 @@ fn target(known: &BTreeMap<String, Route>, row: &DeliveryRow) -> Result<Option<T
     let Some(name) = &row.route else { return Ok(None) };
     let route = known.get(name).ok_or_else(|| format!("not sent: route {name} was deleted"))?;
     let place = usize::try_from(row.place).unwrap_or(usize::MAX);
-    match route.to.get(place) {
-        Some(target) => Ok(Some(target.clone())),
-        None => Err(format!("not sent: route {name} has no target number {} any more", row.place + 1)),
+    match (route.to.get(place), row.receiver()) {
+        (Some(Target::Mail { to }), Some(alone)) if to.iter().any(|to| to == alone) => {
+            Ok(Some(Target::Mail { to: vec![alone.to_owned()] }))
+        }
+        (_, Some(alone)) => Err(format!("not sent: route {name} mails to {alone} no more")),
+        (Some(target), None) => Ok(Some(target.clone())),
+        (None, None) => Err(format!("not sent: route {name} has no target number {} any more", row.place + 1)),
     }
 }
 
@@ -196,7 +200,18 @@ pub(crate) async fn settle<T: Tables>(
     let now = tables.now();
     let Some(row) = tables.alerts().delivery_rows(&DeliveryAsk::Id(id)).await?.pop() else { return Ok(false) };
     let Ok(delivery) = standing(&row)?.answered(session, answer.clone(), now, jitter) else { return Ok(false) };
-    change(tables, with(row, delivery)).await
+    if !change(tables, with(row.clone(), delivery)).await? {
+        return Ok(false);
+    }
+    if let Answer::Partly { refused, .. } = answer {
+        let alone = |refused: &RefusedReceiver| {
+            let new = DeliveryRow { id: 0, version: 1, host: refused.to.clone(), made_at: now, ..row.clone() };
+            with(new, Delivery::of_refused(refused, now, jitter))
+        };
+        let rows = AlertWrite::Deliveries(refused.iter().map(alone).collect());
+        tables.alerts_to_write().write_alert(&rows).await?;
+    }
+    Ok(true)
 }
 
 /// See [`super::AlertStore::resend_delivery`].

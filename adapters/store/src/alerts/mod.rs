@@ -84,7 +84,7 @@ pub trait AlertStore: Send + Sync {
     /// whose route has no such target any more is given up.
     async fn claim_deliveries(&self, request: &DeliveryClaim) -> Result<Vec<Claimed>, StoreError>;
 
-    /// The answer to an attempt; `jitter` as [`carillon_domain::alert::Delivery::answered`] takes it. `false` if the session does not
+    /// The answer to an attempt. Receivers of a mail who were refused among others get deliveries of their own. `jitter` as [`carillon_domain::alert::Delivery::answered`] takes it. `false` if the session does not
     /// hold the delivery any more.
     async fn settle_delivery(
         &self,

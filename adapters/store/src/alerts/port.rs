@@ -75,7 +75,7 @@ pub struct DeliveryRow {
     pub place: u32,
     /// The kind of its target.
     pub kind: String,
-    /// The host of its target.
+    /// The host of its target; of a mail to one receiver alone, that receiver.
     pub host: String,
     /// When it was made.
     pub made_at: Timestamp,
@@ -97,6 +97,17 @@ pub struct DeliveryRow {
     pub answer: Option<String>,
     /// Its message.
     pub document: String,
+}
+
+impl DeliveryRow {
+    /// The kind and the host of mails to all receivers of a target. A receiver who was refused among others has an own row, with the
+    /// address as its host.
+    pub const MAIL: &str = "mail";
+
+    /// The one receiver of a mail, if it does not go to all of its target.
+    pub fn receiver(&self) -> Option<&str> {
+        Some(self.host.as_str()).filter(|host| self.kind == Self::MAIL && *host != Self::MAIL)
+    }
 }
 
 /// A job with expectations or a monitor.

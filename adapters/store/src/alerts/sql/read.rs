@@ -49,7 +49,9 @@ pub(crate) fn facts(ask: &JournalAsk) -> Vec<Statement> {
 }
 
 pub(crate) fn notices(ask: &JournalAsk) -> Vec<Statement> {
-    journal(DELIVERY, "alert_delivery", "id", " AND place = 0 AND route IS NOT NULL", ask)
+    // Not the one of a receiver who was refused among others.
+    let first = " AND place = 0 AND route IS NOT NULL AND (kind <> 'mail' OR host = 'mail')";
+    journal(DELIVERY, "alert_delivery", "id", first, ask)
 }
 
 /// So many incidents are asked for in one statement.
