@@ -135,7 +135,8 @@ impl Alerts {
     pub fn delivery_counts(&self) -> DeliveryCounts {
         let mut counted: BTreeMap<String, u64> = BTreeMap::new();
         for row in self.deliveries.values() {
-            *counted.entry(row.state.clone()).or_default() += 1;
+            let count = counted.entry(row.state.clone()).or_default();
+            *count = DeliveryCounts::MOST.min(*count + 1);
         }
         DeliveryCounts::of(counted)
     }

@@ -10,10 +10,10 @@ use carillon_domain::id::SessionId;
 use carillon_domain::job::Job;
 use carillon_domain::run::Status;
 use carillon_doubles::author;
-use carillon_store::{AuditDocument, AuditQuery, AuditState, AuditedDelivery};
 use carillon_store::alerts::{
     AlertError, Claimed, DeliveryClaim, DeliveryCounts, DeliveryQuery, DeliveryView, IncidentQuery, Message,
 };
+use carillon_store::{AuditDocument, AuditQuery, AuditState, AuditedDelivery};
 
 use super::alerts::{notices, put, route, run_once, step};
 use super::fixture::{StoreFixture, at, job};
@@ -143,8 +143,11 @@ pub async fn a_receiver_who_was_refused_gets_a_delivery_alone(bench: &StoreFixtu
     assert!(!settle(bench, other, first, answer.clone()).await && all(bench).await.len() == 1);
     assert!(settle(bench, bench.me, claimed.id, answer).await);
     assert_eq!(notices(bench).await.len(), 1, "it is one message");
-    let states: Vec<_> =
-        all(bench).await.into_iter().map(|view| (view.host, view.delivery.state.as_str(), view.delivery.tries)).collect();
+    let states: Vec<_> = all(bench)
+        .await
+        .into_iter()
+        .map(|view| (view.host, view.delivery.state.as_str(), view.delivery.tries))
+        .collect();
     let row = |host: &str, state, tries| (host.to_owned(), state, tries);
     assert_eq!(states, [row("c@x.org", "waiting", 1), row("b@x.org", "waiting", 1), row("mail", "sent", 1)]);
 
@@ -219,6 +222,22 @@ pub async fn old_deliveries_are_purged(bench: &StoreFixture) {
     settle(bench, bench.me, claimed.id, delivered()).await;
     bench.store.purge_alerts(at(1), 10).await.unwrap();
     assert_eq!(all(bench).await.len(), 1, "its number is not to be used again");
+}
+
+/// Each state is counted as far as a page needs it.
+pub async fn counts_are_bounded(bench: &StoreFixture) {
+    let hook = |n: usize| Target::Slack { url: format!("https://hooks.slack.com/{n}") };
+    let to = (0..Route::MOST_TARGETS).map(hook).collect();
+    put(bench, &Route { to, ..route("ops", &[When::Failed]) }).await;
+    let most = usize::try_from(DeliveryCounts::MOST).unwrap();
+    for n in 1..=most / Route::MOST_TARGETS + 1 {
+        bench.store.test_route("ops", &author()).await.unwrap();
+        let waiting = (n * Route::MOST_TARGETS).min(most) as u64;
+        if n % 50 < 2 {
+            let counts = DeliveryCounts { waiting, ..DeliveryCounts::default() };
+            assert_eq!(bench.store.delivery_counts().await.unwrap(), counts);
+        }
+    }
 }
 
 /// A monitor is called at the end of each run, also where there is no route.

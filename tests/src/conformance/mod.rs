@@ -108,7 +108,7 @@ macro_rules! store_conformance {
                 a_node_that_is_back_before_it_is_missed_is_told, each_target_gets_a_delivery;
             deliveries: a_delivery_is_sent_by_one_node, a_lease_that_ran_out_is_followed_by_another_node,
                 a_refused_delivery_is_given_up_and_sent_again, a_delivery_follows_its_route,
-                a_receiver_who_was_refused_gets_a_delivery_alone, a_claim_keeps_to_the_limit_of_each_host, deliveries_page_by_page, old_deliveries_are_purged,
+                a_receiver_who_was_refused_gets_a_delivery_alone, a_claim_keeps_to_the_limit_of_each_host, deliveries_page_by_page, old_deliveries_are_purged, counts_are_bounded,
                 a_monitor_is_called_at_the_end_of_a_run, a_route_is_tried,
                 tests_and_repeats_have_entries_in_the_audit_log;
             expectations: what_broke_while_everything_was_down_is_told_once,

@@ -1,5 +1,6 @@
 //! The duties of the MySQL store on a real server, whichever it is: `crate::BRAND` names the one of the test program.
 
+mod alert_plans;
 mod conformance;
 mod feed;
 mod known;

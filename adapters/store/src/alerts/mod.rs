@@ -103,7 +103,7 @@ pub trait AlertStore: Send + Sync {
     /// Makes a notice that tries every target of a route; answers its deliveries. This and sending again are written into the audit log.
     async fn test_route(&self, name: &str, author: &Author) -> Result<Vec<DeliveryView>, AlertError>;
 
-    /// How many deliveries are in each state.
+    /// How many deliveries are in each state, as far as [`DeliveryCounts::MOST`].
     async fn delivery_counts(&self) -> Result<DeliveryCounts, StoreError>;
 
     /// Incidents that are told or will be, oldest first.

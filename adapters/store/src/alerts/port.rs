@@ -258,7 +258,7 @@ pub trait AlertRows {
     fn notices_numbered(&mut self, ask: &JournalAsk)
     -> impl Future<Output = StoreResult<Numbered<DeliveryRow>>> + Send;
 
-    /// How many deliveries are in each state.
+    /// How many deliveries are in each state, as far as [`DeliveryCounts::MOST`].
     fn delivery_counts(&mut self) -> impl Future<Output = StoreResult<DeliveryCounts>> + Send;
 
     /// Writes; answers how many rows matched, where the write says so.

@@ -177,7 +177,7 @@ pub struct IncidentQuery {
     pub limit: usize,
 }
 
-/// How many deliveries are in each state.
+/// How many deliveries are in each state, each counted up to [`DeliveryCounts::MOST`]: a page asks each second, and old messages are many.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DeliveryCounts {
     /// They wait for an attempt.
@@ -191,6 +191,9 @@ pub struct DeliveryCounts {
 }
 
 impl DeliveryCounts {
+    /// Where counting ends: it means so many or more.
+    pub const MOST: u64 = 1_000;
+
     /// From the number of each state by its name.
     pub fn of(counted: impl IntoIterator<Item = (String, u64)>) -> Self {
         let mut counts = Self::default();

@@ -166,7 +166,7 @@ impl AlertRows for MySqlConnection {
     }
 
     async fn delivery_counts(&mut self) -> StoreResult<DeliveryCounts> {
-        let counted = self.ask(Statement::new(sql::COUNTS, vec![]), sql::count_by_text).await?;
+        let counted = self.ask(sql::counts(), sql::count_by_text).await?;
         Ok(DeliveryCounts::of(counted))
     }
 

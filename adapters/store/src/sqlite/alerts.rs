@@ -178,7 +178,7 @@ impl AlertRows for Transaction<'_> {
     }
 
     fn delivery_counts(&mut self) -> impl Future<Output = StoreResult<DeliveryCounts>> + Send {
-        let counted = ask(self.conn, Statement::new(sql::COUNTS, vec![]), sql::count_by_text);
+        let counted = ask(self.conn, sql::counts(), sql::count_by_text);
         ready(counted.map(DeliveryCounts::of))
     }
 

@@ -121,7 +121,7 @@ async fn alerts(api: &ApiState, text: &mut String) {
     }
     let Ok(Ok(found)) = tokio::time::timeout(COUNTED_WITHIN, api.store.delivery_counts()).await else { return };
     const DELIVERIES: &str = "carillon_alert_deliveries";
-    family(text, DELIVERIES, "gauge", "Messages that the database keeps, by state.");
+    family(text, DELIVERIES, "gauge", "Messages that the database keeps, by state, each counted up to 1000.");
     let states = [("waiting", found.waiting), ("sending", found.sending), ("sent", found.sent), ("dead", found.dead)];
     for (state, count) in states {
         line(text, format_args!("{DELIVERIES}{{state=\"{state}\"}} {count}"));

@@ -7,7 +7,7 @@ mod rows;
 mod write;
 
 pub(crate) use read::{
-    COUNTS, CURSOR, HAS_WATCHED, LOCK_CURSOR, NEWEST_FACT, NEWEST_NOTICE, ROUTES, among, deliveries, facts, first_look,
+    CURSOR, HAS_WATCHED, LOCK_CURSOR, NEWEST_FACT, NEWEST_NOTICE, ROUTES, among, counts, deliveries, facts, first_look,
     incidents, notices, watched_due,
 };
 pub(crate) use rows::{

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use carillon_domain::alert::{Class, Incident, SubjectKey};
+use carillon_store::alerts::DeliveryCounts;
 use carillon_store::{Bounded, ListedJob, RecordedLoss, SessionState, SessionView};
 use maud::{Markup, html};
 
@@ -130,7 +131,7 @@ impl<'a> Needs<'a> {
                         @if drift_ms > 0 { "behind" } @else { "ahead of" } " the database's." }
                 }
                 @if self.dead > 0 {
-                    li.say.warn { a href=(visit.links.to("/alerts?state=dead")) { (self.dead) " " (plural(usize::try_from(self.dead).unwrap_or(2), "message", "messages")) } " could not be delivered." }
+                    li.say.warn { a href=(visit.links.to("/alerts?state=dead")) { (self.dead) @if self.dead >= DeliveryCounts::MOST { " or more" } " " (plural(usize::try_from(self.dead).unwrap_or(2), "message", "messages")) } " could not be delivered." }
                 }
                 @for incident in self.incidents.iter().take(LISTED) { (told(visit, incident)) }
                 @for job in self.overdue.items.iter().take(LISTED) { (overdue(visit, job)) }
