@@ -1,5 +1,7 @@
 //! Certificates for tests, made anew each time: an authority, and what it issues.
 
+use std::time::{Duration, SystemTime};
+
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     date_time_ymd,
@@ -40,6 +42,14 @@ impl Authority {
     /// The certificate of a server on this machine.
     pub fn server(&self) -> Issued {
         self.issue(named("server", &["localhost", "127.0.0.1"]), ExtendedKeyUsagePurpose::ServerAuth)
+    }
+
+    /// One that ends so long from now.
+    pub fn server_for(&self, rest: Duration) -> Issued {
+        let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("it is after 1970");
+        let mut params = named("server", &["localhost", "127.0.0.1"]);
+        params.not_after = date_time_ymd(1970, 1, 1) + since_1970 + rest;
+        self.issue(params, ExtendedKeyUsagePurpose::ServerAuth)
     }
 
     /// One that expired in February 2020.

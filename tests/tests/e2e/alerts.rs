@@ -1,10 +1,11 @@
 //! A real server tells real receivers: signed webhooks, recovery, late starts, tests, and a receiver that is not there.
 
+use std::collections::BTreeMap;
 use std::net::TcpListener;
 use std::time::Duration;
 
 use carillon_tests::ear::{Ear, KEY};
-use carillon_tests::fixture::directory;
+use carillon_tests::fixture::{directory, wait_for_lines};
 use carillon_tests::jobs::{NEVER, job};
 use carillon_tests::server::Server;
 use serde_json::{Value, json};
@@ -68,6 +69,43 @@ fn a_paused_job_that_should_have_started_is_told() {
     let told = ear.next().json();
     assert_eq!((&told["when"], &told["job"]), (&json!("late_start"), &json!("nightly")));
     assert!(told["sentence"].as_str().is_some_and(|it| it.contains("paused")), "{told}");
+}
+
+/// The kinds that the other tests here do not cause, each by a job of its own.
+#[test]
+fn each_other_kind_of_fact_about_a_job_is_told() {
+    let dir = directory();
+    let server = Server::start(dir.path(), &[]);
+    let ear = Ear::open();
+    let to = json!([{"type": "webhook", "url": ear.url, "secret": KEY}]);
+    let when = ["timed_out", "lost", "skipped", "late_finish", "output"];
+    // With `repeat`, a job that goes on so is told once.
+    let route = json!({"when": when, "repeat": "1h", "to": to});
+    assert_eq!(server.call("PUT", "/v1/alerts/ops", Some(&route)).0, 201);
+    server.create(&job("slow", NEVER, "sleep 60", json!({"timeout": "1s"})));
+    server.create(&job("chatty", NEVER, "echo hello", json!({})));
+    server.create(&job("late", "* * * * * *", "false", json!({"expect": {"finish_within": "1s"}})));
+    server.create(&job("busy", "* * * * * *", "sleep 30", json!({})));
+    for name in ["slow", "chatty"] {
+        server.run_now(name);
+    }
+    let mut told: BTreeMap<String, String> = BTreeMap::new();
+    while told.len() < 4 {
+        let message = ear.next().json();
+        let text = |key: &str| message[key].as_str().unwrap_or_default().to_owned();
+        assert_eq!(told.insert(text("job"), text("when")), None, "{message}");
+    }
+    let expected = [("busy", "skipped"), ("chatty", "output"), ("late", "late_finish"), ("slow", "timed_out")];
+    assert_eq!(told, expected.map(|(job, when)| (job.to_owned(), when.to_owned())).into());
+
+    let up = dir.path().join("up");
+    server.create(&job("long", NEVER, &format!("echo up >> {}; sleep 60", up.display()), json!({})));
+    server.run_now("long");
+    wait_for_lines(&up, 1);
+    server.kill();
+    let _again = Server::start(dir.path(), &[]);
+    let lost = std::iter::repeat_with(|| ear.next().json()).find(|message| message["job"] == "long");
+    assert_eq!(lost.map(|message| message["when"].clone()), Some(json!("lost")));
 }
 
 #[test]

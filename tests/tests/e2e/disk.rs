@@ -13,10 +13,11 @@ use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use serde_json::json;
 
 /// A small disk of its own; `None`, loudly, where the test may not mount one.
-struct Disk<'a>(&'a Path);
+pub struct Disk<'a>(&'a Path);
 
 impl<'a> Disk<'a> {
-    fn new(place: &'a Path, options: &str) -> Option<Self> {
+    /// Mounted at `place`.
+    pub fn new(place: &'a Path, options: &str) -> Option<Self> {
         std::fs::create_dir_all(place).expect("a directory can be made");
         match mount(Some("none"), place, Some("tmpfs"), MsFlags::empty(), Some(options)) {
             Ok(()) => Some(Self(place)),
@@ -28,7 +29,7 @@ impl<'a> Disk<'a> {
     }
 
     /// Takes all space that is left; the file to remove for giving it back.
-    fn fill(&self) -> std::path::PathBuf {
+    pub(super) fn fill(&self) -> std::path::PathBuf {
         let filler = self.0.join("filler");
         let mut file = File::options().create(true).append(true).open(&filler).expect("a file can be made");
         for size in [65_536, 4_096, 512, 1] {

@@ -2,6 +2,7 @@
 
 mod abuse;
 mod alerts;
+mod alerts_of_a_node;
 mod audit;
 mod base_path;
 mod control;

@@ -1,9 +1,87 @@
-//! Deliveries of a cluster: a message outlives the node that sends it.
+//! Alerts of a cluster: a message outlives the node that sends it, and a node tells of its clock and of a database that was away.
 
 use carillon_tests::cluster::{BRISK, Cluster};
+use carillon_tests::databases::{self, Surroundings};
 use carillon_tests::ear::{Ear, KEY};
+use carillon_tests::server::{Server, wait_until_within};
+use carillon_tests::skipped;
 use mysql_async::prelude::Queryable;
-use serde_json::json;
+use serde_json::{Value, json};
+
+/// A receiver of one kind of trouble and of its end.
+fn ear_for(node: &Server, when: &str) -> Ear {
+    let ear = Ear::open();
+    let route = json!({"when": [when, "recovered"], "to": [{"type": "webhook", "url": ear.url, "secret": KEY}]});
+    assert_eq!(node.call("PUT", "/v1/alerts/ops", Some(&route)).0, 201);
+    ear
+}
+
+/// The sentence of the next message, which is of that kind.
+fn told(ear: &Ear, when: &str, state: &str) -> String {
+    let call = ear.next();
+    assert!(call.is_signed());
+    let told: Value = call.json();
+    assert_eq!((&told["when"], &told["state"], &told["job"]), (&json!(when), &json!(state), &Value::Null), "{told}");
+    told["sentence"].as_str().expect("a sentence").to_owned()
+}
+
+#[test]
+fn a_clock_that_drifts_is_told_and_that_it_agrees_again() {
+    let surroundings = Surroundings { clock: true, ..Surroundings::default() };
+    let server = databases::Server::start_in(crate::BRAND, surroundings, &[]);
+    let clock = match server.clock() {
+        Ok(clock) => clock,
+        Err(why) => return skipped::tell(&format!("an alert of a clock that drifts: {why}")),
+    };
+    let cluster = Cluster::new(&super::database_on(&server).url(), super::PATIENT);
+    let node = cluster.node("a");
+    let ear = ear_for(&node, "clock_drift");
+    clock.put(5_000);
+    let sentence = told(&ear, "clock_drift", "open");
+    assert!(sentence.contains("node a") && sentence.contains("behind"), "{sentence}");
+    clock.put(0);
+    let sentence = told(&ear, "clock_drift", "recovered");
+    assert!(sentence.contains("node a"), "{sentence}");
+    assert!(ear.is_silent());
+}
+
+#[test]
+fn a_database_that_was_away_is_told_once_it_is_back() {
+    let server = databases::Server::start(crate::BRAND, &[]);
+    let cluster = Cluster::new(&super::database_on(&server).url(), super::PATIENT);
+    let node = cluster.node("a");
+    let ear = ear_for(&node, "database_away");
+    server.freeze();
+    node.wait_for_log("the database has not answered for");
+    assert_eq!((node.get_open("/readyz"), ear.is_silent()), (503, true), "nothing can be told meanwhile");
+    server.thaw();
+    let sentence = told(&ear, "database_away", "open");
+    assert!(sentence.starts_with("Node a had no database from "), "{sentence}");
+    node.wait_until("it is ready", || node.get_open("/readyz") == 200);
+    assert!(ear.is_silent() && !note_of(&cluster).exists(), "it is told once");
+}
+
+fn note_of(cluster: &Cluster) -> std::path::PathBuf {
+    cluster.dir().join("a").join("carillon-a.database-away")
+}
+
+/// A node that loses its database ends itself. Its next start knows why.
+#[test]
+fn a_node_that_ended_without_its_database_tells_it_at_its_next_start() {
+    let server = databases::Server::start(crate::BRAND, &[]);
+    let cluster = Cluster::new(&super::database_on(&server).url(), BRISK);
+    let node = cluster.member("a");
+    let ear = ear_for(&node.server().expect("it runs"), "database_away");
+    server.stop();
+    wait_until_within(super::TAKEOVER, "the node ends itself", || !node.ends().is_empty());
+    assert!(node.ends()[0].1.contains("70"), "{:?}", node.ends());
+    assert!(note_of(&cluster).exists() && ear.is_silent());
+    server.start_again();
+    let sentence = told(&ear, "database_away", "open");
+    assert!(sentence.starts_with("Node a had no database from "), "{sentence}");
+    wait_until_within(super::TAKEOVER, "the note is gone", || !note_of(&cluster).exists());
+    assert!(ear.is_silent(), "it is told once");
+}
 
 #[test]
 fn a_message_whose_sender_dies_is_sent_by_another_node() {
