@@ -9,7 +9,7 @@ use mysql_async::prelude::Queryable;
 use serde_json::{Value, json};
 
 /// A receiver of one kind of trouble and of its end.
-fn ear_for(node: &Server, when: &str) -> Ear {
+pub(super) fn ear_for(node: &Server, when: &str) -> Ear {
     let ear = Ear::open();
     let route = json!({"when": [when, "recovered"], "to": [{"type": "webhook", "url": ear.url, "secret": KEY}]});
     assert_eq!(node.call("PUT", "/v1/alerts/ops", Some(&route)).0, 201);
@@ -17,12 +17,26 @@ fn ear_for(node: &Server, when: &str) -> Ear {
 }
 
 /// The sentence of the next message, which is of that kind.
-fn told(ear: &Ear, when: &str, state: &str) -> String {
+pub(super) fn told(ear: &Ear, when: &str, state: &str) -> String {
     let call = ear.next();
     assert!(call.is_signed());
     let told: Value = call.json();
     assert_eq!((&told["when"], &told["state"], &told["job"]), (&json!(when), &json!(state), &Value::Null), "{told}");
     told["sentence"].as_str().expect("a sentence").to_owned()
+}
+
+#[test]
+fn a_node_that_dies_is_told_and_its_return() {
+    let database = super::database();
+    let cluster = Cluster::new(&database.url(), BRISK);
+    let [first, second] = ["a", "b"].map(|name| cluster.node(name));
+    let ear = ear_for(&first, "node_lost");
+    second.kill();
+    let sentence = told(&ear, "node_lost", "open");
+    assert!(sentence.starts_with("Node b went silent"), "{sentence}");
+    let _again = cluster.node("b");
+    assert!(told(&ear, "node_lost", "recovered").starts_with("Node b is back"));
+    assert!(ear.is_silent());
 }
 
 #[test]

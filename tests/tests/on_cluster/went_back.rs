@@ -17,6 +17,7 @@ use carillon_tests::jobs::{NEVER, job, status, text};
 use carillon_tests::server::{Server, wait_until};
 use serde_json::{Value, json};
 
+use super::alerts::{ear_for, told};
 use super::{PATIENT, carillon, database_on, each_second, sessions, settled, wait_for_more};
 
 const LOST: &str = "the database went back in time: nobody knows whether it started";
@@ -175,6 +176,7 @@ fn nodes_that_outlive_a_loss_of_commits_start_nothing_twice() {
     let cluster = Cluster::new(&database_on(&past.server).url(), PATIENT);
     let (witness, gate) = (Witness::new(cluster.dir()), Gate::new(cluster.dir(), "gate"));
     let nodes: Vec<Server> = ["a", "b"].map(|name| cluster.node(name)).into();
+    let ear = ear_for(&nodes[0], "commits_lost");
     let names = eager(&nodes[0], &witness);
     nodes[0].create(&job("long", NEVER, &gate.wait(), json!({})));
     let long = nodes[0].run_now("long");
@@ -192,10 +194,13 @@ fn nodes_that_outlive_a_loss_of_commits_start_nothing_twice() {
     let window = open_window(&nodes);
     assert!((before..after).contains(&time(&window, "from_at")), "{window} from {before} and before {after}");
     assert!(witness.lives().iter().all(|life| due(life) <= time(&window, "until_at")), "{window}");
+    let told_of = told(&ear, "commits_lost", "open");
+    assert!(told_of.starts_with("The database went back in time"), "{told_of}");
     let accepted = carillon(&nodes[1], &["cluster", "accept"]);
     let said = String::from_utf8_lossy(&accepted.stdout);
     assert!(accepted.status.success() && said.contains("Accepted"), "{accepted:?}");
     assert!(said.contains(text(&window, "from_at")) && said.contains(text(&window, "until_at")), "{said}");
+    assert!(told(&ear, "commits_lost", "recovered").contains("was accepted"));
     go_on(&nodes, &witness);
 
     gate.open();
