@@ -73,7 +73,7 @@ impl Data {
                 }
             }
         }
-        lists.done(queries)
+        lists.done()
     }
 
     fn running(&self, scope: &NamespaceScope, limit: usize) -> Bounded<RunView> {

@@ -9,7 +9,9 @@ use carillon_domain::time::Timestamp;
 
 use crate::cluster::port::CachedDefinition;
 use crate::reports::namespaces::JobNamespaces;
-use crate::{Bounded, JobDay, JobListQuery, ListedJob, NamespaceScope, Overview, OverviewQuery, RolledUp, StoreResult};
+use crate::{
+    Bounded, JobDay, JobList, JobListQuery, ListedJob, NamespaceScope, Overview, OverviewQuery, RolledUp, StoreResult,
+};
 
 /// How many entries of an index a report looks at for each list, if only some namespaces are shown.
 pub const LOOKED_AT: usize = 500;
@@ -54,20 +56,32 @@ pub trait Reports {
 
 /// Collects the lists of [`Reports::job_lists`] from rows in any order.
 pub struct JobLists {
-    lists: Vec<(usize, Bounded<ListedJob>)>,
+    lists: Vec<OneList>,
+}
+
+/// A list that is collected.
+struct OneList {
+    query: JobListQuery,
+    found: Bounded<ListedJob>,
+    /// The place of each job among those found.
+    places: BTreeMap<JobId, usize>,
 }
 
 impl JobLists {
     /// Empty lists.
     pub fn of(queries: &[JobListQuery]) -> Self {
-        Self { lists: queries.iter().map(|query| (query.limit, Bounded::default())).collect() }
+        let list = |query: &JobListQuery| OneList { query: *query, found: Bounded::default(), places: BTreeMap::new() };
+        Self { lists: queries.iter().map(list).collect() }
     }
 
     /// Adds a job to a list. A job with several rows (attempts of its last due time, runs that wait) is listed once.
-    pub fn add(&mut self, list: usize, job: ListedJob) {
-        let Some((_, list)) = self.lists.get_mut(list) else { return };
-        let known = list.items.iter_mut().find(|known| known.view.state.id == job.view.state.id);
-        let Some(known) = known else { return list.items.push(job) };
+    pub fn add(&mut self, list: usize, mut job: ListedJob) {
+        let Some(OneList { query, found, places }) = self.lists.get_mut(list) else { return };
+        if !query.list.tells_records() {
+            job.view.last_run = None;
+        }
+        let place = *places.entry(job.view.state.id).or_insert(found.items.len());
+        let Some(known) = found.items.get_mut(place) else { return found.items.push(job) };
         let order = |view: &crate::JobView| view.last_run.as_ref().map(|run| (run.attempt, run.id));
         if order(&job.view) > order(&known.view) {
             known.view.last_run = job.view.last_run;
@@ -77,23 +91,23 @@ impl JobLists {
 
     /// Notes that not all rows of a list were looked at.
     pub fn note_more(&mut self, list: usize) {
-        if let Some((_, list)) = self.lists.get_mut(list) {
-            list.more = true;
+        if let Some(list) = self.lists.get_mut(list) {
+            list.found.more = true;
         }
     }
 
     /// The lists in their orders and lengths.
-    pub fn done(self, queries: &[JobListQuery]) -> Vec<Bounded<ListedJob>> {
-        let ordered = |((limit, mut list), query): ((usize, Bounded<ListedJob>), &JobListQuery)| {
-            list.items.sort_by_key(|job| (job.at, job.view.state.id));
-            if query.list == crate::JobList::Troubled {
+    pub fn done(self) -> Vec<Bounded<ListedJob>> {
+        let ordered = |OneList { query, found: mut list, .. }| {
+            list.items.sort_by_key(|job: &ListedJob| (job.at, job.view.state.id));
+            if query.list == JobList::Troubled {
                 list.items.reverse();
             }
-            list.more |= list.items.len() > limit;
-            list.items.truncate(limit);
+            list.more |= list.items.len() > query.limit;
+            list.items.truncate(query.limit);
             list
         };
-        self.lists.into_iter().zip(queries).map(ordered).collect()
+        self.lists.into_iter().map(ordered).collect()
     }
 }
 

@@ -86,7 +86,7 @@ pub struct Overview {
     pub any_job: bool,
 }
 
-/// A list of jobs that a person watches.
+/// A list of jobs that a person watches. The newest record of a job is read for those in trouble only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JobList {
     /// Jobs whose last run failed, timed out or was lost; the newest trouble first.
@@ -102,6 +102,13 @@ pub enum JobList {
         /// The time.
         until: Timestamp,
     },
+}
+
+impl JobList {
+    /// Whether the newest records of its jobs are read.
+    pub fn tells_records(self) -> bool {
+        self == Self::Troubled
+    }
 }
 
 /// A list of jobs and its length.

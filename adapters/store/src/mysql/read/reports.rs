@@ -126,6 +126,13 @@ fn due(partitions: u16, until: Timestamp, limit: usize) -> String {
     format!("SELECT d.claim_at AS at, d.id FROM ({all}) d ORDER BY d.claim_at, d.id LIMIT {limit}")
 }
 
+/// The places of the lists that tell records; a place that no list has, if there are none.
+fn with_records(queries: &[JobListQuery]) -> String {
+    let place = |(place, query): (usize, &JobListQuery)| query.list.tells_records().then(|| place.to_string());
+    let places: Vec<String> = queries.iter().enumerate().filter_map(place).collect();
+    if places.is_empty() { "-1".to_owned() } else { places.join(", ") }
+}
+
 impl MySqlConnection {
     /// The newest records of each job, from the end of its part of the index.
     pub(in crate::mysql) async fn select_records_of_jobs(
@@ -164,14 +171,15 @@ impl MySqlConnection {
             statement.add_list(list, query, scope, partitions);
         }
         if statement.parts.is_empty() {
-            return Ok(lists.done(queries));
+            return Ok(lists.done());
         }
         let sql = format!(
             "SELECT t.list, t.at, {STATE}, n.node, {RECORD}, {DEFINITION} FROM ({}) t \
              STRAIGHT_JOIN job_state s ON s.id = t.id STRAIGHT_JOIN job j ON j.id = t.id AND j.living = 1 \
              LEFT JOIN session n ON n.id = s.held_session \
-             LEFT JOIN run r FORCE INDEX (run_attempt) ON r.job_id = j.id AND r.due_at = {}",
+             LEFT JOIN run r FORCE INDEX (run_attempt) ON r.job_id = j.id AND r.due_at = IF(t.list IN ({}), {}, NULL)",
             statement.parts.join(" UNION ALL "),
+            with_records(queries),
             newest_due("j.id")
         );
         for row in self.query(&sql).await? {
@@ -188,7 +196,7 @@ impl MySqlConnection {
                 None => lists.add(list, ListedJob { view: seen.into(), at }),
             }
         }
-        Ok(lists.done(queries))
+        Ok(lists.done())
     }
 
     fn listed(&mut self, row: Row, cached: CachedDefinition<'_>) -> StoreResult<(usize, Option<Timestamp>, SeenJob)> {

@@ -150,7 +150,7 @@ impl Transaction<'_> {
                 }
             }
         }
-        Ok(lists.done(queries))
+        Ok(lists.done())
     }
 
     fn read_running(&self, scope: &NamespaceScope, limit: usize) -> StoreResult<Bounded<RunView>> {
