@@ -1,7 +1,9 @@
 //! Reads that many readers of the page share, so that a thousand of them cost the database what one does.
 //!
 //! Pages that follow events all look again at the same moment. The first one reads; the others wait for it and get the same answer. An
-//! answer is good until the node learns of another event, and for a second at the most. Without followers nothing is shared.
+//! answer is good until the node learns of another event, and for a second at the most. Without followers only those answers are
+//! shared that may be a little old. Some of them take long to read. Those are read again before they are too old, and the old one is
+//! answered meanwhile. So a reader who asks again and again never waits.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -19,6 +21,20 @@ struct Answer {
     version: u64,
     read_at: Instant,
     value: Arc<dyn Any + Send + Sync>,
+    /// Whether it is being read again.
+    renewed: bool,
+}
+
+impl Answer {
+    fn new(version: u64, read_at: Instant, value: Arc<dyn Any + Send + Sync>) -> Self {
+        Self { version, read_at, value, renewed: false }
+    }
+
+    /// The answer, if it is of this version and not too old.
+    fn good<T: Send + Sync + 'static>(&self, version: u64, good_for: Duration) -> Option<Arc<T>> {
+        let is_good = self.version >= version && self.read_at.elapsed() < good_for;
+        is_good.then(|| Arc::clone(&self.value).downcast::<T>().ok()).flatten()
+    }
 }
 
 /// Answers by the question.
@@ -68,15 +84,42 @@ impl SharedReads {
     {
         let slot = self.slot(question);
         let mut answer = slot.lock().await;
-        if let Some(known) =
-            answer.as_ref().filter(|known| known.version >= version && known.read_at.elapsed() < good_for)
-            && let Ok(value) = Arc::clone(&known.value).downcast::<T>()
-        {
+        if let Some(value) = answer.as_ref().and_then(|known| known.good(version, good_for)) {
             return Ok(value);
         }
         let read_at = Instant::now();
         let value = Arc::new(read().await?);
-        *answer = Some(Answer { version, read_at, value: value.clone() });
+        *answer = Some(Answer::new(version, read_at, value.clone()));
+        Ok(value)
+    }
+
+    /// The same for an answer that takes long to read: one that is older than half of `good_for` is read again beside, and answered
+    /// meanwhile. With followers it is also as new as `version`.
+    pub async fn ahead<T, E, F>(
+        &self,
+        (good_for, version): (Duration, Option<u64>),
+        question: String,
+        read: impl FnOnce() -> F,
+    ) -> Result<Arc<T>, E>
+    where
+        T: Send + Sync + 'static,
+        E: Send + 'static,
+        F: Future<Output = Result<T, E>> + Send + 'static,
+    {
+        let (version, slot) = (version.unwrap_or(0), self.slot(question));
+        let mut answer = slot.lock().await;
+        if let Some(known) = answer.as_mut()
+            && let Some(value) = known.good(version, good_for)
+        {
+            if !known.renewed && known.read_at.elapsed() >= good_for / 2 {
+                known.renewed = true;
+                tokio::spawn(renew(Arc::clone(&slot), version, read()));
+            }
+            return Ok(value);
+        }
+        let read_at = Instant::now();
+        let value = Arc::new(read().await?);
+        *answer = Some(Answer::new(version, read_at, value.clone()));
         Ok(value)
     }
 
@@ -91,6 +134,22 @@ impl SharedReads {
             slots.clear();
         }
         Arc::clone(slots.entry(question).or_default())
+    }
+}
+
+/// Reads an answer again. The slot is free meanwhile, and keeps a newer answer than this one.
+async fn renew<T, E>(slot: Slot, version: u64, read: impl Future<Output = Result<T, E>>)
+where
+    T: Send + Sync + 'static,
+{
+    let read_at = Instant::now();
+    let value = read.await;
+    let mut answer = slot.lock().await;
+    match (value, answer.as_mut()) {
+        (Ok(value), Some(known)) if known.read_at < read_at => *known = Answer::new(version, read_at, Arc::new(value)),
+        // The next reader tries, or waits for an answer of its own and is told the fault.
+        (_, Some(known)) => known.renewed = false,
+        (_, None) => {}
     }
 }
 
@@ -141,6 +200,35 @@ mod tests {
         }
         let Ok(value) = reads.kept(Duration::ZERO, "days".to_owned(), read).await;
         assert_eq!(*value, 2);
+    }
+
+    #[tokio::test]
+    async fn a_dear_answer_is_read_again_while_the_old_one_is_answered() {
+        let (reads, count) = (SharedReads::default(), Arc::new(AtomicUsize::new(0)));
+        let (go, gone) = tokio::sync::watch::channel(1);
+        // The reading of a number waits until it may be answered.
+        let ask = async |good_for: Duration, version: Option<u64>| {
+            let (count, mut gone) = (Arc::clone(&count), gone.clone());
+            let read = || async move {
+                let number = count.fetch_add(1, Ordering::SeqCst) + 1;
+                gone.wait_for(|most| *most >= number).await.map(|_| number)
+            };
+            *reads.ahead((good_for, version), "lanes".to_owned(), read).await.unwrap()
+        };
+        let hour = Duration::from_secs(3_600);
+        assert_eq!((ask(hour, None).await, ask(hour, None).await), (1, 1), "it is new");
+        if let Some(known) = reads.slot("lanes".to_owned()).lock().await.as_mut() {
+            known.read_at -= Duration::from_secs(3);
+        }
+        let four = Duration::from_secs(4);
+        assert_eq!((ask(four, None).await, ask(four, None).await), (1, 1), "nobody waits for the reading");
+        go.send(2).unwrap();
+        while ask(four, None).await == 1 {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!((ask(hour, None).await, count.load(Ordering::SeqCst)), (2, 2), "it was read once");
+        go.send(3).unwrap();
+        assert_eq!(ask(hour, Some(7)).await, 3, "an event has come since");
     }
 
     #[tokio::test]

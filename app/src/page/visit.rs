@@ -182,6 +182,19 @@ impl Visit {
         self.api.reads.kept(good_for, question, read).await
     }
 
+    /// The same for an answer that takes long to read: it is read again before it is too old, and nobody waits meanwhile.
+    pub async fn ahead<T: Send + Sync + 'static, F>(
+        &self,
+        (good_for, version): (Duration, Option<u64>),
+        question: String,
+        read: impl FnOnce() -> F,
+    ) -> Result<Arc<T>, Fault>
+    where
+        F: Future<Output = Result<T, Fault>> + Send + 'static,
+    {
+        self.api.reads.ahead((good_for, version), question, read).await
+    }
+
     /// Whether the caller may do as much as `role`: a button that would be refused is not shown.
     pub fn may(&self, role: Role) -> bool {
         self.caller.role() >= role

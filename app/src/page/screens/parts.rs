@@ -46,8 +46,13 @@ pub(crate) fn job_link(visit: &Visit, key: &JobKey) -> Markup {
 
 /// The next due times of a job, the first of which may have passed.
 pub(crate) fn coming(view: &JobView, count: usize) -> Vec<Timestamp> {
-    let Some(first) = next_due_at(view) else { return Vec::new() };
-    std::iter::once(first).chain(view.timeline.after(first)).take(count).collect()
+    due_times(view).take(count).collect()
+}
+
+/// All of them, each looked up when it is asked for.
+pub(crate) fn due_times(view: &JobView) -> impl Iterator<Item = Timestamp> {
+    let first = next_due_at(view);
+    first.into_iter().chain(first.into_iter().flat_map(|first| view.timeline.after(first)))
 }
 
 /// The run of a job's own row that executes.

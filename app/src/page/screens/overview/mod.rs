@@ -26,6 +26,7 @@ use crate::page::zone::{clock, relative};
 const COUNTED: usize = 100;
 /// How many coming jobs are looked at.
 const COMING: usize = 500;
+const COMING_GOOD_FOR: Duration = Duration::from_secs(2);
 /// A due time that nobody has started after so long is overdue.
 const OVERDUE_AFTER: Duration = Duration::from_secs(30);
 const AN_HOUR: Duration = Duration::from_secs(3_600);
@@ -36,7 +37,8 @@ const A_DAY: Duration = Duration::from_secs(24 * 3_600);
 pub(crate) async fn show(visit: &Visit) -> Result<View, Fault> {
     let scope = scope(visit);
     let seen = visit.shared(format!("overview {scope:?}"), async || Seen::read(visit, &scope).await).await?;
-    let Seen { troubled, overdue, coming, recent, now } = &*seen;
+    let Seen { troubled, overdue, recent, now } = &*seen;
+    let coming = coming(visit, &scope).await?;
     let Overview { running, activity, sessions, losses, any_job } = now;
     let alerts = Alerts::read(visit, &scope).await?;
     let needs = needs::Needs::of(visit, troubled, overdue, (sessions, losses), (&alerts.incidents, alerts.dead));
@@ -52,7 +54,7 @@ pub(crate) async fn show(visit: &Visit) -> Result<View, Fault> {
         (needs.sentence())
         (needs.list(visit))
         (running::section(visit, running, recent))
-        (next_hour(visit, coming))
+        (next_hour(visit, &coming))
         (activity::section(visit, activity))
         (nodes::section(visit, &counted))
     };
@@ -60,11 +62,23 @@ pub(crate) async fn show(visit: &Visit) -> Result<View, Fault> {
     Ok(view.otherwise("/v1/runs?namespace=*&status=running", "carillon cluster"))
 }
 
-/// Everything that the overview reads for itself, by three statements.
+/// The jobs of the next hour, at most [`COMING_GOOD_FOR`] old. They are as many as all else on this screen, and change by the minute.
+async fn coming(visit: &Visit, scope: &NamespaceScope) -> Result<Arc<Bounded<ListedJob>>, Fault> {
+    let read = || {
+        let (api, scope) = (Arc::clone(&visit.api), scope.clone());
+        async move {
+            let list = JobList::Coming { until: api.store.now().await? + AN_HOUR };
+            let found = api.store.job_lists(&scope, &[JobListQuery { list, limit: COMING }]).await?;
+            Ok(found.into_iter().next().unwrap_or_default())
+        }
+    };
+    visit.ahead((COMING_GOOD_FOR, None), format!("coming {scope:?}"), read).await
+}
+
+/// Everything else that the overview reads for itself, by three statements.
 struct Seen {
     troubled: Bounded<ListedJob>,
     overdue: Bounded<ListedJob>,
-    coming: Bounded<ListedJob>,
     /// Of the runs that are listed: the newest records of their jobs.
     recent: BTreeMap<JobId, Vec<RunRecord>>,
     now: Overview,
@@ -92,20 +106,16 @@ impl Alerts {
 impl Seen {
     async fn read(visit: &Visit, scope: &NamespaceScope) -> Result<Self, Fault> {
         let store = &visit.api.store;
-        let lists = [
-            (JobList::Troubled, COUNTED),
-            (JobList::Overdue { since: visit.now - OVERDUE_AFTER }, COUNTED),
-            (JobList::Coming { until: visit.now + AN_HOUR }, COMING),
-        ]
-        .map(|(list, limit)| JobListQuery { list, limit });
+        let lists = [(JobList::Troubled, COUNTED), (JobList::Overdue { since: visit.now - OVERDUE_AFTER }, COUNTED)]
+            .map(|(list, limit)| JobListQuery { list, limit });
         let mut found = store.job_lists(scope, &lists).await?.into_iter();
         let mut next_list = || found.next().unwrap_or_default();
-        let (troubled, overdue, coming) = (next_list(), next_list(), next_list());
+        let (troubled, overdue) = (next_list(), next_list());
         let query = OverviewQuery { scope: scope.clone(), running: COUNTED, since: visit.now - A_DAY };
         let now = store.overview(&query).await?;
         let ids: Vec<_> = now.running.items.iter().take(running::LISTED).map(|run| run.job_id).collect();
         let recent = if ids.is_empty() { BTreeMap::new() } else { store.recent_runs(&ids, running::RECORDS).await? };
-        Ok(Self { troubled, overdue, coming, recent, now })
+        Ok(Self { troubled, overdue, recent, now })
     }
 }
 

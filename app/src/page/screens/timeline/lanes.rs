@@ -1,14 +1,18 @@
 //! The runs of many jobs within a range: past ones, living ones, and coming ones by their usual duration.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use carillon_domain::firing::Phase;
+use carillon_domain::id::JobId;
+use carillon_domain::run::RunRecord;
 use carillon_domain::time::Timestamp;
-use carillon_store::{JobCursor, JobKey, JobQuery, JobSort, JobView, Page};
+use carillon_store::{JobKey, JobQuery, JobSort, JobView, Page};
 
+use crate::http::state::ApiState;
 use crate::page::outcome::Mark;
-use crate::page::screens::parts::{coming, key_of, scope};
+use crate::page::screens::parts::{coming, due_times, key_of, scope};
 use crate::page::usual;
 use crate::page::visit::{Fault, Visit};
 
@@ -16,8 +20,15 @@ use crate::page::visit::{Fault, Visit};
 pub(super) const LANES: usize = 200;
 /// How many records of a job are drawn, and how many coming due times.
 const PER_JOB: usize = 200;
-/// How many runs tell the usual duration.
+/// How many runs tell the usual duration, and are drawn of a dense job.
 const RECENT: usize = 20;
+/// A job is dense if [`PER_JOB`] runs take less than such a part of the range. All of them would be a dot then, and 200 such
+/// jobs have 40,000 records to read.
+const DENSE_PART: u32 = 40;
+/// So many intervals tell the pace of a job.
+const PACE: usize = 3;
+/// How long lanes are good without followers.
+const GOOD_FOR: Duration = Duration::from_secs(1);
 /// A coming run without any past one is drawn as if it took so long.
 const UNKNOWN: Duration = Duration::from_secs(1);
 /// A run that was due so long before the range may still be seen in it.
@@ -65,53 +76,99 @@ impl Range {
     }
 }
 
-/// The lanes of a range, and whether there are more jobs than lanes.
-pub(super) async fn lanes(visit: &Visit, range: Range) -> Result<(Vec<Lane>, bool), Fault> {
-    let Page { items: views, next } = jobs(visit).await?;
-    let ids: Vec<_> = views.iter().map(|view| view.state.id).collect();
-    if ids.is_empty() {
-        return Ok((Vec::new(), false));
+/// The lanes of a range.
+#[derive(Debug)]
+pub(super) struct Lanes {
+    pub lanes: Vec<Lane>,
+    /// Whether there are more jobs than lanes.
+    pub more: bool,
+}
+
+/// The lanes of a range, shared by all who look at the same.
+pub(super) async fn lanes(visit: &Visit, range: Range) -> Result<Arc<Lanes>, Fault> {
+    let query = query(visit)?;
+    let question = format!("lanes {query:?} {range:?}");
+    let read = || read(Arc::clone(&visit.api), query, range);
+    visit.ahead((GOOD_FOR, visit.api.events.version()), question, read).await
+}
+
+async fn read(api: Arc<ApiState>, query: JobQuery, range: Range) -> Result<Lanes, Fault> {
+    let (now, Page { items: views, next }) = (api.store.now().await?, api.store.jobs(&query).await?);
+    let (mut dense, mut others): (Vec<JobId>, Vec<JobId>) = (Vec::new(), Vec::new());
+    for view in &views {
+        let list = if is_dense(view, range) { &mut dense } else { &mut others };
+        list.push(view.state.id);
     }
     let due = (range.from - LONGEST_SEEN)..range.until;
-    let mut records = visit.api.store.runs_between(&ids, due, PER_JOB).await?;
-    let recent =
-        if range.until > visit.now { visit.api.store.recent_runs(&ids, RECENT).await? } else { BTreeMap::new() };
-    let lane = |view: JobView| {
-        let records = records.remove(&view.state.id).unwrap_or_default();
-        let more = records.len() >= PER_JOB;
-        let mut bars: Vec<Bar> = records
-            .iter()
-            .map(|record| Bar {
-                mark: record.status.into(),
-                from: record.started_at.unwrap_or(record.due_at),
-                until: record.finished_at.max(record.due_at),
-            })
-            .collect();
-        // A due time that did not run is an instant, however late that was recorded.
-        bars.iter_mut().filter(|bar| bar.mark == Mark::Skipped).for_each(|bar| bar.until = bar.from);
-        if let Phase::Executing(held) = &view.state.phase {
-            bars.push(Bar {
-                mark: Mark::Running,
-                from: held.started_at.unwrap_or(held.firing.due_at),
-                until: visit.now,
-            });
-        }
-        let usual = recent.get(&view.state.id).and_then(|records| usual::usual(records)).unwrap_or(UNKNOWN);
-        if view.pause().is_none() {
-            let to_come = coming(&view, PER_JOB).into_iter().filter(|due| *due > visit.now);
-            bars.extend(to_come.map(|due| Bar { mark: Mark::Waiting, from: due, until: due + usual }));
-        }
-        bars.retain(|bar| range.touches(bar));
-        bars.sort_by_key(|bar| (bar.from, bar.until));
-        Lane { key: key_of(&view), bars, more }
+    let mut records = match others.is_empty() {
+        true => BTreeMap::new(),
+        false => api.store.runs_between(&others, due.clone(), PER_JOB).await?,
     };
-    let mut lanes: Vec<Lane> = views.into_iter().map(lane).collect();
+    // The newest records tell the usual duration of runs to come. Of a dense job they are all that is drawn.
+    let mut recent = BTreeMap::new();
+    if range.until > now {
+        let asked: Vec<_> =
+            dense.iter().chain(others.iter().filter(|job| !tells_usual(records.get(job)))).copied().collect();
+        if !asked.is_empty() {
+            recent = api.store.recent_runs(&asked, RECENT).await?;
+        }
+        records.extend(dense.iter().filter_map(|job| Some((*job, recent.get(job)?.clone()))));
+    } else if !dense.is_empty() {
+        records.extend(api.store.runs_between(&dense, due, RECENT).await?);
+    }
+    let lane = |view: &JobView| {
+        let records = records.get(&view.state.id).map_or(&[][..], Vec::as_slice);
+        let told = recent.get(&view.state.id).map_or(records, Vec::as_slice);
+        let most = if dense.contains(&view.state.id) { RECENT } else { PER_JOB };
+        lane(view, (records, usual::usual(told)), most, (range, now))
+    };
+    let mut lanes: Vec<Lane> = views.iter().map(lane).collect();
     lanes.sort_by(|one, other| (one.bars.is_empty(), &one.key).cmp(&(other.bars.is_empty(), &other.key)));
-    Ok((lanes, next.is_some()))
+    Ok(Lanes { lanes, more: next.is_some() })
+}
+
+/// Whether as many records as are drawn of a job would be a dot in this range.
+fn is_dense(view: &JobView, range: Range) -> bool {
+    match coming(view, PACE + 1).as_slice() {
+        [first, .., last] => last.since(*first) / PACE as u32 * (PER_JOB as u32) < range.length() / DENSE_PART,
+        _ => false,
+    }
+}
+
+/// Whether these records are enough to tell the usual duration.
+fn tells_usual(records: Option<&Vec<RunRecord>>) -> bool {
+    records.is_some_and(|records| records.len() >= RECENT)
+}
+
+/// The lane of a job: its records, newest first, the run that executes, and those to come.
+fn lane(
+    view: &JobView,
+    (records, usual): (&[RunRecord], Option<Duration>),
+    most: usize,
+    (range, now): (Range, Timestamp),
+) -> Lane {
+    let bar = |record: &RunRecord| Bar {
+        mark: record.status.into(),
+        from: record.started_at.unwrap_or(record.due_at),
+        until: record.finished_at.max(record.due_at),
+    };
+    let mut bars: Vec<Bar> = records.iter().map(bar).collect();
+    // A due time that did not run is an instant, however late that was recorded.
+    bars.iter_mut().filter(|bar| bar.mark == Mark::Skipped).for_each(|bar| bar.until = bar.from);
+    if let Phase::Executing(held) = &view.state.phase {
+        bars.push(Bar { mark: Mark::Running, from: held.started_at.unwrap_or(held.firing.due_at), until: now });
+    }
+    if view.pause().is_none() {
+        let to_come = due_times(view).take_while(|due| *due < range.until).take(most).filter(|due| *due > now);
+        bars.extend(to_come.map(|due| Bar { mark: Mark::Waiting, from: due, until: due + usual.unwrap_or(UNKNOWN) }));
+    }
+    bars.retain(|bar| range.touches(bar));
+    bars.sort_by_key(|bar| (bar.from, bar.until));
+    Lane { key: key_of(view), bars, more: records.len() >= most }
 }
 
 /// The jobs that come up first, as the filters choose them.
-async fn jobs(visit: &Visit) -> Result<Page<JobView, JobCursor>, Fault> {
+fn query(visit: &Visit) -> Result<JobQuery, Fault> {
     let (params, scope) = (&visit.params, scope(visit));
     let namespace = params.get("namespace").filter(|name| *name != "*").map(str::to_owned);
     if let Some(namespace) = &namespace {
@@ -123,6 +180,5 @@ async fn jobs(visit: &Visit) -> Result<Page<JobView, JobCursor>, Fault> {
     });
     let contains = params.get("q").map(|text| text.trim().chars().take(128).collect());
     let (sort, limit) = (JobSort::Next, LANES);
-    let query = JobQuery { namespace, scope, label, contains, sort, limit, ..JobQuery::default() };
-    Ok(visit.api.store.jobs(&query).await?)
+    Ok(JobQuery { namespace, scope, label, contains, sort, limit, ..JobQuery::default() })
 }

@@ -35,7 +35,8 @@ const IN_SECONDS: Duration = Duration::from_secs(600);
 /// The screen.
 pub(crate) async fn show(visit: &Visit) -> Result<View, Fault> {
     let range = range(visit);
-    let (lanes, more) = lanes::lanes(visit, range).await?;
+    let found = lanes::lanes(visit, range).await?;
+    let (lanes, more) = (&found.lanes, found.more);
     let as_table = visit.params.get("as") == Some("table");
     let body = html! {
         div.spread {
@@ -45,8 +46,8 @@ pub(crate) async fn show(visit: &Visit) -> Result<View, Fault> {
         (filters(visit))
         (steps(visit, range))
         @if lanes.is_empty() { (empty(visit)) }
-        @else if as_table { (table(visit, &lanes)) }
-        @else { (drawn(visit, &lanes, range)) }
+        @else if as_table { (table(visit, lanes)) }
+        @else { (drawn(visit, lanes, range)) }
         @if more { p.note { "These are the " (LANES) " jobs that come up first. Narrow them by name, namespace or label." } }
     };
     let api = format!(
@@ -148,7 +149,7 @@ fn drawn(visit: &Visit, lanes: &[Lane], range: Range) -> Markup {
             @for mark in [Mark::Succeeded, Mark::Failed, Mark::TimedOut, Mark::Cancelled, Mark::Lost, Mark::Skipped, Mark::Running] { (mark.badge()) " " }
             span.muted { "Outlines are to come, as long as they usually take. Drag over the lanes to look closer." }
             @if let Some(change) = change { span { "Dashed: " (change.sentence()) } }
-            @if lanes.iter().any(|lane| lane.more) { span.muted { "Of a job that runs very often, the newest 200 are drawn." } }
+            @if lanes.iter().any(|lane| lane.more) { span.muted { "Of a job that runs very often, the newest runs are drawn." } }
         }
     }
 }
