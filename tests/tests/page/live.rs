@@ -87,6 +87,15 @@ fn output_is_followed_as_it_comes(browser: &Browser) {
     site.sign_in(browser, Reader::Viewer);
     let run = site.server.run_now("talks");
     site.server.started(&run);
+    // It runs, and its next due time is far away.
+    site.server.create(&job("soon", "@every 10m", "true", json!({})));
+    let mut coming = String::new();
+    browser.wait("the job that is due soon", || {
+        browser.open(&site.at("/"));
+        coming = browser.text(".coming");
+        coming.contains("soon")
+    });
+    assert!(!coming.contains("talks"), "{coming}");
     browser.open(&site.at(&format!("/runs/{run}")));
     mark(browser);
     browser.wait_for_text("#output", "first line");

@@ -22,6 +22,8 @@ pub(crate) struct Columns {
     pub series: Vec<Series>,
     /// A mark over each column: the share of the height, if there is one.
     pub points: Vec<Option<f64>>,
+    /// The share of the width, from the left, whose values are known; the rest is shaded.
+    pub known: f64,
     /// Labels under the chart, from left to right, and where: as a share of the width.
     pub labels: Vec<(f64, String)>,
     /// The width and height of the drawing.
@@ -62,6 +64,9 @@ pub(crate) fn columns(chart: &Columns) -> Markup {
     html! {
         figure.chart {
             svg.columns role="img" aria-label=(chart.sentence) viewBox=(format!("0 0 {width} {height}")) preserveAspectRatio="none" {
+                @if chart.known < 1.0 {
+                    rect.c-unknown x=(chart.known * width) y="0" width=((1.0 - chart.known) * width) height=(height) {}
+                }
                 path.c-ground d=(ground.as_str()) {}
                 @for (class, path) in &paths { @if !path.is_empty() { path class=(class) d=(path.as_str()) {} } }
                 @if !points.is_empty() { path.c-point d=(points.as_str()) {} }

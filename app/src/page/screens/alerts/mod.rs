@@ -89,7 +89,7 @@ fn open(visit: &Visit, incidents: &[Incident]) -> Markup {
         ul.needs.troubles data-list {
             @for incident in incidents {
                 li.need {
-                    span.o.o-failed { (incident.key.class.as_str()) }
+                    span.o.o-failed { (word(incident)) }
                     (subject(visit, incident))
                     span { @if let Some(last) = &incident.last { (last.sentence) } }
                     span.muted { "since " (relative(incident.since, visit.now)) ", route " (incident.key.route) }
@@ -97,6 +97,12 @@ fn open(visit: &Visit, incidents: &[Incident]) -> Markup {
             }
         }
     }
+}
+
+/// What goes on: what the newest fact says, as the routes name it.
+pub(crate) fn word(incident: &Incident) -> String {
+    let told = incident.last.as_ref().map(|last| last.when.as_str());
+    told.unwrap_or(incident.key.class.as_str()).replace('_', " ")
 }
 
 /// The job of an incident, or the part of the cluster.

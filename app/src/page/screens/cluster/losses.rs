@@ -37,7 +37,7 @@ pub(super) fn section(visit: &Visit, losses: &[RecordedLoss]) -> Markup {
         section.group {
             h2 { "Lost commits" }
             @if losses.is_empty() { p.muted { "No node has noticed any within the last day." } }
-            @else { div.scroll { table {
+            @else { div.scroll tabindex="0" role="region" aria-label="Lost commits" { table {
                 thead { tr {
                     th scope="col" { "From" } th scope="col" { "Until" } th scope="col" { "Noticed" } th scope="col" { "By" } th scope="col" { "Accepted" }
                 } }

@@ -89,7 +89,7 @@ fn nodes(visit: &Visit, sessions: &[SessionView]) -> Markup {
     html! {
         section.group {
             h2 { "Nodes" }
-            div.scroll { table {
+            div.scroll tabindex="0" role="region" aria-label="Nodes" { table {
                 thead { tr {
                     th scope="col" { "Node" } th scope="col" { "State" } th scope="col" { "Heartbeat" }
                     th.n scope="col" { "Prepared" } th.n scope="col" { "Running" } th.n scope="col" { "Partitions" }
@@ -167,7 +167,7 @@ fn executors(visit: &Visit) -> Markup {
     html! {
         section.group {
             h2 { "Executors of " (visit.api.engine.node()) }
-            div.scroll { table {
+            div.scroll tabindex="0" role="region" aria-label="Executors" { table {
                 thead { tr {
                     th scope="col" { "Name" } th scope="col" { "Version" } th scope="col" { "Isolation" } th scope="col" { "State" }
                 } }

@@ -129,6 +129,7 @@ pub(super) fn durations(records: &[RunRecord]) -> Markup {
     let of_durations = Columns {
         sentence: format!("Durations of the last {} runs: {}.", started.len(), spread(&durations)),
         series: series.to_vec(),
+        known: 1.0,
         points: Vec::new(),
         labels: Vec::new(),
         size: (600.0, 72.0),
@@ -137,6 +138,7 @@ pub(super) fn durations(records: &[RunRecord]) -> Markup {
     let of_lags = Columns {
         sentence: format!("Lags of the last {} runs: {}.", started.len(), spread(&lags)),
         series: vec![Series { class: "c-lag", values: lag_values }],
+        known: 1.0,
         points: Vec::new(),
         labels: Vec::new(),
         size: (600.0, 72.0),

@@ -18,9 +18,13 @@ const MINUTES: usize = 60;
 /// How many due times of one job are looked up.
 const LOOKED_UP: usize = 6;
 
-/// How many starts fall into each of the next 60 minutes. A few due times of each job are looked up, as all of them would take long.
+/// How many starts before `end` fall into each of the next 60 minutes. A few due times of each job are looked up, as all of them would take long.
 /// After those it is taken to go on at the same pace.
-pub(super) fn starts_of_next_hour(visit: &Visit, jobs: &[&ListedJob]) -> Vec<f64> {
+pub(super) fn starts_of_next_hour<'a>(
+    visit: &Visit,
+    jobs: impl Iterator<Item = &'a ListedJob>,
+    end: Timestamp,
+) -> Vec<f64> {
     let mut minutes = vec![0.0; MINUTES];
     for job in jobs {
         let first = coming(&job.view, LOOKED_UP);
@@ -30,7 +34,6 @@ pub(super) fn starts_of_next_hour(visit: &Visit, jobs: &[&ListedJob]) -> Vec<f64
         };
         let last = first.last().copied().filter(|_| !pace.is_zero());
         let going_on = std::iter::successors(last.map(|last| last + pace), |due| Some(*due + pace));
-        let end = visit.now + Duration::from_secs(60 * MINUTES as u64);
         for due in first.iter().copied().chain(going_on).take_while(|due| *due < end).filter(|due| *due >= visit.now) {
             if let Some(count) = minutes.get_mut((due.since(visit.now).as_secs() / 60) as usize) {
                 *count += 1.0;
@@ -40,7 +43,8 @@ pub(super) fn starts_of_next_hour(visit: &Visit, jobs: &[&ListedJob]) -> Vec<f64
     minutes
 }
 
-pub(super) fn next_hour_chart(visit: &Visit, starts: &[f64], count: u64) -> Markup {
+/// `known` is the share of the hour that is counted.
+pub(super) fn next_hour_chart(visit: &Visit, starts: &[f64], count: u64, known: f64) -> Markup {
     let most = starts.iter().copied().fold(0.0, f64::max);
     let labels = [0, 15, 30, 45].map(|minute| {
         let at = visit.now + Duration::from_secs(minute * 60);
@@ -50,6 +54,7 @@ pub(super) fn next_hour_chart(visit: &Visit, starts: &[f64], count: u64) -> Mark
         sentence: format!("About {} starts within the next hour, {} in the busiest minute.", grouped(count), most),
         series: vec![Series { class: "c-coming", values: starts.to_vec() }],
         points: Vec::new(),
+        known,
         labels: labels.to_vec(),
         size: (1_200.0, 48.0),
     })
@@ -67,7 +72,7 @@ pub(super) fn section(visit: &Visit, activity: &[ActivityBucket]) -> Markup {
                 span.note {
                     (grouped(total.succeeded)) " succeeded, "
                     @if bad > 0 { a.fault href=(visit.links.to("/jobs?outcome=failed")) { (grouped(bad)) " failed, timed out or lost" } } @else { "none failed" }
-                    ", " (grouped(total.skipped)) " did not run"
+                    @if total.skipped > 0 { ", " (grouped(total.skipped)) " did not run" }
                     @if total.cancelled > 0 { ", " (grouped(total.cancelled)) " cancelled" }
                     @if lag_max > 0 { "; at most " (took(Duration::from_millis(lag_max))) " late" }
                 }
@@ -104,7 +109,7 @@ fn chart(visit: &Visit, activity: &[ActivityBucket], total: &OutcomeCounts) -> M
         grouped(total.failed + total.timed_out + total.lost),
         grouped(total.skipped + total.cancelled)
     );
-    let chart = Columns { sentence, series, points, labels: hours(visit), size: (1_200.0, 72.0) };
+    let chart = Columns { sentence, series, points, known: 1.0, labels: hours(visit), size: (1_200.0, 72.0) };
     html! {
         (columns(&chart))
         p.legend.small {

@@ -12,6 +12,7 @@ use std::time::Duration;
 use carillon_domain::alert::Incident;
 use carillon_domain::id::JobId;
 use carillon_domain::run::RunRecord;
+use carillon_domain::time::Timestamp;
 use carillon_store::alerts::IncidentQuery;
 use carillon_store::{Bounded, JobList, JobListQuery, ListedJob, NamespaceScope, Overview, OverviewQuery};
 use maud::{Markup, html};
@@ -124,29 +125,29 @@ fn every_namespace() -> Params {
 }
 
 fn next_hour(visit: &Visit, coming: &Bounded<ListedJob>) -> Markup {
-    let due: Vec<_> = coming.items.iter().filter(|job| job.at.is_none_or(|at| at >= visit.now)).collect();
-    let starts = activity::starts_of_next_hour(visit, &due);
+    let due: Vec<(Timestamp, &ListedJob)> = due_within(visit.now..visit.now + AN_HOUR, &coming.items);
+    // Where more jobs come up than are looked at, the hour is counted as far as those go.
+    let end = due.last().map(|(at, _)| *at).filter(|_| coming.more).unwrap_or(visit.now + AN_HOUR);
+    let starts = activity::starts_of_next_hour(visit, due.iter().map(|(_, job)| *job), end);
+    let known = end.since(visit.now).as_secs_f64() / AN_HOUR.as_secs_f64();
     let count = starts.iter().sum::<f64>() as u64;
     html! {
         section.group {
             div.spread {
                 h2 { "Next hour" }
                 span.note {
-                    "about " (grouped(count)) @if coming.more { "+" } " " (plural(count as usize, "start", "starts")) " of "
-                    a href=(visit.links.to("/jobs?sort=next")) { (grouped(due.len() as u64)) @if coming.more { "+" } " " (plural(due.len(), "job", "jobs")) }
+                    "about " (grouped(count)) " " (plural(count as usize, "start", "starts"))
+                    @if coming.more { " until " (clock(end, visit.now, visit.zone)) ", of the first " } @else { " of " }
+                    a href=(visit.links.to("/jobs?sort=next")) { (grouped(due.len() as u64)) " " (plural(due.len(), "job", "jobs")) }
                 }
             }
             @if due.is_empty() { p.muted { "Nothing is due within an hour." } }
             @else {
-                (activity::next_hour_chart(visit, &starts, count))
+                (activity::next_hour_chart(visit, &starts, count, known))
                 ul.coming data-list {
-                    @for job in due.iter().take(8) {
+                    @for (at, job) in due.iter().take(8) {
                         li {
-                            @let at = job.at.or_else(|| coming_of(&job.view, 1).first().copied());
-                            @match at {
-                                Some(at) => { (relative(at, visit.now)) span.muted { (clock(at, visit.now, visit.zone)) } }
-                                None => { span.muted { "held" } span {} }
-                            }
+                            (relative(*at, visit.now)) span.muted { (clock(*at, visit.now, visit.zone)) }
                             span { (job_link(visit, &key_of(&job.view))) }
                         }
                     }
@@ -154,6 +155,15 @@ fn next_hour(visit: &Visit, coming: &Bounded<ListedJob>) -> Markup {
             }
         }
     }
+}
+
+/// The jobs with a due time in this range, the first one first. A run that executes may be all that a job has there.
+fn due_within(range: std::ops::Range<Timestamp>, jobs: &[ListedJob]) -> Vec<(Timestamp, &ListedJob)> {
+    let first = |job: &ListedJob| job.at.or_else(|| coming_of(&job.view, 1).first().copied());
+    let dated = jobs.iter().filter_map(|job| Some((first(job).filter(|at| range.contains(at))?, job)));
+    let mut due: Vec<_> = dated.collect();
+    due.sort_by_key(|(at, job)| (*at, job.view.state.id));
+    due
 }
 
 fn welcome(visit: &Visit, needs: &needs::Needs<'_>) -> Markup {

@@ -10,7 +10,7 @@ use maud::{Markup, html};
 
 use crate::engine::Readiness;
 use crate::page::outcome::Mark;
-use crate::page::screens::alerts::subject;
+use crate::page::screens::alerts::{subject, word};
 use crate::page::screens::parts::{bounded, job_link, key_of, plural};
 use crate::page::screens::why;
 use crate::page::visit::Visit;
@@ -163,7 +163,7 @@ fn of_their_own<'a>(
 fn told(visit: &Visit, incident: &Incident) -> Markup {
     html! {
         li.need {
-            span.o.o-failed { (incident.key.class.as_str()) }
+            span.o.o-failed { (word(incident)) }
             (subject(visit, incident))
             a.plain href=(visit.links.to("/alerts")) { @if let Some(last) = &incident.last { (last.sentence) } @else { "Look at the alerts." } }
             span.muted { "since " (clock(incident.since, visit.now, visit.zone)) }

@@ -14,7 +14,7 @@ pub(super) fn section(visit: &Visit, sessions: &[SessionView]) -> Markup {
     html! {
         section.group {
             h2 { "Nodes" }
-            div.scroll tabindex="0" role="region" aria-label="Nodes" { table {
+            div.scroll tabindex="0" role="region" aria-label="Nodes" { table.nodes {
                 thead { tr {
                     th scope="col" { "Node" } th scope="col" { "State" } th scope="col" { "Heartbeat" }
                     th.n scope="col" { "Prepared" } th.n scope="col" { "Running" } th scope="col" { "Started" } th scope="col" { "Version" } th scope="col" { "Address" }

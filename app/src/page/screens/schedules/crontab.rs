@@ -96,7 +96,7 @@ pub(super) fn results(visit: &Visit, fates: &[Fate], imported: bool) -> Markup {
             @for (change, count) in changed.iter().filter(|(_, count)| *count > 0) { ", " (count) " " (change) }
             ", " (faults) " " (plural(faults, "line at fault", "lines at fault")) "."
         }
-        div.scroll { table.lines {
+        div.scroll tabindex="0" role="region" aria-label="The lines of the crontab" { table.lines {
             thead { tr {
                 th.n scope="col" { "Line" } th scope="col" { "Result" } th scope="col" { "Job" } th scope="col" { "Schedule" } th scope="col" { "Next" }
             } }

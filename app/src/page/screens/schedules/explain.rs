@@ -41,7 +41,7 @@ pub(crate) fn explained(visit: &Visit, schedule: &Schedule) -> Markup {
     html! {
         p.medium { (schedule.describe()) }
         @if due.is_empty() { p.say.warn { "It is not due any more." } }
-        @else { div.scroll { table.next {
+        @else { div.scroll tabindex="0" role="region" aria-label="The next due times" { table.next {
             thead { tr {
                 @for zone in &zones { th scope="col" { (zone.name()) @if zones.len() > 1 && *zone == visit.zone { " (yours)" } } }
                 th.n scope="col" { "From now" }

@@ -135,7 +135,7 @@ pub(super) fn at_once_chart(most: &[usize], limit: usize, labels: Vec<(f64, Stri
     let line = (limit > 0 && limit <= peak).then(|| limit as f64 / peak as f64);
     let points = line.map_or_else(Vec::new, |share| vec![Some(share); most.len()]);
     let sentence = format!("At most {peak} at once; one node runs {limit} at once");
-    columns(&Columns { sentence, series, points, labels, size: (WIDTH, 56.0) })
+    columns(&Columns { sentence, series, points, known: 1.0, labels, size: (WIDTH, 56.0) })
 }
 
 #[cfg(test)]
