@@ -99,7 +99,7 @@ fn open(visit: &Visit, incidents: &[Incident]) -> Markup {
     }
 }
 
-/// What goes on: what the newest fact says, as the routes name it.
+/// The word for it: that of the newest fact, as the routes name it.
 pub(crate) fn word(incident: &Incident) -> String {
     let told = incident.last.as_ref().map(|last| last.when.as_str());
     told.unwrap_or(incident.key.class.as_str()).replace('_', " ")
