@@ -28,6 +28,8 @@ pub enum Work {
     Noop,
     /// The plugin, saying when it began.
     NoopTime,
+    /// The plugin, failing.
+    Failing,
     /// `/bin/true`, without a shell.
     True,
     /// `true` in a shell.
@@ -42,6 +44,7 @@ impl Work {
         let (executor, params) = match self {
             Work::Noop => ("noop", json!({})),
             Work::NoopTime => ("noop", json!({"print": "time"})),
+            Work::Failing => ("noop", json!({"fail": "on purpose"})),
             Work::True => ("shell", json!({"argv": ["/bin/true"]})),
             Work::BashTrue => ("shell", json!({"command": "true"})),
             Work::BashTime => ("shell", json!({"command": "echo $EPOCHREALTIME"})),
@@ -159,7 +162,12 @@ impl<'a> Site<'a> {
 
     /// Creates so many jobs that come due each second, spread over the second.
     pub fn spread(&self, work: Work, count: usize) {
-        let items: Vec<Value> = (0..count).map(|n| work.job(&format!("job-{n}"), "@every 1s")).collect();
+        self.spread_of(count, |_| work);
+    }
+
+    /// The same where the work depends on the number of the job.
+    pub fn spread_of(&self, count: usize, work: impl Fn(usize) -> Work) {
+        let items: Vec<Value> = (0..count).map(|n| work(n).job(&format!("job-{n}"), "@every 1s")).collect();
         let (part, pause) = (count.div_ceil(PARTS), Duration::from_secs(1) / PARTS as u32);
         let mut caller = Caller::of(self.node());
         let began = std::time::Instant::now();

@@ -7,7 +7,7 @@ use carillon_tests::fixture::directory;
 use serde_json::Value;
 
 /// Each scenario, with a word that one of its rows must have for each thing that it measures.
-const SCENARIOS: [(&str, &[&str]); 13] = [
+const SCENARIOS: [(&str, &[&str]); 14] = [
     ("ceilings", &["bare clients", "null round trips", "fdatasync", "`/bin/true`", "`bash -c true`"]),
     ("store", &["creates", "callers: 1", "callers: 3", "SQLite"]),
     ("shots", &["plugin process", "plugin in_process"]),
@@ -30,6 +30,7 @@ const SCENARIOS: [(&str, &[&str]); 13] = [
             "memory for each",
         ],
     ),
+    ("alerts", &["no routes", "1 route", "100 routes", "one run of 100 fails"]),
 ];
 
 #[test]

@@ -1,5 +1,6 @@
 //! The scenarios, a file for each.
 
+mod alerts;
 mod api;
 pub mod at_once;
 mod ceilings;
@@ -30,7 +31,7 @@ pub struct Scenario {
 }
 
 /// All of them, in the order of the report.
-pub const SCENARIOS: [Scenario; 13] = [
+pub const SCENARIOS: [Scenario; 14] = [
     Scenario { name: "ceilings", about: "what database, disk and kernel can do without Carillon", run: ceilings::run },
     Scenario {
         name: "store",
@@ -71,6 +72,11 @@ pub const SCENARIOS: [Scenario; 13] = [
         name: "pages",
         about: "the page with many jobs and a long history, beside a steady load; readers of events",
         run: pages::run,
+    },
+    Scenario {
+        name: "alerts",
+        about: "a steady load without routes of alerts, with one and with many; without failures and with some",
+        run: alerts::run,
     },
 ];
 
