@@ -4,6 +4,7 @@ pub mod alerts;
 pub mod cli;
 pub mod config;
 pub mod crontab_jobs;
+pub mod doctor;
 pub mod engine;
 pub mod events;
 pub mod http;

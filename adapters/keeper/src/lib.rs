@@ -32,5 +32,6 @@ pub use carillon_domain::run::Outcome;
 pub use clock::boottime_ms;
 pub use exit::{Exit, Live, Stop};
 pub use node_side::handle::{KeeperHandle, KeeperOptions, RunningChild};
+pub use process::cgroup::{CgroupPlace, cgroup_places};
 pub use process::startup::main;
 pub use spawn_request::{Spawn, UserIds};

@@ -18,7 +18,8 @@ mod watch;
 pub use away::AwayNote;
 pub use handle::{AlertCounts, AlertsHandle};
 pub use refused_plugins::RefusedPlugins;
-pub use troubles::Places;
+pub use state::{drifts, is_full};
+pub use troubles::{ENDS_SOON, Places, disk};
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -13,12 +13,12 @@ const DRIFT_MS: (u64, u64) = (1_000, 500);
 const FREE_BYTES: u64 = 100 << 20;
 
 /// Whether a clock is in trouble, which it leaves later than it enters.
-pub(super) fn drifts(was: bool, drift_ms: i64) -> bool {
+pub fn drifts(was: bool, drift_ms: i64) -> bool {
     drift_ms.unsigned_abs() >= if was { DRIFT_MS.1 } else { DRIFT_MS.0 }
 }
 
 /// Whether a disk with so many bytes, and so many free ones, is nearly full.
-pub(super) fn is_full(was: bool, bytes: u64, free: u64) -> bool {
+pub fn is_full(was: bool, bytes: u64, free: u64) -> bool {
     let least = FREE_BYTES.min(bytes / 20);
     free < if was { least.saturating_mul(2) } else { least }
 }

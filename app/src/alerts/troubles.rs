@@ -26,7 +26,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// A database that has answered nothing for so long is away. The engine asks it each second.
 const AWAY_AFTER_MS: u64 = 5_000;
 /// A certificate is told of so long before it ends.
-const ENDS_SOON: Duration = Duration::from_secs(14 * 86_400);
+pub const ENDS_SOON: Duration = Duration::from_secs(14 * 86_400);
 /// How many incidents of former sessions are looked at.
 const INCIDENTS: usize = 1_000;
 
@@ -191,7 +191,8 @@ impl Watcher {
     }
 }
 
-fn disk(place: &Path) -> Option<(u64, u64)> {
+/// The bytes of the disk of a place, and the free ones.
+pub fn disk(place: &Path) -> Option<(u64, u64)> {
     let state = statvfs(place).ok()?;
     let size = state.fragment_size();
     Some((state.blocks().saturating_mul(size), state.blocks_available().saturating_mul(size)))

@@ -56,6 +56,26 @@ pub struct InitArgs {
     pub json: bool,
 }
 
+/// Arguments of `doctor`: those of `serve` that say which configuration is looked at.
+#[derive(Debug, Clone, Args)]
+pub struct DoctorArgs {
+    /// The configuration [default: carillon.toml, where there is one]
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// The database: sqlite://FILE or mysql://USER:PASSWORD@HOST:PORT[,HOST:PORT]/NAME
+    #[arg(long, value_name = "URL")]
+    pub store: Option<String>,
+    /// Where the HTTP API listens [default: 127.0.0.1:7650]
+    #[arg(long, value_name = "ADDR")]
+    pub bind: Option<String>,
+    /// The node's name [default: the host's name]
+    #[arg(long, value_name = "NAME")]
+    pub node_name: Option<String>,
+    /// Answer in JSON, one finding a line
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// Arguments of `cluster`.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]

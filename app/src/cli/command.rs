@@ -3,7 +3,7 @@
 use clap::{Parser, Subcommand};
 
 use super::alert::AlertCommand;
-use super::args::{ClusterArgs, InitArgs, ServeArgs};
+use super::args::{ClusterArgs, DoctorArgs, InitArgs, ServeArgs};
 use super::audit::AuditArgs;
 use super::export::ExportArgs;
 use super::import::ImportArgs;
@@ -31,6 +31,9 @@ pub enum Command {
     Serve(ServeArgs),
     /// Create or migrate the database schema; `serve` does it too
     Init(InitArgs),
+    /// Check what `serve` would find here, and say what to do about it; changes nothing
+    #[command(after_help = "Exit codes: 0 all is well, or there are warnings only; 1 there is an error.")]
+    Doctor(DoctorArgs),
     /// Read a crontab into jobs
     Import(ImportArgs),
     /// Write the jobs as a crontab or as JSON

@@ -1,6 +1,6 @@
 //! The command line: arguments in, calls of the HTTP API or of the domain, tables or JSON out.
 //!
-//! `next` and `explain` need no server. `serve` and `init` are the server itself. All others are clients of the HTTP API
+//! `next` and `explain` need no server. `serve`, `init` and `doctor` are the server itself. All others are clients of the HTTP API
 //! and know nothing that it does not tell: no database, no configuration file. Everything here is blocking; a command has
 //! one thing to do at a time.
 
@@ -10,15 +10,15 @@ mod audit;
 mod client;
 mod command;
 mod export;
-mod failure;
+pub(crate) mod failure;
 mod import;
 mod job;
-mod out;
+pub(crate) mod out;
 mod plugin;
 mod run;
 mod schedule;
 mod server;
-mod table;
+pub(crate) mod table;
 mod why;
 
 use std::process::ExitCode;
@@ -51,6 +51,7 @@ fn client_command(command: Command, out: &mut Out) -> Result<ExitCode, failure::
     let done = ExitCode::SUCCESS;
     match command {
         Command::Serve(_) | Command::Init(_) => Ok(done),
+        Command::Doctor(args) => crate::doctor::doctor(&args, out),
         Command::Import(args) => import::import(&args, out),
         Command::Export(args) => export::export(&args, out).map(|()| done),
         Command::Job(command) => job::job(&command, out),

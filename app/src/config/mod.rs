@@ -179,6 +179,19 @@ impl Config {
         environment: impl IntoIterator<Item = (OsString, OsString)>,
         overrides: &Overrides,
     ) -> Result<Self, ConfigError> {
+        let (config, faults) = Self::read(file, environment, overrides)?;
+        if faults.is_empty() { Ok(config) } else { Err(ConfigError::Faults(faults)) }
+    }
+
+    /// As [`Config::load`], with defaults in place of the values that are at fault, and a sentence for each of those.
+    ///
+    /// # Errors
+    /// [`ConfigError`], where there is nothing to read values from.
+    pub fn read(
+        file: Option<&Path>,
+        environment: impl IntoIterator<Item = (OsString, OsString)>,
+        overrides: &Overrides,
+    ) -> Result<(Self, Vec<String>), ConfigError> {
         let (path, must_exist) = file.map_or((Path::new(DEFAULT_FILE), false), |file| (file, true));
         let merged = source::merged(path, must_exist, environment, overrides)?;
         let mut root = Root::new(merged, path);
@@ -199,8 +212,7 @@ impl Config {
             alerts,
             shutdown: shutdown(&mut root),
         };
-        root.finish()?;
-        Ok(config)
+        Ok((config, root.finish()))
     }
 }
 

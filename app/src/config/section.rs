@@ -9,8 +9,6 @@ use std::time::Duration;
 use carillon_domain::duration;
 use config::{File, FileFormat, Map, Source, Value, ValueKind};
 
-use super::ConfigError;
-
 const FROM_ENVIRONMENT: &str = "the environment";
 
 /// Keys whose values are never told.
@@ -54,8 +52,8 @@ impl Root {
         Section { name, left, known: Vec::new(), root: self }
     }
 
-    /// Refuses sections that nobody has taken.
-    pub fn finish(mut self) -> Result<(), ConfigError> {
+    /// All faults. Sections that nobody has taken are faults too.
+    pub fn finish(mut self) -> Vec<String> {
         let rest: Vec<_> = std::mem::take(&mut self.left).into_iter().collect();
         for (key, value) in rest {
             let from = self.origin(&value, &key);
@@ -63,7 +61,7 @@ impl Root {
             self.faults.push(format!("{key:?} (from {from}) is not a section; there are: {known}"));
         }
         self.faults.sort();
-        if self.faults.is_empty() { Ok(()) } else { Err(ConfigError::Faults(self.faults)) }
+        self.faults
     }
 
     fn origin(&self, value: &Value, key: &str) -> String {

@@ -32,6 +32,15 @@ impl MySqlUrl {
     }
 }
 
+impl StoreUrl {
+    /// The directory of an embedded database.
+    pub fn directory(&self) -> Option<PathBuf> {
+        let StoreUrl::Sqlite(file) = self else { return None };
+        let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty());
+        Some(parent.map_or_else(|| ".".into(), PathBuf::from))
+    }
+}
+
 impl fmt::Debug for MySqlUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "mysql://{}", self.place)

@@ -25,10 +25,10 @@ pub use crate::http::base_path::BasePath;
 pub use crate::http::connection::{Connection, Fingerprint};
 pub use crate::http::request::access::Tokens;
 pub use crate::http::request::hosts::Hosts;
-pub use crate::http::request::token_file::{TOKEN_FILE, TokenFileError};
+pub use crate::http::request::token_file::{TOKEN_FILE, TokenFileError, has_token_file};
 pub use crate::http::server::{BindError, bind, serve};
 pub use crate::http::state::ApiState;
-pub use crate::http::tls::{Tls, TlsError};
+pub use crate::http::tls::{Tls, TlsError, TlsLook};
 
 use std::sync::Arc;
 

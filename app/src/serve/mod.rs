@@ -23,7 +23,7 @@ use tracing::{error, info};
 
 use crate::alerts::{self, AwayNote, Places};
 use crate::cli::args::{InitArgs, ServeArgs};
-use crate::config::{Config, Overrides, StoreUrl};
+use crate::config::{Config, Overrides};
 use crate::engine::{End, Engine};
 use crate::http;
 use startup::Started;
@@ -202,14 +202,7 @@ fn page(config: &Config, scheme: &str, address: Option<SocketAddr>) -> String {
 
 /// The directories whose disks must not be full.
 fn places(config: &Config) -> Places {
-    let of_store = match &config.store.url {
-        StoreUrl::Sqlite(file) => file.parent().map(|parent| match parent.as_os_str().is_empty() {
-            true => ".".into(),
-            false => parent.to_owned(),
-        }),
-        StoreUrl::MySql(_) => None,
-    };
-    Places(of_store.into_iter().chain([config.node.data_dir.clone()]).collect())
+    Places(config.store.url.directory().into_iter().chain([config.node.data_dir.clone()]).collect())
 }
 
 /// Waits for the keeper's end, and not for ever: it holds the lease too, so nobody takes over before it is gone.

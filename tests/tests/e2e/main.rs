@@ -8,6 +8,7 @@ mod base_path;
 mod control;
 mod crash;
 mod disk;
+mod doctor;
 mod drain;
 mod follow;
 mod hostile;

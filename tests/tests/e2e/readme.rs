@@ -129,6 +129,15 @@ fn the_cluster_works_word_for_word() {
     walk(rest, |words| format!("export CARILLON_SERVER=http://127.0.0.1:{a}\n{}", here(words)));
 }
 
+/// As it stands there but for the port, which may be taken.
+#[test]
+fn the_page_of_the_command_line_works_word_for_word() {
+    let page = std::fs::read_to_string(root().join("docs/command-line.md")).expect("the page");
+    let address = format!("127.0.0.1:{}", free_port());
+    let here = format!("export CARILLON__HTTP__BIND={address} CARILLON_SERVER=http://{address}\n");
+    walk(&blocks(&page), |words| format!("{here}{words}"));
+}
+
 /// One shell runs a whole chapter, as a reader would; what it prints after each block must be what the README shows.
 fn walk(chapter: &[Block], adapt: impl Fn(&str) -> String) {
     let dir = tempfile::tempdir().expect("a directory");

@@ -16,6 +16,8 @@ use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+use nix::unistd::{AccessFlags, access};
+
 use crate::process::launch::files::keep;
 use crate::process::launch::fork::fork_into;
 
@@ -43,13 +45,8 @@ pub(crate) struct Cgroup {
 impl Cgroups {
     /// Makes this keeper's directory where the hierarchy allows it; the error says why nowhere.
     pub(crate) fn open() -> Result<Self, String> {
-        let mounts =
-            fs::read("/proc/self/mounts").map_err(|error| format!("cannot read /proc/self/mounts: {error}"))?;
-        let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-        let own = own.lines().find_map(|line| line.strip_prefix("0::/")).unwrap_or_default();
         let mut why = "no cgroup v2 hierarchy is mounted".to_owned();
-        for mount in mount_points(&mounts) {
-            let parent = mount.join(own);
+        for parent in parents()? {
             match Self::open_in(&parent) {
                 Ok(cgroups) => return Ok(cgroups),
                 Err(error) => why = format!("cannot make a cgroup in {}: {error}", parent.display()),
@@ -153,6 +150,39 @@ impl Cgroup {
 fn usage_us(text: &[u8]) -> Option<u64> {
     let line = text.split(|byte| *byte == b'\n').next()?;
     std::str::from_utf8(line.strip_prefix(b"usage_usec ")?).ok()?.parse().ok()
+}
+
+/// A directory in which a keeper would make its cgroups, seen without making one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CgroupPlace {
+    /// The cgroup of this process.
+    pub directory: PathBuf,
+    /// Whether this process may make cgroups there and move processes into them.
+    pub is_delegated: bool,
+    /// Whether the kernel can kill a whole cgroup, where a cgroup tells it: the topmost one does not.
+    pub has_kill: Option<bool>,
+}
+
+/// The directories that a keeper of this process would try, the first one first; none without cgroup v2.
+///
+/// # Errors
+/// A sentence, if the system does not tell its mounts.
+pub fn cgroup_places() -> Result<Vec<CgroupPlace>, String> {
+    let allows = |path: &Path| access(path, AccessFlags::W_OK).is_ok();
+    let look = |directory: PathBuf| CgroupPlace {
+        is_delegated: allows(&directory) && allows(&directory.join("cgroup.procs")),
+        has_kill: directory.join("cgroup.type").exists().then(|| directory.join("cgroup.kill").exists()),
+        directory,
+    };
+    Ok(parents()?.into_iter().map(look).collect())
+}
+
+/// The cgroup of this process in each hierarchy that is mounted.
+fn parents() -> Result<Vec<PathBuf>, String> {
+    let mounts = fs::read("/proc/self/mounts").map_err(|error| format!("cannot read /proc/self/mounts: {error}"))?;
+    let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let own = own.lines().find_map(|line| line.strip_prefix("0::/")).unwrap_or_default();
+    Ok(mount_points(&mounts).into_iter().map(|mount| mount.join(own)).collect())
 }
 
 /// Kills everything below `root` and removes it as far as it is empty. Also for the node, when its keeper has died.

@@ -13,10 +13,12 @@ use std::sync::Arc;
 use crate::cluster::ClusterStore;
 use crate::mysql::client::address::Address;
 pub use crate::mysql::client::connection::MySqlConnection;
-pub use crate::mysql::client::error::OpenError;
+pub use crate::mysql::client::error::{Denial, OpenError};
+pub use crate::mysql::client::inspect::{ClockReading, InspectError, Inspection, inspect};
 pub use crate::mysql::client::open::Options;
 use crate::mysql::client::server::Server;
 pub use crate::mysql::database::MySqlDatabase;
+pub use crate::mysql::schema::SchemaState;
 
 /// Jobs, runs and sessions in a MySQL or MariaDB database that other nodes use too.
 pub type MySqlStore = ClusterStore<MySqlDatabase>;

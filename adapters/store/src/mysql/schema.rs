@@ -38,6 +38,44 @@ pub(in crate::mysql) async fn prepare(conn: &mut Conn, address: &Address, option
     tokio::time::timeout(PATIENCE * 2, locked(conn, address, options)).await.unwrap_or_else(late)
 }
 
+/// A schema as it stands.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SchemaState {
+    /// Its version; 0 where none is made yet.
+    pub found: i64,
+    /// The newest version that this binary knows.
+    pub known: i64,
+    /// The lowest version that a binary must know to work with it.
+    pub oldest_friend: Option<i64>,
+    /// Tables without row locks, each such as `job is MyISAM`.
+    pub other_engines: Vec<String>,
+    /// Numbers of lock rows that are not there.
+    pub missing_locks: Vec<u32>,
+}
+
+/// Looks at the schema, and makes nothing.
+pub(in crate::mysql) async fn look(conn: &mut Conn) -> Result<SchemaState, Error> {
+    let steps = embedded::migrations::runner();
+    let known = steps.get_migrations().iter().map(|step| i64::from(step.version())).max().unwrap_or(0);
+    let here: Vec<String> = conn.query("SHOW TABLES LIKE 'refinery_schema_history'").await?;
+    if here.is_empty() {
+        return Ok(SchemaState { known, ..SchemaState::default() });
+    }
+    let found: Option<Option<i64>> = conn.query_first("SELECT MAX(version) FROM refinery_schema_history").await?;
+    let found = found.flatten().unwrap_or(0);
+    if found == 0 {
+        return Ok(SchemaState { known, ..SchemaState::default() });
+    }
+    let partitions = stored_partitions(conn).await?;
+    let missing_locks = match partitions {
+        Some(partitions) => missing_locks(conn, partitions).await?,
+        // Its first rows are not written yet.
+        None => Vec::new(),
+    };
+    let (oldest_friend, other_engines) = (oldest_friend(conn).await?, other_engines(conn).await?);
+    Ok(SchemaState { found, known, oldest_friend, other_engines, missing_locks })
+}
+
 async fn locked(conn: &mut Conn, address: &Address, options: &Options) -> Result<u16, OpenError> {
     let unreachable = |error: Error| address.unreachable(&error);
     let got: Option<Option<i64>> =
@@ -121,10 +159,9 @@ async fn befriend(conn: &mut Conn, known: i64) -> Result<(), Error> {
 
 /// Whether a schema that is newer than what is known here may be used all the same.
 async fn ask_for_friendship(conn: &mut Conn, address: &Address, found: i64, known: i64) -> Result<(), OpenError> {
-    let sql = "SELECT value FROM meta WHERE name = 'oldest_friend'";
-    let friend: Option<String> = conn.query_first(sql).await.map_err(|error| address.unreachable(&error))?;
+    let friend = oldest_friend(conn).await.map_err(|error| address.unreachable(&error))?;
     let place = address.place.clone();
-    match friend.and_then(|text| text.parse::<i64>().ok()) {
+    match friend {
         Some(oldest) if known >= oldest => {
             tracing::warn!(
                 place,
@@ -138,20 +175,30 @@ async fn ask_for_friendship(conn: &mut Conn, address: &Address, found: i64, know
     }
 }
 
+async fn oldest_friend(conn: &mut Conn) -> Result<Option<i64>, Error> {
+    let value: Option<String> = conn.query_first("SELECT value FROM meta WHERE name = 'oldest_friend'").await?;
+    Ok(value.and_then(|text| text.parse().ok()))
+}
+
 async fn refuse_other_engines(conn: &mut Conn, address: &Address) -> Result<(), OpenError> {
-    let sql = "SELECT CONCAT(TABLE_NAME, ' is ', ENGINE) FROM information_schema.TABLES \
-               WHERE TABLE_SCHEMA = DATABASE() AND ENGINE <> 'InnoDB' AND TABLE_NAME IN \
-               ('meta', 'lock_row', 'job', 'job_state', 'concurrent_run', 'run', 'output', 'live_output', \
-               'session', 'loss_window', 'spent_session', 'audit', 'run_params', 'sign_in_link', 'activity', 'job_day', \
-                'history_count', 'alert_route', 'alert_fact', 'alert_incident', 'alert_delivery', 'alert_cursor', \
-                'alert_watch')";
-    let others: Vec<String> = conn.query(sql).await.map_err(|error| address.unreachable(&error))?;
+    let others = other_engines(conn).await.map_err(|error| address.unreachable(&error))?;
     if others.is_empty() {
         return Ok(());
     }
     let others = others.join(", ");
     Err(address
         .unfit(format!("table {others}: without InnoDB there are no row locks; ALTER TABLE ... ENGINE = InnoDB")))
+}
+
+/// Our tables that are of another engine, each such as `job is MyISAM`.
+async fn other_engines(conn: &mut Conn) -> Result<Vec<String>, Error> {
+    let sql = "SELECT CONCAT(TABLE_NAME, ' is ', ENGINE) FROM information_schema.TABLES \
+               WHERE TABLE_SCHEMA = DATABASE() AND ENGINE <> 'InnoDB' AND TABLE_NAME IN \
+               ('meta', 'lock_row', 'job', 'job_state', 'concurrent_run', 'run', 'output', 'live_output', \
+               'session', 'loss_window', 'spent_session', 'audit', 'run_params', 'sign_in_link', 'activity', 'job_day', \
+                'history_count', 'alert_route', 'alert_fact', 'alert_incident', 'alert_delivery', 'alert_cursor', \
+                'alert_watch')";
+    conn.query(sql).await
 }
 
 async fn stored_partitions(conn: &mut Conn) -> Result<Option<u16>, Error> {
@@ -169,8 +216,11 @@ async fn first_rows(conn: &mut Conn, partitions: u16) -> Result<(), Error> {
 }
 
 async fn refuse_missing_locks(conn: &mut Conn, address: &Address, partitions: u16) -> Result<(), OpenError> {
-    let found: Vec<u32> =
-        conn.query("SELECT id FROM lock_row").await.map_err(|error: Error| address.unreachable(&error))?;
-    let missing: Vec<u32> = (0..=u32::from(partitions)).filter(|id| !found.contains(id)).collect();
+    let missing = missing_locks(conn, partitions).await.map_err(|error| address.unreachable(&error))?;
     if missing.is_empty() { Ok(()) } else { Err(address.unfit(without_locks(&missing))) }
+}
+
+async fn missing_locks(conn: &mut Conn, partitions: u16) -> Result<Vec<u32>, Error> {
+    let found: Vec<u32> = conn.query("SELECT id FROM lock_row").await?;
+    Ok((0..=u32::from(partitions)).filter(|id| !found.contains(id)).collect())
 }

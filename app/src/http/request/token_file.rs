@@ -52,6 +52,20 @@ impl Tokens {
     }
 }
 
+/// Whether the token file of a directory is there, and can be trusted. Nothing is made.
+///
+/// # Errors
+/// [`TokenFileError`], as at a start.
+pub fn has_token_file(dir: &Path) -> Result<bool, TokenFileError> {
+    let path = dir.join(TOKEN_FILE);
+    let shown = || path.display().to_string();
+    match read(&path) {
+        Ok(read) => read.map(|_| true).map_err(|reason| TokenFileError::Untrusted { path: shown(), reason }),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(TokenFileError::Io { path: shown(), error }),
+    }
+}
+
 fn token_in(dir: &Path) -> Result<String, TokenFileError> {
     let path = dir.join(TOKEN_FILE);
     let failed = |error| TokenFileError::Io { path: path.display().to_string(), error };

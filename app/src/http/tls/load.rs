@@ -1,5 +1,6 @@
 //! From the files of `http.tls` to a configuration of rustls.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -53,6 +54,12 @@ pub(super) fn load(files: &TlsConfig) -> Result<Loaded, TlsError> {
         config.send_tls13_tickets = 0;
     }
     Ok(Loaded { config: Arc::new(config), not_before, not_after })
+}
+
+/// From when until when the certificate of a file is valid.
+pub(super) fn validity(path: &Path) -> Result<(SystemTime, SystemTime), TlsError> {
+    let cert = PemFile::open("cert", path)?;
+    dates(&cert, &cert.certificates()?)
 }
 
 /// Clients may show a certificate; one that they show must be of these authorities.

@@ -36,6 +36,24 @@ pub struct Tls {
     reloads_refused: AtomicU64,
 }
 
+/// The files of `http.tls` as they stand, read once.
+#[derive(Debug)]
+pub struct TlsLook {
+    /// From when until when the certificate is valid, as far as it can be read.
+    pub valid: Option<(Timestamp, Timestamp)>,
+    /// Why a server would not start with them.
+    pub fault: Option<TlsError>,
+}
+
+impl TlsLook {
+    /// Reads the files. Blocks.
+    pub fn at(files: &TlsConfig) -> Self {
+        let at = |time: SystemTime| Timestamp::from_secs(seconds_since_1970(time));
+        let valid = load::validity(&files.cert).ok().map(|(from, until)| (at(from), at(until)));
+        Self { valid, fault: load(files).err() }
+    }
+}
+
 impl Tls {
     /// Reads the files. An expired certificate is served with a warning: jobs run without the API, so a server that does not
     /// start would be worse. Blocks.

@@ -114,6 +114,33 @@ pub(in crate::mysql) fn unreadable(problem: impl std::fmt::Display) -> StoreErro
     ))
 }
 
+/// The part of a login that a server denies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Denial {
+    /// The user or the password.
+    Login,
+    /// The database, or rights in it.
+    Rights,
+    /// The database: there is none of this name.
+    NoDatabase,
+    /// A connection without TLS.
+    Plaintext,
+}
+
+impl Denial {
+    /// The denial that an error tells of.
+    pub(in crate::mysql) fn of(error: &Error) -> Option<Self> {
+        let Error::Server(server) = error else { return None };
+        match server.code {
+            1045 => Some(Self::Login),
+            1044 | 1142 | 1227 => Some(Self::Rights),
+            1049 => Some(Self::NoDatabase),
+            3159 => Some(Self::Plaintext),
+            _ => None,
+        }
+    }
+}
+
 /// Why a database cannot be opened. No sentence shows a password.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {

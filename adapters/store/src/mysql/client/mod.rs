@@ -3,6 +3,7 @@
 pub(in crate::mysql) mod address;
 pub(in crate::mysql) mod connection;
 pub(in crate::mysql) mod error;
+pub(in crate::mysql) mod inspect;
 pub(in crate::mysql) mod open;
 pub(in crate::mysql) mod pool;
 pub(in crate::mysql) mod server;

@@ -68,44 +68,46 @@ pub(in crate::mysql) struct Pools {
 const SINGLE_STATEMENTS: usize = 2;
 
 impl ServerState {
-    /// Refuses a server on which promises cannot be kept, each with what to do about it.
+    /// Refuses a server on which promises cannot be kept, and warns of one that keeps them less well.
     pub fn check(&self, address: &Address, options: &Options) -> Result<(), OpenError> {
-        if self.is_on("log_bin") && self.is("binlog_format", "STATEMENT") {
-            return Err(address.unfit(
-                "binlog_format is STATEMENT, which loses the order of transactions under READ COMMITTED; set it to ROW",
-            ));
+        if let Some(why) = self.why_unfit(options) {
+            return Err(address.unfit(why));
         }
-        if self.is_on("wsrep_on") && !options.single_writer {
-            return Err(address.unfit(
-                "wsrep_on is on: in a Galera cluster two servers grant the same lock; write through one server only, \
-                 and say so with store.single_writer = true",
-            ));
-        }
-        if self.is_in_group() && self.is("group_replication_single_primary_mode", "OFF") {
-            return Err(address.unfit(
-                "its group has several primaries (group_replication_single_primary_mode is OFF), of which each grants the \
-                 same lock; let the group have one: SELECT group_replication_switch_to_single_primary_mode()",
-            ));
-        }
-        let packet = self.number("max_allowed_packet");
-        if packet.is_some_and(|bytes| bytes < 16 << 20) {
-            return Err(
-                address.unfit("max_allowed_packet is below 16M, and outputs would not fit; set it to 16M or more")
-            );
-        }
+        self.weaknesses().into_iter().for_each(|weakness| tracing::warn!(place = address.place, "{weakness}"));
+        Ok(())
+    }
+
+    /// Why promises cannot be kept on this server, and what to do about it.
+    pub fn why_unfit(&self, options: &Options) -> Option<String> {
+        let why = if self.is_on("log_bin") && self.is("binlog_format", "STATEMENT") {
+            "binlog_format is STATEMENT, which loses the order of transactions under READ COMMITTED; set it to ROW"
+        } else if self.is_on("wsrep_on") && !options.single_writer {
+            "wsrep_on is on: in a Galera cluster two servers grant the same lock; write through one server only, and say so \
+             with store.single_writer = true"
+        } else if self.is_in_group() && self.is("group_replication_single_primary_mode", "OFF") {
+            "its group has several primaries (group_replication_single_primary_mode is OFF), of which each grants the same \
+             lock; let the group have one: SELECT group_replication_switch_to_single_primary_mode()"
+        } else if self.number("max_allowed_packet").is_some_and(|bytes| bytes < 16 << 20) {
+            "max_allowed_packet is below 16M, and outputs would not fit; set it to 16M or more"
+        } else {
+            return None;
+        };
+        Some(why.to_owned())
+    }
+
+    /// The settings with which a crash may take back what was acknowledged.
+    pub fn weaknesses(&self) -> Vec<String> {
+        let mut found = Vec::new();
         if !self.is("innodb_flush_log_at_trx_commit", "1") {
-            tracing::warn!(
-                place = address.place,
+            found.push(
                 "innodb_flush_log_at_trx_commit is not 1: the server acknowledges what a crash may take back"
+                    .to_owned(),
             );
         }
         if self.is_on("log_bin") && !self.is("sync_binlog", "1") {
-            tracing::warn!(
-                place = address.place,
-                "sync_binlog is not 1: a crash may leave replicas behind the primary"
-            );
+            found.push("sync_binlog is not 1: a crash may leave replicas behind the primary".to_owned());
         }
-        Ok(())
+        found
     }
 
     /// The settings of every session. A transaction whose client is frozen is thrown out after `holder_timeout`:

@@ -96,6 +96,25 @@ impl AsFd for Lease {
     }
 }
 
+/// The note of the server that holds the lease of `database`, if one does. Nothing is written; a server that starts meanwhile waits
+/// for the moment that this takes.
+///
+/// # Errors
+/// [`LeaseError::Io`] when the lock file is there and cannot be read.
+pub fn lease_holder(database: &Path) -> Result<Option<String>, LeaseError> {
+    let path = lock_path(database);
+    let mut file = match File::open(&path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(source) => return Err(LeaseError::Io { path, source }),
+    };
+    match file.try_lock_shared() {
+        Ok(()) => Ok(None),
+        Err(TryLockError::WouldBlock) => Ok(Some(holder(&mut file))),
+        Err(TryLockError::Error(source)) => Err(LeaseError::Io { path, source }),
+    }
+}
+
 /// Beside the file itself, whatever name it was reached by: two names of one database have one lock.
 fn lock_path(database: &Path) -> PathBuf {
     let itself = std::fs::canonicalize(database).ok().or_else(|| {
@@ -137,6 +156,18 @@ mod tests {
         assert!(sentence.contains("carillon.db.lock"), "{sentence}");
         drop(first);
         Lease::acquire(&database, AWHILE).unwrap();
+    }
+
+    #[test]
+    fn a_look_at_the_holder_takes_and_makes_nothing() {
+        let directory = tempfile::tempdir().unwrap();
+        let database = directory.path().join("carillon.db");
+        assert_eq!(lease_holder(&database).unwrap(), None);
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+        let held = Lease::acquire(&database, Duration::ZERO).unwrap();
+        let told = lease_holder(&database).unwrap().unwrap_or_default();
+        assert!(told.contains(&format!("pid {}", std::process::id())), "{told}");
+        drop(held);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The file: who may open it, who writes, who reads, and how errors are read.
 
 pub(in crate::sqlite) mod error;
+pub(in crate::sqlite) mod inspect;
 pub(in crate::sqlite) mod lease;
 pub(in crate::sqlite) mod open;
 pub(in crate::sqlite) mod readers;

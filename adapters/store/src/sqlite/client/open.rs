@@ -118,11 +118,11 @@ fn try_writer(path: &Path, options: &OpenOptions) -> Result<(Connection, u16), F
     Ok((conn, partitions))
 }
 
-fn known_version() -> i64 {
+pub(in crate::sqlite) fn known_version() -> i64 {
     schema::migrations::runner().get_migrations().iter().map(|step| i64::from(step.version())).max().unwrap_or(0)
 }
 
-fn stored_version(conn: &Connection) -> rusqlite::Result<i64> {
+pub(in crate::sqlite) fn stored_version(conn: &Connection) -> rusqlite::Result<i64> {
     let table = "SELECT count(*) FROM sqlite_schema WHERE name = 'refinery_schema_history'";
     if conn.query_row(table, [], |row| row.get::<_, i64>(0))? == 0 {
         return Ok(0);
