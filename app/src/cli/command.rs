@@ -12,6 +12,7 @@ use super::plugin::PluginCommand;
 use super::run::RunCommand;
 use super::schedule::{ExplainArgs, NextArgs};
 use super::server::open::OpenArgs;
+use super::shell::{CompletionsArgs, ManArgs};
 use super::why::WhyArgs;
 
 /// A distributed crontab server: identical nodes share one database and nothing else.
@@ -62,6 +63,10 @@ pub enum Command {
     Next(NextArgs),
     /// Say in words when a schedule is due; needs no server
     Explain(ExplainArgs),
+    /// Print a script with which a shell completes commands, options, and names of the server
+    Completions(CompletionsArgs),
+    /// Write a man page for each command
+    Man(ManArgs),
 }
 
 #[cfg(test)]

@@ -18,18 +18,20 @@ mod plugin;
 mod run;
 mod schedule;
 mod server;
+mod shell;
 pub(crate) mod table;
 mod why;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 
 use self::command::{Cli, Command};
 use self::out::{Out, note};
 
 /// The life of the process: reads its arguments, does what they say, answers the exit code.
 pub fn main() -> ExitCode {
+    shell::answer(Cli::command);
     let command = match Cli::parse().command {
         Command::Serve(args) => return crate::serve::serve(&args),
         Command::Init(args) => return crate::serve::init(&args),
@@ -62,6 +64,8 @@ fn client_command(command: Command, out: &mut Out) -> Result<ExitCode, failure::
         Command::Cluster(args) => server::cluster::cluster(&args, out).map(|()| done),
         Command::Why(args) => why::why(&args, out).map(|()| done),
         Command::Open(args) => server::open::open(&args, out).map(|()| done),
+        Command::Completions(args) => shell::completions(&args, out).map(|()| done),
+        Command::Man(args) => shell::man(&args, Cli::command(), out).map(|()| done),
         Command::Next(args) => schedule::next(&args, out).map(|()| done),
         Command::Explain(args) => schedule::explain(&args, out).map(|()| done),
     }

@@ -3,6 +3,7 @@
 use std::io::Read;
 
 use clap::{Args, Subcommand};
+use clap_complete::engine::ArgValueCompleter;
 use serde_json::{Value, json};
 
 use super::args::{ServerArgs, run_id};
@@ -10,6 +11,7 @@ use super::client::{Call, Client};
 use super::failure::CommandFailure;
 use super::job::{details, took};
 use super::out::{Out, note};
+use super::shell::names;
 use super::table::{cell, printable};
 
 /// The commands on a run.
@@ -27,7 +29,7 @@ pub enum RunCommand {
 #[derive(Debug, Args)]
 pub struct RunArgs {
     /// The run, as `carillon job runs` prints it
-    #[arg(value_name = "RUN_ID", value_parser = run_id)]
+    #[arg(value_name = "RUN_ID", value_parser = run_id, add = ArgValueCompleter::new(names::runs))]
     pub id: String,
     /// Which server.
     #[command(flatten)]

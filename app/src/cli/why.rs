@@ -2,19 +2,21 @@
 
 use carillon_domain::time::Timestamp;
 use clap::Args;
+use clap_complete::engine::ArgValueCompleter;
 
 use super::args::{PlaceArgs, job_name, time};
 use super::client::{Call, Client};
 use super::failure::CommandFailure;
 use super::out::Out;
 use super::run::sentence;
+use super::shell::names;
 use super::table::printable;
 
 /// Arguments of `why`.
 #[derive(Debug, Args)]
 pub struct WhyArgs {
     /// The job
-    #[arg(value_parser = job_name)]
+    #[arg(value_parser = job_name, add = ArgValueCompleter::new(names::jobs))]
     pub name: String,
     /// The due time (RFC 3339) [default: the latest that has passed]
     #[arg(value_name = "TIME", value_parser = time)]

@@ -6,3 +6,4 @@ mod fake;
 mod import;
 mod schedule;
 mod server;
+mod shell;

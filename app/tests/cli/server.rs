@@ -6,14 +6,14 @@ use std::process::{Child, Command, Output, Stdio};
 
 use serde_json::{Value, json};
 
-struct Server {
-    child: Child,
-    url: String,
-    dir: tempfile::TempDir,
+pub(super) struct Server {
+    child: Option<Child>,
+    pub(super) url: String,
+    pub(super) dir: tempfile::TempDir,
 }
 
 impl Server {
-    fn start() -> Self {
+    pub(super) fn start() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let mut child = carillon(dir.path(), &["serve", "--bind", "127.0.0.1:0", "--log-format", "json"])
             .stdout(Stdio::null())
@@ -25,14 +25,19 @@ impl Server {
         let url = line.split_once("serves ").unwrap().1.split(' ').next().unwrap().to_owned();
         // A log needs a reader.
         std::thread::spawn(move || log.for_each(drop));
-        Self { child, url, dir }
+        Self { child: Some(child), url, dir }
     }
 
-    fn output(&self, arguments: &[&str]) -> Output {
+    /// One that does not answer: a directory, and an address where nobody listens.
+    pub(super) fn away(url: &str) -> Self {
+        Self { child: None, url: url.to_owned(), dir: tempfile::tempdir().unwrap() }
+    }
+
+    pub(super) fn output(&self, arguments: &[&str]) -> Output {
         carillon(self.dir.path(), arguments).env("CARILLON_SERVER", &self.url).output().unwrap()
     }
 
-    fn out(&self, arguments: &[&str], code: i32) -> String {
+    pub(super) fn out(&self, arguments: &[&str], code: i32) -> String {
         let output = self.output(arguments);
         let told = String::from_utf8(output.stdout).unwrap() + &String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(code), "{arguments:?}: {told}");
@@ -42,12 +47,13 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        let _ = Command::new("kill").arg(self.child.id().to_string()).status();
-        let _ = self.child.wait();
+        let Some(child) = &mut self.child else { return };
+        let _ = Command::new("kill").arg(child.id().to_string()).status();
+        let _ = child.wait();
     }
 }
 
-fn carillon(dir: &Path, arguments: &[&str]) -> Command {
+pub(super) fn carillon(dir: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_carillon"));
     command.args(arguments).current_dir(dir).stdin(Stdio::null());
     for variable in ["CARILLON_TOKEN", "CARILLON_SERVER"] {

@@ -3,8 +3,10 @@
 use std::time::Duration;
 use std::{env, fs, io};
 
+use ureq::config::ConfigBuilder;
 use ureq::http::Uri;
 use ureq::tls::TlsConfig;
+use ureq::typestate::AgentScope;
 use ureq::{Agent, Proxy};
 
 use super::is_loopback;
@@ -16,6 +18,8 @@ pub(super) const MOST_ANSWER: u64 = 256 * 1024 * 1024;
 const CONNECTS_WITHIN: Duration = Duration::from_secs(5);
 /// A batch of 10,000 jobs takes a while on a slow disk.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(60);
+/// How long a person waits for the end of a word.
+const IN_HASTE: Duration = Duration::from_secs(1);
 /// Where `serve` writes the token that it made.
 const TOKEN_FILE: &str = "carillon.token";
 
@@ -37,7 +41,16 @@ pub(super) fn base_of(server: &str) -> Result<(String, Uri), CommandFailure> {
 
 /// A client without redirects: the API has none, and the token is for this server only.
 pub(super) fn agent(server: &Uri, tls: TlsConfig) -> Agent {
-    let config = Agent::config_builder()
+    settings(server, tls).build().new_agent()
+}
+
+/// The same, which gives up soon.
+pub(super) fn hasty_agent(server: &Uri, tls: TlsConfig) -> Agent {
+    settings(server, tls).timeout_global(Some(IN_HASTE)).build().new_agent()
+}
+
+fn settings(server: &Uri, tls: TlsConfig) -> ConfigBuilder<AgentScope> {
+    Agent::config_builder()
         .http_status_as_error(false)
         .max_redirects(0)
         .max_redirects_will_error(false)
@@ -47,8 +60,6 @@ pub(super) fn agent(server: &Uri, tls: TlsConfig) -> Agent {
         .timeout_send_body(Some(ANSWERS_WITHIN))
         .timeout_recv_response(Some(ANSWERS_WITHIN))
         .tls_config(tls)
-        .build();
-    config.new_agent()
 }
 
 /// The token of the environment, or else of the file in the working directory; none when there is neither. The server looks at a token

@@ -12,7 +12,7 @@ use ureq::http::{Method, Request, Response, Uri};
 use ureq::{Agent, Body};
 
 pub use self::answer::{Reply, faults};
-use self::connect::{MOST_ANSWER, agent, base_of, token};
+use self::connect::{MOST_ANSWER, agent, base_of, hasty_agent, token};
 use self::reason::Reason;
 use super::args::ServerArgs;
 use super::failure::CommandFailure;
@@ -96,6 +96,13 @@ impl Client {
         let (base, uri) = base_of(&args.server)?;
         let token = token(args.cert.is_some())?;
         Ok(Self { agent: agent(&uri, trust::config(args)?), base, token })
+    }
+
+    /// As [`Client::new`], for a person who waits with a finger on a key: it gives up soon.
+    pub fn in_haste(args: &ServerArgs) -> Result<Self, CommandFailure> {
+        let (base, uri) = base_of(&args.server)?;
+        let token = token(args.cert.is_some())?;
+        Ok(Self { agent: hasty_agent(&uri, trust::config(args)?), base, token })
     }
 
     /// The address of a path of this server.

@@ -11,6 +11,7 @@ use std::process::ExitCode;
 
 use carillon_domain::time::Timestamp;
 use clap::{Args, Subcommand};
+use clap_complete::engine::ArgValueCompleter;
 use serde_json::{Value, json};
 
 use self::save::{AddArgs, UpdateArgs};
@@ -19,6 +20,7 @@ use super::args::{PlaceArgs, job_name, pair, time};
 use super::client::{Call, Client};
 use super::failure::CommandFailure;
 use super::out::Out;
+use super::shell::names;
 
 /// The commands on jobs.
 #[derive(Debug, Subcommand)]
@@ -49,7 +51,7 @@ pub enum JobCommand {
 #[derive(Debug, Args)]
 pub struct NamedArgs {
     /// The job
-    #[arg(value_parser = job_name)]
+    #[arg(value_parser = job_name, add = ArgValueCompleter::new(names::jobs))]
     pub name: String,
     /// Where it is.
     #[command(flatten)]

@@ -4,6 +4,7 @@ use std::fs;
 use std::io::Read;
 
 use clap::Args;
+use clap_complete::engine::ArgValueCompleter;
 use serde_json::{Map, Value, json};
 
 use super::definition::{DefinitionArgs, inside};
@@ -12,6 +13,7 @@ use crate::cli::args::{PlaceArgs, job_name};
 use crate::cli::client::{Call, Client};
 use crate::cli::failure::CommandFailure;
 use crate::cli::out::Out;
+use crate::cli::shell::names;
 use crate::json::ADDED_BY_READING;
 
 /// Arguments of `job add`.
@@ -32,7 +34,7 @@ pub struct AddArgs {
 #[derive(Debug, Args)]
 pub struct UpdateArgs {
     /// The job
-    #[arg(value_parser = job_name)]
+    #[arg(value_parser = job_name, add = ArgValueCompleter::new(names::jobs))]
     pub name: String,
     /// The fields to change.
     #[command(flatten)]

@@ -2,6 +2,7 @@
 
 use carillon_domain::time::Timestamp;
 use clap::Args;
+use clap_complete::engine::ArgValueCompleter;
 use serde_json::{Value, json};
 
 use super::{NamedArgs, path, short};
@@ -10,6 +11,7 @@ use crate::cli::client::{Call, Client};
 use crate::cli::failure::CommandFailure;
 use crate::cli::out::{Out, note};
 use crate::cli::run::sentence;
+use crate::cli::shell::names;
 use crate::cli::table::{Table, cell, printable};
 
 /// Arguments of `job list`.
@@ -39,7 +41,7 @@ pub struct ListArgs {
 #[derive(Debug, Args)]
 pub struct RunsArgs {
     /// The job [default: all jobs of the namespace]
-    #[arg(value_parser = job_name)]
+    #[arg(value_parser = job_name, add = ArgValueCompleter::new(names::jobs))]
     pub name: Option<String>,
     /// How they stand
     #[arg(long, value_parser = ["running", "succeeded", "failed", "timed_out", "cancelled", "lost", "skipped"])]
@@ -65,7 +67,7 @@ pub struct RunsArgs {
 #[derive(Debug, Args)]
 pub struct NextArgs {
     /// The job
-    #[arg(value_parser = job_name)]
+    #[arg(value_parser = job_name, add = ArgValueCompleter::new(names::jobs))]
     pub name: String,
     /// How many due times
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1_000))]
