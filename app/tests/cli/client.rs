@@ -132,6 +132,21 @@ fn listings_go_through_all_pages() {
 }
 
 #[test]
+fn a_mistyped_name_is_told_the_nearest_one() {
+    let fake = Fake::start();
+    for name in ["nightly-backup", "hourly"] {
+        fake.out(&["job", "add", name, "-s", "@daily", "-c", "x"], 0);
+    }
+    let told = fake.out(&["job", "show", "nigthly-backup"], 3);
+    assert_eq!(told, "error: there is no job nigthly-backup; did you mean nightly-backup?\n");
+    assert_eq!(
+        fake.out(&["job", "pause", "hourl", "-n", "default"], 3),
+        "error: there is no job hourl; did you mean hourly?\n"
+    );
+    assert_eq!(fake.out(&["job", "show", "xyz"], 3), "error: there is no job xyz\n");
+}
+
+#[test]
 fn lost_commits_are_shown_and_accepted() {
     let fake = Fake::start();
     let row = "2026-01-01T00:00:03.000Z  2026-01-01T00:00:09.000Z  2026-01-01T00:00:08.000Z";

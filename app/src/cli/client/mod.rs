@@ -3,6 +3,7 @@
 mod answer;
 mod connect;
 mod reason;
+mod suggest;
 mod trust;
 
 use std::io::Read;
@@ -15,7 +16,7 @@ pub use self::answer::{Reply, faults};
 use self::connect::{MOST_ANSWER, agent, base_of, hasty_agent, token};
 use self::reason::Reason;
 use super::args::ServerArgs;
-use super::failure::CommandFailure;
+use super::failure::{CommandFailure, FailureKind};
 
 /// The largest page that the API hands out.
 const PAGE: usize = 1_000;
@@ -115,7 +116,15 @@ impl Client {
         let mut response = self.exchange(&call)?;
         let body = response.body_mut().with_config().limit(MOST_ANSWER).read_to_vec();
         let body = body.map_err(|error| self.broken(&error))?;
-        Reply::read(response.status(), &body).map_err(|failure| self.with_advice(failure, response.status().as_u16()))
+        Reply::read(response.status(), &body).map_err(|failure| {
+            let mut failure = self.with_advice(failure, response.status().as_u16());
+            if failure.kind == FailureKind::NotFound
+                && let Some(name) = suggest::meant(self, &call)
+            {
+                failure.sentence.push_str(&format!("; did you mean {name}?"));
+            }
+            failure
+        })
     }
 
     /// Calls and hands out what a run printed as it comes, and whether the server kept only the beginning and the end.
