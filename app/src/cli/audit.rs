@@ -9,7 +9,7 @@ use super::client::{Call, Client};
 use super::failure::CommandFailure;
 use super::job::short;
 use super::out::{Out, note};
-use super::table::{Table, cell, printable};
+use super::table::{Table, cell, cut, printable};
 use crate::json::{ChangedField, changed_fields};
 
 /// How wide the columns of the table may be, in characters: time, token, action and target. With two blanks between them a line
@@ -88,14 +88,6 @@ fn target(entry: &Value) -> String {
         (Some(namespace), None) => namespace.to_owned(),
         _ => cell(&entry["run"]),
     }
-}
-
-/// The text, or its beginning with a sign that more was there.
-fn cut(text: &str, widest: usize) -> String {
-    if text.chars().count() <= widest {
-        return text.to_owned();
-    }
-    text.chars().take(widest - 1).chain(['…']).collect()
 }
 
 /// An entry with the fields that its change touched.

@@ -13,6 +13,7 @@ use super::run::RunCommand;
 use super::schedule::{ExplainArgs, NextArgs};
 use super::server::open::OpenArgs;
 use super::shell::{CompletionsArgs, ManArgs};
+use super::table::Colour;
 use super::why::WhyArgs;
 
 /// A distributed crontab server: identical nodes share one database and nothing else.
@@ -23,6 +24,9 @@ pub struct Cli {
     /// The command.
     #[command(subcommand)]
     pub command: Command,
+    /// Whether tables have colours; NO_COLOR is honoured
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t = Colour::Auto, global = true, help_heading = "Server")]
+    pub color: Colour,
 }
 
 /// The commands.

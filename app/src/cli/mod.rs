@@ -32,12 +32,13 @@ use self::out::{Out, note};
 /// The life of the process: reads its arguments, does what they say, answers the exit code.
 pub fn main() -> ExitCode {
     shell::answer(Cli::command);
-    let command = match Cli::parse().command {
+    let Cli { command, color } = Cli::parse();
+    let command = match command {
         Command::Serve(args) => return crate::serve::serve(&args),
         Command::Init(args) => return crate::serve::init(&args),
         command => command,
     };
-    let mut out = Out::stdout();
+    let mut out = Out::stdout(color);
     let done = client_command(command, &mut out);
     let flushed = out.flush();
     match done.and_then(|code| flushed.map(|()| code)) {

@@ -8,17 +8,28 @@ use std::io::{self, BufWriter, StdoutLock, Write};
 use serde_json::Value;
 
 use super::failure::CommandFailure;
+use super::table::{Colour, Table};
 
 /// Standard output, buffered until [`Out::flush`].
 pub struct Out {
     writer: BufWriter<StdoutLock<'static>>,
     closed: bool,
+    coloured: bool,
 }
 
 impl Out {
     /// Takes standard output.
-    pub fn stdout() -> Self {
-        Self { writer: BufWriter::new(io::stdout().lock()), closed: false }
+    pub fn stdout(colour: Colour) -> Self {
+        Self { writer: BufWriter::new(io::stdout().lock()), closed: false, coloured: colour.on_stdout() }
+    }
+
+    /// Writes a table; one without rows is a sentence on standard error.
+    pub fn table(&mut self, table: &Table, nothing: &str) -> Result<(), CommandFailure> {
+        if table.is_empty() {
+            note(nothing);
+            return Ok(());
+        }
+        self.bytes(table.text_in(self.coloured).as_bytes())
     }
 
     /// Whether nobody reads any more.

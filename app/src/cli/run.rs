@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::args::{ServerArgs, run_id};
 use super::client::{Call, Client};
 use super::failure::CommandFailure;
-use super::job::{details, took};
+use super::job::{RunsArgs, details, runs, took};
 use super::out::{Out, note};
 use super::shell::names;
 use super::table::{cell, printable};
@@ -17,6 +17,8 @@ use super::table::{cell, printable};
 /// The commands on a run.
 #[derive(Debug, Subcommand)]
 pub enum RunCommand {
+    /// List runs of all jobs, or of one, newest first
+    List(RunsArgs),
     /// Show a run
     Show(RunArgs),
     /// Print what a run printed
@@ -50,6 +52,7 @@ pub struct OutputArgs {
 /// `carillon run …`
 pub fn run(command: &RunCommand, out: &mut Out) -> Result<(), CommandFailure> {
     match command {
+        RunCommand::List(args) => runs(args, out),
         RunCommand::Show(args) => {
             let run = read(args)?;
             if args.server.json { out.json(&run) } else { out.bytes(details(&run).as_bytes()) }

@@ -108,11 +108,14 @@ fn listings_go_through_all_pages() {
     for name in ["a", "b", "c", "d", "e"] {
         fake.out(&["job", "add", name, "-s", "@daily", "-c", "x"], 0);
     }
-    let table = fake.out(&["job", "list"], 0);
+    let table = fake.out(&["job", "list", "--utc"], 0);
     assert_eq!(table.lines().count(), 6);
     assert!(table.starts_with(
-        "NAMESPACE  NAME  SCHEDULE  ZONE  STATE  NEXT                  LAST RUN\ndefault    a     @daily    -     idle"
+        "NAME  SCHEDULE  STATE  NEXT                  LAST RUN\na     @daily    idle   2026-01-01T03:00:00Z  -\n"
     ));
+    let table = fake.out(&["job", "list"], 0);
+    assert!(table.lines().nth(1).unwrap().contains(" ago"), "{table}");
+    assert!(fake.out(&["job", "list", "-n", "*"], 0).starts_with("NAMESPACE  NAME  "));
     assert_eq!(fake.out(&["job", "list", "--json", "--limit", "3"], 0).lines().count(), 3);
     fake.take_requests();
     fake.out(&["job", "list", "-n", "*", "--paused", "--label", "team=a b", "--prefix", "x", "--state", "idle"], 0);
@@ -120,13 +123,16 @@ fn listings_go_through_all_pages() {
         fake.take_requests(),
         ["GET /v1/jobs?namespace=*&prefix=x&label=team%3Da%20b&state=idle&paused=true&limit=1000"]
     );
-    let runs = fake.out(&["job", "runs", "a", "--status", "failed", "--since", "2026-01-01T00:00:00Z"], 0);
-    let row = format!("{RUN}  2026-01-01T00:00:00Z  schedule  1    failed  3     4       2s");
-    assert!(runs.lines().nth(1).unwrap().starts_with(&row), "{runs}");
+    let runs = fake.out(&["job", "runs", "a", "--utc", "--status", "failed", "--since", "2026-01-01T00:00:00Z"], 0);
+    let row = format!("{RUN}  2026-01-01T00:00:00Z  failed  2s    exit 3");
+    assert_eq!(runs.lines().nth(1), Some(row.as_str()), "{runs}");
     assert_eq!(
         fake.take_requests(),
         ["GET /v1/jobs/a/runs?namespace=default&status=failed&since=2026-01-01T00%3A00%3A00.000Z&limit=20"]
     );
+    let painted = fake.out(&["run", "list", "a", "--color", "always"], 0);
+    assert!(painted.contains("\u{1b}[31mfailed\u{1b}[0m"), "{painted}");
+    assert!(!fake.out(&["run", "list", "a"], 0).contains('\u{1b}'), "a pipe has no colours");
     assert_eq!(fake.out(&["job", "next", "a", "--count", "2"], 0), "2026-01-01T00:00:00Z\n2026-01-01T00:00:00.500Z\n");
     assert!(fake.out(&["cluster"], 0).contains("8000000000000007  n1    live   3           1         2"));
 }

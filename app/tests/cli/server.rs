@@ -94,6 +94,17 @@ fn jobs_and_runs() {
     server.out(&["run", "show", "8000000000000007-1"], 3);
     assert_eq!(server.out(&["job", "runs", "hello", "--json", "--status", "succeeded"], 0).lines().count(), 2);
 
+    for listing in
+        [&["job", "list"][..], &["job", "list", "-n", "*", "--utc"], &["job", "runs", "bad"], &["run", "list"]]
+    {
+        let table = server.out(listing, 0);
+        assert!(table.lines().count() > 1 && table.lines().all(|line| line.chars().count() <= 80), "{table}");
+    }
+    let exact = server.out(&["run", "list", "--utc", "-n", "*"], 0);
+    assert!(exact.lines().nth(1).is_some_and(|line| line.contains("default/") && line.contains("Z ")), "{exact}");
+    assert!(server.out(&["job", "logs", "hello"], 0).starts_with("one\ntwo\nrun "));
+    assert!(server.out(&["job", "logs", "hello", "-f"], 0).starts_with("one\ntwo\nrun "));
+
     assert!(server.out(&["job", "update", "hello", "--timeout", "1m"], 0).contains("hello is updated"));
     assert!(server.out(&["job", "update", "hello", "--timeout", "1m"], 0).contains("hello is as it was"));
     server.out(&["job", "pause", "hello", "--reason", "moving", "--until", "2999-01-01T00:00:00Z"], 0);
@@ -187,6 +198,7 @@ fn a_run_with_params_of_its_own() {
 fn a_due_time_is_explained() {
     let server = Server::start();
     server.out(&["job", "add", "hello", "-s", "0 0 1 1 *", "-c", "true"], 0);
+    assert!(server.out(&["job", "logs", "hello"], 3).contains("has no run yet"));
     let first = server.out(&["why", "hello"], 0);
     assert!(first.contains("The firing of ") && first.contains(" comes up in "), "{first}");
     let not_due = server.out(&["why", "hello", "2999-06-01T00:00:00Z"], 0);

@@ -1,11 +1,13 @@
 //! `carillon job …`: definitions and what may be done with them.
 
 mod definition;
+mod runs;
 mod save;
 mod show;
 mod wait;
 
-pub use show::{details, took};
+pub use runs::{RunsArgs, runs, took};
+pub use show::details;
 
 use std::process::ExitCode;
 
@@ -14,8 +16,9 @@ use clap::{Args, Subcommand};
 use clap_complete::engine::ArgValueCompleter;
 use serde_json::{Value, json};
 
+use self::runs::LogsArgs;
 use self::save::{AddArgs, UpdateArgs};
-use self::show::{ListArgs, NextArgs, RunsArgs};
+use self::show::{ListArgs, NextArgs};
 use super::args::{PlaceArgs, job_name, pair, time};
 use super::client::{Call, Client};
 use super::failure::CommandFailure;
@@ -43,6 +46,8 @@ pub enum JobCommand {
     Run(RunNowArgs),
     /// List the runs of a job, or of all, newest first
     Runs(RunsArgs),
+    /// Print what the newest run of a job printed
+    Logs(LogsArgs),
     /// Print the next due times of a job
     Next(NextArgs),
 }
@@ -103,7 +108,8 @@ pub fn job(command: &JobCommand, out: &mut Out) -> Result<ExitCode, CommandFailu
         }
         JobCommand::Delete(args) => act(args, Call::delete(path(&args.name, "")), "is deleted", out).map(|()| done),
         JobCommand::Run(args) => wait::run_now(args, out),
-        JobCommand::Runs(args) => show::runs(args, out).map(|()| done),
+        JobCommand::Runs(args) => runs(args, out).map(|()| done),
+        JobCommand::Logs(args) => runs::logs(args, out).map(|()| done),
         JobCommand::Next(args) => show::next(args, out).map(|()| done),
     }
 }

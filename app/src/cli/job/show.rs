@@ -1,18 +1,17 @@
-//! `job show`, `job list`, `job runs` and `job next`: what there is and how it stands.
+//! `job show`, `job list` and `job next`: what there is and how it stands.
 
-use carillon_domain::time::Timestamp;
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use serde_json::{Value, json};
 
 use super::{NamedArgs, path, short};
-use crate::cli::args::{PlaceArgs, PlacesArgs, job_name, time};
+use crate::cli::args::{PlaceArgs, PlacesArgs, job_name};
 use crate::cli::client::{Call, Client};
 use crate::cli::failure::CommandFailure;
 use crate::cli::out::{Out, note};
 use crate::cli::run::sentence;
 use crate::cli::shell::names;
-use crate::cli::table::{Table, cell, printable};
+use crate::cli::table::{Table, TimeStyle, cell, printable};
 
 /// Arguments of `job list`.
 #[derive(Debug, Args)]
@@ -32,32 +31,9 @@ pub struct ListArgs {
     /// How many at the most [default: all]
     #[arg(long, value_name = "N")]
     pub limit: Option<usize>,
-    /// Where to look.
-    #[command(flatten)]
-    pub place: PlacesArgs,
-}
-
-/// Arguments of `job runs`.
-#[derive(Debug, Args)]
-pub struct RunsArgs {
-    /// The job [default: all jobs of the namespace]
-    #[arg(value_parser = job_name, add = ArgValueCompleter::new(names::jobs))]
-    pub name: Option<String>,
-    /// How they stand
-    #[arg(long, value_parser = ["running", "succeeded", "failed", "timed_out", "cancelled", "lost", "skipped"])]
-    pub status: Option<String>,
-    /// Due at this time or later (RFC 3339)
-    #[arg(long, value_name = "TIME", value_parser = time)]
-    pub since: Option<Timestamp>,
-    /// Due before this time (RFC 3339)
-    #[arg(long, value_name = "TIME", value_parser = time)]
-    pub until: Option<Timestamp>,
-    /// How many at the most
-    #[arg(long, value_name = "N", default_value_t = 20)]
-    pub limit: usize,
-    /// All of them
-    #[arg(long, conflicts_with = "limit")]
-    pub all: bool,
+    /// Show exact times in UTC
+    #[arg(long)]
+    pub utc: bool,
     /// Where to look.
     #[command(flatten)]
     pub place: PlacesArgs,
@@ -119,83 +95,35 @@ pub fn list(args: &ListArgs, out: &mut Out) -> Result<(), CommandFailure> {
     if args.place.server.json {
         return client.each(&call, args.limit, |job| out.json(&job));
     }
-    let mut table = Table::new(["NAMESPACE", "NAME", "SCHEDULE", "ZONE", "STATE", "NEXT", "LAST RUN"]);
+    let mut jobs = Vec::new();
     client.each(&call, args.limit, |job| {
+        jobs.push(job);
+        Ok(())
+    })?;
+    out.table(&table(&jobs, args.place.namespace == "*", TimeStyle::new(args.utc)), "no job fits")
+}
+
+/// Jobs as a table.
+fn table(jobs: &[Value], with_namespace: bool, times: TimeStyle) -> Table {
+    let namespace = with_namespace.then_some("NAMESPACE");
+    let heading = namespace.into_iter().chain(["NAME", "SCHEDULE", "STATE", "NEXT", "LAST RUN"]);
+    let mut table = Table::new(heading).shortening("SCHEDULE").painting("LAST RUN");
+    for job in jobs {
+        let namespace = with_namespace.then(|| cell(&job["namespace"]));
+        let zone = job["timezone"].as_str().map(|zone| format!(" {zone}")).unwrap_or_default();
         let state = if job["paused"] == true { "paused".into() } else { cell(&job["state"]) };
-        table.row([
-            cell(&job["namespace"]),
+        let last = &job["last_run"];
+        let ended = last["finished_at"].as_str().or(last["due_at"].as_str()).filter(|_| !times.is_exact());
+        let ended = ended.map(|time| format!(" {}", times.show(time))).unwrap_or_default();
+        table.row(namespace.into_iter().chain([
             cell(&job["name"]),
-            cell(&job["schedule"]),
-            cell(&job["timezone"]),
+            format!("{}{zone}", cell(&job["schedule"])),
             state,
-            short(&cell(&job["next_due_at"])),
-            cell(&job["last_run"]["status"]),
-        ]);
-        Ok(())
-    })?;
-    print(&table, "no job fits", out)
-}
-
-/// `carillon job runs`
-pub fn runs(args: &RunsArgs, out: &mut Out) -> Result<(), CommandFailure> {
-    let at = match &args.name {
-        Some(_) if args.place.namespace == "*" => {
-            return Err(CommandFailure::usage("a job is in one namespace: leave out its name, or name the namespace"));
-        }
-        Some(name) => path(name, "/runs"),
-        None => "/v1/runs".into(),
-    };
-    let call = Call::get(at)
-        .with("namespace", &args.place.namespace)
-        .with_some("status", args.status.as_ref())
-        .with_some("since", args.since)
-        .with_some("until", args.until);
-    let client = Client::new(&args.place.server)?;
-    let most = (!args.all).then_some(args.limit);
-    if args.place.server.json {
-        return client.each(&call, most, |run| out.json(&run));
-    }
-    let mut runs = Vec::new();
-    client.each(&call, most, |run| {
-        runs.push(run);
-        Ok(())
-    })?;
-    print(&run_table(&runs, args.name.is_none()), "no run fits", out)
-}
-
-/// Runs as a table.
-fn run_table(runs: &[Value], with_job: bool) -> Table {
-    let job = with_job.then_some("JOB");
-    let heading = ["RUN", "DUE", "TRIGGER", "TRY", "STATUS", "EXIT", "LAG MS", "TOOK", "NODE", "REASON"];
-    let mut table = Table::new(job.into_iter().chain(heading));
-    for run in runs {
-        let job = with_job.then(|| format!("{}/{}", cell(&run["namespace"]), cell(&run["job"])));
-        let exit = match (&run["exit_code"], &run["signal"]) {
-            (Value::Null, Value::Null) => String::new(),
-            (Value::Null, signal) => format!("signal {signal}"),
-            (code, _) => cell(code),
-        };
-        let count = run["count"].as_u64().filter(|count| *count > 1).map(|count| format!("{count} due times; "));
-        table.row(job.into_iter().chain([
-            cell(&run["id"]),
-            short(&cell(&run["due_at"])),
-            cell(&run["trigger"]),
-            cell(&run["attempt"]),
-            cell(&run["status"]),
-            exit,
-            cell(&run["lag_ms"]),
-            took(run).unwrap_or_default(),
-            cell(&run["node"]),
-            format!("{}{}", count.unwrap_or_default(), cell(&run["reason"])),
+            times.show(&cell(&job["next_due_at"])),
+            format!("{}{ended}", cell(&last["status"])),
         ]));
     }
     table
-}
-
-/// How long a run took.
-pub fn took(run: &Value) -> Option<String> {
-    let time = |key: &str| run[key].as_str().and_then(Timestamp::parse_rfc3339);
-    Some(carillon_domain::duration::format(time("finished_at")?.since(time("started_at")?)))
 }
 
 /// `carillon job next`
@@ -212,14 +140,4 @@ pub fn next(args: &NextArgs, out: &mut Out) -> Result<(), CommandFailure> {
         note("it is never due again");
     }
     next.iter().try_for_each(|due| out.line(&printable(&short(&cell(due)))))
-}
-
-fn print(table: &Table, nothing: &str, out: &mut Out) -> Result<(), CommandFailure> {
-    match table.is_empty() {
-        true => {
-            note(nothing);
-            Ok(())
-        }
-        false => out.bytes(table.text().as_bytes()),
-    }
 }
