@@ -153,6 +153,40 @@ fn audit(server: &Server) {
 }
 
 #[test]
+fn a_job_is_changed_in_an_editor() {
+    let server = Server::start();
+    server.out(&["job", "add", "hello", "-s", "0 0 1 1 *", "-c", "true"], 0);
+    let edit = |editor: &str, code: i32| {
+        let mut command = carillon(server.dir.path(), &["job", "edit", "hello"]);
+        command.env("CARILLON_SERVER", &server.url).env("TMPDIR", server.dir.path()).env_remove("VISUAL");
+        let output = command.env("EDITOR", editor).output().unwrap();
+        let told = String::from_utf8(output.stdout).unwrap() + &String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{editor}: {told}");
+        told
+    };
+    let drafts = || {
+        std::fs::read_dir(server.dir.path())
+            .unwrap()
+            .filter(|entry| entry.as_ref().unwrap().file_name().to_string_lossy().starts_with("carillon-hello-"))
+            .count()
+    };
+    assert!(edit("true", 0).contains("default/hello is as it was"));
+    assert!(edit("sed -i s/true/false/", 0).contains("default/hello is updated"));
+    let job: Value = serde_json::from_str(&server.out(&["job", "show", "hello", "--json"], 0)).unwrap();
+    assert_eq!(job["params"]["command"], "false");
+    assert!(edit("false", 1).contains("Nothing is changed"));
+    assert_eq!(drafts(), 0);
+    assert!(edit("sed -i s/skip/maybe/", 2).contains("your text is kept in"));
+    assert!(edit("sed -i 's/{/[/'", 2).contains("is not a job as JSON"));
+    assert_eq!(drafts(), 2);
+    let faster = format!("{} job update hello --timeout 2m && sed -i s/false/true/", env!("CARGO_BIN_EXE_carillon"));
+    assert!(edit(&faster, 4).contains("your text is kept in"));
+    assert_eq!(drafts(), 3);
+    let job: Value = serde_json::from_str(&server.out(&["job", "show", "hello", "--json"], 0)).unwrap();
+    assert_eq!((&job["timeout"], &job["params"]["command"]), (&json!("2m"), &json!("false")), "the faster one stays");
+}
+
+#[test]
 fn crontabs() {
     let server = Server::start();
     let path = server.dir.path().join("night");

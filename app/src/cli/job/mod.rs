@@ -1,6 +1,7 @@
 //! `carillon job …`: definitions and what may be done with them.
 
 mod definition;
+mod edit;
 mod runs;
 mod save;
 mod show;
@@ -32,6 +33,8 @@ pub enum JobCommand {
     Add(Box<AddArgs>),
     /// Change what is given of a job, and leave the rest
     Update(Box<UpdateArgs>),
+    /// Change a job in the editor that VISUAL or EDITOR names
+    Edit(NamedArgs),
     /// Show a job and how it stands
     Show(NamedArgs),
     /// List jobs
@@ -100,6 +103,7 @@ pub fn job(command: &JobCommand, out: &mut Out) -> Result<ExitCode, CommandFailu
     match command {
         JobCommand::Add(args) => save::add(args, out).map(|()| done),
         JobCommand::Update(args) => save::update(args, out).map(|()| done),
+        JobCommand::Edit(args) => edit::edit(args, out).map(|()| done),
         JobCommand::Show(args) => show::show(args, out).map(|()| done),
         JobCommand::List(args) => show::list(args, out).map(|()| done),
         JobCommand::Pause(args) => pause(args, out).map(|()| done),

@@ -79,12 +79,7 @@ pub fn update(args: &UpdateArgs, out: &mut Out) -> Result<(), CommandFailure> {
     let at = || path(&args.name, "");
     let read = client.call(Call::get(at()).with("namespace", &args.place.namespace))?.body;
     let generation = read["generation"].clone();
-    let Value::Object(mut job) = read else {
-        return Err(CommandFailure::failed("the server answered something else than a job"));
-    };
-    job.retain(|key, _| !ADDED_BY_READING.contains(&key.as_str()));
-    // A pause is not part of the definition: it stays as it is unless the arguments speak of it.
-    job.remove("paused");
+    let mut job = definition_of(read)?;
     job.extend(from_file.unwrap_or_default());
     args.definition.apply(&mut job)?;
     for name in &args.no_env {
@@ -100,7 +95,17 @@ pub fn update(args: &UpdateArgs, out: &mut Out) -> Result<(), CommandFailure> {
     tell(&reply.body, if unchanged { "is as it was" } else { "is updated" }, &args.place, out)
 }
 
-fn tell(job: &Value, told: &str, place: &PlaceArgs, out: &mut Out) -> Result<(), CommandFailure> {
+/// The definition of a job that was read. A pause is no part of it: it stays as it is unless somebody speaks of it.
+pub(super) fn definition_of(read: Value) -> Result<Map<String, Value>, CommandFailure> {
+    let Value::Object(mut job) = read else {
+        return Err(CommandFailure::failed("the server answered something else than a job"));
+    };
+    job.retain(|key, _| !ADDED_BY_READING.contains(&key.as_str()));
+    job.remove("paused");
+    Ok(job)
+}
+
+pub(super) fn tell(job: &Value, told: &str, place: &PlaceArgs, out: &mut Out) -> Result<(), CommandFailure> {
     if place.server.json {
         return out.json(job);
     }
