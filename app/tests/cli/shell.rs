@@ -1,5 +1,6 @@
 //! Completions in a real shell against a real server, and man pages.
 
+use std::io::Write;
 use std::process::Command;
 
 use super::server::{Server, carillon};
@@ -65,9 +66,12 @@ fn each_command_has_a_man_page() {
     }
     for page in std::fs::read_dir(dir.path().join("pages")).unwrap() {
         let mut man = Command::new("man");
-        man.args(["--warnings", "-l"]).arg(page.unwrap().path()).env("MANPAGER", "cat");
+        man.args(["--warnings", "-l"]).arg(page.unwrap().path()).envs([("MANPAGER", "cat"), ("LC_ALL", "C.UTF-8")]);
         let Ok(shown) = man.output() else {
-            eprintln!("SKIPPED: there is no man to read the pages with");
+            // Written past the test, which keeps to itself what it prints.
+            let words =
+                b"\n\nSKIPPED, NOT TESTED HERE: man pages are read by nobody, as there is no man (Debian: man-db)\n\n";
+            let _unheard = std::io::stderr().write_all(words);
             break;
         };
         assert!(shown.status.success() && shown.stderr.is_empty(), "{}", String::from_utf8_lossy(&shown.stderr));
