@@ -12,11 +12,22 @@ use super::{bench, bench_on, options, refusal, server};
 
 #[tokio::test]
 async fn ten_at_once_make_one_database() {
+    ten_at_once(true).await;
+}
+
+/// In a cluster of servers the lock of one member keeps out nobody at another.
+#[tokio::test]
+async fn ten_at_once_make_one_database_without_a_lock_that_keeps_the_others_out() {
+    ten_at_once(false).await;
+}
+
+async fn ten_at_once(takes_schema_lock: bool) {
     let database = server().database().await;
     let clock = ManualClock::at(BEGIN);
     let starting: Vec<_> = (0..10)
         .map(|n| {
-            let (url, options) = (database.url(), Options { partitions: PARTITIONS + n, ..options(&clock) });
+            let partitions = PARTITIONS + n;
+            let (url, options) = (database.url(), Options { partitions, takes_schema_lock, ..options(&clock) });
             tokio::spawn(async move { MySqlStore::open(&url, options).await.map(|_| ()) })
         })
         .collect();

@@ -1,16 +1,18 @@
 //! The schema and the lock rows, made by whoever comes first.
 //!
 //! MySQL's DDL is not transactional, and the migration tool takes no lock. So all of it happens under one named lock of the server. Each
-//! step is a single statement that does nothing the second time, and a step that was interrupted is repeated.
+//! step is a single statement that does nothing the second time, and a step that was interrupted is repeated. So is one that lost against
+//! the same step of a node at another server.
 
 use std::time::Duration;
 
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Error};
+use tokio::time::Instant;
 
 use crate::cluster::{lock_name, without_locks};
 use crate::mysql::client::address::Address;
-use crate::mysql::client::error::OpenError;
+use crate::mysql::client::error::{self, OpenError};
 use crate::mysql::client::open::Options;
 
 /// The lowest version of the schema that a binary must know to work on the newest one. It is stored as `oldest_friend`, and an older binary
@@ -32,10 +34,39 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// The name of the server's lock, of which 64 characters count, as the database's may be as long. MySQL 9.7 has no MD5.
 const MUTEX: &str = "CONCAT('carillon ', LEFT(SHA2(DATABASE(), 256), 32))";
 
+/// The pause before the first further try; it grows with each.
+const PAUSE: Duration = Duration::from_millis(20);
+/// The longest pause.
+const LONGEST_PAUSE: Duration = Duration::from_millis(500);
+
+/// Why the schema could not be made.
+enum Failure {
+    /// For a reason that stays, told as a sentence.
+    Refused(OpenError),
+    /// A statement failed.
+    Statement(Error),
+}
+
+impl From<OpenError> for Failure {
+    fn from(error: OpenError) -> Self {
+        Self::Refused(error)
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Statement(error)
+    }
+}
+
 /// Brings the schema up to date and answers the number of partitions.
 pub(in crate::mysql) async fn prepare(conn: &mut Conn, address: &Address, options: &Options) -> Result<u16, OpenError> {
-    let late = |_| Err(address.unreachable(&std::io::Error::from(std::io::ErrorKind::TimedOut).into()));
-    tokio::time::timeout(PATIENCE * 2, locked(conn, address, options)).await.unwrap_or_else(late)
+    let late = |_| Err(Failure::Statement(std::io::Error::from(std::io::ErrorKind::TimedOut).into()));
+    let made = tokio::time::timeout(PATIENCE * 2, locked(conn, address, options)).await.unwrap_or_else(late);
+    made.map_err(|failure| match failure {
+        Failure::Refused(error) => error,
+        Failure::Statement(error) => address.unreachable(&error),
+    })
 }
 
 /// A schema as it stands.
@@ -76,44 +107,71 @@ pub(in crate::mysql) async fn look(conn: &mut Conn) -> Result<SchemaState, Error
     Ok(SchemaState { found, known, oldest_friend, other_engines, missing_locks })
 }
 
-async fn locked(conn: &mut Conn, address: &Address, options: &Options) -> Result<u16, OpenError> {
-    let unreachable = |error: Error| address.unreachable(&error);
-    let got: Option<Option<i64>> =
-        conn.query_first(format!("SELECT GET_LOCK({MUTEX}, {})", PATIENCE.as_secs())).await.map_err(unreachable)?;
-    if got.flatten() != Some(1) {
-        return Err(OpenError::Unreachable {
-            place: address.place.clone(),
-            reason: "another node has been making the schema for too long".to_owned(),
-        });
+/// The lock keeps the nodes of one server from disturbing each other. In a cluster of servers each member has a lock of its own, and some
+/// refuse to give any. So whoever loses against a node of another member tries again.
+async fn locked(conn: &mut Conn, address: &Address, options: &Options) -> Result<u16, Failure> {
+    let has_lock = options.takes_schema_lock && take_lock(conn, address).await?;
+    let made = make_until_alone(conn, address, options).await;
+    if has_lock {
+        let released: Result<Option<Option<i64>>, Error> =
+            conn.query_first(format!("SELECT RELEASE_LOCK({MUTEX})")).await;
+        let partitions = made?;
+        released?;
+        return Ok(partitions);
     }
-    let made = make(conn, address, options).await;
-    let released: Result<Option<Option<i64>>, Error> = conn.query_first(format!("SELECT RELEASE_LOCK({MUTEX})")).await;
-    let partitions = made?;
-    released.map_err(unreachable)?;
-    Ok(partitions)
+    made
 }
 
-async fn make(conn: &mut Conn, address: &Address, options: &Options) -> Result<u16, OpenError> {
-    let unreachable = |error: Error| address.unreachable(&error);
+/// Takes the lock of the server; `false` if it gives none.
+async fn take_lock(conn: &mut Conn, address: &Address) -> Result<bool, Failure> {
+    let sql = format!("SELECT GET_LOCK({MUTEX}, {})", PATIENCE.as_secs());
+    match conn.query_first::<Option<i64>, _>(sql).await {
+        Ok(got) if got.flatten() == Some(1) => Ok(true),
+        Err(error) if error::gives_no_named_lock(&error) => Ok(false),
+        Err(error) => Err(error.into()),
+        Ok(_) => Err(Failure::Refused(OpenError::Unreachable {
+            place: address.place.clone(),
+            reason: "another node has been making the schema for too long".to_owned(),
+        })),
+    }
+}
+
+/// Every step may be repeated, so a try that lost begins again, and finds the other's steps done.
+async fn make_until_alone(conn: &mut Conn, address: &Address, options: &Options) -> Result<u16, Failure> {
+    let begun = Instant::now();
+    // Those who lost together do not come back together.
+    let spread = Duration::from_millis(u64::from(conn.id() % 16));
+    for tries in 1.. {
+        match make(conn, address, options).await {
+            Err(Failure::Statement(error)) if error::lost_against_another(&error) && begun.elapsed() < PATIENCE => {
+                tracing::debug!(%error, tries, "another node makes the schema too");
+                conn.query_drop("ROLLBACK").await?;
+                tokio::time::sleep((PAUSE * tries).min(LONGEST_PAUSE) + spread).await;
+            }
+            made => return made,
+        }
+    }
+    Err(Failure::Statement(std::io::Error::from(std::io::ErrorKind::TimedOut).into()))
+}
+
+async fn make(conn: &mut Conn, address: &Address, options: &Options) -> Result<u16, Failure> {
     migrate(conn, address, options.knows_up_to.unwrap_or(i64::MAX)).await?;
     refuse_other_engines(conn, address).await?;
-    if stored_partitions(conn).await.map_err(unreachable)?.is_none() {
-        first_rows(conn, options.partitions.max(1)).await.map_err(unreachable)?;
+    if stored_partitions(conn).await?.is_none() {
+        first_rows(conn, options.partitions.max(1)).await?;
     }
-    let partitions = stored_partitions(conn).await.map_err(unreachable)?;
+    let partitions = stored_partitions(conn).await?;
     let partitions =
         partitions.ok_or_else(|| address.unfit("the number of partitions in table meta is not a number"))?;
     refuse_missing_locks(conn, address, partitions).await?;
     Ok(partitions)
 }
 
-async fn migrate(conn: &mut Conn, address: &Address, up_to: i64) -> Result<(), OpenError> {
-    let unreachable = |error: Error| address.unreachable(&error);
+async fn migrate(conn: &mut Conn, address: &Address, up_to: i64) -> Result<(), Failure> {
     let history = "CREATE TABLE IF NOT EXISTS refinery_schema_history (version INT NOT NULL PRIMARY KEY, \
                    name VARCHAR(255), applied_on VARCHAR(255), checksum VARCHAR(255)) ENGINE = InnoDB";
-    conn.query_drop(history).await.map_err(unreachable)?;
-    let done: Vec<(i64, String)> =
-        conn.query("SELECT version, checksum FROM refinery_schema_history").await.map_err(unreachable)?;
+    conn.query_drop(history).await?;
+    let done: Vec<(i64, String)> = conn.query("SELECT version, checksum FROM refinery_schema_history").await?;
     let runner = embedded::migrations::runner();
     let mut steps: Vec<_> = runner.get_migrations().iter().filter(|step| i64::from(step.version()) <= up_to).collect();
     steps.sort_by_key(|step| step.version());
@@ -124,21 +182,23 @@ async fn migrate(conn: &mut Conn, address: &Address, up_to: i64) -> Result<(), O
     }
     // Before what others may not understand is there; table meta comes with the first step.
     if found > 0 {
-        befriend(conn, known).await.map_err(unreachable)?;
+        befriend(conn, known).await?;
     }
     for step in steps {
         let (version, checksum) = (i64::from(step.version()), step.checksum().to_string());
         match done.iter().find(|(done, _)| *done == version) {
             Some((_, stored)) if *stored == checksum => continue,
-            Some(_) => return Err(address.unfit(format!("step {version} of its schema was made by another program"))),
+            Some(_) => {
+                return Err(address.unfit(format!("step {version} of its schema was made by another program")).into());
+            }
             None => {}
         }
-        apply(conn, step.sql().unwrap_or_default()).await.map_err(unreachable)?;
+        apply(conn, step.sql().unwrap_or_default()).await?;
         let record = "INSERT INTO refinery_schema_history (version, name, applied_on, checksum) \
                       VALUES (?, ?, DATE_FORMAT(UTC_TIMESTAMP(), '%Y-%m-%dT%H:%i:%sZ'), ?)";
-        conn.exec_drop(record, (version, step.name(), checksum)).await.map_err(unreachable)?;
+        conn.exec_drop(record, (version, step.name(), checksum)).await?;
     }
-    befriend(conn, known).await.map_err(unreachable)
+    Ok(befriend(conn, known).await?)
 }
 
 /// A column that is there already was added by whoever was interrupted before it could say so.
@@ -158,8 +218,8 @@ async fn befriend(conn: &mut Conn, known: i64) -> Result<(), Error> {
 }
 
 /// Whether a schema that is newer than what is known here may be used all the same.
-async fn ask_for_friendship(conn: &mut Conn, address: &Address, found: i64, known: i64) -> Result<(), OpenError> {
-    let friend = oldest_friend(conn).await.map_err(|error| address.unreachable(&error))?;
+async fn ask_for_friendship(conn: &mut Conn, address: &Address, found: i64, known: i64) -> Result<(), Failure> {
+    let friend = oldest_friend(conn).await?;
     let place = address.place.clone();
     match friend {
         Some(oldest) if known >= oldest => {
@@ -171,7 +231,7 @@ async fn ask_for_friendship(conn: &mut Conn, address: &Address, found: i64, know
             );
             Ok(())
         }
-        _ => Err(OpenError::Newer { place, found, known }),
+        _ => Err(OpenError::Newer { place, found, known }.into()),
     }
 }
 
@@ -180,14 +240,14 @@ async fn oldest_friend(conn: &mut Conn) -> Result<Option<i64>, Error> {
     Ok(value.and_then(|text| text.parse().ok()))
 }
 
-async fn refuse_other_engines(conn: &mut Conn, address: &Address) -> Result<(), OpenError> {
-    let others = other_engines(conn).await.map_err(|error| address.unreachable(&error))?;
+async fn refuse_other_engines(conn: &mut Conn, address: &Address) -> Result<(), Failure> {
+    let others = other_engines(conn).await?;
     if others.is_empty() {
         return Ok(());
     }
     let others = others.join(", ");
-    Err(address
-        .unfit(format!("table {others}: without InnoDB there are no row locks; ALTER TABLE ... ENGINE = InnoDB")))
+    let why = format!("table {others}: without InnoDB there are no row locks; ALTER TABLE ... ENGINE = InnoDB");
+    Err(address.unfit(why).into())
 }
 
 /// Our tables that are of another engine, each such as `job is MyISAM`.
@@ -215,9 +275,9 @@ async fn first_rows(conn: &mut Conn, partitions: u16) -> Result<(), Error> {
     conn.query_drop("COMMIT").await
 }
 
-async fn refuse_missing_locks(conn: &mut Conn, address: &Address, partitions: u16) -> Result<(), OpenError> {
-    let missing = missing_locks(conn, partitions).await.map_err(|error| address.unreachable(&error))?;
-    if missing.is_empty() { Ok(()) } else { Err(address.unfit(without_locks(&missing))) }
+async fn refuse_missing_locks(conn: &mut Conn, address: &Address, partitions: u16) -> Result<(), Failure> {
+    let missing = missing_locks(conn, partitions).await?;
+    if missing.is_empty() { Ok(()) } else { Err(address.unfit(without_locks(&missing)).into()) }
 }
 
 async fn missing_locks(conn: &mut Conn, partitions: u16) -> Result<Vec<u32>, Error> {

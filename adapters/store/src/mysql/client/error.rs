@@ -95,6 +95,23 @@ pub(in crate::mysql) fn single_statement(error: &Error) -> StatementFailure {
     }
 }
 
+/// Whether a statement that makes the schema failed only because another node makes it too, and was rolled back. 1213, 1205, 1020, 3101 and 1180 say
+/// so; 1062 means that its row is there; 1412 and 1615, that a table got a column meanwhile.
+pub(in crate::mysql) fn lost_against_another(error: &Error) -> bool {
+    match error {
+        Error::Server(server) => {
+            let code = server.code;
+            code == DUPLICATE || code == 1205 || ROLLED_BACK.contains(&code) || is_group_deadlock(server)
+        }
+        _ => false,
+    }
+}
+
+/// Whether a server has no named locks for us: 1235 as a member of Galera by its version, 1105 in the strict mode of Percona's.
+pub(in crate::mysql) fn gives_no_named_lock(error: &Error) -> bool {
+    matches!(error, Error::Server(server) if server.code == 1235 || server.code == 1105)
+}
+
 /// A member of a group rolls back a transaction that lost against another member's at the COMMIT: 1180 with InnoDB's number of a deadlock.
 fn is_group_deadlock(server: &ServerError) -> bool {
     server.code == 1180 && server.message.contains("149")
@@ -221,6 +238,22 @@ mod tests {
             assert!(matches!(commit(&server(code)).error, StoreError::Retryable(_)), "{code}");
         }
         assert!(statement(&server(1213)).conflict && !statement(&server(1205)).conflict);
+    }
+
+    #[test]
+    fn a_schema_is_made_again_only_after_another_node_was_faster() {
+        for code in [1213, 1205, 1020, 1062, 3101, 1412, 1615] {
+            assert!(lost_against_another(&server(code)), "{code}");
+        }
+        assert!(lost_against_another(&saying(
+            1180,
+            "Got error 149 - 'Lock deadlock; Retry transaction' during COMMIT"
+        )));
+        for code in [1142, 1044, 1050, 1114, 1290, 1047, 1180] {
+            assert!(!lost_against_another(&server(code)), "{code}");
+        }
+        assert!(!lost_against_another(&Error::from(std::io::Error::other("reset"))));
+        assert!(gives_no_named_lock(&server(1235)) && !gives_no_named_lock(&server(1205)));
     }
 
     #[test]

@@ -32,6 +32,9 @@ pub struct Options {
     /// Plays an older binary, which knows the schema up to this version; for tests.
     #[doc(hidden)]
     pub knows_up_to: Option<i64>,
+    /// `false` plays nodes at different servers of a cluster, whose named locks keep nobody out; for tests.
+    #[doc(hidden)]
+    pub takes_schema_lock: bool,
 }
 
 impl Default for Options {
@@ -46,6 +49,7 @@ impl Default for Options {
             single_writer: false,
             clock: None,
             knows_up_to: None,
+            takes_schema_lock: true,
         }
     }
 }
