@@ -192,6 +192,11 @@ pub trait ControlStore: Send + Sync {
     /// One look of a feed: the rows of each journal that were asked for, and the present state, from one state of the database.
     async fn look(&self, request: &FeedRequest) -> Result<FeedLook, StoreError>;
 
+    /// Which server of the database this node uses and why; `None` where the database has no server.
+    fn server(&self) -> Option<ServerReport> {
+        None
+    }
+
     /// Sessions, live and ended ones that still hold rows.
     async fn sessions(&self) -> Result<Vec<SessionView>, StoreError>;
 

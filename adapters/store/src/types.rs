@@ -260,10 +260,29 @@ pub struct SessionView {
     pub started_at: Timestamp,
     /// Its latest heartbeat.
     pub heartbeat_at: Timestamp,
+    /// The database server through which it writes, by that server's name for itself; `None` where it told none.
+    pub server: Option<String>,
     /// How many rows it holds as Prepared.
     pub prepared: u64,
     /// How many rows it holds as Executing.
     pub executing: u64,
+}
+
+/// The server of a shared database that a node uses, for people.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerReport {
+    /// Its place in the store's address.
+    pub place: String,
+    /// The name that it has for itself: host, port and, on MySQL, its number.
+    pub identity: String,
+    /// The kind of servers that it belongs to.
+    pub topology: String,
+    /// Why this one is used.
+    pub why: String,
+    /// How often another server was taken since this node started.
+    pub changes: u64,
+    /// A sentence where nodes use the servers in a way that is not allowed.
+    pub trouble: Option<String>,
 }
 
 impl SessionView {

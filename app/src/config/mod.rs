@@ -27,6 +27,7 @@ use carillon_alerts::{AlertsConfig, MailConfig};
 use carillon_domain::lease::Timing;
 use carillon_domain::name::{check_label_key, check_label_value};
 use carillon_executors::executor::Isolation;
+use carillon_store::mysql::Topology;
 
 use self::section::Root;
 
@@ -66,8 +67,8 @@ pub struct StoreConfig {
     pub url: StoreUrl,
     /// How long one statement may take.
     pub statement_timeout: Duration,
-    /// The operator's word that only one server of a replicated database is written to.
-    pub single_writer: bool,
+    /// Which kind of servers the database has, and whether several of them may be written to.
+    pub topology: Topology,
 }
 
 /// `[node]`
@@ -229,7 +230,7 @@ fn store(root: &mut Root) -> StoreConfig {
     StoreConfig {
         url: url.unwrap_or_default(),
         statement_timeout: section.duration("statement_timeout", secs(5), Duration::from_millis(100)..=secs(300)),
-        single_writer: section.flag("single_writer", false),
+        topology: section.text("topology", |text| text.parse()).unwrap_or_default(),
     }
 }
 

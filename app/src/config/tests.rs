@@ -31,7 +31,7 @@ fn environment(variables: &[(&'static str, &'static str)]) -> Result<Config, Str
 fn nothing_configured_is_the_specs_table() {
     let config = file("").unwrap();
     assert_eq!(config.store.url, StoreUrl::Sqlite("carillon.db".into()));
-    assert_eq!((config.store.statement_timeout, config.store.single_writer), (secs(5), false));
+    assert_eq!((config.store.statement_timeout, config.store.topology), (secs(5), Topology::Auto));
     assert_eq!(config.node.data_dir, PathBuf::from("."));
     assert!(!config.node.name.is_empty() && config.node.labels.is_empty());
     assert_eq!(config.http.bind.to_string(), "127.0.0.1:7650");
@@ -65,7 +65,7 @@ fn every_key_can_be_set_in_the_file() {
         [store]
         url = "sqlite:///var/lib/c.db"
         statement_timeout = "2s"
-        single_writer = true
+        topology = "galera-multi-writer"
         [node]
         name = "n1"
         data_dir = "/var/lib"
@@ -166,7 +166,7 @@ fn flags_go_before_the_environment_and_that_before_the_file() {
 fn the_environment_gives_all_types() {
     let config = environment(&[
         ("CARILLON__SCHEDULER__MAX_EXECUTING", "12"),
-        ("CARILLON__STORE__SINGLE_WRITER", "true"),
+        ("CARILLON__STORE__TOPOLOGY", "galera-multi-writer"),
         ("CARILLON__NODE__LABELS__ZONE", "b"),
         ("CARILLON__SHELL__ALLOW_USERS", "alice, bob"),
         ("CARILLON__HTTP__HOSTS", "[\"a.example\", \"b.example\"]"),
@@ -179,7 +179,7 @@ fn the_environment_gives_all_types() {
     ])
     .unwrap();
     assert_eq!(config.scheduler.max_executing, 12);
-    assert!(config.store.single_writer);
+    assert_eq!(config.store.topology, Topology::GaleraMultiWriter);
     assert_eq!(config.node.labels["zone"], "b");
     assert_eq!(config.shell.allow_users, ["alice", "bob"]);
     assert_eq!(config.http.hosts, ["a.example", "b.example"]);
@@ -208,7 +208,12 @@ fn faults_name_the_key_the_value_the_source_and_what_is_allowed() {
         ),
         ("[sheduler]\nhorizon = 1", vec!["\"sheduler\" (from carillon.toml) is not a section", "scheduler, session"]),
         ("scheduler = 1", vec!["scheduler (from carillon.toml) is a section"]),
-        ("[store]\nsingle_writer = 1", vec!["store.single_writer = 1", "true or false"]),
+        ("[store]\ntopology = 1", vec!["store.topology = 1", "a string"]),
+        (
+            "[store]\ntopology = \"galera_multi_writer\"",
+            vec!["store.topology = \"galera_multi_writer\"", "one of \"auto\"", "\"galera-multi-writer\""],
+        ),
+        ("[store]\nsingle_writer = true", vec!["single_writer", "topology"]),
         ("[store]\nurl = 5", vec!["store.url (from carillon.toml): it must be a string"]),
         ("[store]\nurl = \"mysql://u:hush@h:3306\"", vec!["names no database"]),
         ("[store]\nurl = \"mysql://u:hush@h:port/c\"", vec!["not one of MySQL's"]),

@@ -82,7 +82,7 @@ pub(super) async fn open(config: &Config) -> Result<Arc<dyn Store>, StartError> 
                 // One that froze inside a transaction must not hold up the others until it is fenced.
                 holder_timeout: config.session.self_kill_after / 2,
                 held,
-                single_writer: config.store.single_writer,
+                topology: config.store.topology,
                 ..mysql::Options::default()
             };
             Ok(Arc::new(MySqlStore::open(url.whole(), options).await.map_err(StartError::new)?))

@@ -256,6 +256,7 @@ impl Tables for Transaction<'_> {
             version: session.version.clone(),
             started_at: now,
             heartbeat_at: now,
+            server: None,
             prepared: 0,
             executing: 0,
         };

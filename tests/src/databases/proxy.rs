@@ -47,12 +47,17 @@ pub struct Proxy {
 impl Proxy {
     /// A wire to a port on 127.0.0.1.
     pub fn to(target: u16) -> Self {
+        Self::in_turn(vec![target])
+    }
+
+    /// A wire that leads each connection to the next of these ports.
+    pub fn in_turn(targets: Vec<u16>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let port = listener.local_addr().expect("an address").port();
         let shared: Arc<(Mutex<State>, Condvar)> = Arc::default();
         let state = shared.clone();
         std::thread::spawn(move || {
-            for client in listener.incoming().map_while(Result::ok) {
+            for (client, target) in listener.incoming().map_while(Result::ok).zip(targets.iter().copied().cycle()) {
                 if let Ok(server) = TcpStream::connect(("127.0.0.1", target)) {
                     carry(client, server, state.clone());
                 }

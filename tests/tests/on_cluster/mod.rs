@@ -7,6 +7,7 @@ mod cut_wire;
 mod events;
 mod in_process;
 mod pages;
+mod together;
 mod went_back;
 
 use std::process::{Command, Output};

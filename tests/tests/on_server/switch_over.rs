@@ -1,9 +1,10 @@
 //! A pair of servers, one of which takes the writes: the other one takes over while a store is open.
 
 use carillon_domain::node::call::BeatAnswer;
-use carillon_store::{ManualClock, Me, StoreError};
+use carillon_store::{ControlStore, ManualClock, Me, StoreError};
 use carillon_tests::conformance::StoreFixture;
 use carillon_tests::conformance::fixture::{BEGIN, job};
+use carillon_tests::databases::proxy::Proxy;
 use carillon_tests::databases::{Brand, Database, Server};
 use mysql_async::Conn;
 use mysql_async::prelude::Queryable;
@@ -105,6 +106,11 @@ async fn a_store_follows_a_switch_over_with_its_next_call() {
     assert!(matches!(refused, Err(StoreError::Retryable(_))), "{refused:?}");
     let followed = bench.store.heartbeat(me, 2, false).await;
     assert!(matches!(followed, Ok(BeatAnswer::Alive { .. })), "{followed:?}");
+    let (server, sessions) = (bench.store.server().unwrap(), bench.store.sessions().await.unwrap());
+    assert_eq!((server.changes, server.topology.as_str()), (1, "one server"));
+    assert!(server.place.ends_with(&pair.second.port().to_string()), "{server:?}");
+    assert!(server.why.contains("others do not: 127.0.0.1:") && server.why.contains("read_only is on"), "{server:?}");
+    assert_eq!(sessions[0].server.as_ref(), Some(&server.identity), "the session tells it with its heartbeat");
     // No other pool still holds a connection to the first one.
     let claimed = bench.claim().await;
     assert_eq!(claimed.len(), 1);
@@ -131,6 +137,26 @@ async fn a_store_finds_the_writer_wherever_it_is_named_and_says_why_there_is_non
     assert!(said.contains("no server takes writes now") && said.contains("read_only is on"), "{said}");
     let first = format!("127.0.0.1:{}", pair.first.port());
     assert!(said.contains(&first) && !said.contains("secret"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_name_that_leads_to_one_server_and_then_to_another_is_refused() {
+    let pair = Pair::start().await;
+    pair.second.root().await.query_drop("SET GLOBAL read_only = 0").await.unwrap();
+    let balancer = Proxy::in_turn(vec![pair.first.port(), pair.second.port()]);
+    let clock = ManualClock::at(BEGIN);
+    let said = refusal(&pair.database.url_through(balancer.port()), options(&clock)).await;
+    assert!(said.contains("each connection to it leads to another server"), "{said}");
+    // A name that moves once, as that of a router does, is followed.
+    let router = Proxy::in_turn([vec![pair.first.port(); 2], vec![pair.second.port(); 100]].concat());
+    let store = open(&pair.database.url_through(router.port()), options(&clock)).await;
+    let before = store.server().unwrap();
+    let (mut first, mut second) = (pair.first.root().await, pair.second.root().await);
+    let written = position(&mut first).await;
+    wait_until("the second server has the schema", async || has(&mut second, &written).await).await;
+    let moved = StoreFixture::new(store.clone(), clock.clone()).await.store.server().unwrap();
+    assert_eq!((before.changes, moved.changes), (0, 1), "{before:?} {moved:?}");
+    assert!(before.place == moved.place && before.identity != moved.identity, "{before:?} {moved:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

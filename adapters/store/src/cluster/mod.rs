@@ -50,7 +50,7 @@ use crate::views::{feed, jobs, runs};
 use crate::{
     AuditQuery, AuditView, Author, ClaimRequest, ControlError, ControlStore, Finished, JobCursor, JobKey, JobQuery,
     JobView, LivePart, Me, NewSession, NodeStore, Opened, Output, Page, PeekRequest, PutJob, RecordedLoss, RunCursor,
-    RunQuery, RunView, Saved, SessionView, StoreError,
+    RunQuery, RunView, Saved, ServerReport, SessionView, StoreError,
 };
 
 /// Jobs, runs and sessions in a database that other nodes use too. Clones share everything.
@@ -258,6 +258,10 @@ impl<D: Database> ControlStore for ClusterStore<D> {
     async fn look(&self, request: &FeedRequest) -> Result<FeedLook, StoreError> {
         let commits_within = self.database.commits_within();
         read!(self, "look", |tables| feed::look(tables, request, commits_within))
+    }
+
+    fn server(&self) -> Option<ServerReport> {
+        self.database.server()
     }
 
     async fn sessions(&self) -> Result<Vec<SessionView>, StoreError> {

@@ -1,6 +1,7 @@
 //! MySQL as the database of the cluster's protocol: its pools, and the statements that are not about one table.
 
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 
 use carillon_domain::id::SessionId;
@@ -12,10 +13,11 @@ use crate::feed::commits_within;
 use crate::mysql::client::connection::MySqlConnection;
 use crate::mysql::client::open::Pools;
 use crate::mysql::client::pool::{self, OpeningStatement};
+use crate::mysql::client::server::Server;
 use crate::mysql::encoding::list::list;
 use crate::mysql::encoding::rows::Columns;
 use crate::mysql::write::sessions::{STANDING, read_concurrent_runs, read_standing};
-use crate::{StoreError, StoreResult};
+use crate::{ServerReport, StoreError, StoreResult};
 
 /// All reads of the transaction see one state of the database.
 const SNAPSHOT: &str = "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY";
@@ -25,6 +27,7 @@ const CLOCK: &str = "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTA
 /// One MySQL or MariaDB database.
 pub struct MySqlDatabase {
     pub(in crate::mysql) pools: Pools,
+    pub(in crate::mysql) server: Arc<Server>,
 }
 
 impl MySqlDatabase {
@@ -82,6 +85,10 @@ impl Database for MySqlDatabase {
 
     fn boot_us(&self) -> u64 {
         boottime_us()
+    }
+
+    fn server(&self) -> Option<ServerReport> {
+        self.server.report()
     }
 
     async fn in_time<T: Send>(&self, wait: impl Future<Output = T> + Send) -> Option<T> {

@@ -6,6 +6,7 @@ mod database;
 mod encoding;
 mod read;
 mod schema;
+mod topology;
 mod write;
 
 use std::sync::Arc;
@@ -19,6 +20,7 @@ pub use crate::mysql::client::open::Options;
 use crate::mysql::client::server::Server;
 pub use crate::mysql::database::MySqlDatabase;
 pub use crate::mysql::schema::SchemaState;
+pub use crate::mysql::topology::Topology;
 
 /// Jobs, runs and sessions in a MySQL or MariaDB database that other nodes use too.
 pub type MySqlStore = ClusterStore<MySqlDatabase>;
@@ -43,15 +45,30 @@ impl MySqlStore {
     pub async fn open(url: &str, options: Options) -> Result<Self, OpenError> {
         let address = Address::of(url)?;
         let unreachable = |error: mysql_async::Error| address.unreachable(&error);
-        let server = Arc::new(Server::at(&address, options.statement_timeout));
-        let (driver, state) = server.connect_and_ask(&[]).await.map_err(unreachable)?;
-        let mut conn = driver.conn;
-        state.check(&address, &options)?;
+        let server = Arc::new(Server::at(&address, options.topology, options.statement_timeout));
+        let (driver, answers) = server.connect_and_ask(&[]).await.map_err(unreachable)?;
+        let (mut conn, first) = (driver.conn, driver.identity);
+        answers.check(&address, &options)?;
         let partitions = schema::prepare(&mut conn, &address, &options).await?;
-        let pools = state.pools(&server, &options);
+        let others = schema::servers_of_sessions(&mut conn).await.map_err(unreachable)?;
+        server.follow(&first, &others).await.map_err(|why| address.unfit(why))?;
+        let pools = answers.pools(&server, &options);
         pools.heartbeats.warm().await.map_err(unreachable)?;
+        refuse_rotation(&server, &address, options.topology)?;
         conn.disconnect().await.map_err(unreachable)?;
         let Options { clock, held, .. } = options;
-        Ok(Self::new(MySqlDatabase { pools }, clock, partitions, held))
+        Ok(Self::new(MySqlDatabase { pools, server }, clock, partitions, held))
     }
+}
+
+/// Two connections to one name that lead to two servers: something in front of the servers gives each connection another one.
+fn refuse_rotation(server: &Server, address: &Address, topology: Topology) -> Result<(), OpenError> {
+    let changed = server.report().is_some_and(|report| report.changes > 0);
+    if address.hosts.len() > 1 || topology.allows_several_writers() || !changed {
+        return Ok(());
+    }
+    Err(address.unfit(
+        "each connection to it leads to another server: let the balancer lead all of them to one, or name the servers themselves in \
+         store.url, with commas between them",
+    ))
 }

@@ -195,6 +195,7 @@ pub(in crate::sqlite) fn session(row: &Row<'_>) -> StoreResult<SessionView> {
             version: row.get(3)?,
             started_at: Timestamp::from_ms(row.get(6)?),
             heartbeat_at: Timestamp::from_ms(row.get(7)?),
+            server: None,
             prepared: 0,
             executing: 0,
         })

@@ -24,6 +24,15 @@ fn show(server: &ServerArgs, out: &mut Out) -> Result<(), CommandFailure> {
         return windows.iter().try_for_each(|window| out.json(&json!({"loss_window": window})));
     }
     out.bytes(sessions_table(&sessions).as_bytes())?;
+    let database = &reply.body["database"];
+    if let [Some(identity), Some(topology), Some(why)] =
+        ["identity", "topology", "why"].map(|key| database[key].as_str())
+    {
+        out.bytes(format!("\nThe node that answers writes through {identity} ({topology}): {why}.\n").as_bytes())?;
+    }
+    if let Some(trouble) = database["trouble"].as_str() {
+        out.bytes(format!("Beware: {trouble}.\n").as_bytes())?;
+    }
     if windows.is_empty() {
         return Ok(());
     }
@@ -65,6 +74,7 @@ fn sessions_table(sessions: &[Value]) -> String {
         "EXECUTING",
         "HEARTBEAT",
         "STARTED",
+        "SERVER",
         "ADDRESS",
         "VERSION",
     ]);
@@ -79,6 +89,7 @@ fn sessions_table(sessions: &[Value]) -> String {
             text(&session["executing"]),
             text(&session["heartbeat_at"]),
             text(&session["started_at"]),
+            text(&session["server"]),
             text(&session["address"]),
             text(&session["version"]),
         ]);

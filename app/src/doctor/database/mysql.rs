@@ -13,7 +13,7 @@ const OLDEST: [(u32, u32); 2] = [(10, 11), (8, 4)];
 pub(super) async fn look(url: &MySqlUrl, config: &Config) -> Vec<Finding> {
     let options = Options {
         statement_timeout: config.store.statement_timeout,
-        single_writer: config.store.single_writer,
+        topology: config.store.topology,
         ..Options::default()
     };
     match inspect(url.whole(), &options).await {

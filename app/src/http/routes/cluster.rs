@@ -22,7 +22,7 @@ use crate::http::request::body::ORDINARY;
 use crate::http::request::caller::{Admitted, Call, call, reading};
 use crate::http::routes::listing::MOST_DUE_TIMES;
 use crate::http::state::ApiState;
-use crate::json::{Fields, schedule_fault, window_json};
+use crate::json::{Fields, schedule_fault, server_json, window_json};
 
 pub(in crate::http) fn routes(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
     cluster(api).or(accept(api)).unify().or(executors(api)).unify().or(explain(api)).unify().boxed()
@@ -41,7 +41,9 @@ fn cluster(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
             sessions.iter().filter(|view| view.beat.state == SessionState::Live).map(|view| view.beat.id).collect();
         let items: Vec<_> = sessions.iter().map(|view| session_json(&call, view, &live)).collect();
         let windows: Vec<_> = call.api.store.recorded_losses().await?.iter().map(window_json).collect();
-        Ok(json_response(StatusCode::OK, &json!({"items": items, "lost_commits": windows})))
+        let database = call.api.store.server().as_ref().map(server_json);
+        let shown = json!({"items": items, "lost_commits": windows, "database": database});
+        Ok(json_response(StatusCode::OK, &shown))
     };
     route.then(move |call| answer(handler(call))).boxed()
 }
@@ -79,6 +81,7 @@ fn session_json(call: &Call, view: &SessionView, live: &[SessionId]) -> Value {
         "version": view.version,
         "started_at": view.started_at.to_string(),
         "heartbeat_at": view.heartbeat_at.to_string(),
+        "server": view.server,
         "partitions": partitions,
         "prepared": view.prepared,
         "executing": view.executing,

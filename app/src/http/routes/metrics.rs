@@ -4,6 +4,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
+use carillon_store::ServerReport;
 use warp::filters::BoxedFilter;
 use warp::http::header::{CONTENT_TYPE, HeaderValue};
 use warp::reply::Response;
@@ -32,6 +33,9 @@ pub(in crate::http) fn route(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
         events(&call.api.events.counts(), &mut text);
         alerts(&call.api, &mut text).await;
         process(&call.api, &mut text);
+        if let Some(server) = call.api.store.server() {
+            database(&server, &mut text);
+        }
         if let Some(tls) = &call.api.tls {
             encryption(tls, &mut text);
         }
@@ -158,6 +162,20 @@ fn encryption(tls: &Tls, text: &mut String) {
     line(text, format_args!("{REFUSED} {}", tls.reloads_refused()));
 }
 
+/// Values of labels may hold anything.
+fn database(server: &ServerReport, text: &mut String) {
+    let escaped = |value: &str| value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+    const SERVER: &str = "carillon_database_server_info";
+    family(text, SERVER, "gauge", "The database server through which this node writes.");
+    let (place, identity, topology) = (escaped(&server.place), escaped(&server.identity), escaped(&server.topology));
+    line(text, format_args!("{SERVER}{{place=\"{place}\",identity=\"{identity}\",topology=\"{topology}\"}} 1"));
+    const CHANGES: &str = "carillon_database_server_changes_total";
+    family(text, CHANGES, "counter", "How often this node went to another database server.");
+    line(text, format_args!("{CHANGES} {}", server.changes));
+    let trouble = usize::from(server.trouble.is_some());
+    gauge(text, "carillon_database_server_trouble", "Whether nodes write through different servers.", trouble);
+}
+
 fn gauge(text: &mut String, name: &str, help: &str, value: usize) {
     family(text, name, "gauge", help);
     line(text, format_args!("{name} {value}"));
@@ -209,6 +227,18 @@ mod tests {
         ] {
             assert!(text.contains(expected), "{text} lacks {expected}");
         }
+        let server = ServerReport {
+            place: "db1:3306".into(),
+            identity: "db\"1:3306".into(),
+            topology: "one server".into(),
+            why: String::new(),
+            changes: 2,
+            trouble: None,
+        };
+        let mut text = String::new();
+        database(&server, &mut text);
+        let labels = "{place=\"db1:3306\",identity=\"db\\\"1:3306\",topology=\"one server\"} 1\n";
+        assert!(text.contains(labels) && text.contains("carillon_database_server_changes_total 2\n"), "{text}");
         assert!(resident_bytes().is_some_and(|bytes| bytes > 100_000));
     }
 }

@@ -15,6 +15,7 @@ pub(super) fn schemas() -> Vec<(&'static str, Value)> {
             ("version", text()),
             ("started_at", time()),
             ("heartbeat_at", time()),
+            ("server", or_null(text())),
             ("partitions", partitions),
             ("prepared", count()),
             ("executing", count()),
@@ -37,7 +38,18 @@ pub(super) fn schemas() -> Vec<(&'static str, Value)> {
     vec![
         ("Session", session),
         ("LossWindow", loss),
-        ("Cluster", object(&[("items", array(&reference("Session"))), ("lost_commits", losses.clone())], &[])),
+        (
+            "Cluster",
+            object(
+                &[
+                    ("items", array(&reference("Session"))),
+                    ("lost_commits", losses.clone()),
+                    ("database", or_null(reference("DatabaseServer"))),
+                ],
+                &[],
+            ),
+        ),
+        ("DatabaseServer", database_server()),
         ("LostCommits", object(&[("lost_commits", losses)], &[])),
         ("Executors", object(&[("items", array(&executor()))], &[])),
         ("ScheduleQuestion", question()),
@@ -47,6 +59,19 @@ pub(super) fn schemas() -> Vec<(&'static str, Value)> {
         ("SignInLink", object(&[("path", text()), ("expires_in", text())], &[])),
         ("Health", object(&[("status", json!({"enum": ["ok", "ready"]}))], &[])),
     ]
+}
+
+/// The server of a shared database that a node uses.
+fn database_server() -> Value {
+    let fields = [
+        ("place", text()),
+        ("identity", text()),
+        ("topology", text()),
+        ("why", text()),
+        ("changes", count()),
+        ("trouble", or_null(text())),
+    ];
+    object(&fields, &[])
 }
 
 fn audit_entry() -> Value {

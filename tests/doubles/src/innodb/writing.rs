@@ -287,6 +287,7 @@ impl Sessions for ModelConnection {
             version: new.version.clone(),
             started_at: now,
             heartbeat_at: now,
+            server: None,
             prepared: 0,
             executing: 0,
         };

@@ -20,7 +20,7 @@ pub use sessions::{Peeking, Sessions};
 use crate::alerts::port::AlertRows;
 use crate::reports::port::Reports;
 use crate::tables::Standing;
-use crate::{StoreError, StoreResult};
+use crate::{ServerReport, StoreError, StoreResult};
 
 /// A database that several processes share.
 pub trait Database: Send + Sync + 'static {
@@ -47,6 +47,11 @@ pub trait Database: Send + Sync + 'static {
 
     /// The boot clock of this process, in microseconds.
     fn boot_us(&self) -> u64;
+
+    /// Which server of it is used, where it has servers.
+    fn server(&self) -> Option<ServerReport> {
+        None
+    }
 
     /// Waits as long as a statement may take; `None` if that was not enough.
     fn in_time<T: Send>(&self, wait: impl Future<Output = T> + Send) -> impl Future<Output = Option<T>> + Send;

@@ -15,6 +15,7 @@ use tokio::time::timeout;
 use crate::mysql::client::error::{self, StatementFailure};
 use crate::mysql::client::pool::IdleConnections;
 use crate::mysql::client::server::{DriverConnection, Server};
+use crate::mysql::topology::BeatOfServer;
 use crate::{StoreError, StoreResult};
 
 /// The effect of a statement.
@@ -84,6 +85,16 @@ impl MySqlConnection {
     fn conn(&mut self) -> StoreResult<&mut Conn> {
         let usable = if self.lost { None } else { self.driver.as_mut() };
         usable.map(|driver| &mut driver.conn).ok_or_else(|| StoreError::Retryable("the connection is gone".to_owned()))
+    }
+
+    /// The name that its server has for itself.
+    pub(in crate::mysql) fn server_identity(&self) -> Option<String> {
+        self.driver.as_ref().map(|driver| driver.identity.clone())
+    }
+
+    /// The servers of all sessions were read.
+    pub(in crate::mysql) fn see_sessions(&self, beats: &[BeatOfServer<'_>]) {
+        self.server.see_sessions(beats);
     }
 
     /// How long a statement may take.

@@ -60,13 +60,13 @@ pub struct InspectError {
 pub async fn inspect(url: &str, options: &Options) -> Result<Inspection, InspectError> {
     let address = Address::of(url).map_err(|error| InspectError { error, denial: None })?;
     let failed = |error: Error| InspectError { denial: Denial::of(&error), error: address.unreachable(&error) };
-    let server = Server::at(&address, options.statement_timeout);
-    let (driver, state) = server.connect_and_ask(&[]).await.map_err(failed)?;
-    let mut conn = driver.conn;
+    let server = Server::at(&address, options.topology, options.statement_timeout);
+    let (driver, answers) = server.connect_and_ask(&[]).await.map_err(failed)?;
+    let (mut conn, state) = (driver.conn, &answers.state);
     let asked = tokio::time::timeout(options.statement_timeout, async {
         Ok::<_, Error>(Inspection {
             version: state.text("version").unwrap_or_default().to_owned(),
-            unfit: state.why_unfit(options),
+            unfit: answers.why_unfit().or_else(|| state.why_unfit()),
             weaknesses: state.weaknesses(),
             isolation: isolation(&mut conn, state.is_mariadb()).await?,
             database: conn.query_first("SELECT DATABASE()").await?.unwrap_or_default(),

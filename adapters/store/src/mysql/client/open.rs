@@ -8,7 +8,7 @@ use crate::mysql::client::address::Address;
 use crate::mysql::client::error::OpenError;
 use crate::mysql::client::pool::Pool;
 use crate::mysql::client::server::Server;
-use crate::mysql::client::writer::ServerState;
+use crate::mysql::topology::{Answers, ServerState, Topology, outlasts};
 
 /// The choices when a database is opened.
 #[derive(Clone)]
@@ -25,8 +25,8 @@ pub struct Options {
     pub holder_timeout: Duration,
     /// How many firings the node holds at the most: so many rows and definitions are remembered.
     pub held: usize,
-    /// Declares that a Galera cluster is written through one server only.
-    pub single_writer: bool,
+    /// Which kind of servers the address names, and whether several of them may be written to.
+    pub topology: Topology,
     /// Tells the time in place of the server; for tests.
     pub clock: Option<Arc<dyn Clock>>,
     /// Plays an older binary, which knows the schema up to this version; for tests.
@@ -46,7 +46,7 @@ impl Default for Options {
             statement_timeout: Duration::from_secs(5),
             holder_timeout: Duration::from_secs(6),
             held: 10_000,
-            single_writer: false,
+            topology: Topology::default(),
             clock: None,
             knows_up_to: None,
             takes_schema_lock: true,
@@ -71,26 +71,26 @@ pub(in crate::mysql) struct Pools {
 /// How many statements that commit by themselves are on their way at a time: so many starts are.
 const SINGLE_STATEMENTS: usize = 2;
 
-impl ServerState {
+impl Answers {
     /// Refuses a server on which promises cannot be kept, and warns of one that keeps them less well.
     pub fn check(&self, address: &Address, options: &Options) -> Result<(), OpenError> {
-        if let Some(why) = self.why_unfit(options) {
+        if let Some(why) = self.why_unfit().or_else(|| self.state.why_unfit()) {
             return Err(address.unfit(why));
         }
-        self.weaknesses().into_iter().for_each(|weakness| tracing::warn!(place = address.place, "{weakness}"));
+        // The lease is twice as long.
+        if let Some(sentence) = outlasts(self, options.holder_timeout * 2) {
+            tracing::warn!(place = address.place, "{sentence}");
+        }
+        self.state.weaknesses().into_iter().for_each(|weakness| tracing::warn!(place = address.place, "{weakness}"));
         Ok(())
     }
+}
 
-    /// Why promises cannot be kept on this server, and what to do about it.
-    pub fn why_unfit(&self, options: &Options) -> Option<String> {
+impl ServerState {
+    /// Which of its settings break promises, and what to do about it.
+    pub fn why_unfit(&self) -> Option<String> {
         let why = if self.is_on("log_bin") && self.is("binlog_format", "STATEMENT") {
             "binlog_format is STATEMENT, which loses the order of transactions under READ COMMITTED; set it to ROW"
-        } else if self.is_on("wsrep_on") && !options.single_writer {
-            "wsrep_on is on: in a Galera cluster two servers grant the same lock; write through one server only, and say so \
-             with store.single_writer = true"
-        } else if self.is_in_group() && self.is("group_replication_single_primary_mode", "OFF") {
-            "its group has several primaries (group_replication_single_primary_mode is OFF), of which each grants the same \
-             lock; let the group have one: SELECT group_replication_switch_to_single_primary_mode()"
         } else if self.number("max_allowed_packet").is_some_and(|bytes| bytes < 16 << 20) {
             "max_allowed_packet is below 16M, and outputs would not fit; set it to 16M or more"
         } else {
@@ -133,22 +133,24 @@ impl ServerState {
             format!("SET SESSION TRANSACTION ISOLATION LEVEL {isolation}"),
         ]
     }
+}
 
+impl Answers {
     /// The pools, none of them connected yet.
     pub fn pools(&self, server: &Arc<Server>, options: &Options) -> Pools {
         let long = Duration::from_secs(1800);
-        let fresh_for = if self.is_mariadb() { long } else { options.holder_timeout * 3 / 4 };
+        let fresh_for = if self.state.is_mariadb() { long } else { options.holder_timeout * 3 / 4 };
         let pool = |settings, size| Pool::new(server.clone(), settings, size, fresh_for);
         // A transaction that writes begins with its first statement, so no statement only begins.
-        let mut writing = self.settings(options, "READ COMMITTED");
+        let mut writing = self.state.settings(options, "READ COMMITTED");
         writing.push("SET SESSION autocommit = 0".to_owned());
         // Between its statements such a connection holds nothing that others wait for.
-        let mut single = self.settings(options, "READ COMMITTED");
+        let mut single = self.state.settings(options, "READ COMMITTED");
         single.push("SET SESSION autocommit = 1, wait_timeout = 3600".to_owned());
         Pools {
             heartbeats: pool(writing.clone(), 1),
             writers: pool(writing, options.writers),
-            readers: pool(self.settings(options, "REPEATABLE READ"), options.readers),
+            readers: pool(self.state.settings(options, "REPEATABLE READ"), options.readers),
             single_statements: Pool::new(server.clone(), single, SINGLE_STATEMENTS, long),
             statement_timeout: options.statement_timeout,
             holder_timeout: options.holder_timeout,
@@ -160,27 +162,21 @@ impl ServerState {
 mod tests {
     use super::*;
 
-    fn variables(pairs: &[(&str, &str)]) -> ServerState {
-        ServerState::of(pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())))
-    }
-
-    fn address() -> Address {
-        Address::of("mysql://u:secret@db.example:3307/carillon").unwrap()
+    fn check(pairs: &[(&str, &str)]) -> Result<(), String> {
+        let state = ServerState::of(pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+        let address = Address::of("mysql://u:secret@db.example:3307/carillon").unwrap();
+        let answers = Answers { state, members: None };
+        answers.check(&address, &Options::default()).map_err(|error| error.to_string())
     }
 
     #[test]
     fn servers_that_break_promises_are_refused() {
-        let check = |pairs: &[(&str, &str)], options: &Options| {
-            variables(pairs).check(&address(), options).map_err(|error| error.to_string())
-        };
-        let options = Options::default();
-        assert_eq!(check(&[("read_only", "OFF"), ("wsrep_on", "OFF")], &options), Ok(()));
+        assert_eq!(check(&[("read_only", "OFF"), ("wsrep_on", "OFF")]), Ok(()));
+        assert_eq!(check(&[("wsrep_on", "ON")]), Ok(()), "a Galera cluster is written through one server");
         let group = [("group_replication_group_name", "g"), ("group_replication_single_primary_mode", "OFF")];
-        assert!(check(&group, &options).unwrap_err().contains("several primaries"));
-        assert!(check(&[("wsrep_on", "ON")], &options).unwrap_err().contains("single_writer"));
-        let declared = Options { single_writer: true, ..Options::default() };
-        assert_eq!(check(&[("wsrep_on", "ON")], &declared), Ok(()));
-        assert_eq!(check(&[("log_bin", "OFF"), ("binlog_format", "STATEMENT")], &options), Ok(()));
-        assert!(check(&[("log_bin", "ON"), ("binlog_format", "STATEMENT")], &options).unwrap_err().contains("ROW"));
+        assert!(check(&group).unwrap_err().contains("several primaries"));
+        assert!(check(&[("version", "8.0.11-TiDB-v8.5.0")]).unwrap_err().contains("TiDB"));
+        assert_eq!(check(&[("log_bin", "OFF"), ("binlog_format", "STATEMENT")]), Ok(()));
+        assert!(check(&[("log_bin", "ON"), ("binlog_format", "STATEMENT")]).unwrap_err().contains("ROW"));
     }
 }

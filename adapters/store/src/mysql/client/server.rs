@@ -10,9 +10,12 @@ use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, DriverError, Error};
 use tokio::time::{Instant, timeout};
 
+use crate::ServerReport;
 use crate::mysql::client::address::{Address, Host};
+use crate::mysql::client::chosen::Chosen;
 use crate::mysql::client::error;
-use crate::mysql::client::writer::{Members, NoWriter, ServerState};
+use crate::mysql::client::writer::{self, NoWriter};
+use crate::mysql::topology::{Answers, BeatOfServer, Engine, Follow, Seen, Topology, follow};
 
 /// How long a KILL may take before it is given up: the server's own timeouts end the connection then.
 const KILL_TIMEOUT: Duration = Duration::from_secs(1);
@@ -25,6 +28,9 @@ pub(in crate::mysql) struct Server {
     good: AtomicUsize,
     /// Grows when a server is left: connections of an earlier generation are not used again.
     generation: AtomicU64,
+    /// The operator's word about them.
+    topology: Topology,
+    chosen: Chosen,
     pub statement_timeout: Duration,
 }
 
@@ -42,20 +48,35 @@ pub(in crate::mysql) struct DriverConnection {
     pub opened: Instant,
     generation: u64,
     place: usize,
-    identity: String,
+    /// The name that the server has for itself.
+    pub identity: String,
 }
 
 /// A connection to the server that takes writes, and what that server says about itself.
 struct Dialed {
     conn: Conn,
-    state: ServerState,
+    answers: Answers,
     place: usize,
+    generation: u64,
 }
 
 impl Server {
-    pub fn at(address: &Address, statement_timeout: Duration) -> Self {
+    pub fn at(address: &Address, topology: Topology, statement_timeout: Duration) -> Self {
         let hosts = address.hosts.iter().cloned().map(|host| Peer { host, is_plain: AtomicBool::new(false) }).collect();
-        Self { hosts, good: AtomicUsize::new(0), generation: AtomicU64::new(0), statement_timeout }
+        let (good, generation) = (AtomicUsize::new(0), AtomicU64::new(0));
+        Self { hosts, good, generation, topology, chosen: Chosen::default(), statement_timeout }
+    }
+
+    /// Which server is used and why, for people.
+    pub fn report(&self) -> Option<ServerReport> {
+        self.chosen.report()
+    }
+
+    /// The servers of all sessions, as they were read last.
+    pub fn see_sessions(&self, beats: &[BeatOfServer<'_>]) {
+        if !self.topology.allows_several_writers() {
+            self.chosen.see(beats);
+        }
     }
 
     /// Whether a connection leads to the server that is used now.
@@ -84,13 +105,14 @@ impl Server {
             let Some(peer) = self.hosts.get(place) else { continue };
             let mut waits = Waits { server: self, place, given_up: true };
             let late = || std::io::Error::new(std::io::ErrorKind::TimedOut, "it did not answer in time").into();
-            let dialed = timeout(share, peer.dial_writer()).await.unwrap_or_else(|_| Err(late()));
+            let dialing = peer.dial_writer(self.topology, self.chosen.engine());
+            let dialed = timeout(share, dialing).await.unwrap_or_else(|_| Err(late()));
             waits.given_up = false;
             drop(waits);
             match dialed {
-                Ok((conn, state)) => {
-                    self.use_from_now_on(place, &state);
-                    return Ok(Dialed { conn, state, place });
+                Ok((conn, answers)) => {
+                    let generation = self.use_from_now_on(place, &answers, &refusals);
+                    return Ok(Dialed { conn, answers, place, generation });
                 }
                 Err(Error::Server(refused)) if error::REFUSES_USER.contains(&refused.code) => {
                     return Err(Error::Server(refused));
@@ -107,18 +129,39 @@ impl Server {
         }
     }
 
-    /// All connections of a node lead to one server.
-    fn use_from_now_on(&self, place: usize, state: &ServerState) {
-        let left = self.good.swap(place, Ordering::AcqRel);
-        if left != place {
-            self.generation.fetch_add(1, Ordering::AcqRel);
-            let of = |place: usize| self.hosts.get(place).map(|peer| peer.host.place.as_str());
-            tracing::warn!(
-                from = of(left),
-                to = of(place),
-                identity = state.identity(),
-                "another server takes the writes now"
-            );
+    /// All connections of a node lead to one server. One name may lead to another server than before. Answers the generation.
+    fn use_from_now_on(&self, place: usize, answers: &Answers, refusals: &[String]) -> u64 {
+        let name = self.hosts.get(place).map_or("", |peer| peer.host.place.as_str());
+        let moved = self.chosen.is_now(name, answers, refusals);
+        if self.good.swap(place, Ordering::AcqRel) != place || moved {
+            return self.generation.fetch_add(1, Ordering::AcqRel) + 1;
+        }
+        self.generation.load(Ordering::Acquire)
+    }
+
+    /// A node that starts takes the server of the nodes that write already. `Err` tells why it cannot.
+    pub async fn follow(&self, own: &str, others: &[String]) -> Result<(), String> {
+        if self.topology.allows_several_writers() || others.is_empty() || others.iter().any(|other| other == own) {
+            return Ok(());
+        }
+        let share = self.statement_timeout / u32::try_from(self.hosts.len()).unwrap_or(u32::MAX);
+        let mut found = Vec::new();
+        for peer in &self.hosts {
+            let dialed = timeout(share, peer.dial_writer(self.topology, self.chosen.engine())).await;
+            found.push(dialed.ok().and_then(Result::ok).map(|(_, answers)| answers));
+        }
+        let seen = |answers: &Option<Answers>| {
+            answers.as_ref().map_or(Seen::Away, |answers| Seen::Writer(answers.state.identity()))
+        };
+        match follow(own, others, &found.iter().map(seen).collect::<Vec<_>>()) {
+            Follow::Stay => Ok(()),
+            Follow::Refuse(why) => Err(why),
+            Follow::Move(place) => {
+                if let Some(Some(answers)) = found.get(place) {
+                    self.use_from_now_on(place, answers, &["the other nodes write through it".to_owned()]);
+                }
+                Ok(())
+            }
         }
     }
 
@@ -131,15 +174,15 @@ impl Server {
     pub async fn connect_and_ask(
         &self,
         settings: &[String],
-    ) -> Result<(DriverConnection, ServerState), mysql_async::Error> {
+    ) -> Result<(DriverConnection, Answers), mysql_async::Error> {
         let opened = Instant::now();
         let connecting = async {
-            let Dialed { mut conn, state, place } = self.dial().await?;
+            let Dialed { mut conn, answers, place, generation } = self.dial().await?;
             for setting in settings {
                 conn.query_drop(setting).await?;
             }
-            let generation = self.generation.load(Ordering::Acquire);
-            Ok((DriverConnection { conn, opened, generation, place, identity: state.identity() }, state))
+            let identity = answers.state.identity();
+            Ok((DriverConnection { conn, opened, generation, place, identity }, answers))
         };
         let late = || std::io::Error::new(std::io::ErrorKind::TimedOut, "it did not answer in time");
         timeout(self.statement_timeout, connecting).await.unwrap_or_else(|_| Err(late().into()))
@@ -152,7 +195,7 @@ impl Server {
         let Some(peer) = self.hosts.get(driver.place) else { return };
         let killing = async {
             let mut conn = peer.dial().await?;
-            let state = ServerState::ask(&mut conn).await?;
+            let state = writer::ask(&mut conn).await?.state;
             let is_the_same = state.identity() == driver.identity;
             let uptime = state.number("uptime").map(Duration::from_secs);
             if is_the_same && uptime.is_some_and(|uptime| driver.opened.elapsed() <= uptime) {
@@ -203,16 +246,13 @@ impl Peer {
         }
     }
 
-    /// The same, refused where the server takes no writes.
-    async fn dial_writer(&self) -> mysql_async::Result<(Conn, ServerState)> {
+    /// The same, refused where the server takes no writes or is none of those that are meant.
+    async fn dial_writer(&self, topology: Topology, before: Option<Engine>) -> mysql_async::Result<(Conn, Answers)> {
         let mut conn = self.dial().await?;
-        let state = ServerState::ask(&mut conn).await?;
-        let mut why = state.why_no_writer();
-        if why.is_none() && state.is_in_group() {
-            why = Members::ask(&mut conn).await?.and_then(|members| members.why_no_writer());
-        }
+        let answers = writer::ask(&mut conn).await?;
+        let why = topology.why_not(answers.engine(), before).or_else(|| answers.why_no_writer());
         match why {
-            None => Ok((conn, state)),
+            None => Ok((conn, answers)),
             Some(why) => {
                 conn.disconnect().await?;
                 Err(Error::Other(NoWriter(why).into()))

@@ -34,7 +34,7 @@ pub(in crate::mysql) const RECORD: &str = "r.id, r.job_id, r.due_at, r.trigger_n
      r.prepared_ms, r.cpu_ms, r.peak_memory_kib";
 
 pub(in crate::mysql) const SESSION: &str =
-    "n.id, n.node, n.address, n.version, n.state, n.seq, n.started_at, n.heartbeat_at";
+    "n.id, n.node, n.address, n.version, n.state, n.seq, n.started_at, n.heartbeat_at, n.server";
 
 /// The columns of one row.
 pub(in crate::mysql) struct Columns {
@@ -223,7 +223,8 @@ pub(in crate::mysql) fn session_of(from: &mut Columns) -> StoreResult<SessionVie
     let state = from.name(&SessionState::ALL, SessionState::as_str)?;
     let beat = SessionBeat { id, seq: from.next()?, state };
     let (started_at, heartbeat_at) = (from.time()?, from.time()?);
-    Ok(SessionView { beat, node, address, version, started_at, heartbeat_at, prepared: 0, executing: 0 })
+    let server = from.next()?;
+    Ok(SessionView { beat, node, address, version, started_at, heartbeat_at, server, prepared: 0, executing: 0 })
 }
 
 /// The state of a session.

@@ -14,6 +14,7 @@ use crate::guarded::guarded;
 use crate::mysql::client::connection::MySqlConnection;
 use crate::mysql::client::error::unreadable;
 use crate::mysql::encoding::rows::{self, Columns, SESSION};
+use crate::mysql::topology::BeatOfServer;
 use crate::mysql::write::update::NOT_STARTED;
 use crate::tables::{KnownSession, Standing};
 use crate::{NewSession, RecordedLoss, SessionBeat, SessionState, SessionView, StoreResult};
@@ -107,7 +108,14 @@ impl MySqlConnection {
             true => format!("SELECT {SESSION}, {HELD_ROWS} {} ORDER BY n.id", counted_sessions()),
             false => format!("SELECT {SESSION}, 0, 0 FROM session n ORDER BY n.id"),
         };
-        self.query(&sql).await?.into_iter().map(|row| counted_session(&mut Columns::of(row))).collect()
+        let rows = self.query(&sql).await?;
+        let views: Vec<SessionView> =
+            rows.into_iter().map(|row| counted_session(&mut Columns::of(row))).collect::<StoreResult<_>>()?;
+        let live = views.iter().filter(|view| view.beat.state != SessionState::Ended);
+        let beats =
+            live.map(|view| BeatOfServer { node: &view.node, server: view.server.as_deref(), at: view.heartbeat_at });
+        self.see_sessions(&beats.collect::<Vec<_>>());
+        Ok(views)
     }
 
     async fn write_session(&mut self, sql: &str, params: Vec<Value>) -> StoreResult<()> {
@@ -116,13 +124,19 @@ impl MySqlConnection {
 }
 
 impl Sessions for MySqlConnection {
+    /// The session tells the server to which this very statement goes.
     async fn insert_session(&mut self, new: &NewSession, now: Timestamp) -> StoreResult<()> {
-        let sql = "INSERT INTO session (id, node, address, version, state, seq, started_at, heartbeat_at) \
-                   VALUES (?, ?, ?, ?, ?, 0, ?, ?)";
+        let sql = "INSERT INTO session (id, node, address, version, state, seq, started_at, heartbeat_at, server) \
+                   VALUES (?, ?, ?, ?, ?, 0, ?, ?, ?)";
         let NewSession { id, node, address, version } = new;
         let (id, now, state) = (id.as_u64(), now.as_ms(), SessionState::Live.as_str());
         let texts: [Value; 3] = [node.into(), address.into(), version.into()];
-        let params = std::iter::once(id.into()).chain(texts).chain([state.into(), now.into(), now.into()]);
+        let params = std::iter::once(id.into()).chain(texts).chain([
+            state.into(),
+            now.into(),
+            now.into(),
+            self.server_identity().into(),
+        ]);
         self.write_session(sql, params.collect()).await
     }
 
@@ -143,14 +157,15 @@ impl Sessions for MySqlConnection {
         state: SessionState,
         now: Timestamp,
     ) -> StoreResult<()> {
-        let sql =
-            "UPDATE session SET seq = ?, state = ?, heartbeat_at = ? WHERE id = ? AND state <> 'ended' AND seq < ?";
+        let sql = "UPDATE session SET seq = ?, state = ?, heartbeat_at = ?, server = ? WHERE id = ? AND state <> 'ended' AND seq < ?";
         let sql = match enabled(Guard::HeartbeatNotEnded) {
             true => guarded(Guard::HeartbeatNewer, sql, "seq < ?", "0 <= ?"),
             false => guarded(Guard::HeartbeatNotEnded, sql, "state <> 'ended'", "TRUE"),
         };
         let (now, id) = (now.as_ms(), session.as_u64());
-        self.write_session(&sql, vec![seq.into(), state.as_str().into(), now.into(), id.into(), seq.into()]).await
+        let server: Value = self.server_identity().into();
+        let params = vec![seq.into(), state.as_str().into(), now.into(), server, id.into(), seq.into()];
+        self.write_session(&sql, params).await
     }
 
     async fn end_session(&mut self, session: SessionId, seen_seq: u64) -> StoreResult<()> {

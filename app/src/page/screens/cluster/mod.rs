@@ -38,6 +38,7 @@ pub(crate) async fn show(visit: &Visit) -> Result<View, Fault> {
         (verdict(&sessions, &losses, &troubles))
         (losses::open(visit, &losses))
         (nodes(visit, &sessions))
+        (server(visit))
         (clock(visit))
         (losses::section(visit, &losses))
         (executors(visit))
@@ -58,6 +59,9 @@ fn troubles(visit: &Visit, sessions: &[SessionView], losses: &[RecordedLoss]) ->
     }
     for session in sessions.iter().filter(|session| is_silent(visit, session)) {
         found.push(format!("The node {} has gone silent.", session.node));
+    }
+    if let Some(trouble) = visit.api.store.server().and_then(|server| server.trouble) {
+        found.push(sentence(&trouble));
     }
     let drift_ms = visit.api.engine.counts().clock_offset_ms;
     if drift_ms.unsigned_abs() > DRIFT_MS {
@@ -93,7 +97,7 @@ fn nodes(visit: &Visit, sessions: &[SessionView]) -> Markup {
                 thead { tr {
                     th scope="col" { "Node" } th scope="col" { "State" } th scope="col" { "Heartbeat" }
                     th.n scope="col" { "Prepared" } th.n scope="col" { "Running" } th.n scope="col" { "Partitions" }
-                    th scope="col" { "Started" } th scope="col" { "Version" } th scope="col" { "Address" } th scope="col" { "Session" }
+                    th scope="col" { "Started" } th scope="col" { "Version" } th scope="col" { "Database server" } th scope="col" { "Address" } th scope="col" { "Session" }
                 } }
                 tbody data-list { @for session in sessions { (node(visit, session, &live)) } }
             } }
@@ -122,6 +126,7 @@ fn node(visit: &Visit, session: &SessionView, live: &[SessionId]) -> Markup {
             }
             td.nowrap { (relative(session.started_at, visit.now)) }
             td { (session.version) }
+            td { @match &session.server { Some(server) => code { (server) }, None => "–" } }
             td.nowrap { code { (session.address) } }
             td { code.muted { (id) } }
         }
@@ -135,6 +140,20 @@ pub(crate) fn state(visit: &Visit, session: &SessionView) -> Markup {
         _ if is_silent(visit, session) => html! { span.o.o-timed_out { (Mark::TimedOut.icon()) "silent" } },
         SessionState::Draining => html! { span.o.o-waiting { (Mark::Waiting.icon()) "draining" } },
         SessionState::Live => html! { span.o.o-succeeded { (Mark::Succeeded.icon()) "live" } },
+    }
+}
+
+/// The server of a shared database; an embedded file has none.
+fn server(visit: &Visit) -> Markup {
+    let Some(server) = visit.api.store.server() else { return html! {} };
+    html! {
+        section.group {
+            h2 { "Database server of " (visit.api.engine.node()) }
+            p {
+                code { (server.identity) } ", named " code { (server.place) } ": " (server.topology) ". "
+                span.muted { (sentence(&server.why)) }
+            }
+        }
     }
 }
 
