@@ -54,6 +54,12 @@ pub fn commits_were_lost(acked: u64, known: Option<u64>) -> bool {
     acked > 0 && known.is_none_or(|known| known < acked)
 }
 
+/// Whether a read that seems to show lost commits was only behind. `seen` is the sequence of the session in that read, `current` the one on a
+/// connection that is known to miss nothing that was acknowledged. A read that is behind proves nothing.
+pub fn was_behind(seen: Option<u64>, current: Option<u64>) -> bool {
+    current > seen
+}
+
 /// Whether a firing may have started in lost commits and must not start again. `until` is the end of the newest loss
 /// window: every firing that was due by then could have started.
 pub fn may_have_started(job: &Job, due_at: Timestamp, until: Option<Timestamp>) -> bool {
@@ -77,6 +83,22 @@ mod tests {
         ];
         for (acked, known, expected) in table {
             assert_eq!(commits_were_lost(acked, known), expected, "acknowledged {acked}, known {known:?}");
+        }
+    }
+
+    #[test]
+    fn a_read_that_a_current_one_contradicts_was_behind() {
+        let table = [
+            (Some(4), Some(5), true),
+            (None, Some(1), true),
+            (Some(4), Some(4), false),
+            (None, None, false),
+            // The database lost even more meanwhile.
+            (Some(4), Some(3), false),
+            (Some(4), None, false),
+        ];
+        for (seen, current, expected) in table {
+            assert_eq!(was_behind(seen, current), expected, "seen {seen:?}, current {current:?}");
         }
     }
 

@@ -225,7 +225,7 @@ impl<D: Database> Tables for Transaction<D> {
     }
 
     async fn spent_seq(&mut self, session: SessionId) -> StoreResult<Option<u64>> {
-        self.connection.spent_seq(session).await
+        self.read_spent_seq(session).await
     }
 
     async fn last_spent_at(&mut self) -> StoreResult<Option<Timestamp>> {
@@ -233,6 +233,7 @@ impl<D: Database> Tables for Transaction<D> {
     }
 
     async fn note_window(&mut self, loss: &RecordedLoss) -> StoreResult<()> {
+        self.confirm_loss(loss.session).await?;
         self.shared.forget_lost(Some(loss.window.until_at));
         self.wrote = true;
         self.connection.note_window(loss).await

@@ -4,13 +4,16 @@ use std::sync::Arc;
 
 use carillon_domain::guard::{Guard, enabled};
 use carillon_domain::id::SessionId;
+use carillon_domain::lost_commits::was_behind;
 use carillon_domain::time::Timestamp;
 use tokio::sync::OwnedMutexGuard;
 
 use crate::alerts::AlertError;
 use crate::cache::row_cache::UnreadRows;
 use crate::cluster::locks::{Locks, ids_of, without_locks};
-use crate::cluster::port::{ClockAnswer, ConcurrentRuns, Connection, Database, NotBegun, Opened, Opening, Pool};
+use crate::cluster::port::{
+    ClockAnswer, ConcurrentRuns, Connection, Database, NotBegun, Opened, Opening, Pool, Sessions,
+};
 use crate::cluster::shared::StoreState;
 use crate::tables::Standing;
 use crate::{ControlError, StoreError, StoreResult};
@@ -35,6 +38,8 @@ pub(crate) struct Transaction<D: Database> {
     pub standing: Option<(SessionId, Standing)>,
     /// The concurrent runs of the cluster when the standing was read.
     pub concurrent_runs: ConcurrentRuns,
+    /// The newest sequence of that session that this transaction has read, if it has read any.
+    seen_seq: Option<u64>,
     /// The lock rows that were written last.
     locked: Vec<u32>,
     _process_locks: Vec<OwnedMutexGuard<()>>,
@@ -96,6 +101,7 @@ impl<D: Database> Transaction<D> {
             session,
             standing: None,
             concurrent_runs: ConcurrentRuns::default(),
+            seen_seq: None,
             locked: Vec::new(),
             _process_locks: process_locks,
         }
@@ -166,7 +172,31 @@ impl<D: Database> Transaction<D> {
         if missing.is_empty() {
             return Ok(self.connection.moved_on());
         }
+        // A server that is behind may not have got the rows yet, and nobody is to be told to restore what is there.
+        if let Some(mut current) = self.database.current().await? {
+            let found = current.lock_row_ids().await;
+            current.give_up().await;
+            let found = found?;
+            if missing.iter().all(|id| found.contains(id)) {
+                return Ok(behind());
+            }
+        }
         Ok(StoreError::LockMissing(without_locks(&missing)))
+    }
+
+    /// Fails if the reads that seem to show lost commits were only behind.
+    pub async fn confirm_loss(&mut self, session: SessionId) -> StoreResult<()> {
+        let Some(mut current) = self.database.current().await? else { return Ok(()) };
+        let seq = current_seq(&mut current, session).await;
+        current.give_up().await;
+        if was_behind(self.seen_seq, seq?) { Err(behind()) } else { Ok(()) }
+    }
+
+    /// The sequence of a session that is over, which is kept for a day.
+    pub async fn read_spent_seq(&mut self, session: SessionId) -> StoreResult<Option<u64>> {
+        let seq = self.connection.spent_seq(session).await?;
+        self.seen_seq = self.seen_seq.max(seq);
+        Ok(seq)
     }
 
     /// The standing of a session, which was read with the time if the transaction is for that session.
@@ -181,6 +211,7 @@ impl<D: Database> Transaction<D> {
                 standing
             }
         };
+        self.seen_seq = self.seen_seq.max(standing.session.as_ref().map(|own| own.beat.seq));
         self.shared.forget_lost(standing.losses_until);
         Ok(standing)
     }
@@ -208,6 +239,20 @@ impl<D: Database> Transaction<D> {
         }
         (answer, again)
     }
+}
+
+async fn current_seq<C: Connection>(current: &mut C, session: SessionId) -> StoreResult<Option<u64>> {
+    let live = current.clock(Some(session)).await?.standing.and_then(|(standing, _)| standing.session);
+    match live {
+        Some(own) => Ok(Some(own.beat.seq)),
+        None => current.spent_seq(session).await,
+    }
+}
+
+fn behind() -> StoreError {
+    StoreError::Retryable(
+        "the database server is behind the others: it misses what was acknowledged already".to_owned(),
+    )
 }
 
 /// The errors of calls.

@@ -75,6 +75,14 @@ impl Database for MySqlDatabase {
         self.pool(pool).connection(fresh).await
     }
 
+    /// Behind a failover an idle connection may lead to another server, so it is a new one.
+    async fn current(&self) -> StoreResult<Option<MySqlConnection>> {
+        match &self.pools.current {
+            Some(pool) => pool.connection(true).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
     fn forget_idle(&self, pool: Pool) {
         self.pool(pool).clear();
     }

@@ -11,9 +11,12 @@ mod write;
 
 use std::sync::Arc;
 
+use mysql_async::prelude::Queryable;
+
 use crate::cluster::ClusterStore;
 use crate::mysql::client::address::Address;
 pub use crate::mysql::client::connection::MySqlConnection;
+use crate::mysql::client::error;
 pub use crate::mysql::client::error::{Denial, OpenError};
 pub use crate::mysql::client::inspect::{ClockReading, InspectError, Inspection, inspect};
 pub use crate::mysql::client::open::Options;
@@ -21,6 +24,7 @@ use crate::mysql::client::server::Server;
 pub use crate::mysql::database::MySqlDatabase;
 pub use crate::mysql::schema::SchemaState;
 pub use crate::mysql::topology::Topology;
+use crate::mysql::topology::reads_everything;
 
 /// Jobs, runs and sessions in a MySQL or MariaDB database that other nodes use too.
 pub type MySqlStore = ClusterStore<MySqlDatabase>;
@@ -49,6 +53,10 @@ impl MySqlStore {
         let (driver, answers) = server.connect_and_ask(&[]).await.map_err(unreachable)?;
         let (mut conn, first) = (driver.conn, driver.identity);
         answers.check(&address, &options)?;
+        if let Some(setting) = reads_everything(answers.engine()) {
+            let refused = |error| unreachable(error::refused_setting(setting, error));
+            conn.query_drop(setting).await.map_err(refused)?;
+        }
         let partitions = schema::prepare(&mut conn, &address, &options).await?;
         let others = schema::servers_of_sessions(&mut conn).await.map_err(unreachable)?;
         server.follow(&first, &others).await.map_err(|why| address.unfit(why))?;

@@ -39,6 +39,12 @@ pub trait Database: Send + Sync + 'static {
     /// A connection on which nothing is begun, for one statement that commits by itself. `fresh` if an idle one turned out to be dead.
     fn connection(&self, pool: Pool, fresh: bool) -> impl Future<Output = StoreResult<Self::Connection>> + Send;
 
+    /// A connection whose reads miss nothing that was acknowledged to anybody; `None` if those of every connection are so. Some servers
+    /// apply later what another one has acknowledged.
+    fn current(&self) -> impl Future<Output = StoreResult<Option<Self::Connection>>> + Send {
+        async { Ok(None) }
+    }
+
     /// Takes no idle connection of this pool any more.
     fn forget_idle(&self, pool: Pool);
 

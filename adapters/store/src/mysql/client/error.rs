@@ -26,8 +26,10 @@ const NOT_WRITER: [u16; 6] = [1290, 1836, 1792, 1047, 3032, 3100];
 const REFUSED_BEFORE: [u16; 3] = [1290, 1836, 1792];
 /// Taken by somebody else since it was looked for; if it is so again each time, it is refused for good.
 const DUPLICATE: u16 = 1062;
+/// A privilege is missing, which the server names.
+const NO_PRIVILEGE: u16 = 1227;
 /// The server refuses the user or the database, as any other server would do.
-pub(in crate::mysql) const REFUSES_USER: [u16; 6] = [1044, 1045, 1049, 1142, 1227, 3159];
+pub(in crate::mysql) const REFUSES_USER: [u16; 6] = [1044, 1045, 1049, 1142, NO_PRIVILEGE, 3159];
 /// Busy, full, going down, cut short.
 const PASSING: [u16; 21] = [
     1021, 1037, 1038, 1040, 1041, 1053, 1114, 1135, 1158, 1159, 1160, 1161, 1180, 1203, 1205, 1206, 1226, 1317, 1927,
@@ -110,6 +112,20 @@ pub(in crate::mysql) fn lost_against_another(error: &Error) -> bool {
 /// Whether a server has no named locks for us: 1235 as a member of Galera by its version, 1105 in the strict mode of Percona's.
 pub(in crate::mysql) fn gives_no_named_lock(error: &Error) -> bool {
     matches!(error, Error::Server(server) if server.code == 1235 || server.code == 1105)
+}
+
+/// The refusal of a setting of the session, with the setting and the remedy. Other errors stay.
+pub(in crate::mysql) fn refused_setting(setting: &str, error: Error) -> Error {
+    match error {
+        Error::Server(ServerError { code: NO_PRIVILEGE, message, state }) => {
+            let message = format!(
+                "its user may not say {setting} ({message}): GRANT SESSION_VARIABLES_ADMIN ON *.* TO that user, or another of \
+                 those privileges"
+            );
+            Error::Server(ServerError { code: NO_PRIVILEGE, message, state })
+        }
+        other => other,
+    }
 }
 
 /// A member of a group rolls back a transaction that lost against another member's at the COMMIT: 1180 with InnoDB's number of a deadlock.
@@ -254,6 +270,18 @@ mod tests {
         }
         assert!(!lost_against_another(&Error::from(std::io::Error::other("reset"))));
         assert!(gives_no_named_lock(&server(1235)) && !gives_no_named_lock(&server(1205)));
+    }
+
+    #[test]
+    fn a_setting_that_is_refused_is_told_with_the_privilege_that_it_needs() {
+        let setting = "SET SESSION group_replication_consistency = 'BEFORE'";
+        let denied = "Access denied; you need (at least one of) the SUPER, SYSTEM_VARIABLES_ADMIN or SESSION_VARIABLES_ADMIN \
+                      privilege(s) for this operation";
+        let said = refused_setting(setting, saying(NO_PRIVILEGE, denied)).to_string();
+        for part in [setting, "SYSTEM_VARIABLES_ADMIN", "GRANT SESSION_VARIABLES_ADMIN ON *.* TO that user"] {
+            assert!(said.contains(part), "{said}");
+        }
+        assert!(refused_setting(setting, saying(1193, "Unknown variable")).to_string().ends_with("Unknown variable"));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::mysql::client::address::Address;
 use crate::mysql::client::error::OpenError;
 use crate::mysql::client::pool::Pool;
 use crate::mysql::client::server::Server;
-use crate::mysql::topology::{Answers, ServerState, Topology, outlasts};
+use crate::mysql::topology::{Answers, ServerState, Topology, causality, outlasts, reads_everything};
 
 /// The choices when a database is opened.
 #[derive(Clone)]
@@ -62,6 +62,8 @@ pub(in crate::mysql) struct Pools {
     pub readers: Pool,
     /// For statements that commit by themselves.
     pub single_statements: Pool,
+    /// Reads that miss nothing that was acknowledged, where other servers may be ahead.
+    pub current: Option<Pool>,
     /// How long a statement may take.
     pub statement_timeout: Duration,
     /// See [`Options::holder_timeout`].
@@ -136,22 +138,35 @@ impl ServerState {
 }
 
 impl Answers {
+    /// The settings of every session.
+    fn settings(&self, options: &Options, isolation: &str) -> Vec<String> {
+        let mut settings = self.state.settings(options, isolation);
+        settings.extend(causality(self.engine(), options.topology).into_iter().map(str::to_owned));
+        settings
+    }
+
     /// The pools, none of them connected yet.
     pub fn pools(&self, server: &Arc<Server>, options: &Options) -> Pools {
         let long = Duration::from_secs(1800);
         let fresh_for = if self.state.is_mariadb() { long } else { options.holder_timeout * 3 / 4 };
         let pool = |settings, size| Pool::new(server.clone(), settings, size, fresh_for);
         // A transaction that writes begins with its first statement, so no statement only begins.
-        let mut writing = self.state.settings(options, "READ COMMITTED");
+        let mut writing = self.settings(options, "READ COMMITTED");
         writing.push("SET SESSION autocommit = 0".to_owned());
         // Between its statements such a connection holds nothing that others wait for.
-        let mut single = self.state.settings(options, "READ COMMITTED");
+        let mut single = self.settings(options, "READ COMMITTED");
         single.push("SET SESSION autocommit = 1, wait_timeout = 3600".to_owned());
+        let current = reads_everything(self.engine()).map(|setting| {
+            let mut settings = self.settings(options, "READ COMMITTED");
+            settings.push(setting.to_owned());
+            pool(settings, 1)
+        });
         Pools {
             heartbeats: pool(writing.clone(), 1),
             writers: pool(writing, options.writers),
-            readers: pool(self.state.settings(options, "REPEATABLE READ"), options.readers),
+            readers: pool(self.settings(options, "REPEATABLE READ"), options.readers),
             single_statements: Pool::new(server.clone(), single, SINGLE_STATEMENTS, long),
+            current,
             statement_timeout: options.statement_timeout,
             holder_timeout: options.holder_timeout,
         }

@@ -178,9 +178,13 @@ impl Server {
         let opened = Instant::now();
         let connecting = async {
             let Dialed { mut conn, answers, place, generation } = self.dial().await?;
+            // One that takes writes and never catches up with the others is as good as silent.
+            let mut waits = Waits { server: self, place, given_up: true };
             for setting in settings {
-                conn.query_drop(setting).await?;
+                conn.query_drop(setting).await.map_err(|error| error::refused_setting(setting, error))?;
             }
+            waits.given_up = false;
+            drop(waits);
             let identity = answers.state.identity();
             Ok((DriverConnection { conn, opened, generation, place, identity }, answers))
         };

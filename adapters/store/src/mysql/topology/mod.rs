@@ -2,6 +2,7 @@
 //!
 //! Carillon writes through one server at a time wherever it can, as locks of a cluster of servers are local to each of them.
 
+mod causality;
 mod follow;
 mod members;
 mod mixed;
@@ -11,6 +12,7 @@ mod timing;
 use std::fmt;
 use std::str::FromStr;
 
+pub(in crate::mysql) use causality::{causality, reads_everything};
 pub(in crate::mysql) use follow::{Follow, Seen, follow};
 pub(in crate::mysql) use members::{Member, Members};
 pub(in crate::mysql) use mixed::{BeatOfServer, mixed_writers};
