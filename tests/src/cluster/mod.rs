@@ -1,9 +1,11 @@
 //! Clusters: several servers as real processes on one database, each kept alive as a service manager would.
 
 mod member;
+mod outlive;
 mod witness;
 
 pub use member::Member;
+pub use outlive::nodes_outlive;
 pub use witness::Witness;
 
 use std::path::{Path, PathBuf};

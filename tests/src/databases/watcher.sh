@@ -4,6 +4,11 @@ exec 2>/dev/null
 directory=$1
 install=$2
 shift 2
+# A member that has made its cluster joins it when it starts again.
+again=()
+for word in "$@"; do
+    [ "$word" = --wsrep-new-cluster ] || again+=("$word")
+done
 start() {
     "$@" </dev/null >>"$directory/log" 2>&1 &
     server=$!
@@ -15,7 +20,7 @@ if $install </dev/null >"$directory/log" 2>&1; then
         case $word in
         kill) kill -KILL "$server"; wait "$server" ;;
         stop) kill -TERM "$server"; wait "$server" ;;
-        start) start "$@" ;;
+        start) start "${again[@]}" ;;
         pid) word=$server ;;
         freeze)
             kill -STOP "$server"
