@@ -1,0 +1,3 @@
+//! The MySQL store on Group Replication.
+
+mod on_group;
