@@ -202,6 +202,18 @@ pub async fn a_failure_waits_for_its_next_attempt(bench: &StoreFixture) {
     assert_eq!(told(bench).await.len(), 2, "no attempt comes any more");
 }
 
+/// The next attempt is looked for though its job is gone by the time that anybody looks.
+pub async fn a_failure_that_was_tried_again_is_not_told_when_its_job_is_gone(bench: &StoreFixture) {
+    let retry = Retry { max_attempts: 2, backoff: Duration::from_secs(5), ..Retry::default() };
+    bench.create(Job { retry, schedule: "@every 1000s".into(), ..job("a") }).await;
+    put(bench, &route("ops", &[When::Failed])).await;
+    bench.go_to(990);
+    run_once(bench, Status::Failed).await;
+    run_once(bench, Status::Succeeded).await;
+    bench.store.delete_job(&key("a"), None, &author()).await.unwrap();
+    assert_eq!(step(bench).await.notices, 0);
+}
+
 /// The incidents of a deleted job are forgotten without a word.
 pub async fn a_deleted_job_has_no_incidents(bench: &StoreFixture) {
     bench.create(job("a")).await;

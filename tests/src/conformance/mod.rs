@@ -101,7 +101,7 @@ macro_rules! store_conformance {
                 a_name_that_comes_again_is_told_apart;
             alerts: a_route_is_stored_and_its_changes_are_told_without_secrets, a_failure_and_its_end_are_told_once,
                 what_begins_and_ends_between_two_steps_is_told, a_route_is_not_told_the_past,
-                nodes_that_step_at_once_judge_once, a_step_is_bounded, a_failure_waits_for_its_next_attempt,
+                nodes_that_step_at_once_judge_once, a_step_is_bounded, a_failure_waits_for_its_next_attempt, a_failure_that_was_tried_again_is_not_told_when_its_job_is_gone,
                 a_deleted_job_has_no_incidents, a_job_that_leaves_a_route_has_no_incidents_there, a_changed_route_keeps_what_still_means_the_same,
                 output_is_told_where_it_is_asked_for, a_trouble_of_the_cluster_is_told_until_it_is_over,
                 a_lost_node_is_told_and_its_return,

@@ -91,11 +91,9 @@ pub(super) async fn of_journals<T: Tables>(
             found.gone.insert(record.job);
         }
         let ended = Ended { record: record.clone(), has_output: with_output.contains(&record.id), retry_at: None };
-        let retry_at = match row {
-            Some(row) if may_be_tried_again(row, record) => {
-                next_attempt(tables, row, ended.firing(), record.attempt).await?
-            }
-            _ => None,
+        let retry_at = match may_be_tried_again(row, record) {
+            true => next_attempt(tables, row, ended.firing(), record.attempt).await?,
+            false => None,
         };
         let subject = Subject::Job(subject(record.job, key, row));
         found.facts.push(Fact { at: record.finished_at, subject, what: What::Ended(Ended { retry_at, ..ended }) });
@@ -146,7 +144,7 @@ async fn dropped<T: Tables>(
                 found.gone.insert(job);
                 continue;
             };
-            if next_attempt(tables, row, held.firing, held.attempt).await?.is_none() {
+            if next_attempt(tables, Some(row), held.firing, held.attempt).await?.is_none() {
                 let subject = Subject::Job(subject(job, &row.definition.key(), Some(row)));
                 let fact = Fact { at: held.at, subject, what: What::RetryDropped(held.firing) };
                 // Several routes hold it back, and each is told by the one fact.
@@ -208,18 +206,20 @@ async fn jobs<T: Tables>(tables: &mut T, ids: Vec<JobId>) -> StoreResult<BTreeMa
     Ok(ids.into_iter().zip(rows).filter_map(|(id, row)| Some((id, row?))).collect())
 }
 
-fn may_be_tried_again(row: &JobRow, record: &RunRecord) -> bool {
-    matches!(record.status, Status::Failed | Status::TimedOut) && row.definition.job.retry.max_attempts > record.attempt
+/// Whether another attempt may follow. Nobody knows it of a job that is gone by now.
+fn may_be_tried_again(row: Option<&JobRow>, record: &RunRecord) -> bool {
+    let allows = |row: &JobRow| row.definition.job.retry.max_attempts > record.attempt;
+    matches!(record.status, Status::Failed | Status::TimedOut) && row.is_none_or(allows)
 }
 
 /// When the next attempt of a firing comes or came.
 async fn next_attempt<T: Tables>(
     tables: &mut T,
-    row: &JobRow,
+    row: Option<&JobRow>,
     firing: carillon_domain::firing::FiringKey,
     attempt: u32,
 ) -> StoreResult<Option<Timestamp>> {
-    if let Some(at) = retry_of(firing, attempt, Some(&*row.state), &[], &[]) {
+    if let Some(at) = retry_of(firing, attempt, row.map(|row| &*row.state), &[], &[]) {
         return Ok(Some(at));
     }
     let beside = tables.concurrent_by_key(&[firing]).await?;
