@@ -281,7 +281,8 @@ mod tests {
         for part in [setting, "SYSTEM_VARIABLES_ADMIN", "GRANT SESSION_VARIABLES_ADMIN ON *.* TO that user"] {
             assert!(said.contains(part), "{said}");
         }
-        assert!(refused_setting(setting, saying(1193, "Unknown variable")).to_string().ends_with("Unknown variable"));
+        let other = refused_setting(setting, saying(1193, "Unknown variable")).to_string();
+        assert!(other.contains("Unknown variable") && !other.contains("GRANT"), "{other}");
     }
 
     #[test]
