@@ -95,13 +95,17 @@ async fn capture(scratch: &Scratch<'_>, cycles: &Cycles, batches: usize, size: u
     sets
 }
 
-/// The log in the order in which it was written, without what did not come from the store and without the settings that its
-/// connections begin with.
+/// How the texts begin with which a connection of the store begins: the question that it asks the server, which MariaDB answers in
+/// part only, and its settings.
+const BEGINNINGS: [&[u8]; 4] = [b"SELECT VERSION()", b"SHOW GLOBAL ", b"SELECT MEMBER_ID", b"SET "];
+
+/// The log in the order in which it was written, without what did not come from the store and without the beginnings of connections.
 async fn logged(scratch: &Scratch<'_>) -> Vec<Vec<u8>> {
     let sql = "SELECT argument FROM mysql.general_log WHERE command_type IN ('Query', 'Execute') \
                AND user_host LIKE 'carillon%'";
     let texts: Vec<Vec<u8>> = scratch.root().await.query(sql).await.expect("the log can be read");
-    texts.into_iter().filter(|text| !text.starts_with(b"SET ")).collect()
+    let begins = |text: &Vec<u8>| BEGINNINGS.iter().any(|beginning| text.starts_with(beginning));
+    texts.into_iter().filter(|text| !begins(text)).collect()
 }
 
 /// Sends each list of texts on a connection of its own, all at the same time; how long that took.
