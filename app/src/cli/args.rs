@@ -10,24 +10,56 @@ use carillon_domain::name::{check_job_name, check_namespace};
 use carillon_domain::time::Timestamp;
 use clap::{Args, Subcommand, ValueEnum};
 
+use crate::config::Overrides;
+
 /// Where `serve` listens unless it is told otherwise.
 pub const DEFAULT_SERVER: &str = "http://127.0.0.1:7650";
 
-/// Arguments of `serve`; each one overrides `carillon.toml` and the environment.
+/// Where the configuration comes from, and which database it names.
 #[derive(Debug, Clone, Args)]
-pub struct ServeArgs {
+pub struct ConfigArgs {
     /// The configuration [default: carillon.toml, where there is one]
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// The database: sqlite://FILE or mysql://USER:PASSWORD@HOST:PORT[,HOST:PORT]/NAME
     #[arg(long, value_name = "URL")]
     pub store: Option<String>,
+}
+
+/// A node and its configuration.
+#[derive(Debug, Clone, Args)]
+pub struct NodeArgs {
+    /// Which configuration.
+    #[command(flatten)]
+    pub from: ConfigArgs,
     /// Where the HTTP API listens [default: 127.0.0.1:7650]
     #[arg(long, value_name = "ADDR")]
     pub bind: Option<String>,
     /// The node's name [default: the host's name]
     #[arg(long, value_name = "NAME")]
     pub node_name: Option<String>,
+}
+
+impl ConfigArgs {
+    /// The parts that go before the environment and the file.
+    pub fn overrides(&self) -> Overrides {
+        Overrides { store_url: self.store.clone(), ..Overrides::default() }
+    }
+}
+
+impl NodeArgs {
+    /// The parts that go before the environment and the file.
+    pub fn overrides(&self) -> Overrides {
+        Overrides { bind: self.bind.clone(), node_name: self.node_name.clone(), ..self.from.overrides() }
+    }
+}
+
+/// Arguments of `serve`; each one overrides `carillon.toml` and the environment.
+#[derive(Debug, Clone, Args)]
+pub struct ServeArgs {
+    /// Which configuration.
+    #[command(flatten)]
+    pub node: NodeArgs,
     /// How the log is written
     #[arg(long, value_enum, default_value_t = LogFormat::Text)]
     pub log_format: LogFormat,
@@ -45,12 +77,9 @@ pub enum LogFormat {
 /// Arguments of `init`.
 #[derive(Debug, Clone, Args)]
 pub struct InitArgs {
-    /// The configuration [default: carillon.toml, where there is one]
-    #[arg(long, value_name = "FILE")]
-    pub config: Option<PathBuf>,
-    /// The database: sqlite://FILE or mysql://USER:PASSWORD@HOST:PORT[,HOST:PORT]/NAME
-    #[arg(long, value_name = "URL")]
-    pub store: Option<String>,
+    /// Which configuration.
+    #[command(flatten)]
+    pub from: ConfigArgs,
     /// Answer in JSON
     #[arg(long)]
     pub json: bool,
@@ -59,18 +88,9 @@ pub struct InitArgs {
 /// Arguments of `doctor`: those of `serve` that say which configuration is looked at.
 #[derive(Debug, Clone, Args)]
 pub struct DoctorArgs {
-    /// The configuration [default: carillon.toml, where there is one]
-    #[arg(long, value_name = "FILE")]
-    pub config: Option<PathBuf>,
-    /// The database: sqlite://FILE or mysql://USER:PASSWORD@HOST:PORT[,HOST:PORT]/NAME
-    #[arg(long, value_name = "URL")]
-    pub store: Option<String>,
-    /// Where the HTTP API listens [default: 127.0.0.1:7650]
-    #[arg(long, value_name = "ADDR")]
-    pub bind: Option<String>,
-    /// The node's name [default: the host's name]
-    #[arg(long, value_name = "NAME")]
-    pub node_name: Option<String>,
+    /// Which configuration.
+    #[command(flatten)]
+    pub node: NodeArgs,
     /// Answer in JSON, one finding a line
     #[arg(long)]
     pub json: bool,

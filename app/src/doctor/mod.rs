@@ -23,7 +23,7 @@ use crate::cli::args::DoctorArgs;
 use crate::cli::failure::CommandFailure;
 use crate::cli::out::{Out, note};
 use crate::cli::table::printable;
-use crate::config::{Config, Overrides};
+use crate::config::Config;
 
 /// Looks, and tells. Exit code 1 if there is an error; warnings leave it at 0.
 pub fn doctor(args: &DoctorArgs, out: &mut Out) -> Result<ExitCode, CommandFailure> {
@@ -48,14 +48,13 @@ pub fn doctor(args: &DoctorArgs, out: &mut Out) -> Result<ExitCode, CommandFailu
 }
 
 async fn look(args: &DoctorArgs) -> Vec<Finding> {
-    let overrides =
-        Overrides { store_url: args.store.clone(), bind: args.bind.clone(), node_name: args.node_name.clone() };
-    let (config, faults) = match Config::read(args.config.as_deref(), std::env::vars_os(), &overrides) {
+    let file = args.node.from.config.as_deref();
+    let (config, faults) = match Config::read(file, std::env::vars_os(), &args.node.overrides()) {
         Ok(read) => read,
         Err(error) => return vec![configuration::unreadable(&error.to_string())],
     };
     let has_fault = |section| faults.iter().any(|fault| configuration::is_of(fault, section));
-    let mut findings = configuration::look(args.config.as_deref(), &config, &faults);
+    let mut findings = configuration::look(file, &config, &faults);
     findings.extend(files::look(&config));
     let of_database = if has_fault("store") { database::unknown() } else { database::look(&config).await };
     findings.extend(of_database.findings);

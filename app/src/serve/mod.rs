@@ -23,7 +23,7 @@ use tracing::{error, info};
 
 use crate::alerts::{self, AwayNote, Places};
 use crate::cli::args::{InitArgs, ServeArgs};
-use crate::config::{Config, Overrides};
+use crate::config::Config;
 use crate::engine::{End, Engine};
 use crate::http;
 use startup::Started;
@@ -38,9 +38,8 @@ const LAST_ANSWERS: Duration = Duration::from_secs(2);
 /// Runs a server until it is told to stop. Exit code 0 after a drain, 1 when it cannot start, 2 for a bad configuration, 70
 /// when it was fenced.
 pub fn serve(args: &ServeArgs) -> ExitCode {
-    let overrides =
-        Overrides { store_url: args.store.clone(), bind: args.bind.clone(), node_name: args.node_name.clone() };
-    let config = match Config::load(args.config.as_deref(), std::env::vars_os(), &overrides) {
+    let node = &args.node;
+    let config = match Config::load(node.from.config.as_deref(), std::env::vars_os(), &node.overrides()) {
         Ok(config) => config,
         Err(error) => return refuse(BAD_USAGE, &error),
     };
@@ -65,8 +64,7 @@ pub fn serve(args: &ServeArgs) -> ExitCode {
 
 /// Makes or migrates the database, and nothing else.
 pub fn init(args: &InitArgs) -> ExitCode {
-    let overrides = Overrides { store_url: args.store.clone(), ..Overrides::default() };
-    let config = match Config::load(args.config.as_deref(), std::env::vars_os(), &overrides) {
+    let config = match Config::load(args.from.config.as_deref(), std::env::vars_os(), &args.from.overrides()) {
         Ok(config) => config,
         Err(error) => return refuse(BAD_USAGE, &error),
     };
