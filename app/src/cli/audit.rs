@@ -61,11 +61,7 @@ pub fn audit(args: &AuditArgs, out: &mut Out) -> Result<(), CommandFailure> {
     if args.server.json {
         return client.each(&call, Some(args.limit), |entry| out.json(&entry));
     }
-    let mut entries = Vec::new();
-    client.each(&call, Some(args.limit), |entry| {
-        entries.push(entry);
-        Ok(())
-    })?;
+    let entries = client.all(&call, Some(args.limit))?;
     if entries.is_empty() {
         note("no entry fits");
         return Ok(());

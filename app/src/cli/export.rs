@@ -50,13 +50,9 @@ const DEFAULTS: [(&str, &str); 10] = [
 
 /// `carillon export`
 pub fn export(args: &ExportArgs, out: &mut Out) -> Result<(), CommandFailure> {
-    let mut jobs = Vec::new();
     let call = Call::get("/v1/jobs").with("namespace", &args.place.namespace);
     let client = Client::new(&args.place.server)?;
-    client.each(&call, None, |job| {
-        jobs.push(job);
-        Ok(())
-    })?;
+    let jobs = client.all(&call, None)?;
     let secret = jobs.iter().filter(|job| job["params"].to_string().contains("\"secret\":true")).count();
     if secret > 0 {
         let jobs = if secret == 1 { "one job" } else { &format!("{secret} jobs") };

@@ -180,11 +180,7 @@ fn deliveries(args: &DeliveriesArgs, out: &mut Out) -> Result<(), CommandFailure
     if args.server.json {
         return client.each(&call, Some(args.limit), |delivery| out.json(&delivery));
     }
-    let mut items = Vec::new();
-    client.each(&call, Some(args.limit), |delivery| {
-        items.push(delivery);
-        Ok(())
-    })?;
+    let items = client.all(&call, Some(args.limit))?;
     if items.is_empty() {
         note("no message fits");
         return Ok(());

@@ -10,6 +10,7 @@ use std::io::Read;
 
 use serde_json::Value;
 use ureq::http::{Method, Request, Response, Uri};
+use ureq::tls::TlsConfig;
 use ureq::{Agent, Body};
 
 pub use self::answer::{Reply, faults};
@@ -94,16 +95,18 @@ impl<'a> Call<'a> {
 impl Client {
     /// A way to the server that the arguments name. Nothing is sent yet.
     pub fn new(args: &ServerArgs) -> Result<Self, CommandFailure> {
-        let (base, uri) = base_of(&args.server)?;
-        let token = token(args.cert.is_some())?;
-        Ok(Self { agent: agent(&uri, trust::config(args)?), base, token })
+        Self::with(agent, args)
     }
 
     /// As [`Client::new`], for a person who waits with a finger on a key: it gives up soon.
     pub fn in_haste(args: &ServerArgs) -> Result<Self, CommandFailure> {
+        Self::with(hasty_agent, args)
+    }
+
+    fn with(agent: fn(&Uri, TlsConfig) -> Agent, args: &ServerArgs) -> Result<Self, CommandFailure> {
         let (base, uri) = base_of(&args.server)?;
         let token = token(args.cert.is_some())?;
-        Ok(Self { agent: hasty_agent(&uri, trust::config(args)?), base, token })
+        Ok(Self { agent: agent(&uri, trust::config(args)?), base, token })
     }
 
     /// The address of a path of this server.
@@ -140,6 +143,16 @@ impl Client {
         // A bound of its own would cut a run that prints for days.
         let truncated = response.headers().get("carillon-output-truncated").is_some_and(|told| told == "true");
         Ok((response.into_body().into_with_config().limit(u64::MAX).reader(), truncated))
+    }
+
+    /// The items of a listing, up to `most`.
+    pub fn all(&self, call: &Call<'_>, most: Option<usize>) -> Result<Vec<Value>, CommandFailure> {
+        let mut items = Vec::new();
+        self.each(call, most, |item| {
+            items.push(item);
+            Ok(())
+        })?;
+        Ok(items)
     }
 
     /// Hands over the items of a listing, page by page, up to `most`.

@@ -84,11 +84,7 @@ pub fn runs(args: &RunsArgs, out: &mut Out) -> Result<(), CommandFailure> {
         (None, "*") => Jobs::OfAllNamespaces,
         (None, _) => Jobs::OfOneNamespace,
     };
-    let mut runs = Vec::new();
-    client.each(&call, most, |run| {
-        runs.push(run);
-        Ok(())
-    })?;
+    let runs = client.all(&call, most)?;
     out.table(&table(&runs, jobs, TimeStyle::new(args.utc)), "no run fits")
 }
 

@@ -95,11 +95,7 @@ pub fn list(args: &ListArgs, out: &mut Out) -> Result<(), CommandFailure> {
     if args.place.server.json {
         return client.each(&call, args.limit, |job| out.json(&job));
     }
-    let mut jobs = Vec::new();
-    client.each(&call, args.limit, |job| {
-        jobs.push(job);
-        Ok(())
-    })?;
+    let jobs = client.all(&call, args.limit)?;
     out.table(&table(&jobs, args.place.namespace == "*", TimeStyle::new(args.utc)), "no job fits")
 }
 
