@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use carillon_domain::crontab::{CrontabJob, Line, LineKind, MAIL_LABEL, mail_addresses};
+use carillon_domain::name::in_alphabet;
 use carillon_domain::schedule::{Options, Schedule};
 use serde_json::{Map, Value, json};
 
@@ -53,8 +54,6 @@ pub fn merged(before: Option<Map<String, Value>>, job: &CrontabJob, namespace: &
 /// whichever file a job comes from, and a job leaves it when its `MAILTO=` changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MailRoute {
-    /// The place of the line that names the addresses.
-    pub place: usize,
     /// The name of the route.
     pub name: String,
     /// The addresses as the label has them.
@@ -64,20 +63,21 @@ pub struct MailRoute {
 }
 
 impl MailRoute {
-    /// The routes that a crontab needs. Of several lines with the same addresses, the first one counts.
-    pub fn wanted(lines: &[Line], namespace: &str) -> Vec<Self> {
+    /// The routes that a crontab needs, each with the place of the line that names its addresses. Of several lines with the same
+    /// addresses, the first one counts.
+    pub fn wanted<'a>(lines: impl Iterator<Item = &'a Line> + Clone, namespace: &str) -> Vec<(usize, Self)> {
         let mut labels: BTreeSet<&str> = BTreeSet::new();
-        for line in lines {
+        for line in lines.clone() {
             if let LineKind::Job(job) = &line.what {
                 labels.extend(job.labels.get(MAIL_LABEL).map(String::as_str));
             }
         }
         let mut routes = Vec::new();
-        for (place, line) in lines.iter().enumerate() {
+        for (place, line) in lines.enumerate() {
             let LineKind::Env { name, value } = &line.what else { continue };
             let label = mail_addresses(value).join(",");
             if name == "MAILTO" && labels.remove(label.as_str()) {
-                routes.push(Self { place, ..Self::of(namespace, &label) });
+                routes.push((place, Self::of(namespace, &label)));
             }
         }
         routes
@@ -85,10 +85,9 @@ impl MailRoute {
 
     /// The route for jobs of a namespace with that label.
     pub fn of(namespace: &str, label: &str) -> Self {
-        let plain = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' };
-        let name = format!("mailto-{namespace}-{label}").chars().map(plain).take(128).collect();
+        let name = in_alphabet(&format!("mailto-{namespace}-{label}"));
         let (label, namespace, to) = (label.to_owned(), namespace.to_owned(), mail_addresses(label));
-        Self { place: 0, name, label, namespace, to }
+        Self { name, label, namespace, to }
     }
 
     /// The route as the API takes it.
@@ -142,10 +141,9 @@ mod tests {
         let options =
             carillon_domain::crontab::ImportOptions { file: "x", system: false, ignore_user: false, timezone: None };
         let lines = carillon_domain::crontab::parse(text.as_bytes(), &options, &|_, _| Ok(()));
-        let wanted = MailRoute::wanted(&lines, "prod");
-        assert_eq!(wanted, [MailRoute { place: 1, ..MailRoute::of("prod", "ops@x,root") }]);
-        assert!(
-            wanted[0].is_done_by(&wanted[0].body()) && !wanted[0].is_done_by(&MailRoute::of("prod", "root").body())
-        );
+        let wanted = MailRoute::wanted(lines.iter(), "prod");
+        assert_eq!(wanted, [(1, MailRoute::of("prod", "ops@x,root"))]);
+        let route = &wanted[0].1;
+        assert!(route.is_done_by(&route.body()) && !route.is_done_by(&MailRoute::of("prod", "root").body()));
     }
 }

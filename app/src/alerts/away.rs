@@ -6,11 +6,12 @@ use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use carillon_domain::name::in_alphabet;
 use carillon_domain::time::Timestamp;
 use carillon_keeper::boottime_ms;
+use carillon_store::{Clock, SystemClock};
 use tracing::warn;
 
-use super::attempt::wall_clock;
 use crate::engine::EngineHandle;
 
 /// The file of one node. Several nodes may share a directory.
@@ -22,16 +23,14 @@ pub struct AwayNote {
 impl AwayNote {
     /// Of the node in `node.data_dir`.
     pub fn of(data_dir: &Path, node: &str) -> Self {
-        let plain = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' };
-        let node: String = node.chars().map(plain).take(128).collect();
-        Self { path: data_dir.join(format!("carillon-{node}.database-away")) }
+        Self { path: data_dir.join(format!("carillon-{}.database-away", in_alphabet(node))) }
     }
 
     /// Notes that the database has not answered since its last answer, by its own clock as far as this node knows it.
     pub fn write_of(&self, engine: &EngineHandle) {
         let counts = engine.counts();
         let silent_ms = i64::try_from(boottime_ms().saturating_sub(counts.database_heard_ms)).unwrap_or(i64::MAX);
-        let now_ms = wall_clock().as_ms().saturating_add(counts.clock_offset_ms);
+        let now_ms = SystemClock.now().as_ms().saturating_add(counts.clock_offset_ms);
         self.write(Timestamp::from_ms(now_ms.saturating_sub(silent_ms)));
     }
 

@@ -112,13 +112,22 @@ fn check_name(what: &'static str, text: &str) -> Result<(), NameError> {
         return Err(NameError::Empty { what });
     }
     check_length(what, text, MAX_NAME)?;
-    if let Some(c) = text.chars().find(|c| !c.is_ascii_alphanumeric() && !".-_".contains(*c)) {
+    if let Some(c) = text.chars().find(|c| !is_of_names(*c)) {
         return Err(NameError::Character { what, text: quoted(text), character: quoted_char(c) });
     }
     if text == "." || text == ".." {
         return Err(NameError::Dots { what, text: text.into() });
     }
     Ok(())
+}
+
+/// `text` in the alphabet of names: any other character becomes `_`, and the end of a long text is left out.
+pub fn in_alphabet(text: &str) -> String {
+    text.chars().map(|c| if is_of_names(c) { c } else { '_' }).take(MAX_NAME).collect()
+}
+
+fn is_of_names(c: char) -> bool {
+    c.is_ascii_alphanumeric() || "._-".contains(c)
 }
 
 fn check_length(what: &'static str, text: &str, allowed: usize) -> Result<(), NameError> {

@@ -9,8 +9,8 @@ use crate::crontab_jobs::MailRoute;
 
 /// Makes the routes that the lines need, and says so at the lines of `MAILTO=`. `rows` are those of the lines, in their order.
 pub(super) fn routes(client: &Client, namespace: &str, dry_run: bool, lines: &[Line], rows: &mut [Row]) {
-    for route in MailRoute::wanted(lines, namespace) {
-        let Some(row) = rows.get_mut(route.place) else { continue };
+    for (place, route) in MailRoute::wanted(lines.iter(), namespace) {
+        let Some(row) = rows.get_mut(place) else { continue };
         let told = match dry_run {
             true => Ok("would mail"),
             false => make(client, &route),

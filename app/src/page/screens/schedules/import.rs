@@ -49,14 +49,13 @@ pub(super) async fn planned(visit: &Visit, given: &Given, lines: Vec<Line>) -> R
 
 /// Makes the routes that mail what the jobs write, or tells which ones it would make, at their lines.
 pub(super) async fn mail(visit: &Visit, namespace: &str, fates: &mut [Fate], imports: bool) -> Result<(), Fault> {
-    let lines: Vec<Line> = fates.iter().map(|fate| fate.line.clone()).collect();
-    let wanted = MailRoute::wanted(&lines, namespace);
+    let wanted = MailRoute::wanted(fates.iter().map(|fate| &fate.line), namespace);
     if wanted.is_empty() {
         return Ok(());
     }
     let stored = visit.api.store.routes().await?;
-    for route in wanted {
-        let fate = &mut fates[route.place];
+    for (place, route) in wanted {
+        let fate = &mut fates[place];
         let does = match stored.iter().find(|stored| stored.route.name == route.name) {
             Some(stored) if route.is_done_by(&route_json(&stored.route)) => "mails already",
             Some(_) => MailRoute::CHANGED,
