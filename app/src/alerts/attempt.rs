@@ -6,10 +6,9 @@ use std::time::Duration;
 use carillon_alerts::{Extra, Left, Outcome, Payload, Sender, render, render_ping};
 use carillon_domain::alert::{Answer, Notice, Ping};
 use carillon_domain::id::RunId;
-use carillon_domain::time::Timestamp;
 use carillon_keeper::KeeperHandle;
 use carillon_store::alerts::{Claimed, Message};
-use carillon_store::{Store, StoreError};
+use carillon_store::{Clock, Store, StoreError, SystemClock};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
@@ -59,7 +58,7 @@ impl Attempts {
         let notice = match (&claimed.message, &claimed.target) {
             (Message::Ping(call), _) => {
                 let output = self.output(call.run, Ping::MOST_OUTPUT).await?;
-                return Ok(self.sender.post(&render_ping(call, output.as_deref()), wall_clock()).await);
+                return Ok(self.sender.post(&render_ping(call, output.as_deref()), SystemClock.now()).await);
             }
             (Message::Notice(notice), Some(target)) => (notice, target),
             (Message::Notice(_), None) => {
@@ -74,7 +73,7 @@ impl Attempts {
             return Ok(done(Answer::Delivered { words: "Nothing was sent: the run wrote no output.".into() }));
         };
         Ok(match payload {
-            Payload::Post(post) => self.sender.post(&post, wall_clock()).await,
+            Payload::Post(post) => self.sender.post(&post, SystemClock.now()).await,
             Payload::Mail(mail) => self.sender.mail(&mail, notice.at).await,
             Payload::Command(wanted) => {
                 let run = self.engine.draw_run_id();
@@ -165,10 +164,4 @@ impl Attempts {
 
 fn done(answer: Answer) -> Outcome {
     Outcome { answer, left: Left::Answered }
-}
-
-/// This machine's time, such as of a signature: the receiver compares it with its own clock.
-pub(super) fn wall_clock() -> Timestamp {
-    let since_1970 = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    Timestamp::from_ms(i64::try_from(since_1970.as_millis()).unwrap_or(i64::MAX))
 }

@@ -8,6 +8,7 @@ use carillon_domain::node::call::{Answer, BeatAnswer, CallFailure, CallKind};
 use carillon_domain::run::Status;
 use carillon_domain::time::Timestamp;
 use carillon_keeper::boottime_ms;
+use carillon_store::{Clock, SystemClock};
 use tracing::{error, warn};
 
 /// Upper bounds of the lag buckets, in milliseconds; the last one takes everything.
@@ -116,9 +117,7 @@ impl Counters {
 
     /// Due times follow the database's clock, whatever this machine's says: told to people, and used for nothing.
     fn compare_clocks(&mut self, database: Timestamp) {
-        let since_1970 = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-        let here_ms = i64::try_from(since_1970.as_millis()).unwrap_or(i64::MAX);
-        let offset_ms = database.as_ms().saturating_sub(here_ms);
+        let offset_ms = database.as_ms().saturating_sub(SystemClock.now().as_ms());
         let known_ms = std::mem::replace(&mut self.handle.count().clock_offset_ms, offset_ms);
         let (was_far, is_far) = (known_ms.abs() >= CLOCK_OFFSET_TOLD_MS, offset_ms.abs() >= CLOCK_OFFSET_TOLD_MS);
         if is_far && !was_far {

@@ -1,8 +1,7 @@
 //! Times as people say them: `in 3h`, `5m ago`. Exact ones are a flag away.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use carillon_domain::time::Timestamp;
+use carillon_store::{Clock, SystemClock};
 
 /// How the times of a table are shown.
 #[derive(Debug, Clone, Copy)]
@@ -15,8 +14,7 @@ impl TimeStyle {
     /// Exact times in UTC, or the distance from this moment.
     pub fn new(utc: bool) -> Self {
         // A column of distances must not be torn by the time that it takes to write it.
-        let ms = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
-        Self { now: (!utc).then(|| Timestamp::from_ms(i64::try_from(ms).unwrap_or(i64::MAX))) }
+        Self { now: (!utc).then(|| SystemClock.now()) }
     }
 
     /// Whether times are exact, and so 20 characters long.
