@@ -87,10 +87,7 @@ impl SharedReads {
         if let Some(value) = answer.as_ref().and_then(|known| known.good(version, good_for)) {
             return Ok(value);
         }
-        let read_at = Instant::now();
-        let value = Arc::new(read().await?);
-        *answer = Some(Answer::new(version, read_at, value.clone()));
-        Ok(value)
+        fill(&mut answer, version, read()).await
     }
 
     /// The same for an answer that takes long to read: one that is older than half of `good_for` is read again beside, and answered
@@ -117,10 +114,7 @@ impl SharedReads {
             }
             return Ok(value);
         }
-        let read_at = Instant::now();
-        let value = Arc::new(read().await?);
-        *answer = Some(Answer::new(version, read_at, value.clone()));
-        Ok(value)
+        fill(&mut answer, version, read()).await
     }
 
     /// Forgets everything, because somebody at this node has changed something.
@@ -135,6 +129,21 @@ impl SharedReads {
         }
         Arc::clone(slots.entry(question).or_default())
     }
+}
+
+/// Reads an answer into its slot. A failure leaves the slot as it was.
+async fn fill<T, E>(
+    answer: &mut Option<Answer>,
+    version: u64,
+    read: impl Future<Output = Result<T, E>>,
+) -> Result<Arc<T>, E>
+where
+    T: Send + Sync + 'static,
+{
+    let read_at = Instant::now();
+    let value = Arc::new(read.await?);
+    *answer = Some(Answer::new(version, read_at, value.clone()));
+    Ok(value)
 }
 
 /// Reads an answer again. The slot is free meanwhile, and keeps a newer answer than this one.

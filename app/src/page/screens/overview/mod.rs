@@ -67,8 +67,8 @@ pub(crate) async fn show(visit: &Visit) -> Result<View, Fault> {
 async fn coming(visit: &Visit, scope: &NamespaceScope) -> Result<Arc<Bounded<ListedJob>>, Fault> {
     let read = || {
         let (api, scope) = (Arc::clone(&visit.api), scope.clone());
+        let list = JobList::Coming { until: visit.now + AN_HOUR };
         async move {
-            let list = JobList::Coming { until: api.store.now().await? + AN_HOUR };
             let found = api.store.job_lists(&scope, &[JobListQuery { list, limit: COMING }]).await?;
             Ok(found.into_iter().next().unwrap_or_default())
         }

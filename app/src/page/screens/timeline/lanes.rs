@@ -88,12 +88,12 @@ pub(super) struct Lanes {
 pub(super) async fn lanes(visit: &Visit, range: Range) -> Result<Arc<Lanes>, Fault> {
     let query = query(visit)?;
     let question = format!("lanes {query:?} {range:?}");
-    let read = || read(Arc::clone(&visit.api), query, range);
+    let read = || read(Arc::clone(&visit.api), query, (range, visit.now));
     visit.ahead((GOOD_FOR, visit.api.events.version()), question, read).await
 }
 
-async fn read(api: Arc<ApiState>, query: JobQuery, range: Range) -> Result<Lanes, Fault> {
-    let (now, Page { items: views, next }) = (api.store.now().await?, api.store.jobs(&query).await?);
+async fn read(api: Arc<ApiState>, query: JobQuery, (range, now): (Range, Timestamp)) -> Result<Lanes, Fault> {
+    let Page { items: views, next } = api.store.jobs(&query).await?;
     let (mut dense, mut others): (Vec<JobId>, Vec<JobId>) = (Vec::new(), Vec::new());
     for view in &views {
         let list = if is_dense(view, range) { &mut dense } else { &mut others };
