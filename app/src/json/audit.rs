@@ -49,18 +49,6 @@ fn delivery_json(delivery: &AuditedDelivery) -> Value {
     json!({"id": id, "alert": route, "kind": kind, "state": state})
 }
 
-/// The database server that a node uses.
-pub fn server_json(server: &carillon_store::ServerReport) -> Value {
-    json!({
-        "place": server.place,
-        "identity": server.identity,
-        "topology": server.topology,
-        "why": server.why,
-        "changes": server.changes,
-        "trouble": server.trouble,
-    })
-}
-
 /// A time in which commits were lost.
 pub fn window_json(noticed: &carillon_store::RecordedLoss) -> Value {
     json!({

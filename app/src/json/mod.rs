@@ -18,7 +18,7 @@ mod secret;
 mod why;
 
 pub use alerts::{delivery_json, incident_json, route_json, route_of, stored_route_json};
-pub use audit::{audit_json, server_json, window_json};
+pub use audit::{audit_json, window_json};
 pub use cursor::{
     audit_cursor, delivery_cursor, job_cursor, read_audit_cursor, read_delivery_cursor, read_job_cursor,
     read_run_cursor, run_cursor,

@@ -8,7 +8,7 @@ use carillon_domain::partition::share_of;
 use carillon_domain::schedule::{Options, Schedule};
 use carillon_domain::time::Timestamp;
 use carillon_executors::executor::{Executor, ExecutorDescription, HostState, PluginDescription};
-use carillon_store::{RecordedLoss, SessionState, SessionView};
+use carillon_store::{RecordedLoss, ServerReport, SessionState, SessionView};
 use serde_json::{Value, json};
 use tracing::warn;
 use warp::filters::BoxedFilter;
@@ -22,7 +22,7 @@ use crate::http::request::body::ORDINARY;
 use crate::http::request::caller::{Admitted, Call, call, reading};
 use crate::http::routes::listing::MOST_DUE_TIMES;
 use crate::http::state::ApiState;
-use crate::json::{Fields, schedule_fault, server_json, window_json};
+use crate::json::{Fields, schedule_fault, window_json};
 
 pub(in crate::http) fn routes(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
     cluster(api).or(accept(api)).unify().or(executors(api)).unify().or(explain(api)).unify().boxed()
@@ -64,6 +64,18 @@ fn accept(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
         Ok(json_response(StatusCode::OK, &json!({"lost_commits": windows})))
     };
     route.then(move |call| answer(handler(call))).boxed()
+}
+
+/// The database server that a node uses.
+fn server_json(server: &ServerReport) -> Value {
+    json!({
+        "place": server.place,
+        "identity": server.identity,
+        "topology": server.topology,
+        "why": server.why,
+        "changes": server.changes,
+        "trouble": server.trouble,
+    })
 }
 
 fn session_json(call: &Call, view: &SessionView, live: &[SessionId]) -> Value {
