@@ -14,7 +14,7 @@ mod tokens;
 pub use access::TlsConfig;
 pub use public_url::PublicUrl;
 pub use source::{ConfigError, DEFAULT_FILE, Overrides};
-pub use store_url::{MySqlUrl, StoreUrl};
+pub use store_url::{MySqlUrl, StoreUrl, directory_of};
 pub use tokens::{Role, TokenConfig, TokenDigest};
 
 use std::collections::BTreeMap;

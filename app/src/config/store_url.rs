@@ -4,7 +4,7 @@
 //! part in it. The URL may hold a password and is therefore never part of an error, and never printed whole.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use carillon_store::mysql;
@@ -36,9 +36,13 @@ impl StoreUrl {
     /// The directory of an embedded database.
     pub fn directory(&self) -> Option<PathBuf> {
         let StoreUrl::Sqlite(file) = self else { return None };
-        let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty());
-        Some(parent.map_or_else(|| ".".into(), PathBuf::from))
+        Some(directory_of(file).to_owned())
     }
+}
+
+/// The directory in which a file stands.
+pub fn directory_of(file: &Path) -> &Path {
+    file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 impl fmt::Debug for MySqlUrl {

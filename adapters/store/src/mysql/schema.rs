@@ -89,11 +89,11 @@ pub(in crate::mysql) async fn look(conn: &mut Conn) -> Result<SchemaState, Error
     let steps = embedded::migrations::runner();
     let known = steps.get_migrations().iter().map(|step| i64::from(step.version())).max().unwrap_or(0);
     let here: Vec<String> = conn.query("SHOW TABLES LIKE 'refinery_schema_history'").await?;
-    if here.is_empty() {
-        return Ok(SchemaState { known, ..SchemaState::default() });
-    }
-    let found: Option<Option<i64>> = conn.query_first("SELECT MAX(version) FROM refinery_schema_history").await?;
-    let found = found.flatten().unwrap_or(0);
+    let newest: Option<Option<i64>> = match here.is_empty() {
+        true => None,
+        false => conn.query_first("SELECT MAX(version) FROM refinery_schema_history").await?,
+    };
+    let found = newest.flatten().unwrap_or(0);
     if found == 0 {
         return Ok(SchemaState { known, ..SchemaState::default() });
     }

@@ -7,6 +7,7 @@ use nix::sys::statfs::{self, FsType, statfs};
 
 use super::super::finding::{Finding, Level};
 use super::Look;
+use crate::config::directory_of;
 
 /// The kind of a disk, as far as commits depend on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,7 +22,7 @@ pub(super) fn look(file: &Path) -> Look {
     let found = inspect(file);
     let is_served = found.as_ref().ok().map(|found| found.as_ref().is_some_and(|found| found.held_by.is_some()));
     let mut findings = judge(file, found);
-    let directory = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let directory = directory_of(file);
     // One that is not there is told of as a directory.
     findings.extend(statfs(directory).ok().map(|state| durability(directory, disk_of(state.filesystem_type()))));
     Look { findings, is_served }

@@ -57,27 +57,26 @@ impl Tokens {
 /// # Errors
 /// [`TokenFileError`], as at a start.
 pub fn has_token_file(dir: &Path) -> Result<bool, TokenFileError> {
-    let path = dir.join(TOKEN_FILE);
-    let shown = || path.display().to_string();
-    match read(&path) {
-        Ok(read) => read.map(|_| true).map_err(|reason| TokenFileError::Untrusted { path: shown(), reason }),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(TokenFileError::Io { path: shown(), error }),
-    }
+    Ok(trusted(&dir.join(TOKEN_FILE))?.is_some())
 }
 
 fn token_in(dir: &Path) -> Result<String, TokenFileError> {
     let path = dir.join(TOKEN_FILE);
     let failed = |error| TokenFileError::Io { path: path.display().to_string(), error };
-    match read(&path) {
-        Ok(read) => read.map_err(|reason| TokenFileError::Untrusted { path: path.display().to_string(), reason }),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            create(dir, &path).map_err(failed)?;
-            read(&path)
-                .map_err(failed)?
-                .map_err(|reason| TokenFileError::Untrusted { path: path.display().to_string(), reason })
-        }
-        Err(error) => Err(failed(error)),
+    if let Some(token) = trusted(&path)? {
+        return Ok(token);
+    }
+    create(dir, &path).map_err(failed)?;
+    trusted(&path)?.ok_or_else(|| failed(io::ErrorKind::NotFound.into()))
+}
+
+/// The token of a file; `None` if there is no file.
+fn trusted(path: &Path) -> Result<Option<String>, TokenFileError> {
+    let shown = || path.display().to_string();
+    match read(path) {
+        Ok(read) => read.map(Some).map_err(|reason| TokenFileError::Untrusted { path: shown(), reason }),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(TokenFileError::Io { path: shown(), error }),
     }
 }
 

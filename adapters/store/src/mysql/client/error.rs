@@ -166,7 +166,7 @@ impl Denial {
         let Error::Server(server) = error else { return None };
         match server.code {
             1045 => Some(Self::Login),
-            1044 | 1142 | 1227 => Some(Self::Rights),
+            1044 | 1142 | NO_PRIVILEGE => Some(Self::Rights),
             1049 => Some(Self::NoDatabase),
             3159 => Some(Self::Plaintext),
             _ => None,
