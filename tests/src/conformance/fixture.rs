@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use carillon_domain::id::{RunId, SessionId};
 use carillon_domain::job::Job;
+use carillon_domain::node::call::BeatAnswer;
 use carillon_domain::node::port::{Claimed, FinishAnswer, Peek, RowKey, RunRef, StartAnswer};
 use carillon_domain::run::{Ending, RunRecord, Status};
 use carillon_domain::time::Timestamp;
 use carillon_doubles::author;
 use carillon_store::{
     Change, ClaimRequest, Clock, ControlError, Finished, JobKey, JobView, ManualClock, Me, NewSession, PeekRequest,
-    PutIf, PutJob, RunQuery, RunStage, RunView, Saved, Store,
+    PutIf, PutJob, RunQuery, RunStage, RunView, Saved, Store, StoreError,
 };
 
 use super::Backups;
@@ -225,5 +226,27 @@ impl StoreFixture {
                 (secs(record.first_due_at), secs(record.due_at), record.status.as_str(), reason)
             })
             .collect()
+    }
+
+    /// Sends heartbeats until one is answered, behind the death of a database server. `unanswered` is told how many were not, after
+    /// each of them.
+    ///
+    /// # Panics
+    /// If an answer tells of lost commits, or of anything else that is not so.
+    pub async fn outlives_a_failover(&self, acked: u64, mut unanswered: impl AsyncFnMut(u32)) {
+        for tries in 1.. {
+            let me = Me { session: self.me, acked };
+            match self.store.heartbeat(me, acked + u64::from(tries), false).await {
+                Ok(BeatAnswer::Alive { window, .. }) => {
+                    assert_eq!(window, None, "no commit was lost");
+                    return;
+                }
+                Ok(other) => panic!("a false alarm: {other:?}"),
+                Err(StoreError::Retryable(_) | StoreError::Unknown(_)) => unanswered(tries).await,
+                Err(error) => panic!("a false alarm: {error}"),
+            }
+            // A server that is gone refuses at once, and the others need seconds to agree.
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
     }
 }
