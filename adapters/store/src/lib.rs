@@ -176,8 +176,8 @@ pub trait ControlStore: Send + Sync {
     /// Runs, newest first: those that run, then history.
     async fn runs(&self, query: &RunQuery) -> Result<Page<RunView, RunCursor>, ControlError>;
 
-    /// The kept output of a run that ended.
-    async fn output(&self, run: RunId) -> Result<Output, ControlError>;
+    /// The output that is kept of a run; `None` where it printed nothing, has not ended or is not kept any more.
+    async fn output(&self, run: RunId) -> Result<Option<Output>, StoreError>;
 
     /// The loss windows: the open one, and those accepted within the last day.
     async fn recorded_losses(&self) -> Result<Vec<RecordedLoss>, StoreError>;

@@ -105,17 +105,10 @@ impl Attempts {
         }
     }
 
-    /// The end of a run's output; `None` if it is not kept any more.
+    /// The end of a run's output; `None` if it printed nothing, or what it printed is not kept any more.
     async fn output(&self, run: RunId, most: usize) -> Result<Option<String>, StoreError> {
-        use carillon_store::ControlError;
-        match self.store.output(run).await {
-            Ok(output) => {
-                let tail = &output.bytes[output.bytes.len().saturating_sub(most)..];
-                Ok(Some(String::from_utf8_lossy(tail).into_owned()))
-            }
-            Err(ControlError::Store(error)) => Err(error),
-            Err(ControlError::Refused(_)) => Ok(None),
-        }
+        let tail = |bytes: &[u8]| String::from_utf8_lossy(&bytes[bytes.len().saturating_sub(most)..]).into_owned();
+        Ok(self.store.output(run).await?.map(|output| tail(&output.bytes)))
     }
 
     /// Writes the answer. If it cannot be written the lease runs out, and the message is sent again.

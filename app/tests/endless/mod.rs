@@ -198,7 +198,7 @@ impl ControlStore for Endless {
         unreachable!()
     }
 
-    async fn output(&self, _: RunId) -> Result<Output, ControlError> {
+    async fn output(&self, _: RunId) -> Result<Option<Output>, StoreError> {
         unreachable!()
     }
 

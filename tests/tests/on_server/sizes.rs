@@ -62,6 +62,6 @@ async fn large_definitions_and_outputs_fit_and_the_servers_clock_is_the_clock() 
         ended.push(Finished { output: output.clone().into(), ..request });
     }
     store.finish(Me::new(me), &ended, &[]).await.unwrap();
-    assert_eq!(store.output(ended[59].at.run).await.unwrap(), output);
+    assert_eq!(store.output(ended[59].at.run).await.unwrap(), Some(output));
     assert!(store.list_held(me).await.unwrap().is_empty());
 }

@@ -233,8 +233,8 @@ impl<D: Database> ControlStore for ClusterStore<D> {
         read!(self, "runs", |tables| runs::runs(tables, query))
     }
 
-    async fn output(&self, run: RunId) -> Result<Output, ControlError> {
-        glance!(self, |tables| runs::output(tables, run))
+    async fn output(&self, run: RunId) -> Result<Option<Output>, StoreError> {
+        glance!(self, |tables| tables.output(run))
     }
 
     async fn recorded_losses(&self) -> Result<Vec<RecordedLoss>, StoreError> {

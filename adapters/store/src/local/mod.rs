@@ -196,8 +196,8 @@ impl<D: LocalDatabase> ControlStore for LocalStore<D> {
         self.database.read("runs", move |tables| at_once(runs::runs(tables, &query))).await
     }
 
-    async fn output(&self, run: RunId) -> Result<Output, ControlError> {
-        self.database.read("output", move |tables| at_once(runs::output(tables, run))).await
+    async fn output(&self, run: RunId) -> Result<Option<Output>, StoreError> {
+        self.database.read("output", move |tables| at_once(tables.output(run))).await
     }
 
     async fn recorded_losses(&self) -> Result<Vec<RecordedLoss>, StoreError> {

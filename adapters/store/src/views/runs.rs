@@ -13,7 +13,7 @@ use carillon_domain::store::Refusal;
 use super::jobs::node_names;
 use crate::definition::Definition;
 use crate::tables::{ConcurrentJob, GivenParams, JobRow, RecordQuery, Recorded, Tables};
-use crate::{ControlError, JobKey, Output, Page, RunCursor, RunQuery, RunStage, RunView, SessionView, StoreError};
+use crate::{ControlError, JobKey, Page, RunCursor, RunQuery, RunStage, RunView, SessionView, StoreError};
 
 /// One run, with the params that were given for it.
 pub(crate) async fn run<T: Tables>(tables: &mut T, run: RunId) -> Result<RunView, ControlError> {
@@ -124,14 +124,6 @@ pub(crate) async fn executing<T: Tables>(tables: &mut T, sessions: &[SessionView
     tables.live_concurrent(None).await?.iter().for_each(|concurrent| of_concurrent(concurrent, &nodes, &mut views));
     views.retain(|view| matches!(view.stage, RunStage::Running { .. }));
     Ok(views)
-}
-
-pub(crate) async fn output<T: Tables>(tables: &mut T, run: RunId) -> Result<Output, ControlError> {
-    match tables.output(run).await? {
-        Some(output) => Ok(output),
-        // Running ones are followed at their node; those that printed nothing have none.
-        None => self::run(tables, run).await.map(|_| Output::default()),
-    }
 }
 
 fn cursor(view: &RunView) -> RunCursor {

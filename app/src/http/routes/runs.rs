@@ -102,7 +102,7 @@ fn one(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
                 _ => (None, false),
             },
             RunStage::Recorded { .. } => {
-                let kept = call.api.store.output(id).await?;
+                let kept = call.api.store.output(id).await?.unwrap_or_default();
                 (Some(kept.bytes), kept.truncated)
             }
         };

@@ -66,7 +66,7 @@ pub(in crate::http) fn route(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
 }
 
 async fn kept(api: &ApiState, run: RunId) -> HttpResult {
-    let output = api.store.output(run).await?;
+    let output = api.store.output(run).await?.unwrap_or_default();
     let content_type = if std::str::from_utf8(&output.bytes).is_ok() { TEXT } else { BYTES };
     Ok(whole(output.bytes, content_type, output.truncated))
 }
@@ -173,7 +173,7 @@ enum Look {
 
 async fn look(api: &ApiState, run: RunId, passed: &mut Passed) -> Result<Look, ControlError> {
     Ok(match api.store.run(run).await?.stage {
-        RunStage::Recorded { .. } => Look::Ended(passed.rest(&api.store.output(run).await?)),
+        RunStage::Recorded { .. } => Look::Ended(passed.rest(&api.store.output(run).await?.unwrap_or_default())),
         RunStage::Running { held, .. } if held.session != api.engine.session() => {
             let part = api.store.ask_output(run).await?;
             Look::Printed(part.map(|part| passed.news(&part)).unwrap_or_default())

@@ -34,7 +34,7 @@ pub(super) async fn section(visit: &Visit, view: &RunView) -> Result<Markup, Fau
             });
         }
         RunStage::Recorded { .. } => {
-            let kept = visit.api.store.output(view.id).await?;
+            let kept = visit.api.store.output(view.id).await?.unwrap_or_default();
             (kept.bytes, kept.truncated)
         }
     };
