@@ -25,6 +25,7 @@ const SCENARIOS: [(&str, &[&str]); 14] = [
         &[
             "page overview, with all",
             "page audit, statements",
+            "page timeline, first look",
             "page jobs, searched",
             "above those of one",
             "memory for each",

@@ -1,6 +1,6 @@
 //! The page beside a busy scheduler: how long each screen takes, how much it sends and asks, and what its readers cost.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use carillon_tests::browser::{self, Browser, Look};
 use carillon_tests::databases::StatementCount;
@@ -24,6 +24,9 @@ const DAYS: u64 = 5;
 const FOLLOWED: &str = "?types=job.changed,session.changed";
 /// How often the statements of a screen are counted: a node asks of its own accord meanwhile.
 const TRIES: usize = 20;
+/// The screens whose answers are renewed beside while they are looked at, and a pause after which no answer is good.
+const RENEWED: [&str; 2] = ["overview", "timeline"];
+const PAUSE: Duration = Duration::from_secs(3);
 /// The screens that a browser paints, and how often.
 const PAINTED: [&str; 4] = ["overview", "jobs", "job", "timeline"];
 const PAINTS: usize = 7;
@@ -44,6 +47,13 @@ pub fn run(lab: &Lab, found: &mut Found) {
         let what = format!("page {name}, {} jobs, p99", lab.size.page_jobs);
         let note = format!("p50 {:.1} ms, beside {pace} firings/s", times.ms(50.0));
         found.row(Row::new(what, times.ms(99.0), "ms").at_most(25.0, 10.0).note(note));
+    }
+    let looks = (lab.size.page_asks / 40).max(1);
+    for (name, path) in screens.iter().filter(|(name, _)| RENEWED.contains(name)) {
+        let times = first_looks(&mut caller, path, looks);
+        let what = format!("page {name}, first look after a pause, longest of {looks}");
+        let note = format!("p50 {:.1} ms", times.ms(50.0));
+        found.row(Row::new(what, times.ms(100.0), "ms").at_most(100.0, 30.0).note(note));
     }
     paints(&site, &screens, found);
 }
@@ -148,6 +158,18 @@ fn parts_of(page: &str) -> Vec<String> {
 fn times(caller: &mut Caller, path: &str, asks: usize) -> Lags {
     let mut times = Lags::new();
     for _ in 0..asks {
+        let began = Instant::now();
+        caller.bytes(path);
+        times.add(i64::try_from(began.elapsed().as_micros()).unwrap_or(i64::MAX));
+    }
+    times
+}
+
+/// How long a screen takes whose shared answers are all too old.
+fn first_looks(caller: &mut Caller, path: &str, looks: usize) -> Lags {
+    let mut times = Lags::new();
+    for _ in 0..looks {
+        pause_until(Instant::now() + PAUSE);
         let began = Instant::now();
         caller.bytes(path);
         times.add(i64::try_from(began.elapsed().as_micros()).unwrap_or(i64::MAX));

@@ -86,3 +86,17 @@ async fn the_timeline_keeps_to_the_namespaces_of_a_token_and_to_its_size() {
     assert!(page.text.len() < 250_000, "{} bytes", page.text.len());
     assert_eq!(browser.get("/timeline?namespace=default").await.status, 403);
 }
+
+#[tokio::test]
+async fn all_runs_are_drawn_of_a_job_that_ran_more_often_than_its_schedule_says() {
+    let api = Api::new().await;
+    let browser = Browser::signed_in(&api, "viewer").await;
+    api.job("worker", json!({"schedule": "@yearly"})).await;
+    for _ in 0..30 {
+        let (at, _) = api.started("worker").await;
+        api.finish(at, Status::Failed, Output::default()).await.unwrap();
+    }
+    let table = browser.get("/timeline?as=table").await;
+    let rows = table.text.split("<tbody").nth(1).unwrap_or_default().split("</tbody>").next().unwrap_or_default();
+    assert_eq!(rows.matches("o-failed").count(), 30, "{rows}");
+}

@@ -34,6 +34,9 @@ const UNKNOWN: Duration = Duration::from_secs(1);
 /// A run that was due so long before the range may still be seen in it.
 const LONGEST_SEEN: Duration = Duration::from_secs(6 * 3_600);
 
+/// The records of jobs, newest first.
+type Records = BTreeMap<JobId, Vec<RunRecord>>;
+
 /// A run, or a due time that did not run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Bar {
@@ -94,50 +97,71 @@ pub(super) async fn lanes(visit: &Visit, range: Range) -> Result<Arc<Lanes>, Fau
 
 async fn read(api: Arc<ApiState>, query: JobQuery, (range, now): (Range, Timestamp)) -> Result<Lanes, Fault> {
     let Page { items: views, next } = api.store.jobs(&query).await?;
-    let (mut dense, mut others): (Vec<JobId>, Vec<JobId>) = (Vec::new(), Vec::new());
-    for view in &views {
-        let list = if is_dense(view, range) { &mut dense } else { &mut others };
-        list.push(view.state.id);
-    }
     let due = (range.from - LONGEST_SEEN)..range.until;
-    let mut records = match others.is_empty() {
-        true => BTreeMap::new(),
-        false => api.store.runs_between(&others, due.clone(), PER_JOB).await?,
+    let (dense, others): (Vec<&JobView>, Vec<&JobView>) = views.iter().partition(|view| is_dense(view, range));
+    let dense = ids(dense);
+    let (recent, records) = if range.until > now {
+        let (sparse, whole): (Vec<&JobView>, Vec<&JobView>) =
+            others.into_iter().partition(|view| is_sparse(view, now.since(due.start)));
+        let (sparse, mut whole) = (ids(sparse), ids(whole));
+        // The newest records tell the usual duration of runs to come, and mostly they are all that is drawn.
+        let recent = newest(&api, &[&dense[..], &sparse].concat()).await?;
+        whole.extend(sparse.into_iter().filter(|job| recent.get(job).is_some_and(|found| is_cut(found, due.start))));
+        let records = between(&api, &whole, &due, PER_JOB).await?;
+        (recent, records)
+    } else {
+        (between(&api, &dense, &due, RECENT).await?, between(&api, &ids(others), &due, PER_JOB).await?)
     };
-    // The newest records tell the usual duration of runs to come. Of a dense job they are all that is drawn.
-    let mut recent = BTreeMap::new();
-    if range.until > now {
-        let asked: Vec<_> =
-            dense.iter().chain(others.iter().filter(|job| !tells_usual(records.get(job)))).copied().collect();
-        if !asked.is_empty() {
-            recent = api.store.recent_runs(&asked, RECENT).await?;
-        }
-        records.extend(dense.iter().filter_map(|job| Some((*job, recent.get(job)?.clone()))));
-    } else if !dense.is_empty() {
-        records.extend(api.store.runs_between(&dense, due, RECENT).await?);
-    }
     let lane = |view: &JobView| {
-        let records = records.get(&view.state.id).map_or(&[][..], Vec::as_slice);
-        let told = recent.get(&view.state.id).map_or(records, Vec::as_slice);
+        let of = |records: &Records| records.get(&view.state.id).cloned();
+        let drawn = of(&records).or_else(|| of(&recent)).unwrap_or_default();
+        let usual = usual::usual(recent.get(&view.state.id).unwrap_or(&drawn));
         let most = if dense.contains(&view.state.id) { RECENT } else { PER_JOB };
-        lane(view, (records, usual::usual(told)), most, (range, now))
+        lane(view, (&drawn, usual), most, (range, now))
     };
     let mut lanes: Vec<Lane> = views.iter().map(lane).collect();
     lanes.sort_by(|one, other| (one.bars.is_empty(), &one.key).cmp(&(other.bars.is_empty(), &other.key)));
     Ok(Lanes { lanes, more: next.is_some() })
 }
 
-/// Whether as many records as are drawn of a job would be a dot in this range.
-fn is_dense(view: &JobView, range: Range) -> bool {
+fn ids(views: Vec<&JobView>) -> Vec<JobId> {
+    views.into_iter().map(|view| view.state.id).collect()
+}
+
+async fn newest(api: &ApiState, jobs: &[JobId]) -> Result<Records, Fault> {
+    if jobs.is_empty() { Ok(Records::new()) } else { Ok(api.store.recent_runs(jobs, RECENT).await?) }
+}
+
+async fn between(
+    api: &ApiState,
+    jobs: &[JobId],
+    due: &std::ops::Range<Timestamp>,
+    most: usize,
+) -> Result<Records, Fault> {
+    if jobs.is_empty() { Ok(Records::new()) } else { Ok(api.store.runs_between(jobs, due.clone(), most).await?) }
+}
+
+/// The time from one due time to the next, as the schedule has it now.
+fn pace(view: &JobView) -> Option<Duration> {
     match coming(view, PACE + 1).as_slice() {
-        [first, .., last] => last.since(*first) / PACE as u32 * (PER_JOB as u32) < range.length() / DENSE_PART,
-        _ => false,
+        [first, .., last] => Some(last.since(*first) / PACE as u32),
+        _ => None,
     }
 }
 
-/// Whether these records are enough to tell the usual duration.
-fn tells_usual(records: Option<&Vec<RunRecord>>) -> bool {
-    records.is_some_and(|records| records.len() >= RECENT)
+/// Whether as many records as are drawn of a job would be a dot in this range.
+fn is_dense(view: &JobView, range: Range) -> bool {
+    pace(view).is_some_and(|pace| pace * (PER_JOB as u32) < range.length() / DENSE_PART)
+}
+
+/// Whether the newest records probably reach back so far.
+fn is_sparse(view: &JobView, past: Duration) -> bool {
+    pace(view).is_none_or(|pace| pace * (RECENT as u32) > past)
+}
+
+/// Whether a job has more records since then than the newest that were read.
+fn is_cut(newest: &[RunRecord], since: Timestamp) -> bool {
+    newest.len() >= RECENT && newest.last().is_some_and(|oldest| oldest.due_at > since)
 }
 
 /// The lane of a job: its records, newest first, the run that executes, and those to come.
