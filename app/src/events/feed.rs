@@ -172,6 +172,11 @@ impl Feed {
         (self.inner.readers() > 0).then(|| *self.inner.version.borrow())
     }
 
+    /// A number that grows with each change by people that this node learns of; `None` while nobody reads.
+    pub fn changes(&self) -> Option<u64> {
+        (self.inner.readers() > 0).then(|| self.inner.state().high[Journal::Audit as usize])
+    }
+
     /// The counters.
     pub fn counts(&self) -> EventCounts {
         EventCounts {

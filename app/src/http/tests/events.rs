@@ -122,7 +122,7 @@ impl Stream {
 fn another_node(api: &Api) -> Api {
     let (engine, parts) =
         EngineHandle::new(SessionId::from_random(8), "n2".into(), Executors::new(Duration::from_secs(1)));
-    let tokens = Tokens::configured(&[token("viewer", Role::Viewer, None)]);
+    let tokens = Tokens::configured(&[token("viewer", Role::Viewer, None), token("admin", Role::Admin, None)]);
     let hosts = Hosts::new("127.0.0.1:7650".parse().unwrap(), &[]);
     let state = ApiState::new(Arc::new(api.store.clone()), engine.clone(), tokens, hosts);
     let routes = routes(Arc::new(state));
@@ -388,4 +388,18 @@ async fn a_notice_is_an_event_and_comes_again_to_who_resumes() {
     assert_eq!((&told.data["alert"]["when"], &told.data["alert"]["state"]), (&json!("failed"), &json!("open")));
     let mut again = read(&api, "viewer", "?types=alert", Some(&mark)).await;
     assert_eq!(again.told().await.unwrap().data["key"], told.data["key"]);
+}
+
+#[tokio::test]
+async fn a_job_that_is_paused_at_another_node_leaves_the_next_hour_once_its_event_is_told() {
+    let api = Api::new().await;
+    api.job("ten-minutely", json!({"schedule": "@every 10m"})).await;
+    let browser = Browser::signed_in(&api, "viewer").await;
+    let mut stream = read(&api, "viewer", "?types=job.changed", None).await;
+    stream.begun().await;
+    assert!(browser.get("/").await.text.contains("ten-minutely"));
+    assert_eq!(another_node(&api).call("POST", "/v1/jobs/ten-minutely/pause", None).await.status, 200);
+    assert_eq!(stream.said(1).await, ["job.changed ten-minutely"]);
+    let page = browser.get("/").await.text;
+    assert!(!page.contains("ten-minutely"), "{page}");
 }

@@ -4,6 +4,9 @@ use maud::{Markup, html};
 
 use super::path::PathData;
 
+/// A narrow window has room for so many labels; of more it shows each second one.
+const FEW_LABELS: usize = 4;
+
 /// A series of columns of one kind; the series of a chart are stacked.
 #[derive(Debug, Clone)]
 pub(crate) struct Series {
@@ -73,7 +76,7 @@ pub(crate) fn columns(chart: &Columns) -> Markup {
             }
             @if !chart.labels.is_empty() {
                 // Text in a drawing that is stretched would be stretched with it.
-                svg.axis aria-hidden="true" height="16" width="100%" {
+                svg.axis.dense[chart.labels.len() > FEW_LABELS] aria-hidden="true" height="16" width="100%" {
                     @for (share, label) in &chart.labels {
                         text x=(format!("{:.2}%", share * 100.0)) y="12"
                             text-anchor=(if *share < 0.02 { "start" } else if *share > 0.98 { "end" } else { "middle" }) { (label) }

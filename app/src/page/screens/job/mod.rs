@@ -160,7 +160,7 @@ fn pause_note(visit: &Visit, view: &JobView) -> Markup {
         p.say.warn {
             "Paused since " (clock(pause.since, visit.now, visit.zone))
             @if let Some(until) = pause.until { " until " (clock(until, visit.now, visit.zone)) }
-            @if let Some(reason) = &pause.reason { ": " (reason) } @else { "." }
+            @if let Some(reason) = &pause.reason { ": “" (reason) "”." } @else { "." }
             " Its due times are recorded and do not run."
         }
     }

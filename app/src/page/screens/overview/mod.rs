@@ -63,7 +63,8 @@ pub(crate) async fn show(visit: &Visit) -> Result<View, Fault> {
     Ok(view.otherwise("/v1/runs?namespace=*&status=running", "carillon cluster"))
 }
 
-/// The jobs of the next hour, at most [`COMING_GOOD_FOR`] old. They are as many as all else on this screen, and change by the minute.
+/// The jobs of the next hour, at most [`COMING_GOOD_FOR`] old, and with each change by people that was told. They are as many as all
+/// else on this screen, and change by the minute.
 async fn coming(visit: &Visit, scope: &NamespaceScope) -> Result<Arc<Bounded<ListedJob>>, Fault> {
     let read = || {
         let (api, scope) = (Arc::clone(&visit.api), scope.clone());
@@ -73,7 +74,8 @@ async fn coming(visit: &Visit, scope: &NamespaceScope) -> Result<Arc<Bounded<Lis
             Ok(found.into_iter().next().unwrap_or_default())
         }
     };
-    visit.ahead((COMING_GOOD_FOR, None), format!("coming {scope:?}"), read).await
+    let good = (COMING_GOOD_FOR, visit.api.events.changes());
+    visit.ahead(good, format!("coming {scope:?}"), read).await
 }
 
 /// Everything else that the overview reads for itself, by three statements.

@@ -141,12 +141,18 @@ fn crontab_section(visit: &Visit, given: &Given, outcome: Option<&Outcome>) -> M
                 label for="text" { "Lines" }
                 textarea #text name="text" rows="10" spellcheck="false" placeholder="0 3 * * * /usr/local/bin/backup" { "\n" (given.text) }
                 div.row {
-                    label for="namespace" { "Namespace" }
-                    input #namespace .short type="text" name="namespace" value=(given.namespace) maxlength="128";
-                    label for="file" { "File" }
-                    input #file .short type="text" name="file" value=(given.file) maxlength="128" aria-describedby="file-note";
-                    label for="crontab-zone" { "Time zone" }
-                    input #crontab-zone .short type="text" name="timezone" value=(given.timezone.as_deref().unwrap_or_default()) placeholder="UTC" maxlength="64";
+                    span.labelled {
+                        label for="namespace" { "Namespace" }
+                        input #namespace .short type="text" name="namespace" value=(given.namespace) maxlength="128";
+                    }
+                    span.labelled {
+                        label for="file" { "File" }
+                        input #file .short type="text" name="file" value=(given.file) maxlength="128" aria-describedby="file-note";
+                    }
+                    span.labelled {
+                        label for="crontab-zone" { "Time zone" }
+                        input #crontab-zone .short type="text" name="timezone" value=(given.timezone.as_deref().unwrap_or_default()) placeholder="UTC" maxlength="64";
+                    }
                 }
                 label.check { input type="checkbox" name="system" value="yes" checked[given.system]; " A user stands before each command, as in /etc/cron.d" }
                 label.check { input type="checkbox" name="ignore_user" value="yes" checked[given.ignore_user]; " Run everything as the server's own user" }
