@@ -200,19 +200,20 @@ impl Tables for Transaction<'_> {
     }
 
     fn records(&mut self, query: &RecordQuery) -> impl Future<Output = StoreResult<Vec<Recorded>>> + Send {
-        let wanted = |at: &RecordPlace, recorded: &Recorded| {
+        let wanted = |at: &RecordPlace, record: &RunRecord| {
             let cursor = RunCursor { due_at: at.0, attempt: at.1, run: at.2 };
             query.after.is_none_or(|after| cursor < after)
-                && query.jobs.as_ref().is_none_or(|jobs| jobs.contains(&recorded.record.job))
-                && query.namespace.as_ref().is_none_or(|namespace| *namespace == recorded.key.namespace)
-                && query.status.is_none_or(|status| status == recorded.record.status)
-                && query.since.is_none_or(|since| at.0 >= since)
+                && query.jobs.as_ref().is_none_or(|jobs| jobs.contains(&record.job))
+                && query.status.is_none_or(|status| status == record.status)
                 && query.until.is_none_or(|until| at.0 < until)
-                && query.covering.is_none_or(|due| recorded.record.first_due_at <= due && due <= at.0)
+                && query.covering.is_none_or(|due| record.first_due_at <= due && due <= at.0)
         };
-        let newest_first = self.data.records.keys().rev();
-        let rows = newest_first.filter_map(|at| self.data.recorded(at).filter(|recorded| wanted(at, recorded)));
-        done(rows.take(query.limit).collect())
+        let of_namespace =
+            |recorded: &Recorded| query.namespace.as_ref().is_none_or(|of| *of == recorded.key.namespace);
+        let newest_first = self.data.records.iter().rev();
+        let since = newest_first.take_while(|(at, _)| query.since.is_none_or(|since| at.0 >= since));
+        let rows = since.filter(|(at, (record, _))| wanted(at, record)).filter_map(|(at, _)| self.data.recorded(at));
+        done(rows.filter(of_namespace).take(query.limit).collect())
     }
 
     fn runs_numbered(&mut self, ask: &JournalAsk) -> impl Future<Output = StoreResult<Numbered<Recorded>>> + Send {

@@ -41,7 +41,8 @@ struct Before {
     highest_version: u64,
     record_conflicts: usize,
     last_audit_id: u64,
-    alerts: Alerts,
+    /// Copied only where they are written, because the copy holds every message.
+    alerts: Option<Alerts>,
 }
 
 impl Before {
@@ -79,7 +80,7 @@ impl Before {
             highest_version: data.highest_version,
             record_conflicts: data.record_conflicts,
             last_audit_id: data.last_audit_id,
-            alerts: data.alerts.clone(),
+            alerts: (!own.alerts.is_empty()).then(|| data.alerts.clone()),
         }
     }
 
@@ -101,7 +102,9 @@ impl Before {
         (data.highest_version, data.record_conflicts) = (self.highest_version, self.record_conflicts);
         data.audit.split_off(&(self.last_audit_id + 1));
         data.last_audit_id = self.last_audit_id;
-        data.alerts = self.alerts;
+        if let Some(alerts) = self.alerts {
+            data.alerts = alerts;
+        }
     }
 }
 
