@@ -26,10 +26,14 @@ pub enum Invariant {
     S7,
     /// A node past its lease starts nothing and has no living children.
     S8,
+    /// A route is told of nothing that did not happen, of each fact once, and of an end only after its beginning.
+    S9,
     /// After faults have ended, every row returns to Idle.
     L1,
     /// After faults have ended, no run is stuck in a node's memory.
     L2,
+    /// After faults have ended, each fact that a route asks for has reached every receiver of the route.
+    L3,
 }
 
 /// The list of guards: each with its condition, its name on command lines, the invariant that it keeps, and its file.
@@ -214,6 +218,15 @@ guards! {
     OutputTwice "output-twice" keeps L1 in "adapters/store/src/mysql/write/change.rs";
     /// `written < ?`: an older state of the live output never replaces a newer one.
     LiveForward "live-forward" keeps S7 in "adapters/store/src/mysql/write/live_output.rs";
+
+    // Being told.
+
+    /// A watch step locks the cursor before it reads: of two nodes that step at once, one waits for the other.
+    AlertCursorLocks "alert-cursor-locks" keeps S9 in "adapters/store/src/alerts/routes.rs";
+    /// The numbers of a journal that are not visible yet are asked for again.
+    JournalGaps "journal-gaps" keeps L3 in "adapters/store/src/feed/tail.rs";
+    /// A delivery whose sender died is sent by another node.
+    DeliveryReclaimed "delivery-reclaimed" keeps L3 in "domain/src/alert/delivery.rs";
 
     // The lease on a database file, and the keeper.
 

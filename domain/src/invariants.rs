@@ -1,6 +1,6 @@
 //! The invariants: what must always hold, as pure predicates over rows, records and live children.
 //!
-//! S1 to S8 are about safety: each must hold at every moment. L1 and L2 are about liveness: they must hold some time
+//! S1 to S9 are about safety: each must hold at every moment. L1 to L3 are about liveness: they must hold some time
 //! after faults have ended. The tests, the simulator and the model checker call the predicates. A running server calls
 //! only [`not_live_yet`], before each spawn.
 
@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;
 
+use crate::alert::{DeliveryState, Notice, State};
 use crate::firing::{Firing, FiringKey, Held, JobState, Phase, TransitionKind};
 use crate::id::{JobId, RunId, SessionId};
 use crate::job::{Job, OnLost};
@@ -166,6 +167,35 @@ pub fn dead_before_sweep(session: SessionId, live: impl IntoIterator<Item = (Ses
     hold(survivor.is_none(), Invariant::S8, || format!("session {session} is swept while {survivor:?} lives"))
 }
 
+/// S9 over one message about a fact. `happened` tells whether the fact is true.
+pub fn told_with_reason(notice: &Notice, happened: bool) -> Verdict {
+    hold(happened, Invariant::S9, || format!("a route is told of what did not happen: {notice:?}"))
+}
+
+/// S9 over one fact that a route asks for: how often the route was told of it.
+pub fn told_once(fact: &impl fmt::Debug, times: usize) -> Verdict {
+    hold(times <= 1, Invariant::S9, || format!("a route is told {times} times of {fact:?}"))
+}
+
+/// S9 over the messages of one route, in their order: no id comes twice, and each recovery closes an earlier alert of its own
+/// incident. Behind a message that stands for many, a recovery may close one of those.
+pub fn recoveries_follow<'a>(notices: impl IntoIterator<Item = &'a Notice>) -> Verdict {
+    let (mut ids, mut open, mut stands_for_many) = (BTreeSet::new(), BTreeSet::new(), false);
+    for notice in notices {
+        hold(ids.insert(notice.id), Invariant::S9, || format!("two messages have one id: {notice:?}"))?;
+        match notice.state {
+            _ if notice.folded > 0 => stands_for_many = true,
+            State::Open => _ = open.insert(notice.thread),
+            State::Recovered => {
+                let follows = open.remove(&notice.thread) || stands_for_many;
+                hold(follows, Invariant::S9, || format!("it is over and was never told: {notice:?}"))?;
+            }
+            State::Test => {}
+        }
+    }
+    Ok(())
+}
+
 /// L1 over all rows, some time after faults and due times have ended.
 pub fn all_idle<'a>(phases: impl IntoIterator<Item = &'a Phase>) -> Verdict {
     let held = phases.into_iter().find_map(Phase::held);
@@ -186,4 +216,15 @@ pub fn nothing_overdue<'a>(
 pub fn nothing_wedged(node: &Node) -> Verdict {
     let run = node.known_runs().next();
     hold(run.is_none(), Invariant::L2, || format!("the node still knows {run:?}"))
+}
+
+/// L3 over one fact that a route asks for, some time after faults have ended.
+pub fn is_told(fact: &impl fmt::Debug, told: bool) -> Verdict {
+    hold(told, Invariant::L3, || format!("nobody was told of {fact:?}"))
+}
+
+/// L3 over one delivery: how it stands, and how often its receiver has heard it.
+pub fn has_arrived(delivery: u64, state: DeliveryState, heard: usize) -> Verdict {
+    let arrived = matches!(state, DeliveryState::Sent { .. }) && heard > 0;
+    hold(arrived, Invariant::L3, || format!("delivery {delivery} was heard {heard} times and is {state:?}"))
 }

@@ -1,11 +1,13 @@
 //! Every predicate of the invariants with cases that hold and cases that do not.
 
+use carillon_domain::alert::{DeliveryState, Notice, NoticeId, Route, Selection, State, Target, When, watch};
 use carillon_domain::firing::{Firing, FiringKey, Held, JobState, Pause, Phase, TransitionKind};
 use carillon_domain::id::{JobId, RunId, SessionId};
 use carillon_domain::invariants::{
-    Invariant, Verdict, all_idle, child_has_its_row, dead_before_sweep, never_decreases, not_live_yet, nothing_overdue,
-    nothing_wedged, one_live_run, prepared_is_kept, recorded_once, row_goes_forward, starts_in_time, starts_once,
-    starts_where_allowed, starts_within_lease,
+    Invariant, Verdict, all_idle, child_has_its_row, dead_before_sweep, has_arrived, is_told, never_decreases,
+    not_live_yet, nothing_overdue, nothing_wedged, one_live_run, prepared_is_kept, recorded_once, recoveries_follow,
+    row_goes_forward, starts_in_time, starts_once, starts_where_allowed, starts_within_lease, told_once,
+    told_with_reason,
 };
 use carillon_domain::job::{Job, OnLost, Retry};
 use carillon_domain::lease::Timing;
@@ -175,6 +177,49 @@ fn s8_a_node_past_its_lease_is_dead() {
     violates(Invariant::S8, starts_within_lease(ms(10), ms(10)));
     assert_eq!(dead_before_sweep(session(1), [(session(2), run(1))]), Ok(()));
     violates(Invariant::S8, dead_before_sweep(session(1), [(session(1), run(1))]));
+}
+
+/// A message about the incident `thread`, as far as the predicates look at it.
+fn notice(id: u128, state: State, thread: u128) -> Notice {
+    let to = vec![Target::Slack { url: "https://hooks.slack.com/x".into() }];
+    let (name, when, only) = ("ops".into(), [When::Failed].into(), Selection::default());
+    let route = Route { name, when, only, after: 1, repeat: None, to };
+    Notice { id: NoticeId(id), state, thread: NoticeId(thread), ..watch::test(&route, at(1)) }
+}
+
+#[test]
+fn s9_an_alert_has_one_reason_and_one_end() {
+    use State::{Open, Recovered};
+    let open = notice(1, Open, 7);
+    assert_eq!(told_with_reason(&open, true), Ok(()));
+    violates(Invariant::S9, told_with_reason(&open, false));
+    assert_eq!(told_once(&"a failure", 1), Ok(()));
+    violates(Invariant::S9, told_once(&"a failure", 2));
+
+    let (again, over) = (notice(2, Open, 7), notice(3, Recovered, 7));
+    assert_eq!(recoveries_follow([&open, &again, &over]), Ok(()));
+    for wrong in [
+        vec![over.clone()],
+        vec![over.clone(), open.clone()],
+        vec![open.clone(), notice(3, Recovered, 8)],
+        vec![open.clone(), over.clone(), notice(4, Recovered, 7)],
+        vec![open.clone(), open.clone()],
+    ] {
+        violates(Invariant::S9, recoveries_follow(&wrong));
+    }
+    let storm = Notice { folded: 30, ..notice(5, Open, 9) };
+    assert_eq!(recoveries_follow([&storm, &over]), Ok(()), "it may have been among the many");
+    violates(Invariant::S9, recoveries_follow([&over, &storm]));
+}
+
+#[test]
+fn l3_each_fact_reaches_its_receivers() {
+    assert_eq!(is_told(&"a failure", true), Ok(()));
+    violates(Invariant::L3, is_told(&"a failure", false));
+    assert_eq!(has_arrived(1, DeliveryState::Sent { at: at(1) }, 2), Ok(()));
+    violates(Invariant::L3, has_arrived(1, DeliveryState::Sent { at: at(1) }, 0));
+    violates(Invariant::L3, has_arrived(1, DeliveryState::Dead { at: at(1) }, 1));
+    violates(Invariant::L3, has_arrived(1, DeliveryState::Waiting { next_at: at(1) }, 1));
 }
 
 #[test]

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use crate::guard::{Guard, enabled};
 use crate::id::SessionId;
 use crate::time::Timestamp;
 
@@ -148,7 +149,8 @@ impl Delivery {
     /// # Errors
     /// [`Refused::NotNow`] if it is not to be sent now.
     pub fn claim(&self, session: SessionId, now: Timestamp) -> Result<Self, Refused> {
-        self.claim_at().filter(|at| *at <= now).ok_or(Refused::NotNow)?;
+        let may = !matches!(self.state, DeliveryState::Sending { .. }) || enabled(Guard::DeliveryReclaimed);
+        self.claim_at().filter(|at| *at <= now && may).ok_or(Refused::NotNow)?;
         let first_try_at = self.first_try_at.or(Some(now));
         let state = DeliveryState::Sending { until: now + Self::LEASE, session };
         Ok(Self { state, tries: self.tries.saturating_add(1), first_try_at, ..self.clone() })

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::{Future, ready};
+use std::ops::RangeInclusive;
 
 use carillon_domain::id::{JobId, RunId};
 use carillon_domain::time::Timestamp;
@@ -93,6 +94,13 @@ impl Alerts {
         }
     }
 
+    /// Every time at which something is due.
+    pub fn looks(&self) -> impl Iterator<Item = Timestamp> {
+        let incidents = self.incidents.values().filter_map(|row| row.next_look);
+        let watches = self.watches.values().filter_map(|row| row.look_at);
+        incidents.chain(watches).chain(self.deliveries.values().filter_map(|row| row.claim_at))
+    }
+
     pub fn watched_due(&self, until: Timestamp, limit: usize) -> Vec<WatchRow> {
         let due = self.watches.values().filter(|row| row.look_at.is_some_and(|at| at <= until));
         let mut due: Vec<WatchRow> = due.copied().collect();
@@ -141,8 +149,27 @@ impl Alerts {
         DeliveryCounts::of(counted)
     }
 
-    /// Answers how many rows matched.
+    /// Draws the numbers of the rows that a write inserts. They are not given back, neither with a rollback nor for a fact that is known.
+    pub fn draw(&mut self, write: &AlertWrite) -> RangeInclusive<u64> {
+        let mut of_others = 0;
+        let (last, rows) = match write {
+            AlertWrite::Facts(rows) => (&mut self.last_fact, rows.len()),
+            AlertWrite::Deliveries(rows) => (&mut self.last_delivery, rows.len()),
+            _ => (&mut of_others, 0),
+        };
+        let first = *last + 1;
+        *last += rows as u64;
+        first..=*last
+    }
+
+    /// Writes; answers how many rows matched.
     pub fn apply(&mut self, write: &AlertWrite) -> u64 {
+        let drawn = self.draw(write);
+        self.apply_drawn(write, drawn)
+    }
+
+    /// Writes under numbers that were drawn before; answers how many rows matched.
+    pub fn apply_drawn(&mut self, write: &AlertWrite, drawn: RangeInclusive<u64>) -> u64 {
         let before = (self.incidents.len() + self.deliveries.len() + self.facts.len()) as u64;
         match write {
             AlertWrite::Cursor(document) => self.cursor = Some(document.clone()),
@@ -152,7 +179,7 @@ impl Alerts {
                 self.incidents.retain(|_, row| row.route != *name);
                 self.deliveries.retain(|_, row| row.route.as_ref() != Some(name) || row.state != "waiting");
             }
-            AlertWrite::Facts(rows) => rows.iter().for_each(|row| self.add_fact(row)),
+            AlertWrite::Facts(rows) => rows.iter().zip(drawn).for_each(|(row, number)| self.add_fact(number, row)),
             AlertWrite::FreeKey(key) => {
                 let found = self.facts.values_mut().find(|row| row.key.as_ref() == Some(key));
                 return u64::from(found.map(|row| (row.key, row.open) = (None, false)).is_some());
@@ -174,10 +201,7 @@ impl Alerts {
                 of_jobs.for_each(|row| row.next_look = Some(*at));
             }
             AlertWrite::Deliveries(rows) => {
-                for row in rows {
-                    self.last_delivery += 1;
-                    self.deliveries.insert(self.last_delivery, DeliveryRow { id: self.last_delivery, ..row.clone() });
-                }
+                self.deliveries.extend(rows.iter().zip(drawn).map(|(row, id)| (id, DeliveryRow { id, ..row.clone() })));
             }
             AlertWrite::Delivery(row) => return u64::from(self.change_delivery(row)),
             AlertWrite::Watch(rows) => rows.iter().for_each(|row| self.watch(*row)),
@@ -187,15 +211,16 @@ impl Alerts {
             }
             AlertWrite::WatchGone(jobs) => self.watches.retain(|job, _| !jobs.contains(job)),
             AlertWrite::PurgeDeliveries(before, limit) => {
-                let old = |(id, row): &(&u64, &DeliveryRow)| {
-                    **id < self.last_delivery && row.settled_at.is_some_and(|at| at < *before)
-                };
+                let newest = self.deliveries.last_key_value().map_or(0, |(id, _)| *id);
+                let old =
+                    |(id, row): &(&u64, &DeliveryRow)| **id < newest && row.settled_at.is_some_and(|at| at < *before);
                 let old: Vec<u64> = self.deliveries.iter().filter(old).take(*limit).map(|(id, _)| *id).collect();
                 old.iter().for_each(|id| _ = self.deliveries.remove(id));
             }
             AlertWrite::PurgeFacts(before, judged, limit) => {
+                let newest = self.facts.last_key_value().map_or(0, |(number, _)| *number);
                 let old = |(number, row): &(&u64, &FactRow)| {
-                    **number < self.last_fact && **number <= *judged && !row.open && row.at < *before
+                    **number < newest && **number <= *judged && !row.open && row.at < *before
                 };
                 let old: Vec<u64> = self.facts.iter().filter(old).take(*limit).map(|(number, _)| *number).collect();
                 old.iter().for_each(|number| _ = self.facts.remove(number));
@@ -205,10 +230,20 @@ impl Alerts {
         before.abs_diff(after)
     }
 
-    fn add_fact(&mut self, row: &FactRow) {
+    fn add_fact(&mut self, number: u64, row: &FactRow) {
         if row.key.is_none() || self.facts.values().all(|known| known.key != row.key) {
-            self.last_fact += 1;
-            self.facts.insert(self.last_fact, row.clone());
+            self.facts.insert(number, row.clone());
+        }
+    }
+
+    /// How many rows a write would match. The two that come with every look and every answer are answered without a copy.
+    pub fn would_match(&self, write: &AlertWrite, drawn: RangeInclusive<u64>) -> u64 {
+        match write {
+            AlertWrite::Delivery(row) => {
+                u64::from(self.deliveries.get(&row.id).is_some_and(|known| known.version == row.version))
+            }
+            AlertWrite::Watched(before, _) => u64::from(self.watches.get(&before.job) == Some(before)),
+            _ => self.clone().apply_drawn(write, drawn),
         }
     }
 

@@ -7,9 +7,11 @@ use carillon_domain::firing::{ConcurrentRun, JobState, Phase};
 use carillon_domain::id::JobId;
 use carillon_domain::node::port::RowKey;
 use carillon_domain::run::RunRecord;
+use carillon_domain::time::Timestamp;
 
 use super::data::Data;
 use carillon_store::SessionBeat;
+use carillon_store::alerts::port::DeliveryAsk;
 
 /// The content of a store at one moment.
 ///
@@ -74,6 +76,21 @@ impl Backup {
     /// The partition of a job; `None` where there is no such job.
     pub fn partition(&self, job: JobId) -> Option<u16> {
         self.0.definitions.get(&job).map(|definition| self.0.partition_of(definition))
+    }
+
+    /// Routes, facts, incidents and deliveries as a text: two that are the same go on alike.
+    pub fn outbox_text(&self) -> String {
+        format!("{:?}", self.0.alerts)
+    }
+
+    /// When a delivery, an incident or an expectation is due next, later than `now`.
+    pub fn next_of_outbox(&self, now: Timestamp) -> Option<Timestamp> {
+        self.0.alerts.looks().filter(|at| *at > now).min()
+    }
+
+    /// Whether a delivery may be claimed.
+    pub fn has_due_delivery(&self, now: Timestamp) -> bool {
+        !self.0.alerts.delivery_rows(&DeliveryAsk::Due(now, 1)).is_empty()
     }
 
     /// Whether lost commits were noticed and nobody has accepted that.

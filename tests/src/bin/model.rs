@@ -1,13 +1,14 @@
 //! The model checker by hand, within larger bounds than the tests have.
 //!
-//! `cargo run --profile proof -p carillon-tests --bin model -- nodes=3 firings=3 runs=5 faults=2 [only=NAME] [without=GUARD]
+//! `cargo run --profile proof -p carillon-tests --bin model -- nodes=3 firings=3 runs=5 faults=2 [only=NAME|outbox] [without=GUARD]
 //! [seconds=600] [threads=2] [keep=yes]`; `seconds` is for each exploration. With `sweep=yes` each guard is removed in turn.
 
 use std::process::ExitCode;
 use std::time::Duration;
 
+use carillon_domain::alert::When;
 use carillon_domain::guard::{self, Guard};
-use carillon_tests::model::{Bounds, Outcome, Removed, Situation, check, run_without};
+use carillon_tests::model::{Bounds, Outcome, Removed, Situation, check, check_outbox, run_without};
 use carillon_tests::report::Report;
 use carillon_tests::settings::Settings;
 
@@ -42,6 +43,7 @@ fn explore(settings: &Settings) -> Vec<Outcome> {
     let mut explorations = Bounds::all(number("nodes", 2), number("firings", 2), small("runs", 4), deviations);
     let only = settings.text("only", "");
     explorations.retain(|bounds| only.is_empty() || bounds.name == only);
+    let with_outbox = only.is_empty() || only == "outbox";
     let (threads, seconds) = (small("threads", 2), number("seconds", 0));
     let limit = (seconds > 0).then(|| Duration::from_secs(seconds));
 
@@ -52,7 +54,18 @@ fn explore(settings: &Settings) -> Vec<Outcome> {
         let broken = outcome.broken.is_some();
         outcomes.push(outcome);
         if broken {
-            break;
+            return outcomes;
+        }
+    }
+    if with_outbox {
+        for kinds in [&[When::LateStart], &[When::Failed]] {
+            let outcome = check_outbox(kinds, number("nodes", 2), deviations, threads, limit);
+            println!("{outcome}");
+            let broken = outcome.broken.is_some();
+            outcomes.push(outcome);
+            if broken {
+                break;
+            }
         }
     }
     outcomes

@@ -4,6 +4,7 @@
 //! removed. Where another guard stands behind the first one, the story passes without either of them and fails without both.
 //! `tests/tests/guards.rs` runs all of them.
 
+mod alerts;
 mod concurrent;
 mod fixtures;
 mod keeper;
@@ -111,6 +112,9 @@ pub fn proof(guard: Guard) -> Proof {
         Guard::LockRowExists => Alone(races::a_sweep_passes_a_claim_without_lock_rows),
         Guard::RecordTwice => Alone(statements::a_record_is_there_already),
         Guard::OutputTwice => Alone(statements::an_output_is_there_already),
+        Guard::AlertCursorLocks => Alone(alerts::nodes_step_at_once),
+        Guard::JournalGaps => Alone(alerts::commits_come_late),
+        Guard::DeliveryReclaimed => Alone(alerts::senders_die),
         Guard::KeeperDeadline => Alone(keeper::the_deadline_passes),
         Guard::KeeperAbandons => WithBehind(Guard::KeeperDeadline, keeper::the_node_goes_before_its_deadline),
         Guard::KeeperSpawn => WithBehind(Guard::KeeperExec, keeper::an_order_comes_after_the_deadline),

@@ -4,6 +4,7 @@ use carillon_domain::node::Input;
 use carillon_domain::node::call::{Call, CallFailure, CallId};
 use carillon_domain::time::Timestamp;
 use carillon_doubles::innodb::Client;
+use carillon_store::alerts::Claimed;
 use carillon_store::perform;
 
 /// The subject of a task, so that a time limit can be told as its failure.
@@ -14,6 +15,12 @@ pub(super) enum Request {
     Control,
     /// A node's.
     Call(CallId),
+    /// A node's look at facts and expectations.
+    Look,
+    /// A node's claim of messages.
+    ClaimDeliveries,
+    /// A node's answer to that attempt.
+    Answer(u64),
 }
 
 /// The result of a task.
@@ -22,6 +29,15 @@ pub(super) enum Done {
     Input(Input),
     /// Whether the person got an answer that is one.
     Told(bool),
+    /// A node has looked at facts and expectations.
+    Looked,
+    /// Messages that a node is to send.
+    Claimed(Vec<Claimed>),
+    /// Whether the answer to an attempt is kept, if that is known.
+    AnswerWritten {
+        attempt: u64,
+        written: Option<bool>,
+    },
 }
 
 impl Request {
@@ -30,6 +46,9 @@ impl Request {
         match self {
             Request::Open => Done::Opened(None),
             Request::Control => Done::Told(false),
+            Request::Look => Done::Looked,
+            Request::ClaimDeliveries => Done::Claimed(Vec::new()),
+            Request::Answer(attempt) => Done::AnswerWritten { attempt, written: None },
             Request::Call(id) => Done::Input(Input::Answered { id, answer: Err(CallFailure::Unknown) }),
         }
     }

@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use carillon_domain::alert::{Expect, Ping};
 use carillon_domain::job::{Job, Misfire, MisfirePolicy, OnLost, Overlap, Retry};
 use carillon_domain::time::Timestamp;
 
 use super::dice::Dice;
+use super::outbox::MOST_TOLD;
 use super::plan::Plan;
 
 /// When a cluster begins: an ordinary morning, or a while before the clocks change somewhere.
@@ -46,7 +48,13 @@ pub(super) fn job(plan: Plan, dice: &mut Dice, number: u64, end_at: Timestamp) -
     let secs = Duration::from_secs;
     let zones = ["Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "UTC", "Asia/Kathmandu"];
     let calm = plan == Plan::Calm;
-    let plain = Job::new(("default", &format!("job-{number}")), &schedule(plan, dice), "{}");
+    let executor = if dice.one_in(5) { "http" } else { "shell" };
+    let schedule = match plan {
+        // The node of its partition may lack the executor. Another one takes it after `steal_after` and a look, which take up to 2.3 s.
+        Plan::Calm if executor == "http" => format!("@every {}s", dice.between(3, 4)),
+        _ => schedule(plan, dice),
+    };
+    let plain = Job::new(("default", &format!("job-{number}")), &schedule, "{}");
     let grace = if calm { 30 } else { dice.below(6) };
     let policy = if calm || dice.one_in(2) { MisfirePolicy::FireOnce } else { dice.pick(&MisfirePolicy::ALL) };
     Job {
@@ -59,11 +67,27 @@ pub(super) fn job(plan: Plan, dice: &mut Dice, number: u64, end_at: Timestamp) -
             max_backoff: secs(2),
         },
         on_lost: if dice.one_in(3) { OnLost::Rerun } else { OnLost::Skip },
-        executor: if dice.one_in(5) { "http" } else { "shell" }.into(),
+        executor: executor.into(),
         jitter: if dice.one_in(4) && !calm { Duration::from_millis(dice.below(3_000)) } else { Duration::ZERO },
         end_at: Some(end_at),
+        expect: expectations(dice, number),
+        ping: (number % 7 == 3 && number < MOST_TOLD).then(|| Ping::of_url("https://monitor.example.org/x")),
         ..plain
     }
+}
+
+/// Half of the jobs that may be told of expect something.
+fn expectations(dice: &mut Dice, number: u64) -> Option<Expect> {
+    let secs = |secs| Some(Duration::from_secs(secs));
+    let (start, finish) = (dice.between(1, 3), dice.between(3, 9));
+    let (start_within, finish_within) = match dice.below(6) {
+        0 => (secs(start), None),
+        1 => (None, secs(finish)),
+        2 => (secs(start), secs(finish)),
+        _ => (None, None),
+    };
+    let expects = number < MOST_TOLD && start_within.or(finish_within).is_some();
+    expects.then_some(Expect { start_within, finish_within, finish_by: None })
 }
 
 /// Another definition under the same name. The fields that say how often a firing may start stay, so that S2 can be stated.

@@ -1,6 +1,6 @@
 //! Whole clusters of real node machines over a database that behaves as InnoDB does, in virtual time, under trouble of every
 //! kind. Safety first: each commit and each spawn is checked as it happens. Then the trouble stops, and everything must come
-//! to rest: every row Idle, every due time in exactly one record. A seed replays to the letter.
+//! to rest: every row Idle, every due time in exactly one record, every message at its receiver. A seed replays to the letter.
 //!
 //! The nodes are [`carillon_domain::node::Node`], the store's operations those of the servers. Keepers, children and clocks are
 //! those of the test world ([`crate::world`]). The wire, the database's faults and the operators are modelled here.
@@ -12,6 +12,7 @@ mod disturbances;
 mod fault_plan;
 mod jobs;
 mod operators;
+mod outbox;
 mod plan;
 mod process;
 mod simulation;

@@ -97,4 +97,13 @@ impl Plan {
             _ => 15,
         }
     }
+
+    /// How long a node waits between two looks at its alerts. Rarer looks cost less and see more at once; a night is long.
+    pub(super) const fn looks_every_s(self) -> u64 {
+        match self {
+            Plan::Dst => 30,
+            Plan::Calm => 5,
+            _ => 2,
+        }
+    }
 }

@@ -18,6 +18,7 @@ use super::calls::{Done, Request};
 use super::checks::Checks;
 use super::dice::Dice;
 use super::fault_plan::SeededFaults;
+use super::outbox::{Outbox, are_sent};
 use super::plan::Plan;
 use super::process::{PARTITIONS, STATEMENT_TIMEOUT_US, Seat, config};
 use super::tasks::Tasks;
@@ -47,7 +48,8 @@ pub(super) struct Simulation {
     /// Requests that got an answer which is one, and runs that were asked for.
     pub answered: u64,
     pub asked_runs: u64,
-    tasks: Tasks<Request, Done>,
+    pub outbox: Outbox,
+    pub tasks: Tasks<Request, Done>,
     queue: BTreeMap<(u64, u64), TimedEvent>,
     queued: u64,
     booted: u64,
@@ -80,6 +82,7 @@ impl Simulation {
             troubled: false,
             answered: 0,
             asked_runs: 0,
+            outbox: Outbox::default(),
             tasks: Tasks::new(),
             queue: BTreeMap::new(),
             queued: 0,
@@ -105,6 +108,7 @@ impl Simulation {
         self.calm_down();
         self.run_until((self.plan.troubled_s() + self.plan.quiet_s()) * SECOND_US)?;
         self.come_to_rest()?;
+        self.tell_the_rest()?;
         self.summary()
     }
 
@@ -137,6 +141,24 @@ impl Simulation {
         }
         self.run_until(self.world.now_us + 5 * SECOND_US)?;
         self.world.at_rest(&self.database.phases())
+    }
+
+    /// L3: without a node, others tell and send what is left.
+    fn tell_the_rest(&mut self) -> Result<(), Violation> {
+        self.leave_the_rest_to_others();
+        let (told_us, sent_us) = Self::last_messages_us();
+        self.run_until(self.world.now_us + told_us)?;
+        let latest_us = self.world.now_us + sent_us;
+        // A route that repeats may always have something to tell, so one look finds all sent and is judged.
+        let mut deliveries = self.deliveries()?;
+        while self.world.now_us < latest_us && !are_sent(&deliveries) {
+            self.run_until(self.world.now_us + 60 * SECOND_US)?;
+            deliveries = self.deliveries()?;
+        }
+        for (what, times) in self.judge_messages(&deliveries)? {
+            self.checks.counted.insert(what, times);
+        }
+        Ok(())
     }
 
     fn rests(&self) -> bool {
@@ -177,15 +199,18 @@ impl Simulation {
         })
     }
 
+    /// The routes first: nobody is told of what was before.
     fn put_all(&mut self, jobs: Vec<Job>) {
-        for part in jobs.chunks(500) {
-            let puts: Vec<PutJob> = part
-                .iter()
-                .map(|job| PutJob { job: job.clone(), paused: None, when: PutIf::Any, author: author() })
-                .collect();
-            let people = self.people.clone();
-            self.tasks.spawn(PEOPLE, Request::Control, async move { Done::Told(people.put_jobs(&puts).await.is_ok()) });
-        }
+        let put = |job| PutJob { job, paused: None, when: PutIf::Any, author: author() };
+        let (people, puts) = (self.people.clone(), jobs.into_iter().map(put).collect::<Vec<_>>());
+        let putting = async move {
+            Self::put_routes(people.clone()).await;
+            for part in puts.chunks(500) {
+                let _each_is_valid = people.put_jobs(part).await;
+            }
+            Done::Told(true)
+        };
+        self.tasks.spawn(PEOPLE, Request::Control, putting);
     }
 
     /// A request of an operator, with the time limit that the API sets.

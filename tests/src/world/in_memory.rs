@@ -91,6 +91,7 @@ fn difference(before: &Backup, after: &Backup, by: &'static str, now: Timestamp)
         deleted: Vec::new(),
         records: Vec::new(),
         ended: ended.collect(),
+        judged: Vec::new(),
     }
 }
 

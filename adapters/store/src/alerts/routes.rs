@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use carillon_domain::alert::Route;
+use carillon_domain::guard::{Guard, enabled};
 use carillon_domain::store::{Action, AuditDocument, AuditEntry, WriteSet};
 use carillon_domain::time::Timestamp;
 
@@ -114,7 +115,8 @@ pub(crate) async fn delete<T: Tables>(
 
 /// Locks the cursor: until the commit, nobody else reads and writes what depends on it.
 pub(crate) async fn lock_cursor<T: Tables>(tables: &mut T) -> StoreResult<Option<Cursor>> {
-    Cursor::read(tables.alerts_to_write().cursor(true).await?.as_deref())
+    let lock = enabled(Guard::AlertCursorLocks);
+    Cursor::read(tables.alerts_to_write().cursor(lock).await?.as_deref())
 }
 
 /// The cursor, set behind all that is visible now if nobody was told anything until now.

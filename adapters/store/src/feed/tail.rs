@@ -6,6 +6,8 @@
 
 use std::time::Duration;
 
+use carillon_domain::guard::{Guard, enabled};
+
 use super::{JournalAsk, Span};
 
 /// So many gaps are asked for one by one. Beyond, neighbours are asked for together with the rows between them.
@@ -122,7 +124,7 @@ impl Tail {
 
     fn is_fresh(&mut self, number: u64, at: Duration, commits_within: Duration) -> bool {
         if number > self.high {
-            if number > self.high + 1 && !commits_within.is_zero() {
+            if number > self.high + 1 && !commits_within.is_zero() && enabled(Guard::JournalGaps) {
                 self.gaps.push(Gap { span: Span { first: self.high + 1, last: number - 1 }, seen_at: at });
             }
             self.high = number;

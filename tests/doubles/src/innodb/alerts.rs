@@ -63,17 +63,44 @@ impl AlertRows for ModelConnection {
     }
 
     async fn write_alert(&mut self, write: &AlertWrite) -> StoreResult<u64> {
-        match write {
-            AlertWrite::Delivery(row) => self.lock(&[Row::Delivery(row.id)]).await?,
-            AlertWrite::Watched(before, _) => self.lock(&[Row::Watch(before.job)]).await?,
-            _ => {}
+        if is_by_itself(write) {
+            self.statement().await?;
+        }
+        let rows = locked(write);
+        if !rows.is_empty() {
+            self.lock(&rows).await?;
         }
         self.write(|server, trx| {
-            let matched = server.read(trx, |data| data.alerts.clone().apply(write));
-            if let Some(own) = server.own(trx) {
-                own.alerts.push(write.clone());
+            // A number is drawn by the statement, before anybody knows whether the transaction commits.
+            let drawn = server.data.alerts.draw(write);
+            let matched = server.read(trx, |data| data.alerts.would_match(write, drawn.clone()));
+            // The row is locked, so one that does not match now does not match at the commit.
+            let is_guarded = matches!(write, AlertWrite::Delivery(_) | AlertWrite::Watched(..));
+            if let Some(own) = server.own(trx).filter(|_| matched > 0 || !is_guarded) {
+                own.alerts.push((write.clone(), drawn));
             }
             matched
         })
+    }
+}
+
+/// Whether only calls of those who watch and send make this write, each by a statement of its own.
+const fn is_by_itself(write: &AlertWrite) -> bool {
+    matches!(
+        write,
+        AlertWrite::Delivery(_) | AlertWrite::Deliveries(_) | AlertWrite::Incidents(_) | AlertWrite::Watched(..)
+    )
+}
+
+/// The rows that a write locks. All others hang on the cursor, which is locked before them.
+fn locked(write: &AlertWrite) -> Vec<Row> {
+    match write {
+        AlertWrite::Delivery(row) => vec![Row::Delivery(row.id)],
+        AlertWrite::Watched(before, _) => vec![Row::Watch(before.job)],
+        AlertWrite::Watch(rows) => rows.iter().map(|row| Row::Watch(row.job)).collect(),
+        AlertWrite::WatchGone(jobs) => jobs.iter().copied().map(Row::Watch).collect(),
+        AlertWrite::Facts(rows) => rows.iter().filter_map(|row| row.key.clone()).map(Row::FactKey).collect(),
+        AlertWrite::FreeKey(key) => vec![Row::FactKey(key.clone())],
+        _ => Vec::new(),
     }
 }

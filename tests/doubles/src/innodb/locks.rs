@@ -34,6 +34,8 @@ pub(super) enum Row {
     AlertCursor,
     Delivery(u64),
     Watch(JobId),
+    /// The unique key of facts that are one.
+    FactKey(String),
     /// The unique key of a record's attempt.
     Attempt(JobId, Timestamp, Trigger, u32),
 }

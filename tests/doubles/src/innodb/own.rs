@@ -1,6 +1,7 @@
 //! The writes of a transaction that are not committed yet.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use carillon_domain::firing::{ConcurrentRun, JobState};
@@ -11,7 +12,7 @@ use carillon_domain::schedule::Timeline;
 use carillon_domain::time::Timestamp;
 
 use crate::data::Data;
-use carillon_store::alerts::port::AlertWrite;
+use carillon_store::alerts::port::{AlertWrite, WatchRow};
 use carillon_store::tables::WriteSet;
 use carillon_store::{JobKey, RecordedLoss, SessionView};
 
@@ -37,6 +38,8 @@ pub struct Commit {
     pub records: Vec<RunRecord>,
     /// Sessions that were ended or removed.
     pub ended: Vec<SessionId>,
+    /// Jobs whose due times were judged against their expectations: the row before and after.
+    pub judged: Vec<(WatchRow, WatchRow)>,
 }
 
 /// The same before it is visible.
@@ -52,7 +55,8 @@ pub(super) struct Own {
     pub spent: Vec<(SessionId, u64, Timestamp)>,
     pub names: Vec<(JobKey, JobId)>,
     pub windows: Option<Vec<RecordedLoss>>,
-    pub alerts: Vec<AlertWrite>,
+    /// Each with the numbers that it has drawn.
+    pub alerts: Vec<(AlertWrite, RangeInclusive<u64>)>,
 }
 
 impl Own {
@@ -84,8 +88,8 @@ impl Own {
         if let Some(windows) = self.windows {
             data.windows = windows;
         }
-        for write in &self.alerts {
-            data.alerts.apply(write);
+        for (write, drawn) in self.alerts {
+            data.alerts.apply_drawn(&write, drawn);
         }
     }
 
@@ -97,7 +101,12 @@ impl Own {
         let ended = self.sessions.iter().filter(|(_, view)| over(view)).map(|(id, _)| *id).collect();
         let (jobs, concurrent, defined) = (Vec::new(), Vec::new(), Vec::new());
         let (deleted, records) = (Vec::new(), Vec::new());
-        let mut told = Commit { by, now: self.now, jobs, concurrent, defined, deleted, records, ended };
+        let judged = self.alerts.iter().filter_map(|(write, _)| match write {
+            AlertWrite::Watched(before, after) => Some((*before, *after)),
+            _ => None,
+        });
+        let judged = judged.collect();
+        let mut told = Commit { by, now: self.now, jobs, concurrent, defined, deleted, records, ended, judged };
         for changes in &self.changes {
             for write in &changes.jobs {
                 if let (None, Some(after)) = (&write.before, &write.after) {

@@ -39,6 +39,18 @@ pub(in crate::simulator) enum TimedEvent {
     DatabaseIsBack,
     Meddle,
     People,
+    /// A node looks whether there is anything to tell or to send.
+    Alerts {
+        process: usize,
+    },
+    /// A message reaches its receiver.
+    Heard {
+        attempt: u64,
+    },
+    /// An attempt to send is over for its node.
+    Answered {
+        attempt: u64,
+    },
 }
 
 impl Simulation {
@@ -47,7 +59,7 @@ impl Simulation {
         self.queue.insert((self.world.now_us + after_us, self.queued), what);
     }
 
-    pub(super) fn run_until(&mut self, end_us: u64) -> Result<(), Violation> {
+    pub fn run_until(&mut self, end_us: u64) -> Result<(), Violation> {
         let mut at_once = 0;
         loop {
             self.go_on();
@@ -130,6 +142,8 @@ impl Simulation {
             self.world.committed(&commit, Writer { call: commit.by, of: None });
             let verdict = self.checks.committed(&commit, &mut self.world);
             self.world.must(verdict);
+            let verdict = self.outbox.facts.committed(&commit, self.database_now());
+            self.world.must(verdict);
         }
     }
 
@@ -137,12 +151,16 @@ impl Simulation {
         match done {
             Done::Told(answered) => self.answered += u64::from(answered),
             Done::Input(input) => self.tell(owner, input),
+            Done::Looked => self.looked(owner),
+            Done::Claimed(claimed) => self.claimed_deliveries(owner, claimed),
+            Done::AnswerWritten { attempt, written } => self.answer_written(attempt, written),
             Done::Opened(Some(utc)) => {
                 let (now_us, config) = (self.world.now_us, config(self.plan));
                 let process = &mut self.world.processes[owner];
                 process.register(config, utc, process.own.sent, now_us);
                 let executors = process.own.executors();
                 self.tell(owner, Input::Offers(executors));
+                self.later(0, TimedEvent::Alerts { process: owner });
             }
             Done::Opened(None) => {
                 self.world.processes[owner].alive = false;
@@ -164,6 +182,9 @@ impl Simulation {
             TimedEvent::DatabaseIsBack => self.fault_plan.now().away = false,
             TimedEvent::Meddle => self.meddle(),
             TimedEvent::People => self.ask_something(),
+            TimedEvent::Alerts { process } => self.look_at_alerts(process),
+            TimedEvent::Heard { attempt } => self.message_heard(attempt),
+            TimedEvent::Answered { attempt } => self.message_answered(attempt),
         }
     }
 

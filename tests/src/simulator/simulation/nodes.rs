@@ -13,6 +13,9 @@ use crate::simulator::plan::Plan;
 use crate::simulator::process::{Process, STATEMENT_TIMEOUT_US, Seat};
 use crate::world::{BootClock, End, Scheduler, World, registration};
 
+/// Their clients, as the plan of faults knows them.
+const SURVIVORS: u64 = 500;
+
 impl Simulation {
     pub(super) fn boot(&mut self, place: usize) {
         self.booted += 1;
@@ -29,6 +32,17 @@ impl Simulation {
         let opening = async move { Done::Opened(client.open_session(&new).await.ok().map(|opened| opened.now)) };
         let task = self.tasks.spawn(n, Request::Open, opening);
         self.later(STATEMENT_TIMEOUT_US, TimedEvent::Deadline { task });
+    }
+
+    /// A process that only watches and sends.
+    pub fn survivor(&mut self, place: usize) {
+        self.booted += 1;
+        let (n, now_us) = (self.world.processes.len(), self.world.now_us);
+        let session = SessionId::from_random(self.booted << 8 | place as u64);
+        let (clock, client) = (BootClock::default(), self.database.client(SURVIVORS + place as u64));
+        let seat = Seat { place, client, sent: clock.at(now_us), asleep: Vec::new(), inbox: Vec::new() };
+        self.world.processes.push(Process::registering(session, clock, now_us, seat));
+        self.later(place as u64, TimedEvent::Alerts { process: n });
     }
 
     pub(super) fn boot_again(&mut self, n: usize) {
