@@ -35,6 +35,7 @@ fn faults_of_many_kinds_start_nothing_twice_and_lose_nothing() {
         classes: CLASSES.to_vec(),
         pace: Pace { wires: 2, pauses_percent: 100 },
         session: BRISK,
+        last_messages: Duration::ZERO,
         dir: dir.path().to_owned(),
     };
     let told = chaos_run.run();
@@ -51,6 +52,7 @@ fn faults_of_many_kinds_start_nothing_twice_and_lose_nothing() {
         );
     }
     assert!(told.counters.effective() >= FAULTS && told.counters.classes() >= KINDS, "{counters}");
+    assert!(told.verdict.alerts.sent > 0, "{}", told.verdict);
     assert!(told.verdict.starts > 0 && told.verdict.due > 1_000, "{}", told.verdict);
     eprintln!("{counters}\n{}", told.verdict);
 }

@@ -1,13 +1,14 @@
 //! All that is judged by: the files that a run of the chaos left.
 //!
-//! `jobs.json` (the plan), `witness` (what the jobs wrote), `runs.json` (the records that the API told, a list), and
-//! `faults.json` (`{"faults": [...], "ends": [...]}`).
+//! `jobs.json` (the plan), `witness` (what the jobs wrote), `runs.json` (the records that the API told, a list),
+//! `faults.json` (`{"faults": [...], "ends": [...]}`). `alerts.json` is there where alerts had receivers.
 
 use std::fs;
 use std::path::Path;
 
 use serde_json::{Value, json};
 
+use crate::alerts::Alerts;
 use crate::fault::{End, Fault};
 use crate::plan::{Job, Plan};
 use crate::record::Record;
@@ -29,6 +30,8 @@ pub struct Evidence {
     pub faults: Vec<Fault>,
     /// The processes of nodes that ended.
     pub ends: Vec<End>,
+    /// The alerts, where there were receivers.
+    pub alerts: Alerts,
 }
 
 /// How long after a fault its effects may come: a frozen node learns that it was given up, a clock is believed again.
@@ -55,6 +58,10 @@ impl Evidence {
             records: all(&runs, "runs.json", Record::from_json)?,
             faults: all(&faults["faults"], "faults.json: faults", Fault::from_json)?,
             ends: all(&faults["ends"], "faults.json: ends", End::from_json)?,
+            alerts: match dir.join("alerts.json").exists() {
+                true => Alerts::from_json(&json("alerts.json")?).map_err(|error| format!("alerts.json: {error}"))?,
+                false => Alerts::default(),
+            },
         })
     }
 
@@ -88,7 +95,12 @@ impl Evidence {
 
     /// Whether what was acknowledged then was lost later.
     pub(crate) fn commits_lost(&self, at_us: i64) -> bool {
-        self.faults.iter().any(|fault| fault.loses_commits && fault.touches(at_us, at_us, BLUR_US))
+        self.commits_lost_between(at_us, at_us)
+    }
+
+    /// Whether anything that was acknowledged between two times was lost later.
+    pub(crate) fn commits_lost_between(&self, from_us: i64, until_us: i64) -> bool {
+        self.faults.iter().any(|fault| fault.loses_commits && fault.touches(from_us, until_us, BLUR_US))
     }
 }
 

@@ -15,12 +15,23 @@ pub enum Group {
     Contradictions,
     /// Runs that had not come to rest in the end.
     Unsettled,
+    /// Failures that a route asks for, and that its receiver never heard of.
+    LostAlerts,
+    /// Alerts of what did not happen, or out of order.
+    GroundlessAlerts,
 }
 
 impl Group {
     /// All of them.
-    pub const ALL: [Group; 5] =
-        [Group::Duplicates, Group::Overlaps, Group::SilentMisses, Group::Contradictions, Group::Unsettled];
+    pub const ALL: [Group; 7] = [
+        Group::Duplicates,
+        Group::Overlaps,
+        Group::SilentMisses,
+        Group::Contradictions,
+        Group::Unsettled,
+        Group::LostAlerts,
+        Group::GroundlessAlerts,
+    ];
 
     /// Its name in reports.
     pub const fn name(self) -> &'static str {
@@ -30,6 +41,8 @@ impl Group {
             Group::SilentMisses => "silent misses",
             Group::Contradictions => "contradictions",
             Group::Unsettled => "unsettled",
+            Group::LostAlerts => "lost alerts",
+            Group::GroundlessAlerts => "alerts without reason",
         }
     }
 }
@@ -87,11 +100,19 @@ pub enum Kind {
     UnknownJob,
     /// A run that had no outcome when all had come to rest.
     Unsettled,
+    /// A failure of which the receiver that asked for it never heard.
+    AlertLost,
+    /// An alert of what no record tells.
+    AlertWithoutReason,
+    /// A trouble is told to be over that was never told.
+    RecoveryWithoutAlert,
+    /// A repeat of an alert with another content.
+    AlertDiffers,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Kind; 25] = [
+    pub const ALL: [Kind; 29] = [
         Kind::StartedTwice,
         Kind::TwoProcesses,
         Kind::AttemptNotAllowed,
@@ -117,6 +138,10 @@ impl Kind {
         Kind::Torn,
         Kind::UnknownJob,
         Kind::Unsettled,
+        Kind::AlertLost,
+        Kind::AlertWithoutReason,
+        Kind::RecoveryWithoutAlert,
+        Kind::AlertDiffers,
     ];
 
     /// The question that it counts for.
@@ -126,6 +151,8 @@ impl Kind {
             Kind::Overlap => Group::Overlaps,
             Kind::SilentMiss => Group::SilentMisses,
             Kind::Unsettled => Group::Unsettled,
+            Kind::AlertLost => Group::LostAlerts,
+            Kind::AlertWithoutReason | Kind::RecoveryWithoutAlert | Kind::AlertDiffers => Group::GroundlessAlerts,
             Kind::RecordedTwice
             | Kind::NotDue
             | Kind::WrongCount

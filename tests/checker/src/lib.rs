@@ -2,9 +2,11 @@
 //!
 //! It depends on no crate of Carillon's, so it shares none of its mistakes. It reads four things: the jobs as they were
 //! asked for, with due times that it computes itself ([`plan`]); what the jobs wrote about their own lives ([`witness`]);
-//! the records as the API told them ([`record`]); and what was done to the cluster meanwhile ([`fault`]). It answers, for
+//! the records as the API told them ([`record`]); and what was done to the cluster meanwhile ([`fault`]). Where there were receivers of
+//! alerts, it reads what they heard ([`alerts`]). It answers, for
 //! each due time, whether it ran, was skipped or was lost, and everything that should not be ([`finding`]).
 
+pub mod alerts;
 pub mod evidence;
 pub mod fault;
 pub mod finding;

@@ -5,6 +5,7 @@ use std::fmt;
 
 use serde_json::{Value, json};
 
+use crate::alerts::Counts;
 use crate::finding::{Finding, Group};
 use crate::lateness::Lateness;
 use crate::percentiles::Percentiles;
@@ -21,6 +22,8 @@ pub struct Verdict {
     pub starts: usize,
     /// The findings that should not be.
     pub findings: Vec<Finding>,
+    /// How the alerts came out.
+    pub alerts: Counts,
     /// How late runs started.
     pub lateness: Lateness,
     /// How long others took to do what a dead node had to do.
@@ -65,6 +68,7 @@ impl Verdict {
             "lateness_ms": spread(&self.lateness.kinds()),
             "takeover_ms": spread(&takeover.each_ref().map(|(name, values)| (*name, values))),
             "takeovers": self.takeovers.len(), "faults": self.faults,
+            "alerts": {"sent": self.alerts.sent, "repeated": self.alerts.repeated, "on their way": self.alerts.on_their_way},
         })
     }
 }
@@ -81,6 +85,11 @@ impl fmt::Display for Verdict {
             self.due,
             self.starts,
             self.faults.values().sum::<u64>()
+        )?;
+        let Counts { sent, repeated, on_their_way } = self.alerts;
+        writeln!(
+            f,
+            "{sent} alerts sent, {repeated} calls that repeated one, {on_their_way} on their way at the end.\n"
         )?;
         writeln!(f, "| due times | |\n|---|---|")?;
         for (fate, count) in &self.fates {

@@ -5,7 +5,7 @@ mod world;
 use carillon_checker::plan::Deed;
 use carillon_checker::witness::Life;
 use carillon_checker::{Evidence, Group, judge};
-use world::{Doctor, S, T, ran, well};
+use world::{Doctor, S, T, alert, ran, well};
 
 type Story = fn(&mut Evidence);
 
@@ -89,6 +89,11 @@ const ALLOWED: &[(&str, Story)] = &[
         let (life, _) = ran("l", 3, 1);
         let (first_us, last_us) = (T + 3 * S + 500_000, T + 3 * S + 600_000);
         w.lives.push(Life { token: 350, first_us, last_us, ..life });
+    }),
+    ("an alert of an end that went with lost commits, together with the message", |w| {
+        w.fault(None, T + 2 * S, T + 4 * S).loses_commits = true;
+        w.alerts.routes = [("of-a".to_owned(), "a".to_owned())].into();
+        w.alerts.heard = vec![alert("failed", "open", "a-2-1")];
     }),
     ("a manual run that was asked for", |w| {
         w.act("b", Deed::Trigger, T + 3 * S, Some("b-man"));

@@ -2,11 +2,24 @@
 
 mod world;
 
+use carillon_checker::alerts::{Alert, Delivery};
 use carillon_checker::plan::Deed;
 use carillon_checker::record::Record;
 use carillon_checker::witness::Life;
 use carillon_checker::{Evidence, Kind, judge};
-use world::{Doctor, S, T, ran, well};
+use world::{Doctor, S, T, alert, ran, well};
+
+/// The second run of `a` failed, and its route was told.
+fn tell(w: &mut Evidence) {
+    w.record("a-2-1").status = "failed".into();
+    w.record("a-2-1").exit_code = Some(3);
+    w.life("a-2-1").end = Some(3);
+    let told = alert("failed", "open", "a-2-1");
+    w.alerts.routes = [("of-a".to_owned(), "a".to_owned())].into();
+    w.alerts.heard = vec![told.clone()];
+    w.alerts.deliveries = vec![Delivery { alert: told, state: "sent".into() }];
+    assert_eq!(judge(w).findings, []);
+}
 
 type Doctored = fn(&mut Evidence);
 
@@ -22,6 +35,29 @@ const DOCTORED: &[(&[Kind], &str, Doctored)] = &[
         let (first_us, last_us) = (T + 2 * S + 500_000, T + 2 * S + 600_000);
         w.lives.push(Life { run: "again".into(), token: 250, first_us, last_us, ..life });
         w.records.push(Record { id: "again".into(), trigger: "misfire".into(), ..record });
+    }),
+    (&[Kind::AlertLost], "nobody was told of a lost run", |w| {
+        tell(w);
+        w.alerts.heard.clear();
+        w.alerts.deliveries[0].state = "dead".into();
+    }),
+    (&[Kind::AlertWithoutReason], "a run is told as failed that succeeded", |w| {
+        tell(w);
+        w.alerts.heard[0].run = Some("a-3-1".into());
+        w.alerts.heard.push(Alert { id: "again".into(), ..alert("failed", "open", "a-2-1") });
+    }),
+    (&[Kind::AlertWithoutReason], "commits were lost, but not the message about a run that succeeded", |w| {
+        tell(w);
+        w.fault(None, T + 2 * S, T + 4 * S).loses_commits = true;
+        w.alerts.heard[0].run = Some("a-3-1".into());
+    }),
+    (&[Kind::RecoveryWithoutAlert], "an end is told and no beginning", |w| {
+        tell(w);
+        w.alerts.deliveries[0].alert = alert("failed", "recovered", "a-3-1");
+    }),
+    (&[Kind::AlertDiffers], "a repeat has another content", |w| {
+        tell(w);
+        w.alerts.heard.push(Alert { content: "other".into(), ..w.alerts.heard[0].clone() });
     }),
     (&[Kind::TwoProcesses], "two start lines under one run id", |w| w.life("a-2-1").starts = 2),
     (&[Kind::TwoProcesses], "one run id with two tokens", |w| {

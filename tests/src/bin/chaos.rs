@@ -96,6 +96,7 @@ fn chaos_run(settings: &Settings) -> ChaosRun {
         classes,
         pace: Pace { pauses_percent: settings.number("pauses", 100), ..Pace::HARD },
         session: if settings.text("timing", "brisk") == "fast" { FAST } else { BRISK },
+        last_messages: Duration::from_secs(600),
         dir: PathBuf::from(settings.text("dir", &std::env::temp_dir().join(name).display().to_string())),
     }
 }
@@ -122,6 +123,9 @@ fn report(settings: &Settings, chaos_run: &ChaosRun, told: &Told) -> Report {
     for group in Group::ALL {
         report.fact(group.name(), verdict.count(group));
     }
+    let alerts = verdict.alerts;
+    report.fact("alerts sent", alerts.sent).fact("calls that repeated an alert", alerts.repeated);
+    report.fact("alerts on their way at the end", alerts.on_their_way);
     report.fact("panics and broken invariants in the logs of the nodes", told.bad_lines.len());
     match &told.rested {
         Ok(took) => report.fact("at rest after the last due time, s", took.as_secs()),

@@ -7,6 +7,7 @@ mod caller;
 pub mod faults;
 mod load;
 mod operators;
+mod receivers;
 mod rest;
 
 use std::collections::BTreeMap;
@@ -26,6 +27,7 @@ use crate::server::wait_until_within;
 use caller::{Caller, now};
 use faults::{Counters, Pace};
 use load::Made;
+use receivers::Receivers;
 
 /// The parts of a chaos run.
 #[derive(Debug, Clone)]
@@ -46,6 +48,8 @@ pub struct ChaosRun {
     pub pace: Pace,
     /// `[session]` of each node.
     pub session: &'static str,
+    /// How long messages that are on their way at the end are waited for. A sender that was killed holds one for 330 s.
+    pub last_messages: Duration,
     /// Where everything is left that the checker reads.
     pub dir: PathBuf,
 }
@@ -93,21 +97,26 @@ impl ChaosRun {
             brand: self.brand,
             options: Vec::new(),
             nodes: self.nodes,
-            config: self.session.to_owned(),
+            config: format!("{}{}", self.session, receivers::CONFIG),
             small_disk: self.classes.contains(&Class::DiskFull),
             clocks: [Class::DatabaseClock, Class::NodeClock].iter().any(|class| self.classes.contains(class)),
         });
         let caller = Caller::of(&field);
         let from_us = now() / time::SECOND_US * time::SECOND_US + micros(BEFORE);
         let made = self.create(&caller, (from_us, from_us + micros(self.length)));
+        let receivers = Receivers::open(self.seed);
+        let routes = receivers.put_routes(&caller, &made);
         let (counters, mut acts) = self.storm(&field, &caller, &made, from_us);
         let rested = rest::come_to_rest(&field, &caller, &mut acts, made[0].job.until_us, PATIENCE);
+        receivers.calm_down();
         let runs = caller.all("/v1/runs?").unwrap_or_default();
+        let alerts = receivers.alerts(&caller, routes, &runs, &made, self.last_messages);
         let ends = ends(&field);
         let database = rest::version(&field);
         let plan = Plan { jobs: made.into_iter().map(|made| made.job).collect(), acts };
         self.keep("jobs.json", &plan.to_json());
         self.keep("runs.json", &json!(runs));
+        self.keep("alerts.json", &alerts);
         self.keep("faults.json", &Evidence::faults_json(&counters.faults, &ends));
         let verdict = judge(&Evidence::read(&self.dir).expect("what was just written can be read"));
         let (drained, bad_lines) = self.take_down(field);

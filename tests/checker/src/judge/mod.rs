@@ -5,6 +5,7 @@ mod fates;
 mod lives;
 mod people;
 mod skips;
+mod told;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -80,12 +81,14 @@ pub fn judge(evidence: &Evidence) -> Verdict {
     findings.extend(endings::check(&case));
     findings.extend(people::check(&case));
     findings.extend(skips::check(&case));
+    findings.extend(told::check(&case));
     findings.sort_by_key(|finding| finding.kind);
     Verdict {
         due: fates.values().sum(),
         fates,
         starts: evidence.lives.len(),
         findings,
+        alerts: told::count(&case),
         lateness: Lateness::of(evidence, &case.record_of),
         takeovers: takeovers(evidence, &case.life_of),
         faults: evidence.faults.iter().fold(BTreeMap::new(), |mut counts, fault| {

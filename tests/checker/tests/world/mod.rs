@@ -1,5 +1,6 @@
 //! A small world in which all is well, and how it is doctored.
 
+use carillon_checker::alerts::Alert;
 use carillon_checker::fault::{End, Fault};
 use carillon_checker::plan::{Act, Deed, Job, Overlap, Plan};
 use carillon_checker::record::Record;
@@ -31,6 +32,12 @@ pub fn well() -> Evidence {
     }
     assert_eq!(judge(&world).findings, []);
     world
+}
+
+/// A message to the route of job `a`.
+pub fn alert(when: &str, state: &str, run: &str) -> Alert {
+    let [id, route, when, state, content] = ["m", "of-a", when, state, "text"].map(str::to_owned);
+    Alert { id, route, when, state, run: Some(run.to_owned()), content }
 }
 
 /// A run of the firing T + `n` s that lived from 10 ms to 110 ms after its time, for each attempt before it 200 ms later.
