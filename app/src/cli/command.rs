@@ -11,6 +11,7 @@ use super::job::JobCommand;
 use super::plugin::PluginCommand;
 use super::run::RunCommand;
 use super::schedule::{ExplainArgs, NextArgs};
+use super::server::backup::{BackupArgs, RestoreArgs};
 use super::server::open::OpenArgs;
 use super::shell::{CompletionsArgs, ManArgs};
 use super::table::Colour;
@@ -39,6 +40,10 @@ pub enum Command {
     /// Check what `serve` would find here, and say what to do about it; changes nothing
     #[command(after_help = "Exit codes: 0 all is well, or there are warnings only; 1 there is an error.")]
     Doctor(DoctorArgs),
+    /// Copy the database file, also while a server runs on it
+    Backup(BackupArgs),
+    /// Put a backup in the place of the database file; the server must be stopped
+    Restore(RestoreArgs),
     /// Read a crontab into jobs
     Import(ImportArgs),
     /// Write the jobs as a crontab or as JSON

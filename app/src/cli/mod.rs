@@ -1,8 +1,8 @@
 //! The command line: arguments in, calls of the HTTP API or of the domain, tables or JSON out.
 //!
-//! `next` and `explain` need no server. `serve`, `init` and `doctor` are the server itself. All others are clients of the HTTP API
-//! and know nothing that it does not tell: no database, no configuration file. Everything here is blocking; a command has
-//! one thing to do at a time.
+//! `next` and `explain` need no server. `serve`, `init`, `doctor`, `backup` and `restore` are the server itself. All others are
+//! clients of the HTTP API and know nothing that it does not tell: no database, no configuration file. Everything here is
+//! blocking; a command has one thing to do at a time.
 
 mod alert;
 pub mod args;
@@ -15,6 +15,7 @@ mod import;
 mod job;
 pub(crate) mod out;
 mod plugin;
+mod progress;
 mod run;
 mod schedule;
 mod server;
@@ -55,6 +56,8 @@ fn client_command(command: Command, out: &mut Out) -> Result<ExitCode, failure::
     match command {
         Command::Serve(_) | Command::Init(_) => Ok(done),
         Command::Doctor(args) => crate::doctor::doctor(&args, out),
+        Command::Backup(args) => server::backup::backup(&args, out).map(|()| done),
+        Command::Restore(args) => server::backup::restore(&args, out).map(|()| done),
         Command::Import(args) => import::import(&args, out),
         Command::Export(args) => export::export(&args, out).map(|()| done),
         Command::Job(command) => job::job(&command, out),

@@ -4,6 +4,7 @@ mod abuse;
 mod alerts;
 mod alerts_of_a_node;
 mod audit;
+mod backup;
 mod base_path;
 mod control;
 mod crash;

@@ -138,6 +138,35 @@ fn the_page_of_the_command_line_works_word_for_word() {
     walk(&blocks(&page), |words| format!("{here}{words}"));
 }
 
+/// As it stands there but for the port, which may be taken.
+#[test]
+fn the_page_of_backups_works_word_for_word() {
+    let page = std::fs::read_to_string(root().join("docs/backup.md")).expect("the page");
+    let chapter = page.split("\n## ").find(|part| part.starts_with("SQLite\n")).expect("a chapter on SQLite");
+    let address = format!("127.0.0.1:{}", free_port());
+    let here = format!("export CARILLON__HTTP__BIND={address} CARILLON_SERVER=http://{address}\n");
+    walk(&blocks(chapter), |words| format!("{here}{}", words.replace("127.0.0.1:7650", &address)));
+}
+
+/// The statement that stands there for a database server opens one window, whether there ever was a session or not.
+#[test]
+fn the_statement_of_the_page_of_backups_opens_a_window() {
+    let page = std::fs::read_to_string(root().join("docs/backup.md")).expect("the page");
+    let sql = blocks(&page).into_iter().find(|block| block.language == "sql").expect("a statement").text;
+    let server = databases::Server::shared(Brand::MariaDb);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let database = runtime.block_on(server.database());
+    let made = Command::new(binary()).args(["init", "--store", &database.url()]).output().expect("the binary");
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    runtime.block_on(async {
+        let mut conn = database.connect().await;
+        conn.query_drop(sql.trim_end().trim_end_matches(';')).await.expect("the statement is one");
+        let look = "SELECT COUNT(*), MIN(until_at - from_at) FROM loss_window WHERE is_open = 1";
+        let open: Option<(i64, i64)> = conn.query_first(look).await.expect("rows");
+        assert!(open.is_some_and(|(count, span)| count == 1 && span > 0), "{open:?}");
+    });
+}
+
 /// One shell runs a whole chapter, as a reader would; what it prints after each block must be what the README shows.
 fn walk(chapter: &[Block], adapt: impl Fn(&str) -> String) {
     let dir = tempfile::tempdir().expect("a directory");

@@ -7,6 +7,7 @@ mod alerts;
 mod audit;
 mod change;
 mod client;
+mod copy;
 mod history;
 mod live_output;
 mod losses;
@@ -33,6 +34,7 @@ pub use crate::sqlite::client::lease::{Lease, LeaseError, lease_holder};
 pub use crate::sqlite::client::open::{OpenOptions, path_of_url};
 use crate::sqlite::client::readers::{Reader, Readers};
 use crate::sqlite::client::writer::{Writer, WriterConnection};
+pub use crate::sqlite::copy::{Backup, CopyError, Restored, backup, restore};
 pub use crate::sqlite::tables::Transaction;
 use crate::{StoreError, StoreResult};
 

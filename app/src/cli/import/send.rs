@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::plan::Plan;
 use super::report::Row;
 use crate::cli::client::{Call, Client, faults};
+use crate::cli::progress::Progress;
 
 /// A batch is one transaction on the server up to this many.
 const MOST_JOBS: usize = 1_000;
@@ -16,6 +17,7 @@ const NO_SUCH_USER: &str = "or import with --ignore-user: then it runs as the se
 /// Sends everything. What could not be sent becomes an error of its line: importing again sends the rest.
 pub(super) fn send(client: &Client, plan: &mut Plan) {
     let mut to_send = std::mem::take(&mut plan.to_send).into_iter().peekable();
+    let (all, mut bar) = (to_send.len() as u64, Progress::of_items("importing"));
     while to_send.peek().is_some() {
         let (mut rows, mut jobs, mut bytes) = (Vec::new(), Vec::new(), 0);
         while let Some((row, job)) = to_send.next_if(|(_, job)| {
@@ -27,6 +29,7 @@ pub(super) fn send(client: &Client, plan: &mut Plan) {
         }
         match client.call(Call::post("/v1/jobs:batch").body(json!({"items": jobs}))) {
             Ok(mut reply) => {
+                bar.tell(all - to_send.len() as u64, all);
                 let mut answers = reply.take_items().into_iter();
                 for row in rows {
                     tell(&mut plan.rows[row], answers.next());

@@ -47,12 +47,16 @@ pub fn inspect(path: &Path) -> Result<Option<Inspection>, OpenError> {
 }
 
 fn version(path: &Path) -> rusqlite::Result<i64> {
+    stored_version(&read_only(path)?)
+}
+
+/// A connection that changes nothing and makes no file.
+pub(in crate::sqlite) fn read_only(path: &Path) -> rusqlite::Result<Connection> {
     let has = |ending: &str| beside(path, ending).exists();
     let how = if has("-wal") && has("-shm") { "readonly_shm=1" } else { "immutable=1" };
     let encoded = percent_encode(path.as_os_str().as_bytes(), MEANINGFUL);
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
-    let conn = Connection::open_with_flags(format!("file:{encoded}?mode=ro&{how}"), flags)?;
-    stored_version(&conn)
+    Connection::open_with_flags(format!("file:{encoded}?mode=ro&{how}"), flags)
 }
 
 fn beside(path: &Path, ending: &str) -> PathBuf {
