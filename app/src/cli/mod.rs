@@ -9,6 +9,7 @@ pub mod args;
 mod audit;
 mod client;
 mod command;
+mod document;
 mod export;
 pub(crate) mod failure;
 mod import;

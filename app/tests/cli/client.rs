@@ -92,12 +92,26 @@ fn a_definition_comes_from_a_file_or_from_standard_input() {
     let sent = fake.state.lock().unwrap().bodies[0].clone();
     let expected = json!({"name": "a", "namespace": "prod", "schedule": "@hourly", "params": {"url": "x"}, "executor": "http", "paused": true});
     assert_eq!(sent, expected);
-    for (input, sentence) in
-        [("[]", "is not a job as JSON"), ("{\"name\": \"a\"}", "the job has no schedule: give --schedule")]
-    {
+    for (input, sentence) in [
+        ("[]", "is not a job: write its fields"),
+        ("[", "standard input, line 1, column 1: this is not a job as JSON"),
+        ("{\"name\": \"a\"}", "the job has no schedule: give --schedule"),
+    ] {
         let output = fake.run(&["job", "add", "--file", "-"], input);
         assert_eq!(output.status.code(), Some(2));
         assert!(String::from_utf8_lossy(&output.stderr).contains(sentence));
+    }
+    let dir = tempfile::tempdir().unwrap();
+    for (name, text) in [
+        ("b.yaml", "name: b\nschedule: \"*/5 * * * *\"\nparams:\n  command: \"true\"\n"),
+        ("c.toml", "name = \"c\"\nschedule = \"*/5 * * * *\"\n[params]\ncommand = \"true\"\n"),
+    ] {
+        let file = dir.path().join(name);
+        std::fs::write(&file, text).unwrap();
+        fake.out(&["job", "add", "--file", file.to_str().unwrap()], 0);
+        let sent = fake.state.lock().unwrap().bodies.last().unwrap().clone();
+        let expected = json!({"name": name[..1], "namespace": "default", "schedule": "*/5 * * * *", "params": {"command": "true"}});
+        assert_eq!(sent, expected);
     }
     assert!(fake.out(&["job", "add", "--file", "/nowhere/job.json"], 1).contains("cannot read"));
 }

@@ -179,6 +179,16 @@ fn a_job_is_changed_in_an_editor() {
     assert!(edit("sed -i s/skip/maybe/", 2).contains("your text is kept in"));
     assert!(edit("sed -i 's/{/[/'", 2).contains("is not a job as JSON"));
     assert_eq!(drafts(), 2);
+    for (format, expression) in [
+        ("yaml", "s/command: .false.*/command: \"true\"/;s/command: false/command: \"true\"/"),
+        ("toml", "s/= \"true\"/= \"false\"/"),
+    ] {
+        let mut command = carillon(server.dir.path(), &["job", "edit", "hello", "--format", format]);
+        command.env("CARILLON_SERVER", &server.url).env("TMPDIR", server.dir.path()).env_remove("VISUAL");
+        let output = command.env("EDITOR", format!("sed -i '{expression}'")).output().unwrap();
+        let told = String::from_utf8(output.stdout).unwrap() + &String::from_utf8_lossy(&output.stderr);
+        assert!(told.contains("default/hello is updated"), "{format}: {told}");
+    }
     let faster = format!("{} job update hello --timeout 2m && sed -i s/false/true/", env!("CARGO_BIN_EXE_carillon"));
     assert!(edit(&faster, 4).contains("your text is kept in"));
     assert_eq!(drafts(), 3);

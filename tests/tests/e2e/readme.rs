@@ -135,7 +135,7 @@ fn the_page_of_the_command_line_works_word_for_word() {
     let page = std::fs::read_to_string(root().join("docs/command-line.md")).expect("the page");
     let address = format!("127.0.0.1:{}", free_port());
     let here = format!("export CARILLON__HTTP__BIND={address} CARILLON_SERVER=http://{address}\n");
-    walk(&blocks(&page), |words| format!("{here}{words}"));
+    walk(&blocks(&page), |words| format!("{here}{}", words.replace("127.0.0.1:7650", &address)));
 }
 
 /// As it stands there but for the port, which may be taken.

@@ -3,22 +3,18 @@
 mod shown;
 mod test;
 
-use std::io::Read;
 use std::process::ExitCode;
 
 use carillon_domain::alert::DeliveryState;
 use carillon_domain::name::check_route_name;
 use clap::{Args, Subcommand};
-use serde_json::Value;
 
 use self::test::TestArgs;
 use super::args::{ServerArgs, namespaces};
 use super::client::{Call, Client};
+use super::document;
 use super::failure::CommandFailure;
 use super::out::{Out, note};
-
-/// The longest file of a route, in bytes.
-const MOST_BYTES: u64 = 1024 * 1024;
 
 /// The commands on alerts.
 #[derive(Debug, Subcommand)]
@@ -31,7 +27,7 @@ pub enum AlertCommand {
     },
     /// Show a route without its secrets
     Show(RouteArgs),
-    /// Create or replace a route from a file of JSON
+    /// Create or replace a route from a file of JSON, YAML or TOML
     Put(PutArgs),
     /// Delete a route; what it has not sent is dropped
     Delete(RouteArgs),
@@ -70,7 +66,7 @@ pub struct RouteArgs {
                         unless somebody else was faster."
 )]
 pub struct PutArgs {
-    /// The file, `-` for stdin
+    /// The file (JSON, YAML or TOML by its ending), `-` for stdin
     pub file: String,
     /// Its name, where the file has none
     #[arg(long, value_name = "NAME", value_parser = route_name)]
@@ -144,9 +140,7 @@ fn show(args: &RouteArgs, out: &mut Out) -> Result<(), CommandFailure> {
 }
 
 fn put(args: &PutArgs, out: &mut Out) -> Result<(), CommandFailure> {
-    let text = read(&args.file)?;
-    let route: Value = serde_json::from_str(&text)
-        .map_err(|error| CommandFailure::usage(format!("{:?} is not a route as JSON: {error}", args.file)))?;
+    let route = document::read(&args.file, "a route")?;
     let name = args.name.clone().or(route["name"].as_str().map(str::to_owned));
     let name =
         name.ok_or_else(|| CommandFailure::usage("the route has no name: give --name, or name it in the file"))?;
@@ -218,17 +212,4 @@ fn path(name: &str) -> String {
 /// The name of a route.
 fn route_name(text: &str) -> Result<String, String> {
     check_route_name(text).map(|()| text.to_owned()).map_err(|error| error.to_string())
-}
-
-fn read(file: &str) -> Result<String, CommandFailure> {
-    let mut text = String::new();
-    let read = match file {
-        "-" => std::io::stdin().lock().take(MOST_BYTES + 1).read_to_string(&mut text),
-        path => std::fs::File::open(path).and_then(|file| file.take(MOST_BYTES + 1).read_to_string(&mut text)),
-    };
-    read.map_err(|error| CommandFailure::failed(format!("cannot read {file:?}: {error}")))?;
-    match text.len() as u64 > MOST_BYTES {
-        true => Err(CommandFailure::failed(format!("{file:?} is longer than {MOST_BYTES} bytes"))),
-        false => Ok(text),
-    }
 }

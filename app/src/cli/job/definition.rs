@@ -98,7 +98,7 @@ pub struct DefinitionArgs {
     /// Keep it from coming up
     #[arg(long)]
     pub paused: bool,
-    /// A definition as JSON, `-` for standard input; the other options are written over it
+    /// A definition as JSON, YAML or TOML, `-` for standard input; the other options are written over it
     #[arg(long, short, value_name = "FILE")]
     pub file: Option<String>,
 }

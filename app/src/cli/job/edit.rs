@@ -6,26 +6,39 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use serde_json::{Map, Value};
+use clap::Args;
+use serde_json::Value;
 
-use super::save::{definition_of, tell};
+use super::save::{definition_of, object, tell};
 use super::{NamedArgs, path};
 use crate::cli::client::{Call, Client};
+use crate::cli::document::Format;
 use crate::cli::failure::CommandFailure;
 use crate::cli::out::Out;
 
 /// The editor of those who have named none.
 const EDITOR: &str = "vi";
 
+/// Arguments of `job edit`.
+#[derive(Debug, Args)]
+pub struct EditArgs {
+    /// Which job.
+    #[command(flatten)]
+    pub job: NamedArgs,
+    /// How the definition is written in the editor
+    #[arg(long, value_enum, default_value_t = Format::Json)]
+    pub format: Format,
+}
+
 /// `carillon job edit`
-pub fn edit(args: &NamedArgs, out: &mut Out) -> Result<(), CommandFailure> {
-    let NamedArgs { name, place } = args;
+pub fn edit(args: &EditArgs, out: &mut Out) -> Result<(), CommandFailure> {
+    let (NamedArgs { name, place }, format) = (&args.job, args.format);
     let client = Client::new(&place.server)?;
     let read = client.call(Call::get(path(name, "")).with("namespace", &place.namespace))?.body;
     let generation = read["generation"].clone();
     let definition = definition_of(read.clone())?;
-    let before = format!("{:#}\n", Value::Object(definition));
-    let file = draft(name, &before)?;
+    let before = format.write(&Value::Object(definition))?;
+    let file = draft(name, format, &before)?;
     let after = edited(&file)?;
     if after == before {
         discard(&file);
@@ -40,8 +53,8 @@ pub fn edit(args: &NamedArgs, out: &mut Out) -> Result<(), CommandFailure> {
         ),
         ..failure
     };
-    let job: Map<String, Value> = serde_json::from_str(&after)
-        .map_err(|error| kept(CommandFailure::usage(format!("this is not a job as JSON: {error}"))))?;
+    let shown = file.display().to_string();
+    let job = format.read(&after, &shown, "a job").and_then(|job| object(job, &shown)).map_err(kept)?;
     let call = Call::put(path(name, "")).with("namespace", &place.namespace).if_match(&generation);
     let reply = client.call(call.body(Value::Object(job))).map_err(kept)?;
     discard(&file);
@@ -49,8 +62,9 @@ pub fn edit(args: &NamedArgs, out: &mut Out) -> Result<(), CommandFailure> {
 }
 
 /// A file that only its owner can read: a definition may tell more than others should know.
-fn draft(name: &str, text: &str) -> Result<PathBuf, CommandFailure> {
-    let file = std::env::temp_dir().join(format!("carillon-{name}-{}.json", std::process::id()));
+fn draft(name: &str, format: Format, text: &str) -> Result<PathBuf, CommandFailure> {
+    let ending = format.ending();
+    let file = std::env::temp_dir().join(format!("carillon-{name}-{}.{ending}", std::process::id()));
     let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&file);
     made.and_then(|mut made| made.write_all(text.as_bytes())).map_err(|error| {
         CommandFailure::failed(format!(

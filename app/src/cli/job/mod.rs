@@ -17,6 +17,7 @@ use clap::{Args, Subcommand};
 use clap_complete::engine::ArgValueCompleter;
 use serde_json::{Value, json};
 
+use self::edit::EditArgs;
 use self::runs::LogsArgs;
 use self::save::{AddArgs, UpdateArgs};
 use self::show::{ListArgs, NextArgs};
@@ -34,7 +35,7 @@ pub enum JobCommand {
     /// Change what is given of a job, and leave the rest
     Update(Box<UpdateArgs>),
     /// Change a job in the editor that VISUAL or EDITOR names
-    Edit(NamedArgs),
+    Edit(EditArgs),
     /// Show a job and how it stands
     Show(NamedArgs),
     /// List jobs

@@ -1,8 +1,5 @@
 //! `job add` and `job update`.
 
-use std::fs;
-use std::io::Read;
-
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use serde_json::{Map, Value, json};
@@ -11,6 +8,7 @@ use super::definition::{DefinitionArgs, inside};
 use super::{path, short};
 use crate::cli::args::{PlaceArgs, job_name};
 use crate::cli::client::{Call, Client};
+use crate::cli::document;
 use crate::cli::failure::CommandFailure;
 use crate::cli::out::Out;
 use crate::cli::shell::names;
@@ -121,14 +119,17 @@ pub(super) fn tell(job: &Value, told: &str, place: &PlaceArgs, out: &mut Out) ->
 /// The definition of `--file`.
 fn file(args: &DefinitionArgs) -> Result<Option<Map<String, Value>>, CommandFailure> {
     let Some(path) = &args.file else { return Ok(None) };
-    let mut text = String::new();
-    let read = match path.as_str() {
-        "-" => std::io::stdin().read_to_string(&mut text).map(|_| text),
-        path => fs::read_to_string(path),
-    };
-    let text = read.map_err(|error| CommandFailure::failed(format!("cannot read {path:?}: {error}")))?;
-    let job: Map<String, Value> = serde_json::from_str(&text)
-        .map_err(|error| CommandFailure::usage(format!("{path:?} is not a job as JSON: {error}")))?;
+    let job = object(document::read(path, "a job")?, path)?;
     let job = job.into_iter().filter(|(key, _)| !ADDED_BY_READING.contains(&key.as_str()));
     Ok(Some(job.collect()))
+}
+
+/// A definition is an object, whatever else a file may hold.
+pub(super) fn object(value: Value, file: &str) -> Result<Map<String, Value>, CommandFailure> {
+    match value {
+        Value::Object(job) => Ok(job),
+        _ => Err(CommandFailure::usage(format!(
+            "{file}: this is not a job: write its fields, such as name and schedule"
+        ))),
+    }
 }
