@@ -10,6 +10,7 @@ use carillon_domain::name::{check_job_name, check_namespace};
 use carillon_domain::time::Timestamp;
 use clap::{Args, Subcommand, ValueEnum};
 
+use super::watch::WatchArgs;
 use crate::config::Overrides;
 
 /// Where `serve` listens unless it is told otherwise.
@@ -103,6 +104,9 @@ pub struct ClusterArgs {
     /// The command; without one the cluster is shown.
     #[command(subcommand)]
     pub command: Option<ClusterCommand>,
+    /// Again and again.
+    #[command(flatten)]
+    pub watch: WatchArgs,
     /// Which server.
     #[command(flatten)]
     pub server: ServerArgs,

@@ -22,6 +22,7 @@ mod schedule;
 mod server;
 mod shell;
 pub(crate) mod table;
+mod watch;
 mod why;
 
 use std::process::ExitCode;

@@ -7,3 +7,4 @@ mod import;
 mod schedule;
 mod server;
 mod shell;
+mod terminal;

@@ -16,6 +16,7 @@ use crate::cli::out::{Out, note};
 use crate::cli::run::stream_output;
 use crate::cli::shell::names;
 use crate::cli::table::{Table, TimeStyle, cell};
+use crate::cli::watch::WatchArgs;
 
 /// A start that is later than this is told of, in milliseconds.
 const LATE_MS: u64 = 1_000;
@@ -44,6 +45,9 @@ pub struct RunsArgs {
     /// Show exact times in UTC
     #[arg(long)]
     pub utc: bool,
+    /// Again and again.
+    #[command(flatten)]
+    pub watch: WatchArgs,
     /// Where to look.
     #[command(flatten)]
     pub place: PlacesArgs,
@@ -84,8 +88,10 @@ pub fn runs(args: &RunsArgs, out: &mut Out) -> Result<(), CommandFailure> {
         (None, "*") => Jobs::OfAllNamespaces,
         (None, _) => Jobs::OfOneNamespace,
     };
-    let runs = client.all(&call, most)?;
-    out.table(&table(&runs, jobs, TimeStyle::new(args.utc)), "no run fits")
+    args.watch.draw(out, |out| {
+        let runs = client.all(&call, most)?;
+        out.table(&table(&runs, jobs, TimeStyle::new(args.utc)), "no run fits")
+    })
 }
 
 /// `carillon job logs`

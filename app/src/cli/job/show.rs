@@ -12,6 +12,7 @@ use crate::cli::out::{Out, note};
 use crate::cli::run::sentence;
 use crate::cli::shell::names;
 use crate::cli::table::{Table, TimeStyle, cell, printable};
+use crate::cli::watch::WatchArgs;
 
 /// Arguments of `job list`.
 #[derive(Debug, Args)]
@@ -34,6 +35,9 @@ pub struct ListArgs {
     /// Show exact times in UTC
     #[arg(long)]
     pub utc: bool,
+    /// Again and again.
+    #[command(flatten)]
+    pub watch: WatchArgs,
     /// Where to look.
     #[command(flatten)]
     pub place: PlacesArgs,
@@ -95,8 +99,10 @@ pub fn list(args: &ListArgs, out: &mut Out) -> Result<(), CommandFailure> {
     if args.place.server.json {
         return client.each(&call, args.limit, |job| out.json(&job));
     }
-    let jobs = client.all(&call, args.limit)?;
-    out.table(&table(&jobs, args.place.namespace == "*", TimeStyle::new(args.utc)), "no job fits")
+    args.watch.draw(out, |out| {
+        let jobs = client.all(&call, args.limit)?;
+        out.table(&table(&jobs, args.place.namespace == "*", TimeStyle::new(args.utc)), "no job fits")
+    })
 }
 
 /// Jobs as a table.

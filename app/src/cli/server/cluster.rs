@@ -11,7 +11,7 @@ use crate::cli::table::{Table, cell as text};
 /// `carillon cluster` and what may follow it.
 pub fn cluster(args: &ClusterArgs, out: &mut Out) -> Result<(), CommandFailure> {
     match &args.command {
-        None => show(&args.server, out),
+        None => args.watch.draw(out, |out| show(&args.server, out)),
         Some(ClusterCommand::Accept { server }) => accept(server, out),
     }
 }

@@ -1,0 +1,71 @@
+//! `--watch`: a table is drawn again and again where it stands, until Ctrl-C.
+
+use std::io::IsTerminal;
+use std::time::Duration;
+
+use carillon_store::{Clock, SystemClock};
+use clap::Args;
+use nix::sys::signal::{SigSet, Signal};
+
+use super::failure::{CommandFailure, FailureKind};
+use super::out::Out;
+
+/// To the upper left, and nothing below.
+const CLEAR: &[u8] = b"\x1b[H\x1b[2J";
+
+/// Whether a table is drawn once or again and again.
+#[derive(Debug, Clone, Args)]
+pub struct WatchArgs {
+    /// Draw it again each two seconds, or each so many, until Ctrl-C; on a terminal only
+    #[arg(long, value_name = "SECONDS", num_args = 0..=1, require_equals = true, default_missing_value = "2")]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=3_600), conflicts_with = "json")]
+    pub watch: Option<u64>,
+}
+
+impl WatchArgs {
+    /// Draws once, or until somebody ends it.
+    pub fn draw(
+        &self,
+        out: &mut Out,
+        mut draw: impl FnMut(&mut Out) -> Result<(), CommandFailure>,
+    ) -> Result<(), CommandFailure> {
+        let Some(seconds) = self.watch else { return draw(out) };
+        if !std::io::stdout().is_terminal() {
+            return Err(CommandFailure::usage(
+                "--watch draws on a terminal, and standard output is none: leave it out, or use --json in a loop",
+            ));
+        }
+        end_at_once()?;
+        while !out.is_closed() {
+            out.bytes(CLEAR)?;
+            let now = SystemClock.now().to_rfc3339_short();
+            out.line(&format!("{now}, again each {seconds} s, until Ctrl-C"))?;
+            match draw(out) {
+                // A server that restarts is back at one of the next times.
+                Err(failure) if failure.kind == FailureKind::Failed => out.line(&format!("error: {failure}"))?,
+                drawn => drawn?,
+            }
+            out.flush()?;
+            std::thread::park_timeout(Duration::from_secs(seconds));
+        }
+        Ok(())
+    }
+}
+
+/// Ctrl-C ends the process with exit code 0, also while it waits for a server.
+fn end_at_once() -> Result<(), CommandFailure> {
+    let mut signals = SigSet::empty();
+    signals.add(Signal::SIGINT);
+    signals.add(Signal::SIGTERM);
+    let failed =
+        |error: std::io::Error| CommandFailure::failed(format!("signals cannot be awaited: {error}; try again"));
+    // Threads that are made from here on leave them to the one that waits.
+    signals.thread_block().map_err(|error| failed(error.into()))?;
+    let waiting = std::thread::Builder::new().name("signals".into()).spawn(move || {
+        if signals.wait().is_ok() {
+            super::out::note("");
+            std::process::exit(0);
+        }
+    });
+    waiting.map(|_| ()).map_err(failed)
+}
