@@ -11,6 +11,7 @@ pub mod http;
 pub mod json;
 mod page;
 pub mod serve;
+pub mod service_manager;
 pub mod why;
 #[cfg(debug_assertions)]
 pub mod without_guard;

@@ -41,6 +41,16 @@ pub enum Readiness {
     NotReady(String),
 }
 
+impl Readiness {
+    /// How it stands, for people.
+    pub(crate) fn sentence(&self) -> &str {
+        match self {
+            Self::Ready => "schedules",
+            Self::NotReady(why) => why,
+        }
+    }
+}
+
 /// The engine's counters, for `/metrics` and `/v1/cluster`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Counts {

@@ -27,6 +27,8 @@ use carillon_store::Store;
 use tokio::sync::mpsc;
 use tracing::{error, info, warn};
 
+use crate::service_manager::ServiceManager;
+
 use counters::{Counters, WHAT_TO_DO};
 #[cfg(not(test))]
 use handle::HandleParts;
@@ -105,6 +107,7 @@ pub struct Engine {
     offered: Arc<ByName>,
     counters: Counters,
     unfit: Option<String>,
+    manager: ServiceManager,
 }
 
 /// How many messages are taken in before the counts are published again.
@@ -131,9 +134,15 @@ impl Engine {
             offered: Arc::default(),
             counters: Counters::new(handle.clone()),
             unfit: None,
+            manager: ServiceManager::default(),
             parts,
         };
         (engine, handle)
+    }
+
+    /// Tells the service manager how things stand. It is told by the loop itself: its freeze is the one that matters.
+    pub fn reporting_to(self, manager: ServiceManager) -> Self {
+        Self { manager, ..self }
     }
 
     /// Runs until drained or fenced. `shutdown` asks for the drain.
@@ -185,6 +194,7 @@ impl Engine {
     fn feed(&mut self, input: Input) {
         if matches!(input, Input::Drain | Input::DrainNow) {
             self.counters.drains();
+            self.manager.stopping();
         }
         let offered = self.parts.executors.offered();
         if !Arc::ptr_eq(&offered, &self.offered) {
@@ -241,11 +251,16 @@ impl Engine {
     /// Tells the outside how things stand.
     fn publish(&mut self) {
         self.handle.seen();
+        self.manager.alive(boottime_ms());
         let (prepared, executing) = self.node.counts();
         self.counters.holds(prepared, executing, self.node.partitions());
         let readiness = self.counters.readiness(self.node.suspended_by());
+        let manager = &self.manager;
         self.ends.readiness.send_if_modified(|known| {
             let changed = *known != readiness;
+            if changed {
+                manager.status(readiness.sentence());
+            }
             *known = readiness;
             changed
         });

@@ -26,6 +26,7 @@ use crate::cli::args::{InitArgs, ServeArgs};
 use crate::config::Config;
 use crate::engine::{End, Engine};
 use crate::http;
+use crate::service_manager::ServiceManager;
 use startup::Started;
 
 /// Exit code of a node that was fenced or had to fence itself.
@@ -102,6 +103,10 @@ async fn run(config: Config) -> ExitCode {
         Ok(sender) => sender,
         Err(error) => return refuse(BAD_USAGE, &error),
     };
+    let manager = match ServiceManager::from_environment() {
+        Ok(manager) => manager,
+        Err(error) => return refuse(BAD_USAGE, &error),
+    };
     let Started { database, parts, plugins, listener, tokens, tls } = match startup::start(&config).await {
         Ok(started) => started,
         Err(error) => return refuse(1, &error),
@@ -149,8 +154,9 @@ async fn run(config: Config) -> ExitCode {
     let roll_up = tokio::spawn(roll_up::run(database.store.clone()));
     let plugins = tokio::spawn(plugins.watch());
     let renewal = tls.map(|tls| tokio::spawn(tls.watch()));
+    manager.ready();
     // Among the tasks that speak with it: a loop on this thread would be woken by each of them at the price of a switch.
-    let end = match tokio::spawn(engine.run(orders)).await {
+    let end = match tokio::spawn(engine.reporting_to(manager).run(orders)).await {
         Ok(end) => end,
         Err(error) => std::panic::resume_unwind(error.into_panic()),
     };

@@ -1,0 +1,3 @@
+//! How Carillon is installed and run by others: service manager, container, packages.
+
+mod manager;
