@@ -7,6 +7,7 @@ pub mod crontab_jobs;
 pub mod doctor;
 pub mod engine;
 pub mod events;
+pub mod first_process;
 pub mod http;
 pub mod json;
 mod page;

@@ -21,5 +21,10 @@ fn main() -> ExitCode {
     if arguments.next_if(|argument| argument == dylib::SUBCOMMAND).is_some() {
         return dylib::host_main(arguments);
     }
+    if arguments.peek().is_some_and(|argument| argument == "serve")
+        && let Some(code) = carillon::first_process::split()
+    {
+        return code;
+    }
     carillon::cli::main()
 }
