@@ -13,6 +13,7 @@ use super::run::RunCommand;
 use super::schedule::{ExplainArgs, NextArgs};
 use super::server::backup::{BackupArgs, RestoreArgs};
 use super::server::open::OpenArgs;
+use super::server::ready::ReadyArgs;
 use super::shell::{CompletionsArgs, ManArgs};
 use super::table::Colour;
 use super::why::WhyArgs;
@@ -66,6 +67,9 @@ pub enum Command {
     Audit(AuditArgs),
     /// Show the live sessions and what they hold, and whether the database lost commits
     Cluster(ClusterArgs),
+    /// Tell whether a node schedules, as a health check wants to know it; needs no token
+    #[command(after_help = "Exit codes: 0 it schedules; 1 it does not, or does not answer.")]
+    Ready(ReadyArgs),
     /// Open the page in the browser, signed in by a link that is good once
     Open(OpenArgs),
     /// Print the next due times of a schedule; needs no server

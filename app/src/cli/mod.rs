@@ -68,6 +68,7 @@ fn client_command(command: Command, out: &mut Out) -> Result<ExitCode, failure::
         Command::Alert(command) => alert::alert(&command, out),
         Command::Audit(args) => audit::audit(&args, out).map(|()| done),
         Command::Cluster(args) => server::cluster::cluster(&args, out).map(|()| done),
+        Command::Ready(args) => server::ready::ready(&args, out).map(|()| done),
         Command::Why(args) => why::why(&args, out).map(|()| done),
         Command::Open(args) => server::open::open(&args, out).map(|()| done),
         Command::Completions(args) => shell::completions(&args, out).map(|()| done),
