@@ -25,9 +25,19 @@ pub(crate) struct Library {
     _image: ManuallyDrop<File>,
 }
 
+/// A static binary has no loader of libraries, and the C library's answer would not say so.
+fn refuse_in_a_static_binary() -> Result<(), String> {
+    if cfg!(target_feature = "crt-static") {
+        let remedy = "install the Debian package or the image, whose carillon loads plugins";
+        return Err(format!("this carillon is a static binary, which loads no plugins; {remedy}"));
+    }
+    Ok(())
+}
+
 impl Library {
     /// Loads an image: constructors run, then the init function.
     pub(crate) fn load(path: &Path) -> Result<Self, String> {
+        refuse_in_a_static_binary()?;
         let image = ManuallyDrop::new(image::open(path)?);
         let path = format!("/proc/self/fd/{}", image.as_raw_fd());
         // SAFETY: this runs the plugin's constructors, which may do anything. A host process exists for that; in the server, the configuration trusts the plugin.
