@@ -1,18 +1,15 @@
 //! The engine's counters, and whether it can schedule.
 
-use super::{EngineHandle, Readiness};
+use super::{EngineHandle, Histogram, Readiness};
 use carillon_domain::firing::Held;
 use carillon_domain::invariants::Violation;
 use carillon_domain::lost_commits::LossWindow;
 use carillon_domain::node::call::{Answer, BeatAnswer, CallFailure, CallKind};
-use carillon_domain::run::Status;
+use carillon_domain::run::{Outcome, Status};
 use carillon_domain::time::Timestamp;
 use carillon_keeper::boottime_ms;
 use carillon_store::{Clock, SystemClock};
 use tracing::{error, warn};
-
-/// Upper bounds of the lag buckets, in milliseconds; the last one takes everything.
-const LAG_BUCKETS_MS: [u64; 12] = [1, 2, 5, 10, 20, 50, 100, 250, 1_000, 5_000, 30_000, u64::MAX];
 
 /// For the person who reads of a [`Window`].
 pub(super) const WHAT_TO_DO: &str = "nothing is claimed or started until somebody has looked at it and runs `carillon cluster \
@@ -20,6 +17,17 @@ pub(super) const WHAT_TO_DO: &str = "nothing is claimed or started until somebod
 
 /// A difference between the clocks from which on people are told.
 const CLOCK_OFFSET_TOLD_MS: i64 = 1_000;
+
+const FAILURES: [CallFailure; 3] = [CallFailure::RolledBack, CallFailure::Refused, CallFailure::Unknown];
+
+/// The name of a failure in the metrics.
+fn failure_kind(failure: CallFailure) -> &'static str {
+    match failure {
+        CallFailure::RolledBack => "retryable",
+        CallFailure::Refused => "permanent",
+        CallFailure::Unknown => "unknown",
+    }
+}
 
 pub(super) struct Counters {
     /// Where the counts are kept, for all to see.
@@ -31,7 +39,12 @@ pub(super) struct Counters {
 
 impl Counters {
     pub fn new(handle: EngineHandle) -> Self {
-        handle.count().lag_ms_buckets = LAG_BUCKETS_MS.map(|bound| (bound, 0)).to_vec();
+        let mut counts = handle.count();
+        (counts.lags, counts.durations) = (Histogram::of_lags(), Histogram::of_durations());
+        // A series that is there from the beginning has a rate from its first event on.
+        counts.finished_total = Outcome::ALL.map(|outcome| (Status::from(outcome).as_str(), 0)).into();
+        counts.store_errors_total = FAILURES.map(|kind| (failure_kind(kind), 0)).into();
+        drop(counts);
         Self { handle, trouble: None, registered: false, draining: false }
     }
 
@@ -40,14 +53,16 @@ impl Counters {
         counts.started_total += 1;
         let Some(started_at) = held.started_at else { return };
         let lag_ms = u64::try_from(started_at.since(held.firing.start_at).as_millis()).unwrap_or(u64::MAX);
-        counts.lag_ms_sum = counts.lag_ms_sum.saturating_add(lag_ms);
-        if let Some((_, count)) = counts.lag_ms_buckets.iter_mut().find(|(bound, _)| lag_ms <= *bound) {
-            *count += 1;
-        }
+        counts.lags.add(lag_ms);
     }
 
-    pub fn finished(&mut self, status: Status) {
-        *self.handle.count().finished_total.entry(status.as_str()).or_default() += 1;
+    /// `lasted_ms`: of a run that could begin.
+    pub fn finished(&mut self, status: Status, lasted_ms: Option<u64>) {
+        let mut counts = self.handle.count();
+        *counts.finished_total.entry(status.as_str()).or_default() += 1;
+        if let Some(lasted_ms) = lasted_ms {
+            counts.durations.add(lasted_ms);
+        }
     }
 
     /// The runs that the node holds now.
@@ -107,12 +122,7 @@ impl Counters {
         if let Some(untaken) = untaken {
             self.trouble = Some(format!("the database does not take {untaken}"));
         }
-        let name = match failure {
-            CallFailure::RolledBack => "retryable",
-            CallFailure::Refused => "permanent",
-            CallFailure::Unknown => "unknown",
-        };
-        *self.handle.count().store_errors_total.entry(name).or_default() += 1;
+        *self.handle.count().store_errors_total.entry(failure_kind(failure)).or_default() += 1;
     }
 
     /// Due times follow the database's clock, whatever this machine's says: told to people, and used for nothing.

@@ -10,6 +10,8 @@ use carillon_keeper::boottime_ms;
 use carillon_store::LivePart;
 use tokio::sync::{Notify, broadcast, mpsc, watch};
 
+use super::Histogram;
+
 /// How much of a running run's output is kept for those who begin to follow it late, in bytes.
 const LIVE_OUTPUT_KEPT: usize = 64 * 1024;
 /// The node machine counts its runs from 1; those that people ask for come from here on, so that the two never meet.
@@ -68,10 +70,10 @@ pub struct Counts {
     pub finished_total: BTreeMap<&'static str, u64>,
     /// Calls to the store that failed since the node began, by kind of failure.
     pub store_errors_total: BTreeMap<&'static str, u64>,
-    /// Lag of starts since the node began: sum in milliseconds, and buckets of (upper bound in ms, count).
-    pub lag_ms_sum: u64,
-    /// See `lag_ms_sum`.
-    pub lag_ms_buckets: Vec<(u64, u64)>,
+    /// How long after their times runs were started.
+    pub lags: Histogram,
+    /// How long runs lasted, as the node saw it.
+    pub durations: Histogram,
     /// How far the database's clock is ahead of this machine's, in milliseconds, as the last heartbeat showed it.
     pub clock_offset_ms: i64,
     /// When the database last answered a call, on the boot clock in milliseconds; 0 before the first answer.

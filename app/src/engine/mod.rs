@@ -5,11 +5,13 @@
 
 mod counters;
 mod handle;
+mod histogram;
 mod publish;
 mod runs;
 mod stores;
 
 pub use handle::{Ask, Counts, EngineHandle, LiveOutput, Readiness};
+pub use histogram::Histogram;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

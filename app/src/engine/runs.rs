@@ -11,6 +11,7 @@ use carillon_domain::run::{Ending, Reason, Status};
 use carillon_domain::time::Timestamp;
 use carillon_executors::execution::Execution;
 use carillon_executors::executor::{Exit, Live, Outcome, RunFacts, StoredParams};
+use carillon_keeper::boottime_ms;
 use carillon_store::Output;
 use tracing::{debug, info};
 
@@ -21,6 +22,8 @@ pub(super) struct Running {
     /// `None` where it could not even begin.
     execution: Option<Execution>,
     job: Arc<Job>,
+    /// On the boot clock, in milliseconds.
+    began_ms: u64,
 }
 
 impl Engine {
@@ -45,7 +48,7 @@ impl Engine {
                 None
             }
         };
-        self.running.insert(run, Running { execution, job });
+        self.running.insert(run, Running { execution, job, began_ms: boottime_ms() });
     }
 
     /// Hands a run to its executor; the error is a sentence.
@@ -67,10 +70,12 @@ impl Engine {
 
     pub(super) fn exited(&mut self, run: RunId, exit: Exit) -> Input {
         let status = Status::from(exit.how);
-        if let Some(running) = self.running.remove(&run) {
+        let running = self.running.remove(&run);
+        if let Some(running) = &running {
             tell_of_end(&running.job, run, status, &exit);
         }
-        self.counters.finished(status);
+        let began_ms = running.and_then(|running| running.execution.map(|_| running.began_ms));
+        self.counters.finished(status, began_ms.map(|began_ms| boottime_ms().saturating_sub(began_ms)));
         self.handle.complete_output(run, &exit.output);
         // The node sets the times, on the database's clock.
         let ending = Ending {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use carillon_store::Store;
 
-use crate::alerts::AlertsHandle;
+use crate::alerts::{AlertsHandle, Places};
 use crate::config::PublicUrl;
 use crate::engine::EngineHandle;
 use crate::events::Feed;
@@ -36,6 +36,8 @@ pub struct ApiState {
     pub alerts: AlertsHandle,
     /// The events of the cluster.
     pub events: Feed,
+    /// Directories whose disks are told of in the metrics.
+    pub places: Places,
     /// Where puts of single jobs wait for each other.
     pub(in crate::http) puts: Puts,
     /// Who has signed in at the page.
@@ -63,6 +65,7 @@ impl ApiState {
             tls,
             alerts,
             events,
+            places: Places::default(),
             puts,
             sessions,
             reads,

@@ -124,6 +124,7 @@ async fn run(config: Config) -> ExitCode {
     state.base_path = http::BasePath::new(&config.http.base_path);
     state.public_url = config.http.public_url.clone();
     state.tls = tls.clone();
+    state.places = places(&config);
     let address = listener.local_addr();
     let scheme = if tls.is_some() { "https" } else { "http" };
     let away = AwayNote::of(&config.node.data_dir, &config.node.name);
@@ -135,7 +136,7 @@ async fn run(config: Config) -> ExitCode {
         alerts: config.alerts.clone(),
         page: page(&config, scheme, address.as_ref().ok().copied()),
         tls: tls.clone(),
-        places: places(&config),
+        places: state.places.clone(),
         refused: plugins.refused(),
         away: away.clone(),
     };

@@ -14,6 +14,7 @@ mod drain;
 mod follow;
 mod hostile;
 mod listing;
+mod metrics;
 mod misfire;
 mod overlap;
 mod readme;

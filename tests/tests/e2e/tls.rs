@@ -60,7 +60,7 @@ fn a_renewed_certificate_is_served_and_who_follows_output_notices_nothing() {
     assert_eq!(status(&server.ended(&id)), "succeeded");
     let metrics = server.call_raw("GET", "/metrics", &[], None).2;
     assert!(metrics.contains("\ncarillon_tls_reloads_refused_total 1\n"), "{metrics}");
-    assert!(metrics.contains("\ncarillon_tls_certificate_expires_seconds "), "{metrics}");
+    assert!(metrics.contains("\ncarillon_tls_certificate_expires_timestamp_seconds "), "{metrics}");
 }
 
 #[test]
