@@ -13,6 +13,7 @@ pub mod json;
 mod page;
 pub mod serve;
 pub mod service_manager;
+pub mod telemetry;
 pub mod why;
 #[cfg(debug_assertions)]
 pub mod without_guard;

@@ -139,6 +139,7 @@ fn parts(store: Arc<Endless>, keeper: KeeperHandle, executors: Executors, sessio
         session,
         node: "measured".to_owned(),
         registered: BootTime::from_ms(boottime_ms()),
+        tracer: None,
         utc: SystemClock.now(),
     }
 }

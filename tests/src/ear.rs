@@ -21,8 +21,10 @@ pub struct Heard {
     pub path: String,
     /// Its headers, by lower-case name.
     pub headers: BTreeMap<String, String>,
-    /// Its body.
+    /// Its body, as text.
     pub body: String,
+    /// Its body as it came.
+    pub bytes: Vec<u8>,
 }
 
 impl Heard {
@@ -123,5 +125,5 @@ fn take(stream: TcpStream, answers: bool) -> Option<Heard> {
         let mut stream = stream;
         stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok").ok()?;
     }
-    Some(Heard { path, headers, body: String::from_utf8(body).ok()? })
+    Some(Heard { path, headers, body: String::from_utf8_lossy(&body).into_owned(), bytes: body })
 }

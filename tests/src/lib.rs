@@ -6,6 +6,7 @@ pub mod browser;
 pub mod chaos;
 pub mod chaos_run;
 pub mod cluster;
+pub mod collector;
 pub mod conformance;
 pub mod databases;
 pub mod ear;

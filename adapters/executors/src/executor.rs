@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use carillon_domain::id::RunId;
+use carillon_domain::run::trace::RunTrace;
 use carillon_domain::time::Timestamp;
 use serde::de::IgnoredAny;
 use serde_json::Value;
@@ -37,6 +38,8 @@ pub struct RunFacts {
     pub timeout: Option<Duration>,
     /// How long after SIGTERM (or the executor's own polite request) the run is killed.
     pub kill_grace: Duration,
+    /// Its place in a trace, where runs are traced.
+    pub trace: Option<RunTrace>,
     /// The job's `params`.
     pub params: StoredParams,
 }
@@ -81,13 +84,15 @@ impl From<Value> for StoredParams {
 pub(crate) const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 /// Every system has it, and it reads UTF-8.
 pub(crate) const LANG: &str = "C.UTF-8";
+/// The place in a trace, as W3C's Trace Context writes it for environment variables.
+pub(crate) const TRACEPARENT: &str = "TRACEPARENT";
 /// The prefix of variables that only the server sets.
 pub(crate) const RESERVED: &str = "CARILLON_";
 
 impl RunFacts {
     /// The variables of every child's environment: the facts of the run, and nothing of the server's own.
-    pub(crate) fn variables(&self) -> [(&'static str, &dyn fmt::Display); 8] {
-        [
+    pub(crate) fn variables(&self) -> impl Iterator<Item = (&'static str, &dyn fmt::Display)> {
+        let facts: [(&str, &dyn fmt::Display); 8] = [
             ("PATH", &PATH),
             ("LANG", &LANG),
             ("CARILLON_NAMESPACE", &self.namespace),
@@ -96,7 +101,9 @@ impl RunFacts {
             ("CARILLON_DUE_AT", &self.due_at),
             ("CARILLON_ATTEMPT", &self.attempt),
             ("CARILLON_FENCING_TOKEN", &self.fencing_token),
-        ]
+        ];
+        let trace = self.trace.as_ref().map(|trace| (TRACEPARENT, trace as &dyn fmt::Display));
+        facts.into_iter().chain(trace)
     }
 }
 

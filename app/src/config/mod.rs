@@ -9,12 +9,14 @@ mod public_url;
 mod section;
 mod source;
 mod store_url;
+mod telemetry;
 mod tokens;
 
 pub use access::TlsConfig;
 pub use public_url::PublicUrl;
 pub use source::{ConfigError, DEFAULT_FILE, Overrides};
 pub use store_url::{MySqlUrl, StoreUrl, directory_of};
+pub use telemetry::TelemetryConfig;
 pub use tokens::{Role, TokenConfig, TokenDigest};
 
 use std::collections::BTreeMap;
@@ -56,6 +58,8 @@ pub struct Config {
     pub mail: Option<MailConfig>,
     /// Where messages of alerts may go, and how long they may take.
     pub alerts: AlertsConfig,
+    /// The collector of traces.
+    pub telemetry: TelemetryConfig,
     /// How the server ends.
     pub shutdown: ShutdownConfig,
 }
@@ -194,6 +198,7 @@ impl Config {
         overrides: &Overrides,
     ) -> Result<(Self, Vec<String>), ConfigError> {
         let (path, must_exist) = file.map_or((Path::new(DEFAULT_FILE), false), |file| (file, true));
+        let (collector, environment) = telemetry::standard_variable(environment);
         let merged = source::merged(path, must_exist, environment, overrides)?;
         let mut root = Root::new(merged, path);
         let node = node(&mut root);
@@ -211,6 +216,7 @@ impl Config {
             audit: audit(&mut root),
             mail,
             alerts,
+            telemetry: telemetry::telemetry(&mut root, collector),
             shutdown: shutdown(&mut root),
         };
         Ok((config, root.finish()))

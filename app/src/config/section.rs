@@ -135,6 +135,19 @@ impl Section<'_> {
         number.or_else(|| self.refuse(key, &value, &format!("a whole number from {least} to {most}"))).unwrap_or(preset)
     }
 
+    /// Takes a number from 0 to 1.
+    pub fn share(&mut self, key: &'static str, preset: f64) -> f64 {
+        let Some(value) = self.take(key) else { return preset };
+        let number = match &value.kind {
+            ValueKind::Float(number) => Some(*number),
+            ValueKind::I64(number) => Some(*number as f64),
+            ValueKind::String(text) if is_text_only(&value) => text.trim().parse().ok(),
+            _ => None,
+        };
+        let number = number.filter(|number| (0.0..=1.0).contains(number));
+        number.or_else(|| self.refuse(key, &value, "a number from 0 to 1")).unwrap_or(preset)
+    }
+
     /// Takes `true` or `false`.
     pub fn flag(&mut self, key: &'static str, preset: bool) -> bool {
         let Some(value) = self.take(key) else { return preset };

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use carillon_domain::id::{RunId, SessionId};
 use carillon_domain::lost_commits::LossWindow;
-use carillon_domain::node::call::{Answer, CallFailure, CallId, CallKind};
+use carillon_domain::node::call::{Answer, Call, CallFailure, CallId, CallKind};
 use carillon_domain::node::{Config, Effect, Input, Node, SelfKillReason};
 use carillon_domain::time::{BootTime, Timestamp};
 use carillon_executors::executor::Exit;
@@ -42,6 +42,8 @@ use stores::StoreCalls;
 
 pub(crate) use stores::end_and_sweep;
 
+use crate::telemetry::Tracer;
+
 /// The parts of an engine.
 pub struct Parts {
     /// The database.
@@ -62,6 +64,8 @@ pub struct Parts {
     pub registered: BootTime,
     /// The database's time when the session was registered.
     pub utc: Timestamp,
+    /// Notes runs for a collector of traces, where one is configured.
+    pub tracer: Option<Tracer>,
 }
 
 /// How an engine ended.
@@ -240,14 +244,29 @@ impl Engine {
                     info!("everything is recorded or given back; the session is closed");
                     return Some(self.unfit.take().map_or(End::Drained, End::Unfit));
                 }
-                Effect::Call { id, call } => self.calls.make(id, call),
+                Effect::Call { id, call } => {
+                    self.trace_ends(&call);
+                    self.calls.make(id, call);
+                }
                 Effect::RenewKeeper { until } => self.parts.keeper.extend_deadline(until.as_ms()),
                 Effect::Spawn { held, job } => self.spawn(held, job),
                 Effect::Stop { run, reason } => self.stop(run, reason),
-                Effect::Recorded(run) => self.handle.end_output(run),
+                Effect::Recorded(run) => {
+                    self.handle.end_output(run);
+                    if let Some(tracer) = &mut self.parts.tracer {
+                        tracer.recorded(run);
+                    }
+                }
             }
         }
         None
+    }
+
+    /// A finish says how runs ended and when they were claimed, on the database's clock.
+    fn trace_ends(&mut self, call: &Call) {
+        if let (Some(tracer), Call::Finish { runs, .. }) = (&mut self.parts.tracer, call) {
+            runs.iter().for_each(|ended| tracer.ended(ended.at.run, &ended.ending));
+        }
     }
 
     /// Tells the outside how things stand.

@@ -7,6 +7,7 @@ use carillon_domain::id::RunId;
 use carillon_domain::invariants;
 use carillon_domain::job::Job;
 use carillon_domain::node::{Input, StopReason};
+use carillon_domain::run::trace::RunTrace;
 use carillon_domain::run::{Ending, Reason, Status};
 use carillon_domain::time::Timestamp;
 use carillon_executors::execution::Execution;
@@ -40,7 +41,8 @@ impl Engine {
         }
         self.counters.started(&held);
         debug!(job = job.key(), %run, due_at = %held.firing.due_at, attempt = held.firing.attempt, "run started");
-        let execution = match self.begin(&held, &job) {
+        let trace = self.parts.tracer.as_mut().map(|tracer| tracer.started(&held, &job));
+        let execution = match self.begin(&held, &job, trace) {
             Ok(execution) => Some(execution),
             Err(sentence) => {
                 let exit = Exit::without_process(Outcome::Failed, sentence);
@@ -52,13 +54,13 @@ impl Engine {
     }
 
     /// Hands a run to its executor; the error is a sentence.
-    fn begin(&self, held: &Held, job: &Job) -> Result<Execution, String> {
+    fn begin(&self, held: &Held, job: &Job, trace: Option<RunTrace>) -> Result<Execution, String> {
         let executor = self.parts.executors.find(&job.executor);
         let executor = executor.ok_or_else(|| format!("this node has no executor \"{}\"", job.executor))?;
         let (run, handle, send) = (held.run, self.handle.clone(), self.send.clone());
         let live = Live::to(move |printed| handle.add_output(run, printed));
         let done = move |exit| drop(send.send(Message::Exited(run, Box::new(exit))));
-        Ok(Execution::start(executor, facts(held, job)?, live, done))
+        Ok(Execution::start(executor, facts(held, job, trace)?, live, done))
     }
 
     pub(super) fn stop(&mut self, run: RunId, reason: StopReason) {
@@ -99,7 +101,7 @@ fn tell_of_end(job: &Job, run: RunId, status: Status, exit: &Exit) {
     }
 }
 
-fn facts(held: &Held, job: &Job) -> Result<RunFacts, String> {
+fn facts(held: &Held, job: &Job, trace: Option<RunTrace>) -> Result<RunFacts, String> {
     Ok(RunFacts {
         run_id: held.run,
         namespace: job.namespace.clone(),
@@ -109,6 +111,7 @@ fn facts(held: &Held, job: &Job) -> Result<RunFacts, String> {
         fencing_token: held.fencing_token,
         timeout: job.timeout,
         kill_grace: job.kill_grace,
+        trace,
         params: StoredParams::of(&job.params)?,
     })
 }

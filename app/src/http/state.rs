@@ -13,6 +13,7 @@ use crate::http::put_loader::Puts;
 use crate::http::request::session::Sessions;
 use crate::http::shared_reads::SharedReads;
 use crate::http::{BasePath, Hosts, Tls, Tokens};
+use crate::telemetry::SpanCounts;
 
 /// The parts of the API, shared by all requests.
 pub struct ApiState {
@@ -38,6 +39,8 @@ pub struct ApiState {
     pub events: Feed,
     /// Directories whose disks are told of in the metrics.
     pub places: Places,
+    /// The spans of this node, where runs are traced.
+    pub spans: Option<Arc<SpanCounts>>,
     /// Where puts of single jobs wait for each other.
     pub(in crate::http) puts: Puts,
     /// Who has signed in at the page.
@@ -66,6 +69,7 @@ impl ApiState {
             alerts,
             events,
             places: Places::default(),
+            spans: None,
             puts,
             sessions,
             reads,

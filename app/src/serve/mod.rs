@@ -27,6 +27,7 @@ use crate::config::Config;
 use crate::engine::{End, Engine};
 use crate::http;
 use crate::service_manager::ServiceManager;
+use crate::telemetry::Exporting;
 use startup::Started;
 
 /// Exit code of a node that was fenced or had to fence itself.
@@ -35,6 +36,8 @@ const FENCED: u8 = 70;
 const BAD_USAGE: u8 = 2;
 /// How long the API may take to answer what is under way when the server ends.
 const LAST_ANSWERS: Duration = Duration::from_secs(2);
+/// How long a collector may take the last spans.
+const LAST_SPANS: Duration = Duration::from_secs(3);
 
 /// Runs a server until it is told to stop. Exit code 0 after a drain, 1 when it cannot start, 2 for a bad configuration, 70
 /// when it was fenced.
@@ -107,7 +110,7 @@ async fn run(config: Config) -> ExitCode {
         Ok(manager) => manager,
         Err(error) => return refuse(BAD_USAGE, &error),
     };
-    let Started { database, parts, plugins, listener, tokens, tls } = match startup::start(&config).await {
+    let Started { database, parts, plugins, listener, tokens, tls, exporting } = match startup::start(&config).await {
         Ok(started) => started,
         Err(error) => return refuse(1, &error),
     };
@@ -125,6 +128,7 @@ async fn run(config: Config) -> ExitCode {
     state.public_url = config.http.public_url.clone();
     state.tls = tls.clone();
     state.places = places(&config);
+    state.spans = exporting.as_ref().map(Exporting::counts);
     let address = listener.local_addr();
     let scheme = if tls.is_some() { "https" } else { "http" };
     let away = AwayNote::of(&config.node.data_dir, &config.node.name);
@@ -178,6 +182,10 @@ async fn run(config: Config) -> ExitCode {
         return refuse(FENCED, &fenced_because(*reason));
     }
     loops.drain().await;
+    if let Some(exporting) = exporting {
+        // The engine has gone, and its tracer with it.
+        let _ = tokio::task::spawn_blocking(|| exporting.finish(LAST_SPANS)).await;
+    }
     let _ = stop_api.send(());
     let _ = tokio::time::timeout(LAST_ANSWERS, api).await;
     close(&keeper, config.session.fence_grace).await;

@@ -21,6 +21,7 @@ use super::plugins::Plugins;
 use crate::config::Config;
 use crate::engine::Parts;
 use crate::http::{self, Tls, Tokens};
+use crate::telemetry::{self, Exporting};
 
 /// How many rows go into one call to the store at the most.
 const MAX_BATCH: usize = 1_000;
@@ -37,6 +38,7 @@ pub(super) struct Started {
     pub listener: TcpListener,
     pub tokens: Tokens,
     pub tls: Option<Arc<Tls>>,
+    pub exporting: Option<Exporting>,
 }
 
 /// Why a server cannot start: a sentence.
@@ -55,6 +57,8 @@ pub(super) async fn start(config: &Config) -> Result<Started, StartError> {
     let listener = http::bind(config.http.bind).await.map_err(StartError::new)?;
     let tls = config.http.tls.clone().map(Tls::new).transpose().map_err(StartError::new)?.map(Arc::new);
     let tokens = Tokens::of_server(config).map_err(StartError::new)?;
+    let traced = telemetry::start(&config.telemetry, &config.node.name).map_err(StartError::new)?;
+    let (tracer, exporting) = traced.unzip();
     let database = Database::hold(config).await?;
     let lock = database.lease.as_ref().map(|lease| lease.as_fd().try_clone_to_owned()).transpose();
     let keeper = KeeperHandle::start(KeeperOptions {
@@ -85,8 +89,9 @@ pub(super) async fn start(config: &Config) -> Result<Started, StartError> {
         node: config.node.name.clone(),
         registered,
         utc: opened.now,
+        tracer,
     };
-    Ok(Started { database, parts, plugins, listener, tokens, tls })
+    Ok(Started { database, parts, plugins, listener, tokens, tls, exporting })
 }
 
 /// The arguments that lead this program to its keeper.

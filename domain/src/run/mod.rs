@@ -1,6 +1,7 @@
 //! History: the records of runs that ended and of due times that did not run.
 
 mod reason;
+pub mod trace;
 
 use std::time::Duration;
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 /// Hashes `key` (usually `namespace/name`) for one `purpose`, so that two purposes spread the same key independently.
 ///
 /// The hashed bytes are `key`, one zero byte and `purpose`. Purposes in use are `jitter`, `partition`, `rendezvous`,
-/// and for `H` the names of the schedule fields: `seconds`, `minute`, `hour`, `day-of-month`, `month`, `day-of-week`.
+/// `trace-high`, `trace-low`, `span`, and for `H` the names of the schedule fields: `seconds`, `minute`, `hour`, `day-of-month`, `month`, `day-of-week`.
 pub fn stable_hash(key: &str, purpose: &str) -> u64 {
     let bytes = key.bytes().chain(std::iter::once(0)).chain(purpose.bytes());
     let fnv = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |h, byte| (h ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));

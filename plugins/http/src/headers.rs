@@ -32,7 +32,10 @@ pub(crate) fn of_run(run: &Run<'_>) -> Result<HeaderMap, String> {
         ("idempotency-key", run.firing_id()),
         ("user-agent", concat!("carillon-http/", env!("CARGO_PKG_VERSION")).to_owned()),
     ];
-    facts.into_iter().map(|(name, text)| Ok((HeaderName::from_static(name), value(name, &text)?))).collect()
+    // The server tells the place in a trace by this variable.
+    let trace = run.env().find(|(name, _)| *name == "TRACEPARENT").map(|(_, text)| ("traceparent", text.to_owned()));
+    let facts = facts.into_iter().chain(trace);
+    facts.map(|(name, text)| Ok((HeaderName::from_static(name), value(name, &text)?))).collect()
 }
 
 /// A header of the job. The name of a secret header may be shown, its value never.

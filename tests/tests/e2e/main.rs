@@ -23,4 +23,5 @@ mod runs;
 mod soak;
 mod tls;
 mod tls_clients;
+mod traces;
 mod without_guard;

@@ -5,6 +5,7 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
+use carillon_tests::collector::Collector;
 use carillon_tests::plugins::Place;
 use carillon_tests::server::{PATIENCE, Server};
 use serde_json::{Value, json};
@@ -144,4 +145,20 @@ fn cancelling_and_the_jobs_timeout_end_a_call() {
         let run = ended(&server, &json!(id));
         assert_eq!(run["status"], status, "{run}");
     }
+}
+
+#[test]
+fn a_call_carries_its_place_in_the_trace() {
+    let place = Place::new();
+    place.drop_built("http", "http.so", 0o755);
+    let (mut collector, callee) = (Collector::open(), Callee::new());
+    let server = Server::start_with(place.path(), &format!("[telemetry]\notlp = \"{}\"\n", collector.url()));
+    save(&server, "hook", json!({"url": callee.url, "allow_private": true}), json!({}));
+    server.post("/v1/jobs/hook/run", &json!({}));
+    let (head, stream) = callee.next();
+    answer(&stream, "200 OK");
+    let told = head.lines().find_map(|line| line.strip_prefix("traceparent: ")).expect("the place in the trace");
+    let span = collector.spans(1).remove(0);
+    assert_eq!(span.traceparent(), told);
+    assert_eq!(span.attribute("carillon.executor").as_deref(), Some("http"));
 }

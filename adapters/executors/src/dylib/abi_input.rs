@@ -174,6 +174,7 @@ mod tests {
             fencing_token: u64::MAX,
             timeout: None,
             kill_grace: Duration::ZERO,
+            trace: None,
             params: params.into(),
         }
     }

@@ -3,8 +3,8 @@
 //! It turns a job's params into a [`Spawn`] and leaves the rest to the [keeper](carillon_keeper). A run is its main process; everything
 //! that this leaves behind dies with it.
 //!
-//! The environment of a run is exactly PATH, HOME, USER, LANG, the six `CARILLON_*` facts and `params.env`, which may
-//! override the first four. Nothing of the server's own environment gets in. The working directory is `params.dir`, or HOME as the run
+//! The environment of a run is exactly PATH, HOME, USER, LANG, the six `CARILLON_*` facts and `params.env`, and TRACEPARENT where runs
+//! are traced. `params.env` may override all but the facts. Nothing of the server's own environment gets in. The working directory is `params.dir`, or HOME as the run
 //! sees it. An account's home that cannot be entered is replaced by `/`, as cron does.
 
 mod account;

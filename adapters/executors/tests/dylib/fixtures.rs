@@ -152,6 +152,7 @@ pub fn facts(params: Value) -> RunFacts {
         fencing_token: u64::MAX - 1,
         timeout: None,
         kill_grace: Duration::from_secs(10),
+        trace: None,
         params: params.into(),
     }
 }

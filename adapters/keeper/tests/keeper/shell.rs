@@ -36,6 +36,7 @@ pub fn facts(params: Value) -> RunFacts {
         fencing_token: 77,
         timeout: None,
         kill_grace: Duration::from_secs(10),
+        trace: None,
         params: params.into(),
     }
 }

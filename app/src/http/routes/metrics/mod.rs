@@ -44,6 +44,9 @@ async fn metrics(api: &ApiState) -> String {
     if let Some(server) = api.store.server() {
         node::server(&server, &mut text);
     }
+    if let Some(spans) = &api.spans {
+        node::spans(spans, &mut text);
+    }
     if let Some(tls) = &api.tls {
         node::encryption(tls, &mut text);
     }

@@ -1,6 +1,7 @@
 //! The node's own figures, which are read from memory.
 
 use std::path::PathBuf;
+use std::sync::atomic::Ordering;
 
 use carillon_keeper::boottime_ms;
 use carillon_store::{Clock, ServerReport, SystemClock};
@@ -11,6 +12,7 @@ use crate::engine::{Counts, Readiness};
 use crate::events::EventCounts;
 use crate::http::state::ApiState;
 use crate::http::tls::Tls;
+use crate::telemetry::SpanCounts;
 
 pub(super) fn counts(counts: &Counts, text: &mut String) {
     gauge(text, "carillon_prepared", "Firings claimed and not started.", counts.prepared);
@@ -89,6 +91,14 @@ pub(super) async fn disks(api: &ApiState, text: &mut String) {
     labelled(text, size, "directory", named(|(_, all, _)| *all));
     let free = ("carillon_disk_free_bytes", "gauge", "Free bytes of the disk of a directory of this node.");
     labelled(text, free, "directory", named(|(_, _, free)| *free));
+}
+
+pub(super) fn spans(counts: &SpanCounts, text: &mut String) {
+    counter(text, "carillon_spans_sent_total", "Spans that the collector took.", counts.sent.load(Ordering::Relaxed));
+    let dropped = [("queue_full", &counts.dropped), ("not_taken", &counts.refused)];
+    let dropped = dropped.map(|(reason, count)| (reason, count.load(Ordering::Relaxed)));
+    let family = ("carillon_spans_dropped_total", "counter", "Spans that did not reach the collector, by reason.");
+    labelled(text, family, "reason", dropped);
 }
 
 pub(super) fn encryption(tls: &Tls, text: &mut String) {
