@@ -137,11 +137,11 @@ guards! {
     /// A node ends itself when its lease has run out.
     SelfKill "self-kill" keeps S8 in "domain/src/node/lifecycle.rs";
     /// A heartbeat sequence that changes restarts the expiry of its session.
-    HeartbeatRestartsExpiry "heartbeat-restarts-expiry" keeps S8 in "domain/src/lease.rs";
+    HeartbeatRestartsExpiry "heartbeat-restarts-expiry" keeps S8 in "domain/src/lease/mod.rs";
     /// An open loss window restarts every expiry, because old sequences may have come back.
     LossRestartsExpiry "loss-restarts-expiry" keeps S8 in "domain/src/node/suspension.rs";
     /// A timing is refused if other nodes could act before the children of a node are dead.
-    FencingInequality "fencing-inequality" keeps S8 in "domain/src/lease.rs";
+    FencingInequality "fencing-inequality" keeps S8 in "domain/src/lease/mod.rs";
     /// A draining node lists the rows that it holds once more before it leaves.
     DrainListsHeld "drain-lists-held" keeps L1 in "domain/src/node/lifecycle.rs";
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use carillon_domain::firing::{JobState, Pause};
 use carillon_domain::id::{JobId, RunId, SessionId};
 use carillon_domain::job::Job;
+use carillon_domain::lease::{ChosenTiming, Terms};
 use carillon_domain::run::{RunRecord, Status, Trigger};
 use carillon_domain::schedule::Timeline;
 use carillon_domain::time::Timestamp;
@@ -262,6 +263,8 @@ pub struct SessionView {
     pub heartbeat_at: Timestamp,
     /// The database server through which it writes, by that server's name for itself; `None` where it told none.
     pub server: Option<String>,
+    /// When its children are dead after its last heartbeat, and when it takes over from others; `None` where it told nothing.
+    pub terms: Option<Terms>,
     /// How many rows it holds as Prepared.
     pub prepared: u64,
     /// How many rows it holds as Executing.
@@ -283,6 +286,15 @@ pub struct ServerReport {
     pub changes: u64,
     /// A sentence where nodes use the servers in a way that is not allowed.
     pub trouble: Option<String>,
+}
+
+/// The session timing of a node, for people.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TimingReport {
+    /// The timing and its source.
+    pub chosen: ChosenTiming,
+    /// The limits of the database's servers that do not fit it, each in a sentence with its remedy.
+    pub misfits: Vec<String>,
 }
 
 impl SessionView {

@@ -44,8 +44,8 @@ pub struct Config {
     pub http: HttpConfig,
     /// How much is claimed and run.
     pub scheduler: SchedulerConfig,
-    /// The lease; its inequality holds.
-    pub session: Timing,
+    /// The lease, where any of it is given; its inequality holds. Otherwise it follows the database's servers.
+    pub session: Option<Timing>,
     /// The shell executor.
     pub shell: ShellConfig,
     /// Plugins.
@@ -280,8 +280,10 @@ fn scheduler(root: &mut Root) -> SchedulerConfig {
     config
 }
 
-fn session(root: &mut Root) -> Timing {
+/// A configuration that gives one setting has one server's defaults for the others, whatever servers are found.
+fn session(root: &mut Root) -> Option<Timing> {
     let mut section = root.section("session");
+    let is_given = !section.is_empty();
     let preset = Timing::default();
     let allowed = Duration::from_millis(1)..=DAY;
     let mut take = |key, preset| section.duration(key, preset, allowed.clone());
@@ -296,7 +298,7 @@ fn session(root: &mut Root) -> Timing {
     if let Err(error) = timing.check() {
         section.sentence(error.to_string());
     }
-    timing
+    is_given.then_some(timing)
 }
 
 fn shell(root: &mut Root) -> ShellConfig {

@@ -82,6 +82,11 @@ impl Root {
 }
 
 impl Section<'_> {
+    /// Whether nothing of it is given, or all was taken.
+    pub fn is_empty(&self) -> bool {
+        self.left.is_empty()
+    }
+
     /// Takes a text and lets `read` make something of it; its error is what is allowed.
     pub fn text<T>(&mut self, key: &'static str, read: impl Fn(&str) -> Result<T, String>) -> Option<T> {
         let value = self.take(key)?;

@@ -45,7 +45,7 @@ fn nothing_configured_is_the_specs_table() {
         steal_after: secs(5),
     };
     assert_eq!(config.scheduler, scheduler);
-    assert_eq!(config.session, Timing::default());
+    assert_eq!(config.session, None, "it follows the database's servers");
     assert!(config.shell.allow_users.is_empty());
     assert_eq!(
         config.plugins,
@@ -127,7 +127,7 @@ fn every_key_can_be_set_in_the_file() {
         ("ci", Role::Operator, Some(vec!["prod".into()]))
     );
     assert!(!format!("{config:?}").contains("159"), "no digest in Debug");
-    assert_eq!(config.session.expire_after, secs(4));
+    assert_eq!(config.session.map(|timing| timing.expire_after), Some(secs(4)));
     let mail = config.mail.clone().unwrap();
     let login = mail.login.clone().unwrap();
     assert_eq!((mail.server.port, mail.plaintext, mail.hello.as_str()), (465, true, "n1"));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use carillon_store::Store;
+use carillon_store::{Store, TimingReport};
 
 use crate::alerts::{AlertsHandle, Places};
 use crate::config::PublicUrl;
@@ -27,6 +27,8 @@ pub struct ApiState {
     pub hosts: Hosts,
     /// How many partitions the database was made with, for `/v1/cluster`; `None` while that is not known.
     pub partitions: Option<u16>,
+    /// The session timing of this node; `None` while that is not known.
+    pub timing: Option<TimingReport>,
     /// The prefix of all paths. Routes see paths without it, and answers name places without it in `Location`.
     pub base_path: BasePath,
     /// The scheme and host under which readers reach this server, where it was told: links that leave the server begin so.
@@ -56,13 +58,14 @@ impl ApiState {
         let (puts, sessions) = (Puts::new(store.clone()), Sessions::new(store.clone()));
         let events = Feed::new(store.clone(), engine.clone());
         let (base_path, reads, started) = (BasePath::default(), SharedReads::default(), Instant::now());
-        let (partitions, public_url, tls, alerts) = (None, None, None, AlertsHandle::default());
+        let (partitions, timing, public_url, tls, alerts) = (None, None, None, None, AlertsHandle::default());
         Self {
             store,
             engine,
             tokens,
             hosts,
             partitions,
+            timing,
             base_path,
             public_url,
             tls,

@@ -15,6 +15,7 @@ mod run;
 mod run_params;
 pub mod schema;
 mod secret;
+mod timing;
 mod why;
 
 pub use alerts::{delivery_json, incident_json, route_json, route_of, stored_route_json};
@@ -32,4 +33,5 @@ pub use parse::{BadJson, MAX_DEPTH, parse_json};
 pub use run::{recorded_json, run_json};
 pub use run_params::{checked_run_params, run_params, shown_run_params};
 pub use secret::is_redacted;
+pub use timing::timing_json;
 pub use why::why_json;

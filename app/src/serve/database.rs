@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use carillon_domain::id::SessionId;
+use carillon_domain::lease::ChosenTiming;
 use carillon_store::mysql::{self, MySqlStore};
 use carillon_store::sqlite::{Lease, OpenOptions, SqliteStore};
-use carillon_store::{Store, StoreError, SystemClock};
+use carillon_store::{Store, StoreError, SystemClock, TimingReport};
 use tracing::info;
 
 use super::SharedStore;
@@ -20,6 +21,8 @@ pub(super) struct Database {
     /// The lock on an embedded file, which nobody else may open. A cluster's database is shared: there each session has
     /// a lease of its own, kept up by heartbeats.
     pub lease: Option<Lease>,
+    /// The session timing that fits it.
+    pub timing: TimingReport,
 }
 
 impl Database {
@@ -27,10 +30,13 @@ impl Database {
     pub async fn hold(config: &Config) -> Result<Self, StartError> {
         let lease = match &config.store.url {
             // Blocks this thread, on which nothing else runs yet.
-            StoreUrl::Sqlite(path) => Some(Lease::acquire(path, config.session.fence_grace).map_err(StartError::new)?),
+            StoreUrl::Sqlite(path) => {
+                Some(Lease::acquire(path, config.session.unwrap_or_default().fence_grace).map_err(StartError::new)?)
+            }
             StoreUrl::MySql(_) => None,
         };
-        Ok(Self { store: open(config).await?, lease })
+        let (store, timing) = open(config).await?;
+        Ok(Self { store, lease, timing })
     }
 
     /// Whether a node that loses the database must end itself, since others share it.
@@ -66,26 +72,28 @@ impl Database {
     }
 }
 
-/// Opens the database, making or migrating it.
-pub(super) async fn open(config: &Config) -> Result<Arc<dyn Store>, StartError> {
+/// Opens the database, making or migrating it, and chooses the session timing for it.
+pub(super) async fn open(config: &Config) -> Result<(Arc<dyn Store>, TimingReport), StartError> {
+    let alone = || TimingReport { chosen: ChosenTiming::alone(config.session), misfits: Vec::new() };
     let (partitions, held) = (config.scheduler.partitions, config.scheduler.max_in_flight);
     match &config.store.url {
         StoreUrl::Sqlite(path) => {
             let options = OpenOptions { partitions, held, ..OpenOptions::default() };
             let store = SqliteStore::open(path, Arc::new(SystemClock), options).map_err(StartError::new)?;
-            Ok(Arc::new(store))
+            Ok((Arc::new(store), alone()))
         }
         StoreUrl::MySql(url) => {
             let options = mysql::Options {
                 partitions,
                 statement_timeout: config.store.statement_timeout,
-                // One that froze inside a transaction must not hold up the others until it is fenced.
-                holder_timeout: config.session.self_kill_after / 2,
+                timing: config.session,
                 held,
                 topology: config.store.topology,
                 ..mysql::Options::default()
             };
-            Ok(Arc::new(MySqlStore::open(url.whole(), options).await.map_err(StartError::new)?))
+            let store = MySqlStore::open(url.whole(), options).await.map_err(StartError::new)?;
+            let timing = store.timing().unwrap_or_else(alone);
+            Ok((Arc::new(store), timing))
         }
     }
 }

@@ -115,6 +115,7 @@ async fn run(config: Config) -> ExitCode {
         Err(error) => return refuse(1, &error),
     };
     let keeper = parts.keeper.clone();
+    let grace = parts.config.timing.fence_grace;
     let partitions = Some(parts.config.partitions);
     let (engine, handle) = Engine::new(parts);
     let (stop_api, api_stopped) = oneshot::channel::<()>();
@@ -124,6 +125,7 @@ async fn run(config: Config) -> ExitCode {
     let handle_of_engine = handle.clone();
     let mut state = http::ApiState::new(database.store.clone(), handle, tokens, hosts);
     state.partitions = partitions;
+    state.timing = Some(database.timing.clone());
     state.base_path = http::BasePath::new(&config.http.base_path);
     state.public_url = config.http.public_url.clone();
     state.tls = tls.clone();
@@ -178,7 +180,7 @@ async fn run(config: Config) -> ExitCode {
             away.write_of(&handle_of_engine);
         }
         // Children first: the keeper kills them and is gone before this process is.
-        close(&keeper, config.session.fence_grace).await;
+        close(&keeper, grace).await;
         return refuse(FENCED, &fenced_because(*reason));
     }
     loops.drain().await;
@@ -188,7 +190,7 @@ async fn run(config: Config) -> ExitCode {
     }
     let _ = stop_api.send(());
     let _ = tokio::time::timeout(LAST_ANSWERS, api).await;
-    close(&keeper, config.session.fence_grace).await;
+    close(&keeper, grace).await;
     // The lease goes last.
     drop(database);
     if let End::Unfit(sentence) = end {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use carillon_domain::id::SessionId;
+use carillon_domain::lease::Timing;
 use carillon_domain::node;
 use carillon_domain::time::BootTime;
 use carillon_executors::registry::Executors;
@@ -60,13 +61,14 @@ pub(super) async fn start(config: &Config) -> Result<Started, StartError> {
     let traced = telemetry::start(&config.telemetry, &config.node.name).map_err(StartError::new)?;
     let (tracer, exporting) = traced.unzip();
     let database = Database::hold(config).await?;
+    let timing = database.timing.chosen.timing;
     let lock = database.lease.as_ref().map(|lease| lease.as_fd().try_clone_to_owned()).transpose();
     let keeper = KeeperHandle::start(KeeperOptions {
         program: "/proc/self/exe".into(),
         arguments: keeper_arguments(),
         lock: lock.map_err(StartError::new)?,
         cgroups: true,
-        kill_node_after: kill_node_after(config, database.is_shared()),
+        kill_node_after: kill_node_after(config, &timing, database.is_shared()),
     })
     .map_err(|error| StartError(format!("the keeper process cannot be started: {error}")))?;
     raise_open_files();
@@ -77,14 +79,14 @@ pub(super) async fn start(config: &Config) -> Result<Started, StartError> {
     // The others count from when they see the session, which is not before it was sent.
     let registered = BootTime::from_ms(boottime_ms());
     let opened = database.store.open_session(&new).await.map_err(StartError::new)?;
-    keeper.extend_deadline((registered + config.session.self_kill_after).as_ms());
+    keeper.extend_deadline((registered + timing.self_kill_after).as_ms());
     database.end_former_sessions(session, config.store.statement_timeout).await?;
     let parts = Parts {
         store: database.store.clone(),
         keeper,
         executors,
         statement_timeout: config.store.statement_timeout,
-        config: node_config(config, &opened, database.is_shared()),
+        config: node_config(config, timing, &opened, database.is_shared()),
         session,
         node: config.node.name.clone(),
         registered,
@@ -109,8 +111,8 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// When the keeper kills this node after the end of its lease: only where others take over, and runs may go on in the node.
 /// Half of what ending all children may take: the first half is the node's, to end by itself and say why, the second the
 /// system's.
-fn kill_node_after(config: &Config, shared: bool) -> Option<Duration> {
-    (shared && config.plugins.may_run_in_process()).then(|| config.session.fence_grace / 2)
+fn kill_node_after(config: &Config, timing: &Timing, shared: bool) -> Option<Duration> {
+    (shared && config.plugins.may_run_in_process()).then(|| timing.fence_grace / 2)
 }
 
 /// The shell, and what was dropped into the plugins directory.
@@ -132,9 +134,9 @@ fn raise_open_files() {
     }
 }
 
-fn node_config(config: &Config, opened: &Opened, shared: bool) -> node::Config {
+fn node_config(config: &Config, timing: Timing, opened: &Opened, shared: bool) -> node::Config {
     node::Config {
-        timing: config.session,
+        timing,
         self_kill: shared,
         partitions: opened.partitions,
         horizon: config.scheduler.horizon,

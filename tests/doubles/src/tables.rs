@@ -258,6 +258,7 @@ impl Tables for Transaction<'_> {
             started_at: now,
             heartbeat_at: now,
             server: None,
+            terms: None,
             prepared: 0,
             executing: 0,
         };

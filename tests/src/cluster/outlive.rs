@@ -41,6 +41,11 @@ pub fn nodes_outlive(writer: &databases::Server, url: &str) {
     let port = format!(":{}", writer.port());
     assert!(before.len() == 3 && before.iter().all(|server| server.contains(&port)), "{before:?}");
 
+    let told = third.get("/v1/cluster");
+    assert_eq!(told["timing_misfits"], json!([]), "the servers' own limits fit the default: {told}");
+    assert!(told["timing"]["source"].as_str().is_some_and(|source| source.starts_with("the default for a ")), "{told}");
+    eprintln!("timing: {}", told["timing"]);
+
     writer.kill();
     let killed = Instant::now();
     wait_until_within(PATIENCE, "every node has left the dead server", || {

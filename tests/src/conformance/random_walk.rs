@@ -261,8 +261,8 @@ impl<'a> Walk<'a> {
         let me = self.me();
         self.both(async |bench| bench.store.jobs(&jobs_query()).await.unwrap()).await;
         self.both(async |bench| bench.store.runs(&all_runs()).await.unwrap()).await;
-        // Each database has a server of its own, or none.
-        let without_server = |view| SessionView { server: None, ..view };
+        // Each database has a server of its own, or none; only sessions of a cluster tell their terms.
+        let without_server = |view| SessionView { server: None, terms: None, ..view };
         self.both(async |bench| {
             bench.store.sessions().await.unwrap().into_iter().map(without_server).collect::<Vec<_>>()
         })

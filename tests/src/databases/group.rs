@@ -25,11 +25,19 @@ impl Group {
     /// # Panics
     /// If one cannot be started.
     pub async fn start(members: usize) -> Self {
+        Self::start_expelling_after(members, 0).await
+    }
+
+    /// The same; the others wait so many seconds for a member that does not answer. Servers come with 5.
+    ///
+    /// # Panics
+    /// If one cannot be started.
+    pub async fn start_expelling_after(members: usize, seconds: u32) -> Self {
         let ports: Vec<u16> = (0..members).map(|_| free_port()).collect();
         let seeds: Vec<String> = ports.iter().map(|port| format!("127.0.0.1:{port}")).collect();
         let mut this = Self { members: Vec::new() };
         for (number, own) in seeds.iter().enumerate() {
-            let options = options(number, own, &seeds.join(","));
+            let options = options(number, own, &seeds.join(","), seconds);
             let options: Vec<&str> = options.iter().map(String::as_str).collect();
             this.members.push(Server::start(Brand::MySql, &options));
             this.join(number, number == 0).await;
@@ -77,7 +85,7 @@ impl Group {
     }
 }
 
-fn options(number: usize, own: &str, seeds: &str) -> Vec<String> {
+fn options(number: usize, own: &str, seeds: &str, expel: u32) -> Vec<String> {
     vec![
         format!("--server-id={}", number + 1),
         "--log-bin=binlog".to_owned(),
@@ -90,7 +98,7 @@ fn options(number: usize, own: &str, seeds: &str) -> Vec<String> {
         format!("--loose-group-replication-group-seeds={seeds}"),
         "--loose-group-replication-start-on-boot=OFF".to_owned(),
         "--loose-group-replication-recovery-get-public-key=ON".to_owned(),
-        "--loose-group-replication-member-expel-timeout=0".to_owned(),
+        format!("--loose-group-replication-member-expel-timeout={expel}"),
     ]
 }
 

@@ -30,7 +30,8 @@ fn nodes_outlive_the_primary_that_they_write_through() {
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let (group, database) = runtime.block_on(async {
-        let group = Group::start(3).await;
+        // As servers come: the slowest failover.
+        let group = Group::start_expelling_after(3, 5).await;
         let database = group.database().await;
         as_root(&database, &[GRANT]).await;
         (group, database)

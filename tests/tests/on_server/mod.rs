@@ -13,6 +13,7 @@ mod races;
 mod report_plans;
 mod sizes;
 mod switch_over;
+mod timing;
 mod tls;
 mod versions;
 

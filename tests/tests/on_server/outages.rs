@@ -66,7 +66,7 @@ async fn a_holder_that_says_nothing_is_thrown_out() {
     let (bench, database) = bench().await;
     bench.create(job("a")).await;
     let wire = Proxy::to(server().port());
-    let silent = Options { holder_timeout: Duration::from_secs(1), ..options(&bench.clock) };
+    let silent = Options { holder_timeout: Some(Duration::from_secs(1)), ..options(&bench.clock) };
     let frozen = open(&database.url_through(wire.port()), silent).await;
     wire.set(Trap::Hold, COMMIT);
     let request = bench.claim_request(bench.me, at(30), 5);

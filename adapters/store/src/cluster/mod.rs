@@ -90,6 +90,11 @@ impl<D: Database> ClusterStore<D> {
         Self { database, shared, jobs, purge_cursors: Arc::default() }
     }
 
+    /// The database under the protocol.
+    pub(crate) fn database(&self) -> &D {
+        &self.database
+    }
+
     async fn finish_part(
         &self,
         me: Me,

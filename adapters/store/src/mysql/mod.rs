@@ -11,10 +11,14 @@ mod write;
 
 use std::sync::Arc;
 
+use carillon_domain::lease::Timing;
 use mysql_async::prelude::Queryable;
+use mysql_async::{Conn, Row};
 
+use crate::TimingReport;
 use crate::cluster::ClusterStore;
 use crate::mysql::client::address::Address;
+use crate::mysql::client::agreement::{OTHERS, beside};
 pub use crate::mysql::client::connection::MySqlConnection;
 use crate::mysql::client::error;
 pub use crate::mysql::client::error::{Denial, OpenError};
@@ -24,7 +28,7 @@ use crate::mysql::client::server::Server;
 pub use crate::mysql::database::MySqlDatabase;
 pub use crate::mysql::schema::SchemaState;
 pub use crate::mysql::topology::Topology;
-use crate::mysql::topology::reads_everything;
+use crate::mysql::topology::{Answers, reads_everything};
 
 /// Jobs, runs and sessions in a MySQL or MariaDB database that other nodes use too.
 pub type MySqlStore = ClusterStore<MySqlDatabase>;
@@ -52,7 +56,7 @@ impl MySqlStore {
         let server = Arc::new(Server::at(&address, options.topology, options.statement_timeout));
         let (driver, answers) = server.connect_and_ask(&[]).await.map_err(unreachable)?;
         let (mut conn, first) = (driver.conn, driver.identity);
-        answers.check(&address, &options)?;
+        answers.check(&address)?;
         if let Some(setting) = reads_everything(answers.engine()) {
             let refused = |error| unreachable(error::refused_setting(setting, error));
             conn.query_drop(setting).await.map_err(refused)?;
@@ -60,13 +64,36 @@ impl MySqlStore {
         let partitions = schema::prepare(&mut conn, &address, &options).await?;
         let others = schema::servers_of_sessions(&mut conn).await.map_err(unreachable)?;
         server.follow(&first, &others).await.map_err(|why| address.unfit(why))?;
-        let pools = answers.pools(&server, &options);
+        let timing = choose_timing(&mut conn, &address, &answers, options.timing).await?;
+        let pools = answers.pools(&server, &options, &timing.chosen.timing);
+        server.keep_timing(timing);
         pools.heartbeats.warm().await.map_err(unreachable)?;
         refuse_rotation(&server, &address, options.topology)?;
         conn.disconnect().await.map_err(unreachable)?;
         let Options { clock, held, .. } = options;
         Ok(Self::new(MySqlDatabase { pools, server }, clock, partitions, held))
     }
+
+    /// The session timing that was chosen when the database was opened: the given one, or the default for its servers.
+    pub fn timing(&self) -> Option<TimingReport> {
+        self.database().server.timing_report()
+    }
+}
+
+/// The session timing beside that of the other nodes. The limits of the servers that do not fit are told.
+async fn choose_timing(
+    conn: &mut Conn,
+    address: &Address,
+    answers: &Answers,
+    given: Option<Timing>,
+) -> Result<TimingReport, OpenError> {
+    let rows: Vec<Row> = conn.query(OTHERS).await.map_err(|error| address.unreachable(&error))?;
+    let report = beside(rows, answers, given).map_err(|why| address.unfit(why))?;
+    let TimingReport { chosen, misfits } = &report;
+    misfits.iter().for_each(|sentence| tracing::warn!(place = address.place, "{sentence}"));
+    let (lease, expire) = (chosen.timing.self_kill_after, chosen.timing.expire_after);
+    tracing::info!(?lease, ?expire, source = %chosen.source, "session timing");
+    Ok(report)
 }
 
 /// Two connections to one name that lead to two servers: something in front of the servers gives each connection another one.

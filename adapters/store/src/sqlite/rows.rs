@@ -196,6 +196,7 @@ pub(in crate::sqlite) fn session(row: &Row<'_>) -> StoreResult<SessionView> {
             started_at: Timestamp::from_ms(row.get(6)?),
             heartbeat_at: Timestamp::from_ms(row.get(7)?),
             server: None,
+            terms: None,
             prepared: 0,
             executing: 0,
         })

@@ -30,6 +30,18 @@ fn show(server: &ServerArgs, out: &mut Out) -> Result<(), CommandFailure> {
     {
         out.bytes(format!("\nThe node that answers writes through {identity} ({topology}): {why}.\n").as_bytes())?;
     }
+    let timing = &reply.body["timing"];
+    if let [Some(lease), Some(expire), Some(source)] =
+        ["self_kill_after", "expire_after", "source"].map(|key| timing[key].as_str())
+    {
+        let says = format!(
+            "It ends itself {lease} after its last heartbeat and takes over from others after {expire}: {source}.\n"
+        );
+        out.bytes(says.as_bytes())?;
+    }
+    for misfit in reply.body["timing_misfits"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+        out.bytes(format!("Beware: {misfit}.\n").as_bytes())?;
+    }
     if let Some(trouble) = database["trouble"].as_str() {
         out.bytes(format!("Beware: {trouble}.\n").as_bytes())?;
     }

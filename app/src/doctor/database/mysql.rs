@@ -1,5 +1,7 @@
 //! A database of a cluster: reachable, with the rights, the version, the settings and the schema that nodes need.
 
+use carillon_domain::duration;
+use carillon_store::TimingReport;
 use carillon_store::mysql::{Denial, InspectError, Inspection, Options, SchemaState, inspect};
 
 use super::super::finding::{Finding, Level};
@@ -12,6 +14,7 @@ const OLDEST: [(u32, u32); 2] = [(10, 11), (8, 4)];
 /// Asks the database, and judges its answers.
 pub(super) async fn look(url: &MySqlUrl, config: &Config) -> Vec<Finding> {
     let options = Options {
+        timing: config.session,
         statement_timeout: config.store.statement_timeout,
         topology: config.store.topology,
         ..Options::default()
@@ -19,7 +22,7 @@ pub(super) async fn look(url: &MySqlUrl, config: &Config) -> Vec<Finding> {
     match inspect(url.whole(), &options).await {
         Ok(inspection) => {
             let mut findings = judge(&config.store.url.to_string(), &inspection);
-            findings.extend(clock::of_database(inspection.clock, config.session.heartbeat_timeout));
+            findings.extend(clock::of_database(inspection.clock, config.session.unwrap_or_default().heartbeat_timeout));
             findings
         }
         Err(error) => vec![unreachable(&error)],
@@ -54,6 +57,7 @@ fn judge(place: &str, found: &Inspection) -> Vec<Finding> {
         None => Finding::ok("settings", "the server keeps locks and order as nodes need them"),
     });
     findings.extend(durability(&found.weaknesses));
+    findings.extend(timing(&found.timing));
     findings.push(isolation(&found.isolation));
     findings.push(rights(&found.grants, &found.database));
     findings.extend(schema(&found.schema));
@@ -89,6 +93,28 @@ fn durability(weaknesses: &[String]) -> Vec<Finding> {
         )
     };
     weaknesses.iter().map(finding).collect()
+}
+
+/// The session timing beside that of the nodes that live and beside the limits of the servers.
+fn timing(timing: &Result<TimingReport, String>) -> Vec<Finding> {
+    const PART: &str = "session timing";
+    match timing {
+        Err(sentence) => {
+            vec![Finding::of_sentence(PART, Level::Error, sentence, "Give the same [session] to each node.")]
+        }
+        Ok(report) if report.misfits.is_empty() => {
+            let (lease, expire) = (report.chosen.timing.self_kill_after, report.chosen.timing.expire_after);
+            let (lease, expire) = (duration::format(lease), duration::format(expire));
+            let source = report.chosen.source;
+            vec![Finding::ok(PART, format!("the lease is {lease}, others take over after {expire}: {source}"))]
+        }
+        Ok(report) => {
+            let warning = |sentence: &String| {
+                Finding::of_sentence(PART, Level::Warning, sentence, "Change that setting of the servers.")
+            };
+            report.misfits.iter().map(warning).collect()
+        }
+    }
 }
 
 fn isolation(level: &str) -> Finding {
@@ -158,6 +184,7 @@ fn schema(state: &SchemaState) -> Vec<Finding> {
 
 #[cfg(test)]
 mod tests {
+    use carillon_domain::lease::ChosenTiming;
     use carillon_store::mysql::OpenError;
 
     use super::*;
@@ -189,6 +216,23 @@ mod tests {
             [("READ-COMMITTED", Level::Ok), ("READ COMMITTED", Level::Ok), ("REPEATABLE-READ", Level::Error)]
         {
             assert_eq!(isolation(level).level, expected);
+        }
+    }
+
+    #[test]
+    fn the_timing_is_judged_beside_other_nodes_and_the_limits_of_servers() {
+        let chosen = ChosenTiming::alone(None);
+        let report = |misfits: &[&str]| {
+            Ok(TimingReport { chosen, misfits: misfits.iter().map(|text| (*text).to_owned()).collect() })
+        };
+        for (found, level, words) in [
+            (report(&[]), Level::Ok, "the lease is 12s, others take over after 20s: the default for one server"),
+            (report(&["a group may take 22 s: set x = 0"]), Level::Warning, "22 s"),
+            (Err("this node and node n2: give the same".to_owned()), Level::Error, "node n2"),
+        ] {
+            let findings = timing(&found);
+            assert!(findings.len() == 1 && findings[0].level == level, "{findings:?}");
+            assert!(findings[0].says.contains(words), "{findings:?}");
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use carillon_domain::duration;
 use carillon_domain::id::SessionId;
 use carillon_domain::name::{check_job_name, check_namespace};
 use carillon_domain::partition::share_of;
@@ -22,7 +23,7 @@ use crate::http::request::body::ORDINARY;
 use crate::http::request::caller::{Admitted, Call, call, reading};
 use crate::http::routes::listing::MOST_DUE_TIMES;
 use crate::http::state::ApiState;
-use crate::json::{Fields, schedule_fault, window_json};
+use crate::json::{Fields, schedule_fault, timing_json, window_json};
 
 pub(in crate::http) fn routes(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
     cluster(api).or(accept(api)).unify().or(executors(api)).unify().or(explain(api)).unify().boxed()
@@ -42,7 +43,15 @@ fn cluster(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
         let items: Vec<_> = sessions.iter().map(|view| session_json(&call, view, &live)).collect();
         let windows: Vec<_> = call.api.store.recorded_losses().await?.iter().map(window_json).collect();
         let database = call.api.store.server().as_ref().map(server_json);
-        let shown = json!({"items": items, "lost_commits": windows, "database": database});
+        let timing = call.api.timing.as_ref().map(timing_json);
+        let misfits = call.api.timing.as_ref().map(|report| report.misfits.clone()).unwrap_or_default();
+        let shown = json!({
+            "items": items,
+            "lost_commits": windows,
+            "database": database,
+            "timing": timing,
+            "timing_misfits": misfits,
+        });
         Ok(json_response(StatusCode::OK, &shown))
     };
     route.then(move |call| answer(handler(call))).boxed()
@@ -94,6 +103,8 @@ fn session_json(call: &Call, view: &SessionView, live: &[SessionId]) -> Value {
         "started_at": view.started_at.to_string(),
         "heartbeat_at": view.heartbeat_at.to_string(),
         "server": view.server,
+        "dead_after": view.terms.map(|terms| duration::format(terms.dead_after)),
+        "expire_after": view.terms.map(|terms| duration::format(terms.expire_after)),
         "partitions": partitions,
         "prepared": view.prepared,
         "executing": view.executing,

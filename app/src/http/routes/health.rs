@@ -1,4 +1,4 @@
-//! `/healthz` and `/readyz`: open to anybody, since what they tell is only whether the node lives and schedules.
+//! `/healthz` and `/readyz`: open to anybody, since they tell only whether the node lives and schedules, and its timing.
 
 use std::sync::Arc;
 
@@ -12,6 +12,7 @@ use crate::engine::Readiness;
 use crate::http::problem::{Problem, json_response};
 use crate::http::request::caller::reading;
 use crate::http::state::ApiState;
+use crate::json::timing_json;
 
 pub(in crate::http) fn routes(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
     healthz().or(readyz(api)).unify().boxed()
@@ -26,7 +27,10 @@ fn healthz() -> BoxedFilter<(Response,)> {
 fn readyz(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
     let api = Arc::clone(api);
     let ready = move || match api.engine.readiness() {
-        Readiness::Ready => json_response(StatusCode::OK, &json!({"status": "ready"})),
+        Readiness::Ready => {
+            let timing = api.timing.as_ref().map(timing_json);
+            json_response(StatusCode::OK, &json!({"status": "ready", "timing": timing}))
+        }
         Readiness::NotReady(reason) => Problem::new(StatusCode::SERVICE_UNAVAILABLE, reason).into_response(),
     };
     warp::path!("readyz").and(reading()).map(ready).boxed()

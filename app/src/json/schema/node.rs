@@ -16,6 +16,8 @@ pub(super) fn schemas() -> Vec<(&'static str, Value)> {
             ("started_at", time()),
             ("heartbeat_at", time()),
             ("server", or_null(text())),
+            ("dead_after", or_null(text())),
+            ("expire_after", or_null(text())),
             ("partitions", partitions),
             ("prepared", count()),
             ("executing", count()),
@@ -45,11 +47,14 @@ pub(super) fn schemas() -> Vec<(&'static str, Value)> {
                     ("items", array(&reference("Session"))),
                     ("lost_commits", losses.clone()),
                     ("database", or_null(reference("DatabaseServer"))),
+                    ("timing", or_null(reference("Timing"))),
+                    ("timing_misfits", array(&text())),
                 ],
                 &[],
             ),
         ),
         ("DatabaseServer", database_server()),
+        ("Timing", timing()),
         ("LostCommits", object(&[("lost_commits", losses)], &[])),
         ("Executors", object(&[("items", array(&executor()))], &[])),
         ("ScheduleQuestion", question()),
@@ -57,8 +62,16 @@ pub(super) fn schemas() -> Vec<(&'static str, Value)> {
         ("AuditEntry", audit_entry()),
         ("AuditPage", super::page("AuditEntry")),
         ("SignInLink", object(&[("path", text()), ("expires_in", text())], &[])),
-        ("Health", object(&[("status", json!({"enum": ["ok", "ready"]}))], &[])),
+        (
+            "Health",
+            object(&[("status", json!({"enum": ["ok", "ready"]}))], &[("timing", or_null(reference("Timing")))]),
+        ),
     ]
+}
+
+/// The session timing of a node and its source.
+fn timing() -> Value {
+    object(&["heartbeat", "self_kill_after", "expire_after", "source"].map(|name| (name, text())), &[])
 }
 
 /// The server of a shared database that a node uses.

@@ -288,6 +288,7 @@ impl Sessions for ModelConnection {
             started_at: now,
             heartbeat_at: now,
             server: None,
+            terms: None,
             prepared: 0,
             executing: 0,
         };

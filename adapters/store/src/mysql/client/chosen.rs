@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::ServerReport;
-use crate::mysql::topology::{Answers, BeatOfServer, Engine, mixed_writers};
+use crate::mysql::topology::{Answers, Engine};
 
 /// Nodes follow a failover one after another, each with its next heartbeat. For so long they may be on different servers.
 const FOLLOWED_WITHIN: Duration = Duration::from_secs(10);
@@ -21,8 +21,8 @@ struct State {
     report: Option<ServerReport>,
     /// The engine that was recognised first.
     engine: Option<Engine>,
-    /// Since when nodes are on different servers, and whether that was told.
-    mixed: Option<(Instant, String, bool)>,
+    /// Since when nodes do not fit each other, why not, and whether that was told.
+    misfit: Option<(Instant, String, bool)>,
 }
 
 impl Chosen {
@@ -61,26 +61,26 @@ impl Chosen {
         moved
     }
 
-    /// The servers of all sessions, as a node reads them with each heartbeat.
-    pub fn see(&self, beats: &[BeatOfServer<'_>]) {
+    /// The sentence about all sessions, as a node reads them with each heartbeat; `None` where they fit each other.
+    pub fn see(&self, sentence: Option<String>) {
         let mut state = self.state();
-        let Some(sentence) = mixed_writers(beats) else {
-            state.mixed = None;
+        let Some(sentence) = sentence else {
+            state.misfit = None;
             return;
         };
-        let (since, told) = state.mixed.take().map_or((Instant::now(), false), |(since, _, told)| (since, told));
+        let (since, told) = state.misfit.take().map_or((Instant::now(), false), |(since, _, told)| (since, told));
         let tells = since.elapsed() >= FOLLOWED_WITHIN;
         if tells && !told {
             tracing::warn!("{sentence}");
         }
-        state.mixed = Some((since, sentence, tells));
+        state.misfit = Some((since, sentence, tells));
     }
 
     /// For people; `None` before a server was found.
     pub fn report(&self) -> Option<ServerReport> {
         let state = self.state();
-        let mixed = state.mixed.as_ref().filter(|(since, ..)| since.elapsed() >= FOLLOWED_WITHIN);
-        let trouble = mixed.map(|(_, sentence, _)| sentence.clone());
+        let misfit = state.misfit.as_ref().filter(|(since, ..)| since.elapsed() >= FOLLOWED_WITHIN);
+        let trouble = misfit.map(|(_, sentence, _)| sentence.clone());
         state.report.clone().map(|report| ServerReport { trouble, ..report })
     }
 }

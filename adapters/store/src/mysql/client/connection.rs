@@ -7,6 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use carillon_domain::lease::ChosenTiming;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Params, Row};
 use tokio::sync::OwnedSemaphorePermit;
@@ -90,6 +91,11 @@ impl MySqlConnection {
     /// The name that its server has for itself.
     pub(in crate::mysql) fn server_identity(&self) -> Option<String> {
         self.driver.as_ref().map(|driver| driver.identity.clone())
+    }
+
+    /// The session timing of this node, once it is chosen.
+    pub(in crate::mysql) fn timing(&self) -> Option<ChosenTiming> {
+        self.server.timing()
     }
 
     /// The servers of all sessions were read.

@@ -1,15 +1,19 @@
 //! A look at a MySQL or MariaDB database that changes nothing: it asks, and sets nothing but its own session.
 
+use carillon_domain::lease::Timing;
 use carillon_domain::time::Timestamp;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Error};
 
+use crate::TimingReport;
 use crate::clock::{Clock, SystemClock};
 use crate::mysql::client::address::Address;
+use crate::mysql::client::agreement::{OTHERS, beside};
 use crate::mysql::client::error::{Denial, OpenError};
 use crate::mysql::client::open::Options;
 use crate::mysql::client::server::Server;
 use crate::mysql::schema::{self, SchemaState};
+use crate::mysql::topology::Answers;
 
 /// The server that takes writes, and the database on it, as they stand.
 #[derive(Debug, Clone)]
@@ -20,6 +24,8 @@ pub struct Inspection {
     pub unfit: Option<String>,
     /// Settings with which a crash may take back commits, each a sentence.
     pub weaknesses: Vec<String>,
+    /// The session timing that a node would have; `Err` tells why other nodes keep it from starting.
+    pub timing: Result<TimingReport, String>,
     /// The isolation of transactions that a session of a node gets; it asks for READ COMMITTED.
     pub isolation: String,
     /// The name of the database.
@@ -68,6 +74,7 @@ pub async fn inspect(url: &str, options: &Options) -> Result<Inspection, Inspect
             version: state.text("version").unwrap_or_default().to_owned(),
             unfit: answers.why_unfit().or_else(|| state.why_unfit()),
             weaknesses: state.weaknesses(),
+            timing: timing(&mut conn, &answers, options.timing).await?,
             isolation: isolation(&mut conn, state.is_mariadb()).await?,
             database: conn.query_first("SELECT DATABASE()").await?.unwrap_or_default(),
             grants: conn.query("SHOW GRANTS").await?,
@@ -79,6 +86,21 @@ pub async fn inspect(url: &str, options: &Options) -> Result<Inspection, Inspect
     let inspection = asked.await.unwrap_or_else(|_| Err(late())).map_err(failed)?;
     conn.disconnect().await.map_err(failed)?;
     Ok(inspection)
+}
+
+/// A schema of before has no sessions that tell anything.
+async fn timing(
+    conn: &mut Conn,
+    answers: &Answers,
+    given: Option<Timing>,
+) -> Result<Result<TimingReport, String>, Error> {
+    /// No such table, no such column.
+    const NONE_YET: [u16; 2] = [1146, 1054];
+    let rows = match conn.query(OTHERS).await {
+        Err(Error::Server(error)) if NONE_YET.contains(&error.code) => Vec::new(),
+        rows => rows?,
+    };
+    Ok(beside(rows, answers, given))
 }
 
 async fn isolation(conn: &mut Conn, is_mariadb: bool) -> Result<String, Error> {

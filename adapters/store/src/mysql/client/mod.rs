@@ -1,6 +1,7 @@
 //! Connections to the server that takes writes: its address, the pools, and how its errors are read.
 
 pub(in crate::mysql) mod address;
+pub(in crate::mysql) mod agreement;
 mod chosen;
 pub(in crate::mysql) mod connection;
 pub(in crate::mysql) mod error;

@@ -3,12 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use carillon_domain::lease::Timing;
+
 use crate::clock::Clock;
 use crate::mysql::client::address::Address;
 use crate::mysql::client::error::OpenError;
 use crate::mysql::client::pool::Pool;
 use crate::mysql::client::server::Server;
-use crate::mysql::topology::{Answers, ServerState, Topology, causality, outlasts, reads_everything};
+use crate::mysql::topology::{Answers, ServerState, Topology, causality, reads_everything};
 
 /// The choices when a database is opened.
 #[derive(Clone)]
@@ -21,8 +23,11 @@ pub struct Options {
     pub readers: usize,
     /// How long one statement may take, its waiting for locks included.
     pub statement_timeout: Duration,
-    /// After how long the server throws out a transaction whose client says nothing: half of `self_kill_after`.
-    pub holder_timeout: Duration,
+    /// The session timing that the configuration gives; `None` where it follows the servers.
+    pub timing: Option<Timing>,
+    /// After how long the server throws out a transaction whose client says nothing, in place of half a lease; for tests.
+    #[doc(hidden)]
+    pub holder_timeout: Option<Duration>,
     /// How many firings the node holds at the most: so many rows and definitions are remembered.
     pub held: usize,
     /// Which kind of servers the address names, and whether several of them may be written to.
@@ -44,7 +49,8 @@ impl Default for Options {
             writers: 8,
             readers: 4,
             statement_timeout: Duration::from_secs(5),
-            holder_timeout: Duration::from_secs(6),
+            timing: None,
+            holder_timeout: None,
             held: 10_000,
             topology: Topology::default(),
             clock: None,
@@ -66,22 +72,23 @@ pub(in crate::mysql) struct Pools {
     pub current: Option<Pool>,
     /// How long a statement may take.
     pub statement_timeout: Duration,
-    /// See [`Options::holder_timeout`].
+    /// After how long the server throws out a transaction whose client says nothing.
     pub holder_timeout: Duration,
 }
 
 /// How many statements that commit by themselves are on their way at a time: so many starts are.
 const SINGLE_STATEMENTS: usize = 2;
 
+/// One that froze inside a transaction must not hold up the others until it is fenced, and they do not wait longer for a longer lease.
+fn holder_timeout(timing: &Timing) -> Duration {
+    (timing.self_kill_after / 2).min(Duration::from_secs(6))
+}
+
 impl Answers {
     /// Refuses a server on which promises cannot be kept, and warns of one that keeps them less well.
-    pub fn check(&self, address: &Address, options: &Options) -> Result<(), OpenError> {
+    pub fn check(&self, address: &Address) -> Result<(), OpenError> {
         if let Some(why) = self.why_unfit().or_else(|| self.state.why_unfit()) {
             return Err(address.unfit(why));
-        }
-        // The lease is twice as long.
-        if let Some(sentence) = outlasts(self, options.holder_timeout * 2) {
-            tracing::warn!(place = address.place, "{sentence}");
         }
         self.state.weaknesses().into_iter().for_each(|weakness| tracing::warn!(place = address.place, "{weakness}"));
         Ok(())
@@ -118,9 +125,9 @@ impl ServerState {
 
     /// The settings of every session. A transaction whose client is frozen is thrown out after `holder_timeout`:
     /// MariaDB has a setting for that, MySQL only the one for idle connections.
-    fn settings(&self, options: &Options, isolation: &str) -> Vec<String> {
+    fn settings(&self, options: &Options, holder_timeout: Duration, isolation: &str) -> Vec<String> {
         let waits = options.statement_timeout.as_secs().saturating_sub(1).max(1);
-        let idle = options.holder_timeout.as_secs().max(1);
+        let idle = holder_timeout.as_secs().max(1);
         let thrown_out = if self.is_mariadb() {
             format!("wait_timeout = 3600, idle_transaction_timeout = {idle}")
         } else {
@@ -139,36 +146,38 @@ impl ServerState {
 
 impl Answers {
     /// The settings of every session.
-    fn settings(&self, options: &Options, isolation: &str) -> Vec<String> {
-        let mut settings = self.state.settings(options, isolation);
+    fn settings(&self, options: &Options, holder_timeout: Duration, isolation: &str) -> Vec<String> {
+        let mut settings = self.state.settings(options, holder_timeout, isolation);
         settings.extend(causality(self.engine(), options.topology).into_iter().map(str::to_owned));
         settings
     }
 
     /// The pools, none of them connected yet.
-    pub fn pools(&self, server: &Arc<Server>, options: &Options) -> Pools {
+    pub fn pools(&self, server: &Arc<Server>, options: &Options, timing: &Timing) -> Pools {
+        let holder_timeout = options.holder_timeout.unwrap_or_else(|| holder_timeout(timing));
+        let settings = |isolation| self.settings(options, holder_timeout, isolation);
         let long = Duration::from_secs(1800);
-        let fresh_for = if self.state.is_mariadb() { long } else { options.holder_timeout * 3 / 4 };
+        let fresh_for = if self.state.is_mariadb() { long } else { holder_timeout * 3 / 4 };
         let pool = |settings, size| Pool::new(server.clone(), settings, size, fresh_for);
         // A transaction that writes begins with its first statement, so no statement only begins.
-        let mut writing = self.settings(options, "READ COMMITTED");
+        let mut writing = settings("READ COMMITTED");
         writing.push("SET SESSION autocommit = 0".to_owned());
         // Between its statements such a connection holds nothing that others wait for.
-        let mut single = self.settings(options, "READ COMMITTED");
+        let mut single = settings("READ COMMITTED");
         single.push("SET SESSION autocommit = 1, wait_timeout = 3600".to_owned());
         let current = reads_everything(self.engine()).map(|setting| {
-            let mut settings = self.settings(options, "READ COMMITTED");
+            let mut settings = settings("READ COMMITTED");
             settings.push(setting.to_owned());
             pool(settings, 1)
         });
         Pools {
             heartbeats: pool(writing.clone(), 1),
             writers: pool(writing, options.writers),
-            readers: pool(self.settings(options, "REPEATABLE READ"), options.readers),
+            readers: pool(settings("REPEATABLE READ"), options.readers),
             single_statements: Pool::new(server.clone(), single, SINGLE_STATEMENTS, long),
             current,
             statement_timeout: options.statement_timeout,
-            holder_timeout: options.holder_timeout,
+            holder_timeout,
         }
     }
 }
@@ -181,7 +190,7 @@ mod tests {
         let state = ServerState::of(pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
         let address = Address::of("mysql://u:secret@db.example:3307/carillon").unwrap();
         let answers = Answers { state, members: None };
-        answers.check(&address, &Options::default()).map_err(|error| error.to_string())
+        answers.check(&address).map_err(|error| error.to_string())
     }
 
     #[test]

@@ -3,19 +3,23 @@
 //! An address may name several servers. A node uses one of them at a time, the one that took writes last. When that one is gone or
 //! takes no writes any more, all connections to it are closed, and the others are asked in turn.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use carillon_domain::lease::ChosenTiming;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, DriverError, Error};
 use tokio::time::{Instant, timeout};
 
-use crate::ServerReport;
 use crate::mysql::client::address::{Address, Host};
 use crate::mysql::client::chosen::Chosen;
 use crate::mysql::client::error;
 use crate::mysql::client::writer::{self, NoWriter};
-use crate::mysql::topology::{Answers, BeatOfServer, Engine, Follow, Seen, Topology, follow};
+use crate::mysql::topology::{
+    Answers, BeatOfServer, Engine, Follow, Seen, Topology, follow, fresh_nodes, mixed_writers,
+};
+use crate::{ServerReport, TimingReport};
 
 /// How long a KILL may take before it is given up: the server's own timeouts end the connection then.
 const KILL_TIMEOUT: Duration = Duration::from_secs(1);
@@ -31,6 +35,7 @@ pub(in crate::mysql) struct Server {
     /// The operator's word about them.
     topology: Topology,
     chosen: Chosen,
+    timing: OnceLock<TimingReport>,
     pub statement_timeout: Duration,
 }
 
@@ -64,7 +69,15 @@ impl Server {
     pub fn at(address: &Address, topology: Topology, statement_timeout: Duration) -> Self {
         let hosts = address.hosts.iter().cloned().map(|host| Peer { host, is_plain: AtomicBool::new(false) }).collect();
         let (good, generation) = (AtomicUsize::new(0), AtomicU64::new(0));
-        Self { hosts, good, generation, topology, chosen: Chosen::default(), statement_timeout }
+        Self {
+            hosts,
+            good,
+            generation,
+            topology,
+            chosen: Chosen::default(),
+            timing: OnceLock::new(),
+            statement_timeout,
+        }
     }
 
     /// Which server is used and why, for people.
@@ -72,11 +85,26 @@ impl Server {
         self.chosen.report()
     }
 
-    /// The servers of all sessions, as they were read last.
+    /// The session timing of this node, which holds as long as it runs.
+    pub fn keep_timing(&self, timing: TimingReport) {
+        // A store is opened once.
+        _ = self.timing.set(timing);
+    }
+
+    /// The session timing, once it is chosen.
+    pub fn timing(&self) -> Option<ChosenTiming> {
+        self.timing.get().map(|report| report.chosen)
+    }
+
+    /// The same, for people.
+    pub fn timing_report(&self) -> Option<TimingReport> {
+        self.timing.get().cloned()
+    }
+
+    /// The servers and the timings of all sessions, as they were read last.
     pub fn see_sessions(&self, beats: &[BeatOfServer<'_>]) {
-        if !self.topology.allows_several_writers() {
-            self.chosen.see(beats);
-        }
+        let mixed = if self.topology.allows_several_writers() { None } else { mixed_writers(beats) };
+        self.chosen.see(mixed.or_else(|| self.timing()?.disagreement(&fresh_nodes(beats))));
     }
 
     /// Whether a connection leads to the server that is used now.

@@ -16,7 +16,8 @@ const QUESTION: &str = "SELECT VERSION(), @@version_comment; \
     SHOW GLOBAL VARIABLES WHERE Variable_name IN ('read_only', 'super_read_only', \
     'innodb_read_only', 'offline_mode', 'log_bin', 'binlog_format', 'innodb_flush_log_at_trx_commit', 'sync_binlog', \
     'max_allowed_packet', 'server_uuid', 'hostname', 'port', 'wsrep_on', 'wsrep_provider_options', \
-    'group_replication_group_name', 'group_replication_single_primary_mode', 'group_replication_member_expel_timeout'); \
+    'group_replication_group_name', 'group_replication_single_primary_mode', 'group_replication_member_expel_timeout', \
+    'group_replication_unreachable_majority_timeout'); \
     SHOW GLOBAL STATUS WHERE Variable_name IN ('uptime', 'wsrep_ready', 'wsrep_cluster_status', \
     'wsrep_local_state_comment', 'wsrep_cluster_size'); \
     SELECT MEMBER_ID = @@GLOBAL.server_uuid, MEMBER_STATE, MEMBER_ROLE FROM performance_schema.replication_group_members";

@@ -12,6 +12,7 @@ use mysql_async::{Row, Value};
 use crate::codec::{
     ConcurrentColumns, HeldColumns, StateColumns, cancel_from, firing_from, named, row_key, run_from, trigger_from,
 };
+use crate::mysql::client::agreement::terms_of;
 use crate::mysql::client::error::unreadable;
 use crate::mysql::write::update::NOT_STARTED;
 use crate::tables::Recorded;
@@ -33,8 +34,8 @@ pub(in crate::mysql) const RECORD: &str = "r.id, r.job_id, r.due_at, r.trigger_n
      r.signal_number, r.started_at, r.finished_at, r.lag_ms, r.session, r.fencing_token, r.due_count, r.first_due_at, \
      r.prepared_ms, r.cpu_ms, r.peak_memory_kib";
 
-pub(in crate::mysql) const SESSION: &str =
-    "n.id, n.node, n.address, n.version, n.state, n.seq, n.started_at, n.heartbeat_at, n.server";
+pub(in crate::mysql) const SESSION: &str = "n.id, n.node, n.address, n.version, n.state, n.seq, n.started_at, n.heartbeat_at, n.server, \
+     n.dead_after_ms, n.expire_after_ms";
 
 /// The columns of one row.
 pub(in crate::mysql) struct Columns {
@@ -223,8 +224,8 @@ pub(in crate::mysql) fn session_of(from: &mut Columns) -> StoreResult<SessionVie
     let state = from.name(&SessionState::ALL, SessionState::as_str)?;
     let beat = SessionBeat { id, seq: from.next()?, state };
     let (started_at, heartbeat_at) = (from.time()?, from.time()?);
-    let server = from.next()?;
-    Ok(SessionView { beat, node, address, version, started_at, heartbeat_at, server, prepared: 0, executing: 0 })
+    let (server, terms) = (from.next()?, terms_of(from.next()?, from.next()?));
+    Ok(SessionView { beat, node, address, version, started_at, heartbeat_at, server, terms, prepared: 0, executing: 0 })
 }
 
 /// The state of a session.

@@ -1,26 +1,37 @@
-//! Whether the nodes of a cluster write through one server.
+//! Whether the nodes of a cluster write through one server, and which of them live.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use carillon_domain::lease::{OtherNode, Terms};
 use carillon_domain::time::Timestamp;
 
-/// A session that is not ended: its node, its server where it told it, and its newest heartbeat.
+/// A session that is not ended: its node, its server and its terms where it told them, and its newest heartbeat.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::mysql) struct BeatOfServer<'a> {
     pub node: &'a str,
     pub server: Option<&'a str>,
+    pub terms: Option<Terms>,
     pub at: Timestamp,
 }
 
 /// A session whose heartbeat is older by more than the newest of all says nothing: its node may be dead, and its server left.
 const STALE: Duration = Duration::from_secs(10);
 
+fn fresh<'a>(beats: &'a [BeatOfServer<'a>]) -> impl Iterator<Item = &'a BeatOfServer<'a>> {
+    let newest = beats.iter().map(|beat| beat.at).max();
+    beats.iter().filter(move |beat| newest.is_some_and(|newest| newest.since(beat.at) <= STALE))
+}
+
+/// The nodes whose heartbeats are fresh, with their terms.
+pub(in crate::mysql) fn fresh_nodes(beats: &[BeatOfServer<'_>]) -> Vec<OtherNode> {
+    fresh(beats).map(|beat| OtherNode { node: beat.node.to_owned(), terms: beat.terms }).collect()
+}
+
 /// The sentence for nodes that write through different servers. `None` if all that tell a server tell the same one.
 pub(in crate::mysql) fn mixed_writers(beats: &[BeatOfServer<'_>]) -> Option<String> {
-    let newest = beats.iter().map(|beat| beat.at).max()?;
     let mut nodes_of: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for beat in beats.iter().filter(|beat| newest.since(beat.at) <= STALE) {
+    for beat in fresh(beats) {
         if let Some(server) = beat.server {
             nodes_of.entry(server).or_default().push(beat.node);
         }
@@ -46,6 +57,7 @@ mod tests {
             let beats = beats.iter().map(|&(node, server, second)| BeatOfServer {
                 node,
                 server,
+                terms: None,
                 at: Timestamp::from_ms(second * 1_000),
             });
             mixed_writers(&beats.collect::<Vec<_>>()).unwrap_or_default()

@@ -4,20 +4,20 @@
 
 mod causality;
 mod follow;
+mod limits;
 mod members;
 mod mixed;
 mod state;
-mod timing;
 
-use std::fmt;
 use std::str::FromStr;
+
+pub(in crate::mysql) use carillon_domain::lease::Engine;
 
 pub(in crate::mysql) use causality::{causality, reads_everything};
 pub(in crate::mysql) use follow::{Follow, Seen, follow};
 pub(in crate::mysql) use members::{Member, Members};
-pub(in crate::mysql) use mixed::{BeatOfServer, mixed_writers};
+pub(in crate::mysql) use mixed::{BeatOfServer, fresh_nodes, mixed_writers};
 pub(in crate::mysql) use state::ServerState;
-pub(in crate::mysql) use timing::outlasts;
 
 /// The operator's word about the servers of a database (`store.topology`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -93,27 +93,6 @@ impl FromStr for Topology {
     fn from_str(text: &str) -> Result<Self, String> {
         let names: Vec<String> = Self::ALL.iter().map(|one| format!("\"{}\"", one.as_str())).collect();
         Self::ALL.into_iter().find(|one| one.as_str() == text).ok_or_else(|| format!("one of {}", names.join(", ")))
-    }
-}
-
-/// The kind of servers, as one of them tells.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::mysql) enum Engine {
-    /// A server of its own, perhaps with replicas.
-    OneServer,
-    /// A member of a Galera cluster.
-    Galera,
-    /// A member of a group of Group Replication.
-    GroupReplication,
-}
-
-impl fmt::Display for Engine {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Engine::OneServer => "one server",
-            Engine::Galera => "a Galera cluster",
-            Engine::GroupReplication => "a group of Group Replication",
-        })
     }
 }
 

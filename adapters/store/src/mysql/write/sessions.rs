@@ -11,13 +11,14 @@ use mysql_async::Value;
 use crate::cluster::port::{ConcurrentRuns, Sessions};
 use crate::codec::named;
 use crate::guarded::guarded;
+use crate::mysql::client::agreement::{OTHERS, other_of, terms_in_ms};
 use crate::mysql::client::connection::MySqlConnection;
 use crate::mysql::client::error::unreadable;
 use crate::mysql::encoding::rows::{self, Columns, SESSION};
 use crate::mysql::topology::BeatOfServer;
 use crate::mysql::write::update::NOT_STARTED;
 use crate::tables::{KnownSession, Standing};
-use crate::{NewSession, RecordedLoss, SessionBeat, SessionState, SessionView, StoreResult};
+use crate::{NewSession, RecordedLoss, SessionBeat, SessionState, SessionView, StoreError, StoreResult};
 
 /// The time, the jobs that have concurrent runs, and whether one of these waits for a claim. Then the session that asks, the open loss
 /// window, and the end of the newest one.
@@ -112,10 +113,22 @@ impl MySqlConnection {
         let views: Vec<SessionView> =
             rows.into_iter().map(|row| counted_session(&mut Columns::of(row))).collect::<StoreResult<_>>()?;
         let live = views.iter().filter(|view| view.beat.state != SessionState::Ended);
-        let beats =
-            live.map(|view| BeatOfServer { node: &view.node, server: view.server.as_deref(), at: view.heartbeat_at });
+        let beats = live.map(|view| BeatOfServer {
+            node: &view.node,
+            server: view.server.as_deref(),
+            terms: view.terms,
+            at: view.heartbeat_at,
+        });
         self.see_sessions(&beats.collect::<Vec<_>>());
         Ok(views)
+    }
+
+    async fn refuse_other_terms(&mut self, me: SessionId) -> StoreResult<()> {
+        let Some(chosen) = self.timing() else { return Ok(()) };
+        let rows = self.query(OTHERS).await?;
+        let read: Vec<_> = rows.into_iter().map(other_of).collect::<StoreResult<_>>()?;
+        let others: Vec<_> = read.into_iter().filter(|(id, _)| *id != me).map(|(_, other)| other).collect();
+        chosen.disagreement(&others).map_or(Ok(()), |why| Err(StoreError::Permanent(why)))
     }
 
     async fn write_session(&mut self, sql: &str, params: Vec<Value>) -> StoreResult<()> {
@@ -124,10 +137,12 @@ impl MySqlConnection {
 }
 
 impl Sessions for MySqlConnection {
-    /// The session tells the server to which this very statement goes.
+    /// The session tells the server to which this very statement goes. The lock of the sessions is held, so of two nodes that start together
+    /// one sees the other's terms.
     async fn insert_session(&mut self, new: &NewSession, now: Timestamp) -> StoreResult<()> {
-        let sql = "INSERT INTO session (id, node, address, version, state, seq, started_at, heartbeat_at, server) \
-                   VALUES (?, ?, ?, ?, ?, 0, ?, ?, ?)";
+        self.refuse_other_terms(new.id).await?;
+        let sql = "INSERT INTO session (id, node, address, version, state, seq, started_at, heartbeat_at, server, dead_after_ms, \
+                   expire_after_ms) VALUES (?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?)";
         let NewSession { id, node, address, version } = new;
         let (id, now, state) = (id.as_u64(), now.as_ms(), SessionState::Live.as_str());
         let texts: [Value; 3] = [node.into(), address.into(), version.into()];
@@ -137,7 +152,8 @@ impl Sessions for MySqlConnection {
             now.into(),
             self.server_identity().into(),
         ]);
-        self.write_session(sql, params.collect()).await
+        let terms = terms_in_ms(self.timing().as_ref()).map(Value::from);
+        self.write_session(sql, params.chain(terms).collect()).await
     }
 
     async fn session_state(&mut self, session: SessionId) -> StoreResult<Option<SessionState>> {

@@ -7,6 +7,7 @@ pub(crate) use accept::{accept, confirm};
 
 use std::time::Duration;
 
+use carillon_domain::duration;
 use carillon_domain::id::SessionId;
 use carillon_domain::partition::share_of;
 use carillon_executors::executor::{ExecutorDescription, HostState};
@@ -39,6 +40,7 @@ pub(crate) async fn show(visit: &Visit) -> Result<View, Fault> {
         (losses::open(visit, &losses))
         (nodes(visit, &sessions))
         (server(visit))
+        (timing(visit))
         (clock(visit))
         (losses::section(visit, &losses))
         (executors(visit))
@@ -153,6 +155,23 @@ fn server(visit: &Visit) -> Markup {
                 code { (server.identity) } ", named " code { (server.place) } ": " (server.topology) ". "
                 span.muted { (sentence(&server.why)) }
             }
+        }
+    }
+}
+
+/// How long a node lives without a heartbeat, and where that comes from.
+fn timing(visit: &Visit) -> Markup {
+    let Some(report) = &visit.api.timing else { return html! {} };
+    let timing = &report.chosen.timing;
+    html! {
+        section.group {
+            h2 { "Session timing of " (visit.api.engine.node()) }
+            p {
+                "Ends itself " (duration::format(timing.self_kill_after)) " after its last heartbeat, and takes over from others after "
+                (duration::format(timing.expire_after)) ". "
+                span.muted { (sentence(&report.chosen.source.to_string())) }
+            }
+            @for misfit in &report.misfits { p { (sentence(misfit)) } }
         }
     }
 }

@@ -8,6 +8,12 @@
 //! the keeper and for clocks that drift by one percent. So the children of a node are dead before another node acts for
 //! it. Wall clocks play no part.
 
+mod agreement;
+mod engine;
+
+pub use agreement::{ChosenTiming, OtherNode, Terms, TimingSource, choose};
+pub use engine::{Engine, FailoverLimits};
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -32,18 +38,16 @@ pub struct Timing {
     pub expire_after: Duration,
 }
 
+/// The timing for one server.
 impl Default for Timing {
     fn default() -> Self {
-        let secs = Duration::from_secs;
-        Self {
-            heartbeat: secs(3),
-            heartbeat_timeout: secs(2),
-            self_kill_after: secs(12),
-            fence_grace: secs(3),
-            pause: secs(4),
-            expire_after: secs(20),
-        }
+        Engine::OneServer.timing()
     }
+}
+
+/// Whether all children are dead before another node acts, although both clocks drift by one percent.
+fn is_fenced(dead_after: Duration, expire_after: Duration) -> bool {
+    dead_after.as_millis() * 101 < expire_after.as_millis() * 99
 }
 
 /// A timing that is refused, because a node's work could be taken over while its children live.
