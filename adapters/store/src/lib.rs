@@ -11,6 +11,7 @@ mod calls;
 mod clock;
 pub mod cluster;
 mod codec;
+pub mod copy;
 mod definition;
 mod error;
 pub mod feed;

@@ -12,6 +12,7 @@ use super::plugin::PluginCommand;
 use super::run::RunCommand;
 use super::schedule::{ExplainArgs, NextArgs};
 use super::server::backup::{BackupArgs, RestoreArgs};
+use super::server::copy::CopyArgs;
 use super::server::open::OpenArgs;
 use super::server::ready::ReadyArgs;
 use super::shell::{CompletionsArgs, ManArgs};
@@ -70,6 +71,8 @@ pub enum Command {
     /// Tell whether a node schedules, as a health check wants to know it; needs no token
     #[command(after_help = "Exit codes: 0 it schedules; 1 it does not, or does not answer.")]
     Ready(ReadyArgs),
+    /// Copy a whole store into another, empty database; resumes one that was interrupted
+    Copy(CopyArgs),
     /// Open the page in the browser, signed in by a link that is good once
     Open(OpenArgs),
     /// Print the next due times of a schedule; needs no server

@@ -1,6 +1,6 @@
 //! The command line: arguments in, calls of the HTTP API or of the domain, tables or JSON out.
 //!
-//! `next` and `explain` need no server. `serve`, `init`, `doctor`, `backup` and `restore` are the server itself. All others are
+//! `next` and `explain` need no server. `serve`, `init`, `doctor`, `backup`, `restore` and `copy` are the server itself. All others are
 //! clients of the HTTP API and know nothing that it does not tell: no database, no configuration file. Everything here is
 //! blocking; a command has one thing to do at a time.
 
@@ -69,6 +69,7 @@ fn client_command(command: Command, out: &mut Out) -> Result<ExitCode, failure::
         Command::Audit(args) => audit::audit(&args, out).map(|()| done),
         Command::Cluster(args) => server::cluster::cluster(&args, out).map(|()| done),
         Command::Ready(args) => server::ready::ready(&args, out).map(|()| done),
+        Command::Copy(args) => server::copy::run(&args, out).map(|()| done),
         Command::Why(args) => why::why(&args, out).map(|()| done),
         Command::Open(args) => server::open::open(&args, out).map(|()| done),
         Command::Completions(args) => shell::completions(&args, out).map(|()| done),

@@ -2,6 +2,7 @@
 
 mod alert_plans;
 mod conformance;
+mod copy;
 mod feed;
 mod known;
 mod locking;

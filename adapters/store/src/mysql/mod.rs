@@ -2,6 +2,7 @@
 
 mod alerts;
 mod client;
+pub(crate) mod copy;
 mod database;
 mod encoding;
 mod read;

@@ -11,6 +11,7 @@ use mysql_async::{Conn, Error};
 use tokio::time::Instant;
 
 use crate::cluster::{lock_name, without_locks};
+use crate::copy::layout::{MARK, NOT_WHOLE};
 use crate::mysql::client::address::Address;
 use crate::mysql::client::error::{self, OpenError};
 use crate::mysql::client::open::Options;
@@ -159,6 +160,10 @@ async fn make(conn: &mut Conn, address: &Address, options: &Options) -> Result<u
     refuse_other_engines(conn, address).await?;
     if stored_partitions(conn).await?.is_none() {
         first_rows(conn, options.partitions.max(1)).await?;
+    }
+    let mark: Option<String> = conn.exec_first("SELECT value FROM meta WHERE name = ?", (MARK,)).await?;
+    if mark.is_some() && !options.for_copy {
+        return Err(address.unfit(NOT_WHOLE).into());
     }
     let partitions = stored_partitions(conn).await?;
     let partitions =

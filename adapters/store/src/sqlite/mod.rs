@@ -19,6 +19,7 @@ mod sign_in;
 mod tables;
 mod transaction;
 
+pub(crate) use client::copy_side;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 

@@ -40,6 +40,9 @@ pub struct Options {
     /// `false` plays nodes at different servers of a cluster, whose named locks keep nobody out; for tests.
     #[doc(hidden)]
     pub takes_schema_lock: bool,
+    /// It is one end of a copy, so it need not be whole.
+    #[doc(hidden)]
+    pub for_copy: bool,
 }
 
 impl Default for Options {
@@ -56,6 +59,7 @@ impl Default for Options {
             clock: None,
             knows_up_to: None,
             takes_schema_lock: true,
+            for_copy: false,
         }
     }
 }
@@ -79,7 +83,7 @@ pub(in crate::mysql) struct Pools {
 /// How many statements that commit by themselves are on their way at a time: so many starts are.
 const SINGLE_STATEMENTS: usize = 2;
 
-/// One that froze inside a transaction must not hold up the others until it is fenced, and they do not wait longer for a longer lease.
+/// A node that froze inside a transaction must not hold up the others until it is fenced. With a longer lease they do not wait longer.
 fn holder_timeout(timing: &Timing) -> Duration {
     (timing.self_kill_after / 2).min(Duration::from_secs(6))
 }

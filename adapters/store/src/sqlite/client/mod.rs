@@ -1,5 +1,6 @@
 //! The file: who may open it, who writes, who reads, and how errors are read.
 
+pub(crate) mod copy_side;
 pub(in crate::sqlite) mod error;
 pub(in crate::sqlite) mod inspect;
 pub(in crate::sqlite) mod lease;

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension};
 
+use crate::copy::layout::{MARK, NOT_WHOLE};
 use crate::sqlite::client::error::OpenError;
 
 mod schema {
@@ -30,11 +31,14 @@ pub struct OpenOptions {
     pub held: usize,
     /// The file grows to no more than this many pages (`PRAGMA max_page_count`).
     pub max_pages: Option<u32>,
+    /// It is one end of a copy, so it need not be whole.
+    #[doc(hidden)]
+    pub for_copy: bool,
 }
 
 impl Default for OpenOptions {
     fn default() -> Self {
-        Self { partitions: 16, readers: 2, held: 10_000, max_pages: None }
+        Self { partitions: 16, readers: 2, held: 10_000, max_pages: None, for_copy: false }
     }
 }
 
@@ -111,6 +115,10 @@ fn try_writer(path: &Path, options: &OpenOptions) -> Result<(Connection, u16), F
     conn.pragma_update(None, "foreign_keys", true).map_err(sqlite)?;
     conn.set_prepared_statement_cache_capacity(128);
     migrate(path, &mut conn)?;
+    let mark = conn.query_row("SELECT value FROM meta WHERE name = ?1", [MARK], |row| row.get::<_, String>(0));
+    if mark.optional().map_err(sqlite)?.is_some() && !options.for_copy {
+        return Err(Failed::Now(OpenError::Other { path: path.to_owned(), reason: NOT_WHOLE.to_owned() }));
+    }
     let partitions = partitions(&conn, options.partitions.max(1)).map_err(sqlite)?;
     if let Some(pages) = options.max_pages {
         conn.pragma_update(None, "max_page_count", pages).map_err(sqlite)?;
