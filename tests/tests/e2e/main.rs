@@ -7,6 +7,7 @@ mod audit;
 mod backup;
 mod base_path;
 mod control;
+mod copy;
 mod crash;
 mod disk;
 mod doctor;
