@@ -5,6 +5,7 @@ use std::net::TcpStream;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use serde_json::Value;
 
 use crate::raw_client::{connect, request};
@@ -91,6 +92,9 @@ impl EventReader {
 /// # Panics
 /// If a stream does not begin.
 pub fn hold_readers(server: &Server, query: &str, count: usize) -> Vec<TcpStream> {
+    // An ordinary user may have 1,024 files open unless he asks for more.
+    let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE).expect("a limit of open files");
+    setrlimit(Resource::RLIMIT_NOFILE, hard, hard).expect("a limit may be raised to the hard one");
     let path = format!("/v1/events{query}");
     let asked = (0..count).map(|_| {
         let mut stream = connect(server);

@@ -110,7 +110,8 @@ fn the_tour_works_word_for_word() {
 /// As it stands there but for the address of the database, which is a private one, and the ports, which may be taken.
 #[test]
 fn the_cluster_works_word_for_word() {
-    let server = databases::Server::shared(Brand::MariaDb);
+    // A server of its own: the statements make the user anew that other tests have.
+    let server = databases::Server::start(Brand::MariaDb, &[]);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let tour = chapter("A cluster");
     let (sql, rest) = tour.split_first().expect("the chapter makes a database first");

@@ -102,7 +102,7 @@ fn a_pause_ends_on_the_clock_of_its_reader(browser: &Browser, site: &Site) {
     // The keys that fill such a field differ from language to language.
     browser.script("document.querySelector('#until').value = '2089-06-30T20:15'", vec![]);
     browser.click("main button.primary");
-    browser.wait_for_text("main p.say.warn", "until 30 Jun 2089 20:15: until the summer");
+    browser.wait_for_text("main p.say.warn", "until 30 Jun 2089 20:15: “until the summer”.");
     let pause = &site.server.get("/v1/jobs/held")["pause"];
     assert_eq!((&pause["until"], &pause["reason"]), (&json!("2089-07-01T00:15:00.000Z"), &json!("until the summer")));
     browser.open(&site.at("/jobs"));
