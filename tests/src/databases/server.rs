@@ -24,6 +24,10 @@ use super::disk::Disk;
 /// How long a server may take to start.
 const PATIENCE: Duration = Duration::from_secs(120);
 
+/// The ports for servers.
+const FIRST_PORT: u16 = 12_000;
+const SERVER_PORTS: u32 = 20_000;
+
 /// The statements of each start: the user of the tests, and root from another address than that of the socket.
 const INIT: &str = "CREATE USER IF NOT EXISTS carillon@'%' IDENTIFIED BY 'secret';\n\
                     GRANT ALL ON `carillon\\_%`.* TO carillon@'%';\n\
@@ -54,12 +58,19 @@ pub struct Server {
     made: AtomicU32,
 }
 
-/// A port of 127.0.0.1 that nobody listens on.
+/// A port of 127.0.0.1 that nobody listens on. The system gives ports above 32768 to connections, and one of those may be gone again
+/// before a server has it. So this is a lower one, and processes that look at the same time begin at different places.
 ///
 /// # Panics
 /// If there is none.
 pub fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a free port").port()
+    static LOOKED_AT: AtomicU32 = AtomicU32::new(0);
+    let begin = std::process::id().wrapping_mul(101);
+    let mut ports = (0..SERVER_PORTS).map(|_| {
+        let next = begin.wrapping_add(LOOKED_AT.fetch_add(1, Ordering::SeqCst)) % SERVER_PORTS;
+        FIRST_PORT + u16::try_from(next).expect("a small number")
+    });
+    ports.find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok()).expect("a free port")
 }
 
 impl Server {

@@ -12,7 +12,6 @@ mod write;
 
 use std::sync::Arc;
 
-use carillon_domain::lease::Timing;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Row};
 
@@ -65,7 +64,7 @@ impl MySqlStore {
         let partitions = schema::prepare(&mut conn, &address, &options).await?;
         let others = schema::servers_of_sessions(&mut conn).await.map_err(unreachable)?;
         server.follow(&first, &others).await.map_err(|why| address.unfit(why))?;
-        let timing = choose_timing(&mut conn, &address, &answers, options.timing).await?;
+        let timing = choose_timing(&mut conn, &address, &answers, &options).await?;
         let pools = answers.pools(&server, &options, &timing.chosen.timing);
         server.keep_timing(timing);
         pools.heartbeats.warm().await.map_err(unreachable)?;
@@ -86,10 +85,14 @@ async fn choose_timing(
     conn: &mut Conn,
     address: &Address,
     answers: &Answers,
-    given: Option<Timing>,
+    options: &Options,
 ) -> Result<TimingReport, OpenError> {
-    let rows: Vec<Row> = conn.query(OTHERS).await.map_err(|error| address.unreachable(&error))?;
-    let report = beside(rows, answers, given).map_err(|why| address.unfit(why))?;
+    // An older binary knows no terms.
+    let rows: Vec<Row> = match options.knows_up_to {
+        Some(_) => Vec::new(),
+        None => conn.query(OTHERS).await.map_err(|error| address.unreachable(&error))?,
+    };
+    let report = beside(rows, answers, options.timing).map_err(|why| address.unfit(why))?;
     let TimingReport { chosen, misfits } = &report;
     misfits.iter().for_each(|sentence| tracing::warn!(place = address.place, "{sentence}"));
     let (lease, expire) = (chosen.timing.self_kill_after, chosen.timing.expire_after);
