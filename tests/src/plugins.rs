@@ -47,7 +47,8 @@ impl Place {
     pub fn drop_built(&self, package: &str, name: &str, mode: u32) -> PathBuf {
         let library = format!("libcarillon_{package}.so");
         let test = std::env::current_exe().expect("a test has a path");
-        let mut beside = test.ancestors().map(|dir| dir.join(&library));
+        // Cargo leaves it beside the tests, and beside the binaries too if the plugin was asked for by name.
+        let mut beside = test.ancestors().flat_map(|dir| [dir.join(&library), dir.join("deps").join(&library)]);
         let built = beside.find(|path| path.is_file()).expect("run `cargo build --workspace` first");
         let file = self.plugins().join(name);
         std::fs::copy(built, &file).expect("the plugin can be copied");
