@@ -28,6 +28,23 @@ pub struct Heard {
 }
 
 impl Heard {
+    /// Reads a call; `None` if the caller goes away in the middle.
+    pub fn from(stream: &TcpStream) -> Option<Self> {
+        let (mut reader, mut line) = (BufReader::new(stream), String::new());
+        reader.read_line(&mut line).ok()?;
+        let path = line.split(' ').nth(1)?.to_owned();
+        let mut headers = BTreeMap::new();
+        loop {
+            let mut header = String::new();
+            reader.read_line(&mut header).ok()?;
+            let Some((name, value)) = header.trim_end().split_once(": ") else { break };
+            headers.insert(name.to_ascii_lowercase(), value.to_owned());
+        }
+        let mut bytes = vec![0; headers.get("content-length").map_or(Some(0), |length| length.parse().ok())?];
+        reader.read_exact(&mut bytes).ok()?;
+        Some(Self { path, headers, body: String::from_utf8_lossy(&bytes).into_owned(), bytes })
+    }
+
     /// The body, which must be JSON.
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.body).expect("a webhook is JSON")
@@ -82,9 +99,14 @@ impl Ear {
                     held.push(stream.try_clone());
                 }
                 std::thread::spawn(move || {
-                    if let Some(call) = take(stream, answers) {
-                        let _ = tell.send(call);
+                    let call = Heard::from(&stream)?;
+                    if answers {
+                        let mut stream = stream;
+                        stream
+                            .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok")
+                            .ok()?;
                     }
+                    tell.send(call).ok()
                 });
             }
         });
@@ -105,25 +127,4 @@ impl Ear {
     pub fn is_silent(&self) -> bool {
         self.heard.try_recv().is_err()
     }
-}
-
-fn take(stream: TcpStream, answers: bool) -> Option<Heard> {
-    let mut reader = BufReader::new(stream.try_clone().ok()?);
-    let mut line = String::new();
-    reader.read_line(&mut line).ok()?;
-    let path = line.split(' ').nth(1)?.to_owned();
-    let mut headers = BTreeMap::new();
-    loop {
-        let mut header = String::new();
-        reader.read_line(&mut header).ok()?;
-        let Some((name, value)) = header.trim_end().split_once(": ") else { break };
-        headers.insert(name.to_ascii_lowercase(), value.to_owned());
-    }
-    let mut body = vec![0; headers.get("content-length").map_or(Some(0), |length| length.parse().ok())?];
-    reader.read_exact(&mut body).ok()?;
-    if answers {
-        let mut stream = stream;
-        stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok").ok()?;
-    }
-    Some(Heard { path, headers, body: String::from_utf8_lossy(&body).into_owned(), bytes: body })
 }

@@ -1,6 +1,6 @@
 //! Receivers of alerts that hang, refuse, close without a word and lose their answers; and the routes to them.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use super::caller::Caller;
 use super::load::Made;
 use crate::chaos::Dice;
+use crate::ear::Heard;
 
 /// After the last run a watch step judges it within a second or two.
 const JUDGED_WITHIN: Duration = Duration::from_secs(20);
@@ -135,11 +136,11 @@ impl Shared {
     }
 
     fn answer(&self, mut stream: TcpStream) -> Option<()> {
-        let (route, body) = take(&stream)?;
+        let call = Heard::from(&stream)?;
         let fate = self.fate();
         if matches!(fate, Fate::Takes | Fate::Hangs | Fate::LosesItsAnswer) {
-            let mut message: Value = serde_json::from_str(&body).ok()?;
-            message["route"] = json!(route);
+            let mut message: Value = serde_json::from_str(&call.body).ok()?;
+            message["route"] = json!(call.path.trim_start_matches('/'));
             lock(&self.heard).push(message);
         }
         match fate {
@@ -152,23 +153,4 @@ impl Shared {
             Fate::Closes | Fate::LosesItsAnswer => None,
         }
     }
-}
-
-/// The path and the body of a call.
-fn take(stream: &TcpStream) -> Option<(String, String)> {
-    let mut reader = BufReader::new(stream);
-    let (mut line, mut length) = (String::new(), 0);
-    reader.read_line(&mut line).ok()?;
-    let route = line.split(' ').nth(1)?.trim_start_matches('/').to_owned();
-    loop {
-        let mut header = String::new();
-        reader.read_line(&mut header).ok()?;
-        let Some((name, value)) = header.trim_end().split_once(": ") else { break };
-        if name.eq_ignore_ascii_case("content-length") {
-            length = value.parse().ok()?;
-        }
-    }
-    let mut body = vec![0; length];
-    reader.read_exact(&mut body).ok()?;
-    Some((route, String::from_utf8(body).ok()?))
 }

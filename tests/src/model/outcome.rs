@@ -1,6 +1,7 @@
 //! One exploration and what it found.
 
-use std::fmt;
+use std::fmt::{self, Debug};
+use std::hash::Hash;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -35,10 +36,29 @@ pub struct Outcome {
 
 /// Explores everything within the bounds, or for `limit`, on `threads` threads.
 pub fn check(bounds: &Bounds, threads: usize, limit: Option<Duration>) -> Outcome {
-    let began = Instant::now();
     let first = State::new(bounds);
     let coverage = Arc::clone(&first.coverage);
-    let checker = Exploration { first }.checker().threads(threads).finish_when(HasDiscoveries::AnyFailures);
+    explore(bounds.name, Exploration { first }, coverage, (threads, limit), |model, actions| {
+        tell(&model.first, actions)
+    })
+}
+
+/// Explores a model, and has the way to a violation told.
+pub(super) fn explore<M>(
+    name: &'static str,
+    model: M,
+    coverage: Arc<Coverage>,
+    (threads, limit): (usize, Option<Duration>),
+    tell: impl FnOnce(&M, Vec<M::Action>) -> (Violation, Vec<String>),
+) -> Outcome
+where
+    M: Model<State: Clone + Debug + Hash + PartialEq + Send + Sync, Action: Clone + Debug + PartialEq + Send + Sync>
+        + Send
+        + Sync
+        + 'static,
+{
+    let began = Instant::now();
+    let checker = model.checker().threads(threads).finish_when(HasDiscoveries::AnyFailures);
     let checker = match limit {
         Some(limit) => checker.timeout(limit),
         None => checker,
@@ -46,9 +66,9 @@ pub fn check(bounds: &Bounds, threads: usize, limit: Option<Duration>) -> Outcom
     let checker = checker.spawn_dfs().join();
     // Of several the same each time, and what must never happen before what must happen at last.
     let found = checker.discoveries().into_iter().max_by_key(|(promise, _)| *promise);
-    let broken = found.map(|(_, path)| tell(&checker.model().first, path.into_actions()));
+    let broken = found.map(|(_, path)| tell(checker.model(), path.into_actions()));
     Outcome {
-        name: bounds.name,
+        name,
         states: checker.state_count(),
         unique: checker.unique_state_count(),
         depth: checker.max_depth(),

@@ -7,12 +7,12 @@
 mod state;
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use carillon_domain::alert::When;
-use stateright::{Checker, HasDiscoveries, Model, Property};
+use stateright::{Model, Property};
 
-use super::outcome::Outcome;
+use super::outcome::{Outcome, explore};
 use state::{Action, State};
 
 struct Exploration {
@@ -50,29 +50,10 @@ pub fn check_outbox(
     threads: usize,
     limit: Option<Duration>,
 ) -> Outcome {
-    let began = Instant::now();
-    let checker = Exploration { first: State::new(kinds, nodes, faults) }.checker().threads(threads);
-    let checker = checker.finish_when(HasDiscoveries::AnyFailures);
-    let checker = match limit {
-        Some(limit) => checker.timeout(limit),
-        None => checker,
-    };
-    let checker = checker.spawn_dfs().join();
-    let found = checker.discoveries().remove("S9 and L3");
-    let broken = found.map(|path| {
-        let mut state = checker.model().first.clone();
-        let actions = path.into_actions();
+    let model = Exploration { first: State::new(kinds, nodes, faults) };
+    explore("outbox", model, Arc::default(), (threads, limit), |model, actions| {
+        let mut state = model.first.clone();
         actions.iter().for_each(|action| state.act(*action));
         (state.broken.expect("the path leads to a violation"), actions.iter().map(|one| format!("{one:?}")).collect())
-    });
-    Outcome {
-        name: "outbox",
-        states: checker.state_count(),
-        unique: checker.unique_state_count(),
-        depth: checker.max_depth(),
-        took: began.elapsed(),
-        complete: broken.is_none() && limit.is_none_or(|limit| began.elapsed() < limit),
-        broken,
-        coverage: Arc::default(),
-    }
+    })
 }
