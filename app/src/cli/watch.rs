@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use carillon_store::{Clock, SystemClock};
 use clap::Args;
-use nix::sys::signal::{SigSet, Signal};
+use tokio::runtime::Builder;
+use tokio::signal::unix::{SignalKind, signal};
 
 use super::failure::{CommandFailure, FailureKind};
 use super::out::Out;
@@ -53,19 +54,25 @@ impl WatchArgs {
 }
 
 /// Ctrl-C ends the process with exit code 0, also while it waits for a server.
+///
+/// A handler holds for the whole process. A mask would hold for the threads made later only, and one that was there before
+/// could take the signal and die of it.
 fn end_at_once() -> Result<(), CommandFailure> {
-    let mut signals = SigSet::empty();
-    signals.add(Signal::SIGINT);
-    signals.add(Signal::SIGTERM);
-    let failed =
-        |error: std::io::Error| CommandFailure::failed(format!("signals cannot be awaited: {error}; try again"));
-    // Threads that are made from here on leave them to the one that waits.
-    signals.thread_block().map_err(|error| failed(error.into()))?;
+    let failed = |error| CommandFailure::failed(format!("signals cannot be awaited: {error}; try again"));
+    let runtime = Builder::new_current_thread().enable_io().build().map_err(failed)?;
+    let entered = runtime.enter();
+    let mut interrupted = signal(SignalKind::interrupt()).map_err(failed)?;
+    let mut terminated = signal(SignalKind::terminate()).map_err(failed)?;
+    drop(entered);
     let waiting = std::thread::Builder::new().name("signals".into()).spawn(move || {
-        if signals.wait().is_ok() {
-            super::out::note("");
-            std::process::exit(0);
-        }
+        runtime.block_on(async {
+            tokio::select! {
+                _ = interrupted.recv() => {}
+                _ = terminated.recv() => {}
+            }
+        });
+        super::out::note("");
+        std::process::exit(0);
     });
     waiting.map(|_| ()).map_err(failed)
 }
