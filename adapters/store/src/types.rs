@@ -1,6 +1,7 @@
 //! The arguments and answers of a store.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use carillon_domain::firing::{JobState, Pause};
 use carillon_domain::id::{JobId, RunId, SessionId};
@@ -297,7 +298,16 @@ pub struct TimingReport {
     pub misfits: Vec<String>,
 }
 
+/// A node that has said nothing for so long is silent.
+const SILENT_AFTER: Duration = Duration::from_secs(15);
+
 impl SessionView {
+    /// Whether people should look after its node: it has said nothing for 15 seconds, or others have ended its session. No rule hangs
+    /// on it.
+    pub fn is_silent(&self, now: Timestamp) -> bool {
+        self.beat.state == SessionState::Ended || now.since(self.heartbeat_at) > SILENT_AFTER
+    }
+
     /// The part that decisions look at.
     pub(crate) fn known(self) -> KnownSession {
         KnownSession { beat: self.beat, node: self.node, heartbeat_at: self.heartbeat_at }

@@ -3,6 +3,7 @@
 //! Every report is bounded: it has a limit, and it says whether there is more. No report counts the rows of a table.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use carillon_domain::run::Status;
 use carillon_domain::time::Timestamp;
@@ -102,6 +103,16 @@ pub enum JobList {
         /// The time.
         until: Timestamp,
     },
+}
+
+/// A due time that nobody has started after so long is overdue.
+const OVERDUE_AFTER: Duration = Duration::from_secs(30);
+
+impl JobList {
+    /// The jobs that people call overdue now.
+    pub fn overdue(now: Timestamp) -> Self {
+        Self::Overdue { since: now - OVERDUE_AFTER }
+    }
 }
 
 impl JobList {

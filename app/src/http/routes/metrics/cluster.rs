@@ -18,10 +18,6 @@ const READ_WITHIN: Duration = Duration::from_secs(1);
 const GOOD_FOR: Duration = Duration::from_secs(1);
 /// How far jobs are counted.
 const COUNTED: usize = 100;
-/// A node that has said nothing for so long is silent.
-const SILENT_AFTER: Duration = Duration::from_secs(15);
-/// A due time that nobody has started after so long is overdue.
-const OVERDUE_AFTER: Duration = Duration::from_secs(30);
 
 struct Seen {
     deliveries: DeliveryCounts,
@@ -45,8 +41,7 @@ pub(super) async fn write(api: &ApiState, text: &mut String) {
 async fn read(store: &Arc<dyn Store>) -> Result<Seen, StoreError> {
     let deliveries = store.delivery_counts().await?;
     let now = store.now().await?;
-    let overdue = JobList::Overdue { since: now - OVERDUE_AFTER };
-    let lists = [JobList::Troubled, overdue].map(|list| JobListQuery { list, limit: COUNTED });
+    let lists = [JobList::Troubled, JobList::overdue(now)].map(|list| JobListQuery { list, limit: COUNTED });
     let found = store.job_lists(&NamespaceScope::All, &lists).await?;
     let count = |list: usize| found.get(list).map_or(0, |list| list.items.len());
     let query = OverviewQuery { scope: NamespaceScope::All, running: 0, since: now };
@@ -75,7 +70,7 @@ enum State {
 fn state_of(session: &SessionView, now: Timestamp) -> State {
     match session.beat.state {
         SessionState::Ended => State::Ended,
-        _ if now.since(session.heartbeat_at) > SILENT_AFTER => State::Silent,
+        _ if session.is_silent(now) => State::Silent,
         SessionState::Draining => State::Draining,
         SessionState::Live => State::Live,
     }

@@ -5,8 +5,6 @@ mod losses;
 
 pub(crate) use accept::{accept, confirm};
 
-use std::time::Duration;
-
 use carillon_domain::duration;
 use carillon_domain::id::SessionId;
 use carillon_domain::partition::share_of;
@@ -22,8 +20,6 @@ use crate::page::screens::parts::{grouped, plural, said};
 use crate::page::visit::{Fault, Visit};
 use crate::page::zone::relative;
 
-/// A node that has said nothing for so long is silent.
-const SILENT_AFTER: Duration = Duration::from_secs(15);
 /// A clock that differs by more is told, in milliseconds.
 const DRIFT_MS: u64 = 1_000;
 
@@ -59,7 +55,7 @@ fn troubles(visit: &Visit, sessions: &[SessionView], losses: &[RecordedLoss]) ->
     if losses.iter().any(|loss| loss.accepted_at.is_none()) {
         found.push("Commits were lost, and nothing starts until somebody accepts it.".to_owned());
     }
-    for session in sessions.iter().filter(|session| is_silent(visit, session)) {
+    for session in sessions.iter().filter(|session| session.is_silent(visit.now)) {
         found.push(format!("The node {} has gone silent.", session.node));
     }
     if let Some(trouble) = visit.api.store.server().and_then(|server| server.trouble) {
@@ -70,10 +66,6 @@ fn troubles(visit: &Visit, sessions: &[SessionView], losses: &[RecordedLoss]) ->
         found.push(format!("The clock of {} {}.", visit.api.engine.node(), drift(drift_ms)));
     }
     found
-}
-
-fn is_silent(visit: &Visit, session: &SessionView) -> bool {
-    session.beat.state == SessionState::Ended || visit.now.since(session.heartbeat_at) > SILENT_AFTER
 }
 
 /// The answer to the first question, large.
@@ -139,7 +131,7 @@ fn node(visit: &Visit, session: &SessionView, live: &[SessionId]) -> Markup {
 pub(crate) fn state(visit: &Visit, session: &SessionView) -> Markup {
     match session.beat.state {
         SessionState::Ended => html! { span.o.o-lost { (Mark::Lost.icon()) "ended" } },
-        _ if is_silent(visit, session) => html! { span.o.o-timed_out { (Mark::TimedOut.icon()) "silent" } },
+        _ if session.is_silent(visit.now) => html! { span.o.o-timed_out { (Mark::TimedOut.icon()) "silent" } },
         SessionState::Draining => html! { span.o.o-waiting { (Mark::Waiting.icon()) "draining" } },
         SessionState::Live => html! { span.o.o-succeeded { (Mark::Succeeded.icon()) "live" } },
     }

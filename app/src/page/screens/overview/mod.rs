@@ -28,8 +28,6 @@ const COUNTED: usize = 100;
 /// How many coming jobs are looked at.
 const COMING: usize = 500;
 const COMING_GOOD_FOR: Duration = Duration::from_secs(2);
-/// A due time that nobody has started after so long is overdue.
-const OVERDUE_AFTER: Duration = Duration::from_secs(30);
 const AN_HOUR: Duration = Duration::from_secs(3_600);
 const A_SECOND: Duration = Duration::from_secs(1);
 const A_DAY: Duration = Duration::from_secs(24 * 3_600);
@@ -109,7 +107,7 @@ impl Alerts {
 impl Seen {
     async fn read(visit: &Visit, scope: &NamespaceScope) -> Result<Self, Fault> {
         let store = &visit.api.store;
-        let lists = [(JobList::Troubled, COUNTED), (JobList::Overdue { since: visit.now - OVERDUE_AFTER }, COUNTED)]
+        let lists = [(JobList::Troubled, COUNTED), (JobList::overdue(visit.now), COUNTED)]
             .map(|(list, limit)| JobListQuery { list, limit });
         let mut found = store.job_lists(scope, &lists).await?.into_iter();
         let mut next_list = || found.next().unwrap_or_default();

@@ -1,11 +1,10 @@
 //! The things that need a person: jobs in trouble, overdue ones, silent nodes, lost commits, clocks that differ.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use carillon_domain::alert::{Class, Incident, SubjectKey};
 use carillon_store::alerts::DeliveryCounts;
-use carillon_store::{Bounded, ListedJob, RecordedLoss, SessionState, SessionView};
+use carillon_store::{Bounded, ListedJob, RecordedLoss, SessionView};
 use maud::{Markup, html};
 
 use crate::engine::Readiness;
@@ -16,8 +15,6 @@ use crate::page::screens::why;
 use crate::page::visit::Visit;
 use crate::page::zone::{clock, relative};
 
-/// A node that has said nothing for so long is silent.
-const SILENT_AFTER: Duration = Duration::from_secs(15);
 /// A clock that differs by more is told.
 const DRIFT_MS: u64 = 1_000;
 
@@ -46,9 +43,6 @@ impl<'a> Needs<'a> {
         (sessions, losses): (&'a [SessionView], &'a [RecordedLoss]),
         (incidents, dead): (&'a [Incident], u64),
     ) -> Self {
-        let is_silent = |session: &&SessionView| {
-            session.beat.state == SessionState::Ended || visit.now.since(session.heartbeat_at) > SILENT_AFTER
-        };
         let drift_ms = visit.api.engine.counts().clock_offset_ms;
         let not_ready = match visit.api.engine.readiness() {
             Readiness::Ready => None,
@@ -57,7 +51,7 @@ impl<'a> Needs<'a> {
         Self {
             troubled,
             overdue,
-            silent: sessions.iter().filter(is_silent).collect(),
+            silent: sessions.iter().filter(|session| session.is_silent(visit.now)).collect(),
             open_loss: losses.iter().find(|loss| loss.accepted_at.is_none()),
             drift_ms: Some(drift_ms).filter(|drift_ms| drift_ms.unsigned_abs() > DRIFT_MS),
             incidents: of_their_own(incidents, troubled, overdue),
