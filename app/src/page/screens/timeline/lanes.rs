@@ -96,7 +96,8 @@ pub(super) async fn lanes(visit: &Visit, range: Range) -> Result<Arc<Lanes>, Fau
 }
 
 async fn read(api: Arc<ApiState>, query: JobQuery, (range, now): (Range, Timestamp)) -> Result<Lanes, Fault> {
-    let Page { items: views, next } = api.store.jobs(&query).await?;
+    let store = &api.store;
+    let Page { items: views, next } = store.jobs(&query).await?;
     let due = (range.from - LONGEST_SEEN)..range.until;
     let (dense, others): (Vec<&JobView>, Vec<&JobView>) = views.iter().partition(|view| is_dense(view, range));
     let dense = ids(dense);
@@ -105,12 +106,13 @@ async fn read(api: Arc<ApiState>, query: JobQuery, (range, now): (Range, Timesta
             others.into_iter().partition(|view| is_sparse(view, now.since(due.start)));
         let (sparse, mut whole) = (ids(sparse), ids(whole));
         // The newest records tell the usual duration of runs to come, and mostly they are all that is drawn.
-        let recent = newest(&api, &[&dense[..], &sparse].concat()).await?;
+        let recent = store.recent_runs(&[&dense[..], &sparse].concat(), RECENT).await?;
         whole.extend(sparse.into_iter().filter(|job| recent.get(job).is_some_and(|found| is_cut(found, due.start))));
-        let records = between(&api, &whole, &due, PER_JOB).await?;
+        let records = store.runs_between(&whole, due, PER_JOB).await?;
         (recent, records)
     } else {
-        (between(&api, &dense, &due, RECENT).await?, between(&api, &ids(others), &due, PER_JOB).await?)
+        let recent = store.runs_between(&dense, due.clone(), RECENT).await?;
+        (recent, store.runs_between(&ids(others), due, PER_JOB).await?)
     };
     let lane = |view: &JobView| {
         let of = |records: &Records| records.get(&view.state.id).cloned();
@@ -126,19 +128,6 @@ async fn read(api: Arc<ApiState>, query: JobQuery, (range, now): (Range, Timesta
 
 fn ids(views: Vec<&JobView>) -> Vec<JobId> {
     views.into_iter().map(|view| view.state.id).collect()
-}
-
-async fn newest(api: &ApiState, jobs: &[JobId]) -> Result<Records, Fault> {
-    if jobs.is_empty() { Ok(Records::new()) } else { Ok(api.store.recent_runs(jobs, RECENT).await?) }
-}
-
-async fn between(
-    api: &ApiState,
-    jobs: &[JobId],
-    due: &std::ops::Range<Timestamp>,
-    most: usize,
-) -> Result<Records, Fault> {
-    if jobs.is_empty() { Ok(Records::new()) } else { Ok(api.store.runs_between(jobs, due.clone(), most).await?) }
 }
 
 /// The time from one due time to the next, as the schedule has it now.
