@@ -31,6 +31,22 @@ impl Progress {
         Self { verb, unit, is_shown: io::stderr().is_terminal(), shown_at: None }
     }
 
+    /// The same about one thing after another, each with a bar of its own.
+    pub fn tell_of(&mut self, name: &'static str, done: u64, all: u64) {
+        if self.verb != name {
+            self.clear();
+            self.verb = name;
+        }
+        self.tell(done, all);
+    }
+
+    /// Takes the bar away until there is more to tell.
+    pub fn clear(&mut self) {
+        if self.shown_at.take().is_some() {
+            let _ = write!(io::stderr(), "\r\u{1b}[K");
+        }
+    }
+
     /// Says that `done` of `all` is done.
     pub fn tell(&mut self, done: u64, all: u64) {
         let is_new = self.shown_at.is_none_or(|at| at.elapsed() >= BETWEEN);
@@ -44,9 +60,7 @@ impl Progress {
 
 impl Drop for Progress {
     fn drop(&mut self) {
-        if self.shown_at.is_some() {
-            let _ = write!(io::stderr(), "\r\u{1b}[K");
-        }
+        self.clear();
     }
 }
 

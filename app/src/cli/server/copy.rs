@@ -6,6 +6,7 @@ use serde_json::json;
 
 use crate::cli::failure::CommandFailure;
 use crate::cli::out::{Out, note};
+use crate::cli::progress::Progress as Bar;
 use crate::cli::table::{Table, printable};
 use crate::config::StoreUrl;
 
@@ -23,14 +24,23 @@ pub struct CopyArgs {
     pub json: bool,
 }
 
-/// Copies, tells how far it is on stderr, and shows the tables with their digests.
+/// Copies, shows how far it is, and then the tables with their digests.
 pub fn run(args: &CopyArgs, out: &mut Out) -> Result<(), CommandFailure> {
     let (from, to) = (place("--from", &args.from)?, place("--to", &args.to)?);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime =
         runtime.map_err(|error| CommandFailure::failed(format!("no runtime can be had: {error}; try again")))?;
-    let mut tell = |progress: Progress| note(&sentence(progress));
+    let mut bar = Bar::of_items("copying");
+    let mut tell = |Progress { table, done, all, checks }: Progress| {
+        if checks {
+            bar.clear();
+            note(&format!("{table}: {done} rows are the same"));
+        } else {
+            bar.tell_of(table, done, all);
+        }
+    };
     let copied = runtime.block_on(copy(&from, &to, &mut tell));
+    drop(bar);
     let copied = copied.map_err(|error| CommandFailure::failed(printable(&error.to_string())))?;
     if args.json {
         return copied.iter().try_for_each(|table| {
@@ -46,13 +56,6 @@ fn place(option: &str, url: &str) -> Result<Place, CommandFailure> {
         Ok(StoreUrl::Sqlite(path)) => Ok(Place::Sqlite(path)),
         Ok(StoreUrl::MySql(url)) => Ok(Place::MySql(url.whole().to_owned())),
         Err(error) => Err(CommandFailure::usage(format!("{option}: {error}"))),
-    }
-}
-
-fn sentence(Progress { table, done, all, checks }: Progress) -> String {
-    match checks {
-        true => format!("{table}: {done} rows are the same"),
-        false => format!("{table}: {done} of {all} rows"),
     }
 }
 
