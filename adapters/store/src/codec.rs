@@ -16,6 +16,15 @@ pub(crate) fn named<T: Copy>(all: &[T], name: impl Fn(T) -> &'static str, text: 
     all.iter().copied().find(|value| name(*value) == text).ok_or_else(|| format!("\"{text}\" is not known here"))
 }
 
+/// Bytes as hexadecimal digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    const DIGITS: [char; 16] = ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f'];
+    let digits = |byte: &u8| [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]];
+    let mut text = String::with_capacity(2 * bytes.len());
+    bytes.iter().flat_map(digits).for_each(|digit| text.push(digit));
+    text
+}
+
 /// A row of `job_state` but for its place in the indexes on the partition and the executor.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct StateColumns {

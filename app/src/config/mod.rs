@@ -15,7 +15,7 @@ mod tokens;
 pub use access::TlsConfig;
 pub use public_url::PublicUrl;
 pub use source::{ConfigError, DEFAULT_FILE, Overrides};
-pub use store_url::{MySqlUrl, StoreUrl, directory_of};
+pub use store_url::{MySqlUrl, StoreUrl};
 pub use telemetry::TelemetryConfig;
 pub use tokens::{Role, TokenConfig, TokenDigest};
 

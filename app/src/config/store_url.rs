@@ -4,10 +4,11 @@
 //! part in it. The URL may hold a password and is therefore never part of an error, and never printed whole.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::str::FromStr;
 
 use carillon_store::mysql;
+use carillon_store::sqlite::directory_of;
 
 /// A database.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,11 +39,6 @@ impl StoreUrl {
         let StoreUrl::Sqlite(file) = self else { return None };
         Some(directory_of(file).to_owned())
     }
-}
-
-/// The directory in which a file stands.
-pub fn directory_of(file: &Path) -> &Path {
-    file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 impl fmt::Debug for MySqlUrl {

@@ -51,7 +51,7 @@ pub(crate) const NOT_WHOLE: &str =
 
 /// Each with the length of its key, whether its numbers are never used again, and its columns as `NAME[=NAME IN MYSQL][/KIND]`. A table that
 /// another one refers to comes first.
-const TABLES: [(&str, usize, bool, &str); 20] = [
+const TABLES: [(&str, usize, bool, &str); 21] = [
     (META, 1, false, "name/t value/t"),
     ("job", 1, true, "id/u namespace/t name/t generation/u anchor_at document/t created_at updated_at deleted_at"),
     (
@@ -108,8 +108,8 @@ const TABLES: [(&str, usize, bool, &str); 20] = [
          settled_at answer/t document/t",
     ),
     ("alert_cursor", 1, false, "id epoch document/t"),
+    ("alert_watch", 1, false, "job_id/u starts ends look_at pings"),
 ];
-const WATCHES: (&str, usize, bool, &str) = ("alert_watch", 1, false, "job_id/u starts ends look_at pings");
 
 /// All of them, in the order in which they are copied.
 pub(crate) fn tables() -> Vec<Table> {
@@ -119,7 +119,7 @@ pub(crate) fn tables() -> Vec<Table> {
         key,
         is_numbered,
     };
-    TABLES.into_iter().chain([WATCHES]).map(table).collect()
+    TABLES.into_iter().map(table).collect()
 }
 
 fn column(text: &'static str) -> Column {
@@ -135,22 +135,73 @@ fn column(text: &'static str) -> Column {
     Column { sqlite, mysql, kind }
 }
 
-impl Table {
-    /// `AND` of the columns of the key behind the given place of them; true from there on.
-    pub fn behind(&self, name: impl Fn(&Column) -> &'static str) -> String {
-        let names: Vec<&str> = self.columns.iter().take(self.key).map(name).collect();
-        // A row is behind if it is behind in one column and equal in all before. One comparison of rows would read whole tables in MySQL.
-        let cases: Vec<String> = (0..names.len())
-            .map(|at| {
-                let equal = names.iter().take(at).map(|name| format!("{name} = ?"));
-                let last = names.get(at).map(|name| format!("{name} > ?"));
-                equal.chain(last).collect::<Vec<_>>().join(" AND ")
-            })
-            .collect();
-        format!("({})", cases.join(" OR "))
+/// The statements that read a table, in the names that one kind of database has for its columns.
+pub(crate) struct Reading<'a> {
+    pub table: &'a Table,
+    /// The name of a column.
+    pub name: fn(&Table, &Column) -> &'static str,
+    /// `FROM` with the rows of outputs, which each kind of database keeps in its own way.
+    pub outputs: &'static str,
+}
+
+impl Reading<'_> {
+    fn from(&self) -> String {
+        match self.table.name {
+            OUTPUT => self.outputs.to_owned(),
+            META => format!("FROM meta WHERE name NOT IN ('{}')", OWN_META.join("', '")),
+            name => format!("FROM {name}"),
+        }
     }
 
-    /// The values for [`Table::behind`].
+    fn names(&self) -> Vec<&'static str> {
+        self.table.columns.iter().map(|column| (self.name)(self.table, column)).collect()
+    }
+
+    fn key(&self) -> Vec<&'static str> {
+        self.names().into_iter().take(self.table.key).collect()
+    }
+
+    /// How many rows there are.
+    pub fn count(&self) -> String {
+        format!("SELECT COUNT(*) {}", self.from())
+    }
+
+    /// The key of the last row.
+    pub fn last_key(&self) -> String {
+        let key = self.key();
+        let order: Vec<String> = key.iter().map(|name| format!("{name} DESC")).collect();
+        format!("SELECT {} {} ORDER BY {} LIMIT 1", key.join(", "), self.from(), order.join(", "))
+    }
+
+    /// The rows in the order of their key, all of them or those behind a key.
+    pub fn rows(&self, is_behind: bool) -> String {
+        let (names, key, from) = (self.names().join(", "), self.key(), self.from());
+        let joint = if from.contains(" WHERE ") { "AND" } else { "WHERE" };
+        let behind = if is_behind { format!(" {joint} {}", behind(&key)) } else { String::new() };
+        format!("SELECT {names} {from}{behind} ORDER BY {}", key.join(", "))
+    }
+}
+
+/// True from the row on that comes after the given place of a key. A row is behind if it is behind in one column and equal in all before.
+/// One comparison of rows would read whole tables in MySQL.
+fn behind(key: &[&str]) -> String {
+    let cases: Vec<String> = (0..key.len())
+        .map(|at| {
+            let equal = key.iter().take(at).map(|name| format!("{name} = ?"));
+            let last = key.get(at).map(|name| format!("{name} > ?"));
+            equal.chain(last).collect::<Vec<_>>().join(" AND ")
+        })
+        .collect();
+    format!("({})", cases.join(" OR "))
+}
+
+impl Table {
+    /// The columns of its key.
+    pub fn key_columns(&self) -> &[Column] {
+        self.columns.get(..self.key).unwrap_or_default()
+    }
+
+    /// The values of a key for [`Reading::rows`].
     pub fn behind_values<T: Clone>(&self, key: &[T]) -> Vec<T> {
         (0..key.len()).flat_map(|at| key.iter().take(at + 1).cloned()).collect()
     }
@@ -174,7 +225,8 @@ mod tests {
     #[test]
     fn a_row_is_behind_a_key_column_by_column() {
         let table = tables().into_iter().find(|table| table.name == "concurrent_run").unwrap();
-        let sql = table.behind(|column| column.mysql);
+        let key: Vec<&str> = table.key_columns().iter().map(|column| column.mysql).collect();
+        let sql = behind(&key);
         assert_eq!(sql, "(job_id > ? OR job_id = ? AND due_at > ? OR job_id = ? AND due_at = ? AND trigger_name > ?)");
         assert_eq!(table.behind_values(&[1, 2, 3]), [1, 1, 2, 1, 2, 3]);
     }

@@ -8,7 +8,7 @@ use tokio::sync::Mutex;
 use tokio::sync::mpsc::{Sender, channel};
 
 use crate::copy::cell::{Cell, Row};
-use crate::copy::layout::{Column, Kind, MARK, META, OUTPUT, OWN_META, Table};
+use crate::copy::layout::{Column, Kind, MARK, OUTPUT, Reading, Table};
 use crate::copy::{Batch, CopyError, CopyResult, Rows};
 use crate::mysql::client::address::Address;
 use crate::mysql::client::agreement::{OTHERS, other_of};
@@ -99,22 +99,18 @@ impl MySqlSide {
     }
 
     pub async fn count(&self, table: &Table) -> CopyResult<u64> {
-        Ok(self.first(&format!("SELECT COUNT(*) {}", from(table)), ()).await?.unwrap_or(0))
+        Ok(self.first(&reading(table).count(), ()).await?.unwrap_or(0))
     }
 
     pub async fn last_key(&self, table: &Table) -> CopyResult<Option<Row>> {
-        let columns = table.columns.get(..table.key).unwrap_or_default();
-        let names: Vec<&str> = columns.iter().map(|column| read_name(table, column)).collect();
-        let order: Vec<String> = names.iter().map(|name| format!("{name} DESC")).collect();
-        let sql = format!("SELECT {} {} ORDER BY {} LIMIT 1", names.join(", "), from(table), order.join(", "));
-        let row: Option<mysql_async::Row> = self.first(&sql, ()).await?;
-        row.map(|row| row_of(row, columns)).transpose()
+        let row: Option<mysql_async::Row> = self.first(&reading(table).last_key(), ()).await?;
+        row.map(|row| row_of(row, table.key_columns())).transpose()
     }
 
     pub fn rows(&self, table: &Table, after: Option<Row>) -> Rows {
         let (sender, receiver) = channel(2);
         let (conn, place) = (self.conn.clone(), self.address.place.clone());
-        let sql = select(table, after.is_some());
+        let sql = reading(table).rows(after.is_some());
         let after: Vec<(Kind, Cell)> =
             table.columns.iter().map(|column| column.kind).zip(after.unwrap_or_default()).collect();
         let values: Vec<Value> =
@@ -207,30 +203,16 @@ fn failed(address: &Address, error: &Error) -> CopyError {
     CopyError(format!("{}: {error}", address.place))
 }
 
-/// Outputs know the id of their run only.
-fn from(table: &Table) -> String {
-    match table.name {
-        OUTPUT => "FROM run r STRAIGHT_JOIN output o ON o.run = r.id".to_owned(),
-        META => format!("FROM meta WHERE name NOT IN ('{}')", OWN_META.join("', '")),
-        name => format!("FROM {name}"),
-    }
+fn reading(table: &Table) -> Reading<'_> {
+    // Outputs know the id of their run only.
+    Reading { table, name, outputs: "FROM run r STRAIGHT_JOIN output o ON o.run = r.id" }
 }
 
-fn read_name(table: &Table, column: &Column) -> &'static str {
+fn name(table: &Table, column: &Column) -> &'static str {
     match (table.name, column.mysql) {
         (OUTPUT, "run_seq") => "r.seq",
         (_, name) => name,
     }
-}
-
-fn select(table: &Table, is_behind: bool) -> String {
-    let name = |column: &Column| read_name(table, column);
-    let names: Vec<&str> = table.columns.iter().map(name).collect();
-    let key: Vec<&str> = names.iter().take(table.key).copied().collect();
-    let from = from(table);
-    let joint = if from.contains(" WHERE ") { "AND" } else { "WHERE" };
-    let behind = if is_behind { format!(" {joint} {}", table.behind(name)) } else { String::new() };
-    format!("SELECT {} {from}{behind} ORDER BY {}", names.join(", "), key.join(", "))
 }
 
 async fn send(

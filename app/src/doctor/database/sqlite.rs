@@ -2,12 +2,11 @@
 
 use std::path::Path;
 
-use carillon_store::sqlite::{Inspection, OpenError, inspect};
+use carillon_store::sqlite::{Inspection, OpenError, directory_of, inspect};
 use nix::sys::statfs::{self, FsType, statfs};
 
 use super::super::finding::{Finding, Level};
 use super::Look;
-use crate::config::directory_of;
 
 /// The kind of a disk, as far as commits depend on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

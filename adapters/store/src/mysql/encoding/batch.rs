@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use carillon_domain::firing::Firing;
 use mysql_async as sql;
 
-use crate::codec::firing_text;
+use crate::codec::{firing_text, hex};
 
 /// A statement stays far below the smallest `max_allowed_packet` that servers come with (16 MiB).
 const MAX_BYTES: usize = 4 << 20;
@@ -209,15 +209,6 @@ pub(in crate::mysql) fn row<'a>(cells: impl IntoIterator<Item = Cell<'a>>) -> St
 /// Whether JSON writes it as it is.
 fn is_plain(text: &str) -> bool {
     text.bytes().all(|byte| byte >= b' ' && byte != b'"' && byte != b'\\')
-}
-
-/// Bytes as [`ColumnType::Bytes`] carries them.
-pub(in crate::mysql) fn hex(bytes: &[u8]) -> String {
-    const DIGITS: [char; 16] = ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f'];
-    let digits = |byte: &u8| [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]];
-    let mut text = String::with_capacity(2 * bytes.len());
-    bytes.iter().flat_map(digits).for_each(|digit| text.push(digit));
-    text
 }
 
 #[cfg(test)]

@@ -7,7 +7,8 @@ use carillon_domain::mechanism::{Mechanism, enabled as uses};
 use mysql_async::Value;
 
 use crate::codec::firing_text;
-use crate::mysql::encoding::batch::{Cell, Column, ColumnType, hex};
+use crate::codec::hex;
+use crate::mysql::encoding::batch::{Cell, Column, ColumnType};
 
 /// A column of a batch, with its values.
 pub(in crate::mysql) struct PrefixEncoded<'a> {

@@ -8,8 +8,8 @@ use carillon_domain::time::Timestamp;
 use mysql_async::Row;
 
 use crate::cluster::port::CachedDefinition;
+use crate::codec::hex;
 use crate::mysql::client::connection::MySqlConnection;
-use crate::mysql::encoding::batch::hex;
 use crate::mysql::encoding::rows::{self, Columns, RECORD, STATE};
 use crate::mysql::read::history::newest_due;
 use crate::mysql::read::select::{DEFINITION, limit_of};

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use carillon_domain::id::{JobId, RunId};
 use mysql_async::{Row, Value};
 
+use crate::codec::hex;
 use crate::codec::run_bytes;
 use crate::mysql::client::connection::MySqlConnection;
-use crate::mysql::encoding::batch::hex;
 use crate::mysql::encoding::list::list;
 use crate::mysql::encoding::parts::Parts;
 use crate::mysql::encoding::rows::{self, Columns, RECORD};

@@ -14,10 +14,10 @@ use mysql_async::Value as Parameter;
 use serde_json::{Value, json};
 
 use crate::cluster::port::{SingleStart, WriteRows};
-use crate::codec::{ConcurrentColumns, cancel_name, firing_text, run_bytes};
+use crate::codec::{ConcurrentColumns, cancel_name, firing_text, hex, run_bytes};
 use crate::definition::{Definition, to_document};
 use crate::mysql::client::connection::MySqlConnection;
-use crate::mysql::encoding::batch::{Batch, Cell, Column, ColumnType, assignments, batches, hex, names, table, values};
+use crate::mysql::encoding::batch::{Batch, Cell, Column, ColumnType, assignments, batches, names, table, values};
 use crate::mysql::encoding::list::list;
 use crate::mysql::encoding::rows::Columns;
 use crate::mysql::write::record::{self, Insert};

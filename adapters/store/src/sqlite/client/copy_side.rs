@@ -9,7 +9,7 @@ use rusqlite::{Connection, OptionalExtension, params, params_from_iter};
 use tokio::sync::mpsc::{Sender, channel};
 
 use crate::copy::cell::{Cell, Row};
-use crate::copy::layout::{Column, Kind, MARK, META, OUTPUT, OWN_META, Table};
+use crate::copy::layout::{Column, Kind, MARK, OUTPUT, Reading, Table};
 use crate::copy::{Batch, CopyError, CopyResult, Rows};
 use crate::sqlite::client::lease::Lease;
 use crate::sqlite::client::open::{OpenOptions, writer};
@@ -87,23 +87,20 @@ impl SqliteSide {
     }
 
     pub async fn count(&self, table: &Table) -> CopyResult<u64> {
-        let sql = format!("SELECT count(*) {}", from(table));
+        let sql = reading(table).count();
         let count: i64 = self.with(move |conn| conn.query_row(&sql, [], |row| row.get(0))).await?;
         Ok(count.cast_unsigned())
     }
 
     pub async fn last_key(&self, table: &Table) -> CopyResult<Option<Row>> {
-        let names: Vec<&str> = key_names(table).collect();
-        let order: Vec<String> = names.iter().map(|name| format!("{name} DESC")).collect();
-        let sql = format!("SELECT {} {} ORDER BY {} LIMIT 1", names.join(", "), from(table), order.join(", "));
-        let columns = table.columns.get(..table.key).unwrap_or_default().to_vec();
+        let (sql, columns) = (reading(table).last_key(), table.key_columns().to_vec());
         self.with(move |conn| conn.query_row(&sql, [], |row| row_of(row, &columns)).optional()).await
     }
 
     pub fn rows(&self, table: &Table, after: Option<Row>) -> Rows {
         let (sender, receiver) = channel(2);
         let (conn, place) = (self.conn.clone(), self.place.clone());
-        let sql = select(table, after.is_some());
+        let sql = reading(table).rows(after.is_some());
         let values: Vec<Value> = after.iter().flat_map(|key| table.behind_values(key)).map(value).collect();
         let columns = table.columns.clone();
         tokio::task::spawn_blocking(move || {
@@ -165,32 +162,11 @@ async fn blocking<T: Send + 'static>(call: impl FnOnce() -> CopyResult<T> + Send
     tokio::task::spawn_blocking(call).await.unwrap_or_else(|error| Err(CopyError(error.to_string())))
 }
 
-fn key_names(table: &Table) -> impl Iterator<Item = &'static str> {
-    table.columns.iter().take(table.key).map(name)
-}
-
-fn name(column: &Column) -> &'static str {
-    column.sqlite
-}
-
-/// Outputs know the number of their run only.
-fn from(table: &Table) -> String {
-    match table.name {
-        OUTPUT => {
-            "FROM (SELECT o.run_seq, r.id AS run, o.truncated, o.bytes FROM output o JOIN run r ON r.seq = o.run_seq)"
-                .to_owned()
-        }
-        META => format!("FROM meta WHERE name NOT IN ('{}')", OWN_META.join("', '")),
-        name => format!("FROM {name}"),
-    }
-}
-
-fn select(table: &Table, is_behind: bool) -> String {
-    let names: Vec<&str> = table.columns.iter().map(name).collect();
-    let (names, from) = (names.join(", "), from(table));
-    let joint = if from.contains(" WHERE ") { "AND" } else { "WHERE" };
-    let behind = if is_behind { format!(" {joint} {}", table.behind(name)) } else { String::new() };
-    format!("SELECT {names} {from}{behind} ORDER BY {}", key_names(table).collect::<Vec<_>>().join(", "))
+fn reading(table: &Table) -> Reading<'_> {
+    // Outputs know the number of their run only.
+    let outputs =
+        "FROM (SELECT o.run_seq, r.id AS run, o.truncated, o.bytes FROM output o JOIN run r ON r.seq = o.run_seq)";
+    Reading { table, name: |_, column| column.sqlite, outputs }
 }
 
 /// Sends all rows; an end of the receiver ends it too.

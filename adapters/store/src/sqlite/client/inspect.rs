@@ -3,15 +3,15 @@
 //! A reader of a write-ahead log makes the index file beside it, and writes to it. So the index is opened for reading only; where
 //! there is no log, the file is read as one that nobody changes.
 
-use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use percent_encoding::{AsciiSet, CONTROLS, percent_encode};
 use rusqlite::{Connection, OpenFlags};
 
 use crate::sqlite::client::error::OpenError;
 use crate::sqlite::client::lease::lease_holder;
+use crate::sqlite::client::names::beside;
 use crate::sqlite::client::open::{known_version, stored_version};
 
 /// Bytes that mean something in an address of SQLite.
@@ -59,15 +59,11 @@ pub(in crate::sqlite) fn read_only(path: &Path) -> rusqlite::Result<Connection> 
     Connection::open_with_flags(format!("file:{encoded}?mode=ro&{how}"), flags)
 }
 
-fn beside(path: &Path, ending: &str) -> PathBuf {
-    let mut name = OsString::from(path);
-    name.push(ending);
-    name.into()
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
+    use std::ffi::OsString;
+    use std::path::PathBuf;
     use std::sync::Arc;
     use std::time::SystemTime;
 

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use carillon_domain::guard::{Guard, enabled};
 
 use crate::clock::{Clock, SystemClock};
+use crate::sqlite::client::names::directory_of;
 
 const POLL: Duration = Duration::from_millis(50);
 
@@ -119,7 +120,7 @@ pub fn lease_holder(database: &Path) -> Result<Option<String>, LeaseError> {
 fn lock_path(database: &Path) -> PathBuf {
     let itself = std::fs::canonicalize(database).ok().or_else(|| {
         // It is not made yet: its directory is.
-        let parent = database.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let parent = directory_of(database);
         Some(std::fs::canonicalize(parent).ok()?.join(database.file_name()?))
     });
     let mut path = itself.unwrap_or_else(|| database.to_owned()).into_os_string();

@@ -9,6 +9,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension};
 
 use crate::copy::layout::{MARK, NOT_WHOLE};
 use crate::sqlite::client::error::OpenError;
+use crate::sqlite::client::names::directory_of;
 
 mod schema {
     refinery::embed_migrations!("migrations/sqlite");
@@ -85,7 +86,7 @@ enum Failed {
 
 /// Made with mode 0600, because definitions may hold secrets.
 fn make_file(path: &Path) -> Result<(), OpenError> {
-    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let directory = directory_of(path);
     if !directory.is_dir() {
         return Err(OpenError::NoDirectory { path: path.to_owned(), directory: directory.to_owned() });
     }

@@ -6,7 +6,8 @@
 use std::path::Path;
 
 use super::CopyError;
-use super::pages::{Draft, Progress, beside, open, remove, sync_directory};
+use super::pages::{Draft, Progress, open, remove, sync_directory};
+use crate::sqlite::client::names::beside;
 use crate::sqlite::client::open::stored_version;
 
 /// A copy that was made.

@@ -1,6 +1,5 @@
 //! All pages of one database into a new file under a temporary name, checked and on the disk.
 
-use std::ffi::OsString;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -10,6 +9,7 @@ use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, OpenFlags};
 
 use super::CopyError;
+use crate::sqlite::client::names::{beside, directory_of};
 
 /// Pages of 4 KiB between two reports.
 const STEP: i32 = 512;
@@ -95,13 +95,6 @@ fn check(conn: &Connection, path: &Path) -> Result<(), CopyError> {
     if finding == "ok" { Ok(()) } else { Err(CopyError::Damaged { path: path.to_owned(), finding }) }
 }
 
-/// A file whose name begins with that of another.
-pub(super) fn beside(path: &Path, ending: &str) -> PathBuf {
-    let mut name = OsString::from(path);
-    name.push(ending);
-    name.into()
-}
-
 /// Removes a file, if it is there.
 pub(super) fn remove(path: &Path) -> Result<(), CopyError> {
     match std::fs::remove_file(path) {
@@ -112,7 +105,7 @@ pub(super) fn remove(path: &Path) -> Result<(), CopyError> {
 
 /// Makes names that were given or taken survive a crash of the machine.
 pub(super) fn sync_directory(of: &Path) -> Result<(), CopyError> {
-    let directory = of.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let directory = directory_of(of);
     let synced = File::open(directory).and_then(|directory| directory.sync_all());
     synced.map_err(CopyError::of_file(directory, "synced"))
 }

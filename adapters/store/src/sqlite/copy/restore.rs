@@ -14,11 +14,12 @@ use rusqlite::{Connection, ErrorCode, OptionalExtension};
 
 use super::CopyError;
 use super::backup::is_same;
-use super::pages::{Draft, Progress, beside, open, remove, sync_directory};
+use super::pages::{Draft, Progress, open, remove, sync_directory};
 use crate::clock::{Clock, SystemClock};
 use crate::sqlite::client::error::OpenError;
 use crate::sqlite::client::inspect;
 use crate::sqlite::client::lease::Lease;
+use crate::sqlite::client::names::beside;
 use crate::sqlite::client::open::{OpenOptions, known_version, stored_version, writer};
 use crate::sqlite::losses;
 use crate::{RecordedLoss, StoreError};
