@@ -1,5 +1,7 @@
 //! New and Edit: the form, its faults, the difference, and conflicts.
 
+use std::sync::Barrier;
+
 use serde_json::json;
 
 use super::super::Api;
@@ -126,6 +128,37 @@ async fn a_conflict_shows_both_versions() {
         assert_eq!(hidden(&page, "generation"), "2", "to go on is to know the newer one");
     }
     assert_eq!(api.call("GET", "/v1/jobs/a", None).await.json["labels"]["team"], "newer");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_edits_at_the_same_moment_one_is_stored_and_the_others_see_it() {
+    const EDITORS: usize = 8;
+    let api = Api::new().await;
+    api.job("a", json!({})).await;
+    let browser = Browser::signed_in(&api, "admin").await;
+    let runtime = tokio::runtime::Handle::current();
+    for generation in 1..=20 {
+        let ready = Barrier::new(EDITORS);
+        let save = &|editor| {
+            let form = format!(
+                "generation={generation}&schedule=0+*+*+*+*&params=%7B%22command%22%3A%22true%22%7D&labels=team%3D{editor}x{generation}&do=save"
+            );
+            ready.wait();
+            runtime.block_on(browser.submit("/jobs/default/a/edit", &form))
+        };
+        let pages: Vec<Page> = tokio::task::block_in_place(|| {
+            std::thread::scope(|scope| {
+                let editors: Vec<_> = (0..EDITORS).map(|editor| scope.spawn(move || save(editor))).collect();
+                editors.into_iter().map(|editor| editor.join().unwrap()).collect()
+            })
+        });
+        let (stored, overtaken): (Vec<&Page>, Vec<&Page>) = pages.iter().partition(|page| page.status == 303);
+        assert_eq!(stored.len(), 1);
+        for page in overtaken {
+            assert!(page.text.contains("Somebody else changed a"), "{}: {}", page.status, page.text);
+            assert_eq!(hidden(page, "generation"), (generation + 1).to_string());
+        }
+    }
 }
 
 #[tokio::test]

@@ -93,13 +93,14 @@ pub(crate) async fn take(request: &mut Request, key: Option<&JobKey>) -> Result<
                 Some(stored) if given.get("generation") != Some(&stored.state.generation.to_string()) => {
                     review::conflict(&visit, stored, &read.job, &given)
                 }
-                _ if wanted == "save" => match save(&visit, stored.as_ref(), read).await? {
-                    Ok(key) => {
+                _ if wanted == "save" => match save(&visit, stored.as_ref(), &read).await? {
+                    Saved::Stored(key) => {
                         visit.api.engine.look();
                         let path = format!("{}?said=saved", job_path(&key));
                         return Ok(Shown::Response(see_other(&visit.links.to(&path))));
                     }
-                    Err(fault) => shown(&visit, key, &given, &[fault]),
+                    Saved::Overtaken(key) => review::conflict(&visit, &visible(&visit, &key).await?, &read.job, &given),
+                    Saved::Faulty(fault) => shown(&visit, key, &given, &[fault]),
                 },
                 stored => review::review(&visit, stored.as_ref(), &read.job, &given),
             }
@@ -135,19 +136,27 @@ fn read(
     definition(body, &place)
 }
 
+/// What became of a form that was to be stored.
+enum Saved {
+    Stored(JobKey),
+    /// Somebody else stored a change after this call had read the job.
+    Overtaken(JobKey),
+    Faulty(FieldError),
+}
+
 /// Stores it. A name that is taken is a fault of its field.
-async fn save(visit: &Visit, stored: Option<&JobView>, read: Definition) -> Result<Result<JobKey, FieldError>, Fault> {
+async fn save(visit: &Visit, stored: Option<&JobView>, read: &Definition) -> Result<Saved, Fault> {
     let when = stored.map_or(PutIf::Absent, |view| PutIf::Generation(view.state.generation));
     let key = JobKey { namespace: read.job.namespace.clone(), name: read.job.name.clone() };
-    let put = PutJob { job: read.job, paused: read.paused, when, author: visit.author.clone() };
-    let answer = visit.api.store.put_jobs(&[put]).await?.pop();
-    match answer {
-        Some(Ok(_)) => Ok(Ok(key)),
+    let put = PutJob { job: read.job.clone(), paused: read.paused, when, author: visit.author.clone() };
+    match visit.api.store.put_jobs(&[put]).await?.pop() {
+        Some(Ok(_)) => Ok(Saved::Stored(key)),
+        Some(Err(ControlError::Refused(Refusal::Stale { .. }))) => Ok(Saved::Overtaken(key)),
         Some(Err(error @ ControlError::Refused(Refusal::NameTaken(_)))) => {
-            Ok(Err(FieldError::new("name", error.to_string())))
+            Ok(Saved::Faulty(FieldError::new("name", error.to_string())))
         }
         Some(Err(error)) => match Problem::from(error) {
-            problem if problem.errors.len() == 1 => Ok(Err(problem.errors[0].clone())),
+            problem if problem.errors.len() == 1 => Ok(Saved::Faulty(problem.errors[0].clone())),
             problem => Err(problem.into()),
         },
         None => Err(Problem::bad("the database did not answer: open the form again").into()),
