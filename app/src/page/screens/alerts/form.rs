@@ -184,16 +184,16 @@ impl Form<'_> {
                 (self.whens())
                 fieldset.group {
                     legend { "Of which jobs" }
-                    p.note { "Empty fields mean every job, and the cluster." }
+                    p.note { "Empty fields mean every job, and the cluster. Several stand with commas between; * is for any characters." }
                     div.fields {
-                        (self.text("namespaces", "Namespaces", "with commas between", "match.namespaces"))
-                        (self.text("jobs", "Jobs", "with commas between; * for any characters", "match.jobs"))
-                        (self.text("labels", "Labels", "KEY=VALUE, with commas between", "match.labels"))
+                        (self.text("namespaces", "Namespaces", "such as billing", "match.namespaces"))
+                        (self.text("jobs", "Jobs", "such as backup-*", "match.jobs"))
+                        (self.text("labels", "Labels", "such as team=data", "match.labels"))
                     }
                 }
                 div.fields {
                     (self.text("after", "After so many failures in a row", "", "after"))
-                    (self.text("repeat", "Again while it is open", "such as 4h; empty: each time", "repeat"))
+                    (self.text("repeat", "Again while it is open", "such as 4h", "repeat"))
                 }
                 fieldset.group {
                     legend { "To" }
@@ -231,16 +231,16 @@ impl Form<'_> {
         let number = row + 1;
         html! {
             @if let Some(place) = place { (self.told_inside(&format!("to[{place}]"))) }
-            div.fields {
+            div.fields.target {
                 div.field {
                     label for=(key("type")) { "Target " (number) }
                     select id=(key("type")) name=(key("type")) {
                         @for known in Target::KINDS { option value=(known) selected[known == kind] { (known) } }
                     }
                 }
-                (self.input(&key("at"), "URL, addresses, or command", "with commas between addresses"))
-                (self.input(&key("secret"), "Key", "webhook; signs it"))
-                (self.input(&key("timeout"), "Timeout", "command; 30s if empty"))
+                (self.input(&key("at"), "Where", "URL, addresses, or command"))
+                (self.input(&key("secret"), "Key", "of a webhook"))
+                (self.input(&key("timeout"), "Timeout", "such as 30s"))
             }
         }
     }

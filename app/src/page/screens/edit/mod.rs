@@ -136,7 +136,7 @@ fn read(
     definition(body, &place)
 }
 
-/// What became of a form that was to be stored.
+/// The end of a form that was to be stored.
 enum Saved {
     Stored(JobKey),
     /// Somebody else stored a change after this call had read the job.
