@@ -240,7 +240,7 @@ impl Form<'_> {
                 }
                 (self.input(&key("at"), "Where", "URL, addresses, or command"))
                 (self.input(&key("secret"), "Key", "of a webhook"))
-                (self.input(&key("timeout"), "Timeout", "such as 30s"))
+                (self.input(&key("timeout"), "Timeout", "of a command"))
             }
         }
     }
