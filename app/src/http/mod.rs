@@ -42,6 +42,8 @@ pub fn routes(state: Arc<ApiState>) -> BoxedFilter<(Response,)> {
     let jobs = routes::jobs::routes(&state)
         .or(routes::batch::route(&state))
         .unify()
+        .or(routes::plan::route(&state))
+        .unify()
         .or(routes::listing::routes(&state))
         .unify();
     let runs = routes::runs::routes(&state)

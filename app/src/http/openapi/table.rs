@@ -40,6 +40,12 @@ pub(in crate::http) const OPERATIONS: &[Operation] = &[
         .takes(&[Namespace, IfMatch])
         .answers(&[of_type(204, &[])])
         .problems(&[409, 412]),
+    post("/v1/jobs/{name}/plan", "planJob", "Tell what a put would change, and store nothing")
+        .role(Admin)
+        .takes(&[Namespace, IfMatch, IfNoneMatch])
+        .body("JobDefinition")
+        .answers(&[json(200, "JobPlan")])
+        .problems(&[412]),
     post("/v1/jobs/{name}/pause", "pauseJob", "Keep a job from coming up; a run goes on")
         .role(Operator)
         .takes(&[Namespace])

@@ -163,7 +163,8 @@ async fn save(
     Err(Problem::new(StatusCode::CONFLICT, "the job is being changed by others; try again").into())
 }
 
-async fn stored(call: &Call, namespace: &str, name: &str) -> Result<Option<JobView>, ControlError> {
+/// The stored job of that name, if there is one.
+pub(in crate::http) async fn stored(call: &Call, namespace: &str, name: &str) -> Result<Option<JobView>, ControlError> {
     let key = JobKey { namespace: namespace.to_owned(), name: name.to_owned() };
     match call.api.store.job(&key).await {
         Ok(view) => Ok(Some(view)),

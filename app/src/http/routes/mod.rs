@@ -11,4 +11,5 @@ pub(in crate::http) mod jobs;
 pub(in crate::http) mod listing;
 pub(in crate::http) mod metrics;
 pub(crate) mod output;
+pub(in crate::http) mod plan;
 pub(in crate::http) mod runs;

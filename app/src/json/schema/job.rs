@@ -29,8 +29,40 @@ pub(super) fn schemas() -> Vec<(&'static str, Value)> {
         ("BatchResult", object(&[("items", array(&result))], &[])),
         ("PauseRequest", object(&[], &[("until", until), ("reason", reason)])),
         ("RunRequest", object(&[], &[("params", or_null(params()))])),
+        ("JobPlan", plan()),
+        ("FieldChange", field_change()),
         ("DueTimes", object(&[("next", array(&time()))], &[])),
     ]
+}
+
+/// The changes that a put would make.
+fn plan() -> Value {
+    let state = || json!({"type": ["object", "null"]});
+    let plan = object(
+        &[
+            ("change", json!({"enum": ["created", "updated", "unchanged"]})),
+            ("generation", described(or_null(count()), "Of the stored job: to be put with `If-Match`.")),
+            ("before", described(state(), "The stored definition, without values of secrets.")),
+            ("after", described(json!({"type": "object"}), "The definition as it would be.")),
+            (
+                "changes",
+                described(array(&reference("FieldChange")), "The fields that differ; none where the job is new."),
+            ),
+            ("next_before", or_null(array(&time()))),
+            ("next", array(&time())),
+        ],
+        &[],
+    );
+    described(
+        plan,
+        "The changes that a put would make. A secret of which only the value changes makes it `updated` without a field.",
+    )
+}
+
+/// A field that differs between two states.
+fn field_change() -> Value {
+    let any = || json!({"description": "Any JSON; `null` where it is not set."});
+    object(&[("field", text()), ("before", any()), ("after", any())], &[])
 }
 
 fn labels() -> Value {
@@ -73,18 +105,18 @@ fn fields() -> Vec<(&'static str, Value)> {
         ("name", name()),
         ("schedule", described(text(), "A cron expression, `@every`, `@at` or a descriptor such as `@daily`.")),
         ("timezone", described(or_null(text()), "A zone of the IANA database; UTC if it is null.")),
-        ("executor", text()),
+        ("executor", described(text(), "`shell` for commands, or a plugin.")),
         ("params", params()),
-        ("overlap", names(&Overlap::ALL, Overlap::as_str)),
-        ("misfire", misfire),
-        ("timeout", or_null(duration())),
-        ("kill_grace", duration()),
-        ("retry", retry),
-        ("on_lost", names(&OnLost::ALL, OnLost::as_str)),
-        ("jitter", duration()),
-        ("dst", dst),
-        ("start_at", or_null(time())),
-        ("end_at", or_null(time())),
+        ("overlap", described(names(&Overlap::ALL, Overlap::as_str), "For a firing that comes due while a run lives.")),
+        ("misfire", described(misfire, "For due times that no node started within the grace.")),
+        ("timeout", described(or_null(duration()), "How long a run may take; any time if it is null.")),
+        ("kill_grace", described(duration(), "From SIGTERM to SIGKILL.")),
+        ("retry", described(retry, "Attempts of a firing whose run failed.")),
+        ("on_lost", described(names(&OnLost::ALL, OnLost::as_str), "For a run whose node died.")),
+        ("jitter", described(duration(), "Each due time is later by a part of this, always the same.")),
+        ("dst", described(dst, "At changes of the clock.")),
+        ("start_at", described(or_null(time()), "Not due before.")),
+        ("end_at", described(or_null(time()), "Not due after.")),
         ("labels", labels()),
         ("expect", expect()),
         ("ping", ping()),

@@ -1,5 +1,7 @@
 //! Creating, replacing, reading, pausing and deleting jobs.
 
+mod plan;
+
 use carillon_doubles::Fault;
 use serde_json::{Value, json};
 
