@@ -8,6 +8,7 @@ use super::audit::AuditArgs;
 use super::export::ExportArgs;
 use super::import::ImportArgs;
 use super::job::JobCommand;
+use super::mcp::McpArgs;
 use super::plugin::PluginCommand;
 use super::run::RunCommand;
 use super::schedule::{ExplainArgs, NextArgs};
@@ -75,6 +76,9 @@ pub enum Command {
     Copy(CopyArgs),
     /// Open the page in the browser, signed in by a link that is good once
     Open(OpenArgs),
+    /// Serve the Model Context Protocol on standard input and output, so that an agent can look, explain, schedule and run
+    #[command(mut_arg("json", |json| json.hide(true)))]
+    Mcp(McpArgs),
     /// Print the next due times of a schedule; needs no server
     Next(NextArgs),
     /// Say in words when a schedule is due; needs no server

@@ -14,6 +14,7 @@ mod export;
 pub(crate) mod failure;
 mod import;
 mod job;
+mod mcp;
 pub(crate) mod out;
 mod plugin;
 mod progress;
@@ -39,6 +40,7 @@ pub fn main() -> ExitCode {
     let command = match command {
         Command::Serve(args) => return crate::serve::serve(&args),
         Command::Init(args) => return crate::serve::init(&args),
+        Command::Mcp(args) => return mcp::mcp(&args),
         command => command,
     };
     let mut out = Out::stdout(color);
@@ -56,7 +58,7 @@ pub fn main() -> ExitCode {
 fn client_command(command: Command, out: &mut Out) -> Result<ExitCode, failure::CommandFailure> {
     let done = ExitCode::SUCCESS;
     match command {
-        Command::Serve(_) | Command::Init(_) => Ok(done),
+        Command::Serve(_) | Command::Init(_) | Command::Mcp(_) => Ok(done),
         Command::Doctor(args) => crate::doctor::doctor(&args, out),
         Command::Backup(args) => server::backup::backup(&args, out).map(|()| done),
         Command::Restore(args) => server::backup::restore(&args, out).map(|()| done),

@@ -4,6 +4,7 @@ mod alerts;
 mod client;
 mod fake;
 mod import;
+mod mcp;
 mod schedule;
 mod server;
 mod shell;

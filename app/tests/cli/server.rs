@@ -14,7 +14,13 @@ pub(super) struct Server {
 
 impl Server {
     pub(super) fn start() -> Self {
+        Self::start_with("")
+    }
+
+    /// A server with a `carillon.toml` of this text.
+    pub(super) fn start_with(config: &str) -> Self {
         let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("carillon.toml"), config).unwrap();
         let mut child = carillon(dir.path(), &["serve", "--bind", "127.0.0.1:0", "--log-format", "json"])
             .stdout(Stdio::null())
             .stderr(Stdio::piped())

@@ -141,6 +141,17 @@ fn the_page_of_the_command_line_works_word_for_word() {
 
 /// As it stands there but for the port, which may be taken.
 #[test]
+fn the_page_of_agents_works_word_for_word() {
+    let page = std::fs::read_to_string(root().join("docs/mcp.md")).expect("the page");
+    let chapter =
+        page.split("\n## ").find(|part| part.starts_with("An exchange\n")).expect("a chapter with an exchange");
+    let address = format!("127.0.0.1:{}", free_port());
+    let here = format!("export CARILLON__HTTP__BIND={address} CARILLON_SERVER=http://{address}\n");
+    walk(&blocks(chapter), |words| format!("{here}{}", words.replace("127.0.0.1:7650", &address)));
+}
+
+/// As it stands there but for the port, which may be taken.
+#[test]
 fn the_page_of_backups_works_word_for_word() {
     let page = std::fs::read_to_string(root().join("docs/backup.md")).expect("the page");
     let chapter = page.split("\n## ").find(|part| part.starts_with("SQLite\n")).expect("a chapter on SQLite");

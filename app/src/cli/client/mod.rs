@@ -37,7 +37,8 @@ pub struct Call<'a> {
     path: String,
     query: Vec<(&'a str, String)>,
     body: Option<Value>,
-    if_match: Option<String>,
+    /// A condition on the stored object: the header and its value.
+    condition: Option<(&'static str, String)>,
 }
 
 impl<'a> Call<'a> {
@@ -83,12 +84,18 @@ impl<'a> Call<'a> {
 
     /// Applies only to this generation.
     pub fn if_match(mut self, generation: &Value) -> Self {
-        self.if_match = Some(format!("\"{generation}\""));
+        self.condition = Some(("If-Match", format!("\"{generation}\"")));
+        self
+    }
+
+    /// Applies only if there is nothing of that name.
+    pub fn if_none_match(mut self) -> Self {
+        self.condition = Some(("If-None-Match", "*".to_owned()));
         self
     }
 
     fn new(method: Method, path: impl Into<String>) -> Self {
-        Self { method, path: path.into(), query: Vec::new(), body: None, if_match: None }
+        Self { method, path: path.into(), query: Vec::new(), body: None, condition: None }
     }
 }
 
@@ -191,8 +198,8 @@ impl Client {
         if let Some(token) = &self.token {
             request = request.header("Authorization", format!("Bearer {token}"));
         }
-        if let Some(tag) = &call.if_match {
-            request = request.header("If-Match", tag);
+        if let Some((header, value)) = &call.condition {
+            request = request.header(*header, value);
         }
         if call.method != Method::GET {
             request = request.header("Content-Type", "application/json");

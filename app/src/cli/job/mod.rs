@@ -8,6 +8,7 @@ mod show;
 mod wait;
 
 pub use runs::{RunsArgs, runs, took};
+pub(super) use save::definition_of;
 pub use show::details;
 
 use std::process::ExitCode;

@@ -94,7 +94,7 @@ pub fn update(args: &UpdateArgs, out: &mut Out) -> Result<(), CommandFailure> {
 }
 
 /// The definition of a job that was read. A pause is no part of it: it stays as it is unless somebody speaks of it.
-pub(super) fn definition_of(read: Value) -> Result<Map<String, Value>, CommandFailure> {
+pub(in crate::cli) fn definition_of(read: Value) -> Result<Map<String, Value>, CommandFailure> {
     let Value::Object(mut job) = read else {
         return Err(CommandFailure::failed("the server answered something else than a job"));
     };

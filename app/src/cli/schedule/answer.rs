@@ -9,7 +9,7 @@ use super::{AskArgs, GapArg, OverlapArg};
 
 /// When is it due?
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Question {
+pub(in crate::cli) struct Question {
     pub schedule: String,
     pub timezone: Option<String>,
     /// Exclusive; `@every` counts from here.
@@ -21,7 +21,7 @@ pub(super) struct Question {
 
 /// Then.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct ScheduleAnswer {
+pub(in crate::cli) struct ScheduleAnswer {
     pub timezone: &'static str,
     pub description: String,
     pub next: Vec<Timestamp>,
@@ -74,7 +74,7 @@ impl From<OverlapArg> for Overlap {
 }
 
 /// This machine's idea of the time, without its fraction: good enough to look ahead from.
-fn now() -> Timestamp {
+pub(in crate::cli) fn now() -> Timestamp {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp::from_secs(i64::try_from(since.as_secs()).unwrap_or_default())
 }

@@ -7,9 +7,10 @@ mod wall;
 use carillon_domain::schedule::ScheduleError;
 use carillon_domain::time::Timestamp;
 use clap::{Args, ValueEnum};
-use serde_json::json;
+use serde_json::{Value, json};
 
-use self::answer::{Question, ScheduleAnswer};
+use self::answer::ScheduleAnswer;
+pub(super) use self::answer::{Question, now};
 use super::args::time;
 use super::failure::CommandFailure;
 use super::out::{Out, note};
@@ -123,16 +124,10 @@ pub fn explain(args: &ExplainArgs, out: &mut Out) -> Result<(), CommandFailure> 
     if args.ask.schedule == "-" {
         return stream::answer_lines(&question, true, out);
     }
-    let answer = question.answer().map_err(refused)?;
     if args.ask.json {
-        return out.json(&json!({
-            "schedule": question.schedule,
-            "timezone": answer.timezone,
-            "after": question.after.to_rfc3339_short(),
-            "description": answer.description,
-            "next": answer.texts(),
-        }));
+        return out.json(&explained(&question)?);
     }
+    let answer = question.answer().map_err(refused)?;
     out.line(&printable(&answer.description))?;
     if !answer.next.is_empty() {
         out.line("")?;
@@ -140,6 +135,18 @@ pub fn explain(args: &ExplainArgs, out: &mut Out) -> Result<(), CommandFailure> 
     }
     tell_the_end(&question, &answer);
     Ok(())
+}
+
+/// A schedule in words and its due times, as JSON.
+pub(super) fn explained(question: &Question) -> Result<Value, CommandFailure> {
+    let answer = question.answer().map_err(refused)?;
+    Ok(json!({
+        "schedule": question.schedule,
+        "timezone": answer.timezone,
+        "after": question.after.to_rfc3339_short(),
+        "description": answer.description,
+        "next": answer.texts(),
+    }))
 }
 
 fn tell_the_end(question: &Question, answer: &ScheduleAnswer) {

@@ -19,7 +19,7 @@ use crate::json::{job_cursor, job_json, read_job_cursor, why_json};
 use crate::why::why;
 
 /// How many due times are answered at the most.
-pub(in crate::http) const MOST_DUE_TIMES: u32 = 1_000;
+pub(crate) const MOST_DUE_TIMES: u32 = 1_000;
 
 pub(in crate::http) fn routes(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
     list(api).or(next(api)).unify().or(explained(api)).unify().boxed()
