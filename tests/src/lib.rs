@@ -5,6 +5,7 @@ pub mod accounting;
 pub mod browser;
 pub mod chaos;
 pub mod chaos_run;
+pub mod clients;
 pub mod cluster;
 pub mod collector;
 pub mod conformance;

@@ -44,7 +44,7 @@ fn pages() -> Vec<PathBuf> {
 
 /// The paths in backticks that a page names: each begins with a folder of the repository.
 fn named_paths(page: &str) -> impl Iterator<Item = &str> {
-    const ROOMS: [&str; 5] = ["domain/", "adapters/", "app/", "plugins/", "tests/"];
+    const ROOMS: [&str; 6] = ["domain/", "adapters/", "app/", "plugins/", "clients/", "tests/"];
     let in_backticks = page.split('`').skip(1).step_by(2);
     in_backticks
         .filter(|text| ROOMS.iter().any(|room| text.starts_with(room)))
