@@ -17,7 +17,7 @@ mod schema {
 
 /// How a statement waits for another process, such as a command line that imports while the server runs.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
-/// Several processes may make one new database at the same time; each step is a transaction, so one of them wins it.
+/// Several processes may make one new database at the same time; all steps are one transaction, so one of them wins it.
 const TRIES: u32 = 50;
 const BETWEEN_TRIES: Duration = Duration::from_millis(20);
 
@@ -153,7 +153,8 @@ fn migrate(path: &Path, conn: &mut Connection) -> Result<(), Failed> {
     if stored_version(conn).is_ok_and(|found| found == known_version()) {
         return Ok(());
     }
-    let report = schema::migrations::runner().run(conn);
+    // All steps in one commit: a new database costs one write to the disk, and a crash leaves no step without its mark.
+    let report = schema::migrations::runner().set_grouped(true).run(conn);
     // Another process may have made the same step; the next try finds it made.
     report.map(|_| ()).map_err(|error| {
         Failed::Again(OpenError::Other { path: path.to_owned(), reason: format!("its schema cannot be made: {error}") })
@@ -172,6 +173,24 @@ fn partitions(conn: &Connection, wanted: u16) -> rusqlite::Result<u16> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_schema_is_made_whole_or_not_at_all() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("c.db");
+        // One of the later steps makes a table of this name.
+        Connection::open(&path).unwrap().execute("CREATE TABLE alert_fact (x)", []).unwrap();
+        let refused = try_writer(&path, &OpenOptions::default()).err();
+        assert!(matches!(refused, Some(Failed::Again(OpenError::Other { .. }))));
+        let conn = Connection::open(&path).unwrap();
+        assert_eq!(stored_version(&conn).unwrap(), 0);
+        let others =
+            "SELECT count(*) FROM sqlite_schema WHERE tbl_name NOT IN ('alert_fact', 'refinery_schema_history')";
+        assert_eq!(conn.query_row(others, [], |row| row.get::<_, i64>(0)).unwrap(), 0);
+        conn.execute("DROP TABLE alert_fact", []).unwrap();
+        writer(&path, &OpenOptions::default()).unwrap();
+        assert_eq!(stored_version(&conn).unwrap(), known_version());
+    }
 
     #[test]
     fn an_address_names_a_file() {
