@@ -5,6 +5,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension};
 
 use crate::copy::layout::{MARK, NOT_WHOLE};
@@ -74,8 +75,14 @@ pub(in crate::sqlite) fn writer(path: &Path, options: &OpenOptions) -> Result<(C
 pub(in crate::sqlite) fn reader(path: &Path) -> rusqlite::Result<Connection> {
     let conn = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     conn.busy_timeout(BUSY_TIMEOUT)?;
+    plan_once(&conn)?;
     conn.set_prepared_statement_cache_capacity(64);
     Ok(conn)
+}
+
+/// Plans do not look at the values of parameters. Otherwise each execution of a statement with `LIMIT ?` reads and plans its text anew.
+fn plan_once(conn: &Connection) -> rusqlite::Result<()> {
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map(drop)
 }
 
 enum Failed {
@@ -106,6 +113,7 @@ fn try_writer(path: &Path, options: &OpenOptions) -> Result<(Connection, u16), F
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut conn = Connection::open_with_flags(path, flags).map_err(sqlite)?;
     conn.busy_timeout(BUSY_TIMEOUT).map_err(sqlite)?;
+    plan_once(&conn).map_err(sqlite)?;
     if conn.is_readonly("main").map_err(sqlite)? {
         let reason = "the file, or what it stands on, is read-only".to_owned();
         return Err(Failed::Now(OpenError::NotWritable { path: path.to_owned(), reason }));
@@ -172,6 +180,8 @@ fn partitions(conn: &Connection, wanted: u16) -> rusqlite::Result<u16> {
 
 #[cfg(test)]
 mod tests {
+    use rusqlite::StatementStatus;
+
     use super::*;
 
     #[test]
@@ -190,6 +200,21 @@ mod tests {
         conn.execute("DROP TABLE alert_fact", []).unwrap();
         writer(&path, &OpenOptions::default()).unwrap();
         assert_eq!(stored_version(&conn).unwrap(), known_version());
+    }
+
+    #[test]
+    fn a_statement_is_planned_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("c.db");
+        let (writer, _) = writer(&path, &OpenOptions::default()).unwrap();
+        for conn in [writer, reader(&path).unwrap()] {
+            let due = "SELECT id FROM job_state WHERE partition_id = ?1 AND claim_at <= ?2 ORDER BY claim_at LIMIT ?3";
+            let mut due = conn.prepare_cached(due).unwrap();
+            for limit in 1..5 {
+                assert!(!due.exists([limit, 10 * limit, limit]).unwrap());
+            }
+            assert_eq!(due.get_status(StatementStatus::RePrepare), 0);
+        }
     }
 
     #[test]
