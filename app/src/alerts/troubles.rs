@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use carillon_domain::alert::{Class, Fact, Part, Subject, SubjectKey, Trouble, What, When};
 use carillon_domain::time::Timestamp;
@@ -21,8 +21,10 @@ use super::state::{Key, Told, drifts, is_full};
 use crate::engine::EngineHandle;
 use crate::http::Tls;
 
-/// How long between two looks. They read nothing but memory and the state of the disks.
+/// How long between two looks. They read nothing but memory.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// How long between two looks at the disks, which take another thread.
+const DISKS_EVERY: Duration = Duration::from_secs(5);
 /// A database that has answered nothing for so long is away. The engine asks it each second.
 const AWAY_AFTER_MS: u64 = 5_000;
 /// A certificate is told of so long before it ends.
@@ -33,6 +35,9 @@ const INCIDENTS: usize = 1_000;
 /// Directories whose disks are looked at.
 #[derive(Debug, Clone, Default)]
 pub struct Places(pub BTreeSet<PathBuf>);
+
+/// The disk of a place: its bytes, and the free ones.
+type Disk = (PathBuf, u64, u64);
 
 /// The loop and what it knows.
 pub(super) struct Watcher {
@@ -49,6 +54,8 @@ pub(super) struct Watcher {
     was_away: Vec<(u64, u64)>,
     /// Whether it is known which troubles a former session of the node has told, and which it could not tell.
     knows_former: bool,
+    /// The disks as they were found last.
+    disks: Option<(Instant, Vec<Disk>)>,
 }
 
 impl Watcher {
@@ -60,8 +67,8 @@ impl Watcher {
         refused: RefusedPlugins,
         away: AwayNote,
     ) -> Self {
-        let (told, away_since_ms, was_away, knows_former) = (Told::default(), None, Vec::new(), false);
-        Self { store, engine, tls, places, refused, away, told, away_since_ms, was_away, knows_former }
+        let (told, away_since_ms, was_away, knows_former, disks) = (Told::default(), None, Vec::new(), false, None);
+        Self { store, engine, tls, places, refused, away, told, away_since_ms, was_away, knows_former, disks }
     }
 
     /// Looks for ever.
@@ -108,7 +115,10 @@ impl Watcher {
             self.was_away.remove(0);
             self.away.remove();
         }
-        let (open, looked_at) = self.look().await;
+        if self.disks.as_ref().is_none_or(|(at, _)| at.elapsed() >= DISKS_EVERY) {
+            self.disks = Some((Instant::now(), self.look_at_disks().await));
+        }
+        let (open, looked_at) = self.look();
         for (key, trouble) in self.told.news(&open, &looked_at) {
             let now = self.store.now().await?;
             let is_open = trouble.is_some();
@@ -147,7 +157,7 @@ impl Watcher {
     }
 
     /// The troubles that are open now, and all that were looked at.
-    async fn look(&self) -> (BTreeMap<Key, Trouble>, BTreeSet<Key>) {
+    fn look(&self) -> (BTreeMap<Key, Trouble>, BTreeSet<Key>) {
         let (mut open, mut looked_at) = (BTreeMap::new(), BTreeSet::new());
         let mut note = |key: Key, trouble: Option<Trouble>| {
             looked_at.insert(key.clone());
@@ -158,11 +168,11 @@ impl Watcher {
         let drift_ms = self.engine.counts().clock_offset_ms.saturating_neg();
         let drift = drifts(self.told.is_open(&clock), drift_ms).then_some(Trouble::ClockDrift { drift_ms });
         note(clock, drift);
-        for (place, bytes, free) in self.disks().await {
+        for (place, bytes, free) in self.disks.iter().flat_map(|(_, disks)| disks) {
             let path = place.display().to_string();
             let key = (When::DiskFull, self.part(Some(&path)));
-            let full = is_full(self.told.is_open(&key), bytes, free);
-            note(key, full.then_some(Trouble::DiskFull { path, free }));
+            let full = is_full(self.told.is_open(&key), *bytes, *free);
+            note(key, full.then_some(Trouble::DiskFull { path, free: *free }));
         }
         for (file, why) in self.refused.now() {
             let file = file.display().to_string();
@@ -178,8 +188,8 @@ impl Watcher {
         (open, looked_at)
     }
 
-    /// The disk of each place: its bytes, and the free ones. A place that cannot be looked at is left out.
-    async fn disks(&self) -> Vec<(PathBuf, u64, u64)> {
+    /// The disk of each place. A place that cannot be looked at is left out.
+    async fn look_at_disks(&self) -> Vec<Disk> {
         let places = self.places.0.clone();
         // A network disk may let it wait.
         let look = move || places.into_iter().filter_map(|place| disk(&place).map(|(all, free)| (place, all, free)));
