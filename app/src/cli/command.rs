@@ -47,9 +47,9 @@ pub enum Command {
     Backup(BackupArgs),
     /// Put a backup in the place of the database file; the server must be stopped
     Restore(RestoreArgs),
-    /// Read a crontab into jobs
+    /// Read a crontab, or definitions as JSON, YAML or TOML, into jobs
     Import(ImportArgs),
-    /// Write the jobs as a crontab or as JSON
+    /// Write the jobs as a crontab, or as JSON, YAML or TOML
     Export(ExportArgs),
     /// Add, change, look at and run jobs
     #[command(subcommand)]

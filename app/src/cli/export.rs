@@ -1,13 +1,14 @@
-//! `carillon export`: all jobs of a namespace as a crontab, or complete as JSON.
+//! `carillon export`: all jobs of a namespace as a crontab, or complete as definitions, which `carillon import` reads.
 
 use std::collections::BTreeMap;
 
 use carillon_domain::crontab::{self, CrontabJob, Executor, ExportJob, Form, MAIL_LABEL};
 use clap::{Args, ValueEnum};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::args::PlacesArgs;
 use super::client::{Call, Client};
+use super::document;
 use super::failure::CommandFailure;
 use super::out::{Out, note};
 use super::table::cell;
@@ -32,6 +33,10 @@ pub enum Format {
     Crontab,
     /// A body for `POST /v1/jobs:batch`, one job a line.
     Json,
+    /// The same as YAML.
+    Yaml,
+    /// The same as TOML.
+    Toml,
 }
 
 /// The defaults of a job, as the API shows them.
@@ -58,8 +63,12 @@ pub fn export(args: &ExportArgs, out: &mut Out) -> Result<(), CommandFailure> {
         let jobs = if secret == 1 { "one job" } else { &format!("{secret} jobs") };
         note(&format!("the secrets of {jobs} are left out: the server shows them to nobody"));
     }
-    if args.place.server.json || args.format == Format::Json {
-        return write_json(&jobs, out);
+    match args.format {
+        _ if args.place.server.json => return write_json(&jobs, out),
+        Format::Json => return write_json(&jobs, out),
+        Format::Yaml => return write_document(document::Format::Yaml, &jobs, out),
+        Format::Toml => return write_document(document::Format::Toml, &jobs, out),
+        Format::Crontab => {}
     }
     let mails = if jobs.iter().any(has_mail) { mail_routes(&client)? } else { BTreeMap::new() };
     let exports: Vec<ExportJob> = jobs.iter().map(|job| export_job(job, &mails)).collect();
@@ -81,13 +90,22 @@ fn mail_routes(client: &Client) -> Result<BTreeMap<String, Value>, CommandFailur
 fn write_json(jobs: &[Value], out: &mut Out) -> Result<(), CommandFailure> {
     out.line("{\"items\":[")?;
     for (at, job) in jobs.iter().enumerate() {
-        let fields = job.as_object().into_iter().flatten();
-        let fields = fields.filter(|(key, _)| !ADDED_BY_READING.contains(&key.as_str()));
-        let definition: Map<String, Value> = fields.map(|(key, value)| (key.clone(), value.clone())).collect();
         let comma = if at + 1 < jobs.len() { "," } else { "" };
-        out.line(&format!("{}{comma}", Value::Object(definition)))?;
+        out.line(&format!("{}{comma}", definition(job)))?;
     }
     out.line("]}")
+}
+
+fn write_document(format: document::Format, jobs: &[Value], out: &mut Out) -> Result<(), CommandFailure> {
+    let items: Vec<Value> = jobs.iter().map(definition).collect();
+    out.bytes(format.write(&json!({"items": items}))?.as_bytes())
+}
+
+/// A job without the fields that reading adds.
+fn definition(job: &Value) -> Value {
+    let fields = job.as_object().into_iter().flatten();
+    let fields = fields.filter(|(key, _)| !ADDED_BY_READING.contains(&key.as_str()));
+    fields.map(|(key, value)| (key.clone(), value.clone())).collect::<Map<String, Value>>().into()
 }
 
 /// A job of the API in the words of the crontab writer. Its `MAILTO=` comes back where a route still mails to these addresses.
@@ -166,8 +184,6 @@ fn env(env: &Value, unsaid: &mut Vec<String>) -> BTreeMap<String, String> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]

@@ -280,7 +280,7 @@ fn put(state: &mut State, definition: Value) -> (&'static str, Value) {
         "namespace": "default", "timezone": null, "executor": "shell", "overlap": "skip", "timeout": null,
         "misfire": {"policy": "fire_once", "grace": "30s"}, "kill_grace": "10s", "on_lost": "skip", "jitter": "0s",
         "retry": {"max_attempts": 1, "backoff": "10s", "max_backoff": "5m"}, "dst": {"gap": "after", "overlap": "first"},
-        "start_at": null, "end_at": null, "labels": {}, "paused": before.as_ref().is_some_and(|job| job["paused"] == true),
+        "start_at": null, "end_at": null, "labels": {}, "expect": null, "ping": null, "paused": before.as_ref().is_some_and(|job| job["paused"] == true),
         "pause": null, "state": "idle", "next_due_at": "2026-01-01T03:00:00.000Z", "previous_due_at": null, "last_run": null,
         "current_run": null, "node": null, "created_at": "2025-01-01T00:00:00.000Z", "updated_at": "2025-01-01T00:00:00.000Z",
         "generation": before.as_ref().map_or(1, |job| job["generation"].as_u64().unwrap()),

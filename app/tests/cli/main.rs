@@ -2,6 +2,7 @@
 
 mod alerts;
 mod client;
+mod definitions;
 mod fake;
 mod import;
 mod mcp;

@@ -37,13 +37,18 @@ struct Fault {
 impl Format {
     /// By the end of the file's name. Without one that says it, text that begins like JSON is JSON, and other text is YAML.
     pub fn of(file: &str, text: &str) -> Self {
+        let begins_like_json = text.trim_start().starts_with(['{', '[']);
+        Self::by_ending(file).unwrap_or(if begins_like_json { Self::Json } else { Self::Yaml })
+    }
+
+    /// By the end of the file's name, where that says it.
+    pub fn by_ending(file: &str) -> Option<Self> {
         let ending = Path::new(file).extension().and_then(|ending| ending.to_str()).unwrap_or_default();
         match ending.to_ascii_lowercase().as_str() {
-            "json" => Self::Json,
-            "yaml" | "yml" => Self::Yaml,
-            "toml" => Self::Toml,
-            _ if text.trim_start().starts_with(['{', '[']) => Self::Json,
-            _ => Self::Yaml,
+            "json" => Some(Self::Json),
+            "yaml" | "yml" => Some(Self::Yaml),
+            "toml" => Some(Self::Toml),
+            _ => None,
         }
     }
 

@@ -45,6 +45,7 @@ fn without_nulls(value: Value) -> Value {
             let set = fields.into_iter().filter(|(_, value)| !value.is_null());
             set.map(|(key, value)| (key, without_nulls(value))).collect::<Map<String, Value>>().into()
         }
+        Value::Array(items) => items.into_iter().map(without_nulls).collect::<Vec<Value>>().into(),
         other => other,
     }
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::report::Row;
 use crate::crontab_jobs::{definition_of, merged};
 
-/// Jobs as the server shows them, by name.
+/// Jobs as the server shows them, by name, or by namespace and name.
 pub(super) type Stored = BTreeMap<String, Value>;
 
 /// The fate of the lines so far, and the jobs to send.
@@ -17,12 +17,14 @@ pub(super) struct Plan {
     pub rows: Vec<Row>,
     /// Each with the index of its row.
     pub to_send: Vec<(usize, Value)>,
+    /// Whether the file is a crontab, which has a line for each row.
+    pub of_crontab: bool,
 }
 
 impl Plan {
     /// Compares the lines with what is stored; `None` when that is not known.
     pub fn new(lines: &[Line], stored: Option<&Stored>, namespace: &str, stem: &str) -> Self {
-        let mut plan = Plan::default();
+        let mut plan = Plan { of_crontab: true, ..Plan::default() };
         for line in lines {
             let mut row = Row::of(line);
             if let LineKind::Job(job) = &line.what {
@@ -41,5 +43,10 @@ impl Plan {
             plan.rows.push(row);
         }
         plan
+    }
+
+    /// Whether something of the file could not be imported.
+    pub fn has_errors(&self) -> bool {
+        self.rows.iter().any(|row| row.status == "error")
     }
 }

@@ -135,7 +135,7 @@ impl Reading {
             let place = DefinitionContext {
                 namespace: self.namespace.as_deref(),
                 name: None,
-                executors: &executors,
+                executors: Some(&executors),
                 stored: stored.map(|(job, _)| job.as_ref()),
             };
             let target = target_namespace(&body, place.namespace);

@@ -146,7 +146,7 @@ async fn save(
         let place = DefinitionContext {
             namespace: namespace.as_deref(),
             name,
-            executors: &executors,
+            executors: Some(&executors),
             stored: stored.as_ref().map(|stored| stored.job.as_ref()),
         };
         let Definition { job, paused } = definition(body.clone(), &place).map_err(Problem::fields)?;

@@ -41,7 +41,7 @@ pub(in crate::http) fn route(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
         let place = DefinitionContext {
             namespace: namespace.as_deref(),
             name: Some(&name),
-            executors: &executors,
+            executors: Some(&executors),
             stored: before.as_ref().map(|before| before.job.as_ref()),
         };
         let put = definition(body, &place).map_err(Problem::fields)?;

@@ -50,8 +50,8 @@ pub struct DefinitionContext<'a> {
     pub namespace: Option<&'a str>,
     /// The name of the path; the body's must be the same.
     pub name: Option<&'a str>,
-    /// The executors of this node.
-    pub executors: &'a ByName,
+    /// The executors of this node; `None` where they are not known, and params are not checked.
+    pub executors: Option<&'a ByName>,
     /// The stored definition of that name, where the body left out values of secrets.
     pub stored: Option<&'a Job>,
 }
@@ -149,13 +149,14 @@ fn params(fields: &mut Fields, executor: &str, place: &DefinitionContext<'_>) ->
         fields.faults(missing);
         return String::new();
     }
-    match place.executors.get(executor) {
-        None => {
-            let known: Vec<_> = place.executors.keys().map(String::as_str).collect();
+    match place.executors.map(|executors| (executors, executors.get(executor))) {
+        None => {}
+        Some((executors, None)) => {
+            let known: Vec<_> = executors.keys().map(String::as_str).collect();
             let shown = quoted(executor);
             fields.fault("executor", format!("this node has no executor {shown}; it has: {}", known.join(", ")));
         }
-        Some(executor) => {
+        Some((_, Some(executor))) => {
             if let Err(faults) = executor.check(&params) {
                 fields.faults(faults.into_iter().map(|(field, message)| FieldError { field, message }));
             }

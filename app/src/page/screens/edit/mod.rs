@@ -132,7 +132,7 @@ fn read(
     let executors = visit.api.engine.executors();
     let stored: Option<&Arc<Job>> = stored.map(|view| &view.job);
     let place =
-        DefinitionContext { namespace: None, name: None, executors: &executors, stored: stored.map(Arc::as_ref) };
+        DefinitionContext { namespace: None, name: None, executors: Some(&executors), stored: stored.map(Arc::as_ref) };
     definition(body, &place)
 }
 

@@ -111,7 +111,7 @@ fn checked(visit: &Visit, mut fate: Fate) -> Fate {
 
 fn read(visit: &Visit, body: Value) -> Result<Definition, Problem> {
     let executors = visit.api.engine.executors();
-    let place = DefinitionContext { namespace: None, name: None, executors: &executors, stored: None };
+    let place = DefinitionContext { namespace: None, name: None, executors: Some(&executors), stored: None };
     definition(body, &place).map_err(Problem::fields)
 }
 
