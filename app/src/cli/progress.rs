@@ -47,10 +47,10 @@ impl Progress {
         }
     }
 
-    /// Says that `done` of `all` is done.
+    /// Says that `done` of `all` is done; nothing where there is nothing to do.
     pub fn tell(&mut self, done: u64, all: u64) {
         let is_new = self.shown_at.is_none_or(|at| at.elapsed() >= BETWEEN);
-        if self.is_shown && is_new {
+        if self.is_shown && is_new && all > 0 {
             self.shown_at = Some(Instant::now());
             // Nobody may be looking, which is no failure.
             let _ = write!(io::stderr(), "\r\u{1b}[K{}", line(self.verb, (done, all), self.unit));

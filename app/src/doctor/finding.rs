@@ -56,7 +56,7 @@ impl Finding {
     /// From a sentence of the server, which ends with the remedy after its last semicolon. One without takes `otherwise`.
     pub fn of_sentence(part: &'static str, level: Level, sentence: &str, otherwise: &str) -> Self {
         let (says, remedy) = sentence.rsplit_once("; ").unwrap_or((sentence, otherwise));
-        Self { part, level, says: says.to_owned(), remedy: Some(remedy.to_owned()) }
+        Self { part, level, says: says.to_owned(), remedy: Some(as_sentence(remedy)) }
     }
 
     /// As `--json` shows it.
@@ -75,6 +75,13 @@ impl Finding {
     }
 }
 
+/// The end of a sentence as a sentence of its own.
+fn as_sentence(text: &str) -> String {
+    let mut letters = text.trim_end_matches('.').chars();
+    let first: String = letters.next().into_iter().flat_map(char::to_uppercase).collect();
+    format!("{first}{}.", letters.as_str())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -84,10 +91,11 @@ mod tests {
         let of = |sentence| Finding::of_sentence("token", Level::Error, sentence, "look at it");
         assert_eq!(
             of("it is bad; a mode; `chmod 600` it"),
-            Finding::error("token", "it is bad; a mode", "`chmod 600` it")
+            Finding::error("token", "it is bad; a mode", "`chmod 600` it.")
         );
-        assert_eq!(of("it is bad"), Finding::error("token", "it is bad", "look at it"));
-        assert_eq!(of("it is bad").text(), "error    token: it is bad\n         do: look at it\n");
+        assert_eq!(of("it is bad; name another"), Finding::error("token", "it is bad", "Name another."));
+        assert_eq!(of("it is bad"), Finding::error("token", "it is bad", "Look at it."));
+        assert_eq!(of("it is bad").text(), "error    token: it is bad\n         do: Look at it.\n");
         assert_eq!(Finding::ok("port", "free").text(), "ok       port: free\n");
         assert!(Level::Ok < Level::Warning && Level::Warning < Level::Error);
     }
