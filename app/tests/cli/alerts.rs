@@ -25,6 +25,7 @@ fn a_route_is_put_shown_changed_and_deleted() {
     assert_eq!(put(&fake, &[], &shown).0, 0);
     let (code, said) = put(&fake, &[], &shown);
     assert_eq!((code, said.as_str()), (4, "error: somebody else was faster\n"), "the file is older than the route");
+    assert_eq!(fake.out(&["alert", "show", "opps"], 3), "error: there is no route opps; did you mean ops?\n");
     assert_eq!(fake.out(&["alert", "delete", "ops"], 0), "ops is deleted\n");
     fake.out(&["alert", "show", "ops"], 3);
 }

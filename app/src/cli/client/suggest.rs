@@ -1,4 +1,4 @@
-//! A job of a similar name, for those who mistyped one.
+//! A job or a route of a similar name, for those who mistyped one.
 
 use serde_json::Value;
 
@@ -9,13 +9,19 @@ const MOST: &str = "1000";
 /// From how much alike two names are taken for one, of 1.
 const ALIKE: f64 = 0.8;
 
-/// The job that may have been meant by a call of one that is not there.
+/// The job or the route that may have been meant by a call of one that is not there.
 pub(super) fn meant(client: &Client, call: &Call<'_>) -> Option<String> {
-    let name = call.path.strip_prefix("/v1/jobs/")?.split('/').next()?;
-    let namespace = call.query.iter().find(|(key, _)| *key == "namespace").map(|(_, value)| value.clone());
-    let list = Call::get("/v1/jobs").with_some("namespace", namespace).with("limit", MOST);
-    let jobs = client.call(list).ok()?.take_items();
-    nearest(name, jobs.iter().filter_map(|job: &Value| job["name"].as_str())).map(str::to_owned)
+    let (name, list) = match (call.path.strip_prefix("/v1/jobs/"), call.path.strip_prefix("/v1/alerts/")) {
+        (Some(name), _) => {
+            let namespace = call.query.iter().find(|(key, _)| *key == "namespace").map(|(_, value)| value.clone());
+            (name, Call::get("/v1/jobs").with_some("namespace", namespace).with("limit", MOST))
+        }
+        (None, Some(name)) => (name, Call::get("/v1/alerts")),
+        (None, None) => return None,
+    };
+    let found = client.call(list).ok()?.take_items();
+    let names = found.iter().filter_map(|item: &Value| item["name"].as_str());
+    nearest(name.split('/').next()?, names).map(str::to_owned)
 }
 
 fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
