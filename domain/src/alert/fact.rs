@@ -237,6 +237,11 @@ impl Ended {
         FiringKey { job: self.record.job, due_at: self.record.due_at, trigger: self.record.trigger }
     }
 
+    /// Whether it is an attempt that never came. Then the failure before it is the last word of the firing.
+    pub const fn never_came(&self) -> bool {
+        !self.ran() && matches!(self.record.status, Status::Skipped | Status::Cancelled)
+    }
+
     /// Whether a process of it ran.
     pub const fn ran(&self) -> bool {
         self.record.started_at.is_some()
@@ -244,7 +249,8 @@ impl Ended {
 }
 
 /// When the next attempt of `firing` after attempt number `attempt` starts or started; `None` if there is none. `row` and `beside` are
-/// the job's rows now, `later` are records of the same job. History does not mark attempts, so that no run pays for this.
+/// the job's rows now, `later` are records of the same job. History does not mark attempts, so that no run pays for this. The end of a
+/// pause drops what is armed, so in a paused row no attempt waits.
 pub fn retry_of(
     firing: FiringKey,
     attempt: u32,
@@ -257,7 +263,8 @@ pub fn retry_of(
     };
     let of_row = row.into_iter().flat_map(|row| {
         let held = row.phase.held().map(|held| held.firing);
-        row.armed.into_iter().chain(row.manual.map(|manual| manual.firing)).chain(held)
+        let armed = row.armed.filter(|_| row.pause.is_none());
+        armed.into_iter().chain(row.manual.map(|manual| manual.firing)).chain(held)
     });
     let of_beside = beside.iter().filter(|run| run.key == firing).flat_map(|run| {
         run.waiting.map(|waiting| waiting.firing).into_iter().chain(run.phase.held().map(|held| held.firing))

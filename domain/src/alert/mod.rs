@@ -5,7 +5,8 @@
 //! simulator. One node at a time steps, in one commit with the cursor of the journals, so each fact is judged once in the cluster.
 //!
 //! A [`Route`] says which facts it wants and whom it tells. An [`Incident`] is one trouble of one subject on one route, from its first
-//! fact until it is over. A [`Notice`] is a message; a [`Delivery`] is the way of one notice to one [`Target`].
+//! fact until it is over. A [`Notice`] is a message; a [`Delivery`] is the way of one notice to one [`Target`]. [`calls`] reads the same
+//! facts for the monitors of jobs.
 
 mod delivery;
 pub mod expect;
@@ -25,7 +26,7 @@ pub use expect::{BadTimeOfDay, Because, Broken, Expect, TimeOfDay, Verdict};
 pub use fact::{Ended, Fact, JobSubject, Part, Subject, SubjectKey, Trouble, What, retry_of};
 pub use incident::{Class, HeldBack, Incident, IncidentKey, Telling};
 pub use notice::{BadNoticeId, CronMail, Notice, NoticeId, State};
-pub use ping::{Ping, PingCall, PingKind};
+pub use ping::{Calls, HeldCall, HeldCalls, Ping, PingCall, PingKind, calls, wanted_calls};
 pub use route::{Route, RouteError, Selection};
 pub use storm::Storm;
 pub use target::Target;

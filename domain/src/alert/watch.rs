@@ -1,11 +1,12 @@
 //! The watch step: facts in, notices out. One node at a time steps, in the commit that moves the cursor of the journals.
 //!
 //! A store gathers facts in one snapshot: those of the journals, those that [`judge`](super::expect::judge) makes of due times, and two
-//! that it finds by looking. Where [`HeldBack::look_at`] has come and [`retry_of`](super::retry_of) finds no next attempt, it adds
-//! `RetryDropped`. Where an incident's job is gone, it adds `Gone`. Where a job with incidents was changed, it adds `Seen`.
+//! that it finds by looking. Where the look at a [`HeldBack`] or a [`HeldCall`](super::HeldCall) is due and
+//! [`retry_of`](super::retry_of) finds no next attempt, it adds `RetryDropped`. Where an incident's job is gone, it adds `Gone`. Where a job
+//! with incidents was changed, it adds `Seen`.
 //!
 //! Then it loads the incidents of [`wanted`], those whose `next_look` has come, and all storms. It calls [`step`], and writes the answer
-//! with the cursor. The model and the simulator do the same.
+//! with the cursor. The model and the simulator do the same. [`calls`](super::calls) answers the calls of monitors for the same facts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +17,6 @@ use super::expect::Verdict;
 use super::fact::{Ended, Fact, JobSubject, Subject, What};
 use super::incident::{Class, HeldBack, Incident, IncidentKey};
 use super::notice::{Notice, NoticeId, State};
-use super::ping::{PingCall, PingKind};
 use super::route::Route;
 use super::sentence;
 use super::storm::Storm;
@@ -40,8 +40,6 @@ pub struct WriteSet {
     pub storms: BTreeMap<String, Option<Storm>>,
     /// New notices. Each gets one delivery for each target of its route.
     pub notices: Vec<Notice>,
-    /// New calls of monitors; each is one delivery.
-    pub pings: Vec<PingCall>,
     /// The earliest time at which one of the rows that were loaded or written must be looked at again.
     pub next_look: Option<Timestamp>,
 }
@@ -74,7 +72,7 @@ pub fn step(routes: &[Route], loaded: Loaded, facts: &[Fact], now: Timestamp) ->
     step.look(routes);
     let Step { incidents, mut raw, .. } = step;
 
-    let mut writes = WriteSet { pings: facts.iter().filter_map(ping).collect(), ..WriteSet::default() };
+    let mut writes = WriteSet::default();
     let mut looks: Vec<Timestamp> = Vec::new();
     for route in routes {
         let of_route = raw.remove(&route.name).unwrap_or_default();
@@ -125,21 +123,6 @@ pub fn test(route: &Route, now: Timestamp) -> Notice {
         with_output: false,
         cron_mail: None,
     }
-}
-
-/// The call of a job's monitor that follows from a fact. A run that somebody or a newer firing ended tells it nothing, and neither does
-/// an attempt that is tried again.
-fn ping(fact: &Fact) -> Option<PingCall> {
-    let (Subject::Job(job), What::Ended(ended)) = (&fact.subject, &fact.what) else { return None };
-    let kind = match ended.record.status {
-        Status::Succeeded => PingKind::Success,
-        Status::Failed | Status::TimedOut | Status::Lost if !ended.is_held_back() => PingKind::Failure,
-        _ => return None,
-    };
-    let url = job.ping.as_ref()?.url(kind)?.to_owned();
-    let run = ended.record.id;
-    let id = NoticeId::derived(&["ping", &job.id.to_string(), &run.to_string(), kind.as_str()]);
-    Some(PingCall { id, job: job.id, run, kind, url, at: ended.record.finished_at })
 }
 
 /// Whether a route is told of that subject at all. A route that selects jobs is not told of the cluster.
@@ -230,8 +213,7 @@ impl Step {
             && let Some(held) = incident.release(ended.firing())
         {
             // An attempt that never came leaves the failure before it as the last word.
-            let dropped = !ended.ran() && matches!(record.status, Status::Skipped | Status::Cancelled);
-            let notice = dropped.then(|| incident.add(route, held.telling, 1, held.at, now)).flatten();
+            let notice = ended.never_came().then(|| incident.add(route, held.telling, 1, held.at, now)).flatten();
             self.tell(notice);
         }
         if ended.ran() {

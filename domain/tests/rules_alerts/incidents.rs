@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use carillon_domain::alert::{
-    Because, Broken, Class, CronMail, Ended, Fact, JobSubject, Ping, PingKind, Route, Selection, Subject, Trouble,
-    Verdict, What, When, retry_of, watch,
+    Because, Broken, Class, CronMail, Ended, Fact, JobSubject, Route, Selection, Subject, Trouble, Verdict, What, When,
+    retry_of, watch,
 };
-use carillon_domain::firing::{ConcurrentRun, Firing, FiringKey, JobState, Phase, Waiting};
+use carillon_domain::firing::{ConcurrentRun, Firing, FiringKey, JobState, Pause, Phase, Waiting};
 use carillon_domain::id::JobId;
 use carillon_domain::job::Job;
 use carillon_domain::run::{DueRange, RunRecord, Status, Trigger};
@@ -179,6 +179,9 @@ fn whether_a_failure_is_tried_again_is_seen_in_rows_and_later_records() {
     let waiting = JobState { armed: Some(again), ..row.clone() };
     assert_eq!(retry_of(key(), 1, Some(&waiting), &[], &[]), Some(nth(2)));
     assert_eq!(retry_of(key(), 1, Some(&row), &[], &[]), None, "the next due time is no attempt");
+    let pause = Some(Pause { since: nth(1), until: None, reason: None });
+    let paused = JobState { pause, ..waiting.clone() };
+    assert_eq!(retry_of(key(), 1, Some(&paused), &[], &[]), None, "the end of a pause drops it");
     assert_eq!(retry_of(key(), 1, None, &[], std::slice::from_ref(&failed)), None);
     let second = RunRecord { attempt: 2, started_at: Some(nth(2)), ..failed.clone() };
     assert_eq!(
@@ -273,33 +276,4 @@ fn output_is_told_once_for_each_run_that_wrote_some() {
     let over = world.told(nth(3), &[with_output(Status::Succeeded, |_| ())]);
     assert_eq!(over, ["output open", "failed recovered", "output open"], "a recovery has no output");
     assert!(world.told(nth(4), &[end(4, Status::Succeeded)]).is_empty(), "a run without output sends no mail");
-}
-
-#[test]
-fn a_monitor_is_called_at_the_end_of_runs_only() {
-    let monitor = |fact: &mut Fact| {
-        if let Subject::Job(job) = &mut fact.subject {
-            job.ping = Some(Ping { success: None, ..Ping::of_url("https://hc-ping.com/1") });
-        }
-    };
-    let calls = |mut fact: Fact| {
-        monitor(&mut fact);
-        World::default().write(nth(9), &[fact]).pings
-    };
-    let failure = calls(end(1, Status::TimedOut));
-    assert_eq!(
-        (failure.len(), failure[0].kind, failure[0].url.as_str()),
-        (1, PingKind::Failure, "https://hc-ping.com/1/fail")
-    );
-    assert_eq!(failure, calls(end(1, Status::TimedOut)), "the same run has the same id");
-    assert_ne!(failure[0].id, calls(end(2, Status::TimedOut))[0].id);
-    for silent in [
-        end(1, Status::Succeeded),
-        end(1, Status::Cancelled),
-        end(1, Status::Skipped),
-        tried_again(record(1, nth(1), Status::Failed), nth(2)),
-    ] {
-        assert_eq!(calls(silent), []);
-    }
-    assert_eq!(calls(tried_again(record(1, nth(1), Status::Lost), nth(2))).len(), 1);
 }

@@ -4,6 +4,7 @@ mod clock_changes;
 mod deliveries;
 mod expecting;
 mod incidents;
+mod monitors;
 mod properties;
 mod routes;
 mod sentences;

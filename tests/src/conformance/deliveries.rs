@@ -3,22 +3,18 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use carillon_domain::alert::{
-    Answer, Delivery, DeliveryState, Ping, PingKind, Refused, RefusedReceiver, Route, Target, When,
-};
+use carillon_domain::alert::{Answer, Delivery, DeliveryState, Refused, RefusedReceiver, Route, Target, When};
 use carillon_domain::id::SessionId;
-use carillon_domain::job::Job;
-use carillon_domain::run::Status;
 use carillon_doubles::author;
 use carillon_store::alerts::{
-    AlertError, Claimed, DeliveryClaim, DeliveryCounts, DeliveryQuery, DeliveryView, IncidentQuery, Message,
+    AlertError, Claimed, DeliveryClaim, DeliveryCounts, DeliveryQuery, DeliveryView, IncidentQuery,
 };
 use carillon_store::{AuditDocument, AuditQuery, AuditState, AuditedDelivery};
 
-use super::alerts::{notices, put, route, run_once, step};
-use super::fixture::{StoreFixture, at, job};
+use super::alerts::{notices, put, route};
+use super::fixture::{StoreFixture, at};
 
-async fn claim(bench: &StoreFixture, session: SessionId, limit: usize) -> Vec<Claimed> {
+pub(super) async fn claim(bench: &StoreFixture, session: SessionId, limit: usize) -> Vec<Claimed> {
     let request = DeliveryClaim { session, limit, in_flight: BTreeMap::new(), per_host: 100 };
     bench.store.claim_deliveries(&request).await.unwrap()
 }
@@ -238,47 +234,6 @@ pub async fn counts_are_bounded(bench: &StoreFixture) {
             assert_eq!(bench.store.delivery_counts().await.unwrap(), counts);
         }
     }
-}
-
-/// A monitor is called at the end of each run, also where there is no route.
-pub async fn a_monitor_is_called_at_the_end_of_a_run(bench: &StoreFixture) {
-    let ping = Some(Ping::of_url("https://hc-ping.com/x"));
-    let view = bench.create(Job { ping, ..job("a") }).await;
-    for status in [Status::Succeeded, Status::Failed] {
-        for _ in 0..2 {
-            run_once(bench, status).await;
-        }
-        step(bench).await;
-    }
-    let mut claimed = claim(bench, bench.me, 9).await;
-    claimed.sort_by_key(|claimed| claimed.id);
-    let kinds: Vec<(PingKind, String)> = claimed
-        .iter()
-        .map(|claimed| match &claimed.message {
-            Message::Ping(ping) => (ping.kind, ping.url.clone()),
-            other @ Message::Notice(_) => panic!("{other:?}"),
-        })
-        .collect();
-    assert!(
-        !kinds.is_empty() && claimed.iter().all(|claimed| claimed.target.is_none() && claimed.host == "hc-ping.com")
-    );
-    let last = bench.store.last_ping(view.state.id).await.unwrap().unwrap();
-    assert_eq!(Some(&last.message), claimed.last().map(|claimed| &claimed.message));
-    let records = bench.records("a").await;
-    let expected: Vec<(PingKind, String)> = records
-        .iter()
-        .rev()
-        .map(|record| match record.status {
-            Status::Succeeded => (PingKind::Success, "https://hc-ping.com/x".to_owned()),
-            _ => (PingKind::Failure, "https://hc-ping.com/x/fail".to_owned()),
-        })
-        .collect();
-    assert_eq!(kinds, expected);
-    assert!(notices(bench).await.is_empty());
-    bench.put(job("a")).await;
-    run_once(bench, Status::Failed).await;
-    step(bench).await;
-    assert_eq!(bench.store.last_ping(view.state.id).await.unwrap().unwrap().id, last.id, "it has no monitor any more");
 }
 
 /// A notice that tries a route goes to each of its targets, and opens nothing.

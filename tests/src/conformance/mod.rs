@@ -17,6 +17,7 @@ pub mod jobs;
 pub mod listing;
 pub mod live_output;
 pub mod lost_commits;
+pub mod monitors;
 pub mod overlaps;
 pub mod random_walk;
 pub mod reports;
@@ -109,8 +110,9 @@ macro_rules! store_conformance {
             deliveries: a_delivery_is_sent_by_one_node, a_lease_that_ran_out_is_followed_by_another_node,
                 a_refused_delivery_is_given_up_and_sent_again, a_delivery_follows_its_route,
                 a_receiver_who_was_refused_gets_a_delivery_alone, a_claim_keeps_to_the_limit_of_each_host, deliveries_page_by_page, old_deliveries_are_purged, counts_are_bounded,
-                a_monitor_is_called_at_the_end_of_a_run, a_route_is_tried,
-                tests_and_repeats_have_entries_in_the_audit_log;
+                a_route_is_tried, tests_and_repeats_have_entries_in_the_audit_log;
+            monitors: a_monitor_is_called_at_the_end_of_a_run, a_failure_whose_next_attempt_is_dropped_calls_its_monitor,
+                a_failure_that_is_tried_again_calls_its_monitor_once;
             expectations: what_broke_while_everything_was_down_is_told_once,
                 an_expectation_that_is_kept_again_ends_the_trouble, those_of_a_deleted_job_are_dropped,
                 what_is_kept_again_before_the_next_step_ends_the_trouble,

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use carillon_domain::alert::{
-    CronMail, Ended, Fact, Incident, JobSubject, Route, Subject, SubjectKey, What, When, retry_of,
+    CronMail, Ended, Fact, HeldCall, Incident, JobSubject, Route, Subject, SubjectKey, What, When, retry_of,
 };
 use carillon_domain::crontab::MAIL_LABEL;
-use carillon_domain::firing::ConcurrentRun;
+use carillon_domain::firing::{ConcurrentRun, FiringKey};
 use carillon_domain::id::{JobId, RunId};
 use carillon_domain::job::Job;
 use carillon_domain::run::{RunRecord, Status};
@@ -25,6 +25,55 @@ pub(super) struct Found {
     pub facts: Vec<Fact>,
     /// Jobs that are gone: their incidents are forgotten.
     pub gone: BTreeSet<JobId>,
+}
+
+/// A job of which a row is looked at, and the failures that wait there for their next attempts.
+pub(super) struct LookedAt {
+    job: JobId,
+    held: Vec<Held>,
+}
+
+struct Held {
+    firing: FiringKey,
+    attempt: u32,
+    at: Timestamp,
+    look_at: Timestamp,
+}
+
+impl LookedAt {
+    /// An incident of a job; `None` for one of the cluster.
+    pub fn incident(incident: &Incident) -> Option<Self> {
+        let SubjectKey::Job(job) = incident.key.subject else { return None };
+        let held = incident.held_back.iter().map(|held| Held {
+            firing: held.firing,
+            attempt: held.attempt,
+            at: held.at,
+            look_at: held.look_at,
+        });
+        Some(Self { job, held: held.collect() })
+    }
+
+    /// The calls of a job's monitor that wait.
+    pub fn calls(job: JobId, calls: &[HeldCall]) -> Self {
+        let held = calls.iter().map(|held| Held {
+            firing: held.firing,
+            attempt: held.attempt,
+            at: held.call.at,
+            look_at: held.look_at,
+        });
+        Self { job, held: held.collect() }
+    }
+}
+
+impl Found {
+    /// The facts, and that jobs are gone.
+    pub fn with_those_that_are_gone(&self, now: Timestamp) -> Vec<Fact> {
+        let gone = |job: &JobId| {
+            let key = JobKey { namespace: String::new(), name: String::new() };
+            Fact { at: now, subject: Subject::Job(subject(*job, &key, None)), what: What::Gone }
+        };
+        self.facts.iter().cloned().chain(self.gone.iter().map(gone)).collect()
+    }
 }
 
 /// The new rows of a journal, in the order of their numbers. A journal that ends below what was judged is followed from its end on.
@@ -70,7 +119,7 @@ pub(super) async fn of_journals<T: Tables>(
     tables: &mut T,
     numbers: &[u64],
     stored: Vec<(Timestamp, StoredFact)>,
-    looked_at: &[Incident],
+    looked_at: &[LookedAt],
 ) -> StoreResult<Found> {
     let recorded = records(tables, numbers).await?;
     let mut ids: BTreeSet<JobId> = recorded.iter().map(|recorded| recorded.record.job).collect();
@@ -78,7 +127,7 @@ pub(super) async fn of_journals<T: Tables>(
         StoredSubject::Job(job) => Some(job),
         StoredSubject::Cluster(_) => None,
     }));
-    ids.extend(looked_at.iter().filter_map(job_of));
+    ids.extend(looked_at.iter().map(|one| one.job));
     let jobs = jobs(tables, ids.into_iter().collect()).await?;
 
     let mut found = Found::default();
@@ -118,7 +167,7 @@ pub(super) async fn of_journals<T: Tables>(
         found.facts.push(Fact { at, subject: about, what });
     }
     dropped(tables, &jobs, looked_at, &mut found).await?;
-    let seen: BTreeSet<JobId> = looked_at.iter().filter_map(job_of).collect();
+    let seen: BTreeSet<JobId> = looked_at.iter().map(|one| one.job).collect();
     for (id, row) in seen.into_iter().filter_map(|id| Some((id, jobs.get(&id)?))) {
         let expect = row.definition.job.expect;
         let starts = expect.is_some_and(|expect| expect.start_within.is_some());
@@ -133,21 +182,20 @@ pub(super) async fn of_journals<T: Tables>(
 async fn dropped<T: Tables>(
     tables: &mut T,
     jobs: &BTreeMap<JobId, JobRow>,
-    looked_at: &[Incident],
+    looked_at: &[LookedAt],
     found: &mut Found,
 ) -> StoreResult<()> {
     let now = tables.now();
-    for incident in looked_at {
-        let Some(job) = job_of(incident) else { continue };
-        for held in incident.held_back.iter().filter(|held| held.look_at <= now) {
-            let Some(row) = jobs.get(&job) else {
-                found.gone.insert(job);
+    for LookedAt { job, held } in looked_at {
+        for held in held.iter().filter(|held| held.look_at <= now) {
+            let Some(row) = jobs.get(job) else {
+                found.gone.insert(*job);
                 continue;
             };
             if next_attempt(tables, Some(row), held.firing, held.attempt).await?.is_none() {
-                let subject = Subject::Job(subject(job, &row.definition.key(), Some(row)));
+                let subject = Subject::Job(subject(*job, &row.definition.key(), Some(row)));
                 let fact = Fact { at: held.at, subject, what: What::RetryDropped(held.firing) };
-                // Several routes hold it back, and each is told by the one fact.
+                // Several routes and the monitor hold it back, and each is told by the one fact.
                 if !found.facts.contains(&fact) {
                     found.facts.push(fact);
                 }
@@ -155,13 +203,6 @@ async fn dropped<T: Tables>(
         }
     }
     Ok(())
-}
-
-fn job_of(incident: &Incident) -> Option<JobId> {
-    match incident.key.subject {
-        SubjectKey::Job(job) => Some(job),
-        SubjectKey::Cluster(_) => None,
-    }
 }
 
 /// Rows of history by their numbers.
@@ -216,7 +257,7 @@ fn may_be_tried_again(row: Option<&JobRow>, record: &RunRecord) -> bool {
 async fn next_attempt<T: Tables>(
     tables: &mut T,
     row: Option<&JobRow>,
-    firing: carillon_domain::firing::FiringKey,
+    firing: FiringKey,
     attempt: u32,
 ) -> StoreResult<Option<Timestamp>> {
     if let Some(at) = retry_of(firing, attempt, row.map(|row| &*row.state), &[], &[]) {
@@ -230,7 +271,7 @@ async fn next_attempt<T: Tables>(
     Ok(retry_of(firing, attempt, None, &beside, &later))
 }
 
-fn of_due_time(firing: carillon_domain::firing::FiringKey) -> RecordQuery {
+fn of_due_time(firing: FiringKey) -> RecordQuery {
     RecordQuery {
         jobs: Some(vec![firing.job]),
         namespace: None,

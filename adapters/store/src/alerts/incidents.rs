@@ -3,6 +3,7 @@
 use carillon_domain::alert::{Incident, IncidentKey, NoticeId, Route, SubjectKey};
 
 use super::document::{incident_from, incident_text};
+use super::held_calls;
 use super::port::{AlertRows, IncidentAsk, IncidentRow};
 use super::types::IncidentQuery;
 use crate::StoreResult;
@@ -41,7 +42,8 @@ pub(super) fn row_of(incident: &Incident, route: &Route) -> IncidentRow {
 /// See [`super::AlertStore::incidents`].
 pub(crate) async fn page<T: Tables>(tables: &mut T, query: &IncidentQuery) -> StoreResult<Vec<Incident>> {
     let rows = tables.alerts().incident_rows(&IncidentAsk::Page(query.clone())).await?;
-    let incidents = rows.iter().filter_map(|row| incident_from(&row.document).ok());
+    let incidents =
+        rows.iter().filter(|row| !held_calls::is_one(row)).filter_map(|row| incident_from(&row.document).ok());
     // One that only holds a failure back is none yet.
     Ok(incidents.filter(|incident| incident.count > 0).collect())
 }

@@ -8,6 +8,7 @@ mod deliveries;
 pub(crate) mod document;
 mod expectations;
 mod facts;
+mod held_calls;
 mod incidents;
 pub mod port;
 mod routes;

@@ -4,14 +4,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use carillon_domain::alert::watch::{self, Loaded};
-use carillon_domain::alert::{Fact, Incident, IncidentKey, Route, SubjectKey};
+use carillon_domain::alert::{
+    Fact, HeldCall, HeldCalls, Incident, IncidentKey, Route, SubjectKey, calls, wanted_calls,
+};
+use carillon_domain::id::JobId;
 use carillon_domain::time::Timestamp;
 
-use super::document::{Cursor, StoredFact, UNREADABLE_LATER, incident_from};
+use super::document::{Cursor, StoredFact, UNREADABLE_LATER, held_calls_from, incident_from};
+use super::facts::LookedAt;
 use super::port::{AlertRows, AlertWrite, DeliveryRow, FactRow, IncidentAsk, IncidentRow, Looks};
 use super::routes::Routes;
 use super::types::{Stepped, StoredRoute};
-use super::{deliveries, facts, incidents, routes};
+use super::{deliveries, facts, held_calls, incidents, routes};
 use crate::StoreResult;
 use crate::feed::JournalAsk;
 use crate::tables::Tables;
@@ -46,7 +50,9 @@ pub(crate) async fn step<T: Tables>(tables: &mut T, limit: usize, within: Durati
     let Some(mut cursor) = routes::lock_cursor(tables).await? else { return Ok(Stepped::default()) };
     let now = tables.now();
     let Routes { stored, unreadable } = routes::read_all(tables).await?;
-    if stored.is_empty() && unreadable.is_empty() && !tables.alerts().has_watched().await? {
+    let nobody = stored.is_empty() && unreadable.is_empty() && !tables.alerts().has_watched().await?;
+    // A call that waits goes with its job's monitor: the step that sees that there is none drops it.
+    if nobody && tables.alerts().first_look(Looks::Incidents).await?.is_none() {
         routes::write_all(tables, vec![AlertWrite::Cursor(Cursor::text(None))]).await?;
         return Ok(Stepped::default());
     }
@@ -68,23 +74,23 @@ pub(crate) async fn step<T: Tables>(tables: &mut T, limit: usize, within: Durati
     let rows: Vec<(Timestamp, StoredFact)> = rows.into_iter().filter_map(read).collect();
     let due = load(tables, &IncidentAsk::Due(now, LOOKS), &unreadable).await?;
     let is_full = due.rows.len() + due.unusable.len() == LOOKS;
-    let put_off = later(due.unusable, now);
-    let due = due.rows;
-    let looked_at: Vec<Incident> = due.iter().map(|(_, incident)| incident.clone()).collect();
+    let put_off = later(&due.unusable, now);
+    let looked_at: Vec<LookedAt> = due.looked_at().collect();
     let found = facts::of_journals(tables, &numbers, rows, &looked_at).await?;
 
     let mut judged = Judged::default();
     judged.take(&stored, due);
-    let wanted: Vec<String> = watch::wanted(&known, &found.facts)
-        .iter()
-        .filter(|key| !judged.loaded.contains_key(*key))
-        .map(incidents::id_of)
-        .collect();
+    let with_gone = found.with_those_that_are_gone(now);
+    let incidents = watch::wanted(&known, &found.facts).into_iter().filter(|key| !judged.loaded.contains_key(key));
+    let wanted: Vec<String> = incidents.map(|key| incidents::id_of(&key)).collect();
+    let calls = wanted_calls(&with_gone).into_iter().filter(|job| !judged.calls.contains_key(job));
+    let wanted: Vec<String> = wanted.into_iter().chain(calls.map(held_calls::id_of)).collect();
     if !wanted.is_empty() {
         // One that cannot be read is replaced where a fact opens it anew.
         let wanted = load(tables, &IncidentAsk::Ids(wanted), &unreadable).await?;
-        judged.take(&stored, wanted.rows);
+        judged.take(&stored, wanted);
     }
+    judged.call(&with_gone, now);
     let known_storm = |route: &String| unreadable.contains(route) || known.iter().any(|known| known.name == *route);
     cursor.storms.retain(|route, _| known_storm(route));
     judged.judge(&mut cursor, &stored, &found.facts, now);
@@ -107,8 +113,17 @@ pub(crate) async fn step<T: Tables>(tables: &mut T, limit: usize, within: Durati
 #[derive(Default)]
 struct FoundIncidents {
     rows: Vec<(IncidentRow, Incident)>,
+    /// Calls of monitors that wait.
+    calls: Vec<(IncidentRow, JobId, Vec<HeldCall>)>,
     /// Those that this binary cannot read, and those of routes that it cannot read.
     unusable: Vec<IncidentRow>,
+}
+
+impl FoundIncidents {
+    fn looked_at(&self) -> impl Iterator<Item = LookedAt> {
+        let incidents = self.rows.iter().filter_map(|(_, incident)| LookedAt::incident(incident));
+        incidents.chain(self.calls.iter().map(|(_, job, calls)| LookedAt::calls(*job, calls)))
+    }
 }
 
 async fn load<T: Tables>(
@@ -118,6 +133,13 @@ async fn load<T: Tables>(
 ) -> StoreResult<FoundIncidents> {
     let mut found = FoundIncidents::default();
     for row in tables.alerts().incident_rows(ask).await? {
+        if held_calls::is_one(&row) {
+            match (row.job, held_calls_from(&row.document)) {
+                (Some(job), Ok(calls)) => found.calls.push((row, job, calls)),
+                _ => found.unusable.push(row),
+            }
+            continue;
+        }
         match incident_from(&row.document) {
             Ok(incident) if !unreadable.contains(&row.route) => found.rows.push((row, incident)),
             _ => found.unusable.push(row),
@@ -127,8 +149,8 @@ async fn load<T: Tables>(
 }
 
 /// The same rows with a later look, so that they do not take the places of others. They may be mended by then.
-fn later(rows: Vec<IncidentRow>, now: Timestamp) -> Vec<IncidentRow> {
-    rows.into_iter().map(|row| IncidentRow { next_look: Some(now + UNREADABLE_LATER), ..row }).collect()
+fn later(rows: &[IncidentRow], now: Timestamp) -> Vec<IncidentRow> {
+    rows.iter().map(|row| IncidentRow { next_look: Some(now + UNREADABLE_LATER), ..row.clone() }).collect()
 }
 
 /// The incidents of a step, and what becomes of them.
@@ -136,6 +158,9 @@ fn later(rows: Vec<IncidentRow>, now: Timestamp) -> Vec<IncidentRow> {
 struct Judged {
     loaded: BTreeMap<IncidentKey, (Option<Timestamp>, Incident)>,
     changed: BTreeMap<IncidentKey, Option<IncidentRow>>,
+    /// Calls of monitors that wait, by job, and when they are to be looked at as stored.
+    calls: BTreeMap<JobId, (Option<Timestamp>, Vec<HeldCall>)>,
+    changed_calls: BTreeMap<JobId, Option<IncidentRow>>,
     deliveries: Vec<DeliveryRow>,
     notices: usize,
     pings: usize,
@@ -143,8 +168,9 @@ struct Judged {
 
 impl Judged {
     /// Takes in rows. Those of a route that is gone go too.
-    fn take(&mut self, stored: &[StoredRoute], rows: Vec<(IncidentRow, Incident)>) {
-        for (row, incident) in rows {
+    fn take(&mut self, stored: &[StoredRoute], found: FoundIncidents) {
+        self.calls.extend(found.calls.into_iter().map(|(row, job, calls)| (job, (row.next_look, calls))));
+        for (row, incident) in found.rows {
             if stored.iter().any(|stored| stored.route.name == incident.key.route) {
                 self.loaded.insert(incident.key.clone(), (row.next_look, incident));
             } else {
@@ -153,11 +179,25 @@ impl Judged {
         }
     }
 
-    /// Judges facts for each route by itself, as none is told of what was before it. Calls of monitors follow from facts alone.
+    /// Makes the calls of monitors, and keeps those that wait.
+    fn call(&mut self, facts: &[Fact], now: Timestamp) {
+        let before: HeldCalls = self.calls.iter().map(|(job, (_, held))| (*job, held.clone())).collect();
+        let calls = calls(&before, facts, now);
+        self.pings = calls.made.len();
+        self.deliveries.extend(calls.made.into_iter().map(|call| deliveries::of_ping(call, now)));
+        for (job, (look, held)) in &self.calls {
+            let row = held_calls::row_of(*job, held);
+            // One that stays as it is may have to be looked at later.
+            if row.as_ref().is_some_and(|row| row.next_look != *look) {
+                self.changed_calls.insert(*job, row);
+            }
+        }
+        let changed = calls.held.into_iter().map(|(job, held)| (job, held_calls::row_of(job, &held)));
+        self.changed_calls.extend(changed);
+    }
+
+    /// Judges facts for each route by itself, as none is told of what was before it.
     fn judge(&mut self, cursor: &mut Cursor, stored: &[StoredRoute], facts: &[Fact], now: Timestamp) {
-        let pings = watch::step(&[], Loaded::default(), facts, now).pings;
-        self.pings = pings.len();
-        self.deliveries.extend(pings.into_iter().map(|ping| deliveries::of_ping(ping, now)));
         for StoredRoute { route, created_at, .. } in stored {
             let of_route = self.loaded.iter().filter(|(key, _)| key.route == route.name);
             let loaded: BTreeMap<IncidentKey, Incident> =
@@ -199,16 +239,18 @@ impl Judged {
     }
 
     /// Nothing new is written of jobs that are gone.
-    fn forget(&mut self, gone: &BTreeSet<carillon_domain::id::JobId>) {
+    fn forget(&mut self, gone: &BTreeSet<JobId>) {
         self.changed.retain(|key, _| !matches!(key.subject, SubjectKey::Job(job) if gone.contains(&job)));
     }
 
-    fn writes(self, gone: Vec<carillon_domain::id::JobId>) -> Vec<AlertWrite> {
+    fn writes(self, gone: Vec<JobId>) -> Vec<AlertWrite> {
         let (mut rows, mut ids) = (Vec::new(), Vec::new());
-        for (key, row) in self.changed {
+        let of_routes = self.changed.into_iter().map(|(key, row)| (incidents::id_of(&key), row));
+        let of_monitors = self.changed_calls.into_iter().map(|(job, row)| (held_calls::id_of(job), row));
+        for (id, row) in of_routes.chain(of_monitors) {
             match row {
                 Some(row) => rows.push(row),
-                None => ids.push(incidents::id_of(&key)),
+                None => ids.push(id),
             }
         }
         let mut writes = Vec::new();

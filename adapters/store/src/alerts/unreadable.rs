@@ -3,7 +3,8 @@
 //! A reader of many rows leaves such a row out, so that one of them holds up nobody. People are told here which ones.
 
 use super::deliveries;
-use super::document::{StoredFact, incident_from, message_from, problem_of};
+use super::document::{StoredFact, held_calls_from, incident_from, message_from, problem_of};
+use super::held_calls;
 use super::port::{AlertRows, DeliveryAsk, IncidentAsk};
 use super::routes;
 use super::types::{DeliveryQuery, IncidentQuery, Unreadable};
@@ -22,7 +23,11 @@ pub(crate) async fn unreadable<T: Tables>(tables: &mut T) -> StoreResult<Vec<Unr
     }
     let asked = IncidentAsk::Page(IncidentQuery { limit: ROWS, ..IncidentQuery::default() });
     for row in tables.alerts().incident_rows(&asked).await? {
-        found.note("incident", row.id, incident_from(&row.document));
+        let read = match held_calls::is_one(&row) {
+            true => held_calls_from(&row.document).map(drop),
+            false => incident_from(&row.document).map(drop),
+        };
+        found.note("incident", row.id, read);
     }
     let asked = DeliveryAsk::Page(DeliveryQuery { limit: ROWS, ..DeliveryQuery::default() });
     for row in tables.alerts().delivery_rows(&asked).await? {

@@ -184,7 +184,7 @@ impl Facts {
             Status::Skipped => When::Skipped,
             Status::Running | Status::Succeeded | Status::Cancelled => return None,
         };
-        let is_retried = matches!(when, When::Failed | When::TimedOut) && superseded[&firing(record)] > record.attempt;
+        let is_retried = is_retried(record, superseded);
         // A job that is deleted is forgotten with the failure that waits for another attempt.
         let forgotten = known.deleted && record.attempt < known.job.retry.max_attempts;
         let about = match when {
@@ -283,13 +283,20 @@ impl Facts {
         last
     }
 
-    /// The records of jobs that have a monitor, and whether the job lives.
-    pub fn monitored(&self) -> impl Iterator<Item = (&RunRecord, bool)> {
-        self.records.iter().filter_map(|seen| {
-            let known = self.jobs.get(&seen.what.job).filter(|known| known.job.ping.is_some())?;
-            Some((&seen.what, !known.deleted))
+    /// The records of jobs that have a monitor, whether the job lives, and whether no further attempt followed.
+    pub fn monitored(&self) -> impl Iterator<Item = (&RunRecord, bool, bool)> {
+        let superseded = self.superseded();
+        self.records.iter().filter_map(move |seen| {
+            let record = &seen.what;
+            let known = self.jobs.get(&record.job).filter(|known| known.job.ping.is_some())?;
+            Some((record, !known.deleted, !is_retried(record, &superseded)))
         })
     }
+}
+
+/// Whether it is a failed attempt that another one followed.
+fn is_retried(record: &RunRecord, superseded: &BTreeMap<FiringKey, u32>) -> bool {
+    matches!(record.status, Status::Failed | Status::TimedOut) && superseded[&firing(record)] > record.attempt
 }
 
 const fn firing(record: &RunRecord) -> FiringKey {

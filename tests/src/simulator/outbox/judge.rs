@@ -82,7 +82,7 @@ impl Outbox {
                 *counts.entry("a call of a monitor").or_default() += 1;
             }
         }
-        for (record, lives) in self.facts.monitored() {
+        for (record, lives, is_last) in self.facts.monitored() {
             let kind = match record.status {
                 Status::Succeeded => PingKind::Success,
                 Status::Failed | Status::TimedOut | Status::Lost => PingKind::Failure,
@@ -90,9 +90,9 @@ impl Outbox {
             };
             let made = calls.remove(&(record.id, kind)).unwrap_or_default().len();
             must::told_once(&("the end of a run", record), made)?;
-            // A failure whose next attempt was dropped later calls nobody: its end is not known when it is judged.
-            let may_wait = kind == PingKind::Failure && record.status != Status::Lost;
-            must::is_told(&("the end of a run", record), made == 1 || !lives || may_wait)?;
+            must::is_told(&("the end of a run", record), made == 1 || !lives || !is_last)?;
+            let too_soon = made > 0 && lives && !is_last;
+            must::told_once(&("the firing of an attempt that another followed", record), 1 + usize::from(too_soon))?;
         }
         must::told_once(&("a call without a run", calls.keys().next()), if calls.is_empty() { 1 } else { 2 })
     }

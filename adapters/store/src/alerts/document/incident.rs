@@ -1,11 +1,14 @@
-//! Incidents and storms.
+//! Incidents, storms, and calls of monitors that wait.
 
 use std::collections::BTreeMap;
 
-use carillon_domain::alert::{Class, HeldBack, Incident, IncidentKey, Part, State, Storm, SubjectKey, Telling, When};
+use carillon_domain::alert::{
+    Class, HeldBack, HeldCall, Incident, IncidentKey, Part, State, Storm, SubjectKey, Telling, When,
+};
 use carillon_domain::firing::FiringKey;
 use serde_json::{Value, json};
 
+use super::message::{ping_from, ping_value};
 use super::{Fields, Read, maybe_ms, parse};
 use crate::StoreResult;
 use crate::codec::trigger_from;
@@ -92,26 +95,52 @@ fn telling_from(fields: &Fields<'_>) -> Read<Telling> {
     })
 }
 
-fn held_value(held: &HeldBack) -> Value {
-    let FiringKey { job, due_at, trigger } = held.firing;
-    json!({
-        "job_id": job.0,
-        "due_at": due_at.as_ms(),
-        "trigger": trigger.as_str(),
-        "attempt": held.attempt,
-        "at": held.at.as_ms(),
-        "look_at": held.look_at.as_ms(),
-        "telling": telling_value(&held.telling),
+/// The document of calls that wait.
+pub(crate) fn held_calls_text(held: &[HeldCall]) -> String {
+    let call = |held: &HeldCall| {
+        let mut value = firing_value(held.firing);
+        value["attempt"] = held.attempt.into();
+        value["look_at"] = held.look_at.as_ms().into();
+        value["call"] = ping_value(&held.call);
+        value
+    };
+    json!({ "held_calls": held.iter().map(call).collect::<Vec<_>>() }).to_string()
+}
+
+/// Reads calls that wait.
+pub(crate) fn held_calls_from(text: &str) -> StoreResult<Vec<HeldCall>> {
+    let call = |held: &Value| {
+        let held = Fields(held);
+        let (firing, attempt) = (firing_from(&held)?, held.small("attempt")?);
+        Ok(HeldCall { firing, attempt, look_at: held.at("look_at")?, call: ping_from(&held.object("call")?)? })
+    };
+    parse("a call that waits", text, |fields| fields.list("held_calls").iter().map(call).collect())
+}
+
+fn firing_value(FiringKey { job, due_at, trigger }: FiringKey) -> Value {
+    json!({ "job_id": job.0, "due_at": due_at.as_ms(), "trigger": trigger.as_str() })
+}
+
+fn firing_from(fields: &Fields<'_>) -> Read<FiringKey> {
+    Ok(FiringKey {
+        job: fields.job("job_id")?,
+        due_at: fields.at("due_at")?,
+        trigger: fields.named("trigger", |name| trigger_from(name).ok())?,
     })
+}
+
+fn held_value(held: &HeldBack) -> Value {
+    let mut value = firing_value(held.firing);
+    value["attempt"] = held.attempt.into();
+    value["at"] = held.at.as_ms().into();
+    value["look_at"] = held.look_at.as_ms().into();
+    value["telling"] = telling_value(&held.telling);
+    value
 }
 
 fn held_from(fields: &Fields<'_>) -> Read<HeldBack> {
     Ok(HeldBack {
-        firing: FiringKey {
-            job: fields.job("job_id")?,
-            due_at: fields.at("due_at")?,
-            trigger: fields.named("trigger", |name| trigger_from(name).ok())?,
-        },
+        firing: firing_from(fields)?,
         attempt: fields.small("attempt")?,
         at: fields.at("at")?,
         look_at: fields.at("look_at")?,
@@ -148,6 +177,7 @@ pub(crate) fn storm_from(fields: &Fields<'_>) -> Read<Storm> {
 
 #[cfg(test)]
 mod tests {
+    use carillon_domain::alert::{NoticeId, PingCall, PingKind};
     use carillon_domain::id::{JobId, RunId};
     use carillon_domain::run::Trigger;
     use carillon_domain::time::Timestamp;
@@ -186,6 +216,22 @@ mod tests {
         for incident in [of_job, of_cluster] {
             assert_eq!(incident_from(&incident_text(&incident)), Ok(incident));
         }
+    }
+
+    #[test]
+    fn calls_that_wait_survive_their_document() {
+        let firing = FiringKey { job: JobId(3), due_at: Timestamp::from_ms(5), trigger: Trigger::Manual };
+        let call = PingCall {
+            id: NoticeId::derived(&["x"]),
+            job: JobId(3),
+            run: RunId::from_parts(7, 9),
+            kind: PingKind::Failure,
+            url: "https://hc-ping.com/x/fail".into(),
+            at: Timestamp::from_ms(6),
+        };
+        let held = vec![HeldCall { firing, attempt: 2, look_at: Timestamp::from_ms(66), call }; 2];
+        assert_eq!(held_calls_from(&held_calls_text(&held)), Ok(held));
+        assert!(held_calls_from("{\"held_calls\": [{}]}").is_err());
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Messages: notices, and calls of monitors.
 
 use carillon_domain::alert::{CronMail, Notice, NoticeId, PingCall, PingKind, State, When};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::super::types::Message;
 use super::{Fields, Read, maybe_ms, parse};
@@ -11,16 +11,19 @@ use crate::StoreResult;
 pub(crate) fn message_text(message: &Message) -> String {
     match message {
         Message::Notice(notice) => notice_text(notice),
-        Message::Ping(ping) => json!({
-            "id": ping.id.to_string(),
-            "job_id": ping.job.0,
-            "run": ping.run.to_string(),
-            "ping": ping.kind.as_str(),
-            "url": ping.url,
-            "at": ping.at.as_ms(),
-        })
-        .to_string(),
+        Message::Ping(ping) => ping_value(ping).to_string(),
     }
+}
+
+pub(super) fn ping_value(ping: &PingCall) -> Value {
+    json!({
+        "id": ping.id.to_string(),
+        "job_id": ping.job.0,
+        "run": ping.run.to_string(),
+        "ping": ping.kind.as_str(),
+        "url": ping.url,
+        "at": ping.at.as_ms(),
+    })
 }
 
 /// Reads a message.
@@ -82,7 +85,7 @@ fn notice_from(fields: &Fields<'_>) -> Read<Notice> {
     })
 }
 
-fn ping_from(fields: &Fields<'_>) -> Read<PingCall> {
+pub(super) fn ping_from(fields: &Fields<'_>) -> Read<PingCall> {
     Ok(PingCall {
         id: id(fields, "id")?,
         job: fields.job("job_id")?,

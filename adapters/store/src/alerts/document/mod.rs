@@ -17,7 +17,7 @@ use serde_json::Value;
 
 pub(crate) use cursor::Cursor;
 pub(crate) use fact::{StoredFact, StoredSubject, StoredWhat};
-pub(crate) use incident::{incident_from, incident_text, storm_from, storm_value};
+pub(crate) use incident::{held_calls_from, held_calls_text, incident_from, incident_text, storm_from, storm_value};
 pub(crate) use message::{message_from, message_text};
 pub(crate) use route::{route_from, route_redacted, route_text};
 
