@@ -6,7 +6,8 @@ use std::time::Duration;
 use chrono::{DateTime, FixedOffset, Offset, TimeZone};
 use chrono_tz::Tz;
 
-use crate::explain::words::{clause, length};
+use crate::duration::spoken;
+use crate::explain::words::clause;
 use crate::run::{DueRange, Reason, RunRecord, Status};
 use crate::time::Timestamp;
 
@@ -109,7 +110,7 @@ pub fn of_broken(job: &JobSubject, broken: &Broken) -> Telling {
         }
         Because::NotRun(why) => reason(why),
         Because::StartedLate(started) => {
-            format!("it started at {}, {} late", at(*started), length(started.since(due_at)))
+            format!("it started at {}, {} late", at(*started), spoken(started.since(due_at)))
         }
         Because::StillRuns(started) => format!("it has been running since {}", at(*started)),
         Because::SucceededLate(ended) => format!("it succeeded at {}", at(*ended)),
@@ -162,7 +163,7 @@ pub fn of_trouble(part: &Part, trouble: &Trouble, now: Timestamp) -> Telling {
             "Look at the database, and accept the loss when it is right again; until then nothing starts.",
         ),
         Trouble::ClockDrift { drift_ms } => {
-            let by = length(Duration::from_millis(drift_ms.unsigned_abs()));
+            let by = spoken(Duration::from_millis(drift_ms.unsigned_abs()));
             let side = if *drift_ms < 0 { "behind" } else { "ahead of" };
             (
                 format!("The clock of {node} is {by} {side} the database's."),
@@ -175,7 +176,7 @@ pub fn of_trouble(part: &Part, trouble: &Trouble, now: Timestamp) -> Telling {
                 first_up(&node),
                 at(*from),
                 near("UTC", *until, *from),
-                length(until.since(*from))
+                spoken(until.since(*from))
             ),
             "It is back. Look at the database's log and at the network between them.",
         ),
@@ -329,7 +330,7 @@ fn cause(record: &RunRecord) -> String {
 }
 
 fn took(record: &RunRecord) -> Option<String> {
-    record.started_at.map(|started_at| length(record.finished_at.since(started_at)))
+    record.started_at.map(|started_at| spoken(record.finished_at.since(started_at)))
 }
 
 /// A reason as a part of a sentence.
@@ -377,7 +378,7 @@ fn ordinal(count: u64) -> String {
 /// A length of time in whole days, or in smaller units below two of them.
 fn days(time: Duration) -> String {
     match time.as_secs() / 86_400 {
-        0 | 1 => length(time),
+        0 | 1 => spoken(time),
         days => format!("{days} days"),
     }
 }
