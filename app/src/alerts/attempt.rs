@@ -8,13 +8,15 @@ use carillon_domain::alert::{Answer, Notice, Ping};
 use carillon_domain::id::RunId;
 use carillon_keeper::KeeperHandle;
 use carillon_store::alerts::{Claimed, Message};
-use carillon_store::{Clock, Store, StoreError, SystemClock};
+use carillon_store::{Clock, ControlError, Store, StoreError, SystemClock};
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
 use super::command;
 use super::handle::AlertsHandle;
 use crate::engine::EngineHandle;
+use crate::json::{masked, secrets_of};
 
 /// How much of a run's output goes to those who render a part of it, in bytes.
 const TAIL: usize = 16 * 1024;
@@ -69,6 +71,12 @@ impl Attempts {
             }
         };
         let (notice, target) = notice;
+        // The reason of a failure may tell as much as its output.
+        let secrets = match notice.run {
+            Some(run) => self.secrets(run).await?.unwrap_or_default(),
+            None => Vec::new(),
+        };
+        let notice = &Notice { sentence: masked(notice.sentence.clone(), &secrets), ..(**notice).clone() };
         let Some(payload) = render(notice, &self.extra(notice).await?, target) else {
             return Ok(done(Answer::Delivered { words: "Nothing was sent: the run wrote no output.".into() }));
         };
@@ -105,10 +113,34 @@ impl Attempts {
         }
     }
 
-    /// The end of a run's output; `None` if it printed nothing, or what it printed is not kept any more.
+    /// The end of a run's output without the secrets of its job; `None` if it printed nothing, or what it printed is not kept any more.
+    /// Nobody knows the secrets of a job that is gone, so its output stays where it is.
     async fn output(&self, run: RunId, most: usize) -> Result<Option<String>, StoreError> {
-        let tail = |bytes: &[u8]| String::from_utf8_lossy(&bytes[bytes.len().saturating_sub(most)..]).into_owned();
-        Ok(self.store.output(run).await?.map(|output| tail(&output.bytes)))
+        let Some(output) = self.store.output(run).await? else { return Ok(None) };
+        let Some(secrets) = self.secrets(run).await? else { return Ok(None) };
+        // First masked, then cut: half a secret would not be found.
+        let text = masked(String::from_utf8_lossy(&output.bytes).into_owned(), &secrets);
+        Ok(Some(text[text.ceil_char_boundary(text.len().saturating_sub(most))..].to_owned()))
+    }
+
+    /// The secrets that a run was given; `None` if its job is gone.
+    async fn secrets(&self, run: RunId) -> Result<Option<Vec<String>>, StoreError> {
+        let gone = |error| match error {
+            ControlError::Store(error) => Err(error),
+            ControlError::Refused(_) => Ok(None),
+        };
+        let run = match self.store.run(run).await {
+            Ok(run) => run,
+            Err(error) => return gone(error),
+        };
+        let job = match self.store.job(&run.key).await {
+            Ok(job) if job.state.id == run.job_id => job,
+            Ok(_) => return Ok(None),
+            Err(error) => return gone(error),
+        };
+        let own = run.params.as_deref().unwrap_or("null");
+        let read = |text: &str| serde_json::from_str::<Value>(text).unwrap_or_default();
+        Ok(Some(secrets_of(&Value::from(vec![read(&job.job.params), read(own)]))))
     }
 
     /// Writes the answer. If it cannot be written the lease runs out, and the message is sent again.

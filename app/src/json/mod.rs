@@ -32,6 +32,6 @@ pub(crate) use job::{definition_json, next_due_at, shown_params};
 pub use parse::{BadJson, MAX_DEPTH, parse_json};
 pub use run::{recorded_json, run_json};
 pub use run_params::{checked_run_params, run_params, shown_run_params};
-pub use secret::{fill_secrets, is_redacted};
+pub use secret::{fill_secrets, is_redacted, masked, values as secrets_of};
 pub use timing::timing_json;
 pub use why::why_json;

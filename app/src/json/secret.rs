@@ -62,6 +62,39 @@ fn restore_at(path: &str, params: &mut Value, stored: Option<&Value>, missing: &
     }
 }
 
+/// What stands in place of a secret.
+const MASK: &str = "***";
+/// A shorter value hides nothing, and would tear up every text.
+const SHORTEST: usize = 4;
+
+/// The values of all secrets in params, each line of them by itself, the longest first. Those shorter than 4 characters are left out.
+pub fn values(params: &Value) -> Vec<String> {
+    let mut found = Vec::new();
+    collect(params, &mut found);
+    found.sort_by_key(|value| std::cmp::Reverse(value.len()));
+    found.dedup();
+    found
+}
+
+fn collect(params: &Value, found: &mut Vec<String>) {
+    match params {
+        Value::Object(object) => {
+            if let Some(value) = object.get("value").and_then(Value::as_str).filter(|_| is_secret(params)) {
+                let lines = value.lines().map(str::trim).filter(|line| line.chars().count() >= SHORTEST);
+                found.extend(lines.map(str::to_owned));
+            }
+            object.values().for_each(|inner| collect(inner, found));
+        }
+        Value::Array(items) => items.iter().for_each(|item| collect(item, found)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// A text in which no value of a secret stands any more.
+pub fn masked(text: String, secrets: &[String]) -> String {
+    secrets.iter().fold(text, |text, secret| text.replace(secret, MASK))
+}
+
 fn is_secret(value: &Value) -> bool {
     value.get("secret") == Some(&Value::Bool(true))
 }
@@ -87,6 +120,25 @@ mod tests {
         assert!(is_redacted(&shown) && !is_redacted(&stored));
         restore(&mut shown, Some(&stored)).unwrap();
         assert_eq!(shown, stored);
+    }
+
+    #[test]
+    fn a_text_is_masked_wherever_a_secret_stands_in_it() {
+        let of = |value: &str| json!({"value": value, "secret": true});
+        let key = "-----BEGIN KEY-----\n  abcdef\n";
+        let params = json!({
+            "env": {"A": of("hush-hush"), "B": of("hush"), "KEY": of(key), "NO": of("abc"), "OPEN": {"value": "shown", "secret": false}},
+            "headers": [of("Bearer t0ken")],
+        });
+        let secrets = values(&params);
+        assert_eq!(
+            secrets,
+            ["-----BEGIN KEY-----", "Bearer t0ken", "hush-hush", "abcdef", "hush"],
+            "the longest first"
+        );
+        let text = "hush-hush hushed abc shown\nAuthorization: Bearer t0ken\n-----BEGIN KEY-----\nabcdef";
+        assert_eq!(masked(text.to_owned(), &secrets), "*** ***ed abc shown\nAuthorization: ***\n***\n***");
+        assert_eq!(values(&json!({"command": "x"})), [""; 0]);
     }
 
     #[test]

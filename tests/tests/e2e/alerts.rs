@@ -128,6 +128,30 @@ fn a_test_goes_out_at_once_and_a_monitor_hears_of_each_run() {
     assert_eq!((calls[0].body.as_str(), calls[1].body.as_str()), ("", "done\n"));
 }
 
+/// Neither a message nor the call of a monitor tells a secret of the job or of the run, whose params are its own.
+#[test]
+fn secrets_are_masked_in_messages_and_calls() {
+    let dir = directory();
+    let server = Server::start(dir.path(), &[]);
+    let ear = Ear::open();
+    put_route(&server, "ops", &["failed"], &ear.url);
+    let of = |value: &str| json!({"KEY": {"value": value, "secret": true}, "USER_NAME": "ops"});
+    let params = json!({"command": "echo \"$USER_NAME:$KEY at db\"; exit 3", "env": of("hunter2-of-the-job")});
+    server.post(
+        "/v1/jobs",
+        &job("leaky", NEVER, "", json!({"params": params, "ping": {"failure": format!("{}/ping", ear.url)}})),
+    );
+    for own in [json!({}), json!({"params": {"env": of("hunter2-of-the-run")}})] {
+        server.post("/v1/jobs/leaky/run", &own);
+        let calls = [ear.next(), ear.next()];
+        let (ping, told): (Vec<_>, Vec<_>) = calls.iter().partition(|call| call.path == "/ping");
+        assert_eq!(
+            (ping[0].body.as_str(), &told[0].json()["output_tail"]),
+            ("ops:*** at db\n", &json!("ops:*** at db\n"))
+        );
+    }
+}
+
 #[test]
 fn a_receiver_that_is_not_there_is_seen_and_sent_to_again() {
     let dir = directory();
