@@ -86,7 +86,7 @@ fn title(notice: &Notice) -> String {
         (Some(namespace), Some(job)) if namespace != "default" => Some(format!("{namespace}/{job}")),
         (_, job) => job.clone(),
     };
-    let again = if notice.repeats > 0 { "still: " } else { "" };
+    let again = if notice.repeats > 0 && notice.state == State::Open { "still: " } else { "" };
     match job {
         Some(job) => format!("{again}{job} {}", words(notice.when, notice.state)),
         None => {

@@ -106,6 +106,8 @@ fn titles_tell_who_and_what() {
     assert_eq!(title(&failed()), "[Carillon] ✖ billing/invoice failed");
     assert_eq!(title(&recovered()), "[Carillon] ✔ billing/invoice has recovered");
     assert_eq!(title(&Notice { repeats: 2, ..failed() }), "[Carillon] ✖ still: billing/invoice failed");
+    let over = title(&Notice { repeats: 2, ..recovered() });
+    assert!(over.starts_with("[Carillon] ✔ billing/invoice"), "what is over is not still so: {over}");
     assert_eq!(title(&Notice { folded: 79, ..failed() }), "[Carillon] ✖ 79 more alerts of the route ops");
     assert_eq!(title(&Notice { state: State::Test, ..failed() }), "[Carillon] ℹ Test of the route ops");
     assert_eq!(title(&Notice { namespace: Some("default".into()), ..failed() }), "[Carillon] ✖ invoice failed");
