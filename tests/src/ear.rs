@@ -1,8 +1,11 @@
 //! A receiver of webhooks that hears everything and checks signatures as a receiver does.
+//!
+//! `CARILLON_HEARD=FILE` keeps what every receiver of a test run heard, a line of a table for each message.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::path::Path;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
@@ -48,6 +51,21 @@ impl Heard {
     /// The body, which must be JSON.
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.body).expect("a webhook is JSON")
+    }
+
+    /// Adds a line to a table: which test caused the call, the kind and state of the message or the path of a monitor, and its sentence.
+    fn keep(&self, file: &Path) {
+        let message: Value = serde_json::from_str(&self.body).unwrap_or_default();
+        let text = |key: &str| message[key].as_str().unwrap_or_default().to_owned();
+        let (when, sentence) = match message["when"].as_str() {
+            Some(when) => (format!("{when} {}", text("state")), text("sentence")),
+            None => (format!("ping {}", self.path), self.body.escape_debug().to_string()),
+        };
+        let test = std::thread::current().name().unwrap_or_default().to_owned();
+        let line = format!("| {when} | {test} | {sentence} |\n");
+        let table = std::fs::OpenOptions::new().append(true).create(true).open(file);
+        // One write, so lines of several tests do not mix.
+        table.and_then(|mut table| table.write_all(line.as_bytes())).expect("the table of what was heard");
     }
 
     /// Checks the signature as a receiver does: the HMAC of RFC 2104, written out.
@@ -120,7 +138,11 @@ impl Ear {
 
     /// The next call, which must come in time.
     pub fn next_within(&self, patience: Duration) -> Heard {
-        self.heard.recv_timeout(patience).expect("a call comes in time")
+        let heard = self.heard.recv_timeout(patience).expect("a call comes in time");
+        if let Some(file) = std::env::var_os("CARILLON_HEARD") {
+            heard.keep(Path::new(&file));
+        }
+        heard
     }
 
     /// Whether nothing more has come so far.
