@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use carillon_domain::alert::{Class, Fact, Part, Subject, SubjectKey, Trouble, What, When};
+use carillon_domain::duration::spoken;
 use carillon_domain::time::Timestamp;
 use carillon_keeper::boottime_ms;
 use carillon_store::alerts::IncidentQuery;
@@ -89,12 +90,18 @@ impl Watcher {
         let (now_ms, heard_ms) = (boottime_ms(), self.engine.counts().database_heard_ms);
         match self.away_since_ms {
             None if heard_ms > 0 && now_ms.saturating_sub(heard_ms) > AWAY_AFTER_MS => {
-                warn!("the database has not answered for {} ms", now_ms.saturating_sub(heard_ms));
+                warn!(
+                    "the database has not answered for {}",
+                    spoken(Duration::from_millis(now_ms.saturating_sub(heard_ms)))
+                );
                 self.away.write_of(&self.engine);
                 self.away_since_ms = Some(heard_ms);
             }
             Some(since_ms) if heard_ms > since_ms => {
-                info!("the database is back after {} ms", heard_ms.saturating_sub(since_ms));
+                info!(
+                    "the database is back after {}",
+                    spoken(Duration::from_millis(heard_ms.saturating_sub(since_ms)))
+                );
                 self.was_away.push((since_ms, heard_ms));
                 self.away_since_ms = None;
             }

@@ -94,7 +94,7 @@ pub fn stream_output(client: &Client, id: &str, follow: bool, out: &mut Out) -> 
     Ok(())
 }
 
-/// A run in a sentence, such as `run 80…-1 failed after 2s (exit code 3): it went wrong`.
+/// A run in a sentence, such as `run 80…-1 failed after 2 s (exit code 3): it went wrong`.
 pub fn sentence(run: &Value) -> String {
     let took = took(run).map(|took| format!(" after {took}")).unwrap_or_default();
     let how = match (run["exit_code"].as_i64(), run["signal"].as_i64()) {

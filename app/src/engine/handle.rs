@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::time::Duration;
 
+use carillon_domain::duration::spoken;
 use carillon_domain::id::{RunId, SessionId};
 use carillon_executors::registry::{ByName, Executors};
 use carillon_keeper::boottime_ms;
@@ -208,7 +210,10 @@ impl EngineHandle {
         // It goes round each second at the least, to look for work.
         let silent_ms = boottime_ms().saturating_sub(self.shared.seen_ms.load(Ordering::Relaxed));
         if silent_ms > LONGEST_ROUND_MS {
-            return Readiness::NotReady(format!("the engine has not moved for {silent_ms} ms"));
+            return Readiness::NotReady(format!(
+                "the engine has not moved for {}",
+                spoken(Duration::from_millis(silent_ms))
+            ));
         }
         self.shared.readiness.borrow().clone()
     }

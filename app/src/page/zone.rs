@@ -1,7 +1,6 @@
 //! Times as people read them: in the reader's zone, with UTC in the title, and durations in words.
 
-use std::time::Duration;
-
+use carillon_domain::duration::coarse;
 use carillon_domain::time::Timestamp;
 use chrono::{DateTime, Datelike, Offset, TimeZone};
 use chrono_tz::Tz;
@@ -48,24 +47,6 @@ pub(crate) fn relative(at: Timestamp, now: Timestamp) -> Markup {
 /// How far off an instant is.
 pub(crate) fn distance(at: Timestamp, now: Timestamp) -> String {
     if at >= now { format!("in {}", coarse(at.since(now))) } else { format!("{} ago", coarse(now.since(at))) }
-}
-
-/// A duration to its two largest units.
-pub(crate) fn coarse(duration: Duration) -> String {
-    let secs = duration.as_secs();
-    let units = [("d", secs / 86_400), ("h", secs / 3_600 % 24), ("min", secs / 60 % 60), ("s", secs % 60)];
-    let Some(first) = units.iter().position(|(_, n)| *n > 0) else { return "0 s".to_owned() };
-    let shown = units[first..].iter().take(2).filter(|(_, n)| *n > 0);
-    shown.map(|(unit, n)| format!("{n} {unit}")).collect::<Vec<_>>().join(" ")
-}
-
-/// How long something took: fine where it was short.
-pub(crate) fn took(duration: Duration) -> String {
-    match duration.as_millis() {
-        ms @ 0..=999 => format!("{ms} ms"),
-        ms @ 1_000..=59_999 => format!("{}.{} s", ms / 1_000, ms % 1_000 / 100),
-        _ => coarse(duration),
-    }
 }
 
 /// A change of a zone's clock.
@@ -138,17 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn durations_are_read_at_a_glance() {
-        let ms = Duration::from_millis;
-        for (duration, shown) in [
-            (ms(7), "7 ms"),
-            (ms(4_250), "4.2 s"),
-            (ms(61_000), "1 min 1 s"),
-            (ms(7_200_000), "2 h"),
-            (ms(90_061_000), "1 d 1 h"),
-        ] {
-            assert_eq!(took(duration), shown);
-        }
+    fn a_distance_is_told_with_its_direction() {
         let now = Timestamp::from_secs(1_000);
         assert_eq!(distance(Timestamp::from_secs(1_250), now), "in 4 min 10 s");
         assert_eq!(distance(Timestamp::from_secs(400), now), "10 min ago");

@@ -138,7 +138,7 @@ fn listings_go_through_all_pages() {
         ["GET /v1/jobs?namespace=*&prefix=x&label=team%3Da%20b&state=idle&paused=true&limit=1000"]
     );
     let runs = fake.out(&["job", "runs", "a", "--utc", "--status", "failed", "--since", "2026-01-01T00:00:00Z"], 0);
-    let row = format!("{RUN}  2026-01-01T00:00:00Z  failed  2s    exit 3");
+    let row = format!("{RUN}  2026-01-01T00:00:00Z  failed  2 s   exit 3");
     assert_eq!(runs.lines().nth(1), Some(row.as_str()), "{runs}");
     assert_eq!(
         fake.take_requests(),

@@ -175,7 +175,7 @@ pub fn latest_due(timeline: &Timeline, state: &JobState, now: Timestamp) -> Opti
 /// };
 /// let upcoming = explain(&facts, at("2027-01-01T01:00:00Z"));
 /// assert_eq!(upcoming.state, DueState::Upcoming);
-/// assert_eq!(upcoming.sentence, "The firing of 01:00 comes up in 30m.");
+/// assert_eq!(upcoming.sentence, "The firing of 01:00 comes up in 30 min.");
 /// let no = explain(&facts, at("2027-01-01T01:10:00Z"));
 /// assert_eq!(no.sentence, "01:10 is not a due time of this schedule: the nearest ones are 01:00 and 02:00.");
 /// ```

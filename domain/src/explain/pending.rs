@@ -1,7 +1,8 @@
 //! Due times without a record: those that come, those that wait, and times at which the job is not due.
 
-use super::words::{clause, length};
+use super::words::clause;
 use super::{DueState, Found, LiveRun, Question};
+use crate::duration::spoken;
 use crate::firing::{Firing, Held, Pause, Phase};
 use crate::job::{MisfirePolicy, Overlap};
 use crate::run::Trigger;
@@ -34,7 +35,7 @@ impl Question<'_> {
             return (DueState::Waiting, self.prepared(held), Some(held.run));
         }
         if at > facts.now {
-            let wait = length(at.since(facts.now));
+            let wait = spoken(at.since(facts.now));
             return (DueState::Upcoming, format!("{firing} comes up in {wait}."), None);
         }
         if at <= facts.state.cursor && !in_row && facts.state.catch_up_until.is_none_or(|until| at > until) {
@@ -96,7 +97,7 @@ impl Question<'_> {
         if let Some(obstacle) = self.lost_commits() {
             return format!("{firing} {obstacle}.");
         }
-        let late = length(self.facts.now.since(held.firing.start_at));
+        let late = spoken(self.facts.now.since(held.firing.start_at));
         format!("{firing} is claimed by {node}, which has not started it yet, {late} after its time.")
     }
 
@@ -168,14 +169,14 @@ impl Question<'_> {
         }
         let since = facts.now.since(self.at);
         if since <= job.misfire.grace {
-            return format!("is due, and a node is about to claim it; it has waited for {}", length(since));
+            return format!("is due, and a node is about to claim it; it has waited for {}", spoken(since));
         }
         let policy = match job.misfire.policy {
             MisfirePolicy::Skip => "the misfire policy records it as skipped",
             MisfirePolicy::FireOnce => "the misfire policy runs the latest such due time once",
             MisfirePolicy::CatchUp => "the misfire policy runs each such due time in turn",
         };
-        let (since, grace) = (length(since), length(job.misfire.grace));
+        let (since, grace) = (spoken(since), spoken(job.misfire.grace));
         format!("was missed: no node has claimed it for {since}, its grace is {grace}, and {policy}")
     }
 

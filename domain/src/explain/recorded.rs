@@ -1,7 +1,8 @@
 //! Due times that have a record.
 
-use super::words::{clause, length};
+use super::words::clause;
 use super::{DueState, Found, Question};
+use crate::duration::spoken;
 use crate::job::OnLost;
 use crate::run::{Reason, RunRecord, Status, Trigger};
 
@@ -38,10 +39,10 @@ impl Question<'_> {
     }
 
     fn ended(&self, record: &RunRecord) -> String {
-        let took = record.started_at.map(|started| length(record.finished_at.since(started))).unwrap_or_default();
+        let took = record.started_at.map(|started| spoken(record.finished_at.since(started))).unwrap_or_default();
         let late = record.lag_ms.filter(|lag_ms| *lag_ms > LATE_MS).map(|lag_ms| {
             let lag = std::time::Duration::from_millis(lag_ms.unsigned_abs());
-            format!(" {} late", length(lag))
+            format!(" {} late", spoken(lag))
         });
         let (late, attempt) = (late.unwrap_or_default(), self.attempt(record.attempt));
         let said = match &record.reason {
@@ -52,7 +53,7 @@ impl Question<'_> {
             (Status::Succeeded, _) => format!("started{late} and succeeded after {took}{attempt}"),
             (Status::TimedOut, _) => match self.facts.job.timeout {
                 Some(timeout) => {
-                    format!("started{late} and was ended after {took}{attempt}, as its timeout is {}", length(timeout))
+                    format!("started{late} and was ended after {took}{attempt}, as its timeout is {}", spoken(timeout))
                 }
                 None => format!("started{late} and was ended after {took}{attempt}, as its timeout passed"),
             },
@@ -95,7 +96,7 @@ impl Question<'_> {
 
     /// A due time that never started.
     fn unstarted(&self, record: &RunRecord) -> String {
-        let grace = length(self.facts.job.misfire.grace);
+        let grace = spoken(self.facts.job.misfire.grace);
         match &record.reason {
             Some(Reason::Overlap) => format!("was skipped: {} was still alive", self.previous_run(record)),
             Some(Reason::Misfire) => {

@@ -1,11 +1,8 @@
-//! Times and lengths of time in a sentence.
-
-use std::time::Duration;
+//! Times in a sentence.
 
 use chrono::{Offset, TimeZone};
 use chrono_tz::Tz;
 
-use crate::duration;
 use crate::schedule::Timeline;
 use crate::time::Timestamp;
 
@@ -39,12 +36,6 @@ impl Clock {
     }
 }
 
-/// A length of time in whole seconds, or in milliseconds if it is shorter than one.
-pub(crate) fn length(length: Duration) -> String {
-    let rounded = if length < Duration::from_secs(1) { length } else { Duration::from_secs(length.as_secs()) };
-    duration::format(rounded)
-}
-
 /// `message` as the end of a sentence: without the full stop that it may have, and on one line.
 pub(crate) fn clause(message: &str) -> String {
     let one_line = message.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -73,9 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn a_length_is_as_exact_as_people_want_it() {
-        let told = [0, 250, 1_000, 61_999].map(|ms| length(Duration::from_millis(ms)));
-        assert_eq!(told, ["0s", "250ms", "1s", "1m1s"]);
+    fn a_clause_is_one_line_without_a_full_stop() {
         assert_eq!(clause("it went\n wrong."), "it went wrong");
     }
 }

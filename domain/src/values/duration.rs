@@ -1,4 +1,4 @@
-//! Durations as users write them: `90s`, `5m`, `1h30m`, `30d`, `500ms`, `0s`.
+//! Durations as users write them (`90s`, `1h30m`, `500ms`), and as they read them in sentences and tables (`1 min 30 s`, `500 ms`).
 
 use std::time::Duration;
 
@@ -113,10 +113,50 @@ fn split_while(text: &str, belongs: impl Fn(char) -> bool) -> (&str, &str) {
     text.split_at(text.find(|c| !belongs(c)).unwrap_or(text.len()))
 }
 
+/// A duration as people read it, in sentences and tables: `7 ms`, `4.2 s`, `7 s`, and from a minute on as [`coarse`] has it. A setting
+/// keeps the text of [`format`], as people write it.
+pub fn spoken(duration: Duration) -> String {
+    match duration.as_millis() {
+        ms @ 0..=999 => format!("{ms} ms"),
+        ms @ 1_000..=59_999 if ms % 1_000 >= 100 => format!("{}.{} s", ms / 1_000, ms % 1_000 / 100),
+        _ => coarse(duration),
+    }
+}
+
+/// A duration in whole seconds, to its two largest units: `0 s`, `4 min 10 s`, `2 h`, `1 d 1 h`. Countdowns and distances have this form.
+pub fn coarse(duration: Duration) -> String {
+    let secs = duration.as_secs();
+    let units = [("d", secs / 86_400), ("h", secs / 3_600 % 24), ("min", secs / 60 % 60), ("s", secs % 60)];
+    let Some(first) = units.iter().position(|(_, n)| *n > 0) else { return "0 s".to_owned() };
+    let shown = units[first..].iter().take(2).filter(|(_, n)| *n > 0);
+    shown.map(|(unit, n)| format!("{n} {unit}")).collect::<Vec<_>>().join(" ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn durations_are_read_at_a_glance() {
+        let ms = Duration::from_millis;
+        for (duration, shown) in [
+            (ms(0), "0 ms"),
+            (ms(7), "7 ms"),
+            (ms(999), "999 ms"),
+            (ms(1_000), "1 s"),
+            (ms(1_099), "1 s"),
+            (ms(4_250), "4.2 s"),
+            (ms(59_999), "59.9 s"),
+            (ms(61_000), "1 min 1 s"),
+            (ms(7_200_000), "2 h"),
+            (ms(90_061_000), "1 d 1 h"),
+            (ms(86_400_000 + 61_000), "1 d"),
+        ] {
+            assert_eq!(spoken(duration), shown);
+        }
+        assert_eq!((coarse(ms(999)), coarse(ms(4_250))), ("0 s".to_owned(), "4 s".to_owned()));
+    }
 
     #[test]
     fn durations_are_read_and_printed_canonically() {

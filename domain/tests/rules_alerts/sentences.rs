@@ -34,13 +34,13 @@ fn every_kind_has_a_sentence_and_says_what_to_do() {
         (
             When::Failed,
             ended(of(Status::Failed)),
-            "Job billing/invoice failed at 02:00:07 UTC on 24 November 2026: exit code 3 after 7s.",
+            "Job billing/invoice failed at 02:00:07 UTC on 24 November 2026: exit code 3 after 7 s.",
             read.as_str(),
         ),
         (
             When::TimedOut,
             ended(of(Status::TimedOut)),
-            "Job billing/invoice was ended at 02:00:07 UTC on 24 November 2026, because its timeout passed after 7s.",
+            "Job billing/invoice was ended at 02:00:07 UTC on 24 November 2026, because its timeout passed after 7 s.",
             longer.as_str(),
         ),
         (
@@ -91,13 +91,13 @@ fn every_kind_has_a_sentence_and_says_what_to_do() {
         (
             When::ClockDrift,
             of_node("a", at("03:00"), What::Trouble(Trouble::ClockDrift { drift_ms: -2_300 })),
-            "The clock of node a is 2s behind the database's.",
+            "The clock of node a is 2.3 s behind the database's.",
             "Look whether that machine's clock is kept by a time service.",
         ),
         (
             When::DatabaseAway,
             of_node("a", at("03:00"), What::Trouble(Trouble::DatabaseAway { from: at("03:00"), until: at("03:05") })),
-            "Node a had no database from 03:00 UTC on 24 November 2026 to 03:05, for 5m.",
+            "Node a had no database from 03:00 UTC on 24 November 2026 to 03:05, for 5 min.",
             "It is back. Look at the database's log and at the network between them.",
         ),
         (
@@ -143,7 +143,7 @@ fn a_sentence_tells_times_in_the_zone_of_the_job() {
     if let carillon_domain::alert::Subject::Job(job) = &mut fact.subject {
         job.zone = "Europe/Berlin".into();
     }
-    let sentence = "Job billing/invoice failed at 23:30:07 Europe/Berlin on 24 November 2026: exit code 3 after 7s.";
+    let sentence = "Job billing/invoice failed at 23:30:07 Europe/Berlin on 24 November 2026: exit code 3 after 7 s.";
     assert_eq!(told(fact).1, sentence);
 }
 
@@ -154,12 +154,12 @@ fn an_end_tells_its_cause() {
     for (record, end) in [
         (
             RunRecord { exit_code: None, signal: Some(9), ..failed() },
-            "failed at 02:00:07 UTC on 24 November 2026: signal 9 after 7s.",
+            "failed at 02:00:07 UTC on 24 November 2026: signal 9 after 7 s.",
         ),
-        (RunRecord { attempt: 3, ..failed() }, "exit code 3 after 7s. It was attempt 3."),
+        (RunRecord { attempt: 3, ..failed() }, "exit code 3 after 7 s. It was attempt 3."),
         (
             RunRecord { reason: no_program.clone(), exit_code: None, ..failed() },
-            "failed at 02:00:07 UTC on 24 November 2026: no such program: foo after 7s.",
+            "failed at 02:00:07 UTC on 24 November 2026: no such program: foo after 7 s.",
         ),
         (
             RunRecord { reason: no_program, exit_code: None, started_at: None, ..failed() },
@@ -194,7 +194,7 @@ fn a_broken_expectation_tells_what_became_of_the_due_time() {
         (Because::Paused(pause), "the job has been paused since 01:00 until 08:00 (new disks)", "Resume the job"),
         (Because::NotRun(Reason::Overlap), "the previous run was still alive", "Look at the due times before it"),
         (Because::NotRun(Reason::Paused), "the job was paused", "Resume the job"),
-        (Because::StartedLate(at("02:07")), "it started at 02:07, 7m late", "Look whether the nodes"),
+        (Because::StartedLate(at("02:07")), "it started at 02:07, 7 min late", "Look whether the nodes"),
         (Because::SucceededLate(at("02:07")), "it succeeded at 02:07", "Look why it took longer"),
         (Because::Ended(Status::TimedOut, at("02:04")), "its run ended at 02:04 as timed_out", "Read the output"),
     ] {
@@ -209,7 +209,7 @@ fn a_broken_expectation_tells_what_became_of_the_due_time() {
         told(fact(1, at("02:51"), What::Judged(Verdict::Broken(many)))).1,
         format!(
             "Job billing/invoice did not start in time for 40 due times in a row, from 02:00 {day} to 02:39. The reason of the \
-             last one: it started at 02:50, 11m late."
+             last one: it started at 02:50, 11 min late."
         )
     );
 }

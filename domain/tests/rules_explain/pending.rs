@@ -105,7 +105,7 @@ fn a_time_that_is_not_due_has_neighbours() {
 #[test]
 fn a_due_time_that_comes_tells_in_how_long() {
     let world = World::new("03:30", "03:00");
-    world.says("04:00", DueState::Upcoming, "The firing of 04:00 comes up in 30m.");
+    world.says("04:00", DueState::Upcoming, "The firing of 04:00 comes up in 30 min.");
     let claimed = World::new("03:59:50", "03:00").with(|world| {
         (world.state.phase, world.state.armed) = (Phase::Prepared(held("04:00", None)), None);
         world.node = Some("n1");
@@ -114,7 +114,7 @@ fn a_due_time_that_comes_tells_in_how_long() {
     let nobody = claimed.with(|world| world.node = None);
     nobody.says("04:00", DueState::Waiting, "The firing of 04:00 is claimed by a node, which starts it at 04:00.");
     let late = nobody.with(|world| world.now = at("04:00:07"));
-    let sentence = "The firing of 04:00 is claimed by a node, which has not started it yet, 7s after its time.";
+    let sentence = "The firing of 04:00 is claimed by a node, which has not started it yet, 7 s after its time.";
     late.says("04:00", DueState::Waiting, sentence);
 }
 
@@ -133,7 +133,7 @@ fn a_pause_holds_up_what_passed_and_what_comes() {
     let sentence =
         "The firing of 04:00 will not run: the job has been paused since 02:30 until 04:30 (the disk is full).";
     until.says("04:00", DueState::Paused, sentence);
-    until.says("05:00", DueState::Upcoming, "The firing of 05:00 comes up in 1h30m.");
+    until.says("05:00", DueState::Upcoming, "The firing of 05:00 comes up in 1 h 30 min.");
     until.says(
         "02:00",
         DueState::Unrecorded,
@@ -184,7 +184,7 @@ fn a_firing_that_nobody_claims_tells_what_stands_in_its_way() {
     let says = |world: World, rest: &str| {
         world.says("02:00", DueState::Waiting, &format!("The firing of 02:00 {rest}."));
     };
-    says(due(&|_| ()), "is due, and a node is about to claim it; it has waited for 5s");
+    says(due(&|_| ()), "is due, and a node is about to claim it; it has waited for 5 s");
     says(due(&|world| world.nodes.claiming = 0), "waits: no node claims firings now");
     let no_executor = "waits: the node that was asked has no executor shell";
     says(due(&|world| world.nodes.has_executor = false), no_executor);
@@ -201,7 +201,7 @@ fn a_firing_that_nobody_claims_tells_what_stands_in_its_way() {
         (MisfirePolicy::FireOnce, "runs the latest such due time once"),
         (MisfirePolicy::CatchUp, "runs each such due time in turn"),
     ] {
-        let missed = "was missed: no node has claimed it for 1m, its grace is 30s, and the misfire policy";
+        let missed = "was missed: no node has claimed it for 1 min, its grace is 30 s, and the misfire policy";
         says(due(&|world| (world.now, world.job.misfire.policy) = (at("02:01"), policy)), &format!("{missed} {then}"));
     }
 }

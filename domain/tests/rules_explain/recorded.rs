@@ -12,36 +12,36 @@ use super::{World, at, executing, record, recorded, run, unstarted};
 fn a_run_that_ended_tells_how() {
     let said = Some(Reason::Said("it went\nwrong.".into()));
     for (record, sentence) in [
-        (record(Status::Succeeded, None), "The firing of 02:00 started and succeeded after 3s."),
+        (record(Status::Succeeded, None), "The firing of 02:00 started and succeeded after 3 s."),
         (
             RunRecord { lag_ms: Some(40_200), ..record(Status::Succeeded, None) },
-            "The firing of 02:00 started 40s late and succeeded after 3s.",
+            "The firing of 02:00 started 40.2 s late and succeeded after 3 s.",
         ),
         (
             RunRecord { trigger: Trigger::Misfire, ..record(Status::Succeeded, None) },
-            "The missed firing of 02:00 started and succeeded after 3s.",
+            "The missed firing of 02:00 started and succeeded after 3 s.",
         ),
         (
             RunRecord { trigger: Trigger::Manual, ..record(Status::Succeeded, None) },
-            "The manual run of 02:00 started and succeeded after 3s.",
+            "The manual run of 02:00 started and succeeded after 3 s.",
         ),
         (
             RunRecord { exit_code: Some(1), ..record(Status::Failed, None) },
-            "The firing of 02:00 started and failed after 3s with exit code 1.",
+            "The firing of 02:00 started and failed after 3 s with exit code 1.",
         ),
         (
             RunRecord { signal: Some(9), ..record(Status::Failed, None) },
-            "The firing of 02:00 started and failed after 3s by signal 9.",
+            "The firing of 02:00 started and failed after 3 s by signal 9.",
         ),
-        (record(Status::Failed, said.clone()), "The firing of 02:00 started and failed after 3s: it went wrong."),
-        (record(Status::TimedOut, None), "The firing of 02:00 started and was ended after 3s, as its timeout passed."),
+        (record(Status::Failed, said.clone()), "The firing of 02:00 started and failed after 3 s: it went wrong."),
+        (record(Status::TimedOut, None), "The firing of 02:00 started and was ended after 3 s, as its timeout passed."),
         (
             record(Status::Cancelled, Some(Reason::Cancelled)),
-            "The firing of 02:00 started and was cancelled by a person after 3s.",
+            "The firing of 02:00 started and was cancelled by a person after 3 s.",
         ),
         (
             record(Status::Cancelled, Some(Reason::Replaced)),
-            "The firing of 02:00 started and was ended after 3s: a newer firing took its place.",
+            "The firing of 02:00 started and was ended after 3 s: a newer firing took its place.",
         ),
     ] {
         let world = recorded(record);
@@ -50,7 +50,7 @@ fn a_run_that_ended_tells_how() {
     }
     let timeout =
         recorded(record(Status::TimedOut, None)).with(|world| world.job.timeout = Some(Duration::from_secs(3)));
-    timeout.says("02:00", DueState::Ran, "The firing of 02:00 started and was ended after 3s, as its timeout is 3s.");
+    timeout.says("02:00", DueState::Ran, "The firing of 02:00 started and was ended after 3 s, as its timeout is 3 s.");
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn the_last_attempt_speaks_for_the_firing() {
         world.job.retry.max_attempts = 3;
         world.records = vec![second, record(Status::Failed, None)];
     });
-    let sentence = "The firing of 02:00 started and succeeded after 3s, in attempt 2 of 3.";
+    let sentence = "The firing of 02:00 started and succeeded after 3 s, in attempt 2 of 3.";
     retried.says("02:00", DueState::Ran, sentence);
 }
 
@@ -93,7 +93,7 @@ fn every_reason_of_a_skipped_due_time_has_a_sentence() {
         (Some(Reason::Overlap), "was skipped: the previous run was still alive"),
         (
             Some(Reason::Misfire),
-            "was skipped: no node started it within its grace of 30s, and the misfire policy does not run it",
+            "was skipped: no node started it within its grace of 30 s, and the misfire policy does not run it",
         ),
         (Some(Reason::Paused), "was skipped: the job was paused"),
         (Some(Reason::Updated), "was skipped: the job got a new definition before it started"),

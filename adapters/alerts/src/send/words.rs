@@ -47,7 +47,7 @@ pub(super) fn answer(url: &Url, reply: &Reply<'_>, now: Timestamp) -> Outcome {
         }
         408 | 425 | 429 | 500..=599 => {
             let hold = reply.retry_after.and_then(|text| hold(text, now));
-            let wait = hold.map(|hold| format!(" and asks to wait {}", duration::format(hold))).unwrap_or_default();
+            let wait = hold.map(|hold| format!(" and asks to wait {}", duration::spoken(hold))).unwrap_or_default();
             let what = match status {
                 429 => format!("{origin} takes no more messages for now ({status}){wait}.{said} It is tried again."),
                 408 | 425 => format!("{origin} did not take it in time ({status}){wait}.{said} It is tried again."),

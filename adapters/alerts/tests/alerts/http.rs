@@ -83,7 +83,7 @@ async fn a_redirect_is_told_and_not_followed() {
 async fn a_receiver_that_asks_for_it_is_left_alone() {
     let outcome = outcome(Reply::Says(429, vec![("retry-after", "30".into())], "slow \"down\"".into())).await;
     assert_eq!(outcome.left, Left::Hold(Duration::from_secs(30)));
-    assert!(outcome.words().contains("asks to wait 30s. It says: \"slow"), "{}", outcome.words());
+    assert!(outcome.words().contains("asks to wait 30 s. It says: \"slow"), "{}", outcome.words());
 }
 
 #[tokio::test]

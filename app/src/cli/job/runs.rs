@@ -138,7 +138,7 @@ fn table(runs: &[Value], jobs: Jobs, times: TimeStyle) -> Table {
             Jobs::OfOneNamespace => Some(cell(&run["job"])),
             Jobs::OfAllNamespaces => Some(format!("{}/{}", cell(&run["namespace"]), cell(&run["job"]))),
         };
-        let took = time_taken(run).map(|took| duration::format(rounded(took))).unwrap_or_default();
+        let took = time_taken(run).map(duration::spoken).unwrap_or_default();
         let cells = [times.show(&cell(&run["due_at"])), cell(&run["status"]), took, remarks(run)];
         table.row([cell(&run["id"])].into_iter().chain(job).chain(cells));
     }
@@ -155,28 +155,19 @@ fn remarks(run: &Value) -> String {
     parts.extend(number("signal").map(|signal| format!("signal {signal}")));
     parts.extend(number("count").filter(|count| *count > 1).map(|count| format!("{count} due times")));
     let late = number("lag_ms").filter(|lag| *lag >= LATE_MS).map(Duration::from_millis);
-    parts.extend(late.map(|late| format!("{} late", duration::format(late))));
+    parts.extend(late.map(|late| format!("{} late", duration::spoken(late))));
     parts.extend(run["reason"].as_str().map(str::to_owned));
     parts.join("; ")
 }
 
 /// How long a run took, in words.
 pub fn took(run: &Value) -> Option<String> {
-    time_taken(run).map(duration::format)
+    time_taken(run).map(duration::spoken)
 }
 
 fn time_taken(run: &Value) -> Option<Duration> {
     let time = |key: &str| run[key].as_str().and_then(Timestamp::parse_rfc3339);
     Some(time("finished_at")?.since(time("started_at")?))
-}
-
-/// Without the digits that nobody compares in a list: milliseconds from ten seconds on, seconds from an hour on.
-fn rounded(took: Duration) -> Duration {
-    match took.as_secs() {
-        0..10 => took,
-        10..3_600 => Duration::from_secs(took.as_secs()),
-        seconds => Duration::from_secs(seconds - seconds % 60),
-    }
 }
 
 #[cfg(test)]
@@ -186,18 +177,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_shows_no_digits_that_nobody_compares() {
-        for (ms, expected) in [(9_999, "9s999ms"), (10_500, "10s"), (3_599_999, "59m59s"), (7_199_000, "1h59m")] {
-            assert_eq!(duration::format(rounded(Duration::from_millis(ms))), expected);
-        }
-    }
-
-    #[test]
     fn only_what_is_unusual_is_remarked() {
         let usual = json!({"trigger": "schedule", "attempt": 1, "exit_code": 0, "lag_ms": 12, "reason": null});
         assert_eq!(remarks(&usual), "");
         let run = json!({"trigger": "manual", "attempt": 2, "signal": 9, "lag_ms": 1_500, "reason": "it was killed"});
-        assert_eq!(remarks(&run), "manual; attempt 2; signal 9; 1s500ms late; it was killed");
+        assert_eq!(remarks(&run), "manual; attempt 2; signal 9; 1.5 s late; it was killed");
         assert_eq!(remarks(&json!({"exit_code": 7, "count": 3})), "exit 7; 3 due times");
     }
 }

@@ -65,7 +65,7 @@ mod tests {
             let wanted = choice.is_wanted(is_terminal, no_color.map(OsStr::new), term.map(OsStr::new));
             assert_eq!(wanted, expected, "{choice:?} {is_terminal} {no_color:?} {term:?}");
         }
-        assert_eq!(painted("failed 2h ago"), "\u{1b}[31mfailed 2h ago\u{1b}[0m");
+        assert_eq!(painted("failed 2 h ago"), "\u{1b}[31mfailed 2 h ago\u{1b}[0m");
         assert_eq!(painted("idle"), "idle");
     }
 }

@@ -1,4 +1,4 @@
-//! Times as people say them: `in 3h`, `5m ago`. Exact ones are a flag away.
+//! Times as people say them: `in 3 h`, `5 min ago`. Exact ones are a flag away.
 
 use carillon_domain::time::Timestamp;
 use carillon_store::{Clock, SystemClock};
@@ -38,10 +38,10 @@ fn relative(time: Timestamp, now: Timestamp) -> String {
     let seconds = distance.as_secs();
     let shown = match seconds {
         0 => return "now".into(),
-        1..=119 => format!("{seconds}s"),
-        120..=7_199 => format!("{}m", seconds / 60),
-        7_200..=172_799 => format!("{}h", seconds / 3_600),
-        _ => format!("{}d", seconds / 86_400),
+        1..=119 => format!("{seconds} s"),
+        120..=7_199 => format!("{} min", seconds / 60),
+        7_200..=172_799 => format!("{} h", seconds / 3_600),
+        _ => format!("{} d", seconds / 86_400),
     };
     if is_past { format!("{shown} ago") } else { format!("in {shown}") }
 }
@@ -55,13 +55,13 @@ mod tests {
         let now = Timestamp::from_secs(1_800_000_000);
         for (seconds, expected) in [
             (0, "now"),
-            (1, "in 1s"),
-            (-119, "119s ago"),
-            (120, "in 2m"),
-            (7_199, "in 119m"),
-            (-7_200, "2h ago"),
-            (172_799, "in 47h"),
-            (-400 * 86_400, "400d ago"),
+            (1, "in 1 s"),
+            (-119, "119 s ago"),
+            (120, "in 2 min"),
+            (7_199, "in 119 min"),
+            (-7_200, "2 h ago"),
+            (172_799, "in 47 h"),
+            (-400 * 86_400, "400 d ago"),
         ] {
             assert_eq!(relative(Timestamp::from_secs(1_800_000_000 + seconds), now), expected);
         }

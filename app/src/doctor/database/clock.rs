@@ -13,7 +13,7 @@ const PART: &str = "clock";
 /// Judges a reading of the database's clock, and the time that the answer took.
 pub(super) fn of_database(reading: ClockReading, heartbeat_timeout: Duration) -> Vec<Finding> {
     let (ahead_ms, took) = (ahead_ms(reading), reading.arrived.since(reading.sent));
-    let shown = duration::format(Duration::from_millis(ahead_ms.unsigned_abs()));
+    let shown = duration::spoken(Duration::from_millis(ahead_ms.unsigned_abs()));
     let side = if ahead_ms > 0 { "behind" } else { "ahead of" };
     let clock = match drifts(false, ahead_ms) {
         true => Finding::warning(
@@ -24,17 +24,17 @@ pub(super) fn of_database(reading: ClockReading, heartbeat_timeout: Duration) ->
             "Let both machines follow one time server (timedatectl set-ntp true, or chrony).",
         ),
         false => {
-            let most = duration::format(Duration::from_millis(most_ms(reading)));
+            let most = duration::spoken(Duration::from_millis(most_ms(reading)));
             Finding::ok(PART, format!("it differs from the database's by at most {most}"))
         }
     };
-    let shown = duration::format(took + Duration::from_millis(1));
+    let shown = duration::spoken(took + Duration::from_millis(1));
     let answer = match took * 4 > heartbeat_timeout {
         true => Finding::warning(
             "round trip",
             format!(
                 "the database answered within {shown}; a heartbeat may take {}",
-                duration::format(heartbeat_timeout)
+                duration::spoken(heartbeat_timeout)
             ),
             "Look for a slow network or a busy database, or let all times of [session] be longer.",
         ),
@@ -114,7 +114,7 @@ mod tests {
         }
         assert_eq!(most_ms(reading(10_000, 10_001, 10_003)), 3);
         let behind = of_database(reading(10_000, 13_000, 10_002), Duration::from_secs(2));
-        assert!(behind[0].says.contains("2s998ms behind the database's"), "{behind:?}");
+        assert!(behind[0].says.contains("2.9 s behind the database's"), "{behind:?}");
     }
 
     #[test]

@@ -108,7 +108,7 @@ async fn a_node_that_tells_nothing_is_named() {
     let reply = api.call("GET", &other.path(), None).await;
     assert_eq!((reply.status.as_u16(), reply.header("retry-after")), (503, "1"));
     let told = reply.json["detail"].as_str().unwrap();
-    assert_eq!(told, "the run is on n2, which has not told its output within 3s; ask again");
+    assert_eq!(told, "the run is on n2, which has not told its output within 3 s; ask again");
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@ use std::io;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use carillon_domain::duration::spoken;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -39,7 +40,7 @@ impl Tls {
             // A look whether somebody listens, as load balancers take it.
             Ok(Ok(None)) => return None,
             Ok(Err(error)) => error.to_string(),
-            Err(_) => format!("it took longer than {HANDSHAKE_WITHIN:?}"),
+            Err(_) => format!("it took longer than {}", spoken(HANDSHAKE_WITHIN)),
         };
         self.handshakes_failed.fetch_add(1, Ordering::Relaxed);
         tracing::debug!("the TLS handshake with {} failed: {why}", plain.peer);

@@ -298,7 +298,7 @@ fn sentence(facts: &Facts<'_>, usual: Option<Duration>) -> String {
     let parts: Vec<String> = counts.iter().map(|(mark, count)| format!("{count} {}", mark.word())).collect();
     let mut sentence = format!("The last {total} due times: {}", parts.join(", "));
     if let Some(usual) = usual {
-        sentence += &format!("; usually {}", crate::page::zone::took(usual));
+        sentence += &format!("; usually {}", carillon_domain::duration::spoken(usual));
     }
     if facts.running.is_some() {
         sentence += "; one runs now";

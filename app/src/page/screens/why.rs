@@ -1,11 +1,11 @@
 //! Why something ran or did not, as a short sentence about one record.
 
+use carillon_domain::duration::spoken;
 use carillon_domain::run::{Reason, RunRecord, Status, Trigger};
 use carillon_store::RunStage;
 
 use crate::page::screens::parts::grouped;
 use crate::page::usual;
-use crate::page::zone::took;
 
 /// Why a run started.
 const fn because(trigger: Trigger) -> &'static str {
@@ -37,7 +37,7 @@ pub(crate) fn sentence(stage: &RunStage) -> String {
 
 /// A record in one sentence.
 pub(crate) fn recorded(record: &RunRecord) -> String {
-    let duration = usual::duration(record).map(|duration| format!(" after {}", took(duration))).unwrap_or_default();
+    let duration = usual::duration(record).map(|duration| format!(" after {}", spoken(duration))).unwrap_or_default();
     let why = because(record.trigger);
     match record.status {
         Status::Succeeded => format!("It ran {why} and succeeded{duration}."),

@@ -9,6 +9,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
+use carillon_domain::duration::spoken;
 use carillon_domain::id::RunId;
 use carillon_store::{ControlError, LivePart, RunStage, RunView};
 use futures_util::StreamExt;
@@ -83,7 +84,8 @@ fn whole(bytes: Vec<u8>, content_type: HeaderValue, truncated: bool) -> Response
 async fn so_far(api: &ApiState, view: RunView) -> HttpResult {
     let (run, node) = (view.id, view.node.clone().unwrap_or_else(|| "another node".to_owned()));
     let Ok(live) = tokio::time::timeout(FIRST_WORD, live(api, view)).await else {
-        let told = format!("the run is on {node}, which has not told its output within {FIRST_WORD:?}; ask again");
+        let told =
+            format!("the run is on {node}, which has not told its output within {}; ask again", spoken(FIRST_WORD));
         let problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, told);
         return Err(problem.with_header(RETRY_AFTER, HeaderValue::from_static("1")));
     };

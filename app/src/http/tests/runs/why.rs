@@ -15,11 +15,11 @@ async fn a_due_time_is_explained_from_its_coming_to_its_record() {
     api.job("a", json!({})).await;
     let one = Some("2027-01-01T01:00:00.000Z");
     let first = api.call("GET", "/v1/jobs/a/why", None).await;
-    assert_eq!(told(&first), [Some("upcoming"), Some("The firing of 01:00 comes up in 1h."), one]);
+    assert_eq!(told(&first), [Some("upcoming"), Some("The firing of 01:00 comes up in 1 h."), one]);
     assert_eq!((&first.json["run"], first.json["due_at"].as_str()), (&Value::Null, one));
 
     api.clock.advance(std::time::Duration::from_secs(3_600));
-    let waits = "The firing of 01:00 is due, and a node is about to claim it; it has waited for 0s.";
+    let waits = "The firing of 01:00 is due, and a node is about to claim it; it has waited for 0 ms.";
     let two = Some("2027-01-01T02:00:00.000Z");
     assert_eq!(told(&api.call("GET", "/v1/jobs/a/why", None).await), [Some("waiting"), Some(waits), two]);
 
@@ -45,7 +45,7 @@ async fn a_due_time_is_explained_from_its_coming_to_its_record() {
     assert_eq!(told(&skipped)[..2], [Some("skipped"), Some(alive)]);
     assert_eq!((&skipped.json["run"]["status"], &skipped.json["run"]["count"]), (&json!("skipped"), &json!(2)));
     let ran = api.call("GET", "/v1/jobs/a/why?at=2027-01-01T01:00:00Z", None).await;
-    assert_eq!(told(&ran)[..2], [Some("ran"), Some("The firing of 01:00 started and succeeded after 2h10s.")]);
+    assert_eq!(told(&ran)[..2], [Some("ran"), Some("The firing of 01:00 started and succeeded after 2 h.")]);
     let no = api.call("GET", "/v1/jobs/a/why?at=2027-01-01T02:10:00Z", None).await;
     assert_eq!(no.json["state"], "not_due");
 }

@@ -5,7 +5,9 @@ mod losses;
 
 pub(crate) use accept::{accept, confirm};
 
-use carillon_domain::duration;
+use std::time::Duration;
+
+use carillon_domain::duration::{self, spoken};
 use carillon_domain::id::SessionId;
 use carillon_domain::partition::share_of;
 use carillon_executors::executor::{ExecutorDescription, HostState};
@@ -186,7 +188,7 @@ fn drift(drift_ms: i64) -> String {
         0 => "agrees with the database's".to_owned(),
         _ => {
             let side = if drift_ms > 0 { "behind" } else { "ahead of" };
-            format!("is {} ms {side} the database's", grouped(drift_ms.unsigned_abs()))
+            format!("is {} {side} the database's", spoken(Duration::from_millis(drift_ms.unsigned_abs())))
         }
     }
 }

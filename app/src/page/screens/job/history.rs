@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use carillon_domain::duration::{coarse, spoken};
 use carillon_domain::run::RunRecord;
 use carillon_store::{JobKey, JobView, RunQuery, RunStage, RunView};
 use maud::{Markup, html};
@@ -13,7 +14,7 @@ use crate::page::screens::parts::{grouped, news, running};
 use crate::page::screens::why;
 use crate::page::usual;
 use crate::page::visit::{Fault, Visit};
-use crate::page::zone::{clock, coarse, took};
+use crate::page::zone::clock;
 
 /// How many rows a page has.
 const ROWS: usize = 50;
@@ -90,13 +91,13 @@ fn row(visit: &Visit, item: &RunView) -> Markup {
                 } }
             }
             td.why { @if mark != Mark::Succeeded { (why::sentence(&item.stage)) } }
-            td.n { @if let Some(lag) = lag { (took(Duration::from_millis(lag.unsigned_abs()))) } }
+            td.n { @if let Some(lag) = lag { (spoken(Duration::from_millis(lag.unsigned_abs()))) } }
             td.n {
                 @match (&item.stage, duration) {
                     (RunStage::Running { held, .. }, _) => @if let Some(started_at) = held.started_at {
                         time data-since datetime=(started_at.to_string()) { (coarse(visit.now.since(started_at))) }
                     }
-                    (_, Some(duration)) => (took(duration)),
+                    (_, Some(duration)) => (spoken(duration)),
                     _ => {}
                 }
             }
@@ -158,7 +159,7 @@ fn spread(durations: &[Duration]) -> String {
     let at = |share: usize| sorted.get((sorted.len() * share / 100).min(sorted.len().saturating_sub(1))).copied();
     match (at(50), at(90), sorted.last()) {
         (Some(median), Some(slow), Some(most)) => {
-            format!("median {}, 9 of 10 within {}, longest {}", took(median), took(slow), took(*most))
+            format!("median {}, 9 of 10 within {}, longest {}", spoken(median), spoken(slow), spoken(*most))
         }
         _ => "nothing ran".to_owned(),
     }

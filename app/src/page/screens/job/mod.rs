@@ -13,6 +13,7 @@ pub(crate) use forms::{Action, form};
 use std::sync::Arc;
 use std::time::Duration;
 
+use carillon_domain::duration::spoken;
 use carillon_domain::run::RunRecord;
 use carillon_domain::store::Refusal;
 use carillon_store::alerts::DeliveryView;
@@ -28,7 +29,7 @@ use crate::page::params::Params;
 use crate::page::screens::parts::{coming, in_words, scope, zone_of};
 use crate::page::usual;
 use crate::page::visit::{Fault, Visit};
-use crate::page::zone::{clock, full, relative, took};
+use crate::page::zone::{clock, full, relative};
 
 /// How old the year of days may be: it is counted once an hour.
 const DAYS_GOOD_FOR: Duration = Duration::from_secs(60);
@@ -199,8 +200,8 @@ fn next(visit: &Visit, view: &JobView, coming: &[carillon_domain::time::Timestam
 /// How the last run compares with the usual one, for a line of text.
 pub(crate) fn compared(took_now: Duration, usual: Option<Duration>) -> String {
     match usual {
-        Some(usual) => format!("{} of usually {}", took(took_now), took(usual)),
-        None => took(took_now),
+        Some(usual) => format!("{} of usually {}", spoken(took_now), spoken(usual)),
+        None => spoken(took_now),
     }
 }
 

@@ -1,5 +1,6 @@
 //! One row of the list of jobs.
 
+use carillon_domain::duration::spoken;
 use carillon_domain::run::RunRecord;
 use carillon_store::JobView;
 use maud::{Markup, html};
@@ -10,7 +11,7 @@ use crate::page::outcome::{Mark, of_job};
 use crate::page::screens::parts::{coming, in_words, job_link, key_of};
 use crate::page::usual;
 use crate::page::visit::Visit;
-use crate::page::zone::{clock, relative, took};
+use crate::page::zone::{clock, relative};
 
 /// How many columns there are.
 pub(super) const COLUMNS: usize = 8;
@@ -66,7 +67,7 @@ pub(super) fn row(visit: &Visit, view: &JobView, records: &[RunRecord]) -> Marku
                     (None, None) => { span.muted { "never" } }
                 }
             }
-            td.n { @if let Some(usual) = usual::usual(records) { (took(usual)) } @else { span.muted { "–" } } }
+            td.n { @if let Some(usual) = usual::usual(records) { (spoken(usual)) } @else { span.muted { "–" } } }
             td.nowrap { @if let Some(node) = &view.node { (node) } }
         }
     }

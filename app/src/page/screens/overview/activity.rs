@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use carillon_domain::duration::spoken;
 use carillon_domain::time::Timestamp;
 use carillon_store::{ActivityBucket, ListedJob, OutcomeCounts};
 use chrono::{Duration as Delta, DurationRound, Timelike};
@@ -10,7 +11,7 @@ use maud::{Markup, html};
 use crate::page::chart::bars::{Columns, Series, columns};
 use crate::page::screens::parts::{coming, grouped};
 use crate::page::visit::Visit;
-use crate::page::zone::{took, wall};
+use crate::page::zone::wall;
 
 const BUCKET: Duration = Duration::from_secs(300);
 const BUCKETS: usize = 288;
@@ -74,7 +75,7 @@ pub(super) fn section(visit: &Visit, activity: &[ActivityBucket]) -> Markup {
                     @if bad > 0 { a.fault href=(visit.links.to("/jobs?outcome=failed")) { (grouped(bad)) " failed, timed out or lost" } } @else { "none failed" }
                     @if total.skipped > 0 { ", " (grouped(total.skipped)) " did not run" }
                     @if total.cancelled > 0 { ", " (grouped(total.cancelled)) " cancelled" }
-                    @if lag_max > 0 { "; at most " (took(Duration::from_millis(lag_max))) " late" }
+                    @if lag_max > 0 { "; at most " (spoken(Duration::from_millis(lag_max))) " late" }
                 }
             }
             @if activity.is_empty() { p.muted { "Nothing ended within a day." } }
@@ -150,7 +151,7 @@ fn table(visit: &Visit, activity: &[ActivityBucket]) -> Markup {
                 tr {
                     td.nowrap { (wall(Timestamp::from_ms(hour * 3_600_000), visit.zone).format("%a %H:%M")) }
                     @for count in [counts.succeeded, counts.failed, counts.timed_out, counts.lost, counts.skipped, counts.cancelled] { td.n { (grouped(count)) } }
-                    td.n { (took(Duration::from_millis(bucket.lag_max_ms))) }
+                    td.n { (spoken(Duration::from_millis(bucket.lag_max_ms))) }
                 }
             } }
         } }

@@ -1,8 +1,10 @@
 //! The things that need a person: jobs in trouble, overdue ones, silent nodes, lost commits, clocks that differ.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use carillon_domain::alert::{Class, Incident, SubjectKey};
+use carillon_domain::duration::spoken;
 use carillon_store::alerts::DeliveryCounts;
 use carillon_store::{Bounded, ListedJob, RecordedLoss, SessionView};
 use maud::{Markup, html};
@@ -121,7 +123,7 @@ impl<'a> Needs<'a> {
                     li.say.bad { "Node " strong { (session.node) } " has gone silent: its last heartbeat was " (relative(session.heartbeat_at, visit.now)) "." }
                 }
                 @if let Some(drift_ms) = self.drift_ms {
-                    li.say.warn { "The clock of " (visit.api.engine.node()) " is " (drift_ms.unsigned_abs()) " ms "
+                    li.say.warn { "The clock of " (visit.api.engine.node()) " is " (spoken(Duration::from_millis(drift_ms.unsigned_abs()))) " "
                         @if drift_ms > 0 { "behind" } @else { "ahead of" } " the database's." }
                 }
                 @if self.dead > 0 {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use carillon_domain::duration::{coarse, spoken};
 use carillon_domain::id::JobId;
 use carillon_domain::run::RunRecord;
 use carillon_store::{Bounded, RunStage, RunView};
@@ -10,7 +11,6 @@ use maud::{Markup, html};
 use crate::page::screens::parts::{bounded, job_link};
 use crate::page::usual::usual;
 use crate::page::visit::Visit;
-use crate::page::zone::{coarse, took};
 
 /// How many records of a job tell its usual duration.
 pub(super) const RECORDS: usize = 20;
@@ -50,7 +50,7 @@ fn row(visit: &Visit, run: &RunView, usual: Option<std::time::Duration>) -> Mark
                         progress aria-label=(format!("Time that {} has run, of its usual duration", run.key.name))
                             data-from=(started_at.to_string()) max=(usual.as_millis().max(1))
                             value=(visit.now.since(started_at).as_millis().min(usual.as_millis().max(1))) {}
-                        span.muted.nowrap { "usually " (took(usual)) }
+                        span.muted.nowrap { "usually " (spoken(usual)) }
                     }
                     None => { span.muted { "no usual duration yet" } }
                 } }

@@ -11,6 +11,7 @@ pub(crate) use follow::follow;
 
 use std::time::Duration;
 
+use carillon_domain::duration::spoken;
 use carillon_domain::id::RunId;
 use carillon_domain::run::{RunRecord, Trigger};
 use carillon_domain::store::Refusal;
@@ -26,7 +27,7 @@ use crate::page::params::Params;
 use crate::page::screens::parts::{csrf, job_link, said};
 use crate::page::screens::why;
 use crate::page::visit::{Fault, Visit};
-use crate::page::zone::{clock, full, took};
+use crate::page::zone::{clock, full};
 use crate::why::{Surroundings, why_run};
 
 /// How many attempts of one due time are listed.
@@ -191,17 +192,17 @@ fn facts(visit: &Visit, view: &RunView, outline: &Outline) -> Markup {
             dt { "Run" } dd { code { (view.id) } }
             dt { "Due" } dd { (time(outline.due_at)) }
             @if let (Some(at), Some(from)) = (outline.claimed_at, outline.started_at) {
-                dt { "Claimed" } dd { (time(at)) ", " (took(from.since(at))) " before it started" }
+                dt { "Claimed" } dd { (time(at)) ", " (spoken(from.since(at))) " before it started" }
             }
-            @if let Some(at) = outline.started_at { dt { "Started" } dd { (time(at)) ", " (took(at.since(outline.due_at))) " after it was due" } }
+            @if let Some(at) = outline.started_at { dt { "Started" } dd { (time(at)) ", " (spoken(at.since(outline.due_at))) " after it was due" } }
             @if let (Some(from), Some(at)) = (outline.started_at, outline.finished_at) {
-                dt { "Ended" } dd { (time(at)) ", after " (took(at.since(from))) }
+                dt { "Ended" } dd { (time(at)) ", after " (spoken(at.since(from))) }
             }
             dt { "Trigger" } dd { (outline.trigger.as_str()) ", attempt " (outline.attempt) }
             @if let RunStage::Recorded { record, .. } = &view.stage {
                 @if let Some(code) = record.exit_code { dt { "Exit code" } dd { (code) } }
                 @if let Some(signal) = record.signal { dt { "Signal" } dd { (signal) } }
-                @if let Some(ms) = record.usage.cpu_ms { dt { "CPU time" } dd { (took(Duration::from_millis(ms))) } }
+                @if let Some(ms) = record.usage.cpu_ms { dt { "CPU time" } dd { (spoken(Duration::from_millis(ms))) } }
                 @if let Some(kib) = record.usage.peak_memory_kib { dt { "Peak memory" } dd { (memory(kib)) } }
                 @if record.count > 1 {
                     dt { "Due times" } dd { (record.count) ", from " (time(record.first_due_at)) }
@@ -232,7 +233,7 @@ fn attempt_list(visit: &Visit, view: &RunView, attempts: &[RunView]) -> Markup {
                     (of_run(&run.stage).badge()) " "
                     @if run.id == view.id { strong { "Attempt " (outline.attempt) } }
                     @else { a href=(visit.links.run(run.id)) { "Attempt " (outline.attempt) } }
-                    @if let (Some(from), Some(at)) = (outline.started_at, outline.finished_at) { span.muted { " " (took(at.since(from))) } }
+                    @if let (Some(from), Some(at)) = (outline.started_at, outline.finished_at) { span.muted { " " (spoken(at.since(from))) } }
                 }
             }
         }

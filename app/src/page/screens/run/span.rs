@@ -1,12 +1,13 @@
 //! Due, claimed, started and ended of a run on one bar, to scale.
 
+use carillon_domain::duration::spoken;
 use carillon_domain::time::Timestamp;
 use maud::{Markup, html};
 
 use super::Outline;
 use crate::page::chart::path::PathData;
 use crate::page::visit::Visit;
-use crate::page::zone::{short, took};
+use crate::page::zone::short;
 
 /// The width and height of the drawing, and the width of the mark of the claim.
 const WIDTH: f64 = 1_000.0;
@@ -31,7 +32,7 @@ pub(super) fn bar(visit: &Visit, outline: &Outline) -> Markup {
     let (waited, ran) = (started_at.since(begin), end.since(started_at));
     let ended = if outline.finished_at.is_some() { "ended" } else { "runs" };
     let claimed = outline.claimed_at.map(|at| claimed(at, begin)).unwrap_or_default();
-    let sentence = format!("Due, {claimed}{} later started, {ended} after {}.", took(waited), took(ran));
+    let sentence = format!("Due, {claimed}{} later started, {ended} after {}.", spoken(waited), spoken(ran));
     let time = |at| short(at, visit.now, visit.zone);
     html! {
         figure.span {
@@ -43,8 +44,8 @@ pub(super) fn bar(visit: &Visit, outline: &Outline) -> Markup {
             figcaption.spread.small {
                 span { "due " (time(outline.due_at)) }
                 span.muted {
-                    (claimed) "waited " (took(waited)) ", "
-                    @if outline.finished_at.is_some() { "ran " } @else { "runs for " } (took(ran))
+                    (claimed) "waited " (spoken(waited)) ", "
+                    @if outline.finished_at.is_some() { "ran " } @else { "runs for " } (spoken(ran))
                 }
                 span { @match outline.finished_at { Some(at) => { "ended " (time(at)) } None => "runs" } }
             }
@@ -55,8 +56,8 @@ pub(super) fn bar(visit: &Visit, outline: &Outline) -> Markup {
 /// When it was claimed, against the due time.
 fn claimed(at: Timestamp, due: Timestamp) -> String {
     match (due.since(at), at.since(due)) {
-        (ahead, _) if !ahead.is_zero() => format!("claimed {} ahead, ", took(ahead)),
-        (_, late) => format!("claimed after {}, ", took(late)),
+        (ahead, _) if !ahead.is_zero() => format!("claimed {} ahead, ", spoken(ahead)),
+        (_, late) => format!("claimed after {}, ", spoken(late)),
     }
 }
 
@@ -68,7 +69,7 @@ mod tests {
     fn a_claim_is_ahead_of_the_due_time_or_after_it() {
         let due = Timestamp::from_ms(100_000);
         for (ms, told) in
-            [(88_000, "claimed 12.0 s ahead, "), (100_000, "claimed after 0 ms, "), (100_250, "claimed after 250 ms, ")]
+            [(88_000, "claimed 12 s ahead, "), (100_000, "claimed after 0 ms, "), (100_250, "claimed after 250 ms, ")]
         {
             assert_eq!(claimed(Timestamp::from_ms(ms), due), told);
         }

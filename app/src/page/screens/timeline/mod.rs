@@ -5,6 +5,7 @@ mod lanes;
 
 use std::time::Duration;
 
+use carillon_domain::duration::spoken;
 use carillon_domain::time::Timestamp;
 use maud::{Markup, html};
 
@@ -15,7 +16,7 @@ use crate::page::params::Params;
 use crate::page::screens::parts::{grouped, job_link, plural};
 use crate::page::screens::search::{Search, field, is_narrowed};
 use crate::page::visit::{Fault, Visit};
-use crate::page::zone::{clock, clock_change, full, took, wall};
+use crate::page::zone::{clock, clock_change, full, wall};
 
 /// How many hours may be chosen.
 const HOURS: [u32; 6] = [1, 3, 6, 12, 24, 48];
@@ -170,8 +171,8 @@ fn table(visit: &Visit, lanes: &[Lane]) -> Markup {
                 td { @if bar.mark == Mark::Waiting { span.o.o-waiting { (Mark::Waiting.icon()) "to come" } } @else { (bar.mark.badge()) } }
                 td.n { @match bar.mark {
                     Mark::Skipped => "–",
-                    Mark::Waiting => { span.muted { "usually " (took(bar.until.since(bar.from))) } }
-                    _ => (took(bar.until.since(bar.from))),
+                    Mark::Waiting => { span.muted { "usually " (spoken(bar.until.since(bar.from))) } }
+                    _ => (spoken(bar.until.since(bar.from))),
                 } }
                 td.nowrap { @if bar.mark != Mark::Skipped { (clock(bar.until, visit.now, visit.zone)) } }
             } } }
