@@ -209,8 +209,8 @@ pub fn of_over(part: &Part, when: When) -> String {
         When::CommitsLost => "The loss of commits was accepted, and scheduling goes on.".to_owned(),
         When::ClockDrift => format!("The clock of {part} agrees with the database's again."),
         When::DiskFull => format!("There is room again on the disk of {part}."),
-        When::PluginRefused => format!("{place} is loaded again, or was taken away."),
-        When::CertificateExpires => format!("{place} was renewed."),
+        When::PluginRefused => format!("The plugin {part} is loaded again, or was taken away."),
+        When::CertificateExpires => format!("The certificate {part} was renewed."),
         _ => format!("{place} is in order again."),
     }
 }

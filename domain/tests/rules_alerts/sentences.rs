@@ -1,7 +1,7 @@
 //! Every kind of fact, read aloud.
 
 use carillon_domain::alert::expect::Paused;
-use carillon_domain::alert::{Because, Broken, Ended, Fact, State, Trouble, Verdict, What, When};
+use carillon_domain::alert::{Because, Broken, Ended, Fact, Part, State, Trouble, Verdict, What, When, sentence};
 use carillon_domain::lost_commits::LossWindow;
 use carillon_domain::run::{DueRange, Reason, RunRecord, Status};
 
@@ -239,5 +239,13 @@ fn what_is_over_is_told_with_its_length() {
         let over = world.step(at("03:10"), &[of_node("a", at("03:10"), What::Over(when))]);
         assert_eq!(over[0].sentence, format!("{sentence} The trouble began at 03:00 {day}."));
         assert_eq!((over[0].when, over[0].state), (when, State::Recovered));
+    }
+    // A file keeps the letters of its name.
+    let file = |thing: &str| Part { thing: Some(thing.into()), ..Part::node("a") };
+    for (part, when, sentence) in [
+        (file("server.pem"), When::CertificateExpires, "The certificate server.pem of node a was renewed."),
+        (file("echo.so"), When::PluginRefused, "The plugin echo.so of node a is loaded again, or was taken away."),
+    ] {
+        assert_eq!(sentence::of_over(&part, when), sentence);
     }
 }
