@@ -113,8 +113,8 @@ impl Attempts {
         }
     }
 
-    /// The end of a run's output without the secrets of its job; `None` if it printed nothing, or what it printed is not kept any more.
-    /// Nobody knows the secrets of a job that is gone, so its output stays where it is.
+    /// The end of a run's output without the secrets of its job; `None` if none is kept. Nobody knows the secrets of a job that is gone,
+    /// so its output stays where it is.
     async fn output(&self, run: RunId, most: usize) -> Result<Option<String>, StoreError> {
         let Some(output) = self.store.output(run).await? else { return Ok(None) };
         let Some(secrets) = self.secrets(run).await? else { return Ok(None) };

@@ -62,7 +62,7 @@ fn restore_at(path: &str, params: &mut Value, stored: Option<&Value>, missing: &
     }
 }
 
-/// What stands in place of a secret.
+/// A text shows this in place of a secret.
 const MASK: &str = "***";
 /// A shorter value hides nothing, and would tear up every text.
 const SHORTEST: usize = 4;
