@@ -10,6 +10,7 @@ pub mod events;
 pub mod first_process;
 pub mod http;
 pub mod json;
+mod losses;
 mod page;
 pub mod serve;
 pub mod service_manager;

@@ -127,6 +127,7 @@ fn parts(store: Arc<Endless>, keeper: KeeperHandle, executors: Executors, sessio
         peek_every: Duration::from_secs(1),
         steal_after: Duration::from_secs(5),
         recover_every: Duration::from_secs(5),
+        remembered_ends: 10_000,
         flow: carillon_domain::node::FlowKind::Tuned,
         drain_timeout: Duration::from_secs(30),
     };

@@ -113,6 +113,8 @@ guards! {
     TokenOfJob "token-of-job" keeps S7 in "domain/src/firing/concurrent.rs";
     /// A firing that may have started in lost commits is recorded as lost and not claimed again.
     LostCommitsClaim "lost-commits-claim" keeps S2 in "domain/src/firing/lost_commits.rs";
+    /// A firing that was due in lost commits is not claimed if a run of it was written back or has a record.
+    LostCommitsKnown "lost-commits-known" keeps S2 in "domain/src/store/runs/claim.rs";
     /// A firing that may have started in lost commits is not started, if it was claimed before their detection.
     LostCommitsStart "lost-commits-start" keeps S2 in "domain/src/store/runs/start.rs";
 
@@ -140,6 +142,8 @@ guards! {
     HeartbeatRestartsExpiry "heartbeat-restarts-expiry" keeps S8 in "domain/src/lease/mod.rs";
     /// An open loss window restarts every expiry, because old sequences may have come back.
     LossRestartsExpiry "loss-restarts-expiry" keeps S8 in "domain/src/node/suspension.rs";
+    /// After lost commits a node writes the runs that it knows back before anybody may accept.
+    WriteBack "write-back" keeps S3 in "domain/src/node/ledger/write_back.rs";
     /// A timing is refused if other nodes could act before the children of a node are dead.
     FencingInequality "fencing-inequality" keeps S8 in "domain/src/lease/mod.rs";
     /// A draining node lists the rows that it holds once more before it leaves.
@@ -175,6 +179,8 @@ guards! {
     HeartbeatDetectsLoss "heartbeat-detects-loss" keeps S2 in "domain/src/store/sessions.rs";
     /// No claim happens while a loss window is open.
     SuspendClaims "suspend-claims" keeps S2 in "domain/src/store/runs/claim.rs";
+    /// A loss is not accepted before all live sessions have written back, and those that were forgotten are dead.
+    AcceptAfterWriteBack "accept-after-write-back" keeps S3 in "domain/src/store/losses.rs";
     /// No start happens while a loss window is open.
     SuspendStarts "suspend-starts" keeps S2 in "domain/src/store/runs/start.rs";
     /// An ended session leaves its last sequence, so that a fenced node does not report lost commits.

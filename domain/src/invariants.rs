@@ -82,6 +82,8 @@ pub fn prepared_is_kept(before: &Phase, after: Option<&Phase>, kind: TransitionK
         | TransitionKind::Deferred
         | TransitionKind::Reset
         | TransitionKind::SweptUnstarted => true,
+        // The run of that firing lives: its start was lost, and it is not to start again.
+        TransitionKind::WrittenBack | TransitionKind::WrittenBackBeside => true,
         // An answered call. A manual run goes before a firing that was claimed ahead of its time.
         TransitionKind::Paused
         | TransitionKind::Updated

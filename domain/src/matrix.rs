@@ -91,6 +91,16 @@ pub enum Event {
     RecheckGone,
     /// Recheck failed.
     RecheckFailed,
+    /// Write back, while a loss of commits is not accepted: a row is Executing for the run.
+    WritebackExecuting,
+    /// Write back: no row can hold the run, as its job is unknown or another session runs the same firing.
+    WritebackNowhere,
+    /// Write back failed.
+    WritebackRolledBack,
+    /// Write back failed.
+    WritebackRefused,
+    /// Write back failed.
+    WritebackUnknown,
 }
 
 /// The next stage of the run, and the effects.
@@ -125,11 +135,13 @@ pub enum Reaction {
     KeepRunning,
     /// *Executing*; its row is rechecked.
     Recheck,
+    /// As it was; it is written back again.
+    WriteAgain,
 }
 
 impl Event {
     /// Every cell, in the order of the page.
-    pub const ALL: [Event; 39] = [
+    pub const ALL: [Event; 44] = [
         Event::ClaimPrepared,
         Event::ClaimStarted,
         Event::ClaimClosed,
@@ -169,12 +181,17 @@ impl Event {
         Event::RecheckExecuting,
         Event::RecheckGone,
         Event::RecheckFailed,
+        Event::WritebackExecuting,
+        Event::WritebackNowhere,
+        Event::WritebackRolledBack,
+        Event::WritebackRefused,
+        Event::WritebackUnknown,
     ];
 }
 
 impl Reaction {
     /// Every reaction.
-    pub const ALL: [Reaction; 14] = [
+    pub const ALL: [Reaction; 15] = [
         Reaction::Wait,
         Reaction::WaitUntil,
         Reaction::Spawn,
@@ -189,6 +206,7 @@ impl Reaction {
         Reaction::Refresh,
         Reaction::KeepRunning,
         Reaction::Recheck,
+        Reaction::WriteAgain,
     ];
 }
 
@@ -234,6 +252,10 @@ pub const fn react(event: Event) -> Reaction {
         // The heartbeat tells whether the session was ended.
         Event::RecheckGone => Reaction::KeepRunning,
         Event::RecheckFailed => Reaction::Recheck,
+
+        Event::WritebackExecuting => Reaction::Refresh,
+        Event::WritebackNowhere => Reaction::KeepRunning,
+        Event::WritebackRolledBack | Event::WritebackRefused | Event::WritebackUnknown => Reaction::WriteAgain,
     }
 }
 
@@ -310,7 +332,13 @@ mod tests {
     fn an_unknown_outcome_is_never_taken_for_an_answer() {
         for event in Event::ALL.into_iter().filter(|event| format!("{event:?}").ends_with("Unknown")) {
             let reaction = react(event);
-            let asks_again = [Reaction::KeepPending, Reaction::Settle, Reaction::RecordAgain, Reaction::Release];
+            let asks_again = [
+                Reaction::KeepPending,
+                Reaction::Settle,
+                Reaction::RecordAgain,
+                Reaction::Release,
+                Reaction::WriteAgain,
+            ];
             assert!(asks_again.contains(&reaction), "{event:?} leads to {reaction:?}");
         }
     }

@@ -106,8 +106,11 @@ fn s4_a_prepared_firing_is_kept() {
         TransitionKind::CancelledUnstarted,
         TransitionKind::Triggered,
     ];
-    let may: Vec<TransitionKind> =
-        by_its_holder.into_iter().chain(by_a_call).chain([TransitionKind::SweptUnstarted]).collect();
+    let may: Vec<TransitionKind> = by_its_holder
+        .into_iter()
+        .chain(by_a_call)
+        .chain([TransitionKind::SweptUnstarted, TransitionKind::WrittenBack, TransitionKind::WrittenBackBeside])
+        .collect();
     for kind in TransitionKind::ALL {
         assert_eq!(prepared_is_kept(&before, Some(&Phase::Idle), kind).is_ok(), may.contains(&kind), "{kind:?}");
         assert_eq!(prepared_is_kept(&before, Some(&before), kind), Ok(()), "{kind:?}");
@@ -266,6 +269,7 @@ fn config() -> Config {
         peek_every: secs(1),
         steal_after: secs(5),
         recover_every: secs(10),
+        remembered_ends: 10,
         flow: carillon_domain::node::FlowKind::Tuned,
         drain_timeout: secs(60),
     }

@@ -103,6 +103,10 @@ pub trait NodeStore: Send + Sync {
     /// in order.
     async fn settle(&self, session: SessionId, runs: &[RunRef]) -> Result<Vec<SettleAnswer>, StoreError>;
 
+    /// Writes runs into rows that lost them, and ends into history, while a loss of commits is not accepted. One answer for each run, in
+    /// order; `None` if nothing is written, as the session is over or no loss is open.
+    async fn write_back(&self, request: &WriteBackRequest) -> Result<Option<Vec<WriteBackAnswer>>, StoreError>;
+
     /// Every row that the session holds. The recovery loop compares them with memory.
     async fn list_held(&self, session: SessionId) -> Result<Vec<RunRef>, StoreError>;
 
@@ -183,8 +187,9 @@ pub trait ControlStore: Send + Sync {
     /// The loss windows: the open one, and those accepted within the last day.
     async fn recorded_losses(&self) -> Result<Vec<RecordedLoss>, StoreError>;
 
-    /// Accepts the open loss window, so that claims go on; answers it.
-    async fn accept_losses(&self, author: &Author) -> Result<Vec<RecordedLoss>, StoreError>;
+    /// Accepts the open loss window, so that claims go on; answers it. It is refused as long as runs may live of which the database does not
+    /// know. `patience` is the time after which a node without a heartbeat is dead; zero where only this process uses the database.
+    async fn accept_losses(&self, patience: Duration, author: &Author) -> Result<Vec<RecordedLoss>, ControlError>;
 
     /// Asks the node of `run` for its output and answers the part that it has published; `None` before the first. A reader asks again
     /// every few seconds.

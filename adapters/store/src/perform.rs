@@ -17,6 +17,7 @@ pub async fn perform<S: NodeStore + ?Sized>(store: &S, call: &Call) -> Result<An
             store.release(*session, runs).await?;
             Answer::Released
         }
+        Call::WriteBack(request) => Answer::WroteBack(store.write_back(request).await?),
         Call::ListHeld { session } => Answer::Held(store.list_held(*session).await?),
         Call::Expire { by, session, seq } => Answer::Expired(store.expire(Some(*by), *session, *seq).await?),
         Call::Sweep { session, limit } => Answer::Swept(store.sweep(*session, *limit).await?),

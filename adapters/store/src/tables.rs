@@ -202,6 +202,8 @@ pub trait Tables {
     fn run_heads(&mut self, ask: &JournalAsk) -> impl Future<Output = StoreResult<Numbered<RunHead>>> + Send;
     /// Which of these runs have kept output that is not empty.
     fn runs_with_output(&mut self, runs: &[RunId]) -> impl Future<Output = StoreResult<Vec<RunId>>> + Send;
+    /// Which of these runs have a record.
+    fn recorded_runs(&mut self, runs: &[RunId]) -> impl Future<Output = StoreResult<Vec<RunId>>> + Send;
     /// The audit log by its numbers.
     fn audit_numbered(&mut self, ask: &JournalAsk) -> impl Future<Output = StoreResult<Numbered<AuditLine>>> + Send;
     /// The newest record of each job that has one.
@@ -228,8 +230,8 @@ pub trait Tables {
     fn note_window(&mut self, window: &RecordedLoss) -> impl Future<Output = StoreResult<()>> + Send;
     /// The open window and those accepted since then, oldest first.
     fn windows(&mut self, accepted_since: Timestamp) -> impl Future<Output = StoreResult<Vec<RecordedLoss>>> + Send;
-    /// Accepts the open window; answers whether there was one.
-    fn accept_windows(&mut self) -> impl Future<Output = StoreResult<bool>> + Send;
+    /// Accepts the open window that ends then; answers whether there was one.
+    fn accept_windows(&mut self, until: Timestamp) -> impl Future<Output = StoreResult<bool>> + Send;
     /// Writes a heartbeat where the session is not ended and `seq` is newer.
     fn beat(
         &mut self,
@@ -239,6 +241,12 @@ pub trait Tables {
     ) -> impl Future<Output = StoreResult<()>> + Send;
     /// Ends a session whose heartbeat sequence is still `seen_seq`.
     fn end_session(&mut self, session: SessionId, seen_seq: u64) -> impl Future<Output = StoreResult<()>> + Send;
+    /// Notes that a session has written back every run that it knows. A statement that comes late takes nothing back.
+    fn note_written_back(
+        &mut self,
+        session: SessionId,
+        until: Timestamp,
+    ) -> impl Future<Output = StoreResult<()>> + Send;
     /// Removes a session that is over and holds nothing, and keeps its last sequence.
     fn spend_session(&mut self, session: SessionId) -> impl Future<Output = StoreResult<()>> + Send;
     /// All sessions; how many rows each holds is counted only `with_counts`.

@@ -13,12 +13,12 @@ use carillon_domain::time::Timestamp;
 
 use crate::reports::NamespaceScope;
 
-pub use carillon_domain::node::call::{ClaimRequest, Me, PeekRequest};
-pub use carillon_domain::node::port::Finished;
+pub use carillon_domain::node::call::{ClaimRequest, Me, PeekRequest, WriteBackRequest};
+pub use carillon_domain::node::port::{Finished, KnownRun, WriteBackAnswer};
 pub use carillon_domain::run::Output;
 pub use carillon_domain::store::{
     Action, AuditDocument, AuditEntry, AuditedDelivery, Author, Change, JobKey, KnownSession, NewSession, PutIf,
-    PutJob, RecordedLoss, SessionBeat, SessionState,
+    PutJob, RecordedLoss, SessionBeat, SessionState, WritingSession,
 };
 
 /// A session was registered.
@@ -266,6 +266,8 @@ pub struct SessionView {
     pub server: Option<String>,
     /// When its children are dead after its last heartbeat, and when it takes over from others; `None` where it told nothing.
     pub terms: Option<Terms>,
+    /// The end of the newest loss window for which its node has written back every run that it knows; `None` for a binary that cannot.
+    pub wrote_back: Option<Timestamp>,
     /// How many rows it holds as Prepared.
     pub prepared: u64,
     /// How many rows it holds as Executing.
@@ -306,6 +308,12 @@ impl SessionView {
     /// on it.
     pub fn is_silent(&self, now: Timestamp) -> bool {
         self.beat.state == SessionState::Ended || now.since(self.heartbeat_at) > SILENT_AFTER
+    }
+
+    /// The part that tells whether a loss of commits may be accepted.
+    pub fn writing(&self) -> WritingSession {
+        let Self { beat, node, heartbeat_at, wrote_back, .. } = self;
+        WritingSession { node: node.clone(), state: beat.state, heartbeat_at: *heartbeat_at, wrote_back: *wrote_back }
     }
 
     /// The part that decisions look at.

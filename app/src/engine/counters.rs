@@ -115,7 +115,7 @@ impl Counters {
             CallKind::Claim => Some("claims"),
             CallKind::Start => Some("starts"),
             CallKind::Finish => Some("records of runs"),
-            CallKind::Peek | CallKind::Settle | CallKind::Release | CallKind::ListHeld => None,
+            CallKind::Peek | CallKind::WriteBack | CallKind::Settle | CallKind::Release | CallKind::ListHeld => None,
             // They are about the sessions of others, or the node ends.
             CallKind::Expire | CallKind::Sweep | CallKind::Close => return,
         };

@@ -128,7 +128,7 @@ impl From<ControlError> for Problem {
             ControlError::Refused(Refusal::NoJob(_)) | ControlError::Refused(Refusal::NoRun(_)) => {
                 StatusCode::NOT_FOUND
             }
-            ControlError::Refused(Refusal::RunEnded(_)) | ControlError::Refused(Refusal::NameTaken(_)) => {
+            ControlError::Refused(Refusal::RunEnded(_) | Refusal::NameTaken(_) | Refusal::StillUnknown(_)) => {
                 StatusCode::CONFLICT
             }
             ControlError::Refused(Refusal::Stale { .. }) => StatusCode::PRECONDITION_FAILED,

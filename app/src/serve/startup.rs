@@ -146,6 +146,7 @@ fn node_config(config: &Config, timing: Timing, opened: &Opened, shared: bool) -
         peek_every: PEEK_EVERY,
         steal_after: config.scheduler.steal_after,
         recover_every: RECOVER_EVERY,
+        remembered_ends: config.scheduler.max_in_flight,
         flow: carillon_domain::node::FlowKind::Tuned,
         drain_timeout: config.shutdown.timeout,
     }

@@ -172,7 +172,12 @@ fn lost_commits_are_shown_and_accepted() {
     let row = "2026-01-01T00:00:03.000Z  2026-01-01T00:00:09.000Z  2026-01-01T00:00:08.000Z";
     let shown = fake.out(&["cluster"], 0);
     assert!(shown.contains(row) && shown.contains("carillon cluster accept"), "{shown}");
+    assert!(shown.contains("It cannot be accepted yet: n2 writes."), "{shown}");
+    let job = "default    nightly  2026-01-01T00:00:04.000Z  rerun";
+    assert!(shown.contains(job) && shown.contains("More jobs are not shown"), "{shown}");
     let lines = fake.out(&["cluster", "--json"], 0);
+    let unknown: serde_json::Value = serde_json::from_str(lines.lines().nth(2).unwrap()).unwrap();
+    assert_eq!(unknown["still_unknown"]["nodes"][0], "n2");
     let window: serde_json::Value = serde_json::from_str(lines.lines().nth(1).unwrap()).unwrap();
     assert_eq!(window["loss_window"]["session"], "8000000000000009");
     let accepted = fake.out(&["cluster", "accept"], 0);

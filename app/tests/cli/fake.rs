@@ -159,7 +159,8 @@ fn answer(state: &mut State, request: &Request) -> (u16, Value) {
             json!({"items": [{"id": "8000000000000007", "node": "n1", "address":
             "127.0.0.1:7650", "version": "0.1.0", "partitions": [0, 1, 2], "prepared": 1, "executing": 2, "state": "live",
             "started_at": "2026-01-01T00:00:00.000Z", "heartbeat_at": "2026-01-01T00:00:03.000Z"}],
-            "lost_commits": window(state.accepted)}),
+            "lost_commits": window(state.accepted),
+            "still_unknown": (!state.accepted).then(still_unknown)}),
         ),
         ("POST", ["cluster", "accept"]) => {
             let accepted = if std::mem::replace(&mut state.accepted, true) { json!([]) } else { window(true) };
@@ -208,6 +209,11 @@ fn alert(state: &mut State, method: &str, name: &str, rest: &[&str], request: &R
         ("POST", ["test"]) => (202, json!({"items": [delivery("waiting", json!(null))]})),
         _ => problem(404, "there is no such call"),
     }
+}
+
+fn still_unknown() -> Value {
+    json!({"nodes": ["n2"], "until": "2026-01-01T00:00:29.000Z", "why": "n2 writes", "more_jobs": true,
+        "jobs": [{"namespace": "default", "name": "nightly", "due_at": "2026-01-01T00:00:04.000Z", "on_lost": "rerun"}]})
 }
 
 fn window(accepted: bool) -> Value {

@@ -128,6 +128,10 @@ impl NodeStore for Endless {
         Ok(vec![SettleAnswer::Gone; runs.len()])
     }
 
+    async fn write_back(&self, _: &WriteBackRequest) -> Result<Option<Vec<WriteBackAnswer>>, StoreError> {
+        unreachable!()
+    }
+
     async fn list_held(&self, _: SessionId) -> Result<Vec<RunRef>, StoreError> {
         Ok(vec![])
     }
@@ -206,7 +210,7 @@ impl ControlStore for Endless {
         unreachable!()
     }
 
-    async fn accept_losses(&self, _: &Author) -> Result<Vec<RecordedLoss>, StoreError> {
+    async fn accept_losses(&self, _: Duration, _: &Author) -> Result<Vec<RecordedLoss>, ControlError> {
         unreachable!()
     }
 

@@ -113,11 +113,16 @@ pub fn apply_concurrent(
         }
         Event::Reset { session, run } => reset(row, (*session, *run), now),
         Event::Sweep { session } => sweep(job, row, *session, now),
+        Event::WriteBack { held, losses_until: _ } => write_back(row, *held),
         Event::Pause { .. } => pause(row, now),
         Event::Delete => withdraw(row, TransitionKind::Deleted, Reason::Deleted, now),
         Event::Cancel { run } => cancel(row, *run, now),
         // A start writes two rows, so `start_concurrent` does it.
-        Event::Start { .. } | Event::Resume | Event::Update { .. } | Event::Trigger { .. } => Err(Rejected::NothingDue),
+        Event::Start { .. }
+        | Event::Resume
+        | Event::Update { .. }
+        | Event::Trigger { .. }
+        | Event::Reconcile { .. } => Err(Rejected::NothingDue),
     }?;
     if let Some(next) = &mut transition.next {
         next.version = row.version + 1;
@@ -240,6 +245,17 @@ fn sweep(job: &Job, row: &ConcurrentRun, session: SessionId, now: Timestamp) -> 
         }
         Phase::Prepared(held) | Phase::Executing(held) => Err(Rejected::NotHeld(held.run)),
         Phase::Idle => Err(Rejected::NothingDue),
+    }
+}
+
+/// The database has lost the start of this firing's run, which lives. A run of another session in the row may live as well.
+fn write_back(row: &ConcurrentRun, held: Held) -> Result<ConcurrentTransition, Rejected> {
+    match row.phase {
+        Phase::Executing(of) if of.session != held.session || of.run == held.run => Err(Rejected::AlreadyHeld(of.run)),
+        Phase::Executing(_) | Phase::Prepared(_) | Phase::Idle => Ok(ConcurrentTransition::to(
+            ConcurrentRun { phase: Phase::Executing(held), waiting: None, cancel: None, ..row.clone() },
+            TransitionKind::WrittenBack,
+        )),
     }
 }
 

@@ -6,7 +6,7 @@ use super::TransitionKind;
 
 impl TransitionKind {
     /// Every kind, in the order in which they usually occur.
-    pub const ALL: [TransitionKind; 23] = [
+    pub const ALL: [TransitionKind; 25] = [
         TransitionKind::Claimed,
         TransitionKind::Rearmed,
         TransitionKind::Started,
@@ -30,6 +30,8 @@ impl TransitionKind {
         TransitionKind::Deleted,
         TransitionKind::DeletedLater,
         TransitionKind::GivenUp,
+        TransitionKind::WrittenBack,
+        TransitionKind::WrittenBackBeside,
     ];
 
     /// The pairs of states that this kind connects; `"[*]"` means that there is no row.
@@ -63,6 +65,10 @@ impl TransitionKind {
                 ("Prepared", "Prepared"),
             ],
             TransitionKind::GivenUp => &[("Idle", "[*]")],
+            TransitionKind::WrittenBack => {
+                &[("Idle", "Executing"), ("Prepared", "Executing"), ("Executing", "Executing")]
+            }
+            TransitionKind::WrittenBackBeside => STAYS,
             TransitionKind::Deleted => &[("Idle", "[*]"), ("Prepared", "[*]")],
         }
     }

@@ -23,6 +23,7 @@ mod state;
 pub use concurrent::{ConcurrentRun, ConcurrentTransition, FiringKey, apply_concurrent, start_concurrent};
 pub use diagram::states_as_mermaid;
 pub use last_end::LastEnd;
+pub use lost_commits::KnownDue;
 pub use state::{CancelledBy, Firing, Held, JobState, Pause, Phase, Waiting};
 
 use crate::guard::{Guard, enabled};
@@ -84,6 +85,19 @@ pub enum Event {
         /// Which session.
         session: SessionId,
     },
+    /// The database has lost the start of a run that its node knows ([`crate::lost_commits`]). The run gets a row again, under its token.
+    /// Nothing of the job starts meanwhile.
+    WriteBack {
+        /// The run as it was started.
+        held: Held,
+        /// The end of the open loss window.
+        losses_until: Timestamp,
+    },
+    /// Some due times from the armed one on have a run or a record that the row does not know: commits were lost.
+    Reconcile {
+        /// Which, in ascending order.
+        known: Vec<KnownDue>,
+    },
     /// A person pauses the job: nothing on its schedule starts any more.
     Pause {
         /// When it ends by itself.
@@ -121,6 +135,10 @@ pub enum TransitionKind {
     Rearmed,
     /// Prepared -> Executing.
     Started,
+    /// Idle or Prepared -> Executing: the database had lost the start.
+    WrittenBack,
+    /// The run executes in the table `concurrent_run`: the database had lost the start, and the row stands elsewhere.
+    WrittenBackBeside,
     /// Prepared -> Idle: it is too late to start, and the misfire policy starts nothing in its place right now.
     Misfired,
     /// Prepared -> Idle (`allow`): the run executes in the table `concurrent_run`.
@@ -263,6 +281,9 @@ pub fn apply(
     if let Some(next) = &mut transition.next {
         next.last_end = transition.records.iter().fold(next.last_end, LastEnd::after);
         next.version = state.version.max(highest_lost(event)) + 1;
+        if let Some(beside) = &mut transition.concurrent {
+            beside.version = next.version;
+        }
     }
     Ok(transition)
 }
@@ -271,11 +292,18 @@ pub fn apply(
 /// The bound holds because versions begin at the database's clock in microseconds and grow more slowly than that clock.
 fn highest_lost(event: &Event) -> u64 {
     match event {
-        Event::Claim { losses_until: Some(until), .. } if enabled(Guard::VersionLift) => {
-            u64::try_from(until.as_ms()).unwrap_or(0).saturating_add(1).saturating_mul(1_000)
+        Event::Claim { losses_until: Some(until), .. } | Event::WriteBack { losses_until: until, .. }
+            if enabled(Guard::VersionLift) =>
+        {
+            highest_version_until(*until)
         }
         _ => 0,
     }
+}
+
+/// The highest version that any row had by then.
+pub(crate) fn highest_version_until(until: Timestamp) -> u64 {
+    u64::try_from(until.as_ms()).unwrap_or(0).saturating_add(1).saturating_mul(1_000)
 }
 
 fn decide(
@@ -295,6 +323,8 @@ fn decide(
         Event::Finish { session, run, ending } => finish::finish(job, timeline, state, (*session, *run), ending, now),
         Event::Reset { session, run } => recover::reset(timeline, state, (*session, *run), now),
         Event::Sweep { session } => recover::sweep(job, timeline, state, *session, now),
+        Event::WriteBack { held, .. } => lost_commits::write_back(job, timeline, state, *held),
+        Event::Reconcile { known } => lost_commits::reconcile(timeline, state, known, now),
         Event::Pause { until, reason } => pause::pause(state, *until, reason.clone(), now),
         Event::Resume => pause::resume(timeline, state, now),
         Event::Update { previous } => control::update(job, timeline, state, previous, now),

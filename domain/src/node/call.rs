@@ -5,7 +5,9 @@
 
 use std::fmt;
 
-use super::port::{Claimed, FinishAnswer, Finished, Peek, RunRef, SettleAnswer, StartAnswer};
+use super::port::{
+    Claimed, FinishAnswer, Finished, KnownRun, Peek, RunRef, SettleAnswer, StartAnswer, WriteBackAnswer,
+};
 use crate::id::{RunId, SessionId};
 use crate::lost_commits::LossWindow;
 use crate::time::Timestamp;
@@ -66,6 +68,19 @@ pub struct ClaimRequest {
     pub executors: Vec<String>,
 }
 
+/// Runs to write back.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct WriteBackRequest {
+    /// Whose runs.
+    pub me: Me,
+    /// The end of the loss window for which they are written.
+    pub until: Timestamp,
+    /// Which, those of one job next to each other and in the order of their firings.
+    pub runs: Vec<KnownRun>,
+    /// Whether the session has written everything with these.
+    pub last: bool,
+}
+
 /// A call to the store.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Call {
@@ -112,6 +127,8 @@ pub enum Call {
         /// Which.
         runs: Vec<RunRef>,
     },
+    /// Writes runs into rows that lost them, while a loss of commits is not accepted.
+    WriteBack(WriteBackRequest),
     /// Lists the rows that the session holds.
     ListHeld {
         /// Whose.
@@ -157,6 +174,8 @@ pub enum CallKind {
     Settle,
     /// [`Call::Release`].
     Release,
+    /// [`Call::WriteBack`].
+    WriteBack,
     /// [`Call::ListHeld`].
     ListHeld,
     /// [`Call::Expire`].
@@ -178,6 +197,7 @@ impl CallKind {
             CallKind::Finish => "finish",
             CallKind::Settle => "settle",
             CallKind::Release => "release",
+            CallKind::WriteBack => "write_back",
             CallKind::ListHeld => "list_held",
             CallKind::Expire => "expire",
             CallKind::Sweep => "sweep",
@@ -209,6 +229,7 @@ impl Call {
             Call::Finish { .. } => CallKind::Finish,
             Call::Settle { .. } => CallKind::Settle,
             Call::Release { .. } => CallKind::Release,
+            Call::WriteBack(_) => CallKind::WriteBack,
             Call::ListHeld { .. } => CallKind::ListHeld,
             Call::Expire { .. } => CallKind::Expire,
             Call::Sweep { .. } => CallKind::Sweep,
@@ -227,6 +248,7 @@ impl Call {
             | Call::Finish { .. }
             | Call::Settle { .. }
             | Call::Release { .. }
+            | Call::WriteBack(_)
             | Call::ListHeld { .. }
             | Call::Expire { .. } => PartitionLocks::None,
         }
@@ -250,6 +272,8 @@ pub enum Answer {
     Settle(Vec<SettleAnswer>),
     /// To [`Call::Release`]: none of the rows carries its run any more at the version that was given.
     Released,
+    /// To [`Call::WriteBack`]: one answer for each run, in order. `None` if nothing was written: the session is over, or the loss is not open.
+    WroteBack(Option<Vec<WriteBackAnswer>>),
     /// To [`Call::ListHeld`]: every row that the session holds.
     Held(Vec<RunRef>),
     /// To [`Call::Expire`]: whether the session is ended now.

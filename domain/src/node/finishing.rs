@@ -23,13 +23,14 @@ impl Node {
         let Some(of_run) = self.runs.get(&run).filter(|of_run| of_run.stage == Stage::Executing) else { return };
         let cancelled = ending.status == Status::Cancelled;
         let reason = of_run.stop.filter(|_| cancelled).map(|stop| stop.reason()).or(ending.reason);
-        self.flow.ended(of_run.firing, utc, now);
+        self.flow.ended(of_run.held.map(|held| held.firing), utc, now);
         let ending = Ending { ended_at: utc, reason, claimed_at: of_run.claimed_at, ..ending };
         self.set_stage(run, Stage::Ended(Ended { ending, output }));
     }
 
     pub(super) fn finish_if_needed(&mut self, now: BootTime) {
-        if self.worklists.ended.is_empty() {
+        // A row that has lost its run takes no record of it.
+        if self.worklists.ended.is_empty() || self.has_to_write_back() {
             return;
         }
         if let Some(until) = self.agenda.backoffs.until(CallKind::Finish, now) {

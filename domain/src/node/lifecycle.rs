@@ -121,7 +121,11 @@ impl Node {
             self.set_stage(run, Stage::Releasing);
         }
         self.release_if_needed(now);
-        if !self.runs.is_empty() || self.flight.claim().is_some() || !self.pending.is_empty() {
+        if !self.runs.is_empty()
+            || self.flight.claim().is_some()
+            || !self.pending.is_empty()
+            || self.has_to_write_back()
+        {
             self.drain.last_look = LastLook::ToCome;
         } else if self.drain.keeper_died {
             self.drain.done = true;

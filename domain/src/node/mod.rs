@@ -39,6 +39,7 @@ use flow::{Flow, Load};
 use ledger::flight::{Flight, Sent};
 use ledger::stage::{Ended, Run, Stage, Worklists, lives};
 use ledger::stealing::UnclaimedTracker;
+use ledger::write_back::WriteBack;
 use port::RunRef;
 use sweeping::ToSweep;
 use timers::Timers;
@@ -81,6 +82,7 @@ pub struct Node {
     timers: Timers,
     beat: types::Heartbeat,
     suspended_by: Option<LossWindow>,
+    write_back: WriteBack,
     drain: types::Drain,
     effects: VecDeque<Effect>,
 }
@@ -116,6 +118,7 @@ impl Node {
             timers: Timers::at(now),
             beat: types::Heartbeat::new(now, &config.timing, config.self_kill),
             suspended_by: None,
+            write_back: WriteBack::default(),
             drain: types::Drain::default(),
             effects: VecDeque::new(),
             config,
@@ -181,6 +184,14 @@ impl Node {
             (Sent::Settle(runs), Err(failure)) => self.settled(runs, Err(failure), now),
             (Sent::Release(runs), Ok(Answer::Released)) => self.released(runs, Ok(()), now),
             (Sent::Release(runs), Err(failure)) => self.released(runs, Err(failure), now),
+            (Sent::WriteBack { until, runs, last }, Ok(Answer::WroteBack(all)))
+                if all.as_ref().is_none_or(|all| all.len() == runs.len()) =>
+            {
+                self.wrote_back((until, runs, last), Ok(all), now);
+            }
+            (Sent::WriteBack { until, runs, last }, Err(failure)) => {
+                self.wrote_back((until, runs, last), Err(failure), now);
+            }
             (Sent::ListHeld, Ok(Answer::Held(rows))) => self.held(Ok(rows), now),
             (Sent::ListHeld, Err(failure)) => self.held(Err(failure), now),
             (Sent::Expire(session), Ok(Answer::Expired(true))) => self.sweep(session),
@@ -243,6 +254,7 @@ impl Node {
         self.replace_due(now);
         self.settle_if_needed(now);
         self.start_if_due(now);
+        self.write_back_if_needed(now);
         self.finish_if_needed(now);
         self.release_if_needed(now);
         self.claim_if_needed(now);

@@ -17,6 +17,16 @@ pub enum RowKey {
     Concurrent(FiringKey),
 }
 
+impl RowKey {
+    /// The job of the row.
+    pub const fn job(&self) -> JobId {
+        match self {
+            RowKey::Job(job) => *job,
+            RowKey::Concurrent(key) => key.job,
+        }
+    }
+}
+
 /// A run and the row that carries it, as one side last saw it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RunRef {
@@ -126,6 +136,33 @@ pub enum SettleAnswer {
     },
     /// Idle, gone, or carrying another run.
     Gone,
+}
+
+/// A run that a node knows and the database may have lost.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct KnownRun {
+    /// The row that carried it when it was last seen.
+    pub at: RunRef,
+    /// The firing as it was started, with the token.
+    pub held: Held,
+    /// How it ended, if its record was acknowledged; `None` while it lives or waits for its record.
+    pub ended: Option<Ending>,
+}
+
+/// The answer to one run that was written back.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum WriteBackAnswer {
+    /// A row says Executing for it.
+    Executing {
+        /// Which, with the version just written.
+        at: RunRef,
+        /// As in [`StartAnswer::Started`].
+        replace_at: Option<Timestamp>,
+    },
+    /// It has ended, and its record is kept.
+    Recorded,
+    /// There is no row for it: its job is unknown, or another session runs the same firing.
+    Nowhere,
 }
 
 /// How many rows of each partition of others a peek tells at the most. The rows that an owner is about to claim must not hide the one

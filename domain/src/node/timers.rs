@@ -27,6 +27,8 @@ pub(in crate::node) enum Timer {
     Settle,
     /// Runs to release wait for a backoff.
     Release,
+    /// Runs to write back wait for a backoff.
+    WriteBack,
     /// A claim waits for a backoff.
     Claim,
     /// The next peek.

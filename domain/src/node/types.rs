@@ -39,6 +39,8 @@ pub struct Config {
     pub recover_every: Duration,
     /// How long a drain waits for runs before it cancels them.
     pub drain_timeout: Duration,
+    /// How many ends of runs it remembers, in case the database loses them.
+    pub remembered_ends: usize,
     /// When calls go out, and how many runs one carries.
     pub flow: FlowKind,
 }

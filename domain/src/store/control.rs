@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use super::unit_of_work::UnitOfWork;
-use super::{Action, AuditDocument, AuditEntry, Author, Decided, Decision, Definition, JobKey, JobRow, Need, Rows};
+use super::{
+    Action, AuditDocument, AuditEntry, Author, Decided, Decision, Definition, JobKey, JobRow, Need, Rows, StillUnknown,
+};
 use crate::firing::{Event, FiringKey, Rejected};
 use crate::id::{JobId, RunId};
 use crate::node::port::RowKey;
@@ -34,6 +36,9 @@ pub enum Refusal {
         /// The generation that is stored.
         current: u64,
     },
+    /// Runs may live of which the database does not know since it lost commits.
+    #[error("{0}")]
+    StillUnknown(StillUnknown),
     /// The state machine rejects it.
     #[error(transparent)]
     Rejected(#[from] Rejected),

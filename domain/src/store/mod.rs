@@ -19,14 +19,14 @@ mod unit_of_work;
 
 pub use audit::{Action, AuditDocument, AuditEntry, AuditedDelivery, Author};
 pub use control::{Refusal, cancel, change, delete, trigger};
-pub use losses::accept as accept_losses;
+pub use losses::{StillUnknown, accept as accept_losses, still_unknown};
 pub use model::{
     Change, ConcurrentJob, Definition, JobKey, JobRow, KnownSession, NewSession, PutIf, PutJob, RecordedLoss, Rows,
-    SessionBeat, SessionState, SessionWrite, Standing, Write, WriteSet,
+    SessionBeat, SessionState, SessionWrite, Standing, Write, WriteSet, WritingSession,
 };
 pub use peek::peek;
 pub use put::{distinct_names, put_jobs};
-pub use runs::{AfterRefusal, SplitFinish, claim, finish, optimistic_start, release, settle, start};
+pub use runs::{AfterRefusal, SplitFinish, claim, finish, optimistic_start, release, settle, start, write_back};
 pub use sessions::{SPENT_KEPT, close, expire, heartbeat, open, sweep};
 
 use std::sync::Arc;
@@ -35,6 +35,7 @@ use crate::id::{JobId, RunId, SessionId};
 use crate::job::Job;
 use crate::node::call::ClaimRequest;
 use crate::node::port::RunRef;
+use crate::time::Timestamp;
 
 /// The outcome of a decision, or the rows that it needs first.
 pub type Decision<A> = Result<Decided<A>, Need>;
@@ -75,6 +76,10 @@ pub enum Need {
     Named(Vec<JobKey>),
     /// The concurrent run of that id.
     ConcurrentRun(RunId),
+    /// Whether these runs have a record.
+    Recorded(Vec<RunId>),
+    /// History of these jobs that is due at this time or later.
+    History(Vec<JobId>, Timestamp),
     /// Every concurrent run of these jobs.
     ConcurrentRunsOf(Vec<JobId>),
     /// The job's row that holds the run or in which it waits, or the concurrent run of that id.

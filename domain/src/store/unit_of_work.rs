@@ -295,6 +295,14 @@ impl UnitOfWork {
         }
     }
 
+    /// Raises the version of a job's row to this one at least. Tokens of its runs come from there.
+    pub fn lift(&mut self, id: JobId, version: u64) {
+        if let Some(state) = self.jobs.get_mut(&id).and_then(|entry| entry.after.as_mut()) {
+            let state = Arc::make_mut(state);
+            state.version = state.version.max(version) + 1;
+        }
+    }
+
     /// The decision: every row that changed is written. Where nothing changed, the audit log tells nothing.
     pub fn decided<A>(self, answer: A) -> Decided<A> {
         let jobs: Vec<_> = self.jobs.into_values().filter(|write| write.before != write.after).collect();

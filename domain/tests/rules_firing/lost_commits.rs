@@ -1,6 +1,6 @@
 //! Firings that may have started in lost commits.
 
-use carillon_domain::firing::{Event, Phase, TransitionKind};
+use carillon_domain::firing::{Event, KnownDue, Phase, Rejected, TransitionKind};
 use carillon_domain::invariants;
 use carillon_domain::job::{Job, MisfirePolicy, OnLost, Overlap};
 use carillon_domain::run::{Status, Trigger};
@@ -156,4 +156,57 @@ fn a_held_row_is_not_claimed_after_a_loss() {
     fixture.losses_until = Some(at(60));
     assert!(fixture.claim(61).is_err());
     assert!(matches!(before.phase, Phase::Executing(_)) && *fixture.row() == before);
+}
+
+fn known(due: i64, attempt: u32) -> KnownDue {
+    KnownDue { due_at: at(due), attempt, first_due_at: at(due) }
+}
+
+/// The row is armed for second 60. Each line: what is known, the records, and the firing that is armed then.
+#[test]
+fn due_times_that_nobody_knows_are_lost_before_one_that_is_known() {
+    let stretch = KnownDue { first_due_at: at(60), ..known(120, 1) };
+    let table: Vec<(Vec<KnownDue>, &[&str], Option<i64>)> = vec![
+        (vec![], &[], None),
+        (vec![known(30, 1)], &[], None),
+        (vec![known(60, 1)], &[], Some(120)),
+        (vec![known(180, 1)], &["schedule 60..120 x2 LOST"], Some(240)),
+        (vec![known(120, 1), known(240, 1)], &["schedule 60 LOST", "schedule 180 LOST"], Some(300)),
+        (vec![stretch, known(240, 1)], &["schedule 180 LOST"], Some(300)),
+    ];
+    for (known, records, armed) in table {
+        let mut fixture = JobFixture::new(every(60));
+        let answer = fixture.apply(&Event::Reconcile { known: known.clone() });
+        assert_eq!(answer.ok(), armed.map(|_| TransitionKind::Rearmed), "{known:?}");
+        let records: Vec<String> = records.iter().map(|record| record.replace("LOST", LOST_REASON)).collect();
+        assert_eq!((fixture.history(), fixture.armed().due_at), (records, at(armed.unwrap_or(60))), "{known:?}");
+        invariants::recorded_once(&fixture.records).unwrap();
+    }
+}
+
+#[test]
+fn a_retry_that_nobody_knows_is_lost_before_a_firing_that_is_known() {
+    let lost = format!("schedule 60 #2 {LOST_REASON}");
+    for (known, records, armed) in
+        [(known(60, 1), vec![], None), (known(60, 2), vec![], Some(120)), (known(120, 1), vec![lost], Some(180))]
+    {
+        let mut fixture = JobFixture::new(retrying(Overlap::Skip, 3, 100));
+        fixture.run(60);
+        fixture.finish(61, Status::Failed).unwrap();
+        fixture.records.clear();
+        let answer = fixture.apply(&Event::Reconcile { known: vec![known] });
+        assert_eq!(answer.ok(), armed.map(|_| TransitionKind::Rearmed), "{known:?}");
+        assert_eq!((fixture.history(), fixture.armed().due_at), (records, at(armed.unwrap_or(60))), "{known:?}");
+    }
+}
+
+#[test]
+fn neither_a_paused_row_nor_a_held_one_is_moved() {
+    let event = Event::Reconcile { known: vec![known(180, 1)] };
+    let mut paused = JobFixture::new(every(60));
+    paused.pause(10, None).unwrap();
+    assert_eq!(paused.apply(&event), Err(Rejected::NothingDue), "the end of the pause records its due times");
+    let mut held = JobFixture::new(every(60));
+    held.run(60);
+    assert_eq!(held.apply(&event), Err(Rejected::NothingDue));
 }

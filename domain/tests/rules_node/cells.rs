@@ -79,6 +79,17 @@ pub const BEHAVIOURS: &[(&str, fn())] = behaviours![
     suspension::the_moment_that_it_is_over_what_came_up_meanwhile_is_looked_for,
     suspension::a_start_that_failed_on_the_way_is_not_asked_for_again_but_given_back,
     suspension::while_it_lasts_and_for_a_while_after_it_nobody_is_ended_for_its_silence,
+    writing_back::what_runs_is_written_back_and_recorded_where_it_was_written,
+    writing_back::it_is_written_once_for_each_loss,
+    writing_back::a_node_without_runs_says_so,
+    writing_back::a_run_without_a_row_goes_on,
+    writing_back::what_failed_is_written_again,
+    writing_back::what_the_store_did_not_take_is_written_again_while_the_loss_is_open,
+    writing_back::ends_that_were_acknowledged_are_written_too_unless_they_are_safe,
+    writing_back::no_more_ends_are_remembered_than_configured,
+    writing_back::a_start_and_a_record_on_their_way_are_waited_for,
+    writing_back::many_runs_are_written_in_batches_of_which_the_last_one_says_so,
+    writing_back::a_node_that_drains_writes_before_it_leaves,
     replacing::a_newer_firing_takes_the_place_of_a_running_one_in_time,
     replacing::a_job_that_was_paused_deleted_or_changed_meanwhile_runs_on,
     replacing::without_an_answer_the_store_is_asked_again,
@@ -163,7 +174,9 @@ fn without_effect(event: Event, reaction: Reaction) -> bool {
     use Reaction::*;
     let same: &[Reaction] = match event {
         // The id belongs to no run, so there is nothing to move.
-        Event::ClaimUnused => &[Spawn, Settle, Release, RecordAgain, Recorded, Refresh, KeepRunning, Recheck],
+        Event::ClaimUnused => {
+            &[Spawn, Settle, Release, RecordAgain, Recorded, Refresh, KeepRunning, Recheck, WriteAgain]
+        }
         // The same, and the claim is repeated anyway.
         Event::ClaimRolledBack | Event::ClaimRefused => &[
             Wait,
@@ -178,19 +191,23 @@ fn without_effect(event: Event, reaction: Reaction) -> bool {
             Refresh,
             KeepRunning,
             Recheck,
+            WriteAgain,
         ],
         // The answer carries nothing to spawn or to record, so the run stays in its stage.
-        Event::ClaimLivesHere => &[Spawn, RecordAgain, Refresh, Recheck],
-        Event::RecheckFailed => &[Spawn, RecordAgain, KeepPending],
+        Event::ClaimLivesHere => &[Spawn, RecordAgain, Refresh, Recheck, WriteAgain],
+        Event::RecheckFailed => &[Spawn, RecordAgain, KeepPending, WriteAgain],
         Event::RecheckGone => &[Refresh],
+        Event::WritebackNowhere => &[Spawn, RecordAgain, Refresh],
         Event::ReleaseRolledBack | Event::ReleaseRefused | Event::ReleaseUnknown => {
-            &[Spawn, ReleaseAndBeat, RecordAgain, Refresh, KeepRunning, Recheck]
+            &[Spawn, ReleaseAndBeat, RecordAgain, Refresh, KeepRunning, Recheck, WriteAgain]
         }
         Event::SettleRolledBack | Event::SettleRefused | Event::SettleUnknown => {
-            &[Spawn, RecordAgain, KeepPending, Refresh, KeepRunning, Recheck]
+            &[Spawn, RecordAgain, KeepPending, Refresh, KeepRunning, Recheck, WriteAgain]
         }
         // A drain releases prepared runs by itself.
-        Event::SettleClosed => &[Wait, WaitUntil, ReleaseAndBeat, RecordAgain, Refresh, KeepRunning, Recheck],
+        Event::SettleClosed => {
+            &[Wait, WaitUntil, ReleaseAndBeat, RecordAgain, Refresh, KeepRunning, Recheck, WriteAgain]
+        }
         Event::SettleUnrunnable => &[Wait, WaitUntil, ReleaseAndBeat],
         Event::StartUnrunnable => &[WaitUntil, ReleaseAndBeat],
         // A millisecond later, after the backoff.

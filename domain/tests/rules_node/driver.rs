@@ -8,8 +8,12 @@ use carillon_domain::firing::{Firing, Held};
 use carillon_domain::id::{JobId, RunId, SessionId};
 use carillon_domain::job::Job;
 use carillon_domain::lease::Timing;
-use carillon_domain::node::call::{Answer, BeatAnswer, Call, CallFailure, CallId, CallKind, ClaimRequest, Peer};
-use carillon_domain::node::port::{Claimed, FinishAnswer, Peek, RowKey, RunRef, SettleAnswer, StartAnswer};
+use carillon_domain::node::call::{
+    Answer, BeatAnswer, Call, CallFailure, CallId, CallKind, ClaimRequest, Peer, WriteBackRequest,
+};
+use carillon_domain::node::port::{
+    Claimed, FinishAnswer, Peek, RowKey, RunRef, SettleAnswer, StartAnswer, WriteBackAnswer,
+};
 use carillon_domain::node::{Config, Effect, FlowKind, Input, Node, SelfKillReason, StopReason};
 use carillon_domain::run::{Ending, Status, Trigger};
 use carillon_domain::time::{BootTime, Timestamp};
@@ -56,6 +60,7 @@ pub fn timed() -> Config {
         peek_every: Duration::from_secs(1),
         steal_after: Duration::from_secs(5),
         recover_every: Duration::from_secs(10),
+        remembered_ends: 50,
         flow: FLOW.get(),
         drain_timeout: Duration::from_secs(60),
     }
@@ -302,6 +307,16 @@ impl Driver {
 
     pub fn answer_finish_of(&mut self, id: CallId, answer: Result<Vec<FinishAnswer>, CallFailure>) {
         self.answer_call(id, answer.map(Answer::Finish));
+    }
+
+    /// The write-backs that were sent.
+    pub fn write_backs(&mut self) -> Vec<WriteBackRequest> {
+        self.pick_calls(|call| if let Call::WriteBack(request) = call { Some(request.clone()) } else { None })
+    }
+
+    /// The oldest write-back in flight is answered.
+    pub fn wrote_back(&mut self, answer: Result<Option<Vec<WriteBackAnswer>>, CallFailure>) {
+        self.answer(CallKind::WriteBack, answer.map(Answer::WroteBack));
     }
 
     pub fn recorded(&mut self) {

@@ -14,3 +14,4 @@ mod replacing;
 mod start_rate;
 mod stealing;
 mod suspension;
+mod writing_back;

@@ -5,19 +5,24 @@ use carillon_domain::node::call::Call;
 use carillon_domain::node::call::ClaimRequest;
 use carillon_domain::node::call::PeekRequest;
 use carillon_domain::node::call::{BeatAnswer, Peer};
-use carillon_domain::node::port::{SettleAnswer, StartAnswer};
+use carillon_domain::node::port::{Claimed, SettleAnswer, StartAnswer, WriteBackAnswer};
 use carillon_domain::node::{Effect, Input, SelfKillReason};
 use carillon_domain::time::BootTime;
 
-use super::driver::{Driver, UTC0_MS, config, found_executing, me, other, peer, started, timed, utc};
+use super::driver::{Driver, UTC0_MS, config, executing, found_executing, me, other, peer, started, timed, utc};
 
-fn window() -> LossWindow {
+pub fn window() -> LossWindow {
     LossWindow { from_at: utc(-5_000), until_at: utc(0), noticed_at: utc(0) }
 }
 
 /// The answer to a heartbeat, with or without a window.
-fn told(driver: &mut Driver, window: Option<LossWindow>) {
+pub fn told(driver: &mut Driver, window: Option<LossWindow>) {
     told_of(driver, vec![peer(me(), 1)], window);
+}
+
+/// The row of a run is as it was.
+pub fn stays(running: &Claimed) -> WriteBackAnswer {
+    WriteBackAnswer::Executing { at: executing(running).0, replace_at: None }
 }
 
 fn told_of(driver: &mut Driver, peers: Vec<Peer>, window: Option<LossWindow>) {
@@ -92,6 +97,7 @@ pub fn runs_go_on_and_are_recorded() {
     told(&mut driver, Some(window()));
     assert_eq!((driver.stops(), driver.releases(), driver.kills()), (vec![], vec![], vec![]));
     driver.exit(running.at.run);
+    driver.wrote_back(Ok(Some(vec![stays(&running)])));
     assert_eq!(driver.finishes().len(), 1);
 }
 

@@ -1,5 +1,7 @@
 //! The audit log: a decision tells of its change, and of nothing else.
 
+use std::time::Duration;
+
 use carillon_domain::firing::Event;
 use carillon_domain::job::Job;
 use carillon_domain::store::{
@@ -127,10 +129,13 @@ fn a_refused_action_tells_nothing() {
 #[test]
 fn an_acceptance_tells_of_the_windows_that_it_closes() {
     let open = RecordedLoss { window: window(), session: me(), node: None, accepted_at: None };
-    let accepted = accept_losses(vec![open.clone()], &ann(), at(20));
+    let accepted = accept_losses(vec![open.clone()], &[], Duration::ZERO, &ann(), at(20)).unwrap();
     let told = entry(&accepted);
     assert_eq!((told.action, told.at, &told.job), (Action::LossesAccepted, at(20), &None));
     assert_eq!(told.before, Some(AuditDocument::LossWindows(vec![open])));
     assert_eq!(told.after, Some(AuditDocument::LossWindows(accepted.answer.clone())));
-    assert!(accept_losses(accepted.answer, &ann(), at(30)).write.audit.is_empty(), "nothing was open");
+    assert!(
+        accept_losses(accepted.answer, &[], Duration::ZERO, &ann(), at(30)).unwrap().write.audit.is_empty(),
+        "nothing was open"
+    );
 }

@@ -5,3 +5,4 @@ mod people;
 mod rows;
 mod runs;
 mod sessions;
+mod write_back;

@@ -1,5 +1,7 @@
 //! The requests of people: put, pause, delete, trigger, cancel.
 
+use std::time::Duration;
+
 use std::sync::Arc;
 
 use carillon_domain::firing::{Event, FiringKey, Phase};
@@ -130,7 +132,8 @@ fn accepting_closes_only_the_open_windows() {
         node: None,
         accepted_at,
     };
-    let accepted = accept_losses(vec![loss(Some(at(9))), loss(None)], &author(), at(20)).answer;
+    let accepted =
+        accept_losses(vec![loss(Some(at(9))), loss(None)], &[], Duration::ZERO, &author(), at(20)).unwrap().answer;
     assert_eq!(accepted.iter().map(|one| one.accepted_at).collect::<Vec<_>>(), [Some(at(20))]);
 }
 

@@ -271,6 +271,12 @@ impl Data {
         })
     }
 
+    /// Those of these runs that have a record.
+    pub fn recorded_runs(&self, runs: &[RunId]) -> Vec<RunId> {
+        let recorded = |run: &RunId| self.records.values().any(|(record, _)| record.id == *run);
+        runs.iter().filter(|run| recorded(run)).copied().collect()
+    }
+
     /// Those of these runs that have output.
     pub fn runs_with_output(&self, runs: &[RunId]) -> Vec<RunId> {
         runs.iter().filter(|run| self.outputs.contains_key(run)).copied().collect()

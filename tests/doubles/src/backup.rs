@@ -2,6 +2,7 @@
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
+use std::time::Duration;
 
 use carillon_domain::firing::{ConcurrentRun, JobState, Phase};
 use carillon_domain::id::JobId;
@@ -10,8 +11,9 @@ use carillon_domain::run::RunRecord;
 use carillon_domain::time::Timestamp;
 
 use super::data::Data;
-use carillon_store::SessionBeat;
+use carillon_domain::store::still_unknown;
 use carillon_store::alerts::port::DeliveryAsk;
+use carillon_store::{SessionBeat, SessionView};
 
 /// The content of a store at one moment.
 ///
@@ -93,6 +95,13 @@ impl Backup {
         !self.0.alerts.delivery_rows(&DeliveryAsk::Due(now, 1)).is_empty()
     }
 
+    /// Whether lost commits were noticed and may be accepted at `now`.
+    pub fn may_accept(&self, patience: Duration, now: Timestamp) -> bool {
+        let sessions: Vec<_> = self.0.sessions.values().map(SessionView::writing).collect();
+        let mut open = self.0.windows.iter().filter(|window| window.accepted_at.is_none());
+        open.next().is_some_and(|loss| still_unknown(&loss.window, &sessions, patience, now).is_none())
+    }
+
     /// Whether lost commits were noticed and nobody has accepted that.
     pub fn withholds(&self) -> bool {
         self.0.windows.iter().any(|window| window.accepted_at.is_none())
@@ -111,7 +120,7 @@ impl Hash for Backup {
             let RunRecord { id, job, due_at, trigger, attempt, status, reason, count, first_due_at, .. } = record;
             (id, job, due_at, trigger, attempt, status, reason, count, first_due_at).hash(state);
         }
-        data.sessions.values().for_each(|view| view.beat.hash(state));
+        data.sessions.values().for_each(|view| (view.beat, view.wrote_back).hash(state));
         data.spent.iter().for_each(|(session, (seq, _))| (session, seq).hash(state));
         data.windows.iter().for_each(|window| (window.window.until_at, window.accepted_at.is_some()).hash(state));
     }

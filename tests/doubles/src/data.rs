@@ -130,6 +130,19 @@ impl Data {
         found
     }
 
+    /// Notes that a session has written back every run that it knows.
+    pub fn note_written_back(&mut self, session: SessionId, until: Timestamp) {
+        if let Some(found) = self.sessions.get_mut(&session) {
+            found.wrote_back = found.wrote_back.max(Some(until));
+        }
+    }
+
+    /// Accepts the open window that ends then; answers whether there was one.
+    pub fn accept_open(&mut self, until: Timestamp, now: Timestamp) -> bool {
+        let is_it = |loss: &&mut RecordedLoss| loss.accepted_at.is_none() && loss.window.until_at == until;
+        self.windows.iter_mut().find(is_it).is_some_and(|loss| loss.accepted_at.replace(now).is_none())
+    }
+
     /// The live sessions, and the runs of `session` that somebody asked to end.
     pub fn news(&self, session: SessionId) -> (Vec<SessionId>, Vec<RunId>) {
         let mine = |phase: &Phase, asked: bool| {

@@ -228,6 +228,10 @@ impl Tables for Transaction<'_> {
         done(self.data.runs_with_output(runs))
     }
 
+    fn recorded_runs(&mut self, runs: &[RunId]) -> impl Future<Output = StoreResult<Vec<RunId>>> + Send {
+        done(self.data.recorded_runs(runs))
+    }
+
     fn audit_numbered(&mut self, ask: &JournalAsk) -> impl Future<Output = StoreResult<Numbered<AuditLine>>> + Send {
         done(self.data.audit_numbered(ask))
     }
@@ -259,6 +263,7 @@ impl Tables for Transaction<'_> {
             heartbeat_at: now,
             server: None,
             terms: None,
+            wrote_back: Some(Timestamp::EPOCH),
             prepared: 0,
             executing: 0,
         };
@@ -292,6 +297,11 @@ impl Tables for Transaction<'_> {
         if let Some(found) = self.data.sessions.get_mut(&session).filter(|found| seen(found.beat)) {
             found.beat.state = SessionState::Ended;
         }
+        done(())
+    }
+
+    fn note_written_back(&mut self, id: SessionId, until: Timestamp) -> impl Future<Output = StoreResult<()>> + Send {
+        self.data.note_written_back(id, until);
         done(())
     }
 
@@ -336,13 +346,8 @@ impl Tables for Transaction<'_> {
         done(self.data.windows.iter().filter(shown).cloned().collect())
     }
 
-    fn accept_windows(&mut self) -> impl Future<Output = StoreResult<bool>> + Send {
-        let now = self.now();
-        let any_open = self.data.windows.iter().any(|window| window.accepted_at.is_none());
-        for window in &mut self.data.windows {
-            window.accepted_at = window.accepted_at.or(Some(now));
-        }
-        done(any_open)
+    fn accept_windows(&mut self, until: Timestamp) -> impl Future<Output = StoreResult<bool>> + Send {
+        done(self.data.accept_open(until, Timestamp::from_ms(self.now_us.div_euclid(1000))))
     }
 
     fn sessions(&mut self, with_counts: bool) -> impl Future<Output = StoreResult<Vec<SessionView>>> + Send {

@@ -92,9 +92,9 @@ pub async fn every_change_has_one_entry(bench: &StoreFixture) {
 /// An acceptance has an entry of the cluster, once.
 pub async fn an_acceptance_has_one_entry(bench: &StoreFixture) {
     bench.store.heartbeat(carillon_store::Me { session: bench.me, acked: 9 }, 1, false).await.unwrap();
-    let accepted = bench.store.accept_losses(&ann()).await.unwrap();
+    let accepted = bench.store.accept_losses(Duration::ZERO, &ann()).await.unwrap();
     assert_eq!(accepted.len(), 1);
-    assert!(bench.store.accept_losses(&ann()).await.unwrap().is_empty());
+    assert!(bench.store.accept_losses(Duration::ZERO, &ann()).await.unwrap().is_empty());
     let log = log(bench).await;
     let [view] = &log[..] else { panic!("{log:?}") };
     assert_eq!((view.action.as_str(), &view.namespace, &view.job), ("losses.accepted", &None, &None));

@@ -146,10 +146,10 @@ pub async fn nobody_claims_or_starts_until_it_is_accepted(bench: &StoreFixture) 
     bench.go_to(20);
     assert!(bench.store.claim(&bench.claim_request(other, at(40), 5)).await.unwrap().is_empty());
     assert_eq!(bench.store.start(Me::new(other), &[prepared.at]).await.unwrap(), [StartAnswer::Suspended]);
-    let accepted = bench.store.accept_losses(&author()).await.unwrap();
+    let accepted = bench.store.accept_losses(Duration::ZERO, &author()).await.unwrap();
     assert_eq!(accepted[0].accepted_at, Some(at(20)));
     assert_eq!(windows(bench).await, accepted);
-    assert!(bench.store.accept_losses(&author()).await.unwrap().is_empty(), "once");
+    assert!(bench.store.accept_losses(Duration::ZERO, &author()).await.unwrap().is_empty(), "once");
     assert_eq!(beat(bench, acked(other, 1)).await, None);
     let started = bench.store.start(Me::new(other), &[prepared.at]).await.unwrap();
     assert!(matches!(started[0], StartAnswer::Started { .. }), "it was not due by then: {started:?}");
@@ -176,7 +176,7 @@ pub async fn what_may_have_started_is_lost_or_started_again_as_asked(bench: &Sto
         bench.finish(running, Status::Succeeded).await;
     }
     beat(bench, acked(go_back(bench, 25).await.session, 2)).await;
-    bench.store.accept_losses(&author()).await.unwrap();
+    bench.store.accept_losses(Duration::ZERO, &author()).await.unwrap();
     bench.go_to(31);
     let mut due: Vec<_> =
         bench.claim().await.iter().map(|one| (one.job.name.clone(), one.held.firing.due_at)).collect();
@@ -198,7 +198,7 @@ pub async fn what_was_prepared_before_is_not_started_either(bench: &StoreFixture
     keep(bench).await;
     let me = acked(go_back(bench, 12).await.session, 3);
     beat(bench, acked(bench.me, 2)).await;
-    bench.store.accept_losses(&author()).await.unwrap();
+    bench.store.accept_losses(Duration::ZERO, &author()).await.unwrap();
     assert_eq!(bench.store.start(me, &[claimed.at]).await.unwrap(), [StartAnswer::Suspended]);
     bench.store.release(bench.me, &[claimed.at]).await.unwrap();
     assert_eq!(bench.claim_one().await.held.firing.due_at, at(20));
@@ -213,7 +213,7 @@ pub async fn a_definition_of_lost_commits_is_forgotten(bench: &StoreFixture) {
     bench.create(job("lost")).await;
     assert_eq!(bench.claim().await.len(), 2);
     beat(bench, acked(go_back(bench, 12).await.session, 2)).await;
-    bench.store.accept_losses(&author()).await.unwrap();
+    bench.store.accept_losses(Duration::ZERO, &author()).await.unwrap();
     bench.put(Job { params: r#"{"again":true}"#.into(), ..job("a") }).await;
     bench.create(Job { schedule: "@every 11s".into(), ..job("new") }).await;
     let mut claimed: Vec<_> =
@@ -233,7 +233,7 @@ pub async fn nobody_is_ended_by_a_silence_before_it_is_accepted(bench: &StoreFix
     let kept = Some(acked(bench.me, 1));
     assert!(!bench.store.expire(kept, silent, 0).await.unwrap(), "nor does anybody to whom nothing was lost");
     assert!(bench.store.expire(None, dead, 0).await.unwrap());
-    bench.store.accept_losses(&author()).await.unwrap();
+    bench.store.accept_losses(Duration::ZERO, &author()).await.unwrap();
     assert!(bench.store.expire(kept, silent, 0).await.unwrap());
 }
 

@@ -27,6 +27,7 @@ pub mod sessions;
 pub mod settling;
 pub mod sign_in;
 pub mod successor_claim;
+pub mod writing_back;
 
 pub use backup::Backups;
 pub use fixture::StoreFixture;
@@ -72,6 +73,14 @@ macro_rules! store_conformance {
                 what_was_prepared_before_is_not_started_either, a_definition_of_lost_commits_is_forgotten,
                 nobody_is_ended_by_a_silence_before_it_is_accepted,
                 a_session_that_is_over_is_remembered_for_a_day;
+            writing_back: a_living_run_has_its_row_again,
+                a_run_whose_row_stands_elsewhere_gets_one_beside_it,
+                an_end_that_was_lost_is_recorded_again,
+                runs_beside_are_written_back_too,
+                a_run_of_a_job_that_is_forgotten_has_no_row,
+                nothing_is_written_where_nothing_is_open,
+                a_loss_is_accepted_once_every_live_session_has_written_back,
+                a_node_that_is_dead_holds_nothing_up_for_long;
             settling: a_settled_start_disarms_the_stray, a_settled_run_that_started_is_found,
                 a_withdrawn_run_says_so, a_settled_run_beside_is_found, what_is_gone_is_gone;
             control: pause_and_resume_in_every_phase, an_update_in_every_phase, trigger_in_every_phase,

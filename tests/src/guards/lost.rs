@@ -1,16 +1,18 @@
 //! Stories of a database that loses commits.
 
+use std::time::Duration;
+
 use carillon_domain::firing::FiringKey;
 use carillon_domain::invariants::{self as must, Verdict};
 use carillon_domain::job::{Job, OnLost};
-use carillon_domain::node::port::Claimed;
+use carillon_domain::node::port::{Claimed, StartAnswer};
 use carillon_domain::run::Status;
 use carillon_doubles::author;
-use carillon_store::Me;
+use carillon_store::{KnownRun, Me, WriteBackRequest};
 
 use super::fixtures::{firing, memory, run, state, try_start};
 use crate::conformance::StoreFixture;
-use crate::conformance::fixture::job;
+use crate::conformance::fixture::{ending, job};
 
 /// A bench whose database has lost a firing that ran: due at 10, started, acknowledged, and gone. The heartbeat that was
 /// acknowledged meanwhile is lost as well.
@@ -66,7 +68,7 @@ impl Lossy {
     }
 
     async fn accept(&self) {
-        self.bench.store.accept_losses(&author()).await.expect("an answer");
+        self.bench.store.accept_losses(Duration::ZERO, &author()).await.expect("an answer");
     }
 
     async fn claim_and_start(&mut self, me: Me) {
@@ -175,6 +177,39 @@ pub fn a_rerun_while_the_loss_is_open() -> Verdict {
         lossy.beat(lossy.me()).await;
         let other = Me::new(lossy.bench.session(2).await);
         lossy.claim_and_start(other).await;
+        lossy.started_once()
+    })
+}
+
+/// The firings of 10 and 20 ran, and the run of 20 is written back.
+pub fn a_rerun_of_a_firing_that_is_known() -> Verdict {
+    run(async {
+        let mut lossy = Lossy::new(Job { on_lost: OnLost::Rerun, ..job("a") }).await;
+        lossy.bench.back_up().await;
+        lossy.acknowledge_one().await;
+        let mut known = Vec::new();
+        for secs in [10, 20] {
+            lossy.bench.go_to(secs);
+            let claimed = lossy.bench.claim_one().await;
+            let row = state(&lossy.bench, "a").await;
+            let StartAnswer::Started { at, held, .. } = lossy.bench.start(&claimed).await else { panic!("started") };
+            lossy.starts.push(firing(&claimed, &row));
+            lossy.bench.finish(at, Status::Succeeded).await;
+            let ended = Some(ending(Status::Succeeded, lossy.bench.clock_in(0)));
+            known = vec![KnownRun { at, held, ended }];
+        }
+        lossy.bench.restore().await;
+        lossy.beat(lossy.me()).await;
+        let until = lossy.bench.store.recorded_losses().await.expect("windows")[0].window.until_at;
+        let me = Me { session: lossy.bench.me, acked: 2 };
+        lossy
+            .bench
+            .store
+            .write_back(&WriteBackRequest { me, until, runs: known, last: true })
+            .await
+            .expect("an answer");
+        lossy.accept().await;
+        lossy.claim_and_start(me).await;
         lossy.started_once()
     })
 }

@@ -170,6 +170,36 @@ pub fn a_heartbeat_is_lost_that_a_survivor_had_not_seen() -> Verdict {
     script.verdict()
 }
 
+/// A run of half a minute whose start is lost with the claim before it.
+fn with_a_lost_start(slow: Option<Slow>) -> Script {
+    let mut script = Script::with(vec![job("a")]);
+    script.run_ms = 45_000;
+    script.boot();
+    script.pass(1);
+    let backup = script.store.back_up();
+    script.pass(12);
+    script.slow.extend(slow);
+    script.go_back(&backup);
+    script.pass(6);
+    script
+}
+
+/// The next firings come due while it runs.
+pub fn a_run_lives_whose_start_is_lost() -> Verdict {
+    let mut script = with_a_lost_start(None);
+    script.accept_in_time();
+    script.pass(60);
+    script.verdict()
+}
+
+/// Its node takes half a minute to write it back.
+pub fn a_loss_is_accepted_before_a_node_has_written_back() -> Verdict {
+    let mut script = with_a_lost_start(Some(Slow { node: 0, call: CallKind::WriteBack, there: 25_000, back: 0 }));
+    script.accept_in_time();
+    script.pass(60);
+    script.verdict()
+}
+
 /// Somebody has configured `expire_after` for a quick takeover.
 pub fn others_are_told_to_act_too_soon() -> Verdict {
     let hasty = Timing { expire_after: Duration::from_secs(14), ..Timing::default() };

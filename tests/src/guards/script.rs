@@ -12,7 +12,7 @@ use carillon_domain::lease::Timing;
 use carillon_domain::node::call::{Call, CallId, CallKind};
 use carillon_domain::node::{Config, Input};
 use carillon_domain::time::Timestamp;
-use carillon_doubles::{MemoryStore, author, memory_store};
+use carillon_doubles::{Backup, MemoryStore, author, memory_store};
 use carillon_store::tables::at_once;
 use carillon_store::{ControlStore, JobKey, ManualClock, NodeStore, Output, PutIf, PutJob};
 
@@ -106,6 +106,7 @@ impl Script {
             peek_every: Duration::from_secs(1),
             steal_after: Duration::from_secs(5),
             recover_every: Duration::from_secs(1),
+            remembered_ends: 100,
             flow: carillon_domain::node::FlowKind::Tuned,
             drain_timeout: Duration::from_secs(60),
         };
@@ -143,7 +144,23 @@ impl Script {
 
     /// A person accepts that commits were lost.
     pub fn accept(&self) {
-        at_once(self.store.accept_losses(&author())).expect("an answer");
+        at_once(self.store.accept_losses(Duration::ZERO, &author())).expect("an answer");
+    }
+
+    /// The database goes back; until that is accepted it does not know everything that runs.
+    pub fn go_back(&mut self, backup: &Backup) {
+        self.store.restore(backup);
+        self.world.excused.children = true;
+    }
+
+    /// A person tries each second to accept that commits were lost. Then the database knows everything that runs.
+    pub fn accept_in_time(&mut self) {
+        let patience = self.world.timing.expire_after;
+        while self.store.back_up().withholds() {
+            let _refused = at_once(self.store.accept_losses(patience, &author()));
+            self.pass(1);
+        }
+        self.world.excused.children = false;
     }
 
     /// So many seconds pass.

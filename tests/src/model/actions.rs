@@ -97,7 +97,9 @@ pub(super) fn fates_of(kind: CallKind) -> &'static [Fate] {
     match kind {
         CallKind::Claim => &[RolledBack, AnswerLost, Stray, AnswerLate],
         CallKind::Start => &[RolledBack, Refused, AnswerLost, Stray, Late, AnswerLate],
-        CallKind::Settle | CallKind::Finish | CallKind::Release => &[AnswerLost, Stray, AnswerLate],
+        CallKind::Settle | CallKind::Finish | CallKind::Release | CallKind::WriteBack => {
+            &[AnswerLost, Stray, AnswerLate]
+        }
         CallKind::Heartbeat => &[Stray, Late, AnswerLate],
         CallKind::ListHeld => &[Lost, AnswerLate],
         CallKind::Expire | CallKind::Sweep => &[Stray],
@@ -221,9 +223,14 @@ impl State {
             Some(saved) if self.budget.restores > 0 && self.would_all_tell(saved) => actions.push(Action::Restore),
             _ => {}
         }
-        if self.store.withholds() {
+        if self.may_accept() {
             actions.push(Action::Accept);
         }
+    }
+
+    /// Whether everybody who may know has written back.
+    pub(super) fn may_accept(&self) -> bool {
+        self.store.may_accept(self.bounds.expire_after, self.utc())
     }
 
     /// Whether all processes would notice that the database is this one again.

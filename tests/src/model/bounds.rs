@@ -100,6 +100,7 @@ impl Bounds {
             with(Self { jobs: 2, max_batch: 1, ..calm("two lanes") }, some),
             with(calm("drain"), Budget { drains: 1, ..some }),
             with(calm("restore"), Budget { restores: 1, ..some }),
+            with(Self { overlap: Overlap::Allow, ..calm("restore, allow") }, Budget { restores: 1, ..some }),
         ]
     }
 
@@ -125,6 +126,7 @@ impl Bounds {
             peek_every: ms(1_000),
             steal_after: ms(2_000),
             recover_every: ms(2_000),
+            remembered_ends: usize::from(self.budget.restores) * 4,
             flow: carillon_domain::node::FlowKind::Eager,
             drain_timeout: ms(3_000),
         }

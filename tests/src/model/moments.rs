@@ -92,7 +92,7 @@ impl State {
         self.store.jobs().for_each(|row| row.hash(state));
         self.store.concurrent().for_each(|row| row.hash(state));
         self.store.sessions().for_each(|beat| (beat.id, beat.state).hash(state));
-        (self.store.records().count(), self.store.withholds()).hash(state);
+        (self.store.records().count(), self.store.withholds(), self.may_accept()).hash(state);
         self.requests.iter().filter(|request| self.is_overtaken(request)).count().hash(state);
         self.saved.as_ref().map(|saved| self.would_all_tell(saved)).hash(state);
     }

@@ -81,6 +81,10 @@ pub(super) fn call(call: &Call) -> String {
         call::Call::Finish { runs, .. } => {
             format!("finish {}", refs(&runs.iter().map(|one| one.at).collect::<Vec<_>>()))
         }
+        call::Call::WriteBack(request) => {
+            let runs: Vec<_> = request.runs.iter().map(|known| known.at).collect();
+            format!("write back {}{}", refs(&runs), if request.last { ", which is all" } else { "" })
+        }
         call::Call::ListHeld { .. } => "list what is mine".to_owned(),
         call::Call::Expire { session: silent, seq, .. } => {
             format!("expire {} if at heartbeat {seq}", session(*silent))

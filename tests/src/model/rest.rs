@@ -73,7 +73,7 @@ impl State {
     }
 
     fn accept_what_was_lost(&mut self) {
-        if self.store.withholds() {
+        if self.may_accept() {
             self.person(Action::Accept);
         }
     }

@@ -183,7 +183,10 @@ impl State {
                 "cancel"
             }
             _ => {
-                let _refused = at_once(store.accept_losses(&author()));
+                let accepted = at_once(store.accept_losses(self.bounds.expire_after, &author()));
+                // Now every run that lives has its row, unless one was started before anybody noticed.
+                let is_known = self.back.as_ref().is_none_or(|back| !back.unnoticed);
+                self.world.excused.children &= !(is_known && accepted.is_ok_and(|windows| !windows.is_empty()));
                 "accept_losses"
             }
         };

@@ -69,6 +69,7 @@ pub(super) fn config(plan: Plan) -> Config {
         peek_every: ms(500),
         steal_after: ms(1_500),
         recover_every: ms(1_000),
+        remembered_ends: 4 * max_executing,
         flow: carillon_domain::node::FlowKind::Tuned,
         drain_timeout: ms(1_500),
     }

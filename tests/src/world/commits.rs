@@ -23,6 +23,7 @@ impl Writer {
         match self.call {
             "start" if its_own => TransitionKind::Started,
             "release" if its_own => TransitionKind::Reset,
+            "write_back" => TransitionKind::WrittenBack,
             "sweep" if its_own => TransitionKind::SweptUnstarted,
             "pause" | "resume" => TransitionKind::Paused,
             "put_jobs" => TransitionKind::Updated,
@@ -58,8 +59,24 @@ impl<Own> World<Own> {
                 must::prepared_is_kept(before, after, writer.kind(held))?;
             }
         }
-        self.starts_are_legal(commit)?;
+        if writer.call == "write_back" {
+            self.written_back_lives(commit)?;
+        } else {
+            self.starts_are_legal(commit)?;
+        }
         must::recorded_once(&commit.records)
+    }
+
+    /// S3 of what was written back: only what lives is. An end that was recorded leaves no run in a row.
+    fn written_back_lives(&self, commit: &Commit) -> Verdict {
+        for (_, before, after) in phases(commit) {
+            let Some(Phase::Executing(held)) = after.filter(|after| before != Some(*after)) else { continue };
+            if !self.history.has_started(held) {
+                let sentence = format!("run {} was written back and was never started", held.run);
+                return Err(Violation { invariant: Invariant::S3, sentence });
+            }
+        }
+        Ok(())
     }
 
     /// S5, and S7 of the fencing token, for every row that went to Executing.

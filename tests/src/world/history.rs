@@ -49,6 +49,15 @@ impl History {
         must::starts_once(judged, starts.iter().map(|attempt| (key, *attempt)))
     }
 
+    /// Whether this attempt of the firing was started.
+    pub fn has_started(&self, held: &Held) -> bool {
+        let is_it = |key: &FiringKey| {
+            key.due_at == held.firing.due_at
+                && (key.trigger == Trigger::Manual) == (held.firing.trigger == Trigger::Manual)
+        };
+        self.starts.iter().any(|(key, attempts)| is_it(key) && attempts.contains(&held.firing.attempt))
+    }
+
     /// How many runs were started.
     pub fn count(&self) -> usize {
         self.starts.values().map(Vec::len).sum()

@@ -28,6 +28,7 @@ impl<Own> World<Own> {
             Call::Start { .. } => Writer { call: "start", of: Some(session) },
             Call::Release { .. } => Writer { call: "release", of: Some(session) },
             Call::Sweep { session, .. } => Writer { call: "sweep", of: Some(*session) },
+            Call::WriteBack(_) => Writer { call: "write_back", of: None },
             Call::Claim(_) => Writer { call: "claim", of: Some(session) },
             _ => Writer { call: "", of: Some(session) },
         };

@@ -12,6 +12,10 @@ use serde_json::json;
 const PATIENT: &str = "[session]\nheartbeat = \"1s\"\nheartbeat_timeout = \"1s\"\nself_kill_after = \"60s\"\n\
                        fence_grace = \"1s\"\npause = \"1s\"\nexpire_after = \"70s\"\n";
 
+/// The same, and a loss is accepted soon: nodes that the database has forgotten must be dead before.
+const FORGOTTEN_SOON: &str = "[session]\nheartbeat = \"1s\"\nheartbeat_timeout = \"1s\"\nself_kill_after = \"25s\"\n\
+                              fence_grace = \"1s\"\npause = \"1s\"\nexpire_after = \"30s\"\n";
+
 /// How long a cluster may take to get over a fault: nodes that fenced themselves start again, others expire.
 const RECOVERY: Duration = Duration::from_secs(60);
 
@@ -109,6 +113,6 @@ fn faults_of_the_database_take_effect() {
 
 #[test]
 fn a_restored_older_state_is_noticed_and_accepted() {
-    let (field, witness) = field(PATIENT, true, false);
+    let (field, witness) = field(FORGOTTEN_SOON, true, false);
     take_effect(&[Class::Restored], &field, &witness);
 }

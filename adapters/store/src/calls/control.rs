@@ -12,7 +12,7 @@ use super::decide::{decide, decide_on};
 use crate::alerts::calls as alerts;
 use crate::tables::{SeenJob, Tables};
 use crate::views::{jobs, runs};
-use crate::{Author, ControlError, JobKey, JobView, PutJob, RecordedLoss, RunView, Saved, StoreResult};
+use crate::{Author, ControlError, JobKey, JobView, PutJob, RecordedLoss, RunView, Saved, SessionView, StoreResult};
 
 /// How long an accepted loss window is shown.
 const SHOWN: Duration = Duration::from_secs(24 * 60 * 60);
@@ -94,10 +94,16 @@ pub(crate) async fn losses<T: Tables>(tables: &mut T) -> StoreResult<Vec<Recorde
 }
 
 /// Answers the windows that were open.
-pub(crate) async fn accept_losses<T: Tables>(tables: &mut T, author: &Author) -> StoreResult<Vec<RecordedLoss>> {
-    let accepted = store::accept_losses(losses(tables).await?, author, tables.now());
-    // Somebody else may have accepted it since it was read: then nothing is left to accept, and nothing to tell.
-    if !tables.accept_windows().await? {
+pub(crate) async fn accept_losses<T: Tables>(
+    tables: &mut T,
+    patience: Duration,
+    author: &Author,
+) -> Result<Vec<RecordedLoss>, ControlError> {
+    let sessions: Vec<_> = tables.sessions(false).await?.iter().map(SessionView::writing).collect();
+    let accepted = store::accept_losses(losses(tables).await?, &sessions, patience, author, tables.now())?;
+    let Some(until) = accepted.answer.first().map(|loss| loss.window.until_at) else { return Ok(Vec::new()) };
+    // Somebody else may have accepted it since it was read, or it has grown: then this one accepts nothing.
+    if !tables.accept_windows(until).await? {
         return Ok(Vec::new());
     }
     tables.write(accepted.write).await?;

@@ -1,13 +1,16 @@
 //! Runs a decision of the domain inside one transaction: read the rows that it needs, ask again, write the result.
 
+use std::collections::BTreeSet;
+
 use carillon_domain::firing::FiringKey;
-use carillon_domain::id::{JobId, SessionId};
+use carillon_domain::id::{JobId, RunId, SessionId};
 use carillon_domain::node::port::{RowKey, RunRef};
+use carillon_domain::run::RunRecord;
 use carillon_domain::store::{ConcurrentJob, Decision, JobRow, Need, Rows, SessionWrite, WriteSet};
 use carillon_domain::time::Timestamp;
 
 use crate::alerts::calls::Consequences;
-use crate::tables::Tables;
+use crate::tables::{RecordQuery, Tables};
 use crate::{ClaimRequest, StoreResult};
 
 /// Asks `decide` until it has all rows, then writes.
@@ -98,6 +101,14 @@ async fn read<T: Tables>(tables: &mut T, rows: &mut Rows, need: Need) -> StoreRe
             rows.session_state = Some(tables.session_state(session).await?);
         }
         Need::NewJobs(jobs) => rows.new_jobs = Some(tables.create_jobs(&jobs).await?),
+        Need::History(jobs, since) => {
+            let records = history(tables, &jobs, since).await?;
+            rows.add_history(jobs, since, records);
+        }
+        Need::Recorded(runs) => {
+            let recorded: BTreeSet<RunId> = tables.recorded_runs(&runs).await?.into_iter().collect();
+            rows.recorded.extend(runs.into_iter().map(|run| (run, recorded.contains(&run))));
+        }
         Need::HighestVersion => rows.highest_version = Some(tables.highest_version().await?),
     }
     Ok(())
@@ -141,6 +152,23 @@ async fn due<T: Tables>(tables: &mut T, rows: &mut Rows, request: &ClaimRequest)
     Ok(found.into_iter().map(|(_, row)| row).collect())
 }
 
+/// How much history a decision looks at: what all jobs of one call have recorded since commits were lost.
+const MOST_HISTORY: usize = 100_000;
+
+async fn history<T: Tables>(tables: &mut T, jobs: &[JobId], since: Timestamp) -> StoreResult<Vec<RunRecord>> {
+    let query = RecordQuery {
+        jobs: Some(jobs.to_vec()),
+        namespace: None,
+        status: None,
+        since: Some(since),
+        until: None,
+        covering: None,
+        after: None,
+        limit: MOST_HISTORY,
+    };
+    Ok(tables.records(&query).await?.into_iter().map(|recorded| recorded.record).collect())
+}
+
 async fn held<T: Tables>(
     tables: &mut T,
     rows: &mut Rows,
@@ -173,6 +201,7 @@ async fn write_session<T: Tables>(tables: &mut T, write: Option<SessionWrite>) -
         Some(SessionWrite::Register(new)) => tables.insert_session(&new).await,
         Some(SessionWrite::Beat { session, seq, state }) => tables.beat(session, seq, state).await,
         Some(SessionWrite::End { session, seen_seq }) => tables.end_session(session, seen_seq).await,
+        Some(SessionWrite::WroteBack { session, until }) => tables.note_written_back(session, until).await,
         Some(SessionWrite::Spend(session)) => tables.spend_session(session).await,
     }
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use carillon_domain::firing::{Firing, FiringKey, JobState};
 use carillon_domain::guard::{Guard, enabled};
 use carillon_domain::id::SessionId;
-use carillon_domain::node::call::BeatAnswer;
-use carillon_domain::node::port::{Claimed, FinishAnswer, RowKey, RunRef, SettleAnswer, StartAnswer};
+use carillon_domain::node::call::{BeatAnswer, WriteBackRequest};
+use carillon_domain::node::port::{Claimed, FinishAnswer, RowKey, RunRef, SettleAnswer, StartAnswer, WriteBackAnswer};
 use carillon_domain::run::Trigger;
 use carillon_domain::store::{self, AfterRefusal, JobRow, Rows, SplitFinish, Write};
 
@@ -46,6 +46,13 @@ async fn lay_run_params_over<T: Tables>(tables: &mut T, claimed: Vec<&mut Claime
         }
     }
     Ok(())
+}
+
+pub(crate) async fn write_back<T: Tables>(
+    tables: &mut T,
+    request: &WriteBackRequest,
+) -> StoreResult<Option<Vec<WriteBackAnswer>>> {
+    decide(tables, |rows| store::write_back(request, rows)).await
 }
 
 pub(crate) async fn start<T: Tables>(tables: &mut T, me: Me, runs: &[RunRef]) -> StoreResult<Vec<StartAnswer>> {

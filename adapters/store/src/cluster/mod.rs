@@ -28,8 +28,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use carillon_domain::id::{RunId, SessionId};
-use carillon_domain::node::call::BeatAnswer;
-use carillon_domain::node::port::{Claimed, FinishAnswer, Peek, RunRef, SettleAnswer, StartAnswer};
+use carillon_domain::node::call::{BeatAnswer, WriteBackRequest};
+use carillon_domain::node::port::{Claimed, FinishAnswer, Peek, RunRef, SettleAnswer, StartAnswer, WriteBackAnswer};
 use carillon_domain::store::SplitFinish;
 use carillon_domain::time::Timestamp;
 
@@ -157,6 +157,10 @@ impl<D: Database> NodeStore for ClusterStore<D> {
         write!(self, "settle", Locks::Rows, |tables| node::settle(tables, id, runs))
     }
 
+    async fn write_back(&self, request: &WriteBackRequest) -> Result<Option<Vec<WriteBackAnswer>>, StoreError> {
+        write!(self, "write_back", Locks::Standing(request.me.session), |tables| node::write_back(tables, request))
+    }
+
     async fn list_held(&self, id: SessionId) -> Result<Vec<RunRef>, StoreError> {
         read!(self, "list_held", |tables| tables.held(id))
     }
@@ -246,8 +250,8 @@ impl<D: Database> ControlStore for ClusterStore<D> {
         glance!(self, |tables| control::losses(tables))
     }
 
-    async fn accept_losses(&self, author: &Author) -> Result<Vec<RecordedLoss>, StoreError> {
-        write!(self, "accept_losses", Locks::Rows, |tables| control::accept_losses(tables, author))
+    async fn accept_losses(&self, patience: Duration, author: &Author) -> Result<Vec<RecordedLoss>, ControlError> {
+        write!(self, "accept_losses", Locks::Rows, |tables| control::accept_losses(tables, patience, author))
     }
 
     async fn ask_output(&self, run: RunId) -> Result<Option<LivePart>, StoreError> {

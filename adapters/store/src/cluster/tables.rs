@@ -173,6 +173,10 @@ impl<D: Database> Tables for Transaction<D> {
         if runs.is_empty() { Ok(Vec::new()) } else { self.connection.runs_with_output(runs).await }
     }
 
+    async fn recorded_runs(&mut self, runs: &[RunId]) -> StoreResult<Vec<RunId>> {
+        if runs.is_empty() { Ok(Vec::new()) } else { self.connection.recorded_runs(runs).await }
+    }
+
     async fn audit_numbered(&mut self, ask: &JournalAsk) -> StoreResult<Numbered<AuditLine>> {
         self.connection.audit_numbered(ask).await
     }
@@ -214,6 +218,11 @@ impl<D: Database> Tables for Transaction<D> {
         self.connection.end_session(session, seen_seq).await
     }
 
+    async fn note_written_back(&mut self, session: SessionId, until: Timestamp) -> StoreResult<()> {
+        self.wrote = true;
+        self.connection.note_written_back(session, until).await
+    }
+
     async fn spend_session(&mut self, session: SessionId) -> StoreResult<()> {
         self.wrote = true;
         let now = Transaction::now(self);
@@ -243,10 +252,10 @@ impl<D: Database> Tables for Transaction<D> {
         self.connection.windows(accepted_since).await
     }
 
-    async fn accept_windows(&mut self) -> StoreResult<bool> {
+    async fn accept_windows(&mut self, until: Timestamp) -> StoreResult<bool> {
         self.wrote = true;
         let now = Transaction::now(self);
-        self.connection.accept_windows(now).await
+        self.connection.accept_windows(until, now).await
     }
 
     async fn sessions(&mut self, with_counts: bool) -> StoreResult<Vec<SessionView>> {

@@ -79,7 +79,7 @@ const TABLES: [(&str, usize, bool, &str); 21] = [
     ),
     (OUTPUT, 1, false, "run_seq/u run/b truncated/u bytes/b"),
     ("run_params", 2, false, "job_id/u due_at params/t"),
-    ("session", 1, false, "id/u node/t address/t version/t state/t seq/u started_at heartbeat_at"),
+    ("session", 1, false, "id/u node/t address/t version/t state/t seq/u started_at heartbeat_at wrote_back"),
     ("spent_session", 1, false, "id/u seq/u ended_at"),
     ("loss_window", 1, false, "id/u is_open/u session/u node/t from_at until_at noticed_at accepted_at"),
     (

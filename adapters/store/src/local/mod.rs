@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use carillon_domain::id::{RunId, SessionId};
-use carillon_domain::node::call::BeatAnswer;
-use carillon_domain::node::port::{Claimed, FinishAnswer, Peek, RunRef, SettleAnswer, StartAnswer};
+use carillon_domain::node::call::{BeatAnswer, WriteBackRequest};
+use carillon_domain::node::port::{Claimed, FinishAnswer, Peek, RunRef, SettleAnswer, StartAnswer, WriteBackAnswer};
 use carillon_domain::store::SplitFinish;
 use carillon_domain::time::Timestamp;
 
@@ -105,6 +105,11 @@ impl<D: LocalDatabase> NodeStore for LocalStore<D> {
     async fn settle(&self, id: SessionId, runs: &[RunRef]) -> Result<Vec<SettleAnswer>, StoreError> {
         let runs = runs.to_vec();
         self.database.write("settle", move |tables| at_once(node::settle(tables, id, &runs))).await
+    }
+
+    async fn write_back(&self, request: &WriteBackRequest) -> Result<Option<Vec<WriteBackAnswer>>, StoreError> {
+        let request = request.clone();
+        self.database.write("write_back", move |tables| at_once(node::write_back(tables, &request))).await
     }
 
     async fn list_held(&self, id: SessionId) -> Result<Vec<RunRef>, StoreError> {
@@ -204,9 +209,11 @@ impl<D: LocalDatabase> ControlStore for LocalStore<D> {
         self.database.read("recorded_losses", |tables| at_once(control::losses(tables))).await
     }
 
-    async fn accept_losses(&self, author: &Author) -> Result<Vec<RecordedLoss>, StoreError> {
+    async fn accept_losses(&self, patience: Duration, author: &Author) -> Result<Vec<RecordedLoss>, ControlError> {
         let author = author.clone();
-        self.database.write("accept_losses", move |tables| at_once(control::accept_losses(tables, &author))).await
+        self.database
+            .write("accept_losses", move |tables| at_once(control::accept_losses(tables, patience, &author)))
+            .await
     }
 
     async fn ask_output(&self, run: RunId) -> Result<Option<LivePart>, StoreError> {

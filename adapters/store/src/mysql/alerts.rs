@@ -104,11 +104,16 @@ impl MySqlConnection {
     }
 
     pub(in crate::mysql) async fn select_with_output(&mut self, runs: &[RunId]) -> StoreResult<Vec<RunId>> {
+        self.select_among(runs, "SELECT run FROM output WHERE run").await
+    }
+
+    /// Those of the runs that a statement finds; it ends with the column that must be one of them.
+    pub(in crate::mysql) async fn select_among(&mut self, runs: &[RunId], select: &str) -> StoreResult<Vec<RunId>> {
         let mut found = Vec::new();
         for runs in runs.chunks(RUNS) {
             let ids: Vec<String> =
                 runs.iter().map(|run| format!("x'{:032x}'", u128::from_be_bytes(run_bytes(*run)))).collect();
-            let sql = format!("SELECT run FROM output WHERE run IN ({})", ids.join(","));
+            let sql = format!("{select} IN ({})", ids.join(","));
             for row in self.query(&sql).await? {
                 found.push(Columns::of(row).run()?);
             }

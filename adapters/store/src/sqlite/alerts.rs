@@ -117,7 +117,11 @@ fn head(row: &Row<'_>) -> StoreResult<(u64, RunHead)> {
 
 /// Those of these runs that have output.
 pub(in crate::sqlite) fn with_output(conn: &Connection, runs: &[RunId]) -> StoreResult<Vec<RunId>> {
-    let sql = "SELECT 1 FROM run r JOIN output o ON o.run_seq = r.seq WHERE r.id = ?1";
+    among(conn, runs, "SELECT 1 FROM run r JOIN output o ON o.run_seq = r.seq WHERE r.id = ?1")
+}
+
+/// Those of the runs that a statement finds.
+pub(in crate::sqlite) fn among(conn: &Connection, runs: &[RunId], sql: &str) -> StoreResult<Vec<RunId>> {
     let mut found = Vec::new();
     for run in runs {
         if first(conn, sql, [run_bytes(*run)], column::<i64>)?.is_some() {

@@ -183,7 +183,7 @@ pub(in crate::sqlite) fn unclaimed(row: &Row<'_>) -> StoreResult<Unclaimed> {
     Ok(Unclaimed { partition, claim_at, row, version, executor })
 }
 
-/// A row of `id, node, address, version, state, seq, started_at, heartbeat_at`.
+/// A row of `id, node, address, version, state, seq, started_at, heartbeat_at, wrote_back`.
 pub(in crate::sqlite) fn session(row: &Row<'_>) -> StoreResult<SessionView> {
     let state: String = row.get(4).map_err(statement)?;
     let state = named(&SessionState::ALL, SessionState::as_str, &state).map_err(unreadable)?;
@@ -197,6 +197,7 @@ pub(in crate::sqlite) fn session(row: &Row<'_>) -> StoreResult<SessionView> {
             heartbeat_at: Timestamp::from_ms(row.get(7)?),
             server: None,
             terms: None,
+            wrote_back: row.get::<_, Option<i64>>(8)?.map(Timestamp::from_ms),
             prepared: 0,
             executing: 0,
         })

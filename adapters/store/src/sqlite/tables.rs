@@ -92,8 +92,8 @@ impl Transaction<'_> {
     }
 
     fn insert(&mut self, session: &NewSession) -> StoreResult<()> {
-        let sql = "INSERT INTO session (id, node, address, version, state, seq, started_at, heartbeat_at) \
-                   VALUES (?1, ?2, ?3, ?4, ?5, 0, ?6, ?6)";
+        let sql = "INSERT INTO session (id, node, address, version, state, seq, started_at, heartbeat_at, wrote_back) \
+                   VALUES (?1, ?2, ?3, ?4, ?5, 0, ?6, ?6, 0)";
         let (id, live, now) = (signed(session.id.as_u64()), SessionState::Live.as_str(), self.now().as_ms());
         self.execute(sql, params![id, session.node, session.address, session.version, live, now])
     }
@@ -236,6 +236,10 @@ impl Tables for Transaction<'_> {
         ready(alerts::with_output(self.conn, runs))
     }
 
+    fn recorded_runs(&mut self, runs: &[RunId]) -> impl Future<Output = StoreResult<Vec<RunId>>> + Send {
+        ready(alerts::among(self.conn, runs, "SELECT 1 FROM run WHERE id = ?1"))
+    }
+
     fn audit_numbered(&mut self, ask: &JournalAsk) -> impl Future<Output = StoreResult<Numbered<AuditLine>>> + Send {
         ready(audit::numbered(self.conn, ask))
     }
@@ -291,6 +295,15 @@ impl Tables for Transaction<'_> {
         ready(self.execute(&sql, params![signed(session.as_u64()), signed(seen_seq)]))
     }
 
+    fn note_written_back(
+        &mut self,
+        session: SessionId,
+        until: Timestamp,
+    ) -> impl Future<Output = StoreResult<()>> + Send {
+        let sql = "UPDATE session SET wrote_back = ?2 WHERE id = ?1 AND wrote_back < ?2";
+        ready(self.execute(sql, params![signed(session.as_u64()), until.as_ms()]))
+    }
+
     fn spend_session(&mut self, session: SessionId) -> impl Future<Output = StoreResult<()>> + Send {
         ready(losses::spend(self.conn, session, self.now()))
     }
@@ -320,9 +333,9 @@ impl Tables for Transaction<'_> {
         ready(losses::windows(self.conn, accepted_since))
     }
 
-    fn accept_windows(&mut self) -> impl Future<Output = StoreResult<bool>> + Send {
-        let sql = "UPDATE loss_window SET is_open = NULL, accepted_at = ?1 WHERE is_open = 1";
-        ready(change::execute(self.conn, sql, [self.now().as_ms()]).map(|accepted| accepted > 0))
+    fn accept_windows(&mut self, until: Timestamp) -> impl Future<Output = StoreResult<bool>> + Send {
+        let sql = "UPDATE loss_window SET is_open = NULL, accepted_at = ?1 WHERE is_open = 1 AND until_at = ?2";
+        ready(change::execute(self.conn, sql, [self.now().as_ms(), until.as_ms()]).map(|accepted| accepted > 0))
     }
 
     fn sessions(&mut self, with_counts: bool) -> impl Future<Output = StoreResult<Vec<SessionView>>> + Send {

@@ -21,7 +21,9 @@ fn show(server: &ServerArgs, out: &mut Out) -> Result<(), CommandFailure> {
     let (sessions, windows) = (reply.take_items(), windows_of(&reply.body));
     if server.json {
         sessions.iter().try_for_each(|session| out.json(session))?;
-        return windows.iter().try_for_each(|window| out.json(&json!({"loss_window": window})));
+        windows.iter().try_for_each(|window| out.json(&json!({"loss_window": window})))?;
+        let unknown = &reply.body["still_unknown"];
+        return if unknown.is_object() { out.json(&json!({"still_unknown": unknown})) } else { Ok(()) };
     }
     out.bytes(sessions_table(&sessions).as_bytes())?;
     let database = &reply.body["database"];
@@ -54,6 +56,24 @@ fn show(server: &ServerArgs, out: &mut Out) -> Result<(), CommandFailure> {
         out.bytes(
             b"Nothing is claimed or started until somebody has looked at it and runs `carillon cluster accept`.\n",
         )?;
+    }
+    still_unknown(&reply.body["still_unknown"], out)
+}
+
+/// The nodes that have to write back, and the jobs that an open loss leaves unknown.
+fn still_unknown(unknown: &Value, out: &mut Out) -> Result<(), CommandFailure> {
+    if let Some(why) = unknown["why"].as_str() {
+        out.bytes(format!("It cannot be accepted yet: {why}.\n").as_bytes())?;
+    }
+    let Some(jobs) = unknown["jobs"].as_array().filter(|jobs| !jobs.is_empty()) else { return Ok(()) };
+    out.bytes(b"\nNobody knows whether these firings ran. With on_lost = skip they are recorded as lost, with rerun they run:\n")?;
+    let mut table = Table::new(["NAMESPACE", "JOB", "DUE", "ON_LOST"]);
+    for job in jobs {
+        table.row(["namespace", "name", "due_at", "on_lost"].map(|cell| text(&job[cell])));
+    }
+    out.bytes(table.text().as_bytes())?;
+    if unknown["more_jobs"].as_bool() == Some(true) {
+        out.bytes(b"More jobs are not shown.\n")?;
     }
     Ok(())
 }

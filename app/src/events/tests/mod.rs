@@ -77,8 +77,20 @@ fn session(number: u64, seq: u64, state: SessionState) -> SessionView {
     let beat = SessionBeat { id: SessionId::from_random(number), seq, state };
     let at = Timestamp::from_ms(5);
     let (node, address, version) = (format!("n{number}"), String::new(), String::new());
-    let (prepared, executing, server, terms) = (0, 0, None, None);
-    SessionView { beat, node, address, version, started_at: at, heartbeat_at: at, server, terms, prepared, executing }
+    let (prepared, executing, server, terms, wrote_back) = (0, 0, None, None, None);
+    SessionView {
+        beat,
+        node,
+        address,
+        version,
+        started_at: at,
+        heartbeat_at: at,
+        server,
+        terms,
+        wrote_back,
+        prepared,
+        executing,
+    }
 }
 
 fn answer(runs: Numbered<Entry>, changes: Numbered<Entry>, present: Option<Present>) -> FeedLook {

@@ -9,6 +9,7 @@ use warp::http::header::{AUTHORIZATION, HeaderMap, HeaderValue, WWW_AUTHENTICATE
 use crate::config::{Role, TokenConfig, TokenDigest};
 use crate::http::connection::Fingerprint;
 use crate::http::problem::Problem;
+use carillon_store::NamespaceScope;
 
 /// Longer ones are not looked at.
 const LONGEST_TOKEN: usize = 1_024;
@@ -105,6 +106,14 @@ impl Caller {
         }
         digest.update(format!("{name:?} {role:?} {namespaces:?}"));
         digest.finalize().into()
+    }
+
+    /// The same, for reports about many jobs.
+    pub fn scope(&self) -> NamespaceScope {
+        match self.namespaces() {
+            None => NamespaceScope::All,
+            Some(names) => NamespaceScope::Only(names.iter().cloned().collect()),
+        }
     }
 
     /// Refuses a namespace that the token is not for.

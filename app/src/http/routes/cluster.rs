@@ -24,6 +24,7 @@ use crate::http::request::caller::{Admitted, Call, call, reading};
 use crate::http::routes::listing::MOST_DUE_TIMES;
 use crate::http::state::ApiState;
 use crate::json::{Fields, schedule_fault, timing_json, window_json};
+use crate::losses::{open_loss, patience};
 
 pub(in crate::http) fn routes(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
     cluster(api).or(accept(api)).unify().or(executors(api)).unify().or(explain(api)).unify().boxed()
@@ -41,13 +42,17 @@ fn cluster(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
         let live: Vec<_> =
             sessions.iter().filter(|view| view.beat.state == SessionState::Live).map(|view| view.beat.id).collect();
         let items: Vec<_> = sessions.iter().map(|view| session_json(&call, view, &live)).collect();
-        let windows: Vec<_> = call.api.store.recorded_losses().await?.iter().map(window_json).collect();
+        let losses = call.api.store.recorded_losses().await?;
+        let scope = call.caller.scope();
+        let unknown = open_loss(&call.api, &scope, &losses, &sessions).await?.map(|open| open.json());
+        let windows: Vec<_> = losses.iter().map(window_json).collect();
         let database = call.api.store.server().as_ref().map(server_json);
         let timing = call.api.timing.as_ref().map(timing_json);
         let misfits = call.api.timing.as_ref().map(|report| report.misfits.clone()).unwrap_or_default();
         let shown = json!({
             "items": items,
             "lost_commits": windows,
+            "still_unknown": unknown,
             "database": database,
             "timing": timing,
             "timing_misfits": misfits,
@@ -65,7 +70,7 @@ fn accept(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
         call.no_query()?;
         call.nothing_more().await?;
         call.caller.enters_all()?;
-        let accepted = call.api.store.accept_losses(&call.author).await?;
+        let accepted = call.api.store.accept_losses(patience(&call.api), &call.author).await?;
         for RecordedLoss { window, .. } in &accepted {
             warn!("accepted: {window}");
         }

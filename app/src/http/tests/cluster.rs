@@ -2,10 +2,13 @@
 
 use std::time::Duration;
 
-use carillon_store::{Me, NodeStore};
+use carillon_domain::store::{Refusal, StillUnknown};
+use carillon_domain::time::Timestamp;
+use carillon_store::{ControlError, Me, NodeStore};
 use serde_json::{Value, json};
 
 use super::Api;
+use crate::http::problem::Problem;
 
 const ACCEPT: &str = "/v1/cluster/accept";
 
@@ -58,4 +61,34 @@ async fn only_an_admin_of_all_namespaces_accepts_and_says_nothing_else() {
         assert_eq!(reply.status, status, "{token} {path} {body}: {}", reply.json);
     }
     assert!(api.call("GET", "/v1/cluster", None).await.json["lost_commits"][0]["accepted_at"].is_null());
+}
+
+/// Jobs that were due by then and of which nobody knows a run; each reader sees those of the namespaces of his token.
+#[tokio::test]
+async fn what_is_still_unknown_is_listed_by_job() {
+    let api = Api::new().await;
+    let seen =
+        async |token: &str| api.call_as(token, &[], "GET", "/v1/cluster", None).await.json["still_unknown"].clone();
+    let every = |name: &str| json!({"name": name, "schedule": "@every 2s", "params": {"command": "true"}});
+    api.call("POST", "/v1/jobs", Some(every("often"))).await;
+    api.call("POST", "/v1/jobs", Some(json!({"name": "rarely", "schedule": "@yearly", "params": {"command": "true"}})))
+        .await;
+    assert!(seen("admin").await.is_null(), "nothing is lost");
+    lost_commits(&api).await;
+    let unknown = seen("admin").await;
+    let job = json!({"namespace": "default", "name": "often", "due_at": "2027-01-01T00:00:02.000Z", "on_lost": "skip"});
+    assert_eq!((&unknown["jobs"], &unknown["more_jobs"]), (&json!([job]), &json!(false)), "{unknown}");
+    assert_eq!(seen("prod").await["jobs"], json!([]));
+    api.call("POST", ACCEPT, Some(json!({}))).await;
+    assert!(seen("admin").await.is_null());
+}
+
+#[test]
+fn a_loss_that_cannot_be_accepted_yet_is_a_conflict() {
+    let until = Timestamp::from_secs(1_800_000_000);
+    let still = StillUnknown { nodes: vec!["n2".to_owned()], until };
+    let problem = Problem::from(ControlError::Refused(Refusal::StillUnknown(still)));
+    let (status, said) = (problem.status, format!("{problem:?}"));
+    assert_eq!(status.as_u16(), 409);
+    assert!(said.contains("n2") && said.contains(&until.to_string()), "{said}");
 }

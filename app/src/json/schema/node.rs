@@ -46,6 +46,7 @@ pub(super) fn schemas() -> Vec<(&'static str, Value)> {
                 &[
                     ("items", array(&reference("Session"))),
                     ("lost_commits", losses.clone()),
+                    ("still_unknown", or_null(reference("StillUnknown"))),
                     ("database", or_null(reference("DatabaseServer"))),
                     ("timing", or_null(reference("Timing"))),
                     ("timing_misfits", array(&text())),
@@ -53,6 +54,7 @@ pub(super) fn schemas() -> Vec<(&'static str, Value)> {
                 &[],
             ),
         ),
+        ("StillUnknown", still_unknown()),
         ("DatabaseServer", database_server()),
         ("Timing", timing()),
         ("LostCommits", object(&[("lost_commits", losses)], &[])),
@@ -67,6 +69,19 @@ pub(super) fn schemas() -> Vec<(&'static str, Value)> {
             object(&[("status", json!({"enum": ["ok", "ready"]}))], &[("timing", or_null(reference("Timing")))]),
         ),
     ]
+}
+
+/// The nodes and jobs of which an open loss leaves something unknown.
+fn still_unknown() -> Value {
+    let job = object(&[("namespace", name()), ("name", name()), ("due_at", or_null(time())), ("on_lost", text())], &[]);
+    let fields = [
+        ("nodes", array(&text())),
+        ("until", or_null(time())),
+        ("why", or_null(text())),
+        ("jobs", array(&job)),
+        ("more_jobs", json!({"type": "boolean"})),
+    ];
+    object(&fields, &[])
 }
 
 /// The session timing of a node and its source.

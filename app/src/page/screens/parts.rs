@@ -1,7 +1,5 @@
 //! Parts that several screens share.
 
-use std::collections::BTreeSet;
-
 use carillon_domain::firing::{Held, Phase};
 use carillon_domain::time::Timestamp;
 use carillon_store::{JobKey, JobView, NamespaceScope};
@@ -13,10 +11,7 @@ use crate::page::visit::Visit;
 
 /// The namespaces that the caller may see.
 pub(crate) fn scope(visit: &Visit) -> NamespaceScope {
-    match visit.caller.namespaces() {
-        None => NamespaceScope::All,
-        Some(names) => NamespaceScope::Only(names.iter().cloned().collect::<BTreeSet<_>>()),
-    }
+    visit.caller.scope()
 }
 
 /// The key of a job.

@@ -7,7 +7,7 @@ use crate::id::{RunId, SessionId};
 use crate::node::call::CallId;
 use crate::node::ledger::stealing::StealPlan;
 use crate::node::port::RunRef;
-use crate::time::BootTime;
+use crate::time::{BootTime, Timestamp};
 
 /// A claim in flight.
 #[derive(Debug, Clone, Hash)]
@@ -29,6 +29,7 @@ pub(in crate::node) enum Sent {
     Finish(Vec<RunId>),
     Settle(Vec<RunRef>),
     Release(Vec<RunRef>),
+    WriteBack { until: Timestamp, runs: Vec<RunRef>, last: bool },
     ListHeld,
     Expire(SessionId),
     Sweep { session: SessionId, limit: usize },
@@ -74,6 +75,10 @@ impl Flight {
 
     pub fn releases(&self) -> bool {
         self.any(|sent| matches!(sent, Sent::Release(_)))
+    }
+
+    pub fn writes_back(&self) -> bool {
+        self.any(|sent| matches!(sent, Sent::WriteBack { .. }))
     }
 
     pub fn lists_held(&self) -> bool {

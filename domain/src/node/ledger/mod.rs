@@ -5,3 +5,4 @@ pub(in crate::node) mod reactions;
 pub(in crate::node) mod recovery;
 pub(in crate::node) mod stage;
 pub(in crate::node) mod stealing;
+pub(in crate::node) mod write_back;

@@ -103,6 +103,7 @@ impl Node {
             Reaction::Refresh => self.refresh(run, &facts, now),
             Reaction::KeepRunning => _ = self.to_recheck.remove(&run),
             Reaction::Recheck => self.recheck(run),
+            Reaction::WriteAgain => self.write_back.again(),
         }
     }
 
@@ -135,6 +136,9 @@ impl Node {
     }
 
     fn recorded(&mut self, run: RunId, facts: Facts, now: BootTime) {
+        if let Some(Run { at, held: Some(held), stage: Stage::Finishing(ended), .. }) = self.runs.get(&run) {
+            self.write_back.remember(*at, *held, ended.ending.clone(), self.config.remembered_ends);
+        }
         self.forget_run(run);
         self.emit(Effect::Recorded(run));
         let near = self.utc(now) + self.config.horizon;
@@ -150,7 +154,7 @@ impl Node {
         let Some(of_run) = self.runs.get_mut(&run) else { return };
         let Some(job) = of_run.job.clone() else { return };
         of_run.at = at;
-        of_run.firing = Some(held.firing);
+        of_run.held = Some(held);
         let stop = of_run.stop;
         self.set_stage(run, Stage::Executing);
         if let Some(at) = replace_at {
@@ -200,7 +204,7 @@ impl Node {
     }
 
     fn enter_claimed(&mut self, at: RunRef, job: Arc<Job>, claimed_at: ClaimedAt) {
-        self.enter(Run { at, job: Some(job), stage: Stage::Prepared, stop: None, firing: None, claimed_at });
+        self.enter(Run { at, job: Some(job), stage: Stage::Prepared, stop: None, held: None, claimed_at });
     }
 
     pub(in crate::node) fn start_answered(&mut self, run: RunId, answer: StartAnswer, now: BootTime) {

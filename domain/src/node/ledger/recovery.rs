@@ -65,7 +65,7 @@ impl Node {
             }
             let stage = if self.pending.remove(&row.run).is_some() { Stage::OutcomeUnknown } else { Stage::Releasing };
             let claimed_at = ClaimedAt::default();
-            self.enter(Run { at: row, job: None, stage, stop: None, firing: None, claimed_at });
+            self.enter(Run { at: row, job: None, stage, stop: None, held: None, claimed_at });
         }
         self.pending.retain(|_, recoveries| {
             *recoveries += 1;

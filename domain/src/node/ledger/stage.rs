@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::firing::Firing;
+use crate::firing::Held;
 use crate::id::RunId;
 use crate::job::Job;
 use crate::measured::ClaimedAt;
@@ -46,7 +46,7 @@ pub(in crate::node) struct Run {
     /// The reason why it was asked to stop, if it was.
     pub(in crate::node) stop: Option<StopReason>,
     /// The firing that runs, once it was spawned.
-    pub(in crate::node) firing: Option<Firing>,
+    pub(in crate::node) held: Option<Held>,
     /// When this node learned that it holds the row.
     pub(in crate::node) claimed_at: ClaimedAt,
 }

@@ -7,5 +7,5 @@ mod write_set;
 
 pub use job::{Change, ConcurrentJob, Definition, JobKey, JobRow, PutIf, PutJob};
 pub use rows::Rows;
-pub use session::{KnownSession, NewSession, RecordedLoss, SessionBeat, SessionState, Standing};
+pub use session::{KnownSession, NewSession, RecordedLoss, SessionBeat, SessionState, Standing, WritingSession};
 pub use write_set::{SessionWrite, Write, WriteSet};

@@ -6,6 +6,7 @@ use super::{ConcurrentJob, JobKey, JobRow, KnownSession, SessionState, Standing}
 use crate::firing::FiringKey;
 use crate::id::{JobId, RunId};
 use crate::node::port::{RowKey, RunRef};
+use crate::run::RunRecord;
 use crate::store::Need;
 use crate::time::Timestamp;
 
@@ -32,6 +33,10 @@ pub struct Rows {
     pub names: BTreeMap<JobKey, Option<JobId>>,
     /// Runs by id, each with the row that carries it.
     pub runs: BTreeMap<RunId, Option<RowKey>>,
+    /// Whether runs have a record.
+    pub recorded: BTreeMap<RunId, bool>,
+    /// See [`Need::History`]: of each job, from which due time on.
+    pub history: BTreeMap<JobId, (Timestamp, Vec<RunRecord>)>,
     /// Jobs of which every concurrent run was read.
     pub with_concurrent: BTreeSet<JobId>,
     /// See [`Need::Due`]: in the order of their due times.
@@ -112,6 +117,29 @@ impl Rows {
         };
         let jobs: BTreeSet<JobId> = rows.filter_map(of_concurrent).collect();
         self.require_jobs(jobs.into_iter().collect())
+    }
+
+    /// Takes in the history of these jobs from `since` on.
+    pub fn add_history(&mut self, jobs: Vec<JobId>, since: Timestamp, records: Vec<RunRecord>) {
+        for job in jobs {
+            self.history.insert(job, (since, Vec::new()));
+        }
+        for record in records {
+            if let Some((_, of_job)) = self.history.get_mut(&record.job) {
+                of_job.push(record);
+            }
+        }
+    }
+
+    /// Fails with a need, unless the history of these jobs was read from `since` on.
+    pub(in crate::store) fn require_history(&self, jobs: &[JobId], since: Timestamp) -> Result<(), Need> {
+        let is_read = |job: &JobId| self.history.get(job).is_some_and(|(from, _)| *from <= since);
+        if jobs.iter().all(is_read) { Ok(()) } else { Err(Need::History(jobs.to_vec(), since)) }
+    }
+
+    /// Fails with a need, unless it was read of all these runs whether they have a record.
+    pub(in crate::store) fn require_recorded(&self, runs: Vec<RunId>) -> Result<(), Need> {
+        if runs.iter().all(|run| self.recorded.contains_key(run)) { Ok(()) } else { Err(Need::Recorded(runs)) }
     }
 
     /// Fails with a need, unless every concurrent run of these jobs was read.

@@ -64,6 +64,20 @@ pub struct KnownSession {
     pub heartbeat_at: Timestamp,
 }
 
+/// A session that is to write back its runs after lost commits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WritingSession {
+    /// The node's name.
+    pub node: String,
+    /// Whether it was ended.
+    pub state: SessionState,
+    /// The time of its newest heartbeat.
+    pub heartbeat_at: Timestamp,
+    /// The end of the newest loss window for which it has written back every run that it knows; the epoch before the first. `None` for a
+    /// binary that cannot.
+    pub wrote_back: Option<Timestamp>,
+}
+
 /// The standing of a session: asked before each claim and start.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Standing {

@@ -7,6 +7,7 @@ use crate::firing::{ConcurrentRun, FiringKey, JobState};
 use crate::id::{JobId, RunId, SessionId};
 use crate::run::{Output, RunRecord};
 use crate::store::AuditEntry;
+use crate::time::Timestamp;
 
 use super::SessionState;
 
@@ -52,6 +53,13 @@ pub enum SessionWrite {
         session: SessionId,
         /// The sequence that was read last.
         seen_seq: u64,
+    },
+    /// Notes that a session has written back every run that it knows.
+    WroteBack {
+        /// Which session.
+        session: SessionId,
+        /// The end of the loss window for which it has.
+        until: Timestamp,
     },
     /// Removes a session that holds nothing, and keeps its last sequence.
     Spend(SessionId),

@@ -3,13 +3,15 @@
 use std::collections::VecDeque;
 
 use super::start::claim_and_start;
+use super::write_back::reconcile;
 use crate::firing::{Event, TransitionKind};
 use crate::guard::{Guard, enabled};
-use crate::id::RunId;
+use crate::id::{JobId, RunId};
 use crate::node::call::{ClaimRequest, Me};
-use crate::node::port::Claimed;
+use crate::node::port::{Claimed, RowKey};
 use crate::store::unit_of_work::UnitOfWork;
 use crate::store::{Decided, Decision, Need, RecordedLoss, Rows, SessionState, Standing, WriteSet, losses};
+use crate::time::Timestamp;
 
 /// Claims, under the locks of the request's partitions. A session that is not live gets nothing, and no session gets
 /// anything while a loss of commits is not accepted.
@@ -22,6 +24,10 @@ pub fn claim(request: &ClaimRequest, rows: &Rows) -> Decision<Vec<Claimed>> {
     };
     let due = rows.due.as_ref().ok_or_else(|| Need::Due(request.clone()))?;
     let mut work = UnitOfWork::of(rows);
+    if let Some(until) = standing.losses_until.filter(|_| enabled(Guard::LostCommitsKnown)) {
+        let jobs = may_be_known(due, until, &work);
+        reconcile(&mut work, &jobs, rows)?;
+    }
     let mut places = request.places;
     if places > 0 {
         rows.require_concurrent_of(work.jobs_without_overlap())?;
@@ -47,6 +53,16 @@ pub fn claim(request: &ClaimRequest, rows: &Rows) -> Decision<Vec<Claimed>> {
         claimed.push(answer);
     }
     Ok(work.decided(claimed))
+}
+
+/// The jobs whose armed firing was due in lost commits, with its due time.
+fn may_be_known(due: &[RowKey], until: Timestamp, work: &UnitOfWork) -> Vec<(JobId, Timestamp)> {
+    let armed = |row: &RowKey| {
+        let RowKey::Job(job) = row else { return None };
+        let armed = work.job(*job)?.0.armed.filter(|armed| armed.due_at <= until)?;
+        Some((*job, armed.due_at))
+    };
+    due.iter().filter_map(armed).collect()
 }
 
 /// Whether a session may claim.

@@ -65,7 +65,9 @@ fn claim_successor(
     let (state, definition) = work.job(*id)?;
     // A manual run keeps its own id, which its node does not know before this answer. Recovery would release it, a claim take
     // it again, and this answer then speak of a row that has moved on. So a claim of its own takes it.
-    if state.manual.is_some() || !executors.contains(&definition.job.executor) {
+    // A firing that was due in lost commits may be known; a claim of its own looks.
+    let may_be_known = state.armed.is_some_and(|armed| Some(armed.due_at) <= losses_until);
+    if state.manual.is_some() || may_be_known || !executors.contains(&definition.job.executor) {
         return None;
     }
     let event = Event::Claim { session: me.session, run, until, losses_until };

@@ -8,12 +8,14 @@ mod finish;
 mod settle;
 mod split;
 mod start;
+mod write_back;
 
 pub use claim::claim;
 pub use finish::finish;
 pub use settle::{release, settle};
 pub use split::{AfterRefusal, SplitFinish};
 pub use start::{optimistic_start, start};
+pub use write_back::write_back;
 
 use super::unit_of_work::UnitOfWork;
 use super::{Need, Rows};

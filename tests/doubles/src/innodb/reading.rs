@@ -174,6 +174,10 @@ impl ReadForPeople for ModelConnection {
         self.read(|data| data.runs_with_output(runs)).await
     }
 
+    async fn recorded_runs(&mut self, runs: &[RunId]) -> StoreResult<Vec<RunId>> {
+        self.read(|data| data.recorded_runs(runs)).await
+    }
+
     async fn audit_numbered(&mut self, ask: &JournalAsk) -> StoreResult<Numbered<AuditLine>> {
         self.read(|data| data.audit_numbered(ask)).await
     }

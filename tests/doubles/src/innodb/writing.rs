@@ -289,6 +289,7 @@ impl Sessions for ModelConnection {
             heartbeat_at: now,
             server: None,
             terms: None,
+            wrote_back: Some(Timestamp::EPOCH),
             prepared: 0,
             executing: 0,
         };
@@ -336,6 +337,10 @@ impl Sessions for ModelConnection {
         .await
     }
 
+    async fn note_written_back(&mut self, session: SessionId, until: Timestamp) -> StoreResult<()> {
+        self.write_session(session, |view| view.wrote_back = view.wrote_back.max(Some(until))).await
+    }
+
     async fn spend_session(&mut self, session: SessionId, now: Timestamp) -> StoreResult<()> {
         self.locking(&[Row::Session(session)]).await?;
         self.write(|server, trx| {
@@ -372,12 +377,14 @@ impl Sessions for ModelConnection {
         self.read(|data| at_once(data.begin().windows(accepted_since))).await?
     }
 
-    async fn accept_windows(&mut self, now: Timestamp) -> StoreResult<bool> {
+    async fn accept_windows(&mut self, until: Timestamp, now: Timestamp) -> StoreResult<bool> {
         self.locking(&[Row::OpenWindow]).await?;
         self.write(|server, trx| {
-            let mut windows = server.read(trx, |data| data.windows.clone());
-            let any_open = windows.iter().any(|window| window.accepted_at.is_none());
-            windows.iter_mut().for_each(|window| window.accepted_at = window.accepted_at.or(Some(now)));
+            let (windows, any_open) = server.read(trx, |data| {
+                let mut data = data.clone();
+                let any_open = data.accept_open(until, now);
+                (data.windows, any_open)
+            });
             server.own(trx).is_some_and(|own| {
                 own.windows = Some(windows);
                 any_open

@@ -62,6 +62,9 @@ pub trait ReadForPeople {
     /// Which of these runs have kept output that is not empty.
     fn runs_with_output(&mut self, runs: &[RunId]) -> impl Future<Output = StoreResult<Vec<RunId>>> + Send;
 
+    /// Which of these runs have a record.
+    fn recorded_runs(&mut self, runs: &[RunId]) -> impl Future<Output = StoreResult<Vec<RunId>>> + Send;
+
     /// The audit log by its numbers.
     fn audit_numbered(&mut self, ask: &JournalAsk) -> impl Future<Output = StoreResult<Numbered<AuditLine>>> + Send;
 

@@ -29,6 +29,13 @@ pub trait Sessions {
     /// Ends a session whose heartbeat sequence is still `seen_seq`.
     fn end_session(&mut self, session: SessionId, seen_seq: u64) -> impl Future<Output = StoreResult<()>> + Send;
 
+    /// Notes that a session has written back every run that it knows, unless it did so for a later loss.
+    fn note_written_back(
+        &mut self,
+        session: SessionId,
+        until: Timestamp,
+    ) -> impl Future<Output = StoreResult<()>> + Send;
+
     /// Removes a session and keeps its last sequence.
     fn spend_session(&mut self, session: SessionId, now: Timestamp) -> impl Future<Output = StoreResult<()>> + Send;
 
@@ -44,8 +51,8 @@ pub trait Sessions {
     /// The open window and those accepted since then, oldest first.
     fn windows(&mut self, accepted_since: Timestamp) -> impl Future<Output = StoreResult<Vec<RecordedLoss>>> + Send;
 
-    /// Accepts the open window; answers whether there was one.
-    fn accept_windows(&mut self, now: Timestamp) -> impl Future<Output = StoreResult<bool>> + Send;
+    /// Accepts the open window that ends then; answers whether there was one.
+    fn accept_windows(&mut self, until: Timestamp, now: Timestamp) -> impl Future<Output = StoreResult<bool>> + Send;
 }
 
 /// The lock-free reads of a node.

@@ -35,7 +35,7 @@ pub(in crate::mysql) const RECORD: &str = "r.id, r.job_id, r.due_at, r.trigger_n
      r.prepared_ms, r.cpu_ms, r.peak_memory_kib";
 
 pub(in crate::mysql) const SESSION: &str = "n.id, n.node, n.address, n.version, n.state, n.seq, n.started_at, n.heartbeat_at, n.server, \
-     n.dead_after_ms, n.expire_after_ms";
+     n.dead_after_ms, n.expire_after_ms, n.wrote_back";
 
 /// The columns of one row.
 pub(in crate::mysql) struct Columns {
@@ -225,7 +225,21 @@ pub(in crate::mysql) fn session_of(from: &mut Columns) -> StoreResult<SessionVie
     let beat = SessionBeat { id, seq: from.next()?, state };
     let (started_at, heartbeat_at) = (from.time()?, from.time()?);
     let (server, terms) = (from.next()?, terms_of(from.next()?, from.next()?));
-    Ok(SessionView { beat, node, address, version, started_at, heartbeat_at, server, terms, prepared: 0, executing: 0 })
+    let wrote_back = from.maybe_time()?;
+    let (prepared, executing) = (0, 0);
+    Ok(SessionView {
+        beat,
+        node,
+        address,
+        version,
+        started_at,
+        heartbeat_at,
+        server,
+        terms,
+        wrote_back,
+        prepared,
+        executing,
+    })
 }
 
 /// The state of a session.

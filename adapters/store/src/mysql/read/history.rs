@@ -147,6 +147,10 @@ impl ReadForPeople for MySqlConnection {
         self.select_with_output(runs).await
     }
 
+    async fn recorded_runs(&mut self, runs: &[RunId]) -> StoreResult<Vec<RunId>> {
+        self.select_among(runs, "SELECT id FROM run WHERE id").await
+    }
+
     async fn audit_numbered(&mut self, ask: &JournalAsk) -> StoreResult<Numbered<AuditLine>> {
         self.select_lines(ask).await
     }

@@ -19,7 +19,7 @@ const LOSS: u8 = 3;
 const JOB: u8 = 4;
 
 /// So many columns has the longest of them.
-const WIDTH: usize = 13;
+const WIDTH: usize = 14;
 
 fn statement(OverviewQuery { scope, running, since }: &OverviewQuery) -> String {
     let (mut parts, condition) = (Parts::of(WIDTH), in_scope(scope));

@@ -142,7 +142,7 @@ impl Sessions for MySqlConnection {
     async fn insert_session(&mut self, new: &NewSession, now: Timestamp) -> StoreResult<()> {
         self.refuse_other_terms(new.id).await?;
         let sql = "INSERT INTO session (id, node, address, version, state, seq, started_at, heartbeat_at, server, dead_after_ms, \
-                   expire_after_ms) VALUES (?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?)";
+                   expire_after_ms, wrote_back) VALUES (?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?, 0)";
         let NewSession { id, node, address, version } = new;
         let (id, now, state) = (id.as_u64(), now.as_ms(), SessionState::Live.as_str());
         let texts: [Value; 3] = [node.into(), address.into(), version.into()];
@@ -190,6 +190,11 @@ impl Sessions for MySqlConnection {
         self.write_session(&sql, vec![session.as_u64().into(), seen_seq.into()]).await
     }
 
+    async fn note_written_back(&mut self, session: SessionId, until: Timestamp) -> StoreResult<()> {
+        let sql = "UPDATE session SET wrote_back = ? WHERE id = ? AND wrote_back < ?";
+        self.write_session(sql, vec![until.as_ms().into(), session.as_u64().into(), until.as_ms().into()]).await
+    }
+
     /// Its row is locked first: a heartbeat that comes between would have a later sequence.
     async fn spend_session(&mut self, session: SessionId, now: Timestamp) -> StoreResult<()> {
         let keep = "REPLACE INTO spent_session (id, seq, ended_at) \
@@ -224,8 +229,8 @@ impl Sessions for MySqlConnection {
         found.into_iter().map(|row| window_of(&mut Columns::of(row))).collect()
     }
 
-    async fn accept_windows(&mut self, now: Timestamp) -> StoreResult<bool> {
-        let sql = "UPDATE loss_window SET is_open = NULL, accepted_at = ? WHERE is_open = 1";
-        Ok(self.exec(sql, vec![Value::from(now.as_ms())]).await?.matched > 0)
+    async fn accept_windows(&mut self, until: Timestamp, now: Timestamp) -> StoreResult<bool> {
+        let sql = "UPDATE loss_window SET is_open = NULL, accepted_at = ? WHERE is_open = 1 AND until_at = ?";
+        Ok(self.exec(sql, vec![Value::from(now.as_ms()), Value::from(until.as_ms())]).await?.matched > 0)
     }
 }

@@ -85,7 +85,8 @@ pub(in crate::sqlite) fn last_record(conn: &Connection, job: JobId) -> StoreResu
     first(conn, &sql, [signed(job.0)], rows::record)
 }
 
-const SESSION: &str = "SELECT id, node, address, version, state, seq, started_at, heartbeat_at FROM session";
+const SESSION: &str =
+    "SELECT id, node, address, version, state, seq, started_at, heartbeat_at, wrote_back FROM session";
 
 pub(in crate::sqlite) fn sessions(conn: &Connection, with_counts: bool) -> StoreResult<Vec<SessionView>> {
     let mut sessions = all(conn, &format!("{SESSION} ORDER BY id"), [], rows::session)?;

@@ -8,15 +8,19 @@ use warp::http::StatusCode;
 use super::losses;
 use crate::config::Role;
 use crate::http::problem::Problem;
+use crate::losses::{open_loss, patience};
 use crate::page::answer::see_other;
-use crate::page::layout::{Shown, View};
-use crate::page::screens::parts::csrf;
+use crate::page::layout::{Shown, View, sentence};
+use crate::page::screens::parts::{csrf, scope};
 use crate::page::visit::{Fault, Request, Visit};
 
 /// The page before it.
 pub(crate) async fn confirm(visit: &Visit) -> Result<View, Fault> {
     visit.caller.enters_all()?;
-    let loss = open(visit).await?;
+    let losses = visit.api.store.recorded_losses().await?;
+    let sessions = visit.api.store.sessions().await?;
+    let unknown = open_loss(&visit.api, &scope(visit), &losses, &sessions).await?;
+    let loss = losses.into_iter().find(|loss| loss.accepted_at.is_none());
     let body = html! {
         p { a href=(visit.links.to("/cluster")) { "← Cluster" } }
         h1 { "Accept the lost commits" }
@@ -31,6 +35,12 @@ pub(crate) async fn confirm(visit: &Visit) -> Result<View, Fault> {
                         li { "A job with " code { "on_lost = skip" } " does not start again for a due time of this window. The due time is recorded as lost." }
                         li { "A job with " code { "on_lost = rerun" } " starts again, perhaps for the second time." }
                         li { "Jobs that were created, changed or deleted in this window are as they were before. Look through them first." }
+                    }
+                    @if let Some(unknown) = &unknown {
+                        @if let Some(still) = &unknown.still {
+                            p.say.bad { (sentence(&format!("It cannot be accepted yet: {still}"))) }
+                        }
+                        (losses::jobs(visit, unknown))
                     }
                     p.say.warn { "Wait if the database may still get its commits back. This cannot be undone." }
                     form.stack method="post" {
@@ -56,7 +66,9 @@ pub(crate) async fn accept(request: &mut Request) -> Result<Shown, Fault> {
             Err(Problem::new(StatusCode::CONFLICT, detail).into())
         }
         _ => {
-            for RecordedLoss { window, .. } in visit.api.store.accept_losses(&visit.author).await? {
+            for RecordedLoss { window, .. } in
+                visit.api.store.accept_losses(patience(&visit.api), &visit.author).await?
+            {
                 warn!("accepted: {window}");
             }
             Ok(Shown::Response(see_other(&visit.links.to("/cluster?said=accepted"))))

@@ -1,26 +1,53 @@
 //! The times in which the database lost commits.
 
-use carillon_store::RecordedLoss;
+use carillon_domain::job::OnLost;
+use carillon_store::{Bounded, RecordedLoss};
 use maud::{Markup, html};
 
 use crate::config::Role;
+use crate::losses::OpenLoss;
 use crate::page::layout::{copyable, sentence};
 use crate::page::visit::Visit;
 use crate::page::zone::{clock, full, relative};
 
 /// The loss that holds everything up, with the way to accept it.
-pub(super) fn open(visit: &Visit, losses: &[RecordedLoss]) -> Markup {
+pub(super) fn open(visit: &Visit, losses: &[RecordedLoss], unknown: Option<&OpenLoss>) -> Markup {
     let Some(loss) = losses.iter().find(|loss| loss.accepted_at.is_none()) else { return html! {} };
+    let still = unknown.and_then(|unknown| unknown.still.as_ref());
     html! {
         section.say.bad.group {
             h2 { "Commits were lost" }
             p { (sentence(&loss.window.to_string())) }
-            @if may_accept(visit) {
+            @if let Some(still) = still {
+                p { (sentence(&format!("It cannot be accepted yet: {still}"))) }
+            } @else if may_accept(visit) {
                 p { a.button.danger href=(visit.links.to("/cluster/accept")) { "Accept it…" } }
             } @else {
                 p { "Somebody with the role admin for all namespaces can accept it:" }
                 p { (copyable("carillon cluster accept")) }
             }
+            @if let Some(unknown) = unknown { (jobs(visit, unknown)) }
+        }
+    }
+}
+
+/// The jobs of whose firings nobody knows a run, and what becomes of these firings.
+pub(super) fn jobs(visit: &Visit, unknown: &OpenLoss) -> Markup {
+    let Bounded { items, more } = &unknown.jobs;
+    html! {
+        @if items.is_empty() {
+            p { "Of each firing that was due by then a run or a record is known." }
+        } @else {
+            p { "Nobody knows whether these firings ran:" }
+            ul.bullets { @for listed in items { li {
+                (listed.view.job.namespace) "/" (listed.view.job.name)
+                @if let Some(at) = listed.at { ", due " (clock(at, visit.now, visit.zone)) }
+                ": " @match listed.view.job.on_lost {
+                    OnLost::Skip => "recorded as lost",
+                    OnLost::Rerun => "runs, perhaps for the second time",
+                }
+            } } }
+            @if *more { p.muted { "More jobs are not shown." } }
         }
     }
 }

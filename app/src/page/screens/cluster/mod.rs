@@ -15,10 +15,11 @@ use carillon_store::{RecordedLoss, SessionState, SessionView};
 use maud::{Markup, html};
 
 use crate::engine::Readiness;
+use crate::losses::open_loss;
 use crate::page::layout::{View, sentence};
 use crate::page::outcome::Mark;
 use crate::page::params::Params;
-use crate::page::screens::parts::{grouped, plural, said};
+use crate::page::screens::parts::{grouped, plural, said, scope};
 use crate::page::visit::{Fault, Visit};
 use crate::page::zone::relative;
 
@@ -30,12 +31,13 @@ pub(crate) async fn show(visit: &Visit) -> Result<View, Fault> {
     let mut sessions = visit.api.store.sessions().await?;
     sessions.sort_by(|one, next| (&one.node, one.started_at).cmp(&(&next.node, next.started_at)));
     let losses = visit.api.store.recorded_losses().await?;
+    let unknown = open_loss(&visit.api, &scope(visit), &losses, &sessions).await?;
     let troubles = troubles(visit, &sessions, &losses);
     let body = html! {
         h1.hidden { "Cluster" }
         (said(visit))
         (verdict(&sessions, &losses, &troubles))
-        (losses::open(visit, &losses))
+        (losses::open(visit, &losses, unknown.as_ref()))
         (nodes(visit, &sessions))
         (server(visit))
         (timing(visit))

@@ -1,0 +1,151 @@
+//! After lost commits a node writes the runs that it knows back into their rows, and the ends that it remembers into history. Only then a
+//! person may accept the loss.
+//!
+//! No start and no finish is on its way meanwhile: their answers would change what the node knows. Runs that end wait for their records until
+//! everything is written, as a row that has lost its run would take no record.
+
+use std::collections::VecDeque;
+
+use crate::firing::{Firing, Held};
+use crate::guard::{Guard, enabled};
+use crate::lost_commits::LossWindow;
+use crate::matrix::Event;
+use crate::node::call::{Call, CallFailure, CallKind, WriteBackRequest};
+use crate::node::ledger::flight::Sent;
+use crate::node::ledger::reactions::{Facts, Failed};
+use crate::node::port::{KnownRun, RunRef, WriteBackAnswer};
+use crate::node::timers::Timer;
+use crate::node::{Node, Stage};
+use crate::run::Ending;
+use crate::time::{BootTime, Timestamp};
+
+/// How many ends a node remembers: those of ten seconds at a thousand runs a second.
+const REMEMBERED: usize = 10_000;
+
+const FAILED: Failed = Failed {
+    rolled_back: Event::WritebackRolledBack,
+    refused: Event::WritebackRefused,
+    unknown: Event::WritebackUnknown,
+};
+
+/// The ends that a node remembers, and how far it has written back.
+#[derive(Debug, Default, Clone, Hash)]
+pub(in crate::node) struct WriteBack {
+    /// Runs whose records were acknowledged. The database may lose them again.
+    ends: VecDeque<KnownRun>,
+    /// The end of the window for which everything is written.
+    done: Option<Timestamp>,
+    /// The end of the window for which `left` was listed.
+    listed: Option<Timestamp>,
+    /// Runs still to write.
+    left: VecDeque<KnownRun>,
+}
+
+impl WriteBack {
+    /// Everything is listed and written again: what is written already changes nothing.
+    pub fn again(&mut self) {
+        (self.listed, self.done) = (None, None);
+    }
+
+    /// A record was acknowledged.
+    pub(in crate::node) fn remember(&mut self, at: RunRef, held: Held, ending: Ending, most: usize) {
+        self.ends.push_back(KnownRun { at, held, ended: Some(ending) });
+        while self.ends.len() > most.min(REMEMBERED) {
+            self.ends.pop_front();
+        }
+    }
+}
+
+impl Node {
+    /// Whether the node has runs to write back before anything of them is recorded.
+    pub(in crate::node) fn has_to_write_back(&self) -> bool {
+        self.suspended_by.is_some_and(|window| self.write_back.done != Some(window.until_at))
+    }
+
+    pub(in crate::node) fn write_back_if_needed(&mut self, now: BootTime) {
+        let Some(window) = self.suspended_by.filter(|_| self.has_to_write_back()) else { return };
+        if self.flight.writes_back() || self.flight.starts() > 0 || self.flight.finishes() > 0 {
+            return;
+        }
+        if let Some(until) = self.agenda.backoffs.until(CallKind::WriteBack, now) {
+            return self.timers.set(Timer::WriteBack, Some(until));
+        }
+        if self.write_back.listed != Some(window.until_at) {
+            self.write_back.left =
+                if enabled(Guard::WriteBack) { self.to_write_back(&window) } else { VecDeque::new() };
+            self.write_back.listed = Some(window.until_at);
+        }
+        let most = self.config.max_batch.min(self.write_back.left.len());
+        let runs: Vec<KnownRun> = self.write_back.left.drain(..most).collect();
+        let last = self.write_back.left.is_empty();
+        let sent = Sent::WriteBack { until: window.until_at, runs: runs.iter().map(|known| known.at).collect(), last };
+        let request = WriteBackRequest { me: self.me(), until: window.until_at, runs, last };
+        self.call(sent, Call::WriteBack(request));
+    }
+
+    /// The runs of one job next to each other, in the order of their firings. Ends from before the window are safe; one may have been recorded
+    /// as late as a node lives without a database.
+    fn to_write_back(&self, window: &LossWindow) -> VecDeque<KnownRun> {
+        let safe_until = window.from_at - self.config.timing.expire_after;
+        let may_be_lost = |end: &&KnownRun| {
+            let ended_at = end.ended.as_ref().map(|ending| ending.ended_at);
+            ended_at >= Some(safe_until) && !self.runs.contains_key(&end.held.run)
+        };
+        let ended = self.write_back.ends.iter().filter(may_be_lost).cloned();
+        let living = self.runs.values().filter_map(|of_run| {
+            let is_known = matches!(of_run.stage, Stage::Executing | Stage::Ended(_) | Stage::Finishing(_));
+            of_run.held.filter(|_| is_known).map(|held| KnownRun { at: of_run.at, held, ended: None })
+        });
+        let mut known: Vec<KnownRun> = ended.chain(living).collect();
+        known.sort_by_key(|KnownRun { at, held, .. }| {
+            let Firing { due_at, trigger, attempt, .. } = held.firing;
+            (at.row.job(), due_at, trigger, attempt)
+        });
+        known.into()
+    }
+
+    pub(in crate::node) fn wrote_back(
+        &mut self,
+        (until, sent, last): (Timestamp, Vec<RunRef>, bool),
+        answer: Result<Option<Vec<WriteBackAnswer>>, CallFailure>,
+        now: BootTime,
+    ) {
+        let answers = match answer {
+            Ok(Some(answers)) => answers,
+            // The next heartbeat tells what is open now.
+            Ok(None) => return self.write_back_failed(&sent, CallFailure::RolledBack, now),
+            Err(failure) => return self.write_back_failed(&sent, failure, now),
+        };
+        self.agenda.backoffs.succeeded(CallKind::WriteBack);
+        if last {
+            self.write_back.done = Some(until);
+        }
+        for (at, answer) in sent.into_iter().zip(answers) {
+            // An end that was remembered has no stage any more.
+            if !self.runs.contains_key(&at.run) {
+                continue;
+            }
+            match answer {
+                WriteBackAnswer::Executing { at, replace_at } => {
+                    let facts = Facts { at: Some(at), replace_at, ..Facts::default() };
+                    self.react(at.run, Event::WritebackExecuting, facts, now);
+                }
+                WriteBackAnswer::Recorded | WriteBackAnswer::Nowhere => {
+                    self.react(at.run, Event::WritebackNowhere, Facts::default(), now);
+                }
+            }
+        }
+    }
+
+    fn write_back_failed(&mut self, sent: &[RunRef], failure: CallFailure, now: BootTime) {
+        self.agenda.backoffs.failed(CallKind::WriteBack, now);
+        let (living, ended): (Vec<RunRef>, Vec<RunRef>) = sent.iter().partition(|at| self.runs.contains_key(&at.run));
+        for at in &living {
+            self.react(at.run, FAILED.event(failure), Facts::default(), now);
+        }
+        // Ends that were remembered have no stage.
+        if living.is_empty() || !ended.is_empty() {
+            self.write_back.again();
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! Runs are written back after lost commits: before anything of them is recorded, and before anybody may accept.
+
+use carillon_domain::firing::FiringKey;
+use carillon_domain::id::RunId;
+use carillon_domain::lost_commits::LossWindow;
+use carillon_domain::node::call::{BeatAnswer, CallFailure, CallKind, WriteBackRequest};
+use carillon_domain::node::port::{Claimed, KnownRun, RowKey, RunRef, WriteBackAnswer};
+use carillon_domain::node::{Config, Input};
+use carillon_domain::run::Status;
+
+use super::driver::{Driver, config, executing, me, peer, started, timed, utc};
+use super::suspension::{stays, told, window};
+
+fn ids(request: &WriteBackRequest) -> Vec<RunId> {
+    request.runs.iter().map(|known| known.held.run).collect()
+}
+
+/// The one request that was sent.
+fn sent(driver: &mut Driver) -> WriteBackRequest {
+    let mut all = driver.write_backs();
+    assert_eq!(all.len(), 1, "one write-back");
+    all.remove(0)
+}
+
+/// A row beside the job's, at a version that was never given out.
+fn beside(running: &Claimed) -> RunRef {
+    let key = FiringKey {
+        job: running.at.row.job(),
+        due_at: running.held.firing.due_at,
+        trigger: running.held.firing.trigger,
+    };
+    RunRef { row: RowKey::Concurrent(key), version: 99, run: running.at.run }
+}
+
+#[test]
+pub fn what_runs_is_written_back_and_recorded_where_it_was_written() {
+    let mut driver = Driver::new(config());
+    let running = driver.execute();
+    told(&mut driver, Some(window()));
+    let request = sent(&mut driver);
+    let (at, held) = executing(&running);
+    assert_eq!(request.runs, [KnownRun { at, held, ended: None }]);
+    assert_eq!((request.until, request.last, request.me.session), (window().until_at, true, me()));
+    driver.exit(running.at.run);
+    assert_eq!(driver.finishes().len(), 0, "its row may have lost it");
+    driver.take();
+    let row = beside(&running);
+    driver.wrote_back(Ok(Some(vec![WriteBackAnswer::Executing { at: row, replace_at: None }])));
+    let finished = driver.pick_calls(|call| match call {
+        carillon_domain::node::call::Call::Finish { runs, .. } => Some(runs[0].at),
+        _ => None,
+    });
+    assert_eq!(finished, [row]);
+    assert!(driver.settles().is_empty());
+}
+
+#[test]
+pub fn it_is_written_once_for_each_loss() {
+    let mut driver = Driver::new(config());
+    let running = driver.execute();
+    told(&mut driver, Some(window()));
+    driver.wrote_back(Ok(Some(vec![stays(&running)])));
+    assert_eq!(sent(&mut driver).runs.len(), 1);
+    told(&mut driver, Some(window()));
+    assert_eq!(driver.write_backs(), [], "everything is written");
+    let more = LossWindow { until_at: utc(5_000), ..window() };
+    told(&mut driver, Some(more));
+    let again = sent(&mut driver);
+    assert_eq!((again.until, again.runs.len()), (utc(5_000), 1), "more was lost");
+}
+
+#[test]
+pub fn a_node_without_runs_says_so() {
+    let mut driver = Driver::new(config());
+    told(&mut driver, Some(window()));
+    let request = sent(&mut driver);
+    assert_eq!((request.runs.len(), request.last), (0, true));
+}
+
+#[test]
+pub fn a_run_without_a_row_goes_on() {
+    let mut driver = Driver::new(config());
+    let running = driver.execute();
+    told(&mut driver, Some(window()));
+    driver.take();
+    driver.wrote_back(Ok(Some(vec![WriteBackAnswer::Nowhere])));
+    assert_eq!((driver.stops(), driver.releases(), driver.settles(), driver.kills()), (vec![], vec![], vec![], vec![]));
+    assert!(!driver.is_in_flight(CallKind::WriteBack), "it is not written again");
+    assert!(!driver.is_in_flight(CallKind::ListHeld));
+    assert_eq!(driver.node.counts(), (0, 1));
+    driver.exit(running.at.run);
+    assert_eq!(driver.finishes().len(), 1);
+}
+
+#[test]
+pub fn what_failed_is_written_again() {
+    for failure in [CallFailure::RolledBack, CallFailure::Refused, CallFailure::Unknown] {
+        let mut driver = Driver::new(config());
+        let running = driver.execute();
+        told(&mut driver, Some(window()));
+        driver.take();
+        driver.wrote_back(Err(failure));
+        assert_eq!(driver.write_backs(), [], "after a backoff");
+        assert!(!driver.is_in_flight(CallKind::ListHeld) && !driver.is_in_flight(CallKind::Settle));
+        driver.tick(1_000);
+        assert_eq!(ids(&sent(&mut driver)), [running.at.run], "{failure:?}");
+        driver.wrote_back(Ok(Some(vec![stays(&running)])));
+        driver.exit(running.at.run);
+        assert_eq!(driver.finishes().len(), 1);
+    }
+}
+
+/// The loss may have been accepted, or commits may be lost again: the next heartbeat tells.
+#[test]
+pub fn what_the_store_did_not_take_is_written_again_while_the_loss_is_open() {
+    let mut driver = Driver::new(config());
+    told(&mut driver, Some(window()));
+    driver.wrote_back(Ok(None));
+    driver.take();
+    driver.tick(1_000);
+    assert_eq!(driver.write_backs().len(), 1);
+    driver.wrote_back(Ok(None));
+    told(&mut driver, None);
+    driver.tick(3_000);
+    assert_eq!(driver.write_backs(), [], "it was accepted");
+}
+
+#[test]
+pub fn ends_that_were_acknowledged_are_written_too_unless_they_are_safe() {
+    let mut driver = Driver::new(config());
+    let running = driver.execute();
+    driver.exit(running.at.run);
+    driver.recorded();
+    driver.take();
+    let after = LossWindow { from_at: utc(60_000), until_at: utc(60_000), noticed_at: utc(60_000) };
+    told(&mut driver, Some(after));
+    assert_eq!(ids(&sent(&mut driver)), [], "it was recorded long before");
+    driver.wrote_back(Ok(Some(vec![])));
+    told(&mut driver, Some(window()));
+    let request = sent(&mut driver);
+    assert_eq!(ids(&request), [running.at.run]);
+    assert_eq!(request.runs[0].ended.as_ref().map(|ending| ending.status), Some(Status::Succeeded));
+    driver.wrote_back(Err(CallFailure::Unknown));
+    driver.tick(1_000);
+    assert_eq!(ids(&sent(&mut driver)), [running.at.run], "again");
+    driver.wrote_back(Ok(Some(vec![WriteBackAnswer::Recorded])));
+    assert_eq!(driver.finishes(), []);
+}
+
+#[test]
+pub fn no_more_ends_are_remembered_than_configured() {
+    let mut driver = Driver::new(Config { remembered_ends: 2, ..config() });
+    let runs: Vec<_> = (0..3)
+        .map(|n| {
+            let run = driver.execute().at.run;
+            driver.exit(run);
+            driver.tick(1_000 * (n + 1));
+            driver.recorded();
+            run
+        })
+        .collect();
+    told(&mut driver, Some(window()));
+    assert_eq!(ids(&sent(&mut driver)), runs[1..]);
+}
+
+#[test]
+pub fn a_start_and_a_record_on_their_way_are_waited_for() {
+    let mut driver = Driver::new(config());
+    let first = driver.execute();
+    driver.exit(first.at.run);
+    driver.tick(1_000);
+    let second = driver.prepare(1_000);
+    driver.take();
+    told(&mut driver, Some(window()));
+    assert!(!driver.is_in_flight(CallKind::WriteBack));
+    driver.answer_start(Ok(vec![started(&second)]));
+    assert!(!driver.is_in_flight(CallKind::WriteBack), "the record may be lost or not");
+    driver.recorded();
+    assert_eq!(ids(&sent(&mut driver)), [first.at.run, second.at.run]);
+}
+
+#[test]
+pub fn many_runs_are_written_in_batches_of_which_the_last_one_says_so() {
+    let mut driver = Driver::new(Config { max_batch: 2, ..config() });
+    let runs: Vec<Claimed> = (0..3).map(|_| driver.execute()).collect();
+    told(&mut driver, Some(window()));
+    let request = sent(&mut driver);
+    assert_eq!((ids(&request).len(), request.last), (2, false));
+    driver.wrote_back(Ok(Some(runs[..2].iter().map(stays).collect())));
+    let request = sent(&mut driver);
+    assert_eq!((ids(&request), request.last), (vec![runs[2].at.run], true));
+}
+
+#[test]
+pub fn a_node_that_drains_writes_before_it_leaves() {
+    let mut driver = Driver::new(timed());
+    driver.feed(Input::Drain);
+    driver.beaten(Ok(BeatAnswer::Alive { utc: utc(0), peers: vec![peer(me(), 1)], window: Some(window()) }));
+    assert_eq!((driver.write_backs().len(), driver.closes()), (1, 0));
+    driver.wrote_back(Ok(Some(vec![])));
+    while driver.is_in_flight(CallKind::ListHeld) {
+        driver.held(Ok(vec![]));
+    }
+    assert_eq!(driver.closes(), 1);
+}
