@@ -84,6 +84,13 @@ const ALLOWED: &[(&str, Story)] = &[
         w.record("a-3-1").id = "given up".into();
         w.lives.push(life);
     }),
+    ("a run whose job a person changed while nobody knew of it", |w| {
+        w.fault(None, T + 2 * S, T + 4 * S).loses_commits = true;
+        let mut record = w.record("a-3-1").clone();
+        (record.id, record.status, record.reason) = ("other".into(), "skipped".into(), "updated".into());
+        record.started_us = None;
+        w.records.push(record);
+    }),
     ("a run that was forgotten with lost commits and is to run again", |w| {
         w.fault(None, T + 2 * S, T + 4 * S).loses_commits = true;
         let (life, _) = ran("l", 3, 1);
