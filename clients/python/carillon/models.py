@@ -77,6 +77,8 @@ __all__ = [
     "Session",
     "SessionState",
     "SignInLink",
+    "StillUnknown",
+    "StillUnknownJob",
     "Timing",
 ]
 
@@ -175,6 +177,7 @@ class Cluster(TypedDict):
     database: "Optional[DatabaseServer]"
     items: "List[Session]"
     lost_commits: "List[LossWindow]"
+    still_unknown: "Optional[StillUnknown]"
     timing: "Optional[Timing]"
     timing_misfits: "List[str]"
 
@@ -634,6 +637,21 @@ class Session(TypedDict):
 class SignInLink(TypedDict):
     expires_in: "str"
     path: "str"
+
+
+class StillUnknown(TypedDict):
+    jobs: "List[StillUnknownJob]"
+    more_jobs: "bool"
+    nodes: "List[str]"
+    until: "Optional[str]"
+    why: "Optional[str]"
+
+
+class StillUnknownJob(TypedDict):
+    due_at: "Optional[str]"
+    name: "str"
+    namespace: "str"
+    on_lost: "str"
 
 
 class Timing(TypedDict):

@@ -31,6 +31,7 @@ pub struct Cluster {
     pub database: Option<DatabaseServer>,
     pub items: Vec<Session>,
     pub lost_commits: Vec<LossWindow>,
+    pub still_unknown: Option<StillUnknown>,
     pub timing: Option<Timing>,
     pub timing_misfits: Vec<String>,
 }
@@ -148,6 +149,23 @@ choice! { SessionState {
 pub struct SignInLink {
     pub expires_in: String,
     pub path: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StillUnknown {
+    pub jobs: Vec<StillUnknownJob>,
+    pub more_jobs: bool,
+    pub nodes: Vec<String>,
+    pub until: Option<String>,
+    pub why: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StillUnknownJob {
+    pub due_at: Option<String>,
+    pub name: String,
+    pub namespace: String,
+    pub on_lost: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
