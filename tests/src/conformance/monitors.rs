@@ -117,9 +117,12 @@ pub async fn a_failure_whose_next_attempt_is_dropped_calls_its_monitor(bench: &S
     });
     assert_eq!(replaced.await, failure);
     for (name, delete) in [("withdrawn", false), ("gone-beside", true)] {
-        let beside = fails(bench, tried_again(name, Overlap::Allow), async |bench| match delete {
-            true => drop(bench.store.delete_job(&key(name), None, &author()).await.unwrap()),
-            false => drop(bench.store.pause(&key(name), None, None, &author()).await.unwrap()),
+        let beside = fails(bench, tried_again(name, Overlap::Allow), async |bench| {
+            if delete {
+                bench.store.delete_job(&key(name), None, &author()).await.unwrap();
+            } else {
+                bench.store.pause(&key(name), None, None, &author()).await.unwrap();
+            }
         });
         assert_eq!(beside.await, failure, "{name}");
     }
