@@ -36,7 +36,7 @@ fn judge(
         Err(error) => error,
     };
     match (error, listener, is_served) {
-        (ErrorKind::AddrInUse, Some(Listener { name, pid }), Some(true) | None) if name == "carillon" => {
+        (ErrorKind::AddrInUse, Some(Listener { name, pid }), Some(true) | None) if name.starts_with("carillon") => {
             Finding::ok(PART, format!("a running Carillon (process {pid}) listens at {bind}"))
         }
         (ErrorKind::AddrInUse, Some(Listener { name, pid }), _) => {
@@ -112,6 +112,8 @@ mod tests {
             (Ok(()), None, None, Level::Ok, "free"),
             (used, by("carillon"), Some(true), Level::Ok, "process 7"),
             (used, by("carillon"), None, Level::Ok, "process 7"),
+            // The static binary under the name that it is packed with, as far as the kernel keeps it.
+            (used, by("carillon_0.1.0_"), None, Level::Ok, "process 7"),
             (used, by("carillon"), Some(false), Level::Error, "process 7"),
             (used, by("nginx"), Some(true), Level::Error, "nginx"),
             (used, None, Some(true), Level::Ok, "running"),
