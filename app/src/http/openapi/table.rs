@@ -148,6 +148,7 @@ pub(in crate::http) const OPERATIONS: &[Operation] = &[
 
 /// Whether a path has this pattern.
 pub(in crate::http) fn matches(pattern: &str, path: &str) -> bool {
+    let path = path.strip_suffix('/').unwrap_or(path);
     let (pattern, path): (Vec<_>, Vec<_>) = (pattern.split('/').collect(), path.split('/').collect());
     let one = |(expected, found): (&&str, &&str)| expected == found || (expected.starts_with('{') && !found.is_empty());
     pattern.len() == path.len() && pattern.iter().zip(&path).all(one)

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use warp::http::Uri;
 
 use super::{Api, job};
+use crate::http::openapi::table::OPERATIONS;
 
 async fn post(api: &Api, headers: &[(&str, &str)], body: &[u8]) -> u16 {
     api.call_as("admin", headers, "POST", "/v1/jobs", Some(body.to_vec())).await.status.as_u16()
@@ -35,6 +36,19 @@ async fn hostile_bodies_are_bad_requests() {
     ];
     for body in bodies {
         assert_eq!(post(&api, &[], body).await, 400, "{}", String::from_utf8_lossy(&body[..body.len().min(60)]));
+    }
+}
+
+#[tokio::test]
+async fn a_slash_at_the_end_changes_nothing() {
+    let api = Api::new().await;
+    api.job("a", json!({"params": {"command": "true"}})).await;
+    for operation in OPERATIONS.iter().filter(|operation| operation.method == "GET" && operation.path != "/v1/events") {
+        let path = operation.path.replace("{name}", "a").replace("{id}", "8000000000000007-1");
+        let (plain, slash) = (api.call("GET", &path, None).await, api.call("GET", &format!("{path}/"), None).await);
+        assert_eq!(plain.status, slash.status, "{path}");
+        let wrong = [api.call("PATCH", &path, None).await, api.call("PATCH", &format!("{path}/"), None).await];
+        assert!(wrong.iter().all(|reply| reply.status == 405), "{path}: {:?}", wrong.map(|reply| reply.status));
     }
 }
 
