@@ -3,6 +3,7 @@
 use std::fs::{File, OpenOptions};
 use std::io::Read;
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -49,7 +50,8 @@ fn obey(mut orders: File, stage: &RunThreads<Arc<MessagePipe>>) -> ! {
     let mut buffer = vec![0; READ_BYTES];
     loop {
         match orders.read(&mut buffer) {
-            Ok(0) => leave(0),
+            // The plugin may have put another file in its place, whose end says nothing of the server.
+            Ok(0) => leave(if is_pipe(&orders) { 0 } else { UNHEARD }),
             Ok(length) => bytes.extend_from_slice(&buffer[..length]),
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
             Err(_) => leave(UNHEARD),
@@ -66,6 +68,10 @@ fn obey(mut orders: File, stage: &RunThreads<Arc<MessagePipe>>) -> ! {
         }
         bytes.drain(..taken);
     }
+}
+
+fn is_pipe(file: &File) -> bool {
+    file.metadata().is_ok_and(|found| found.file_type().is_fifo())
 }
 
 /// The pipe to the server. Many threads write to it without a lock: each word is one write that the kernel does not split.
