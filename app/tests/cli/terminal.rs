@@ -15,7 +15,8 @@ struct Terminal {
 impl Terminal {
     fn start(server: &Server, arguments: &str) -> Self {
         let mut command = Command::new("script");
-        command.args(["-qfec", &format!("{} {arguments}", env!("CARGO_BIN_EXE_carillon")), "/dev/null"]);
+        // A shell that stays beside its command, as dash does, would take Ctrl-C as well, and end of it.
+        command.args(["-qfec", &format!("exec {} {arguments}", env!("CARGO_BIN_EXE_carillon")), "/dev/null"]);
         command.current_dir(server.dir.path()).env("CARILLON_SERVER", &server.url).env("TERM", "xterm");
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("script of util-linux");
         let keys = child.stdin.take().unwrap();
