@@ -30,6 +30,8 @@ const MAX_BATCH: usize = 1_000;
 const PEEK_EVERY: Duration = Duration::from_secs(1);
 /// How long between two recoveries.
 const RECOVER_EVERY: Duration = Duration::from_secs(5);
+/// How many ends of runs a node remembers at the most: those of ten seconds at a thousand runs a second.
+const MOST_REMEMBERED_ENDS: usize = 10_000;
 
 /// Everything that a server needs to run.
 pub(super) struct Started {
@@ -146,7 +148,7 @@ fn node_config(config: &Config, timing: Timing, opened: &Opened, shared: bool) -
         peek_every: PEEK_EVERY,
         steal_after: config.scheduler.steal_after,
         recover_every: RECOVER_EVERY,
-        remembered_ends: config.scheduler.max_in_flight,
+        remembered_ends: config.scheduler.max_in_flight.min(MOST_REMEMBERED_ENDS),
         flow: carillon_domain::node::FlowKind::Tuned,
         drain_timeout: config.shutdown.timeout,
     }

@@ -4,7 +4,7 @@ use carillon_domain::firing::FiringKey;
 use carillon_domain::id::RunId;
 use carillon_domain::lost_commits::LossWindow;
 use carillon_domain::node::call::{BeatAnswer, CallFailure, CallKind, WriteBackRequest};
-use carillon_domain::node::port::{Claimed, KnownRun, RowKey, RunRef, WriteBackAnswer};
+use carillon_domain::node::port::{Claimed, FinishAnswer, KnownRun, RowKey, RunRef, WriteBackAnswer};
 use carillon_domain::node::{Config, Input};
 use carillon_domain::run::Status;
 
@@ -145,6 +145,53 @@ pub fn ends_that_were_acknowledged_are_written_too_unless_they_are_safe() {
     assert_eq!(ids(&sent(&mut driver)), [running.at.run], "again");
     driver.wrote_back(Ok(Some(vec![WriteBackAnswer::Recorded])));
     assert_eq!(driver.finishes(), []);
+}
+
+/// The recovery loop may look before a heartbeat tells of the loss, or no acknowledged heartbeat was lost.
+#[test]
+pub fn a_row_of_a_run_whose_end_was_acknowledged_is_recorded_again_and_not_released() {
+    let mut driver = Driver::new(config());
+    let running = driver.execute();
+    driver.exit(running.at.run);
+    driver.recorded();
+    driver.take();
+    driver.tick(10_000);
+    driver.held(Ok(vec![executing(&running).0]));
+    let finishes = driver.finishes();
+    assert_eq!(
+        finishes.iter().map(|(run, ending)| (*run, ending.status)).collect::<Vec<_>>(),
+        [(running.at.run, Status::Succeeded)]
+    );
+    assert_eq!((driver.releases(), driver.settles()), (vec![], vec![]));
+    driver.recorded();
+    told(&mut driver, Some(window()));
+    assert_eq!(ids(&sent(&mut driver)), [running.at.run], "it may be lost once more");
+    assert_eq!((driver.releases(), driver.node.counts()), (vec![], (0, 0)));
+}
+
+/// A row that waits takes no record. After a look it is released.
+#[test]
+pub fn a_row_that_waits_again_for_a_run_that_has_ended_is_written_back_or_released() {
+    for loss in [Some(window()), None] {
+        let mut driver = Driver::new(config());
+        let running = driver.execute();
+        driver.exit(running.at.run);
+        driver.recorded();
+        driver.tick(10_000);
+        driver.take();
+        told(&mut driver, loss);
+        if loss.is_some() {
+            driver.wrote_back(Ok(Some(vec![WriteBackAnswer::Recorded])));
+        }
+        driver.take();
+        driver.held(Ok(vec![running.at]));
+        assert_eq!((driver.finishes().len(), driver.releases()), (1, vec![]));
+        driver.answer_finish(Ok(vec![FinishAnswer::AlreadyGone]));
+        driver.tick(20_000);
+        driver.beaten(Ok(BeatAnswer::Alive { utc: utc(0), peers: vec![peer(me(), 1)], window: loss }));
+        driver.held(Ok(vec![running.at]));
+        assert_eq!(driver.releases(), [running.at], "{loss:?}");
+    }
 }
 
 #[test]

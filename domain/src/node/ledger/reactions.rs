@@ -99,7 +99,7 @@ impl Node {
                 self.forget_run(run);
                 self.agenda.claim = true;
             }
-            Reaction::Recorded => self.recorded(run, facts, now),
+            Reaction::Recorded => self.recorded(run, facts, event != Event::FinishGone, now),
             Reaction::Refresh => self.refresh(run, &facts, now),
             Reaction::KeepRunning => _ = self.to_recheck.remove(&run),
             Reaction::Recheck => self.recheck(run),
@@ -135,9 +135,10 @@ impl Node {
         }
     }
 
-    fn recorded(&mut self, run: RunId, facts: Facts, now: BootTime) {
+    fn recorded(&mut self, run: RunId, facts: Facts, is_recorded: bool, now: BootTime) {
         if let Some(Run { at, held: Some(held), stage: Stage::Finishing(ended), .. }) = self.runs.get(&run) {
-            self.write_back.remember(*at, *held, ended.ending.clone(), self.config.remembered_ends);
+            let end = (*at, *held, ended.ending.clone());
+            self.write_back.remember(end, is_recorded, self.config.remembered_ends);
         }
         self.forget_run(run);
         self.emit(Effect::Recorded(run));

@@ -1,6 +1,7 @@
 //! The recovery loop, from go-crontab: for ever it compares the rows that the store lists for this session with memory.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use crate::guard::{Guard, enabled};
 use crate::id::RunId;
@@ -12,7 +13,7 @@ use crate::node::ledger::reactions::{Facts, Failed};
 use crate::node::port::RunRef;
 use crate::node::timers::Timer;
 use crate::node::types::LastLook;
-use crate::node::{Node, Run, Stage};
+use crate::node::{Ended, Node, Run, Stage};
 use crate::time::BootTime;
 
 /// How many recoveries a run id of a claim of unknown outcome stays pending. A row that appears later is released instead of adopted,
@@ -63,9 +64,14 @@ impl Node {
             if in_flight.contains(&row.run) && enabled(Guard::ClaimInFlight) || !enabled(Guard::Recovery) {
                 continue;
             }
-            let stage = if self.pending.remove(&row.run).is_some() { Stage::OutcomeUnknown } else { Stage::Releasing };
+            let (stage, held) = match self.write_back.take_end(row) {
+                // The record is lost. A release would take the run for one that never started.
+                Some((held, ending)) => (Stage::Ended(Ended { ending, output: Arc::default() }), Some(held)),
+                None if self.pending.remove(&row.run).is_some() => (Stage::OutcomeUnknown, None),
+                None => (Stage::Releasing, None),
+            };
             let claimed_at = ClaimedAt::default();
-            self.enter(Run { at: row, job: None, stage, stop: None, held: None, claimed_at });
+            self.enter(Run { at: row, job: None, stage, stop: None, held, claimed_at });
         }
         self.pending.retain(|_, recoveries| {
             *recoveries += 1;

@@ -19,9 +19,6 @@ use crate::node::{Node, Stage};
 use crate::run::Ending;
 use crate::time::{BootTime, Timestamp};
 
-/// How many ends a node remembers: those of ten seconds at a thousand runs a second.
-const REMEMBERED: usize = 10_000;
-
 const FAILED: Failed = Failed {
     rolled_back: Event::WritebackRolledBack,
     refused: Event::WritebackRefused,
@@ -31,8 +28,8 @@ const FAILED: Failed = Failed {
 /// The ends that a node remembers, and how far it has written back.
 #[derive(Debug, Default, Clone, Hash)]
 pub(in crate::node) struct WriteBack {
-    /// Runs whose records were acknowledged. The database may lose them again.
-    ends: VecDeque<KnownRun>,
+    /// Runs that the node need not record any more. The database may lose their records again.
+    ends: VecDeque<RememberedEnd>,
     /// The end of the window for which everything is written.
     done: Option<Timestamp>,
     /// The end of the window for which `left` was listed.
@@ -41,18 +38,41 @@ pub(in crate::node) struct WriteBack {
     left: VecDeque<KnownRun>,
 }
 
+/// A run that has ended.
+#[derive(Debug, Clone, Hash)]
+struct RememberedEnd {
+    known: KnownRun,
+    /// Whether the store has answered that it recorded it, and not that the row is another's by now.
+    is_recorded: bool,
+}
+
 impl WriteBack {
     /// Everything is listed and written again: what is written already changes nothing.
     pub fn again(&mut self) {
         (self.listed, self.done) = (None, None);
     }
 
-    /// A record was acknowledged.
-    pub(in crate::node) fn remember(&mut self, at: RunRef, held: Held, ending: Ending, most: usize) {
-        self.ends.push_back(KnownRun { at, held, ended: Some(ending) });
-        while self.ends.len() > most.min(REMEMBERED) {
+    /// Its finish was answered.
+    pub(in crate::node) fn remember(
+        &mut self,
+        (at, held, ending): (RunRef, Held, Ending),
+        is_recorded: bool,
+        most: usize,
+    ) {
+        self.ends.push_back(RememberedEnd { known: KnownRun { at, held, ended: Some(ending) }, is_recorded });
+        while self.ends.len() > most {
             self.ends.pop_front();
         }
+    }
+
+    /// The end of a run that the database lists as held although it had acknowledged the record. A manual run keeps its id for its next
+    /// attempt, whose row is newer.
+    pub(in crate::node) fn take_end(&mut self, row: RunRef) -> Option<(Held, Ending)> {
+        let is_lost = |RememberedEnd { known, is_recorded }: &RememberedEnd| {
+            *is_recorded && known.held.run == row.run && row.version <= known.at.version
+        };
+        let KnownRun { held, ended, .. } = self.ends.remove(self.ends.iter().position(is_lost)?)?.known;
+        Some((held, ended?))
     }
 }
 
@@ -91,7 +111,7 @@ impl Node {
             let ended_at = end.ended.as_ref().map(|ending| ending.ended_at);
             ended_at >= Some(safe_until) && !self.runs.contains_key(&end.held.run)
         };
-        let ended = self.write_back.ends.iter().filter(may_be_lost).cloned();
+        let ended = self.write_back.ends.iter().map(|end| &end.known).filter(may_be_lost).cloned();
         let living = self.runs.values().filter_map(|of_run| {
             let is_known = matches!(of_run.stage, Stage::Executing | Stage::Ended(_) | Stage::Finishing(_));
             of_run.held.filter(|_| is_known).map(|held| KnownRun { at: of_run.at, held, ended: None })
