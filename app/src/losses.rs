@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use carillon_domain::store::{StillUnknown, still_unknown};
-use carillon_domain::time::Timestamp;
 use carillon_store::{
     Bounded, JobList, JobListQuery, ListedJob, NamespaceScope, RecordedLoss, SessionView, StoreError,
 };
@@ -35,8 +34,8 @@ pub(crate) async fn open_loss(
     losses: &[RecordedLoss],
     sessions: &[SessionView],
 ) -> Result<Option<OpenLoss>, StoreError> {
-    let Some(loss) = losses.iter().find(|loss| loss.accepted_at.is_none()) else { return Ok(None) };
-    let now: Timestamp = api.store.now().await?;
+    let Some(loss) = losses.iter().find(|loss| loss.is_open()) else { return Ok(None) };
+    let now = api.store.now().await?;
     let sessions: Vec<_> = sessions.iter().map(SessionView::writing).collect();
     let still = still_unknown(&loss.window, &sessions, patience(api), now);
     let list = JobList::Overdue { since: loss.window.until_at };

@@ -129,7 +129,7 @@ fn told(
         live: &live,
         previous: previous.as_ref(),
         nodes,
-        loss: losses.iter().find(|loss| loss.accepted_at.is_none()).map(|loss| loss.window),
+        loss: losses.iter().find(|loss| loss.is_open()).map(|loss| loss.window),
     };
     explain(&facts, at)
 }

@@ -97,7 +97,7 @@ pub fn accept(
     author: &Author,
     now: Timestamp,
 ) -> Result<Decided<Vec<RecordedLoss>>, Refusal> {
-    let open: Vec<_> = windows.into_iter().filter(|loss| loss.accepted_at.is_none()).collect();
+    let open: Vec<_> = windows.into_iter().filter(|loss| loss.is_open()).collect();
     if open.is_empty() {
         return Ok(Decided::answer(open));
     }

@@ -113,3 +113,10 @@ pub struct RecordedLoss {
     /// When somebody accepted it.
     pub accepted_at: Option<Timestamp>,
 }
+
+impl RecordedLoss {
+    /// Whether nobody has accepted it yet.
+    pub const fn is_open(&self) -> bool {
+        self.accepted_at.is_none()
+    }
+}

@@ -55,7 +55,7 @@ async fn read(store: &Arc<dyn Store>) -> Result<Seen, StoreError> {
         draining: in_state(State::Draining),
         silent: in_state(State::Silent),
         ended: in_state(State::Ended),
-        is_loss_open: losses.iter().any(|loss| loss.accepted_at.is_none()),
+        is_loss_open: losses.iter().any(|loss| loss.is_open()),
     })
 }
 

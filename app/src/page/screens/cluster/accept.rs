@@ -11,7 +11,7 @@ use crate::http::problem::Problem;
 use crate::losses::{open_loss, patience};
 use crate::page::answer::see_other;
 use crate::page::layout::{Shown, View, sentence};
-use crate::page::screens::parts::{csrf, scope};
+use crate::page::screens::parts::csrf;
 use crate::page::visit::{Fault, Request, Visit};
 
 /// The page before it.
@@ -19,8 +19,8 @@ pub(crate) async fn confirm(visit: &Visit) -> Result<View, Fault> {
     visit.caller.enters_all()?;
     let losses = visit.api.store.recorded_losses().await?;
     let sessions = visit.api.store.sessions().await?;
-    let unknown = open_loss(&visit.api, &scope(visit), &losses, &sessions).await?;
-    let loss = losses.into_iter().find(|loss| loss.accepted_at.is_none());
+    let unknown = open_loss(&visit.api, &visit.caller.scope(), &losses, &sessions).await?;
+    let loss = losses.into_iter().find(|loss| loss.is_open());
     let body = html! {
         p { a href=(visit.links.to("/cluster")) { "← Cluster" } }
         h1 { "Accept the lost commits" }
@@ -78,5 +78,5 @@ pub(crate) async fn accept(request: &mut Request) -> Result<Shown, Fault> {
 
 async fn open(visit: &Visit) -> Result<Option<RecordedLoss>, Fault> {
     let losses = visit.api.store.recorded_losses().await?;
-    Ok(losses.into_iter().find(|loss| loss.accepted_at.is_none()))
+    Ok(losses.into_iter().find(|loss| loss.is_open()))
 }

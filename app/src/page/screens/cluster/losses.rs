@@ -12,7 +12,7 @@ use crate::page::zone::{clock, full, relative};
 
 /// The loss that holds everything up, with the way to accept it.
 pub(super) fn open(visit: &Visit, losses: &[RecordedLoss], unknown: Option<&OpenLoss>) -> Markup {
-    let Some(loss) = losses.iter().find(|loss| loss.accepted_at.is_none()) else { return html! {} };
+    let Some(loss) = losses.iter().find(|loss| loss.is_open()) else { return html! {} };
     let still = unknown.and_then(|unknown| unknown.still.as_ref());
     html! {
         section.say.bad.group {

@@ -19,7 +19,7 @@ use crate::losses::open_loss;
 use crate::page::layout::{View, sentence};
 use crate::page::outcome::Mark;
 use crate::page::params::Params;
-use crate::page::screens::parts::{grouped, plural, said, scope};
+use crate::page::screens::parts::{grouped, plural, said};
 use crate::page::visit::{Fault, Visit};
 use crate::page::zone::relative;
 
@@ -31,7 +31,7 @@ pub(crate) async fn show(visit: &Visit) -> Result<View, Fault> {
     let mut sessions = visit.api.store.sessions().await?;
     sessions.sort_by(|one, next| (&one.node, one.started_at).cmp(&(&next.node, next.started_at)));
     let losses = visit.api.store.recorded_losses().await?;
-    let unknown = open_loss(&visit.api, &scope(visit), &losses, &sessions).await?;
+    let unknown = open_loss(&visit.api, &visit.caller.scope(), &losses, &sessions).await?;
     let troubles = troubles(visit, &sessions, &losses);
     let body = html! {
         h1.hidden { "Cluster" }
@@ -56,7 +56,7 @@ fn troubles(visit: &Visit, sessions: &[SessionView], losses: &[RecordedLoss]) ->
     if let Readiness::NotReady(why) = visit.api.engine.readiness() {
         found.push(format!("This node does not schedule: {why}."));
     }
-    if losses.iter().any(|loss| loss.accepted_at.is_none()) {
+    if losses.iter().any(|loss| loss.is_open()) {
         found.push("Commits were lost, and nothing starts until somebody accepts it.".to_owned());
     }
     for session in sessions.iter().filter(|session| session.is_silent(visit.now)) {

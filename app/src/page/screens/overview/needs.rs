@@ -54,7 +54,7 @@ impl<'a> Needs<'a> {
             troubled,
             overdue,
             silent: sessions.iter().filter(|session| session.is_silent(visit.now)).collect(),
-            open_loss: losses.iter().find(|loss| loss.accepted_at.is_none()),
+            open_loss: losses.iter().find(|loss| loss.is_open()),
             drift_ms: Some(drift_ms).filter(|drift_ms| drift_ms.unsigned_abs() > DRIFT_MS),
             incidents: of_their_own(incidents, troubled, overdue),
             dead,
