@@ -30,11 +30,11 @@ pub fn put_jobs(puts: &[PutJob], rows: &Rows) -> Decision<Vec<Result<(JobRow, Ch
     }
     let stored = |key: &JobKey| rows.jobs.get(&rows.names.get(key).copied().flatten()?)?.as_ref();
     let mut new_jobs = NewJobs::of(puts.iter().zip(&keys).filter(|(_, key)| stored(key).is_none()), rows)?;
-    require_concurrent(puts.iter().zip(&keys).filter_map(|(put, key)| Some((put, stored(key)?))), rows)?;
+    require_concurrent(puts.iter().zip(&keys).filter_map(|(put, key)| Some((put, key, stored(key)?))), rows)?;
     let mut work = UnitOfWork::of(rows);
     let put_one = |(put, key): (&PutJob, &JobKey)| {
         let (id, change) = match stored(key) {
-            Some(row) => replace(&mut work, put, row)?,
+            Some(row) => replace(&mut work, put, key, row)?,
             None => (new_jobs.add_next(&mut work)?, Change::Created),
         };
         let row = work.job_row(id).ok_or(Rejected::Deleted)?;
@@ -74,9 +74,14 @@ fn audit_entry(
 }
 
 /// A pause or a resume propagates to the concurrent runs of its job.
-fn require_concurrent<'a>(stored: impl Iterator<Item = (&'a PutJob, &'a JobRow)>, rows: &Rows) -> Result<(), Need> {
-    let changed = stored.filter(|(put, row)| applies(put, row) && pause_event(put, row).is_some());
-    rows.require_concurrent_of(changed.map(|(_, row)| row.state.id).collect())
+fn require_concurrent<'a>(
+    stored: impl Iterator<Item = (&'a PutJob, &'a JobKey, &'a JobRow)>,
+    rows: &Rows,
+) -> Result<(), Need> {
+    let is_changed = |(put, key, row): &(&PutJob, &JobKey, &JobRow)| {
+        put.when.check(key, Some(row.state.generation)).is_ok() && pause_event(put, row).is_some()
+    };
+    rows.require_concurrent_of(stored.filter(is_changed).map(|(_, _, row)| row.state.id).collect())
 }
 
 /// The jobs of a put that are not there yet, in order. Everything that can refuse one is asked before it gets a number.
@@ -120,9 +125,7 @@ struct New {
 
 impl New {
     fn of(put: &PutJob, key: &JobKey, now: Timestamp) -> Result<Self, Refusal> {
-        if let PutIf::Generation(_) = put.when {
-            return Err(Refusal::NoJob(key.clone()));
-        }
+        put.when.check(key, None)?;
         let timeline = put.job.timeline(now).map_err(|e| Rejected::BadSchedule(e.to_string()))?;
         let state = JobState::new(JobId(0), &timeline, 0, now)?;
         Ok(Self { job: Arc::new(put.job.clone()), timeline, state, paused: put.paused == Some(true) })
@@ -142,12 +145,20 @@ impl New {
     }
 }
 
-/// Whether the condition of the put holds for the stored row.
-fn applies(put: &PutJob, row: &JobRow) -> bool {
-    match put.when {
-        PutIf::Any => true,
-        PutIf::Absent => false,
-        PutIf::Generation(expected) => expected == row.state.generation,
+impl PutIf {
+    /// Whether it holds for the job of that name, which is stored at that generation; `None` where there is no such job.
+    ///
+    /// # Errors
+    /// The refusal of the put.
+    pub fn check(self, key: &JobKey, stored: Option<u64>) -> Result<(), Refusal> {
+        match (self, stored) {
+            (PutIf::Absent, Some(_)) => Err(Refusal::NameTaken(key.clone())),
+            (PutIf::Generation(_), None) => Err(Refusal::NoJob(key.clone())),
+            (PutIf::Generation(expected), Some(current)) if expected != current => {
+                Err(Refusal::Stale { expected, current })
+            }
+            (PutIf::Any | PutIf::Absent, None) | (PutIf::Any | PutIf::Generation(_), Some(_)) => Ok(()),
+        }
     }
 }
 
@@ -160,13 +171,9 @@ fn pause_event(put: &PutJob, row: &JobRow) -> Option<Event> {
     }
 }
 
-fn replace(work: &mut UnitOfWork, put: &PutJob, row: &JobRow) -> Result<(JobId, Change), Refusal> {
-    let (id, current) = (row.state.id, row.state.generation);
-    match put.when {
-        PutIf::Absent => return Err(Refusal::NameTaken(JobKey::of(&put.job))),
-        PutIf::Generation(expected) if expected != current => return Err(Refusal::Stale { expected, current }),
-        PutIf::Generation(_) | PutIf::Any => {}
-    }
+fn replace(work: &mut UnitOfWork, put: &PutJob, key: &JobKey, row: &JobRow) -> Result<(JobId, Change), Refusal> {
+    let id = row.state.id;
+    put.when.check(key, Some(row.state.generation))?;
     let same = *row.definition.job == put.job;
     if !same {
         work.update(id, put.job.clone())?;

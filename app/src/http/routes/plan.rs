@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use carillon_domain::store::Refusal;
 use carillon_domain::time::Timestamp;
-use carillon_store::{ControlError, JobKey, JobView};
+use carillon_store::{ControlError, JobKey, JobView, PutIf};
 use serde_json::{Value, json};
 use warp::filters::BoxedFilter;
 use warp::http::StatusCode;
@@ -53,17 +53,14 @@ pub(in crate::http) fn route(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
 
 /// Whether the condition of the put holds, in the words of the put.
 fn meets(condition: Condition, before: Option<&JobView>, key: &JobKey) -> Result<(), Problem> {
-    let unmet = |refusal: Refusal| {
-        Err(Problem::new(StatusCode::PRECONDITION_FAILED, ControlError::Refused(refusal).to_string()))
+    let stored = before.map(|view| view.state.generation);
+    let checked = match condition {
+        Condition::Present if stored.is_none() => Err(Refusal::NoJob(key.clone())),
+        Condition::None | Condition::Present => Ok(()),
+        Condition::Absent => PutIf::Absent.check(key, stored),
+        Condition::Generation(expected) => PutIf::Generation(expected).check(key, stored),
     };
-    match (condition, before) {
-        (Condition::Absent, Some(_)) => unmet(Refusal::NameTaken(key.clone())),
-        (Condition::Present | Condition::Generation(_), None) => unmet(Refusal::NoJob(key.clone())),
-        (Condition::Generation(expected), Some(view)) if view.state.generation != expected => {
-            unmet(Refusal::Stale { expected, current: view.state.generation })
-        }
-        _ => Ok(()),
-    }
+    checked.map_err(|refusal| Problem::new(StatusCode::PRECONDITION_FAILED, ControlError::Refused(refusal).to_string()))
 }
 
 /// The definition before and after, without values of secrets, the fields that differ, and the due times from now on.
