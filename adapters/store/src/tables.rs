@@ -96,6 +96,20 @@ pub struct RecordQuery {
 }
 
 impl RecordQuery {
+    /// All history of these jobs, at most so many records.
+    pub fn of(jobs: Vec<JobId>, limit: usize) -> Self {
+        Self {
+            jobs: Some(jobs),
+            namespace: None,
+            status: None,
+            since: None,
+            until: None,
+            covering: None,
+            after: None,
+            limit,
+        }
+    }
+
     /// Whether runs that are not over may be among the answers.
     pub fn shows_living(&self) -> bool {
         matches!(self.status, None | Some(Status::Running))

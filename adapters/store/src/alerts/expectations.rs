@@ -134,16 +134,7 @@ async fn live_runs<T: Tables>(tables: &mut T, job: &JobRow) -> StoreResult<Vec<L
 }
 
 async fn records<T: Tables>(tables: &mut T, job: &JobRow, first: Timestamp) -> StoreResult<Vec<RunRecord>> {
-    let query = RecordQuery {
-        jobs: Some(vec![job.state.id]),
-        namespace: None,
-        status: None,
-        since: Some(first),
-        until: None,
-        covering: None,
-        after: None,
-        limit: RECORDS,
-    };
+    let query = RecordQuery { since: Some(first), ..RecordQuery::of(vec![job.state.id], RECORDS) };
     Ok(tables.records(&query).await?.into_iter().map(|recorded| recorded.record).collect())
 }
 

@@ -272,16 +272,7 @@ async fn next_attempt<T: Tables>(
 }
 
 fn of_due_time(firing: FiringKey) -> RecordQuery {
-    RecordQuery {
-        jobs: Some(vec![firing.job]),
-        namespace: None,
-        status: None,
-        since: None,
-        until: None,
-        covering: Some(firing.due_at),
-        after: None,
-        limit: 1_000,
-    }
+    RecordQuery { covering: Some(firing.due_at), ..RecordQuery::of(vec![firing.job], 1_000) }
 }
 
 /// A job as far as notices need it. Of one that is gone, history knows the name.

@@ -156,16 +156,7 @@ async fn due<T: Tables>(tables: &mut T, rows: &mut Rows, request: &ClaimRequest)
 const MOST_HISTORY: usize = 100_000;
 
 async fn history<T: Tables>(tables: &mut T, jobs: &[JobId], since: Timestamp) -> StoreResult<Vec<RunRecord>> {
-    let query = RecordQuery {
-        jobs: Some(jobs.to_vec()),
-        namespace: None,
-        status: None,
-        since: Some(since),
-        until: None,
-        covering: None,
-        after: None,
-        limit: MOST_HISTORY,
-    };
+    let query = RecordQuery { since: Some(since), ..RecordQuery::of(jobs.to_vec(), MOST_HISTORY) };
     Ok(tables.records(&query).await?.into_iter().map(|recorded| recorded.record).collect())
 }
 
