@@ -113,9 +113,7 @@ impl JobList {
     pub fn overdue(now: Timestamp) -> Self {
         Self::Overdue { since: now - OVERDUE_AFTER }
     }
-}
 
-impl JobList {
     /// Whether the newest records of its jobs are read.
     pub fn tells_records(self) -> bool {
         self == Self::Troubled

@@ -6,8 +6,7 @@ use std::borrow::Cow;
 use carillon_domain::mechanism::{Mechanism, enabled as uses};
 use mysql_async::Value;
 
-use crate::codec::firing_text;
-use crate::codec::hex;
+use crate::codec::{firing_text, hex};
 use crate::mysql::encoding::batch::{Cell, Column, ColumnType};
 
 /// A column of a batch, with its values.

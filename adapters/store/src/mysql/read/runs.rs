@@ -5,8 +5,7 @@ use std::sync::Arc;
 use carillon_domain::id::{JobId, RunId};
 use mysql_async::{Row, Value};
 
-use crate::codec::hex;
-use crate::codec::run_bytes;
+use crate::codec::{hex, run_bytes};
 use crate::mysql::client::connection::MySqlConnection;
 use crate::mysql::encoding::list::list;
 use crate::mysql::encoding::parts::Parts;
