@@ -254,9 +254,5 @@ fn wait_after(tries: u32, jitter: u32) -> Duration {
 /// The first part of an answer, on one line.
 fn shortened(words: String) -> String {
     let one_line = crate::name::on_one_line(words.trim());
-    let mut end = Delivery::MOST_ANSWER.min(one_line.len());
-    while !one_line.is_char_boundary(end) {
-        end -= 1;
-    }
-    one_line[..end].to_owned()
+    one_line[..one_line.floor_char_boundary(Delivery::MOST_ANSWER)].to_owned()
 }

@@ -26,6 +26,5 @@ pub(super) fn body(message: &Message) -> Value {
 
 /// The last `most` bytes of a text, less a character that is cut.
 pub(super) fn last_bytes(text: &str, most: usize) -> &str {
-    let from = (text.len().saturating_sub(most)..=text.len()).find(|from| text.is_char_boundary(*from));
-    &text[from.unwrap_or(text.len())..]
+    &text[text.ceil_char_boundary(text.len().saturating_sub(most))..]
 }
