@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use carillon_store::NamespaceScope;
 use sha2::{Digest, Sha256};
 use warp::http::StatusCode;
 use warp::http::header::{AUTHORIZATION, HeaderMap, HeaderValue, WWW_AUTHENTICATE};
@@ -9,7 +10,6 @@ use warp::http::header::{AUTHORIZATION, HeaderMap, HeaderValue, WWW_AUTHENTICATE
 use crate::config::{Role, TokenConfig, TokenDigest};
 use crate::http::connection::Fingerprint;
 use crate::http::problem::Problem;
-use carillon_store::NamespaceScope;
 
 /// Longer ones are not looked at.
 const LONGEST_TOKEN: usize = 1_024;
@@ -108,7 +108,7 @@ impl Caller {
         digest.finalize().into()
     }
 
-    /// The same, for reports about many jobs.
+    /// The namespaces that it may see, for reports about many jobs.
     pub fn scope(&self) -> NamespaceScope {
         match self.namespaces() {
             None => NamespaceScope::All,

@@ -2,17 +2,12 @@
 
 use carillon_domain::firing::{Held, Phase};
 use carillon_domain::time::Timestamp;
-use carillon_store::{JobKey, JobView, NamespaceScope};
+use carillon_store::{JobKey, JobView};
 use chrono_tz::Tz;
 use maud::{Markup, html};
 
 use crate::json::next_due_at;
 use crate::page::visit::Visit;
-
-/// The namespaces that the caller may see.
-pub(crate) fn scope(visit: &Visit) -> NamespaceScope {
-    visit.caller.scope()
-}
 
 /// The key of a job.
 pub(crate) fn key_of(view: &JobView) -> JobKey {

@@ -26,7 +26,7 @@ use crate::page::chart::strip::{Facts, Size, strip};
 use crate::page::layout::View;
 use crate::page::outcome::of_job;
 use crate::page::params::Params;
-use crate::page::screens::parts::{coming, in_words, scope, zone_of};
+use crate::page::screens::parts::{coming, in_words, zone_of};
 use crate::page::usual;
 use crate::page::visit::{Fault, Visit};
 use crate::page::zone::{clock, full, relative};
@@ -48,7 +48,8 @@ pub(crate) async fn visible(visit: &Visit, key: &JobKey) -> Result<JobView, Faul
 
 /// The page of a job.
 pub(crate) async fn show(visit: &Visit, key: &JobKey) -> Result<View, Fault> {
-    let seen = visit.shared(format!("job {key:?} {:?}", scope(visit)), async || Seen::read(visit, key).await).await?;
+    let seen =
+        visit.shared(format!("job {key:?} {:?}", visit.caller.scope()), async || Seen::read(visit, key).await).await?;
     let Seen { view, records } = &*seen;
     let coming = coming(view, Size::Job.coming());
     let facts = Facts::of(visit, view, records, &coming);

@@ -7,7 +7,6 @@ use maud::{Markup, html};
 
 use crate::json::read_job_cursor;
 use crate::page::outcome::Mark;
-use crate::page::screens::parts::scope;
 use crate::page::screens::search::{Search, field};
 use crate::page::visit::{Fault, Visit};
 
@@ -38,7 +37,7 @@ pub(super) fn query(visit: &Visit, limit: usize) -> Result<JobQuery, Fault> {
     let state = params.get("state");
     Ok(JobQuery {
         namespace: namespace.map(str::to_owned),
-        scope: scope(visit),
+        scope: visit.caller.scope(),
         prefix: None,
         contains: params.get("q").map(|text| text.trim().chars().take(128).collect()),
         label,

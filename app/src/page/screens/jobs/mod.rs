@@ -18,7 +18,7 @@ use crate::json::job_cursor;
 use crate::page::chart::strip::Size;
 use crate::page::layout::View;
 use crate::page::params::Params;
-use crate::page::screens::parts::{csrf, news, scope};
+use crate::page::screens::parts::{csrf, news};
 use crate::page::visit::{Fault, Visit};
 
 /// How many rows a page has.
@@ -28,13 +28,13 @@ pub(crate) async fn show(visit: &Visit) -> Result<View, Fault> {
     let seen = match visit.fragment().and_then(|fragment| fragment.strip_prefix("row:")) {
         Some(row) => {
             visit
-                .shared(format!("row {row} {:?}", scope(visit)), async || {
+                .shared(format!("row {row} {:?}", visit.caller.scope()), async || {
                     with_runs(visit, one(visit, row).await?).await
                 })
                 .await?
         }
         None => {
-            let question = format!("jobs {:?} {:?}", filters::query(visit, ROWS)?, scope(visit));
+            let question = format!("jobs {:?} {:?}", filters::query(visit, ROWS)?, visit.caller.scope());
             visit.shared(question, async || with_runs(visit, listed(visit).await?).await).await?
         }
     };

@@ -19,7 +19,7 @@ use maud::{Markup, html};
 
 use crate::page::layout::{View, copyable};
 use crate::page::params::Params;
-use crate::page::screens::parts::{coming as coming_of, grouped, job_link, key_of, plural, said, scope};
+use crate::page::screens::parts::{coming as coming_of, grouped, job_link, key_of, plural, said};
 use crate::page::visit::{Fault, Visit};
 use crate::page::zone::{clock, relative};
 
@@ -34,7 +34,7 @@ const A_DAY: Duration = Duration::from_secs(24 * 3_600);
 
 /// The overview.
 pub(crate) async fn show(visit: &Visit) -> Result<View, Fault> {
-    let scope = scope(visit);
+    let scope = visit.caller.scope();
     let seen = visit.shared(format!("overview {scope:?}"), async || Seen::read(visit, &scope).await).await?;
     let Seen { troubled, overdue, recent, now } = &*seen;
     let coming = coming(visit, &scope).await?;

@@ -11,7 +11,7 @@ use maud::{Markup, html};
 
 use super::explain::Asked;
 use crate::json::next_due_at;
-use crate::page::screens::parts::{bounded, key_of, plural, scope};
+use crate::page::screens::parts::{bounded, key_of, plural};
 use crate::page::visit::{Fault, Visit};
 use crate::page::zone::{utc, wall};
 
@@ -52,7 +52,7 @@ async fn others(visit: &Visit, own: &str, at: Timestamp) -> Result<(usize, bool)
     let begin = Timestamp::from_ms(at.as_ms() - at.as_ms().rem_euclid(60_000));
     let after = JobCursor::Next { claim_at: Some(begin - Timestamp::TICK), id: JobId(0) };
     let query = JobQuery { sort: JobSort::Next, after: Some(after), limit: COUNTED + 2, ..JobQuery::default() };
-    let (scope, until) = (scope(visit), begin + A_MINUTE);
+    let (scope, until) = (visit.caller.scope(), begin + A_MINUTE);
     let is_other = |view: &carillon_store::JobView| {
         let key = key_of(view);
         let is_due = next_due_at(view).is_some_and(|due| begin <= due && due < until);

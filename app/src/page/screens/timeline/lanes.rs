@@ -12,7 +12,7 @@ use carillon_store::{JobKey, JobQuery, JobSort, JobView, Page};
 
 use crate::http::state::ApiState;
 use crate::page::outcome::Mark;
-use crate::page::screens::parts::{coming, due_times, key_of, scope};
+use crate::page::screens::parts::{coming, due_times, key_of};
 use crate::page::usual;
 use crate::page::visit::{Fault, Visit};
 
@@ -182,7 +182,7 @@ fn lane(
 
 /// The jobs that come up first, as the filters choose them.
 fn query(visit: &Visit) -> Result<JobQuery, Fault> {
-    let (params, scope) = (&visit.params, scope(visit));
+    let (params, scope) = (&visit.params, visit.caller.scope());
     let namespace = params.get("namespace").filter(|name| *name != "*").map(str::to_owned);
     if let Some(namespace) = &namespace {
         visit.caller.enters(namespace)?;
