@@ -7,7 +7,7 @@ use carillon_domain::name::in_alphabet;
 use carillon_domain::schedule::{Options, Schedule};
 use serde_json::{Map, Value, json};
 
-use crate::json::ADDED_BY_READING;
+use crate::json::as_written;
 
 /// The label that tells which file a job came from.
 pub const LABEL: &str = "crontab";
@@ -23,9 +23,10 @@ pub fn check_schedule(schedule: &str, timezone: Option<&str>, namespace: &str) -
 
 /// The stored job without the fields that reading adds, and without the pause: a crontab has no word for it.
 pub fn definition_of(job: &Value) -> Map<String, Value> {
-    let unsaid: BTreeSet<&str> = ADDED_BY_READING.into_iter().chain(["paused"]).collect();
-    let fields = job.as_object().into_iter().flatten().filter(|(key, _)| !unsaid.contains(key.as_str()));
-    fields.map(|(key, value)| (key.clone(), value.clone())).collect()
+    let mut fields = job.as_object().cloned().unwrap_or_default();
+    as_written(&mut fields);
+    fields.remove("paused");
+    fields
 }
 
 /// The definition of a line's job. Fields that a crontab cannot say stay as they are `before`. `stem` names the file.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use carillon_domain::crontab::{self, CrontabJob, Executor, ExportJob, Form, MAIL_LABEL};
 use clap::{Args, ValueEnum};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::args::PlacesArgs;
 use super::client::{Call, Client};
@@ -13,7 +13,7 @@ use super::failure::CommandFailure;
 use super::out::{Out, note};
 use super::table::cell;
 use crate::crontab_jobs::{LABEL, MailRoute};
-use crate::json::ADDED_BY_READING;
+use crate::json::as_written;
 
 /// Arguments of `export`.
 #[derive(Debug, Args)]
@@ -103,9 +103,9 @@ fn write_document(format: document::Format, jobs: &[Value], out: &mut Out) -> Re
 
 /// A job without the fields that reading adds.
 fn definition(job: &Value) -> Value {
-    let fields = job.as_object().into_iter().flatten();
-    let fields = fields.filter(|(key, _)| !ADDED_BY_READING.contains(&key.as_str()));
-    fields.map(|(key, value)| (key.clone(), value.clone())).collect::<Map<String, Value>>().into()
+    let mut fields = job.as_object().cloned().unwrap_or_default();
+    as_written(&mut fields);
+    fields.into()
 }
 
 /// A job of the API in the words of the crontab writer. Its `MAILTO=` comes back where a route still mails to these addresses.

@@ -24,7 +24,7 @@ pub use cursor::{
     audit_cursor, delivery_cursor, job_cursor, read_audit_cursor, read_delivery_cursor, read_job_cursor,
     read_run_cursor, run_cursor,
 };
-pub use definition::{ADDED_BY_READING, Definition, DefinitionContext, definition, schedule_fault};
+pub use definition::{ADDED_BY_READING, Definition, DefinitionContext, as_written, definition, schedule_fault};
 pub use diff::{ChangedField, changed_fields};
 pub use fields::{FieldError, Fields, read_time};
 pub use job::job_json;

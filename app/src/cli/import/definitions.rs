@@ -13,7 +13,7 @@ use crate::cli::client::{Call, Client};
 use crate::cli::document::Format;
 use crate::cli::failure::CommandFailure;
 use crate::crontab_jobs::definition_of;
-use crate::json::{ADDED_BY_READING, DefinitionContext, definition, definition_json, fill_secrets};
+use crate::json::{DefinitionContext, as_written, definition, definition_json, fill_secrets};
 
 /// The definitions in a file.
 pub(super) fn read(format: Format, text: Vec<u8>, file: &str) -> Result<Vec<Value>, CommandFailure> {
@@ -54,7 +54,7 @@ fn job(item: Value, namespace: &str) -> Result<Map<String, Value>, &'static str>
     if !job.get("name").is_some_and(Value::is_string) {
         return Err("the job has no name");
     }
-    job.retain(|key, _| !ADDED_BY_READING.contains(&key.as_str()));
+    as_written(&mut job);
     if namespace != "default" || !job.contains_key("namespace") {
         job.insert("namespace".into(), json!(namespace));
     }

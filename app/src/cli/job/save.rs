@@ -12,7 +12,7 @@ use crate::cli::document;
 use crate::cli::failure::CommandFailure;
 use crate::cli::out::Out;
 use crate::cli::shell::names;
-use crate::json::ADDED_BY_READING;
+use crate::json::as_written;
 
 /// Arguments of `job add`.
 #[derive(Debug, Args)]
@@ -98,7 +98,7 @@ pub(in crate::cli) fn definition_of(read: Value) -> Result<Map<String, Value>, C
     let Value::Object(mut job) = read else {
         return Err(CommandFailure::failed("the server answered something else than a job"));
     };
-    job.retain(|key, _| !ADDED_BY_READING.contains(&key.as_str()));
+    as_written(&mut job);
     job.remove("paused");
     Ok(job)
 }
@@ -119,9 +119,9 @@ pub(super) fn tell(job: &Value, told: &str, place: &PlaceArgs, out: &mut Out) ->
 /// The definition of `--file`.
 fn file(args: &DefinitionArgs) -> Result<Option<Map<String, Value>>, CommandFailure> {
     let Some(path) = &args.file else { return Ok(None) };
-    let job = object(document::read(path, "a job")?, path)?;
-    let job = job.into_iter().filter(|(key, _)| !ADDED_BY_READING.contains(&key.as_str()));
-    Ok(Some(job.collect()))
+    let mut job = object(document::read(path, "a job")?, path)?;
+    as_written(&mut job);
+    Ok(Some(job))
 }
 
 /// A definition is an object, whatever else a file may hold.

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use serde_json::{Map, Value, json};
 
-use crate::json::ADDED_BY_READING;
+use crate::json::as_written;
 use crate::json::schema::components;
 
 const OF_API: &str = "#/components/schemas/";
@@ -70,7 +70,7 @@ fn readdressed(schema: &mut Value) {
 pub(super) fn definition(required: &[&str]) -> Value {
     let mut schema = COMPONENTS.get("JobDefinition").cloned().unwrap_or_default();
     if let Some(fields) = schema["properties"].as_object_mut() {
-        fields.retain(|name, _| !ADDED_BY_READING.contains(&name.as_str()));
+        as_written(fields);
     }
     schema["required"] = json!(required);
     if let Some(schema) = schema.as_object_mut() {

@@ -10,7 +10,7 @@ use carillon_domain::name::{check_job_name, check_label_key, check_label_value, 
 use carillon_domain::schedule::{Dst, Gap, Overlap as Repeated, ScheduleError};
 use carillon_domain::time::Timestamp;
 use carillon_executors::registry::ByName;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::fields::quoted;
 use super::{FieldError, Fields, secret};
@@ -34,6 +34,11 @@ pub const ADDED_BY_READING: [&str; 10] = [
     "updated_at",
     "pause",
 ];
+
+/// Takes those fields away, so that a job that was read is left as somebody would write it.
+pub fn as_written(job: &mut Map<String, Value>) {
+    job.retain(|field, _| !ADDED_BY_READING.contains(&field.as_str()));
+}
 
 /// A definition and what it says about pausing.
 #[derive(Debug, Clone, PartialEq)]
