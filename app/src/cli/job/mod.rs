@@ -10,6 +10,7 @@ mod wait;
 pub use runs::{RunsArgs, runs, took};
 pub(super) use save::definition_of;
 pub use show::details;
+pub(super) use wait::{ended, has_ended};
 
 use std::process::ExitCode;
 

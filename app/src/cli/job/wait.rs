@@ -42,7 +42,7 @@ pub fn run_now(args: &RunNowArgs, out: &mut Out) -> Result<ExitCode, CommandFail
     {
         note(&format!("the output cannot be followed: {failure}"));
     }
-    let run = ended(&client, id)?;
+    let run = ended(&client, id, SLOWEST_LOOK, || Duration::MAX)?;
     match place.server.json {
         true => out.json(&run)?,
         false => note(&sentence(&run)),
@@ -88,17 +88,29 @@ fn put(object: &mut Map<String, Value>, path: &str, text: &str) {
     }
 }
 
-/// The run when it has ended.
-fn ended(client: &Client, id: &str) -> Result<Value, CommandFailure> {
+/// The run when it has ended, or when no time is `left` any more, which is asked after each look.
+pub(in crate::cli) fn ended(
+    client: &Client,
+    id: &str,
+    slowest_look: Duration,
+    left: impl Fn() -> Duration,
+) -> Result<Value, CommandFailure> {
     let (mut pause, mut failures) = (FIRST_LOOK, 0);
     loop {
-        match client.call(Call::get(format!("/v1/runs/{id}"))) {
-            Ok(reply) if !matches!(reply.body["status"].as_str(), Some("waiting" | "running")) => return Ok(reply.body),
+        let looked = client.call(Call::get(format!("/v1/runs/{id}")));
+        let left = left();
+        match looked {
+            Ok(reply) if left.is_zero() || has_ended(&reply.body) => return Ok(reply.body),
             Ok(_) => failures = 0,
-            Err(failure) if failures == MOST_FAILURES => return Err(failure),
+            Err(failure) if left.is_zero() || failures == MOST_FAILURES => return Err(failure),
             Err(_) => failures += 1,
         }
-        sleep(pause);
-        pause = (pause * 2).min(SLOWEST_LOOK);
+        sleep(pause.min(left));
+        pause = (pause * 2).min(slowest_look);
     }
+}
+
+/// Whether a run is over.
+pub(in crate::cli) fn has_ended(run: &Value) -> bool {
+    !matches!(run["status"].as_str(), Some("waiting" | "running"))
 }

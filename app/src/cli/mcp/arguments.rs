@@ -103,25 +103,23 @@ impl Arguments {
 
     /// The namespace of one job.
     pub fn namespace(&mut self) -> String {
-        let Some(namespace) = self.text("namespace") else { return self.namespace.clone() };
-        if let Err(error) = check_namespace(&namespace) {
-            self.fields.fault("namespace", error.to_string());
-        }
-        namespace
+        self.namespace_or(&[])
     }
 
     /// The namespace of a listing; `*` for all.
     pub fn namespaces(&mut self) -> String {
-        match self.text("namespace") {
-            Some(all) if all == "*" => all,
-            Some(namespace) => {
-                if let Err(error) = check_namespace(&namespace) {
-                    self.fields.fault("namespace", error.to_string());
-                }
-                namespace
-            }
-            None => self.namespace.clone(),
+        self.namespace_or(&["*"])
+    }
+
+    /// A namespace, or one of some words in its place.
+    fn namespace_or(&mut self, words: &[&str]) -> String {
+        let Some(namespace) = self.text("namespace") else { return self.namespace.clone() };
+        if !words.contains(&namespace.as_str())
+            && let Err(error) = check_namespace(&namespace)
+        {
+            self.fields.fault("namespace", error.to_string());
         }
+        namespace
     }
 
     /// The run that a call is about, in the one spelling of its id.

@@ -1,6 +1,7 @@
 //! Tools that change jobs. Those that write a definition make a dry run unless they are told otherwise.
 
-use serde_json::{Map, Value, json};
+use carillon_store::run_params::lay_over;
+use serde_json::{Value, json};
 
 use super::parts::{job_name, namespace, picked};
 use crate::cli::client::Call;
@@ -85,9 +86,8 @@ pub fn change_job(surroundings: &Surroundings, mut asked: Arguments) -> Answer {
     let client = &surroundings.client;
     let read = read(surroundings, &place)?;
     let version = version.map_or_else(|| read["generation"].clone(), |version| json!(version));
-    let mut job = definition_of(read.clone())?;
-    merge(&mut job, changes);
-    let body = Value::Object(job);
+    let mut body = Value::Object(definition_of(read.clone())?);
+    lay_over(&mut body, Value::Object(changes));
     let to = |below: &str| if dry_run { Call::post(place.path(below)) } else { Call::put(place.path("")) };
     let call = to("/plan").with("namespace", &place.namespace).if_match(&version).body(body);
     let answer = client.call(call)?.body;
@@ -185,24 +185,6 @@ fn write(asked: &mut Arguments) -> (bool, Option<u64>) {
     (dry_run, version.filter(|_| !dry_run))
 }
 
-/// Lays a JSON merge patch (RFC 7396) over an object.
-fn merge(object: &mut Map<String, Value>, patch: Map<String, Value>) {
-    for (key, change) in patch {
-        match change {
-            Value::Null => drop(object.remove(&key)),
-            Value::Object(change) => match object.get_mut(&key) {
-                Some(Value::Object(inner)) => merge(inner, change),
-                _ => {
-                    let mut inner = Map::new();
-                    merge(&mut inner, change);
-                    object.insert(key, Value::Object(inner));
-                }
-            },
-            change => drop(object.insert(key, change)),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -217,9 +199,9 @@ mod tests {
             (json!({}), json!({"a": {"bb": {"ccc": null}}}), json!({"a": {"bb": {}}})),
             (json!({"a": "x"}), json!({"a": {"b": 1, "c": null}}), json!({"a": {"b": 1}})),
         ] {
-            let (Value::Object(mut object), Value::Object(patch)) = (object, patch) else { panic!("objects") };
-            merge(&mut object, patch);
-            assert_eq!(Value::Object(object), expected);
+            let mut object = object;
+            lay_over(&mut object, patch);
+            assert_eq!(object, expected);
         }
     }
 }

@@ -5,10 +5,11 @@ use serde_json::{Value, json};
 use super::parts::{FEW, MANY, cursor, job_name, limit, namespace, namespaces, picked, run_id};
 use crate::cli::client::Call;
 use crate::cli::failure::CommandFailure;
+use crate::cli::job::has_ended;
 use crate::cli::mcp::arguments::Arguments;
 use crate::cli::mcp::schema::{number, object, of_api, or_null, text, time};
 use crate::cli::mcp::surroundings::Surroundings;
-use crate::cli::mcp::waiting::{self, LONGEST_WAIT_SECONDS, has_ended};
+use crate::cli::mcp::waiting::{self, LONGEST_WAIT_SECONDS};
 use crate::json::schema::STATUSES;
 
 type Answer = Result<Value, CommandFailure>;
@@ -97,19 +98,16 @@ pub fn output_question() -> Value {
     object(&[("id", run_id()), ("last_bytes", last_bytes), ("wait_seconds", wait_seconds())], 1)
 }
 
-fn output_fields() -> [(&'static str, Value); 6] {
-    [
+pub fn output() -> Value {
+    let fields = [
         ("id", run_id()),
         ("status", json!({"type": "string"})),
         ("ended", json!({"type": "boolean", "description": "Whether the run is over."})),
         ("exit_code", or_null(json!({"type": "integer"}))),
         ("output", json!({"type": "string"})),
         ("output_cut", json!({"type": "boolean", "description": "Whether more was printed than is shown."})),
-    ]
-}
-
-pub fn output() -> Value {
-    object(&output_fields(), 6)
+    ];
+    object(&fields, fields.len())
 }
 
 pub fn read_output(surroundings: &Surroundings, mut asked: Arguments) -> Answer {
@@ -134,11 +132,7 @@ fn printed(run: &Value, last_bytes: u32) -> Value {
 
 /// The last bytes of a text, without a part of a character.
 fn end_of(text: &str, bytes: usize) -> &str {
-    let mut from = text.len().saturating_sub(bytes);
-    while !text.is_char_boundary(from) {
-        from += 1;
-    }
-    &text[from..]
+    &text[text.ceil_char_boundary(text.len().saturating_sub(bytes))..]
 }
 
 pub fn run_question() -> Value {
@@ -147,10 +141,6 @@ pub fn run_question() -> Value {
     let fields =
         [("name", job_name()), ("namespace", namespace()), ("params", params), ("wait_seconds", wait_seconds())];
     object(&fields, 1)
-}
-
-pub fn asked_run() -> Value {
-    object(&output_fields(), 6)
 }
 
 pub fn run_job(surroundings: &Surroundings, mut asked: Arguments) -> Answer {

@@ -150,7 +150,7 @@ pub(in crate::cli::mcp) const TOOLS: &[Tool] = &[
         description: "Starts a run of a job now, whatever its schedule says. Params for this run alone need the role admin.",
         effect: Adds,
         takes: runs::run_question,
-        answers: runs::asked_run,
+        answers: runs::output,
         work: runs::run_job,
     },
     Tool {
