@@ -14,6 +14,7 @@ pub use pool::Borrowed;
 use std::path::Path;
 use std::time::Duration;
 
+use fantoccini::actions::{InputSource, KeyAction, KeyActions};
 use fantoccini::elements::Element;
 use fantoccini::wd::WebDriverCompatibleCommand;
 use fantoccini::{Client, ClientBuilder, Locator};
@@ -184,12 +185,11 @@ impl Browser {
         });
     }
 
-    /// Types at whatever has the focus.
+    /// Types at whatever has the focus, as a keyboard does. Sent to an element, keys are refused while the page replaces it.
     pub fn press(&self, text: &str) {
-        self.runtime.block_on(async {
-            let element = self.client.active_element().await.expect("something has the focus");
-            element.send_keys(text).await.expect("keys can be pressed");
-        });
+        let strokes = text.chars().flat_map(|value| [KeyAction::Down { value }, KeyAction::Up { value }]);
+        let keyboard = strokes.fold(KeyActions::new("keyboard".into()), InputSource::then);
+        self.runtime.block_on(self.client.perform_actions(keyboard)).expect("keys can be pressed");
     }
 
     /// Presses a key that writes nothing.
