@@ -8,6 +8,7 @@ mod galera;
 mod group;
 pub mod proxy;
 mod server;
+mod slow_writer;
 mod statement_count;
 
 pub use brand::Brand;
@@ -17,4 +18,5 @@ pub use disk::Disk;
 pub use galera::Galera;
 pub use group::Group;
 pub use server::{Server, Surroundings, free_port};
+pub use slow_writer::SlowWriter;
 pub use statement_count::StatementCount;

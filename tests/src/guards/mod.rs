@@ -116,7 +116,7 @@ pub fn proof(guard: Guard) -> Proof {
         Guard::RecordTwice => Alone(statements::a_record_is_there_already),
         Guard::OutputTwice => Alone(statements::an_output_is_there_already),
         Guard::AlertCursorLocks => Alone(alerts::nodes_step_at_once),
-        Guard::JournalGaps => Alone(alerts::commits_come_late),
+        Guard::JournalGaps => Alone(alerts::a_failure_commits_late),
         Guard::DeliveryReclaimed => Alone(alerts::senders_die),
         Guard::KeeperDeadline => Alone(keeper::the_deadline_passes),
         Guard::KeeperAbandons => WithBehind(Guard::KeeperDeadline, keeper::the_node_goes_before_its_deadline),
@@ -131,5 +131,5 @@ pub fn needs_a_server(guard: Guard) -> bool {
     let place = guard.place();
     place.contains("store/src/mysql/")
         || place.contains("store/src/cluster/")
-        || matches!(guard, Guard::ClaimLocks | Guard::SweepLocks)
+        || matches!(guard, Guard::ClaimLocks | Guard::SweepLocks | Guard::JournalGaps)
 }

@@ -4,14 +4,11 @@ use std::time::Duration;
 
 use carillon_domain::alert::When;
 use carillon_domain::id::{RunId, SessionId};
-use carillon_domain::node::port::RowKey;
 use carillon_domain::run::Status;
 use carillon_store::feed::{Entry, FeedRequest, Fresh, JournalAsk, Tail};
 use carillon_tests::conformance::fixture::job;
 use carillon_tests::conformance::{StoreFixture, alerts};
-use carillon_tests::databases::Database;
-use mysql_async::Conn;
-use mysql_async::prelude::Queryable;
+use carillon_tests::databases::{Database, SlowWriter};
 
 use super::bench;
 
@@ -50,18 +47,11 @@ async fn run_once(bench: &StoreFixture) -> RunId {
     at.run
 }
 
-/// A writer that has drawn a number and does not commit yet.
-async fn slow_writer(database: &Database, job: RowKey, run: RunId) -> Conn {
-    let RowKey::Job(id) = job else { panic!("not a job's row") };
-    let mut conn = database.connect().await;
-    conn.query_drop("START TRANSACTION").await.unwrap();
-    let (high, low) = run.parts();
-    let sql = format!(
-        "INSERT INTO run (id, job_id, due_at, trigger_name, attempt, status, finished_at, due_count, first_due_at) \
-         VALUES (UNHEX('{high:016x}{low:016x}'), {id}, 1, 'manual', 1, 'succeeded', 1, 1, 1)"
-    );
-    conn.query_drop(sql).await.unwrap();
-    conn
+/// A run of a job that nobody else runs, in a transaction that has not committed yet.
+async fn slow_writer(bench: &StoreFixture, database: &Database, name: &str, status: Status) -> (RunId, SlowWriter) {
+    let run = RunId::drawn(SessionId::from_random(99), 1);
+    let job = bench.view(name).await.state.id;
+    (run, SlowWriter::write(database, job, run, (status, bench.clock_in(0))).await)
 }
 
 #[tokio::test]
@@ -76,15 +66,14 @@ async fn a_row_that_commits_after_one_with_a_higher_number_is_told() {
         .unwrap();
     let mut reader = Reader { bench: &bench, tail: Tail::after(0), looks: 0 };
     let before = run_once(&bench).await;
-    let late = RunId::drawn(SessionId::from_random(99), 1);
-    let mut slow = slow_writer(&database, bench.row("b").await, late).await;
+    let (late, slow) = slow_writer(&bench, &database, "b", Status::Succeeded).await;
     let after = run_once(&bench).await;
     assert_eq!(reader.told().await, [before, after], "the slow writer has not committed");
     let low = reader.tail.low();
     assert!(low < reader.tail.high(), "the watermark waits for it");
     let later = run_once(&bench).await;
     assert_eq!(reader.told().await, [later]);
-    slow.query_drop("COMMIT").await.unwrap();
+    slow.commit().await;
     assert_eq!(reader.told().await, [late]);
     assert_eq!(reader.told().await, []);
     assert!(reader.tail.low() > low);
@@ -99,21 +88,14 @@ async fn a_failure_that_commits_after_one_with_a_higher_number_is_told_once() {
     bench.create(job("a")).await;
     bench.create(job("b")).await;
     alerts::put(&bench, &alerts::route("ops", &[When::Failed])).await;
-    let late = RunId::drawn(SessionId::from_random(99), 1);
-    let mut slow = slow_writer(&database, bench.row("b").await, late).await;
+    let (late, slow) = slow_writer(&bench, &database, "b", Status::Failed).await;
     let other = bench.claim().await.into_iter().find(|claimed| claimed.job.name == "a").unwrap();
     bench.clock.set(other.held.firing.start_at);
     let running = bench.started(&other).await;
     bench.finish(running, Status::Failed).await;
     assert_eq!(alerts::step(&bench).await.notices, 1);
     assert_eq!(alerts::step(&bench).await.notices, 0, "the slow writer has not committed");
-    slow.query_drop(format!(
-        "UPDATE run SET status = 'failed', finished_at = {} WHERE trigger_name = 'manual'",
-        bench.clock_in(0).as_ms()
-    ))
-    .await
-    .unwrap();
-    slow.query_drop("COMMIT").await.unwrap();
+    slow.commit().await;
     assert_eq!(alerts::step(&bench).await.notices, 1);
     assert_eq!(alerts::step(&bench).await.notices, 0);
     let mut told: Vec<_> = alerts::notices(&bench).await.into_iter().filter_map(|notice| notice.run).collect();
@@ -127,11 +109,11 @@ async fn a_failure_that_commits_after_one_with_a_higher_number_is_told_once() {
 async fn a_row_that_is_rolled_back_is_waited_for_and_never_told() {
     let (bench, database) = bench().await;
     bench.create(job("a")).await;
-    let mut slow = slow_writer(&database, bench.row("a").await, RunId::drawn(SessionId::from_random(99), 1)).await;
+    let (_, slow) = slow_writer(&bench, &database, "a", Status::Succeeded).await;
     let run = run_once(&bench).await;
     let mut reader = Reader { bench: &bench, tail: Tail::after(0), looks: 0 };
     assert_eq!(reader.told().await, [run]);
-    slow.query_drop("ROLLBACK").await.unwrap();
+    slow.roll_back().await;
     assert_eq!(reader.told().await, []);
     assert_eq!(reader.tail.low(), 0, "nobody has told that it will not come");
 }
