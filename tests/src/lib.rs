@@ -27,5 +27,7 @@ pub mod server;
 pub mod settings;
 pub mod simulator;
 pub mod skipped;
+pub mod sql_in_sources;
+pub mod tidb_parser;
 pub mod tls_site;
 mod world;

@@ -33,10 +33,19 @@ pub use backup::Backups;
 pub use fixture::StoreFixture;
 
 /// Makes one test of every case, each on a store of its own that `$new` makes: an async function that answers a [`StoreFixture`].
+///
+/// After `once`, a module `cases` has every case as a function. A case runs once in the process, whether its own test comes first or
+/// a test that needs all of them (`cases::all`).
 #[macro_export]
 macro_rules! store_conformance {
     ($new:ident) => {
-        $crate::store_conformance!(@ $new,
+        $crate::store_conformance!(@list each $new);
+    };
+    (once $new:ident) => {
+        $crate::store_conformance!(@list once $new);
+    };
+    (@list $how:ident $new:ident) => {
+        $crate::store_conformance!(@$how $new,
             jobs: creates_replaces_and_leaves_unchanged, one_refused_job_does_not_hold_up_the_batch,
                 a_name_twice_in_one_batch_is_put_twice, a_lost_update_is_refused, pausing_with_a_put;
             claims: takes_what_comes_up_within_the_horizon, keeps_to_partitions_limit_and_executors,
@@ -128,7 +137,7 @@ macro_rules! store_conformance {
                 a_change_of_the_job_keeps_what_is_under_watch, a_look_tells_when_the_next_is_due;
         );
     };
-    (@ $new:ident, $($module:ident: $($case:ident),+;)+) => {
+    (@each $new:ident, $($module:ident: $($case:ident),+;)+) => {
         $(mod $module {
             $(#[tokio::test]
             async fn $case() {
@@ -136,5 +145,30 @@ macro_rules! store_conformance {
                 $crate::conformance::$module::$case(&bench).await;
             })+
         })+
+    };
+    (@once $new:ident, $($module:ident: $($case:ident),+;)+) => {
+        $(mod $module {
+            $(#[tokio::test]
+            async fn $case() {
+                super::cases::$module::$case().await;
+            })+
+        })+
+        pub(super) mod cases {
+            $(pub mod $module {
+                $(pub async fn $case() {
+                    static RUN: tokio::sync::OnceCell<()> = tokio::sync::OnceCell::const_new();
+                    let run = async || {
+                        let bench = super::super::$new().await;
+                        $crate::conformance::$module::$case(&bench).await;
+                    };
+                    RUN.get_or_init(run).await;
+                })+
+            })+
+
+            /// Runs the cases that no test has run yet, and waits for those that run.
+            pub async fn all() {
+                $($(Box::pin($module::$case()).await;)+)+
+            }
+        }
     };
 }

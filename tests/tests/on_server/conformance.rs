@@ -1,7 +1,17 @@
 //! The conformance suite, and walks on which the store never differs from the memory store.
 
+use std::sync::LazyLock;
+
+use carillon_store::ManualClock;
+use carillon_tests::conformance::fixture::BEGIN;
 use carillon_tests::conformance::random_walk::beside_memory;
 use carillon_tests::conformance::{Backups, StoreFixture};
+use carillon_tests::databases::Recorder;
+
+use super::{open, options, server};
+
+/// The way of every statement of the suite.
+pub(super) static RECORDER: LazyLock<Recorder> = LazyLock::new(|| Recorder::to(server().port()));
 
 async fn bench() -> StoreFixture {
     let (mut bench, database) = super::bench().await;
@@ -9,7 +19,16 @@ async fn bench() -> StoreFixture {
     bench
 }
 
-carillon_tests::store_conformance!(bench);
+async fn recorded() -> StoreFixture {
+    let database = server().database().await;
+    let clock = ManualClock::at(BEGIN);
+    let store = open(&database.url_through(RECORDER.port()), options(&clock)).await;
+    let mut bench = StoreFixture::new(store, clock).await;
+    bench.backups = Some(Backups::MySql(database.url()));
+    bench
+}
+
+carillon_tests::store_conformance!(once recorded);
 
 #[tokio::test]
 async fn both_stores_take_the_same_walk_and_no_due_time_is_lost() {

@@ -11,6 +11,7 @@ mod opening;
 mod outages;
 mod plans;
 mod races;
+mod read_by_tidb;
 mod report_plans;
 mod sizes;
 mod switch_over;
