@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use carillon_tests::chaos::Class;
+use carillon_tests::chaos::{Class, Kind};
 use carillon_tests::chaos_run::ChaosRun;
 use carillon_tests::chaos_run::faults::Pace;
 use carillon_tests::cluster::BRISK;
@@ -27,7 +27,7 @@ const KINDS: usize = 4;
 fn faults_of_many_kinds_start_nothing_twice_and_lose_nothing() {
     let dir = tempfile::tempdir().expect("a directory for the run");
     let chaos_run = ChaosRun {
-        brand: Brand::MariaDb,
+        kind: Kind::One(Brand::MariaDb),
         seed: 7,
         length: Duration::from_secs(40),
         nodes: 3,

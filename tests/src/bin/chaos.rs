@@ -2,11 +2,12 @@
 //!
 //! `cargo run --release -p carillon-tests --bin chaos -- [name=value ...]`
 //!
-//! - `database=mariadb|mysql`: a private server of this brand
+//! - `database=mariadb|mysql|galera|galera-multi-writer|group`: a private server of this brand, or a private cluster of three members
 //! - `seed=1`: what is drawn follows from it (when things happen also depends on the machine)
 //! - `seconds=600`: how long jobs are due; `nodes=4`; `jobs=250`
-//! - `classes=a,b,c`: only these faults (`classes=list` prints all and what each does); without it all
-//! - `timing=brisk|fast`: the session timing of the nodes
+//! - `classes=a,b,c`: only these faults (`classes=list` prints all and what each does); without it all that make sense on the database
+//! - `timing=brisk|fast|default`: the session timing of the nodes; `default` configures none, so it follows the servers
+//! - `messages=600`: so many seconds alerts are waited for that are on their way at the end; a sender that was killed holds one for 330
 //! - `pauses=100`: percent of the usual pauses between faults
 //! - `without=GUARD`: the nodes run without that guard (they need debug assertions: `--profile proof`), and the checker must
 //!   find something
@@ -22,11 +23,10 @@ use std::process::{Command, ExitCode};
 use std::time::Duration;
 
 use carillon_checker::Group;
-use carillon_tests::chaos::Class;
+use carillon_tests::chaos::{Class, Kind};
 use carillon_tests::chaos_run::faults::Pace;
 use carillon_tests::chaos_run::{ChaosRun, Told};
 use carillon_tests::cluster::{BRISK, FAST};
-use carillon_tests::databases::Brand;
 use carillon_tests::report::{Report, said};
 use carillon_tests::server::binary;
 use carillon_tests::settings::Settings;
@@ -78,25 +78,31 @@ fn chaos_run(settings: &Settings) -> ChaosRun {
     let named = |name: &str| {
         Class::of_name(name).unwrap_or_else(|| panic!("{name:?} is no class of faults; classes=list prints all"))
     };
+    let database = settings.text("database", "mariadb");
+    let kind = Kind::of_name(database).unwrap_or_else(|| {
+        panic!("database={database} is none of {}", Kind::ALL.map(Kind::name).join(", "));
+    });
     let classes = match settings.text("classes", "") {
-        "" => Class::ALL.to_vec(),
+        "" => kind.classes(),
         names => names.split(',').map(named).collect(),
     };
     let seed = settings.number("seed", 1);
     let name = format!("carillon-chaos-{}-{seed}", std::process::id());
     ChaosRun {
-        brand: match settings.text("database", "mariadb") {
-            "mysql" => Brand::MySql,
-            _ => Brand::MariaDb,
-        },
+        kind,
         seed,
         length: Duration::from_secs(settings.number("seconds", 600)),
         nodes: usize::try_from(settings.number("nodes", 4)).expect("a number of nodes"),
         jobs: usize::try_from(settings.number("jobs", 250)).expect("a number of jobs"),
         classes,
         pace: Pace { pauses_percent: settings.number("pauses", 100), ..Pace::HARD },
-        session: if settings.text("timing", "brisk") == "fast" { FAST } else { BRISK },
-        last_messages: Duration::from_secs(600),
+        session: match settings.text("timing", "brisk") {
+            "brisk" => BRISK,
+            "fast" => FAST,
+            "default" => "",
+            other => panic!("timing={other} is none of brisk, fast, default"),
+        },
+        last_messages: Duration::from_secs(settings.number("messages", 600)),
         dir: PathBuf::from(settings.text("dir", &std::env::temp_dir().join(name).display().to_string())),
     }
 }
@@ -104,11 +110,9 @@ fn chaos_run(settings: &Settings) -> ChaosRun {
 fn report(settings: &Settings, chaos_run: &ChaosRun, told: &Told) -> Report {
     let verdict = &told.verdict;
     let (name, title) = match settings.text("without", "") {
-        "" => {
-            (format!("chaos-{}", chaos_run.brand.name().to_lowercase()), format!("Chaos on {}", chaos_run.brand.name()))
-        }
+        "" => (format!("chaos-{}", chaos_run.kind.name()), format!("Chaos on {}", chaos_run.kind.title())),
         guard => {
-            (format!("chaos-without-{guard}"), format!("Chaos on {} without the guard {guard}", chaos_run.brand.name()))
+            (format!("chaos-without-{guard}"), format!("Chaos on {} without the guard {guard}", chaos_run.kind.title()))
         }
     };
     let mut report = Report::new(&name, &title);
@@ -123,6 +127,9 @@ fn report(settings: &Settings, chaos_run: &ChaosRun, told: &Told) -> Report {
     for group in Group::ALL {
         report.fact(group.name(), verdict.count(group));
     }
+    report.fact("nodes that ended with exit code 70", told.fenced);
+    report.fact("of them while a server took writes", told.needless.len());
+    report.fact("losses of commits that were none", told.false_alarms.len());
     let alerts = verdict.alerts;
     report.fact("alerts sent", alerts.sent).fact("calls that repeated an alert", alerts.repeated);
     report.fact("alerts on their way at the end", alerts.on_their_way);
@@ -131,16 +138,19 @@ fn report(settings: &Settings, chaos_run: &ChaosRun, told: &Told) -> Report {
         Ok(took) => report.fact("at rest after the last due time, s", took.as_secs()),
         Err(why) => report.fact("did not come to rest", &**why),
     };
-    tables(&mut report, told);
+    tables(&mut report, chaos_run.kind, told);
     report
 }
 
-fn tables(report: &mut Report, told: &Told) {
+fn tables(report: &mut Report, kind: Kind, told: &Told) {
     let verdict = &told.verdict;
     let tally = told.counters.tally.iter().map(|(class, tally)| -> Vec<Value> {
         vec![class.name().into(), tally.counters.into(), tally.effective.into(), tally.why_not.clone().into()]
     });
     report.table("Faults", &["class", "counters", "effective", "why one was not"], tally.collect());
+    let left_out =
+        Class::ALL.into_iter().filter_map(|class| Some(vec![class.name().into(), kind.why_not(class)?.into()]));
+    report.table("Faults that make no sense here", &["class", "why"], left_out.collect());
     let fates = verdict.fates.iter().map(|(fate, count)| vec![fate.clone().into(), (*count).into()]);
     report.table("What became of the due times", &["fate", "due times"], fates.collect());
     let shown = Group::ALL.iter().flat_map(|group| {
@@ -148,7 +158,12 @@ fn tables(report: &mut Report, told: &Told) {
         of_group.take(SHOWN).map(|finding| vec![finding.kind.group().name().into(), finding.to_string().into()])
     });
     let lines = told.bad_lines.iter().take(SHOWN).map(|line| vec!["logs".into(), line.clone().into()]);
-    report.table("Findings", &["group", "what"], shown.chain(lines).collect());
+    let sentences = |group: &'static str, all: &[String]| -> Vec<Vec<Value>> {
+        all.iter().take(SHOWN).map(|what| vec![group.into(), what.clone().into()]).collect()
+    };
+    let liveness =
+        [sentences("false alarm", &told.false_alarms), sentences("needless exit 70", &told.needless)].concat();
+    report.table("Findings", &["group", "what"], shown.chain(lines).chain(liveness).collect());
     let late = verdict.lateness.kinds().map(|(name, values)| (format!("late: {name}"), values.clone()));
     let taken = verdict.takeover_ms().map(|(name, values)| (format!("takeover: {name}"), values));
     let spread = late.into_iter().chain(taken).map(|(name, values)| -> Vec<Value> {

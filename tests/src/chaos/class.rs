@@ -29,6 +29,11 @@ pub enum Class {
     DatabaseClock,
     NodeClock,
     Restored,
+    MemberCutOff,
+    SwitchedOver,
+    MemberOutside,
+    ClusterCrashed,
+    ClusterBehind,
 }
 
 /// The part of the field that a fault occupies while it lasts. Faults on two nodes, or one on a node and one on the database, may last
@@ -45,7 +50,7 @@ pub enum Reach {
 
 impl Class {
     /// All of them.
-    pub const ALL: [Class; 25] = [
+    pub const ALL: [Class; 30] = [
         Class::WireCutBefore,
         Class::WireCutAfter,
         Class::WireHalfPacket,
@@ -71,7 +76,17 @@ impl Class {
         Class::DatabaseClock,
         Class::NodeClock,
         Class::Restored,
+        Class::MemberCutOff,
+        Class::SwitchedOver,
+        Class::MemberOutside,
+        Class::ClusterCrashed,
+        Class::ClusterBehind,
     ];
+
+    /// Whether commits that were acknowledged are lost by it.
+    pub fn loses_commits(self) -> bool {
+        matches!(self, Class::Restored | Class::ClusterBehind)
+    }
 
     /// Its name on command lines and in reports.
     pub fn name(self) -> &'static str {
@@ -101,6 +116,11 @@ impl Class {
             Class::DatabaseClock => "database-clock",
             Class::NodeClock => "node-clock",
             Class::Restored => "restored",
+            Class::MemberCutOff => "member-cut-off",
+            Class::SwitchedOver => "switched-over",
+            Class::MemberOutside => "member-outside",
+            Class::ClusterCrashed => "cluster-crashed",
+            Class::ClusterBehind => "cluster-behind",
         }
     }
 
@@ -125,7 +145,7 @@ impl Class {
             Class::ChildKilled => "SIGKILL of a run's process; it was seen to be gone",
             Class::ChildFrozen => "SIGSTOP of a run's process for a while; /proc showed it stopped",
             Class::DatabaseKilled => {
-                "SIGKILL of the server and a start after a while; it was seen to end and answered again"
+                "SIGKILL of the server, or of a member, and a start after a while; it was seen to end and answered again"
             }
             Class::DatabaseRestarted => "the server is stopped in good order and started; its uptime began anew",
             Class::DatabaseFrozen => "SIGSTOP of the server for a while; /proc showed it stopped",
@@ -143,6 +163,21 @@ impl Class {
                 "a node's wall clock jumps by minutes or hours and back; its /metrics showed the offset"
             }
             Class::Restored => "an older state of the data is put back; nodes said that the database went back in time",
+            Class::MemberCutOff => {
+                "nothing passes between a member and the others for a while, perhaps between it and the nodes; packets were \
+                 stopped, and it was with the others again"
+            }
+            Class::SwitchedOver => "another member becomes the writer as planned; no node was seen at the one before",
+            Class::MemberOutside => {
+                "a member runs outside of its cluster for a while; a probe could have written to it, no node used it, and it \
+                 joined the others again"
+            }
+            Class::ClusterCrashed => {
+                "SIGKILL of all members; the cluster was made anew from the one that had everything, and takes writes"
+            }
+            Class::ClusterBehind => {
+                "the same from a member that is behind; nodes said that the database went back in time"
+            }
         }
     }
 
@@ -177,8 +212,12 @@ impl Class {
             | Class::ReadOnly
             | Class::ReadLock
             | Class::ConnectionsKilled
-            | Class::DatabaseClock => Reach::Database,
-            Class::Restored => Reach::Alone,
+            | Class::DatabaseClock
+            | Class::MemberCutOff
+            | Class::SwitchedOver
+            | Class::MemberOutside
+            | Class::ClusterCrashed => Reach::Database,
+            Class::Restored | Class::ClusterBehind => Reach::Alone,
         }
     }
 }

@@ -5,8 +5,9 @@ use std::time::Duration;
 use mysql_async::prelude::Queryable;
 
 use super::dice::Dice;
-use super::field::{Field, Target, blocking};
+use super::field::{Field, Target};
 use super::outcome::{Begun, Counters, Seen, comes, last_for, must_come, now_us};
+use crate::databases::blocking;
 
 /// How long it may take until a jump is seen.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -25,7 +26,7 @@ fn is_near(one: Option<i64>, other: i64) -> bool {
 
 /// The database's clock, by some seconds.
 pub(super) fn of_database(field: &Field, dice: &mut Dice) -> Counters {
-    let clock = field.server.clock()?;
+    let clock = field.server().clock()?;
     let (offset, time) = (ms(dice, 1_500, 8_000), dice.ms(500, 4_000));
     let begun = Begun::on(None);
     clock.put(offset);
@@ -44,7 +45,7 @@ pub(super) fn of_database(field: &Field, dice: &mut Dice) -> Counters {
 /// By how much the database's clock is before the machine's.
 fn database_offset_ms(field: &Field) -> Option<i64> {
     let sql = "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))";
-    let asking = async { field.server.try_root().await.ok()?.query_first::<i64, _>(sql).await.ok()? };
+    let asking = async { field.server().try_root().await.ok()?.query_first::<i64, _>(sql).await.ok()? };
     let theirs_us = blocking(async { tokio::time::timeout(ASK, asking).await.ok()? })?;
     Some((theirs_us - i64::try_from(now_us()).ok()?) / 1_000)
 }

@@ -18,13 +18,13 @@ const BYTES: usize = 1 << 20;
 const WAIT: Duration = Duration::from_secs(2);
 
 pub(super) fn full(field: &Field, dice: &mut Dice) -> Counters {
-    let disk = field.server.disk()?;
-    let pid = field.server.pid();
+    let disk = field.server().disk()?;
+    let pid = field.server().pid();
     let (begun, since) = (Begun::on(None), Instant::now());
     let mut seen = Write::Done;
     while seen == Write::Done && since.elapsed() < PATIENCE {
         disk.fill();
-        seen = probe::write(field, BYTES, WAIT);
+        seen = probe::write(field, field.server(), BYTES, WAIT);
     }
     let until = Instant::now() + dice.ms(200, 2_000);
     while seen != Write::Done && Instant::now() < until {
@@ -32,12 +32,12 @@ pub(super) fn full(field: &Field, dice: &mut Dice) -> Counters {
         last_for(Duration::from_millis(50));
     }
     disk.free();
-    let back = match probe::works_again(field, RECOVERY) {
+    let back = match probe::works_again(field, field.server(), RECOVERY) {
         Ok(after) => format!("it went on {after:?} after there was space again"),
         Err(last) => {
             let how = format!("a probe's write was still {last:?} (process in state {:?})", state(pid));
-            field.server.kill();
-            field.server.start_again();
+            field.server().kill();
+            field.server().start_again();
             format!("{how}, so it was restarted")
         }
     };

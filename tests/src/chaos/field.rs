@@ -1,22 +1,28 @@
 //! The field that the faults act on.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::Duration;
+
+use mysql_async::prelude::Queryable;
+use serde_json::Value;
 
 use super::class::{Class, Reach};
 use super::dice::Dice;
+use super::kind::Kind;
+use super::outcome::last_for;
 use super::timing::Timing;
-use super::wire::Wire;
+use super::wire::Wires;
 use crate::cluster::{Cluster, Member};
-use crate::databases::{Brand, Clock, Database, Server, Surroundings};
+use crate::databases::{Clock, Database, Galera, Group, Network, Server, Servers, Surroundings, blocking};
 
 /// The parts of a field.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// Of the database server.
-    pub brand: Brand,
-    /// Further options of the database server.
-    pub options: Vec<String>,
+    /// Of the database.
+    pub kind: Kind,
+    /// `store.topology` of the nodes, where they name one.
+    pub topology: Option<&'static str>,
     /// How many nodes there are: `node-1`, `node-2`, ...
     pub nodes: usize,
     /// The settings in `carillon.toml` of each, without the store.
@@ -31,8 +37,8 @@ pub struct Plan {
 pub struct Target {
     /// The node under its service manager.
     pub member: Member,
-    /// Its only way to the database.
-    pub wire: Wire,
+    /// Its only ways to the database, one to each server.
+    pub wires: Wires,
     /// Its wall clock; why it cannot be moved.
     pub clock: Result<Clock, String>,
     busy: Mutex<()>,
@@ -45,20 +51,23 @@ impl Target {
     }
 }
 
-/// The nodes, the database server, its disk, the clocks.
+/// The nodes, the database servers, their disks, the clocks.
 pub struct Field {
     /// The nodes.
     pub nodes: Vec<Target>,
     /// The database of the nodes, reached past their wires.
     pub database: Database,
-    /// The database server.
-    pub server: Arc<Server>,
+    /// Of the database.
+    pub kind: Kind,
+    /// The database servers.
+    pub servers: Servers,
     /// Where the nodes keep their files.
     pub cluster: Cluster,
     /// How long the nodes may be without the database, or without CPU.
     pub timing: Timing,
-    /// The table that probes write to.
-    pub(super) probe: Database,
+    /// The database of the table that probes write to.
+    pub probe: Database,
+    complaints: Mutex<Vec<String>>,
     of_database: Mutex<()>,
     alone: RwLock<()>,
 }
@@ -73,27 +82,105 @@ pub(super) enum Hold<'a> {
 impl Field {
     /// Starts everything and waits until all nodes can schedule.
     pub fn start(plan: &Plan) -> Self {
-        let surroundings = Surroundings {
-            disk_mib: plan.small_disk.then_some(DISK_MIB),
-            clock: plan.clocks,
-            ..Surroundings::default()
-        };
-        let options: Vec<&str> = plan.options.iter().map(String::as_str).collect();
-        let server = Arc::new(Server::start_in(plan.brand, surroundings, &options));
-        let (database, probe) = blocking(async { (server.database().await, server.database().await) });
-        let cluster = Cluster::new(&database.url(), &plan.config);
-        let nodes = (1..=plan.nodes).map(|n| target(plan, &cluster, &database, server.port(), n)).collect();
-        let timing = Timing::of(&plan.config);
+        let servers = servers(plan);
+        let (database, probe) = blocking(async { (servers.database().await, servers.database().await) });
+        blocking(async {
+            probe.run(&[PROBE]).await;
+            if plan.kind == Kind::Group {
+                database.root().await.query_drop(GRANT).await.expect("a right is granted");
+            }
+        });
+        let store = plan.topology.map(|topology| format!("topology = \"{topology}\"\n")).unwrap_or_default();
+        let cluster = Cluster::new(&database.url(), &plan.config).with_store(&store);
+        let nodes = (1..=plan.nodes).map(|n| target(plan, &cluster, &database, &servers, n)).collect();
+        let timing = Timing::of(&plan.config, plan.kind);
         Self {
             nodes,
             database,
-            server,
+            kind: plan.kind,
+            servers,
             cluster,
             timing,
             probe,
+            complaints: Mutex::default(),
             of_database: Mutex::default(),
             alone: RwLock::default(),
         }
+    }
+
+    /// The one server, or the first member.
+    pub fn server(&self) -> &Server {
+        &self.servers.members()[0]
+    }
+
+    /// The member that the nodes write through, or one of those; `None` where no node says so and none takes writes.
+    pub fn writer(&self) -> Option<usize> {
+        if !self.kind.is_cluster() {
+            return Some(0);
+        }
+        let servers = self.servers_of_nodes().unwrap_or_default();
+        let used = |member: &Server| servers.iter().filter(|server| is_at(server, member)).count();
+        let members = self.servers.members();
+        let most = (0..members.len()).max_by_key(|number| used(&members[*number]));
+        let fit = |number: &usize| blocking(self.servers.takes_writes(*number));
+        most.filter(|number| used(&members[*number]) > 0 && fit(number))
+            .or_else(|| (0..members.len()).find(|number| fit(number)))
+    }
+
+    /// A server that knows what nodes have written.
+    pub(super) fn member_to_ask(&self) -> &Server {
+        &self.servers.members()[self.writer().unwrap_or(0)]
+    }
+
+    /// The names of the servers that live nodes write through, as a node tells them.
+    pub fn servers_of_nodes(&self) -> Option<Vec<String>> {
+        let said = self.nodes.iter().find_map(|node| {
+            let (status, said) = node.member.server()?.try_get("/v1/cluster", ASK)?;
+            (status == 200).then_some(said)
+        })?;
+        let cluster: Value = serde_json::from_str(&said).ok()?;
+        let live = cluster["items"].as_array()?.iter().filter(|session| session["state"] == "live");
+        Some(live.filter_map(|session| session["server"].as_str().map(str::to_owned)).collect())
+    }
+
+    /// The member that a fault hits: more often the one that nodes write through.
+    pub(super) fn hit(&self, dice: &mut Dice) -> usize {
+        let any = usize::try_from(dice.roll() % self.servers.members().len() as u64).expect("an index");
+        let aims_at_writer = dice.between(0, 2) > 0;
+        self.writer().filter(|_| aims_at_writer).unwrap_or(any)
+    }
+
+    /// The words for a member in what was seen.
+    pub(super) fn role(&self, number: usize) -> String {
+        match self.writer() {
+            _ if !self.kind.is_cluster() => "the server".to_owned(),
+            Some(writer) if writer == number => format!("member {number}, which nodes write through,"),
+            _ => format!("member {number}"),
+        }
+    }
+
+    /// Waits until a member is with the others again that was not to be reached.
+    pub(super) fn is_back(&self, number: usize) -> Result<(), String> {
+        if self.kind.is_cluster() {
+            // At first it does not know that the others went on without it.
+            last_for(Duration::from_secs(1));
+        }
+        self.servers.is_back(number)
+    }
+
+    /// Notes what must not be, beside what the checker finds.
+    pub(super) fn complain(&self, what: String) {
+        self.complaints.lock().unwrap_or_else(PoisonError::into_inner).push(what);
+    }
+
+    /// What was noted.
+    pub fn complaints(&self) -> Vec<String> {
+        self.complaints.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Whether no fault is under way that is to be alone.
+    pub fn is_shared(&self) -> bool {
+        self.alone.try_read().is_ok()
     }
 
     /// Waits until a fault of this class may begin, and picks the node.
@@ -119,8 +206,53 @@ impl Field {
 /// Enough for an empty server, its logs, and what a day of chaos writes.
 const DISK_MIB: u32 = 640;
 
-fn target(plan: &Plan, cluster: &Cluster, database: &Database, port: u16, number: usize) -> Target {
-    let (wire, name) = (Wire::to(port), format!("node-{number}"));
+/// How long one question to a node may take.
+const ASK: Duration = Duration::from_secs(3);
+
+/// The table of probes.
+const PROBE: &str = "CREATE TABLE IF NOT EXISTS probe (id INT AUTO_INCREMENT PRIMARY KEY, text LONGTEXT)";
+
+/// The right to see the state of a group.
+const GRANT: &str = "GRANT SELECT ON performance_schema.replication_group_members TO carillon@'%'";
+
+/// The others wait so many seconds for a member that does not answer; servers come with 5, which a short lease does not outlast.
+const EXPEL_AFTER: u32 = 5;
+
+/// How many members a cluster has.
+const MEMBERS: usize = 3;
+
+fn servers(plan: &Plan) -> Servers {
+    match plan.kind {
+        Kind::One(brand) => {
+            let surroundings = Surroundings {
+                disk_mib: plan.small_disk.then_some(DISK_MIB),
+                clock: plan.clocks,
+                ..Surroundings::default()
+            };
+            Servers::One(Box::new(Server::start_in(brand, surroundings, &[])))
+        }
+        Kind::Galera | Kind::GaleraMultiWriter => {
+            if let Some(why) = Galera::impossible() {
+                panic!("{why}");
+            }
+            Servers::Galera(Galera::start_in(Network::new(MEMBERS).ok(), false))
+        }
+        Kind::Group => {
+            let expel = if plan.config.contains("[session]") { 0 } else { EXPEL_AFTER };
+            Servers::Group(blocking(Group::start_in(MEMBERS, expel, Network::new(MEMBERS).ok(), false)))
+        }
+    }
+}
+
+/// Whether the name that a server has for itself is that of a member.
+pub(super) fn is_at(server: &str, member: &Server) -> bool {
+    let port = format!(":{}", member.port());
+    server.split(' ').next().is_some_and(|place| place.ends_with(&port))
+}
+
+fn target(plan: &Plan, cluster: &Cluster, database: &Database, servers: &Servers, number: usize) -> Target {
+    let name = format!("node-{number}");
+    let wires = Wires::to(servers.members().iter().map(|member| (member.host(), member.port())));
     let dir = cluster.dir().join(format!("{name}.clock"));
     let clock = if plan.clocks {
         std::fs::create_dir_all(&dir).expect("a directory for a clock");
@@ -129,17 +261,11 @@ fn target(plan: &Plan, cluster: &Cluster, database: &Database, port: u16, number
         Err("it was not asked for".to_owned())
     };
     let environment = clock.as_ref().map(|clock| clock.environment(Path::to_owned)).unwrap_or_default();
-    let member = cluster.member_at(&name, &database.url_through(wire.port()), environment);
-    Target { member, wire, clock, busy: Mutex::default() }
-}
-
-/// Runs one future to its end, wherever that is called from.
-pub(super) fn blocking<T: Send>(future: impl Future<Output = T> + Send) -> T {
-    std::thread::scope(|scope| {
-        let run = || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-            runtime.block_on(future)
-        };
-        scope.spawn(run).join().expect("a future comes to its end")
-    })
+    let mut ports = wires.ports();
+    if plan.kind == Kind::GaleraMultiWriter {
+        let first = (number - 1) % ports.len();
+        ports.rotate_left(first);
+    }
+    let member = cluster.member_at(&name, &database.url_through_all(&ports), environment);
+    Target { member, wires, clock, busy: Mutex::default() }
 }

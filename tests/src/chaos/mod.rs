@@ -7,6 +7,8 @@ mod dice;
 mod disks;
 mod ends;
 mod field;
+mod kind;
+mod members;
 mod nodes;
 mod outcome;
 mod probe;
@@ -19,6 +21,7 @@ mod wires;
 pub use class::{Class, Reach};
 pub use dice::Dice;
 pub use field::{Field, Plan, Target};
+pub use kind::Kind;
 pub use outcome::{Outcome, Seen, now_us};
 pub use timing::Timing;
 
@@ -28,10 +31,16 @@ use outcome::Counters;
 /// Strikes once. Waits first until no other strike is in its way ([`Class::reach`]), so that several threads may strike;
 /// then it ends within a few minutes at the most, whatever happens, and leaves nothing broken behind.
 pub fn strike(class: Class, field: &Field, dice: &mut Dice) -> Outcome {
+    if let Some(why) = field.kind.why_not(class) {
+        return Outcome::NotEffective { why: why.to_owned() };
+    }
     let counters = match field.hold(class, dice) {
         Hold::Node(target, _busy) => on_node(class, field, target, dice),
         Hold::Database(_busy) => on_database(class, field, dice),
-        Hold::Alone(_busy) => restored::older_state(field, dice),
+        Hold::Alone(_busy) => match class {
+            Class::ClusterBehind => members::made_whole(field).and_then(|()| restored::behind(field, dice)),
+            _ => restored::older_state(field, dice),
+        },
     };
     counters.into()
 }
@@ -50,10 +59,14 @@ fn on_node(class: Class, field: &Field, target: &Target, dice: &mut Dice) -> Cou
 }
 
 fn on_database(class: Class, field: &Field, dice: &mut Dice) -> Counters {
+    members::made_whole(field)?;
     match class {
         Class::DatabaseKilled | Class::DatabaseRestarted | Class::DatabaseFrozen => ends::strike(class, field, dice),
         Class::DiskFull => disks::full(field, dice),
         Class::DatabaseClock => clocks::of_database(field, dice),
+        Class::MemberCutOff | Class::SwitchedOver | Class::MemberOutside | Class::ClusterCrashed => {
+            members::strike(class, field, dice)
+        }
         _ => refusals::strike(class, field, dice),
     }
 }

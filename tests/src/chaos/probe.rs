@@ -5,8 +5,9 @@ use std::time::{Duration, Instant};
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Error};
 
-use super::field::{Field, blocking};
+use super::field::Field;
 use super::outcome::last_for;
+use crate::databases::{Server, blocking};
 
 /// How a probe's write went.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,11 +22,11 @@ pub(super) enum Write {
     Away(String),
 }
 
-/// Opens a connection and writes so many bytes.
-pub(super) fn write(field: &Field, bytes: usize, within: Duration) -> Write {
+/// Opens a connection to a server and writes so many bytes.
+pub(super) fn write(field: &Field, server: &Server, bytes: usize, within: Duration) -> Write {
+    let url = field.probe.at_member(server).url();
     let writing = async {
-        let mut conn = Conn::from_url(field.probe.url()).await?;
-        conn.query_drop("CREATE TABLE IF NOT EXISTS probe (id INT AUTO_INCREMENT PRIMARY KEY, text LONGTEXT)").await?;
+        let mut conn = Conn::from_url(url).await?;
         conn.exec_drop("INSERT INTO probe (text) VALUES (?)", ("x".repeat(bytes),)).await?;
         conn.disconnect().await
     };
@@ -38,10 +39,10 @@ pub(super) fn write(field: &Field, bytes: usize, within: Duration) -> Write {
 }
 
 /// Waits until a write is acknowledged; how long that took, or how the last one went.
-pub(super) fn works_again(field: &Field, patience: Duration) -> Result<Duration, Write> {
+pub(super) fn works_again(field: &Field, server: &Server, patience: Duration) -> Result<Duration, Write> {
     let begun = Instant::now();
     loop {
-        let last = write(field, 1, Duration::from_secs(2));
+        let last = write(field, server, 1, Duration::from_secs(2));
         if last == Write::Done {
             return Ok(begun.elapsed());
         }

@@ -7,9 +7,10 @@ use mysql_async::{Conn, Error};
 
 use super::class::Class;
 use super::dice::Dice;
-use super::field::{Field, blocking};
+use super::field::Field;
 use super::outcome::{Begun, Counters};
 use super::probe::{self, Write};
+use crate::databases::{Server, blocking};
 
 /// How long a probe waits for its refusal.
 const WAIT: Duration = Duration::from_secs(5);
@@ -32,19 +33,21 @@ const WAITING: &str = "SELECT state FROM information_schema.processlist \
 pub(super) fn strike(class: Class, field: &Field, dice: &mut Dice) -> Counters {
     let begun = Begun::on(None);
     let time = dice.ms(300, 3_000);
+    let writer = field.writer().ok_or("no server takes writes")?;
+    let server = &field.servers.members()[writer];
     let evidence = blocking(async {
-        let root = field.server.try_root().await;
+        let root = server.try_root().await;
         let mut root = root.map_err(|error| format!("no connection as root: {error}"))?;
         let said = match class {
-            Class::OutOfConnections => out_of_connections(field, &mut root, time).await,
-            Class::ReadOnly => read_only(field, &mut root, time).await,
+            Class::OutOfConnections => out_of_connections(field, server, &mut root, time).await,
+            Class::ReadOnly => read_only(field, server, &mut root, time).await,
             Class::ReadLock => read_lock(&mut root, time).await,
             _ => connections_killed(&mut root, dice.coin()).await,
         };
         let undone = undo(&mut root).await;
         undone.and(said).map_err(|error| error.to_string())?
     })?;
-    probe::works_again(field, PATIENCE)
+    probe::works_again(field, server, PATIENCE)
         .map_err(|last| format!("{evidence}; a probe's write is {last:?} afterwards"))?;
     Ok(begun.seen(evidence))
 }
@@ -63,23 +66,23 @@ fn counts(as_wanted: bool, evidence: String) -> Result<String, String> {
     if as_wanted { Ok(evidence) } else { Err(evidence) }
 }
 
-async fn out_of_connections(field: &Field, root: &mut Conn, time: Duration) -> Said {
+async fn out_of_connections(field: &Field, server: &Server, root: &mut Conn, time: Duration) -> Said {
     let of_nodes: Vec<u64> = root.query(OF_NODES).await?;
     let limit = of_nodes.len().max(FEWEST);
     root.query_drop(format!("SET GLOBAL max_connections = {limit}")).await?;
     let mut mine = Vec::new();
-    let mut last = fill(field, &mut mine).await;
+    let mut last = fill(field, server, &mut mine).await;
     // The nodes have to come back through the crowd.
     for id in &of_nodes {
         let _gone = root.query_drop(format!("KILL CONNECTION {id}")).await;
-        last = fill(field, &mut mine).await;
+        last = fill(field, server, &mut mine).await;
     }
     // A connection that was killed may give its place back only now.
     let until = Instant::now() + PATIENCE;
-    let mut seen = probe::write(field, 1, WAIT);
+    let mut seen = probe::write(field, server, 1, WAIT);
     while seen != Write::Refused(TOO_MANY) && Instant::now() < until {
-        last = fill(field, &mut mine).await;
-        seen = probe::write(field, 1, WAIT);
+        last = fill(field, server, &mut mine).await;
+        seen = probe::write(field, server, 1, WAIT);
     }
     tokio::time::sleep(time).await;
     drop(mine);
@@ -91,18 +94,18 @@ async fn out_of_connections(field: &Field, root: &mut Conn, time: Duration) -> S
 }
 
 /// Takes what connections are left; what the server said to the one that it did not take.
-async fn fill(field: &Field, mine: &mut Vec<Conn>) -> String {
+async fn fill(field: &Field, server: &Server, mine: &mut Vec<Conn>) -> String {
     loop {
-        match Conn::from_url(field.probe.url()).await {
+        match Conn::from_url(field.probe.at_member(server).url()).await {
             Ok(conn) => mine.push(conn),
             Err(error) => return error.to_string(),
         }
     }
 }
 
-async fn read_only(field: &Field, root: &mut Conn, time: Duration) -> Said {
+async fn read_only(field: &Field, server: &Server, root: &mut Conn, time: Duration) -> Said {
     root.query_drop("SET GLOBAL read_only = 1").await?;
-    let seen = probe::write(field, 1, WAIT);
+    let seen = probe::write(field, server, 1, WAIT);
     tokio::time::sleep(time).await;
     let is_refused = matches!(seen, Write::Refused(code) if READ_ONLY.contains(&code));
     Ok(counts(is_refused, format!("read-only for {time:?}: a probe's write is {seen:?}")))

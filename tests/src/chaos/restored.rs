@@ -13,13 +13,15 @@ use std::time::Duration;
 use mysql_async::prelude::Queryable;
 
 use super::dice::Dice;
-use super::field::{Field, Target, blocking};
+use super::field::{Field, Target};
 use super::outcome::{Begun, Counters, last_for, must_come, now_us};
 use super::wire::Flow;
+use crate::databases::{Servers, blocking};
+use crate::processes::state;
 use crate::server::binary;
 
 /// How long nodes may take to give signs of life, to notice, to be ready again.
-const PATIENCE: Duration = Duration::from_secs(40);
+const PATIENCE: Duration = Duration::from_secs(60);
 const ASK: Duration = Duration::from_secs(3);
 /// The words of nodes that have noticed.
 const WENT_BACK: &str = "the database went back in time";
@@ -27,11 +29,60 @@ const WENT_BACK: &str = "the database went back in time";
 pub(super) fn older_state(field: &Field, dice: &mut Dice) -> Counters {
     let copies = Copies::of(field);
     let begun = Begun::on(None);
-    field.server.stop();
-    let copied = copy(&field.server.data(), &copies.older);
-    field.server.start_again();
+    field.server().stop();
+    let copied = copy(&field.server().data(), &copies.older);
+    field.server().start_again();
     copied?;
     let from_us = now_us();
+    go_on(field, dice)?;
+    let swap = || {
+        field.server().kill();
+        let until_us = now_us();
+        swap(&field.server().data(), &copies)?;
+        field.server().start_again();
+        Ok(until_us)
+    };
+    let back = || {
+        field.server().kill();
+        copies.newer_again(&field.server().data());
+        field.server().start_again();
+        Ok(())
+    };
+    let said = lost(field, dice, from_us, swap, back)?;
+    Ok(begun.seen(said))
+}
+
+/// The whole cluster is made anew from a member that was dead for a while; the others then take its state.
+pub(super) fn behind(field: &Field, dice: &mut Dice) -> Counters {
+    let Servers::Galera(galera) = &field.servers else {
+        return Err("only the members of Galera take the state of one that is behind".to_owned());
+    };
+    let (members, writer) = (galera.members(), field.writer().unwrap_or(0));
+    let late = (writer + 1 + usize::from(dice.coin())) % members.len();
+    let begun = Begun::on(None);
+    members[late].kill();
+    let from_us = now_us();
+    go_on(field, dice)?;
+    let others = || (0..members.len()).filter(move |number| *number != late);
+    let swap = || {
+        others().for_each(|number| members[number].kill());
+        let until_us = now_us();
+        galera.bootstrap(late)?;
+        Ok(until_us)
+    };
+    let back = || {
+        members[late].kill();
+        galera.bootstrap(writer)
+    };
+    let said = lost(field, dice, from_us, swap, back);
+    (0..members.len()).filter(|number| *number != late || said.is_err()).try_for_each(|number| {
+        if matches!(state(members[number].pid()), None | Some('Z')) { galera.join(number) } else { Ok(()) }
+    })?;
+    Ok(begun.seen(format!("made anew from member {late}, which was dead since then: {}", said?)))
+}
+
+/// Waits until every node has given some signs of life, and a while.
+fn go_on(field: &Field, dice: &mut Dice) -> Result<(), String> {
     let mut first = BTreeMap::new();
     must_come(PATIENCE, "the nodes give signs of life", || {
         let now = sequences(field).unwrap_or_default();
@@ -41,27 +92,29 @@ pub(super) fn older_state(field: &Field, dice: &mut Dice) -> Counters {
         field.nodes.iter().all(|node| now.iter().any(|session| session.0 == node.name() && goes_on(session)))
     })?;
     last_for(dice.ms(0, 4_000));
+    Ok(())
+}
 
+/// The newer state goes with `swap`, which tells when. Nodes notice and people accept it; if no node is left that could notice, the newer
+/// state comes back.
+fn lost(
+    field: &Field,
+    dice: &mut Dice,
+    from_us: u64,
+    swap: impl FnOnce() -> Result<u64, String>,
+    back: impl FnOnce() -> Result<(), String>,
+) -> Result<String, String> {
     let starts: Vec<_> = field.nodes.iter().map(|node| node.member.hold_starts()).collect();
     pass(&field.nodes, Flow::CLOSED);
-    field.server.kill();
-    let until_us = now_us();
-    let swapped = swap(&field.server.data(), &copies);
-    let noticed = swapped.and_then(|()| {
-        field.server.start_again();
-        pass(&field.nodes, Flow::OPEN);
-        a_witness_notices(field)
-    });
-    if noticed.is_err() {
-        field.server.kill();
-        copies.newer_again(&field.server.data());
-        field.server.start_again();
-    }
+    let swapped = swap();
+    pass(&field.nodes, Flow::OPEN);
+    let noticed = swapped.and_then(|until_us| a_witness_notices(field).map(|()| until_us));
+    let noticed = noticed.or_else(|why| back().and(Err(why)));
     pass(&field.nodes, Flow::OPEN);
     drop(starts);
-    noticed?;
+    let until_us = noticed?;
     let said = accepted(field, dice.ms(0, 2_000))?;
-    Ok(begun.seen(format!("what was committed from {from_us} until {until_us} (µs since 1970) is lost; {said}")))
+    Ok(format!("what was committed from {from_us} until {until_us} (µs since 1970) is lost; {said}"))
 }
 
 /// Copies of the data, beside it.
@@ -73,8 +126,10 @@ struct Copies {
 impl Copies {
     fn of(field: &Field) -> Self {
         // Not on the small disk.
-        let this =
-            Self { older: field.server.directory().join("older"), newer: field.server.data().with_file_name("newer") };
+        let this = Self {
+            older: field.server().directory().join("older"),
+            newer: field.server().data().with_file_name("newer"),
+        };
         this.clear();
         this
     }
@@ -112,19 +167,19 @@ fn copy(from: &Path, to: &Path) -> Result<(), String> {
 }
 
 fn pass<'a>(nodes: impl IntoIterator<Item = &'a Target>, flow: Flow) {
-    nodes.into_iter().for_each(|node| node.wire.let_pass(flow));
+    nodes.into_iter().for_each(|node| node.wires.let_pass(flow));
 }
 
 /// The live sessions: the node, the id, and how many signs of life there were.
 fn sequences(field: &Field) -> Option<Vec<(String, String, u64)>> {
     let name = &field.database.name;
     let sql = format!("SELECT node, CAST(id AS CHAR), seq FROM {name}.session WHERE state = 'live'");
-    blocking(async { field.server.try_root().await.ok()?.query(sql).await.ok() })
+    blocking(async { field.member_to_ask().try_root().await.ok()?.query(sql).await.ok() })
 }
 
 fn is_window_open(field: &Field) -> bool {
     let sql = format!("SELECT COUNT(*) FROM {}.loss_window WHERE is_open IS NOT NULL", field.database.name);
-    let open = blocking(async { field.server.try_root().await.ok()?.query_first::<u64, _>(sql).await.ok()? });
+    let open = blocking(async { field.member_to_ask().try_root().await.ok()?.query_first::<u64, _>(sql).await.ok()? });
     open.is_some_and(|count| count > 0)
 }
 

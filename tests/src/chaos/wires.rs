@@ -28,9 +28,9 @@ pub(super) fn snare(class: Class, target: &Target, dice: &mut Dice) -> Counters 
         },
     };
     let begun = Begun::on(Some(target.name()));
-    let caught = target.wire.set(snare, aim).recv_timeout(PATIENCE);
-    target.wire.disarm();
-    target.wire.let_pass(Flow::OPEN);
+    let caught = target.wires.set(snare, aim).recv_timeout(PATIENCE);
+    target.wires.disarm();
+    target.wires.let_pass(Flow::OPEN);
     let caught = caught.map_err(|_| format!("no {aim:?} came by within {PATIENCE:?}"))?;
     let evidence = format!("{snare:?} of {:?}: {caught:?}", aim);
     let is_seen = match snare {
@@ -47,13 +47,13 @@ pub(super) fn close(class: Class, target: &Target, dice: &mut Dice) -> Counters 
         (_, true) => (Flow { to_server: true, to_node: false }, "from the server"),
         (_, false) => (Flow { to_server: false, to_node: true }, "to the server"),
     };
-    let (time, before) = (dice.ms(500, 4_000), target.wire.stopped());
+    let (time, before) = (dice.ms(500, 4_000), target.wires.stopped());
     let begun = Begun::on(Some(target.name()));
-    target.wire.let_pass(flow);
+    target.wires.let_pass(flow);
     last_for(time);
-    comes(PATIENCE, || target.wire.stopped() > before);
-    let stopped = target.wire.stopped() - before;
-    target.wire.let_pass(Flow::OPEN);
+    comes(PATIENCE, || target.wires.stopped() > before);
+    let stopped = target.wires.stopped() - before;
+    target.wires.let_pass(Flow::OPEN);
     if stopped == 0 {
         return Err(format!("nothing came by within {:?}", time + PATIENCE));
     }

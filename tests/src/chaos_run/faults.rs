@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use super::caller::now;
 use crate::chaos::{Class, Dice, Field, Outcome, Reach, strike};
 
 /// The outcome of the strikes of a class.
@@ -29,6 +30,8 @@ pub struct Counters {
     pub tally: BTreeMap<Class, Tally>,
     /// The effective ones, as the checker reads them and with what was seen.
     pub faults: Vec<Value>,
+    /// When strikes were under way that lose commits, whether or not they were seen to take effect; in microseconds since 1970.
+    pub lossy: Vec<(i64, i64)>,
 }
 
 /// A lane strikes one class after another, with a pause between.
@@ -54,7 +57,7 @@ impl Pace {
 fn lanes(classes: &[Class], pace: Pace) -> Vec<Lane> {
     let wire = |class: &Class| class.name().starts_with("wire-");
     let rare = |class: &Class| {
-        matches!(class, Class::DatabaseClock | Class::NodeClock | Class::Restored | Class::NodeFrozenPastLease)
+        class.loses_commits() || matches!(class, Class::DatabaseClock | Class::NodeClock | Class::NodeFrozenPastLease)
     };
     let of = |picked: &dyn Fn(&Class) -> bool, (low, high): (u64, u64)| Lane {
         classes: classes.iter().copied().filter(picked).collect(),
@@ -85,9 +88,14 @@ pub fn strike_all(field: &Field, classes: &[Class], seed: u64, pace: Pace, over:
                     let class =
                         turns.swap_remove(usize::try_from(dice.between(0, turns.len() as u64 - 1)).unwrap_or(0));
                     // A strike that panics is a strike that was not seen; the run goes on and tells of it.
+                    let begun_us = now();
                     let outcome = catch_unwind(AssertUnwindSafe(|| strike(class, field, &mut dice)));
                     let outcome = outcome.unwrap_or(Outcome::NotEffective { why: "it panicked".to_owned() });
-                    counters.lock().unwrap_or_else(PoisonError::into_inner).note(class, outcome);
+                    let mut counters = counters.lock().unwrap_or_else(PoisonError::into_inner);
+                    if class.loses_commits() {
+                        counters.lossy.push((begun_us, now()));
+                    }
+                    counters.note(class, outcome);
                 }
             });
         }
@@ -115,7 +123,7 @@ impl Counters {
                     "class": class.name(), "node": seen.node, "from_us": seen.from_us, "until_us": seen.until_us,
                     "evidence": seen.evidence, "database_clock_ms": seen.database_clock_ms,
                     "kills_runs": class == Class::ChildKilled, "moves_clock": seen.database_clock_ms != 0,
-                    "loses_commits": class == Class::Restored,
+                    "loses_commits": class.loses_commits(),
                 }));
             }
             Outcome::NotEffective { why } => tally.why_not = why,

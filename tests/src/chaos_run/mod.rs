@@ -5,10 +5,12 @@
 
 mod caller;
 pub mod faults;
+pub mod liveness;
 mod load;
 mod operators;
 mod receivers;
 mod rest;
+mod watch;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,13 +18,12 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use carillon_checker::fault::End;
+use carillon_checker::fault::{End, Fault};
 use carillon_checker::{Evidence, Plan, Verdict, judge, time};
 use serde_json::{Value, json};
 
-use crate::chaos::{self, Class, Dice, Field};
+use crate::chaos::{self, Class, Dice, Field, Kind, Timing};
 use crate::cluster::Witness;
-use crate::databases::Brand;
 use crate::server::wait_until_within;
 use caller::{Caller, now};
 use faults::{Counters, Pace};
@@ -32,8 +33,8 @@ use receivers::Receivers;
 /// The parts of a chaos run.
 #[derive(Debug, Clone)]
 pub struct ChaosRun {
-    /// Of the database server.
-    pub brand: Brand,
+    /// Of the database.
+    pub kind: Kind,
     /// Everything that is drawn follows from it.
     pub seed: u64,
     /// How long jobs are due.
@@ -70,13 +71,20 @@ pub struct Told {
     pub rested: Result<Duration, String>,
     /// Of the database, as it says itself.
     pub database: String,
+    /// How many nodes ended with exit code 70.
+    pub fenced: usize,
+    /// Those of them that had a server which took writes, each as a sentence.
+    pub needless: Vec<String>,
+    /// Losses of commits that the nodes said, and none was lost, each as a sentence.
+    pub false_alarms: Vec<String>,
 }
 
 impl Told {
     /// Whether nothing was found that should not be.
     pub fn is_clean(&self) -> bool {
         let drained_well = self.drained.iter().all(|how| how == "exit status: 0");
-        self.verdict.is_clean() && self.bad_lines.is_empty() && self.rested.is_ok() && drained_well
+        let well = self.bad_lines.is_empty() && self.false_alarms.is_empty() && self.rested.is_ok() && drained_well;
+        self.verdict.is_clean() && well
     }
 }
 
@@ -86,6 +94,8 @@ const BEFORE: Duration = Duration::from_secs(5);
 const CALM: Duration = Duration::from_secs(8);
 /// How long it may take until all has come to rest.
 const PATIENCE: Duration = Duration::from_secs(180);
+/// How long a node may wait for the answer to a sign of life.
+const ANSWER: Duration = Duration::from_secs(1);
 /// Words that must not stand in the log of a node.
 const BAD: [&str; 2] = ["panicked", "an invariant does not hold"];
 
@@ -93,21 +103,21 @@ impl ChaosRun {
     /// Runs it.
     pub fn run(&self) -> Told {
         fs::create_dir_all(&self.dir).expect("a directory for what is left");
-        let field = Field::start(&chaos::Plan {
-            brand: self.brand,
-            options: Vec::new(),
-            nodes: self.nodes,
-            config: format!("{}{}", self.session, receivers::CONFIG),
-            small_disk: self.classes.contains(&Class::DiskFull),
-            clocks: [Class::DatabaseClock, Class::NodeClock].iter().any(|class| self.classes.contains(class)),
-        });
+        let field = Field::start(&self.plan());
         let caller = Caller::of(&field);
         let from_us = now() / time::SECOND_US * time::SECOND_US + micros(BEFORE);
         let made = self.create(&caller, (from_us, from_us + micros(self.length)));
         let receivers = Receivers::open(self.seed);
         let routes = receivers.put_routes(&caller, &made);
-        let (counters, mut acts) = self.storm(&field, &caller, &made, from_us);
-        let rested = rest::come_to_rest(&field, &caller, &mut acts, made[0].job.until_us, PATIENCE);
+        let over = AtomicBool::new(false);
+        let (counters, acts, rested, watched) = std::thread::scope(|scope| {
+            let watching = scope.spawn(|| watch::watch(&field, &over));
+            let (counters, mut acts) = self.storm(&field, &caller, &made, from_us);
+            let rested = rest::come_to_rest(&field, &caller, &mut acts, made[0].job.until_us, PATIENCE);
+            over.store(true, Ordering::Relaxed);
+            (counters, acts, rested, watching.join().expect("the watch ends"))
+        });
+        let windows = watch::windows(&field);
         receivers.calm_down();
         let runs = caller.all("/v1/runs?").unwrap_or_default();
         let alerts = receivers.alerts(&caller, routes, &runs, &made, self.last_messages);
@@ -119,12 +129,60 @@ impl ChaosRun {
         self.keep("alerts.json", &alerts);
         self.keep("faults.json", &Evidence::faults_json(&counters.faults, &ends));
         let verdict = judge(&Evidence::read(&self.dir).expect("what was just written can be read"));
+        let needless = self.needless(&field, &ends, &counters, &watched);
+        let false_alarms = liveness::false_alarms(&windows, &counters.lossy);
+        let false_alarms = false_alarms.iter().map(|window| format!("{window:?}")).collect();
+        let fenced = liveness::fenced(&ends);
         let (drained, bad_lines) = self.take_down(field);
         let mut by_status = BTreeMap::new();
         for end in ends {
             *by_status.entry(end.how).or_default() += 1;
         }
-        Told { verdict, counters, ends: by_status, drained, bad_lines, rested, database }
+        Told {
+            verdict,
+            counters,
+            ends: by_status,
+            drained,
+            bad_lines,
+            rested,
+            database,
+            fenced,
+            needless,
+            false_alarms,
+        }
+    }
+
+    fn plan(&self) -> chaos::Plan {
+        chaos::Plan {
+            kind: self.kind,
+            topology: match self.kind {
+                Kind::GaleraMultiWriter => Some("galera-multi-writer"),
+                // A member outside of its cluster looks like a server of its own to a node that starts.
+                Kind::Galera if self.classes.contains(&Class::MemberOutside) => Some("galera"),
+                _ => None,
+            },
+            nodes: self.nodes,
+            config: format!("{}{}", self.session, receivers::CONFIG),
+            small_disk: self.classes.contains(&Class::DiskFull),
+            clocks: [Class::DatabaseClock, Class::NodeClock].iter().any(|class| self.classes.contains(class)),
+        }
+    }
+
+    /// The nodes that ended though there was a writer.
+    fn needless(
+        &self,
+        field: &Field,
+        ends: &[End],
+        counters: &Counters,
+        servers: &[liveness::Writable],
+    ) -> Vec<String> {
+        let faults: Vec<Fault> = counters.faults.iter().filter_map(|fault| Fault::from_json(fault).ok()).collect();
+        let Timing { heartbeat, self_kill_after, .. } = field.timing;
+        // A sign of life that is lost on its way is followed by another one.
+        let periods =
+            liveness::Periods { self_kill_us: micros(self_kill_after), enough_us: micros(heartbeat * 2 + ANSWER) };
+        let needless = liveness::needless_ends(ends, &faults, servers, periods);
+        needless.iter().map(|(end, reachable_us)| watch::told(end, *reachable_us)).collect()
     }
 
     fn keep(&self, name: &str, value: &Value) {
@@ -169,9 +227,9 @@ impl ChaosRun {
         let logs: Vec<PathBuf> =
             field.nodes.iter().map(|node| field.cluster.dir().join(node.name()).join(crate::server::LOG)).collect();
         let names: Vec<String> = field.nodes.iter().map(|node| node.name().to_owned()).collect();
-        let Field { nodes, server, cluster, .. } = field;
+        let mut bad = field.complaints();
+        let Field { nodes, servers, cluster, .. } = field;
         let drained = nodes.into_iter().map(|target| target.member.drain()).collect();
-        let mut bad = Vec::new();
         for (name, log) in names.iter().zip(logs) {
             let text = fs::read_to_string(&log).unwrap_or_default();
             bad.extend(
@@ -181,7 +239,7 @@ impl ChaosRun {
             );
             let _not_vital = fs::copy(&log, self.dir.join(format!("{name}.log")));
         }
-        drop((cluster, server));
+        drop((cluster, servers));
         (drained, bad)
     }
 }

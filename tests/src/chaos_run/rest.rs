@@ -54,7 +54,7 @@ fn come(begun: Instant, patience: Duration, mut condition: impl FnMut() -> Resul
 pub fn version(field: &Field) -> String {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let version: Option<String> = runtime.block_on(async {
-        field.server.root().await.query_first("SELECT VERSION()").await.expect("the server answers")
+        field.server().root().await.query_first("SELECT VERSION()").await.expect("the server answers")
     });
     version.unwrap_or_default()
 }

@@ -26,6 +26,7 @@ pub struct Cluster {
     dir: tempfile::TempDir,
     url: String,
     config: String,
+    store: String,
     environment: Vec<(String, String)>,
 }
 
@@ -33,7 +34,14 @@ impl Cluster {
     /// A cluster on the database at `url`; `config` is what `carillon.toml` of each node holds beside the store.
     pub fn new(url: &str, config: &str) -> Self {
         let dir = tempfile::tempdir().expect("a directory for the nodes");
-        Self { dir, url: url.to_owned(), config: config.to_owned(), environment: Vec::new() }
+        Self { dir, url: url.to_owned(), config: config.to_owned(), store: String::new(), environment: Vec::new() }
+    }
+
+    /// The nodes have these further lines in `[store]`.
+    #[must_use]
+    pub fn with_store(mut self, lines: &str) -> Self {
+        lines.clone_into(&mut self.store);
+        self
     }
 
     /// The nodes that [`Cluster::node`] starts find this variable in their environment.
@@ -81,7 +89,7 @@ impl Cluster {
     fn home_at(&self, name: &str, url: &str) -> PathBuf {
         let home = self.dir.path().join(name);
         std::fs::create_dir_all(&home).expect("a directory for the node");
-        let text = format!("{}\n[store]\nurl = \"{}\"\n[node]\nname = \"{name}\"\n", self.config, url);
+        let text = format!("{}\n[store]\nurl = \"{url}\"\n{}[node]\nname = \"{name}\"\n", self.config, self.store);
         std::fs::write(home.join("carillon.toml"), text).expect("the configuration can be written");
         home
     }

@@ -3,48 +3,70 @@
 use mysql_async::Conn;
 use mysql_async::prelude::Queryable;
 
+use super::server::Server;
+
 /// A database of a server.
 #[derive(Debug, Clone)]
 pub struct Database {
     /// Its name.
     pub name: String,
+    pub(super) host: String,
     pub(super) port: u16,
 }
 
 impl Database {
     /// One that another process has made on a server of its own.
     pub fn existing(name: &str, port: u16) -> Self {
-        Self { name: name.to_owned(), port }
+        Self { name: name.to_owned(), host: "127.0.0.1".to_owned(), port }
     }
 
-    /// The port of its server on 127.0.0.1.
+    /// The same database at another member of its cluster.
+    #[must_use]
+    pub fn at_member(&self, member: &Server) -> Self {
+        Self { name: self.name.clone(), host: member.host().to_owned(), port: member.port() }
+    }
+
+    /// The port of its server.
     pub fn port(&self) -> u16 {
         self.port
     }
 
     /// A connection that may do anything on its server.
     pub async fn root(&self) -> Conn {
-        let url = format!("mysql://root@127.0.0.1:{}/mysql?prefer_socket=false", self.port);
+        let url = format!("mysql://root@{}:{}/mysql?prefer_socket=false", self.host, self.port);
         Conn::from_url(url).await.expect("the server answers")
     }
 
     /// The address of the database, for a user who may do nothing outside of it.
     pub fn url(&self) -> String {
-        self.at("127.0.0.1", self.port)
+        self.at(&format!("{}:{}", self.host, self.port))
     }
 
     /// The same under another name of the host.
     pub fn url_on(&self, host: &str) -> String {
-        self.at(host, self.port)
+        self.at(&format!("{host}:{}", self.port))
     }
 
     /// The same through another port, in words that can be read on the way.
     pub fn url_through(&self, port: u16) -> String {
-        format!("{}?ssl-mode=disabled", self.at("127.0.0.1", port))
+        self.url_through_all(&[port])
     }
 
-    fn at(&self, host: &str, port: u16) -> String {
-        format!("mysql://carillon:secret@{host}:{port}/{}", self.name)
+    /// The same through several ports, which are asked in this order.
+    pub fn url_through_all(&self, ports: &[u16]) -> String {
+        let hosts: Vec<String> = ports.iter().map(|port| format!("127.0.0.1:{port}")).collect();
+        format!("{}?ssl-mode=disabled", self.at(&hosts.join(",")))
+    }
+
+    /// The address with these members of its cluster, in this order.
+    pub fn url_of<'a>(&self, members: impl IntoIterator<Item = &'a Server>) -> String {
+        let hosts: Vec<String> =
+            members.into_iter().map(|member| format!("{}:{}", member.host(), member.port())).collect();
+        self.at(&hosts.join(","))
+    }
+
+    fn at(&self, hosts: &str) -> String {
+        format!("mysql://carillon:secret@{hosts}/{}", self.name)
     }
 
     /// A connection to it.

@@ -8,13 +8,20 @@ use mysql_async::prelude::Queryable;
 
 use super::brand::Brand;
 use super::database::Database;
-use super::server::{Server, free_port};
+use super::network::Network;
+use super::server::{INIT_OF_MEMBERS, Server, Surroundings, free_port};
 
 /// How many members a cluster has: one may go.
 const MEMBERS: usize = 3;
 
 /// How long a member may take to have everything.
 const PATIENCE: Duration = Duration::from_secs(120);
+
+/// So often a member is started that ends while it joins: what it had received of the others may be half of it.
+const TRIES: usize = 3;
+
+/// A member that is no member: it has the files and the port of one, and knows of no cluster.
+pub(super) const OUTSIDE: [&str; 2] = ["--wsrep-on=OFF", "--wsrep-provider=none"];
 
 /// Where Debian's `galera-4` puts the provider.
 const PROVIDER: &str = "/usr/lib/galera/libgalera_smm.so";
@@ -25,10 +32,12 @@ pub const ASKED_BY: &str = "CARILLON_GALERA";
 /// A running cluster.
 pub struct Galera {
     members: Vec<Server>,
+    network: Option<Network>,
 }
 
 /// The ports of a member beside that for clients.
 struct Ports {
+    host: String,
     group: u16,
     state: u16,
     transfer: u16,
@@ -37,10 +46,15 @@ struct Ports {
 impl Galera {
     /// Why there is none here, as the end of a sentence; `None` where one can be started and was asked for.
     pub fn missing() -> Option<String> {
-        let has = |program: &str| Command::new(program).arg("--version").output().is_ok();
         if std::env::var_os(ASKED_BY).is_none() {
             return Some(format!("they take minutes; {ASKED_BY}=1 asks for them"));
         }
+        Self::impossible()
+    }
+
+    /// The same, whether or not one was asked for.
+    pub fn impossible() -> Option<String> {
+        let has = |program: &str| Command::new(program).arg("--version").output().is_ok();
         let absent = [
             (Path::new(PROVIDER).exists(), "galera-4"),
             (has("mariadbd"), "mariadb-server"),
@@ -56,20 +70,85 @@ impl Galera {
     /// # Panics
     /// If one cannot be started.
     pub fn start() -> Self {
-        let ports: Vec<Ports> = (0..MEMBERS).map(|_| Ports::free()).collect();
-        let everybody: Vec<String> = ports.iter().map(|ports| format!("127.0.0.1:{}", ports.group)).collect();
+        Self::start_in(None, false)
+    }
+
+    /// The same with members that live in a network of their own, and whose clocks can be moved.
+    ///
+    /// # Panics
+    /// If one cannot be started.
+    pub fn start_in(network: Option<Network>, clock: bool) -> Self {
+        let ports: Vec<Ports> = (0..MEMBERS).map(|number| Ports::free(network.as_ref(), number)).collect();
+        let everybody: Vec<String> = ports.iter().map(|ports| format!("{}:{}", ports.host, ports.group)).collect();
         let address = format!("gcomm://{}", everybody.join(","));
-        let mut this = Self { members: Vec::new() };
+        let mut this = Self { members: Vec::new(), network };
         for (number, ports) in ports.iter().enumerate() {
             let mut options = ports.options(number, &address);
             if number == 0 {
                 options.push("--wsrep-new-cluster".to_owned());
             }
             let options: Vec<&str> = options.iter().map(String::as_str).collect();
-            this.members.push(Server::start(Brand::MariaDb, &options));
+            let place = this.network.as_ref().map(|network| network.place(number));
+            let files: &[(&str, &str)] = if place.is_some() { &[("init.sql", INIT_OF_MEMBERS)] } else { &[] };
+            let surroundings = Surroundings { files, clock, place, ..Surroundings::default() };
+            this.members.push(Server::start_in(Brand::MariaDb, surroundings, &options));
             this.wait_until_synced(number);
         }
         this
+    }
+
+    /// The network of its members, where they have one.
+    pub fn network(&self) -> Option<&Network> {
+        self.network.as_ref()
+    }
+
+    /// Starts a member whose process has ended, and waits until it has everything that the others have.
+    ///
+    /// # Errors
+    /// Says how the last try ended.
+    pub fn join(&self, number: usize) -> Result<(), String> {
+        let mut last = String::new();
+        for _ in 0..TRIES {
+            let member = &self.members[number];
+            let started = member.try_start(&[], PATIENCE);
+            match started.and_then(|()| self.synced_within(number, PATIENCE)) {
+                Ok(()) => return Ok(()),
+                Err(why) => last = why,
+            }
+            member.kill();
+        }
+        Err(format!("member {number} does not join: {last}"))
+    }
+
+    /// How far a member came whose process has ended: the number of its last commit in the order of the cluster.
+    pub fn position(&self, number: usize) -> Option<i64> {
+        let said = self.members[number].run_alone(&["--wsrep-recover"]);
+        // "WSREP: Recovered position: UUID:SEQNO", perhaps with more behind a comma.
+        let (_, position) = said.lines().find_map(|line| line.split_once("Recovered position: "))?;
+        let number = position.split(':').nth(1)?;
+        number.split(|c: char| !c.is_ascii_digit() && c != '-').next()?.parse().ok()
+    }
+
+    /// Makes the cluster anew from the state of one member; the processes of all have ended. The others join it with
+    /// [`Galera::join`].
+    ///
+    /// # Errors
+    /// Says what did not come.
+    pub fn bootstrap(&self, number: usize) -> Result<(), String> {
+        let member = &self.members[number];
+        // The others take its whole state, whatever they have.
+        for (other, server) in self.members.iter().enumerate() {
+            let state = server.data().join("grastate.dat");
+            if other == number {
+                let text = std::fs::read_to_string(&state).map_err(|error| format!("{}: {error}", state.display()))?;
+                let safe = text.replace("safe_to_bootstrap: 0", "safe_to_bootstrap: 1");
+                std::fs::write(&state, safe).map_err(|error| format!("{}: {error}", state.display()))?;
+            } else {
+                let _none = std::fs::remove_file(&state);
+            }
+        }
+        member.try_start(&["--wsrep-new-cluster"], PATIENCE)?;
+        self.synced_within(number, PATIENCE)
     }
 
     /// Its members.
@@ -82,17 +161,30 @@ impl Galera {
     /// # Panics
     /// If that takes too long.
     pub fn wait_until_synced(&self, number: usize) {
+        self.synced_within(number, PATIENCE).unwrap_or_else(|why| panic!("{why}"));
+    }
+
+    /// The same; an error where it takes too long.
+    ///
+    /// # Errors
+    /// Says how it stands then.
+    pub fn synced_within(&self, number: usize, patience: Duration) -> Result<(), String> {
         let member = &self.members[number];
         let begun = Instant::now();
-        std::thread::scope(|scope| {
-            scope.spawn(|| {
-                let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-                while runtime.block_on(status(member)).as_deref() != Some("Synced") {
-                    assert!(begun.elapsed() < PATIENCE, "member {number} is not synced: {}", member.log());
-                    std::thread::sleep(Duration::from_millis(50));
+        let synced = || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+            loop {
+                let now = runtime.block_on(status(member));
+                if now.as_deref() == Some("Synced Primary") {
+                    return Ok(());
                 }
-            });
-        });
+                if begun.elapsed() > patience {
+                    return Err(format!("member {number} is {now:?} after {patience:?}: {}", member.log_end()));
+                }
+                std::thread::sleep(Duration::from_millis(50));
+            }
+        };
+        std::thread::scope(|scope| scope.spawn(synced).join().expect("the member is asked"))
     }
 
     /// A new empty database of all members.
@@ -111,9 +203,7 @@ impl Galera {
 
     /// The address of a database with these members, in this order.
     pub fn url(&self, database: &Database, members: &[usize]) -> String {
-        let hosts: Vec<String> =
-            members.iter().map(|number| format!("127.0.0.1:{}", self.members[*number].port())).collect();
-        database.url().replace(&format!("127.0.0.1:{}", database.port()), &hosts.join(","))
+        database.url_of(members.iter().map(|number| &self.members[*number]))
     }
 }
 
@@ -125,12 +215,13 @@ impl Drop for Galera {
 }
 
 impl Ports {
-    fn free() -> Self {
-        Self { group: free_port(), state: free_port(), transfer: free_port() }
+    fn free(network: Option<&Network>, number: usize) -> Self {
+        let host = network.map_or("127.0.0.1", |network| &network.place(number).address).to_owned();
+        Self { host, group: free_port(), state: free_port(), transfer: free_port() }
     }
 
     fn options(&self, number: usize, address: &str) -> Vec<String> {
-        let Self { group, state, transfer } = self;
+        let Self { host, group, state, transfer } = self;
         let provider: PathBuf = PROVIDER.into();
         vec![
             "--wsrep-on=ON".to_owned(),
@@ -138,12 +229,12 @@ impl Ports {
             "--wsrep-cluster-name=carillon-tests".to_owned(),
             format!("--wsrep-cluster-address={address}"),
             format!("--wsrep-node-name=member-{number}"),
-            "--wsrep-node-address=127.0.0.1".to_owned(),
-            format!("--wsrep-sst-receive-address=127.0.0.1:{transfer}"),
+            format!("--wsrep-node-address={host}"),
+            format!("--wsrep-sst-receive-address={host}:{transfer}"),
             "--wsrep-sst-method=rsync".to_owned(),
             format!(
-                "--wsrep-provider-options=base_host=127.0.0.1;base_port={group};gmcast.listen_addr=tcp://127.0.0.1:{group};\
-                 ist.recv_addr=127.0.0.1:{state};gcache.size=64M"
+                "--wsrep-provider-options=base_host={host};base_port={group};gmcast.listen_addr=tcp://{host}:{group};\
+                 ist.recv_addr={host}:{state};gcache.size=64M"
             ),
             "--binlog-format=ROW".to_owned(),
             "--innodb-autoinc-lock-mode=2".to_owned(),
@@ -151,9 +242,14 @@ impl Ports {
     }
 }
 
-/// How a member stands with its cluster.
+/// How a member stands with its cluster: its own state, and that of its part of the cluster.
 async fn status(member: &Server) -> Option<String> {
-    let mut conn = member.try_root().await.ok()?;
-    let sql = "SHOW GLOBAL STATUS LIKE 'wsrep_local_state_comment'";
-    conn.query_first::<(String, String), _>(sql).await.ok()?.map(|(_, state)| state)
+    let asking = async {
+        let mut conn = member.try_root().await.ok()?;
+        let sql = "SHOW GLOBAL STATUS WHERE Variable_name IN ('wsrep_local_state_comment', 'wsrep_cluster_status')";
+        let pairs = conn.query::<(String, String), _>(sql).await.ok()?;
+        let of = |name: &str| pairs.iter().find(|(found, _)| found == name).map(|(_, value)| value.clone());
+        Some(format!("{} {}", of("wsrep_local_state_comment")?, of("wsrep_cluster_status")?))
+    };
+    tokio::time::timeout(Duration::from_secs(5), asking).await.ok()?
 }

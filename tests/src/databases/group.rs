@@ -6,7 +6,8 @@ use mysql_async::prelude::Queryable;
 
 use super::brand::Brand;
 use super::database::Database;
-use super::server::{Server, free_port};
+use super::network::Network;
+use super::server::{INIT_OF_MEMBERS, Server, Surroundings, free_port};
 
 /// How long a member may take to join.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -17,6 +18,7 @@ const NAME: &str = "c0000000-0000-4000-8000-000000000001";
 /// A running group.
 pub struct Group {
     members: Vec<Server>,
+    network: Option<Network>,
 }
 
 impl Group {
@@ -33,16 +35,33 @@ impl Group {
     /// # Panics
     /// If one cannot be started.
     pub async fn start_expelling_after(members: usize, seconds: u32) -> Self {
-        let ports: Vec<u16> = (0..members).map(|_| free_port()).collect();
-        let seeds: Vec<String> = ports.iter().map(|port| format!("127.0.0.1:{port}")).collect();
-        let mut this = Self { members: Vec::new() };
+        Self::start_in(members, seconds, None, false).await
+    }
+
+    /// The same with members that live in a network of their own, and whose clocks can be moved.
+    ///
+    /// # Panics
+    /// If one cannot be started.
+    pub async fn start_in(members: usize, seconds: u32, network: Option<Network>, clock: bool) -> Self {
+        let host = |number| network.as_ref().map_or("127.0.0.1", |network| &network.place(number).address);
+        let hosts: Vec<String> = (0..members).map(|number| host(number).to_owned()).collect();
+        let seeds: Vec<String> = hosts.iter().map(|host| format!("{host}:{}", free_port())).collect();
+        let mut this = Self { members: Vec::new(), network };
         for (number, own) in seeds.iter().enumerate() {
-            let options = options(number, own, &seeds.join(","), seconds);
+            let options = options(number, &hosts[number], own, &seeds.join(","), seconds);
             let options: Vec<&str> = options.iter().map(String::as_str).collect();
-            this.members.push(Server::start(Brand::MySql, &options));
-            this.join(number, number == 0).await;
+            let place = this.network.as_ref().map(|network| network.place(number));
+            let surroundings =
+                Surroundings { files: &[("init.sql", INIT_OF_MEMBERS)], clock, place, ..Surroundings::default() };
+            this.members.push(Server::start_in(Brand::MySql, surroundings, &options));
+            this.join_first(number, number == 0).await;
         }
         this
+    }
+
+    /// The network of its members, where they have one.
+    pub fn network(&self) -> Option<&Network> {
+        self.network.as_ref()
     }
 
     /// Its members.
@@ -50,26 +69,86 @@ impl Group {
         &self.members
     }
 
-    /// A member joins the group, or makes it.
-    async fn join(&self, number: usize, makes_it: bool) {
+    /// A new member joins the group, or makes it.
+    async fn join_first(&self, number: usize, makes_it: bool) {
         let member = &self.members[number];
-        let mut conn = member.root().await;
         // A member has nothing that the group has not.
-        let mut statements = vec!["RESET BINARY LOGS AND GTIDS"];
-        let recovery = "CHANGE REPLICATION SOURCE TO SOURCE_USER = 'root' FOR CHANNEL 'group_replication_recovery'";
-        statements.push(recovery);
-        if makes_it {
-            statements.push("SET GLOBAL group_replication_bootstrap_group = ON");
+        let statements = [
+            "RESET BINARY LOGS AND GTIDS",
+            "CHANGE REPLICATION SOURCE TO SOURCE_USER = 'root' FOR CHANNEL 'group_replication_recovery'",
+        ];
+        run(member, &statements).await.unwrap_or_else(|why| panic!("{why}\n{}", member.log()));
+        let joined = if makes_it { self.bootstrap(number).await } else { self.join(number).await };
+        joined.unwrap_or_else(|why| panic!("{why}"));
+    }
+
+    /// A member whose process runs joins the group. The others may still know an earlier process of it.
+    ///
+    /// # Errors
+    /// Says how it stands when it has taken too long.
+    pub async fn join(&self, number: usize) -> Result<(), String> {
+        let (member, begun) = (&self.members[number], Instant::now());
+        let mut said = String::new();
+        while begun.elapsed() < PATIENCE {
+            match state(member).await.as_deref() {
+                Some("ONLINE") => return Ok(()),
+                Some("RECOVERING") => {}
+                found => {
+                    // One in state ERROR has to leave first.
+                    let stop: &[&str] = if found == Some("ERROR") { &["STOP GROUP_REPLICATION"] } else { &[] };
+                    let started = run(member, &[stop, &["START GROUP_REPLICATION"]].concat()).await;
+                    said = started.err().unwrap_or(said);
+                }
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
         }
-        statements.extend(["START GROUP_REPLICATION", "SET GLOBAL group_replication_bootstrap_group = OFF"]);
-        for statement in statements {
-            conn.query_drop(statement).await.unwrap_or_else(|error| panic!("{statement}: {error}\n{}", member.log()));
+        let state = state(member).await;
+        Err(format!("member {number} does not join, it is {state:?} ({said}): {}", member.log_end()))
+    }
+
+    /// Makes the group anew from a member whose process runs. The others join it with [`Group::join`].
+    ///
+    /// # Errors
+    /// Says what the member refused.
+    pub async fn bootstrap(&self, number: usize) -> Result<(), String> {
+        let statements = [
+            "SET GLOBAL group_replication_bootstrap_group = ON",
+            "START GROUP_REPLICATION",
+            "SET GLOBAL group_replication_bootstrap_group = OFF",
+        ];
+        run(&self.members[number], &statements).await?;
+        self.join(number).await
+    }
+
+    /// The member that has everything that any of them has; their processes run, and need not be in the group.
+    ///
+    /// # Errors
+    /// Where one does not answer, or none has everything.
+    pub async fn most_advanced(&self) -> Result<usize, String> {
+        let mut sets = Vec::new();
+        for member in &self.members {
+            let mut conn = member.try_root().await.map_err(|error| error.to_string())?;
+            let set: Option<String> =
+                conn.query_first("SELECT @@GLOBAL.gtid_executed").await.map_err(|error| error.to_string())?;
+            sets.push(set.unwrap_or_default().replace('\n', ""));
         }
-        let begun = Instant::now();
-        while state(member).await.as_deref() != Some("ONLINE") {
-            assert!(begun.elapsed() < PATIENCE, "member {number} does not join: {}", member.log());
-            tokio::time::sleep(Duration::from_millis(50)).await;
+        for (number, own) in sets.iter().enumerate() {
+            let mut conn = self.members[number].try_root().await.map_err(|error| error.to_string())?;
+            let has_all = sets.iter().map(|other| format!("GTID_SUBSET('{other}', '{own}')")).collect::<Vec<_>>();
+            let sql = format!("SELECT {}", has_all.join(" AND "));
+            if conn.query_first::<u8, _>(sql).await.map_err(|error| error.to_string())? == Some(1) {
+                return Ok(number);
+            }
         }
+        Err(format!("no member has everything: {}", sets.join("; ")))
+    }
+
+    /// Gives the role of the primary to a member.
+    ///
+    /// # Errors
+    /// Says what the member refused.
+    pub async fn make_primary(&self, number: usize) -> Result<(), String> {
+        run(&self.members[number], &["SELECT group_replication_set_as_primary(@@GLOBAL.server_uuid)"]).await
     }
 
     /// A new empty database of all members.
@@ -79,19 +158,17 @@ impl Group {
 
     /// The address of a database with these members, in this order.
     pub fn url(&self, database: &Database, members: &[usize]) -> String {
-        let hosts: Vec<String> =
-            members.iter().map(|number| format!("127.0.0.1:{}", self.members[*number].port())).collect();
-        database.url().replace(&format!("127.0.0.1:{}", database.port()), &hosts.join(","))
+        database.url_of(members.iter().map(|number| &self.members[*number]))
     }
 }
 
-fn options(number: usize, own: &str, seeds: &str, expel: u32) -> Vec<String> {
+fn options(number: usize, host: &str, own: &str, seeds: &str, expel: u32) -> Vec<String> {
     vec![
         format!("--server-id={}", number + 1),
         "--log-bin=binlog".to_owned(),
         "--gtid-mode=ON".to_owned(),
         "--enforce-gtid-consistency=ON".to_owned(),
-        "--report-host=127.0.0.1".to_owned(),
+        format!("--report-host={host}"),
         "--plugin-load-add=group_replication.so".to_owned(),
         format!("--loose-group-replication-group-name={NAME}"),
         format!("--loose-group-replication-local-address={own}"),
@@ -102,9 +179,19 @@ fn options(number: usize, own: &str, seeds: &str, expel: u32) -> Vec<String> {
     ]
 }
 
+/// Runs statements as root, one after another.
+async fn run(member: &Server, statements: &[&str]) -> Result<(), String> {
+    let mut conn = member.try_root().await.map_err(|error| error.to_string())?;
+    for statement in statements {
+        conn.query_drop(*statement).await.map_err(|error| format!("{statement}: {error}"))?;
+    }
+    Ok(())
+}
+
 /// How a member stands with its group.
 async fn state(member: &Server) -> Option<String> {
     let sql =
         "SELECT MEMBER_STATE FROM performance_schema.replication_group_members WHERE MEMBER_ID = @@GLOBAL.server_uuid";
-    member.try_root().await.ok()?.query_first::<String, _>(sql).await.ok()?
+    let asking = async { member.try_root().await.ok()?.query_first::<String, _>(sql).await.ok()? };
+    tokio::time::timeout(Duration::from_secs(5), asking).await.ok()?
 }

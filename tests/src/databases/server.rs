@@ -20,9 +20,13 @@ use super::brand::{Brand, Home};
 use super::clock::Clock;
 use super::database::Database;
 use super::disk::Disk;
+use super::network::Place;
+use crate::processes::state;
 
 /// How long a server may take to start.
 const PATIENCE: Duration = Duration::from_secs(120);
+/// How long one connection may take: a member may take it and say nothing.
+const ONE_TRY: Duration = Duration::from_secs(5);
 
 /// The ports for servers.
 const FIRST_PORT: u16 = 12_000;
@@ -34,6 +38,14 @@ const INIT: &str = "CREATE USER IF NOT EXISTS carillon@'%' IDENTIFIED BY 'secret
                     CREATE USER IF NOT EXISTS root@'127.0.0.1';\n\
                     GRANT ALL ON *.* TO root@'127.0.0.1' WITH GRANT OPTION;\n";
 
+/// The same of a member of a cluster: its clients come from other addresses than its own, and what it does for itself is none of the others'
+/// business.
+pub(super) const INIT_OF_MEMBERS: &str = "SET SESSION sql_log_bin = 0;\n\
+                    CREATE USER IF NOT EXISTS carillon@'%' IDENTIFIED BY 'secret';\n\
+                    GRANT ALL ON `carillon\\_%`.* TO carillon@'%';\n\
+                    CREATE USER IF NOT EXISTS root@'%';\n\
+                    GRANT ALL ON *.* TO root@'%' WITH GRANT OPTION;\n";
+
 /// The directory of a server.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Surroundings<'a> {
@@ -43,6 +55,8 @@ pub struct Surroundings<'a> {
     pub disk_mib: Option<u32>,
     /// Its clock can be moved.
     pub clock: bool,
+    /// It lives in a network namespace of its own, and listens at the address there.
+    pub place: Option<&'a Place>,
 }
 
 /// A running server.
@@ -52,6 +66,7 @@ pub struct Server {
     data: PathBuf,
     disk: Result<Disk, String>,
     clock: Result<Clock, String>,
+    host: String,
     port: u16,
     talk: Mutex<Option<(ChildStdin, BufReader<ChildStdout>)>>,
     watcher: Child,
@@ -112,8 +127,10 @@ impl Server {
         let port = free_port();
         let seen_from_inside = |clock: &Clock| clock.environment(|path| home.inside(path));
         let environment = clock.as_ref().map(seen_from_inside).unwrap_or_default();
-        let mut words = brand.start(&home, &environment);
-        words.extend(settings(&inside, &home.inside(&data), port));
+        let mut words: Vec<String> = surroundings.place.map(Place::entered).unwrap_or_default();
+        words.extend(brand.start(&home, &environment));
+        let host = surroundings.place.map_or("127.0.0.1", |place| &place.address).to_owned();
+        words.extend(settings(&inside, &home.inside(&data), &host, port));
         words.extend(options.iter().map(|option| (*option).to_owned()));
         let mut watcher = Command::new("bash")
             .args(["-c", include_str!("watcher.sh"), "watcher"])
@@ -131,12 +148,17 @@ impl Server {
         answers.read_line(&mut made).expect("the watcher answers");
         assert!(made.trim() == "made", "the data directory cannot be made: {made}");
         let talk = Mutex::new(Some((orders, answers)));
-        let this = Self { brand, directory, data, disk, clock, port, talk, watcher, made: AtomicU32::new(0) };
-        this.wait_until_it_answers();
+        let this = Self { brand, directory, data, disk, clock, host, port, talk, watcher, made: AtomicU32::new(0) };
+        this.must_answer();
         this
     }
 
-    /// Its port on 127.0.0.1.
+    /// Where it listens: 127.0.0.1, or the address of its place.
+    pub fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// Its port there.
     pub fn port(&self) -> u16 {
         self.port
     }
@@ -171,8 +193,8 @@ impl Server {
         self.ask("pid").parse().expect("a process id")
     }
 
-    fn tell(&self, word: &str) {
-        assert_eq!(self.ask(word), word);
+    fn tell(&self, words: &str) {
+        assert_eq!(Some(&*self.ask(words)), words.split(' ').next());
     }
 
     fn ask(&self, word: &str) -> String {
@@ -197,7 +219,22 @@ impl Server {
     /// Starts it again on the same files, and waits until it answers.
     pub fn start_again(&self) {
         self.tell("start");
-        self.wait_until_it_answers();
+        self.must_answer();
+    }
+
+    /// The same with further options for this time; the end of its log where it does not answer in time.
+    ///
+    /// # Errors
+    /// Where it ends, or does not answer within `patience`.
+    pub fn try_start(&self, options: &[&str], patience: Duration) -> Result<(), String> {
+        self.tell(format!("start {}", options.join(" ")).trim_end());
+        self.answers_within(patience)
+    }
+
+    /// Runs its program on its files with further options until that ends by itself; what it said.
+    pub fn run_alone(&self, options: &[&str]) -> String {
+        self.tell(&format!("run {}", options.join(" ")));
+        fs::read_to_string(self.directory.join("said")).unwrap_or_default()
     }
 
     /// Stops it without its clients noticing.
@@ -210,19 +247,28 @@ impl Server {
         self.tell("thaw");
     }
 
-    fn wait_until_it_answers(&self) {
-        let begun = Instant::now();
+    fn must_answer(&self) {
+        self.answers_within(PATIENCE).unwrap_or_else(|why| panic!("{why}"));
+    }
+
+    fn answers_within(&self, patience: Duration) -> Result<(), String> {
+        let (begun, pid) = (Instant::now(), self.pid());
         let opts = Opts::from_url(&self.root_url()).expect("a URL");
-        // Callers may be inside a runtime already.
-        std::thread::scope(|scope| {
-            scope.spawn(|| {
-                let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-                while let Err(error) = runtime.block_on(Conn::new(opts.clone())) {
-                    assert!(begun.elapsed() < PATIENCE, "{}: {error}\n{}", self.brand.name(), self.log());
-                    std::thread::sleep(Duration::from_millis(20));
+        let answers = || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+            let connecting = || tokio::time::timeout(ONE_TRY, Conn::new(opts.clone()));
+            while !matches!(runtime.block_on(async { connecting().await }), Ok(Ok(_))) {
+                let has_ended = matches!(state(pid), None | Some('Z'));
+                if has_ended || begun.elapsed() > patience {
+                    let how = if has_ended { "has ended" } else { "does not answer" };
+                    return Err(format!("{} {how} after {:?}: {}", self.brand.name(), begun.elapsed(), self.log_end()));
                 }
-            });
-        });
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            Ok(())
+        };
+        // Callers may be inside a runtime already.
+        std::thread::scope(|scope| scope.spawn(answers).join().expect("the server is asked"))
     }
 
     /// Its log.
@@ -230,8 +276,15 @@ impl Server {
         fs::read_to_string(self.directory.join("log")).unwrap_or_default()
     }
 
+    /// The end of its log, for a sentence.
+    pub(super) fn log_end(&self) -> String {
+        let log = self.log();
+        let lines: Vec<&str> = log.lines().collect();
+        lines[lines.len().saturating_sub(30)..].join("\n")
+    }
+
     fn root_url(&self) -> String {
-        format!("mysql://root@127.0.0.1:{}/mysql?prefer_socket=false", self.port)
+        format!("mysql://root@{}:{}/mysql?prefer_socket=false", self.host, self.port)
     }
 
     /// A connection that may do anything.
@@ -248,7 +301,7 @@ impl Server {
     pub async fn database(&self) -> Database {
         let name = format!("carillon_{}", self.made.fetch_add(1, Ordering::SeqCst));
         self.root().await.query_drop(format!("CREATE DATABASE {name}")).await.expect("a database");
-        Database { name, port: self.port }
+        Database { name, host: self.host.clone(), port: self.port }
     }
 }
 
@@ -262,7 +315,7 @@ impl Drop for Server {
 }
 
 /// Durable and small.
-fn settings(inside: &Path, data: &Path, port: u16) -> Vec<String> {
+fn settings(inside: &Path, data: &Path, host: &str, port: u16) -> Vec<String> {
     let path = |name: &str| inside.join(name).display().to_string();
     vec![
         format!("--datadir={}", data.display()),
@@ -271,7 +324,7 @@ fn settings(inside: &Path, data: &Path, port: u16) -> Vec<String> {
         format!("--pid-file={}", path("pid")),
         format!("--init-file={}", path("init.sql")),
         format!("--port={port}"),
-        "--bind-address=127.0.0.1".into(),
+        format!("--bind-address={host}"),
         "--skip-name-resolve".into(),
         "--innodb-flush-log-at-trx-commit=1".into(),
         "--innodb-buffer-pool-size=128M".into(),

@@ -16,11 +16,21 @@ start() {
 if $install </dev/null >"$directory/log" 2>&1; then
     echo made
     start "$@"
-    while read -r word; do
+    while read -r word more; do
         case $word in
         kill) kill -KILL "$server"; wait "$server" ;;
-        stop) kill -TERM "$server"; wait "$server" ;;
-        start) start "${again[@]}" ;;
+        stop)
+            kill -TERM "$server"
+            # One that waits for its cluster while it stops would wait for ever.
+            (for ((n = 0; n < 60; n++)); do sleep 1; done; kill -KILL "$server") </dev/null >/dev/null &
+            guard=$!
+            wait "$server"
+            kill "$guard"
+            ;;
+        # With further options, for this time.
+        start) start "${again[@]}" $more ;;
+        # It does something and ends by itself; what it said is kept.
+        run) "${again[@]}" $more </dev/null >"$directory/said" 2>&1 ;;
         pid) word=$server ;;
         freeze)
             kill -STOP "$server"

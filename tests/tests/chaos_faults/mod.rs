@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use carillon_tests::chaos::{Class, Dice, Field, Outcome, Plan, Reach, Seen, Target, strike};
+use carillon_tests::chaos::{Class, Dice, Field, Kind, Outcome, Plan, Reach, Seen, Target, strike};
 use carillon_tests::cluster::Witness;
 use carillon_tests::server::{LOG, wait_until_within};
 use serde_json::json;
@@ -20,8 +20,8 @@ const FORGOTTEN_SOON: &str = "[session]\nheartbeat = \"1s\"\nheartbeat_timeout =
 const RECOVERY: Duration = Duration::from_secs(60);
 
 pub fn field(timing: &str, small_disk: bool, clocks: bool) -> (Field, Witness) {
-    let plan =
-        Plan { brand: crate::BRAND, options: Vec::new(), nodes: 2, config: timing.to_owned(), small_disk, clocks };
+    let kind = Kind::One(crate::BRAND);
+    let plan = Plan { kind, topology: None, nodes: 2, config: timing.to_owned(), small_disk, clocks };
     let field = Field::start(&plan);
     let witness = Witness::new(field.cluster.dir());
     let node = field.nodes[0].member.server().expect("it runs");
@@ -37,8 +37,8 @@ pub fn field(timing: &str, small_disk: bool, clocks: bool) -> (Field, Witness) {
 /// Why this machine cannot have such a fault.
 fn impossible(class: Class, field: &Field) -> Option<String> {
     match class {
-        Class::DiskFull => field.server.disk().err(),
-        Class::DatabaseClock => field.server.clock().err(),
+        Class::DiskFull => field.server().disk().err(),
+        Class::DatabaseClock => field.server().clock().err(),
         Class::NodeClock => field.nodes[0].clock.as_ref().err().cloned(),
         _ => None,
     }
@@ -107,7 +107,7 @@ pub fn take_effect(classes: &[Class], field: &Field, witness: &Witness) {
 #[test]
 fn faults_of_the_database_take_effect() {
     let (field, witness) = field(PATIENT, true, true);
-    let of_database = Class::ALL.into_iter().filter(|class| class.reach() == Reach::Database);
+    let of_database = Kind::One(crate::BRAND).classes().into_iter().filter(|class| class.reach() == Reach::Database);
     take_effect(&of_database.collect::<Vec<_>>(), &field, &witness);
 }
 

@@ -1,4 +1,4 @@
-//! The wire between one node and the database: it understands what passes, and can cut it, hold it back or swallow it.
+//! The wires between one node and its servers: they understand what passes, and can cut it, hold it back or swallow it.
 //!
 //! One thread carries all connections of a wire.
 
@@ -64,8 +64,51 @@ impl Control {
     }
 }
 
+/// All wires of a node, one to each server. It uses one of them at a time.
+pub struct Wires(Vec<Wire>);
+
+impl Wires {
+    /// Wires to these servers, each a host and a port.
+    pub fn to<'a>(servers: impl IntoIterator<Item = (&'a str, u16)>) -> Self {
+        Self(servers.into_iter().map(|(host, port)| Wire::to(host, port)).collect())
+    }
+
+    /// Their ports, in the order of the servers.
+    pub fn ports(&self) -> Vec<u16> {
+        self.0.iter().map(|wire| wire.port).collect()
+    }
+
+    /// Sets the trap for the next statement of a kind; what it caught comes out of the channel.
+    pub fn set(&self, snare: Snare, aim: Aim) -> Receiver<Caught> {
+        let (tell, caught) = channel();
+        for wire in &self.0 {
+            *wire.control.trap() = Some(Trap { snare, aim, tell: tell.clone() });
+        }
+        caught
+    }
+
+    /// Takes the trap away if nothing went into it.
+    pub fn disarm(&self) {
+        for wire in &self.0 {
+            wire.control.trap().take();
+        }
+    }
+
+    /// Opens and closes the two ways. Packets that come in between wait, and pass when their way is open again.
+    pub fn let_pass(&self, flow: Flow) {
+        for wire in &self.0 {
+            wire.control.flow.send_replace(flow);
+        }
+    }
+
+    /// How many packets and new connections have found their way closed so far.
+    pub fn stopped(&self) -> usize {
+        self.0.iter().map(|wire| wire.control.stopped.load(Ordering::SeqCst)).sum()
+    }
+}
+
 /// A wire. Cut for good when dropped.
-pub struct Wire {
+struct Wire {
     port: u16,
     control: Arc<Control>,
     over: Option<tokio::sync::oneshot::Sender<()>>,
@@ -73,46 +116,18 @@ pub struct Wire {
 }
 
 impl Wire {
-    /// A wire to a port on 127.0.0.1.
-    pub fn to(target: u16) -> Self {
+    fn to(host: &str, port: u16) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-        let port = listener.local_addr().expect("an address").port();
+        let own = listener.local_addr().expect("an address").port();
         let control = Arc::new(Control {
             trap: Mutex::default(),
             flow: watch::Sender::new(Flow::OPEN),
             stopped: AtomicUsize::new(0),
         });
         let (over, is_over) = tokio::sync::oneshot::channel();
-        let of_carrier = Arc::clone(&control);
+        let (of_carrier, target) = (Arc::clone(&control), (host.to_owned(), port));
         let carrier = std::thread::spawn(move || carry(listener, target, of_carrier, is_over));
-        Self { port, control, over: Some(over), carrier: Some(carrier) }
-    }
-
-    /// Its own port.
-    pub fn port(&self) -> u16 {
-        self.port
-    }
-
-    /// Sets the trap for the next statement of a kind; what it caught comes out of the channel.
-    pub fn set(&self, snare: Snare, aim: Aim) -> Receiver<Caught> {
-        let (tell, caught) = channel();
-        *self.control.trap() = Some(Trap { snare, aim, tell });
-        caught
-    }
-
-    /// Takes the trap away if nothing went into it.
-    pub fn disarm(&self) {
-        self.control.trap().take();
-    }
-
-    /// Opens and closes the two ways. Packets that come in between wait, and pass when their way is open again.
-    pub fn let_pass(&self, flow: Flow) {
-        self.control.flow.send_replace(flow);
-    }
-
-    /// How many packets and new connections have found their way closed so far.
-    pub fn stopped(&self) -> usize {
-        self.control.stopped.load(Ordering::SeqCst)
+        Self { port: own, control, over: Some(over), carrier: Some(carrier) }
     }
 }
 
@@ -123,14 +138,19 @@ impl Drop for Wire {
     }
 }
 
-fn carry(listener: TcpListener, target: u16, control: Arc<Control>, over: tokio::sync::oneshot::Receiver<()>) {
+fn carry(
+    listener: TcpListener,
+    target: (String, u16),
+    control: Arc<Control>,
+    over: tokio::sync::oneshot::Receiver<()>,
+) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     listener.set_nonblocking(true).expect("a listener can be made not to block");
     let accepting = async {
         let listener = tokio::net::TcpListener::from_std(listener).expect("a listener");
         loop {
             if let Ok((client, _)) = listener.accept().await {
-                tokio::spawn(connect(client, target, Arc::clone(&control)));
+                tokio::spawn(connect(client, target.clone(), Arc::clone(&control)));
             }
         }
     };
@@ -142,9 +162,9 @@ fn carry(listener: TcpListener, target: u16, control: Arc<Control>, over: tokio:
     });
 }
 
-async fn connect(client: TcpStream, target: u16, control: Arc<Control>) {
+async fn connect(client: TcpStream, target: (String, u16), control: Arc<Control>) {
     control.pass(|flow| flow.to_server).await;
-    if let Ok(server) = TcpStream::connect(("127.0.0.1", target)).await {
+    if let Ok(server) = TcpStream::connect(target).await {
         let _slow = (client.set_nodelay(true), server.set_nodelay(true));
         connection::carry(client, server, control).await;
     }

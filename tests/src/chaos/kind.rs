@@ -1,0 +1,104 @@
+//! The kinds of databases that chaos runs on, and the classes of faults that make no sense on each.
+
+use super::class::Class;
+use crate::databases::Brand;
+
+/// A kind of database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// One server of a brand.
+    One(Brand),
+    /// A Galera cluster of three members, of which the nodes write through one.
+    Galera,
+    /// The same, and each node begins at another member and stays there.
+    GaleraMultiWriter,
+    /// A group of Group Replication of three members with a single primary.
+    Group,
+}
+
+impl Kind {
+    /// All of them.
+    pub const ALL: [Kind; 5] =
+        [Kind::One(Brand::MariaDb), Kind::One(Brand::MySql), Kind::Galera, Kind::GaleraMultiWriter, Kind::Group];
+
+    /// Its name on command lines and in the names of reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::One(Brand::MariaDb) => "mariadb",
+            Kind::One(Brand::MySql) => "mysql",
+            Kind::Galera => "galera",
+            Kind::GaleraMultiWriter => "galera-multi-writer",
+            Kind::Group => "group",
+        }
+    }
+
+    /// Its name in titles.
+    pub fn title(self) -> &'static str {
+        match self {
+            Kind::One(brand) => brand.name(),
+            Kind::Galera => "a Galera cluster of three, one writer",
+            Kind::GaleraMultiWriter => "a Galera cluster of three, several writers",
+            Kind::Group => "a group of three of Group Replication, single primary",
+        }
+    }
+
+    /// The kind of a name.
+    pub fn of_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
+    /// Whether it has several servers.
+    pub fn is_cluster(self) -> bool {
+        !matches!(self, Kind::One(_))
+    }
+
+    /// The classes of faults that make sense on it.
+    pub fn classes(self) -> Vec<Class> {
+        Class::ALL.into_iter().filter(|class| self.why_not(*class).is_none()).collect()
+    }
+
+    /// The sentence for a class that makes no sense on it.
+    pub fn why_not(self, class: Class) -> Option<&'static str> {
+        match (class, self) {
+            (
+                Class::MemberCutOff
+                | Class::SwitchedOver
+                | Class::MemberOutside
+                | Class::ClusterCrashed
+                | Class::ClusterBehind,
+                Kind::One(_),
+            ) => Some("a server of its own has no other members"),
+            (Class::DiskFull, Kind::Galera | Kind::GaleraMultiWriter | Kind::Group) => {
+                Some("a member that cannot apply leaves its cluster; that is member-outside, and takes a disk for each")
+            }
+            (Class::DatabaseClock, Kind::Galera | Kind::GaleraMultiWriter | Kind::Group) => Some(
+                "a clock that jumps under one member is not what a cluster is run on; all members share one machine's",
+            ),
+            (Class::Restored, Kind::Galera | Kind::GaleraMultiWriter | Kind::Group) => {
+                Some("a member alone cannot go back in time; cluster-behind loses commits of the whole cluster")
+            }
+            (Class::ClusterBehind, Kind::Group) => {
+                Some("a group that is made anew from a member that is behind refuses the members that are ahead of it")
+            }
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kind_is_known_by_its_name_and_says_why_a_class_is_left_out() {
+        for kind in Kind::ALL {
+            assert_eq!(Kind::of_name(kind.name()), Some(kind));
+            let left_out = Class::ALL.into_iter().filter(|class| kind.why_not(*class).is_some()).count();
+            assert_eq!(left_out + kind.classes().len(), Class::ALL.len());
+            assert!(kind.classes().contains(&Class::DatabaseKilled) && kind.classes().contains(&Class::NodeKilled));
+        }
+        assert_eq!(Kind::of_name("postgres"), None);
+        assert!(Kind::Galera.classes().contains(&Class::ClusterBehind));
+        assert!(!Kind::One(Brand::MySql).classes().contains(&Class::MemberCutOff));
+    }
+}

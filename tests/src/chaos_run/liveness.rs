@@ -1,0 +1,134 @@
+//! Whether nodes ended for want of a database that was there, and whether they said that commits were lost where none were.
+
+use carillon_checker::fault::{End, Fault};
+
+use super::watch::Window;
+
+/// Two answers further apart than this are not one stretch.
+const GAP_US: i64 = 1_500_000;
+/// A fault may be seen a little later than it works.
+const BLUR_US: i64 = 1_000_000;
+/// The exit code of a node that has ended itself, as its lease ran out.
+const FENCED: &str = "exit status: 70";
+
+/// When a server took writes: stretches of time, in order.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Writable(Vec<(i64, i64)>);
+
+impl Writable {
+    /// It took a write that was asked for at one time and acknowledged at another.
+    pub fn note(&mut self, asked_us: i64, acknowledged_us: i64) {
+        match self.0.last_mut() {
+            Some((_, until)) if asked_us - *until <= GAP_US => *until = acknowledged_us,
+            _ => self.0.push((asked_us, acknowledged_us)),
+        }
+    }
+
+    /// The longest stretch between two times.
+    fn longest(&self, from_us: i64, until_us: i64) -> i64 {
+        let within = |(from, until): &(i64, i64)| (*until).min(until_us) - (*from).max(from_us);
+        self.0.iter().map(within).max().unwrap_or(0).max(0)
+    }
+}
+
+/// The periods of the nodes.
+#[derive(Debug, Clone, Copy)]
+pub struct Periods {
+    /// Without an acknowledged sign of life for so long a node ends.
+    pub self_kill_us: i64,
+    /// A node that finds a writer for so long has given a sign of life.
+    pub enough_us: i64,
+}
+
+/// The ends with exit code 70 that neither a fault of the node nor the want of a writer explains, each with the time for which one server
+/// had taken writes in the last lease.
+pub fn needless_ends(ends: &[End], faults: &[Fault], servers: &[Writable], periods: Periods) -> Vec<(End, i64)> {
+    let had_a_writer = |end: &End| {
+        let from_us = end.at_us - periods.self_kill_us;
+        servers.iter().map(|server| server.longest(from_us, end.at_us)).max().unwrap_or(0)
+    };
+    let has_own_fault = |end: &End| {
+        let own = |fault: &&Fault| fault.node.as_ref() == Some(&end.node) || fault.loses_commits;
+        faults.iter().filter(own).any(|fault| fault.touches(end.at_us - periods.self_kill_us, end.at_us, BLUR_US))
+    };
+    let fenced = ends.iter().filter(|end| end.how == FENCED && !has_own_fault(end));
+    fenced.map(|end| (end.clone(), had_a_writer(end))).filter(|(_, had_us)| *had_us >= periods.enough_us).collect()
+}
+
+/// How many nodes ended with exit code 70.
+pub fn fenced(ends: &[End]) -> usize {
+    ends.iter().filter(|end| end.how == FENCED).count()
+}
+
+/// The losses that were noticed while no fault had lost commits. Strikes that were not seen to take effect may have lost some, too.
+pub fn false_alarms<'a>(windows: &'a [Window], lossy: &[(i64, i64)]) -> Vec<&'a Window> {
+    let is_explained = |window: &&Window| {
+        lossy.iter().any(|(from, until)| (from - BLUR_US..=until + BLUR_US).contains(&window.noticed_us))
+    };
+    windows.iter().filter(|window| !is_explained(window)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: i64 = 1_000_000;
+    const PERIODS: Periods = Periods { self_kill_us: 5 * SECOND, enough_us: 3 * SECOND };
+
+    fn end(node: &str, at: i64, how: &str) -> End {
+        End { node: node.to_owned(), at_us: at * SECOND, how: how.to_owned() }
+    }
+
+    fn fault(node: Option<&str>, from: i64, until: i64) -> Fault {
+        Fault {
+            class: "node-frozen".to_owned(),
+            node: node.map(str::to_owned),
+            from_us: from * SECOND,
+            until_us: until * SECOND,
+            kills_runs: false,
+            moves_clock: false,
+            loses_commits: false,
+        }
+    }
+
+    fn writable(stretches: &[(i64, i64)]) -> Writable {
+        let mut all = Writable::default();
+        for (from, until) in stretches {
+            (*from..*until).for_each(|second| all.note(second * SECOND, (second + 1) * SECOND));
+        }
+        all
+    }
+
+    #[test]
+    fn answers_that_follow_each_other_are_one_stretch() {
+        let server = writable(&[(0, 10), (20, 24)]);
+        assert_eq!(server, Writable(vec![(0, 10 * SECOND), (20 * SECOND, 24 * SECOND)]));
+        assert_eq!(server.longest(8 * SECOND, 23 * SECOND), 3 * SECOND);
+        assert_eq!(server.longest(11 * SECOND, 19 * SECOND), 0);
+    }
+
+    #[test]
+    fn an_end_is_needless_where_neither_the_node_nor_the_servers_explain_it() {
+        let needless = |ends: &[End], faults: &[Fault], servers: &[Writable]| {
+            needless_ends(ends, faults, servers, PERIODS).into_iter().map(|(end, _)| end.node).collect::<Vec<_>>()
+        };
+        let ends = [end("a", 100, "exit status: 70"), end("b", 100, "signal: 9 (SIGKILL)")];
+        let always = [writable(&[(0, 200)])];
+        assert_eq!(needless(&ends, &[], &always), ["a"]);
+        assert_eq!(needless(&ends, &[fault(Some("b"), 90, 110), fault(None, 90, 110)], &always), ["a"]);
+        assert_eq!(needless(&ends, &[fault(Some("a"), 90, 96)], &always), [""; 0]);
+        assert_eq!(needless(&ends, &[], &[writable(&[(0, 95), (98, 200)])]), [""; 0], "2 s are not enough");
+        assert_eq!(needless(&ends, &[], &[writable(&[(0, 95)]), writable(&[(97, 200)])]), ["a"]);
+        assert_eq!(needless_ends(&ends, &[], &always, PERIODS)[0].1, 5 * SECOND);
+        assert_eq!(fenced(&ends), 1);
+    }
+
+    #[test]
+    fn a_loss_is_a_false_alarm_where_nothing_was_lost() {
+        let window = |at: i64| Window { noticed_us: at * SECOND, node: "a".to_owned(), is_open: false };
+        let windows = [window(10), window(50)];
+        assert_eq!(false_alarms(&windows, &[(8 * SECOND, 12 * SECOND)]), [&windows[1]]);
+        assert_eq!(false_alarms(&windows, &[(0, 60 * SECOND)]).len(), 0);
+        assert_eq!(false_alarms(&windows, &[]).len(), 2);
+    }
+}
