@@ -118,13 +118,17 @@ impl Field {
         if !self.kind.is_cluster() {
             return Some(0);
         }
-        let servers = self.servers_of_nodes().unwrap_or_default();
-        let used = |member: &Server| servers.iter().filter(|server| is_at(server, member)).count();
         let members = self.servers.members();
-        let most = (0..members.len()).max_by_key(|number| used(&members[*number]));
+        let used: Vec<u64> = match self.servers_of_nodes() {
+            Some(servers) => {
+                let of = |member: &Server| servers.iter().filter(|server| is_at(server, member)).count() as u64;
+                members.iter().map(of).collect()
+            }
+            None => members.iter().map(connections_of_nodes).collect(),
+        };
         let fit = |number: &usize| blocking(self.servers.takes_writes(*number));
-        most.filter(|number| used(&members[*number]) > 0 && fit(number))
-            .or_else(|| (0..members.len()).find(|number| fit(number)))
+        let most = (0..members.len()).max_by_key(|number| used[*number]).filter(|number| used[*number] > 0);
+        most.filter(fit).or_else(|| (0..members.len()).find(fit))
     }
 
     /// A server that knows what nodes have written.
@@ -242,6 +246,13 @@ fn servers(plan: &Plan) -> Servers {
             Servers::Group(blocking(Group::start_in(MEMBERS, expel, Network::new(MEMBERS).ok(), false)))
         }
     }
+}
+
+/// How many connections nodes have to a server.
+fn connections_of_nodes(server: &Server) -> u64 {
+    let sql = "SELECT COUNT(*) FROM information_schema.processlist WHERE user = 'carillon'";
+    let asking = async { server.try_root().await.ok()?.query_first::<u64, _>(sql).await.ok()? };
+    blocking(async { tokio::time::timeout(ASK, asking).await.ok().flatten() }).unwrap_or(0)
 }
 
 /// Whether the name that a server has for itself is that of a member.

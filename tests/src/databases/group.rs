@@ -93,6 +93,8 @@ impl Group {
             match state(member).await.as_deref() {
                 Some("ONLINE") => return Ok(()),
                 Some("RECOVERING") => {}
+                // A join that is refused takes a minute.
+                _ if self.others_know(number).await => {}
                 found => {
                     // One in state ERROR has to leave first.
                     let stop: &[&str] = if found == Some("ERROR") { &["STOP GROUP_REPLICATION"] } else { &[] };
@@ -104,6 +106,22 @@ impl Group {
         }
         let state = state(member).await;
         Err(format!("member {number} does not join, it is {state:?} ({said}): {}", member.log_end()))
+    }
+
+    /// Whether a member that is in the group still counts an earlier process of this one among its members.
+    async fn others_know(&self, number: usize) -> bool {
+        let sql = format!(
+            "SELECT SUM(MEMBER_ID = @@GLOBAL.server_uuid AND MEMBER_STATE = 'ONLINE') = 1 AND SUM(MEMBER_PORT = {}) > 0 \
+             FROM performance_schema.replication_group_members",
+            self.members[number].port()
+        );
+        for other in (0..self.members.len()).filter(|other| *other != number) {
+            let asking = async { self.members[other].try_root().await.ok()?.query_first::<u8, _>(&*sql).await.ok()? };
+            if tokio::time::timeout(Duration::from_secs(1), asking).await.ok().flatten() == Some(1) {
+                return true;
+            }
+        }
+        false
     }
 
     /// Makes the group anew from a member whose process runs. The others join it with [`Group::join`].
