@@ -54,7 +54,7 @@ impl Pace {
     pub const HARD: Pace = Pace { wires: 4, pauses_percent: 100 };
 }
 
-fn lanes(classes: &[Class], pace: Pace) -> Vec<Lane> {
+fn lanes(classes: &[Class], is_cluster: bool, pace: Pace) -> Vec<Lane> {
     let wire = |class: &Class| class.name().starts_with("wire-");
     let rare = |class: &Class| {
         class.loses_commits() || matches!(class, Class::DatabaseClock | Class::NodeClock | Class::NodeFrozenPastLease)
@@ -65,7 +65,9 @@ fn lanes(classes: &[Class], pace: Pace) -> Vec<Lane> {
     };
     let mut lanes: Vec<Lane> = (0..pace.wires).map(|_| of(&wire, (150, 900))).collect();
     lanes.push(of(&|class| class.reach() == Reach::Node && !wire(class) && !rare(class), (800, 2_500)));
-    lanes.push(of(&|class| class.reach() == Reach::Database && !rare(class), (8_000, 16_000)));
+    // A member takes longer to be with the others again than a server to answer.
+    let between = if is_cluster { (2_000, 6_000) } else { (8_000, 16_000) };
+    lanes.push(of(&|class| class.reach() == Reach::Database && !rare(class), between));
     lanes.push(of(&|class| rare(class), (15_000, 40_000)));
     lanes.retain(|lane| !lane.classes.is_empty());
     lanes
@@ -75,7 +77,7 @@ fn lanes(classes: &[Class], pace: Pace) -> Vec<Lane> {
 pub fn strike_all(field: &Field, classes: &[Class], seed: u64, pace: Pace, over: &AtomicBool) -> Counters {
     let counters = Mutex::new(Counters::default());
     std::thread::scope(|scope| {
-        for (n, lane) in lanes(classes, pace).into_iter().enumerate() {
+        for (n, lane) in lanes(classes, field.kind.is_cluster(), pace).into_iter().enumerate() {
             let mut dice = Dice::new(seed.wrapping_mul(1_000).wrapping_add(n as u64));
             let counters = &counters;
             scope.spawn(move || {
