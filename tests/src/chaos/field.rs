@@ -136,15 +136,15 @@ impl Field {
         &self.servers.members()[self.writer().unwrap_or(0)]
     }
 
-    /// The names of the servers that live nodes write through, as a node tells them.
+    /// The names of the servers that nodes write through, as each node that answers tells; `None` where none does.
     pub fn servers_of_nodes(&self) -> Option<Vec<String>> {
-        let said = self.nodes.iter().find_map(|node| {
+        let of = |node: &Target| {
             let (status, said) = node.member.server()?.try_get("/v1/cluster", ASK)?;
-            (status == 200).then_some(said)
-        })?;
-        let cluster: Value = serde_json::from_str(&said).ok()?;
-        let live = cluster["items"].as_array()?.iter().filter(|session| session["state"] == "live");
-        Some(live.filter_map(|session| session["server"].as_str().map(str::to_owned)).collect())
+            let cluster: Value = serde_json::from_str(&said).ok().filter(|_| status == 200)?;
+            cluster["database"]["identity"].as_str().map(str::to_owned)
+        };
+        let servers: Vec<String> = self.nodes.iter().filter_map(of).collect();
+        (!servers.is_empty()).then_some(servers)
     }
 
     /// The member that a fault hits: more often the one that nodes write through.

@@ -16,8 +16,7 @@ use super::dice::Dice;
 use super::field::{Field, Target};
 use super::outcome::{Begun, Counters, last_for, must_come, now_us};
 use super::wire::Flow;
-use crate::databases::{Servers, blocking};
-use crate::processes::state;
+use crate::databases::blocking;
 use crate::server::binary;
 
 /// How long nodes may take to give signs of life, to notice, to be ready again.
@@ -54,30 +53,27 @@ pub(super) fn older_state(field: &Field, dice: &mut Dice) -> Counters {
 
 /// The whole cluster is made anew from a member that was dead for a while; the others then take its state.
 pub(super) fn behind(field: &Field, dice: &mut Dice) -> Counters {
-    let Servers::Galera(galera) = &field.servers else {
-        return Err("only the members of Galera take the state of one that is behind".to_owned());
-    };
-    let (members, writer) = (galera.members(), field.writer().unwrap_or(0));
+    let (servers, writer) = (&field.servers, field.writer().unwrap_or(0));
+    let members = servers.members();
     let late = (writer + 1 + usize::from(dice.coin())) % members.len();
     let begun = Begun::on(None);
     members[late].kill();
     let from_us = now_us();
     go_on(field, dice)?;
-    let others = || (0..members.len()).filter(move |number| *number != late);
+    let all = || 0..members.len();
     let swap = || {
-        others().for_each(|number| members[number].kill());
+        all().filter(|number| *number != late).for_each(|number| members[number].kill());
         let until_us = now_us();
-        galera.bootstrap(late)?;
+        servers.bootstrap(late)?;
         Ok(until_us)
     };
     let back = || {
         members[late].kill();
-        galera.bootstrap(writer)
+        servers.bootstrap(writer)
     };
     let said = lost(field, dice, from_us, swap, back);
-    (0..members.len()).filter(|number| *number != late || said.is_err()).try_for_each(|number| {
-        if matches!(state(members[number].pid()), None | Some('Z')) { galera.join(number) } else { Ok(()) }
-    })?;
+    let first = if said.is_ok() { late } else { writer };
+    all().filter(|number| *number != first).try_for_each(|number| servers.join_anew(number, first))?;
     Ok(begun.seen(format!("made anew from member {late}, which was dead since then: {}", said?)))
 }
 

@@ -2,6 +2,8 @@
 
 use carillon_checker::fault::{End, Fault};
 
+use serde_json::{Value, json};
+
 use super::watch::Window;
 
 /// Two answers further apart than this are not one stretch.
@@ -24,11 +26,28 @@ impl Writable {
         }
     }
 
-    /// The longest stretch between two times.
-    fn longest(&self, from_us: i64, until_us: i64) -> i64 {
-        let within = |(from, until): &(i64, i64)| (*until).min(until_us) - (*from).max(from_us);
-        self.0.iter().map(within).max().unwrap_or(0).max(0)
+    /// As JSON: a list of pairs in microseconds since 1970.
+    pub fn to_json(&self) -> Value {
+        json!(self.0)
     }
+
+    /// The longest stretch between two times that no fault of `blocked` touches.
+    fn longest(&self, from_us: i64, until_us: i64, blocked: &[(i64, i64)]) -> i64 {
+        let within = self.0.iter().map(|(from, until)| ((*from).max(from_us), (*until).min(until_us)));
+        within.map(|stretch| longest_free(stretch, blocked)).max().unwrap_or(0)
+    }
+}
+
+/// The longest part of a stretch that none of these touches.
+fn longest_free((from_us, until_us): (i64, i64), blocked: &[(i64, i64)]) -> i64 {
+    let mut blocked: Vec<(i64, i64)> = blocked.to_vec();
+    blocked.sort_unstable();
+    let (mut free_from, mut longest) = (from_us, 0);
+    for (from, until) in blocked.into_iter().chain([(until_us, until_us)]) {
+        longest = longest.max(from.min(until_us) - free_from);
+        free_from = free_from.max(until);
+    }
+    longest
 }
 
 /// The periods of the nodes.
@@ -40,19 +59,33 @@ pub struct Periods {
     pub enough_us: i64,
 }
 
+/// Faults of a node that are over in a moment, whenever that was, or that take nothing from it: they keep no node from its writer.
+const PASSING: [&str; 6] =
+    ["wire-cut-before", "wire-cut-after", "wire-half-packet", "child-killed", "child-frozen", "node-clock"];
+/// Faults that end a node whatever the servers do.
+const ENDING: [&str; 2] = ["keeper-killed", "node-frozen-past-lease"];
+/// The server takes the writes of those that are connected, and nodes are not.
+const OF_ALL_NODES: &str = "out-of-connections";
+
 /// The ends with exit code 70 that neither a fault of the node nor the want of a writer explains, each with the time for which one server
-/// had taken writes in the last lease.
+/// had taken writes in the last lease while nothing kept the node from it.
 pub fn needless_ends(ends: &[End], faults: &[Fault], servers: &[Writable], periods: Periods) -> Vec<(End, i64)> {
-    let had_a_writer = |end: &End| {
+    let free = |end: &End| {
         let from_us = end.at_us - periods.self_kill_us;
-        servers.iter().map(|server| server.longest(from_us, end.at_us)).max().unwrap_or(0)
+        let keeps = |fault: &&Fault| {
+            let own = fault.node.as_ref() == Some(&end.node) && !PASSING.contains(&&*fault.class);
+            own || fault.loses_commits || fault.class == OF_ALL_NODES
+        };
+        let blocked: Vec<(i64, i64)> =
+            faults.iter().filter(keeps).map(|fault| (fault.from_us, fault.until_us)).collect();
+        servers.iter().map(|server| server.longest(from_us, end.at_us, &blocked)).max().unwrap_or(0)
     };
-    let has_own_fault = |end: &End| {
-        let own = |fault: &&Fault| fault.node.as_ref() == Some(&end.node) || fault.loses_commits;
-        faults.iter().filter(own).any(|fault| fault.touches(end.at_us - periods.self_kill_us, end.at_us, BLUR_US))
+    let was_ended = |end: &End| {
+        let own = |fault: &&Fault| fault.node.as_ref() == Some(&end.node) && ENDING.contains(&&*fault.class);
+        faults.iter().filter(own).any(|fault| fault.touches(end.at_us, end.at_us, BLUR_US))
     };
-    let fenced = ends.iter().filter(|end| end.how == FENCED && !has_own_fault(end));
-    fenced.map(|end| (end.clone(), had_a_writer(end))).filter(|(_, had_us)| *had_us >= periods.enough_us).collect()
+    let fenced = ends.iter().filter(|end| end.how == FENCED && !was_ended(end));
+    fenced.map(|end| (end.clone(), free(end))).filter(|(_, free_us)| *free_us >= periods.enough_us).collect()
 }
 
 /// How many nodes ended with exit code 70.
@@ -79,9 +112,9 @@ mod tests {
         End { node: node.to_owned(), at_us: at * SECOND, how: how.to_owned() }
     }
 
-    fn fault(node: Option<&str>, from: i64, until: i64) -> Fault {
+    fn fault(class: &str, node: Option<&str>, from: i64, until: i64) -> Fault {
         Fault {
-            class: "node-frozen".to_owned(),
+            class: class.to_owned(),
             node: node.map(str::to_owned),
             from_us: from * SECOND,
             until_us: until * SECOND,
@@ -103,8 +136,11 @@ mod tests {
     fn answers_that_follow_each_other_are_one_stretch() {
         let server = writable(&[(0, 10), (20, 24)]);
         assert_eq!(server, Writable(vec![(0, 10 * SECOND), (20 * SECOND, 24 * SECOND)]));
-        assert_eq!(server.longest(8 * SECOND, 23 * SECOND), 3 * SECOND);
-        assert_eq!(server.longest(11 * SECOND, 19 * SECOND), 0);
+        assert_eq!(server.longest(8 * SECOND, 23 * SECOND, &[]), 3 * SECOND);
+        let blocked = [(6 * SECOND, 7 * SECOND), (SECOND, 2 * SECOND)];
+        assert_eq!(server.longest(0, 30 * SECOND, &blocked), 4 * SECOND);
+        assert_eq!(server.longest(0, 30 * SECOND, &[(0, 22 * SECOND)]), 2 * SECOND);
+        assert_eq!(server.longest(11 * SECOND, 19 * SECOND, &[]), 0);
     }
 
     #[test]
@@ -115,8 +151,17 @@ mod tests {
         let ends = [end("a", 100, "exit status: 70"), end("b", 100, "signal: 9 (SIGKILL)")];
         let always = [writable(&[(0, 200)])];
         assert_eq!(needless(&ends, &[], &always), ["a"]);
-        assert_eq!(needless(&ends, &[fault(Some("b"), 90, 110), fault(None, 90, 110)], &always), ["a"]);
-        assert_eq!(needless(&ends, &[fault(Some("a"), 90, 96)], &always), [""; 0]);
+        let others = [fault("node-frozen", Some("b"), 90, 110), fault("database-killed", None, 90, 110)];
+        assert_eq!(needless(&ends, &others, &always), ["a"]);
+        assert_eq!(needless(&ends, &[fault("wire-cut-after", Some("a"), 90, 110)], &always), ["a"]);
+        for explains in [
+            fault("node-frozen", Some("a"), 94, 98),
+            fault("keeper-killed", Some("a"), 99, 103),
+            fault("out-of-connections", None, 90, 99),
+            Fault { loses_commits: true, ..fault("cluster-behind", None, 90, 99) },
+        ] {
+            assert_eq!(needless(&ends, std::slice::from_ref(&explains), &always), [""; 0], "{explains:?}");
+        }
         assert_eq!(needless(&ends, &[], &[writable(&[(0, 95), (98, 200)])]), [""; 0], "2 s are not enough");
         assert_eq!(needless(&ends, &[], &[writable(&[(0, 95)]), writable(&[(97, 200)])]), ["a"]);
         assert_eq!(needless_ends(&ends, &[], &always, PERIODS)[0].1, 5 * SECOND);

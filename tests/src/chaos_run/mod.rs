@@ -129,6 +129,8 @@ impl ChaosRun {
         self.keep("alerts.json", &alerts);
         self.keep("faults.json", &Evidence::faults_json(&counters.faults, &ends));
         let verdict = judge(&Evidence::read(&self.dir).expect("what was just written can be read"));
+        let writable: Vec<Value> = watched.iter().map(liveness::Writable::to_json).collect();
+        self.keep("writable.json", &json!(writable));
         let needless = self.needless(&field, &ends, &counters, &watched);
         let false_alarms = liveness::false_alarms(&windows, &counters.lossy);
         let false_alarms = false_alarms.iter().map(|window| format!("{window:?}")).collect();

@@ -87,6 +87,35 @@ impl Servers {
         }
     }
 
+    /// The cluster is made anew from the state of one member; the processes of all have ended. The others join it with
+    /// [`Servers::join_anew`].
+    ///
+    /// # Errors
+    /// Says what did not come.
+    pub fn bootstrap(&self, number: usize) -> Result<(), String> {
+        match self {
+            Servers::One(_) => Err("a server of its own is no cluster".to_owned()),
+            Servers::Galera(galera) => galera.bootstrap(number),
+            Servers::Group(group) => {
+                group.members()[number].try_start(&[], PATIENCE)?;
+                blocking(group.bootstrap(number))
+            }
+        }
+    }
+
+    /// A member whose process has ended takes the whole state of another one, whatever it had itself, and joins the others.
+    ///
+    /// # Errors
+    /// Says what did not come.
+    pub fn join_anew(&self, number: usize, donor: usize) -> Result<(), String> {
+        if let Servers::Group(group) = self {
+            group.members()[number].try_start(&[], PATIENCE)?;
+            blocking(group.clone_from(number, donor))?;
+            group.members()[number].kill();
+        }
+        self.start_again(number)
+    }
+
     /// A member whose process has ended is started and knows nothing of the others: it takes writes of its own.
     ///
     /// # Errors

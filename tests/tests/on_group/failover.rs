@@ -13,14 +13,12 @@ use carillon_tests::databases::Group;
 
 use super::{GRANT, as_root, options};
 
-const ASKED_BY: &str = "CARILLON_GROUP";
-
 fn is_asked_for() -> bool {
-    let asked = std::env::var_os(ASKED_BY).is_some();
-    if !asked {
-        carillon_tests::skipped::tell(&format!("a failover of Group Replication: {ASKED_BY}=1 asks for it"));
+    let missing = Group::not_asked_for();
+    if let Some(why) = &missing {
+        carillon_tests::skipped::tell(&format!("a failover of Group Replication: {why}"));
     }
-    asked
+    missing.is_none()
 }
 
 #[test]

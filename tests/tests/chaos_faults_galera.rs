@@ -1,0 +1,16 @@
+//! The faults of a cluster's members take effect, on Galera. They take minutes, so they run only where they are asked for.
+
+use carillon_tests::chaos::Kind;
+use carillon_tests::databases::Galera;
+
+mod chaos_faults;
+
+const KIND: Kind = Kind::Galera;
+
+fn is_asked_for() -> bool {
+    let missing = Galera::missing();
+    if let Some(why) = &missing {
+        carillon_tests::skipped::tell(&format!("the faults of a Galera cluster: {why}"));
+    }
+    missing.is_none()
+}

@@ -1,0 +1,16 @@
+//! The faults of a cluster's members take effect, on Group Replication. They take minutes, so they run only where they are asked for.
+
+use carillon_tests::chaos::Kind;
+use carillon_tests::databases::Group;
+
+mod chaos_faults;
+
+const KIND: Kind = Kind::Group;
+
+fn is_asked_for() -> bool {
+    let missing = Group::not_asked_for();
+    if let Some(why) = &missing {
+        carillon_tests::skipped::tell(&format!("the faults of a group of Group Replication: {why}"));
+    }
+    missing.is_none()
+}
