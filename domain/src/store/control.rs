@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::runs::reconcile_changed;
 use super::unit_of_work::UnitOfWork;
 use super::{
     Action, AuditDocument, AuditEntry, Author, Decided, Decision, Definition, JobKey, JobRow, Need, Rows, StillUnknown,
@@ -80,6 +81,7 @@ pub fn delete(job: JobId, if_generation: Option<u64>, author: &Author, rows: &Ro
     }
     rows.require_concurrent_of(vec![job])?;
     let mut work = UnitOfWork::of(rows);
+    reconcile_changed(&mut work, [job], rows)?;
     if let Err(rejected) = work.apply(job, &Event::Delete) {
         return refused(rejected);
     }
@@ -96,6 +98,9 @@ pub fn change(job: JobId, event: &Event, author: &Author, rows: &Rows) -> Reques
     let Some(before) = row_of(job, rows)? else { return refused(Rejected::Deleted) };
     rows.require_concurrent_of(vec![job])?;
     let mut work = UnitOfWork::of(rows);
+    if matches!(event, Event::Resume) {
+        reconcile_changed(&mut work, [job], rows)?;
+    }
     if let Err(rejected) = work.apply(job, event) {
         return refused(rejected);
     }

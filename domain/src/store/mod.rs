@@ -80,6 +80,8 @@ pub enum Need {
     Recorded(Vec<RunId>),
     /// History of these jobs that is due at this time or later.
     History(Vec<JobId>, Timestamp),
+    /// Up to when commits were lost, by the losses that are open or were accepted since this time.
+    Losses(Timestamp),
     /// Every concurrent run of these jobs.
     ConcurrentRunsOf(Vec<JobId>),
     /// The job's row that holds the run or in which it waits, or the concurrent run of that id.

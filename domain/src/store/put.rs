@@ -5,6 +5,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use super::runs::reconcile_changed;
 use super::unit_of_work::UnitOfWork;
 use super::{
     Action, AuditDocument, AuditEntry, Change, Decision, Definition, JobKey, JobRow, Need, PutIf, PutJob, Refusal, Rows,
@@ -32,6 +33,9 @@ pub fn put_jobs(puts: &[PutJob], rows: &Rows) -> Decision<Vec<Result<(JobRow, Ch
     let mut new_jobs = NewJobs::of(puts.iter().zip(&keys).filter(|(_, key)| stored(key).is_none()), rows)?;
     require_concurrent(puts.iter().zip(&keys).filter_map(|(put, key)| Some((put, key, stored(key)?))), rows)?;
     let mut work = UnitOfWork::of(rows);
+    let changed = puts.iter().zip(&keys).filter_map(|(put, key)| Some((put, key, stored(key)?)));
+    let changed: Vec<JobId> = changed.filter(changes).map(|(_, _, row)| row.state.id).collect();
+    reconcile_changed(&mut work, changed, rows)?;
     let put_one = |(put, key): (&PutJob, &JobKey)| {
         let (id, change) = match stored(key) {
             Some(row) => replace(&mut work, put, key, row)?,
@@ -71,6 +75,12 @@ fn audit_entry(
         before: before.map(AuditDocument::of_job),
         after: Some(AuditDocument::of_job(after)),
     })
+}
+
+/// Whether a put changes the job that is stored.
+fn changes((put, key, row): &(&PutJob, &JobKey, &JobRow)) -> bool {
+    let is_other = *row.definition.job != put.job || pause_event(put, row).is_some();
+    is_other && put.when.check(key, Some(row.state.generation)).is_ok()
 }
 
 /// A pause or a resume propagates to the concurrent runs of its job.

@@ -1,6 +1,7 @@
 //! The decisions of a store, on plain rows: no database, no test double.
 
 mod audit;
+mod changed_after_loss;
 mod people;
 mod rows;
 mod runs;

@@ -81,6 +81,7 @@ pub fn rows(row: JobRow) -> Rows {
     let mut rows = Rows::at(at(10), 10_000_000);
     rows.standing = Some(standing(SessionState::Live));
     rows.with_concurrent.insert(JOB);
+    rows.losses = Some((at(0), None));
     rows.due = Some(vec![rows.add_job(row)]);
     rows
 }

@@ -105,6 +105,10 @@ async fn read<T: Tables>(tables: &mut T, rows: &mut Rows, need: Need) -> StoreRe
             let records = history(tables, &jobs, since).await?;
             rows.add_history(jobs, since, records);
         }
+        Need::Losses(since) => {
+            let until = tables.windows(since).await?.iter().map(|loss| loss.window.until_at).max();
+            rows.losses = Some((since, until));
+        }
         Need::Recorded(runs) => {
             let recorded: BTreeSet<RunId> = tables.recorded_runs(&runs).await?.into_iter().collect();
             rows.recorded.extend(runs.into_iter().map(|run| (run, recorded.contains(&run))));

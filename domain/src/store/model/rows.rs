@@ -37,6 +37,8 @@ pub struct Rows {
     pub recorded: BTreeMap<RunId, bool>,
     /// See [`Need::History`]: of each job, from which due time on.
     pub history: BTreeMap<JobId, (Timestamp, Vec<RunRecord>)>,
+    /// See [`Need::Losses`]: since when it was asked, and up to when commits were lost.
+    pub losses: Option<(Timestamp, Option<Timestamp>)>,
     /// Jobs of which every concurrent run was read.
     pub with_concurrent: BTreeSet<JobId>,
     /// See [`Need::Due`]: in the order of their due times.
@@ -135,6 +137,12 @@ impl Rows {
     pub(in crate::store) fn require_history(&self, jobs: &[JobId], since: Timestamp) -> Result<(), Need> {
         let is_read = |job: &JobId| self.history.get(job).is_some_and(|(from, _)| *from <= since);
         if jobs.iter().all(is_read) { Ok(()) } else { Err(Need::History(jobs.to_vec(), since)) }
+    }
+
+    /// Up to when commits were lost; fails with a need, unless the losses since this time were read.
+    pub(in crate::store) fn require_losses(&self, since: Timestamp) -> Result<Option<Timestamp>, Need> {
+        let read = self.losses.filter(|(from, _)| *from <= since);
+        read.map(|(_, until)| until).ok_or(Need::Losses(since))
     }
 
     /// Fails with a need, unless it was read of all these runs whether they have a record.

@@ -15,6 +15,7 @@ pub use finish::finish;
 pub use settle::{release, settle};
 pub use split::{AfterRefusal, SplitFinish};
 pub use start::{optimistic_start, start};
+pub(in crate::store) use write_back::reconcile_changed;
 pub use write_back::write_back;
 
 use super::unit_of_work::UnitOfWork;
