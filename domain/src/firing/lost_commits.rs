@@ -58,7 +58,9 @@ pub(super) fn write_back(job: &Job, timeline: &Timeline, state: &JobState, held:
         Trigger::Schedule | Trigger::Misfire => {}
     }
     let of_backlog = trigger == Trigger::Misfire && next.catch_up_until >= Some(due_at);
-    if is_here && (job.overlap != Overlap::Allow || of_backlog) {
+    // The end of a manual run decides on due times that passed meanwhile. Here they passed before it began, and some may have run.
+    let takes_the_row = trigger != Trigger::Manual && (job.overlap != Overlap::Allow || of_backlog);
+    if is_here && takes_the_row {
         (next.phase, next.cancel) = (Phase::Executing(held), None);
         return Ok(Transition::to(next, TransitionKind::WrittenBack));
     }

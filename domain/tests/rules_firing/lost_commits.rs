@@ -200,12 +200,21 @@ fn a_retry_that_nobody_knows_is_lost_before_a_firing_that_is_known() {
     }
 }
 
+/// The end of a pause, too, records in one stretch what the row has forgotten.
 #[test]
-fn neither_a_paused_row_nor_a_held_one_is_moved() {
+fn a_paused_row_is_moved_and_one_that_executes_is_not() {
     let event = Event::Reconcile { known: vec![known(180, 1)] };
     let mut paused = JobFixture::new(every(60));
     paused.pause(10, None).unwrap();
-    assert_eq!(paused.apply(&event), Err(Rejected::NothingDue), "the end of the pause records its due times");
+    assert_eq!(paused.apply(&event), Ok(TransitionKind::Rearmed));
+    assert_eq!(
+        (paused.history(), paused.armed().due_at),
+        (vec![format!("schedule 60..120 x2 {LOST_REASON}")], at(240))
+    );
+    let mut prepared = JobFixture::new(every(60));
+    prepared.claim_ahead(50, 20).unwrap();
+    assert_eq!(prepared.apply(&event), Ok(TransitionKind::Rearmed), "its node releases it");
+    assert_eq!((prepared.armed().due_at, prepared.history().len()), (at(240), 1));
     let mut held = JobFixture::new(every(60));
     held.run(60);
     assert_eq!(held.apply(&event), Err(Rejected::NothingDue));

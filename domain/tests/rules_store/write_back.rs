@@ -192,6 +192,25 @@ fn an_end_that_is_written_late_leaves_no_due_time_out() {
     assert_eq!(armed.map(|firing| firing.due_at), Some(at(20)), "nobody knows of it yet");
 }
 
+/// The row waits with a manual run and with the firing of second 10. The manual run began late, so it says nothing about due times that passed
+/// before; some of them have run.
+#[test]
+fn a_manual_run_that_is_written_back_decides_no_due_time() {
+    let triggered = after(&row(&job()), &Event::Trigger { run: run(9) }, at(5));
+    let known = known(9, 5);
+    let firing = Firing::manual(at(5));
+    let lives = KnownRun { held: Held { firing, started_at: Some(at(31)), ..known.held }, ..known };
+    let over = KnownRun { ended: Some(Ending::new(Status::Succeeded, at(32))), ..lives.clone() };
+    for (name, run_of, records) in [("it lives", lives, vec![]), ("it is over", over, vec![Status::Succeeded])] {
+        let done = written(vec![run_of], triggered.clone());
+        let told: Vec<Status> = done.write.records.iter().map(|record| record.status).collect();
+        assert_eq!(told, records, "{name}");
+        let state = done.write.jobs[0].after.as_ref().expect("the row");
+        assert_eq!(state.armed.map(|armed| armed.due_at), Some(at(10)), "{name}");
+        assert_eq!((state.phase, state.manual), (Phase::Idle, None), "{name}");
+    }
+}
+
 #[test]
 fn an_end_in_a_row_that_still_executes_is_the_end_of_that_row() {
     let done = written(vec![ended(1, 10, Status::Failed)], executing(&job()));

@@ -177,7 +177,7 @@ impl Field {
         self.complaints.lock().unwrap_or_else(PoisonError::into_inner).push(what);
     }
 
-    /// What was noted.
+    /// All that was noted.
     pub fn complaints(&self) -> Vec<String> {
         self.complaints.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

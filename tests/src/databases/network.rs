@@ -26,7 +26,7 @@ impl Place {
     }
 }
 
-/// What a member that is cut off does not get any more.
+/// The traffic that a member which is cut off does not get any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cut {
     /// Nothing passes between it and the other members; clients reach it.

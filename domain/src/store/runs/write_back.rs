@@ -80,8 +80,8 @@ fn row_for(work: &mut UnitOfWork, known: &KnownRun, losses_until: Timestamp) -> 
     Some(applied.concurrent.map_or(own, RowKey::Concurrent))
 }
 
-/// Before a person's change of these jobs, which records what their rows wait for: rows that may have lost commits are moved behind the due
-/// times that have a run or a record. A record that ends with such a due time would not be written at all.
+/// Before a person's change of these jobs, as it records what their rows wait for. Rows that may have lost commits are moved first, behind the
+/// due times that have a run or a record. A record that ends with such a due time would not be written at all.
 pub(in crate::store) fn reconcile_changed(
     work: &mut UnitOfWork,
     jobs: impl IntoIterator<Item = JobId>,
