@@ -93,6 +93,8 @@ pub fn a_start_follows_its_answer() {
     driver.answer_start(Ok(vec![StartAnswer::Early { start_at: utc(7) }]));
     assert!(driver.starts().is_empty());
     assert!(driver.node.next_wake().as_ms() <= 7);
+    driver.tick(6);
+    assert!(driver.starts().is_empty(), "early: not asked again before its time");
     driver.tick(7);
     assert_eq!(driver.starts(), [claimed.at], "early: asked again in time");
 }

@@ -55,6 +55,20 @@ pub fn what_runs_is_written_back_and_recorded_where_it_was_written() {
 }
 
 #[test]
+pub fn a_run_that_is_to_be_replaced_is_asked_about_where_it_was_written() {
+    let mut driver = Driver::new(config());
+    let running = driver.execute();
+    told(&mut driver, Some(window()));
+    driver.take();
+    let (at, replace_at) = (beside(&running), Some(utc(2_000)));
+    driver.wrote_back(Ok(Some(vec![WriteBackAnswer::Executing { at, replace_at }])));
+    driver.tick(1_999);
+    assert_eq!(driver.settles(), []);
+    driver.tick(2_000);
+    assert_eq!(driver.settles(), [at], "the store is asked whether a newer firing replaces it");
+}
+
+#[test]
 pub fn it_is_written_once_for_each_loss() {
     let mut driver = Driver::new(config());
     let running = driver.execute();
@@ -212,18 +226,25 @@ pub fn no_more_ends_are_remembered_than_configured() {
 
 #[test]
 pub fn a_start_and_a_record_on_their_way_are_waited_for() {
-    let mut driver = Driver::new(config());
-    let first = driver.execute();
-    driver.exit(first.at.run);
-    driver.tick(1_000);
-    let second = driver.prepare(1_000);
-    driver.take();
-    told(&mut driver, Some(window()));
-    assert!(!driver.is_in_flight(CallKind::WriteBack));
-    driver.answer_start(Ok(vec![started(&second)]));
-    assert!(!driver.is_in_flight(CallKind::WriteBack), "the record may be lost or not");
-    driver.recorded();
-    assert_eq!(ids(&sent(&mut driver)), [first.at.run, second.at.run]);
+    for start_first in [true, false] {
+        let mut driver = Driver::new(config());
+        let first = driver.execute();
+        driver.exit(first.at.run);
+        driver.tick(1_000);
+        let second = driver.prepare(1_000);
+        driver.take();
+        told(&mut driver, Some(window()));
+        assert!(!driver.is_in_flight(CallKind::WriteBack));
+        for answers_start in [start_first, !start_first] {
+            assert!(!driver.is_in_flight(CallKind::WriteBack), "the other one may be lost or not");
+            if answers_start {
+                driver.answer_start(Ok(vec![started(&second)]));
+            } else {
+                driver.recorded();
+            }
+        }
+        assert_eq!(ids(&sent(&mut driver)), [first.at.run, second.at.run]);
+    }
 }
 
 #[test]

@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 
 use crate::firing::{Firing, Held};
 use crate::guard::{Guard, enabled};
+use crate::id::RunId;
 use crate::lost_commits::LossWindow;
 use crate::matrix::Event;
 use crate::node::call::{Call, CallFailure, CallKind, WriteBackRequest};
@@ -159,12 +160,12 @@ impl Node {
 
     fn write_back_failed(&mut self, sent: &[RunRef], failure: CallFailure, now: BootTime) {
         self.agenda.backoffs.failed(CallKind::WriteBack, now);
-        let (living, ended): (Vec<RunRef>, Vec<RunRef>) = sent.iter().partition(|at| self.runs.contains_key(&at.run));
-        for at in &living {
-            self.react(at.run, FAILED.event(failure), Facts::default(), now);
+        let living: Vec<RunId> = sent.iter().map(|at| at.run).filter(|run| self.runs.contains_key(run)).collect();
+        for run in &living {
+            self.react(*run, FAILED.event(failure), Facts::default(), now);
         }
         // Ends that were remembered have no stage.
-        if living.is_empty() || !ended.is_empty() {
+        if living.is_empty() {
             self.write_back.again();
         }
     }
