@@ -33,11 +33,11 @@ pub fn check(case: &Case) -> Vec<Finding> {
         let Some(job) = case.evidence.job(name) else { continue };
         if job.overlap == Overlap::Allow {
             // Different firings may live side by side; one firing may not.
-            let mut by_due: BTreeMap<i64, Vec<&Life>> = BTreeMap::new();
+            let mut by_firing: BTreeMap<(i64, bool), Vec<&Life>> = BTreeMap::new();
             for life in lives {
-                by_due.entry(life.due_us).or_default().push(life);
+                by_firing.entry((life.due_us, is_manual(case, life))).or_default().push(life);
             }
-            findings.extend(by_due.values().flat_map(|of_due| overlaps(job, of_due)));
+            findings.extend(by_firing.values().flat_map(|of_due| overlaps(job, of_due)));
         } else {
             findings.extend(overlaps(job, &lives));
             findings.extend(tokens(job, &lives));
@@ -46,12 +46,17 @@ pub fn check(case: &Case) -> Vec<Finding> {
     findings
 }
 
+/// Whether a person asked for it. Its due time may be, to the millisecond, one of the schedule.
+fn is_manual(case: &Case, life: &Life) -> bool {
+    case.record_of.get(&*life.run).is_some_and(|record| record.is_manual())
+}
+
 fn started_twice(case: &Case) -> Vec<Finding> {
     let mut first: BTreeMap<(Firing, u64), &Life> = BTreeMap::new();
     let mut findings = Vec::new();
     for life in &case.evidence.lives {
-        let manual = case.record_of.get(&*life.run).is_some_and(|record| record.is_manual());
-        let Some(other) = first.insert(((&life.job, life.due_us, manual), life.attempt), life) else { continue };
+        let firing = (&*life.job, life.due_us, is_manual(case, life));
+        let Some(other) = first.insert((firing, life.attempt), life) else { continue };
         // Two processes of one run have been found already.
         if other.run == life.run || case.may_come_again(life) || case.may_come_again(other) {
             continue;
