@@ -1,7 +1,7 @@
 //! Lost commits ([`crate::lost_commits`]): runs that their nodes know are written back. Other firings that may have started are recorded as
 //! lost and never started.
 
-use super::control::{release_scheduled, skipped_records};
+use super::control::skipped_records;
 use super::{ConcurrentRun, Firing, Held, JobState, Phase, Rejected, Transition, TransitionKind, Waiting};
 use crate::guard::{Guard, enabled};
 use crate::id::JobId;
@@ -101,17 +101,15 @@ pub struct KnownDue {
     pub first_due_at: Timestamp,
 }
 
-/// Moves a row that does not execute behind the newest due time that is known. Earlier ones that nobody knows are recorded as lost: nobody
-/// starts them after a newer one. A prepared firing is among them, as its node releases it while the loss is open.
+/// Moves an Idle row behind the newest due time that is known. Earlier ones that nobody knows are recorded as lost: nobody starts them after
+/// a newer one.
 pub(super) fn reconcile(
     timeline: &Timeline,
     state: &JobState,
     known: &[KnownDue],
     now: Timestamp,
 ) -> Result<Transition, Rejected> {
-    let mut next = state.clone();
-    release_scheduled(&mut next);
-    let armed = next.armed.filter(|_| next.phase == Phase::Idle).ok_or(Rejected::NothingDue)?;
+    let armed = state.armed.filter(|_| state.phase == Phase::Idle).ok_or(Rejected::NothingDue)?;
     let is_armed = |one: &KnownDue| one.due_at == armed.due_at && one.attempt >= armed.attempt;
     let behind = || known.iter().filter(|one| one.due_at > armed.due_at || is_armed(one));
     let newest = behind().map(|one| one.due_at).max().ok_or(Rejected::NothingDue)?;
@@ -128,6 +126,7 @@ pub(super) fn reconcile(
         }
         from = from.max(one.due_at);
     }
+    let mut next = state.clone();
     next.cursor = next.cursor.max(newest);
     next.arm_after(timeline, newest);
     Ok(Transition::to(next, TransitionKind::Rearmed).with(records))

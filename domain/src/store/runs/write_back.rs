@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::firing::{Event, FiringKey, JobState, KnownDue, Phase, Rejected, highest_version_until};
+use crate::firing::{Event, FiringKey, KnownDue, Phase, Rejected, highest_version_until};
 use crate::guard::{Guard, enabled};
 use crate::id::JobId;
 use crate::node::call::WriteBackRequest;
@@ -87,22 +87,13 @@ pub(in crate::store) fn reconcile_changed(
     jobs: impl IntoIterator<Item = JobId>,
     rows: &Rows,
 ) -> Result<(), Need> {
-    let waits = |job: JobId| Some((job, waits_since(&work.job(job)?.0)?));
+    let waits = |job: JobId| Some((job, work.job(job)?.0.armed?.due_at));
     let overdue = jobs.into_iter().filter_map(waits).filter(|(_, due_at)| *due_at <= rows.now);
     let mut overdue: Vec<(JobId, Timestamp)> = overdue.collect();
     let Some(since) = overdue.iter().map(|(_, due_at)| *due_at).min() else { return Ok(()) };
     let Some(until) = rows.require_losses(since)?.filter(|_| enabled(Guard::LostCommitsKnown)) else { return Ok(()) };
     overdue.retain(|(_, due_at)| *due_at <= until);
     reconcile(work, &overdue, rows)
-}
-
-/// The due time of the schedule that a row waits with.
-fn waits_since(state: &JobState) -> Option<Timestamp> {
-    let prepared = match state.phase {
-        Phase::Prepared(held) if held.firing.trigger != Trigger::Manual => Some(held.firing),
-        Phase::Idle | Phase::Prepared(_) | Phase::Executing(_) => None,
-    };
-    prepared.or(state.armed).map(|firing| firing.due_at)
 }
 
 /// Before a claim of rows that may have lost commits: each is moved behind the due times that have a run or a record.
