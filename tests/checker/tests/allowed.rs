@@ -102,6 +102,13 @@ const ALLOWED: &[(&str, Story)] = &[
         w.alerts.routes = [("of-a".to_owned(), "a".to_owned())].into();
         w.alerts.heard = vec![alert("failed", "open", "a-2-1")];
     }),
+    ("a manual run that was asked for in the millisecond of a due time", |w| {
+        w.act("b", Deed::Trigger, T + 3 * S, Some("b-man"));
+        let (mut life, mut record) = ran("b", 3, 1);
+        (life.run, record.id, record.trigger) = ("b-man".into(), "b-man".into(), "manual".into());
+        life.token += 1;
+        w.also((life, record));
+    }),
     ("a manual run that was asked for", |w| {
         w.act("b", Deed::Trigger, T + 3 * S, Some("b-man"));
         let (mut life, mut record) = ran("b", 3, 1);
