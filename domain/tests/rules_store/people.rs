@@ -6,13 +6,14 @@ use std::sync::Arc;
 
 use carillon_domain::firing::{Event, FiringKey, Phase};
 use carillon_domain::id::JobId;
+use carillon_domain::job::Job;
 use carillon_domain::run::Trigger;
 use carillon_domain::store::{
     Author, Change, JobKey, Need, PutIf, PutJob, Refusal, Rows, accept_losses, cancel, change, delete, distinct_names,
     put_jobs, trigger,
 };
 
-use super::rows::{JOB, at, decided, held, job, prepared, row, rows, run, window, written};
+use super::rows::{JOB, after, at, decided, held, job, prepared, row, rows, run, window, written};
 
 fn key() -> JobKey {
     JobKey { namespace: "default".into(), name: "report".into() }
@@ -62,8 +63,45 @@ fn a_put_applies_only_under_its_condition() {
 }
 
 #[test]
+fn a_put_pauses_and_resumes_with_the_concurrent_runs_of_its_job() {
+    let pausing = |paused| PutJob { paused, ..put(PutIf::Any) };
+    let running = row(&job());
+    let stopped = after(&running, &Event::Pause { until: None, reason: None }, at(5));
+    for (stored, paused, changes) in [
+        (&running, Some(true), true),
+        (&running, Some(false), false),
+        (&running, None, false),
+        (&stopped, Some(true), false),
+        (&stopped, Some(false), true),
+        (&stopped, None, false),
+    ] {
+        let mut rows = rows(stored.clone());
+        rows.names.insert(key(), Some(JOB));
+        let saved = decided(put_jobs(&[pausing(paused)], &rows)).answer.remove(0);
+        let is_paused = saved.as_ref().map(|(row, _)| row.state.pause.is_some());
+        assert_eq!(is_paused, Ok(paused.unwrap_or(stored.state.pause.is_some())), "{paused:?}");
+        let change = if changes { Change::Updated } else { Change::Unchanged };
+        assert_eq!(saved.map(|(_, change)| change), Ok(change), "{paused:?}");
+        // Only a change asks for them.
+        rows.with_concurrent.clear();
+        let asked = put_jobs(&[pausing(paused)], &rows).map(|_| ());
+        assert_eq!(asked, if changes { Err(Need::ConcurrentRunsOf(vec![JOB])) } else { Ok(()) }, "{paused:?}");
+        let stale = PutJob { when: PutIf::Absent, ..pausing(paused) };
+        assert!(put_jobs(&[stale], &rows).is_ok_and(|refused| refused.answer[0].is_err()), "{paused:?}");
+    }
+}
+
+#[test]
 fn a_name_that_comes_twice_begins_another_batch() {
-    assert_eq!(distinct_names(&[put(PutIf::Any), put(PutIf::Any)]), 1);
+    let of = |namespace: &str, name: &str| PutJob {
+        job: Job { namespace: namespace.into(), name: name.into(), ..job() },
+        ..put(PutIf::Any)
+    };
+    let (a, b, other) = (of("default", "a"), of("default", "b"), of("other", "a"));
+    assert_eq!(distinct_names(&[]), 0);
+    assert_eq!(distinct_names(&[a.clone(), a.clone()]), 1);
+    assert_eq!(distinct_names(&[a.clone(), b.clone(), other.clone()]), 3);
+    assert_eq!(distinct_names(&[a.clone(), other, a, b]), 2);
 }
 
 #[test]

@@ -1,12 +1,16 @@
 //! Sessions: heartbeat, close, expire, sweep.
 
 use carillon_domain::firing::Phase;
-use carillon_domain::node::call::{BeatAnswer, Me};
+use carillon_domain::lost_commits::LossWindow;
+use carillon_domain::node::call::{BeatAnswer, ClaimRequest, Me};
 use carillon_domain::store::{
-    KnownSession, Need, NewSession, Rows, SessionState, SessionWrite, Standing, close, expire, heartbeat, open, sweep,
+    KnownSession, Need, NewSession, Rows, SessionState, SessionWrite, Standing, claim, close, expire, heartbeat, open,
+    sweep,
 };
 
-use super::rows::{at, decided, executing, job, me, prepared, row, rows, session, standing, window, written};
+use super::rows::{
+    at, claim_request, decided, executing, job, me, prepared, row, rows, session, standing, window, written,
+};
 
 fn asks() -> Me {
     Me { session: me(), acked: 5 }
@@ -48,6 +52,27 @@ fn a_heartbeat_tells_whether_the_session_lives_and_what_is_open() {
     assert_eq!(answer(standing(SessionState::Ended), ended()), BeatAnswer::Fenced);
     assert_eq!(answer(standing(SessionState::Live), Vec::new()), BeatAnswer::Fenced);
     assert_eq!(answer(behind, ended()), BeatAnswer::WentBack);
+}
+
+/// The row was deleted when the session ended, or it is lost with the commits that wrote it.
+#[test]
+fn a_session_without_a_row_has_lost_commits_unless_its_last_sequence_was_kept() {
+    let noticed = |acked, spent_seq, last_heard| {
+        let standing = Some(Standing::default());
+        let rows = Rows { standing, spent_seq, last_heard, ..rows(row(&job())) };
+        let request = ClaimRequest { me: Me { acked, ..asks() }, ..claim_request() };
+        claim(&request, &rows).map(|done| done.write.loss.map(|loss| loss.window))
+    };
+    assert_eq!(noticed(0, None, None), Ok(None), "nothing was acknowledged to it");
+    assert_eq!(noticed(5, None, None), Err(Need::SpentSeq(me())));
+    assert_eq!(noticed(5, Some(Some(5)), None), Ok(None), "it ended in order");
+    for known in [Some(4), None] {
+        assert_eq!(noticed(5, Some(known), None), Err(Need::LastHeard), "known: {known:?}");
+        for (last_heard, from) in [(Some(at(7)), 7), (None, 10), (Some(at(12)), 10)] {
+            let window = LossWindow { from_at: at(from), until_at: at(10), noticed_at: at(10) };
+            assert_eq!(noticed(5, Some(known), Some(last_heard)), Ok(Some(window)), "{known:?}, {last_heard:?}");
+        }
+    }
 }
 
 #[test]

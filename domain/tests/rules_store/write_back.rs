@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use carillon_domain::firing::{Event, Firing, FiringKey, Held, Phase};
-use carillon_domain::id::{RunId, SessionId};
+use carillon_domain::firing::{ConcurrentRun, Event, Firing, FiringKey, Held, Phase};
+use carillon_domain::id::{JobId, RunId, SessionId};
 use carillon_domain::job::{Job, OnLost, Overlap, Retry};
 use carillon_domain::lost_commits::LossWindow;
 use carillon_domain::node::call::{Me, WriteBackRequest};
@@ -148,7 +148,7 @@ fn a_row_beside_is_taken_unless_another_session_runs_the_same_firing() {
         let phase = if phase == "executing" { Phase::Executing(held) } else { Phase::Prepared(held) };
         let mut rows = rows_of(row(&allows(Overlap::Allow)));
         let (state, definition) = (row(&job()).state, row(&allows(Overlap::Allow)).definition);
-        let beside = carillon_domain::firing::ConcurrentRun {
+        let beside = ConcurrentRun {
             key: key(30),
             version: state.version,
             phase,
@@ -261,8 +261,12 @@ fn a_claim_after_it_records_as_lost_only_what_nobody_knows() {
         let state = beside.write.jobs[0].after.clone().expect("the row");
         let definition = row(&job).definition;
         let mut rows = rows_of(JobRow { state, definition: definition.clone() });
-        let beside = beside.write.concurrent[0].after.clone().expect("a row beside");
-        rows.add_concurrent(ConcurrentJob { row: Arc::unwrap_or_clone(beside), definition });
+        let beside = Arc::unwrap_or_clone(beside.write.concurrent[0].after.clone().expect("a row beside"));
+        // A run of another job tells nothing of this one.
+        let other = FiringKey { job: JobId(8), ..key(40) };
+        let of_other = ConcurrentRun { key: other, ..beside.clone() };
+        rows.add_concurrent(ConcurrentJob { row: of_other, definition: definition.clone() });
+        rows.add_concurrent(ConcurrentJob { row: beside, definition });
         let mut record = RunRecord::commits_lost(JOB, Some(run(2)), (at(20), Trigger::Schedule, 1), at(21));
         record.status = Status::Succeeded;
         rows.add_history(vec![JOB], at(0), vec![record]);
@@ -340,6 +344,9 @@ fn a_loss_is_accepted_once_all_that_live_have_written_back() {
         let found = found.as_ref().map(|still| (still.nodes.iter().map(String::as_str).collect(), still.until));
         assert_eq!(found, expected.map(|(nodes, until)| (nodes, at(until))), "{name}");
     }
+    let both = [session("dead", 50, Some(0)), session("lives", 60, Some(0))];
+    let found = still_unknown(&lost(), &both, patience, at(70)).map(|still| (still.nodes, still.until));
+    assert_eq!(found, Some((vec!["lives".to_owned()], at(80))), "nobody waits for the dead one");
     assert_eq!(still_unknown(&lost(), &[session("a", 70, Some(0))], Duration::ZERO, at(70)), None, "one process");
 }
 
