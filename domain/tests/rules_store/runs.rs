@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use carillon_domain::firing::{Event, JobState, LastEnd, Phase};
+use carillon_domain::id::JobId;
 use carillon_domain::job::{Job, Overlap};
-use carillon_domain::node::call::Me;
+use carillon_domain::node::call::{ClaimRequest, Me};
 use carillon_domain::node::port::{FinishAnswer, Finished, Next, RowKey, RunRef, SettleAnswer, StartAnswer};
 use carillon_domain::run::{Ending, Output, Status};
 use carillon_domain::store::{
@@ -36,10 +37,36 @@ fn a_claim_takes_due_rows_under_the_ids_given() {
 
 #[test]
 fn a_due_firing_starts_in_the_commit_of_its_claim_where_a_place_is_free() {
-    let request = carillon_domain::node::call::ClaimRequest { places: 1, ..claim_request() };
+    let request = ClaimRequest { places: 1, ..claim_request() };
     let claimed = decided(claim(&request, &rows(row(&job()))));
     assert_eq!(claimed.answer[0].held.started_at, Some(at(10)));
     assert!(matches!(written(&claimed), Some(Phase::Executing(_))));
+}
+
+#[test]
+fn a_claim_starts_no_more_than_it_has_places_for() {
+    let request = |places| ClaimRequest { places, ..claim_request() };
+    let mut rows = rows(row(&job()));
+    let second = row(&job());
+    let state = Arc::new(JobState { id: JobId(8), ..JobState::clone(&second.state) });
+    let second = rows.add_job(JobRow { state, ..second });
+    rows.due.as_mut().expect("the first one").push(second);
+    rows.with_concurrent.insert(JobId(8));
+    for places in 0..=2 {
+        let claimed = decided(claim(&request(places), &rows)).answer;
+        let started = claimed.iter().filter(|claimed| claimed.held.started_at.is_some()).count();
+        assert_eq!((claimed.len(), started), (2, places), "{places}");
+    }
+}
+
+#[test]
+fn a_claim_that_may_start_needs_the_concurrent_runs_of_a_job_that_forbids_overlap() {
+    for (overlap, places, asks) in [(Overlap::Skip, 1, true), (Overlap::Skip, 0, false), (Overlap::Allow, 1, false)] {
+        let mut rows = rows(row(&Job { overlap, ..job() }));
+        rows.with_concurrent.clear();
+        let asked = claim(&ClaimRequest { places, ..claim_request() }, &rows).err();
+        assert_eq!(asked, asks.then(|| Need::ConcurrentRunsOf(vec![JOB])), "{overlap:?}, {places} places");
+    }
 }
 
 /// Who claims nothing: each line is a standing of the session, and whether a loss is recorded.
