@@ -54,7 +54,7 @@ fn main() -> ExitCode {
     let report = report(&settings, &chaos_run, &told);
     print!("{}", report.markdown());
     println!("\nkept as {}", report.keep().expect("the report can be kept").display());
-    if told.is_clean() && !settings.says("keep") {
+    if told.is_clean() && told.needless.is_empty() && !settings.says("keep") {
         let _left_over = std::fs::remove_dir_all(&chaos_run.dir);
     } else {
         println!("`carillon-check {}` judges it again", chaos_run.dir.display());
