@@ -138,6 +138,8 @@ fn more_than_ten_broken_things_of_a_lone_server_are_found() {
     let (found, code) = doctor(dir.path(), &[]);
     assert!(before == files(dir.path()), "it changed something");
     assert_eq!(code, 1);
+    // A key of root may be read by the group of the server's user.
+    let mode_of_key = if nix::unistd::geteuid().is_root() { "chmod 640" } else { "chmod 600" };
     assert_found(
         &found,
         &[
@@ -151,7 +153,7 @@ fn more_than_ten_broken_things_of_a_lone_server_are_found() {
             ("schema", "error", "99", "newer Carillon"),
             ("port", "error", "listens at", "http.bind"),
             ("certificate", "error", "expired", "Renew"),
-            ("TLS files", "error", "http.tls.key", "chmod 640"),
+            ("TLS files", "error", "http.tls.key", mode_of_key),
             ("plugins", "warning", "broken.so", "plugin inspect"),
             ("plugins", "warning", "ghost", "plugins.in_process"),
             ("alerts", "error", "missing.pem", ""),
