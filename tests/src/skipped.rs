@@ -8,3 +8,11 @@ pub fn tell(what: &str) {
     // Not through the macros, which tests capture.
     let _unheard = std::io::stderr().write_all(words.as_bytes());
 }
+
+/// Whether something can be tested, as nothing is `missing` for it; else says so.
+pub fn can_be_tested(what: &str, missing: Option<String>) -> bool {
+    if let Some(why) = &missing {
+        tell(&format!("{what}: {why}"));
+    }
+    missing.is_none()
+}

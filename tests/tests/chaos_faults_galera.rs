@@ -8,9 +8,5 @@ mod chaos_faults;
 const KIND: Kind = Kind::Galera;
 
 fn is_asked_for() -> bool {
-    let missing = Galera::missing();
-    if let Some(why) = &missing {
-        carillon_tests::skipped::tell(&format!("the faults of a Galera cluster: {why}"));
-    }
-    missing.is_none()
+    carillon_tests::skipped::can_be_tested("the faults of a Galera cluster", Galera::missing())
 }

@@ -8,9 +8,5 @@ mod chaos_faults;
 const KIND: Kind = Kind::Group;
 
 fn is_asked_for() -> bool {
-    let missing = Group::not_asked_for();
-    if let Some(why) = &missing {
-        carillon_tests::skipped::tell(&format!("the faults of a group of Group Replication: {why}"));
-    }
-    missing.is_none()
+    carillon_tests::skipped::can_be_tested("the faults of a group of Group Replication", Group::not_asked_for())
 }

@@ -14,11 +14,7 @@ use carillon_tests::databases::Group;
 use super::{GRANT, as_root, options};
 
 fn is_asked_for() -> bool {
-    let missing = Group::not_asked_for();
-    if let Some(why) = &missing {
-        carillon_tests::skipped::tell(&format!("a failover of Group Replication: {why}"));
-    }
-    missing.is_none()
+    carillon_tests::skipped::can_be_tested("a failover of Group Replication", Group::not_asked_for())
 }
 
 #[test]
