@@ -14,7 +14,7 @@ use super::outcome::last_for;
 use super::timing::Timing;
 use super::wire::Wires;
 use crate::cluster::{Cluster, Member};
-use crate::databases::{Clock, Database, Galera, Group, Network, Server, Servers, Surroundings, blocking};
+use crate::databases::{Clock, Database, Galera, Group, MEMBERS, Network, Server, Servers, Surroundings, blocking};
 
 /// The parts of a field.
 #[derive(Debug, Clone)]
@@ -221,9 +221,6 @@ const GRANT: &str = "GRANT SELECT ON performance_schema.replication_group_member
 
 /// The others wait so many seconds for a member that does not answer; servers come with 5, which a short lease does not outlast.
 const EXPEL_AFTER: u32 = 5;
-
-/// How many members a cluster has.
-const MEMBERS: usize = 3;
 
 fn servers(plan: &Plan) -> Servers {
     match plan.kind {

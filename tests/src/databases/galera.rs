@@ -12,7 +12,7 @@ use super::network::Network;
 use super::server::{INIT_OF_MEMBERS, Server, Surroundings, free_port};
 
 /// How many members a cluster has: one may go.
-const MEMBERS: usize = 3;
+pub const MEMBERS: usize = 3;
 
 /// How long a member may take to have everything.
 const PATIENCE: Duration = Duration::from_secs(120);

@@ -18,7 +18,7 @@ pub use brand::Brand;
 pub use clock::Clock;
 pub use database::Database;
 pub use disk::Disk;
-pub use galera::Galera;
+pub use galera::{Galera, MEMBERS};
 pub use group::Group;
 pub use network::{Cut, Network, Place};
 pub use recorder::Recorder;
