@@ -18,6 +18,7 @@ pub mod feed;
 mod guarded;
 pub mod live_output;
 pub mod local;
+mod migrations;
 pub mod mysql;
 mod perform;
 pub mod purge_cursor;

@@ -80,7 +80,7 @@ pub(super) async fn open(config: &Config) -> Result<(Arc<dyn Store>, TimingRepor
         StoreUrl::Sqlite(path) => {
             let options = OpenOptions { partitions, held, ..OpenOptions::default() };
             let store = SqliteStore::open(path, Arc::new(SystemClock), options).map_err(StartError::new)?;
-            Ok((Arc::new(store), alone()))
+            Ok((store.shared(), alone()))
         }
         StoreUrl::MySql(url) => {
             let options = mysql::Options {
@@ -93,7 +93,7 @@ pub(super) async fn open(config: &Config) -> Result<(Arc<dyn Store>, TimingRepor
             };
             let store = MySqlStore::open(url.whole(), options).await.map_err(StartError::new)?;
             let timing = store.timing().unwrap_or_else(alone);
-            Ok((Arc::new(store), timing))
+            Ok((store.shared(), timing))
         }
     }
 }

@@ -15,7 +15,6 @@ use std::sync::Arc;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Row};
 
-use crate::TimingReport;
 use crate::cluster::ClusterStore;
 use crate::mysql::client::address::Address;
 use crate::mysql::client::agreement::{OTHERS, beside};
@@ -29,6 +28,7 @@ pub use crate::mysql::database::MySqlDatabase;
 pub use crate::mysql::schema::SchemaState;
 pub use crate::mysql::topology::Topology;
 use crate::mysql::topology::{Answers, reads_everything};
+use crate::{Store, TimingReport};
 
 /// Jobs, runs and sessions in a MySQL or MariaDB database that other nodes use too.
 pub type MySqlStore = ClusterStore<MySqlDatabase>;
@@ -72,6 +72,11 @@ impl MySqlStore {
         conn.disconnect().await.map_err(unreachable)?;
         let Options { clock, held, .. } = options;
         Ok(Self::new(MySqlDatabase { pools, server }, clock, partitions, held))
+    }
+
+    /// The store for everything that asks no more than [`Store`]. Its code is compiled with this crate, beside the crates above.
+    pub fn shared(self) -> Arc<dyn Store> {
+        Arc::new(self)
     }
 
     /// The session timing that was chosen when the database was opened: the given one, or the default for its servers.

@@ -12,6 +12,7 @@ use tokio::time::Instant;
 
 use crate::cluster::{lock_name, without_locks};
 use crate::copy::layout::{MARK, NOT_WHOLE};
+use crate::migrations;
 use crate::mysql::client::address::Address;
 use crate::mysql::client::error::{self, OpenError};
 use crate::mysql::client::open::Options;
@@ -24,10 +25,6 @@ use crate::mysql::client::open::Options;
 /// current one. It does so if a step or a writer does something that a binary from before that version must not see. It never moves to a
 /// version that comes with the same release. No release stands before the first one, so it is the first version.
 const OLDEST_FRIEND: i64 = 1;
-
-mod embedded {
-    refinery::embed_migrations!("migrations/mysql");
-}
 
 /// How long a start waits for another one that makes the same schema.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -87,8 +84,7 @@ pub struct SchemaState {
 
 /// Looks at the schema, and makes nothing.
 pub(in crate::mysql) async fn look(conn: &mut Conn) -> Result<SchemaState, Error> {
-    let steps = embedded::migrations::runner();
-    let known = steps.get_migrations().iter().map(|step| i64::from(step.version())).max().unwrap_or(0);
+    let known = migrations::newest(&migrations::mysql());
     let here: Vec<String> = conn.query("SHOW TABLES LIKE 'refinery_schema_history'").await?;
     let newest: Option<Option<i64>> = match here.is_empty() {
         true => None,
@@ -177,9 +173,8 @@ async fn migrate(conn: &mut Conn, address: &Address, up_to: i64) -> Result<(), F
                    name VARCHAR(255), applied_on VARCHAR(255), checksum VARCHAR(255)) ENGINE = InnoDB";
     conn.query_drop(history).await?;
     let done: Vec<(i64, String)> = conn.query("SELECT version, checksum FROM refinery_schema_history").await?;
-    let runner = embedded::migrations::runner();
-    let mut steps: Vec<_> = runner.get_migrations().iter().filter(|step| i64::from(step.version()) <= up_to).collect();
-    steps.sort_by_key(|step| step.version());
+    let runner = migrations::mysql();
+    let steps: Vec<_> = runner.get_migrations().iter().filter(|step| i64::from(step.version()) <= up_to).collect();
     let known = steps.last().map_or(0, |step| i64::from(step.version()));
     let found = done.iter().map(|(version, _)| *version).max().unwrap_or(0);
     if found > known {

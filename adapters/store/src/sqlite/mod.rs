@@ -38,7 +38,7 @@ use crate::sqlite::client::readers::{Reader, Readers};
 use crate::sqlite::client::writer::{Writer, WriterConnection};
 pub use crate::sqlite::copy::{Backup, CopyError, Restored, backup, restore};
 pub use crate::sqlite::tables::Transaction;
-use crate::{StoreError, StoreResult};
+use crate::{Store, StoreError, StoreResult};
 
 /// Jobs, runs and sessions in one file.
 pub type SqliteStore = LocalStore<SqliteDatabase>;
@@ -64,6 +64,11 @@ impl SqliteStore {
         let other = |reason: std::io::Error| OpenError::Other { path: path.clone(), reason: reason.to_string() };
         let writer = Writer::spawn(conn, Cache::of(options.held)).map_err(other)?;
         Ok(Self::on(SqliteDatabase { clock, partitions, readers: Readers::new(path, options.readers), writer }))
+    }
+
+    /// The store for everything that asks no more than [`Store`]. Its code is compiled with this crate, beside the crates above.
+    pub fn shared(self) -> Arc<dyn Store> {
+        Arc::new(self)
     }
 }
 

@@ -9,12 +9,9 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension};
 
 use crate::copy::layout::{MARK, NOT_WHOLE};
+use crate::migrations;
 use crate::sqlite::client::error::OpenError;
 use crate::sqlite::client::names::directory_of;
-
-mod schema {
-    refinery::embed_migrations!("migrations/sqlite");
-}
 
 /// How a statement waits for another process, such as a command line that imports while the server runs.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -136,7 +133,7 @@ fn try_writer(path: &Path, options: &OpenOptions) -> Result<(Connection, u16), F
 }
 
 pub(in crate::sqlite) fn known_version() -> i64 {
-    schema::migrations::runner().get_migrations().iter().map(|step| i64::from(step.version())).max().unwrap_or(0)
+    migrations::newest(&migrations::sqlite())
 }
 
 pub(in crate::sqlite) fn stored_version(conn: &Connection) -> rusqlite::Result<i64> {
@@ -162,7 +159,7 @@ fn migrate(path: &Path, conn: &mut Connection) -> Result<(), Failed> {
         return Ok(());
     }
     // All steps in one commit: a new database costs one write to the disk, and a crash leaves no step without its mark.
-    let report = schema::migrations::runner().set_grouped(true).run(conn);
+    let report = migrations::sqlite().set_grouped(true).run(conn);
     // Another process may have made the same step; the next try finds it made.
     report.map(|_| ()).map_err(|error| {
         Failed::Again(OpenError::Other { path: path.to_owned(), reason: format!("its schema cannot be made: {error}") })
