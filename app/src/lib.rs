@@ -1,15 +1,12 @@
 //! The server `carillon`: configuration, engine, HTTP API and command line around the domain's machines.
 
 pub mod alerts;
-pub mod cli;
 pub mod config;
-pub mod crontab_jobs;
 pub mod doctor;
 pub mod engine;
 pub mod events;
 pub mod first_process;
 pub mod http;
-pub mod json;
 mod losses;
 mod page;
 pub mod serve;

@@ -1,5 +1,7 @@
 //! The `carillon` binary.
 
+mod command;
+
 use std::process::ExitCode;
 
 use carillon_executors::dylib;
@@ -26,5 +28,5 @@ fn main() -> ExitCode {
     {
         return code;
     }
-    carillon::cli::main()
+    command::main()
 }

@@ -9,6 +9,7 @@ use carillon_domain::explain::{Explanation, Facts, LiveRun, Nodes, explain, late
 use carillon_domain::run::{Reason, RunRecord};
 use carillon_domain::store::Refusal;
 use carillon_domain::time::Timestamp;
+use carillon_json::Why;
 use carillon_store::{
     ControlError, JobKey, JobView, RecordedLoss, RunQuery, RunStage, RunView, SessionState, SessionView, Store,
     StoreError,
@@ -20,15 +21,6 @@ use crate::engine::EngineHandle;
 const MOST_RUNS: usize = 200;
 /// How many older runs are looked at for the one that was alive.
 const MOST_OLDER: usize = 50;
-
-/// The explanation of a due time.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Why {
-    /// The sentence, and how the due time stands.
-    pub explanation: Explanation,
-    /// The run that the sentence speaks of, if there is one in history or in flight.
-    pub run: Option<RunView>,
-}
 
 /// Explains the due time `at` of a job. Without `at`, it explains the latest due time that has passed, or the first one.
 ///

@@ -16,7 +16,7 @@ use tracing::{debug, info, warn};
 use super::command;
 use super::handle::AlertsHandle;
 use crate::engine::EngineHandle;
-use crate::json::{masked, secrets_of};
+use carillon_json::{masked, secrets_of};
 
 /// How much of a run's output goes to those who render a part of it, in bytes.
 const TAIL: usize = 16 * 1024;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use warp::hyper::body::Bytes;
 
 use super::mark::Mark;
-use crate::json::run_json;
+use carillon_json::run_json;
 
 /// The kinds of events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -26,7 +26,6 @@ pub use crate::http::connection::{Connection, Fingerprint};
 pub use crate::http::request::access::Tokens;
 pub use crate::http::request::hosts::Hosts;
 pub use crate::http::request::token_file::{TOKEN_FILE, TokenFileError, has_token_file};
-pub(crate) use crate::http::routes::listing::MOST_DUE_TIMES;
 pub use crate::http::server::{BindError, bind, serve};
 pub use crate::http::state::ApiState;
 pub use crate::http::tls::{Tls, TlsError, TlsLook};

@@ -14,7 +14,7 @@ use warp::http::header::{CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
 use warp::http::{Response as HttpResponse, StatusCode};
 use warp::reply::Response;
 
-use crate::json::FieldError;
+use carillon_json::FieldError;
 
 /// The answer of a handler.
 pub(crate) type HttpResult = Result<Response, Problem>;

@@ -13,7 +13,7 @@ use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::fmt::time::ChronoUtc;
 
-use crate::cli::args::LogFormat;
+use crate::serve::args::LogFormat;
 
 /// How many lines may wait for a reader.
 const LINES_WAITING: usize = 4_096;

@@ -1,5 +1,6 @@
 //! `carillon serve` and `carillon init`: everything put together, and taken apart again in good order.
 
+pub mod args;
 mod database;
 mod logging;
 mod plugins;
@@ -22,10 +23,10 @@ use tokio::sync::{mpsc, oneshot};
 use tracing::{error, info};
 
 use crate::alerts::{self, AwayNote, Places};
-use crate::cli::args::{InitArgs, ServeArgs};
 use crate::config::Config;
 use crate::engine::{End, Engine};
 use crate::http;
+use crate::serve::args::{InitArgs, ServeArgs};
 use crate::service_manager::ServiceManager;
 use crate::telemetry::Exporting;
 use startup::Started;

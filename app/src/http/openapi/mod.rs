@@ -20,7 +20,7 @@ use crate::config::Role;
 use crate::http::problem::{HttpResult, answer, json_response};
 use crate::http::request::caller::{Admitted, call, reading};
 use crate::http::state::ApiState;
-use crate::json::schema::components;
+use carillon_json::schema::components;
 
 /// Asked for again and again, and always the same.
 static DOCUMENT: LazyLock<Value> = LazyLock::new(document);

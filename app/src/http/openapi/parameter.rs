@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::http::routes::listing::MOST_DUE_TIMES;
-use crate::json::schema::{NAME, RUN_ID, STATES, STATUSES};
+use carillon_json::MOST_DUE_TIMES;
+use carillon_json::schema::{NAME, RUN_ID, STATES, STATUSES};
 
 /// A parameter of a query, or a header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

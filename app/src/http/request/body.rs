@@ -11,7 +11,7 @@ use warp::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderM
 use warp::hyper::body::Bytes;
 
 use crate::http::problem::Problem;
-use crate::json::parse_json;
+use carillon_json::parse_json;
 
 /// The longest body of an ordinary request, in bytes.
 pub(crate) const ORDINARY: usize = 1024 * 1024;

@@ -22,7 +22,7 @@ use crate::http::request::body::{self, BodyStream};
 use crate::http::request::query::{Query, decode};
 use crate::http::request::session::is_csrf;
 use crate::http::state::ApiState;
-use crate::json::Fields;
+use carillon_json::Fields;
 
 /// The header that says that a write by cookie comes from a page of this server.
 const CSRF: &str = "carillon-csrf";

@@ -5,7 +5,7 @@ use carillon_domain::time::Timestamp;
 use serde_json::{Map, Value};
 
 use crate::http::problem::Problem;
-use crate::json::{Fields, read_time};
+use carillon_json::{Fields, read_time};
 
 /// How many items a page has where the caller does not say.
 const PAGE: u32 = 100;

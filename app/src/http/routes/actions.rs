@@ -17,7 +17,7 @@ use crate::http::request::caller::{Admitted, call};
 use crate::http::routes::jobs::job_response;
 use crate::http::routes::runs::visible_run;
 use crate::http::state::ApiState;
-use crate::json::{Fields, checked_run_params, run_json, run_params};
+use carillon_json::{Fields, checked_run_params, run_json, run_params};
 
 /// The longest reason of a pause, in characters.
 const LONGEST_REASON: usize = 1_000;

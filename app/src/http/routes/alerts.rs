@@ -22,7 +22,7 @@ use crate::http::request::caller::{Admitted, Call, call, reading};
 use crate::http::request::etag::{Condition, etag};
 use crate::http::request::query::{Namespaces, Query, decode};
 use crate::http::state::ApiState;
-use crate::json::{delivery_cursor, delivery_json, incident_json, read_delivery_cursor, route_of, stored_route_json};
+use carillon_json::{delivery_cursor, delivery_json, incident_json, read_delivery_cursor, route_of, stored_route_json};
 
 /// How many incidents are listed at the most.
 const INCIDENTS: usize = 1_000;

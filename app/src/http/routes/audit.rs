@@ -18,7 +18,7 @@ use crate::http::problem::{HttpResult, Problem, answer, json_response};
 use crate::http::request::caller::{Admitted, Call, call, reading};
 use crate::http::request::query::Namespaces;
 use crate::http::state::ApiState;
-use crate::json::{audit_cursor, audit_json, read_audit_cursor};
+use carillon_json::{audit_cursor, audit_json, read_audit_cursor};
 
 /// `GET /v1/audit`
 pub(in crate::http) fn route(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {

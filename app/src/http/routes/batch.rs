@@ -25,7 +25,7 @@ use crate::http::request::body::BATCH;
 use crate::http::request::caller::{Admitted, Call, call};
 use crate::http::routes::jobs::target_namespace;
 use crate::http::state::ApiState;
-use crate::json::{DefinitionContext, FieldError, Fields, definition, is_redacted};
+use carillon_json::{DefinitionContext, FieldError, Fields, definition, is_redacted};
 
 const MOST_ITEMS: usize = 10_000;
 const IN_ONE_TRANSACTION: usize = 1_000;

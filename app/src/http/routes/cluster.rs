@@ -21,10 +21,10 @@ use crate::config::Role;
 use crate::http::problem::{HttpResult, Problem, answer, json_response};
 use crate::http::request::body::ORDINARY;
 use crate::http::request::caller::{Admitted, Call, call, reading};
-use crate::http::routes::listing::MOST_DUE_TIMES;
 use crate::http::state::ApiState;
-use crate::json::{Fields, schedule_fault, timing_json, window_json};
 use crate::losses::{open_loss, patience};
+use carillon_json::MOST_DUE_TIMES;
+use carillon_json::{Fields, schedule_fault, timing_json, window_json};
 
 pub(in crate::http) fn routes(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
     cluster(api).or(accept(api)).unify().or(executors(api)).unify().or(explain(api)).unify().boxed()

@@ -12,7 +12,7 @@ use crate::engine::Readiness;
 use crate::http::problem::{Problem, json_response};
 use crate::http::request::caller::reading;
 use crate::http::state::ApiState;
-use crate::json::timing_json;
+use carillon_json::timing_json;
 
 pub(in crate::http) fn routes(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
     healthz().or(readyz(api)).unify().boxed()

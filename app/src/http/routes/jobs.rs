@@ -17,7 +17,7 @@ use crate::http::request::body::ORDINARY;
 use crate::http::request::caller::{Admitted, Call, call, job_name, reading};
 use crate::http::request::etag::{Condition, etag};
 use crate::http::state::ApiState;
-use crate::json::{Definition, DefinitionContext, definition, is_redacted, job_json};
+use carillon_json::{Definition, DefinitionContext, definition, is_redacted, job_json};
 
 /// How often a put without a condition is tried again when the job changed under it.
 const TRIES: usize = 5;

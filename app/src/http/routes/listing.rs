@@ -15,11 +15,8 @@ use crate::http::problem::{HttpResult, Problem, answer, json_response};
 use crate::http::request::caller::{Admitted, Call, call, reading};
 use crate::http::request::query::Namespaces;
 use crate::http::state::ApiState;
-use crate::json::{job_cursor, job_json, read_job_cursor, why_json};
 use crate::why::why;
-
-/// How many due times are answered at the most.
-pub(crate) const MOST_DUE_TIMES: u32 = 1_000;
+use carillon_json::{MOST_DUE_TIMES, job_cursor, job_json, read_job_cursor, why_json};
 
 pub(in crate::http) fn routes(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
     list(api).or(next(api)).unify().or(explained(api)).unify().boxed()

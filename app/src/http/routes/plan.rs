@@ -20,7 +20,7 @@ use crate::http::request::caller::{Admitted, call, job_name};
 use crate::http::request::etag::Condition;
 use crate::http::routes::jobs::{stored, target_namespace};
 use crate::http::state::ApiState;
-use crate::json::{Definition, DefinitionContext, changed_fields, definition, definition_json};
+use carillon_json::{Definition, DefinitionContext, changed_fields, definition, definition_json};
 
 /// How many due times a plan tells.
 const DUE_TIMES: usize = 10;

@@ -21,7 +21,7 @@ use crate::http::request::query::Query;
 use crate::http::routes::listing::entered;
 use crate::http::routes::output::live;
 use crate::http::state::ApiState;
-use crate::json::{read_run_cursor, run_cursor, run_json, shown_run_params};
+use carillon_json::{read_run_cursor, run_cursor, run_json, shown_run_params};
 
 /// How long a run at another node is waited for. That node looks each second for what is asked of it.
 const LIVE_WITHIN: Duration = Duration::from_millis(1_500);

@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 use serde_json::Value;
 
-use crate::json::ChangedField;
+use carillon_json::ChangedField;
 
 /// The sides that there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,8 +6,8 @@ use carillon_store::{JobKey, JobView};
 use chrono_tz::Tz;
 use maud::{Markup, html};
 
-use crate::json::next_due_at;
 use crate::page::visit::Visit;
+use carillon_json::next_due_at;
 
 /// The key of a job.
 pub(crate) fn key_of(view: &JobView) -> JobKey {

@@ -9,12 +9,12 @@ use warp::http::StatusCode;
 use crate::config::Role;
 use crate::http::problem::Problem;
 use crate::http::routes::alerts::{allowed, visible};
-use crate::json::{FieldError, route_json, route_of};
 use crate::page::answer::see_other;
 use crate::page::layout::{Shown, View, sentence};
 use crate::page::params::Params;
 use crate::page::screens::parts::csrf;
 use crate::page::visit::{Fault, Request, Visit};
+use carillon_json::{FieldError, route_json, route_of};
 
 /// How many empty rows there are for further targets.
 const SPARE: usize = 2;

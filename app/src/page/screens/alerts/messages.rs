@@ -8,10 +8,10 @@ use carillon_store::alerts::{DeliveryQuery, DeliveryView, Message, StoredRoute};
 use maud::{Markup, html};
 
 use crate::config::Role;
-use crate::json::{delivery_cursor, read_delivery_cursor};
 use crate::page::screens::parts::{csrf, job_link, news};
 use crate::page::visit::{Fault, Visit};
 use crate::page::zone::{clock, relative};
+use carillon_json::{delivery_cursor, read_delivery_cursor};
 
 /// How many messages a page has.
 const ROWS: usize = 30;

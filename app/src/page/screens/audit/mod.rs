@@ -5,13 +5,13 @@ mod filters;
 use carillon_store::{AuditQuery, AuditView, JobKey, Page};
 use maud::{Markup, html};
 
-use crate::json::{audit_cursor, audit_json, changed_fields, read_audit_cursor};
 use crate::page::layout::{View, copyable};
 use crate::page::params::Params;
 use crate::page::screens::diff::{self, Sides};
 use crate::page::screens::parts::{job_link, news};
 use crate::page::visit::{Fault, Visit};
 use crate::page::zone::{full, utc};
+use carillon_json::{audit_cursor, audit_json, changed_fields, read_audit_cursor};
 
 /// How many entries a page has.
 const ROWS: usize = 50;

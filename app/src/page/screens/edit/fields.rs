@@ -3,9 +3,9 @@
 use serde_json::{Map, Value, json};
 
 use super::schema::{FlatField, flat_fields};
-use crate::json::{FieldError, parse_json};
 use crate::page::params::Params;
 use crate::page::visit::Visit;
+use carillon_json::{FieldError, parse_json};
 
 /// Fields that are one text or number, by their path.
 const PLAIN: [&str; 26] = [

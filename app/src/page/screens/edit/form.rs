@@ -4,12 +4,12 @@ use carillon_domain::job::{MisfirePolicy, OnLost, Overlap};
 use maud::{Markup, html};
 
 use super::schema::{FlatField, Kind};
-use crate::json::FieldError;
 use crate::page::layout::sentence;
 use crate::page::params::Params;
 use crate::page::screens::parts::csrf;
 use crate::page::screens::schedules::explain::{Asked, explained};
 use crate::page::visit::Visit;
+use carillon_json::FieldError;
 
 /// A form to show.
 pub(super) struct Form<'a> {

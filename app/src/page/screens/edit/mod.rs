@@ -16,13 +16,13 @@ use serde_json::{Value, json};
 use self::form::Form;
 use crate::config::Role;
 use crate::http::problem::Problem;
-use crate::json::{Definition, DefinitionContext, FieldError, definition, definition_json};
 use crate::page::answer::see_other;
 use crate::page::layout::{Shown, View};
 use crate::page::links::job_path;
 use crate::page::params::Params;
 use crate::page::screens::job::visible;
 use crate::page::visit::{Fault, Request, Visit};
+use carillon_json::{Definition, DefinitionContext, FieldError, definition, definition_json};
 
 /// The form of a new job.
 pub(crate) async fn new(visit: &Visit) -> Result<View, Fault> {

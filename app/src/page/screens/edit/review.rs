@@ -4,7 +4,6 @@ use carillon_domain::job::Job;
 use carillon_store::{JobKey, JobView};
 use maud::{Markup, html};
 
-use crate::json::{changed_fields, definition_json};
 use crate::page::layout::View;
 use crate::page::params::Params;
 use crate::page::screens::diff::{Sides, table};
@@ -12,6 +11,7 @@ use crate::page::screens::parts::csrf;
 use crate::page::screens::schedules::explain::{Asked, explained};
 use crate::page::visit::Visit;
 use crate::page::zone::relative;
+use carillon_json::{changed_fields, definition_json};
 
 /// The page before storing.
 pub(super) fn review(visit: &Visit, stored: Option<&JobView>, job: &Job, given: &Params) -> View {

@@ -11,13 +11,13 @@ use warp::http::StatusCode;
 use super::forms::{Action, again};
 use crate::config::Role;
 use crate::http::problem::Problem;
-use crate::json::{checked_run_params, parse_json};
 use crate::page::answer::see_other;
 use crate::page::layout::{Shown, sentence};
 use crate::page::links::job_path;
 use crate::page::params::Params;
 use crate::page::screens::parts::{UNDO_REASON, UNDO_UNTIL};
 use crate::page::visit::{Fault, Request, Visit};
+use carillon_json::{checked_run_params, parse_json};
 
 /// The longest reason of a pause, in characters.
 const LONGEST_REASON: usize = 1_000;

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use carillon_store::{Action, AuditQuery, AuditView, JobKey, JobView};
 use maud::{Markup, html};
 
-use crate::json::{audit_json, changed_fields};
 use crate::page::params::Params;
 use crate::page::screens::parts::plural;
 use crate::page::visit::{Fault, Visit};
 use crate::page::zone::clock;
+use carillon_json::{audit_json, changed_fields};
 
 /// How many entries are read; runs that somebody asked for are among them.
 const READ: usize = 20;

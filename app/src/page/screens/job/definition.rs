@@ -5,9 +5,9 @@ use carillon_store::JobView;
 use carillon_store::alerts::{DeliveryView, Message};
 use maud::{Markup, PreEscaped, html};
 
-use crate::json::shown_params;
 use crate::page::visit::Visit;
 use crate::page::zone::clock;
+use carillon_json::shown_params;
 
 /// Every field that says something, and the params as the executor gets them, without secrets.
 /// `author` is who gave them; `last_ping` is the newest call of its monitor.

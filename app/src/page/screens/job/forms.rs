@@ -6,13 +6,13 @@ use maud::{Markup, html};
 
 use crate::config::Role;
 use crate::http::problem::Problem;
-use crate::json::shown_params;
 use crate::page::layout::{View, sentence};
 use crate::page::params::Params;
 use crate::page::screens::job::{compared, usual_of, visible};
 use crate::page::screens::parts::{csrf, running};
 use crate::page::visit::{Fault, Visit};
 use crate::page::zone::{clock, wall};
+use carillon_json::shown_params;
 
 /// An action that has a form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -143,7 +143,7 @@ fn delete(view: &JobView) -> Markup {
     html! {
         p { "Nothing new starts, and the name is free at once. The history stays until it expires." }
         @if living { p.say.warn { "One run lives. It may finish." } }
-        @if let Some(next) = crate::json::next_due_at(view) { p { "Its next due time was " (Timestamp::to_rfc3339_short(next)) "." } }
+        @if let Some(next) = carillon_json::next_due_at(view) { p { "Its next due time was " (Timestamp::to_rfc3339_short(next)) "." } }
         input type="hidden" name="generation" value=(view.state.generation);
         button.danger { "Delete " (view.job.name) }
     }

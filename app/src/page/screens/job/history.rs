@@ -7,7 +7,6 @@ use carillon_domain::run::RunRecord;
 use carillon_store::{JobKey, JobView, RunQuery, RunStage, RunView};
 use maud::{Markup, html};
 
-use crate::json::{read_run_cursor, run_cursor};
 use crate::page::chart::bars::{Columns, Series, columns};
 use crate::page::outcome::{Mark, of_run};
 use crate::page::screens::parts::{grouped, news, running};
@@ -15,6 +14,7 @@ use crate::page::screens::why;
 use crate::page::usual;
 use crate::page::visit::{Fault, Visit};
 use crate::page::zone::clock;
+use carillon_json::{read_run_cursor, run_cursor};
 
 /// How many rows a page has.
 const ROWS: usize = 50;

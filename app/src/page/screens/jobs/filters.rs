@@ -5,10 +5,10 @@ use carillon_domain::run::Status;
 use carillon_store::{JobQuery, JobSort};
 use maud::{Markup, html};
 
-use crate::json::read_job_cursor;
 use crate::page::outcome::Mark;
 use crate::page::screens::search::{Search, field};
 use crate::page::visit::{Fault, Visit};
+use carillon_json::read_job_cursor;
 
 /// The parameters that narrow the list.
 pub(super) const NARROWING: [&str; 5] = ["q", "namespace", "label", "state", "outcome"];

@@ -14,12 +14,12 @@ use carillon_store::{JobCursor, JobKey, JobView, Page};
 use maud::{Markup, html};
 
 use crate::config::Role;
-use crate::json::job_cursor;
 use crate::page::chart::strip::Size;
 use crate::page::layout::View;
 use crate::page::params::Params;
 use crate::page::screens::parts::{csrf, news};
 use crate::page::visit::{Fault, Visit};
+use carillon_json::job_cursor;
 
 /// How many rows a page has.
 const ROWS: usize = 50;

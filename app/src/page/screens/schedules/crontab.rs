@@ -6,7 +6,6 @@ use maud::{Markup, html};
 
 use super::check_place;
 use super::explain::Asked;
-use crate::crontab_jobs::check_schedule;
 use crate::http::problem::Problem;
 use crate::page::layout::sentence;
 use crate::page::outcome::Mark;
@@ -14,6 +13,7 @@ use crate::page::params::Params;
 use crate::page::screens::parts::{grouped, plural};
 use crate::page::visit::Visit;
 use crate::page::zone::{clock, relative};
+use carillon_json::crontab_jobs::check_schedule;
 
 /// The form as it was filled in.
 #[derive(Debug, Clone)]

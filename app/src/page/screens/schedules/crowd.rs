@@ -10,10 +10,10 @@ use chrono_tz::Tz;
 use maud::{Markup, html};
 
 use super::explain::Asked;
-use crate::json::next_due_at;
 use crate::page::screens::parts::{bounded, key_of, plural};
 use crate::page::visit::{Fault, Visit};
 use crate::page::zone::{utc, wall};
+use carillon_json::next_due_at;
 
 /// How many others are counted.
 const COUNTED: usize = 100;

@@ -5,10 +5,10 @@ use carillon_domain::time::Timestamp;
 use chrono_tz::Tz;
 use maud::{Markup, html};
 
-use crate::json::{FieldError, schedule_fault};
 use crate::page::layout::sentence;
 use crate::page::visit::Visit;
 use crate::page::zone::{clock_change, full, relative, utc};
+use carillon_json::{FieldError, schedule_fault};
 
 /// How many next times are shown.
 const SHOWN: usize = 10;

@@ -7,11 +7,11 @@ use carillon_store::{Change, JobQuery, JobView, PutIf, PutJob};
 use serde_json::Value;
 
 use super::crontab::{Fate, Given};
-use crate::crontab_jobs::{LABEL, MailRoute, definition_of, merged};
 use crate::http::problem::Problem;
 use crate::http::routes::alerts::allowed;
-use crate::json::{Definition, DefinitionContext, definition, job_json, route_json, route_of};
 use crate::page::visit::{Fault, Visit};
+use carillon_json::crontab_jobs::{LABEL, MailRoute, definition_of, merged};
+use carillon_json::{Definition, DefinitionContext, definition, job_json, route_json, route_of};
 
 /// How many jobs one transaction stores.
 const IN_ONE_TRANSACTION: usize = 1_000;
