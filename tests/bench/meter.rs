@@ -4,15 +4,12 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::time::Instant;
 
-use carillon_tests::processes::{children, resident_kib};
+use carillon_tests::processes::{children, cpu_seconds, resident_kib};
 use mysql_async::prelude::Queryable;
 use serde_json::{Value, json};
 
 use crate::lab::Lab;
 use crate::site::Site;
-
-/// A clock tick of `/proc/PID/stat`: `USER_HZ`, the same on every Linux that Rust runs on.
-const TICKS_A_SECOND: f64 = 100.0;
 
 /// How the counters of the database are called, and how they are shown.
 const COUNTERS: [(&str, &str); 4] = [
@@ -142,14 +139,4 @@ fn family(node: i32) -> Vec<i32> {
         next += 1;
     }
     found
-}
-
-/// CPU that a process has used, in seconds; 0 when it is gone.
-fn cpu_seconds(pid: i32) -> f64 {
-    let text = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    // The name of the program, in parentheses, may hold anything.
-    let Some((_, rest)) = text.rsplit_once(") ") else { return 0.0 };
-    let fields: Vec<&str> = rest.split(' ').collect();
-    let ticks = |at: usize| fields.get(at).and_then(|field| field.parse::<f64>().ok()).unwrap_or(0.0);
-    (ticks(11) + ticks(12)) / TICKS_A_SECOND
 }

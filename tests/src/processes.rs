@@ -2,6 +2,9 @@
 
 use std::fs;
 
+/// A clock tick of `/proc/PID/stat`: `USER_HZ`, the same on every Linux that Rust runs on.
+const TICKS_A_SECOND: f64 = 100.0;
+
 /// Every process whose environment or command line holds `mark`; those that cannot be read are nobody's here.
 pub fn marked(mark: &str) -> Vec<i32> {
     let holds = |pid: i32, file: &str| {
@@ -37,6 +40,16 @@ pub fn environment(pid: i32, name: &str) -> Option<String> {
 /// Resident memory in KiB; 0 when it is gone.
 pub fn resident_kib(pid: i32) -> u64 {
     field(pid, "VmRSS").and_then(|text| text.split(' ').next()?.parse().ok()).unwrap_or(0)
+}
+
+/// CPU that a process has used, in seconds; 0 when it is gone.
+pub fn cpu_seconds(pid: i32) -> f64 {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    // The name of the program, in parentheses, may hold anything.
+    let Some((_, rest)) = text.rsplit_once(") ") else { return 0.0 };
+    let fields: Vec<&str> = rest.split(' ').collect();
+    let ticks = |at: usize| fields.get(at).and_then(|field| field.parse::<f64>().ok()).unwrap_or(0.0);
+    (ticks(11) + ticks(12)) / TICKS_A_SECOND
 }
 
 /// R, S, D, T, Z ...

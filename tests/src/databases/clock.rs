@@ -1,5 +1,9 @@
 //! A wall clock that a test moves under a process that runs (libfaketime). Clocks that nobody can set, CLOCK_MONOTONIC and
 //! CLOCK_BOOTTIME, are left alone.
+//!
+//! The library has a remedy for waits on CLOCK_MONOTONIC that hang with some versions of the system's library. With it such waits may end
+//! too early, as its README says. On MySQL they end at once: threads that sleep for a second spin, and all of them queue for the
+//! library's one lock. So the remedy is switched off.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -38,6 +42,7 @@ impl Clock {
             format!("FAKETIME_TIMESTAMP_FILE={}", seen(&self.file).display()),
             "FAKETIME_NO_CACHE=1".into(),
             "FAKETIME_DONT_FAKE_MONOTONIC=1".into(),
+            "FAKETIME_FORCE_MONOTONIC_FIX=0".into(),
         ]
     }
 

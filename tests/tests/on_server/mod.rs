@@ -1,6 +1,7 @@
 //! The duties of the MySQL store on a real server, whichever it is: `crate::BRAND` names the one of the test program.
 
 mod alert_plans;
+mod clocks;
 mod conformance;
 mod copy;
 mod feed;
