@@ -40,7 +40,7 @@ use publish::Publisher;
 use runs::Running;
 use stores::StoreCalls;
 
-pub(crate) use stores::end_and_sweep;
+pub(crate) use stores::{end_and_sweep, end_session};
 
 use crate::telemetry::Tracer;
 
@@ -162,7 +162,8 @@ impl Engine {
                 return end;
             }
             self.publish();
-            let wake = self.node.next_wake().since(boot());
+            let due = self.node.next_wake();
+            let wake = due.since(boot());
             let input = tokio::select! {
                 message = self.messages.recv() => message.map_or(Input::Tick, |message| self.take(message)),
                 ask = self.ends.asks.recv() => match ask {
@@ -181,6 +182,7 @@ impl Engine {
                 }
                 () = tokio::time::sleep(wake) => Input::Tick,
             };
+            tell_stall(boot().since(due));
             self.feed(input);
             // Runs end in crowds. The first one wakes this loop; the others go before it does.
             tokio::task::yield_now().await;
@@ -285,6 +287,16 @@ impl Engine {
             *known = readiness;
             changed
         });
+    }
+}
+
+/// A node that runs wakes within milliseconds.
+const STALL: Duration = Duration::from_secs(1);
+
+/// A node that ends for want of heartbeats may have had a database all the time, and no CPU.
+fn tell_stall(late: Duration) {
+    if late >= STALL {
+        warn!("this node did not run for {late:.1?}: it was stopped, or the machine slept or was too busy");
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use carillon_domain::id::SessionId;
 use carillon_domain::node::call::{Call, CallFailure, CallId, CallKind};
-use carillon_store::{Store, StoreError, perform};
+use carillon_store::{SessionState, Store, StoreError, perform};
 use tokio::sync::mpsc;
 use tracing::warn;
 
@@ -46,6 +46,20 @@ impl StoreCalls {
             // A closed channel means that the engine has ended.
             let _ = send.send(Message::Answered { id, kind, answer: answer.map_err(CallFailure::from) });
         });
+    }
+}
+
+/// Ends a session that is certainly dead; `false` where it had ended before.
+pub(crate) async fn end_session(store: &dyn Store, ended: SessionId, limit: Duration) -> Result<bool, StoreError> {
+    loop {
+        let sessions = within("sessions", limit, store.sessions()).await?;
+        let lives =
+            sessions.iter().map(|one| one.beat).find(|beat| beat.id == ended && beat.state != SessionState::Ended);
+        let Some(beat) = lives else { return Ok(false) };
+        // A heartbeat that it sent before its death may come between.
+        if within("expire", limit, store.expire(None, ended, beat.seq)).await? {
+            return Ok(true);
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! The database that `store.url` names, opened and held.
 
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use carillon_store::{Store, StoreError, SystemClock, TimingReport};
 use tracing::info;
 
 use super::SharedStore;
+use super::session_file::{SessionFile, end_former};
 use super::startup::StartError;
 use crate::config::{Config, StoreUrl};
 use crate::engine::end_and_sweep;
@@ -21,6 +23,8 @@ pub(super) struct Database {
     /// The lock on an embedded file, which nobody else may open. A cluster's database is shared: there each session has
     /// a lease of its own, kept up by heartbeats.
     pub lease: Option<Lease>,
+    /// On a shared database: the locked file of this node, which tells the session of its former process.
+    file: Option<SessionFile>,
     /// The session timing that fits it.
     pub timing: TimingReport,
 }
@@ -36,7 +40,19 @@ impl Database {
             StoreUrl::MySql(_) => None,
         };
         let (store, timing) = open(config).await?;
-        Ok(Self { store, lease, timing })
+        let grace = timing.chosen.timing.fence_grace;
+        // Blocks this thread, too.
+        let file = match lease {
+            None => SessionFile::lock(&config.node.data_dir, &config.node.name, grace),
+            Some(_) => None,
+        };
+        Ok(Self { store, lease, file, timing })
+    }
+
+    /// The lock that the keeper is to hold until its last child is reaped.
+    pub fn lock(&self) -> Option<BorrowedFd<'_>> {
+        let file = self.file.as_ref().map(AsFd::as_fd);
+        self.lease.as_ref().map(AsFd::as_fd).or(file)
     }
 
     /// Whether a node that loses the database must end itself, since others share it.
@@ -45,9 +61,15 @@ impl Database {
     }
 
     /// Releases at once the rows of former sessions. The lease on the file proves that none of their children lives. In a shared database
-    /// they may live: their heartbeats tell.
-    pub async fn end_former_sessions(&self, me: SessionId, limit: Duration) -> Result<(), StartError> {
+    /// they may live: their heartbeats tell. The lock of this node's file proves it for the session of its former process.
+    pub async fn end_former_sessions(&mut self, me: SessionId, limit: Duration) -> Result<(), StartError> {
         if self.is_shared() {
+            let Some(file) = &mut self.file else { return Ok(()) };
+            if let Some(former) = file.former() {
+                let patience = self.timing.chosen.timing.heartbeat_timeout;
+                end_former(self.store.clone(), former, limit, patience).await;
+            }
+            file.note(me);
             return Ok(());
         }
         for former in self.store.sessions().await.map_err(StartError::new)? {

@@ -6,6 +6,7 @@ mod logging;
 mod plugins;
 mod purge;
 mod roll_up;
+mod session_file;
 mod signals;
 mod startup;
 

@@ -1,7 +1,6 @@
 //! Conditions for serving: port, certificate, database, keeper, executors, session, in this order.
 
 use std::ffi::OsString;
-use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -62,9 +61,9 @@ pub(super) async fn start(config: &Config) -> Result<Started, StartError> {
     let tokens = Tokens::of_server(config).map_err(StartError::new)?;
     let traced = telemetry::start(&config.telemetry, &config.node.name).map_err(StartError::new)?;
     let (tracer, exporting) = traced.unzip();
-    let database = Database::hold(config).await?;
+    let mut database = Database::hold(config).await?;
     let timing = database.timing.chosen.timing;
-    let lock = database.lease.as_ref().map(|lease| lease.as_fd().try_clone_to_owned()).transpose();
+    let lock = database.lock().map(|lock| lock.try_clone_to_owned()).transpose();
     let keeper = KeeperHandle::start(KeeperOptions {
         program: "/proc/self/exe".into(),
         arguments: keeper_arguments(),

@@ -7,6 +7,7 @@ mod cut_wire;
 mod events;
 mod in_process;
 mod pages;
+mod starts_again;
 mod together;
 mod went_back;
 
@@ -104,6 +105,8 @@ fn a_killed_and_a_frozen_node_are_taken_over_and_nothing_starts_twice() {
         nodes[1].server().is_some() && its_session(&third)
     });
     assert!(nodes[1].ends().iter().any(|(_, how)| how.contains("70")), "fenced: {:?}", nodes[1].ends());
+    let told = lines(&cluster.dir().join("b").join(carillon_tests::server::LOG));
+    assert!(told.iter().any(|line| line.contains("this node did not run for")), "{told:?}");
     wait_for_more(&witness, 100);
 
     let runs = settled(&third, &names);
