@@ -1,7 +1,8 @@
 //! All that is judged by: the files that a run of the chaos left.
 //!
 //! `jobs.json` (the plan), `witness` (what the jobs wrote), `runs.json` (the records that the API told, a list),
-//! `faults.json` (`{"faults": [...], "ends": [...]}`). `alerts.json` is there where alerts had receivers.
+//! `faults.json` (`{"faults": [...], "ends": [...]}`). `alerts.json` is there where alerts had receivers, `outages.json` where
+//! somebody watched when jobs could start.
 
 use std::fs;
 use std::path::Path;
@@ -32,6 +33,8 @@ pub struct Evidence {
     pub ends: Vec<End>,
     /// The alerts, where there were receivers.
     pub alerts: Alerts,
+    /// From when until when no job could start: no server took writes, or a loss of commits was not accepted. In microseconds since 1970.
+    pub outages: Vec<(i64, i64)>,
 }
 
 /// How long after a fault its effects may come: a frozen node learns that it was given up, a clock is believed again.
@@ -61,6 +64,12 @@ impl Evidence {
             alerts: match dir.join("alerts.json").exists() {
                 true => Alerts::from_json(&json("alerts.json")?).map_err(|error| format!("alerts.json: {error}"))?,
                 false => Alerts::default(),
+            },
+            outages: match dir.join("outages.json").exists() {
+                true => {
+                    serde_json::from_value(json("outages.json")?).map_err(|error| format!("outages.json: {error}"))?
+                }
+                false => Vec::new(),
             },
         })
     }

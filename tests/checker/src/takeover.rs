@@ -17,6 +17,8 @@ pub struct Takeover {
     pub node: String,
     /// Until each job that its session had been running started in another session, ascending.
     pub waits_ms: Vec<i64>,
+    /// The same without the time in which no job could start ([`Evidence::outages`]), ascending.
+    pub able_ms: Vec<i64>,
 }
 
 /// A job belongs to the session that ran it last, if that was so long ago at the most.
@@ -36,7 +38,7 @@ pub fn takeovers(evidence: &Evidence, life_of: &BTreeMap<&str, &Life>) -> Vec<Ta
         runs.sort_by_key(|(at, _)| *at);
     }
     let ended = evidence.ends.iter().filter_map(|end| culprit(evidence, end));
-    ended.filter_map(|fault| after(fault, &ran)).collect()
+    ended.filter_map(|fault| after(fault, &ran, &evidence.outages)).collect()
 }
 
 /// The fault that ended a node: the last that began before, if it was not over for long.
@@ -46,9 +48,9 @@ fn culprit<'a>(evidence: &'a Evidence, end: &End) -> Option<&'a Fault> {
     last.filter(|fault| end.at_us <= fault.until_us + OF_LATE_US)
 }
 
-fn after(fault: &Fault, ran: &BTreeMap<&str, Vec<(i64, &Record)>>) -> Option<Takeover> {
+fn after(fault: &Fault, ran: &BTreeMap<&str, Vec<(i64, &Record)>>, outages: &[(i64, i64)]) -> Option<Takeover> {
     let node = fault.node.as_deref()?;
-    let mut waits_ms = Vec::new();
+    let (mut waits_ms, mut able_ms) = (Vec::new(), Vec::new());
     for runs in ran.values() {
         let (before, later) = runs.split_at(runs.partition_point(|(at, _)| *at <= fault.from_us));
         let Some((at, had)) = before.last() else { continue };
@@ -57,10 +59,40 @@ fn after(fault: &Fault, ran: &BTreeMap<&str, Vec<(i64, &Record)>>) -> Option<Tak
             continue;
         }
         let other = later.iter().find(|(_, record)| record.session.as_deref().is_some_and(|by| by != session));
-        let wait = other.map(|(at, _)| at - fault.from_us).filter(|wait| *wait <= UNTIL_US);
-        waits_ms.extend(wait.map(|wait| wait / 1_000));
+        let Some((at, _)) = other.filter(|(at, _)| at - fault.from_us <= UNTIL_US) else { continue };
+        waits_ms.push((at - fault.from_us) / 1_000);
+        able_ms.push((at - fault.from_us - lasted(outages, fault.from_us, *at)) / 1_000);
     }
     waits_ms.sort_unstable();
+    able_ms.sort_unstable();
     let class = fault.class.clone();
-    (!waits_ms.is_empty()).then(|| Takeover { class, node: node.to_owned(), waits_ms })
+    (!waits_ms.is_empty()).then(|| Takeover { class, node: node.to_owned(), waits_ms, able_ms })
+}
+
+/// How much of the time between two moments these cover, which may overlap.
+fn lasted(outages: &[(i64, i64)], from_us: i64, until_us: i64) -> i64 {
+    let mut outages = outages.to_vec();
+    outages.sort_unstable();
+    let (mut covered_to, mut lasted) = (from_us, 0);
+    for (from, until) in outages {
+        let (from, until) = (from.max(covered_to), until.min(until_us));
+        lasted += (until - from).max(0);
+        covered_to = covered_to.max(until);
+    }
+    lasted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::lasted;
+
+    #[test]
+    fn outages_that_overlap_count_once_and_only_between_the_two_moments() {
+        let outages = [(50, 60), (10, 20), (15, 25), (90, 200)];
+        assert_eq!(lasted(&outages, 0, 100), 15 + 10 + 10);
+        assert_eq!(lasted(&outages, 18, 55), 7 + 5);
+        assert_eq!(lasted(&outages, 26, 49), 0);
+        assert_eq!(lasted(&[(0, 100)], 10, 20), 10);
+        assert_eq!(lasted(&[], 10, 20), 0);
+    }
 }

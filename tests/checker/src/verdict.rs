@@ -43,12 +43,19 @@ impl Verdict {
         self.findings.iter().filter(|finding| finding.kind.group() == group).count()
     }
 
-    /// From each fault to the first start of one of the node's jobs elsewhere, and to the start of the last of them.
-    pub fn takeover_ms(&self) -> [(&'static str, Percentiles); 3] {
+    /// From each fault to the first start of one of the node's jobs elsewhere, and to the start of the last of them. The last kind leaves out
+    /// the time in which no job could start.
+    pub fn takeover_ms(&self) -> [(&'static str, Percentiles); 4] {
         let first = self.takeovers.iter().filter_map(|one| one.waits_ms.first()).copied().collect();
         let last = self.takeovers.iter().filter_map(|one| one.waits_ms.last()).copied().collect();
         let each = self.takeovers.iter().flat_map(|one| &one.waits_ms).copied().collect();
-        [("first job of a node", first), ("last job of a node", last), ("each job", each)]
+        let able = self.takeovers.iter().flat_map(|one| &one.able_ms).copied().collect();
+        [
+            ("first job of a node", first),
+            ("last job of a node", last),
+            ("each job", each),
+            ("each job, without the time in which none could start", able),
+        ]
     }
 
     /// All of it but the single takeovers.

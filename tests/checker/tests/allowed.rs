@@ -168,6 +168,11 @@ fn lateness_and_takeover_are_measured_by_the_runs_own_clocks() {
     assert_eq!((late.by_records_ms.at(1.0), late.calm_ms.count()), (Some(5), 6));
     assert_eq!(verdict.takeovers.len(), 1);
     assert_eq!(verdict.takeovers[0].waits_ms, [710, 710, 710, 1_710]);
-    let [(_, first), (_, last), (_, each)] = verdict.takeover_ms();
+    let [(_, first), (_, last), (_, each), (_, able)] = verdict.takeover_ms();
     assert_eq!((first.at(0.5), last.at(0.5), each.count()), (Some(710), Some(1_710), 4));
+    assert_eq!(able, each);
+    world.outages = vec![(T, T + S), (T + 2 * S + 500_000, T + 2 * S + 600_000), (T + 3 * S + 500_000, T + 9 * S)];
+    let verdict = judge(&world);
+    assert_eq!(verdict.takeovers[0].waits_ms, [710, 710, 710, 1_710], "the whole is told as well");
+    assert_eq!(verdict.takeovers[0].able_ms, [610, 610, 610, 1_100]);
 }

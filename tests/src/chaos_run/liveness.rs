@@ -26,6 +26,11 @@ impl Writable {
         }
     }
 
+    /// Each from its beginning until its end, in microseconds since 1970.
+    pub fn stretches(&self) -> &[(i64, i64)] {
+        &self.0
+    }
+
     /// As JSON: a list of pairs in microseconds since 1970.
     pub fn to_json(&self) -> Value {
         json!(self.0)
@@ -170,7 +175,8 @@ mod tests {
 
     #[test]
     fn a_loss_is_a_false_alarm_where_nothing_was_lost() {
-        let window = |at: i64| Window { noticed_us: at * SECOND, node: "a".to_owned(), is_open: false };
+        let window =
+            |at: i64| Window { noticed_us: at * SECOND, accepted_us: None, node: "a".to_owned(), is_open: false };
         let windows = [window(10), window(50)];
         assert_eq!(false_alarms(&windows, &[(8 * SECOND, 12 * SECOND)]), [&windows[1]]);
         assert_eq!(false_alarms(&windows, &[(0, 60 * SECOND)]).len(), 0);

@@ -8,6 +8,7 @@ pub mod faults;
 pub mod liveness;
 mod load;
 mod operators;
+mod outages;
 mod receivers;
 mod rest;
 mod watch;
@@ -128,6 +129,7 @@ impl ChaosRun {
         self.keep("runs.json", &json!(runs));
         self.keep("alerts.json", &alerts);
         self.keep("faults.json", &Evidence::faults_json(&counters.faults, &ends));
+        self.keep("outages.json", &json!(outages::outages(&watched, &windows, from_us, now())));
         let verdict = judge(&Evidence::read(&self.dir).expect("what was just written can be read"));
         let writable: Vec<Value> = watched.iter().map(liveness::Writable::to_json).collect();
         self.keep("writable.json", &json!(writable));
@@ -240,6 +242,9 @@ impl ChaosRun {
                     .map(|line| format!("{name}: {line}")),
             );
             let _not_vital = fs::copy(&log, self.dir.join(format!("{name}.log")));
+        }
+        for (number, member) in servers.members().iter().enumerate() {
+            let _not_vital = fs::write(self.dir.join(format!("server-{number}.log")), member.log());
         }
         drop((cluster, servers));
         (drained, bad)

@@ -89,6 +89,8 @@ fn accept(field: &Field) -> bool {
 pub struct Window {
     /// When it was noticed.
     pub noticed_us: i64,
+    /// When it was accepted.
+    pub accepted_us: Option<i64>,
     /// The node that noticed it.
     pub node: String,
     /// Whether nobody has accepted it yet.
@@ -99,16 +101,21 @@ pub struct Window {
 pub fn windows(field: &Field) -> Vec<Window> {
     let Some(writer) = field.writer() else { return Vec::new() };
     let sql = format!(
-        "SELECT noticed_at, COALESCE(node, ''), is_open IS NOT NULL FROM {}.loss_window ORDER BY id",
+        "SELECT noticed_at, accepted_at, COALESCE(node, ''), is_open IS NOT NULL FROM {}.loss_window ORDER BY id",
         field.database.name
     );
     let asking = async {
         let mut conn = field.servers.members()[writer].try_root().await.ok()?;
-        conn.query::<(i64, String, bool), _>(sql).await.ok()
+        conn.query::<(i64, Option<i64>, String, bool), _>(sql).await.ok()
     };
     let rows = blocking(async { tokio::time::timeout(Duration::from_secs(5), asking).await.ok().flatten() });
-    let window =
-        |(noticed_ms, node, is_open)| Window { noticed_us: noticed_ms * time::SECOND_US / 1_000, node, is_open };
+    let in_us = |ms: i64| ms * time::SECOND_US / 1_000;
+    let window = |(noticed_ms, accepted_ms, node, is_open): (i64, Option<i64>, String, bool)| Window {
+        noticed_us: in_us(noticed_ms),
+        accepted_us: accepted_ms.map(in_us),
+        node,
+        is_open,
+    };
     rows.unwrap_or_default().into_iter().map(window).collect()
 }
 
