@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use carillon_domain::id::SessionId;
 use carillon_domain::node::call::{Call, CallFailure, CallId, CallKind};
-use carillon_store::{SessionState, Store, StoreError, perform};
+use carillon_store::{Me, SessionBeat, SessionState, Store, StoreError, perform};
 use tokio::sync::mpsc;
 use tracing::warn;
 
@@ -49,17 +49,19 @@ impl StoreCalls {
     }
 }
 
-/// Ends a session that is certainly dead; `false` where it had ended before.
-pub(crate) async fn end_session(store: &dyn Store, ended: SessionId, limit: Duration) -> Result<bool, StoreError> {
-    loop {
-        let sessions = within("sessions", limit, store.sessions()).await?;
-        let lives =
-            sessions.iter().map(|one| one.beat).find(|beat| beat.id == ended && beat.state != SessionState::Ended);
-        let Some(beat) = lives else { return Ok(false) };
-        // A heartbeat that it sent before its death may come between.
-        if within("expire", limit, store.expire(None, ended, beat.seq)).await? {
-            return Ok(true);
-        }
+/// Ends a session that is certainly dead, as node `by`; `true` once it has ended. `false` where a heartbeat that it had sent came between,
+/// or where a loss of commits is not accepted: nobody ends a session then.
+pub(crate) async fn end_session(
+    store: &dyn Store,
+    by: SessionId,
+    ended: SessionId,
+    limit: Duration,
+) -> Result<bool, StoreError> {
+    let sessions = within("sessions", limit, store.sessions()).await?;
+    let lives = |beat: &SessionBeat| beat.id == ended && beat.state != SessionState::Ended;
+    match sessions.iter().map(|one| one.beat).find(lives) {
+        None => Ok(true),
+        Some(beat) => within("expire", limit, store.expire(Some(Me::new(by)), ended, beat.seq)).await,
     }
 }
 

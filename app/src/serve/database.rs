@@ -66,8 +66,8 @@ impl Database {
         if self.is_shared() {
             let Some(file) = &mut self.file else { return Ok(()) };
             if let Some(former) = file.former() {
-                let patience = self.timing.chosen.timing.heartbeat_timeout;
-                end_former(self.store.clone(), former, limit, patience).await;
+                let timing = self.timing.chosen.timing;
+                tokio::spawn(end_former(self.store.clone(), me, former, timing, limit));
             }
             file.note(me);
             return Ok(());

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use carillon_domain::id::SessionId;
+use carillon_domain::lease::Timing;
 use carillon_domain::name::in_alphabet;
 use tracing::{info, warn};
 
@@ -21,8 +22,6 @@ use super::SharedStore;
 use crate::engine::end_session;
 
 const POLL: Duration = Duration::from_millis(20);
-/// After a failure it is tried again.
-const AGAIN_AFTER: Duration = Duration::from_millis(500);
 /// A new number each time the machine comes up.
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
@@ -116,23 +115,20 @@ fn session_in(text: &str, place: &str) -> Option<SessionId> {
     Some(SessionId::from_random(bits)).filter(|id| id.as_u64() == bits)
 }
 
-/// Ends the session of the former process, trying until it is ended; each call may take `limit`. The nodes sweep it after their next
-/// heartbeats, as any ended one. The start of the node waits for `patience`, as its lease runs already; then it goes on beside.
-pub(super) async fn end_former(store: SharedStore, former: SessionId, limit: Duration, patience: Duration) {
-    let mut ending = Box::pin(async move {
-        loop {
-            match end_session(&*store, former, limit).await {
-                Ok(true) => {
-                    return info!("session {former} of this node's former process is ended: that process is dead");
-                }
-                Ok(false) => return,
-                Err(_) => tokio::time::sleep(AGAIN_AFTER).await,
-            }
-        }
-    });
-    if tokio::time::timeout(patience, &mut ending).await.is_err() {
-        tokio::spawn(ending);
+/// Ends the session of the former process as that of `me`, trying until it has ended. The nodes sweep it after their next heartbeats, as any
+/// ended one. Other nodes may know that the database has lost commits; they say so with their next heartbeat, so it waits for that first.
+pub(super) async fn end_former(store: SharedStore, me: SessionId, former: SessionId, timing: Timing, limit: Duration) {
+    if !is_alone_with(&store, me, former).await {
+        tokio::time::sleep(timing.heartbeat + timing.heartbeat_timeout).await;
     }
+    while !end_session(&*store, me, former, limit).await.unwrap_or(false) {
+        tokio::time::sleep(timing.heartbeat).await;
+    }
+    info!("session {former} of this node's former process has ended: nothing of it lives");
+}
+
+async fn is_alone_with(store: &SharedStore, me: SessionId, former: SessionId) -> bool {
+    store.sessions().await.is_ok_and(|all| all.iter().all(|one| one.beat.id == me || one.beat.id == former))
 }
 
 #[cfg(test)]

@@ -28,17 +28,21 @@ fn live(node: &Server) -> usize {
 /// Others would wait for 70 s.
 #[test]
 fn a_node_that_was_killed_gives_its_runs_back_when_it_starts_again() {
-    let database = database();
-    let cluster = Cluster::new(&database.url(), PATIENT);
-    let (node, mark, run) = at_work(&cluster, "killed");
-    node.kill();
-    wait_until("its keeper ends the child", || marked(&mark).is_empty());
-    let node = cluster.node("a");
-    wait_until_within(TAKEOVER, "the run is recorded", || node.run(&run)["status"] == "lost");
-    wait_until("nothing is left of the session", || live(&node) == 1);
-    let again = node.run_now("long");
-    node.started(&again);
-    node.kill();
+    for (name, others) in [("alone", 0), ("beside-another", 1)] {
+        let database = database();
+        let cluster = Cluster::new(&database.url(), PATIENT);
+        let (node, mark, run) = at_work(&cluster, name);
+        let other = (others > 0).then(|| cluster.node("b"));
+        node.kill();
+        wait_until("its keeper ends the child", || marked(&mark).is_empty());
+        let node = cluster.node("a");
+        wait_until_within(TAKEOVER, "the run is recorded", || node.run(&run)["status"] == "lost");
+        wait_until("nothing is left of the session", || live(&node) == 1 + others);
+        let again = node.run_now("long");
+        node.started(&again);
+        node.kill();
+        drop(other);
+    }
 }
 
 #[test]
