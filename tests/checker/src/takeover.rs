@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::evidence::Evidence;
 use crate::fault::{End, Fault};
+use crate::plan::{Act, Deed};
 use crate::record::Record;
 use crate::time::SECOND_US;
 use crate::witness::Life;
@@ -17,7 +18,8 @@ pub struct Takeover {
     pub node: String,
     /// Until each job that its session had been running started in another session, ascending.
     pub waits_ms: Vec<i64>,
-    /// The same without the time in which no job could start ([`Evidence::outages`]), ascending.
+    /// The same without the time in which the job could not start, whatever the nodes did: no server took writes or a loss was not accepted
+    /// ([`Evidence::outages`]), it was not due, or a person had paused it. Ascending.
     pub able_ms: Vec<i64>,
 }
 
@@ -38,7 +40,7 @@ pub fn takeovers(evidence: &Evidence, life_of: &BTreeMap<&str, &Life>) -> Vec<Ta
         runs.sort_by_key(|(at, _)| *at);
     }
     let ended = evidence.ends.iter().filter_map(|end| culprit(evidence, end));
-    ended.filter_map(|fault| after(fault, &ran, &evidence.outages)).collect()
+    ended.filter_map(|fault| after(evidence, fault, &ran)).collect()
 }
 
 /// The fault that ended a node: the last that began before, if it was not over for long.
@@ -48,7 +50,7 @@ fn culprit<'a>(evidence: &'a Evidence, end: &End) -> Option<&'a Fault> {
     last.filter(|fault| end.at_us <= fault.until_us + OF_LATE_US)
 }
 
-fn after(fault: &Fault, ran: &BTreeMap<&str, Vec<(i64, &Record)>>, outages: &[(i64, i64)]) -> Option<Takeover> {
+fn after(evidence: &Evidence, fault: &Fault, ran: &BTreeMap<&str, Vec<(i64, &Record)>>) -> Option<Takeover> {
     let node = fault.node.as_deref()?;
     let (mut waits_ms, mut able_ms) = (Vec::new(), Vec::new());
     for runs in ran.values() {
@@ -61,12 +63,33 @@ fn after(fault: &Fault, ran: &BTreeMap<&str, Vec<(i64, &Record)>>, outages: &[(i
         let other = later.iter().find(|(_, record)| record.session.as_deref().is_some_and(|by| by != session));
         let Some((at, _)) = other.filter(|(at, _)| at - fault.from_us <= UNTIL_US) else { continue };
         waits_ms.push((at - fault.from_us) / 1_000);
-        able_ms.push((at - fault.from_us - lasted(outages, fault.from_us, *at)) / 1_000);
+        let unable = lasted(&unable(evidence, had, fault.from_us), fault.from_us, *at);
+        able_ms.push((at - fault.from_us - unable) / 1_000);
     }
     waits_ms.sort_unstable();
     able_ms.sort_unstable();
     let class = fault.class.clone();
     (!waits_ms.is_empty()).then(|| Takeover { class, node: node.to_owned(), waits_ms, able_ms })
+}
+
+/// When a job could not start that had this run before a fault.
+fn unable(evidence: &Evidence, had: &Record, from_us: i64) -> Vec<(i64, i64)> {
+    let mut all = evidence.outages.clone();
+    if let Some(job) = evidence.job(&had.job) {
+        let next = job.schedule.due(had.due_us + 1, from_us + UNTIL_US).first().copied();
+        all.push((from_us, next.unwrap_or(from_us)));
+    }
+    let mut acts: Vec<&Act> = evidence.plan.acts.iter().filter(|act| act.job == had.job).collect();
+    acts.sort_by_key(|act| act.asked_us);
+    let mut paused_us = None;
+    for act in acts {
+        match act.deed {
+            Deed::Pause if act.done() => paused_us = paused_us.or(act.answered_us),
+            Deed::Resume => all.extend(paused_us.take().map(|since| (since, act.asked_us))),
+            _ => {}
+        }
+    }
+    all
 }
 
 /// How much of the time between two moments these cover, which may overlap.

@@ -44,7 +44,7 @@ impl Verdict {
     }
 
     /// From each fault to the first start of one of the node's jobs elsewhere, and to the start of the last of them. The last kind leaves out
-    /// the time in which no job could start.
+    /// the time in which a job could not start.
     pub fn takeover_ms(&self) -> [(&'static str, Percentiles); 4] {
         let first = self.takeovers.iter().filter_map(|one| one.waits_ms.first()).copied().collect();
         let last = self.takeovers.iter().filter_map(|one| one.waits_ms.last()).copied().collect();
@@ -54,7 +54,7 @@ impl Verdict {
             ("first job of a node", first),
             ("last job of a node", last),
             ("each job", each),
-            ("each job, without the time in which none could start", able),
+            ("each job, without the time in which it could not start", able),
         ]
     }
 

@@ -2,7 +2,7 @@
 
 mod world;
 
-use carillon_checker::plan::Deed;
+use carillon_checker::plan::{Act, Deed};
 use carillon_checker::witness::Life;
 use carillon_checker::{Evidence, Group, judge};
 use world::{Doctor, S, T, alert, ran, well};
@@ -170,9 +170,14 @@ fn lateness_and_takeover_are_measured_by_the_runs_own_clocks() {
     assert_eq!(verdict.takeovers[0].waits_ms, [710, 710, 710, 1_710]);
     let [(_, first), (_, last), (_, each), (_, able)] = verdict.takeover_ms();
     assert_eq!((first.at(0.5), last.at(0.5), each.count()), (Some(710), Some(1_710), 4));
-    assert_eq!(able, each);
+    assert_eq!(able.at(1.0), Some(1_010), "they were due a second after the second run of each");
     world.outages = vec![(T, T + S), (T + 2 * S + 500_000, T + 2 * S + 600_000), (T + 3 * S + 500_000, T + 9 * S)];
     let verdict = judge(&world);
     assert_eq!(verdict.takeovers[0].waits_ms, [710, 710, 710, 1_710], "the whole is told as well");
-    assert_eq!(verdict.takeovers[0].able_ms, [610, 610, 610, 1_100]);
+    assert_eq!(verdict.takeovers[0].able_ms, [10, 10, 10, 500]);
+    world.outages.clear();
+    let act =
+        |deed, asked_us| Act { job: "a".into(), deed, run: None, asked_us, answered_us: Some(asked_us), status: 200 };
+    world.plan.acts = vec![act(Deed::Pause, T + 3 * S + 100_000), act(Deed::Resume, T + 3 * S + 300_000)];
+    assert_eq!(judge(&world).takeovers[0].able_ms, [10, 10, 10, 810]);
 }
