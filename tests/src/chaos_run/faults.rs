@@ -23,6 +23,9 @@ pub struct Tally {
     pub why_not: String,
 }
 
+/// The words for a class that was never tried.
+const NO_TURN: &str = "its turn did not come";
+
 /// All strikes of a run.
 #[derive(Debug, Default)]
 pub struct Counters {
@@ -66,16 +69,17 @@ fn lanes(classes: &[Class], is_cluster: bool, pace: Pace) -> Vec<Lane> {
     let mut lanes: Vec<Lane> = (0..pace.wires).map(|_| of(&wire, (150, 900))).collect();
     lanes.push(of(&|class| class.reach() == Reach::Node && !wire(class) && !rare(class), (800, 2_500)));
     // A member takes longer to be with the others again than a server to answer.
-    let between = if is_cluster { (2_000, 6_000) } else { (8_000, 16_000) };
+    let between = if is_cluster { (1_000, 3_000) } else { (8_000, 16_000) };
     lanes.push(of(&|class| class.reach() == Reach::Database && !rare(class), between));
-    lanes.push(of(&|class| rare(class), (15_000, 40_000)));
+    // A whole cluster that is made anew stops all the others for a minute or more.
+    lanes.push(of(&|class| rare(class), if is_cluster { (30_000, 80_000) } else { (15_000, 40_000) }));
     lanes.retain(|lane| !lane.classes.is_empty());
     lanes
 }
 
 /// Strikes in all lanes until it is over; what is under way then comes to its end.
 pub fn strike_all(field: &Field, classes: &[Class], seed: u64, pace: Pace, over: &AtomicBool) -> Counters {
-    let counters = Mutex::new(Counters::default());
+    let counters = Mutex::new(Counters::of(classes));
     std::thread::scope(|scope| {
         for (n, lane) in lanes(classes, field.kind.is_cluster(), pace).into_iter().enumerate() {
             let mut dice = Dice::new(seed.wrapping_mul(1_000).wrapping_add(n as u64));
@@ -115,8 +119,17 @@ fn rest(over: &AtomicBool, pause: Duration) -> bool {
 }
 
 impl Counters {
+    /// None of these has been tried yet.
+    fn of(classes: &[Class]) -> Self {
+        let untried = || Tally { why_not: NO_TURN.to_owned(), ..Tally::default() };
+        Self { tally: classes.iter().map(|class| (*class, untried())).collect(), ..Self::default() }
+    }
+
     fn note(&mut self, class: Class, outcome: Outcome) {
         let tally = self.tally.entry(class).or_default();
+        if tally.counters == 0 {
+            tally.why_not.clear();
+        }
         tally.counters += 1;
         match outcome {
             Outcome::Effective(seen) => {
@@ -140,5 +153,19 @@ impl Counters {
     /// Classes of which at least one took effect.
     pub fn classes(&self) -> usize {
         self.tally.values().filter(|tally| tally.effective > 0).count()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_class_whose_turn_did_not_come_is_told() {
+        let mut counters = Counters::of(&[Class::NodeKilled, Class::MemberCutOff]);
+        counters.note(Class::NodeKilled, Outcome::NotEffective { why: "it was gone".to_owned() });
+        let why: Vec<&str> = counters.tally.values().map(|tally| &*tally.why_not).collect();
+        assert_eq!(why, ["it was gone", NO_TURN]);
+        assert_eq!((counters.effective(), counters.classes()), (0, 0));
     }
 }
