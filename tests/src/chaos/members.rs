@@ -160,29 +160,12 @@ fn kill_all(field: &Field, between: Duration) {
 }
 
 /// Makes the cluster anew from the member that has everything; the processes of all have ended. Which it was.
-fn made_anew(field: &Field) -> Result<String, String> {
-    match &field.servers {
-        Servers::One(_) => Err("a server of its own is no cluster".to_owned()),
-        Servers::Galera(galera) => {
-            let positions: Vec<Option<i64>> =
-                (0..galera.members().len()).map(|number| galera.position(number)).collect();
-            let most = (0..positions.len()).max_by_key(|number| positions[*number]).ok_or("no members")?;
-            galera.bootstrap(most)?;
-            (0..positions.len()).filter(|other| *other != most).try_for_each(|other| galera.join(other))?;
-            Ok(format!("member {most} of those at {positions:?}"))
-        }
-        Servers::Group(group) => {
-            (0..group.members().len()).try_for_each(|number| group.members()[number].try_start(&[], PATIENCE))?;
-            blocking(async {
-                let most = group.most_advanced().await?;
-                group.bootstrap(most).await?;
-                for other in (0..group.members().len()).filter(|other| *other != most) {
-                    group.join(other).await?;
-                }
-                Ok(format!("member {most}"))
-            })
-        }
-    }
+fn made_anew(field: &Field) -> Result<usize, String> {
+    let servers = &field.servers;
+    let most = servers.most_advanced()?;
+    servers.bootstrap(most)?;
+    (0..servers.members().len()).filter(|other| *other != most).try_for_each(|other| servers.start_again(other))?;
+    Ok(most)
 }
 
 fn crashed(field: &Field, dice: &mut Dice) -> Counters {
@@ -194,7 +177,7 @@ fn crashed(field: &Field, dice: &mut Dice) -> Counters {
     let from = made_anew(field)?;
     let number = (0..pids.len()).find(|number| blocking(field.servers.takes_writes(*number)));
     let evidence = format!(
-        "processes {pids:?} were killed; made anew from {from}; member {number:?} takes writes, {:?} after the blow",
+        "processes {pids:?} were killed; made anew from member {from}; member {number:?} takes writes, {:?} after the blow",
         since.elapsed()
     );
     if are_gone && number.is_some() { Ok(begun.seen(evidence)) } else { Err(evidence) }

@@ -121,12 +121,21 @@ impl Galera {
     }
 
     /// How far a member came whose process has ended: the number of its last commit in the order of the cluster.
-    pub fn position(&self, number: usize) -> Option<i64> {
+    fn position(&self, number: usize) -> Option<i64> {
         let said = self.members[number].run_alone(&["--wsrep-recover"]);
         // "WSREP: Recovered position: UUID:SEQNO", perhaps with more behind a comma.
         let (_, position) = said.lines().find_map(|line| line.split_once("Recovered position: "))?;
         let number = position.split(':').nth(1)?;
         number.split(|c: char| !c.is_ascii_digit() && c != '-').next()?.parse().ok()
+    }
+
+    /// The member that came furthest; the processes of all have ended.
+    ///
+    /// # Errors
+    /// Where none says how far it came.
+    pub fn most_advanced(&self) -> Result<usize, String> {
+        let positions = (0..self.members.len()).filter_map(|number| Some((self.position(number)?, number)));
+        positions.max().map(|(_, number)| number).ok_or_else(|| "no member says how far it came".to_owned())
     }
 
     /// Makes the cluster anew from the state of one member; the processes of all have ended. The others join it with

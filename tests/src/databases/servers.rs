@@ -12,6 +12,7 @@ use super::galera::{Galera, OUTSIDE};
 use super::group::Group;
 use super::network::Network;
 use super::server::Server;
+use crate::processes::state;
 
 /// How long a server may take to answer that was started.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -60,6 +61,12 @@ impl Servers {
         }
     }
 
+    /// The process of a member is started, unless it runs.
+    fn runs(&self, number: usize) -> Result<(), String> {
+        let member = &self.members()[number];
+        if matches!(state(member.pid()), None | Some('Z')) { member.try_start(&[], PATIENCE) } else { Ok(()) }
+    }
+
     /// A member whose process has ended is started and joins the others again.
     ///
     /// # Errors
@@ -69,7 +76,7 @@ impl Servers {
             Servers::One(server) => server.try_start(&[], PATIENCE),
             Servers::Galera(galera) => galera.join(number),
             Servers::Group(group) => {
-                group.members()[number].try_start(&[], PATIENCE)?;
+                self.runs(number)?;
                 blocking(group.join(number))
             }
         }
@@ -87,8 +94,23 @@ impl Servers {
         }
     }
 
-    /// The cluster is made anew from the state of one member; the processes of all have ended. The others join it with
-    /// [`Servers::join_anew`].
+    /// The member that has everything that any of them has; the processes of all have ended.
+    ///
+    /// # Errors
+    /// Where none has everything, or one cannot be asked.
+    pub fn most_advanced(&self) -> Result<usize, String> {
+        match self {
+            Servers::One(_) => Ok(0),
+            Servers::Galera(galera) => galera.most_advanced(),
+            Servers::Group(group) => {
+                (0..group.members().len()).try_for_each(|number| self.runs(number))?;
+                blocking(group.most_advanced())
+            }
+        }
+    }
+
+    /// The cluster is made anew from the state of one member; no other is in it. The others join it with [`Servers::start_again`], those that are
+    /// ahead of it with [`Servers::join_anew`].
     ///
     /// # Errors
     /// Says what did not come.
@@ -97,7 +119,7 @@ impl Servers {
             Servers::One(_) => Err("a server of its own is no cluster".to_owned()),
             Servers::Galera(galera) => galera.bootstrap(number),
             Servers::Group(group) => {
-                group.members()[number].try_start(&[], PATIENCE)?;
+                self.runs(number)?;
                 blocking(group.bootstrap(number))
             }
         }
