@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use carillon_tests::chaos::{Class, Kind};
+use carillon_tests::chaos::{Class, Kind, Ways};
 use carillon_tests::chaos_run::ChaosRun;
 use carillon_tests::chaos_run::faults::Pace;
 use carillon_tests::cluster::BRISK;
@@ -30,6 +30,7 @@ fn faults_of_many_kinds_start_nothing_twice_and_lose_nothing() {
         kind: Kind::One(Brand::MariaDb),
         seed: 7,
         length: Duration::from_secs(40),
+        ways: Ways::Named,
         nodes: 3,
         jobs: 40,
         classes: CLASSES.to_vec(),

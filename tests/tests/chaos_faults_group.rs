@@ -4,6 +4,8 @@ use carillon_tests::chaos::Kind;
 use carillon_tests::databases::Group;
 
 mod chaos_faults;
+#[path = "chaos_faults/of_balancers.rs"]
+mod of_balancers;
 
 const KIND: Kind = Kind::Group;
 

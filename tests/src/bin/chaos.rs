@@ -6,6 +6,8 @@
 //! - `seed=1`: what is drawn follows from it (when things happen also depends on the machine)
 //! - `seconds=600`: how long jobs are due; `nodes=4`; `jobs=250`
 //! - `classes=a,b,c`: only these faults (`classes=list` prints all and what each does); without it all that make sense on the database
+//! - `ways=named|balanced|mixed`: each node names all members of a cluster, has a balancer before them, or some do; without it
+//!   `balanced` on `galera` and `mixed` on the other clusters
 //! - `timing=brisk|fast|default`: the session timing of the nodes; `default` configures none, so it follows the servers
 //! - `messages=600`: so many seconds alerts are waited for that are on their way at the end; a sender that was killed holds one for 330
 //! - `pauses=100`: percent of the usual pauses between faults
@@ -23,7 +25,7 @@ use std::process::{Command, ExitCode};
 use std::time::Duration;
 
 use carillon_checker::Group;
-use carillon_tests::chaos::{Class, Kind};
+use carillon_tests::chaos::{Class, Kind, Ways};
 use carillon_tests::chaos_run::faults::Pace;
 use carillon_tests::chaos_run::{ChaosRun, Told};
 use carillon_tests::cluster::{BRISK, FAST};
@@ -82,8 +84,18 @@ fn chaos_run(settings: &Settings) -> ChaosRun {
     let kind = Kind::of_name(database).unwrap_or_else(|| {
         panic!("database={database} is none of {}", Kind::ALL.map(Kind::name).join(", "));
     });
+    let ways = match settings.text("ways", "") {
+        "" => Ways::of(kind),
+        name => Ways::ALL.into_iter().find(|(known, _)| *known == name).map(|(_, ways)| ways).unwrap_or_else(|| {
+            panic!("ways={name} is none of {}", Ways::ALL.map(|(known, _)| known).join(", "));
+        }),
+    };
     let classes = match settings.text("classes", "") {
-        "" => kind.classes(),
+        "" => kind
+            .classes()
+            .into_iter()
+            .filter(|class| *class != Class::BalancerRotates || ways.have_balancers())
+            .collect(),
         names => names.split(',').map(named).collect(),
     };
     let seed = settings.number("seed", 1);
@@ -91,6 +103,7 @@ fn chaos_run(settings: &Settings) -> ChaosRun {
     ChaosRun {
         kind,
         seed,
+        ways,
         length: Duration::from_secs(settings.number("seconds", 600)),
         nodes: usize::try_from(settings.number("nodes", 4)).expect("a number of nodes"),
         jobs: usize::try_from(settings.number("jobs", 250)).expect("a number of jobs"),
@@ -121,6 +134,10 @@ fn report(settings: &Settings, chaos_run: &ChaosRun, told: &Told) -> Report {
     report.fact("seed", chaos_run.seed).fact("seconds", chaos_run.length.as_secs());
     report.fact("nodes", chaos_run.nodes).fact("jobs", chaos_run.jobs);
     report.fact("session timing", settings.text("timing", "brisk"));
+    if chaos_run.kind.is_cluster() {
+        let (way, _) = Ways::ALL.into_iter().find(|(_, ways)| *ways == chaos_run.ways).expect("it has a name");
+        report.fact("ways to the members", way);
+    }
     report.fact("effective faults", told.counters.effective());
     report.fact("classes with an effective fault", told.counters.classes());
     report.fact("due times", verdict.due).fact("starts, by the jobs' own files", verdict.starts);

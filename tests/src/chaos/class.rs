@@ -28,6 +28,7 @@ pub enum Class {
     ConnectionsKilled,
     DatabaseClock,
     NodeClock,
+    BalancerRotates,
     Restored,
     MemberCutOff,
     SwitchedOver,
@@ -50,7 +51,7 @@ pub enum Reach {
 
 impl Class {
     /// All of them.
-    pub const ALL: [Class; 30] = [
+    pub const ALL: [Class; 31] = [
         Class::WireCutBefore,
         Class::WireCutAfter,
         Class::WireHalfPacket,
@@ -75,6 +76,7 @@ impl Class {
         Class::ConnectionsKilled,
         Class::DatabaseClock,
         Class::NodeClock,
+        Class::BalancerRotates,
         Class::Restored,
         Class::MemberCutOff,
         Class::SwitchedOver,
@@ -115,6 +117,7 @@ impl Class {
             Class::ConnectionsKilled => "connections-killed",
             Class::DatabaseClock => "database-clock",
             Class::NodeClock => "node-clock",
+            Class::BalancerRotates => "balancer-rotates",
             Class::Restored => "restored",
             Class::MemberCutOff => "member-cut-off",
             Class::SwitchedOver => "switched-over",
@@ -162,6 +165,10 @@ impl Class {
             Class::NodeClock => {
                 "a node's wall clock jumps by minutes or hours and back; its /metrics showed the offset"
             }
+            Class::BalancerRotates => {
+                "the balancer before a node hangs up and leads each connection to the next member for a while; it led some to \
+                 different ones"
+            }
             Class::Restored => "an older state of the data is put back; nodes said that the database went back in time",
             Class::MemberCutOff => {
                 "nothing passes between a member and the others for a while, perhaps between it and the nodes; packets were \
@@ -203,7 +210,8 @@ impl Class {
             | Class::KeeperFrozen
             | Class::ChildKilled
             | Class::ChildFrozen
-            | Class::NodeClock => Reach::Node,
+            | Class::NodeClock
+            | Class::BalancerRotates => Reach::Node,
             Class::DatabaseKilled
             | Class::DatabaseRestarted
             | Class::DatabaseFrozen

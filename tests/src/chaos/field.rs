@@ -12,7 +12,8 @@ use super::dice::Dice;
 use super::kind::Kind;
 use super::outcome::last_for;
 use super::timing::Timing;
-use super::wire::Wires;
+use super::ways::Ways;
+use super::wire::{Choice, Wires};
 use crate::cluster::{Cluster, Member};
 use crate::databases::{Clock, Database, Galera, Group, MEMBERS, Network, Server, Servers, Surroundings, blocking};
 
@@ -23,6 +24,8 @@ pub struct Plan {
     pub kind: Kind,
     /// `store.topology` of the nodes, where they name one.
     pub topology: Option<&'static str>,
+    /// Of the nodes to the members of a cluster.
+    pub ways: Ways,
     /// How many nodes there are: `node-1`, `node-2`, ...
     pub nodes: usize,
     /// The settings in `carillon.toml` of each, without the store.
@@ -37,7 +40,7 @@ pub struct Plan {
 pub struct Target {
     /// The node under its service manager.
     pub member: Member,
-    /// Its only ways to the database, one to each server.
+    /// Its only ways to the database: one to each server, or one to a balancer.
     pub wires: Wires,
     /// Its wall clock; why it cannot be moved.
     pub clock: Result<Clock, String>,
@@ -55,6 +58,8 @@ impl Target {
 pub struct Field {
     /// The nodes.
     pub nodes: Vec<Target>,
+    /// The member that balancers lead to.
+    _choice: Option<Choice>,
     /// The database of the nodes, reached past their wires.
     pub database: Database,
     /// Of the database.
@@ -92,10 +97,13 @@ impl Field {
         });
         let store = plan.topology.map(|topology| format!("topology = \"{topology}\"\n")).unwrap_or_default();
         let cluster = Cluster::new(&database.url(), &plan.config).with_store(&store);
-        let nodes = (1..=plan.nodes).map(|n| target(plan, &cluster, &database, &servers, n)).collect();
+        let choice = plan.ways.have_balancers().then(|| Choice::among(&servers));
+        let wires = |number| plan.ways.wires(number, &servers, choice.as_ref());
+        let nodes = (1..=plan.nodes).map(|n| target(plan, &cluster, &database, wires(n), n)).collect();
         let timing = Timing::of(&plan.config, plan.kind);
         Self {
             nodes,
+            _choice: choice,
             database,
             kind: plan.kind,
             servers,
@@ -138,13 +146,15 @@ impl Field {
 
     /// The names of the servers that nodes write through, as each node that answers tells; `None` where none does.
     pub fn servers_of_nodes(&self) -> Option<Vec<String>> {
-        let of = |node: &Target| {
-            let (status, said) = node.member.server()?.try_get("/v1/cluster", ASK)?;
-            let cluster: Value = serde_json::from_str(&said).ok().filter(|_| status == 200)?;
-            cluster["database"]["identity"].as_str().map(str::to_owned)
-        };
-        let servers: Vec<String> = self.nodes.iter().filter_map(of).collect();
+        let servers: Vec<String> = self.nodes.iter().filter_map(|node| self.server_of(node)).collect();
         (!servers.is_empty()).then_some(servers)
+    }
+
+    /// The name of the server that a node writes through, as it tells.
+    pub(super) fn server_of(&self, node: &Target) -> Option<String> {
+        let (status, said) = node.member.server()?.try_get("/v1/cluster", ASK)?;
+        let cluster: Value = serde_json::from_str(&said).ok().filter(|_| status == 200)?;
+        cluster["database"]["identity"].as_str().map(str::to_owned)
     }
 
     /// The member that a fault hits: more often the one that nodes write through.
@@ -196,11 +206,14 @@ impl Field {
         if class.reach() == Reach::Database {
             return Hold::Database((with_others, self.of_database.lock().unwrap_or_else(PoisonError::into_inner)));
         }
-        let first = usize::try_from(dice.roll() % self.nodes.len() as u64).expect("an index");
-        let order = (0..self.nodes.len()).map(|n| &self.nodes[(first + n) % self.nodes.len()]);
-        let free = order.clone().find_map(|target| Some((target, target.busy.try_lock().ok()?)));
+        let suits = |target: &&Target| class != Class::BalancerRotates || target.wires.has_balancer();
+        let suited: Vec<&Target> = self.nodes.iter().filter(suits).collect();
+        let among = if suited.is_empty() { self.nodes.iter().collect() } else { suited };
+        let first = usize::try_from(dice.roll() % among.len() as u64).expect("an index");
+        let mut order = (0..among.len()).map(|n| among[(first + n) % among.len()]);
+        let free = order.find_map(|target| Some((target, target.busy.try_lock().ok()?)));
         let (target, busy) = free.unwrap_or_else(|| {
-            let target = &self.nodes[first];
+            let target = among[first];
             (target, target.busy.lock().unwrap_or_else(PoisonError::into_inner))
         });
         Hold::Node(target, (with_others, busy))
@@ -258,9 +271,8 @@ pub(super) fn is_at(server: &str, member: &Server) -> bool {
     server.split(' ').next().is_some_and(|place| place.ends_with(&port))
 }
 
-fn target(plan: &Plan, cluster: &Cluster, database: &Database, servers: &Servers, number: usize) -> Target {
+fn target(plan: &Plan, cluster: &Cluster, database: &Database, wires: Wires, number: usize) -> Target {
     let name = format!("node-{number}");
-    let wires = Wires::to(servers.members().iter().map(|member| (member.host(), member.port())));
     let dir = cluster.dir().join(format!("{name}.clock"));
     let clock = if plan.clocks {
         std::fs::create_dir_all(&dir).expect("a directory for a clock");

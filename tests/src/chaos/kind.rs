@@ -68,6 +68,7 @@ impl Kind {
                 | Class::ClusterBehind,
                 Kind::One(_),
             ) => Some("a server of its own has no other members"),
+            (Class::BalancerRotates, Kind::One(_)) => Some("one server needs no balancer"),
             (Class::DiskFull, Kind::Galera | Kind::GaleraMultiWriter | Kind::Group) => {
                 Some("not built: each member would need a small disk, and one that cannot apply leaves its cluster")
             }

@@ -1,6 +1,7 @@
 //! Faults of chaos runs. Each strikes once, waits until it was seen to take effect, is undone, and says what was seen; one that
 //! was not seen does not count.
 
+mod balancers;
 mod class;
 mod clocks;
 mod dice;
@@ -15,6 +16,7 @@ mod probe;
 mod refusals;
 mod restored;
 mod timing;
+mod ways;
 pub mod wire;
 mod wires;
 
@@ -24,6 +26,7 @@ pub use field::{Field, Plan, Target};
 pub use kind::Kind;
 pub use outcome::{Outcome, Seen, now_us};
 pub use timing::Timing;
+pub use ways::Ways;
 
 use field::Hold;
 use outcome::Counters;
@@ -54,6 +57,7 @@ fn on_node(class: Class, field: &Field, target: &Target, dice: &mut Dice) -> Cou
         | Class::WireHeldClientGone => wires::snare(class, target, dice),
         Class::WireBlackHole | Class::WireOneWay => wires::close(class, target, dice),
         Class::NodeClock => clocks::of_node(target, dice),
+        Class::BalancerRotates => balancers::rotates(field, target, dice),
         _ => nodes::strike(class, field, target, dice),
     }
 }

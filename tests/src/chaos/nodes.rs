@@ -64,7 +64,7 @@ fn child_of(target: &Target, dice: &mut Dice) -> Result<(i32, String), String> {
     Ok(dice.pick(&found).clone())
 }
 
-fn send(pid: i32, signal: Signal) -> Result<(), String> {
+pub(super) fn send(pid: i32, signal: Signal) -> Result<(), String> {
     kill(Pid::from_raw(pid), signal).map_err(|error| format!("{signal} to process {pid}: {error}"))
 }
 

@@ -23,13 +23,14 @@ use carillon_checker::fault::{End, Fault};
 use carillon_checker::{Evidence, Plan, Verdict, judge, time};
 use serde_json::{Value, json};
 
-use crate::chaos::{self, Class, Dice, Field, Kind, Timing};
+use crate::chaos::{self, Class, Dice, Field, Kind, Timing, Ways};
 use crate::cluster::Witness;
 use crate::server::wait_until_within;
 use caller::{Caller, now};
 use faults::{Counters, Pace};
 use load::Made;
 use receivers::Receivers;
+pub use watch::windows;
 
 /// The parts of a chaos run.
 #[derive(Debug, Clone)]
@@ -40,6 +41,8 @@ pub struct ChaosRun {
     pub seed: u64,
     /// How long jobs are due.
     pub length: Duration,
+    /// Of the nodes to the members of a cluster.
+    pub ways: Ways,
     /// How many nodes there are.
     pub nodes: usize,
     /// How many jobs there are.
@@ -165,6 +168,7 @@ impl ChaosRun {
                 Kind::Galera if self.classes.contains(&Class::MemberOutside) => Some("galera"),
                 _ => None,
             },
+            ways: self.ways,
             nodes: self.nodes,
             config: format!("{}{}", self.session, receivers::CONFIG),
             small_disk: self.classes.contains(&Class::DiskFull),

@@ -283,7 +283,8 @@ impl Server {
         lines[lines.len().saturating_sub(30)..].join("\n")
     }
 
-    fn root_url(&self) -> String {
+    /// The address of an account that may do anything.
+    pub fn root_url(&self) -> String {
         format!("mysql://root@{}:{}/mysql?prefer_socket=false", self.host, self.port)
     }
 

@@ -156,12 +156,16 @@ impl Servers {
 
     /// The same on a connection that stands.
     pub async fn asks_for_writer(&self, conn: &mut Conn) -> Option<bool> {
-        let sql = match self {
+        conn.query_first::<u8, _>(self.question_for_writer()).await.ok()?.map(|yes| yes == 1)
+    }
+
+    /// The statement that a member answers with 1 if it takes writes of the whole cluster.
+    pub fn question_for_writer(&self) -> &'static str {
+        match self {
             Servers::One(_) => "SELECT @@GLOBAL.read_only = 0",
             Servers::Galera(_) => GALERA_WRITER,
             Servers::Group(_) => GROUP_WRITER,
-        };
-        conn.query_first::<u8, _>(sql).await.ok()?.map(|yes| yes == 1)
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use carillon_tests::chaos::{Class, Dice, Field, Kind, Outcome, Plan, Reach, Seen, Target, strike};
+use carillon_tests::chaos::{Class, Dice, Field, Kind, Outcome, Plan, Reach, Seen, Target, Ways, strike};
 use carillon_tests::cluster::Witness;
 use carillon_tests::server::{LOG, wait_until_within};
 use serde_json::json;
@@ -20,8 +20,13 @@ const FORGOTTEN_SOON: &str = "[session]\nheartbeat = \"1s\"\nheartbeat_timeout =
 const RECOVERY: Duration = Duration::from_secs(60);
 
 pub fn field(timing: &str, small_disk: bool, clocks: bool) -> (Field, Witness) {
+    field_by(Ways::Named, timing, small_disk, clocks)
+}
+
+/// The same with other ways of the nodes to the members.
+pub fn field_by(ways: Ways, timing: &str, small_disk: bool, clocks: bool) -> (Field, Witness) {
     let topology = (crate::KIND == Kind::Galera).then_some("galera");
-    let plan = Plan { kind: crate::KIND, topology, nodes: 2, config: timing.to_owned(), small_disk, clocks };
+    let plan = Plan { kind: crate::KIND, topology, ways, nodes: 2, config: timing.to_owned(), small_disk, clocks };
     let field = Field::start(&plan);
     let witness = Witness::new(field.cluster.dir());
     let node = field.nodes[0].member.server().expect("it runs");

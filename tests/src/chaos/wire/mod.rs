@@ -2,10 +2,12 @@
 //!
 //! One thread carries all connections of a wire.
 
+mod balancer;
 mod connection;
 mod packet;
 mod trap;
 
+pub use balancer::{Choice, Standing};
 pub use packet::Answer;
 pub use trap::{Aim, Caught, Snare};
 
@@ -18,6 +20,7 @@ use std::thread::JoinHandle;
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 
+use balancer::Balancer;
 use trap::Trap;
 
 /// In which directions packets pass.
@@ -64,13 +67,48 @@ impl Control {
     }
 }
 
-/// All wires of a node, one to each server. It uses one of them at a time.
+/// All wires of a node: one to each server, of which it uses one at a time, or one with a balancer behind it.
 pub struct Wires(Vec<Wire>);
 
 impl Wires {
     /// Wires to these servers, each a host and a port.
     pub fn to<'a>(servers: impl IntoIterator<Item = (&'a str, u16)>) -> Self {
-        Self(servers.into_iter().map(|(host, port)| Wire::to(host, port)).collect())
+        let straight = |(host, port): (&str, u16)| Wire::by(Way::Straight((host.to_owned(), port)));
+        Self(servers.into_iter().map(straight).collect())
+    }
+
+    /// One wire to a balancer before these servers.
+    pub fn balanced<'a>(
+        servers: impl IntoIterator<Item = (&'a str, u16)>,
+        choice: &Choice,
+        standing: Standing,
+    ) -> Self {
+        let servers = servers.into_iter().map(|(host, port)| (host.to_owned(), port)).collect();
+        Self(vec![Wire::by(Way::Balanced(Balancer::new(servers, choice, standing)))])
+    }
+
+    fn balancer(&self) -> Option<&Balancer> {
+        self.0.iter().find_map(|wire| match &*wire.way {
+            Way::Balanced(balancer) => Some(balancer),
+            Way::Straight(_) => None,
+        })
+    }
+
+    /// Whether there is a balancer.
+    pub fn has_balancer(&self) -> bool {
+        self.balancer().is_some()
+    }
+
+    /// The balancer hangs up on all and leads to each server in turn for a while; then to one again. How many connections it has led to each.
+    /// `None` where there is no balancer.
+    pub fn turn<T>(&self, while_it_turns: impl FnOnce() -> T) -> Option<(T, Vec<usize>)> {
+        let balancer = self.balancer()?;
+        let before = balancer.led();
+        balancer.turn();
+        let done = while_it_turns();
+        let led = balancer.led().iter().zip(before).map(|(now, before)| now - before).collect();
+        balancer.turn_no_more();
+        Some((done, led))
     }
 
     /// Their ports, in the order of the servers.
@@ -107,16 +145,25 @@ impl Wires {
     }
 }
 
+/// Where the connections of a wire go.
+enum Way {
+    /// To one server.
+    Straight((String, u16)),
+    /// To one of several.
+    Balanced(Balancer),
+}
+
 /// A wire. Cut for good when dropped.
 struct Wire {
     port: u16,
     control: Arc<Control>,
+    way: Arc<Way>,
     over: Option<tokio::sync::oneshot::Sender<()>>,
     carrier: Option<JoinHandle<()>>,
 }
 
 impl Wire {
-    fn to(host: &str, port: u16) -> Self {
+    fn by(way: Way) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let own = listener.local_addr().expect("an address").port();
         let control = Arc::new(Control {
@@ -125,9 +172,10 @@ impl Wire {
             stopped: AtomicUsize::new(0),
         });
         let (over, is_over) = tokio::sync::oneshot::channel();
-        let (of_carrier, target) = (Arc::clone(&control), (host.to_owned(), port));
-        let carrier = std::thread::spawn(move || carry(listener, target, of_carrier, is_over));
-        Self { port: own, control, over: Some(over), carrier: Some(carrier) }
+        let way = Arc::new(way);
+        let (of_carrier, its_way) = (Arc::clone(&control), Arc::clone(&way));
+        let carrier = std::thread::spawn(move || carry(listener, its_way, of_carrier, is_over));
+        Self { port: own, control, way, over: Some(over), carrier: Some(carrier) }
     }
 }
 
@@ -138,19 +186,14 @@ impl Drop for Wire {
     }
 }
 
-fn carry(
-    listener: TcpListener,
-    target: (String, u16),
-    control: Arc<Control>,
-    over: tokio::sync::oneshot::Receiver<()>,
-) {
+fn carry(listener: TcpListener, way: Arc<Way>, control: Arc<Control>, over: tokio::sync::oneshot::Receiver<()>) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     listener.set_nonblocking(true).expect("a listener can be made not to block");
     let accepting = async {
         let listener = tokio::net::TcpListener::from_std(listener).expect("a listener");
         loop {
             if let Ok((client, _)) = listener.accept().await {
-                tokio::spawn(connect(client, target.clone(), Arc::clone(&control)));
+                tokio::spawn(connect(client, Arc::clone(&way), Arc::clone(&control)));
             }
         }
     };
@@ -162,8 +205,22 @@ fn carry(
     });
 }
 
-async fn connect(client: TcpStream, target: (String, u16), control: Arc<Control>) {
+async fn connect(client: TcpStream, way: Arc<Way>, control: Arc<Control>) {
     control.pass(|flow| flow.to_server).await;
+    match &*way {
+        Way::Straight(target) => join(client, target, control).await,
+        Way::Balanced(balancer) => {
+            // Where no member is fit it hangs up, as balancers do.
+            let Some((number, target)) = balancer.next() else { return };
+            tokio::select! {
+                () = join(client, target, control) => {}
+                () = balancer.ends(number) => {}
+            }
+        }
+    }
+}
+
+async fn join(client: TcpStream, target: &(String, u16), control: Arc<Control>) {
     if let Ok(server) = TcpStream::connect(target).await {
         let _slow = (client.set_nodelay(true), server.set_nodelay(true));
         connection::carry(client, server, control).await;
