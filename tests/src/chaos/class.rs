@@ -31,6 +31,7 @@ pub enum Class {
     BalancerRotates,
     Restored,
     MemberCutOff,
+    MemberBehind,
     SwitchedOver,
     MemberOutside,
     ClusterCrashed,
@@ -51,7 +52,7 @@ pub enum Reach {
 
 impl Class {
     /// All of them.
-    pub const ALL: [Class; 31] = [
+    pub const ALL: [Class; 32] = [
         Class::WireCutBefore,
         Class::WireCutAfter,
         Class::WireHalfPacket,
@@ -79,6 +80,7 @@ impl Class {
         Class::BalancerRotates,
         Class::Restored,
         Class::MemberCutOff,
+        Class::MemberBehind,
         Class::SwitchedOver,
         Class::MemberOutside,
         Class::ClusterCrashed,
@@ -120,6 +122,7 @@ impl Class {
             Class::BalancerRotates => "balancer-rotates",
             Class::Restored => "restored",
             Class::MemberCutOff => "member-cut-off",
+            Class::MemberBehind => "member-behind",
             Class::SwitchedOver => "switched-over",
             Class::MemberOutside => "member-outside",
             Class::ClusterCrashed => "cluster-crashed",
@@ -174,6 +177,10 @@ impl Class {
                 "nothing passes between a member and the others for a while, perhaps between it and the nodes; packets were \
                  stopped, and it was with the others again"
             }
+            Class::MemberBehind => {
+                "a member applies late what another one has acknowledged, perhaps while it becomes the writer; a mark was seen there \
+                 at least half a second late"
+            }
             Class::SwitchedOver => "another member becomes the writer as planned; no node was seen at the one before",
             Class::MemberOutside => {
                 "a member runs outside of its cluster for a while; a probe could have written to it, no node used it, and it \
@@ -222,6 +229,7 @@ impl Class {
             | Class::ConnectionsKilled
             | Class::DatabaseClock
             | Class::MemberCutOff
+            | Class::MemberBehind
             | Class::SwitchedOver
             | Class::MemberOutside
             | Class::ClusterCrashed => Reach::Database,

@@ -62,6 +62,7 @@ impl Kind {
         match (class, self) {
             (
                 Class::MemberCutOff
+                | Class::MemberBehind
                 | Class::SwitchedOver
                 | Class::MemberOutside
                 | Class::ClusterCrashed

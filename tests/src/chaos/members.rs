@@ -56,7 +56,7 @@ fn cut_off(field: &Field, dice: &mut Dice) -> Counters {
 }
 
 /// Whether no node that lives writes through a member.
-fn is_left(field: &Field, number: usize) -> bool {
+pub(super) fn is_left(field: &Field, number: usize) -> bool {
     let member = &field.servers.members()[number];
     let servers = field.servers_of_nodes();
     servers.is_some_and(|servers| !servers.is_empty() && !servers.iter().any(|server| is_at(server, member)))
@@ -97,7 +97,7 @@ fn switched_over(field: &Field, dice: &mut Dice) -> Counters {
     Ok(begun.seen(format!("{how} at {}:{}; all nodes were elsewhere after {after:?}", member.host(), member.port())))
 }
 
-fn as_root(field: &Field, number: usize, sql: &str) -> Result<(), String> {
+pub(super) fn as_root(field: &Field, number: usize, sql: &str) -> Result<(), String> {
     let member = &field.servers.members()[number];
     let asking = async { member.try_root().await?.query_drop(sql).await };
     let asked = blocking(async { tokio::time::timeout(PATIENCE, asking).await });

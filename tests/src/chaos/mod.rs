@@ -1,6 +1,7 @@
 //! Faults of chaos runs. Each strikes once, waits until it was seen to take effect, is undone, and says what was seen; one that
 //! was not seen does not count.
 
+mod appliers;
 mod balancers;
 mod class;
 mod clocks;
@@ -68,6 +69,7 @@ fn on_database(class: Class, field: &Field, dice: &mut Dice) -> Counters {
         Class::DatabaseKilled | Class::DatabaseRestarted | Class::DatabaseFrozen => ends::strike(class, field, dice),
         Class::DiskFull => disks::full(field, dice),
         Class::DatabaseClock => clocks::of_database(field, dice),
+        Class::MemberBehind => appliers::behind(field, dice),
         Class::MemberCutOff | Class::SwitchedOver | Class::MemberOutside | Class::ClusterCrashed => {
             members::strike(class, field, dice)
         }
