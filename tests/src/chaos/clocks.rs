@@ -7,7 +7,7 @@ use mysql_async::prelude::Queryable;
 use super::dice::Dice;
 use super::field::{Field, Target};
 use super::outcome::{Begun, Counters, Seen, comes, last_for, must_come, now_us};
-use crate::databases::blocking;
+use crate::databases::{Server, blocking};
 
 /// How long it may take until a jump is seen.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -24,28 +24,30 @@ fn is_near(one: Option<i64>, other: i64) -> bool {
     one.is_some_and(|one| (one - other).abs() < NEAR_MS)
 }
 
-/// The database's clock, by some seconds.
+/// The clock of the database, or of a member, by some seconds.
 pub(super) fn of_database(field: &Field, dice: &mut Dice) -> Counters {
-    let clock = field.server().clock()?;
-    let (offset, time) = (ms(dice, 1_500, 8_000), dice.ms(500, 4_000));
+    let number = if field.kind.is_cluster() { field.hit(dice) } else { 0 };
+    let server = &field.servers.members()[number];
+    let clock = server.clock()?;
+    let (was, offset, time) = (field.role(number), ms(dice, 1_500, 8_000), dice.ms(500, 4_000));
     let begun = Begun::on(None);
     clock.put(offset);
-    let seen = comes(PATIENCE, || is_near(database_offset_ms(field), offset));
-    let last = database_offset_ms(field);
+    let seen = comes(PATIENCE, || is_near(offset_ms(server), offset));
+    let last = offset_ms(server);
     last_for(time);
     clock.put(0);
-    must_come(PATIENCE, "the database's clock is right again", || is_near(database_offset_ms(field), 0))?;
-    let evidence = format!("the database's clock was put by {offset} ms, and seen by {last:?} ms from the machine's");
+    must_come(PATIENCE, "the database's clock is right again", || is_near(offset_ms(server), 0))?;
+    let evidence = format!("the clock of {was} was put by {offset} ms, and seen by {last:?} ms from the machine's");
     if !seen {
         return Err(evidence);
     }
     Ok(Seen { database_clock_ms: offset, ..begun.seen(evidence) })
 }
 
-/// By how much the database's clock is before the machine's.
-fn database_offset_ms(field: &Field) -> Option<i64> {
+/// By how much a server's clock is before the machine's.
+fn offset_ms(server: &Server) -> Option<i64> {
     let sql = "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))";
-    let asking = async { field.server().try_root().await.ok()?.query_first::<i64, _>(sql).await.ok()? };
+    let asking = async { server.try_root().await.ok()?.query_first::<i64, _>(sql).await.ok()? };
     let theirs_us = blocking(async { tokio::time::timeout(ASK, asking).await.ok()? })?;
     Some((theirs_us - i64::try_from(now_us()).ok()?) / 1_000)
 }

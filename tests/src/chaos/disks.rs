@@ -6,6 +6,7 @@ use super::dice::Dice;
 use super::field::Field;
 use super::outcome::{Begun, Counters, last_for};
 use super::probe::{self, Write};
+use crate::databases::Servers;
 use crate::processes::state;
 
 /// How long it may take until the server notices.
@@ -18,13 +19,20 @@ const BYTES: usize = 1 << 20;
 const WAIT: Duration = Duration::from_secs(2);
 
 pub(super) fn full(field: &Field, dice: &mut Dice) -> Counters {
-    let disk = field.server().disk()?;
-    let pid = field.server().pid();
+    let number = match &field.servers {
+        // The others take no write of a probe.
+        Servers::Group(_) => field.writer().ok_or("no member takes writes")?,
+        Servers::Galera(_) => field.hit(dice),
+        Servers::One(_) => 0,
+    };
+    let server = &field.servers.members()[number];
+    let disk = server.disk()?;
+    let (was, pid) = (field.role(number), server.pid());
     let (begun, since) = (Begun::on(None), Instant::now());
     let mut seen = Write::Done;
     while seen == Write::Done && since.elapsed() < PATIENCE {
         disk.fill();
-        seen = probe::write(field, field.server(), BYTES, WAIT);
+        seen = probe::write(field, server, BYTES, WAIT);
     }
     let until = Instant::now() + dice.ms(200, 2_000);
     while seen != Write::Done && Instant::now() < until {
@@ -32,15 +40,15 @@ pub(super) fn full(field: &Field, dice: &mut Dice) -> Counters {
         last_for(Duration::from_millis(50));
     }
     disk.free();
-    let back = match probe::works_again(field, field.server(), RECOVERY) {
+    let back = match probe::works_again(field, server, RECOVERY) {
         Ok(after) => format!("it went on {after:?} after there was space again"),
         Err(last) => {
             let how = format!("a probe's write was still {last:?} (process in state {:?})", state(pid));
-            field.server().kill();
-            field.server().start_again();
+            server.kill();
+            field.servers.start_again(number)?;
             format!("{how}, so it was restarted")
         }
     };
-    let evidence = format!("on the full disk a probe's write is {seen:?}; {back}");
+    let evidence = format!("on the full disk of {was} a probe's write is {seen:?}; {back}");
     if seen == Write::Done { Err(evidence) } else { Ok(begun.seen(evidence)) }
 }

@@ -236,24 +236,21 @@ const GRANT: &str = "GRANT SELECT ON performance_schema.replication_group_member
 const EXPEL_AFTER: u32 = 5;
 
 fn servers(plan: &Plan) -> Servers {
+    let (disk_mib, clock) = (plan.small_disk.then_some(DISK_MIB), plan.clocks);
     match plan.kind {
         Kind::One(brand) => {
-            let surroundings = Surroundings {
-                disk_mib: plan.small_disk.then_some(DISK_MIB),
-                clock: plan.clocks,
-                ..Surroundings::default()
-            };
+            let surroundings = Surroundings { disk_mib, clock, ..Surroundings::default() };
             Servers::One(Box::new(Server::start_in(brand, surroundings, &[])))
         }
         Kind::Galera | Kind::GaleraMultiWriter => {
             if let Some(why) = Galera::impossible() {
                 panic!("{why}");
             }
-            Servers::Galera(Galera::start_in(Network::new(MEMBERS).ok(), false))
+            Servers::Galera(Galera::start_in(Network::new(MEMBERS).ok(), disk_mib, clock))
         }
         Kind::Group => {
             let expel = if plan.config.contains("[session]") { 0 } else { EXPEL_AFTER };
-            Servers::Group(blocking(Group::start_in(MEMBERS, expel, Network::new(MEMBERS).ok(), false)))
+            Servers::Group(blocking(Group::start_in(MEMBERS, expel, Network::new(MEMBERS).ok(), disk_mib, clock)))
         }
     }
 }

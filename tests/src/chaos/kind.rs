@@ -70,12 +70,6 @@ impl Kind {
                 Kind::One(_),
             ) => Some("a server of its own has no other members"),
             (Class::BalancerRotates, Kind::One(_)) => Some("one server needs no balancer"),
-            (Class::DiskFull, Kind::Galera | Kind::GaleraMultiWriter | Kind::Group) => {
-                Some("not built: each member would need a small disk, and one that cannot apply leaves its cluster")
-            }
-            (Class::DatabaseClock, Kind::Galera | Kind::GaleraMultiWriter | Kind::Group) => {
-                Some("not built: whether the library that moves clocks disturbs the members' talk is not known")
-            }
             (Class::Restored, Kind::Galera | Kind::GaleraMultiWriter | Kind::Group) => {
                 Some("a member alone cannot go back in time; cluster-behind loses commits of the whole cluster")
             }

@@ -70,14 +70,14 @@ impl Galera {
     /// # Panics
     /// If one cannot be started.
     pub fn start() -> Self {
-        Self::start_in(None, false)
+        Self::start_in(None, None, false)
     }
 
-    /// The same with members that live in a network of their own, and whose clocks can be moved.
+    /// The same with members that live in a network of their own, on disks of so many MiB, and whose clocks can be moved.
     ///
     /// # Panics
     /// If one cannot be started.
-    pub fn start_in(network: Option<Network>, clock: bool) -> Self {
+    pub fn start_in(network: Option<Network>, disk_mib: Option<u32>, clock: bool) -> Self {
         let ports: Vec<Ports> = (0..MEMBERS).map(|number| Ports::free(network.as_ref(), number)).collect();
         let everybody: Vec<String> = ports.iter().map(|ports| format!("{}:{}", ports.host, ports.group)).collect();
         let address = format!("gcomm://{}", everybody.join(","));
@@ -90,7 +90,7 @@ impl Galera {
             let options: Vec<&str> = options.iter().map(String::as_str).collect();
             let place = this.network.as_ref().map(|network| network.place(number));
             let files: &[(&str, &str)] = if place.is_some() { &[("init.sql", INIT_OF_MEMBERS)] } else { &[] };
-            let surroundings = Surroundings { files, clock, place, ..Surroundings::default() };
+            let surroundings = Surroundings { files, disk_mib, clock, place };
             this.members.push(Server::start_in(Brand::MariaDb, surroundings, &options));
             this.wait_until_synced(number);
         }
