@@ -109,10 +109,11 @@ impl ChaosRun {
         fs::create_dir_all(&self.dir).expect("a directory for what is left");
         let field = Field::start(&self.plan());
         let caller = Caller::of(&field);
+        // Routes stand before the first failure that they are to tell.
+        let receivers = Receivers::open(self.seed);
+        let routes = receivers.put_routes(&caller, &self.drawn((0, micros(self.length))));
         let from_us = now() / time::SECOND_US * time::SECOND_US + micros(BEFORE);
         let made = self.create(&caller, (from_us, from_us + micros(self.length)));
-        let receivers = Receivers::open(self.seed);
-        let routes = receivers.put_routes(&caller, &made);
         let over = AtomicBool::new(false);
         let (counters, acts, rested, watched) = std::thread::scope(|scope| {
             let watching = scope.spawn(|| watch::watch(&field, &over));
@@ -170,7 +171,7 @@ impl ChaosRun {
             },
             ways: self.ways,
             nodes: self.nodes,
-            config: format!("{}{}", self.session, receivers::CONFIG),
+            config: format!("{}{}{}", self.session, receivers::CONFIG, load::plugins(&self.dir)),
             small_disk: self.classes.contains(&Class::DiskFull),
             clocks: [Class::DatabaseClock, Class::NodeClock].iter().any(|class| self.classes.contains(class)),
         }
@@ -197,8 +198,12 @@ impl ChaosRun {
         fs::write(self.dir.join(name), value.to_string()).expect("what is left can be written");
     }
 
+    fn drawn(&self, due: (i64, i64)) -> Vec<Made> {
+        load::jobs(self.jobs, &Witness::new(&self.dir), due, &mut Dice::new(self.seed))
+    }
+
     fn create(&self, caller: &Caller, due: (i64, i64)) -> Vec<Made> {
-        let mut made = load::jobs(self.jobs, &Witness::new(&self.dir), due, &mut Dice::new(self.seed));
+        let mut made = self.drawn(due);
         for part in made.chunks(1_000) {
             let items: Vec<&Value> = part.iter().map(|made| &made.definition).collect();
             let answer = caller.call(0, "POST", "/v1/jobs:batch", Some(&json!({ "items": items })));
