@@ -56,7 +56,7 @@ fn main() -> ExitCode {
     let report = report(&settings, &chaos_run, &told);
     print!("{}", report.markdown());
     println!("\nkept as {}", report.keep().expect("the report can be kept").display());
-    if told.is_clean() && told.needless.is_empty() && !settings.says("keep") {
+    if told.is_clean() && told.needless.is_empty() && told.lost_updates.is_empty() && !settings.says("keep") {
         let _left_over = std::fs::remove_dir_all(&chaos_run.dir);
     } else {
         println!("`carillon-check {}` judges it again", chaos_run.dir.display());
@@ -147,6 +147,8 @@ fn report(settings: &Settings, chaos_run: &ChaosRun, told: &Told) -> Report {
     report.fact("nodes that ended with exit code 70", told.fenced);
     report.fact("of them while a server took writes", told.needless.len());
     report.fact("losses of commits that were none", told.false_alarms.len());
+    report.fact("compare-and-swaps of other clients", told.swaps);
+    report.fact("of them lost by the servers", told.lost_updates.len());
     let alerts = verdict.alerts;
     report.fact("alerts sent", alerts.sent).fact("calls that repeated an alert", alerts.repeated);
     report.fact("alerts on their way at the end", alerts.on_their_way);
@@ -178,8 +180,13 @@ fn tables(report: &mut Report, kind: Kind, told: &Told) {
     let sentences = |group: &'static str, all: &[String]| -> Vec<Vec<Value>> {
         all.iter().take(SHOWN).map(|what| vec![group.into(), what.clone().into()]).collect()
     };
-    let liveness =
-        [sentences("false alarm", &told.false_alarms), sentences("needless exit 70", &told.needless)].concat();
+    let liveness = [
+        ("false alarm", &told.false_alarms),
+        ("needless exit 70", &told.needless),
+        ("lost by the servers", &told.lost_updates),
+    ]
+    .map(|(group, all)| sentences(group, all))
+    .concat();
     report.table("Findings", &["group", "what"], shown.chain(lines).chain(liveness).collect());
     let late = verdict.lateness.kinds().map(|(name, values)| (format!("late: {name}"), values.clone()));
     let taken = verdict.takeover_ms().map(|(name, values)| (format!("takeover: {name}"), values));

@@ -7,6 +7,7 @@ mod caller;
 pub mod faults;
 pub mod liveness;
 mod load;
+pub mod lost_updates;
 mod operators;
 mod outages;
 mod receivers;
@@ -29,6 +30,7 @@ use crate::server::wait_until_within;
 use caller::{Caller, now};
 use faults::{Counters, Pace};
 use load::Made;
+use lost_updates::Swaps;
 use receivers::Receivers;
 pub use watch::windows;
 
@@ -81,6 +83,10 @@ pub struct Told {
     pub needless: Vec<String>,
     /// Losses of commits that the nodes said, and none was lost, each as a sentence.
     pub false_alarms: Vec<String>,
+    /// Swaps that the servers acknowledged to clients of their own.
+    pub swaps: usize,
+    /// Those of them that the servers lost, each as a sentence.
+    pub lost_updates: Vec<String>,
 }
 
 impl Told {
@@ -114,13 +120,16 @@ impl ChaosRun {
         let routes = receivers.put_routes(&caller, &self.drawn((0, micros(self.length))));
         let from_us = now() / time::SECOND_US * time::SECOND_US + micros(BEFORE);
         let made = self.create(&caller, (from_us, from_us + micros(self.length)));
+        lost_updates::prepare(&field);
         let over = AtomicBool::new(false);
-        let (counters, acts, rested, watched) = std::thread::scope(|scope| {
+        let (counters, acts, rested, watched, swaps) = std::thread::scope(|scope| {
             let watching = scope.spawn(|| watch::watch(&field, &over));
+            let swapping = scope.spawn(|| lost_updates::swap(&field, &over));
             let (counters, mut acts) = self.storm(&field, &caller, &made, from_us);
             let rested = rest::come_to_rest(&field, &caller, &mut acts, made[0].job.until_us, PATIENCE);
             over.store(true, Ordering::Relaxed);
-            (counters, acts, rested, watching.join().expect("the watch ends"))
+            let swaps: Swaps = swapping.join().expect("the swaps end");
+            (counters, acts, rested, watching.join().expect("the watch ends"), swaps)
         });
         let windows = watch::windows(&field);
         receivers.calm_down();
@@ -141,6 +150,7 @@ impl ChaosRun {
         let false_alarms = liveness::false_alarms(&windows, &counters.lossy);
         let false_alarms = false_alarms.iter().map(|window| format!("{window:?}")).collect();
         let fenced = liveness::fenced(&ends);
+        let lost_updates = swaps.lost(&counters.lossy);
         let (drained, bad_lines) = self.take_down(field);
         let mut by_status = BTreeMap::new();
         for end in ends {
@@ -157,6 +167,8 @@ impl ChaosRun {
             fenced,
             needless,
             false_alarms,
+            swaps: swaps.wins.len(),
+            lost_updates,
         }
     }
 
