@@ -90,6 +90,8 @@ pub enum Kind {
     ForgottenRun,
     /// A firing of the schedule started after a pause was answered.
     StartedWhilePaused,
+    /// A firing of the schedule started after a deletion was answered.
+    StartedAfterDeletion,
     /// A run started before its due time.
     Early,
     /// A later run carried a fencing token that is not higher.
@@ -112,7 +114,7 @@ pub enum Kind {
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Kind; 29] = [
+    pub const ALL: [Kind; 30] = [
         Kind::StartedTwice,
         Kind::TwoProcesses,
         Kind::AttemptNotAllowed,
@@ -133,6 +135,7 @@ impl Kind {
         Kind::UnexplainedSkip,
         Kind::ForgottenRun,
         Kind::StartedWhilePaused,
+        Kind::StartedAfterDeletion,
         Kind::Early,
         Kind::TokenWentBack,
         Kind::Torn,
@@ -168,6 +171,7 @@ impl Kind {
             | Kind::UnexplainedSkip
             | Kind::ForgottenRun
             | Kind::StartedWhilePaused
+            | Kind::StartedAfterDeletion
             | Kind::Early
             | Kind::TokenWentBack
             | Kind::Torn

@@ -109,6 +109,21 @@ const ALLOWED: &[(&str, Story)] = &[
         life.token += 1;
         w.also((life, record));
     }),
+    ("nothing is known of what came due after a deletion", |w| {
+        w.act("a", Deed::Delete, T + 4 * S + 500_000, None);
+        w.without_life("a-5-1");
+        w.without_record("a-5-1");
+    }),
+    ("what was due and had not started is skipped with the job", |w| {
+        w.act("a", Deed::Delete, T + 5 * S + 500_000, None);
+        w.skipped("a-5-1", "deleted");
+    }),
+    ("it is not known whether the job was deleted", |w| {
+        let act = w.act("a", Deed::Delete, T + 3 * S, None);
+        (act.answered_us, act.status) = (None, 0);
+        w.without_life("a-4-1");
+        w.without_record("a-4-1");
+    }),
     ("a manual run that was asked for", |w| {
         w.act("b", Deed::Trigger, T + 3 * S, Some("b-man"));
         let (mut life, mut record) = ran("b", 3, 1);

@@ -197,6 +197,30 @@ const DOCTORED: &[(&[Kind], &str, Doctored)] = &[
         w.act("a", Deed::Pause, T + 3 * S - 100_000, None);
         w.act("a", Deed::Resume, T + 3 * S + 500_000, None);
     }),
+    (&[Kind::StartedAfterDeletion], "a deletion that did not hold", |w| {
+        w.act("a", Deed::Delete, T + 5 * S - 500_000, None);
+    }),
+    (&[Kind::StartedAfterDeletion], "a retry after a deletion", |w| {
+        w.record("r-5-1").status = "failed".into();
+        w.record("r-5-1").exit_code = Some(3);
+        w.life("r-5-1").end = Some(3);
+        let (mut life, mut record) = ran("r", 5, 2);
+        (life.first_us, life.last_us) = (T + 6 * S, T + 6 * S + 100_000);
+        (record.started_us, record.finished_us) = (Some(T + 6 * S), Some(T + 6 * S + 100_000));
+        w.also((life, record));
+        w.act("r", Deed::Delete, T + 5 * S + 500_000, None);
+    }),
+    (&[Kind::SilentMiss], "a due time before a deletion is forgotten", |w| {
+        w.act("a", Deed::Delete, T + 7 * S, None);
+        w.without_life("a-4-1");
+        w.without_record("a-4-1");
+    }),
+    (&[Kind::SilentMiss], "the deletion was refused", |w| {
+        w.act("a", Deed::Delete, T + 2 * S, None).status = 404;
+        w.without_life("a-5-1");
+        w.without_record("a-5-1");
+    }),
+    (&[Kind::UnexplainedSkip], "a deletion that nobody asked for", |w| w.skipped("a-3-1", "deleted")),
     (&[Kind::Early], "before its time", |w| w.life("a-3-1").first_us = T + 3 * S - 2_000),
     (&[Kind::TokenWentBack], "the token of the run before", |w| w.life("a-3-1").token = 201),
     (&[Kind::Torn], "half a line", |w| w.torn.push("a-3".into())),

@@ -1,4 +1,4 @@
-//! People who pause, resume, change, trigger and cancel jobs while all goes wrong, and note what they were answered.
+//! People who pause, resume, change, trigger, cancel and delete jobs while all goes wrong, and note what they were answered.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,14 +15,20 @@ const PAUSE_MS: (u64, u64) = (100, 900);
 /// One job of so many is theirs; of the others nobody changes anything.
 const SHARE: usize = 8;
 
-/// Acts until it is over, then resumes what may be paused; all that was done, in order.
+/// One act of so many deletes a job, for good, until half of theirs are left.
+const DELETES: u64 = 60;
+
+/// Acts until it is over; all that was done, in order.
 pub fn act(caller: &Caller, definitions: &[Value], mut dice: Dice, over: &AtomicBool) -> Vec<Act> {
-    let theirs: Vec<&Value> = definitions.iter().step_by(SHARE).collect();
+    let mut theirs: Vec<&Value> = definitions.iter().step_by(SHARE).collect();
+    let least = theirs.len().div_ceil(2);
     let (mut acts, mut paused) = (Vec::new(), BTreeSet::new());
     while !over.load(Ordering::Relaxed) {
         let definition = *dice.pick(&theirs);
         let name = definition["name"].as_str().unwrap_or_default();
+        let deletes = dice.between(1, DELETES) == DELETES && theirs.len() > least;
         let deed = match (dice.between(0, 9), paused.contains(name)) {
+            _ if deletes => Deed::Delete,
             (0..=3, true) => Deed::Resume,
             (0..=1, false) => Deed::Pause,
             (2..=3, false) | (4, _) => Deed::Update,
@@ -35,6 +41,9 @@ pub fn act(caller: &Caller, definitions: &[Value], mut dice: Dice, over: &Atomic
                 Deed::Resume if act.done() => paused.remove(name),
                 _ => false,
             };
+            if deed == Deed::Delete {
+                theirs.retain(|other| other["name"] != name);
+            }
             acts.push(act);
         }
         std::thread::park_timeout(dice.ms(PAUSE_MS.0, PAUSE_MS.1));
@@ -54,6 +63,7 @@ fn once(caller: &Caller, deed: Deed, name: &str, definition: &Value, dice: &mut 
             changed["params"]["env"] = json!({"CHANGED_AT": now().to_string()});
             caller.act(n, "PUT", &path, &changed, act).0
         }
+        Deed::Delete => caller.act(n, "DELETE", &path, &json!({}), act).0,
         Deed::Trigger => {
             let (act, said) = post("run", act);
             Act { run: said["id"].as_str().map(str::to_owned), ..act }
@@ -71,7 +81,10 @@ fn once(caller: &Caller, deed: Deed, name: &str, definition: &Value, dice: &mut 
 
 /// Resumes every job that may still be paused, asking until it is answered.
 pub fn resume_all(caller: &Caller, acts: &mut Vec<Act>, patience: Duration) -> Result<(), String> {
-    let jobs: BTreeSet<String> = acts.iter().filter(|act| act.deed == Deed::Pause).map(|act| act.job.clone()).collect();
+    let those = |deed: Deed, acts: &[Act]| -> BTreeSet<String> {
+        acts.iter().filter(|act| act.deed == deed).map(|act| act.job.clone()).collect()
+    };
+    let (jobs, deleted) = (those(Deed::Pause, acts), those(Deed::Delete, acts));
     let until = now() + i64::try_from(patience.as_micros()).unwrap_or(0);
     for job in jobs {
         let mut n = 0;
@@ -81,7 +94,7 @@ pub fn resume_all(caller: &Caller, acts: &mut Vec<Act>, patience: Duration) -> R
             let (act, said) = caller.act(n, "POST", &format!("/v1/jobs/{job}/resume"), &json!({}), act);
             let (done, status) = (act.done(), act.status);
             acts.push(act);
-            if done {
+            if done || (status == 404 && deleted.contains(&job)) {
                 break;
             }
             if now() > until {

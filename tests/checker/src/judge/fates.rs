@@ -6,7 +6,12 @@ use super::Case;
 use crate::finding::{Finding, Kind};
 use crate::plan::Job;
 use crate::record::Record;
-use crate::time::show;
+use crate::time::{SECOND_US, show};
+
+/// How far clocks of people and database may differ.
+const BLUR_US: i64 = SECOND_US;
+/// The fate of due times that a person has taken away with their job.
+const DELETED: &str = "deleted with the job";
 
 /// How many due times met which fate, and what is wrong with the records of them.
 pub fn account(case: &Case) -> (BTreeMap<String, u64>, Vec<Finding>) {
@@ -33,7 +38,7 @@ fn of_job(
     (fates, findings): (&mut BTreeMap<String, u64>, &mut Vec<Finding>),
 ) {
     // A person who changes a job after a loss has what its row forgot recorded as skipped, before its run is written back.
-    let changed = |record: &Record| record.is_skipped() && ["updated", "paused"].contains(&&*record.reason);
+    let changed = |record: &Record| record.is_skipped() && ["updated", "paused", "deleted"].contains(&&*record.reason);
     let forgotten = |at: i64, both: [&Record; 2]| case.evidence.commits_lost(at) && both.into_iter().any(changed);
     let due = job.schedule.due(job.from_us, job.until_us);
     let mut covered: BTreeMap<i64, &Record> = BTreeMap::new();
@@ -66,8 +71,14 @@ fn of_job(
             }
         }
     }
+    let deleted_from = case.evidence.plan.deleted_from_us(&job.name).map(|asked_us| asked_us - BLUR_US);
     for at in due {
         let Some(record) = covered.get(&at) else {
+            // It is recorded as skipped if it came due before the deletion, which may be any time after it was asked for.
+            if deleted_from.is_some_and(|from_us| at >= from_us) {
+                *fates.entry(DELETED.to_owned()).or_default() += 1;
+                continue;
+            }
             findings.push(Finding::new(Kind::SilentMiss, &job.name, format!("nothing is known of {}", show(at))));
             *fates.entry("unknown".to_owned()).or_default() += 1;
             continue;

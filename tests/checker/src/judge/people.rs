@@ -6,6 +6,7 @@ use super::Case;
 use crate::finding::{Finding, Kind};
 use crate::plan::{Act, Deed};
 use crate::time::{SECOND_US, show};
+use crate::witness::Life;
 
 /// How long a call of unknown outcome may still be on its way.
 const STRAY_US: i64 = 60 * SECOND_US;
@@ -20,6 +21,9 @@ pub fn check(case: &Case) -> Vec<Finding> {
     for (job, acts) in &by_job {
         findings.extend(acts.iter().filter_map(|act| forgotten(case, act)));
         findings.extend(pauses(acts).into_iter().flat_map(|quiet| while_paused(case, job, quiet)));
+        let deleted =
+            acts.iter().filter(|act| act.deed == Deed::Delete && act.done()).filter_map(|act| act.answered_us);
+        findings.extend(deleted.min().into_iter().flat_map(|from_us| after_deletion(case, job, from_us)));
     }
     findings
 }
@@ -63,20 +67,28 @@ fn pauses(acts: &[&Act]) -> Vec<(i64, i64)> {
     pauses
 }
 
-fn while_paused(case: &Case, job: &str, (from_us, until_us): (i64, i64)) -> Vec<Finding> {
+/// The firings of the schedule that started between two times though they were not to, and when a commit of it was not lost.
+fn started<'a>(case: &Case<'a>, job: &str, (from_us, until_us): (i64, i64)) -> Vec<&'a Life> {
     if case.evidence.commits_lost(from_us) {
         return Vec::new();
     }
-    let mut findings = Vec::new();
-    for life in
-        case.evidence.lives.iter().filter(|life| life.job == job && (from_us..until_us).contains(&life.first_us))
-    {
-        // A start that the database had accepted before the pause may need a moment to become a process.
-        let Some(record) = case.record_of.get(&*life.run).filter(|record| !record.is_manual()) else { continue };
-        if record.started_us.is_some_and(|at| at > from_us) && !case.evidence.clock_moved(life.first_us) {
-            let what = format!("{} at {}, paused since {}", life.run, show(life.first_us), show(from_us));
-            findings.push(Finding::new(Kind::StartedWhilePaused, job, what));
-        }
-    }
-    findings
+    let lives = case.evidence.lives.iter();
+    let of_job = lives.filter(|life| life.job == job && (from_us..until_us).contains(&life.first_us));
+    // A start that the database had accepted before may need a moment to become a process.
+    let began_then = |life: &&Life| {
+        let record = case.record_of.get(&*life.run).filter(|record| !record.is_manual());
+        record.is_some_and(|record| record.started_us.is_some_and(|at| at > from_us))
+    };
+    of_job.filter(began_then).filter(|life| !case.evidence.clock_moved(life.first_us)).collect()
+}
+
+fn while_paused(case: &Case, job: &str, quiet: (i64, i64)) -> Vec<Finding> {
+    let told = |life: &Life| format!("{} at {}, paused since {}", life.run, show(life.first_us), show(quiet.0));
+    started(case, job, quiet).into_iter().map(|life| Finding::new(Kind::StartedWhilePaused, job, told(life))).collect()
+}
+
+fn after_deletion(case: &Case, job: &str, from_us: i64) -> Vec<Finding> {
+    let told = |life: &Life| format!("{} at {}, deleted at {}", life.run, show(life.first_us), show(from_us));
+    let started = started(case, job, (from_us, i64::MAX)).into_iter();
+    started.map(|life| Finding::new(Kind::StartedAfterDeletion, job, told(life))).collect()
 }

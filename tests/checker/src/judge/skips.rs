@@ -50,6 +50,7 @@ fn is_explained(case: &Case, record: &Record, lived: &BTreeMap<&str, Vec<(i64, i
             spans.iter().any(|(from, until)| *from <= first && last <= *until)
         }
         "paused" => acts().any(|act| act.deed == Deed::Pause && act.asked_us <= recorded + BLUR_US),
+        "deleted" => acts().any(|act| act.deed == Deed::Delete && act.asked_us <= recorded + BLUR_US),
         "updated" => acts().any(|act| {
             let until = act.answered_us.filter(|_| act.done()).unwrap_or(i64::MAX - BLUR_US);
             act.deed == Deed::Update && (act.asked_us - BLUR_US..=until + BLUR_US).contains(&recorded)

@@ -6,12 +6,13 @@ use super::{Act, Deed, Job, Overlap, Plan, Schedule};
 
 const OVERLAPS: [(&str, Overlap); 4] =
     [("skip", Overlap::Skip), ("delay", Overlap::Delay), ("replace", Overlap::Replace), ("allow", Overlap::Allow)];
-const DEEDS: [(&str, Deed); 5] = [
+const DEEDS: [(&str, Deed); 6] = [
     ("pause", Deed::Pause),
     ("resume", Deed::Resume),
     ("update", Deed::Update),
     ("trigger", Deed::Trigger),
     ("cancel", Deed::Cancel),
+    ("delete", Deed::Delete),
 ];
 
 impl Plan {

@@ -88,6 +88,8 @@ pub enum Deed {
     Trigger,
     /// The end of a run.
     Cancel,
+    /// The end of the job: it is not due any more.
+    Delete,
 }
 
 /// Something that a person asked for, and what was answered.
@@ -129,6 +131,12 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// When a job may have been deleted first; `None` where nobody asked for it, or all were refused.
+    pub fn deleted_from_us(&self, job: &str) -> Option<i64> {
+        let of_job = self.acts.iter().filter(|act| act.job == job && act.deed == Deed::Delete && act.may_be_done());
+        of_job.map(|act| act.asked_us).min()
+    }
+
     /// Jobs that come due each `period_us`, as far as their records reach. A due time that is missing before the first or after the
     /// last of them cannot be found this way.
     pub fn seen(records: &[Record], period_us: i64) -> Self {
