@@ -66,11 +66,7 @@ impl Place {
     /// As [`Place::drop_c`], from a file.
     pub fn drop_c_file(&self, name: &str, source: &Path) -> PathBuf {
         let file = self.plugins().join(name);
-        let mut cc = Command::new("cc");
-        cc.args(["-std=c99", "-O0", "-pedantic", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-pthread"]);
-        cc.arg("-I").arg(sources().join("sdk/include")).arg("-o").arg(&file).arg(source);
-        assert!(cc.status().expect("cc").success(), "{} does not compile", source.display());
-        set_mode(&file, 0o755);
+        compile(source, &file);
         file
     }
 
@@ -98,6 +94,15 @@ impl Place {
         let output = self.carillon(server, &["job", "run", job, "--wait", "--json"]);
         (output.status.code(), serde_json::from_slice(&output.stdout).expect("a run as JSON"))
     }
+}
+
+/// Compiles a plugin in C, warnings denied.
+pub fn compile(source: &Path, file: &Path) {
+    let mut cc = Command::new("cc");
+    cc.args(["-std=c99", "-O0", "-pedantic", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-pthread"]);
+    cc.arg("-I").arg(sources().join("sdk/include")).arg("-o").arg(file).arg(source);
+    assert!(cc.status().expect("cc").success(), "{} does not compile", source.display());
+    set_mode(file, 0o755);
 }
 
 /// Sets the permissions of a file or directory.

@@ -1,15 +1,18 @@
 //! The jobs of a chaos run: of each kind some, all over the policies, and what the checker is told about them.
 
+use std::path::Path;
+
 use carillon_checker::plan::{Job, Overlap, Schedule};
 use carillon_checker::time;
 use serde_json::{Value, json};
 
 use crate::chaos::Dice;
 use crate::cluster::Witness;
+use crate::plugins::{compile, set_mode};
 
 /// A kind of job.
 struct Kind {
-    /// How many of 40 jobs are of this kind.
+    /// How many of 48 jobs are of this kind.
     share: usize,
     /// Its schedule as Carillon reads it.
     schedule: &'static str,
@@ -35,7 +38,7 @@ const fn kind(
     Kind { share, schedule, every_s, phases_s: &[0], lives, more }
 }
 
-const KINDS: [Kind; 14] = [
+const KINDS: [Kind; 17] = [
     kind(12, "@every 1s", 1, (1, 30, GOOD), r#"{"misfire": {"policy": "fire_once", "grace": "5s"}}"#),
     kind(4, "* * * * * *", 1, (1, 20, GOOD), r#"{"misfire": {"policy": "skip", "grace": "5s"}}"#),
     kind(4, "*/2 * * * * *", 2, (2, 20, GOOD), r#"{"misfire": {"policy": "fire_once", "grace": "2s"}}"#),
@@ -68,7 +71,35 @@ const KINDS: [Kind; 14] = [
         r#"{"on_lost": "rerun", "overlap": "allow", "retry": {"max_attempts": 2, "backoff": "1s", "max_backoff": "1s"}}"#,
     ),
     kind(1, "@every 5s", 5, (10, 300, GOOD), r#"{"timeout": "1s", "kill_grace": "1s"}"#),
+    kind(
+        4,
+        "@every 1s",
+        1,
+        (1, 30, GOOD),
+        r#"{"executor": "witness", "misfire": {"policy": "fire_once", "grace": "5s"}}"#,
+    ),
+    kind(2, "@every 1s", 1, (3, 450, GOOD), r#"{"executor": "witness", "overlap": "allow", "kill_grace": "2s"}"#),
+    kind(
+        2,
+        "@every 2s",
+        2,
+        (2, 100, NOW_AND_THEN_BAD),
+        r#"{"executor": "witness", "on_lost": "rerun", "retry": {"max_attempts": 2, "backoff": "500ms", "max_backoff": "1s"}}"#,
+    ),
 ];
+
+/// The executor of the jobs that are no commands, from `witness.c`.
+const PLUGIN: &str = "witness";
+
+/// Compiles it into a directory for plugins; the setting that leads nodes there.
+pub fn plugins(dir: &Path) -> String {
+    let (plugins, source) = (dir.join("plugins"), dir.join("witness.c"));
+    std::fs::create_dir_all(&plugins).expect("a directory for plugins");
+    set_mode(&plugins, 0o755);
+    std::fs::write(&source, include_str!("witness.c")).expect("a source can be written");
+    compile(&source, &plugins.join("witness.so"));
+    format!("\n[plugins]\ndir = \"{}\"\n", plugins.display())
+}
 
 /// A job as it is posted, and what the checker is told of it.
 pub struct Made {
@@ -96,8 +127,15 @@ fn make(name: &str, kind: &Kind, once: Option<i64>, witness: &Witness, (from_us,
     let (steps, pause_ms, code) = kind.lives;
     let more: Value = serde_json::from_str(kind.more).expect("what else is asked for is JSON");
     let text = once.map_or(kind.schedule.to_owned(), |at| format!("@at {}", time::show(at)));
+    let params = match more["executor"] == PLUGIN {
+        true => {
+            let fails = u8::from(code != GOOD);
+            json!({"fails": fails, "file": witness.file(), "pause_ms": pause_ms, "steps": steps})
+        }
+        false => json!({"command": witness.command(steps, pause_ms, code)}),
+    };
     let asked = json!({
-        "name": name, "schedule": text, "params": {"command": witness.command(steps, pause_ms, code)},
+        "name": name, "schedule": text, "params": params,
         "start_at": time::show(from_us), "end_at": time::show(until_us),
     });
     let definition = crate::jobs::merged(asked, more);

@@ -60,7 +60,12 @@ fn once(caller: &Caller, deed: Deed, name: &str, definition: &Value, dice: &mut 
         Deed::Resume => post("resume", act).0,
         Deed::Update => {
             let mut changed = definition.clone();
-            changed["params"]["env"] = json!({"CHANGED_AT": now().to_string()});
+            // Params of plugins are their own business.
+            let (place, name) = if changed["executor"].is_null() { ("params", "env") } else { ("labels", "changed") };
+            changed[place][name] = match place {
+                "params" => json!({"CHANGED_AT": now().to_string()}),
+                _ => json!(now().to_string()),
+            };
             caller.act(n, "PUT", &path, &changed, act).0
         }
         Deed::Delete => caller.act(n, "DELETE", &path, &json!({}), act).0,

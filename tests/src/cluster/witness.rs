@@ -27,6 +27,11 @@ impl Witness {
         this
     }
 
+    /// The file that jobs write to.
+    pub fn file(&self) -> &Path {
+        &self.file
+    }
+
     /// A command that lives for `steps` times `pause_ms`, writing after each, and ends with what `code` is, in bash's words.
     pub fn command(&self, steps: u32, pause_ms: u32, code: &str) -> String {
         let (file, nothing) = (self.file.display(), self.nothing.display());
