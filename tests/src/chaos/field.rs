@@ -59,7 +59,7 @@ pub struct Field {
     /// The nodes.
     pub nodes: Vec<Target>,
     /// The member that balancers lead to.
-    _choice: Option<Choice>,
+    pub choice: Option<Choice>,
     /// The database of the nodes, reached past their wires.
     pub database: Database,
     /// Of the database.
@@ -103,7 +103,7 @@ impl Field {
         let timing = Timing::of(&plan.config, plan.kind);
         Self {
             nodes,
-            _choice: choice,
+            choice,
             database,
             kind: plan.kind,
             servers,

@@ -31,6 +31,13 @@ impl Writable {
         &self.0
     }
 
+    /// Those parts of it that lie within these times.
+    pub fn within(&self, times: &[(i64, i64)]) -> Self {
+        let part = |of: &(i64, i64), time: &(i64, i64)| (of.0.max(time.0), of.1.min(time.1));
+        let parts = self.0.iter().flat_map(|of| times.iter().map(move |time| part(of, time)));
+        Self(parts.filter(|(from, until)| from < until).collect())
+    }
+
     /// As JSON: a list of pairs in microseconds since 1970.
     pub fn to_json(&self) -> Value {
         json!(self.0)
@@ -135,6 +142,15 @@ mod tests {
             (*from..*until).for_each(|second| all.note(second * SECOND, (second + 1) * SECOND));
         }
         all
+    }
+
+    #[test]
+    fn a_balancer_leads_to_one_server_at_a_time() {
+        let server = writable(&[(0, 10), (20, 24)]);
+        let led = server.within(&[(2 * SECOND, 5 * SECOND), (8 * SECOND, 22 * SECOND)]);
+        let parts = [(2, 5), (8, 10), (20, 22)].map(|(from, until)| (from * SECOND, until * SECOND));
+        assert_eq!(led, Writable(parts.to_vec()));
+        assert_eq!(server.within(&[]), Writable::default());
     }
 
     #[test]

@@ -202,7 +202,19 @@ impl ChaosRun {
         // A sign of life that is lost on its way is followed by another one.
         let periods =
             liveness::Periods { self_kill_us: micros(self_kill_after), enough_us: micros(heartbeat * 2 + ANSWER) };
-        let needless = liveness::needless_ends(ends, &faults, servers, periods);
+        // A node behind a balancer reaches the one that this leads to.
+        let led_to = |number: usize| -> Vec<(i64, i64)> {
+            let led = field.choice.as_ref().map(|choice| choice.led_to(number)).unwrap_or_default();
+            let us = |at: u64| i64::try_from(at).unwrap_or(i64::MAX);
+            led.into_iter().map(|(from, until)| (us(from), us(until))).collect()
+        };
+        let led: Vec<_> = servers.iter().enumerate().map(|(number, server)| server.within(&led_to(number))).collect();
+        let of_node = |node: &chaos::Target| {
+            let ends: Vec<End> = ends.iter().filter(|end| end.node == node.name()).cloned().collect();
+            let reached = if node.wires.has_balancer() { &led } else { servers };
+            liveness::needless_ends(&ends, &faults, reached, periods)
+        };
+        let needless: Vec<_> = field.nodes.iter().flat_map(of_node).collect();
         needless.iter().map(|(end, reachable_us)| watch::told(end, *reachable_us)).collect()
     }
 

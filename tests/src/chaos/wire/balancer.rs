@@ -1,7 +1,7 @@
 //! A balancer before the members of a cluster: it leads new connections to the member that takes writes, or to each in turn.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -9,6 +9,7 @@ use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Opts};
 use tokio::sync::{oneshot, watch};
 
+use crate::chaos::outcome::now_us;
 use crate::databases::Servers;
 
 /// Each member is asked so often whether it takes writes.
@@ -21,6 +22,7 @@ const MISSES: usize = 2;
 /// The member that all balancers lead to: the first one that takes writes, and then the same for as long as it does.
 pub struct Choice {
     chosen: watch::Receiver<Option<usize>>,
+    asked: Arc<Asked>,
     over: Option<oneshot::Sender<()>>,
     asking: Option<JoinHandle<()>>,
 }
@@ -32,15 +34,24 @@ impl Choice {
         let (members, question) = (members.collect::<Vec<_>>(), servers.question_for_writer());
         let (choose, chosen) = watch::channel(None);
         let (over, is_over) = oneshot::channel();
+        let misses = members.iter().map(|_| AtomicUsize::new(MISSES)).collect();
+        let asked = Arc::new(Asked { misses, choose, choices: Mutex::default() });
+        let of_thread = Arc::clone(&asked);
         let asking = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-            let asked = Arc::new(Asked { misses: members.iter().map(|_| AtomicUsize::new(MISSES)).collect(), choose });
             for (number, member) in members.into_iter().enumerate() {
-                runtime.spawn(ask(number, member, question, Arc::clone(&asked)));
+                runtime.spawn(ask(number, member, question, Arc::clone(&of_thread)));
             }
             let _ever = runtime.block_on(is_over);
         });
-        Self { chosen, over: Some(over), asking: Some(asking) }
+        Self { chosen, asked, over: Some(over), asking: Some(asking) }
+    }
+
+    /// When it led to a member so far, in microseconds since 1970.
+    pub fn led_to(&self, member: usize) -> Vec<(u64, u64)> {
+        let choices = self.asked.choices.lock().unwrap_or_else(PoisonError::into_inner);
+        let ends = choices.iter().skip(1).map(|(at_us, _)| *at_us).chain([now_us()]);
+        choices.iter().zip(ends).filter(|((_, to), _)| *to == Some(member)).map(|((from, _), to)| (*from, to)).collect()
     }
 }
 
@@ -55,6 +66,8 @@ impl Drop for Choice {
 struct Asked {
     misses: Vec<AtomicUsize>,
     choose: watch::Sender<Option<usize>>,
+    /// All choices so far, each with its time.
+    choices: Mutex<Vec<(u64, Option<usize>)>>,
 }
 
 async fn ask(number: usize, member: Opts, question: &'static str, asked: Arc<Asked>) {
@@ -84,7 +97,11 @@ impl Asked {
         let is_fit = |number: &usize| self.misses[*number].load(Ordering::SeqCst) < MISSES;
         self.choose.send_if_modified(|chosen| {
             let next = chosen.filter(is_fit).or_else(|| (0..self.misses.len()).find(is_fit));
-            std::mem::replace(chosen, next) != next
+            let is_other = std::mem::replace(chosen, next) != next;
+            if is_other {
+                self.choices.lock().unwrap_or_else(PoisonError::into_inner).push((now_us(), next));
+            }
+            is_other
         });
     }
 }
