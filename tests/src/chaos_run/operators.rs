@@ -16,7 +16,7 @@ const PAUSE_MS: (u64, u64) = (100, 900);
 const SHARE: usize = 8;
 
 /// One act of so many deletes a job, for good, until half of theirs are left.
-const DELETES: u64 = 60;
+const DELETES: u64 = 25;
 
 /// Acts until it is over; all that was done, in order.
 pub fn act(caller: &Caller, definitions: &[Value], mut dice: Dice, over: &AtomicBool) -> Vec<Act> {
