@@ -250,7 +250,7 @@ fn servers(plan: &Plan) -> Servers {
         }
         Kind::Group => {
             let expel = if plan.config.contains("[session]") { 0 } else { EXPEL_AFTER };
-            Servers::Group(blocking(Group::start_in(MEMBERS, expel, Network::new(MEMBERS).ok(), disk_mib, clock)))
+            Servers::Group(blocking(Group::start_in(MEMBERS, expel, Network::new(MEMBERS).ok(), disk_mib)))
         }
     }
 }
