@@ -59,7 +59,10 @@ pub(super) fn behind(field: &Field, dice: &mut Dice) -> Counters {
     let begun = Begun::on(None);
     members[late].kill();
     let from_us = now_us();
-    go_on(field, dice)?;
+    if let Err(why) = go_on(field, dice) {
+        servers.start_again(late)?;
+        return Err(why);
+    }
     let all = || 0..members.len();
     let swap = || {
         all().filter(|number| *number != late).for_each(|number| members[number].kill());

@@ -10,6 +10,8 @@ use super::brand::Brand;
 use super::database::Database;
 use super::network::Network;
 use super::server::{INIT_OF_MEMBERS, Server, Surroundings, free_port};
+use super::servers::blocking;
+use crate::processes::state;
 
 /// How many members a cluster has: one may go.
 pub const MEMBERS: usize = 3;
@@ -196,6 +198,27 @@ impl Galera {
         std::thread::scope(|scope| scope.spawn(synced).join().expect("the member is asked"))
     }
 
+    /// The same, and all members whose processes run are in one cluster. One that was away does not know at first that the others went on
+    /// without it.
+    ///
+    /// # Errors
+    /// Says how it stands then.
+    pub fn is_back_within(&self, number: usize, patience: Duration) -> Result<(), String> {
+        let begun = Instant::now();
+        loop {
+            self.synced_within(number, patience)?;
+            let running = self.members.iter().filter(|member| !matches!(state(member.pid()), None | Some('Z')));
+            let sizes: Vec<Option<u64>> = running.map(|member| blocking(size(member))).collect();
+            if sizes.iter().all(|size| *size == Some(sizes.len() as u64)) {
+                return Ok(());
+            }
+            if begun.elapsed() > patience {
+                return Err(format!("member {number} is not counted by the others after {patience:?}: {sizes:?}"));
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+
     /// A new empty database of all members.
     pub async fn database(&self) -> Database {
         let database = self.members[0].database().await;
@@ -249,6 +272,13 @@ impl Ports {
             "--innodb-autoinc-lock-mode=2".to_owned(),
         ]
     }
+}
+
+/// How many members there are, as one of them counts.
+async fn size(member: &Server) -> Option<u64> {
+    let sql = "SELECT variable_value FROM information_schema.global_status WHERE variable_name = 'wsrep_cluster_size'";
+    let asking = async { member.try_root().await.ok()?.query_first::<String, _>(sql).await.ok()? };
+    tokio::time::timeout(Duration::from_secs(5), asking).await.ok()??.parse().ok()
 }
 
 /// How a member stands with its cluster: its own state, and that of its part of the cluster.

@@ -12,6 +12,9 @@ use super::server::{INIT_OF_MEMBERS, Server, Surroundings, free_port};
 /// How long a member may take to join.
 const PATIENCE: Duration = Duration::from_secs(120);
 
+/// A member that the others have expelled may take so long to notice that. Some take a minute; then it is told to leave and to join.
+const NOTICES_WITHIN: Duration = Duration::from_secs(10);
+
 /// The name that the members share.
 const NAME: &str = "c0000000-0000-4000-8000-000000000001";
 
@@ -100,13 +103,16 @@ impl Group {
         let mut said = String::new();
         while begun.elapsed() < PATIENCE {
             match state(member).await.as_deref() {
-                Some("ONLINE") => return Ok(()),
+                Some("ONLINE") if !self.is_missed_by_others(number).await => return Ok(()),
                 Some("RECOVERING") => {}
+                // It may not know yet that the others have expelled it.
+                Some("ONLINE") if begun.elapsed() < NOTICES_WITHIN => {}
                 // A join that is refused takes a minute.
                 _ if self.others_know(number).await => {}
                 found => {
-                    // One in state ERROR has to leave first.
-                    let stop: &[&str] = if found == Some("ERROR") { &["STOP GROUP_REPLICATION"] } else { &[] };
+                    // One that was expelled has to leave first.
+                    let is_expelled = matches!(found, Some("ERROR" | "ONLINE"));
+                    let stop: &[&str] = if is_expelled { &["STOP GROUP_REPLICATION"] } else { &[] };
                     let started = run(member, &[stop, &["START GROUP_REPLICATION"]].concat()).await;
                     said = started.err().unwrap_or(said);
                 }
@@ -117,6 +123,16 @@ impl Group {
         Err(format!("member {number} does not join, it is {state:?} ({said}): {}", member.log_end()))
     }
 
+    /// Whether a member that is in the group does not count this one among those that are.
+    async fn is_missed_by_others(&self, number: usize) -> bool {
+        let sql = format!(
+            "SELECT SUM(MEMBER_ID = @@GLOBAL.server_uuid AND MEMBER_STATE = 'ONLINE') = 1 AND \
+             SUM(MEMBER_PORT = {} AND MEMBER_STATE = 'ONLINE') = 0 FROM performance_schema.replication_group_members",
+            self.members[number].port()
+        );
+        self.another_says(number, &sql).await
+    }
+
     /// Whether a member that is in the group still counts an earlier process of this one among its members.
     async fn others_know(&self, number: usize) -> bool {
         let sql = format!(
@@ -124,8 +140,13 @@ impl Group {
              FROM performance_schema.replication_group_members",
             self.members[number].port()
         );
+        self.another_says(number, &sql).await
+    }
+
+    /// Whether one of the other members answers with 1.
+    async fn another_says(&self, number: usize, sql: &str) -> bool {
         for other in (0..self.members.len()).filter(|other| *other != number) {
-            let asking = async { self.members[other].try_root().await.ok()?.query_first::<u8, _>(&*sql).await.ok()? };
+            let asking = async { self.members[other].try_root().await.ok()?.query_first::<u8, _>(sql).await.ok()? };
             if tokio::time::timeout(Duration::from_secs(1), asking).await.ok().flatten() == Some(1) {
                 return true;
             }

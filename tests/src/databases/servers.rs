@@ -89,7 +89,7 @@ impl Servers {
     pub fn is_back(&self, number: usize) -> Result<(), String> {
         match self {
             Servers::One(_) => Ok(()),
-            Servers::Galera(galera) => galera.synced_within(number, PATIENCE),
+            Servers::Galera(galera) => galera.is_back_within(number, PATIENCE),
             Servers::Group(group) => blocking(group.join(number)),
         }
     }
