@@ -323,7 +323,7 @@ impl Incident {
             repeats,
             folded: 0,
             thread: NoticeId::derived(&incident),
-            with_output: has_output && state == State::Open,
+            with_output: has_output,
             cron_mail: None,
         }
     }

@@ -164,7 +164,7 @@ pub fn of_trouble(part: &Part, trouble: &Trouble, now: Timestamp) -> Telling {
         ),
         Trouble::ClockDrift { drift_ms } => {
             let by = spoken(Duration::from_millis(drift_ms.unsigned_abs()));
-            let side = if *drift_ms < 0 { "behind" } else { "ahead of" };
+            let side = if drift_ms.is_negative() { "behind" } else { "ahead of" };
             (
                 format!("The clock of {node} is {by} {side} the database's."),
                 "Look whether that machine's clock is kept by a time service.",

@@ -53,7 +53,8 @@ impl Storm {
             sent.extend(raw);
             return (Some(storm), sent);
         }
-        let at_once = raw.len() > Self::MOST as usize && storm.told == 0 && storm.folded.is_empty();
+        // So many come together, and none went before them.
+        let at_once = storm.told == 0;
         let by_itself = if at_once { 0 } else { free };
         let mut raw = raw.into_iter();
         sent.extend(raw.by_ref().take(by_itself));

@@ -89,6 +89,15 @@ fn waits_double_from_ten_seconds_to_an_hour_and_end_after_a_day() {
 }
 
 #[test]
+fn the_last_attempt_is_a_day_after_the_first() {
+    let sending = Delivery::new(at("02:00")).claim(session(1), at("02:00")).unwrap();
+    for (more, state) in [(0, "waiting"), (1, "dead")] {
+        let now = at("02:00") + Delivery::GIVE_UP_AFTER - secs(10) + secs(more);
+        assert_eq!(sending.answered(session(1), refused(false), now, 0).unwrap().state.as_str(), state, "{more}");
+    }
+}
+
+#[test]
 fn jitter_shortens_a_wait_by_up_to_a_quarter() {
     let wait =
         |jitter| attempt(&Delivery::new(at("02:00")), refused(false), jitter).claim_at().unwrap().since(at("02:00"));

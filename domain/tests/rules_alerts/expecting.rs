@@ -145,6 +145,7 @@ fn a_due_time_that_did_not_run_tells_why() {
         (pause("00:45", None), Because::Paused(pause("00:45", None))),
         (pause("00:45", Some("03:00")), Because::Paused(pause("00:45", Some("03:00")))),
         (pause("00:45", Some("00:50")), Because::NotStarted),
+        (pause("00:45", Some("01:00")), Because::NotStarted),
     ] {
         let facts = DueFacts { pause: Some(&pause), ..DueFacts::default() };
         let verdicts = judge(&STARTS, &hourly(), Judged::from(at("00:30")), &facts, at("01:10")).verdicts;
@@ -236,6 +237,8 @@ fn what_cannot_be_expected_is_refused_with_its_field() {
             Expect { start_within: Some(secs(20)), finish_within: Some(secs(10)), finish_by: None },
             Some("finish_within"),
         ),
+        (Expect { finish_by: TimeOfDay::new(6, 0, 0), ..Expect::default() }, None),
+        (Expect { start_within: Some(second), finish_within: Some(second), finish_by: None }, None),
         (Expect { start_within: Some(second), finish_within: Some(week), finish_by: TimeOfDay::new(0, 0, 0) }, None),
     ] {
         assert_eq!(expect.check().err().map(|(field, _)| field), field, "{expect:?}");

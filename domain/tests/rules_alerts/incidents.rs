@@ -41,7 +41,10 @@ fn each_failure_is_told_and_its_place_in_the_row() {
     assert_eq!(told.iter().map(|notice| notice.repeats).collect::<Vec<_>>(), [0, 1, 2, 3]);
     let ids: std::collections::BTreeSet<_> = told.iter().map(|notice| notice.id).collect();
     assert_eq!(ids.len(), 4);
-    assert_eq!(world.told(nth(5), &[end(5, Status::Succeeded)]), ["failed recovered"]);
+    let run = |notice: &carillon_domain::alert::Notice| (notice.run, notice.due_at);
+    assert_eq!(run(&told[3]), (Some(record(1, nth(4), Status::Failed).id), Some(nth(4))));
+    let over = world.step(nth(5), &[end(5, Status::Succeeded)]);
+    assert_eq!((over[0].when, run(&over[0])), (When::Failed, (Some(record(1, nth(5), Status::Succeeded).id), None)));
     assert!(world.incidents.is_empty(), "nothing is kept of what is over");
     assert!(world.told(nth(6), &[end(6, Status::Succeeded)]).is_empty());
 }
@@ -88,6 +91,50 @@ fn a_route_is_told_only_of_what_it_lists() {
         let facts: Vec<_> = (1..).zip(facts).map(|(n, status)| end(n, status)).collect();
         assert_eq!(World::new(vec![route.clone()]).told(nth(9), &facts), told, "{route:?}");
     }
+}
+
+#[test]
+fn a_trouble_that_a_route_does_not_list_is_not_told_to_it() {
+    let mut world = World::new(vec![Route { when: [When::Failed, When::DiskFull].into(), ..route("ops") }]);
+    let silent = of_node("a", nth(0), What::Trouble(Trouble::NodeLost { last_heard_at: nth(0), runs: 1 }));
+    assert!(world.told(nth(1), &[silent]).is_empty() && world.incidents.is_empty());
+}
+
+#[test]
+fn a_due_time_that_did_not_run_has_no_run_and_each_subject_a_thread() {
+    let told = World::new(vec![route("ops")]).step(nth(1), &[end(1, Status::Skipped)]);
+    assert_eq!((told[0].run, told[0].due_at), (None, Some(nth(1))));
+    let drift = |node: &str| of_node(node, nth(1), What::Trouble(Trouble::ClockDrift { drift_ms: 900 }));
+    let of = |job| ended(record(job, nth(1), Status::Failed));
+    let told = World::new(vec![route("ops")]).step(nth(1), &[drift("a"), drift("b"), of(1), of(2)]);
+    let threads: std::collections::BTreeSet<_> = told.iter().map(|notice| notice.thread).collect();
+    let ids: std::collections::BTreeSet<_> = told.iter().map(|notice| notice.id).collect();
+    assert_eq!((threads.len(), ids.len()), (4, 4));
+}
+
+#[test]
+fn an_incident_is_looked_at_again_when_its_own_route_says_so() {
+    let only = Selection { jobs: vec!["invoice-2".into()], ..Selection::default() };
+    let mut world = World::new(vec![Route { repeat: Some(secs(3_600)), only, ..route("often") }, route("once")]);
+    let of = |job| ended(record(job, nth(1), Status::Failed));
+    world.step(nth(1), &[of(1)]);
+    world.step(nth(5), &[of(2)]);
+    let loaded = watch::Loaded { incidents: world.incidents.clone(), storms: BTreeMap::new() };
+    assert_eq!(watch::step(&world.routes, loaded, &[], nth(20)).next_look, Some(nth(65)));
+}
+
+/// The definition of the record may be older than the one that the route knows: only [`What::Seen`] tells of the newest.
+#[test]
+fn a_run_under_other_labels_leaves_an_incident_open() {
+    let only = Selection { labels: BTreeMap::from([("team".into(), "data".into())]), ..Selection::default() };
+    let mut world = World::new(vec![Route { only, ..route("data") }]);
+    world.step(nth(1), &[end(1, Status::Failed)]);
+    let mut other = end(2, Status::Failed);
+    if let Subject::Job(job) = &mut other.subject {
+        job.labels.clear();
+    }
+    let loaded = watch::Loaded { incidents: world.incidents.clone(), storms: world.storms.clone() };
+    assert!(watch::step(&world.routes, loaded, &[other], nth(2)).incidents.is_empty());
 }
 
 #[test]
@@ -273,6 +320,8 @@ fn output_is_told_once_for_each_run_that_wrote_some() {
     let told = world.step(nth(2), &[with_output(Status::Failed, |job| job.cron = Some(cron.clone()))]);
     let seen: Vec<_> = told.iter().map(|n| (n.route.as_str(), n.when, n.with_output, n.cron_mail.as_ref())).collect();
     assert_eq!(seen, [("mail", When::Output, true, Some(&cron)), ("ops", When::Failed, true, None)]);
+    let quiet = World::new(vec![route("ops")]).step(nth(2), &[end(2, Status::Failed)]);
+    assert!(!quiet[0].with_output, "it wrote none");
     let over = world.told(nth(3), &[with_output(Status::Succeeded, |_| ())]);
     assert_eq!(over, ["output open", "failed recovered", "output open"], "a recovery has no output");
     assert!(world.told(nth(4), &[end(4, Status::Succeeded)]).is_empty(), "a run without output sends no mail");

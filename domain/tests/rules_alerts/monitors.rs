@@ -63,6 +63,19 @@ impl World {
 }
 
 #[test]
+fn calls_that_wait_are_loaded_for_runs_that_may_touch_them() {
+    for (name, fact, touches) in [
+        ("it succeeds at its first attempt", ended(attempt(1, Status::Succeeded)), false),
+        ("it succeeds at its second attempt", ended(attempt(2, Status::Succeeded)), true),
+        ("it is tried again", tried_again(attempt(1, Status::Failed), nth(2)), true),
+        ("it never started", ended(never_started(attempt(1, Status::Skipped))), true),
+    ] {
+        let wanted: Vec<JobId> = wanted_calls(&[fact]).into_iter().collect();
+        assert_eq!(wanted, if touches { vec![JobId(1)] } else { vec![] }, "{name}");
+    }
+}
+
+#[test]
 fn a_monitor_is_called_at_the_end_of_runs_only() {
     let only_failures = Some(Ping { success: None, ..Ping::of_url("https://hc-ping.com/1") });
     let calls = |fact: Fact| World::default().step(nth(9), &[monitored(fact, only_failures.clone())]).made;

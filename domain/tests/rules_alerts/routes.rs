@@ -35,7 +35,10 @@ fn every_value_is_read_back_from_its_name() {
     let id = NoticeId::derived(&["a", "b"]);
     assert_eq!((id.to_string().len(), id.to_string().parse()), (32, Ok(id)));
     assert_ne!(id, NoticeId::derived(&["ab", ""]));
-    assert!("0x00".parse::<NoticeId>().is_err() && "G".repeat(32).parse::<NoticeId>().is_err());
+    assert_eq!(id.to_string(), "873d3fa3bd10e0cc6979e20f27de292a", "receivers drop repeats by it");
+    for text in ["0x00", "ab", &"G".repeat(32), &"A".repeat(32)] {
+        assert!(text.parse::<NoticeId>().is_err(), "{text}");
+    }
 }
 
 #[test]
@@ -93,7 +96,15 @@ fn a_fault_of_a_route_names_its_field() {
         (Route { to: mail(&["a@b\r\nBcc: c@d"]), ..ok() }, "to[0].to: \"a@b\\r\\nBcc: c@d\" is not a mail address"),
         (Route { to: command("", 1), ..ok() }, "to[0].command: it is empty: a command is expected"),
         (Route { to: command("true", 301), ..ok() }, "to[0].timeout: it must be longer than 0s and at most 5m"),
+        (Route { to: mail(&["a b@c"]), ..ok() }, "to[0].to: \"a b@c\" is not a mail address"),
+        (Route { to: mail(&["<a@b>"]), ..ok() }, "to[0].to: \"<a@b>\" is not a mail address"),
+        (Route { to: mail(&["a\u{7f}@b"]), ..ok() }, "to[0].to: \"a\\u{7f}@b\" is not a mail address"),
+        (Route { to: mail(&["ops"; Target::MOST_RECEIVERS + 1]), ..ok() }, "to[0].to: there are 51 addresses"),
+        (Route { to: command(&"a".repeat(4_097), 1), ..ok() }, "to[0].command: the command is 4097 bytes long"),
         (Route { only: only(&["a b"]), ..ok() }, "match.jobs: \"a b\" is no name of jobs"),
+        (Route { only: only(&[""]), ..ok() }, "match.jobs: \"\" is no name of jobs"),
+        (Route { only: only(&[&"a".repeat(129)]), ..ok() }, "match.jobs: \"aaaa"),
+        (Route { only: only(&["a"; Route::MOST_SELECTED + 1]), ..ok() }, "match.jobs: there are 101 of them"),
         (
             Route { only: Selection { namespaces: vec!["".into()], ..Selection::default() }, ..ok() },
             "match.namespaces: the namespace is empty",
@@ -106,7 +117,17 @@ fn a_fault_of_a_route_names_its_field() {
         let error = route.check().unwrap_err().to_string();
         assert!(error.starts_with(sentence), "{error}");
     }
-    assert_eq!(Route { to: mail(&["root", "ops@example.org"]), ..ok() }.check(), Ok(()), "cron knows local users");
+    for route in [
+        // Cron knows local users.
+        Route { to: mail(&["root", "ops@example.org"]), ..ok() },
+        Route { to: mail(&["ops"; Target::MOST_RECEIVERS]), ..ok() },
+        Route { to: vec![ok().to[0].clone(); Route::MOST_TARGETS], ..ok() },
+        Route { to: command(&"a".repeat(Target::MOST_BYTES), 300), ..ok() },
+        Route { only: only(&["Night-ly_a.b*1"; Route::MOST_SELECTED]), ..ok() },
+        Route { only: only(&[&"a".repeat(128)]), ..ok() },
+    ] {
+        assert_eq!(route.check(), Ok(()), "{route:?}");
+    }
 }
 
 #[test]

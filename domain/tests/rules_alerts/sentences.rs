@@ -140,11 +140,92 @@ fn every_kind_has_a_sentence_and_says_what_to_do() {
 #[test]
 fn a_sentence_tells_times_in_the_zone_of_the_job() {
     let mut fact = ended(record(1, at("22:30"), Status::Failed));
-    if let carillon_domain::alert::Subject::Job(job) = &mut fact.subject {
+    let mut over = ended(record(1, at("22:40"), Status::Succeeded));
+    for fact in [&mut fact, &mut over] {
+        let carillon_domain::alert::Subject::Job(job) = &mut fact.subject else { panic!("{fact:?}") };
         job.zone = "Europe/Berlin".into();
     }
     let sentence = "Job billing/invoice failed at 23:30:07 Europe/Berlin on 24 November 2026: exit code 3 after 7 s.";
-    assert_eq!(told(fact).1, sentence);
+    assert_eq!(told(fact.clone()).1, sentence);
+    let mut world = World::new(vec![route("ops")]);
+    world.step(at("23:00"), &[fact]);
+    let sentence = "Job billing/invoice succeeded at 23:40:07 Europe/Berlin on 24 November 2026. Before that came 1 \
+                    failure, the first at 23:30:07 Europe/Berlin on 24 November 2026.";
+    assert_eq!(world.step(at("23:00"), &[over])[0].sentence, sentence);
+}
+
+#[test]
+fn a_due_time_that_did_not_run_tells_what_to_do() {
+    let ask = "Ask for more with: carillon why invoice --namespace billing.";
+    let nodes = "Look whether enough nodes run (carillon cluster), and run it now if its work is still wanted.";
+    for (reason, then) in [
+        (Reason::Misfire, nodes),
+        (Reason::Paused, "Run it now if the work of that time is still wanted."),
+        (Reason::Updated, ask),
+    ] {
+        let record = RunRecord { reason: Some(reason), ..record(1, at("02:00"), Status::Skipped) };
+        assert_eq!(told(ended(record)).2, then);
+    }
+}
+
+#[test]
+fn a_count_is_an_ordinal() {
+    let mut world = World::new(vec![route("ops")]);
+    for count in 1..=113 {
+        let told = world.step(at("00:00") + secs(count * 600), &[ended(record(1, at("02:00"), Status::Failed))]);
+        let expected = match count {
+            21 | 31 | 101 => format!("{count}st"),
+            22 | 102 => format!("{count}nd"),
+            23 | 103 => format!("{count}rd"),
+            10..=20 | 100 | 111..=113 => format!("{count}th"),
+            _ => continue,
+        };
+        let end = format!("It is the {expected} failure in a row.");
+        assert!(told[0].sentence.ends_with(&end), "{}", told[0].sentence);
+    }
+}
+
+/// Each class has a noun for one, a noun for several, and words for its end.
+#[test]
+fn each_class_is_counted_in_its_own_words() {
+    let skipped = || ended(record(1, at("02:00"), Status::Skipped));
+    let kept = |when| fact(1, at("02:10"), What::Judged(Verdict::Kept { when, due_at: at("02:10") }));
+    let day = "UTC on 24 November 2026";
+    let (start, finish) = (When::LateStart, When::LateFinish);
+    for (bad, over, words, one, many) in [
+        (
+            skipped(),
+            ended(record(1, at("02:10"), Status::Failed)),
+            "ran again at 02:10",
+            "due time that did not run",
+            "due times that did not run",
+        ),
+        (
+            broken(start, Because::NotStarted),
+            kept(start),
+            "started in time for its due time of 02:10",
+            "late start",
+            "late starts",
+        ),
+        (
+            broken(finish, Because::NotStarted),
+            kept(finish),
+            "succeeded in time for its due time of 02:10",
+            "late end",
+            "late ends",
+        ),
+    ] {
+        for (times, noun) in [(1, one), (3, many)] {
+            let mut world = World::new(vec![route("ops")]);
+            let told: Vec<_> = (0..times).flat_map(|_| world.step(at("02:06"), std::slice::from_ref(&bad))).collect();
+            let in_a_row = told.iter().skip(1).map(|notice| notice.sentence.rsplit(". ").next().unwrap().to_owned());
+            let ordinals = ["2nd", "3rd"].map(|ordinal| format!("It is the {ordinal} {one} in a row."));
+            assert_eq!(in_a_row.collect::<Vec<_>>(), ordinals[..times - 1]);
+            let over = world.step(at("02:11"), std::slice::from_ref(&over));
+            let sentence = format!("Job billing/invoice {words} {day}. Before that came {times} {noun}, the first at ");
+            assert!(over[0].sentence.starts_with(&sentence), "{}", over[0].sentence);
+        }
+    }
 }
 
 #[test]
@@ -243,6 +324,7 @@ fn what_is_over_is_told_with_its_length() {
     // A file keeps the letters of its name.
     let file = |thing: &str| Part { thing: Some(thing.into()), ..Part::node("a") };
     for (part, when, sentence) in [
+        (Part::default(), When::CommitsLost, "The loss of commits was accepted, and scheduling goes on."),
         (file("server.pem"), When::CertificateExpires, "The certificate server.pem of node a was renewed."),
         (file("echo.so"), When::PluginRefused, "The plugin echo.so of node a is loaded again, or was taken away."),
     ] {

@@ -1,9 +1,9 @@
 //! Storms: many notices of a route within a minute become one message.
 
-use carillon_domain::alert::{Fact, Notice, State, When};
+use carillon_domain::alert::{Fact, Notice, State, Trouble, What, When};
 use carillon_domain::run::Status;
 
-use super::{World, at, ended, record, route, secs};
+use super::{World, at, ended, of_node, record, route, secs};
 
 fn failures(jobs: std::ops::Range<u64>) -> Vec<Fact> {
     jobs.map(|job| ended(record(job, at("02:00"), Status::Failed))).collect()
@@ -62,6 +62,23 @@ fn a_storm_in_one_moment_is_told_at_once_and_then_once_a_minute() {
     assert_eq!(counts(&world.step(at("02:02"), &[])), [1]);
     assert!(world.step(at("02:03"), &[]).is_empty());
     assert_eq!(counts(&world.step(at("02:03"), &failures(700..701))), [0], "it is over");
+}
+
+#[test]
+fn a_storm_lists_parts_of_the_cluster_and_says_whether_there_are_more() {
+    let drift = |node: &str| of_node(node, at("02:00"), What::Trouble(Trouble::ClockDrift { drift_ms: 900 }));
+    let nodes: Vec<String> = (1..=21).map(|node| format!("n{node}")).collect();
+    for (some, names) in [
+        (5, "node n1, node n2, node n3, node n4, node n5."),
+        (6, "node n1, node n2, node n3, node n4, node n5 and more."),
+    ] {
+        let mut world = World::new(vec![route("ops")]);
+        assert_eq!(world.step(at("02:00"), &failures(1..21)).len(), 20);
+        let drifts: Vec<Fact> = nodes.iter().take(some).map(|node| drift(node)).collect();
+        assert!(world.step(at("02:00:30"), &drifts).is_empty());
+        let message = world.step(at("02:01"), &[]);
+        assert!(message[0].sentence.ends_with(&format!("They are about {names}")), "{}", message[0].sentence);
+    }
 }
 
 #[test]
