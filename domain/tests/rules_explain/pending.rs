@@ -46,6 +46,15 @@ fn a_run_that_was_asked_for_waits() {
         DueState::Waiting,
         "The manual run of 01:40 waits: the run of 01:00 is still alive.",
     );
+    world(|world| {
+        executing("01:00")(world);
+        world.job.overlap = Overlap::Allow;
+    })
+    .says(
+        "01:40",
+        DueState::Waiting,
+        "The manual run of 01:40 is due, and a node is about to claim it; it has waited for 0 ms.",
+    );
     world(|world| world.live[0].node = Some("n2".into())).says(
         "01:40",
         DueState::Waiting,
@@ -116,6 +125,22 @@ fn a_due_time_that_comes_tells_in_how_long() {
     let late = nobody.with(|world| world.now = at("04:00:07"));
     let sentence = "The firing of 04:00 is claimed by a node, which has not started it yet, 7 s after its time.";
     late.says("04:00", DueState::Waiting, sentence);
+    let now = late.with(|world| world.now = at("04:00"));
+    now.says("04:00", DueState::Waiting, &sentence.replace("7 s", "0 ms"));
+    let due = World::new("04:00", "03:00");
+    let sentence = "The firing of 04:00 is due, and a node is about to claim it; it has waited for 0 ms.";
+    due.says("04:00", DueState::Waiting, sentence);
+}
+
+/// Its start may have moved since, with another jitter or schedule.
+#[test]
+fn a_firing_in_the_row_is_known_whatever_the_schedule_says() {
+    let moved = World::new("02:05", "02:00").with(|world| {
+        (world.state.phase, world.state.armed) = (Phase::Prepared(held("02:10", None)), None);
+    });
+    moved.says("02:10", DueState::Waiting, "The firing of 02:10 is claimed by a node, which starts it at 02:10.");
+    let armed = World::new("02:05", "02:00").with(|world| world.state.armed = Some(Firing::regular(at("02:10"))));
+    armed.says("02:10", DueState::Upcoming, "The firing of 02:10 comes up in 5 min.");
 }
 
 #[test]
@@ -176,6 +201,20 @@ fn a_backlog_goes_in_turn() {
     backlog(&|_| ()).says("04:00", DueState::Waiting, sentence);
     let sentence = "The firing of 04:00 waits its turn in the backlog: the run of 02:00 is still alive.";
     backlog(&|world| executing("02:00")(world)).says("04:00", DueState::Waiting, sentence);
+    let sentence = "The firing of 05:00 waits its turn in the backlog: the run of 02:00 goes first.";
+    backlog(&|_| ()).says("05:00", DueState::Waiting, sentence);
+    let missed = |due: &str, waited: &str| {
+        format!(
+            "The firing of {due} was missed: no node has claimed it for {waited}, its grace is 30 s, and the misfire \
+             policy runs the latest such due time once."
+        )
+    };
+    backlog(&|_| ()).says("02:00", DueState::Waiting, &missed("02:00", "3 h 30 min"));
+    let short = backlog(&|world| world.state.catch_up_until = Some(at("03:00")));
+    let sentence = "it is older than the history that is kept, or its records were lost.";
+    short.says("04:00", DueState::Unrecorded, &format!("The firing of 04:00 has no record: {sentence}"));
+    let none = backlog(&|world| (world.state.catch_up_until, world.state.cursor) = (None, at("02:00")));
+    none.says("03:00", DueState::Waiting, &missed("03:00", "2 h 30 min"));
 }
 
 #[test]
@@ -214,5 +253,6 @@ fn without_a_time_the_latest_that_passed_is_meant() {
     };
     assert_eq!(latest("02:30", "00:30"), Some(at("02:00")));
     assert_eq!(latest("00:40", "00:30"), Some(at("01:00")), "none has passed, so the first is meant");
+    assert_eq!(latest("02:30", "02:00"), Some(at("03:00")), "a schedule begins after its change");
     assert_eq!(latest("02:30", "02:20"), Some(at("03:00")), "earlier ones were not of this schedule");
 }

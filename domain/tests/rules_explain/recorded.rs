@@ -18,6 +18,10 @@ fn a_run_that_ended_tells_how() {
             "The firing of 02:00 started 40.2 s late and succeeded after 3 s.",
         ),
         (
+            RunRecord { lag_ms: Some(1_000), ..record(Status::Succeeded, None) },
+            "The firing of 02:00 started and succeeded after 3 s.",
+        ),
+        (
             RunRecord { trigger: Trigger::Misfire, ..record(Status::Succeeded, None) },
             "The missed firing of 02:00 started and succeeded after 3 s.",
         ),
@@ -62,6 +66,14 @@ fn the_last_attempt_speaks_for_the_firing() {
     });
     let sentence = "The firing of 02:00 started and succeeded after 3 s, in attempt 2 of 3.";
     retried.says("02:00", DueState::Ran, sentence);
+}
+
+#[test]
+fn the_run_of_the_schedule_speaks_before_a_manual_one() {
+    let manual = RunRecord { trigger: Trigger::Manual, attempt: 2, ..record(Status::Succeeded, None) };
+    let failed = RunRecord { signal: Some(9), ..record(Status::Failed, None) };
+    let both = recorded(manual).with(|world| world.records.push(failed));
+    both.says("02:00", DueState::Ran, "The firing of 02:00 started and failed after 3 s by signal 9.");
 }
 
 #[test]
@@ -121,6 +133,12 @@ fn an_overlap_names_the_run_that_lived() {
     let over = RunRecord { finished_at: at("01:10"), ..first };
     let overlap = recorded(unstarted(Some(Reason::Overlap))).with(|world| world.previous = Some(over));
     overlap.says("02:00", DueState::Skipped, "The firing of 02:00 was skipped: the previous run was still alive.");
+    let unknown = "The firing of 02:00 was skipped: the previous run was still alive.";
+    let same = RunRecord { due_at: at("02:00"), finished_at: at("02:10"), ..record(Status::Succeeded, None) };
+    let overlap = recorded(unstarted(Some(Reason::Overlap))).with(|world| world.previous = Some(same));
+    overlap.says("02:00", DueState::Skipped, unknown);
+    let itself = recorded(unstarted(Some(Reason::Overlap))).with(executing("02:00"));
+    itself.says("02:00", DueState::Skipped, unknown);
     let alive = recorded(unstarted(Some(Reason::Overlap))).with(executing("01:00"));
     alive.says("02:00", DueState::Skipped, "The firing of 02:00 was skipped: the run of 01:00 was still alive.");
 }
@@ -133,6 +151,13 @@ fn a_record_of_many_due_times_speaks_for_each() {
     recorded(many.clone()).says("03:00", DueState::Skipped, sentence);
     let between = "03:10 is not a due time of this schedule: the nearest ones are 03:00 and 04:00.";
     recorded(many.clone()).says("03:10", DueState::NotDue, between);
+    let odd = RunRecord { first_due_at: at("02:10"), due_at: at("04:10"), ..many.clone() };
+    for due in ["02:10", "04:10"] {
+        let sentence = format!(
+            "The firing of {due} was skipped: the job was paused; so were all 3 due times from 02:10 to 04:10."
+        );
+        recorded(odd.clone()).says(due, DueState::Skipped, &sentence);
+    }
     let retimed = recorded(many).with(|world| world.state.anchor_at = at("04:30"));
     let sentence = sentence.replace("of 03:00", "of 03:10");
     retimed.says("03:10", DueState::Skipped, &sentence);
