@@ -94,9 +94,12 @@ fn actions_tell_of_job_and_run() {
     let daily = Some(("@every 10s", false));
     let deleted = decided(delete(JOB, None, &ann(), &rows(row(&job()))));
     assert_told(&deleted, Action::JobDeleted, daily, None);
+    let generation = Some(row(&job()).state.generation);
+    assert_eq!(entry(&deleted).generation, generation);
     let pause = Event::Pause { until: None, reason: None };
     let paused = decided(change(JOB, &pause, &ann(), &rows(row(&job()))));
     assert_told(&paused, Action::JobPaused, daily, Some(("@every 10s", true)));
+    assert_eq!(entry(&paused).generation, generation);
     let resumed = decided(change(JOB, &Event::Resume, &ann(), &rows(paused.answer.expect("a row").0)));
     assert_told(&resumed, Action::JobResumed, Some(("@every 10s", true)), daily);
 

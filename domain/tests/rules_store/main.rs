@@ -2,7 +2,9 @@
 
 mod audit;
 mod changed_after_loss;
+mod concurrent;
 mod people;
+mod reading;
 mod rows;
 mod runs;
 mod sessions;

@@ -110,9 +110,19 @@ fn a_pause_releases_the_prepared_firing_and_reads_the_concurrent_runs() {
     let mut rows = rows(prepared(&job()));
     let paused = decided(change(JOB, &pause, &author(), &rows));
     assert_eq!(written(&paused), Some(Phase::Idle));
-    assert!(paused.answer.is_ok_and(|(row, _)| row.state.pause.is_some()));
+    assert!(paused.answer.is_ok_and(|(row, recorded)| row.state.pause.is_some() && !recorded));
     rows.with_concurrent.clear();
     assert_eq!(change(JOB, &pause, &author(), &rows).map(|_| ()), Err(Need::ConcurrentRunsOf(vec![JOB])));
+}
+
+#[test]
+fn a_resume_tells_whether_it_records_what_passed() {
+    let paused = after(&row(&job()), &Event::Pause { until: None, reason: None }, at(5));
+    for (now, recorded) in [(6, false), (25, true)] {
+        let rows = Rows { now: at(now), ..rows(paused.clone()) };
+        let resumed = decided(change(JOB, &Event::Resume, &author(), &rows)).answer;
+        assert_eq!(resumed.map(|(_, recorded)| recorded), Ok(recorded), "in second {now}");
+    }
 }
 
 #[test]

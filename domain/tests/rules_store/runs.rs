@@ -41,6 +41,11 @@ fn a_due_firing_starts_in_the_commit_of_its_claim_where_a_place_is_free() {
     let claimed = decided(claim(&request, &rows(row(&job()))));
     assert_eq!(claimed.answer[0].held.started_at, Some(at(10)));
     assert!(matches!(written(&claimed), Some(Phase::Executing(_))));
+    let version = claimed.write.jobs[0].after.as_ref().map(|state| state.version);
+    assert_eq!((Some(claimed.answer[0].at.version), claimed.answer[0].replace_at), (version, None));
+    let late = Rows { now: at(12), ..rows(row(&Job { overlap: Overlap::Replace, ..job() })) };
+    let claimed = decided(claim(&request, &late)).answer.remove(0);
+    assert_eq!((claimed.held.started_at, claimed.replace_at), (Some(at(12)), Some(at(20))), "a newer one replaces it");
 }
 
 #[test]
@@ -95,8 +100,13 @@ fn only_a_live_session_claims_and_starts() {
         let started = decided(start(asks(), &[held(&prepared(&job()))], &rows));
         assert_eq!((started.answer, started.write.loss.is_some()), (vec![starts], noticed), "{name}");
     }
-    let draining = decided(claim(&claim_request(), &of(standing(SessionState::Draining))));
-    assert!(draining.answer.is_empty(), "a draining session claims nothing");
+    let open = Standing { open: Some(window()), ..standing(SessionState::Live) };
+    for (name, standing) in
+        [("draining", standing(SessionState::Draining)), ("ended", standing(SessionState::Ended)), ("suspended", open)]
+    {
+        let idle = Rows { standing: Some(standing), ..rows(row(&job())) };
+        assert!(decided(claim(&claim_request(), &idle)).answer.is_empty(), "{name}: it claims nothing");
+    }
     let started = decided(start(asks(), &[held(&prepared(&job()))], &of(standing(SessionState::Draining))));
     assert!(matches!(started.answer[..], [StartAnswer::Started { .. }]), "but it starts what it holds");
 }
@@ -117,7 +127,8 @@ fn a_start_matches_only_the_version_that_its_holder_saw() {
     let other = RunRef { run: run(9), ..at_version };
     let started = decided(start(asks(), &[at_version], &rows(prepared.clone())));
     assert!(matches!(started.answer[..], [StartAnswer::Started { at, .. }] if at.version > at_version.version));
-    for (wrong, answer) in [(stray, StartAnswer::Moved), (other, StartAnswer::Gone)] {
+    let neither = RunRef { run: run(9), ..stray };
+    for (wrong, answer) in [(stray, StartAnswer::Moved), (other, StartAnswer::Gone), (neither, StartAnswer::Gone)] {
         let refused = decided(start(asks(), &[wrong], &rows(prepared.clone())));
         assert_eq!((written(&refused), refused.answer), (None, vec![answer]));
     }
@@ -152,6 +163,23 @@ fn an_optimistic_start_is_an_update_of_the_jobs_rows_or_nothing() {
     );
 }
 
+/// The end of a pause is noticed by the start, and its due times are recorded with it.
+#[test]
+fn a_start_that_records_is_not_optimistic() {
+    let mut manual = row(&job());
+    for (event, second) in [
+        (Event::Pause { until: Some(at(15)), reason: None }, 1),
+        (Event::Trigger { run: run(50) }, 2),
+        (Event::Claim { session: me(), run: run(1), until: at(30), losses_until: None }, 3),
+    ] {
+        manual = after(&manual, &event, at(second));
+    }
+    let later = Rows { now: at(20), ..rows(manual.clone()) };
+    let started = decided(start(asks(), &[held(&manual)], &later));
+    assert!(matches!(started.answer[..], [StartAnswer::Started { .. }]) && started.write.records.len() == 1);
+    assert!(optimistic_start(me(), &[held(&manual)], None, &later).is_none());
+}
+
 #[test]
 fn a_finish_records_the_run_and_may_claim_the_next_firing() {
     let executing = executing(&job());
@@ -164,6 +192,8 @@ fn a_finish_records_the_run_and_may_claim_the_next_firing() {
         assert_eq!((done.write.records.len(), done.write.outputs.len()), (1, 1));
         assert_eq!(matches!(done.answer[..], [FinishAnswer::RecordedAndClaimed(_)]), claimed, "{next:?} {executors:?}");
         assert_eq!(matches!(written(&done), Some(Phase::Prepared(_))), claimed);
+        let claim_at = FinishAnswer::Recorded { claim_at: Some(at(20)) };
+        assert!(claimed || done.answer == [claim_at], "{:?}", done.answer);
     }
     let idle = rows(row(&job()));
     let mut gone = idle.clone();
@@ -172,6 +202,7 @@ fn a_finish_records_the_run_and_may_claim_the_next_firing() {
     assert_eq!(again, Err(Need::ConcurrentRun(run(1))), "it may have become a concurrent run");
     let again = decided(finish(asks(), &[finished(held(&executing), None)], &[], &gone));
     assert_eq!((again.answer, again.write.records.len()), (vec![FinishAnswer::AlreadyGone], 0), "recorded before");
+    assert!(again.write.outputs.is_empty(), "and its output was kept");
 }
 
 #[test]
@@ -220,12 +251,26 @@ fn settling_raises_the_version_before_it_looks() {
 }
 
 #[test]
-fn settling_tells_of_a_pause_that_came_after_the_start() {
+fn settling_tells_of_a_change_that_came_after_the_start() {
     let executing = executing(&job());
     let paused = after(&executing, &Event::Pause { until: None, reason: None }, at(10));
-    for (row, expected) in [(executing, false), (paused, true)] {
+    let cancelled = after(&executing, &Event::Cancel { run: run(1) }, at(10));
+    let deleted = after(&executing, &Event::Delete, at(10));
+    for (row, expected) in [(executing, false), (paused, true), (cancelled, true), (deleted, true)] {
         let settled = decided(settle(me(), &[held(&row)], &rows(row.clone())));
         assert!(matches!(settled.answer[..], [SettleAnswer::Executing { withdrawn, .. }] if withdrawn == expected));
+    }
+}
+
+#[test]
+fn settling_finds_nothing_of_a_run_that_the_row_does_not_carry() {
+    let other = carillon_domain::id::SessionId::from_random(2);
+    for row in [prepared(&job()), executing(&job())] {
+        assert_eq!(decided(settle(other, &[held(&row)], &rows(row.clone()))).answer, [SettleAnswer::Gone]);
+        let mut rows = rows(row.clone());
+        rows.runs.insert(run(9), None);
+        let stray = RunRef { run: run(9), ..held(&row) };
+        assert_eq!(decided(settle(me(), &[stray], &rows)).answer, [SettleAnswer::Gone]);
     }
 }
 
@@ -248,4 +293,7 @@ fn a_refused_batch_is_halved_until_the_run_to_blame_is_alone() {
         }
     }
     assert_eq!((batch.answers().len(), bare, parts), (8, 1, 8), "one run of eight loses its output");
+    let mut nothing = SplitFinish::of(&[]);
+    let part = nothing.next_part().expect("the whole of it");
+    assert_eq!(nothing.refused(part), AfterRefusal::GiveUp);
 }

@@ -1,11 +1,12 @@
 //! Sessions: heartbeat, close, expire, sweep.
 
 use carillon_domain::firing::Phase;
+use carillon_domain::id::SessionId;
 use carillon_domain::lost_commits::LossWindow;
 use carillon_domain::node::call::{BeatAnswer, ClaimRequest, Me};
 use carillon_domain::store::{
-    KnownSession, Need, NewSession, Rows, SessionState, SessionWrite, Standing, claim, close, expire, heartbeat, open,
-    sweep,
+    KnownSession, Need, NewSession, Rows, SessionBeat, SessionState, SessionWrite, Standing, claim, close, expire,
+    heartbeat, open, sweep,
 };
 
 use super::rows::{
@@ -51,7 +52,21 @@ fn a_heartbeat_tells_whether_the_session_lives_and_what_is_open() {
     assert!(matches!(answer(behind.clone(), live()), BeatAnswer::Alive { window: Some(_), .. }), "noticed now");
     assert_eq!(answer(standing(SessionState::Ended), ended()), BeatAnswer::Fenced);
     assert_eq!(answer(standing(SessionState::Live), Vec::new()), BeatAnswer::Fenced);
-    assert_eq!(answer(behind, ended()), BeatAnswer::WentBack);
+    assert_eq!(answer(behind.clone(), ended()), BeatAnswer::WentBack);
+    let noticed = |standing| decided(heartbeat(asks(), 6, false, &beaten(standing, live()))).write.loss;
+    assert!(noticed(behind).is_some() && noticed(standing(SessionState::Live)).is_none(), "it is recorded");
+    for (state, claims, is_over) in
+        [(SessionState::Live, true, false), (SessionState::Draining, false, false), (SessionState::Ended, false, true)]
+    {
+        let mut sessions = live();
+        let other =
+            KnownSession { beat: SessionBeat { id: SessionId::from_random(2), seq: 3, state }, ..sessions[0].clone() };
+        sessions.push(other);
+        let BeatAnswer::Alive { peers, .. } = answer(standing(SessionState::Live), sessions) else {
+            panic!("{state:?}")
+        };
+        assert_eq!((peers[1].seq, peers[1].claims, peers[1].ended), (3, claims, is_over), "{state:?}");
+    }
 }
 
 /// The row was deleted when the session ended, or it is lost with the commits that wrote it.
@@ -93,16 +108,17 @@ fn a_session_that_closes_while_it_holds_a_row_leaves_a_tombstone() {
 
 #[test]
 fn nobody_is_ended_by_a_sequence_from_before_a_loss() {
-    let other = carillon_domain::id::SessionId::from_random(2);
+    let other = SessionId::from_random(2);
     let end = SessionWrite::End { session: other, seen_seq: 9 };
     let calm = Rows { standing: Some(standing(SessionState::Live)), ..Rows::at(at(10), 0) };
     let asked = expire(Some(asks()), other, 9, &calm).map(|_| ());
     assert_eq!(asked, Err(Need::SessionState(other, Some(end))), "the tombstone is written, guarded by the sequence");
     let open = Standing { open: Some(window()), ..standing(SessionState::Live) };
     let behind = Standing { session: Some(session(3, SessionState::Live)), ..Standing::default() };
-    for standing in [open, behind] {
+    for (standing, noticed) in [(open, false), (behind, true)] {
         let suspended = Rows { standing: Some(standing), ..Rows::at(at(10), 0) };
-        assert!(!decided(expire(Some(asks()), other, 9, &suspended)).answer);
+        let expired = decided(expire(Some(asks()), other, 9, &suspended));
+        assert_eq!((expired.answer, expired.write.loss.is_some()), (false, noticed));
     }
 }
 

@@ -89,9 +89,7 @@ fn claimed_before(work: &mut UnitOfWork, me: Me, row: &RowKey, finished: &Finish
     }
     match found(work, me.session, &claimed.at, row) {
         SettleAnswer::Prepared(claimed) => Some(claimed),
-        SettleAnswer::Executing { at, held, replace_at, withdrawn: false } => {
-            Some(Claimed { at, held, replace_at, ..claimed })
-        }
+        SettleAnswer::Executing { at, replace_at, withdrawn: false, .. } => Some(Claimed { at, replace_at, ..claimed }),
         SettleAnswer::Executing { .. } | SettleAnswer::Gone => None,
     }
 }

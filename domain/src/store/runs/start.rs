@@ -1,6 +1,6 @@
 //! Prepared -> Executing.
 
-use crate::firing::{Phase, Rejected, TransitionKind};
+use crate::firing::{Phase, Rejected};
 use crate::guard::{Guard, enabled};
 use crate::id::{JobId, SessionId};
 use crate::lost_commits::may_have_started;
@@ -75,7 +75,7 @@ fn start_one(work: &mut UnitOfWork, session: SessionId, at: &RunRef, losses_unti
     }
     match work.start(&at.row, session, at.run) {
         Err(Rejected::Early(start_at)) => StartAnswer::Early { start_at },
-        Ok(applied) if matches!(applied.kind, TransitionKind::Started | TransitionKind::StartedConcurrently) => {
+        Ok(applied) => {
             let row = applied.concurrent.map_or(at.row, RowKey::Concurrent);
             match work.phase(&row) {
                 Some((Phase::Executing(held), version, _)) => StartAnswer::Started {
@@ -83,10 +83,11 @@ fn start_one(work: &mut UnitOfWork, session: SessionId, at: &RunRef, losses_unti
                     held,
                     replace_at: work.replace_at(&row),
                 },
+                // It was deferred, or recorded as missed.
                 _ => StartAnswer::Gone,
             }
         }
-        Ok(_) | Err(_) => StartAnswer::Gone,
+        Err(_) => StartAnswer::Gone,
     }
 }
 
