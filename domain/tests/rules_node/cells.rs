@@ -139,6 +139,20 @@ pub const BEHAVIOURS: &[(&str, fn())] = behaviours![
     stealing::a_node_that_drains_or_is_full_takes_nothing,
     stealing::steal_after_is_what_is_configured,
     start_rate::few_firings_wait_for_nobody_and_many_share_their_starts,
+    answers::a_node_looks_anew_once_the_look_before_is_answered,
+    answers::one_settling_write_is_in_flight,
+    answers::one_session_is_swept_at_a_time,
+    answers::a_full_sweep_goes_on_and_a_short_one_is_over,
+    answers::one_write_back_is_in_flight,
+    answers::an_answer_of_another_length_is_none,
+    answers::ids_that_a_claim_has_not_used_are_forgotten,
+    answers::runs_that_died_with_the_keeper_say_so,
+    answers::a_node_begins_at_once,
+    answers::a_node_whose_lease_is_a_file_outlives_it,
+    answers::a_node_that_leaves_heeds_no_answer,
+    answers::a_node_without_runs_that_drains_says_that_it_has_none_before_it_leaves,
+    answers::a_run_that_ends_while_it_waits_for_a_look_is_not_looked_at,
+    answers::a_run_that_is_recorded_is_not_woken_up_for,
 ];
 
 thread_local! {

@@ -1,5 +1,6 @@
 //! The node machine under a scripted driver: every cell of the matrix, the lease, the drain and the clock.
 
+mod answers;
 mod asking;
 mod capacity;
 mod cells;

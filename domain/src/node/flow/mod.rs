@@ -7,6 +7,8 @@ mod eager;
 mod linger;
 mod start_priority;
 mod start_rate;
+#[cfg(test)]
+mod tests;
 mod tuned;
 
 use crate::firing::Firing;

@@ -122,6 +122,10 @@ mod tests {
         }
         assert_eq!(rate.wait(50, now), Some(at(1_033)));
         assert_eq!(rate.wait(ENOUGH, now), None, "many go at once");
+        let mut many = StartRate::default();
+        (0..20).for_each(|n| many.sent(50, at(50 * n)));
+        (0..SAVED).for_each(|_| many.sent(ENOUGH, now));
+        assert_eq!(many.wait(50, now), None, "and spend nothing");
         assert!(rate.wait(1, at(1_032)).is_some() && rate.wait(1, at(1_033)).is_none());
         rate.sent(1, at(1_033));
         assert!(rate.wait(1, at(1_034)).is_some());
