@@ -166,6 +166,21 @@ mod tests {
     }
 
     #[test]
+    fn a_source_is_told_as_a_part_of_a_sentence() {
+        for (source, words) in [
+            (TimingSource::Configured, "the configuration gives it"),
+            (TimingSource::DefaultOf(GroupReplication), "the default for a group of Group Replication"),
+            (
+                TimingSource::AsOthers { default_of: OneServer, found: Galera },
+                "the default for one server, as the nodes have that were there first; it becomes that for a Galera \
+                 cluster once all nodes have stopped",
+            ),
+        ] {
+            assert_eq!(source.to_string(), words);
+        }
+    }
+
+    #[test]
     fn the_timing_follows_the_servers_unless_it_is_given_or_others_began_with_another_one() {
         let as_others = |default_of, found| TimingSource::AsOthers { default_of, found };
         let told = |engine: Engine| node("told", Some(engine.timing()));

@@ -239,6 +239,13 @@ mod tests {
     }
 
     #[test]
+    fn both_clocks_may_drift_by_one_percent() {
+        // 9,900 x 101 = 10,100 x 99
+        assert!(!is_fenced(Duration::from_millis(9_900), Duration::from_millis(10_100)));
+        assert!(is_fenced(Duration::from_millis(9_900), Duration::from_millis(10_101)));
+    }
+
+    #[test]
     fn huge_durations_do_not_overflow() {
         let good = Timing::default();
         assert_eq!(Timing { expire_after: Duration::MAX, ..good }.check(), Ok(()));

@@ -102,7 +102,8 @@ mod tests {
     #[test]
     fn ids_are_pinned() {
         let known = "00-e1adfcc91842efb0c7fd577d99cfc600-4bb7ff90ab6b7fed-01";
-        assert_eq!(traced("carillon", "default/nightly", &firing()).to_string(), known);
+        let trace = traced("carillon", "default/nightly", &firing());
+        assert_eq!((trace.to_string().as_str(), trace.number()), (known, 0xe1ad_fcc9_1842_efb0_c7fd_577d_99cf_c600));
     }
 
     #[test]
@@ -148,6 +149,8 @@ mod tests {
             let count = (0..10_000).filter(sampled).count();
             assert!((least..=most).contains(&count), "{count} of 10,000 at {share}");
         }
+        let takes = |share, low| Sample::of(share).is_some_and(|sample| sample.takes(low));
+        assert!(!takes(0.0, 0) && takes(1.0, u64::MAX) && takes(0.5, u64::MAX / 2) && !takes(0.5, 1 << 63));
         assert_eq!([-0.1, 1.1, f64::NAN, f64::INFINITY].map(Sample::of), [None; 4]);
     }
 }

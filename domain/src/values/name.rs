@@ -184,6 +184,14 @@ mod tests {
     }
 
     #[test]
+    fn other_characters_become_underscores_and_a_long_name_is_cut() {
+        for (text, name) in [("a.b-C_9", "a.b-C_9"), ("a/b caf\u{e9}", "a_b_caf_"), ("", "")] {
+            assert_eq!(in_alphabet(text), name);
+        }
+        assert_eq!(in_alphabet(&"y".repeat(200)), "y".repeat(128));
+    }
+
+    #[test]
     fn namespaces_and_label_keys_follow_the_same_rule() {
         assert!(check_namespace("prod").is_ok() && check_label_key("team").is_ok());
         assert!(check_namespace("*").unwrap_err().to_string().starts_with("the namespace "));

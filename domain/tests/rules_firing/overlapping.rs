@@ -53,6 +53,22 @@ fn a_concurrent_run_counts_as_the_previous_run_when_overlap_is_no_longer_allowed
     assert_eq!(replace.history(), ["schedule 60 cancelled(replaced)"]);
 }
 
+/// It is no misfire, however long the other run lives.
+#[test]
+fn a_deferred_firing_starts_whatever_the_grace_is() {
+    let mut fixture = JobFixture::new(retrying(Overlap::Allow, 2, 30));
+    fixture.claim(60).unwrap();
+    fixture.start(60).unwrap();
+    let key = *fixture.concurrent.keys().next().unwrap();
+    let misfire = Misfire { policy: MisfirePolicy::Skip, grace: secs(10) };
+    fixture.update(70, Job { overlap: Overlap::Delay, misfire, ..fixture.job.clone() }).unwrap();
+    fixture.claim(120).unwrap();
+    assert_eq!(fixture.start(120), Ok(TransitionKind::Deferred));
+    finish_concurrent(&mut fixture, key, 150, Status::Succeeded);
+    fixture.claim(150).unwrap();
+    assert_eq!((fixture.start(150), fixture.held().firing.due_at), (Ok(TransitionKind::Started), at(120)));
+}
+
 #[test]
 fn the_backoff_of_a_concurrent_run_counts_as_running_and_waits_for_other_runs() {
     let (mut fixture, key) = once_allowed(Overlap::Delay);

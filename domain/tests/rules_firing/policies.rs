@@ -89,6 +89,35 @@ fn due_times_during_a_run_of_a_backlog_are_recorded_at_its_end() {
     assert_eq!((fixture.armed().due_at, fixture.row().catch_up_until), (at(480), None));
 }
 
+/// A job that does not skip runs them in turn, and nobody knows when a lost run ended.
+#[test]
+fn due_times_during_a_run_of_a_backlog_are_left_to_it_unless_they_overlapped() {
+    for (overlap, status, skipped) in [
+        (Overlap::Skip, Status::Succeeded, 1),
+        (Overlap::Delay, Status::Succeeded, 0),
+        (Overlap::Skip, Status::Lost, 0),
+    ] {
+        let mut fixture = JobFixture::new(Job { overlap, ..misfire(MisfirePolicy::CatchUp, 0) });
+        fixture.run(190);
+        fixture.finish(280, status).unwrap();
+        let records = fixture.history();
+        let overlapped = records.iter().filter(|record| record.ends_with("skipped(overlap)")).count();
+        assert_eq!(overlapped, skipped, "{overlap:?}, {status:?}: {records:?}");
+    }
+}
+
+/// The single firing of `fire_once` counts as running from its first attempt on, so 240 overlapped with it.
+#[test]
+fn due_times_before_a_retry_of_a_misfire_run_overlap_with_it() {
+    let misfire = misfire(MisfirePolicy::FireOnce, 30).misfire;
+    let mut fixture = JobFixture::new(Job { misfire, ..retrying(Overlap::Skip, 2, 60) });
+    fixture.run(190);
+    fixture.finish(191, Status::Failed).unwrap();
+    assert_eq!(fixture.run(251).firing.attempt, 2);
+    fixture.finish(252, Status::Succeeded).unwrap();
+    assert!(fixture.history().contains(&"schedule 240 skipped(overlap)".to_owned()), "{:?}", fixture.history());
+}
+
 /// The single firing of `fire_once` was prepared at 190, and the node started it after 240.
 #[test]
 fn due_times_before_a_misfire_run_begins_do_not_overlap_with_it() {
