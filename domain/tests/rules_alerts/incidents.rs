@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use carillon_domain::alert::{
-    Because, Broken, Class, CronMail, Ended, Fact, JobSubject, Route, Selection, Subject, Trouble, Verdict, What, When,
-    retry_of, watch,
+    Because, Broken, Class, CronMail, Ended, Fact, JobSubject, Route, Selection, State, Subject, Trouble, Verdict,
+    What, When, retry_of, watch,
 };
 use carillon_domain::firing::{ConcurrentRun, Firing, FiringKey, JobState, Pause, Phase, Waiting};
 use carillon_domain::id::JobId;
@@ -198,6 +198,8 @@ fn a_failure_whose_next_attempt_is_dropped_is_told_after_all() {
     let failed = || tried_again(record(1, nth(1), Status::Failed), nth(2));
     let dropped = || fact(1, nth(5), What::RetryDropped(key()));
     let mut world = World::new(vec![route("ops")]);
+    let touched: Vec<Class> = watch::wanted(&world.routes, &[dropped()]).into_iter().map(|key| key.class).collect();
+    assert_eq!(touched, [Class::Outcome]);
     world.step(nth(1), &[failed()]);
     let look = world.incidents.values().next().and_then(|incident| incident.next_look(&world.routes[0]));
     assert_eq!(look, Some(nth(3)), "a minute after the start of the next attempt");
@@ -322,7 +324,9 @@ fn output_is_told_once_for_each_run_that_wrote_some() {
     assert_eq!(seen, [("mail", When::Output, true, Some(&cron)), ("ops", When::Failed, true, None)]);
     let quiet = World::new(vec![route("ops")]).step(nth(2), &[end(2, Status::Failed)]);
     assert!(!quiet[0].with_output, "it wrote none");
-    let over = world.told(nth(3), &[with_output(Status::Succeeded, |_| ())]);
-    assert_eq!(over, ["output open", "failed recovered", "output open"], "a recovery has no output");
+    let over = world.step(nth(3), &[with_output(Status::Succeeded, |_| ())]);
+    let seen: Vec<_> = over.iter().map(|n| (n.when, n.state, n.with_output)).collect();
+    let output = (When::Output, State::Open, true);
+    assert_eq!(seen, [output, (When::Failed, State::Recovered, false), output], "a recovery has no output");
     assert!(world.told(nth(4), &[end(4, Status::Succeeded)]).is_empty(), "a run without output sends no mail");
 }

@@ -154,6 +154,8 @@ fn a_pause_holds_up_what_passed_and_what_comes() {
     forever.says("03:00", DueState::Paused, sentence);
     let sentence = "The firing of 04:00 will not run: the job has been paused since 02:30.";
     forever.says("04:00", DueState::Paused, sentence);
+    let now = paused(None, None).with(|world| world.now = at("04:00"));
+    now.says("04:00", DueState::Paused, &sentence.replace("will not", "does not"));
     let until = paused(Some("04:30"), Some("the disk is full."));
     let sentence =
         "The firing of 04:00 will not run: the job has been paused since 02:30 until 04:30 (the disk is full).";

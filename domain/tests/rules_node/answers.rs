@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use carillon_domain::node::call::{Answer, Call, CallFailure, CallKind};
-use carillon_domain::node::port::{Claimed, FinishAnswer, Peek, RunRef, StartAnswer};
+use carillon_domain::node::call::{Answer, BeatAnswer, Call, CallFailure, CallKind, Peer};
+use carillon_domain::node::port::{Claimed, FinishAnswer, Peek, StartAnswer};
 use carillon_domain::node::{Config, Effect, Input, Node};
 use carillon_domain::run::Reason;
 use carillon_domain::time::BootTime;
@@ -13,6 +13,11 @@ use super::suspension::{told, window};
 
 fn in_flight(driver: &Driver, kind: CallKind) -> usize {
     driver.in_flight.iter().filter(|(_, of)| *of == kind).count()
+}
+
+/// Another session that was ended.
+fn gone() -> Peer {
+    Peer { ended: true, claims: false, ..peer(other(), 1) }
 }
 
 #[test]
@@ -39,10 +44,9 @@ pub fn one_settling_write_is_in_flight() {
 #[test]
 pub fn one_session_is_swept_at_a_time() {
     let mut driver = Driver::new(config());
-    let gone = carillon_domain::node::call::Peer { ended: true, claims: false, ..peer(other(), 1) };
     for ms in [0, 1_000, 2_000] {
         driver.tick(ms);
-        driver.beat_with(vec![peer(me(), 1), gone], UTC0_MS + ms as i64);
+        driver.beat_with(vec![peer(me(), 1), gone()], UTC0_MS + ms as i64);
         assert_eq!(in_flight(&driver, CallKind::Sweep), 1, "at {ms} ms");
     }
 }
@@ -50,8 +54,7 @@ pub fn one_session_is_swept_at_a_time() {
 #[test]
 pub fn a_full_sweep_goes_on_and_a_short_one_is_over() {
     let mut driver = Driver::new(config());
-    let gone = carillon_domain::node::call::Peer { ended: true, claims: false, ..peer(other(), 1) };
-    driver.beat_with(vec![peer(me(), 1), gone], UTC0_MS);
+    driver.beat_with(vec![peer(me(), 1), gone()], UTC0_MS);
     let limit = driver.pick_calls(|call| if let Call::Sweep { limit, .. } = call { Some(*limit) } else { None })[0];
     for (rows, more) in [(limit, true), (limit + 1, true), (limit - 1, false)] {
         driver.answer(CallKind::Sweep, Ok(Answer::Swept(rows)));
@@ -78,6 +81,7 @@ pub fn an_answer_of_another_length_is_none() {
     driver.answer_start(Ok(vec![]));
     assert_eq!(driver.settles(), [claimed.at], "a start in doubt is settled");
     driver.settled(Ok(vec![]));
+    assert!(driver.settles().is_empty(), "the store is in doubt, so not at once");
     driver.tick(5_000);
     assert_eq!(driver.settles(), [claimed.at], "and so it is again");
 
@@ -115,6 +119,18 @@ pub fn runs_that_died_with_the_keeper_say_so() {
 }
 
 #[test]
+pub fn calls_have_the_names_that_logs_show() {
+    use CallKind::*;
+    let all = [Heartbeat, Peek, Claim, Start, Finish, Settle, Release, WriteBack, ListHeld, Expire, Sweep, Close];
+    let names = "heartbeat peek claim start finish settle release write_back list_held expire sweep close";
+    assert_eq!(all.map(CallKind::as_str).join(" "), names);
+    let mut driver = Driver::new(config());
+    driver.tick(1_000);
+    let (id, _) = driver.in_flight[0];
+    assert!(id.to_string().parse::<u64>().is_ok_and(|number| number > 0), "{id}");
+}
+
+#[test]
 pub fn a_node_begins_at_once() {
     let now = BootTime::from_ms(7);
     assert_eq!(Node::new(config(), me(), utc(0), now).next_wake(), now);
@@ -129,10 +145,12 @@ pub fn a_node_whose_lease_is_a_file_outlives_it() {
     }
 }
 
-/// A node without runs that has drained: its last look found nothing, and it leaves.
+/// A node without runs that has drained: its last look found nothing, and it leaves. A sweep is on its way.
 fn leaving() -> Driver {
     let mut driver = Driver::new(config());
     driver.tick(1_000);
+    driver.beat_with(vec![peer(me(), 1), gone()], UTC0_MS + 1_000);
+    assert!(driver.is_in_flight(CallKind::Sweep));
     driver.feed(Input::Drain);
     driver.held(Ok(vec![]));
     assert_eq!(driver.closes(), 1);
@@ -142,10 +160,11 @@ fn leaving() -> Driver {
 #[test]
 pub fn a_node_that_leaves_heeds_no_answer() {
     let mut driver = leaving();
-    driver.beaten(Ok(carillon_domain::node::call::BeatAnswer::Fenced));
+    driver.beaten(Ok(BeatAnswer::Fenced));
     assert!(driver.kills().is_empty(), "its own session is being closed");
     driver.take();
     driver.peeked(Ok(Peek { earliest_claim_at: Some(utc(0)), ..Peek::default() }));
+    driver.answer(CallKind::Sweep, Ok(Answer::Swept(100_000)));
     assert!(driver.take().iter().all(|effect| !matches!(effect, Effect::Call { .. })), "it asks for nothing");
     driver.answer(CallKind::Close, Err(CallFailure::Unknown));
     assert_eq!(driver.pick(|effect| matches!(effect, Effect::Drained).then_some(())).len(), 1);
@@ -169,29 +188,25 @@ fn to_be_replaced(claimed: &Claimed, at_ms: i64) -> StartAnswer {
     }
 }
 
-/// Two runs: one of them executes and is to be replaced at second 5, the start of the other is in doubt and being settled.
-fn replaced_and_in_doubt() -> (Driver, [RunRef; 2]) {
-    let mut driver = Driver::new(config());
-    let ids = driver.claim();
-    let all = [prepared(ids[0], 1, 0), prepared(ids[1], 2, 1_000)];
-    driver.claimed(Ok(all.to_vec()));
-    assert_eq!(driver.starts().len(), 1);
-    driver.answer_start(Ok(vec![to_be_replaced(&all[0], 5_000)]));
-    driver.tick(1_000);
-    driver.answer_start(Err(CallFailure::Unknown));
-    assert_eq!(driver.settles(), [all[1].at]);
-    (driver, all.map(|claimed| claimed.at))
-}
-
 #[test]
 pub fn a_run_that_ends_while_it_waits_for_a_look_is_not_looked_at() {
-    let (mut driver, [first, second]) = replaced_and_in_doubt();
+    let mut driver = Driver::new(config());
+    let ids = driver.claim();
+    let [replaced, doubtful, other] = [(0, 0), (1, 1_000), (2, 0)].map(|(n, due)| prepared(ids[n], n as u64, due));
+    driver.claimed(Ok(vec![replaced.clone(), doubtful.clone(), other.clone()]));
+    driver.answer_start(Ok(vec![to_be_replaced(&replaced, 5_000), started(&other)]));
+    driver.tick(1_000);
+    driver.answer_start(Err(CallFailure::Unknown));
+    assert_eq!(driver.settles(), [doubtful.at]);
+    driver.exit(other.at.run);
+    assert_eq!(driver.finishes().len(), 1);
     driver.tick(5_000);
     assert!(driver.settles().is_empty(), "one look at a time");
-    driver.exit(first.run);
+    driver.exit(replaced.at.run);
+    assert!(driver.finishes().is_empty(), "it waits for the record of the other one");
     driver.settled(Err(CallFailure::Unknown));
     driver.tick(10_000);
-    assert_eq!(driver.settles(), [second], "the other one alone");
+    assert_eq!(driver.settles(), [doubtful.at], "this one alone");
 }
 
 #[test]

@@ -147,6 +147,7 @@ pub const BEHAVIOURS: &[(&str, fn())] = behaviours![
     answers::an_answer_of_another_length_is_none,
     answers::ids_that_a_claim_has_not_used_are_forgotten,
     answers::runs_that_died_with_the_keeper_say_so,
+    answers::calls_have_the_names_that_logs_show,
     answers::a_node_begins_at_once,
     answers::a_node_whose_lease_is_a_file_outlives_it,
     answers::a_node_that_leaves_heeds_no_answer,

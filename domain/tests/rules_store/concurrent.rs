@@ -213,7 +213,7 @@ fn a_row_beside_that_lost_the_start_of_its_run_has_it_again() {
     let after = write.concurrent[0].after.as_ref().expect("a row");
     assert!(matches!(after.phase, Phase::Executing(held) if held.run == run(9)), "{after:?}");
     assert_eq!((after.waiting, after.cancel), (None, None));
-    let highest_lost = at(8).as_ms().cast_unsigned() * 1_000 + 999;
+    let highest_lost = (at(8).as_ms().cast_unsigned() + 1) * 1_000;
     let version = write.jobs[0].after.as_ref().map(|state| state.version);
     assert!(version > Some(highest_lost), "its next start has a higher token: {version:?}");
 }
