@@ -82,6 +82,7 @@ fn a_fault_of_a_route_names_its_field() {
         (Route { when: [When::Recovered].into(), ..ok() }, "when: recovered alone is never told"),
         (Route { after: 0, ..ok() }, "after: it must be a whole number from 1 to 1000, not 0"),
         (Route { repeat: Some(secs(59)), ..ok() }, "repeat: it is out of bounds: allowed are 1m to 30d"),
+        (Route { repeat: Some(secs(2_592_001)), ..ok() }, "repeat: it is out of bounds: allowed are 1m to 30d"),
         (Route { to: vec![], ..ok() }, "to: it has 0 targets: 1 to 10 are allowed"),
         (Route { to: vec![ok().to[0].clone(); 11], ..ok() }, "to: it has 11 targets"),
         (
@@ -120,6 +121,8 @@ fn a_fault_of_a_route_names_its_field() {
     for route in [
         // Cron knows local users.
         Route { to: mail(&["root", "ops@example.org"]), ..ok() },
+        Route { repeat: Some(secs(60)), ..ok() },
+        Route { repeat: Some(secs(2_592_000)), ..ok() },
         Route { to: mail(&["ops"; Target::MOST_RECEIVERS]), ..ok() },
         Route { to: vec![ok().to[0].clone(); Route::MOST_TARGETS], ..ok() },
         Route { to: command(&"a".repeat(Target::MOST_BYTES), 300), ..ok() },

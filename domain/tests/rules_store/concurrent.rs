@@ -82,10 +82,10 @@ fn a_claim_does_not_start_what_must_wait() {
 #[test]
 fn a_concurrent_run_needs_the_row_of_its_job() {
     let (waits, lives) = (beside(3, Phase::Prepared(held_for(5, 3))), executes(5, 3));
-    let mut rows = with(row(&job()), &[waits.clone()]);
+    let mut rows = with(row(&job()), std::slice::from_ref(&waits));
     rows.jobs.clear();
     assert_eq!(start(asks(), &[reference(&waits)], &rows).map(|_| ()), Err(Need::Jobs(vec![JOB])));
-    let mut rows = with(row(&job()), &[lives.clone()]);
+    let mut rows = with(row(&job()), std::slice::from_ref(&lives));
     rows.jobs.clear();
     assert_eq!(settle(me(), &[reference(&lives)], &rows).map(|_| ()), Err(Need::Jobs(vec![JOB])));
 }

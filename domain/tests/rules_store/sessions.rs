@@ -5,8 +5,8 @@ use carillon_domain::id::SessionId;
 use carillon_domain::lost_commits::LossWindow;
 use carillon_domain::node::call::{BeatAnswer, ClaimRequest, Me};
 use carillon_domain::store::{
-    KnownSession, Need, NewSession, Rows, SessionBeat, SessionState, SessionWrite, Standing, claim, close, expire,
-    heartbeat, open, sweep,
+    KnownSession, Need, NewSession, Rows, SPENT_KEPT, SessionBeat, SessionState, SessionWrite, Standing, claim, close,
+    expire, heartbeat, open, sweep,
 };
 
 use super::rows::{
@@ -142,4 +142,5 @@ fn a_sweep_moves_the_rows_of_an_ended_session_and_then_its_tombstone() {
     nothing.held = Some(Vec::new());
     nothing.session_state = Some(Some(SessionState::Ended));
     assert_eq!(decided(sweep(me(), 10, &nothing)).write.sessions, [SessionWrite::Spend(me())]);
+    assert_eq!(SPENT_KEPT.as_secs(), 86_400, "a process that sleeps for less than a day finds its last sequence");
 }
