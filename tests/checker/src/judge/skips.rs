@@ -55,8 +55,9 @@ fn is_explained(case: &Case, record: &Record, lived: &BTreeMap<&str, Vec<(i64, i
             let until = act.answered_us.filter(|_| act.done()).unwrap_or(i64::MAX - BLUR_US);
             act.deed == Deed::Update && (act.asked_us - BLUR_US..=until + BLUR_US).contains(&recorded)
         }),
-        // Nobody could start it in time; the record cannot be older than the due time.
-        "misfire" => recorded > last,
+        // Nobody could start it in time; the record cannot be older than the due time. A batch of late ones ends with the one that is due in
+        // the very millisecond in which they are found.
+        "misfire" => recorded >= last,
         _ => false,
     }
 }
