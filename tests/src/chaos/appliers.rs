@@ -22,7 +22,7 @@ pub(super) fn behind(field: &Field, dice: &mut Dice) -> Counters {
     let (switches, begun) = (dice.coin(), Begun::on(None));
     let said = match &field.servers {
         Servers::One(_) => Err("a server of its own has nothing to be behind".to_owned()),
-        Servers::Galera(_) => slow_transaction(field, writer, late, dice.between(1_500, 3_500), switches),
+        Servers::Galera(_) => slow_transaction(field, writer, late, dice.between(2_500, 4_500), switches),
         Servers::Group(group) => {
             let time = dice.ms(1_000, 4_000);
             blocking(async {
