@@ -30,6 +30,7 @@ const OF_THE_TUNED_FLOW: &[&str] = &[
     "capacity::a_node_for_one_run_at_a_time_keeps_one_waiting",
     "stealing::a_full_theft_goes_on_and_a_short_one_is_over",
     "start_rate::few_firings_wait_for_nobody_and_many_share_their_starts",
+    "answers::a_run_that_ends_while_it_waits_for_a_look_is_not_looked_at",
 ];
 
 #[test]
