@@ -105,6 +105,8 @@ mod tests {
         assert!((30..=32).contains(&busy) && (30..=33).contains(&waited), "{busy} starts, {waited} ms");
         let (some, waited) = starts(1, 3);
         assert!((80..=100).contains(&some) && waited <= 12, "{some} starts, {waited} ms");
+        let (fast, waited) = starts(3, 1);
+        assert!((30..=32).contains(&fast) && (30..=34).contains(&waited), "{fast} starts, {waited} ms: no longer");
         let (most, waited) = starts(10, 1);
         assert!(most <= 75 && waited <= 25, "{most} starts, {waited} ms: enough for a call of their own go at once");
     }
