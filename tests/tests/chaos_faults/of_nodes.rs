@@ -9,7 +9,7 @@ const BRISK: &str = "[session]\nheartbeat = \"1s\"\nheartbeat_timeout = \"1s\"\n
                       fence_grace = \"1s\"\npause = \"1s\"\nexpire_after = \"11s\"\n";
 
 fn of_nodes(is_wanted: impl Fn(&str) -> bool) -> Vec<Class> {
-    let mut all = Class::ALL.to_vec();
+    let mut all = crate::KIND.classes();
     all.retain(|class| class.reach() == Reach::Node && is_wanted(class.name()));
     all
 }
