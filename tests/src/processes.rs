@@ -57,6 +57,11 @@ pub fn state(pid: i32) -> Option<char> {
     field(pid, "State")?.chars().next()
 }
 
+/// Whether a process is gone, or waits only for its parent to look.
+pub fn has_ended(pid: i32) -> bool {
+    matches!(state(pid), None | Some('Z'))
+}
+
 fn field(pid: i32, name: &str) -> Option<String> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let value = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;

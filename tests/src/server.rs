@@ -109,7 +109,7 @@ impl Server {
         adjust: impl FnOnce(&mut Command) -> &mut Command,
     ) -> Result<Self, (ExitStatus, String)> {
         let server = Self::listening(program, dir, adjust)?;
-        server.wait_until("ready", || server.get_open("/readyz") == 200);
+        server.wait_until("ready", || server.is_ready());
         Ok(server)
     }
 
@@ -241,6 +241,11 @@ impl Server {
                 None => return items,
             }
         }
+    }
+
+    /// Whether it says that it schedules.
+    pub fn is_ready(&self) -> bool {
+        self.get_open("/readyz") == 200
     }
 
     /// A GET without a token; 0 where nobody answers.

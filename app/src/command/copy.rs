@@ -3,6 +3,7 @@
 use carillon_store::copy::{Copied, Place, Progress, copy};
 use clap::Args;
 use serde_json::json;
+use tokio::runtime::Builder;
 
 use carillon::config::StoreUrl;
 use carillon_cli::failure::CommandFailure;
@@ -27,9 +28,7 @@ pub struct CopyArgs {
 /// Copies, shows how far it is, and then the tables with their digests.
 pub fn run(args: &CopyArgs, out: &mut Out) -> Result<(), CommandFailure> {
     let (from, to) = (place("--from", &args.from)?, place("--to", &args.to)?);
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    let runtime =
-        runtime.map_err(|error| CommandFailure::failed(format!("no runtime can be had: {error}; try again")))?;
+    let runtime = super::runtime(Builder::new_multi_thread())?;
     let mut bar = Bar::of_items("copying");
     let mut tell = |Progress { table, done, all, checks }: Progress| {
         if checks {

@@ -8,6 +8,7 @@ use carillon_cli::failure::CommandFailure;
 use carillon_cli::out::{Out, note};
 use carillon_cli::table::printable;
 use clap::Args;
+use tokio::runtime::Builder;
 
 /// Arguments of `doctor`: those of `serve` that say which configuration is looked at.
 #[derive(Debug, Clone, Args)]
@@ -22,10 +23,7 @@ pub struct DoctorArgs {
 
 /// Looks, and tells. Exit code 1 if there is an error; warnings leave it at 0.
 pub fn doctor(args: &DoctorArgs, out: &mut Out) -> Result<ExitCode, CommandFailure> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime =
-        runtime.map_err(|error| CommandFailure::failed(format!("no runtime can be had: {error}; try again")))?;
-    let findings = runtime.block_on(look(&args.node));
+    let findings = super::runtime(Builder::new_current_thread())?.block_on(look(&args.node));
     for finding in &findings {
         match args.json {
             true => out.json(&finding.json())?,

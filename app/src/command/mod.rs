@@ -29,6 +29,7 @@ use carillon_cli::shell::{self, CompletionsArgs, ManArgs};
 use carillon_cli::table::Colour;
 use carillon_cli::why::{self, WhyArgs};
 use clap::{CommandFactory, Parser, Subcommand};
+use tokio::runtime::{Builder, Runtime};
 
 use self::backup::{BackupArgs, RestoreArgs};
 use self::copy::CopyArgs;
@@ -123,6 +124,12 @@ pub fn main() -> ExitCode {
             failure.exit_code()
         }
     }
+}
+
+/// A runtime for a command that waits for several things at a time.
+fn runtime(mut builder: Builder) -> Result<Runtime, CommandFailure> {
+    let built = builder.enable_all().build();
+    built.map_err(|error| CommandFailure::failed(format!("no runtime can be had: {error}; try again")))
 }
 
 fn answer(command: Command, out: &mut Out) -> Result<ExitCode, CommandFailure> {

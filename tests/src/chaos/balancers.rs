@@ -19,19 +19,15 @@ pub(super) fn rotates(field: &Field, target: &Target, dice: &mut Dice) -> Counte
         let server = target.member.server().filter(|_| starts_anew);
         let killed = server.is_some_and(|server| super::nodes::send(server.pid(), Signal::SIGKILL).is_ok());
         last_for(time);
-        let (uses, is_ready) = (field.server_of(target), is_ready(target));
+        let (uses, is_ready) = (field.server_of(target), target.member.is_ready());
         (killed, uses, is_ready)
     });
     let ((killed, uses, was_ready), led) = turned.ok_or_else(|| format!("{} has no balancer", target.name()))?;
-    must_come(PATIENCE, "the node is ready behind one member", || is_ready(target))?;
+    must_come(PATIENCE, "the node is ready behind one member", || target.member.is_ready())?;
     let evidence = format!(
         "for {time:?} its balancer led {led:?} connections to the members; the node {}; then it used {uses:?} and was {}ready",
         if killed { "was killed, to start there" } else { "ran" },
         if was_ready { "" } else { "not " },
     );
     if led.iter().filter(|led| **led > 0).count() > 1 { Ok(begun.seen(evidence)) } else { Err(evidence) }
-}
-
-fn is_ready(target: &Target) -> bool {
-    target.member.server().is_some_and(|server| server.get_open("/readyz") == 200)
 }

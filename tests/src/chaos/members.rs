@@ -9,7 +9,7 @@ use super::dice::Dice;
 use super::field::{Field, is_at};
 use super::outcome::{Begun, Counters, comes, last_for, must_come};
 use crate::databases::{Cut, Servers, blocking};
-use crate::processes::state;
+use crate::processes::{has_ended, state};
 
 /// How long it may take until nodes are elsewhere, and until a cluster takes writes again.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -32,7 +32,7 @@ pub(super) fn made_whole(field: &Field) -> Result<(), String> {
     }
     let servers = &field.servers;
     let mended = (0..servers.members().len()).try_for_each(|number| {
-        let is_gone = matches!(state(servers.members()[number].pid()), None | Some('Z'));
+        let is_gone = has_ended(servers.members()[number].pid());
         if is_gone { servers.start_again(number) } else { servers.is_back(number) }
     });
     mended.or_else(|why| {

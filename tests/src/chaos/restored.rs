@@ -214,8 +214,7 @@ fn accepted(field: &Field, after: Duration) -> Result<String, String> {
             command.output().is_ok_and(|accepted| accepted.status.success())
         })
     })?;
-    let is_ready = |node: &Target| node.member.server().is_some_and(|server| server.get_open("/readyz") == 200);
-    must_come(PATIENCE, "all nodes are ready again", || field.nodes.iter().all(is_ready))?;
+    must_come(PATIENCE, "all nodes are ready again", || field.nodes.iter().all(|node| node.member.is_ready()))?;
     Ok(format!("{said}; accepted"))
 }
 

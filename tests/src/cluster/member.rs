@@ -39,9 +39,13 @@ impl Member {
         let of_manager = Arc::clone(&shared);
         let manager = std::thread::spawn(move || manage(&home, &environment, &of_manager, &stopped));
         let member = Self { name: name.to_owned(), shared, stop: Some(stop), manager: Some(manager) };
-        let is_ready = || member.server().is_some_and(|server| server.get_open("/readyz") == 200);
-        wait_until_within(FIRST, &format!("node {name} is ready"), is_ready);
+        wait_until_within(FIRST, &format!("node {name} is ready"), || member.is_ready());
         member
+    }
+
+    /// Whether it runs, and says that it schedules.
+    pub fn is_ready(&self) -> bool {
+        self.server().is_some_and(|server| server.is_ready())
     }
 
     /// Its name.

@@ -11,7 +11,7 @@ use super::database::Database;
 use super::network::Network;
 use super::server::{INIT_OF_MEMBERS, Server, Surroundings, free_port};
 use super::servers::blocking;
-use crate::processes::state;
+use crate::processes::has_ended;
 
 /// How many members a cluster has: one may go.
 pub const MEMBERS: usize = 3;
@@ -207,7 +207,7 @@ impl Galera {
         let begun = Instant::now();
         loop {
             self.synced_within(number, patience)?;
-            let running = self.members.iter().filter(|member| !matches!(state(member.pid()), None | Some('Z')));
+            let running = self.members.iter().filter(|member| !has_ended(member.pid()));
             let sizes: Vec<Option<u64>> = running.map(|member| blocking(size(member))).collect();
             if sizes.iter().all(|size| *size == Some(sizes.len() as u64)) {
                 return Ok(());

@@ -21,7 +21,7 @@ use super::clock::Clock;
 use super::database::Database;
 use super::disk::Disk;
 use super::network::Place;
-use crate::processes::state;
+use crate::processes::has_ended;
 
 /// How long a server may take to start.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -258,7 +258,7 @@ impl Server {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
             let connecting = || tokio::time::timeout(ONE_TRY, Conn::new(opts.clone()));
             while !matches!(runtime.block_on(async { connecting().await }), Ok(Ok(_))) {
-                let has_ended = matches!(state(pid), None | Some('Z'));
+                let has_ended = has_ended(pid);
                 if has_ended || begun.elapsed() > patience {
                     let how = if has_ended { "has ended" } else { "does not answer" };
                     return Err(format!("{} {how} after {:?}: {}", self.brand.name(), begun.elapsed(), self.log_end()));

@@ -12,7 +12,7 @@ use super::galera::{Galera, OUTSIDE};
 use super::group::Group;
 use super::network::Network;
 use super::server::Server;
-use crate::processes::state;
+use crate::processes::has_ended;
 
 /// How long a server may take to answer that was started.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -64,7 +64,7 @@ impl Servers {
     /// The process of a member is started, unless it runs.
     fn runs(&self, number: usize) -> Result<(), String> {
         let member = &self.members()[number];
-        if matches!(state(member.pid()), None | Some('Z')) { member.try_start(&[], PATIENCE) } else { Ok(()) }
+        if has_ended(member.pid()) { member.try_start(&[], PATIENCE) } else { Ok(()) }
     }
 
     /// A member whose process has ended is started and joins the others again.

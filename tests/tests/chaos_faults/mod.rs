@@ -57,8 +57,7 @@ fn log(field: &Field, target: &Target) -> String {
 /// Waits until jobs run and all nodes are ready; the ends of the logs where that does not come.
 fn gets_over(class: Class, field: &Field, witness: &Witness) {
     let (before, begun) = (witness.len(), Instant::now());
-    let is_ready = |target: &Target| target.member.server().is_some_and(|server| server.get_open("/readyz") == 200);
-    while witness.len() < before + 24 || !field.nodes.iter().all(is_ready) {
+    while witness.len() < before + 24 || !field.nodes.iter().all(|target| target.member.is_ready()) {
         if begun.elapsed() > RECOVERY {
             for target in &field.nodes {
                 let (log, ends) = (log(field, target), target.member.ends());

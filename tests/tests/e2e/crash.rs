@@ -128,7 +128,7 @@ fn a_frozen_servers_children_die_and_it_goes_on_when_it_wakes() {
     server.signal(Signal::SIGCONT);
     let run = server.ended(&lost);
     assert_eq!((status(&run), text(&run, "reason")), ("lost", "the node did not renew its lease in time"), "{run}");
-    server.wait_until("ready", || server.get_open("/readyz") == 200);
+    server.wait_until("ready", || server.is_ready());
     check_ticks(&server, &ticks);
     assert_eq!(status(&server.run_once("after", json!({"command": "true"}), json!({}))), "succeeded");
 }

@@ -108,7 +108,7 @@ fn a_full_disk_stops_new_starts_only_and_is_got_over() {
     assert_eq!(server.get_open("/healthz"), 200);
     assert_eq!(server.get("/v1/jobs/tick")["name"], "tick", "reading goes on");
     std::fs::remove_file(filler).expect("space can be given back");
-    server.wait_until("ready again", || server.get_open("/readyz") == 200);
+    server.wait_until("ready again", || server.is_ready());
     let ended = server.ended(&id);
     assert_eq!((status(&ended), text(&ended, "output")), ("succeeded", "done\n"));
     for n in 0..made - 1 {
@@ -166,7 +166,7 @@ fn a_database_that_the_system_makes_read_only_is_got_over() {
     immutable("-i").expect("chattr is there");
     let (code, answer) = not_ready.expect("a server whose writes are refused says so");
     assert_eq!(code, 503, "{answer}");
-    server.wait_until("ready again", || server.get_open("/readyz") == 200);
+    server.wait_until("ready again", || server.is_ready());
     check(&server, &ticks);
 }
 
@@ -179,5 +179,5 @@ fn an_unwritable_data_directory_hurts_no_running_server() {
         std::fs::set_permissions(dir.path().join(name), mode).expect("the file is the test's");
     }
     check(&server, &ticks);
-    wait_until("ready", || server.get_open("/readyz") == 200);
+    wait_until("ready", || server.is_ready());
 }

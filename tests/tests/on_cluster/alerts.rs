@@ -71,7 +71,7 @@ fn a_database_that_was_away_is_told_once_it_is_back() {
     server.thaw();
     let sentence = told(&ear, "database_away", "open");
     assert!(sentence.starts_with("Node a had no database from "), "{sentence}");
-    node.wait_until("it is ready", || node.get_open("/readyz") == 200);
+    node.wait_until("it is ready", || node.is_ready());
     assert!(ear.is_silent() && !note_of(&cluster).exists(), "it is told once");
 }
 

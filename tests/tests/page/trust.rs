@@ -36,7 +36,7 @@ fn lost_commits_are_accepted_at_the_cluster() {
     browser.click("button.danger");
     browser.wait_for_text("#said", "Accepted.");
     assert!(losses(&site)[0]["accepted_at"].is_string());
-    site.server.wait_until("the node schedules again", || site.server.get_open("/readyz") == 200);
+    site.server.wait_until("the node schedules again", || site.server.is_ready());
     browser.open(&site.at("/cluster"));
     browser.wait_for_text("p.sentence", "A loss of commits was accepted.");
     browser.open(&site.at("/audit"));

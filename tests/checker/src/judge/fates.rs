@@ -2,14 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Case;
+use super::{BLUR_US, Case};
 use crate::finding::{Finding, Kind};
 use crate::plan::Job;
 use crate::record::Record;
-use crate::time::{SECOND_US, show};
+use crate::time::show;
 
-/// How far clocks of people and database may differ.
-const BLUR_US: i64 = SECOND_US;
 /// The fate of due times that a person has taken away with their job.
 const DELETED: &str = "deleted with the job";
 

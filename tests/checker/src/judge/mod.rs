@@ -14,8 +14,12 @@ use crate::finding::{Finding, Kind};
 use crate::lateness::Lateness;
 use crate::record::Record;
 use crate::takeover::takeovers;
+use crate::time::SECOND_US;
 use crate::verdict::Verdict;
 use crate::witness::Life;
+
+/// How far clocks of people and database may differ.
+const BLUR_US: i64 = SECOND_US;
 
 /// Which firing: the job, the due time, and whether a person asked for it.
 type Firing<'a> = (&'a str, i64, bool);

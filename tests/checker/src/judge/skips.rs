@@ -2,14 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use super::Case;
+use super::{BLUR_US, Case};
 use crate::finding::{Finding, Kind};
 use crate::plan::Deed;
 use crate::record::Record;
-use crate::time::{SECOND_US, show};
-
-/// How far clocks of people and database may differ.
-const BLUR_US: i64 = SECOND_US;
+use crate::time::show;
 
 /// Skipped due times without a reason.
 pub fn check(case: &Case) -> Vec<Finding> {

@@ -39,7 +39,7 @@ pub fn members(cluster: &Cluster, count: u64) -> Vec<Member> {
 /// Any server that runs.
 pub fn any_server(members: &[Member]) -> std::sync::Arc<carillon_tests::server::Server> {
     loop {
-        let found = members.iter().filter_map(Member::server).find(|server| server.get_open("/readyz") == 200);
+        let found = members.iter().filter_map(Member::server).find(|server| server.is_ready());
         if let Some(server) = found {
             return server;
         }
