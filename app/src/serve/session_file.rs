@@ -6,22 +6,22 @@
 //! came up; a copy, or the file of another machine, proves nothing. Where there is no proof, others end the session once
 //! it is silent.
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::File;
 use std::io::{self, Read, Seek, Write};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use carillon_domain::id::SessionId;
 use carillon_domain::lease::Timing;
 use carillon_domain::name::in_alphabet;
+use carillon_store::sqlite::lock_file;
 use tracing::{info, warn};
 
 use super::SharedStore;
 use crate::engine::end_session;
 
-const POLL: Duration = Duration::from_millis(20);
 /// A new number each time the machine comes up.
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
@@ -53,16 +53,9 @@ impl SessionFile {
     }
 
     fn at(path: &Path, wait: Duration) -> io::Result<Option<Self>> {
-        let mut options = OpenOptions::new();
-        let mut file = options.read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
-        let begun = Instant::now();
-        loop {
-            match file.try_lock() {
-                Ok(()) => break,
-                Err(TryLockError::Error(error)) => return Err(error),
-                Err(TryLockError::WouldBlock) if begun.elapsed() >= wait => return Ok(None),
-                Err(TryLockError::WouldBlock) => std::thread::sleep(POLL),
-            }
+        let (mut file, is_locked) = lock_file(path, wait)?;
+        if !is_locked {
+            return Ok(None);
         }
         let mut text = String::new();
         // Half of a file proves nothing.

@@ -31,7 +31,7 @@ use crate::local::LocalStore;
 use crate::local::port::LocalDatabase;
 pub use crate::sqlite::client::error::OpenError;
 pub use crate::sqlite::client::inspect::{Inspection, inspect};
-pub use crate::sqlite::client::lease::{Lease, LeaseError, lease_holder};
+pub use crate::sqlite::client::lease::{Lease, LeaseError, lease_holder, lock_file};
 pub use crate::sqlite::client::names::directory_of;
 pub use crate::sqlite::client::open::{OpenOptions, path_of_url};
 use crate::sqlite::client::readers::{Reader, Readers};

@@ -4,7 +4,7 @@
 //! *and* its keeper, with its last child, are gone. Nothing here ever unlocks; closing does.
 
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{Read, Seek, Write};
+use std::io::{self, Read, Seek, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -59,26 +59,11 @@ impl Lease {
     pub fn acquire(database: &Path, wait: Duration) -> Result<Self, LeaseError> {
         let path = lock_path(database);
         let io = |source| LeaseError::Io { path: path.clone(), source };
-        let mut file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .open(&path)
-            .map_err(io)?;
-        let begun = Instant::now();
-        loop {
-            match file.try_lock() {
-                Ok(()) => break,
-                Err(TryLockError::WouldBlock) if !enabled(Guard::FileLease) => break,
-                Err(TryLockError::Error(source)) => return Err(io(source)),
-                Err(TryLockError::WouldBlock) if begun.elapsed() >= wait => {
-                    let holder = holder(&mut file);
-                    return Err(LeaseError::Held { database: database.to_owned(), path, holder });
-                }
-                Err(TryLockError::WouldBlock) => std::thread::sleep(POLL.min(wait)),
-            }
+        let wait = if enabled(Guard::FileLease) { wait } else { Duration::ZERO };
+        let (mut file, is_locked) = lock_file(&path, wait).map_err(io)?;
+        if !is_locked && enabled(Guard::FileLease) {
+            let holder = holder(&mut file);
+            return Err(LeaseError::Held { database: database.to_owned(), path, holder });
         }
         sign(&mut file).map_err(io)?;
         Ok(Self { file, path })
@@ -94,6 +79,24 @@ impl AsFd for Lease {
     /// The file that the keeper inherits. It is closed on exec unless the caller clears that.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
+    }
+}
+
+/// Opens a file, or makes it with mode 0600, and takes its lock, waiting up to `wait` for its holder to go. Blocks the thread. `false`
+/// where the holder stayed.
+///
+/// # Errors
+/// The file cannot be opened or locked.
+pub fn lock_file(path: &Path, wait: Duration) -> io::Result<(File, bool)> {
+    let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
+    let begun = Instant::now();
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok((file, true)),
+            Err(TryLockError::Error(error)) => return Err(error),
+            Err(TryLockError::WouldBlock) if begun.elapsed() >= wait => return Ok((file, false)),
+            Err(TryLockError::WouldBlock) => std::thread::sleep(POLL.min(wait)),
+        }
     }
 }
 
