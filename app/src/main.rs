@@ -15,7 +15,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1).peekable();
     #[cfg(debug_assertions)]
-    carillon::without_guard::from_arguments(&mut arguments);
+    carillon_server::without_guard::from_arguments(&mut arguments);
     // The keeper must begin with one thread and nothing else: it forks.
     if arguments.next_if(|argument| argument == "keeper").is_some() {
         return keeper::main(arguments);
@@ -24,7 +24,7 @@ fn main() -> ExitCode {
         return dylib::host_main(arguments);
     }
     if arguments.peek().is_some_and(|argument| argument == "serve")
-        && let Some(code) = carillon::first_process::split()
+        && let Some(code) = carillon_server::first_process::split()
     {
         return code;
     }

@@ -12,7 +12,6 @@ use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use carillon::engine::{End, Engine, EngineHandle, Parts, Shutdown};
 use carillon_domain::id::SessionId;
 use carillon_domain::lease::Timing;
 use carillon_domain::node::Config;
@@ -21,6 +20,7 @@ use carillon_executors::dylib::{Change, DylibExecutor, Folder, Host, Plugin};
 use carillon_executors::executor::Isolation;
 use carillon_executors::registry::Executors;
 use carillon_keeper::{KeeperHandle, KeeperOptions, boottime_ms};
+use carillon_node::engine::{End, Engine, EngineHandle, Parts, Shutdown};
 use carillon_store::{Clock, SystemClock};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;

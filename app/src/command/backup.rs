@@ -8,11 +8,11 @@ use carillon_store::sqlite;
 use clap::Args;
 use serde_json::json;
 
-use carillon::config::{Config, StoreUrl};
-use carillon::serve::args::ConfigArgs;
 use carillon_cli::failure::CommandFailure;
 use carillon_cli::out::Out;
 use carillon_cli::progress::{Progress, megabytes};
+use carillon_node::config::{Config, StoreUrl};
+use carillon_server::serve::args::ConfigArgs;
 
 /// Arguments of `backup`.
 #[derive(Debug, Args)]

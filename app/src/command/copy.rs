@@ -5,11 +5,11 @@ use clap::Args;
 use serde_json::json;
 use tokio::runtime::Builder;
 
-use carillon::config::StoreUrl;
 use carillon_cli::failure::CommandFailure;
 use carillon_cli::out::{Out, note};
 use carillon_cli::progress::Progress as Bar;
 use carillon_cli::table::{Table, printable};
+use carillon_node::config::StoreUrl;
 
 /// Arguments of `copy`.
 #[derive(Debug, Args)]

@@ -2,11 +2,11 @@
 
 use std::process::ExitCode;
 
-use carillon::doctor::{Level, look};
-use carillon::serve::args::NodeArgs;
 use carillon_cli::failure::CommandFailure;
 use carillon_cli::out::{Out, note};
 use carillon_cli::table::printable;
+use carillon_server::doctor::{Level, look};
+use carillon_server::serve::args::NodeArgs;
 use clap::Args;
 use tokio::runtime::Builder;
 

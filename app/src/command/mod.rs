@@ -8,8 +8,6 @@ mod doctor;
 
 use std::process::ExitCode;
 
-use carillon::serve;
-use carillon::serve::args::{InitArgs, ServeArgs};
 use carillon_cli::alert::{self, AlertCommand};
 use carillon_cli::args::ClusterArgs;
 use carillon_cli::audit::{self, AuditArgs};
@@ -28,6 +26,8 @@ use carillon_cli::server::{cluster, open, ready};
 use carillon_cli::shell::{self, CompletionsArgs, ManArgs};
 use carillon_cli::table::Colour;
 use carillon_cli::why::{self, WhyArgs};
+use carillon_server::serve;
+use carillon_server::serve::args::{InitArgs, ServeArgs};
 use clap::{CommandFactory, Parser, Subcommand};
 use tokio::runtime::{Builder, Runtime};
 

@@ -33,7 +33,7 @@ impl Source {
 
     /// Whether the file ships: the source of a crate that is not a test.
     fn is_product(&self) -> bool {
-        let top = ["domain/src/", "adapters/", "app/src/", "plugins/", "clients/"];
+        let top = ["domain/src/", "adapters/", "app/", "plugins/", "clients/"];
         self.is_rust() && top.iter().any(|top| self.path.starts_with(top)) && self.path.contains("/src/")
     }
 
