@@ -61,6 +61,7 @@ pub fn due_range(timeline: &Timeline, after: Timestamp, until: Timestamp) -> Opt
 
 /// Applies the misfire policy to the due time `due` at the moment `now`. `None` if it may start, because it is within
 /// its grace. Otherwise it forms one batch with all due times that passed since, and the policy decides on the batch.
+/// A due time that equals `now` has passed too, as everywhere in these ranges.
 pub fn misfire(timeline: &Timeline, misfire: &Misfire, due: Timestamp, now: Timestamp) -> Option<Selection> {
     if now <= due {
         return None;

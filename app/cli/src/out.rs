@@ -3,7 +3,7 @@
 //! `carillon next … | head -1` closes the pipe early. That is no failure of the command: what follows is dropped, and
 //! commands that print without end ask [`Out::is_closed`] and stop. Any other fault, such as a full disk, is told.
 
-use std::io::{self, BufWriter, StdoutLock, Write};
+use std::io::{self, BufWriter, Stdout, Write};
 
 use serde_json::Value;
 
@@ -12,7 +12,7 @@ use super::table::{Colour, Table};
 
 /// Standard output, buffered until [`Out::flush`].
 pub struct Out {
-    writer: BufWriter<StdoutLock<'static>>,
+    writer: BufWriter<Stdout>,
     closed: bool,
     coloured: bool,
 }
@@ -20,7 +20,7 @@ pub struct Out {
 impl Out {
     /// Takes standard output.
     pub fn stdout(colour: Colour) -> Self {
-        Self { writer: BufWriter::new(io::stdout().lock()), closed: false, coloured: colour.on_stdout() }
+        Self { writer: BufWriter::new(io::stdout()), closed: false, coloured: colour.on_stdout() }
     }
 
     /// Writes a table; one without rows is a sentence on standard error.

@@ -108,12 +108,6 @@ pub enum Command {
 pub fn main() -> ExitCode {
     shell::answer(Cli::command);
     let Cli { command, color } = Cli::parse();
-    let command = match command {
-        Command::Serve(args) => return serve::serve(&args),
-        Command::Init(args) => return serve::init(&args),
-        Command::Mcp(args) => return mcp::mcp(&args),
-        command => command,
-    };
     let mut out = Out::stdout(color);
     let done = answer(command, &mut out);
     let flushed = out.flush();
@@ -135,7 +129,8 @@ fn runtime(mut builder: Builder) -> Result<Runtime, CommandFailure> {
 fn answer(command: Command, out: &mut Out) -> Result<ExitCode, CommandFailure> {
     let done = ExitCode::SUCCESS;
     match command {
-        Command::Serve(_) | Command::Init(_) | Command::Mcp(_) => Ok(done),
+        Command::Serve(args) => Ok(serve::serve(&args)),
+        Command::Init(args) => Ok(serve::init(&args)),
         Command::Doctor(args) => doctor::doctor(&args, out),
         Command::Backup(args) => backup::backup(&args, out).map(|()| done),
         Command::Restore(args) => backup::restore(&args, out).map(|()| done),
@@ -151,6 +146,7 @@ fn answer(command: Command, out: &mut Out) -> Result<ExitCode, CommandFailure> {
         Command::Copy(args) => copy::run(&args, out).map(|()| done),
         Command::Why(args) => why::why(&args, out).map(|()| done),
         Command::Open(args) => open::open(&args, out).map(|()| done),
+        Command::Mcp(args) => Ok(mcp::mcp(&args)),
         Command::Completions(args) => shell::completions(&args, out).map(|()| done),
         Command::Man(args) => shell::man(&args, Cli::command(), out).map(|()| done),
         Command::Next(args) => schedule::next(&args, out).map(|()| done),

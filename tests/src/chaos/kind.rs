@@ -69,9 +69,6 @@ impl Kind {
                 | Class::ClusterBehind,
                 Kind::One(_),
             ) => Some("a server of its own has no other members"),
-            (Class::DatabaseClock, Kind::Group) => {
-                Some("the library that moves clocks slows members down until they do not join any more")
-            }
             (Class::BalancerRotates, Kind::One(_)) => Some("one server needs no balancer"),
             (Class::Restored, Kind::Galera | Kind::GaleraMultiWriter | Kind::Group) => {
                 Some("a member alone cannot go back in time; cluster-behind loses commits of the whole cluster")

@@ -45,11 +45,9 @@ async fn respond(path: &str, request: Incoming) -> HttpResult {
         Call::admit(request, Role::Viewer, "").await?;
         return Err(not_here(&method, path));
     };
-    match (operation.handler, operation.role) {
-        (Handler::Open(handler), _) => Ok(handler(&request.api)),
-        (Handler::Admitted(handler), role) => {
-            handler(Call::admit(request, role.unwrap_or(Role::Viewer), segment).await?).await
-        }
+    match operation.handler {
+        Handler::Open(handler) => Ok(handler(&request.api)),
+        Handler::Admitted(role, handler) => handler(Call::admit(request, role, segment).await?).await,
     }
 }
 

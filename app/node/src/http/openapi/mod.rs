@@ -74,7 +74,7 @@ fn shown(operation: &Operation) -> Value {
     let mut shown = json!({
         "operationId": operation.id,
         "summary": operation.summary,
-        "description": format!("Needs {}.", rights(operation.role)),
+        "description": format!("Needs {}.", rights(operation.role())),
         "parameters": parameters,
         "responses": responses,
     });
@@ -82,7 +82,7 @@ fn shown(operation: &Operation) -> Value {
         shown["requestBody"] =
             json!({"required": body.required, "content": {JSON: {"schema": reference(body.schema)}}});
     }
-    if operation.role.is_none() {
+    if operation.role().is_none() {
         shown["security"] = json!([]);
     }
     shown

@@ -16,8 +16,8 @@ pub(in crate::http) type Answering = Pin<Box<dyn Future<Output = HttpResult> + S
 /// The function that performs a call.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::http) enum Handler {
-    /// For callers with a token, and a role that is high enough.
-    Admitted(fn(Call) -> Answering),
+    /// For callers with a token of this role or a higher one.
+    Admitted(Role, fn(Call) -> Answering),
     /// For anybody.
     Open(fn(&ApiState) -> Response),
 }
@@ -32,8 +32,6 @@ pub(in crate::http) struct Operation {
     pub id: &'static str,
     pub handler: Handler,
     pub summary: &'static str,
-    /// The lowest role; `None` where no token is needed.
-    pub role: Option<Role>,
     /// Parameters of the query and headers.
     pub parameters: &'static [Parameter],
     pub body: Option<Body>,
@@ -79,11 +77,7 @@ const fn call(
     handler: Handler,
     summary: &'static str,
 ) -> Operation {
-    let role = match handler {
-        Handler::Admitted(_) => Some(Role::Viewer),
-        Handler::Open(_) => None,
-    };
-    Operation { method, path, id, handler, summary, role, parameters: &[], body: None, answers: &[], problems: &[] }
+    Operation { method, path, id, handler, summary, parameters: &[], body: None, answers: &[], problems: &[] }
 }
 
 /// A call that needs no token and only reads.
@@ -118,8 +112,11 @@ pub(super) const fn delete(path: &'static str, id: &'static str, handler: Handle
 
 impl Operation {
     /// Needs a higher role.
-    pub const fn role(self, role: Role) -> Self {
-        Self { role: Some(role), ..self }
+    pub const fn needs(self, role: Role) -> Self {
+        match self.handler {
+            Handler::Admitted(_, handler) => Self { handler: Handler::Admitted(role, handler), ..self },
+            Handler::Open(_) => self,
+        }
     }
 
     pub const fn takes(self, parameters: &'static [Parameter]) -> Self {
@@ -143,10 +140,18 @@ impl Operation {
         Self { problems, ..self }
     }
 
+    /// The lowest role; `None` where no token is needed.
+    pub const fn role(&self) -> Option<Role> {
+        match self.handler {
+            Handler::Admitted(role, _) => Some(role),
+            Handler::Open(_) => None,
+        }
+    }
+
     /// Every status of a problem that it may answer, in order.
     pub fn all_problems(&self) -> Vec<u16> {
         let mut all = self.problems.to_vec();
-        if self.role.is_some() {
+        if self.role().is_some() {
             all.extend([400, 401, 403, 503]);
         }
         if self.path.contains('{') {

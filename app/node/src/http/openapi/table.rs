@@ -2,7 +2,7 @@
 
 use warp::http::Method;
 
-use crate::config::Role::{Admin, Operator};
+use crate::config::Role::{Admin, Operator, Viewer};
 
 use super::operation::{Handler, Operation, delete, get, json, of_type, open, post, put};
 use super::parameter::Parameter::{
@@ -14,10 +14,10 @@ use crate::http::routes::{
 };
 use crate::page;
 
-/// The handler that calls this function.
+/// The handler that calls this function for every caller with a token.
 macro_rules! by {
     ($handler:path) => {
-        Handler::Admitted(|call| Box::pin($handler(call)))
+        Handler::Admitted(Viewer, |call| Box::pin($handler(call)))
     };
 }
 
@@ -31,7 +31,7 @@ pub(in crate::http) const OPERATIONS: &[Operation] = &[
         .takes(&[Namespaces, Prefix, Label, State, Paused, Limit, Cursor])
         .answers(&[json(200, "JobPage")]),
     post("/v1/jobs", "createJob", by!(jobs::create), "Create a job")
-        .role(Admin)
+        .needs(Admin)
         .takes(&[Namespace])
         .body("JobDefinition")
         .answers(&[json(201, "Job")])
@@ -42,7 +42,7 @@ pub(in crate::http) const OPERATIONS: &[Operation] = &[
         by!(batch::put_all),
         "Create or replace up to 10,000 jobs, each with a result of its own",
     )
-    .role(Admin)
+    .needs(Admin)
     .takes(&[Namespace])
     .body("Batch")
     .answers(&[json(200, "BatchResult")]),
@@ -50,30 +50,30 @@ pub(in crate::http) const OPERATIONS: &[Operation] = &[
         .takes(&[Namespace])
         .answers(&[json(200, "Job")]),
     put("/v1/jobs/{name}", "putJob", by!(jobs::replace), "Create or replace a job")
-        .role(Admin)
+        .needs(Admin)
         .takes(&[Namespace, IfMatch, IfNoneMatch])
         .body("JobDefinition")
         .answers(&[json(200, "Job"), json(201, "Job")])
         .problems(&[409, 412, 422]),
     delete("/v1/jobs/{name}", "deleteJob", by!(jobs::delete), "Delete a job; a run goes on, and the history stays")
-        .role(Admin)
+        .needs(Admin)
         .takes(&[Namespace, IfMatch])
         .answers(&[of_type(204, &[])])
         .problems(&[409, 412]),
     post("/v1/jobs/{name}/plan", "planJob", by!(plan::plan), "Tell what a put would change, and store nothing")
-        .role(Admin)
+        .needs(Admin)
         .takes(&[Namespace, IfMatch, IfNoneMatch])
         .body("JobDefinition")
         .answers(&[json(200, "JobPlan")])
         .problems(&[412]),
     post("/v1/jobs/{name}/pause", "pauseJob", by!(actions::pause), "Keep a job from coming up; a run goes on")
-        .role(Operator)
+        .needs(Operator)
         .takes(&[Namespace])
         .optional_body("PauseRequest")
         .answers(&[json(200, "Job")])
         .problems(&[409]),
     post("/v1/jobs/{name}/resume", "resumeJob", by!(actions::resume), "End a pause")
-        .role(Operator)
+        .needs(Operator)
         .takes(&[Namespace])
         .optional_body("Nothing")
         .answers(&[json(200, "Job")])
@@ -84,7 +84,7 @@ pub(in crate::http) const OPERATIONS: &[Operation] = &[
         by!(actions::run_now),
         "Run a job now; params for this run need the role admin",
     )
-    .role(Operator)
+    .needs(Operator)
     .takes(&[Namespace])
     .optional_body("RunRequest")
     .answers(&[json(202, "RunAsked")])
@@ -118,7 +118,7 @@ pub(in crate::http) const OPERATIONS: &[Operation] = &[
         by!(actions::cancel),
         "Ask a run to end: 202 while it ends, 200 if it had not started",
     )
-    .role(Operator)
+    .needs(Operator)
     .optional_body("Nothing")
     .answers(&[json(200, "Run"), json(202, "Run")])
     .problems(&[409]),
@@ -135,18 +135,18 @@ pub(in crate::http) const OPERATIONS: &[Operation] = &[
     get("/v1/alerts/{alert}", "readAlert", by!(alerts::read), "Read a route without its secrets")
         .answers(&[json(200, "Alert")]),
     put("/v1/alerts/{alert}", "putAlert", by!(alerts::put), "Create or replace a route: who is told of what")
-        .role(Admin)
+        .needs(Admin)
         .takes(&[IfMatch, IfNoneMatch])
         .body("AlertDefinition")
         .answers(&[json(200, "Alert"), json(201, "Alert")])
         .problems(&[412]),
     delete("/v1/alerts/{alert}", "deleteAlert", by!(alerts::delete), "Delete a route; what it has not sent is dropped")
-        .role(Admin)
+        .needs(Admin)
         .takes(&[IfMatch])
         .answers(&[of_type(204, &[])])
         .problems(&[412]),
     post("/v1/alerts/{alert}/test", "testAlert", by!(alerts::test), "Send a message to every target of a route")
-        .role(Operator)
+        .needs(Operator)
         .optional_body("Nothing")
         .answers(&[json(202, "Deliveries")]),
     get(
@@ -164,7 +164,7 @@ pub(in crate::http) const OPERATIONS: &[Operation] = &[
         by!(alerts::resend),
         "Send a message again that was sent or given up",
     )
-    .role(Operator)
+    .needs(Operator)
     .optional_body("Nothing")
     .answers(&[json(200, "Delivery")])
     .problems(&[409]),
@@ -190,7 +190,7 @@ pub(in crate::http) const OPERATIONS: &[Operation] = &[
     get("/v1/cluster", "readCluster", by!(cluster::cluster), "List sessions and what they hold, and lost commits")
         .answers(&[json(200, "Cluster")]),
     post("/v1/cluster/accept", "acceptLostCommits", by!(cluster::accept), "Go on although the database lost commits")
-        .role(Admin)
+        .needs(Admin)
         .optional_body("Nothing")
         .answers(&[json(200, "LostCommits")]),
     get("/v1/executors", "listExecutors", by!(cluster::executors), "List the executors of this node")
@@ -215,8 +215,8 @@ pub(in crate::http) const OPERATIONS: &[Operation] = &[
 /// The call that a request makes, and the segment of its path that stands for something, such as a name; empty where none does.
 pub(in crate::http) fn find<'a>(method: &Method, path: &'a str) -> Option<(&'static Operation, &'a str)> {
     let read_as = if method == Method::HEAD { "GET" } else { method.as_str() };
-    let of_method = OPERATIONS.iter().filter(|operation| operation.method == read_as);
-    of_method.filter_map(|operation| Some((operation, matched(operation.path, path)?))).next()
+    let mut of_method = OPERATIONS.iter().filter(|operation| operation.method == read_as);
+    of_method.find_map(|operation| Some((operation, matched(operation.path, path)?)))
 }
 
 /// The segment of a path that stands where the pattern has its `{...}`, empty if the pattern has none. `None` if it is another path.

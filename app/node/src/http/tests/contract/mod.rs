@@ -137,7 +137,7 @@ async fn every_call_needs_the_role_that_the_table_tells() {
         for token in ["", "viewer", "operator", "admin"] {
             let status = api.call_as(token, &[], operation.method, &path, None).await.status.as_u16();
             let role = Role::ALL.into_iter().find(|role| role.as_str() == token);
-            let enough = operation.role.is_none_or(|needed| role.is_some_and(|role| role >= needed));
+            let enough = operation.role().is_none_or(|needed| role.is_some_and(|role| role >= needed));
             let expected = match (enough, token) {
                 (true, _) => None,
                 (false, "") => Some(401),
