@@ -57,6 +57,16 @@ pub(super) fn ended(
     Transition::to(next, TransitionKind::Finished).with([record]).with(skipped)
 }
 
+/// Whether `retry` or `on_lost` asks for another attempt after this end.
+pub fn goes_on(job: &Job, firing: &Firing, ending: &Ending) -> bool {
+    next_attempt(job, firing, ending).is_some()
+}
+
+/// The record of a run that no row carries any more.
+pub fn record_of_end(job: JobId, held: &Held, ending: &Ending, now: Timestamp) -> RunRecord {
+    run_record(job, held, &Ending { ended_at: ending.ended_at.min(now), ..ending.clone() }, None)
+}
+
 /// The next attempt, if `retry` or `on_lost` asks for one.
 pub(super) fn next_attempt(job: &Job, firing: &Firing, ending: &Ending) -> Option<Firing> {
     match ending.status {

@@ -22,6 +22,7 @@ mod state;
 
 pub use concurrent::{ConcurrentRun, ConcurrentTransition, FiringKey, apply_concurrent, start_concurrent};
 pub use diagram::states_as_mermaid;
+pub use finish::{goes_on, record_of_end};
 pub use last_end::LastEnd;
 pub use lost_commits::KnownDue;
 pub use state::{CancelledBy, Firing, Held, JobState, Pause, Phase, Waiting};

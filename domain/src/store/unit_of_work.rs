@@ -7,14 +7,14 @@ use std::sync::Arc;
 
 use super::{AuditEntry, Decided, Definition, JobRow, Rows, SessionWrite, Write, WriteSet};
 use crate::firing::{
-    ConcurrentRun, Event, FiringKey, JobState, LastEnd, Phase, Rejected, Transition, TransitionKind, apply,
-    apply_concurrent, start_concurrent,
+    ConcurrentRun, Event, FiringKey, Held, JobState, LastEnd, Phase, Rejected, Transition, TransitionKind, apply,
+    apply_concurrent, record_of_end, start_concurrent,
 };
 use crate::guard::{Guard, enabled};
 use crate::id::{JobId, RunId, SessionId};
 use crate::job::{Job, Overlap};
 use crate::node::port::{Claimed, RowKey, RunRef};
-use crate::run::{Output, RunRecord, Trigger};
+use crate::run::{Ending, Output, RunRecord, Trigger};
 use crate::time::Timestamp;
 
 /// The effect of one event on a row.
@@ -259,6 +259,18 @@ impl UnitOfWork {
     /// Frees the name of a job.
     pub fn free_name(&mut self, id: JobId) {
         self.write.deleted.push(id);
+    }
+
+    /// The new records so far.
+    pub fn records(&self) -> &[RunRecord] {
+        &self.write.records
+    }
+
+    /// Records the end of a run that no row carries any more.
+    pub fn record_end(&mut self, job: JobId, held: &Held, ending: &Ending) {
+        let record = record_of_end(job, held, ending, self.now);
+        self.note_ends(job, std::slice::from_ref(&record));
+        self.write.records.push(record);
     }
 
     pub fn keep_output(&mut self, run: RunId, output: Arc<Output>) {

@@ -9,3 +9,4 @@ mod rows;
 mod runs;
 mod sessions;
 mod write_back;
+mod written_attempts;

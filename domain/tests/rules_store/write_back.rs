@@ -19,31 +19,32 @@ use carillon_domain::time::Timestamp;
 use super::rows::{JOB, after, at, claim_request, decided, executing, job, me, prepared, row, rows, run, standing};
 
 /// The run in the job's own row, and those beside it.
-type HeldRuns = (Option<RunId>, Vec<RunId>);
+pub type HeldRuns = (Option<RunId>, Vec<RunId>);
 
-type Answer = Decided<Option<Vec<WriteBackAnswer>>>;
+/// The decision on a request.
+pub type Answer = Decided<Option<Vec<WriteBackAnswer>>>;
 
 /// Commits up to second 45 are lost.
 fn lost() -> LossWindow {
     LossWindow { from_at: at(5), until_at: at(45), noticed_at: at(45) }
 }
 
-fn known(number: u64, due: i64) -> KnownRun {
+pub fn known(number: u64, due: i64) -> KnownRun {
     let firing = Firing::regular(at(due));
     let held = Held { firing, run: run(number), session: me(), started_at: Some(at(due)), fencing_token: 100 + number };
     KnownRun { at: RunRef { row: RowKey::Job(JOB), run: held.run, version: held.fencing_token }, held, ended: None }
 }
 
-fn ended(number: u64, due: i64, status: Status) -> KnownRun {
+pub fn ended(number: u64, due: i64, status: Status) -> KnownRun {
     KnownRun { ended: Some(Ending::new(status, at(due + 1))), ..known(number, due) }
 }
 
-fn request(runs: Vec<KnownRun>, last: bool) -> WriteBackRequest {
+pub fn request(runs: Vec<KnownRun>, last: bool) -> WriteBackRequest {
     WriteBackRequest { me: Me { session: me(), acked: 5 }, until: at(45), runs, last }
 }
 
 /// The rows of a transaction in second 46, in which nothing is recorded of the job.
-fn rows_of(row: JobRow) -> Rows {
+pub fn rows_of(row: JobRow) -> Rows {
     let mut rows = rows(row);
     rows.now = at(46);
     rows.standing = Some(Standing { open: Some(lost()), ..standing(SessionState::Live) });
@@ -52,7 +53,7 @@ fn rows_of(row: JobRow) -> Rows {
     rows
 }
 
-fn written(runs: Vec<KnownRun>, row: JobRow) -> Answer {
+pub fn written(runs: Vec<KnownRun>, row: JobRow) -> Answer {
     decided(write_back(&request(runs, true), &rows_of(row)))
 }
 
@@ -61,7 +62,7 @@ fn key(due: i64) -> FiringKey {
 }
 
 /// The rows after a commit: the run in the job's own row, and those beside it.
-fn held_after(written: &Answer) -> HeldRuns {
+pub fn held_after(written: &Answer) -> HeldRuns {
     let own = written.write.jobs.first().and_then(|write| write.after.as_ref());
     let executing = |phase: &Phase| match phase {
         Phase::Executing(held) => Some(held.run),
@@ -71,7 +72,7 @@ fn held_after(written: &Answer) -> HeldRuns {
     (own.and_then(|state| executing(&state.phase)), beside.collect())
 }
 
-fn statuses(written: &Answer) -> Vec<(Timestamp, u32, Status)> {
+pub fn statuses(written: &Answer) -> Vec<(Timestamp, u32, Status)> {
     written.write.records.iter().map(|record| (record.due_at, record.attempt, record.status)).collect()
 }
 

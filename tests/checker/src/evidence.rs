@@ -102,6 +102,11 @@ impl Evidence {
         self.faults.iter().any(|fault| fault.moves_clock && fault.touches(at_us, at_us, AFTERMATH_US))
     }
 
+    /// Whether the ends of attempts before this one may have gone with lost commits.
+    pub(crate) fn forgot_attempts_before(&self, record: &Record) -> bool {
+        record.attempt > 1 && self.commits_lost_between(record.due_us, record.started_us.unwrap_or(record.due_us))
+    }
+
     /// Whether what was acknowledged then was lost later.
     pub(crate) fn commits_lost(&self, at_us: i64) -> bool {
         self.commits_lost_between(at_us, at_us)

@@ -89,6 +89,11 @@ const ALLOWED: &[(&str, Story)] = &[
         w.record("a-3-1").id = "given up".into();
         w.lives.push(life);
     }),
+    ("a second attempt, when the record of the first went with lost commits", |w| {
+        w.fault(None, T + 2 * S, T + 4 * S).loses_commits = true;
+        w.record("r-3-1").attempt = 2;
+        w.life("r-3-1").attempt = 2;
+    }),
     ("a run whose job a person changed while nobody knew of it", |w| {
         w.fault(None, T + 2 * S, T + 4 * S).loses_commits = true;
         let mut record = w.record("a-3-1").clone();

@@ -82,6 +82,18 @@ const DOCTORED: &[(&[Kind], &str, Doctored)] = &[
         w.life("r-2-1").end = Some(3);
         w.also(ran("r", 2, 3));
     }),
+    (&[Kind::AttemptNotAllowed], "a second attempt after a success, and commits were lost", |w| {
+        w.fault(None, T + 2 * S, T + 4 * S).loses_commits = true;
+        w.also(ran("r", 2, 2));
+    }),
+    (&[Kind::AttemptNotAllowed], "a third attempt after a success, and commits were lost", |w| {
+        w.fault(None, T + 2 * S, T + 4 * S).loses_commits = true;
+        w.also(ran("r", 2, 3));
+    }),
+    (&[Kind::AttemptNotAllowed, Kind::SilentMiss], "a second attempt without a first, and nothing was lost", |w| {
+        w.record("r-3-1").attempt = 2;
+        w.life("r-3-1").attempt = 2;
+    }),
     (&[Kind::Overlap], "a run lives on when the next one begins", |w| w.life("a-2-1").last_us += S),
     (&[Kind::Overlap], "a run lives on until the one after the next begins", |w| {
         w.life("a-2-1").last_us += 2 * S;

@@ -85,6 +85,7 @@ macro_rules! store_conformance {
             writing_back: a_living_run_has_its_row_again,
                 a_run_whose_row_stands_elsewhere_gets_one_beside_it,
                 an_end_that_was_lost_is_recorded_again,
+                a_firing_that_was_tried_again_is_not_run_once_more,
                 runs_beside_are_written_back_too,
                 a_run_of_a_job_that_is_forgotten_has_no_row,
                 nothing_is_written_where_nothing_is_open,

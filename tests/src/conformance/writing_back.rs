@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use carillon_domain::firing::Phase;
 use carillon_domain::id::SessionId;
-use carillon_domain::job::{Job, OnLost, Overlap};
+use carillon_domain::job::{Job, OnLost, Overlap, Retry};
 use carillon_domain::node::call::BeatAnswer;
 use carillon_domain::node::port::{Claimed, RowKey, RunRef, StartAnswer};
 use carillon_domain::run::Status;
@@ -152,6 +152,40 @@ pub async fn an_end_that_was_lost_is_recorded_again(bench: &StoreFixture) {
     bench.claim().await;
     let story = bench.story("a").await;
     assert!(story.iter().filter(|one| one.0 == 10).count() == 1, "{story:?}");
+}
+
+/// A run failed and its second attempt succeeded. Its node comes late, after that of the second attempt: nothing runs a third time.
+pub async fn a_firing_that_was_tried_again_is_not_run_once_more(bench: &StoreFixture) {
+    let retry = Retry { max_attempts: 2, backoff: Duration::from_secs(1), ..Retry::default() };
+    bench.create(Job { retry, on_lost: OnLost::Rerun, ..job("a") }).await;
+    keep(bench).await;
+    bench.go_to(10);
+    let claimed = bench.claim_one().await;
+    let first = start(bench, &claimed).await;
+    let first = ended(bench, first, Status::Failed).await;
+    bench.go_to(12);
+    let claimed = bench.claim_one().await;
+    let second = start(bench, &claimed).await;
+    assert_eq!(second.held.firing.attempt, 2);
+    let second = ended(bench, second, Status::Succeeded).await;
+    go_back(bench).await;
+    let attempts = async || {
+        let records = bench.records("a").await;
+        let of_second_10 = records.iter().filter(|record| record.due_at == at(10));
+        let mut told: Vec<_> = of_second_10.map(|record| (record.attempt, record.status)).collect();
+        told.sort_unstable_by_key(|(attempt, _)| *attempt);
+        told
+    };
+    for run in [second, first] {
+        assert_eq!(write_back(bench, me(bench), vec![run]).await, Some(vec![WriteBackAnswer::Recorded]));
+    }
+    let both = [(1, Status::Failed), (2, Status::Succeeded)];
+    assert_eq!(attempts().await, both);
+    accept_in_time(bench).await;
+    bench.go_to(60);
+    let claimed = bench.claim().await;
+    assert!(claimed.iter().all(|one| one.held.firing.due_at > at(10)), "{claimed:?}");
+    assert_eq!(attempts().await, both);
 }
 
 /// Several runs of a job that allows overlap, one of which has ended.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::firing::{Event, FiringKey, KnownDue, Phase, Rejected, highest_version_until};
+use crate::firing::{Event, Firing, FiringKey, KnownDue, Phase, Rejected, goes_on, highest_version_until};
 use crate::guard::{Guard, enabled};
 use crate::id::JobId;
 use crate::node::call::WriteBackRequest;
@@ -29,6 +29,10 @@ pub fn write_back(request: &WriteBackRequest, rows: &Rows) -> Decision<Option<Ve
     rows.require_concurrent_of(jobs.into_iter().collect())?;
     rows.require_recorded(runs.iter().map(|known| known.held.run).collect())?;
     let mut work = UnitOfWork::of(rows);
+    let tried_again: Vec<&KnownRun> = runs.iter().filter(|known| asks_for_another(&work, known)).collect();
+    if let Some(since) = tried_again.iter().map(|known| known.held.firing.due_at).min() {
+        rows.require_history(&tried_again.into_iter().map(job_of).collect::<Vec<_>>(), since)?;
+    }
     let answers = runs.iter().map(|known| write_back_one(&mut work, known, *until, rows)).collect();
     if *last {
         work.write_session(SessionWrite::WroteBack { session: me.session, until: *until });
@@ -46,6 +50,10 @@ fn write_back_one(work: &mut UnitOfWork, known: &KnownRun, until: Timestamp, row
     if rows.recorded.get(&run) == Some(&true) {
         return WriteBackAnswer::Recorded;
     }
+    if let Some(ending) = known.ended.as_ref().filter(|_| is_followed(work, known, rows)) {
+        work.record_end(job_of(known), &known.held, ending);
+        return WriteBackAnswer::Recorded;
+    }
     let Some(row) = row_for(work, known, until) else { return WriteBackAnswer::Nowhere };
     match &known.ended {
         Some(ending) => {
@@ -60,11 +68,44 @@ fn write_back_one(work: &mut UnitOfWork, known: &KnownRun, until: Timestamp, row
     }
 }
 
+/// Whether the run has ended in a way after which the job wants another attempt.
+fn asks_for_another(work: &UnitOfWork, known: &KnownRun) -> bool {
+    let job = work.job(job_of(known)).map(|(_, definition)| &definition.job);
+    known.ended.as_ref().zip(job).is_some_and(|(ending, job)| goes_on(job, &known.held.firing, ending))
+}
+
+/// Whether a later attempt of the same firing is known: it has a record, or a row holds it or waits with it. Another node may have run it and
+/// written it back before. A further attempt would run it twice.
+fn is_followed(work: &UnitOfWork, known: &KnownRun, rows: &Rows) -> bool {
+    let (job, firing) = (job_of(known), &known.held.firing);
+    let is_manual = |trigger: Trigger| trigger == Trigger::Manual;
+    let follows = |due_at: Timestamp, trigger: Trigger, attempt: u32| {
+        due_at == firing.due_at && is_manual(trigger) == is_manual(firing.trigger) && attempt > firing.attempt
+    };
+    let is_later = |other: &Firing| follows(other.due_at, other.trigger, other.attempt);
+    let own = work.job(job).is_some_and(|(state, _)| {
+        let waiting = state.armed.iter().chain(state.manual.as_ref().map(|manual| &manual.firing));
+        waiting.chain(state.phase.held().map(|held| &held.firing)).any(is_later)
+    });
+    let beside = work.concurrent(&key_of(known)).is_some_and(|(row, _)| {
+        let waiting = row.waiting.as_ref().map(|waiting| &waiting.firing);
+        waiting.into_iter().chain(row.phase.held().map(|held| &held.firing)).any(is_later)
+    });
+    let read = rows.history.get(&job).into_iter().flat_map(|(_, records)| records);
+    let mut records = read.chain(work.records().iter().filter(|record| record.job == job));
+    own || beside || records.any(|record| follows(record.due_at, record.trigger, record.attempt))
+}
+
+fn key_of(known: &KnownRun) -> FiringKey {
+    let Firing { due_at, trigger, .. } = known.held.firing;
+    FiringKey { job: job_of(known), due_at, trigger }
+}
+
 /// The row that says Executing for the run, if need be from now on.
 fn row_for(work: &mut UnitOfWork, known: &KnownRun, losses_until: Timestamp) -> Option<RowKey> {
     let held = known.held;
     let job = job_of(known);
-    let (own, key) = (RowKey::Job(job), FiringKey { job, due_at: held.firing.due_at, trigger: held.firing.trigger });
+    let (own, key) = (RowKey::Job(job), key_of(known));
     let beside = RowKey::Concurrent(key);
     let executes = |work: &UnitOfWork, row: &RowKey| matches!(work.phase(row), Some((Phase::Executing(of), ..)) if of.run == held.run && of.session == held.session);
     if let Some(carries) = [own, beside].into_iter().find(|row| executes(work, row)) {

@@ -71,7 +71,8 @@ fn of_job(
     }
     let deleted_from = case.evidence.plan.deleted_from_us(&job.name).map(|asked_us| asked_us - BLUR_US);
     for at in due {
-        let Some(record) = covered.get(&at) else {
+        let by_later = || last.get(&at).filter(|record| case.evidence.forgot_attempts_before(record));
+        let Some(record) = covered.get(&at).or_else(by_later) else {
             // It is recorded as skipped if it came due before the deletion, which may be any time after it was asked for.
             if deleted_from.is_some_and(|from_us| at >= from_us) {
                 *fates.entry(DELETED.to_owned()).or_default() += 1;

@@ -67,14 +67,17 @@ fn started_twice(case: &Case) -> Vec<Finding> {
     findings
 }
 
-/// Each attempt must be asked for by how the one before it ended.
+/// Each attempt must be asked for by how the one before it ended. The record of that end may have gone with lost commits.
 fn attempts(case: &Case) -> Vec<Finding> {
     let mut findings = Vec::new();
     for ((name, due_us, _), records) in &case.attempts {
         let Some(job) = case.evidence.job(name) else { continue };
         let mut before: Option<&Record> = None;
         for record in records.iter().filter(|record| record.attempt > 1 || !record.is_skipped()) {
-            if record.attempt > 1 && !before.is_some_and(|before| leads_to(job, before, record.attempt)) {
+            let is_next = before.is_some_and(|before| before.attempt + 1 == record.attempt);
+            let is_asked_for = before.is_none_or(|before| asks_for_another(job, before))
+                && (is_next || case.evidence.forgot_attempts_before(record));
+            if record.attempt > 1 && !is_asked_for {
                 let ended = before.map_or("no attempt", |before| &before.status);
                 let what = format!("{}: attempt {} ({}) after {ended}", show(*due_us), record.attempt, record.id);
                 findings.push(Finding::new(Kind::AttemptNotAllowed, name, what));
@@ -85,13 +88,12 @@ fn attempts(case: &Case) -> Vec<Finding> {
     findings
 }
 
-fn leads_to(job: &Job, before: &Record, attempt: u64) -> bool {
-    let asked = match &*before.status {
+fn asks_for_another(job: &Job, before: &Record) -> bool {
+    match &*before.status {
         "failed" | "timed_out" => before.attempt < job.max_attempts,
         "lost" => job.rerun,
         _ => false,
-    };
-    asked && before.attempt + 1 == attempt
+    }
 }
 
 fn overlaps(job: &Job, lives: &[&Life]) -> Vec<Finding> {
