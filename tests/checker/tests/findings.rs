@@ -175,6 +175,19 @@ const DOCTORED: &[(&[Kind], &str, Doctored)] = &[
         w.record("a-3-1").status = "lost".into();
         w.end("other", T + 3 * S);
     }),
+    (&[Kind::UnexplainedLoss], "a command was not begun, as the lease was over, and nothing hindered its node", |w| {
+        w.record("a-3-1").status = "lost".into();
+        w.record("a-3-1").reason = "the node did not renew its lease in time".into();
+        w.record("a-3-1").exit_code = None;
+        w.lives.retain(|life| life.run != "a-3-1");
+        w.fault(Some("other"), T + S, T + 3 * S);
+    }),
+    (&[Kind::UnexplainedLoss], "a command began, and its lease was over later, but its node lived", |w| {
+        w.record("a-3-1").status = "lost".into();
+        w.record("a-3-1").reason = "the node did not renew its lease in time".into();
+        w.record("a-3-1").exit_code = None;
+        w.fault(Some("n"), T + S, T + 3 * S);
+    }),
     (&[Kind::UnexplainedLoss], "given up although no commits were lost", |w| {
         w.skipped("a-3-1", "the database went back in time");
         w.record("a-3-1").status = "lost".into();

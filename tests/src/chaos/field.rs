@@ -221,7 +221,7 @@ impl Field {
 }
 
 /// Enough for an empty server, its logs, and what a day of chaos writes.
-const DISK_MIB: u32 = 640;
+const DISK_MIB: u32 = 1_536;
 
 /// How long one question to a node may take.
 const ASK: Duration = Duration::from_secs(3);
@@ -250,7 +250,7 @@ fn servers(plan: &Plan) -> Servers {
         }
         Kind::Group => {
             let expel = if plan.config.contains("[session]") { 0 } else { EXPEL_AFTER };
-            Servers::Group(blocking(Group::start_in(MEMBERS, expel, Network::new(MEMBERS).ok(), disk_mib)))
+            Servers::Group(blocking(Group::start_in((MEMBERS, expel), Network::new(MEMBERS).ok(), disk_mib, clock)))
         }
     }
 }

@@ -41,15 +41,19 @@ impl Group {
     /// # Panics
     /// If one cannot be started.
     pub async fn start_expelling_after(members: usize, seconds: u32) -> Self {
-        Self::start_in(members, seconds, None, None).await
+        Self::start_in((members, seconds), None, None, false).await
     }
 
-    /// The same with members that live in a network of their own, on disks of so many MiB. Their clocks cannot be moved: the library
-    /// for that makes each of them use a third of a core, and a member that joins then takes minutes.
+    /// The same with members that live in a network of their own, on disks of so many MiB, and whose clocks can be moved.
     ///
     /// # Panics
     /// If one cannot be started.
-    pub async fn start_in(members: usize, seconds: u32, network: Option<Network>, disk_mib: Option<u32>) -> Self {
+    pub async fn start_in(
+        (members, seconds): (usize, u32),
+        network: Option<Network>,
+        disk_mib: Option<u32>,
+        clock: bool,
+    ) -> Self {
         let host = |number| network.as_ref().map_or("127.0.0.1", |network| &network.place(number).address);
         let hosts: Vec<String> = (0..members).map(|number| host(number).to_owned()).collect();
         let seeds: Vec<String> = hosts.iter().map(|host| format!("{host}:{}", free_port())).collect();
@@ -58,8 +62,7 @@ impl Group {
             let options = options(number, &hosts[number], own, &seeds.join(","), seconds);
             let options: Vec<&str> = options.iter().map(String::as_str).collect();
             let place = this.network.as_ref().map(|network| network.place(number));
-            let surroundings =
-                Surroundings { files: &[("init.sql", INIT_OF_MEMBERS)], disk_mib, place, ..Surroundings::default() };
+            let surroundings = Surroundings { files: &[("init.sql", INIT_OF_MEMBERS)], disk_mib, clock, place };
             this.members.push(Server::start_in(Brand::MySql, surroundings, &options));
             this.join_first(number, number == 0).await;
         }

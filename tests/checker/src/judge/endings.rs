@@ -1,11 +1,17 @@
 //! The records of a run, compared with the lines that the run wrote itself.
 
 use super::Case;
+use crate::fault::Fault;
 use crate::finding::{Finding, Kind};
 use crate::plan::{Deed, Overlap};
 use crate::record::Record;
-use crate::time::show;
+use crate::time::{SECOND_US, show};
 use crate::witness::Life;
+
+/// The reason in the record of a run that was to begin, or lived, when the lease of its node was over.
+const LEASE_OVER: &str = "the node did not renew its lease in time";
+/// No lease of a chaos run is longer.
+const LONGEST_LEASE_US: i64 = 15 * SECOND_US;
 
 /// Everything in which records and lives differ.
 pub fn check(case: &Case) -> Vec<Finding> {
@@ -87,10 +93,22 @@ fn run_killed(case: &Case, record: &Record, life: Option<&Life>) -> bool {
 fn loss_explained(case: &Case, record: &Record, life: Option<&Life>) -> bool {
     let (from_us, until_us) = span(record, life);
     match record.session {
-        Some(_) => case.evidence.node_ended(record.node.as_deref(), from_us, until_us),
+        Some(_) => {
+            case.evidence.node_ended(record.node.as_deref(), from_us, until_us) || was_fenced_off(case, record, life)
+        }
         // Nobody knows whether it started.
         None => case.evidence.faults.iter().any(|fault| fault.loses_commits && fault.from_us <= until_us),
     }
+}
+
+/// Its command never began, as the lease was over by then. The node may have renewed it right after: it goes on, and only this run is lost.
+fn was_fenced_off(case: &Case, record: &Record, life: Option<&Life>) -> bool {
+    let until_us = record.finished_us.unwrap_or(record.due_us);
+    let hinders = |fault: &Fault| {
+        fault.node.as_ref().is_none_or(|node| record.node.as_ref() == Some(node))
+            && fault.touches(until_us - LONGEST_LEASE_US, until_us, 0)
+    };
+    life.is_none() && record.reason == LEASE_OVER && case.evidence.faults.iter().any(hinders)
 }
 
 fn was_cancelled(case: &Case, record: &Record) -> bool {
