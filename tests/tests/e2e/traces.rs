@@ -1,6 +1,7 @@
 //! Runs of a real server as spans at a real collector, which reads the protobuf.
 
 use std::net::TcpListener;
+use std::os::fd::{AsRawFd, OwnedFd};
 
 use carillon_domain::time::Timestamp;
 use carillon_tests::collector::{Came, Collector, attribute};
@@ -8,11 +9,25 @@ use carillon_tests::ear::Ear;
 use carillon_tests::fixture::{Gate, directory, wait_for_lines};
 use carillon_tests::jobs::{NEVER, job};
 use carillon_tests::server::Server;
+use nix::sys::socket::{AddressFamily, Backlog, SockFlag, SockType, SockaddrIn, bind, getsockname, listen, socket};
 use opentelemetry_proto::tonic::trace::v1::status::StatusCode;
 use serde_json::{Value, json};
 
 fn config(url: &str, more: &str) -> String {
     format!("[telemetry]\notlp = \"{url}\"\n{more}\n")
+}
+
+/// A port that refuses every connection until somebody listens there. A port that was only free a moment ago may be given to another process.
+fn deaf_port() -> (OwnedFd, SockaddrIn) {
+    let deaf = socket(AddressFamily::Inet, SockType::Stream, SockFlag::SOCK_CLOEXEC, None).expect("a socket");
+    bind(deaf.as_raw_fd(), &SockaddrIn::new(127, 0, 0, 1, 0)).expect("a free port");
+    let address = getsockname(deaf.as_raw_fd()).expect("an address");
+    (deaf, address)
+}
+
+fn listening(deaf: OwnedFd) -> TcpListener {
+    listen(&deaf, Backlog::MAXCONN).expect("it can listen");
+    deaf.into()
 }
 
 fn metrics(server: &Server) -> String {
@@ -127,15 +142,13 @@ fn without_a_collector_nothing_is_traced_and_the_standard_variable_names_one() {
 #[test]
 fn a_collector_that_is_away_holds_up_no_run_and_is_told_once() {
     let dir = directory();
-    let free = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    let address = free.local_addr().expect("an address");
-    drop(free);
+    let (deaf, address) = deaf_port();
     let server = Server::start_with(dir.path(), &config(&format!("http://{address}"), ""));
     server.run_once("first", json!({"command": "true"}), json!({}));
     server.wait_for_log("the collector does not take spans");
     let dropped = "carillon_spans_dropped_total{reason=\"not_taken\"} 1\n";
     server.wait_until("it is counted", || metrics(&server).contains(dropped));
-    let mut collector = Collector::of(Ear::on(TcpListener::bind(address).expect("the port is still free")));
+    let mut collector = Collector::of(Ear::on(listening(deaf)));
     server.run_once("second", json!({"command": "true"}), json!({}));
     assert_eq!(collector.spans(1)[0].span.name, "default/second");
     server.wait_for_log("the collector takes spans again");
