@@ -211,7 +211,7 @@ fn supersede(row: &ConcurrentRun, now: Timestamp) -> Result<ConcurrentTransition
 }
 
 fn ended(job: &Job, row: &ConcurrentRun, held: &Held, ending: &Ending, now: Timestamp) -> ConcurrentTransition {
-    let ending = Ending { ended_at: ending.ended_at.min(now), ..ending.clone() };
+    let ending = ending.by(now);
     let record = finish::run_record(row.key.job, held, &ending, row.cancel);
     let may_go_on = row.cancel.is_none() && !(row.withdrawn && enabled(Guard::WithdrawnEnds));
     match finish::next_attempt(job, &held.firing, &ending).filter(|_| may_go_on) {

@@ -38,7 +38,7 @@ pub(super) fn ended(
     ending: &Ending,
     now: Timestamp,
 ) -> Transition {
-    let ending = Ending { ended_at: ending.ended_at.min(now), ..ending.clone() };
+    let ending = ending.by(now);
     let record = run_record(state.id, held, &ending, state.cancel);
     if state.deleted && enabled(Guard::FinishDeleted) {
         return Transition::gone(TransitionKind::FinishedDeleted).with([record]);
@@ -64,7 +64,7 @@ pub fn goes_on(job: &Job, firing: &Firing, ending: &Ending) -> bool {
 
 /// The record of a run that no row carries any more.
 pub fn record_of_end(job: JobId, held: &Held, ending: &Ending, now: Timestamp) -> RunRecord {
-    run_record(job, held, &Ending { ended_at: ending.ended_at.min(now), ..ending.clone() }, None)
+    run_record(job, held, &ending.by(now), None)
 }
 
 /// The next attempt, if `retry` or `on_lost` asks for one.

@@ -140,6 +140,12 @@ impl Ending {
         Self { status, exit_code: None, signal: None, reason: None, ended_at, claimed_at, usage }
     }
 
+    /// The same, not after `now`. The clock of the node that saw it may be ahead.
+    #[must_use]
+    pub fn by(&self, now: Timestamp) -> Self {
+        Self { ended_at: self.ended_at.min(now), ..self.clone() }
+    }
+
     /// The ending of a run whose session has ended.
     pub fn lost(ended_at: Timestamp) -> Self {
         Self { reason: Some(Reason::SessionEnded), ..Self::new(Status::Lost, ended_at) }

@@ -19,16 +19,16 @@ use crate::http::openapi::table::{allowed, find};
 use crate::http::problem::{HttpResult, Problem, answer};
 use crate::http::request::body;
 use crate::http::request::caller::{Call, Incoming};
+use crate::http::request::query::raw_query;
 use crate::http::state::ApiState;
 
 /// Every call of the API. It takes all that comes.
 pub(in crate::http) fn routes(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
     let api = Arc::clone(api);
-    let query = warp::query::raw().or(warp::any().map(String::new)).unify();
     warp::path::full()
         .and(warp::method())
         .and(warp::header::headers_cloned())
-        .and(query)
+        .and(raw_query())
         .and(connection())
         .and(warp::body::stream())
         .then(move |path: FullPath, method: Method, headers: HeaderMap, query: String, connection: Connection, body| {

@@ -33,6 +33,7 @@ use crate::http::problem::{HttpResult, Problem, json_response};
 use crate::http::request::access::unauthorized;
 use crate::http::request::body;
 use crate::http::request::caller::Call;
+use crate::http::request::query::raw_query;
 use crate::http::request::session::LINK_LIVES_FOR;
 use crate::http::state::ApiState;
 use crate::page::address::{Address, is_browser};
@@ -43,7 +44,6 @@ use crate::page::visit::{Fault, Request};
 /// Every page, action of a page and static file. A path that is none of them is left to the API.
 pub(crate) fn routes(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
     let api = Arc::clone(api);
-    let query = warp::query::raw().or(warp::any().map(String::new)).unify();
     let address = warp::path::full().and(warp::method()).and(warp::header::headers_cloned()).and_then(
         async |path: FullPath, method: Method, headers: HeaderMap| {
             Address::of(path.as_str(), &method, &headers).ok_or_else(warp::reject::not_found)
@@ -53,7 +53,7 @@ pub(crate) fn routes(api: &Arc<ApiState>) -> BoxedFilter<(Response,)> {
         .and(warp::path::full())
         .and(warp::method())
         .and(warp::header::headers_cloned())
-        .and(query)
+        .and(raw_query())
         .and(connection())
         .and(warp::body::stream())
         .then(

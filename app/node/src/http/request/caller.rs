@@ -97,15 +97,15 @@ impl Call {
     }
 
     /// The job that path and query address; the caller may go there.
-    pub fn job_key(&self, segment: &str) -> Result<JobKey, Problem> {
+    pub fn job_key(&self) -> Result<JobKey, Problem> {
         let namespace = self.namespace_only()?;
-        self.key(segment, namespace)
+        self.key(namespace)
     }
 
     /// As [`Call::job_key`], with the query already read.
-    pub fn key(&self, segment: &str, namespace: Option<String>) -> Result<JobKey, Problem> {
+    pub fn key(&self, namespace: Option<String>) -> Result<JobKey, Problem> {
         let namespace = namespace.unwrap_or_else(|| "default".into());
-        let name = job_name(segment)?;
+        let name = job_name(&self.segment)?;
         self.caller.enters(&namespace)?;
         Ok(JobKey { namespace, name })
     }

@@ -3,6 +3,8 @@
 use carillon_domain::name::check_namespace;
 use carillon_domain::time::Timestamp;
 use serde_json::{Map, Value};
+use warp::Filter;
+use warp::filters::BoxedFilter;
 
 use crate::http::problem::Problem;
 use carillon_json::{Fields, read_time};
@@ -11,6 +13,11 @@ use carillon_json::{Fields, read_time};
 const PAGE: u32 = 100;
 /// How many it may have.
 const LARGEST_PAGE: u32 = 1_000;
+
+/// The query as it stands in the address; empty where there is none.
+pub(crate) fn raw_query() -> BoxedFilter<(String,)> {
+    warp::query::raw().or(warp::any().map(String::new)).unify().boxed()
+}
 
 /// The parameters of a query while they are being read.
 pub(crate) struct Query(Fields);

@@ -20,7 +20,7 @@ const LONGEST_REASON: usize = 1_000;
 
 /// `POST /v1/jobs/{name}/pause`
 pub(in crate::http) async fn pause(mut call: Call) -> HttpResult {
-    let key = call.job_key(&call.segment)?;
+    let key = call.job_key()?;
     let (until, reason) = pause_of(call.optional_json().await?)?;
     if let Some(until) = until
         && until <= call.api.store.now().await?
@@ -47,7 +47,7 @@ fn pause_of(body: Value) -> Result<(Option<Timestamp>, Option<String>), Problem>
 
 /// `POST /v1/jobs/{name}/resume`
 pub(in crate::http) async fn resume(mut call: Call) -> HttpResult {
-    let key = call.job_key(&call.segment)?;
+    let key = call.job_key()?;
     call.nothing_more().await?;
     let view = call.api.store.resume(&key, &call.author).await?;
     call.api.engine.look();
@@ -56,7 +56,7 @@ pub(in crate::http) async fn resume(mut call: Call) -> HttpResult {
 
 /// `POST /v1/jobs/{name}/run`
 pub(in crate::http) async fn run_now(mut call: Call) -> HttpResult {
-    let key = call.job_key(&call.segment)?;
+    let key = call.job_key()?;
     let params = match run_params(call.optional_json().await?).map_err(Problem::fields)? {
         None => None,
         Some(params) => {
@@ -79,7 +79,7 @@ pub(in crate::http) async fn run_now(mut call: Call) -> HttpResult {
 pub(in crate::http) async fn cancel(mut call: Call) -> HttpResult {
     call.no_query()?;
     call.nothing_more().await?;
-    let run = visible_run(&call, &call.segment).await?.id;
+    let run = visible_run(&call).await?.id;
     let view = call.api.store.cancel(run, &call.author).await?;
     call.api.engine.cancel(run);
     let ending = matches!(view.stage, RunStage::Running { .. });

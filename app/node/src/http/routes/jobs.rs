@@ -42,13 +42,13 @@ pub(in crate::http) async fn replace(mut call: Call) -> HttpResult {
 
 /// `GET /v1/jobs/{name}`
 pub(in crate::http) async fn read(call: Call) -> HttpResult {
-    let view = call.api.store.job(&call.job_key(&call.segment)?).await?;
+    let view = call.api.store.job(&call.job_key()?).await?;
     Ok(job_response(StatusCode::OK, &view))
 }
 
 /// `DELETE /v1/jobs/{name}`
 pub(in crate::http) async fn delete(call: Call) -> HttpResult {
-    let key = call.job_key(&call.segment)?;
+    let key = call.job_key()?;
     let if_generation = match Condition::of(&call.headers)? {
         Condition::None | Condition::Present => None,
         Condition::Generation(generation) => Some(generation),

@@ -65,7 +65,7 @@ pub(in crate::http) async fn explained(call: Call) -> HttpResult {
         let mut query = call.query()?;
         let (namespace, at) = (query.namespace(), query.time("at"));
         query.finish()?;
-        (call.key(&call.segment, namespace)?, at)
+        (call.key(namespace)?, at)
     };
     let why = why(call.api.store.as_ref(), &call.api.engine, &key, at).await?;
     Ok(json_response(StatusCode::OK, &why_json(&why)))
@@ -77,7 +77,7 @@ pub(in crate::http) async fn next(call: Call) -> HttpResult {
         let mut query = call.query()?;
         let (namespace, count) = (query.namespace(), query.integer("count", 1, MOST_DUE_TIMES).unwrap_or(10));
         query.finish()?;
-        (call.key(&call.segment, namespace)?, count)
+        (call.key(namespace)?, count)
     };
     let view = call.api.store.job(&key).await?;
     let now = call.api.store.now().await?;

@@ -39,7 +39,7 @@ pub(in crate::http) async fn of_job(call: Call) -> HttpResult {
         let namespace = query.namespace();
         let asked = filters(&mut query);
         query.finish()?;
-        RunQuery { job: Some(call.key(&call.segment, namespace)?), ..asked }
+        RunQuery { job: Some(call.key(namespace)?), ..asked }
     };
     listing(&call, &asked).await
 }
@@ -65,7 +65,7 @@ async fn listing(call: &Call, query: &RunQuery) -> HttpResult {
 /// `GET /v1/runs/{id}`, with the output; bytes that are not UTF-8 are replaced, `/output` has them as they were.
 pub(in crate::http) async fn one(call: Call) -> HttpResult {
     call.no_query()?;
-    let view = visible_run(&call, &call.segment).await?;
+    let view = visible_run(&call).await?;
     let mut out = run_json(&view);
     let (id, params) = (view.id, view.params.clone());
     let (output, truncated) = match &view.stage {
@@ -90,8 +90,8 @@ pub(in crate::http) async fn one(call: Call) -> HttpResult {
 }
 
 /// A run that the caller may see; one of another namespace is not there.
-pub(in crate::http) async fn visible_run(call: &Call, segment: &str) -> Result<RunView, Problem> {
-    let run: RunId = segment.parse().map_err(|error| Problem::field("id", format!("{error}")))?;
+pub(in crate::http) async fn visible_run(call: &Call) -> Result<RunView, Problem> {
+    let run: RunId = call.segment.parse().map_err(|error| Problem::field("id", format!("{error}")))?;
     let view = call.api.store.run(run).await?;
     if call.caller.sees(&view.key.namespace) {
         Ok(view)

@@ -51,7 +51,7 @@ pub(in crate::http) async fn read(call: Call) -> HttpResult {
         query.finish()?;
         follow
     };
-    let view = visible_run(&call, &call.segment).await?;
+    let view = visible_run(&call).await?;
     match (&view.stage, follow) {
         (RunStage::Recorded { .. }, _) => kept(&call.api, view.id).await,
         (RunStage::Waiting { .. } | RunStage::Running { .. }, true) => Ok(followed(Arc::clone(&call.api), view.id)),
