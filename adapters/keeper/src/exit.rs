@@ -6,6 +6,9 @@ use std::sync::Arc;
 use carillon_domain::measured::Usage;
 use carillon_domain::run::Outcome;
 
+/// The reason of runs that the fence ended, or did not let begin.
+pub const LEASE_OVER: &str = "the node did not renew its lease in time";
+
 /// The receiver of a run's output while it runs.
 #[derive(Clone)]
 pub struct Live(Option<Arc<Take>>);

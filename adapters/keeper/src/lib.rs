@@ -30,7 +30,7 @@ mod spawn_request;
 
 pub use carillon_domain::run::Outcome;
 pub use clock::boottime_ms;
-pub use exit::{Exit, Live, Stop};
+pub use exit::{Exit, LEASE_OVER, Live, Stop};
 pub use node_side::handle::{KeeperHandle, KeeperOptions, RunningChild};
 pub use process::cgroup::{CgroupPlace, cgroup_places};
 pub use process::startup::main;

@@ -15,7 +15,7 @@
 //!   find something
 //! - `keep=yes`: what the checker read stays, also if nothing was found
 //!
-//! The report is kept in `tests/reports/` as `chaos-DATABASE` or `chaos-without-GUARD`, as Markdown and JSON. Exit code 0: nothing
+//! The report is kept in `tests/reports/` as `chaos-DATABASE-TIMING` or `chaos-without-GUARD`, as Markdown and JSON. Exit code 0: nothing
 //! was found, or, without a guard, something was. The binary `carillon` must have been built with the same profile
 //! (`cargo build --release`).
 
@@ -36,6 +36,8 @@ use serde_json::Value;
 
 /// Where nodes read which guard they run without.
 const WITHOUT: &str = "CARILLON_WITHOUT_GUARD";
+/// The session timing of the nodes, if none is asked for.
+const TIMING: &str = "brisk";
 /// So many findings of each group are shown.
 const SHOWN: usize = 10;
 
@@ -109,7 +111,7 @@ fn chaos_run(settings: &Settings) -> ChaosRun {
         jobs: usize::try_from(settings.number("jobs", 250)).expect("a number of jobs"),
         classes,
         pace: Pace { pauses_percent: settings.number("pauses", 100), ..Pace::HARD },
-        session: match settings.text("timing", "brisk") {
+        session: match settings.text("timing", TIMING) {
             "brisk" => BRISK,
             "fast" => FAST,
             "default" => "",
@@ -123,7 +125,10 @@ fn chaos_run(settings: &Settings) -> ChaosRun {
 fn report(settings: &Settings, chaos_run: &ChaosRun, told: &Told) -> Report {
     let verdict = &told.verdict;
     let (name, title) = match settings.text("without", "") {
-        "" => (format!("chaos-{}", chaos_run.kind.name()), format!("Chaos on {}", chaos_run.kind.title())),
+        "" => {
+            let timing = settings.text("timing", TIMING);
+            (format!("chaos-{}-{timing}", chaos_run.kind.name()), format!("Chaos on {}", chaos_run.kind.title()))
+        }
         guard => {
             (format!("chaos-without-{guard}"), format!("Chaos on {} without the guard {guard}", chaos_run.kind.title()))
         }

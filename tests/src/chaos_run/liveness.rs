@@ -6,8 +6,6 @@ use serde_json::{Value, json};
 
 use super::watch::Window;
 
-/// Two answers further apart than this are not one stretch.
-const GAP_US: i64 = 1_500_000;
 /// A fault may be seen a little later than it works.
 const BLUR_US: i64 = 1_000_000;
 /// The exit code of a node that has ended itself, as its lease ran out.
@@ -15,37 +13,47 @@ const FENCED: &str = "exit status: 70";
 
 /// When a server took writes: stretches of time, in order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Writable(Vec<(i64, i64)>);
+pub struct Writable {
+    stretches: Vec<(i64, i64)>,
+    /// The last write was acknowledged.
+    goes_on: bool,
+}
 
 impl Writable {
     /// It took a write that was asked for at one time and acknowledged at another.
     pub fn note(&mut self, asked_us: i64, acknowledged_us: i64) {
-        match self.0.last_mut() {
-            Some((_, until)) if asked_us - *until <= GAP_US => *until = acknowledged_us,
-            _ => self.0.push((asked_us, acknowledged_us)),
+        match self.stretches.last_mut() {
+            Some((_, until)) if self.goes_on => *until = acknowledged_us,
+            _ => self.stretches.push((asked_us, acknowledged_us)),
         }
+        self.goes_on = true;
+    }
+
+    /// It did not take a write: a stretch is over, however short the refusal was.
+    pub fn note_refusal(&mut self) {
+        self.goes_on = false;
     }
 
     /// Each from its beginning until its end, in microseconds since 1970.
     pub fn stretches(&self) -> &[(i64, i64)] {
-        &self.0
+        &self.stretches
     }
 
     /// Those parts of it that lie within these times.
     pub fn within(&self, times: &[(i64, i64)]) -> Self {
         let part = |of: &(i64, i64), time: &(i64, i64)| (of.0.max(time.0), of.1.min(time.1));
-        let parts = self.0.iter().flat_map(|of| times.iter().map(move |time| part(of, time)));
-        Self(parts.filter(|(from, until)| from < until).collect())
+        let parts = self.stretches.iter().flat_map(|of| times.iter().map(move |time| part(of, time)));
+        Self { stretches: parts.filter(|(from, until)| from < until).collect(), goes_on: false }
     }
 
     /// As JSON: a list of pairs in microseconds since 1970.
     pub fn to_json(&self) -> Value {
-        json!(self.0)
+        json!(self.stretches)
     }
 
     /// The longest stretch between two times that no fault of `blocked` touches.
     fn longest(&self, from_us: i64, until_us: i64, blocked: &[(i64, i64)]) -> i64 {
-        let within = self.0.iter().map(|(from, until)| ((*from).max(from_us), (*until).min(until_us)));
+        let within = self.stretches.iter().map(|(from, until)| ((*from).max(from_us), (*until).min(until_us)));
         within.map(|stretch| longest_free(stretch, blocked)).max().unwrap_or(0)
     }
 }
@@ -140,6 +148,7 @@ mod tests {
         let mut all = Writable::default();
         for (from, until) in stretches {
             (*from..*until).for_each(|second| all.note(second * SECOND, (second + 1) * SECOND));
+            all.note_refusal();
         }
         all
     }
@@ -149,14 +158,22 @@ mod tests {
         let server = writable(&[(0, 10), (20, 24)]);
         let led = server.within(&[(2 * SECOND, 5 * SECOND), (8 * SECOND, 22 * SECOND)]);
         let parts = [(2, 5), (8, 10), (20, 22)].map(|(from, until)| (from * SECOND, until * SECOND));
-        assert_eq!(led, Writable(parts.to_vec()));
+        assert_eq!(led.stretches(), parts);
         assert_eq!(server.within(&[]), Writable::default());
+    }
+
+    #[test]
+    fn a_short_refusal_ends_a_stretch_and_a_late_question_does_not() {
+        let mut server = writable(&[(0, 2)]);
+        server.note(3 * SECOND, 4 * SECOND);
+        server.note(9 * SECOND, 10 * SECOND);
+        assert_eq!(server.stretches(), [(0, 2 * SECOND), (3 * SECOND, 10 * SECOND)]);
     }
 
     #[test]
     fn answers_that_follow_each_other_are_one_stretch() {
         let server = writable(&[(0, 10), (20, 24)]);
-        assert_eq!(server, Writable(vec![(0, 10 * SECOND), (20 * SECOND, 24 * SECOND)]));
+        assert_eq!(server.stretches(), [(0, 10 * SECOND), (20 * SECOND, 24 * SECOND)]);
         assert_eq!(server.longest(8 * SECOND, 23 * SECOND, &[]), 3 * SECOND);
         let blocked = [(6 * SECOND, 7 * SECOND), (SECOND, 2 * SECOND)];
         assert_eq!(server.longest(0, 30 * SECOND, &blocked), 4 * SECOND);

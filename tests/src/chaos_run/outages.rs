@@ -26,7 +26,10 @@ mod tests {
     fn a_job_cannot_start_without_a_writer_or_while_a_loss_is_not_accepted() {
         let writable = |stretches: &[(i64, i64)]| {
             let mut all = Writable::default();
-            stretches.iter().for_each(|(from, until)| all.note(from * 1_000_000, until * 1_000_000));
+            for (from, until) in stretches {
+                all.note(from * 1_000_000, until * 1_000_000);
+                all.note_refusal();
+            }
             all
         };
         let servers = [writable(&[(0, 10), (30, 40)]), writable(&[(8, 20), (50, 60)])];

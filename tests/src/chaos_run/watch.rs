@@ -40,8 +40,9 @@ fn writes(field: &Field, number: usize, over: &AtomicBool) -> Writable {
         let begun_us = now();
         let written = runtime
             .block_on(async { tokio::time::timeout(WITHIN, write(field, number, conn.take())).await.ok().flatten() });
-        if written.is_some() {
-            seen.note(begun_us, now());
+        match written {
+            Some(_) => seen.note(begun_us, now()),
+            None => seen.note_refusal(),
         }
         conn = written;
         std::thread::park_timeout(EVERY);

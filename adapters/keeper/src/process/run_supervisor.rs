@@ -11,12 +11,12 @@ use carillon_domain::measured::Usage;
 use carillon_domain::run::Outcome;
 use nix::sys::epoll::Epoll;
 
-use crate::exit::{Exit, Stop};
+use crate::exit::{Exit, LEASE_OVER, Stop};
 use crate::output::Output;
 use crate::process::cgroup::{Cgroup, Cgroups};
 use crate::process::child_run::{Phase, Pipe, Run};
 use crate::process::launch::child::{self, LaunchContext};
-use crate::process::launch::failure::{LEASE_OVER, LaunchFailure, Names};
+use crate::process::launch::failure::{LaunchFailure, Names};
 use crate::process::leftovers::{Leftovers, Table};
 use crate::process::node_socket::Link;
 use crate::process::signals::{kill_group, peek_zombie, reap, terminate_group, whole_ms};

@@ -5,6 +5,7 @@ use std::io;
 
 use carillon_domain::run::Outcome;
 
+use crate::exit::LEASE_OVER;
 use crate::spawn_request::Spawn;
 
 /// The step between fork and exec that failed.
@@ -107,9 +108,6 @@ impl Names {
         (Outcome::Failed, sentence)
     }
 }
-
-/// Said of runs that the fence ended, or did not let begin.
-pub(crate) const LEASE_OVER: &str = "the node did not renew its lease in time";
 
 #[cfg(test)]
 mod tests {

@@ -6,6 +6,7 @@ use crate::dylib::catalog::inspection::signal_sentence;
 use crate::dylib::frames::Report;
 use crate::executor::{Exit, Outcome};
 use carillon_domain::measured::Usage;
+use carillon_keeper::LEASE_OVER;
 use carillon_keeper::output::Output;
 
 /// The reason why the server ended a host.
@@ -97,8 +98,7 @@ pub(crate) type NotStarted = (Outcome, String);
 pub(crate) fn judge(plugin: &str, end: RunEnd, stopped: Option<Stopped>) -> Exit {
     match end {
         RunEnd::Reported(Report::LeaseOver, output) => {
-            let reason = "the node did not renew its lease in time".to_owned();
-            exit(Outcome::Lost, (None, None), Some(reason), output)
+            exit(Outcome::Lost, (None, None), Some(LEASE_OVER.to_owned()), output)
         }
         RunEnd::Reported(Report::Returned { succeeded, exit_code, message, threads_left }, output) => {
             let left = threads_sentence(plugin, threads_left);
