@@ -3,7 +3,7 @@
 //! Losses of nodes and of commits are written by the calls that find them.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::{self, Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -33,9 +33,16 @@ pub const ENDS_SOON: Duration = Duration::from_secs(14 * 86_400);
 /// How many incidents of former sessions are looked at.
 const INCIDENTS: usize = 1_000;
 
-/// Directories whose disks are looked at.
+/// Directories whose disks are looked at, each with the path at which people find it.
 #[derive(Debug, Clone, Default)]
-pub struct Places(pub BTreeSet<PathBuf>);
+pub struct Places(pub(crate) BTreeSet<PathBuf>);
+
+impl Places {
+    /// Of directories as the configuration names them, which may be relative.
+    pub fn of(directories: impl IntoIterator<Item = PathBuf>) -> Self {
+        Self(directories.into_iter().map(|directory| path::absolute(&directory).unwrap_or(directory)).collect())
+    }
+}
 
 /// The disk of a place: its bytes, and the free ones.
 type Disk = (PathBuf, u64, u64);
@@ -213,4 +220,16 @@ pub fn disk(place: &Path) -> Option<(u64, u64)> {
     let state = statvfs(place).ok()?;
     let size = state.fragment_size();
     Some((state.blocks().saturating_mul(size), state.blocks_available().saturating_mul(size)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_is_told_by_its_whole_path_and_once() {
+        let here = std::env::current_dir().unwrap();
+        let places = Places::of([".", "./data", "data", "/var/lib"].map(PathBuf::from));
+        assert_eq!(places.0, BTreeSet::from([here.clone(), here.join("data"), PathBuf::from("/var/lib")]));
+    }
 }

@@ -219,7 +219,7 @@ fn page(config: &Config, scheme: &str, address: Option<SocketAddr>) -> String {
 
 /// The directories whose disks must not be full.
 fn places(config: &Config) -> Places {
-    Places(config.store.url.directory().into_iter().chain([config.node.data_dir.clone()]).collect())
+    Places::of(config.store.url.directory().into_iter().chain([config.node.data_dir.clone()]))
 }
 
 /// Waits for the keeper's end, and not for ever: it holds the lease too, so nobody takes over before it is gone.
