@@ -73,6 +73,8 @@ fn longest_free((from_us, until_us): (i64, i64), blocked: &[(i64, i64)]) -> i64 
 /// The periods of the nodes.
 #[derive(Debug, Clone, Copy)]
 pub struct Periods {
+    /// A sign of life that is cut off is followed by the next one after so long.
+    pub heartbeat_us: i64,
     /// Without an acknowledged sign of life for so long a node ends.
     pub self_kill_us: i64,
     /// A node that finds a writer for so long has given a sign of life.
@@ -82,13 +84,15 @@ pub struct Periods {
 /// Faults of a node that are over in a moment, whenever that was, or that take nothing from it: they keep no node from its writer.
 const PASSING: [&str; 6] =
     ["wire-cut-before", "wire-cut-after", "wire-half-packet", "child-killed", "child-frozen", "node-clock"];
+/// Those of them that may take a sign of life each.
+const CUTS: [&str; 3] = ["wire-cut-before", "wire-cut-after", "wire-half-packet"];
 /// Faults that end a node whatever the servers do.
 const ENDING: [&str; 2] = ["keeper-killed", "node-frozen-past-lease"];
 /// The server takes the writes of those that are connected, and nodes are not.
 const OF_ALL_NODES: &str = "out-of-connections";
 
 /// The ends with exit code 70 that neither a fault of the node nor the want of a writer explains, each with the time for which one server
-/// had taken writes in the last lease while nothing kept the node from it.
+/// had taken writes in the last lease while nothing kept the node from it, less a heartbeat for each that may have been cut off.
 pub fn needless_ends(ends: &[End], faults: &[Fault], servers: &[Writable], periods: Periods) -> Vec<(End, i64)> {
     let free = |end: &End| {
         let from_us = end.at_us - periods.self_kill_us;
@@ -98,7 +102,14 @@ pub fn needless_ends(ends: &[End], faults: &[Fault], servers: &[Writable], perio
         };
         let blocked: Vec<(i64, i64)> =
             faults.iter().filter(keeps).map(|fault| (fault.from_us, fault.until_us)).collect();
-        servers.iter().map(|server| server.longest(from_us, end.at_us, &blocked)).max().unwrap_or(0)
+        let cuts = |fault: &&Fault| {
+            fault.node.as_ref() == Some(&end.node)
+                && CUTS.contains(&&*fault.class)
+                && fault.touches(from_us, end.at_us, 0)
+        };
+        let cut_us = periods.heartbeat_us * i64::try_from(faults.iter().filter(cuts).count()).unwrap_or(i64::MAX);
+        let free_us = servers.iter().map(|server| server.longest(from_us, end.at_us, &blocked)).max().unwrap_or(0);
+        free_us.saturating_sub(cut_us)
     };
     let was_ended = |end: &End| {
         let own = |fault: &&Fault| fault.node.as_ref() == Some(&end.node) && ENDING.contains(&&*fault.class);
@@ -126,7 +137,7 @@ mod tests {
     use super::*;
 
     const SECOND: i64 = 1_000_000;
-    const PERIODS: Periods = Periods { self_kill_us: 5 * SECOND, enough_us: 3 * SECOND };
+    const PERIODS: Periods = Periods { heartbeat_us: SECOND, self_kill_us: 5 * SECOND, enough_us: 3 * SECOND };
 
     fn end(node: &str, at: i64, how: &str) -> End {
         End { node: node.to_owned(), at_us: at * SECOND, how: how.to_owned() }
@@ -200,6 +211,9 @@ mod tests {
         ] {
             assert_eq!(needless(&ends, std::slice::from_ref(&explains), &always), [""; 0], "{explains:?}");
         }
+        let cuts = [96, 97, 98].map(|at| fault("wire-cut-after", Some("a"), at, at));
+        assert_eq!(needless(&ends, &cuts[..2], &always), ["a"], "two of five signs of life were cut off");
+        assert_eq!(needless(&ends, &cuts, &always), [""; 0]);
         assert_eq!(needless(&ends, &[], &[writable(&[(0, 95), (98, 200)])]), [""; 0], "2 s are not enough");
         assert_eq!(needless(&ends, &[], &[writable(&[(0, 95)]), writable(&[(97, 200)])]), ["a"]);
         assert_eq!(needless_ends(&ends, &[], &always, PERIODS)[0].1, 5 * SECOND);

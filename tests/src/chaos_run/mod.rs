@@ -200,8 +200,11 @@ impl ChaosRun {
         let faults: Vec<Fault> = counters.faults.iter().filter_map(|fault| Fault::from_json(fault).ok()).collect();
         let Timing { heartbeat, self_kill_after, .. } = field.timing;
         // A sign of life that is lost on its way is followed by another one.
-        let periods =
-            liveness::Periods { self_kill_us: micros(self_kill_after), enough_us: micros(heartbeat * 2 + ANSWER) };
+        let periods = liveness::Periods {
+            heartbeat_us: micros(heartbeat),
+            self_kill_us: micros(self_kill_after),
+            enough_us: micros(heartbeat * 2 + ANSWER),
+        };
         // A node behind a balancer reaches the one that this leads to.
         let led_to = |number: usize| -> Vec<(i64, i64)> {
             let led = field.choice.as_ref().map(|choice| choice.led_to(number)).unwrap_or_default();
