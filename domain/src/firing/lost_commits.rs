@@ -73,10 +73,7 @@ pub(super) fn write_back(job: &Job, timeline: &Timeline, state: &JobState, held:
 
 /// Takes the firing out of a row that waits with it or holds it unstarted; answers whether it was there.
 fn take_out(next: &mut JobState, held: &Held) -> bool {
-    let is_it = |firing: &Firing| {
-        let same_kind = (firing.trigger == Trigger::Manual) == (held.firing.trigger == Trigger::Manual);
-        same_kind && firing.due_at == held.firing.due_at
-    };
+    let is_it = |firing: &Firing| firing.is_attempt_of(held.firing.due_at, held.firing.trigger);
     match next.phase {
         Phase::Prepared(prepared) if is_it(&prepared.firing) => {
             next.phase = Phase::Idle;

@@ -50,6 +50,12 @@ impl Firing {
     pub const fn next_attempt(self, start_at: Timestamp) -> Self {
         Self { start_at, attempt: self.attempt + 1, misfire_exempt: true, ..self }
     }
+
+    /// Whether it is an attempt of the firing with this due time, asked for by a person or not. A misfire or a retry has another trigger than
+    /// the due time of the schedule had.
+    pub fn is_attempt_of(&self, due_at: Timestamp, trigger: Trigger) -> bool {
+        self.due_at == due_at && (self.trigger == Trigger::Manual) == (trigger == Trigger::Manual)
+    }
 }
 
 /// A firing that a session holds.

@@ -1,5 +1,6 @@
 //! Several attempts of one firing are written back after lost commits, each by the node that ran it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use carillon_domain::firing::{Event, Firing, Held, Waiting};
@@ -7,7 +8,7 @@ use carillon_domain::id::JobId;
 use carillon_domain::job::{Job, Overlap, Retry};
 use carillon_domain::node::port::{KnownRun, WriteBackAnswer};
 use carillon_domain::run::{Ending, RunRecord, Status, Trigger};
-use carillon_domain::store::{ConcurrentJob, JobRow, Rows, write_back};
+use carillon_domain::store::{ConcurrentJob, JobRow, Need, Rows, write_back};
 use carillon_domain::time::Timestamp;
 
 use super::rows::{JOB, after, at, decided, job, row, run};
@@ -88,6 +89,20 @@ fn an_attempt_that_was_followed_by_another_is_not_followed_again() {
             assert_eq!(late.answer, Some(vec![WriteBackAnswer::Recorded]), "{name}");
         }
     }
+}
+
+/// Whether a later attempt was recorded is asked where another attempt would follow, and nowhere else.
+#[test]
+fn only_what_would_be_tried_again_needs_the_history() {
+    let retry = Retry { max_attempts: 2, ..Retry::default() };
+    let needs = |run: KnownRun, retry: Retry| {
+        let rows = Rows { history: BTreeMap::new(), ..rows_of(row(&Job { retry, ..job() })) };
+        write_back(&request(vec![run], true), &rows).map(|_| ()).err()
+    };
+    assert_eq!(needs(ended(1, 10, Status::Failed), retry), Some(Need::History(vec![JOB], at(10))));
+    assert_eq!(needs(ended(1, 10, Status::Succeeded), retry), None);
+    assert_eq!(needs(ended(1, 10, Status::Failed), Retry::default()), None);
+    assert_eq!(needs(known(1, 10), retry), None);
 }
 
 /// Second attempts of other firings say nothing about this one, which failed and is tried again.

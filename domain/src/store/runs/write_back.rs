@@ -78,9 +78,8 @@ fn asks_for_another(work: &UnitOfWork, known: &KnownRun) -> bool {
 /// written it back before. A further attempt would run it twice.
 fn is_followed(work: &UnitOfWork, known: &KnownRun, rows: &Rows) -> bool {
     let (job, firing) = (job_of(known), &known.held.firing);
-    let is_manual = |trigger: Trigger| trigger == Trigger::Manual;
     let follows = |due_at: Timestamp, trigger: Trigger, attempt: u32| {
-        due_at == firing.due_at && is_manual(trigger) == is_manual(firing.trigger) && attempt > firing.attempt
+        firing.is_attempt_of(due_at, trigger) && attempt > firing.attempt
     };
     let is_later = |other: &Firing| follows(other.due_at, other.trigger, other.attempt);
     let own = work.job(job).is_some_and(|(state, _)| {
