@@ -11,7 +11,7 @@ use carillon_checker::witness::Life;
 use carillon_checker::{Evidence, Verdict};
 use carillon_domain::time::Timestamp;
 use carillon_tests::cluster::{Cluster, Witness};
-use carillon_tests::databases;
+use carillon_tests::databases::{self, Replicated};
 use carillon_tests::fixture::Gate;
 use carillon_tests::jobs::{NEVER, job, status, text};
 use carillon_tests::server::{Server, wait_until, wait_until_within};
@@ -290,6 +290,40 @@ fn nodes_that_a_restored_backup_does_not_know_end_and_wait_for_people() {
     go_on(&nodes, &witness);
     let verdict = judge(&witness, &settled(&nodes[0], &names), &window, false);
     for node in nodes {
+        assert!(node.drain().success());
+    }
+    eprintln!("{verdict}");
+}
+
+#[test]
+fn a_replica_that_lags_behind_takes_over_and_nothing_starts_twice() {
+    let servers = Replicated::start(crate::BRAND);
+    let cluster = Cluster::new(&servers.url(&database_on(servers.source())), ENDURING);
+    let witness = Witness::new(cluster.dir());
+    let nodes: Vec<Server> = ["a", "b"].map(|name| cluster.node(name)).into();
+    let names = eager(&nodes[0], &witness);
+    wait_for_more(&witness, 5 * JOBS);
+    let before = heartbeats(&nodes[0]).into_iter().min().expect("sessions");
+    servers.let_it_fall_behind();
+    wait_for_more(&witness, 10 * JOBS);
+    let after = heartbeats(&nodes[0]).into_iter().min().expect("sessions");
+    wait_for_heartbeats(&nodes[0], Duration::from_secs(1));
+    servers.fail_over();
+
+    nothing_starts(&nodes, &witness);
+    let window = open_window(&nodes);
+    assert!((before..after).contains(&time(&window, "from_at")), "{window} from {before} and before {after}");
+    let said = accept_in_time(&nodes[1]);
+    assert!(said.contains("Accepted"), "{said}");
+    go_on(&nodes, &witness);
+    servers.bring_back_the_source().unwrap_or_else(|why| panic!("{why}"));
+    wait_for_more(&witness, 5 * JOBS);
+
+    let verdict = judge(&witness, &settled(&nodes[0], &names), &window, true);
+    for node in nodes {
+        let log = node.log();
+        assert!(log.contains("another server takes the writes now"), "{log}");
+        assert!(!log.contains("panicked") && !log.contains("an invariant does not hold"), "{log}");
         assert!(node.drain().success());
     }
     eprintln!("{verdict}");
