@@ -51,8 +51,8 @@ impl Firing {
         Self { start_at, attempt: self.attempt + 1, misfire_exempt: true, ..self }
     }
 
-    /// Whether it is an attempt of the firing with this due time, asked for by a person or not. A misfire or a retry has another trigger than
-    /// the due time of the schedule had.
+    /// Whether it is an attempt of the firing with this due time and trigger. A manual run is a firing of its own, whatever the schedule says.
+    /// Misfires, retries and reruns are attempts of the schedule's firing.
     pub fn is_attempt_of(&self, due_at: Timestamp, trigger: Trigger) -> bool {
         self.due_at == due_at && (self.trigger == Trigger::Manual) == (trigger == Trigger::Manual)
     }

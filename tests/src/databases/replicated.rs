@@ -1,5 +1,7 @@
 //! A server and its asynchronous replica, which may lag behind when it takes over.
 
+use std::time::Duration;
+
 use mysql_async::Row;
 use mysql_async::prelude::Queryable;
 
@@ -8,10 +10,8 @@ use super::database::Database;
 use super::server::Server;
 use super::servers::blocking;
 
-/// The first file of the source's binary log, and where its first event stands.
-const LOG: (&str, u32) = ("log.000001", 4);
 /// How long the replica may take to apply everything.
-const PATIENCE_S: u32 = 60;
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The two servers. Nobody else promotes the replica: that is what an operator or a tool of theirs does.
 pub struct Replicated {
@@ -21,6 +21,7 @@ pub struct Replicated {
 
 /// The statements that differ between the brands.
 struct Words {
+    /// From the first event of the source's binary log; its port comes last.
     follow: &'static str,
     start: &'static str,
     position: &'static str,
@@ -30,7 +31,8 @@ struct Words {
 }
 
 const MARIADB: Words = Words {
-    follow: "CHANGE MASTER TO MASTER_HOST = '127.0.0.1', MASTER_USER = 'root', MASTER_PORT",
+    follow: "CHANGE MASTER TO MASTER_LOG_FILE = 'log.000001', MASTER_LOG_POS = 4, MASTER_HOST = '127.0.0.1', \
+             MASTER_USER = 'root', MASTER_PORT",
     start: "START SLAVE",
     position: "SHOW MASTER STATUS",
     wait: "SELECT MASTER_POS_WAIT",
@@ -39,7 +41,8 @@ const MARIADB: Words = Words {
 };
 
 const MYSQL: Words = Words {
-    follow: "CHANGE REPLICATION SOURCE TO GET_SOURCE_PUBLIC_KEY = 1, SOURCE_HOST = '127.0.0.1', SOURCE_USER = 'root', SOURCE_PORT",
+    follow: "CHANGE REPLICATION SOURCE TO SOURCE_LOG_FILE = 'log.000001', SOURCE_LOG_POS = 4, SOURCE_HOST = '127.0.0.1', \
+             SOURCE_USER = 'root', GET_SOURCE_PUBLIC_KEY = 1, SOURCE_PORT",
     start: "START REPLICA",
     position: "SHOW BINARY LOG STATUS",
     wait: "SELECT SOURCE_POS_WAIT",
@@ -53,9 +56,8 @@ impl Replicated {
         let source = Server::start(brand, &["--log-bin=log", "--server-id=1"]);
         let replica = Server::start(brand, &["--server-id=2", "--read-only=1"]);
         let this = Self { source, replica };
-        let (words, (file, position), port) = (this.words(), LOG, this.source.port());
-        let prefix = if brand == Brand::MariaDb { "MASTER" } else { "SOURCE" };
-        let follow = format!("{} = {port}, {prefix}_LOG_FILE = '{file}', {prefix}_LOG_POS = {position}", words.follow);
+        let words = this.words();
+        let follow = format!("{} = {}", words.follow, this.source.port());
         this.on_replica(&[&follow, words.start]);
         this
     }
@@ -80,7 +82,7 @@ impl Replicated {
             let position: Option<Row> = self.source.root().await.query_first(words.position).await.expect("a position");
             let position = position.expect("the source writes a binary log");
             let (file, at): (String, u64) = (position.get(0).expect("a file"), position.get(1).expect("a place in it"));
-            let wait = format!("{}('{file}', {at}, {PATIENCE_S})", words.wait);
+            let wait = format!("{}('{file}', {at}, {})", words.wait, PATIENCE.as_secs());
             let applied: Option<Option<i64>> = self.replica.root().await.query_first(wait).await.expect("an answer");
             assert!(applied.flatten().is_some_and(|events| events >= 0), "the replica lags: {applied:?}");
         });
@@ -98,7 +100,7 @@ impl Replicated {
     /// # Errors
     /// Where it does not answer.
     pub fn bring_back_the_source(&self) -> Result<(), String> {
-        self.source.try_start(&["--read-only=1"], std::time::Duration::from_secs(PATIENCE_S.into()))
+        self.source.try_start(&["--read-only=1"], PATIENCE)
     }
 
     fn words(&self) -> &'static Words {
