@@ -40,7 +40,7 @@ fn faults_of_many_kinds_start_nothing_twice_and_lose_nothing() {
         dir: dir.path().to_owned(),
     };
     let told = chaos_run.run();
-    let counters = format!("{:?}", told.counters.tally);
+    let strikes = format!("{:?}", told.strikes.tally);
     if !told.is_clean() {
         let kept = dir.keep();
         panic!(
@@ -52,8 +52,8 @@ fn faults_of_many_kinds_start_nothing_twice_and_lose_nothing() {
             kept.display()
         );
     }
-    assert!(told.counters.effective() >= FAULTS && told.counters.classes() >= KINDS, "{counters}");
+    assert!(told.strikes.effective() >= FAULTS && told.strikes.classes() >= KINDS, "{strikes}");
     assert!(told.verdict.alerts.sent > 0, "{}", told.verdict);
     assert!(told.verdict.starts > 0 && told.verdict.due > 1_000, "{}", told.verdict);
-    eprintln!("{counters}\n{}", told.verdict);
+    eprintln!("{strikes}\n{}", told.verdict);
 }

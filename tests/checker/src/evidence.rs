@@ -93,8 +93,8 @@ impl Evidence {
 
     /// Whether a process of a run of that node was killed between two times.
     pub(crate) fn run_killed(&self, node: Option<&str>, from_us: i64, until_us: i64) -> bool {
-        let counters = |fault: &&Fault| fault.kills_runs && fault.node.as_deref() == node;
-        self.faults.iter().filter(counters).any(|fault| fault.touches(from_us, until_us, BLUR_US))
+        let strikes = |fault: &&Fault| fault.kills_runs && fault.node.as_deref() == node;
+        self.faults.iter().filter(strikes).any(|fault| fault.touches(from_us, until_us, BLUR_US))
     }
 
     /// Whether the clock of the database was being moved then.

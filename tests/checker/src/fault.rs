@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 pub struct Fault {
     /// The kind of the fault.
     pub class: String,
-    /// The node that it counters; `None` where it counters the database.
+    /// The node that it strikes; `None` where it strikes the database.
     pub node: Option<String>,
     /// When it began.
     pub from_us: i64,

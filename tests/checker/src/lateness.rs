@@ -13,7 +13,7 @@ use crate::time::SECOND_US;
 pub struct Lateness {
     /// By the runs' own clocks.
     pub by_witness_ms: Percentiles,
-    /// The same, of those that came due when no fault had counters for a while.
+    /// The same, of those that came due when no fault had struck for a while.
     pub calm_ms: Percentiles,
     /// As the scheduler told it, by its own clock.
     pub by_records_ms: Percentiles,
@@ -37,8 +37,8 @@ impl Lateness {
                 "schedule" => {
                     all.push(late_ms);
                     told.extend(record.lag_ms);
-                    let counters = |from: i64, until: i64| (from..=until + CALM_AFTER_US).contains(&life.due_us);
-                    if !evidence.faults.iter().any(|fault| counters(fault.from_us, fault.until_us)) {
+                    let struck = |from: i64, until: i64| (from..=until + CALM_AFTER_US).contains(&life.due_us);
+                    if !evidence.faults.iter().any(|fault| struck(fault.from_us, fault.until_us)) {
                         calm.push(late_ms);
                     }
                 }

@@ -45,8 +45,8 @@ pub fn takeovers(evidence: &Evidence, life_of: &BTreeMap<&str, &Life>) -> Vec<Ta
 
 /// The fault that ended a node: the last that began before, if it was not over for long.
 fn culprit<'a>(evidence: &'a Evidence, end: &End) -> Option<&'a Fault> {
-    let counters = |fault: &&Fault| fault.node.as_deref() == Some(&*end.node) && fault.from_us <= end.at_us;
-    let last = evidence.faults.iter().filter(counters).max_by_key(|fault| fault.from_us);
+    let strikes = |fault: &&Fault| fault.node.as_deref() == Some(&*end.node) && fault.from_us <= end.at_us;
+    let last = evidence.faults.iter().filter(strikes).max_by_key(|fault| fault.from_us);
     last.filter(|fault| end.at_us <= fault.until_us + OF_LATE_US)
 }
 

@@ -2,12 +2,13 @@
 //!
 //! `cargo run --release -p carillon-tests --bin chaos -- [name=value ...]`
 //!
-//! - `database=mariadb|mysql|galera|galera-multi-writer|group`: a private server of this brand, or a private cluster of three members
+//! - `database=mariadb|mysql|galera|galera-multi-writer|group|mariadb-replica|mysql-replica`: a private server of this brand, a private
+//!   cluster of three members, or a source and its asynchronous replica
 //! - `seed=1`: what is drawn follows from it (when things happen also depends on the machine)
 //! - `seconds=600`: how long jobs are due; `nodes=4`; `jobs=250`
 //! - `classes=a,b,c`: only these faults (`classes=list` prints all and what each does); without it all that make sense on the database
 //! - `ways=named|balanced|mixed`: each node names all members of a cluster, has a balancer before them, or some do; without it
-//!   `balanced` on `galera` and `mixed` on the other clusters
+//!   `balanced` on `galera` and `mixed` on the other kinds of several servers
 //! - `timing=brisk|fast|default`: the session timing of the nodes; `default` configures none, so it follows the servers
 //! - `messages=600`: so many seconds alerts are waited for that are on their way at the end; a sender that was killed holds one for 330
 //! - `pauses=100`: percent of the usual pauses between faults
@@ -139,12 +140,12 @@ fn report(settings: &Settings, chaos_run: &ChaosRun, told: &Told) -> Report {
     report.fact("seed", chaos_run.seed).fact("seconds", chaos_run.length.as_secs());
     report.fact("nodes", chaos_run.nodes).fact("jobs", chaos_run.jobs);
     report.fact("session timing", settings.text("timing", "brisk"));
-    if chaos_run.kind.is_cluster() {
+    if chaos_run.kind.has_several_servers() {
         let (way, _) = Ways::ALL.into_iter().find(|(_, ways)| *ways == chaos_run.ways).expect("it has a name");
         report.fact("ways to the members", way);
     }
-    report.fact("effective faults", told.counters.effective());
-    report.fact("classes with an effective fault", told.counters.classes());
+    report.fact("effective faults", told.strikes.effective());
+    report.fact("classes with an effective fault", told.strikes.classes());
     report.fact("due times", verdict.due).fact("starts, by the jobs' own files", verdict.starts);
     for group in Group::ALL {
         report.fact(group.name(), verdict.count(group));
@@ -168,10 +169,10 @@ fn report(settings: &Settings, chaos_run: &ChaosRun, told: &Told) -> Report {
 
 fn tables(report: &mut Report, kind: Kind, told: &Told) {
     let verdict = &told.verdict;
-    let tally = told.counters.tally.iter().map(|(class, tally)| -> Vec<Value> {
-        vec![class.name().into(), tally.counters.into(), tally.effective.into(), tally.why_not.clone().into()]
+    let tally = told.strikes.tally.iter().map(|(class, tally)| -> Vec<Value> {
+        vec![class.name().into(), tally.strikes.into(), tally.effective.into(), tally.why_not.clone().into()]
     });
-    report.table("Faults", &["class", "counters", "effective", "why one was not"], tally.collect());
+    report.table("Faults", &["class", "strikes", "effective", "why one was not"], tally.collect());
     let left_out =
         Class::ALL.into_iter().filter_map(|class| Some(vec![class.name().into(), kind.why_not(class)?.into()]));
     report.table("Faults that make no sense here", &["class", "why"], left_out.collect());

@@ -8,7 +8,7 @@ use mysql_async::prelude::Queryable;
 use super::dice::Dice;
 use super::field::Field;
 use super::members::{as_root, is_left};
-use super::outcome::{Begun, Counters, must_come};
+use super::outcome::{Begun, Struck, must_come};
 use crate::databases::{Group, Server, Servers, blocking};
 
 /// How long an order, an applier, or the nodes may take.
@@ -16,12 +16,12 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// A member that has it all sooner was not behind.
 const LATE: Duration = Duration::from_millis(500);
 
-pub(super) fn behind(field: &Field, dice: &mut Dice) -> Counters {
+pub(super) fn behind(field: &Field, dice: &mut Dice) -> Struck {
     let writer = field.writer().ok_or("no member takes writes")?;
     let late = (writer + 1 + usize::from(dice.coin())) % field.servers.members().len();
     let (switches, begun) = (dice.coin(), Begun::on(None));
     let said = match &field.servers {
-        Servers::One(_) => Err("a server of its own has nothing to be behind".to_owned()),
+        Servers::One(_) | Servers::Replicated(_) => Err("a server of its own has nothing to be behind".to_owned()),
         Servers::Galera(_) => slow_transaction(field, writer, late, dice.between(2_500, 4_500), switches),
         Servers::Group(group) => {
             let time = dice.ms(1_000, 4_000);

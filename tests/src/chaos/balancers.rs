@@ -7,12 +7,12 @@ use nix::sys::signal::Signal;
 
 use super::dice::Dice;
 use super::field::{Field, Target};
-use super::outcome::{Begun, Counters, last_for, must_come};
+use super::outcome::{Begun, Struck, last_for, must_come};
 
 /// How long the node may take to be ready behind a balancer that leads to one member.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-pub(super) fn rotates(field: &Field, target: &Target, dice: &mut Dice) -> Counters {
+pub(super) fn rotates(field: &Field, target: &Target, dice: &mut Dice) -> Struck {
     let (time, starts_anew) = (dice.ms(2_000, 10_000), dice.coin());
     let begun = Begun::on(Some(target.name()));
     let turned = target.wires.turn(|| {

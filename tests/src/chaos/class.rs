@@ -36,6 +36,7 @@ pub enum Class {
     MemberOutside,
     ClusterCrashed,
     ClusterBehind,
+    FailedOver,
 }
 
 /// The part of the field that a fault occupies while it lasts. Faults on two nodes, or one on a node and one on the database, may last
@@ -52,7 +53,7 @@ pub enum Reach {
 
 impl Class {
     /// All of them.
-    pub const ALL: [Class; 32] = [
+    pub const ALL: [Class; 33] = [
         Class::WireCutBefore,
         Class::WireCutAfter,
         Class::WireHalfPacket,
@@ -85,11 +86,12 @@ impl Class {
         Class::MemberOutside,
         Class::ClusterCrashed,
         Class::ClusterBehind,
+        Class::FailedOver,
     ];
 
     /// Whether commits that were acknowledged are lost by it.
     pub fn loses_commits(self) -> bool {
-        matches!(self, Class::Restored | Class::ClusterBehind)
+        matches!(self, Class::Restored | Class::ClusterBehind | Class::FailedOver)
     }
 
     /// Its name on command lines and in reports.
@@ -127,6 +129,7 @@ impl Class {
             Class::MemberOutside => "member-outside",
             Class::ClusterCrashed => "cluster-crashed",
             Class::ClusterBehind => "cluster-behind",
+            Class::FailedOver => "failed-over",
         }
     }
 
@@ -192,6 +195,9 @@ impl Class {
             Class::ClusterBehind => {
                 "the same from a member that is behind; nodes said that the database went back in time"
             }
+            Class::FailedOver => {
+                "SIGKILL of the source while its replica is behind, which takes over; nodes said that the database went back in time"
+            }
         }
     }
 
@@ -233,7 +239,7 @@ impl Class {
             | Class::SwitchedOver
             | Class::MemberOutside
             | Class::ClusterCrashed => Reach::Database,
-            Class::Restored | Class::ClusterBehind => Reach::Alone,
+            Class::Restored | Class::ClusterBehind | Class::FailedOver => Reach::Alone,
         }
     }
 }

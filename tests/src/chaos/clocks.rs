@@ -6,7 +6,7 @@ use mysql_async::prelude::Queryable;
 
 use super::dice::Dice;
 use super::field::{Field, Target};
-use super::outcome::{Begun, Counters, Seen, comes, last_for, must_come, now_us};
+use super::outcome::{Begun, Struck, Seen, comes, last_for, must_come, now_us};
 use crate::databases::{Server, blocking};
 
 /// How long it may take until a jump is seen.
@@ -25,8 +25,8 @@ fn is_near(one: Option<i64>, other: i64) -> bool {
 }
 
 /// The clock of the database, or of a member, by some seconds.
-pub(super) fn of_database(field: &Field, dice: &mut Dice) -> Counters {
-    let number = if field.kind.is_cluster() { field.hit(dice) } else { 0 };
+pub(super) fn of_database(field: &Field, dice: &mut Dice) -> Struck {
+    let number = field.hit(dice);
     let server = &field.servers.members()[number];
     let clock = server.clock()?;
     let (was, offset, time) = (field.role(number), ms(dice, 1_500, 8_000), dice.ms(500, 4_000));
@@ -53,7 +53,7 @@ fn offset_ms(server: &Server) -> Option<i64> {
 }
 
 /// The wall clock of a node, by minutes or hours.
-pub(super) fn of_node(target: &Target, dice: &mut Dice) -> Counters {
+pub(super) fn of_node(target: &Target, dice: &mut Dice) -> Struck {
     let clock = target.clock.as_ref().map_err(Clone::clone)?;
     let minute_ms = 60_000;
     let offset =

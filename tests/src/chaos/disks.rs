@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::dice::Dice;
 use super::field::Field;
-use super::outcome::{Begun, Counters, last_for};
+use super::outcome::{Begun, Struck, last_for};
 use super::probe::{self, Write};
 use crate::databases::Servers;
 use crate::processes::state;
@@ -18,12 +18,11 @@ const BYTES: usize = 1 << 20;
 /// How long a probe waits for an answer.
 const WAIT: Duration = Duration::from_secs(2);
 
-pub(super) fn full(field: &Field, dice: &mut Dice) -> Counters {
+pub(super) fn full(field: &Field, dice: &mut Dice) -> Struck {
     let number = match &field.servers {
         // The others take no write of a probe.
         Servers::Group(_) => field.writer().ok_or("no member takes writes")?,
-        Servers::Galera(_) => field.hit(dice),
-        Servers::One(_) => 0,
+        _ => field.hit(dice),
     };
     let server = &field.servers.members()[number];
     let disk = server.disk()?;

@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 use super::class::Class;
 use super::dice::Dice;
 use super::field::Field;
-use super::outcome::{Begun, Counters, last_for};
+use super::outcome::{Begun, Struck, last_for};
 use crate::processes::state;
 
-pub(super) fn strike(class: Class, field: &Field, dice: &mut Dice) -> Counters {
+pub(super) fn strike(class: Class, field: &Field, dice: &mut Dice) -> Struck {
     let half_a_lease = u64::try_from(field.timing.self_kill_after.as_millis() / 2).unwrap_or(u64::MAX);
     let number = field.hit(dice);
     // The other members go on, once they agree that it is dead.
@@ -21,7 +21,7 @@ pub(super) fn strike(class: Class, field: &Field, dice: &mut Dice) -> Counters {
     }
 }
 
-fn ended(field: &Field, number: usize, how: &str, away: Duration) -> Counters {
+fn ended(field: &Field, number: usize, how: &str, away: Duration) -> Struck {
     let server = &field.servers.members()[number];
     let was = field.role(number);
     let (before, begun, since) = (server.pid(), Begun::on(None), Instant::now());
@@ -41,7 +41,7 @@ fn ended(field: &Field, number: usize, how: &str, away: Duration) -> Counters {
     if after.is_none() && server.pid() != before { Ok(begun.seen(evidence)) } else { Err(evidence) }
 }
 
-fn frozen(field: &Field, number: usize, time: Duration) -> Counters {
+fn frozen(field: &Field, number: usize, time: Duration) -> Struck {
     let server = &field.servers.members()[number];
     let was = field.role(number);
     let (pid, begun) = (server.pid(), Begun::on(None));

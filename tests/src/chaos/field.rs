@@ -15,7 +15,9 @@ use super::timing::Timing;
 use super::ways::Ways;
 use super::wire::{Choice, Wires};
 use crate::cluster::{Cluster, Member};
-use crate::databases::{Clock, Database, Galera, Group, MEMBERS, Network, Server, Servers, Surroundings, blocking};
+use crate::databases::{
+    Clock, Database, Galera, Group, MEMBERS, Network, Replicated, Server, Servers, Surroundings, blocking,
+};
 
 /// The parts of a field.
 #[derive(Debug, Clone)]
@@ -123,7 +125,7 @@ impl Field {
 
     /// The member that the nodes write through, or one of those; `None` where no node says so and none takes writes.
     pub fn writer(&self) -> Option<usize> {
-        if !self.kind.is_cluster() {
+        if !self.kind.has_several_servers() {
             return Some(0);
         }
         let members = self.servers.members();
@@ -157,8 +159,11 @@ impl Field {
         cluster["database"]["identity"].as_str().map(str::to_owned)
     }
 
-    /// The member that a fault hits: more often the one that nodes write through.
+    /// The member that a fault hits: more often the one that nodes write through. A replica serves nobody, so it is spared.
     pub(super) fn hit(&self, dice: &mut Dice) -> usize {
+        if let Servers::Replicated(pair) = &self.servers {
+            return pair.source_number();
+        }
         let any = usize::try_from(dice.roll() % self.servers.members().len() as u64).expect("an index");
         let aims_at_writer = dice.between(0, 2) > 0;
         self.writer().filter(|_| aims_at_writer).unwrap_or(any)
@@ -167,7 +172,7 @@ impl Field {
     /// The words for a member in what was seen.
     pub(super) fn role(&self, number: usize) -> String {
         match self.writer() {
-            _ if !self.kind.is_cluster() => "the server".to_owned(),
+            _ if !self.kind.has_several_servers() => "the server".to_owned(),
             Some(writer) if writer == number => format!("member {number}, which nodes write through,"),
             _ => format!("member {number}"),
         }
@@ -242,6 +247,7 @@ fn servers(plan: &Plan) -> Servers {
             let surroundings = Surroundings { disk_mib, clock, ..Surroundings::default() };
             Servers::One(Box::new(Server::start_in(brand, surroundings, &[])))
         }
+        Kind::Replicated(brand) => Servers::Replicated(Replicated::start_in(brand, disk_mib, clock)),
         Kind::Galera | Kind::GaleraMultiWriter => {
             if let Some(why) = Galera::impossible() {
                 panic!("{why}");

@@ -14,12 +14,21 @@ pub enum Kind {
     GaleraMultiWriter,
     /// A group of Group Replication of three members with a single primary.
     Group,
+    /// A source of a brand and its asynchronous replica.
+    Replicated(Brand),
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Kind; 5] =
-        [Kind::One(Brand::MariaDb), Kind::One(Brand::MySql), Kind::Galera, Kind::GaleraMultiWriter, Kind::Group];
+    pub const ALL: [Kind; 7] = [
+        Kind::One(Brand::MariaDb),
+        Kind::One(Brand::MySql),
+        Kind::Galera,
+        Kind::GaleraMultiWriter,
+        Kind::Group,
+        Kind::Replicated(Brand::MariaDb),
+        Kind::Replicated(Brand::MySql),
+    ];
 
     /// Its name on command lines and in the names of reports.
     pub fn name(self) -> &'static str {
@@ -29,6 +38,8 @@ impl Kind {
             Kind::Galera => "galera",
             Kind::GaleraMultiWriter => "galera-multi-writer",
             Kind::Group => "group",
+            Kind::Replicated(Brand::MariaDb) => "mariadb-replica",
+            Kind::Replicated(Brand::MySql) => "mysql-replica",
         }
     }
 
@@ -39,6 +50,8 @@ impl Kind {
             Kind::Galera => "a Galera cluster of three, one writer",
             Kind::GaleraMultiWriter => "a Galera cluster of three, several writers",
             Kind::Group => "a group of three of Group Replication, single primary",
+            Kind::Replicated(Brand::MariaDb) => "a MariaDB source and its asynchronous replica",
+            Kind::Replicated(Brand::MySql) => "a MySQL source and its asynchronous replica",
         }
     }
 
@@ -48,8 +61,13 @@ impl Kind {
     }
 
     /// Whether it has several servers.
-    pub fn is_cluster(self) -> bool {
+    pub fn has_several_servers(self) -> bool {
         !matches!(self, Kind::One(_))
+    }
+
+    /// Whether its servers agree by themselves which of them takes writes.
+    pub fn is_cluster(self) -> bool {
+        matches!(self, Kind::Galera | Kind::GaleraMultiWriter | Kind::Group)
     }
 
     /// The classes of faults that make sense on it.
@@ -63,16 +81,19 @@ impl Kind {
             (
                 Class::MemberCutOff
                 | Class::MemberBehind
-                | Class::SwitchedOver
                 | Class::MemberOutside
                 | Class::ClusterCrashed
                 | Class::ClusterBehind,
-                Kind::One(_),
-            ) => Some("a server of its own has no other members"),
+                Kind::One(_) | Kind::Replicated(_),
+            ) => Some("there are no members that agree with each other"),
+            (Class::SwitchedOver, Kind::One(_)) => Some("no other server can take over"),
             (Class::BalancerRotates, Kind::One(_)) => Some("one server needs no balancer"),
             (Class::Restored, Kind::Galera | Kind::GaleraMultiWriter | Kind::Group) => {
                 Some("a member alone cannot go back in time; cluster-behind loses commits of the whole cluster")
             }
+            (Class::Restored, Kind::Replicated(_)) => Some("the replica has what is lost; failed-over loses commits of both"),
+            (Class::FailedOver, Kind::Replicated(_)) => None,
+            (Class::FailedOver, _) => Some("there is no asynchronous replica"),
             _ => None,
         }
     }
@@ -93,5 +114,7 @@ mod tests {
         assert_eq!(Kind::of_name("postgres"), None);
         assert!(Kind::Group.classes().contains(&Class::ClusterBehind));
         assert!(!Kind::One(Brand::MySql).classes().contains(&Class::MemberCutOff));
+        let replicated = Kind::Replicated(Brand::MySql).classes();
+        assert!(replicated.contains(&Class::FailedOver) && replicated.contains(&Class::SwitchedOver));
     }
 }

@@ -7,7 +7,7 @@ use mysql_async::prelude::Queryable;
 use super::class::Class;
 use super::dice::Dice;
 use super::field::{Field, is_at};
-use super::outcome::{Begun, Counters, comes, last_for, must_come};
+use super::outcome::{Begun, Struck, comes, last_for, must_come};
 use crate::databases::{Cut, Servers, blocking};
 use crate::processes::{has_ended, state};
 
@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// How long a question may take.
 const ASK: Duration = Duration::from_secs(3);
 
-pub(super) fn strike(class: Class, field: &Field, dice: &mut Dice) -> Counters {
+pub(super) fn strike(class: Class, field: &Field, dice: &mut Dice) -> Struck {
     match class {
         Class::MemberCutOff => cut_off(field, dice),
         Class::SwitchedOver => switched_over(field, dice),
@@ -27,10 +27,13 @@ pub(super) fn strike(class: Class, field: &Field, dice: &mut Dice) -> Counters {
 
 /// All members run and are with each other. What an earlier fault has left is mended; at last the cluster is made anew.
 pub(super) fn made_whole(field: &Field) -> Result<(), String> {
-    if !field.kind.is_cluster() {
+    if !field.kind.has_several_servers() {
         return Ok(());
     }
     let servers = &field.servers;
+    if let Servers::Replicated(pair) = servers {
+        return pair.mend();
+    }
     let mended = (0..servers.members().len()).try_for_each(|number| {
         let is_gone = has_ended(servers.members()[number].pid());
         if is_gone { servers.start_again(number) } else { servers.is_back(number) }
@@ -41,7 +44,7 @@ pub(super) fn made_whole(field: &Field) -> Result<(), String> {
     })
 }
 
-fn cut_off(field: &Field, dice: &mut Dice) -> Counters {
+fn cut_off(field: &Field, dice: &mut Dice) -> Struck {
     let network = field.servers.network()?;
     let number = field.hit(dice);
     let cut = *dice.pick(&[Cut::Members, Cut::Members, Cut::Deaf, Cut::Everybody]);
@@ -62,7 +65,7 @@ pub(super) fn is_left(field: &Field, number: usize) -> bool {
     servers.is_some_and(|servers| !servers.is_empty() && !servers.iter().any(|server| is_at(server, member)))
 }
 
-fn switched_over(field: &Field, dice: &mut Dice) -> Counters {
+fn switched_over(field: &Field, dice: &mut Dice) -> Struck {
     let number = field.writer().ok_or("no member takes writes")?;
     let member = &field.servers.members()[number];
     let next = (number + 1 + usize::from(dice.coin())) % field.servers.members().len();
@@ -76,6 +79,10 @@ fn switched_over(field: &Field, dice: &mut Dice) -> Counters {
         Servers::Group(group) => {
             blocking(group.make_primary(next))?;
             format!("member {next} was made the primary")
+        }
+        Servers::Replicated(pair) => {
+            pair.switch_over()?;
+            "the replica took over as planned".to_owned()
         }
         _ => {
             as_root(field, number, on)?;
@@ -125,7 +132,7 @@ fn would_take(field: &Field, number: usize) -> Result<(), String> {
     written.map_err(|_| "no answer".to_owned())?.map_err(|error| error.to_string())
 }
 
-fn outside(field: &Field, dice: &mut Dice) -> Counters {
+fn outside(field: &Field, dice: &mut Dice) -> Struck {
     let number = field.hit(dice);
     let (was, time, begun) = (field.role(number), dice.ms(3_000, 10_000), Begun::on(None));
     let member = &field.servers.members()[number];
@@ -168,7 +175,7 @@ fn made_anew(field: &Field) -> Result<usize, String> {
     Ok(most)
 }
 
-fn crashed(field: &Field, dice: &mut Dice) -> Counters {
+fn crashed(field: &Field, dice: &mut Dice) -> Struck {
     let pids: Vec<i32> = field.servers.members().iter().map(crate::databases::Server::pid).collect();
     let (begun, since) = (Begun::on(None), Instant::now());
     kill_all(field, dice.ms(0, 300));

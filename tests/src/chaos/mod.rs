@@ -8,6 +8,7 @@ mod clocks;
 mod dice;
 mod disks;
 mod ends;
+mod failed_over;
 mod field;
 mod kind;
 mod members;
@@ -30,7 +31,7 @@ pub use timing::Timing;
 pub use ways::Ways;
 
 use field::Hold;
-use outcome::Counters;
+use outcome::Struck;
 
 /// Strikes once. Waits first until no other strike is in its way ([`Class::reach`]), so that several threads may strike;
 /// then it ends within a few minutes at the most, whatever happens, and leaves nothing broken behind.
@@ -38,18 +39,19 @@ pub fn strike(class: Class, field: &Field, dice: &mut Dice) -> Outcome {
     if let Some(why) = field.kind.why_not(class) {
         return Outcome::NotEffective { why: why.to_owned() };
     }
-    let counters = match field.hold(class, dice) {
+    let struck = match field.hold(class, dice) {
         Hold::Node(target, _busy) => on_node(class, field, target, dice),
         Hold::Database(_busy) => on_database(class, field, dice),
         Hold::Alone(_busy) => match class {
             Class::ClusterBehind => members::made_whole(field).and_then(|()| restored::behind(field, dice)),
+            Class::FailedOver => members::made_whole(field).and_then(|()| failed_over::strike(field, dice)),
             _ => restored::older_state(field, dice),
         },
     };
-    counters.into()
+    struck.into()
 }
 
-fn on_node(class: Class, field: &Field, target: &Target, dice: &mut Dice) -> Counters {
+fn on_node(class: Class, field: &Field, target: &Target, dice: &mut Dice) -> Struck {
     match class {
         Class::WireCutBefore
         | Class::WireCutAfter
@@ -63,7 +65,7 @@ fn on_node(class: Class, field: &Field, target: &Target, dice: &mut Dice) -> Cou
     }
 }
 
-fn on_database(class: Class, field: &Field, dice: &mut Dice) -> Counters {
+fn on_database(class: Class, field: &Field, dice: &mut Dice) -> Struck {
     members::made_whole(field)?;
     match class {
         Class::DatabaseKilled | Class::DatabaseRestarted | Class::DatabaseFrozen => ends::strike(class, field, dice),

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::class::Class;
 use super::dice::Dice;
 use super::field::{Field, Target};
-use super::outcome::{Begun, Counters, comes, last_for, must_come};
+use super::outcome::{Begun, Struck, comes, last_for, must_come};
 use crate::processes::{children, environment, keeper, state};
 use crate::server::Server;
 
@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(40);
 /// How long one question to a node may take.
 const ASK: Duration = Duration::from_secs(5);
 
-pub(super) fn strike(class: Class, field: &Field, target: &Target, dice: &mut Dice) -> Counters {
+pub(super) fn strike(class: Class, field: &Field, target: &Target, dice: &mut Dice) -> Struck {
     let half_a_lease = u64::try_from(field.timing.self_kill_after.as_millis() / 2).unwrap_or(u64::MAX);
     let most_of_a_pause = u64::try_from(field.timing.pause.as_millis() * 4 / 5).unwrap_or(u64::MAX);
     match class {
@@ -95,7 +95,7 @@ impl Drop for Stopped {
     }
 }
 
-fn frozen(target: &Target, pid: i32, what: &str, time: Duration) -> Counters {
+fn frozen(target: &Target, pid: i32, what: &str, time: Duration) -> Struck {
     let begun = Begun::on(Some(target.name()));
     let stopped = Stopped::new(pid)?;
     last_for(time);
@@ -111,7 +111,7 @@ fn replaced(target: &Target, ends_before: usize) -> Result<String, String> {
     Ok(target.member.ends()[ends_before].1.clone())
 }
 
-fn node_killed(target: &Target) -> Counters {
+fn node_killed(target: &Target) -> Struck {
     let (pid, ends_before) = (running(target)?.pid(), target.member.ends().len());
     let begun = Begun::on(Some(target.name()));
     send(pid, Signal::SIGKILL)?;
@@ -120,7 +120,7 @@ fn node_killed(target: &Target) -> Counters {
     if how.contains("SIGKILL") { Ok(begun.seen(evidence)) } else { Err(evidence) }
 }
 
-fn keeper_killed(target: &Target) -> Counters {
+fn keeper_killed(target: &Target) -> Struck {
     let (pid, ends_before) = (keeper_of(target)?, target.member.ends().len());
     let begun = Begun::on(Some(target.name()));
     send(pid, Signal::SIGKILL)?;
@@ -139,7 +139,7 @@ fn has_session(field: &Field, target: &Target) -> Option<bool> {
     Some(sessions.any(|session| session["node"] == target.name() && session["state"] == "live"))
 }
 
-fn frozen_past_lease(field: &Field, target: &Target) -> Counters {
+fn frozen_past_lease(field: &Field, target: &Target) -> Struck {
     let server = running(target)?;
     must_come(PATIENCE, "the node has a session", || has_session(field, target) == Some(true))?;
     let (pid, ends_before) = (server.pid(), target.member.ends().len());
@@ -156,7 +156,7 @@ fn frozen_past_lease(field: &Field, target: &Target) -> Counters {
         .seen(format!("process {pid} was in state T; its session was ended after {after:?}; then it ended ({how})")))
 }
 
-fn child_killed(field: &Field, target: &Target, dice: &mut Dice) -> Counters {
+fn child_killed(field: &Field, target: &Target, dice: &mut Dice) -> Struck {
     let (pid, run) = child_of(target, dice)?;
     let begun = Begun::on(Some(target.name()));
     send(pid, Signal::SIGKILL)?;

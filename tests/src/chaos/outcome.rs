@@ -23,18 +23,18 @@ pub struct Seen {
     pub from_us: u64,
     /// When it was undone and what it hurt was seen to be back.
     pub until_us: u64,
-    /// The node that it counters; none where it counters the database.
+    /// The node that it strikes; none where it strikes the database.
     pub node: Option<String>,
     /// By how much the database's clock was moved meanwhile, which due times follow; 0 for all but one class.
     pub database_clock_ms: i64,
 }
 
 /// The answer of a strike: the observation, or why it does not count.
-pub(super) type Counters = Result<Seen, String>;
+pub(super) type Struck = Result<Seen, String>;
 
-impl From<Counters> for Outcome {
-    fn from(counters: Counters) -> Self {
-        match counters {
+impl From<Struck> for Outcome {
+    fn from(struck: Struck) -> Self {
+        match struck {
             Ok(seen) => Outcome::Effective(seen),
             Err(why) => Outcome::NotEffective { why },
         }

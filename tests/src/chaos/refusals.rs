@@ -8,7 +8,7 @@ use mysql_async::{Conn, Error};
 use super::class::Class;
 use super::dice::Dice;
 use super::field::Field;
-use super::outcome::{Begun, Counters};
+use super::outcome::{Begun, Struck};
 use super::probe::{self, Write};
 use crate::databases::{Server, blocking};
 
@@ -32,7 +32,7 @@ const OF_NODES: &str = "SELECT id FROM information_schema.processlist WHERE user
 const WAITING: &str = "SELECT state FROM information_schema.processlist \
                        WHERE user = 'carillon' AND state LIKE 'Waiting for % lock'";
 
-pub(super) fn strike(class: Class, field: &Field, dice: &mut Dice) -> Counters {
+pub(super) fn strike(class: Class, field: &Field, dice: &mut Dice) -> Struck {
     let begun = Begun::on(None);
     let time = dice.ms(300, 3_000);
     let writer = field.writer().ok_or("no server takes writes")?;

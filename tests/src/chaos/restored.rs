@@ -14,7 +14,7 @@ use mysql_async::prelude::Queryable;
 
 use super::dice::Dice;
 use super::field::{Field, Target};
-use super::outcome::{Begun, Counters, last_for, must_come, now_us};
+use super::outcome::{Begun, Struck, last_for, must_come, now_us};
 use super::wire::Flow;
 use crate::databases::blocking;
 use crate::server::binary;
@@ -25,7 +25,7 @@ const ASK: Duration = Duration::from_secs(3);
 /// The words of nodes that have noticed.
 const WENT_BACK: &str = "the database went back in time";
 
-pub(super) fn older_state(field: &Field, dice: &mut Dice) -> Counters {
+pub(super) fn older_state(field: &Field, dice: &mut Dice) -> Struck {
     let copies = Copies::of(field);
     let begun = Begun::on(None);
     field.server().stop();
@@ -52,7 +52,7 @@ pub(super) fn older_state(field: &Field, dice: &mut Dice) -> Counters {
 }
 
 /// The whole cluster is made anew from a member that was dead for a while; the others then take its state.
-pub(super) fn behind(field: &Field, dice: &mut Dice) -> Counters {
+pub(super) fn behind(field: &Field, dice: &mut Dice) -> Struck {
     let (servers, writer) = (&field.servers, field.writer().unwrap_or(0));
     let members = servers.members();
     let late = (writer + 1 + usize::from(dice.coin())) % members.len();
@@ -81,7 +81,7 @@ pub(super) fn behind(field: &Field, dice: &mut Dice) -> Counters {
 }
 
 /// Waits until every node has given some signs of life, and a while.
-fn go_on(field: &Field, dice: &mut Dice) -> Result<(), String> {
+pub(super) fn go_on(field: &Field, dice: &mut Dice) -> Result<(), String> {
     let mut first = BTreeMap::new();
     must_come(PATIENCE, "the nodes give signs of life", || {
         let now = sequences(field).unwrap_or_default();
@@ -96,7 +96,7 @@ fn go_on(field: &Field, dice: &mut Dice) -> Result<(), String> {
 
 /// The newer state goes with `swap`, which tells when. Nodes notice and people accept it; if no node is left that could notice, the newer
 /// state comes back.
-fn lost(
+pub(super) fn lost(
     field: &Field,
     dice: &mut Dice,
     from_us: u64,

@@ -26,7 +26,7 @@ impl Timing {
     pub fn of(config: &str, kind: Kind) -> Self {
         let (self_kill_after, expire_after) = match kind {
             _ if config.contains("[session]") => (12, 20),
-            Kind::One(_) => (12, 20),
+            Kind::One(_) | Kind::Replicated(_) => (12, 20),
             Kind::Galera | Kind::GaleraMultiWriter => (18, 26),
             Kind::Group => (30, 40),
         };

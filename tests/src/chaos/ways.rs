@@ -25,7 +25,7 @@ impl Ways {
         match kind {
             Kind::One(_) => Ways::Named,
             Kind::Galera => Ways::Balanced,
-            Kind::GaleraMultiWriter | Kind::Group => Ways::Mixed,
+            Kind::GaleraMultiWriter | Kind::Group | Kind::Replicated(_) => Ways::Mixed,
         }
     }
 

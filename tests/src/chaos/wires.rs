@@ -5,14 +5,14 @@ use std::time::Duration;
 use super::class::Class;
 use super::dice::Dice;
 use super::field::Target;
-use super::outcome::{Begun, Counters, comes, last_for};
+use super::outcome::{Begun, Struck, comes, last_for};
 use super::wire::{Aim, Flow, Snare};
 
 /// How long a statement of the kind may take to come by.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Sets a trap for one statement and tells what became of it.
-pub(super) fn snare(class: Class, target: &Target, dice: &mut Dice) -> Counters {
+pub(super) fn snare(class: Class, target: &Target, dice: &mut Dice) -> Struck {
     let aim = *dice.pick(&Aim::ALL);
     let snare = match class {
         Class::WireCutBefore => Snare::CutBefore,
@@ -41,7 +41,7 @@ pub(super) fn snare(class: Class, target: &Target, dice: &mut Dice) -> Counters 
 }
 
 /// Lets nothing pass for a while, in one direction or in both.
-pub(super) fn close(class: Class, target: &Target, dice: &mut Dice) -> Counters {
+pub(super) fn close(class: Class, target: &Target, dice: &mut Dice) -> Struck {
     let (flow, what) = match (class, dice.coin()) {
         (Class::WireBlackHole, _) => (Flow::CLOSED, "both ways"),
         (_, true) => (Flow { to_server: true, to_node: false }, "from the server"),

@@ -16,7 +16,7 @@ use crate::chaos::{Class, Dice, Field, Outcome, Reach, strike};
 #[derive(Debug, Clone, Default)]
 pub struct Tally {
     /// How often it was tried.
-    pub counters: u64,
+    pub strikes: u64,
     /// How often it was seen to take effect; the others do not count.
     pub effective: u64,
     /// Why it did not, the last time.
@@ -28,7 +28,7 @@ const NO_TURN: &str = "its turn did not come";
 
 /// All strikes of a run.
 #[derive(Debug, Default)]
-pub struct Counters {
+pub struct Strikes {
     /// By class.
     pub tally: BTreeMap<Class, Tally>,
     /// The effective ones, as the checker reads them and with what was seen.
@@ -43,7 +43,7 @@ struct Lane {
     pause_ms: (u64, u64),
 }
 
-/// How hard it is counters.
+/// How hard the faults strike.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pace {
     /// How many strike at wires at the same time.
@@ -78,12 +78,12 @@ fn lanes(classes: &[Class], is_cluster: bool, pace: Pace) -> Vec<Lane> {
 }
 
 /// Strikes in all lanes until it is over; what is under way then comes to its end.
-pub fn strike_all(field: &Field, classes: &[Class], seed: u64, pace: Pace, over: &AtomicBool) -> Counters {
-    let counters = Mutex::new(Counters::of(classes));
+pub fn strike_all(field: &Field, classes: &[Class], seed: u64, pace: Pace, over: &AtomicBool) -> Strikes {
+    let strikes = Mutex::new(Strikes::of(classes));
     std::thread::scope(|scope| {
         for (n, lane) in lanes(classes, field.kind.is_cluster(), pace).into_iter().enumerate() {
             let mut dice = Dice::new(seed.wrapping_mul(1_000).wrapping_add(n as u64));
-            let counters = &counters;
+            let strikes = &strikes;
             scope.spawn(move || {
                 // Each class comes once before one comes again: the rare lane has few turns.
                 let mut turns: Vec<Class> = Vec::new();
@@ -97,16 +97,16 @@ pub fn strike_all(field: &Field, classes: &[Class], seed: u64, pace: Pace, over:
                     let begun_us = now();
                     let outcome = catch_unwind(AssertUnwindSafe(|| strike(class, field, &mut dice)));
                     let outcome = outcome.unwrap_or(Outcome::NotEffective { why: "it panicked".to_owned() });
-                    let mut counters = counters.lock().unwrap_or_else(PoisonError::into_inner);
+                    let mut strikes = strikes.lock().unwrap_or_else(PoisonError::into_inner);
                     if class.loses_commits() {
-                        counters.lossy.push((begun_us, now()));
+                        strikes.lossy.push((begun_us, now()));
                     }
-                    counters.note(class, outcome);
+                    strikes.note(class, outcome);
                 }
             });
         }
     });
-    counters.into_inner().unwrap_or_else(PoisonError::into_inner)
+    strikes.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Waits; whether it is not over.
@@ -118,7 +118,7 @@ fn rest(over: &AtomicBool, pause: Duration) -> bool {
     !over.load(Ordering::Relaxed)
 }
 
-impl Counters {
+impl Strikes {
     /// None of these has been tried yet.
     fn of(classes: &[Class]) -> Self {
         let untried = || Tally { why_not: NO_TURN.to_owned(), ..Tally::default() };
@@ -127,10 +127,10 @@ impl Counters {
 
     fn note(&mut self, class: Class, outcome: Outcome) {
         let tally = self.tally.entry(class).or_default();
-        if tally.counters == 0 {
+        if tally.strikes == 0 {
             tally.why_not.clear();
         }
-        tally.counters += 1;
+        tally.strikes += 1;
         match outcome {
             Outcome::Effective(seen) => {
                 tally.effective += 1;
@@ -162,10 +162,10 @@ mod tests {
 
     #[test]
     fn a_class_whose_turn_did_not_come_is_told() {
-        let mut counters = Counters::of(&[Class::NodeKilled, Class::MemberCutOff]);
-        counters.note(Class::NodeKilled, Outcome::NotEffective { why: "it was gone".to_owned() });
-        let why: Vec<&str> = counters.tally.values().map(|tally| &*tally.why_not).collect();
+        let mut strikes = Strikes::of(&[Class::NodeKilled, Class::MemberCutOff]);
+        strikes.note(Class::NodeKilled, Outcome::NotEffective { why: "it was gone".to_owned() });
+        let why: Vec<&str> = strikes.tally.values().map(|tally| &*tally.why_not).collect();
         assert_eq!(why, ["it was gone", NO_TURN]);
-        assert_eq!((counters.effective(), counters.classes()), (0, 0));
+        assert_eq!((strikes.effective(), strikes.classes()), (0, 0));
     }
 }

@@ -9,7 +9,7 @@ use mysql_async::Conn;
 use mysql_async::prelude::Queryable;
 
 use super::caller::now;
-use crate::chaos::Field;
+use crate::chaos::{Field, Kind};
 use crate::databases::blocking;
 
 /// So many clients swap; on a cluster each at another member.
@@ -40,12 +40,26 @@ pub struct Swaps {
     pub last: Vec<u64>,
 }
 
-/// Makes the rows.
+/// The account of the clients. What is closed for writing is closed for it, as it is not for root.
+const USER: &str = "swapper";
+
+/// Makes the rows and the account.
 pub fn prepare(field: &Field) {
     let rows: Vec<String> = (0..ROWS).map(|row| format!("({row}, 0)")).collect();
     let insert = format!("INSERT INTO swap VALUES {}", rows.join(", "));
     let create = "CREATE TABLE swap (id INT PRIMARY KEY, version BIGINT UNSIGNED NOT NULL)";
-    blocking(field.probe.run(&[create, &insert]));
+    blocking(async {
+        field.probe.run(&[create, &insert]).await;
+        let writer = field.writer().expect("a server takes writes");
+        let mut root = field.servers.members()[writer].root().await;
+        let user = format!("CREATE USER {USER}@'%'");
+        let grant = format!("GRANT ALL ON {}.* TO {USER}@'%'", field.probe.name);
+        // It asks whether the member takes writes.
+        let of_group = format!("GRANT SELECT ON performance_schema.replication_group_members TO {USER}@'%'");
+        for sql in [Some(user), Some(grant), (field.kind == Kind::Group).then_some(of_group)].iter().flatten() {
+            root.query_drop(sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
+        }
+    });
 }
 
 /// Swaps until it is over.
@@ -91,7 +105,11 @@ async fn once(
 ) -> Option<(Conn, Option<u64>)> {
     let mut conn = match conn {
         Some(conn) => conn,
-        None => field.servers.members()[number].try_root().await.ok()?,
+        None => {
+            let member = &field.servers.members()[number];
+            let url = format!("mysql://{USER}@{}:{}/?prefer_socket=false", member.host(), member.port());
+            Conn::from_url(url).await.ok()?
+        }
     };
     if field.servers.asks_for_writer(&mut conn).await != Some(true) {
         return None;

@@ -28,7 +28,7 @@ use crate::chaos::{self, Class, Dice, Field, Kind, Timing, Ways};
 use crate::cluster::Witness;
 use crate::server::wait_until_within;
 use caller::{Caller, now};
-use faults::{Counters, Pace};
+use faults::{Strikes, Pace};
 use load::Made;
 use lost_updates::Swaps;
 use receivers::Receivers;
@@ -51,7 +51,7 @@ pub struct ChaosRun {
     pub jobs: usize,
     /// The faults.
     pub classes: Vec<Class>,
-    /// How hard it is counters.
+    /// How hard the faults strike.
     pub pace: Pace,
     /// `[session]` of each node.
     pub session: &'static str,
@@ -66,7 +66,7 @@ pub struct Told {
     /// The verdict of the checker.
     pub verdict: Verdict,
     /// The strikes.
-    pub counters: Counters,
+    pub strikes: Strikes,
     /// How many processes of nodes ended, by exit status.
     pub ends: BTreeMap<String, u64>,
     /// How nodes ended that were asked to, at last.
@@ -122,14 +122,14 @@ impl ChaosRun {
         let made = self.create(&caller, (from_us, from_us + micros(self.length)));
         lost_updates::prepare(&field);
         let over = AtomicBool::new(false);
-        let (counters, acts, rested, watched, swaps) = std::thread::scope(|scope| {
+        let (strikes, acts, rested, watched, swaps) = std::thread::scope(|scope| {
             let watching = scope.spawn(|| watch::watch(&field, &over));
             let swapping = scope.spawn(|| lost_updates::swap(&field, &over));
-            let (counters, mut acts) = self.storm(&field, &caller, &made, from_us);
+            let (strikes, mut acts) = self.storm(&field, &caller, &made, from_us);
             let rested = rest::come_to_rest(&field, &caller, &mut acts, made[0].job.until_us, PATIENCE);
             over.store(true, Ordering::Relaxed);
             let swaps: Swaps = swapping.join().expect("the swaps end");
-            (counters, acts, rested, watching.join().expect("the watch ends"), swaps)
+            (strikes, acts, rested, watching.join().expect("the watch ends"), swaps)
         });
         let windows = watch::windows(&field);
         receivers.calm_down();
@@ -141,16 +141,16 @@ impl ChaosRun {
         self.keep("jobs.json", &plan.to_json());
         self.keep("runs.json", &json!(runs));
         self.keep("alerts.json", &alerts);
-        self.keep("faults.json", &Evidence::faults_json(&counters.faults, &ends));
+        self.keep("faults.json", &Evidence::faults_json(&strikes.faults, &ends));
         self.keep("outages.json", &json!(outages::outages(&watched, &windows, from_us, now())));
         let verdict = judge(&Evidence::read(&self.dir).expect("what was just written can be read"));
         let writable: Vec<Value> = watched.iter().map(liveness::Writable::to_json).collect();
         self.keep("writable.json", &json!(writable));
-        let needless = self.needless(&field, &ends, &counters, &watched);
-        let false_alarms = liveness::false_alarms(&windows, &counters.lossy);
+        let needless = self.needless(&field, &ends, &strikes, &watched);
+        let false_alarms = liveness::false_alarms(&windows, &strikes.lossy);
         let false_alarms = false_alarms.iter().map(|window| format!("{window:?}")).collect();
         let fenced = liveness::fenced(&ends);
-        let lost_updates = swaps.lost(&counters.lossy);
+        let lost_updates = swaps.lost(&strikes.lossy);
         let (drained, bad_lines) = self.take_down(field);
         let mut by_status = BTreeMap::new();
         for end in ends {
@@ -158,7 +158,7 @@ impl ChaosRun {
         }
         Told {
             verdict,
-            counters,
+            strikes,
             ends: by_status,
             drained,
             bad_lines,
@@ -194,10 +194,10 @@ impl ChaosRun {
         &self,
         field: &Field,
         ends: &[End],
-        counters: &Counters,
+        strikes: &Strikes,
         servers: &[liveness::Writable],
     ) -> Vec<String> {
-        let faults: Vec<Fault> = counters.faults.iter().filter_map(|fault| Fault::from_json(fault).ok()).collect();
+        let faults: Vec<Fault> = strikes.faults.iter().filter_map(|fault| Fault::from_json(fault).ok()).collect();
         let Timing { heartbeat, self_kill_after, .. } = field.timing;
         // A sign of life that is lost on its way is followed by another one.
         let periods = liveness::Periods {
@@ -249,7 +249,7 @@ impl ChaosRun {
         caller: &Caller,
         made: &[Made],
         from_us: i64,
-    ) -> (Counters, Vec<carillon_checker::Act>) {
+    ) -> (Strikes, Vec<carillon_checker::Act>) {
         let definitions: Vec<Value> = made.iter().map(|made| made.definition.clone()).collect();
         wait_until_us(from_us + micros(CALM));
         let over = AtomicBool::new(false);

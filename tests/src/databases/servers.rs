@@ -11,6 +11,7 @@ use super::database::Database;
 use super::galera::{Galera, OUTSIDE};
 use super::group::Group;
 use super::network::Network;
+use super::replicated::Replicated;
 use super::server::Server;
 use crate::processes::has_ended;
 
@@ -27,6 +28,8 @@ pub enum Servers {
     Galera(Galera),
     /// A group of Group Replication with a single primary.
     Group(Group),
+    /// A source and its asynchronous replica.
+    Replicated(Replicated),
 }
 
 impl Servers {
@@ -36,6 +39,7 @@ impl Servers {
             Servers::One(server) => slice::from_ref(server),
             Servers::Galera(galera) => galera.members(),
             Servers::Group(group) => group.members(),
+            Servers::Replicated(pair) => pair.servers(),
         }
     }
 
@@ -45,7 +49,7 @@ impl Servers {
     /// Where they are reached at 127.0.0.1.
     pub fn network(&self) -> Result<&Network, String> {
         let network = match self {
-            Servers::One(_) => None,
+            Servers::One(_) | Servers::Replicated(_) => None,
             Servers::Galera(galera) => galera.network(),
             Servers::Group(group) => group.network(),
         };
@@ -58,6 +62,7 @@ impl Servers {
             Servers::One(server) => server.database().await,
             Servers::Galera(galera) => galera.database().await,
             Servers::Group(group) => group.database().await,
+            Servers::Replicated(pair) => pair.source().database().await,
         }
     }
 
@@ -79,6 +84,7 @@ impl Servers {
                 self.runs(number)?;
                 blocking(group.join(number))
             }
+            Servers::Replicated(pair) => pair.start_again(number),
         }
     }
 
@@ -91,6 +97,7 @@ impl Servers {
             Servers::One(_) => Ok(()),
             Servers::Galera(galera) => galera.is_back_within(number, PATIENCE),
             Servers::Group(group) => blocking(group.join(number)),
+            Servers::Replicated(pair) => pair.mend(),
         }
     }
 
@@ -101,6 +108,7 @@ impl Servers {
     pub fn most_advanced(&self) -> Result<usize, String> {
         match self {
             Servers::One(_) => Ok(0),
+            Servers::Replicated(pair) => Ok(pair.source_number()),
             Servers::Galera(galera) => galera.most_advanced(),
             Servers::Group(group) => {
                 (0..group.members().len()).try_for_each(|number| self.runs(number))?;
@@ -116,7 +124,7 @@ impl Servers {
     /// Says what did not come.
     pub fn bootstrap(&self, number: usize) -> Result<(), String> {
         match self {
-            Servers::One(_) => Err("a server of its own is no cluster".to_owned()),
+            Servers::One(_) | Servers::Replicated(_) => Err("these servers are no cluster".to_owned()),
             Servers::Galera(galera) => galera.bootstrap(number),
             Servers::Group(group) => {
                 self.runs(number)?;
@@ -162,7 +170,7 @@ impl Servers {
     /// The statement that a member answers with 1 if it takes writes of the whole cluster.
     pub fn question_for_writer(&self) -> &'static str {
         match self {
-            Servers::One(_) => "SELECT @@GLOBAL.read_only = 0",
+            Servers::One(_) | Servers::Replicated(_) => "SELECT @@GLOBAL.read_only = 0",
             Servers::Galera(_) => GALERA_WRITER,
             Servers::Group(_) => GROUP_WRITER,
         }

@@ -1,4 +1,4 @@
-//! Every fault of chaos runs is counters once, on two nodes with a handful of jobs: it takes effect, and the cluster gets over
+//! Every fault of chaos runs strikes once, on two nodes with a handful of jobs: it takes effect, and the cluster gets over
 //! it.
 
 use std::time::{Duration, Instant};
@@ -75,7 +75,7 @@ fn gets_over(class: Class, field: &Field, witness: &Witness) {
 const STRIKES: usize = 6;
 
 /// The observation of the first strike that took effect.
-fn counters(class: Class, field: &Field, dice: &mut Dice) -> Seen {
+fn struck(class: Class, field: &Field, dice: &mut Dice) -> Seen {
     let mut missed = Vec::new();
     for _ in 0..STRIKES {
         let begun = Instant::now();
@@ -99,7 +99,7 @@ pub fn take_effect(classes: &[Class], field: &Field, witness: &Witness) {
             carillon_tests::skipped::tell(&format!("{} of chaos: {why}", class.name()));
             continue;
         }
-        let seen = counters(*class, field, &mut dice);
+        let seen = struck(*class, field, &mut dice);
         assert!(seen.from_us < seen.until_us, "{seen:?}");
         gets_over(*class, field, witness);
     }

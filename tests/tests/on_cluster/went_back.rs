@@ -304,11 +304,12 @@ fn a_replica_that_lags_behind_takes_over_and_nothing_starts_twice() {
     let names = eager(&nodes[0], &witness);
     wait_for_more(&witness, 5 * JOBS);
     let before = heartbeats(&nodes[0]).into_iter().min().expect("sessions");
-    servers.let_it_fall_behind();
+    servers.let_it_fall_behind().unwrap_or_else(|why| panic!("{why}"));
     wait_for_more(&witness, 10 * JOBS);
     let after = heartbeats(&nodes[0]).into_iter().min().expect("sessions");
     wait_for_heartbeats(&nodes[0], Duration::from_secs(1));
-    servers.fail_over();
+    let former = servers.source_number();
+    servers.fail_over().unwrap_or_else(|why| panic!("{why}"));
 
     nothing_starts(&nodes, &witness);
     let window = open_window(&nodes);
@@ -316,7 +317,8 @@ fn a_replica_that_lags_behind_takes_over_and_nothing_starts_twice() {
     let said = accept_in_time(&nodes[1]);
     assert!(said.contains("Accepted"), "{said}");
     go_on(&nodes, &witness);
-    servers.bring_back_the_source().unwrap_or_else(|why| panic!("{why}"));
+    // Closed for writing, as people should start it.
+    servers.start_again(former).unwrap_or_else(|why| panic!("{why}"));
     wait_for_more(&witness, 5 * JOBS);
 
     let verdict = judge(&witness, &settled(&nodes[0], &names), &window, true);
