@@ -6,7 +6,7 @@ use mysql_async::prelude::Queryable;
 
 use super::dice::Dice;
 use super::field::{Field, Target};
-use super::outcome::{Begun, Struck, Seen, comes, last_for, must_come, now_us};
+use super::outcome::{Begun, Seen, Struck, comes, last_for, must_come, now_us};
 use crate::databases::{Server, blocking};
 
 /// How long it may take until a jump is seen.

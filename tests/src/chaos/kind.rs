@@ -91,7 +91,9 @@ impl Kind {
             (Class::Restored, Kind::Galera | Kind::GaleraMultiWriter | Kind::Group) => {
                 Some("a member alone cannot go back in time; cluster-behind loses commits of the whole cluster")
             }
-            (Class::Restored, Kind::Replicated(_)) => Some("the replica has what is lost; failed-over loses commits of both"),
+            (Class::Restored, Kind::Replicated(_)) => {
+                Some("the replica has what is lost; failed-over loses commits of both")
+            }
             (Class::FailedOver, Kind::Replicated(_)) => None,
             (Class::FailedOver, _) => Some("there is no asynchronous replica"),
             _ => None,

@@ -28,7 +28,7 @@ use crate::chaos::{self, Class, Dice, Field, Kind, Timing, Ways};
 use crate::cluster::Witness;
 use crate::server::wait_until_within;
 use caller::{Caller, now};
-use faults::{Strikes, Pace};
+use faults::{Pace, Strikes};
 use load::Made;
 use lost_updates::Swaps;
 use receivers::Receivers;
@@ -190,13 +190,7 @@ impl ChaosRun {
     }
 
     /// The nodes that ended though there was a writer.
-    fn needless(
-        &self,
-        field: &Field,
-        ends: &[End],
-        strikes: &Strikes,
-        servers: &[liveness::Writable],
-    ) -> Vec<String> {
+    fn needless(&self, field: &Field, ends: &[End], strikes: &Strikes, servers: &[liveness::Writable]) -> Vec<String> {
         let faults: Vec<Fault> = strikes.faults.iter().filter_map(|fault| Fault::from_json(fault).ok()).collect();
         let Timing { heartbeat, self_kill_after, .. } = field.timing;
         // A sign of life that is lost on its way is followed by another one.
