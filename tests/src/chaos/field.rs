@@ -247,7 +247,7 @@ fn servers(plan: &Plan) -> Servers {
             let surroundings = Surroundings { disk_mib, clock, ..Surroundings::default() };
             Servers::One(Box::new(Server::start_in(brand, surroundings, &[])))
         }
-        Kind::Replicated(brand) => Servers::Replicated(Replicated::start_in(brand, disk_mib, clock)),
+        Kind::Replicated(brand) => Servers::Replicated(Box::new(Replicated::start_in(brand, disk_mib, clock))),
         Kind::Galera | Kind::GaleraMultiWriter => {
             if let Some(why) = Galera::impossible() {
                 panic!("{why}");

@@ -29,7 +29,7 @@ pub enum Servers {
     /// A group of Group Replication with a single primary.
     Group(Group),
     /// A source and its asynchronous replica.
-    Replicated(Replicated),
+    Replicated(Box<Replicated>),
 }
 
 impl Servers {
