@@ -96,6 +96,13 @@ const ALLOWED: &[(&str, Story)] = &[
         w.lives.retain(|life| life.run != "a-3-1");
         w.fault(Some("n"), T + S, T + 3 * S);
     }),
+    ("a command that was killed as the lease was over, which its node renewed right after", |w| {
+        w.record("a-3-1").status = "lost".into();
+        w.record("a-3-1").reason = "the node did not renew its lease in time".into();
+        w.record("a-3-1").exit_code = None;
+        w.life("a-3-1").end = None;
+        w.fault(Some("n"), T + S, T + 3 * S);
+    }),
     ("a second attempt, when the record of the first went with lost commits", |w| {
         w.fault(None, T + 2 * S, T + 4 * S).loses_commits = true;
         w.record("r-3-1").attempt = 2;

@@ -182,7 +182,14 @@ const DOCTORED: &[(&[Kind], &str, Doctored)] = &[
         w.lives.retain(|life| life.run != "a-3-1");
         w.fault(Some("other"), T + S, T + 3 * S);
     }),
-    (&[Kind::UnexplainedLoss], "a command began, and its lease was over later, but its node lived", |w| {
+    (&[Kind::UnexplainedLoss], "a command was killed, as the lease was over, and nothing hindered its node", |w| {
+        w.record("a-3-1").status = "lost".into();
+        w.record("a-3-1").reason = "the node did not renew its lease in time".into();
+        w.record("a-3-1").exit_code = None;
+        w.life("a-3-1").end = None;
+        w.fault(Some("other"), T + S, T + 3 * S);
+    }),
+    (&[Kind::UnexplainedLoss], "a command came to its end, and is lost as the lease was over", |w| {
         w.record("a-3-1").status = "lost".into();
         w.record("a-3-1").reason = "the node did not renew its lease in time".into();
         w.record("a-3-1").exit_code = None;

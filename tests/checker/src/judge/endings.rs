@@ -101,14 +101,16 @@ fn loss_explained(case: &Case, record: &Record, life: Option<&Life>) -> bool {
     }
 }
 
-/// Its command never began, as the lease was over by then. The node may have renewed it right after: it goes on, and only this run is lost.
+/// Its command did not begin, or was killed, as the lease was over. The node may have renewed it right after: for the keeper the clock comes
+/// first. So the node goes on, and only such runs are lost.
 fn was_fenced_off(case: &Case, record: &Record, life: Option<&Life>) -> bool {
     let until_us = record.finished_us.unwrap_or(record.due_us);
     let hinders = |fault: &Fault| {
         fault.node.as_ref().is_none_or(|node| record.node.as_ref() == Some(node))
             && fault.touches(until_us - LONGEST_LEASE_US, until_us, 0)
     };
-    life.is_none() && record.reason == LEASE_OVER && case.evidence.faults.iter().any(hinders)
+    let has_ended = life.is_some_and(|life| life.end.is_some());
+    !has_ended && record.reason == LEASE_OVER && case.evidence.faults.iter().any(hinders)
 }
 
 fn was_cancelled(case: &Case, record: &Record) -> bool {
