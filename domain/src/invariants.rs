@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;
 
-use crate::alert::{DeliveryState, Notice, State};
+use crate::alert::{Delivery, DeliveryState, Notice, State};
 use crate::firing::{Firing, FiringKey, Held, JobState, Phase, TransitionKind};
 use crate::id::{JobId, RunId, SessionId};
 use crate::job::{Job, OnLost};
@@ -225,8 +225,14 @@ pub fn is_told(fact: &impl fmt::Debug, told: bool) -> Verdict {
     hold(told, Invariant::L3, || format!("nobody was told of {fact:?}"))
 }
 
-/// L3 over one delivery: how it stands, and how often its receiver has heard it.
-pub fn has_arrived(delivery: u64, state: DeliveryState, heard: usize) -> Verdict {
-    let arrived = matches!(state, DeliveryState::Sent { .. }) && heard > 0;
-    hold(arrived, Invariant::L3, || format!("delivery {delivery} was heard {heard} times and is {state:?}"))
+/// L3 over one delivery: how it stands, how often its receiver has heard it, and how often that refused it for good. Enough refusals end it.
+pub fn has_arrived(delivery: u64, state: DeliveryState, heard: usize, refused: u32) -> Verdict {
+    let is_over = match state {
+        DeliveryState::Sent { .. } => heard > 0,
+        DeliveryState::Dead { .. } => refused >= Delivery::MOST_REFUSALS,
+        DeliveryState::Waiting { .. } | DeliveryState::Sending { .. } => false,
+    };
+    hold(is_over, Invariant::L3, || {
+        format!("delivery {delivery} was heard {heard} times, refused for good {refused} times, and is {state:?}")
+    })
 }

@@ -118,7 +118,8 @@ impl Node {
     }
 
     pub(super) fn settle_if_needed(&mut self, now: BootTime) {
-        if self.flight.settles() || self.worklists.outcome_unknown.is_empty() && self.to_recheck.is_empty() {
+        let nothing_to_ask = self.worklists.outcome_unknown.is_empty() && self.to_recheck.is_empty();
+        if nothing_to_ask || self.flight.settles() || self.has_to_write_back() {
             return;
         }
         if let Some(until) = self.agenda.backoffs.until(CallKind::Settle, now) {

@@ -8,7 +8,7 @@ use carillon_domain::node::port::{Claimed, FinishAnswer, KnownRun, RowKey, RunRe
 use carillon_domain::node::{Config, Input};
 use carillon_domain::run::Status;
 
-use super::driver::{Driver, config, executing, me, peer, started, timed, utc};
+use super::driver::{Driver, config, executing, found_executing, me, peer, prepared, started, timed, utc};
 use super::suspension::{stays, told, window};
 
 fn ids(request: &WriteBackRequest) -> Vec<RunId> {
@@ -245,6 +245,42 @@ pub fn a_start_and_a_record_on_their_way_are_waited_for() {
         }
         assert_eq!(ids(&sent(&mut driver)), [first.at.run, second.at.run]);
     }
+}
+
+/// It may start runs in its own commit. They are lost, and must not begin after somebody has accepted that.
+#[test]
+pub fn a_claim_on_its_way_is_waited_for() {
+    let mut driver = Driver::new(config());
+    let lost = prepared(driver.claim()[0], 1, 0);
+    told(&mut driver, Some(window()));
+    assert_eq!(driver.write_backs(), [], "nobody may accept yet");
+    let (at, held) = executing(&lost);
+    driver.claimed(Ok(vec![Claimed { at, held, ..lost }]));
+    assert_eq!((driver.spawns(), ids(&sent(&mut driver))), (vec![], vec![]));
+}
+
+#[test]
+pub fn a_question_for_an_outcome_is_waited_for() {
+    let mut driver = Driver::new(config());
+    let lost = driver.prepare(0);
+    driver.answer_start(Err(CallFailure::Unknown));
+    assert_eq!(driver.settles(), [lost.at]);
+    told(&mut driver, Some(window()));
+    assert_eq!(driver.write_backs(), [], "the answer may be of what is lost");
+    driver.settled(Ok(vec![found_executing(&lost, false)]));
+    assert_eq!((driver.spawns(), ids(&sent(&mut driver))), (vec![], vec![]));
+}
+
+#[test]
+pub fn an_outcome_is_asked_for_when_everything_is_written() {
+    let mut driver = Driver::new(config());
+    let lost = driver.prepare(0);
+    assert_eq!(driver.starts(), [lost.at]);
+    told(&mut driver, Some(window()));
+    driver.answer_start(Err(CallFailure::Unknown));
+    assert_eq!((driver.settles(), driver.is_in_flight(CallKind::WriteBack)), (vec![], true));
+    driver.wrote_back(Ok(Some(vec![])));
+    assert_eq!(driver.settles(), [lost.at]);
 }
 
 #[test]

@@ -97,6 +97,11 @@ impl Flight {
         })
     }
 
+    /// Whether an answer may tell that runs have started or are recorded.
+    pub fn may_tell_of_runs(&self) -> bool {
+        self.any(|sent| matches!(sent, Sent::Claim(_) | Sent::Start(_) | Sent::Finish(_) | Sent::Settle(_)))
+    }
+
     fn starting(&self) -> impl Iterator<Item = &Vec<RunRef>> {
         self.calls.values().filter_map(|sent| if let Sent::Start(runs) = sent { Some(runs) } else { None })
     }

@@ -1,8 +1,9 @@
 //! After lost commits a node writes the runs that it knows back into their rows, and the ends that it remembers into history. Only then a
 //! person may accept the loss.
 //!
-//! No start and no finish is on its way meanwhile: their answers would change what the node knows. Runs that end wait for their records until
-//! everything is written, as a row that has lost its run would take no record.
+//! No claim, start, finish or question for an outcome is on its way meanwhile. Their answers would change what the node knows. One that tells of
+//! a start may be of what is lost, and its run must not begin after the loss is accepted. Runs that end wait for their records until everything
+//! is written, as a row that has lost its run would take no record. Unknown outcomes are asked for then, too.
 
 use std::collections::VecDeque;
 
@@ -85,7 +86,7 @@ impl Node {
 
     pub(in crate::node) fn write_back_if_needed(&mut self, now: BootTime) {
         let Some(window) = self.suspended_by.filter(|_| self.has_to_write_back()) else { return };
-        if self.flight.writes_back() || self.flight.starts() > 0 || self.flight.finishes() > 0 {
+        if self.flight.writes_back() || self.flight.may_tell_of_runs() {
             return;
         }
         if let Some(until) = self.agenda.backoffs.until(CallKind::WriteBack, now) {

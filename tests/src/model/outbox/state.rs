@@ -352,7 +352,7 @@ impl State {
         }
         let all = DeliveryQuery { limit: 1_000, ..DeliveryQuery::default() };
         for view in at_once(self.opened().deliveries(&all)).expect("deliveries").items {
-            must::has_arrived(view.id, view.delivery.state, self.heard.get(&view.id).copied().unwrap_or(0))?;
+            must::has_arrived(view.id, view.delivery.state, self.heard.get(&view.id).copied().unwrap_or(0), 0)?;
             assert!(matches!(view.message, Message::Notice(_)), "the job has no monitor");
         }
         Ok(())

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use carillon_domain::alert::{Notice, PingCall, PingKind, State, When};
+use carillon_domain::alert::{DeliveryState, Notice, PingCall, PingKind, State, When};
 use carillon_domain::id::{RunId, SessionId};
 use carillon_domain::invariants::{self as must, Verdict, Violation};
 use carillon_domain::run::Status;
@@ -64,11 +64,14 @@ impl Outbox {
         }
         for view in deliveries {
             let heard = heard.remove(&view.id).unwrap_or_default();
-            must::has_arrived(view.id, view.delivery.state, heard.len())?;
+            let refused = self.refused_for_good.get(&view.id).copied().unwrap_or(0);
+            must::has_arrived(view.id, view.delivery.state, heard.len(), refused)?;
             let differs = heard.iter().any(|message| **message != view.message);
             must::told_once(&("a delivery whose repeats differ", view.id), 1 + usize::from(differs))?;
-            *counts.entry("a message heard").or_default() += 1;
-            *counts.entry("a message heard again").or_default() += heard.len() as u64 - 1;
+            let is_dead = matches!(view.delivery.state, DeliveryState::Dead { .. });
+            *counts.entry("a message given up after its refusals").or_default() += u64::from(is_dead);
+            *counts.entry("a message heard").or_default() += u64::from(!heard.is_empty());
+            *counts.entry("a message heard again").or_default() += heard.len().saturating_sub(1) as u64;
         }
         must::told_once(&("a delivery that nobody stored", heard.keys().next()), if heard.is_empty() { 1 } else { 2 })
     }

@@ -48,6 +48,8 @@ pub(super) struct Outbox {
     /// How often a sender slept past its lease.
     slept: u32,
     heard: Vec<Heard>,
+    /// How often the receiver of a delivery refused it for good.
+    refused_for_good: BTreeMap<u64, u32>,
 }
 
 /// A message on its way, from a process.
@@ -135,6 +137,9 @@ impl Simulation {
             }
             self.later(fate.answered_after_us, TimedEvent::Answered { attempt });
             let answer = fate.answer;
+            if matches!(answer, Answer::Refused { permanent: true, .. }) {
+                *self.outbox.refused_for_good.entry(claimed.id).or_default() += 1;
+            }
             self.outbox.under_way.insert(attempt, Attempt { process: n, claimed, answer, tries: 0 });
         }
     }
