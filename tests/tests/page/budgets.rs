@@ -4,7 +4,7 @@ use carillon_tests::browser::Look;
 use carillon_tests::page_site::{Reader, Site};
 use serde_json::{Value, json};
 
-use super::{browser, no_complaint, screens::LAYOUT_SHIFT};
+use super::{browser, no_complaint, screens::layout_stays};
 
 /// The parts of the page that the browser fetched: names, and bytes as they were sent and as they are.
 const LOADED: &str = "
@@ -47,11 +47,8 @@ fn a_first_view_is_small() {
         assert!(loaded.len() < 4, "{path}: {loaded:?}");
         let elements = browser.count("*");
         assert!(elements <= 3_000, "{path}: {elements} elements");
-        let moved = browser.script_async(LAYOUT_SHIFT, vec![]);
-        assert!(moved.as_f64().is_some_and(|moved| moved <= 0.02), "{path}: the layout shifts by {moved}");
-        println!(
-            "{path}: {all} bytes, {style_and_script} of them style and script, {elements} elements, shift {moved}"
-        );
+        layout_stays(&browser).unwrap_or_else(|moved| panic!("{path}: {moved}"));
+        println!("{path}: {all} bytes, {style_and_script} of them style and script, {elements} elements");
     }
     no_complaint(&browser);
 }
