@@ -193,7 +193,8 @@ fn readers(lab: &Lab, site: &Site<'_>, found: &mut Found) {
     let thousand = rate();
     let each_kib = resident_kib(node.pid()).saturating_sub(before_kib) as f64 / (many - 1) as f64;
     drop((first, others));
-    let more = (thousand / one - 1.0).max(0.0) * 100.0;
+    // A short window on a busy machine may see no statement.
+    let more = (thousand / one.max(1.0) - 1.0).max(0.0) * 100.0;
     let note = format!("{one:.1} statements/s with one, {thousand:.1} with {many}");
     let what = format!("statements of {many} readers of events above those of one");
     found.row(Row::new(what, more, "%").at_most(5.0, 0.0).note(note));
