@@ -16,7 +16,7 @@ use super::dice::Dice;
 use super::field::{Field, Target};
 use super::outcome::{Begun, Struck, last_for, must_come, now_us};
 use super::wire::Flow;
-use crate::databases::blocking;
+use crate::databases::{blocking, copy_data};
 use crate::server::binary;
 
 /// How long nodes may take to give signs of life, to notice, to be ready again.
@@ -29,7 +29,7 @@ pub(super) fn older_state(field: &Field, dice: &mut Dice) -> Struck {
     let copies = Copies::of(field);
     let begun = Begun::on(None);
     field.server().stop();
-    let copied = copy(&field.server().data(), &copies.older);
+    let copied = copy_data(&field.server().data(), &copies.older);
     field.server().start_again();
     copied?;
     let from_us = now_us();
@@ -156,13 +156,7 @@ impl Drop for Copies {
 /// Puts the older state where the newer one was.
 fn swap(data: &Path, copies: &Copies) -> Result<(), String> {
     fs::rename(data, &copies.newer).map_err(|error| format!("{data:?}: {error}"))?;
-    copy(&copies.older, data)
-}
-
-/// The files belong to the account of the server.
-fn copy(from: &Path, to: &Path) -> Result<(), String> {
-    let copied = Command::new("cp").arg("-a").args([from, to]).output().map_err(|error| format!("cp: {error}"))?;
-    if copied.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&copied.stderr).into_owned()) }
+    copy_data(&copies.older, data)
 }
 
 fn pass<'a>(nodes: impl IntoIterator<Item = &'a Target>, flow: Flow) {

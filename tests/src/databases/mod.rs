@@ -24,7 +24,7 @@ pub use group::Group;
 pub use network::{Cut, Network, Place};
 pub use recorder::Recorder;
 pub use replicated::Replicated;
-pub use server::{Server, Surroundings, free_port};
+pub use server::{Server, Surroundings, copy_data, free_port};
 pub use servers::{Servers, blocking};
 pub use slow_writer::SlowWriter;
 pub use statement_count::StatementCount;

@@ -2,16 +2,15 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use mysql_async::Row;
-use mysql_async::prelude::Queryable;
+use mysql_async::prelude::{FromRow, Queryable};
 
 use super::brand::Brand;
 use super::database::Database;
-use super::server::{Server, Surroundings};
+use super::server::{Server, Surroundings, copy_data};
 use super::servers::blocking;
 use crate::processes::has_ended;
 
@@ -151,7 +150,7 @@ impl Replicated {
     /// If it does not apply it in time.
     pub fn let_it_fall_behind(&self) -> Result<(), String> {
         self.catch_up()?;
-        self.order(self.replica(), &[self.words().stop_applying])
+        order(self.replica(), &[self.words().stop_applying])
     }
 
     /// The replica applies again what it receives.
@@ -159,7 +158,7 @@ impl Replicated {
     /// # Errors
     /// If it refuses.
     pub fn apply_again(&self) -> Result<(), String> {
-        self.order(self.replica(), &[self.words().apply])
+        order(self.replica(), &[self.words().apply])
     }
 
     /// The source dies, and the replica takes writes with what it has applied.
@@ -176,9 +175,9 @@ impl Replicated {
     /// # Errors
     /// Says what did not come; then the source takes writes again, or the replica does in its place.
     pub fn switch_over(&self) -> Result<(), String> {
-        self.order(self.source(), &["SET GLOBAL read_only = 1"])?;
+        order(self.source(), &["SET GLOBAL read_only = 1"])?;
         if let Err(why) = self.catch_up() {
-            return self.order(self.source(), &["SET GLOBAL read_only = 0"]).and(Err(why));
+            return order(self.source(), &["SET GLOBAL read_only = 0"]).and(Err(why));
         }
         self.promote()?;
         self.follow(FIRST_FILE)
@@ -235,7 +234,7 @@ impl Replicated {
 
     /// The replica takes writes with what it has applied.
     fn promote(&self) -> Result<(), String> {
-        self.order(self.replica(), &self.words().promote)?;
+        order(self.replica(), &self.words().promote)?;
         self.source.store(1 - self.source_number(), Ordering::SeqCst);
         Ok(())
     }
@@ -244,7 +243,7 @@ impl Replicated {
     fn follow(&self, file: u64) -> Result<(), String> {
         let words = self.words();
         let follow = (words.follow)(file, self.source().port());
-        self.order(self.replica(), &[&follow, words.start])?;
+        order(self.replica(), &[&follow, words.start])?;
         self.follows()
     }
 
@@ -252,7 +251,7 @@ impl Replicated {
     fn follows(&self) -> Result<(), String> {
         let begun = Instant::now();
         loop {
-            let status: Option<Row> = self.ask(self.replica(), self.words().status)?;
+            let status: Option<Row> = ask(self.replica(), self.words().status)?;
             let column = |name: &str| -> Option<String> { status.as_ref()?.get(name) };
             let runs = self.words().runs.map(|name| column(name).unwrap_or_default());
             if runs.iter().all(|runs| runs == "Yes") {
@@ -269,11 +268,11 @@ impl Replicated {
     /// Waits until the replica has applied what the source has now.
     fn catch_up(&self) -> Result<(), String> {
         let words = self.words();
-        let position: Option<Row> = self.ask(self.source(), words.position)?;
+        let position: Option<Row> = ask(self.source(), words.position)?;
         let of = |position: &Row| Some((position.get::<String, _>(0)?, position.get::<u64, _>(1)?));
         let (file, at) = position.as_ref().and_then(of).ok_or("the source writes no binary log")?;
         let wait = format!("{}('{file}', {at}, {})", words.wait, PATIENCE.as_secs());
-        let applied: Option<Option<i64>> = self.ask(self.replica(), &wait)?;
+        let applied: Option<Option<i64>> = ask(self.replica(), &wait)?;
         match applied.flatten() {
             Some(0..) => Ok(()),
             other => Err(format!("the replica lags behind {file} {at}: {other:?}")),
@@ -286,35 +285,27 @@ impl Replicated {
             Brand::MySql => &MYSQL,
         }
     }
+}
 
-    fn order(&self, server: &Server, statements: &[&str]) -> Result<(), String> {
-        blocking(async {
-            let mut root = server.try_root().await.map_err(|error| format!("no connection as root: {error}"))?;
-            for sql in statements {
-                root.query_drop(*sql).await.map_err(|error| format!("{sql}: {error}"))?;
-            }
-            Ok(())
-        })
-    }
+fn order(server: &Server, statements: &[&str]) -> Result<(), String> {
+    blocking(async {
+        let mut root = server.try_root().await.map_err(|error| format!("no connection as root: {error}"))?;
+        for sql in statements {
+            root.query_drop(*sql).await.map_err(|error| format!("{sql}: {error}"))?;
+        }
+        Ok(())
+    })
+}
 
-    fn ask<T: mysql_async::prelude::FromRow + Send + 'static>(
-        &self,
-        server: &Server,
-        sql: &str,
-    ) -> Result<Option<T>, String> {
-        blocking(async { server.try_root().await?.query_first(sql).await })
-            .map_err(|error: mysql_async::Error| format!("{sql}: {error}"))
-    }
+fn ask<T: FromRow + Send + 'static>(server: &Server, sql: &str) -> Result<Option<T>, String> {
+    let answer: mysql_async::Result<Option<T>> = blocking(async { server.try_root().await?.query_first(sql).await });
+    answer.map_err(|error| format!("{sql}: {error}"))
 }
 
 /// The files of a server that has ended become those of another one, which keeps its name for itself.
 fn copy(from: &Path, to: &Path) -> Result<(), String> {
     fs::remove_dir_all(to).map_err(|error| format!("{}: {error}", to.display()))?;
-    // The files belong to the account of the server.
-    let copied = Command::new("cp").arg("-a").args([from, to]).output().map_err(|error| format!("cp: {error}"))?;
-    if !copied.status.success() {
-        return Err(String::from_utf8_lossy(&copied.stderr).into_owned());
-    }
+    copy_data(from, to)?;
     let _none_in_mariadb = fs::remove_file(to.join("auto.cnf"));
     Ok(())
 }

@@ -315,6 +315,15 @@ impl Drop for Server {
     }
 }
 
+/// Copies the data of a server that has ended to a place where nothing is. The files stay those of the server's account.
+///
+/// # Errors
+/// The words of `cp`.
+pub fn copy_data(from: &Path, to: &Path) -> Result<(), String> {
+    let copied = Command::new("cp").arg("-a").args([from, to]).output().map_err(|error| format!("cp: {error}"))?;
+    if copied.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&copied.stderr).into_owned()) }
+}
+
 /// Durable and small.
 fn settings(inside: &Path, data: &Path, host: &str, port: u16) -> Vec<String> {
     let path = |name: &str| inside.join(name).display().to_string();

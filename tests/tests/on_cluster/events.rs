@@ -133,12 +133,16 @@ fn a_thousand_readers_cost_the_database_what_one_does() {
     let node = cluster.node("a");
     node.create(&job("a", NEVER, "true", json!({})));
     let mut count = StatementCount::on(&server);
-    // So many statements for as many looks of the feed.
+    // So many statements for as many looks of the feed: the fewest of several tries. The node's other work comes by the clock, and a node that
+    // is short of CPU looks more rarely meanwhile.
     let mut cost = |most: u64| {
-        let (begun, asked) = (looks(&node), count.now());
-        wait_until("the feed looks", || looks(&node) >= begun + most);
-        let looked = looks(&node) - begun;
-        (count.now() - asked) as f64 / looked as f64
+        let tries = (0..3).map(|_| {
+            let (begun, asked) = (looks(&node), count.now());
+            wait_until("the feed looks", || looks(&node) >= begun + most);
+            let looked = looks(&node) - begun;
+            (count.now() - asked) as f64 / looked as f64
+        });
+        tries.fold(f64::INFINITY, f64::min)
     };
     let first = hold_readers(&node, "", 1);
     let one = cost(20);
@@ -147,8 +151,7 @@ fn a_thousand_readers_cost_the_database_what_one_does() {
     let thousand = cost(20);
     let kib = resident_kib(node.pid()).saturating_sub(before_kib) / 999;
     eprintln!("{one:.1} statements a look for one reader, {thousand:.1} for a thousand; {kib} KiB a reader");
-    // The statements of the node's other work come by the clock, and a busy machine looks more rarely.
-    assert!(thousand < one * 3.0, "{one} statements a look for one reader, {thousand} for a thousand");
+    assert!(thousand < one * 1.3 + 2.0, "{one} statements a look for one reader, {thousand} for a thousand");
     assert!(kib <= 64, "{kib} KiB a reader");
     readers.extend(first);
     assert_eq!(status(&node.ended(&node.run_now("a"))), "succeeded");
