@@ -1,5 +1,5 @@
-//! History is kept as long as `[history]` says, and the audit log as long as `[audit]` says. A purge of ten million rows must not hold up firings. So it deletes a little at a time and
-//! pauses between.
+//! History is kept as long as `[history]` says, and the audit log as long as `[audit]` says. A purge of ten million rows must not hold up
+//! firings. So it deletes a little at a time and pauses between.
 
 use std::time::{Duration, Instant};
 
