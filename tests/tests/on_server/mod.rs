@@ -5,6 +5,7 @@ mod clocks;
 mod conformance;
 mod copy;
 mod feed;
+mod idle;
 mod known;
 mod locking;
 mod lone;

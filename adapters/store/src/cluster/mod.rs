@@ -125,7 +125,7 @@ impl<D: Database> NodeStore for ClusterStore<D> {
     }
 
     async fn peek(&self, request: &PeekRequest) -> Result<Peek, StoreError> {
-        read!(self, "peek", |tables| tables.peek(request))
+        glance!(self, |tables| tables.peek(request))
     }
 
     async fn claim(&self, request: &ClaimRequest) -> Result<Vec<Claimed>, StoreError> {

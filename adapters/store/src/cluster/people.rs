@@ -1,4 +1,4 @@
-//! The reads of a peek and of live output, and the purge, inside a transaction.
+//! The reads of a peek and of live output, and the purge.
 
 use std::time::Duration;
 
@@ -15,6 +15,7 @@ use crate::reports::port::Reports;
 use crate::{LivePart, PeekRequest, RolledUp, StoreResult};
 
 impl<D: Database> Transaction<D> {
+    /// Each part holds by itself, so they need not come from one state of the database.
     pub async fn peek(&mut self, request: &PeekRequest) -> StoreResult<Peek> {
         let found = self.connection.unclaimed(request, self.shared.partitions).await?;
         let (claimants, cancels) = self.connection.news(request.session).await?;
