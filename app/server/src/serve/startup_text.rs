@@ -1,7 +1,7 @@
 //! Gives back the memory of the program text that only a start needs.
 //!
-//! To parse a configuration, to look at a schema and to build the routes takes half of the pages of program text that a node ever touches.
-//! An idle node keeps them resident for ever: a fifth of its memory. The kernel maps a page again when it is needed, out of its cache.
+//! A node reads its configuration, its schema and its plugins once, and would keep that text resident for ever: a fifth of its memory. The
+//! kernel maps a page again when it is needed, out of its cache.
 
 use std::ptr::NonNull;
 use std::time::Duration;
