@@ -183,6 +183,24 @@ pub fn a_row_of_a_run_whose_end_was_acknowledged_is_recorded_again_and_not_relea
     assert_eq!((driver.releases(), driver.node.counts()), (vec![], (0, 0)));
 }
 
+/// A busy node has thousands of them in each list, and each would cost a statement.
+#[test]
+pub fn a_list_from_before_the_end_of_a_run_tells_nothing_about_it() {
+    let mut driver = Driver::new(config());
+    let running = driver.execute();
+    driver.take();
+    driver.tick(10_000);
+    driver.exit(running.at.run);
+    driver.recorded();
+    driver.take();
+    driver.held(Ok(vec![executing(&running).0]));
+    driver.tick(10_500);
+    assert_eq!((driver.finishes(), driver.releases(), driver.settles()), (vec![], vec![], vec![]));
+    driver.tick(20_000);
+    driver.held(Ok(vec![executing(&running).0]));
+    assert_eq!(driver.finishes().len(), 1, "it stands in a list that was asked for after its end");
+}
+
 /// A row that waits takes no record. After a look it is released.
 #[test]
 pub fn a_row_that_waits_again_for_a_run_that_has_ended_is_written_back_or_released() {

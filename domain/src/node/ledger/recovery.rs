@@ -37,6 +37,7 @@ impl Node {
             return self.timers.set(Timer::Recovery, Some(until));
         }
         self.agenda.next_recovery = now + self.config.recover_every;
+        self.write_back.asks_for_list();
         self.call(Sent::ListHeld, Call::ListHeld { session: self.session });
     }
 
@@ -52,7 +53,11 @@ impl Node {
         }
         let claiming = self.flight.claim().into_iter().flat_map(|sent| &sent.runs);
         let in_flight: BTreeSet<RunId> = claiming.chain(self.successors.values()).copied().collect();
+        let ended_since = self.write_back.ended_since_list();
         for row in rows {
+            if ended_since.get(&row.run).is_some_and(|version| row.version <= *version) {
+                continue;
+            }
             if let Some(known) = self.runs.get(&row.run) {
                 // A row from before this node's own write tells nothing.
                 if row.version > known.at.version {

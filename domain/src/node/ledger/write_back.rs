@@ -5,7 +5,7 @@
 //! a start may be of what is lost, and its run must not begin after the loss is accepted. Runs that end wait for their records until everything
 //! is written, as a row that has lost its run would take no record. Unknown outcomes are asked for then, too.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use crate::firing::{Firing, Held};
 use crate::guard::{Guard, enabled};
@@ -32,6 +32,8 @@ const FAILED: Failed = Failed {
 pub(in crate::node) struct WriteBack {
     /// Runs that the node need not record any more. The database may lose their records again.
     ends: VecDeque<RememberedEnd>,
+    /// How many of them were remembered when the store was last asked for the rows that this session holds.
+    ends_before_list: usize,
     /// The end of the window for which everything is written.
     done: Option<Timestamp>,
     /// The end of the window for which `left` was listed.
@@ -64,16 +66,29 @@ impl WriteBack {
         self.ends.push_back(RememberedEnd { known: KnownRun { at, held, ended: Some(ending) }, is_recorded });
         while self.ends.len() > most {
             self.ends.pop_front();
+            self.ends_before_list = self.ends_before_list.saturating_sub(1);
         }
     }
 
-    /// The end of a run that the database lists as held although it had acknowledged the record. A manual run keeps its id for its next
-    /// attempt, whose row is newer.
+    /// The store is asked for the rows that this session holds. The answer tells nothing about ends that come after this.
+    pub(in crate::node) fn asks_for_list(&mut self) {
+        self.ends_before_list = self.ends.len();
+    }
+
+    /// Runs that ended since then, with the versions of their last rows. Their rows may have been read before.
+    pub(in crate::node) fn ended_since_list(&self) -> BTreeMap<RunId, u64> {
+        self.ends.iter().skip(self.ends_before_list).map(|end| (end.known.at.run, end.known.at.version)).collect()
+    }
+
+    /// The end of a run that the database lists as held although it had acknowledged the record before. A manual run keeps its id for its
+    /// next attempt, whose row is newer.
     pub(in crate::node) fn take_end(&mut self, row: RunRef) -> Option<(Held, Ending)> {
         let is_lost = |RememberedEnd { known, is_recorded }: &RememberedEnd| {
             *is_recorded && known.held.run == row.run && row.version <= known.at.version
         };
-        let KnownRun { held, ended, .. } = self.ends.remove(self.ends.iter().position(is_lost)?)?.known;
+        let place = self.ends.iter().take(self.ends_before_list).position(is_lost)?;
+        self.ends_before_list -= 1;
+        let KnownRun { held, ended, .. } = self.ends.remove(place)?.known;
         Some((held, ended?))
     }
 }
