@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::sys::mman::{MmapAdvise, madvise};
+use nix::unistd::{SysconfVar, sysconf};
 use tokio::time::sleep;
 use tracing::debug;
 
@@ -32,16 +33,11 @@ pub(super) async fn give_back_after_start() {
 fn give_back() -> nix::Result<()> {
     let (start, end) = (&raw const __executable_start, &raw const etext);
     let length = end.addr() - start.addr();
-    let whole_pages = length - length % page_size();
+    let page = sysconf(SysconfVar::PAGE_SIZE)?.and_then(|bytes| usize::try_from(bytes).ok()).ok_or(Errno::EINVAL)?;
+    let whole_pages = length - length % page;
     let start = NonNull::new(start.cast_mut().cast()).ok_or(Errno::EFAULT)?;
     // SAFETY: the range is a read-only mapping of the program's file that nobody writes to, so the next reader finds the same bytes.
     unsafe { madvise(start, whole_pages, MmapAdvise::MADV_DONTNEED) }
-}
-
-fn page_size() -> usize {
-    // SAFETY: it reads a number of the system.
-    let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
-    usize::try_from(size).unwrap_or(4096)
 }
 
 #[cfg(test)]

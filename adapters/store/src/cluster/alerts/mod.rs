@@ -57,8 +57,7 @@ impl<D: Database> AlertStore for ClusterStore<D> {
 
     async fn alert_step(&self, limit: usize) -> Result<Stepped, StoreError> {
         // The step reads again, so what is read here need not agree.
-        let next: Result<_, StoreError> = glance!(self, |tables| calls::has_work(tables));
-        if let Err(nothing) = next? {
+        if let Err(nothing) = glance!(self, |tables| calls::has_work(tables))? {
             return Ok(nothing);
         }
         let within = self.database.commits_within();
@@ -66,8 +65,7 @@ impl<D: Database> AlertStore for ClusterStore<D> {
     }
 
     async fn watch_expectations(&self, limit: usize) -> Result<Watched, StoreError> {
-        let next: Result<_, StoreError> = glance!(self, |tables| calls::next_watch(tables));
-        if let Err(nothing) = next? {
+        if let Err(nothing) = glance!(self, |tables| calls::next_watch(tables))? {
             return Ok(nothing);
         }
         write!(self, "watch_expectations", |tables| calls::watch(tables, limit))
