@@ -180,6 +180,8 @@ pub async fn running_runs_are_listed(bench: &StoreFixture) {
     assert_eq!(other.items.iter().map(|run| run.key.name.as_str()).collect::<Vec<_>>(), ["b"]);
     let one = overview(bench, NamespaceScope::All, 1, BEGIN).await.running;
     assert_eq!((one.items.len(), one.more), (1, true));
+    let unasked = overview(bench, NamespaceScope::All, 0, BEGIN).await.running;
+    assert!(unasked.items.is_empty() && !unasked.more, "nobody looks whether there are any");
     let none = overview(bench, only("none"), 10, BEGIN).await;
     assert!(none.running.items.is_empty() && !none.any_job && none.sessions.len() == 1);
 }

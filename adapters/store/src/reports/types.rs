@@ -47,7 +47,7 @@ impl Bounded<RunView> {
             RunStage::Waiting { due_at, .. } => (*due_at, view.id),
             RunStage::Recorded { record, .. } => (record.due_at, view.id),
         });
-        let more = items.len() > limit;
+        let more = limit > 0 && items.len() > limit;
         items.truncate(limit);
         Self { items, more }
     }
@@ -64,7 +64,7 @@ impl<T> Default for Bounded<T> {
 pub struct OverviewQuery {
     /// The namespaces that the reader may see.
     pub scope: NamespaceScope,
-    /// How many runs at the most.
+    /// How many runs at the most. With 0 nobody looks whether there are any.
     pub running: usize,
     /// From when on activity is told, and losses that were accepted.
     pub since: Timestamp,

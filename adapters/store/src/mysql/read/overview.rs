@@ -25,7 +25,8 @@ fn statement(OverviewQuery { scope, running, since }: &OverviewQuery) -> String 
     let (mut parts, condition) = (Parts::of(WIDTH), in_scope(scope));
     // A session's rows stand in the index in the order in which their runs were drawn. Those that execute come before those that are
     // prepared, so the limit is soon reached.
-    for (table, job) in [("job_state", "id"), ("concurrent_run", "job_id")] {
+    let tables = [("job_state", "id"), ("concurrent_run", "job_id")];
+    for (table, job) in tables.into_iter().filter(|_| *running > 0) {
         let executing = format!(
             "FROM session n STRAIGHT_JOIN {table} s FORCE INDEX ({table}_held) ON s.held_session = n.id \
              STRAIGHT_JOIN job j ON j.id = s.{job} WHERE s.started_at <> 0{condition} LIMIT {}",

@@ -154,6 +154,9 @@ impl Transaction<'_> {
     }
 
     fn read_running(&self, scope: &NamespaceScope, limit: usize) -> StoreResult<Bounded<RunView>> {
+        if limit == 0 {
+            return Ok(Bounded::default());
+        }
         let names = names_of(scope)?;
         let (own, beside) = (executing("job_state", "id"), executing("concurrent_run", "job_id"));
         let sql = format!("SELECT * FROM (SELECT * FROM ({own} LIMIT ?2) UNION ALL SELECT * FROM ({beside} LIMIT ?2))");
