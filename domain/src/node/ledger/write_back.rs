@@ -86,8 +86,7 @@ impl WriteBack {
         let is_lost = |RememberedEnd { known, is_recorded }: &RememberedEnd| {
             *is_recorded && known.held.run == row.run && row.version <= known.at.version
         };
-        let place = self.ends.iter().take(self.ends_before_list).position(is_lost)?;
-        self.ends_before_list -= 1;
+        let place = self.ends.iter().position(is_lost)?;
         let KnownRun { held, ended, .. } = self.ends.remove(place)?.known;
         Some((held, ended?))
     }
