@@ -1,8 +1,6 @@
 //! Executing -> Idle, as the node asks for it: a run that ended is kept until its record is acknowledged, however long that takes.
 //! The same commit may claim the job's next firing.
 
-use std::sync::Arc;
-
 use super::call::{Call, CallFailure, CallKind};
 use super::flow::{Decision, Load};
 use super::ledger::flight::Sent;
@@ -27,7 +25,7 @@ impl Node {
         let reason = of_run.stop.filter(|_| cancelled).map(|stop| stop.reason()).or(ending.reason);
         self.flow.ended(of_run.held.map(|held| held.firing), utc, now);
         let ending = Ending { ended_at: utc, reason, claimed_at: of_run.claimed_at, ..ending };
-        self.set_stage(run, Stage::Ended(Arc::new(Ended { ending, output })));
+        self.set_stage(run, Stage::Ended(Ended { ending, output }));
     }
 
     pub(super) fn finish_if_needed(&mut self, now: BootTime) {
@@ -66,7 +64,7 @@ impl Node {
         let of_run = self.runs.get(&run)?;
         let Stage::Ended(ended) = of_run.stage.clone() else { return None };
         let next = self.successors.get(&run).map(|successor| next(*successor));
-        let Ended { ending, output } = Ended::clone(&ended);
+        let Ended { ending, output } = ended.clone();
         let finished = Finished { at: of_run.at, ending, output, next };
         self.set_stage(run, Stage::Finishing(ended));
         Some(finished)

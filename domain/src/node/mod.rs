@@ -49,8 +49,7 @@ use timers::Timers;
 pub struct Node {
     config: Config,
     session: SessionId,
-    /// Boxed, as the map moves its entries about.
-    runs: BTreeMap<RunId, Box<Run>>,
+    runs: BTreeMap<RunId, Run>,
     /// The runs for which the store is asked next, so that no step looks through all runs.
     worklists: Worklists,
     /// Ids that a claim of unknown outcome may have used, with the number of recoveries they have seen.

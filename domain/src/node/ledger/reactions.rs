@@ -136,9 +136,7 @@ impl Node {
     }
 
     fn recorded(&mut self, run: RunId, facts: Facts, is_recorded: bool, now: BootTime) {
-        if let Some(Run { at, held: Some(held), stage: Stage::Finishing(ended), .. }) =
-            self.runs.get(&run).map(Box::as_ref)
-        {
+        if let Some(Run { at, held: Some(held), stage: Stage::Finishing(ended), .. }) = self.runs.get(&run) {
             let end = (*at, *held, ended.ending.clone());
             self.write_back.remember(end, is_recorded, self.config.remembered_ends);
         }

@@ -71,7 +71,7 @@ impl Node {
             }
             let (stage, held) = match self.write_back.take_end(row) {
                 // The record is lost. A release would take the run for one that never started.
-                Some((held, ending)) => (Stage::Ended(Arc::new(Ended { ending, output: Arc::default() })), Some(held)),
+                Some((held, ending)) => (Stage::Ended(Ended { ending, output: Arc::default() }), Some(held)),
                 None if self.pending.remove(&row.run).is_some() => (Stage::OutcomeUnknown, None),
                 None => (Stage::Releasing, None),
             };

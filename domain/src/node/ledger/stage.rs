@@ -23,9 +23,9 @@ pub(in crate::node) enum Stage {
     /// It runs.
     Executing,
     /// It has ended; its finish is to be sent.
-    Ended(Arc<Ended>),
+    Ended(Ended),
     /// Its finish is in flight.
-    Finishing(Arc<Ended>),
+    Finishing(Ended),
     /// To be released unstarted.
     Releasing,
 }
@@ -86,7 +86,7 @@ impl Node {
     pub(in crate::node) fn enter(&mut self, of_run: Run) {
         self.forget(of_run.at.run);
         self.count_in(of_run.at.run, &of_run.stage);
-        self.runs.insert(of_run.at.run, Box::new(of_run));
+        self.runs.insert(of_run.at.run, of_run);
     }
 
     pub(in crate::node) fn set_stage(&mut self, run: RunId, stage: Stage) {
