@@ -32,7 +32,8 @@ const FAILED: Failed = Failed {
 pub(in crate::node) struct WriteBack {
     /// Runs that the node need not record any more. The database may lose their records again.
     ends: VecDeque<RememberedEnd>,
-    /// How many of them were remembered when the store was last asked for the rows that this session holds.
+    /// How many of them were remembered when the store was last asked for the rows that this session holds. It is right until the first
+    /// end is taken for a row of the answer, and not needed after that.
     ends_before_list: usize,
     /// The end of the window for which everything is written.
     done: Option<Timestamp>,
@@ -80,14 +81,13 @@ impl WriteBack {
         self.ends.iter().skip(self.ends_before_list).map(|end| (end.known.at.run, end.known.at.version)).collect()
     }
 
-    /// The end of a run that the database lists as held although it had acknowledged the record before. A manual run keeps its id for its
-    /// next attempt, whose row is newer.
+    /// The end of a run that the database lists as held although it had acknowledged the record. A manual run keeps its id for its next
+    /// attempt, whose row is newer.
     pub(in crate::node) fn take_end(&mut self, row: RunRef) -> Option<(Held, Ending)> {
         let is_lost = |RememberedEnd { known, is_recorded }: &RememberedEnd| {
             *is_recorded && known.held.run == row.run && row.version <= known.at.version
         };
-        let place = self.ends.iter().position(is_lost)?;
-        let KnownRun { held, ended, .. } = self.ends.remove(place)?.known;
+        let KnownRun { held, ended, .. } = self.ends.remove(self.ends.iter().position(is_lost)?)?.known;
         Some((held, ended?))
     }
 }
