@@ -205,6 +205,21 @@ async fn greedy(root: &mut Conn, database: &Database) -> Vec<String> {
     root.query(sql).await.unwrap()
 }
 
+/// A peek looks for the cancelled runs of its node, and not at all that it holds.
+async fn peek_beside_many_runs(bench: &StoreFixture, root: &mut Conn, database: &Database) {
+    let mut held = Vec::new();
+    for _ in 0..2 {
+        held.extend(claim(bench, 1000).await);
+    }
+    let cancelled = held[1].at.run;
+    bench.store.cancel(cancelled, &author()).await.unwrap();
+    root.query_drop("TRUNCATE mysql.slow_log").await.unwrap();
+    let peek = bench.store.peek(&bench.peek_request(bench.me, &[0, 1], bench.clock_in(30))).await.unwrap();
+    assert!(peek.cancels.contains(&cancelled));
+    let greedy = greedy(root, database).await;
+    assert!(greedy.is_empty(), "{}", greedy.join("\n"));
+}
+
 /// How many statements the server was asked for one batch through all three transitions.
 async fn statements_of_a_batch(bench: &StoreFixture, root: &mut Conn, database: &Database) -> Vec<String> {
     root.query_drop("TRUNCATE mysql.slow_log").await.unwrap();
@@ -246,6 +261,7 @@ async fn ten_thousand_jobs_are_not_read_for_twenty() {
         assert!(greedy.is_empty(), "{statistics:?}\n{}", greedy.join("\n"));
         bench.clock.set(bench.clock_in(0) + Duration::from_secs(1));
     }
+    peek_beside_many_runs(&bench, &mut root, &database).await;
     // Of jobs that run one at a time a batch takes few statements, whatever its size.
     let database = server.database().await;
     let bench = bench_on(&database).await;

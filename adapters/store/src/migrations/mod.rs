@@ -12,7 +12,7 @@ macro_rules! steps {
     };
 }
 
-const MYSQL: [(&str, &str); 28] = steps!(
+const MYSQL: [(&str, &str); 30] = steps!(
     "mysql",
     "V1__meta",
     "V2__lock_rows",
@@ -42,6 +42,8 @@ const MYSQL: [(&str, &str); 28] = steps!(
     "V26__session_servers",
     "V27__session_terms",
     "V28__sessions_write_back",
+    "V29__cancelled_rows",
+    "V30__cancelled_concurrent_runs",
 );
 
 const SQLITE: [(&str, &str); 9] = steps!(

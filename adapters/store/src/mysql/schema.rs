@@ -201,11 +201,12 @@ async fn migrate(conn: &mut Conn, address: &Address, up_to: i64) -> Result<(), F
     Ok(befriend(conn, known).await?)
 }
 
-/// A column that is there already was added by whoever was interrupted before it could say so.
+/// A column or a key that is there already was added by whoever was interrupted before it could say so.
 async fn apply(conn: &mut Conn, step: &str) -> Result<(), Error> {
     const COLUMN_IS_THERE: u16 = 1060;
+    const KEY_IS_THERE: u16 = 1061;
     match conn.query_drop(step).await {
-        Err(Error::Server(error)) if error.code == COLUMN_IS_THERE => Ok(()),
+        Err(Error::Server(error)) if [COLUMN_IS_THERE, KEY_IS_THERE].contains(&error.code) => Ok(()),
         done => done,
     }
 }

@@ -45,8 +45,8 @@ impl Peeking for MySqlConnection {
         let me = session.as_u64();
         let news = format!(
             "SELECT id, NULL FROM session WHERE state = 'live' UNION ALL \
-             SELECT NULL, held_run FROM job_state FORCE INDEX (job_state_held) WHERE held_session = {me} AND cancel IS NOT NULL UNION ALL \
-             SELECT NULL, held_run FROM concurrent_run FORCE INDEX (concurrent_run_held) WHERE held_session = {me} AND cancel IS NOT NULL"
+             SELECT NULL, held_run FROM job_state FORCE INDEX (job_state_cancelled) WHERE cancel IS NOT NULL AND held_session = {me} UNION ALL \
+             SELECT NULL, held_run FROM concurrent_run FORCE INDEX (concurrent_run_cancelled) WHERE cancel IS NOT NULL AND held_session = {me}"
         );
         let (mut claimants, mut cancels) = (Vec::new(), Vec::new());
         for row in self.query(&news).await? {
