@@ -1,6 +1,6 @@
 """Stores a job unless it is there already, runs it, prints what it prints, and says why its due time came up or did not.
 
-    CARILLON_SERVER=http://127.0.0.1:7650 PYTHONPATH=clients/python python3 clients/python/examples/nightly.py
+    CARILLON_SERVER=http://127.0.0.1:7650 PYTHONPATH=clients/python python3 clients/python/examples/nightly.py [SCHEDULE]
 """
 
 import sys
@@ -11,7 +11,7 @@ from carillon.models import JobDefinition
 
 client = Client.from_environment()
 definition: JobDefinition = {
-    "schedule": "0 3 * * *",
+    "schedule": sys.argv[1] if len(sys.argv) > 1 else "0 3 * * *",
     "timezone": "Europe/Berlin",
     "params": {"command": "echo saving; sleep 0.2; echo saved"},
     "retry": {"max_attempts": 3},

@@ -11,13 +11,13 @@ use serde_json::json;
 
 #[allow(dead_code, reason = "a test calls the rest of the example")]
 fn main() -> Result<(), Box<dyn StdError>> {
-    nightly(&Client::from_environment()?, &mut io::stdout())
+    nightly(&Client::from_environment()?, "0 3 * * *", &mut io::stdout())
 }
 
 /// The example, which prints to `out`.
-pub fn nightly(client: &Client, out: &mut impl Write) -> Result<(), Box<dyn StdError>> {
+pub fn nightly(client: &Client, schedule: &str, out: &mut impl Write) -> Result<(), Box<dyn StdError>> {
     let definition = JobDefinition {
-        schedule: "0 3 * * *".into(),
+        schedule: schedule.into(),
         timezone: Some("Europe/Berlin".into()),
         params: [("command".to_owned(), json!("echo saving; sleep 0.2; echo saved"))].into_iter().collect(),
         retry: Some(JobDefinitionRetry { max_attempts: Some(3), ..JobDefinitionRetry::default() }),
