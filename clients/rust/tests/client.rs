@@ -5,7 +5,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use carillon_client::models::{
     AlertDefinition, AlertDefinitionTo, AlertWhen, Batch, JobDefinition, PauseRequest, RunRequest, RunStatus,
@@ -14,6 +14,7 @@ use carillon_client::models::{
 use carillon_client::{
     Client, Error, ListChanges, ListJobs, ListRuns, ListRunsOfJob, PutJob, ReadEvents, Settings, etag, pages,
 };
+use carillon_tests::jobs::NEVER;
 use carillon_tests::server::Server;
 use serde_json::json;
 
@@ -33,19 +34,13 @@ fn yearly(name: &str, command: &str) -> JobDefinition {
     }
 }
 
-/// Once a day, many hours from now: a job that falls due meanwhile would not be idle.
-fn far_away() -> String {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock after 1970");
-    format!("0 {} * * *", (now.as_secs() / 3600 + 12) % 24)
-}
-
 #[test]
 fn the_example_does_what_it_says() {
     let dir = tempfile::tempdir().expect("a directory");
     let server = Server::start(dir.path(), &[]);
     for change in ["created", "unchanged"] {
         let mut said = Vec::new();
-        example::nightly(&client(&server), &far_away(), &mut said).expect("the example runs");
+        example::nightly(&client(&server), NEVER, &mut said).expect("the example runs");
         let said = String::from_utf8(said).expect("text");
         let lines: Vec<&str> = said.lines().collect();
         assert!(lines[0].starts_with(&format!("nightly would be {change}; it would be due at 2")), "{said}");

@@ -5,9 +5,9 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use carillon_tests::clients::written;
+use carillon_tests::jobs::NEVER;
 use carillon_tests::server::Server;
 
 fn clients() -> PathBuf {
@@ -52,12 +52,6 @@ fn python(server: &Server, arguments: &[&str]) -> Output {
         .expect("/usr/bin/python3 is there")
 }
 
-/// Once a day, many hours from now: a job that falls due meanwhile would not be idle.
-fn far_away() -> String {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock after 1970");
-    format!("0 {} * * *", (now.as_secs() / 3600 + 12) % 24)
-}
-
 #[test]
 fn the_example_in_python_does_what_it_says() {
     let dir = tempfile::tempdir().expect("a directory");
@@ -65,7 +59,7 @@ fn the_example_in_python_does_what_it_says() {
     let example = clients().join("python/examples/nightly.py").canonicalize().expect("the example");
     let example = example.to_str().expect("a path of UTF-8");
     for change in ["created", "unchanged"] {
-        let output = python(&server, &["-W", "error", example, &far_away()]);
+        let output = python(&server, &["-W", "error", example, NEVER]);
         let (said, complained) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         assert!(output.status.success() && complained.is_empty(), "{said}{complained}");
         let lines: Vec<&str> = said.lines().collect();
