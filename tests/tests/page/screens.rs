@@ -27,6 +27,16 @@ const LAYOUT_SHIFT: &str = "
     }).observe({ type: 'layout-shift', buffered: true });
     setTimeout(() => done([sum, moved]), 0);";
 
+/// The rows whose height or place depends on how far off a time is: with the widest words in all of them, and with the narrowest.
+const MOVED_BY_COUNTDOWNS: &str = "
+    const rows = [...document.querySelectorAll('main tr, main li')];
+    const places = () => rows.map((row) => row.getBoundingClientRect()).map(({ y, height }) => `${y} ${height}`);
+    const times = [...document.querySelectorAll('time[data-rel], time[data-since]')], words = times.map((time) => time.textContent);
+    const placesWith = (text) => { times.forEach((time) => time.textContent = text); return places(); };
+    const wide = placesWith('in 23 h 59 min'), narrow = placesWith('in 1 s');
+    times.forEach((time, n) => time.textContent = words[n]);
+    return rows.filter((_, n) => wide[n] !== narrow[n]).map((row) => row.outerHTML.slice(0, 300));";
+
 /// The most that things may move.
 const MOST_SHIFT: f64 = 0.02;
 
@@ -73,6 +83,7 @@ fn holds_what_every_screen_holds(browser: &Browser, name: &str) {
         assert_eq!(browser.count(css), expected, "{name}: {css}");
     }
     layout_stays(browser).unwrap_or_else(|moved| panic!("{name}: {moved}"));
+    assert_eq!(browser.script(MOVED_BY_COUNTDOWNS, vec![]), json!([]), "{name}: a countdown moves rows");
     let twice = browser.script(
         "const ids = [...document.querySelectorAll('[id]')].map((one) => one.id);
          return ids.filter((id, at) => ids.indexOf(id) !== at);",
