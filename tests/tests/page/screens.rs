@@ -27,7 +27,7 @@ const LAYOUT_SHIFT: &str = "
     }).observe({ type: 'layout-shift', buffered: true });
     setTimeout(() => done([sum, moved]), 0);";
 
-/// The rows whose height or place depends on how far off a time is: with the widest words in all of them, and with the narrowest.
+/// The rows whose height or place depends on how far off a time is: with long words in all countdowns, and with short ones.
 const MOVED_BY_COUNTDOWNS: &str = "
     const rows = [...document.querySelectorAll('main tr, main li')];
     const places = () => rows.map((row) => row.getBoundingClientRect()).map(({ y, height }) => `${y} ${height}`);
