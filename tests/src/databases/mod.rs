@@ -7,6 +7,7 @@ mod disk;
 mod galera;
 mod group;
 mod network;
+mod pristine;
 pub mod proxy;
 mod recorder;
 mod replicated;

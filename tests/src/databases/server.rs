@@ -1,4 +1,4 @@
-//! A server of the test's own: an empty data directory, a free port, synced at every commit.
+//! A server of the test's own: data that nobody has used, a free port, synced at every commit.
 //!
 //! A watching shell holds one end of a pipe; when the test process ends, however it ends, the pipe closes, and the
 //! shell kills the server and deletes its files.
@@ -21,6 +21,7 @@ use super::clock::Clock;
 use super::database::Database;
 use super::disk::Disk;
 use super::network::Place;
+use super::pristine;
 use crate::processes::has_ended;
 
 /// How long a server may take to start.
@@ -135,7 +136,7 @@ impl Server {
         let mut watcher = Command::new("bash")
             .args(["-c", include_str!("watcher.sh"), "watcher"])
             .arg(&directory)
-            .arg(brand.installation(&home, &inside, &home.inside(&data)))
+            .arg(format!("cp -a {} {}", pristine::data(brand).display(), data.display()))
             .args(&words)
             .process_group(0)
             .stdin(Stdio::piped())
@@ -343,7 +344,7 @@ fn settings(inside: &Path, data: &Path, host: &str, port: u16) -> Vec<String> {
 }
 
 /// Makes the directory of a server, and all in it but the data.
-fn prepare(home: &Home, directory: &Path, files: &[(&str, &str)]) {
+pub(super) fn prepare(home: &Home, directory: &Path, files: &[(&str, &str)]) {
     let _left_over = fs::remove_dir_all(directory);
     // A server that starts deletes what it takes for its own leftovers: each has a place for temporary files to itself.
     fs::create_dir_all(directory.join("tmp")).expect("a directory");

@@ -1,4 +1,4 @@
-# Makes the data directory of a database server in $1 with the words of $2, starts the server with the rest, obeys the lines
+# Makes the data of a database server in the directory $1 with the words of $2, starts the server with the rest, obeys the lines
 # that come in, and when no more can come, because the test ended, panicked or was killed, ends the server and deletes all.
 exec 2>/dev/null
 directory=$1

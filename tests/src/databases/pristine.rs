@@ -1,0 +1,60 @@
+//! The data directory of a server that nobody has used. A process makes one of each brand, which takes seconds, and each of its
+//! servers begins with a copy.
+
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+
+use super::brand::Brand;
+use super::server::prepare;
+
+/// Makes the data in the directory `$1` with the words of `$2`. When the test process ends, however it ends, it deletes the directory.
+const WATCHER: &str = r#"
+exec 2>/dev/null
+if $2 </dev/null >"$1/log" 2>&1; then
+    # It may hold the server's identity, and each copy makes one of its own.
+    rm -f "$1/data/auto.cnf"
+    echo made
+    read -r
+else
+    echo $(tail -40 "$1/log")
+fi
+rm -rf --one-file-system "$1"
+"#;
+
+/// Data of a server, and who deletes it.
+struct Pristine {
+    data: PathBuf,
+    _watcher: Child,
+}
+
+/// The data of a server of the brand that has never been started.
+///
+/// # Panics
+/// If it cannot be made.
+pub(super) fn data(brand: Brand) -> PathBuf {
+    static MADE: [OnceLock<Pristine>; 2] = [OnceLock::new(), OnceLock::new()];
+    MADE[brand as usize].get_or_init(|| make(brand)).data.clone()
+}
+
+fn make(brand: Brand) -> Pristine {
+    let home = brand.home();
+    let directory = home.servers.join(format!("carillon-{}-{}-new", brand.name().to_lowercase(), std::process::id()));
+    prepare(&home, &directory, &[]);
+    let data = directory.join("data");
+    let mut watcher = Command::new("bash")
+        .args(["-c", WATCHER, "watcher"])
+        .arg(&directory)
+        .arg(brand.installation(&home, &home.inside(&directory), &home.inside(&data)))
+        .process_group(0)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("bash starts");
+    let mut said = String::new();
+    BufReader::new(watcher.stdout.take().expect("a pipe")).read_line(&mut said).expect("the watcher answers");
+    assert!(said.trim() == "made", "the data directory cannot be made: {said}");
+    Pristine { data, _watcher: watcher }
+}
