@@ -14,11 +14,12 @@ const WIDER_THAN_THE_WINDOW: &str = "
     const width = document.documentElement.scrollWidth;
     return width <= innerWidth ? [] : [width, ...outside.map((element) => element.outerHTML.slice(0, 120))];";
 
-/// How far things have moved since the page began, without a reader's doing, and which: each with its height before and after.
+/// How far things have moved since the page began, without a reader's doing, and which: each with its place before and after.
 const LAYOUT_SHIFT: &str = "
     const done = arguments[arguments.length - 1], moved = [];
     let sum = 0;
-    const told = ({ node, previousRect, currentRect }) => [node?.outerHTML?.slice(0, 200), previousRect.y, currentRect.y];
+    const place = ({ x, y, width, height }) => `${width}x${height} at ${x},${y}`;
+    const told = ({ node, previousRect, currentRect }) => [node?.outerHTML?.slice(0, 200), place(previousRect), place(currentRect)];
     new PerformanceObserver((list) => {
         for (const entry of list.getEntries().filter((entry) => !entry.hadRecentInput)) {
             sum += entry.value;
@@ -36,6 +37,24 @@ const MOVED_BY_COUNTDOWNS: &str = "
     const wide = placesWith('in 23 h 59 min'), narrow = placesWith('in 1 s');
     times.forEach((time, n) => time.textContent = words[n]);
     return rows.filter((_, n) => wide[n] !== narrow[n]).map((row) => row.outerHTML.slice(0, 300));";
+
+/// The sections that move when what follows them comes, as it does over a slow wire.
+const MOVED_BY_WHAT_FOLLOWS: &str = "
+    const followers = (part) => {
+        const found = [];
+        for (let at = part; at.id !== 'main'; at = at.parentElement) {
+            for (let next = at.nextElementSibling; next; next = next.nextElementSibling) if (!next.hidden) found.push(next);
+        }
+        return found;
+    };
+    const place = (part) => (({ x, y, width }) => `${x} ${y} ${width}`)(part.getBoundingClientRect());
+    return [...document.querySelectorAll('main section')].filter((part) => {
+        const [later, whole] = [followers(part), place(part)];
+        later.forEach((one) => one.hidden = true);
+        const alone = place(part);
+        later.forEach((one) => one.hidden = false);
+        return alone !== whole;
+    }).map((part) => part.outerHTML.slice(0, 200));";
 
 /// The most that things may move.
 const MOST_SHIFT: f64 = 0.02;
@@ -84,6 +103,11 @@ fn holds_what_every_screen_holds(browser: &Browser, name: &str) {
     }
     layout_stays(browser).unwrap_or_else(|moved| panic!("{name}: {moved}"));
     assert_eq!(browser.script(MOVED_BY_COUNTDOWNS, vec![]), json!([]), "{name}: a countdown moves rows");
+    assert_eq!(
+        browser.script(MOVED_BY_WHAT_FOLLOWS, vec![]),
+        json!([]),
+        "{name}: what comes later moves what is there"
+    );
     let twice = browser.script(
         "const ids = [...document.querySelectorAll('[id]')].map((one) => one.id);
          return ids.filter((id, at) => ids.indexOf(id) !== at);",

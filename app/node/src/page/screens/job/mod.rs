@@ -73,7 +73,7 @@ pub(crate) async fn show(visit: &Visit, key: &JobKey) -> Result<View, Fault> {
             (strip(&facts, Size::Job))
             (legend())
         }
-        div.columns-2 {
+        div.columns-2[!is_older(visit)] {
             section.group {
                 h2 { "Next" }
                 (next(visit, view, &coming))

@@ -93,7 +93,7 @@ pub(crate) async fn show(visit: &Visit, segment: &str) -> Result<View, Fault> {
         (said(visit))
         p.sentence.medium { (sentence) }
         (span::bar(visit, &outline))
-        div.columns-2 {
+        div.columns-2[attempts.len() > 1] {
             section.group { h2 { "Facts" } (facts(visit, &view, &outline)) }
             @if attempts.len() > 1 { section.group { h2 { "Attempts" } (attempt_list(visit, &view, &attempts)) } }
         }
