@@ -201,6 +201,23 @@ pub fn a_list_from_before_the_end_of_a_run_tells_nothing_about_it() {
     assert_eq!(driver.finishes().len(), 1, "it stands in a list that was asked for after its end");
 }
 
+/// A manual run keeps its id for its next attempt, which a claim may hold whose answer was lost.
+#[test]
+pub fn a_list_from_before_the_end_of_a_run_tells_of_its_next_attempt() {
+    let mut driver = Driver::new(config());
+    let running = driver.execute();
+    driver.take();
+    driver.tick(10_000);
+    driver.exit(running.at.run);
+    driver.recorded();
+    driver.take();
+    let (at, _) = executing(&running);
+    let next = RunRef { version: at.version + 2, ..at };
+    driver.held(Ok(vec![next]));
+    driver.tick(10_500);
+    assert_eq!(driver.releases(), [next]);
+}
+
 /// A row that waits takes no record. After a look it is released.
 #[test]
 pub fn a_row_that_waits_again_for_a_run_that_has_ended_is_written_back_or_released() {
