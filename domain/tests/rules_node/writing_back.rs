@@ -183,9 +183,7 @@ pub fn a_row_of_a_run_whose_end_was_acknowledged_is_recorded_again_and_not_relea
     assert_eq!((driver.releases(), driver.node.counts()), (vec![], (0, 0)));
 }
 
-/// A busy node has thousands of them in each list, and each would cost a statement.
-#[test]
-pub fn a_list_from_before_the_end_of_a_run_tells_nothing_about_it() {
+fn ended_after_the_list_was_asked_for() -> (Driver, Claimed) {
     let mut driver = Driver::new(config());
     let running = driver.execute();
     driver.take();
@@ -193,6 +191,13 @@ pub fn a_list_from_before_the_end_of_a_run_tells_nothing_about_it() {
     driver.exit(running.at.run);
     driver.recorded();
     driver.take();
+    (driver, running)
+}
+
+/// A busy node has thousands of them in each list, and each would cost a statement.
+#[test]
+pub fn a_list_from_before_the_end_of_a_run_tells_nothing_about_it() {
+    let (mut driver, running) = ended_after_the_list_was_asked_for();
     driver.held(Ok(vec![executing(&running).0]));
     driver.tick(10_500);
     assert_eq!((driver.finishes(), driver.releases(), driver.settles()), (vec![], vec![], vec![]));
@@ -204,13 +209,7 @@ pub fn a_list_from_before_the_end_of_a_run_tells_nothing_about_it() {
 /// A manual run keeps its id for its next attempt, which a claim may hold whose answer was lost.
 #[test]
 pub fn a_list_from_before_the_end_of_a_run_tells_of_its_next_attempt() {
-    let mut driver = Driver::new(config());
-    let running = driver.execute();
-    driver.take();
-    driver.tick(10_000);
-    driver.exit(running.at.run);
-    driver.recorded();
-    driver.take();
+    let (mut driver, running) = ended_after_the_list_was_asked_for();
     let (at, _) = executing(&running);
     let next = RunRef { version: at.version + 2, ..at };
     driver.held(Ok(vec![next]));

@@ -1,14 +1,12 @@
 //! The data directory of a server that nobody has used. A process makes one of each brand, which takes seconds, and each of its
 //! servers begins with a copy.
 
-use std::io::{BufRead, BufReader};
-use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::ChildStdin;
 use std::sync::OnceLock;
 
 use super::brand::Brand;
-use super::server::prepare;
+use super::server::{prepare, watched};
 
 /// Makes the data in the directory `$1` with the words of `$2`. When the test process ends, however it ends, it deletes the directory.
 const WATCHER: &str = r#"
@@ -24,10 +22,10 @@ fi
 rm -rf --one-file-system "$1"
 "#;
 
-/// Data of a server, and who deletes it.
+/// Data of a server, and the pipe whose end deletes it.
 struct Pristine {
     data: PathBuf,
-    _watcher: Child,
+    _until: ChildStdin,
 }
 
 /// The data of a server of the brand that has never been started.
@@ -44,17 +42,7 @@ fn make(brand: Brand) -> Pristine {
     let directory = home.servers.join(format!("carillon-{}-{}-new", brand.name().to_lowercase(), std::process::id()));
     prepare(&home, &directory, &[]);
     let data = directory.join("data");
-    let mut watcher = Command::new("bash")
-        .args(["-c", WATCHER, "watcher"])
-        .arg(&directory)
-        .arg(brand.installation(&home, &home.inside(&directory), &home.inside(&data)))
-        .process_group(0)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("bash starts");
-    let mut said = String::new();
-    BufReader::new(watcher.stdout.take().expect("a pipe")).read_line(&mut said).expect("the watcher answers");
-    assert!(said.trim() == "made", "the data directory cannot be made: {said}");
-    Pristine { data, _watcher: watcher }
+    let install = brand.installation(&home, &home.inside(&directory), &home.inside(&data));
+    let (_, until, _) = watched(WATCHER, &directory, &install, &[]);
+    Pristine { data, _until: until }
 }

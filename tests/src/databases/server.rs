@@ -133,21 +133,8 @@ impl Server {
         let host = surroundings.place.map_or("127.0.0.1", |place| &place.address).to_owned();
         words.extend(settings(&inside, &home.inside(&data), &host, port));
         words.extend(options.iter().map(|option| (*option).to_owned()));
-        let mut watcher = Command::new("bash")
-            .args(["-c", include_str!("watcher.sh"), "watcher"])
-            .arg(&directory)
-            .arg(format!("cp -a {} {}", pristine::data(brand).display(), data.display()))
-            .args(&words)
-            .process_group(0)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("bash starts");
-        let orders = watcher.stdin.take().expect("a pipe");
-        let mut answers = BufReader::new(watcher.stdout.take().expect("a pipe"));
-        let mut made = String::new();
-        answers.read_line(&mut made).expect("the watcher answers");
-        assert!(made.trim() == "made", "the data directory cannot be made: {made}");
+        let install = format!("cp -a {} {}", pristine::data(brand).display(), data.display());
+        let (watcher, orders, answers) = watched(include_str!("watcher.sh"), &directory, &install, &words);
         let talk = Mutex::new(Some((orders, answers)));
         let this = Self { brand, directory, data, disk, clock, host, port, talk, watcher, made: AtomicU32::new(0) };
         this.must_answer();
@@ -323,6 +310,32 @@ impl Drop for Server {
 pub fn copy_data(from: &Path, to: &Path) -> Result<(), String> {
     let copied = Command::new("cp").arg("-a").args([from, to]).output().map_err(|error| format!("cp: {error}"))?;
     if copied.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&copied.stderr).into_owned()) }
+}
+
+/// A shell with a script that makes the data of a server in a directory with the words of `install`, once it has: its orders and its answers.
+/// It hears of the end of this process, however that ends.
+pub(super) fn watched(
+    script: &str,
+    directory: &Path,
+    install: &str,
+    words: &[String],
+) -> (Child, ChildStdin, BufReader<ChildStdout>) {
+    let mut watcher = Command::new("bash")
+        .args(["-c", script, "watcher"])
+        .arg(directory)
+        .arg(install)
+        .args(words)
+        .process_group(0)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("bash starts");
+    let orders = watcher.stdin.take().expect("a pipe");
+    let mut answers = BufReader::new(watcher.stdout.take().expect("a pipe"));
+    let mut made = String::new();
+    answers.read_line(&mut made).expect("the watcher answers");
+    assert!(made.trim() == "made", "the data directory cannot be made: {made}");
+    (watcher, orders, answers)
 }
 
 /// Durable and small.
