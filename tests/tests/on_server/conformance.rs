@@ -6,13 +6,16 @@ use carillon_store::ManualClock;
 use carillon_tests::conformance::fixture::BEGIN;
 use carillon_tests::conformance::random_walk::beside_memory;
 use carillon_tests::conformance::{Backups, StoreFixture};
-use carillon_tests::databases::Recorder;
+use carillon_tests::databases::{Database, Recorder, Reused};
 
 use super::{open, options, server};
 
 /// The way of every statement of the suite.
 pub(super) static RECORDER: LazyLock<Recorder> = LazyLock::new(|| Recorder::to(server().port()));
 
+static DATABASES: Reused = Reused::of(server);
+
+/// As walks need it: a database whose rows are numbered from 1.
 async fn bench() -> StoreFixture {
     let (mut bench, database) = super::bench().await;
     bench.backups = Some(Backups::MySql(database.url()));
@@ -20,11 +23,13 @@ async fn bench() -> StoreFixture {
 }
 
 async fn recorded() -> StoreFixture {
-    let database = server().database().await;
     let clock = ManualClock::at(BEGIN);
-    let store = open(&database.url_through(RECORDER.port()), options(&clock)).await;
+    let make = async |database: &Database| drop(open(&database.url(), options(&clock)).await);
+    let lent = DATABASES.database(make).await;
+    let store = open(&lent.database().url_through(RECORDER.port()), options(&clock)).await;
     let mut bench = StoreFixture::new(store, clock).await;
-    bench.backups = Some(Backups::MySql(database.url()));
+    bench.backups = Some(Backups::MySql(lent.database().url()));
+    bench.keep = Some(Box::new(lent));
     bench
 }
 
