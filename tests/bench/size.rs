@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use carillon_tests::cluster::{BRISK, FAST};
+
 /// Sizes of all scenarios.
 #[derive(Debug, Clone, Copy)]
 pub struct Size {
@@ -35,8 +37,8 @@ pub struct Size {
     pub armed: usize,
     /// How many times a scan is measured.
     pub scans: usize,
-    /// Jobs of the takeover.
-    pub taken_over: usize,
+    /// Jobs of the takeover, and `[session]` of its nodes.
+    pub taken_over: (usize, &'static str),
     /// How many nodes share a database.
     pub nodes: &'static [usize],
     /// History rows that are to be purged, or that the page has to do with.
@@ -45,6 +47,8 @@ pub struct Size {
     pub page_jobs: u64,
     /// How often each screen is asked for.
     pub page_asks: usize,
+    /// How often a browser paints a screen.
+    pub paints: usize,
     /// Readers of events at one node.
     pub page_readers: usize,
     /// Whether this is worth judging.
@@ -69,11 +73,12 @@ impl Size {
         stored: [1_000_000, 10_000_000],
         armed: 10_000,
         scans: 20,
-        taken_over: 300,
+        taken_over: (300, FAST),
         nodes: &[1, 2, 3, 5],
         history: 10_000_000,
         page_jobs: 100_000,
         page_asks: 400,
+        paints: 7,
         page_readers: 1_000,
         judged: true,
     };
@@ -99,11 +104,13 @@ impl Size {
         stored: [10_000, 100_000],
         armed: 100,
         scans: 3,
-        taken_over: 30,
+        // As it runs beside other tests, which may keep a node from its heartbeats for a while.
+        taken_over: (30, BRISK),
         nodes: &[1, 2],
         history: 50_000,
         page_jobs: 2_000,
         page_asks: 3,
+        paints: 1,
         page_readers: 20,
         judged: false,
     };

@@ -2,7 +2,6 @@
 
 use std::time::{Duration, Instant};
 
-use carillon_tests::cluster::FAST;
 use carillon_tests::server::wait_until_within;
 
 use crate::found::{Found, Row};
@@ -16,8 +15,9 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 pub fn run(lab: &Lab, found: &mut Found) {
     // Half of them are the dead node's.
-    let jobs = lab.size.taken_over * 2;
-    let setting = Setting { session: FAST, ..Setting::default() };
+    let (taken_over, session) = lab.size.taken_over;
+    let jobs = taken_over * 2;
+    let setting = Setting { session, ..Setting::default() };
     let mut site = Site::with_nodes(lab, &setting, 2);
     site.spread(Work::Noop, jobs);
     site.wait_for_finished(jobs * 2);

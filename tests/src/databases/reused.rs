@@ -7,6 +7,7 @@ use mysql_async::Conn;
 use mysql_async::prelude::Queryable;
 use tokio::sync::OnceCell;
 
+use super::brand::Brand;
 use super::database::Database;
 use super::server::Server;
 
@@ -47,7 +48,11 @@ impl Reused {
         let free = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let database = match free {
             Some(used) => {
-                empty(&mut used.root().await, &used.name, &untouched.name).await.expect("it can be emptied");
+                let mut root = used.root().await;
+                end_connections(&mut root, (self.server)().brand(), &used.name)
+                    .await
+                    .expect("connections can be ended");
+                empty(&mut root, &used.name, &untouched.name).await.expect("it can be emptied");
                 used
             }
             None => made().await,
@@ -69,15 +74,18 @@ impl Drop for Lent {
     }
 }
 
-/// Gives a database the rows of another one.
-async fn empty(root: &mut Conn, name: &str, untouched: &str) -> mysql_async::Result<()> {
-    // What the test before has sent may still be carried out.
+/// Ends the connections of the test before: the server may still carry out its statements.
+async fn end_connections(root: &mut Conn, brand: Brand, name: &str) -> mysql_async::Result<()> {
+    // MySQL's process list fails while any statement is carried out that holds bytes which are no text.
+    let there = match brand {
+        Brand::MySql => "SELECT PROCESSLIST_ID FROM performance_schema.threads WHERE PROCESSLIST_DB = ?",
+        Brand::MariaDb => "SELECT ID FROM information_schema.PROCESSLIST WHERE DB = ?",
+    };
     let begun = Instant::now();
     loop {
-        let there = "SELECT id FROM information_schema.processlist WHERE db = ?";
         let connections: Vec<u64> = root.exec(there, (name,)).await?;
         if connections.is_empty() {
-            break;
+            return Ok(());
         }
         assert!(begun.elapsed() < PATIENCE, "connections to {name} do not end: {connections:?}");
         for connection in connections {
@@ -85,6 +93,10 @@ async fn empty(root: &mut Conn, name: &str, untouched: &str) -> mysql_async::Res
             let _ended = root.query_drop(format!("KILL {connection}")).await;
         }
     }
+}
+
+/// Gives a database the rows of another one.
+async fn empty(root: &mut Conn, name: &str, untouched: &str) -> mysql_async::Result<()> {
     let tables = "SELECT mine.TABLE_NAME, theirs.TABLE_NAME IS NOT NULL FROM information_schema.TABLES mine \
                   LEFT JOIN information_schema.TABLES theirs \
                   ON theirs.TABLE_SCHEMA = ? AND theirs.TABLE_NAME = mine.TABLE_NAME WHERE mine.TABLE_SCHEMA = ?";

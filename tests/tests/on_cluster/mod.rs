@@ -23,6 +23,7 @@ use carillon_tests::fixture::lines;
 use carillon_tests::jobs::{job, status};
 use carillon_tests::processes::marked;
 use carillon_tests::server::{Server, binary, wait_until, wait_until_within};
+use carillon_tests::standstill::repeated_after_a_standstill;
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
@@ -122,6 +123,10 @@ fn a_killed_and_a_frozen_node_are_taken_over_and_nothing_starts_twice() {
 
 #[test]
 fn nodes_restarted_one_after_another_miss_nothing() {
+    repeated_after_a_standstill(restart_one_after_another);
+}
+
+fn restart_one_after_another() {
     let database = database();
     let cluster = Cluster::new(&database.url(), BRISK);
     let witness = Witness::new(cluster.dir());

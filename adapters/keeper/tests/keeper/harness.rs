@@ -1,5 +1,8 @@
 //! As much of a test harness as is needed when the binary has a main of its own.
 
+use std::fs::File;
+use std::io::{Read, Seek, Write};
+use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 use std::sync::Mutex;
@@ -48,6 +51,7 @@ pub fn main(modules: &[&[Test]]) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let (queue, failed) = (Mutex::new(chosen.iter()), Mutex::new(Vec::new()));
+    let kept = Kept::begin();
     std::thread::scope(|scope| {
         for _ in 0..THREADS {
             scope.spawn(|| {
@@ -64,6 +68,33 @@ pub fn main(modules: &[&[Test]]) -> ExitCode {
         }
     });
     let failed = failed.into_inner().unwrap();
+    kept.end(!failed.is_empty());
     println!("\n{} tests, {} failed {failed:?}", chosen.len(), failed.len());
     if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// The words of all tests, and of the processes that they start, on stderr. Plugins panic there because a test wants them to, and nobody who
+/// looks for a failure is to find that first.
+struct Kept {
+    said: File,
+    stderr: OwnedFd,
+}
+
+impl Kept {
+    fn begin() -> Self {
+        let said = tempfile::tempfile().expect("a file");
+        let stderr = nix::unistd::dup(std::io::stderr()).expect("stderr is open");
+        nix::unistd::dup2_stderr(&said).expect("stderr can lead elsewhere");
+        Self { said, stderr }
+    }
+
+    /// Shows all of it if something failed, else only what was skipped.
+    fn end(mut self, shows_all: bool) {
+        nix::unistd::dup2_stderr(&self.stderr).expect("stderr can lead back");
+        let mut said = Vec::new();
+        self.said.rewind().and_then(|()| self.said.read_to_end(&mut said)).expect("the file can be read");
+        let said = String::from_utf8_lossy(&said);
+        let shown = said.lines().filter(|line| shows_all || line.contains("SKIPPED, NOT TESTED HERE"));
+        shown.for_each(|line| _ = writeln!(std::io::stderr(), "{line}"));
+    }
 }
