@@ -184,7 +184,10 @@ pub fn a_row_of_a_run_whose_end_was_acknowledged_is_recorded_again_and_not_relea
 }
 
 fn ended_after_the_list_was_asked_for() -> (Driver, Claimed) {
-    let mut driver = Driver::new(config());
+    ended_after_the_list(Driver::new(config()))
+}
+
+fn ended_after_the_list(mut driver: Driver) -> (Driver, Claimed) {
     let running = driver.execute();
     driver.take();
     driver.tick(10_000);
@@ -194,16 +197,29 @@ fn ended_after_the_list_was_asked_for() -> (Driver, Claimed) {
     (driver, running)
 }
 
-/// A busy node has thousands of them in each list, and each would cost a statement.
-#[test]
-pub fn a_list_from_before_the_end_of_a_run_tells_nothing_about_it() {
-    let (mut driver, running) = ended_after_the_list_was_asked_for();
+fn only_a_later_list_tells_of_it((mut driver, running): (Driver, Claimed)) {
     driver.held(Ok(vec![executing(&running).0]));
     driver.tick(10_500);
     assert_eq!((driver.finishes(), driver.releases(), driver.settles()), (vec![], vec![], vec![]));
     driver.tick(20_000);
     driver.held(Ok(vec![executing(&running).0]));
     assert_eq!(driver.finishes().len(), 1, "it stands in a list that was asked for after its end");
+}
+
+/// A busy node has thousands of them in each list, and each would cost a statement.
+#[test]
+pub fn a_list_from_before_the_end_of_a_run_tells_nothing_about_it() {
+    only_a_later_list_tells_of_it(ended_after_the_list_was_asked_for());
+}
+
+/// Where a node remembers as many ends as it may, each new one takes the place of the oldest.
+#[test]
+pub fn a_list_from_before_an_end_that_took_the_place_of_another_tells_nothing_about_it() {
+    let mut driver = Driver::new(Config { remembered_ends: 1, ..config() });
+    let before = driver.execute();
+    driver.exit(before.at.run);
+    driver.recorded();
+    only_a_later_list_tells_of_it(ended_after_the_list(driver));
 }
 
 /// A manual run keeps its id for its next attempt, which a claim may hold whose answer was lost.
