@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::OnceLock;
 use std::time::Instant;
 
 use carillon_checker::judge;
@@ -30,8 +31,13 @@ fn ran(command: &mut Command) -> bool {
     command.stdin(Stdio::null()).status().is_ok_and(|status| status.success())
 }
 
-/// The older binary; `None` where it is not asked for, or the commit is not in this clone.
+/// The older binary; `None` where it is not asked for, or the commit is not in this clone. Tests that begin together build it once.
 fn older() -> Option<PathBuf> {
+    static OLDER_BINARY: OnceLock<Option<PathBuf>> = OnceLock::new();
+    OLDER_BINARY.get_or_init(build_older).clone()
+}
+
+fn build_older() -> Option<PathBuf> {
     if std::env::var_os(ASKED_BY).is_none() {
         skipped::tell(&format!("an upgrade from an older binary and back; {ASKED_BY}=1 builds one and runs it"));
         return None;
