@@ -2,8 +2,17 @@
 # it ends the driver and its browser and deletes all.
 exec 2>/dev/null
 directory=$1
-chromedriver --port=0 </dev/null >"$directory/driver.log" &
-driver=$!
+start() {
+    chromedriver --port=0 </dev/null >"$directory/driver.log" &
+    driver=$!
+}
+start
+# It takes a port that is free at one address, and ends where the same port is taken at the other one.
+until grep -q "started successfully on port" "$directory/driver.log"; do
+    kill -0 "$driver" || start
+    read -r -t 0.1 _
+    [ $? -gt 128 ] || break
+done
 read -r _
 pkill -KILL -P "$driver"
 kill -KILL "$driver"
