@@ -24,10 +24,11 @@ async fn bench() -> StoreFixture {
 
 async fn recorded() -> StoreFixture {
     let clock = ManualClock::at(BEGIN);
-    let make = async |database: &Database| drop(open(&database.url(), options(&clock)).await);
-    let lent = DATABASES.database(make).await;
-    let store = open(&lent.database().url_through(RECORDER.port()), options(&clock)).await;
-    let mut bench = StoreFixture::new(store, clock).await;
+    // The tables are made on that way too.
+    let open = async |database: &Database| open(&database.url_through(RECORDER.port()), options(&clock)).await;
+    let lent = DATABASES.database(async |database: &Database| drop(open(database).await)).await;
+    let store = open(lent.database()).await;
+    let mut bench = StoreFixture::new(store, clock.clone()).await;
     bench.backups = Some(Backups::MySql(lent.database().url()));
     bench.keep = Some(Box::new(lent));
     bench
