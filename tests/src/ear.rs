@@ -132,11 +132,13 @@ impl Ear {
     }
 
     /// The next call.
+    #[track_caller]
     pub fn next(&self) -> Heard {
         self.next_within(PATIENCE)
     }
 
     /// The next call, which must come in time.
+    #[track_caller]
     pub fn next_within(&self, patience: Duration) -> Heard {
         let heard = self.heard.recv_timeout(patience).expect("a call comes in time");
         if let Some(file) = std::env::var_os("CARILLON_HEARD") {

@@ -32,7 +32,10 @@ pub fn binary() -> PathBuf {
     built.expect("no carillon binary beside the tests: run `cargo build --workspace` first")
 }
 
-/// A running server. Killed when dropped.
+/// So many of the last lines of a server's log are shown with a test that fails.
+const SHOWN: usize = 30;
+
+/// A running server. Killed when dropped; the end of its log is shown if a test fails.
 pub struct Server {
     child: Mutex<Child>,
     pid: i32,
@@ -172,12 +175,14 @@ impl Server {
     }
 
     /// A call of its API; the status and the JSON body (or `null`).
+    #[track_caller]
     pub fn call(&self, method: &str, path: &str, body: Option<&Value>) -> (u16, Value) {
         let (status, _, text) = self.call_raw(method, path, &[], body);
         (status, serde_json::from_str(&text).unwrap_or(Value::Null))
     }
 
     /// A call of its API with further headers; the status, the headers and the body as text.
+    #[track_caller]
     pub fn call_raw(
         &self,
         method: &str,
@@ -212,6 +217,7 @@ impl Server {
     }
 
     /// A GET that must succeed.
+    #[track_caller]
     pub fn get(&self, path: &str) -> Value {
         let (status, body) = self.call("GET", path, None);
         assert_eq!(status, 200, "GET {path}: {body}");
@@ -219,6 +225,7 @@ impl Server {
     }
 
     /// A POST that must succeed.
+    #[track_caller]
     pub fn post(&self, path: &str, body: &Value) -> Value {
         let (status, answer) = self.call("POST", path, Some(body));
         assert!((200..300).contains(&status), "POST {path}: {status} {answer}");
@@ -226,6 +233,7 @@ impl Server {
     }
 
     /// Everything on all pages of a listing.
+    #[track_caller]
     pub fn all(&self, path: &str) -> Vec<Value> {
         let mut items = Vec::new();
         let mut cursor: Option<String> = None;
@@ -270,11 +278,13 @@ impl Server {
     }
 
     /// Waits for a condition of the outside, looking again and again; panics when it does not come.
+    #[track_caller]
     pub fn wait_until(&self, what: &str, condition: impl FnMut() -> bool) {
         wait_until(what, condition);
     }
 
     /// Waits for a line of the log that contains `text`.
+    #[track_caller]
     pub fn wait_for_log(&self, text: &str) -> String {
         let log = self.log.lock().expect("nobody panicked while waiting for the log");
         let deadline = Instant::now() + PATIENCE;
@@ -350,8 +360,20 @@ fn agent(dir: &Path) -> ureq::Agent {
 
 impl Drop for Server {
     fn drop(&mut self) {
+        let ended = self.has_ended();
         let _ = self.child().kill();
         let _ = self.child().wait();
+        show_log(&self.dir, &ended.map_or("still runs".to_owned(), |how| how.to_string()));
+    }
+}
+
+/// Shows the end of the log that a server keeps in this directory, if a test has just failed.
+pub(crate) fn show_log(dir: &Path, ended: &str) {
+    if std::thread::panicking() {
+        let log = std::fs::read_to_string(dir.join(LOG)).unwrap_or_default();
+        let lines: Vec<&str> = log.lines().collect();
+        let shown = &lines[lines.len().saturating_sub(SHOWN)..];
+        eprintln!("the server in {} ({ended}) said at last:\n{}", dir.display(), shown.join("\n"));
     }
 }
 
@@ -362,11 +384,13 @@ fn wait_forever() -> ! {
 }
 
 /// Waits for a condition of the outside, looking again and again; panics when it does not come.
+#[track_caller]
 pub fn wait_until(what: &str, condition: impl FnMut() -> bool) {
     wait_until_within(PATIENCE, what, condition);
 }
 
 /// As [`wait_until`], with another patience.
+#[track_caller]
 pub fn wait_until_within(patience: Duration, what: &str, mut condition: impl FnMut() -> bool) {
     let deadline = Instant::now() + patience;
     while !condition() {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 
-use crate::server::{Server, wait_until_within};
+use crate::server::{Server, show_log, wait_until_within};
 
 /// How often it is looked whether the process is there.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -19,6 +19,7 @@ const FIRST: Duration = Duration::from_secs(60);
 /// A node that is started again whenever it ends.
 pub struct Member {
     name: String,
+    home: PathBuf,
     shared: Arc<Shared>,
     stop: Option<Sender<()>>,
     manager: Option<JoinHandle<()>>,
@@ -36,9 +37,9 @@ impl Member {
     pub(super) fn start(home: PathBuf, name: &str, environment: Vec<String>) -> Self {
         let shared = Arc::new(Shared::default());
         let (stop, stopped) = channel();
-        let of_manager = Arc::clone(&shared);
-        let manager = std::thread::spawn(move || manage(&home, &environment, &of_manager, &stopped));
-        let member = Self { name: name.to_owned(), shared, stop: Some(stop), manager: Some(manager) };
+        let (of_manager, at) = (Arc::clone(&shared), home.clone());
+        let manager = std::thread::spawn(move || manage(&at, &environment, &of_manager, &stopped));
+        let member = Self { name: name.to_owned(), home, shared, stop: Some(stop), manager: Some(manager) };
         wait_until_within(FIRST, &format!("node {name} is ready"), || member.is_ready());
         member
     }
@@ -95,6 +96,9 @@ impl Drop for Member {
             let _gone = nix::sys::signal::kill(nix::unistd::Pid::from_raw(server.pid()), Signal::SIGKILL);
         }
         let _ended = manager.join();
+        // The manager dropped the server, and nothing has failed in its thread.
+        let ends: Vec<String> = self.ends().into_iter().map(|(_, how)| how).collect();
+        show_log(&self.home, &ends.join(", "));
     }
 }
 
