@@ -38,6 +38,28 @@ const MOVED_BY_COUNTDOWNS: &str = "
     times.forEach((time, n) => time.textContent = words[n]);
     return rows.filter((_, n) => wide[n] !== narrow[n]).map((row) => row.outerHTML.slice(0, 300));";
 
+/// The rows of jobs that a run moves as it begins and ends: with the most that it may say of itself in every row, and with the least. Cells that
+/// are as wide as before leave the words beside them where they are.
+const MOVED_BY_RUNS: &str = "
+    const rows = [...document.querySelectorAll('.jobs tbody tr')].filter((row) => row.cells.length > 1), before = rows.map((row) => row.innerHTML);
+    const badge = (word) => {
+        const made = document.querySelector('.jobs .o').cloneNode(true);
+        made.lastChild.textContent = word;
+        return made;
+    };
+    const places = () => rows.map((row) => [...row.cells].map((cell) => cell.getBoundingClientRect()).map(({ x, y, width, height }) => `${x} ${y} ${width} ${height}`).join());
+    const placesWith = ([state, next, usually, node]) => {
+        for (const { cells } of rows) {
+            cells[1].replaceChildren(...state.flatMap((word) => [' ', badge(word)]));
+            for (const [at, words] of [[5, next], [6, usually], [7, node]]) cells[at].textContent = words;
+        }
+        return places();
+    };
+    const most = placesWith([['completed', 'cancelled'], 'in 23 h 59 min 27 Mar 2026 23:30', '59 min 59 s', 'a-node-of-the-second-site']);
+    const least = placesWith([['idle'], 'never', '–', '']);
+    rows.forEach((row, n) => row.innerHTML = before[n]);
+    return rows.filter((_, n) => most[n] !== least[n]).map((row, n) => [row.outerHTML.slice(0, 200), most[n], least[n]]);";
+
 /// The sections that move when what follows them comes, as it does over a slow wire.
 const MOVED_BY_WHAT_FOLLOWS: &str = "
     const followers = (part) => {
@@ -103,6 +125,7 @@ fn holds_what_every_screen_holds(browser: &Browser, name: &str) {
     }
     layout_stays(browser).unwrap_or_else(|moved| panic!("{name}: {moved}"));
     assert_eq!(browser.script(MOVED_BY_COUNTDOWNS, vec![]), json!([]), "{name}: a countdown moves rows");
+    assert_eq!(browser.script(MOVED_BY_RUNS, vec![]), json!([]), "{name}: a run moves rows");
     assert_eq!(
         browser.script(MOVED_BY_WHAT_FOLLOWS, vec![]),
         json!([]),

@@ -68,7 +68,7 @@ pub(super) fn row(visit: &Visit, view: &JobView, records: &[RunRecord]) -> Marku
                 }
             }
             td.n { @if let Some(usual) = usual::usual(records) { (spoken(usual)) } @else { span.muted { "–" } } }
-            td.nowrap { @if let Some(node) = &view.node { (node) } }
+            td.cut title=[view.node.as_deref()] { @if let Some(node) = &view.node { (node) } }
         }
     }
 }
