@@ -121,7 +121,6 @@ fn incident(row: &IncidentRow) -> Vec<Cell> {
     ]
 }
 
-/// All columns but the number, which the database draws.
 /// How a delivery stands: the columns that its attempts move.
 fn standing(row: &DeliveryRow) -> [Cell; 8] {
     [
@@ -136,6 +135,7 @@ fn standing(row: &DeliveryRow) -> [Cell; 8] {
     ]
 }
 
+/// All columns but the number, which the database draws.
 fn cells(row: &DeliveryRow) -> Vec<Cell> {
     let made: [Cell; 8] = [
         row.version.into(),
