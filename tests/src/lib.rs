@@ -28,7 +28,6 @@ pub mod settings;
 pub mod simulator;
 pub mod skipped;
 pub mod sql_in_sources;
-pub mod standstill;
 pub mod tidb_parser;
 pub mod tls_site;
 mod world;

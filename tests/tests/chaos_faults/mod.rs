@@ -4,15 +4,11 @@
 use std::time::{Duration, Instant};
 
 use carillon_tests::chaos::{Class, Dice, Field, Kind, Outcome, Plan, Reach, Seen, Target, Ways, strike};
-use carillon_tests::cluster::Witness;
+use carillon_tests::cluster::{PATIENT, Witness};
 use carillon_tests::server::{LOG, wait_until_within};
 use serde_json::json;
 
-/// Nodes outlive a database that is away.
-const PATIENT: &str = "[session]\nheartbeat = \"1s\"\nheartbeat_timeout = \"1s\"\nself_kill_after = \"60s\"\n\
-                       fence_grace = \"1s\"\npause = \"1s\"\nexpire_after = \"70s\"\n";
-
-/// The same, and a loss is accepted soon: nodes that the database has forgotten must be dead before.
+/// Nodes outlive a database that is away, and a loss is accepted soon: nodes that the database has forgotten must be dead before.
 const FORGOTTEN_SOON: &str = "[session]\nheartbeat = \"1s\"\nheartbeat_timeout = \"1s\"\nself_kill_after = \"25s\"\n\
                               fence_grace = \"1s\"\npause = \"1s\"\nexpire_after = \"30s\"\n";
 

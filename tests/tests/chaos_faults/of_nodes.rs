@@ -1,12 +1,9 @@
 //! Faults of nodes and their wires: the same on every database.
 
 use carillon_tests::chaos::{Class, Dice, Outcome, Reach, strike};
+use carillon_tests::cluster::BRISK;
 
 use crate::chaos_faults::{field, take_effect};
-
-/// Nodes outlive what lasts for some seconds, and are found dead soon.
-const BRISK: &str = "[session]\nheartbeat = \"1s\"\nheartbeat_timeout = \"1s\"\nself_kill_after = \"8s\"\n\
-                      fence_grace = \"1s\"\npause = \"1s\"\nexpire_after = \"11s\"\n";
 
 fn of_nodes(is_wanted: impl Fn(&str) -> bool) -> Vec<Class> {
     let mut all = crate::KIND.classes();

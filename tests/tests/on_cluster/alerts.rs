@@ -1,6 +1,6 @@
 //! Alerts of a cluster: a message outlives the node that sends it, and a node tells of its clock and of a database that was away.
 
-use carillon_tests::cluster::{BRISK, Cluster};
+use carillon_tests::cluster::{BRISK, Cluster, PATIENT};
 use carillon_tests::databases::{self, Surroundings};
 use carillon_tests::ear::{Ear, KEY};
 use carillon_tests::server::{Server, wait_until_within};
@@ -47,7 +47,7 @@ fn a_clock_that_drifts_is_told_and_that_it_agrees_again() {
         Ok(clock) => clock,
         Err(why) => return skipped::tell(&format!("an alert of a clock that drifts: {why}")),
     };
-    let cluster = Cluster::new(&super::database_on(&server).url(), super::PATIENT);
+    let cluster = Cluster::new(&super::database_on(&server).url(), PATIENT);
     let node = cluster.node("a");
     let ear = ear_for(&node, "clock_drift");
     clock.put(5_000);
@@ -62,7 +62,7 @@ fn a_clock_that_drifts_is_told_and_that_it_agrees_again() {
 #[test]
 fn a_database_that_was_away_is_told_once_it_is_back() {
     let server = databases::Server::start(crate::BRAND, &[]);
-    let cluster = Cluster::new(&super::database_on(&server).url(), super::PATIENT);
+    let cluster = Cluster::new(&super::database_on(&server).url(), PATIENT);
     let node = cluster.node("a");
     let ear = ear_for(&node, "database_away");
     server.freeze();
@@ -103,7 +103,7 @@ fn a_node_that_ended_without_its_database_tells_it_at_its_next_start() {
 fn a_message_whose_sender_dies_is_sent_by_another_node() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let database = super::database();
-    let cluster = Cluster::new(&database.url(), &(BRISK.to_owned() + "[alerts]\ntimeout = \"60s\"\n"));
+    let cluster = Cluster::new(&database.url(), &(PATIENT.to_owned() + "[alerts]\ntimeout = \"60s\"\n"));
     let mut nodes = ["a", "b"].map(|name| cluster.node(name)).into_iter().collect::<Vec<_>>();
     let ear = Ear::that_answers_later();
     let route = json!({"when": ["failed"], "to": [{"type": "webhook", "url": ear.url, "secret": KEY}]});

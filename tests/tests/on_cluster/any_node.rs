@@ -1,6 +1,6 @@
 //! Whichever node is asked: run now, output, cancel and pause work on jobs and runs of the other one.
 
-use carillon_tests::cluster::{BRISK, Cluster};
+use carillon_tests::cluster::{BRISK, Cluster, PATIENT};
 use carillon_tests::fixture::{Gate, lines, wait_for_lines};
 use carillon_tests::follower::{follow, line, rest};
 use carillon_tests::jobs::{NEVER, job, status, text};
@@ -16,7 +16,11 @@ struct Pair {
 
 impl Pair {
     fn start() -> Self {
-        let cluster = Cluster::new(&super::database().url(), BRISK);
+        Self::start_with(PATIENT)
+    }
+
+    fn start_with(session: &str) -> Self {
+        let cluster = Cluster::new(&super::database().url(), session);
         Self { nodes: ["a", "b"].map(|name| cluster.node(name)).into(), cluster }
     }
 
@@ -156,7 +160,7 @@ fn a_pause_holds_whichever_node_was_asked() {
 
 #[test]
 fn a_follower_ends_when_the_run_is_lost_with_its_node() {
-    let mut pair = Pair::start();
+    let mut pair = Pair::start_with(BRISK);
     let run = pair.run_now("lonely", "echo begun; sleep 60");
     let (_, other) = pair.of(&run);
     let mut reader = follow(other, &run);

@@ -4,14 +4,14 @@
 use std::time::{Duration, Instant};
 
 use carillon_checker::judge;
-use carillon_tests::cluster::{Cluster, Witness};
+use carillon_tests::cluster::{Cluster, PATIENT, Witness};
 use carillon_tests::databases::Server;
 use carillon_tests::databases::proxy::{COMMIT, LONE_START, Proxy, Trap};
 use carillon_tests::jobs::{job, status};
 use carillon_tests::server::wait_until;
 use serde_json::json;
 
-use super::{PATIENT, database, settled, wait_for_more};
+use super::{database, settled, wait_for_more};
 
 /// A query packet that locks partitions for what follows.
 const LOCKS: &str = "\u{3}UPDATE lock_row";

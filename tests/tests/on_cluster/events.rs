@@ -4,13 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::time::Duration;
 
-use carillon_tests::cluster::{BRISK, Cluster};
+use carillon_tests::cluster::{BRISK, Cluster, PATIENT};
 use carillon_tests::databases::{self, StatementCount};
 use carillon_tests::events::{Event, EventReader, hold_readers};
 use carillon_tests::jobs::{NEVER, job, status, text};
 use carillon_tests::processes::resident_kib;
 use carillon_tests::server::{Server, wait_until};
-use carillon_tests::standstill::repeated_after_a_standstill;
 use serde_json::{Value, json};
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -86,7 +85,7 @@ fn a_reader_whose_node_dies_resumes_at_another_one_and_misses_nothing() {
 
 #[test]
 fn a_change_of_a_job_at_one_node_is_told_at_another() {
-    let cluster = Cluster::new(&super::database().url(), BRISK);
+    let cluster = Cluster::new(&super::database().url(), PATIENT);
     let [a, b] = ["a", "b"].map(|name| cluster.node(name));
     let mut reader = EventReader::connect(&a, "?types=job.changed,run.ended", None);
     b.create(&job("told", NEVER, "true", json!({})));
@@ -126,15 +125,11 @@ fn looks(server: &Server) -> u64 {
 
 #[test]
 fn a_thousand_readers_cost_the_database_what_one_does() {
-    repeated_after_a_standstill(read_by_one_and_by_a_thousand);
-}
-
-fn read_by_one_and_by_a_thousand() {
     // Questions are counted for the whole server.
     let server = databases::Server::start(crate::BRAND, &[]);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let database = runtime.block_on(server.database());
-    let cluster = Cluster::new(&database.url(), BRISK);
+    let cluster = Cluster::new(&database.url(), PATIENT);
     let node = cluster.node("a");
     node.create(&job("a", NEVER, "true", json!({})));
     let mut count = StatementCount::on(&server);

@@ -17,22 +17,19 @@ use std::time::{Duration, Instant};
 use carillon_checker::fault::End;
 use carillon_checker::{Evidence, judge};
 use carillon_tests::chaos::now_us;
-use carillon_tests::cluster::{BRISK, Cluster, Member, Witness};
+use carillon_tests::cluster::{BRISK, Cluster, Member, PATIENT, Witness};
 use carillon_tests::databases::{self, Database};
 use carillon_tests::fixture::lines;
 use carillon_tests::jobs::{job, status};
 use carillon_tests::processes::marked;
 use carillon_tests::server::{Server, binary, wait_until, wait_until_within};
-use carillon_tests::standstill::repeated_after_a_standstill;
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
 /// Longer than a dead node is noticed, swept and taken over.
 const TAKEOVER: Duration = Duration::from_secs(40);
-
-/// Brisk, but nodes outlive a database that is away, or whose answers get lost, for a while.
-const PATIENT: &str = "[session]\nheartbeat = \"1s\"\nheartbeat_timeout = \"1s\"\nself_kill_after = \"60s\"\n\
-                       fence_grace = \"1s\"\npause = \"1s\"\nexpire_after = \"70s\"\n";
+/// Longer than jobs are handed over by who leaves in good order.
+const HANDED_OVER: Duration = Duration::from_secs(30);
 
 fn database() -> Database {
     database_on(databases::Server::shared(crate::BRAND))
@@ -123,16 +120,12 @@ fn a_killed_and_a_frozen_node_are_taken_over_and_nothing_starts_twice() {
 
 #[test]
 fn nodes_restarted_one_after_another_miss_nothing() {
-    repeated_after_a_standstill(restart_one_after_another);
-}
-
-fn restart_one_after_another() {
     let database = database();
-    let cluster = Cluster::new(&database.url(), BRISK);
+    let cluster = Cluster::new(&database.url(), PATIENT);
     let witness = Witness::new(cluster.dir());
     let mut nodes: Vec<Server> = ["a", "b", "c"].map(|name| cluster.node(name)).into();
-    // A firing later than its grace is recorded as skipped: there must be none.
-    let strict = json!({"misfire": {"policy": "skip", "grace": "5s"}, "overlap": "delay"});
+    // Due times that pass while a busy machine hands a job over are made good.
+    let strict = json!({"misfire": {"policy": "catch_up", "grace": "5s"}, "overlap": "delay"});
     let names = each_second(&nodes[0], 40, &witness.command(1, 100, "0"), &strict);
     for name in ["a", "b", "c"] {
         wait_for_more(&witness, 300);
@@ -146,9 +139,12 @@ fn restart_one_after_another() {
     let runs = settled(&nodes[0], &names);
     let verdict = judge(&witness.evidence(&runs));
     assert!(verdict.is_clean(), "{verdict}");
-    let late = verdict.fates.keys().find(|fate| fate.starts_with("skipped"));
-    assert_eq!(late, None, "nothing was later than its grace: {verdict}");
     assert!(runs.iter().all(|run| status(run) == "succeeded"), "{verdict}");
+    let lag = runs.iter().filter_map(|run| run["lag_ms"].as_u64()).max().map(Duration::from_millis);
+    assert!(
+        lag.is_some_and(|lag| lag < HANDED_OVER),
+        "{lag:?}; who takes over from the dead waits for 70 s: {verdict}"
+    );
     eprintln!("{verdict}");
 }
 
@@ -175,7 +171,7 @@ fn a_node_that_loses_the_database_ends_its_children_and_then_itself() {
 #[test]
 fn a_fourth_node_takes_its_share_and_hardly_anything_else_moves() {
     let database = database();
-    let cluster = Cluster::new(&database.url(), BRISK);
+    let cluster = Cluster::new(&database.url(), PATIENT);
     let mut nodes: Vec<Server> = ["a", "b", "c"].map(|name| cluster.node(name)).into();
     let held = |nodes: &[Server]| -> Vec<Vec<u64>> {
         let of = |node: &Server| {
@@ -206,7 +202,7 @@ fn a_fourth_node_takes_its_share_and_hardly_anything_else_moves() {
 #[test]
 fn a_lock_row_that_is_missing_stops_the_node_with_a_sentence() {
     let database = database();
-    let cluster = Cluster::new(&database.url(), BRISK);
+    let cluster = Cluster::new(&database.url(), PATIENT);
     let node = cluster.node("a");
     let names = each_second(&node, 20, "true", &json!({}));
     node.wait_for_runs(&names[0], 1, |run| status(run) == "succeeded");
@@ -237,7 +233,7 @@ fn a_timing_that_breaks_the_fencing_inequality_is_refused_with_the_numbers() {
 #[test]
 fn the_log_and_the_answers_show_no_password() {
     let database = database();
-    let cluster = Cluster::new(&database.url(), BRISK);
+    let cluster = Cluster::new(&database.url(), PATIENT);
     let node = cluster.node("a");
     assert!(node.log().contains("mysql://127.0.0.1"), "{}", node.log());
     assert!(!node.log().contains("secret"), "{}", node.log());

@@ -1,6 +1,6 @@
 //! A node that died and starts again on its machine: its former session is ended at once where nothing of it lives, and no sooner.
 
-use carillon_tests::cluster::Cluster;
+use carillon_tests::cluster::{Cluster, PATIENT};
 use carillon_tests::jobs::job;
 use carillon_tests::processes::{keeper_of, marked};
 use carillon_tests::server::{Server, wait_until, wait_until_within};
@@ -8,7 +8,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::json;
 
-use super::{PATIENT, TAKEOVER, database, sessions};
+use super::{TAKEOVER, database, sessions};
 
 /// A node with a run that lives, its child's mark and the run.
 fn at_work(cluster: &Cluster, name: &str) -> (Server, String, String) {

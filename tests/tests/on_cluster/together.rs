@@ -1,6 +1,6 @@
 //! Nodes that start at once on an empty database, and the server that each tells.
 
-use carillon_tests::cluster::{BRISK, Cluster};
+use carillon_tests::cluster::{Cluster, PATIENT};
 use carillon_tests::server::Server;
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ use super::{carillon, database, sessions};
 #[test]
 fn five_nodes_that_start_at_once_on_an_empty_database_come_up() {
     let database = database();
-    let cluster = Cluster::new(&database.url(), BRISK);
+    let cluster = Cluster::new(&database.url(), PATIENT);
     let nodes: Vec<Server> = std::thread::scope(|scope| {
         let starting = ["a", "b", "c", "d", "e"].map(|name| scope.spawn(|| cluster.node(name)));
         starting.into_iter().map(|node| node.join().expect("it comes up at its first try")).collect()

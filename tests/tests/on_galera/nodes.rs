@@ -3,7 +3,7 @@
 use carillon_domain::id::SessionId;
 use carillon_store::mysql::{MySqlStore, Options, Topology};
 use carillon_store::{ControlStore, ManualClock, NewSession, NodeStore};
-use carillon_tests::cluster::{BRISK, Cluster};
+use carillon_tests::cluster::{Cluster, PATIENT};
 use carillon_tests::conformance::fixture::{BEGIN, PARTITIONS};
 use mysql_async::prelude::Queryable;
 use serde_json::Value;
@@ -43,7 +43,7 @@ fn five_nodes_that_start_together_come_up_and_agree_on_one_member() {
     let galera = galera();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let database = runtime.block_on(galera.database());
-    let cluster = Cluster::new(&galera.url(&database, &[1, 0, 2]), BRISK);
+    let cluster = Cluster::new(&galera.url(&database, &[1, 0, 2]), PATIENT);
     let nodes: Vec<_> = std::thread::scope(|scope| {
         let starting: Vec<_> =
             ["a", "b", "c", "d", "e"].map(|name| (name, scope.spawn(|| cluster.node(name)))).into_iter().collect();
