@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use carillon_tests::cluster::{BRISK, FAST};
+use carillon_tests::cluster::{FAST, STEADY};
 
 /// Sizes of all scenarios.
 #[derive(Debug, Clone, Copy)]
@@ -105,7 +105,7 @@ impl Size {
         armed: 100,
         scans: 3,
         // As it runs beside other tests, which may keep a node from its heartbeats for a while.
-        taken_over: (30, BRISK),
+        taken_over: (30, STEADY),
         nodes: &[1, 2],
         history: 50_000,
         page_jobs: 2_000,

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use std::time::Instant;
 
 use carillon_checker::judge;
-use carillon_tests::cluster::{BRISK, Cluster, Witness};
+use carillon_tests::cluster::{Cluster, STEADY, Witness};
 use carillon_tests::databases::{self, Brand};
 use carillon_tests::server::{Server, binary, wait_until};
 use carillon_tests::skipped;
@@ -92,7 +92,7 @@ fn a_cluster_goes_forth_and_back_under_load() {
     let server = databases::Server::shared(Brand::MariaDb);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let database = runtime.block_on(server.database());
-    let cluster = Cluster::new(&database.url(), BRISK);
+    let cluster = Cluster::new(&database.url(), STEADY);
     let witness = Witness::new(cluster.dir());
     let names = ["a", "b", "c"];
     let mut nodes: Vec<Server> = names.iter().map(|name| cluster.node_of(&older, name)).collect();

@@ -16,10 +16,14 @@ use crate::server::Server;
 pub const FAST: &str = "[session]\nheartbeat = \"500ms\"\nheartbeat_timeout = \"600ms\"\nself_kill_after = \"2400ms\"\n\
                         fence_grace = \"500ms\"\npause = \"1s\"\nexpire_after = \"4s\"\n";
 
-/// Where a test waits for a dead node: fast enough for that, slow enough for a machine that is busy with other things. A node that gets no
-/// CPU for some seconds fences itself, as it must.
-pub const BRISK: &str = "[session]\nheartbeat = \"1s\"\nheartbeat_timeout = \"1s\"\nself_kill_after = \"8s\"\n\
-                         fence_grace = \"1s\"\npause = \"1s\"\nexpire_after = \"11s\"\n";
+/// Fast enough for chaos, slow enough for a machine that is busy with other things: a node that gets no CPU for some
+/// seconds fences itself, as it must.
+pub const BRISK: &str = "[session]\nheartbeat = \"1s\"\nheartbeat_timeout = \"1s\"\nself_kill_after = \"5s\"\n\
+                         fence_grace = \"1s\"\npause = \"1s\"\nexpire_after = \"8s\"\n";
+
+/// Where a test waits for a dead node, and the others must live: nodes outlive what lasts for some seconds, and are found dead soon.
+pub const STEADY: &str = "[session]\nheartbeat = \"1s\"\nheartbeat_timeout = \"1s\"\nself_kill_after = \"8s\"\n\
+                          fence_grace = \"1s\"\npause = \"1s\"\nexpire_after = \"11s\"\n";
 
 /// Where nobody waits for a dead node: nodes outlive a machine that stands still, and a database that is away, or whose answers get lost.
 pub const PATIENT: &str = "[session]\nheartbeat = \"1s\"\nheartbeat_timeout = \"1s\"\nself_kill_after = \"60s\"\n\

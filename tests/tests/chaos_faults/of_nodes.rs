@@ -1,7 +1,7 @@
 //! Faults of nodes and their wires: the same on every database.
 
 use carillon_tests::chaos::{Class, Dice, Outcome, Reach, strike};
-use carillon_tests::cluster::BRISK;
+use carillon_tests::cluster::STEADY;
 
 use crate::chaos_faults::{field, take_effect};
 
@@ -13,19 +13,19 @@ fn of_nodes(is_wanted: impl Fn(&str) -> bool) -> Vec<Class> {
 
 #[test]
 fn faults_of_a_wire_take_effect() {
-    let (field, witness) = field(BRISK, false, false);
+    let (field, witness) = field(STEADY, false, false);
     take_effect(&of_nodes(|name| name.starts_with("wire-")), &field, &witness);
 }
 
 #[test]
 fn faults_of_a_node_take_effect() {
-    let (field, witness) = field(BRISK, false, true);
+    let (field, witness) = field(STEADY, false, true);
     take_effect(&of_nodes(|name| !name.starts_with("wire-")), &field, &witness);
 }
 
 #[test]
 fn faults_at_the_same_time_leave_each_other_alone() {
-    let (field, witness) = field(BRISK, false, false);
+    let (field, witness) = field(STEADY, false, false);
     let threads = [
         [Class::WireCutAfter, Class::WireHeldClientGone, Class::WireBlackHole],
         [Class::NodeFrozen, Class::KeeperKilled, Class::ChildKilled],

@@ -1,6 +1,6 @@
 //! Alerts of a cluster: a message outlives the node that sends it, and a node tells of its clock and of a database that was away.
 
-use carillon_tests::cluster::{BRISK, Cluster, PATIENT};
+use carillon_tests::cluster::{Cluster, PATIENT, STEADY};
 use carillon_tests::databases::{self, Surroundings};
 use carillon_tests::ear::{Ear, KEY};
 use carillon_tests::server::{Server, wait_until_within};
@@ -28,7 +28,7 @@ pub(super) fn told(ear: &Ear, when: &str, state: &str) -> String {
 #[test]
 fn a_node_that_dies_is_told_and_its_return() {
     let database = super::database();
-    let cluster = Cluster::new(&database.url(), BRISK);
+    let cluster = Cluster::new(&database.url(), STEADY);
     let [first, second] = ["a", "b"].map(|name| cluster.node(name));
     let ear = ear_for(&first, "node_lost");
     second.kill();
@@ -85,7 +85,7 @@ fn note_of(cluster: &Cluster) -> std::path::PathBuf {
 #[test]
 fn a_node_that_ended_without_its_database_tells_it_at_its_next_start() {
     let server = databases::Server::start(crate::BRAND, &[]);
-    let cluster = Cluster::new(&super::database_on(&server).url(), BRISK);
+    let cluster = Cluster::new(&super::database_on(&server).url(), STEADY);
     let node = cluster.member("a");
     let ear = ear_for(&node.server().expect("it runs"), "database_away");
     server.stop();

@@ -1,6 +1,6 @@
 //! Whichever node is asked: run now, output, cancel and pause work on jobs and runs of the other one.
 
-use carillon_tests::cluster::{BRISK, Cluster, PATIENT};
+use carillon_tests::cluster::{Cluster, PATIENT, STEADY};
 use carillon_tests::fixture::{Gate, lines, wait_for_lines};
 use carillon_tests::follower::{follow, line, rest};
 use carillon_tests::jobs::{NEVER, job, status, text};
@@ -160,7 +160,7 @@ fn a_pause_holds_whichever_node_was_asked() {
 
 #[test]
 fn a_follower_ends_when_the_run_is_lost_with_its_node() {
-    let mut pair = Pair::start_with(BRISK);
+    let mut pair = Pair::start_with(STEADY);
     let run = pair.run_now("lonely", "echo begun; sleep 60");
     let (_, other) = pair.of(&run);
     let mut reader = follow(other, &run);

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::time::Duration;
 
-use carillon_tests::cluster::{BRISK, Cluster, PATIENT};
+use carillon_tests::cluster::{Cluster, PATIENT, STEADY};
 use carillon_tests::databases::{self, StatementCount};
 use carillon_tests::events::{Event, EventReader, hold_readers};
 use carillon_tests::jobs::{NEVER, job, status, text};
@@ -47,7 +47,7 @@ fn check_order(events: &[&Event]) {
 
 #[test]
 fn a_reader_whose_node_dies_resumes_at_another_one_and_misses_nothing() {
-    let cluster = Cluster::new(&super::database().url(), BRISK);
+    let cluster = Cluster::new(&super::database().url(), STEADY);
     let [a, b] = ["a", "b"].map(|name| cluster.node(name));
     let mut reader = EventReader::connect(&a, "", None);
     let names = super::each_second(&b, 20, "sleep 0.1", &json!({}));

@@ -2,7 +2,7 @@
 
 use std::os::unix::process::ExitStatusExt;
 
-use carillon_tests::cluster::{BRISK, Cluster};
+use carillon_tests::cluster::{Cluster, STEADY};
 use carillon_tests::plugins::Place;
 use carillon_tests::server::wait_until_within;
 use nix::sys::signal::Signal;
@@ -37,7 +37,7 @@ fn a_frozen_node_with_a_run_in_it_is_dead_before_the_others_act() {
     let place = Place::new();
     place.drop_c("loop.so", LOOP);
     let plugins = format!("[plugins]\ndir = {:?}\nin_process = [\"loop\"]\n", place.plugins());
-    let cluster = Cluster::new(&database.url(), &(BRISK.to_owned() + &plugins));
+    let cluster = Cluster::new(&database.url(), &(STEADY.to_owned() + &plugins));
     let frozen = cluster.node("a");
     frozen.post("/v1/jobs", &json!({"name": "endless", "schedule": "@yearly", "executor": "loop", "params": {}}));
     let run = frozen.run_now("endless");

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use carillon_checker::fault::End;
 use carillon_checker::{Evidence, judge};
 use carillon_tests::chaos::now_us;
-use carillon_tests::cluster::{BRISK, Cluster, Member, PATIENT, Witness};
+use carillon_tests::cluster::{Cluster, Member, PATIENT, STEADY, Witness};
 use carillon_tests::databases::{self, Database};
 use carillon_tests::fixture::lines;
 use carillon_tests::jobs::{job, status};
@@ -79,7 +79,7 @@ fn ends(node: &Member) -> Vec<End> {
 #[test]
 fn a_killed_and_a_frozen_node_are_taken_over_and_nothing_starts_twice() {
     let database = database();
-    let cluster = Cluster::new(&database.url(), BRISK);
+    let cluster = Cluster::new(&database.url(), STEADY);
     let witness = Witness::new(cluster.dir());
     let nodes: Vec<Member> = ["a", "b", "c"].map(|name| cluster.member(name)).into();
     let third = nodes[2].server().expect("it runs");
@@ -151,7 +151,7 @@ fn nodes_restarted_one_after_another_miss_nothing() {
 #[test]
 fn a_node_that_loses_the_database_ends_its_children_and_then_itself() {
     let server = databases::Server::start(crate::BRAND, &[]);
-    let cluster = Cluster::new(&database_on(&server).url(), BRISK);
+    let cluster = Cluster::new(&database_on(&server).url(), STEADY);
     let node = cluster.node("a");
     let mark = format!("lonely-{}", std::process::id());
     let command = format!("trap '' TERM; while true; do sleep 1; done # {mark}");

@@ -2,7 +2,7 @@
 
 use carillon_domain::time::Timestamp;
 use carillon_tests::chaos::now_us;
-use carillon_tests::cluster::{BRISK, Cluster};
+use carillon_tests::cluster::{Cluster, STEADY};
 use carillon_tests::databases::{self, StatementCount};
 use carillon_tests::jobs::{NEVER, job, status, text};
 use carillon_tests::server::{Server, wait_until};
@@ -31,7 +31,7 @@ fn no_screen_asks_more_than_three_statements() {
     let server = databases::Server::start(crate::BRAND, &[]);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let database = runtime.block_on(server.database());
-    let cluster = Cluster::new(&database.url(), BRISK);
+    let cluster = Cluster::new(&database.url(), STEADY);
     let gone = cluster.node("gone");
     gone.create(&job("loses", "@every 1s", "sleep 600", json!({})));
     let lost = run_with(&gone, "loses", "running");
