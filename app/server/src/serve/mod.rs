@@ -9,7 +9,7 @@ mod roll_up;
 mod session_file;
 mod signals;
 mod startup;
-mod startup_text;
+mod startup_memory;
 
 use std::io::Write;
 use std::net::SocketAddr;
@@ -165,7 +165,7 @@ async fn run(config: Config) -> ExitCode {
     let plugins = tokio::spawn(plugins.watch());
     let renewal = tls.map(|tls| tokio::spawn(tls.watch()));
     manager.ready();
-    tokio::spawn(startup_text::give_back_after_start());
+    tokio::spawn(startup_memory::give_back_after_start());
     // Among the tasks that speak with it: a loop on this thread would be woken by each of them at the price of a switch.
     let end = match tokio::spawn(engine.reporting_to(manager).run(orders)).await {
         Ok(end) => end,
