@@ -125,8 +125,8 @@ fn nodes_restarted_one_after_another_miss_nothing() {
     let witness = Witness::new(cluster.dir());
     let mut nodes: Vec<Server> = ["a", "b", "c"].map(|name| cluster.node(name)).into();
     // Due times that pass while a busy machine hands a job over are made good.
-    let strict = json!({"misfire": {"policy": "catch_up", "grace": "5s"}, "overlap": "delay"});
-    let names = each_second(&nodes[0], 40, &witness.command(1, 100, "0"), &strict);
+    let catching_up = json!({"misfire": {"policy": "catch_up", "grace": "5s"}, "overlap": "delay"});
+    let names = each_second(&nodes[0], 40, &witness.command(1, 100, "0"), &catching_up);
     for name in ["a", "b", "c"] {
         wait_for_more(&witness, 300);
         let leaving = nodes.remove(0);
