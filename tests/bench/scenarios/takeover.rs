@@ -11,7 +11,7 @@ use crate::records::elsewhere;
 use crate::site::{Setting, Site, Work, pause_until};
 
 /// Much longer than it may take.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 pub fn run(lab: &Lab, found: &mut Found) {
     // Half of them are the dead node's.
