@@ -16,6 +16,8 @@ use ureq::tls::{Certificate, RootCerts, TlsConfig};
 pub const PATIENCE: Duration = Duration::from_secs(30);
 /// Where a server's log is kept in its directory.
 pub const LOG: &str = "server.log";
+/// So many of its last lines are shown with a test that fails.
+const SHOWN: usize = 30;
 
 /// How a server's log is read.
 const READ: u8 = 0;
@@ -31,9 +33,6 @@ pub fn binary() -> PathBuf {
     let built = test.ancestors().map(|dir| dir.join("carillon")).find(|path| path.is_file());
     built.expect("no carillon binary beside the tests: run `cargo build --workspace` first")
 }
-
-/// So many of the last lines of a server's log are shown with a test that fails.
-const SHOWN: usize = 30;
 
 /// A running server. Killed when dropped; the end of its log is shown if a test fails.
 pub struct Server {
