@@ -58,7 +58,7 @@ const MOVED_BY_RUNS: &str = "
     const most = placesWith([['completed', 'cancelled'], 'in 23 h 59 min 27 Mar 2026 23:30', '59 min 59 s', 'a-node-of-the-second-site']);
     const least = placesWith([['idle'], 'never', '–', '']);
     rows.forEach((row, n) => row.innerHTML = before[n]);
-    return rows.filter((_, n) => most[n] !== least[n]).map((row, n) => [row.outerHTML.slice(0, 200), most[n], least[n]]);";
+    return rows.flatMap((row, n) => most[n] === least[n] ? [] : [[row.outerHTML.slice(0, 200), most[n], least[n]]]);";
 
 /// The sections that move when what follows them comes, as it does over a slow wire.
 const MOVED_BY_WHAT_FOLLOWS: &str = "
