@@ -92,12 +92,12 @@ impl Drop for Member {
     fn drop(&mut self) {
         drop(self.stop.take());
         let Some(manager) = self.manager.take() else { return };
+        let ends: Vec<String> = self.ends().into_iter().map(|(_, how)| how).collect();
         if let Some(server) = self.server() {
             let _gone = nix::sys::signal::kill(nix::unistd::Pid::from_raw(server.pid()), Signal::SIGKILL);
         }
         let _ended = manager.join();
         // The manager dropped the server, and nothing has failed in its thread.
-        let ends: Vec<String> = self.ends().into_iter().map(|(_, how)| how).collect();
         show_log(&self.home, &ends.join(", "));
     }
 }

@@ -16,18 +16,29 @@ use crate::server::Server;
 pub const FAST: &str = "[session]\nheartbeat = \"500ms\"\nheartbeat_timeout = \"600ms\"\nself_kill_after = \"2400ms\"\n\
                         fence_grace = \"500ms\"\npause = \"1s\"\nexpire_after = \"4s\"\n";
 
+/// `[session]` with a heartbeat each second: a node ends itself after `self_kill_after`, and others take over after `expire_after`.
+#[macro_export]
+macro_rules! session {
+    ($self_kill_after:literal, $expire_after:literal) => {
+        concat!(
+            "[session]\nheartbeat = \"1s\"\nheartbeat_timeout = \"1s\"\nself_kill_after = \"",
+            $self_kill_after,
+            "\"\nfence_grace = \"1s\"\npause = \"1s\"\nexpire_after = \"",
+            $expire_after,
+            "\"\n"
+        )
+    };
+}
+
 /// Fast enough for chaos, slow enough for a machine that is busy with other things: a node that gets no CPU for some
 /// seconds fences itself, as it must.
-pub const BRISK: &str = "[session]\nheartbeat = \"1s\"\nheartbeat_timeout = \"1s\"\nself_kill_after = \"5s\"\n\
-                         fence_grace = \"1s\"\npause = \"1s\"\nexpire_after = \"8s\"\n";
+pub const BRISK: &str = session!("5s", "8s");
 
 /// Where a test waits for a dead node, and the others must live: nodes outlive what lasts for some seconds, and are found dead soon.
-pub const STEADY: &str = "[session]\nheartbeat = \"1s\"\nheartbeat_timeout = \"1s\"\nself_kill_after = \"8s\"\n\
-                          fence_grace = \"1s\"\npause = \"1s\"\nexpire_after = \"11s\"\n";
+pub const STEADY: &str = session!("8s", "11s");
 
 /// Where nobody waits for a dead node: nodes outlive a machine that stands still, and a database that is away, or whose answers get lost.
-pub const PATIENT: &str = "[session]\nheartbeat = \"1s\"\nheartbeat_timeout = \"1s\"\nself_kill_after = \"60s\"\n\
-                           fence_grace = \"1s\"\npause = \"1s\"\nexpire_after = \"70s\"\n";
+pub const PATIENT: &str = session!("60s", "70s");
 
 /// Nodes that share a database.
 pub struct Cluster {

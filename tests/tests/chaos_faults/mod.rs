@@ -9,8 +9,7 @@ use carillon_tests::server::{LOG, wait_until_within};
 use serde_json::json;
 
 /// Nodes outlive a database that is away, and a loss is accepted soon: nodes that the database has forgotten must be dead before.
-const FORGOTTEN_SOON: &str = "[session]\nheartbeat = \"1s\"\nheartbeat_timeout = \"1s\"\nself_kill_after = \"25s\"\n\
-                              fence_grace = \"1s\"\npause = \"1s\"\nexpire_after = \"30s\"\n";
+const FORGOTTEN_SOON: &str = carillon_tests::session!("25s", "30s");
 
 /// How long a cluster may take to get over a fault: nodes that fenced themselves start again, others expire.
 const RECOVERY: Duration = Duration::from_secs(60);

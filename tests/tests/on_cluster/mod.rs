@@ -28,8 +28,8 @@ use serde_json::{Value, json};
 
 /// Longer than a dead node is noticed, swept and taken over.
 const TAKEOVER: Duration = Duration::from_secs(40);
-/// Longer than jobs are handed over by who leaves in good order.
-const HANDED_OVER: Duration = Duration::from_secs(30);
+/// Within this, jobs are handed over by who leaves in good order.
+const HANDED_OVER: Duration = Duration::from_secs(5);
 
 fn database() -> Database {
     database_on(databases::Server::shared(crate::BRAND))

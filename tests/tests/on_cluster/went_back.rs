@@ -23,8 +23,7 @@ const LOST: &str = "the database went back in time: nobody knows whether it star
 const JOBS: usize = 10;
 
 /// A lease that outlasts the restart of a server. A loss is accepted no sooner than `expire_after` later.
-const ENDURING: &str = "[session]\nheartbeat = \"1s\"\nheartbeat_timeout = \"1s\"\nself_kill_after = \"20s\"\n\
-                        fence_grace = \"1s\"\npause = \"1s\"\nexpire_after = \"26s\"\n";
+const ENDURING: &str = carillon_tests::session!("20s", "26s");
 
 /// A server whose files can be kept and put back, as from a backup or on a replica that lags behind.
 struct Past {
