@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use crate::server::wait_until;
+
 /// A clock tick of `/proc/PID/stat`: `USER_HZ`, the same on every Linux that Rust runs on.
 const TICKS_A_SECOND: f64 = 100.0;
 
@@ -20,9 +22,15 @@ pub fn children(parent: i32) -> Vec<i32> {
     all().into_iter().filter(|pid| field(*pid, "PPid") == Some(parent.to_string())).collect()
 }
 
-/// The keeper of a server.
+/// The keeper of a server. A server may be ready before it: the keeper reads what was asked of it meanwhile.
+#[track_caller]
 pub fn keeper_of(server: i32) -> i32 {
-    keeper(server).expect("a server has a keeper")
+    let mut found = None;
+    wait_until("the server has a keeper", || {
+        found = keeper(server);
+        found.is_some()
+    });
+    found.expect("it was found")
 }
 
 /// The keeper of a server that may have gone.
