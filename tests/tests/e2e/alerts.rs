@@ -87,8 +87,8 @@ fn each_other_kind_of_fact_about_a_job_is_told() {
     // A busy machine may let two of its due times pass at once, and `skip` would record them: that fact is another job's.
     let late = json!({"expect": {"finish_within": "1s"}, "misfire": {"policy": "catch_up"}});
     server.create(&job("late", "* * * * * *", "false", late));
-    // The due times that it skips are recorded when it ends.
-    server.create(&job("busy", "* * * * * *", "sleep 3", json!({})));
+    // The due times that it skips are recorded when it ends. It fails, since a success would end the incident.
+    server.create(&job("busy", "* * * * * *", "sleep 3; false", json!({})));
     for name in ["slow", "chatty"] {
         server.run_now(name);
     }
