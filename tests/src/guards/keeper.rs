@@ -16,6 +16,9 @@ use carillon_store::sqlite::Lease;
 
 use super::fixtures::run;
 
+/// A child does this. It outlives each deadline here by more than a busy machine stands still.
+const LONG: &str = "sleep 5";
+
 /// The keeper's part of the process that runs the stories: the guards that are removed, then the keeper's own arguments.
 pub fn main(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let names = arguments.next().and_then(|names| names.into_string().ok()).unwrap_or_default();
@@ -66,7 +69,7 @@ pub fn the_deadline_passes() -> Verdict {
     run(async {
         let keeper = start(None);
         keeper.extend_deadline(boottime_ms() + 300);
-        let exit = child(&keeper, 1, "sleep 3").exit().await;
+        let exit = child(&keeper, 1, LONG).exit().await;
         if exit.how == Outcome::Succeeded { lives(1) } else { Ok(()) }
     })
 }
@@ -78,7 +81,7 @@ pub fn the_node_goes_before_its_deadline() -> Verdict {
         let (begun, ended) = (directory.path().join("begun"), directory.path().join("ended"));
         let keeper = start(None);
         keeper.extend_deadline(boottime_ms() + 1_000);
-        let _child = child(&keeper, 1, &format!("touch {}; sleep 3; touch {}", begun.display(), ended.display()));
+        let _child = child(&keeper, 1, &format!("touch {}; {LONG}; touch {}", begun.display(), ended.display()));
         wait_for(&begun).await;
         keeper.close().await;
         if ended.exists() { lives(1) } else { Ok(()) }
