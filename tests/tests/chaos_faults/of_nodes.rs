@@ -1,31 +1,28 @@
 //! Faults of nodes and their wires: the same on every database.
 
-use carillon_tests::chaos::{Class, Dice, Outcome, Reach, strike};
+use carillon_tests::chaos::{Class, Dice, Kind, Outcome, Reach, strike};
 use carillon_tests::cluster::STEADY;
 
-use crate::chaos_faults::{field, take_effect};
+use crate::fixture::{field, take_effect};
 
-fn of_nodes(is_wanted: impl Fn(&str) -> bool) -> Vec<Class> {
-    let mut all = crate::KIND.classes();
+fn of_nodes(kind: Kind, is_wanted: impl Fn(&str) -> bool) -> Vec<Class> {
+    let mut all = kind.classes();
     all.retain(|class| class.reach() == Reach::Node && is_wanted(class.name()));
     all
 }
 
-#[test]
-fn faults_of_a_wire_take_effect() {
-    let (field, witness) = field(STEADY, false, false);
-    take_effect(&of_nodes(|name| name.starts_with("wire-")), &field, &witness);
+pub fn faults_of_a_wire_take_effect(kind: Kind) {
+    let (field, witness) = field(kind, STEADY, false, false);
+    take_effect(&of_nodes(kind, |name| name.starts_with("wire-")), &field, &witness);
 }
 
-#[test]
-fn faults_of_a_node_take_effect() {
-    let (field, witness) = field(STEADY, false, true);
-    take_effect(&of_nodes(|name| !name.starts_with("wire-")), &field, &witness);
+pub fn faults_of_a_node_take_effect(kind: Kind) {
+    let (field, witness) = field(kind, STEADY, false, true);
+    take_effect(&of_nodes(kind, |name| !name.starts_with("wire-")), &field, &witness);
 }
 
-#[test]
-fn faults_at_the_same_time_leave_each_other_alone() {
-    let (field, witness) = field(STEADY, false, false);
+pub fn faults_at_the_same_time_leave_each_other_alone(kind: Kind) {
+    let (field, witness) = field(kind, STEADY, false, false);
     let threads = [
         [Class::WireCutAfter, Class::WireHeldClientGone, Class::WireBlackHole],
         [Class::NodeFrozen, Class::KeeperKilled, Class::ChildKilled],

@@ -1,27 +1,24 @@
-//! Every fault of chaos runs strikes once, on two nodes with a handful of jobs: it takes effect, and the cluster gets over
-//! it.
+//! Two nodes with a handful of jobs, and faults that strike until they take effect.
 
 use std::time::{Duration, Instant};
 
-use carillon_tests::chaos::{Class, Dice, Field, Kind, Outcome, Plan, Reach, Seen, Target, Ways, strike};
-use carillon_tests::cluster::{PATIENT, Witness};
+use carillon_tests::chaos::{Class, Dice, Field, Kind, Outcome, Plan, Seen, Target, Ways, strike};
+use carillon_tests::cluster::Witness;
 use carillon_tests::server::{LOG, wait_until_within};
 use serde_json::json;
-
-/// Nodes outlive a database that is away, and a loss is accepted soon: nodes that the database has forgotten must be dead before.
-const FORGOTTEN_SOON: &str = carillon_tests::session!("25s", "30s");
 
 /// How long a cluster may take to get over a fault: nodes that fenced themselves start again, others expire.
 const RECOVERY: Duration = Duration::from_secs(60);
 
-pub fn field(timing: &str, small_disk: bool, clocks: bool) -> (Field, Witness) {
-    field_by(Ways::Named, timing, small_disk, clocks)
+/// Nodes that name the servers themselves.
+pub fn field(kind: Kind, timing: &str, small_disk: bool, clocks: bool) -> (Field, Witness) {
+    field_by(kind, Ways::Named, timing, small_disk, clocks)
 }
 
 /// The same with other ways of the nodes to the members.
-pub fn field_by(ways: Ways, timing: &str, small_disk: bool, clocks: bool) -> (Field, Witness) {
-    let topology = (crate::KIND == Kind::Galera).then_some("galera");
-    let plan = Plan { kind: crate::KIND, topology, ways, nodes: 2, config: timing.to_owned(), small_disk, clocks };
+pub fn field_by(kind: Kind, ways: Ways, timing: &str, small_disk: bool, clocks: bool) -> (Field, Witness) {
+    let topology = (kind == Kind::Galera).then_some("galera");
+    let plan = Plan { kind, topology, ways, nodes: 2, config: timing.to_owned(), small_disk, clocks };
     let field = Field::start(&plan);
     let witness = Witness::new(field.cluster.dir());
     let node = field.nodes[0].member.server().expect("it runs");
@@ -102,25 +99,4 @@ pub fn take_effect(classes: &[Class], field: &Field, witness: &Witness) {
         let log = log(field, target);
         assert!(!log.contains("panicked") && !log.contains("an invariant does not hold"), "{log}");
     }
-}
-
-#[test]
-fn faults_of_the_database_take_effect() {
-    if !crate::is_asked_for() {
-        return;
-    }
-    let (field, witness) = field(PATIENT, true, true);
-    let of_database = crate::KIND.classes().into_iter().filter(|class| class.reach() == Reach::Database);
-    take_effect(&of_database.collect::<Vec<_>>(), &field, &witness);
-}
-
-#[test]
-fn a_restored_older_state_is_noticed_and_accepted() {
-    if !crate::is_asked_for() {
-        return;
-    }
-    let (field, witness) = field(FORGOTTEN_SOON, true, false);
-    let lossy: Vec<Class> = crate::KIND.classes().into_iter().filter(|class| class.loses_commits()).collect();
-    assert_eq!(lossy.len(), 1);
-    take_effect(&lossy, &field, &witness);
 }
