@@ -41,33 +41,22 @@ faults! {
     of_database::a_restored_older_state_is_noticed_and_accepted
 }
 
-faults! {
-    galera, Kind::Galera, if can_be_tested("the faults of a Galera cluster", Galera::missing()),
-    of_database::faults_of_the_database_take_effect
-    of_database::a_restored_older_state_is_noticed_and_accepted
-    of_balancers::a_balancer_that_rotates_takes_effect_and_raises_no_false_alarm
+/// The same of several servers with balancers before them.
+macro_rules! faults_of_several {
+    ($database:ident, $kind:expr, if $is_asked_for:expr) => {
+        faults! {
+            $database, $kind, if $is_asked_for,
+            of_database::faults_of_the_database_take_effect
+            of_database::a_restored_older_state_is_noticed_and_accepted
+            of_balancers::a_balancer_that_rotates_takes_effect_and_raises_no_false_alarm
+        }
+    };
 }
 
-faults! {
-    group, Kind::Group, if can_be_tested("the faults of a group of Group Replication", Group::not_asked_for()),
-    of_database::faults_of_the_database_take_effect
-    of_database::a_restored_older_state_is_noticed_and_accepted
-    of_balancers::a_balancer_that_rotates_takes_effect_and_raises_no_false_alarm
-}
-
-faults! {
-    mariadb_replica, Kind::Replicated(Brand::MariaDb), if is_replica_asked_for(),
-    of_database::faults_of_the_database_take_effect
-    of_database::a_restored_older_state_is_noticed_and_accepted
-    of_balancers::a_balancer_that_rotates_takes_effect_and_raises_no_false_alarm
-}
-
-faults! {
-    mysql_replica, Kind::Replicated(Brand::MySql), if is_replica_asked_for(),
-    of_database::faults_of_the_database_take_effect
-    of_database::a_restored_older_state_is_noticed_and_accepted
-    of_balancers::a_balancer_that_rotates_takes_effect_and_raises_no_false_alarm
-}
+faults_of_several!(galera, Kind::Galera, if can_be_tested("the faults of a Galera cluster", Galera::missing()));
+faults_of_several!(group, Kind::Group, if can_be_tested("the faults of a group of Group Replication", Group::not_asked_for()));
+faults_of_several!(mariadb_replica, Kind::Replicated(Brand::MariaDb), if is_replica_asked_for());
+faults_of_several!(mysql_replica, Kind::Replicated(Brand::MySql), if is_replica_asked_for());
 
 fn is_replica_asked_for() -> bool {
     can_be_tested("the faults of a source and its asynchronous replica", Replicated::missing())
