@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use carillon_domain::mechanism::Mechanism;
 use carillon_tests::cluster::Cluster;
-use carillon_tests::server::{Server, wait_until_within};
+use carillon_tests::server::Server;
+use carillon_tests::waiting::wait_until_within;
 use serde_json::{Value, json};
 
 use crate::http::Caller;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use nix::sys::stat::Mode;
 
-use crate::server::wait_until;
+use crate::waiting::wait_until;
 
 /// A directory of the test's own, gone at its end.
 pub fn directory() -> tempfile::TempDir {

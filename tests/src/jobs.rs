@@ -6,7 +6,8 @@ use carillon_domain::time::Timestamp;
 use serde_json::{Value, json};
 
 use crate::chaos::now_us;
-use crate::server::{PATIENCE, Server, wait_until_within};
+use crate::server::{PATIENCE, Server};
+use crate::waiting::wait_until_within;
 
 /// Never comes up while a test runs.
 pub const NEVER: &str = "@at 2090-01-01T00:00:00Z";

@@ -30,4 +30,5 @@ pub mod skipped;
 pub mod sql_in_sources;
 pub mod tidb_parser;
 pub mod tls_site;
+pub mod waiting;
 mod world;

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::server::wait_until;
+use crate::waiting::wait_for;
 
 /// A clock tick of `/proc/PID/stat`: `USER_HZ`, the same on every Linux that Rust runs on.
 const TICKS_A_SECOND: f64 = 100.0;
@@ -25,12 +25,7 @@ pub fn children(parent: i32) -> Vec<i32> {
 /// The keeper of a server. A server may be ready before it: the keeper reads what was asked of it meanwhile.
 #[track_caller]
 pub fn keeper_of(server: i32) -> i32 {
-    let mut found = None;
-    wait_until("the server has a keeper", || {
-        found = keeper(server);
-        found.is_some()
-    });
-    found.expect("it was found")
+    wait_for("the server has a keeper", || keeper(server))
 }
 
 /// The keeper of a server that may have gone.

@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
 
+use crate::waiting::wait_until;
+
 /// How long a server may take to come up or to go.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 /// Where a server's log is kept in its directory.
@@ -379,21 +381,5 @@ pub(crate) fn show_log(dir: &Path, ended: &str) {
 fn wait_forever() -> ! {
     loop {
         std::thread::park();
-    }
-}
-
-/// Waits for a condition of the outside, looking again and again; panics when it does not come.
-#[track_caller]
-pub fn wait_until(what: &str, condition: impl FnMut() -> bool) {
-    wait_until_within(PATIENCE, what, condition);
-}
-
-/// As [`wait_until`], with another patience.
-#[track_caller]
-pub fn wait_until_within(patience: Duration, what: &str, mut condition: impl FnMut() -> bool) {
-    let deadline = Instant::now() + patience;
-    while !condition() {
-        assert!(Instant::now() < deadline, "waited {patience:?} in vain: {what}");
-        std::thread::park_timeout(Duration::from_millis(10));
     }
 }

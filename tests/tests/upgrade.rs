@@ -8,8 +8,9 @@ use std::time::Instant;
 use carillon_checker::judge;
 use carillon_tests::cluster::{Cluster, STEADY, Witness};
 use carillon_tests::databases::{self, Brand};
-use carillon_tests::server::{Server, binary, wait_until};
+use carillon_tests::server::{Server, binary};
 use carillon_tests::skipped;
+use carillon_tests::waiting::wait_until;
 use serde_json::{Value, json};
 
 /// The older binary is built from this commit: the schema of MySQL was at version 24, that of SQLite at 7. The first tag takes its place.

@@ -7,7 +7,7 @@ use carillon_domain::time::Timestamp;
 use carillon_store::mysql::{MySqlStore, Options};
 use carillon_store::{ClaimRequest, Me, NewSession, NodeStore, PeekRequest};
 use carillon_tests::processes::{keeper, resident_kib};
-use carillon_tests::server::wait_until_within;
+use carillon_tests::waiting::wait_until_within;
 
 use crate::found::{Found, Row};
 use crate::http::Caller;

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use carillon_tests::server::wait_until_within;
+use carillon_tests::waiting::wait_until_within;
 
 use crate::found::{Found, Row};
 use crate::lab::Lab;

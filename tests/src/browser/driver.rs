@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use serde_json::{Map, Value, json};
 
 use super::Look;
-use crate::server::wait_until;
+use crate::waiting::wait_for;
 
 /// Why no browser can be driven here; `None` where one can.
 pub fn missing() -> Option<String> {
@@ -40,14 +40,12 @@ impl Driver {
         // Chromium keeps crash reports and caches below these.
         command.env("HOME", &directory).env("XDG_CONFIG_HOME", &directory).env("TMPDIR", &directory);
         let watcher = command.spawn().expect("bash starts");
-        let mut port = None;
-        wait_until("chromedriver says its port", || {
-            let said = std::fs::read_to_string(&log).unwrap_or_default();
-            let words = said.split_once("started successfully on port ").map(|(_, rest)| rest.to_owned());
-            port = words.and_then(|rest| rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok());
-            port.is_some()
+        let port = wait_for("chromedriver says its port", || {
+            let said = std::fs::read_to_string(&log).ok()?;
+            let (_, rest) = said.split_once("started successfully on port ")?;
+            rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
         });
-        Self { watcher, port: port.expect("a port"), directory }
+        Self { watcher, port, directory }
     }
 
     /// Where it listens.

@@ -22,7 +22,8 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
-use crate::server::{PATIENCE, wait_until};
+use crate::server::PATIENCE;
+use crate::waiting::wait_until;
 
 /// How a browser begins.
 #[derive(Debug, Clone, Copy)]

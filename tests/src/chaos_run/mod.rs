@@ -26,7 +26,7 @@ use serde_json::{Value, json};
 
 use crate::chaos::{self, Class, Dice, Field, Kind, Timing, Ways};
 use crate::cluster::Witness;
-use crate::server::wait_until_within;
+use crate::waiting::wait_until_within;
 use caller::{Caller, now};
 use faults::{Pace, Strikes};
 use load::Made;

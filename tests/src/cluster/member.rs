@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 
-use crate::server::{Server, show_log, wait_until_within};
+use crate::server::{Server, show_log};
+use crate::waiting::wait_until_within;
 
 /// How often it is looked whether the process is there.
 const LOOK_EVERY: Duration = Duration::from_millis(20);

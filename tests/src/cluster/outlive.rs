@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{Cluster, Member, Witness};
 use crate::databases;
 use crate::jobs::job;
-use crate::server::wait_until_within;
+use crate::waiting::wait_until_within;
 
 /// Longer than the others need to agree that a server is dead, and the nodes to find another one.
 const PATIENCE: Duration = Duration::from_secs(60);

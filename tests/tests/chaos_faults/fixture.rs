@@ -4,7 +4,8 @@ use std::time::{Duration, Instant};
 
 use carillon_tests::chaos::{Class, Dice, Field, Kind, Outcome, Plan, Seen, Target, Ways, strike};
 use carillon_tests::cluster::Witness;
-use carillon_tests::server::{LOG, wait_until_within};
+use carillon_tests::server::LOG;
+use carillon_tests::waiting::wait_until_within;
 use serde_json::json;
 
 /// How long a cluster may take to get over a fault: nodes that fenced themselves start again, others expire.

@@ -4,7 +4,8 @@ use carillon_tests::accounting::account;
 use carillon_tests::fixture::{Gate, directory, lines, wait_for_lines};
 use carillon_tests::jobs::{NEVER, job, status, text};
 use carillon_tests::processes::{keeper_of, marked, resident_kib};
-use carillon_tests::server::{Server, wait_until};
+use carillon_tests::server::Server;
+use carillon_tests::waiting::wait_until;
 use serde_json::json;
 
 #[test]

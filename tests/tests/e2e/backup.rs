@@ -9,7 +9,8 @@ use carillon_domain::time::Timestamp;
 use carillon_tests::accounting::account;
 use carillon_tests::fixture::{directory, lines, wait_for_lines};
 use carillon_tests::jobs::{NEVER, job};
-use carillon_tests::server::{Server, binary, wait_until};
+use carillon_tests::server::{Server, binary};
+use carillon_tests::waiting::wait_for;
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
@@ -112,13 +113,11 @@ fn a_backup_under_load_is_consistent_and_a_restore_starts_nothing_twice() {
     server.kill();
     let started: usize = JOBS.iter().map(|name| lines(&dir.path().join(name)).len()).sum();
     // A keeper may live on for a moment.
-    let mut restored = None;
-    wait_until("the lease is free", || {
+    let restored = wait_for("the lease is free", || {
         let output = carillon(dir.path(), &["restore", "3.db", "--json"]);
-        restored = output.status.success().then_some(output.stdout);
-        restored.is_some()
+        output.status.success().then_some(output.stdout)
     });
-    let answer: Value = serde_json::from_slice(&restored.expect("it was restored")).expect("JSON");
+    let answer: Value = serde_json::from_slice(&restored).expect("JSON");
     let kept = PathBuf::from(answer["kept"].as_str().expect("the old database is kept"));
     assert!(is_whole(&kept), "{answer}");
 

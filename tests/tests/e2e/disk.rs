@@ -8,7 +8,8 @@ use std::process::Command;
 use carillon_tests::accounting::account;
 use carillon_tests::fixture::{directory, lines, wait_for_lines};
 use carillon_tests::jobs::{NEVER, job, status, text};
-use carillon_tests::server::{Server, wait_until};
+use carillon_tests::server::Server;
+use carillon_tests::waiting::wait_until;
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use serde_json::json;
 

@@ -4,7 +4,8 @@ use carillon_domain::time::Timestamp;
 use carillon_tests::accounting::account;
 use carillon_tests::fixture::directory;
 use carillon_tests::jobs::{job, status, text};
-use carillon_tests::server::{Server, wait_until};
+use carillon_tests::server::Server;
+use carillon_tests::waiting::wait_until;
 use serde_json::{Value, json};
 
 const POLICIES: [&str; 3] = ["skip", "fire_once", "catch_up"];

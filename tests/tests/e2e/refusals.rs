@@ -6,7 +6,8 @@ use std::process::{Command, Stdio};
 
 use carillon_tests::fixture::directory;
 use carillon_tests::jobs::{NEVER, job};
-use carillon_tests::server::{Server, binary, wait_until};
+use carillon_tests::server::{Server, binary};
+use carillon_tests::waiting::wait_until;
 use serde_json::json;
 
 /// Runs the binary until it ends by itself: its exit code, and what it said on stderr.

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 use carillon_tests::accounting::account;
 use carillon_tests::fixture::{directory, lines};
 use carillon_tests::jobs::{job, status, text};
-use carillon_tests::server::{Server, wait_until};
+use carillon_tests::server::Server;
+use carillon_tests::waiting::wait_until;
 use serde_json::json;
 
 const JOBS: usize = 50;

@@ -3,8 +3,9 @@
 use carillon_tests::cluster::{Cluster, PATIENT, STEADY};
 use carillon_tests::databases::{self, Surroundings};
 use carillon_tests::ear::{Ear, KEY};
-use carillon_tests::server::{Server, wait_until_within};
+use carillon_tests::server::Server;
 use carillon_tests::skipped;
+use carillon_tests::waiting::wait_until_within;
 use mysql_async::prelude::Queryable;
 use serde_json::{Value, json};
 

@@ -8,7 +8,7 @@ use carillon_tests::cluster::{Cluster, PATIENT, Witness};
 use carillon_tests::databases::Server;
 use carillon_tests::databases::proxy::{COMMIT, LONE_START, Proxy, Trap};
 use carillon_tests::jobs::{job, status};
-use carillon_tests::server::wait_until;
+use carillon_tests::waiting::wait_until;
 use serde_json::json;
 
 use super::{database, settled, wait_for_more};

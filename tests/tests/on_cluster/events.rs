@@ -9,7 +9,8 @@ use carillon_tests::databases::{self, StatementCount};
 use carillon_tests::events::{Event, EventReader, hold_readers};
 use carillon_tests::jobs::{NEVER, job, status, text};
 use carillon_tests::processes::resident_kib;
-use carillon_tests::server::{Server, wait_until};
+use carillon_tests::server::Server;
+use carillon_tests::waiting::wait_until;
 use serde_json::{Value, json};
 
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -4,7 +4,7 @@ use std::os::unix::process::ExitStatusExt;
 
 use carillon_tests::cluster::{Cluster, STEADY};
 use carillon_tests::plugins::Place;
-use carillon_tests::server::wait_until_within;
+use carillon_tests::waiting::wait_until_within;
 use nix::sys::signal::Signal;
 use serde_json::json;
 

@@ -22,7 +22,8 @@ use carillon_tests::databases::{self, Database};
 use carillon_tests::fixture::lines;
 use carillon_tests::jobs::{job, status};
 use carillon_tests::processes::marked;
-use carillon_tests::server::{Server, binary, wait_until, wait_until_within};
+use carillon_tests::server::{Server, binary};
+use carillon_tests::waiting::{wait_until, wait_until_within};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 

@@ -5,7 +5,8 @@ use carillon_tests::chaos::now_us;
 use carillon_tests::cluster::{Cluster, STEADY};
 use carillon_tests::databases::{self, StatementCount};
 use carillon_tests::jobs::{NEVER, job, status, text};
-use carillon_tests::server::{Server, wait_until};
+use carillon_tests::server::Server;
+use carillon_tests::waiting::{wait_for, wait_until};
 use serde_json::json;
 
 /// The most statements of a screen.
@@ -16,13 +17,11 @@ const TRIES: usize = 12;
 /// The id of the first run of a job with this status.
 fn run_with(node: &Server, job: &str, wanted: &str) -> String {
     let path = format!("/v1/jobs/{job}/runs");
-    let mut found = None;
-    wait_until(&format!("{job} has a run that is {wanted}"), || {
-        let items = node.get(&path)["items"].as_array().cloned().unwrap_or_default();
-        found = items.iter().find(|run| status(run) == wanted).map(|run| text(run, "id").to_owned());
-        found.is_some()
-    });
-    found.expect("it was found")
+    wait_for(&format!("{job} has a run that is {wanted}"), || {
+        let runs = node.get(&path);
+        let found = runs["items"].as_array()?.iter().find(|run| status(run) == wanted)?;
+        Some(text(found, "id").to_owned())
+    })
 }
 
 #[test]

@@ -3,7 +3,8 @@
 use carillon_tests::cluster::{Cluster, PATIENT};
 use carillon_tests::jobs::job;
 use carillon_tests::processes::{keeper_of, marked};
-use carillon_tests::server::{Server, wait_until, wait_until_within};
+use carillon_tests::server::Server;
+use carillon_tests::waiting::{wait_until, wait_until_within};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::json;

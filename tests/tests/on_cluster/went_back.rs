@@ -13,7 +13,8 @@ use carillon_tests::cluster::{Cluster, Witness};
 use carillon_tests::databases::{self, Replicated};
 use carillon_tests::fixture::Gate;
 use carillon_tests::jobs::{NEVER, job, status, text};
-use carillon_tests::server::{Server, wait_until, wait_until_within};
+use carillon_tests::server::Server;
+use carillon_tests::waiting::{wait_until, wait_until_within};
 use serde_json::{Value, json};
 
 use super::alerts::{ear_for, told};

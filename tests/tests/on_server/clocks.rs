@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use carillon_tests::databases::{Server, Surroundings};
 use carillon_tests::processes::cpu_seconds;
-use carillon_tests::server::wait_until_within;
+use carillon_tests::waiting::wait_until_within;
 
 /// How long it is looked at.
 const LOOKS_FOR: Duration = Duration::from_secs(3);

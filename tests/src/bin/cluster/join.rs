@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use carillon_tests::cluster::{Cluster, Member};
-use carillon_tests::server::wait_until;
+use carillon_tests::waiting::wait_until;
 use serde_json::json;
 
 use carillon_tests::settings::Settings;

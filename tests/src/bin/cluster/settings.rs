@@ -72,7 +72,7 @@ pub fn settle(members: &[Member], count: u64, name: impl Fn(u64) -> String) -> V
     for n in 0..count {
         server.post(&format!("/v1/jobs/{}/pause", name(n)), &json!({}));
     }
-    carillon_tests::server::wait_until_within(Duration::from_secs(90), "the last runs end", || {
+    carillon_tests::waiting::wait_until_within(Duration::from_secs(90), "the last runs end", || {
         server.all("/v1/runs?status=running").is_empty()
     });
     server.all("/v1/runs")
