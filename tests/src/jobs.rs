@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::chaos::now_us;
 use crate::server::{PATIENCE, Server};
-use crate::waiting::wait_until_within;
+use crate::waiting::{wait_for, wait_for_within};
 
 /// Never comes up while a test runs.
 pub const NEVER: &str = "@at 2090-01-01T00:00:00Z";
@@ -60,12 +60,7 @@ impl Server {
     }
 
     fn wait_for_run(&self, id: &str, patience: Duration, condition: impl Fn(&Value) -> bool) -> Value {
-        let mut run = self.run(id);
-        wait_until_within(patience, &format!("run {id} goes on"), || {
-            run = self.run(id);
-            condition(&run)
-        });
-        run
+        wait_for_within(patience, &format!("run {id} goes on"), || Some(self.run(id)).filter(&condition))
     }
 
     /// All records and running runs of a job, newest first.
@@ -75,12 +70,10 @@ impl Server {
 
     /// Waits until a job has at least `count` runs for which `condition` holds; all of its runs then, newest first.
     pub fn wait_for_runs(&self, name: &str, count: usize, condition: impl Fn(&Value) -> bool) -> Vec<Value> {
-        let mut runs = Vec::new();
-        self.wait_until(&format!("{name} has {count} such runs"), || {
-            runs = self.runs(name);
-            runs.iter().filter(|run| condition(run)).count() >= count
-        });
-        runs
+        wait_for(&format!("{name} has {count} such runs"), || {
+            let runs = self.runs(name);
+            (runs.iter().filter(|run| condition(run)).count() >= count).then_some(runs)
+        })
     }
 
     /// Pauses jobs and waits until nothing of theirs runs; all their runs then, newest first. It waits for

@@ -22,8 +22,9 @@ pub fn wait_until_within(patience: Duration, what: &str, mut condition: impl FnM
     wait_for_within(patience, what, || condition().then_some(()));
 }
 
+/// As [`wait_for`], with another patience.
 #[track_caller]
-fn wait_for_within<T>(patience: Duration, what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+pub fn wait_for_within<T>(patience: Duration, what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + patience;
     loop {
         if let Some(found) = look() {
