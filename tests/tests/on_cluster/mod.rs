@@ -48,6 +48,16 @@ fn each_second(server: &Server, jobs: usize, command: &str, more: &Value) -> Vec
     names
 }
 
+/// A third of these falls due each second, each of them every three: room for a run on a machine that is held up for seconds.
+fn each_three_seconds(server: &Server, jobs: usize, command: &str, more: &Value) -> Vec<String> {
+    let names: Vec<String> = (0..jobs).map(|n| format!("job-{n}")).collect();
+    let schedule = |n: usize| format!("{}-59/3 * * * * *", n % 3);
+    let items: Vec<_> =
+        names.iter().enumerate().map(|(n, name)| job(name, &schedule(n), command, more.clone())).collect();
+    server.post("/v1/jobs:batch", &json!({ "items": items }));
+    names
+}
+
 fn settled(server: &Server, names: &[String]) -> Vec<Value> {
     server.settle(&names.iter().map(String::as_str).collect::<Vec<_>>())
 }
@@ -127,18 +137,18 @@ fn nodes_restarted_one_after_another_miss_nothing() {
     let mut nodes: Vec<Server> = ["a", "b", "c"].map(|name| cluster.node(name)).into();
     // Due times that pass while a busy machine hands a job over are made good.
     let catching_up = json!({"misfire": {"policy": "catch_up", "grace": "5s"}, "overlap": "delay"});
-    let names = each_second(&nodes[0], 40, &witness.command(1, 100, "0"), &catching_up);
+    let names = each_three_seconds(&nodes[0], 90, &witness.command(1, 100, "0"), &catching_up);
     for name in ["a", "b", "c"] {
-        wait_for_more(&witness, 300);
+        wait_for_more(&witness, 220);
         let leaving = nodes.remove(0);
         assert!(leaving.drain().success(), "a drain is an end in good order");
         let gone = sessions(&nodes[0]).iter().all(|session| session["node"] != name);
         assert!(gone, "who has left in good order holds nothing and is not waited for");
         nodes.push(cluster.node(name));
     }
-    wait_for_more(&witness, 300);
+    wait_for_more(&witness, 220);
     let runs = settled(&nodes[0], &names);
-    let verdict = judge(&witness.evidence(&runs));
+    let verdict = judge(&witness.evidence_every(3, &runs));
     assert!(verdict.is_clean(), "{verdict}");
     assert!(runs.iter().all(|run| status(run) == "succeeded"), "{verdict}");
     let lag = runs.iter().filter_map(|run| run["lag_ms"].as_u64()).max().map(Duration::from_millis);
