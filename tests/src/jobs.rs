@@ -76,11 +76,11 @@ impl Server {
         })
     }
 
-    /// Pauses jobs and waits until nothing of theirs runs; all their runs then, newest first. It waits for
-    /// the rest of a backlog: due times that passed while it ran have their records, and a pause would leave the others without.
+    /// Pauses jobs and waits until nothing of theirs runs; all their runs then, newest first. Each is paused once it has no
+    /// backlog: due times that passed while it ran have their records, and a pause would leave the others without.
     pub fn settle(&self, names: &[&str]) -> Vec<Value> {
-        self.wait_until("backlogs are worked off", || !names.iter().any(|name| self.has_backlog(name)));
         for name in names {
+            self.wait_until(&format!("the backlog of {name} is worked off"), || !self.has_backlog(name));
             self.post(&format!("/v1/jobs/{name}/pause"), &json!({}));
         }
         self.wait_until("the last runs end", || {
