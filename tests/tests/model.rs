@@ -7,7 +7,7 @@ use std::time::Duration;
 use carillon_domain::alert::When;
 use carillon_domain::guard::Guard;
 use carillon_domain::invariants::Invariant;
-use carillon_tests::model::{Bounds, Budget, Outcome, Situation, check, check_outbox, run_without};
+use carillon_simulation::model::{Bounds, Budget, Outcome, Situation, check, check_outbox, run_without};
 
 #[test]
 fn every_promise_holds_in_every_state() {

@@ -1,6 +1,8 @@
 //! The short form of the simulator; `cargo run --profile proof -p carillon-tests --bin simulate` is the long one.
 
-use carillon_tests::simulator::{Plan, Summary, run};
+use carillon_domain::time::BootTime;
+use carillon_simulation::simulator::{Plan, Summary, run};
+use carillon_simulation::world::BootClock;
 
 const JOBS: u64 = 30;
 
@@ -48,5 +50,17 @@ fn a_seed_replays_to_the_letter() {
         let [first, second] = [run(plan, 7, JOBS).unwrap(), run(plan, 7, JOBS).unwrap()];
         assert_eq!(first, second);
         assert_ne!(first.trace, run(plan, 8, JOBS).unwrap().trace, "another seed is another story");
+    }
+}
+
+#[test]
+fn a_clock_is_asked_when_it_shows_a_time_and_shows_it_then() {
+    for drift_ppm in [-10_000, 0, 7, 10_000] {
+        let clock = BootClock { ahead_us: 123_456_789, drift_ppm };
+        for ms in [0, 123_457, 200_001, 9_999_999] {
+            let at = BootTime::from_ms(ms);
+            let when = clock.when(at);
+            assert!(clock.at(when) >= at && (when == 0 || clock.at(when - 1) < at), "{drift_ppm} {ms}");
+        }
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use carillon_domain::alert::When;
 use carillon_domain::guard::{self, Guard};
-use carillon_tests::model::{Bounds, Outcome, Removed, Situation, check, check_outbox, run_without};
+use carillon_simulation::model::{Bounds, Outcome, Removed, Situation, check, check_outbox, run_without};
 use carillon_tests::report::Report;
 use carillon_tests::settings::Settings;
 

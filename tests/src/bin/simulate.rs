@@ -1,4 +1,4 @@
-//! Clusters in virtual time, seed after seed; see `carillon_tests::simulator`.
+//! Clusters in virtual time, seed after seed; see `carillon_simulation::simulator`.
 //!
 //! `cargo run --profile proof -p carillon-tests --bin simulate -- [plan=all] [seeds=100] [first=0] [seed=17] [jobs=1000]
 //! [minutes=10] [without=GUARD] [keep=yes]`
@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 
 use carillon_domain::guard::{Guard, remove};
 use carillon_domain::invariants::Violation;
+use carillon_simulation::simulator::{Plan, Summary, run};
 use carillon_tests::report::Report;
 use carillon_tests::settings::Settings;
-use carillon_tests::simulator::{Plan, Summary, run};
 
 fn main() -> ExitCode {
     let settings = Settings::of(std::env::args().skip(1));

@@ -94,7 +94,7 @@ impl Server {
     /// this process is tested, and ends it.
     pub fn shared(brand: Brand) -> &'static Self {
         static SHARED: [OnceLock<Server>; 2] = [OnceLock::new(), OnceLock::new()];
-        SHARED[brand as usize].get_or_init(|| Self::start(brand, &[]))
+        SHARED[brand as usize].get_or_init(|| Self::start(brand, brand.without_instruments()))
     }
 
     /// Starts one with further options for it.

@@ -9,7 +9,7 @@ use super::fixtures::{database, mariadb, pause, run, state};
 use crate::conformance::alerts;
 use crate::conformance::fixture::job;
 use crate::databases::SlowWriter;
-use crate::simulator::{self, Plan};
+use carillon_simulation::simulator::{self, Plan};
 
 /// Few jobs, so that a story is told quickly.
 const JOBS: u64 = 6;

@@ -17,7 +17,7 @@ use carillon_store::tables::at_once;
 use carillon_store::{ControlStore, JobKey, ManualClock, NodeStore, Output, PutIf, PutJob};
 
 use crate::conformance::fixture::{BEGIN, PARTITIONS};
-use crate::world::{BootClock, End, Process, Scheduler, World, job_of, registration};
+use carillon_simulation::world::{BootClock, End, Process, Scheduler, World, job_of, registration};
 
 /// How long a call of one kind takes, once.
 pub struct Slow {

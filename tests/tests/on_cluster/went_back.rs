@@ -119,7 +119,7 @@ fn nothing_starts(nodes: &[Server], witness: &Witness) {
     for node in nodes {
         wait_until("nothing is claimed or started", || is_withheld(node));
     }
-    // What a node killed as it ended itself has told no end.
+    // A run that a node killed as it ended itself has told no end.
     let of_the_jobs = witness.file().display().to_string();
     wait_until("what ran has ended", || marked(&of_the_jobs).is_empty());
     let before = witness.len();

@@ -73,20 +73,3 @@ impl BootClock {
         true_us
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_clock_is_asked_when_it_shows_a_time_and_shows_it_then() {
-        for drift_ppm in [-10_000, 0, 7, 10_000] {
-            let clock = BootClock { ahead_us: 123_456_789, drift_ppm };
-            for ms in [0, 123_457, 200_001, 9_999_999] {
-                let at = BootTime::from_ms(ms);
-                let when = clock.when(at);
-                assert!(clock.at(when) >= at && (when == 0 || clock.at(when - 1) < at), "{drift_ppm} {ms}");
-            }
-        }
-    }
-}
