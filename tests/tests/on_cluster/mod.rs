@@ -42,18 +42,24 @@ fn database_on(server: &databases::Server) -> Database {
 }
 
 fn each_second(server: &Server, jobs: usize, command: &str, more: &Value) -> Vec<String> {
-    let names: Vec<String> = (0..jobs).map(|n| format!("job-{n}")).collect();
-    let items: Vec<_> = names.iter().map(|name| job(name, "@every 1s", command, more.clone())).collect();
-    server.post("/v1/jobs:batch", &json!({ "items": items }));
-    names
+    scheduled(server, jobs, |_| "@every 1s".to_owned(), command, more)
 }
 
 /// A third of these falls due each second, each of them every three: room for a run on a machine that is held up for seconds.
 fn each_three_seconds(server: &Server, jobs: usize, command: &str, more: &Value) -> Vec<String> {
+    scheduled(server, jobs, |n| format!("{}-59/3 * * * * *", n % 3), command, more)
+}
+
+fn scheduled(
+    server: &Server,
+    jobs: usize,
+    schedule: impl Fn(usize) -> String,
+    command: &str,
+    more: &Value,
+) -> Vec<String> {
     let names: Vec<String> = (0..jobs).map(|n| format!("job-{n}")).collect();
-    let schedule = |n: usize| format!("{}-59/3 * * * * *", n % 3);
-    let items: Vec<_> =
-        names.iter().enumerate().map(|(n, name)| job(name, &schedule(n), command, more.clone())).collect();
+    let of = |(n, name): (usize, &String)| job(name, &schedule(n), command, more.clone());
+    let items: Vec<_> = names.iter().enumerate().map(of).collect();
     server.post("/v1/jobs:batch", &json!({ "items": items }));
     names
 }
