@@ -170,6 +170,7 @@ fn judge(witness: &Witness, runs: &[Value], window: &Value, all_outlive_it: bool
     let forgotten: Vec<&Life> = lives.iter().filter(|life| !recorded.contains(&*life.run)).collect();
     if all_outlive_it {
         assert!(forgotten.is_empty(), "{forgotten:?}: {verdict}");
+        assert!(lives.iter().all(|life| life.end.is_some()), "nobody kills a run: {verdict}");
     } else {
         assert!(forgotten.len() >= JOBS, "commits were lost: {verdict}");
     }
