@@ -125,6 +125,7 @@ fn parts(store: Arc<Endless>, keeper: KeeperHandle, executors: Executors, sessio
         max_executing: 1_000,
         max_batch: 500,
         peek_every: Duration::from_secs(1),
+        peek_every_at_rest: Duration::from_secs(1),
         steal_after: Duration::from_secs(5),
         recover_every: Duration::from_secs(5),
         remembered_ends: 10_000,

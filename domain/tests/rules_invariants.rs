@@ -269,6 +269,7 @@ fn config() -> Config {
         max_executing: 10,
         max_batch: 10,
         peek_every: secs(1),
+        peek_every_at_rest: secs(1),
         steal_after: secs(5),
         recover_every: secs(10),
         remembered_ends: 10,

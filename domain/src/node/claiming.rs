@@ -28,8 +28,8 @@ impl Node {
         }
     }
 
-    /// Peeks each `peek_every` and when asked to. A draining node claims no more, but people may still cancel its runs. Before the first
-    /// answer to a heartbeat the node does not know its partitions.
+    /// Peeks each `peek_every`, less often at rest, and when asked to. A draining node claims no more, but people may still cancel its
+    /// runs. Before the first answer to a heartbeat the node does not know its partitions.
     pub(super) fn peek_if_due(&mut self, now: BootTime) {
         if self.flight.peeks() || self.live.is_empty() {
             return;
@@ -38,7 +38,9 @@ impl Node {
             return self.timers.set(Timer::Peek, Some(self.agenda.next_peek));
         }
         self.agenda.peek = false;
-        self.agenda.next_peek = now + self.config.peek_every;
+        // A run that ends while the peek is under way may free its row after the peek has read it. So the moment of sending counts.
+        let rest = if self.runs.is_empty() { self.config.peek_every_at_rest } else { self.config.peek_every };
+        self.agenda.next_peek = now + rest;
         let (partitions, until) = (self.partitions.clone(), self.claim_until(now));
         let request = PeekRequest { session: self.session, partitions, until, executors: self.executors.clone() };
         self.call(Sent::Peek { at: now }, Call::Peek(request));
@@ -85,6 +87,11 @@ impl Node {
     pub(super) fn peeked(&mut self, sent: BootTime, answer: Result<Peek, CallFailure>, now: BootTime) {
         // The finding of the last peek is too old by now.
         self.agenda.steal = None;
+        let finds_nothing =
+            answer.as_ref().is_ok_and(|peek| peek.earliest_claim_at.is_none() && peek.unclaimed.is_empty());
+        if !finds_nothing {
+            self.agenda.next_peek = sent + self.config.peek_every;
+        }
         let Ok(peek) = answer else { return };
         self.share_with(peek.claimants);
         self.agenda.claim |= peek.earliest_claim_at.is_some_and(|at| at <= self.claim_until(now));

@@ -143,7 +143,11 @@ impl Node {
         }
         match input {
             Input::Tick => {}
-            Input::Offers(executors) => self.executors = executors,
+            Input::Offers(executors) => {
+                self.executors = executors;
+                // Rows may have waited for one of them.
+                self.agenda.peek = true;
+            }
             Input::RowsChanged => self.agenda.peek = true,
             Input::Answered { id, answer } => {
                 // A call that is not in flight was answered before.

@@ -32,6 +32,9 @@ pub struct Config {
     pub max_batch: usize,
     /// How long between two looks for work.
     pub peek_every: Duration,
+    /// The same while nothing comes up within the horizon and this node holds no run. Longer only where every change to a row passes through
+    /// this node, which then looks at once ([`Input::RowsChanged`]).
+    pub peek_every_at_rest: Duration,
     /// How long a row that others could claim must stand unclaimed before this node takes it. Shorter than two looks, it
     /// takes from owners that are not stuck, which is a waste and no harm.
     pub steal_after: Duration,

@@ -212,7 +212,8 @@ pub fn a_run_that_ends_while_it_waits_for_a_look_is_not_looked_at() {
 #[test]
 pub fn a_run_that_is_recorded_is_not_woken_up_for() {
     let timing = carillon_domain::lease::Timing { heartbeat: Duration::from_secs(600), ..config().timing };
-    let mut driver = Driver::new(Config { timing, peek_every: Duration::from_secs(600), ..config() });
+    let seldom = Duration::from_secs(600);
+    let mut driver = Driver::new(Config { timing, peek_every: seldom, peek_every_at_rest: seldom, ..config() });
     let ids = driver.claim();
     let claimed = prepared(ids[0], 1, 0);
     driver.claimed(Ok(vec![claimed.clone()]));

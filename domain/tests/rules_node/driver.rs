@@ -58,6 +58,7 @@ pub fn timed() -> Config {
         max_executing: 10,
         max_batch: 50,
         peek_every: Duration::from_secs(1),
+        peek_every_at_rest: Duration::from_secs(1),
         steal_after: Duration::from_secs(5),
         recover_every: Duration::from_secs(10),
         remembered_ends: 50,

@@ -12,6 +12,7 @@ mod ending;
 mod finishing;
 mod matrix;
 mod replacing;
+mod resting;
 mod start_rate;
 mod stealing;
 mod suspension;

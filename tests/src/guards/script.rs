@@ -104,6 +104,7 @@ impl Script {
             max_executing: 10,
             max_batch: 50,
             peek_every: Duration::from_secs(1),
+            peek_every_at_rest: Duration::from_secs(1),
             steal_after: Duration::from_secs(5),
             recover_every: Duration::from_secs(1),
             remembered_ends: 100,

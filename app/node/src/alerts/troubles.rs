@@ -26,7 +26,7 @@ use crate::http::Tls;
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// How long between two looks at the disks, which take another thread.
 const DISKS_EVERY: Duration = Duration::from_secs(5);
-/// A database that has answered nothing for so long is away. The engine asks it each second.
+/// A database that has answered nothing for so long is away. The engine asks it every three seconds or more often.
 const AWAY_AFTER_MS: u64 = 5_000;
 /// A certificate is told of so long before it ends.
 pub const ENDS_SOON: Duration = Duration::from_secs(14 * 86_400);

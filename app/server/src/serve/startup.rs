@@ -27,6 +27,8 @@ use carillon_node::telemetry::{self, Exporting};
 const MAX_BATCH: usize = 1_000;
 /// How long between two looks for work.
 const PEEK_EVERY: Duration = Duration::from_secs(1);
+/// The same at rest on an embedded database, at the most. A database that has answered nothing for five seconds counts as away.
+const PEEK_EVERY_AT_REST: Duration = Duration::from_secs(3);
 /// How long between two recoveries.
 const RECOVER_EVERY: Duration = Duration::from_secs(5);
 /// How many ends of runs a node remembers at the most: those of ten seconds at a thousand runs a second.
@@ -145,6 +147,7 @@ fn node_config(config: &Config, timing: Timing, opened: &Opened, shared: bool) -
         max_executing: config.scheduler.max_executing,
         max_batch: MAX_BATCH,
         peek_every: PEEK_EVERY,
+        peek_every_at_rest: peek_every_at_rest(config.scheduler.horizon, shared),
         steal_after: config.scheduler.steal_after,
         recover_every: RECOVER_EVERY,
         remembered_ends: config.scheduler.max_in_flight.min(MOST_REMEMBERED_ENDS),
@@ -153,6 +156,30 @@ fn node_config(config: &Config, timing: Timing, opened: &Opened, shared: bool) -
     }
 }
 
+/// On a shared database others change rows at any time. An embedded one is looked at ten times within the horizon.
+fn peek_every_at_rest(horizon: Duration, shared: bool) -> Duration {
+    if shared { PEEK_EVERY } else { (horizon / 10).clamp(PEEK_EVERY, PEEK_EVERY_AT_REST) }
+}
+
 fn random_bits() -> Result<u64, StartError> {
     getrandom::u64().map_err(|error| StartError(format!("the system gives no random numbers: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_an_embedded_database_is_left_alone_for_longer_and_never_for_the_whole_horizon() {
+        let secs = Duration::from_secs;
+        for (horizon, shared, every) in [
+            (secs(30), true, secs(1)),
+            (secs(30), false, secs(3)),
+            (secs(20), false, secs(2)),
+            (secs(1), false, secs(1)),
+            (secs(3_600), false, secs(3)),
+        ] {
+            assert_eq!(peek_every_at_rest(horizon, shared), every, "{horizon:?}, shared: {shared}");
+        }
+    }
 }

@@ -124,6 +124,7 @@ impl Bounds {
             max_executing: 4,
             max_batch: self.max_batch,
             peek_every: ms(1_000),
+            peek_every_at_rest: ms(1_000),
             steal_after: ms(2_000),
             recover_every: ms(2_000),
             remembered_ends: usize::from(self.budget.restores) * 4,

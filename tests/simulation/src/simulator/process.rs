@@ -67,6 +67,7 @@ pub(super) fn config(plan: Plan) -> Config {
         max_executing,
         max_batch,
         peek_every: ms(500),
+        peek_every_at_rest: ms(500),
         steal_after: ms(1_500),
         recover_every: ms(1_000),
         remembered_ends: 4 * max_executing,
