@@ -9,7 +9,7 @@ use carillon_domain::id::{JobId, RunId, SessionId};
 use carillon_domain::job::Job;
 use carillon_domain::lease::Timing;
 use carillon_domain::node::call::{
-    Answer, BeatAnswer, Call, CallFailure, CallId, CallKind, ClaimRequest, Peer, WriteBackRequest,
+    Answer, BeatAnswer, Call, CallFailure, CallId, CallKind, ClaimRequest, PeekRequest, Peer, WriteBackRequest,
 };
 use carillon_domain::node::port::{
     Claimed, FinishAnswer, Peek, RowKey, RunRef, SettleAnswer, StartAnswer, WriteBackAnswer,
@@ -225,6 +225,11 @@ impl Driver {
     pub fn beat_with_other(&mut self, ms: u64) {
         self.tick(ms);
         self.beat_with(vec![peer(me(), ms), peer(other(), ms)], UTC0_MS + ms as i64);
+    }
+
+    /// The peeks that were sent.
+    pub fn peeks(&mut self) -> Vec<PeekRequest> {
+        self.pick_calls(|call| if let Call::Peek(request) = call { Some(request.clone()) } else { None })
     }
 
     /// The claims that were sent.

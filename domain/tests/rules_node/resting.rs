@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use carillon_domain::node::call::{Call, CallFailure, PeekRequest};
+use carillon_domain::node::call::CallFailure;
 use carillon_domain::node::port::{FinishAnswer, Peek};
 use carillon_domain::node::{Config, Input};
 
@@ -13,17 +13,13 @@ fn at_rest() -> Driver {
     Driver::new(Config { peek_every_at_rest: Duration::from_secs(3), ..config() })
 }
 
-fn peeks(driver: &mut Driver) -> Vec<PeekRequest> {
-    driver.pick_calls(|call| if let Call::Peek(request) = call { Some(request.clone()) } else { None })
-}
-
 /// The node looks at second `next` and not a second before.
 fn looks_next_at(driver: &mut Driver, next: u64) {
     driver.take();
     driver.tick((next - 1) * 1_000);
-    assert!(peeks(driver).is_empty(), "at second {}", next - 1);
+    assert!(driver.peeks().is_empty(), "at second {}", next - 1);
     driver.tick(next * 1_000);
-    assert_eq!(peeks(driver).len(), 1, "at second {next}");
+    assert_eq!(driver.peeks().len(), 1, "at second {next}");
 }
 
 #[test]
@@ -40,7 +36,7 @@ pub fn what_comes_up_within_the_horizon_ends_the_rest() {
     looks_next_at(&mut driver, 3);
     driver.peeked(Ok(Peek { earliest_claim_at: Some(utc(20_000)), ..Peek::default() }));
     driver.tick(4_000);
-    assert_eq!(peeks(&mut driver).len(), 1);
+    assert_eq!(driver.peeks().len(), 1);
 }
 
 #[test]
@@ -49,7 +45,7 @@ pub fn a_look_that_failed_is_no_rest() {
     looks_next_at(&mut driver, 3);
     driver.peeked(Err(CallFailure::Unknown));
     driver.tick(4_000);
-    assert_eq!(peeks(&mut driver).len(), 1);
+    assert_eq!(driver.peeks().len(), 1);
 }
 
 /// The row of an overlapping job is free again as soon as its run has started, and comes up once more.
@@ -57,11 +53,11 @@ pub fn a_look_that_failed_is_no_rest() {
 pub fn a_node_that_holds_a_run_does_not_rest() {
     let mut driver = at_rest();
     let claimed = driver.execute();
-    assert!(peeks(&mut driver).is_empty());
+    assert!(driver.peeks().is_empty());
     for second in 1..=3 {
         driver.take();
         driver.tick(second * 1_000);
-        assert_eq!(peeks(&mut driver).len(), 1, "at second {second}");
+        assert_eq!(driver.peeks().len(), 1, "at second {second}");
         driver.peeked(Ok(Peek::default()));
     }
     driver.exit(claimed.at.run);
@@ -76,9 +72,9 @@ pub fn a_change_and_a_new_executor_are_looked_at_at_once() {
     for input in [Input::RowsChanged, Input::Offers(vec!["sql".into()])] {
         let mut driver = at_rest();
         driver.tick(1_000);
-        assert!(peeks(&mut driver).is_empty());
+        assert!(driver.peeks().is_empty());
         driver.feed(input);
-        assert_eq!(peeks(&mut driver).len(), 1);
+        assert_eq!(driver.peeks().len(), 1);
     }
 }
 

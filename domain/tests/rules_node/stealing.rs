@@ -1,14 +1,12 @@
 //! The node takes rows that their owners ignore, and no others.
 
-use carillon_domain::node::call::Call;
 use carillon_domain::node::call::ClaimRequest;
-use carillon_domain::node::call::PeekRequest;
 use std::time::Duration;
 
 use carillon_domain::id::JobId;
 use carillon_domain::node::call::CallFailure;
 use carillon_domain::node::port::{Peek, RowKey, Unclaimed};
-use carillon_domain::node::{Config, Effect, Input};
+use carillon_domain::node::{Config, Input};
 use carillon_domain::partition::share_of;
 use carillon_domain::time::{BootTime, Timestamp};
 
@@ -187,14 +185,12 @@ pub fn a_look_that_shows_that_the_other_one_left_leads_to_its_share_before_the_n
     driver.take();
     driver.peeked(Ok(Peek { claimants: vec![me()], ..Peek::default() }));
     assert_eq!(driver.node.partitions().len(), 16);
-    let looks = driver.pick(|effect| {
-        if let Effect::Call { call: Call::Peek(PeekRequest { partitions, .. }), .. } = effect {
-            Some(partitions.len())
-        } else {
-            None
-        }
-    });
-    assert_eq!(looks, [16], "what falls to it now is looked at at once");
+    let looks = driver.peeks();
+    assert_eq!(
+        looks.iter().map(|look| look.partitions.len()).collect::<Vec<_>>(),
+        [16],
+        "what falls to it now is looked at at once"
+    );
 }
 
 #[test]
